@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_accelerator::{
-    Device, DeviceField, DeviceGroup, Job, Outcome, TransformKind, Work, cpu, cubins_of_user, cuda,
+    Device, DeviceField, DeviceGroup, Job, Outcome, TransformKind, Work, cpu, cuda,
+    user_cubin_directory,
 };
 use proofmill_kernels::{Domain, msm};
 use serde_json::{Value, json};
@@ -102,7 +103,7 @@ impl Which {
         Ok(match self {
             Self::Cpu => Box::new(cpu()?),
             Self::Cuda => {
-                let cubins = cubins_of_user()
+                let cubins = user_cubin_directory()
                     .context("nowhere to keep compiled kernels: set HOME or XDG_CACHE_HOME")?;
                 Box::new(cuda(card, &cubins)?)
             }

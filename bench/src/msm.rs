@@ -7,7 +7,9 @@ use proofmill_kernels::{InstructionSet, PreparedBases, msm};
 use serde_json::{Map, Value};
 
 use crate::peers::{self, MsmPeers, fingerprint};
-use crate::versus::{COMPARISON_HELP, Comparison, Contender, Curve, Group, Lineup, Options, time};
+use crate::versus::{
+    COMPARISON_HELP, Comparison, Contender, Contenders, Curve, Group, Options, time,
+};
 
 /// Arguments of `proofmill-bench msm`.
 #[derive(Debug, clap::Args)]
@@ -115,26 +117,26 @@ fn compare<G: MsmPeers>(args: &Args, log_n: u8, threads: usize) -> anyhow::Resul
         },
         fingerprint::of_point,
     );
-    let mut lineup = Lineup::new(&args.options, settings, ours);
+    let mut contenders = Contenders::new(&args.options, settings, ours);
     if let Some(bases) = &prepared {
-        lineup.note(format!(
+        contenders.note(format!(
             "2^{log_n}: {} prepared points for each base, {} MiB; the bases alone are {} MiB",
             bases.copies(),
             bases.bytes() >> 20,
             size_of_val(&input.points[..]) >> 20,
         ));
     }
-    lineup.ask("arkworks", || Ok(peers::arkworks::msm(&input, &pool)))?;
-    lineup.ask("blst", || G::blst(&input, &pool))?;
-    lineup.ask("halo2curves", || G::halo2curves(&input, &pool))?;
+    contenders.ask("arkworks", || Ok(peers::arkworks::msm(&input, &pool)))?;
+    contenders.ask("blst", || G::blst(&input, &pool))?;
+    contenders.ask("halo2curves", || G::halo2curves(&input, &pool))?;
     let job = ["msm", args.curve.name(), args.group.name()];
-    lineup.ask("gnark", || {
+    contenders.ask("gnark", || {
         peers::gnark::offer(&[("gnark-crypto", &job)], threads, |file| {
             file.points(&input.points)?;
             file.fields(&input.scalars)
         })
     })?;
-    lineup.run()
+    contenders.run()
 }
 
 // === impl Input ===

@@ -16,7 +16,9 @@ use serde_json::{Map, Value};
 
 use crate::groth16::Sized;
 use crate::peers::{arkworks, gnark};
-use crate::versus::{COMPARISON_HELP, Comparison, Contender, Curve, Lineup, Offer, Options, time};
+use crate::versus::{
+    COMPARISON_HELP, Comparison, Contender, Contenders, Curve, Options, PeerAnswer, time,
+};
 
 /// Multiplications of the circuit: verification does not depend on it.
 const CONSTRAINTS: usize = 6;
@@ -81,13 +83,13 @@ fn compare<E: Engine>(args: &Args, batch: u16, threads: usize) -> anyhow::Result
         || pool.install(|| time(|| input.together(&mut rng))),
         verdict,
     );
-    let mut lineup = Lineup::new(&args.options, settings, ours);
-    lineup.ask("arkworks", || Ok(input.arkworks(&pool)))?;
+    let mut contenders = Contenders::new(&args.options, settings, ours);
+    contenders.ask("arkworks", || Ok(input.arkworks(&pool)))?;
     let job = ["verify", args.curve.name()];
-    lineup.ask("gnark", || {
+    contenders.ask("gnark", || {
         gnark::offer(&[("gnark", &job)], threads, |file| input.write(file))
     })?;
-    lineup.run()
+    contenders.run()
 }
 
 fn verdict(valid: usize) -> String {
@@ -137,7 +139,7 @@ impl<E: Engine> Input<E> {
             .count()
     }
 
-    fn arkworks<'a>(&'a self, pool: &'a ThreadPool) -> Offer<'a> {
+    fn arkworks<'a>(&'a self, pool: &'a ThreadPool) -> PeerAnswer<'a> {
         let key = prepare_verifying_key(&arkworks::verifying_key(self.key.vk()));
         let proofs: Vec<_> = self
             .proofs
@@ -155,7 +157,7 @@ impl<E: Engine> Input<E> {
                 .filter(|verdict| matches!(verdict, Ok(true)))
                 .count()
         };
-        Offer::Runs(vec![Contender::in_process(
+        PeerAnswer::Runs(vec![Contender::in_process(
             "ark-groth16",
             move || pool.install(|| time(&valid)),
             verdict,

@@ -12,8 +12,8 @@ use rand::seq::SliceRandom;
 use tokio::time::timeout;
 
 use crate::harness::{
-    Common, Outflow, Place, Report, Role, Running, Target, barriers, is_group, member, parse,
-    registry,
+    Common, EmissionCounter, Report, Role, Running, StateDisk, Target, barriers, is_group, member,
+    parse, registry,
 };
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -59,15 +59,15 @@ struct Run {
 
 /// Measures and reports.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
-    let place = Place::fresh(&args.common)?;
+    let disk = StateDisk::fresh(&args.common)?;
     let title = format!(
         "Affinity: {} barriers of {} messages in random order, {} collectors",
         args.barriers, args.members, args.collectors
     );
-    let mut report = Report::new(&title, &place);
+    let mut report = Report::new(&title, &disk);
     let (mut wrong, mut duplicated) = (0, 0);
     for by in &args.routing {
-        let run = measure(args, &place, *by).await?;
+        let run = measure(args, &disk, *by).await?;
         let name = match by {
             By::Affine => "affine",
             By::RoundRobin => "round-robin",
@@ -95,21 +95,21 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     report.finish(&args.common)
 }
 
-async fn measure(args: &Args, place: &Place, by: By) -> anyhow::Result<Run> {
+async fn measure(args: &Args, disk: &StateDisk, by: By) -> anyhow::Result<Run> {
     let k = args.members;
     let registry = registry();
     let workflow = parse(&barriers("affinity", k), &registry)?;
-    let state = place.state(&format!("affinity-{by:?}"));
+    let state = disk.state(&format!("affinity-{by:?}"));
     let routing = match by {
         By::Affine => Routing::Affine,
         By::RoundRobin => Routing::RoundRobin,
     };
-    let mut mill = Running::start_routed(&workflow, registry, place, &state, routing).await?;
+    let mut mill = Running::start_routed(&workflow, registry, disk, &state, routing).await?;
     for _ in 0..args.collectors {
         mill.fleet()?.start(Role::Collector)?;
     }
     mill.collectors(args.collectors).await?;
-    let outflow = Outflow::count(mill.take_emitted(), move |emitted| {
+    let emissions = EmissionCounter::count(mill.take_emitted(), move |emitted| {
         is_group(emitted.first, k, &emitted.bytes)
     });
     let queue = mill.queue("parts")?;
@@ -133,7 +133,7 @@ async fn measure(args: &Args, place: &Place, by: By) -> anyhow::Result<Run> {
     let (fired, held) = (gather.counters.grouped / k, gather.held);
     // With round-robin the run never completes.
     mill.abandon();
-    let counts = outflow.so_far();
+    let counts = emissions.so_far();
     Ok(Run {
         fired,
         held,

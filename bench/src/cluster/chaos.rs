@@ -11,7 +11,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::harness::{Common, Place, Program, Report, Target};
+use crate::harness::{Common, Program, Report, StateDisk, Target};
 
 /// Headers of the demo.
 const BLOCKS: u64 = 32;
@@ -144,7 +144,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         args.common.is_embedded(),
         "this experiment starts a cluster of its own: leave --bus away"
     );
-    let place = Place::fresh(&args.common)?;
+    let disk = StateDisk::fresh(&args.common)?;
     let program = args.program.find()?;
     let mut cluster = Cluster::start(3, "");
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/bitcoin-bundles");
@@ -166,7 +166,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let (mut rounds, mut emitted, mut wrong, mut missing) = (0_u64, 0, 0, 0);
     let mut hits: BTreeMap<String, u32> = BTreeMap::new();
     while began.elapsed() < chaos || rounds == 0 {
-        let dir = place.state(&format!("round-{rounds}"));
+        let dir = disk.state(&format!("round-{rounds}"));
         std::fs::create_dir_all(&dir)?;
         let mut round = Round {
             program: &program,
@@ -208,7 +208,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let mut report = Report::new(
         "Chaos: 3 servers, 2 coordinators, 4 dispatchers, 3 collectors, 2 sequencers, 1 source; \
          SIGKILL or SIGSTOP of one each second",
-        &place,
+        &disk,
     );
     report.figure(
         "seconds",

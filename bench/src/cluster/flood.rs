@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
 use crate::harness::{
-    Common, Figures, Load, Place, Report, Running, Target, json_message, one_stage, parse,
+    Common, Figures, Load, Report, Running, StateDisk, Target, json_message, one_stage, parse,
     registry, resident, round, sleep,
 };
 
@@ -84,7 +84,7 @@ struct Counts {
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     anyhow::ensure!(args.proof_ms > 0, "--proof-ms must be at least 1");
     anyhow::ensure!(args.producers > 0, "--producers must be at least 1");
-    let place = Place::fresh(&args.common)?;
+    let disk = StateDisk::fresh(&args.common)?;
     let text = format!(
         "{}[[queue]]\nname = \"tasks\"\nq_max = {}\n",
         one_stage("flood", args.dispatchers, &sleep(f64::from(args.proof_ms))),
@@ -92,7 +92,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     );
     let registry = registry();
     let workflow = parse(&text, &registry)?;
-    let mut mill = Running::start(&workflow, registry, &place, &place.state("flood")).await?;
+    let mut mill = Running::start(&workflow, registry, &disk, &disk.state("flood")).await?;
     let queue = mill.queue("tasks")?;
     let before = resident().unwrap_or_default();
     let looking = look(mill.leader.operator());
@@ -131,7 +131,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
             TIMES * can,
             args.q_max
         ),
-        &place,
+        &disk,
     );
     let latency = Figures::of(counts.latency);
     report.figure("tasks", submitted as f64, "", Target::Open, "");

@@ -4,7 +4,7 @@ use proofmill_orchestrator::conversation::TaskSelection;
 use std::time::{Duration, Instant};
 
 use crate::harness::{
-    Common, Figures, Place, Report, Role, Running, Target, json_message, one_stage, parse,
+    Common, Figures, Report, Role, Running, StateDisk, Target, json_message, one_stage, parse,
     registry, round, sleep,
 };
 
@@ -39,14 +39,14 @@ enum Blow {
 
 /// Measures and reports.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
-    let place = Place::fresh(&args.common)?;
+    let disk = StateDisk::fresh(&args.common)?;
     let mut report = Report::new(
         "Recovery: a dispatcher killed or stopped → another has its task",
-        &place,
+        &disk,
     );
     let (mut killed, mut rows) = (Vec::new(), Vec::new());
     for t_ack in &args.t_ack {
-        let (kills, stops) = measure(args, &place, *t_ack).await?;
+        let (kills, stops) = measure(args, &disk, *t_ack).await?;
         let push0 = if *t_ack == 5 { "0.5 s claimed" } else { "" };
         let (kills, stops) = (Figures::of(kills), Figures::of(stops));
         let name = format!("T_ack {t_ack} s: SIGKILL, P50");
@@ -79,8 +79,12 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// The seconds after each kill, and after each stop.
-async fn measure(args: &Args, place: &Place, t_ack: u64) -> anyhow::Result<(Vec<f64>, Vec<f64>)> {
-    let state = place.state(&format!("recovery-{t_ack}"));
+async fn measure(
+    args: &Args,
+    disk: &StateDisk,
+    t_ack: u64,
+) -> anyhow::Result<(Vec<f64>, Vec<f64>)> {
+    let state = disk.state(&format!("recovery-{t_ack}"));
     let heartbeat = (t_ack * 1000 / 5).min(5000);
     // One task, which one of two dispatchers has, a process each. A lease that ends is a failed
     // attempt: what is measured is not to be the backoff after it.
@@ -91,7 +95,7 @@ async fn measure(args: &Args, place: &Place, t_ack: u64) -> anyhow::Result<(Vec<
     );
     let registry = registry();
     let workflow = parse(&text, &registry)?;
-    let mut mill = Running::start(&workflow, registry, place, &state).await?;
+    let mut mill = Running::start(&workflow, registry, disk, &state).await?;
     mill.fleet()?;
     let request = json_message(mill.queue("tasks")?, 0, "{}");
     mill.source.submit(request).await?;

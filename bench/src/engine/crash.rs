@@ -19,7 +19,7 @@ use super::circuits::{Ready, arguments};
 use super::process::Site;
 use crate::circom::folder;
 use crate::groth16::Sized;
-use crate::harness::{Common, Place, Program, Report, Target, round};
+use crate::harness::{Common, Program, Report, StateDisk, Target, round};
 
 /// Range of the time between two kills, in milliseconds.
 const LIVES: std::ops::Range<u64> = 300..2500;
@@ -67,7 +67,7 @@ struct Wrong {
 
 /// Kills it and reports.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
-    let place = Place::fresh(&args.common)?;
+    let disk = StateDisk::fresh(&args.common)?;
     let program = args.program.find()?.canonicalize()?;
     let folder = folder(&args.circuits)?;
     let circuits: Arc<[Ready]> = [
@@ -80,7 +80,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     .collect::<anyhow::Result<_>>()?;
     let mut serve: Vec<String> = ["--budget", "1GiB"].map(str::to_owned).into();
     serve.extend(arguments(&circuits));
-    let site = Site::new(&program, &place.state("engine"), serve);
+    let site = Site::new(&program, &disk.state("engine"), serve);
     let mut process = site.start_with(circuits.len()).await?;
 
     let stop = Arc::new(AtomicBool::new(false));
@@ -112,7 +112,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     }
     process.kill().await?;
 
-    let mut report = Report::new("Engine: killed at random moments under load", &place);
+    let mut report = Report::new("Engine: killed at random moments under load", &disk);
     report.figure("killed", args.kills as f64, "times", Target::Open, "");
     report.figure("jobs accepted", known.len() as f64, "", Target::Open, "");
     report.figure("over", took.as_secs_f64(), "s", Target::Open, "");

@@ -8,7 +8,7 @@ use tokio::sync::broadcast::Receiver;
 
 use super::{BYTES, Running};
 use crate::circom::CircuitArgs;
-use crate::harness::{Common, Place, Report, Target, round};
+use crate::harness::{Common, Report, StateDisk, Target, round};
 
 /// Jobs before it.
 const BEFORE: usize = 20;
@@ -27,7 +27,7 @@ pub(crate) struct Args {
 
 /// Measures and reports.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
-    let place = Place::fresh(&args.common)?;
+    let disk = StateDisk::fresh(&args.common)?;
     let circuit = args.circuit.prepare(BYTES)?;
     let options = Options {
         key_form: KeyForm::Prepared { percent: 300 },
@@ -58,7 +58,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     engine.finish().await?;
     let most = waited.iter().copied().fold(0.0, f64::max);
     let step = Duration::from_micros(step).as_secs_f64() * 1e3;
-    let mut report = Report::new("Engine: a critical job behind twenty others", &place);
+    let mut report = Report::new("Engine: a critical job behind twenty others", &disk);
     report.figure(
         "it began after, at most",
         most,

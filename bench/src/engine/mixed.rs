@@ -16,7 +16,7 @@ use super::circuits::{Ready, arguments};
 use super::process::Site;
 use crate::circom::CircuitArgs;
 use crate::groth16::Sized;
-use crate::harness::{Common, Place, Report, Target, memory, peak, round};
+use crate::harness::{Common, Report, StateDisk, Target, memory, peak, round};
 
 /// Bytes that the circuits by circom hash.
 const CIRCOM: [usize; 2] = [200, 512];
@@ -92,14 +92,14 @@ struct Ends {
 
 /// Peak memory of the process.
 #[derive(Debug, Default)]
-struct Seen {
+struct PeakMemory {
     anonymous: AtomicU64,
     keys: AtomicUsize,
 }
 
 /// Measures and reports.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
-    let place = Place::fresh(&args.common)?;
+    let disk = StateDisk::fresh(&args.common)?;
     let folder = args.circuits.folder()?;
     let mut circuits = Vec::new();
     for (curve, circuit) in OURS {
@@ -114,7 +114,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         }
     }
     let program = args.circuits.program()?;
-    let state = place.state("engine");
+    let state = disk.state("engine");
     let site = Site::new(&program, &state, arguments(&circuits));
     let process = site.start_with(circuits.len()).await?;
     let keys = keys(&site.client().await?).await?;
@@ -133,8 +133,8 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let site = Site::new(&program, &state, serve.into());
     let process = site.start_with(circuits.len()).await?;
     let id = process.id()?;
-    let (seen, ends) = (Arc::new(Seen::default()), Ends::default());
-    let looking = tokio::spawn(look(site.clone(), id, seen.clone()));
+    let (peaks, ends) = (Arc::new(PeakMemory::default()), Ends::default());
+    let looking = tokio::spawn(look(site.clone(), id, peaks.clone()));
     let began = Instant::now();
     let jobs = plan(args, &circuits);
     futures_util::stream::iter(jobs.clone())
@@ -155,10 +155,10 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     process.kill().await?;
 
     let mb = |bytes: u64| bytes as f64 / 1e6;
-    let mut report = Report::new("Engine: ten circuits, memory for three", &place);
+    let mut report = Report::new("Engine: ten circuits, memory for three", &disk);
     let limit = Target::Most(mb(budget) * 1.05);
-    let anonymous = seen.anonymous.load(Ordering::Relaxed);
-    let keys = seen.keys.load(Ordering::Relaxed);
+    let anonymous = peaks.anonymous.load(Ordering::Relaxed);
+    let keys = peaks.keys.load(Ordering::Relaxed);
     report.figure("all keys", mb(all), "MB", Target::Open, "");
     report.figure("budget", mb(budget), "MB", Target::Open, "");
     report.figure("most memory of the process", mb(most), "MB", limit, "");
@@ -313,17 +313,17 @@ async fn one(site: &Site, circuits: &[Ready], job: Job, ends: &Ends) -> anyhow::
 }
 
 /// Looks at the process until it is told not to.
-async fn look(site: Site, id: u32, seen: Arc<Seen>) {
+async fn look(site: Site, id: u32, peaks: Arc<PeakMemory>) {
     let Ok(client) = site.client().await else {
         return;
     };
     loop {
         if let Some(now) = memory(id) {
-            seen.anonymous.fetch_max(now.anonymous, Ordering::Relaxed);
+            peaks.anonymous.fetch_max(now.anonymous, Ordering::Relaxed);
         }
         if let Ok(circuits) = client.circuits().await {
             let keys = circuits.iter().filter(|it| it.bytes > 0).count();
-            seen.keys.fetch_max(keys, Ordering::Relaxed);
+            peaks.keys.fetch_max(keys, Ordering::Relaxed);
         }
         tokio::time::sleep(LOOK).await;
     }

@@ -9,7 +9,7 @@ use tokio::sync::broadcast::error::RecvError;
 
 use super::{BYTES, Running};
 use crate::circom::CircuitArgs;
-use crate::harness::{Common, Place, Report, Target, processor_time, round};
+use crate::harness::{Common, Report, StateDisk, Target, processor_time, round};
 
 /// Arguments of `proofmill-bench engine steady`.
 #[derive(Debug, clap::Args)]
@@ -31,7 +31,7 @@ pub(crate) struct Args {
 
 /// Measures and reports.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
-    let place = Place::fresh(&args.common)?;
+    let disk = StateDisk::fresh(&args.common)?;
     let circuit = args.circuit.prepare(BYTES)?;
     let options = Options {
         partition_workers: args.partition_workers,
@@ -55,7 +55,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let share = busy(&spans).context("the job is too short: take more --partitions")?;
     let share = 100.0 * share / cores as f64;
     let gap = longest_gap(&spans).as_secs_f64() * 1e3;
-    let mut report = Report::new("Engine: one job of many partitions", &place);
+    let mut report = Report::new("Engine: one job of many partitions", &disk);
     report.figure("processors busy", share, "%", Target::Least(95.0), "");
     report.figure(
         "longest time without a stage",

@@ -21,7 +21,7 @@ use rayon::ThreadPool;
 
 use super::Input;
 use crate::peers::gnark;
-use crate::versus::{Contender, Curve, Offer, Purpose, Sample, time};
+use crate::versus::{Contender, Curve, PeerAnswer, Purpose, Sample, time};
 
 /// Expected result of the check of a first proof.
 const VERIFIES: &str = "verifies";
@@ -102,7 +102,7 @@ fn verdict<E: Engine>(
 pub(super) fn arkworks<'a, E: Engine>(
     input: &'a Input<E>,
     pool: &'a ThreadPool,
-) -> anyhow::Result<Offer<'a>> {
+) -> anyhow::Result<PeerAnswer<'a>> {
     let mut rng = StdRng::seed_from_u64(3);
     let key = Groth16::<E>::generate_random_parameters_with_reduction(input.circuit, &mut rng)?;
     let cs = ConstraintSystem::<E::ScalarField>::new_ref();
@@ -120,7 +120,7 @@ pub(super) fn arkworks<'a, E: Engine>(
         input.r1cs.num_constraints()
     );
     let verifying_key = prepare_verifying_key(&key.vk);
-    Ok(Offer::Runs(vec![Contender::in_process(
+    Ok(PeerAnswer::Runs(vec![Contender::in_process(
         "ark-groth16",
         move || {
             let mut random = || E::ScalarField::rand(&mut rng);
@@ -156,7 +156,7 @@ pub(super) fn gnark<'a, E: Engine>(
     input: &'a Input<E>,
     curve: Curve,
     threads: usize,
-) -> anyhow::Result<Offer<'a>> {
+) -> anyhow::Result<PeerAnswer<'a>> {
     let job = ["groth16", curve.name()];
     gnark::offer(&[("gnark", &job)], threads, |file| {
         let r1cs = &input.r1cs;

@@ -12,7 +12,7 @@ use proofmill_r1cs::{Assignment, R1cs};
 use serde_json::{Map, Value};
 
 use crate::device::Which;
-use crate::versus::{COMPARISON_HELP, Comparison, Curve, Lineup, Options};
+use crate::versus::{COMPARISON_HELP, Comparison, Curve, Contenders, Options};
 use circuit::Circuit;
 pub(crate) use circuit::Sized;
 
@@ -139,24 +139,24 @@ fn compare<E: Engine>(
         Some(which) => Some(Arc::<dyn Device>::from(which.open(args.card)?)),
     };
     let ours = contenders::ours(&input, &key, &pool);
-    let mut lineup = match &device {
-        None => Lineup::new(&args.options, settings, ours),
+    let mut contenders = match &device {
+        None => Contenders::new(&args.options, settings, ours),
         Some(device) => {
             settings.insert("device".to_owned(), device.caps().name.clone().into());
             let on = on_device(&key, device)?;
             let with = contenders::ours_on(&input, on, &**device, &pool);
-            let mut lineup = Lineup::new(&args.options, settings, with);
-            lineup.add(ours);
-            lineup
+            let mut contenders = Contenders::new(&args.options, settings, with);
+            contenders.add(ours);
+            contenders
         }
     };
-    lineup.note(format!(
+    contenders.note(format!(
         "{}: our key is {} MiB, and {} MiB with its circuit as it is held",
         circuit.name(),
         key_bytes >> 20,
         key.bytes() >> 20,
     ));
-    lineup.ask("arkworks", || contenders::arkworks(&input, &pool))?;
-    lineup.ask("gnark", || contenders::gnark(&input, args.curve, threads))?;
-    lineup.run()
+    contenders.ask("arkworks", || contenders::arkworks(&input, &pool))?;
+    contenders.ask("gnark", || contenders::gnark(&input, args.curve, threads))?;
+    contenders.run()
 }

@@ -14,7 +14,7 @@ pub(crate) struct Journal(PathBuf);
 
 /// Event recorded in a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Word {
+pub(crate) enum RunEvent {
     /// A run begins.
     Began,
     /// It ends.
@@ -42,10 +42,10 @@ impl Journal {
     }
 
     /// Adds a line, in one write: other processes do, too.
-    pub(crate) fn write(&self, word: Word, task: &TaskId) -> std::io::Result<()> {
-        let word = match word {
-            Word::Began => "began",
-            Word::Ended => "ended",
+    pub(crate) fn write(&self, event: RunEvent, task: &TaskId) -> std::io::Result<()> {
+        let word = match event {
+            RunEvent::Began => "began",
+            RunEvent::Ended => "ended",
         };
         let line = format!("{word} {task}\n");
         let file = std::fs::OpenOptions::new()

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use super::tally::Tally;
 
 /// Counts of the emitted blocks, updated until the mill ends.
-pub(crate) struct Outflow(watch::Receiver<Counts>);
+pub(crate) struct EmissionCounter(watch::Receiver<Counts>);
 
 /// Counts of the blocks emitted so far.
 #[derive(Debug, Default)]
@@ -22,9 +22,9 @@ pub(crate) struct Counts {
     last: Option<Instant>,
 }
 
-// === impl Outflow ===
+// === impl EmissionCounter ===
 
-impl Outflow {
+impl EmissionCounter {
     /// Counts the emissions from `emitted`; `is_right` checks a payload.
     pub(crate) fn count(
         mut emitted: mpsc::Receiver<Emitted>,

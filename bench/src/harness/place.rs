@@ -47,7 +47,7 @@ pub(crate) enum Bus {
 }
 
 /// A fresh directory.
-pub(crate) struct Place {
+pub(crate) struct StateDisk {
     dir: TempDir,
     /// The bus, if it is not embedded.
     pub(crate) servers: Option<Cluster>,
@@ -55,9 +55,9 @@ pub(crate) struct Place {
     pub(crate) fsync: Figures,
 }
 
-// === impl Place ===
+// === impl StateDisk ===
 
-impl Place {
+impl StateDisk {
     /// Makes the directory, says so if it is in memory only, and measures its disk's fsync.
     pub(crate) fn fresh(common: &Common) -> anyhow::Result<Self> {
         let target = Path::new("target");

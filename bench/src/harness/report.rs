@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::host;
-use super::outflow::Outflow;
-use super::place::{Common, Place};
+use super::outflow::EmissionCounter;
+use super::place::{Common, StateDisk};
 
 /// Target of a figure. A missed target is reported but is not an error: the machine may be busy.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +29,7 @@ pub(crate) struct Report {
 // === impl Report ===
 
 impl Report {
-    pub(crate) fn new(title: &str, place: &Place) -> Self {
+    pub(crate) fn new(title: &str, disk: &StateDisk) -> Self {
         let mut report = Self {
             title: title.to_owned(),
             rows: Vec::new(),
@@ -37,7 +37,7 @@ impl Report {
             json: Map::new(),
             violations: Vec::new(),
         };
-        let fsync = &place.fsync;
+        let fsync = &disk.fsync;
         report.note(&format!(
             "{}; one fsync of this disk: P50 {:.3} ms, P99 {:.3} ms",
             host::describe(),
@@ -100,8 +100,8 @@ impl Report {
     }
 
     /// Requires that every block below `end` was emitted once, in order and with the right payload.
-    pub(crate) fn outflow(&mut self, outflow: &Outflow, end: u64) {
-        let counts = outflow.so_far();
+    pub(crate) fn emissions(&mut self, emissions: &EmissionCounter, end: u64) {
+        let counts = emissions.so_far();
         let tally = &counts.tally;
         self.must_be_zero("lost", "lost", tally.lost(end));
         self.must_be_zero("duplicated", "duplicated", tally.duplicated());

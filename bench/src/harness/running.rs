@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use bytes::Bytes;
 use proofmill_bus::{BlobStore, Connection};
-use proofmill_orchestrator::conversation::{Edition, Submit};
+use proofmill_orchestrator::conversation::{Submit, Uniqueness};
 use proofmill_orchestrator::coordinator::Handle;
 use proofmill_orchestrator::core::{HostStatus, Routing, Settled};
 use proofmill_orchestrator::id::Part;
@@ -25,7 +25,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::fleet::Fleet;
-use super::place::Place;
+use super::place::StateDisk;
 
 /// A little longer than a leader settles.
 const SETTLING: Duration = Duration::from_millis(3200);
@@ -102,28 +102,28 @@ impl Running {
     pub(crate) async fn start(
         workflow: &Workflow,
         registry: Registry,
-        place: &Place,
+        disk: &StateDisk,
         state: &Path,
     ) -> anyhow::Result<Self> {
-        Self::start_routed(workflow, registry, place, state, Routing::default()).await
+        Self::start_routed(workflow, registry, disk, state, Routing::default()).await
     }
 
     /// As [`Running::start`], with messages that find their collector by `routing`.
     pub(crate) async fn start_routed(
         workflow: &Workflow,
         registry: Registry,
-        place: &Place,
+        disk: &StateDisk,
         state: &Path,
         routing: Routing,
     ) -> anyhow::Result<Self> {
         let (stream, emitted) = mpsc::channel(1024);
         let mut options = Options {
-            stay: true,
+            keep_running: true,
             routing,
             stream: Some(stream),
             ..Options::in_directory(state)
         };
-        let bus = place.bus(state);
+        let bus = disk.bus(state);
         if let Some(bus) = &bus {
             options.bus = Some(Connection::open(bus.clone()).await?);
             let stages = workflow.dispatchers.iter();
@@ -257,7 +257,7 @@ pub(crate) fn json_message(queue: QueueIx, block: u64, json: impl Into<Bytes>) -
             needs: None,
             grouping: Vec::new(),
         },
-        edition: Edition::Any,
+        uniqueness: Uniqueness::Multiple,
         source_next: None,
     }
 }

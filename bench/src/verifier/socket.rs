@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use proofmill_api::verifier::{
-    Answer, AnswerBody, Ask, AskBody, Frames, ResultStatus, Server, ServerOptions, VERSION,
+    Answer, AnswerBody, Frames, Request, RequestBody, ResultStatus, Server, ServerOptions, VERSION,
     write_frame,
 };
 use proofmill_shutdown::Trigger;
@@ -135,10 +135,10 @@ impl Offered {
             keys.push(digest.to_string());
         }
         let frame = |(number, item): (usize, &Item)| {
-            rmp_serde::to_vec_named(&Ask {
+            rmp_serde::to_vec_named(&Request {
                 version: VERSION,
                 request_id: number as u64,
-                body: AskBody::Verify {
+                body: RequestBody::Verify {
                     kind,
                     key: item.key.map(|key| &*keys[key]),
                     statement: &item.statement,

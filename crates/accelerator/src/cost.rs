@@ -1,4 +1,4 @@
-//! Predicted duration of work on a device: a straight line fitted to measurements of small jobs of the same sort.
+//! Predicted duration of work on a device: a straight line fitted to measurements of small jobs of the same kind.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -33,25 +33,25 @@ pub enum Work {
     },
 }
 
-/// A sort of work: jobs of one sort differ in size alone, so one [`Line`] predicts them all.
+/// A kind of work: jobs of one kind differ in size alone, so one [`LinearCost`] predicts them all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Sort {
+pub(crate) enum WorkKind {
     /// Products; the unit is an addition of points.
     Msm(Group),
     /// Transforms; the unit is a value on one level of one transform.
     Transform(ScalarField),
 }
 
-/// Predicted duration of one [`Sort`] of work: a fixed part, and a part for each unit.
+/// Predicted duration of one [`WorkKind`] of work: a fixed part, and a part for each unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Line {
+pub(crate) struct LinearCost {
     pub(crate) fixed_seconds: f64,
     pub(crate) unit_seconds: f64,
 }
 
-/// The lines measured so far on one device, by sort of work.
+/// The costs measured so far on one device, by kind of work.
 #[derive(Debug, Default)]
-pub(crate) struct Costs(Mutex<HashMap<Sort, Line>>);
+pub(crate) struct Costs(Mutex<HashMap<WorkKind, LinearCost>>);
 
 /// The base-two logarithms of the sizes measured: `FIRST_LOG` to `LAST_LOG` in steps of `STEP_LOG`. At
 /// least two sizes are measured; then the first that takes `LONG_ENOUGH`, and so stands out from noise, is the last.
@@ -67,14 +67,14 @@ const SAMPLE_POINTS: usize = 1 << 8;
 // === impl Work ===
 
 impl Work {
-    pub(crate) const fn sort(self) -> Sort {
+    pub(crate) const fn kind(self) -> WorkKind {
         match self {
-            Self::Msm { group, .. } => Sort::Msm(group),
-            Self::Transform { field, .. } => Sort::Transform(field),
+            Self::Msm { group, .. } => WorkKind::Msm(group),
+            Self::Transform { field, .. } => WorkKind::Transform(field),
         }
     }
 
-    /// The amount of work, in the unit of its [`Sort`].
+    /// The amount of work, in the unit of its [`WorkKind`].
     fn units(self) -> f64 {
         match self {
             Self::Msm { group, points } => additions(points, group.scalar_field().bits()),
@@ -126,9 +126,9 @@ fn additions(points: usize, scalar_bits: u32) -> f64 {
         .fold(f64::INFINITY, f64::min)
 }
 
-// === impl Sort ===
+// === impl WorkKind ===
 
-impl Sort {
+impl WorkKind {
     const fn of_size(self, size_log: u32) -> Work {
         match self {
             Self::Msm(group) => Work::Msm {
@@ -143,8 +143,8 @@ impl Sort {
         }
     }
 
-    /// Measures this sort of work on a back end. It runs on the back end's thread.
-    pub(crate) fn measure<B: Backend>(self, backend: &mut B) -> Result<Line, Error> {
+    /// Measures this kind of work on a back end. It runs on the back end's thread.
+    pub(crate) fn measure<B: Backend>(self, backend: &mut B) -> Result<LinearCost, Error> {
         let run = |size_log| match self {
             Self::Msm(group) => time_product(backend, group, 1_usize << size_log),
             Self::Transform(field) => time_transform(backend, field, size_log),
@@ -153,7 +153,10 @@ impl Sort {
     }
 
     /// Fits a line through the first and the last size measured by `time`.
-    fn fit(self, mut time: impl FnMut(u32) -> Result<Duration, Error>) -> Result<Line, Error> {
+    fn fit(
+        self,
+        mut time: impl FnMut(u32) -> Result<Duration, Error>,
+    ) -> Result<LinearCost, Error> {
         let mut measured = Vec::new();
         for size_log in (FIRST_LOG..=LAST_LOG).step_by(STEP_LOG) {
             let took = time(size_log)?;
@@ -166,13 +169,13 @@ impl Sort {
         let unit_seconds = (slow - quick) / (more - less);
         let fixed_seconds = quick - unit_seconds * less;
         if unit_seconds > 0.0 && fixed_seconds >= 0.0 {
-            return Ok(Line {
+            return Ok(LinearCost {
                 fixed_seconds,
                 unit_seconds,
             });
         }
         // The fixed part is negligible, or the times are too noisy to separate it.
-        Ok(Line {
+        Ok(LinearCost {
             fixed_seconds: 0.0,
             unit_seconds: slow / more,
         })
@@ -244,10 +247,10 @@ pub(crate) fn sample_transform<F: DeviceField>(size_log: u32) -> Result<Transfor
     Ok(F::transform(domain, TransformKind::Forward, values))
 }
 
-// === impl Line ===
+// === impl LinearCost ===
 
-impl Line {
-    /// The predicted duration of `work`, which must be of this line's sort; `Duration::MAX` if it overflows.
+impl LinearCost {
+    /// The predicted duration of `work`, which must be of this line's kind; `Duration::MAX` if it overflows.
     pub(crate) fn cost(self, work: Work) -> Duration {
         let seconds = self.fixed_seconds + self.unit_seconds * work.units();
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
@@ -257,24 +260,24 @@ impl Line {
 // === impl Costs ===
 
 impl Costs {
-    /// The line of `sort`, or `None` if it has not been measured.
-    pub(crate) fn known(&self, sort: Sort) -> Option<Line> {
+    /// The line of `kind`, or `None` if it has not been measured.
+    pub(crate) fn get(&self, kind: WorkKind) -> Option<LinearCost> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(&sort).copied()
+        known.get(&kind).copied()
     }
 
-    /// The line of `sort`; the first call measures it. An error is not kept, so the next call measures again.
-    pub(crate) fn measured(
+    /// The line of `kind`; the first call measures it. An error is not kept, so the next call measures again.
+    pub(crate) fn get_or_measure(
         &self,
-        sort: Sort,
-        measure: impl FnOnce() -> Result<Line, Error>,
-    ) -> Result<Line, Error> {
-        if let Some(line) = self.known(sort) {
+        kind: WorkKind,
+        measure: impl FnOnce() -> Result<LinearCost, Error>,
+    ) -> Result<LinearCost, Error> {
+        if let Some(line) = self.get(kind) {
             return Ok(line);
         }
         let line = measure()?;
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.insert(sort, line);
+        known.insert(kind, line);
         Ok(line)
     }
 }
@@ -283,8 +286,8 @@ impl Costs {
 mod tests {
     use super::*;
 
-    const PRODUCTS: Sort = Sort::Msm(Group::Bn254G1);
-    const TRANSFORMS: Sort = Sort::Transform(ScalarField::Bn254);
+    const PRODUCTS: WorkKind = WorkKind::Msm(Group::Bn254G1);
+    const TRANSFORMS: WorkKind = WorkKind::Transform(ScalarField::Bn254);
 
     fn millis(seconds: f64) -> Duration {
         Duration::from_secs_f64(seconds / 1e3)
@@ -292,10 +295,10 @@ mod tests {
 
     #[test]
     fn more_is_more_work() {
-        for sort in [PRODUCTS, TRANSFORMS] {
+        for kind in [PRODUCTS, TRANSFORMS] {
             for log in 0..28 {
-                let (less, more) = (sort.of_size(log).units(), sort.of_size(log + 1).units());
-                assert!(less < more, "{sort:?} of 2^{log}: {less} and {more}");
+                let (less, more) = (kind.of_size(log).units(), kind.of_size(log + 1).units());
+                assert!(less < more, "{kind:?} of 2^{log}: {less} and {more}");
             }
         }
         let of_kind = |kind| {
@@ -311,12 +314,12 @@ mod tests {
 
     #[test]
     fn a_device_that_keeps_to_a_line_is_foretold() {
-        for sort in [PRODUCTS, TRANSFORMS] {
+        for kind in [PRODUCTS, TRANSFORMS] {
             for (fixed, unit) in [(0.0, 1e-3), (3.0, 1e-4), (5.0, 1e-7)] {
-                let time = |log: u32| millis(fixed + unit * sort.of_size(log).units());
-                let line = sort.fit(|log| Ok(time(log))).unwrap();
+                let time = |log: u32| millis(fixed + unit * kind.of_size(log).units());
+                let line = kind.fit(|log| Ok(time(log))).unwrap();
                 for log in [0, 8, 20, 26] {
-                    let (told, took) = (line.cost(sort.of_size(log)), time(log));
+                    let (told, took) = (line.cost(kind.of_size(log)), time(log));
                     let ratio = told.as_secs_f64() / took.as_secs_f64();
                     assert!((0.99..1.01).contains(&ratio), "2^{log}: {told:?}, {took:?}");
                 }
@@ -360,15 +363,15 @@ mod tests {
     #[test]
     fn an_error_is_passed_on_and_measured_again() {
         let costs = Costs::default();
-        let line = Line {
+        let line = LinearCost {
             fixed_seconds: 1.0,
             unit_seconds: 1.0,
         };
-        let failed = costs.measured(PRODUCTS, || Err(Error::Cancelled));
+        let failed = costs.get_or_measure(PRODUCTS, || Err(Error::Cancelled));
         assert_eq!(failed, Err(Error::Cancelled));
-        assert_eq!(costs.measured(PRODUCTS, || Ok(line)), Ok(line));
-        let again = costs.measured(PRODUCTS, || panic!("it was measured"));
+        assert_eq!(costs.get_or_measure(PRODUCTS, || Ok(line)), Ok(line));
+        let again = costs.get_or_measure(PRODUCTS, || panic!("it was measured"));
         assert_eq!(again, Ok(line));
-        assert_eq!(costs.known(TRANSFORMS), None);
+        assert_eq!(costs.get(TRANSFORMS), None);
     }
 }

@@ -123,7 +123,7 @@ macro_rules! fields {
             }
 
             /// The values after `run` has transformed them.
-            pub(crate) fn run<E>(self, run: &mut impl RunTransform<E>) -> Result<Scalars, E> {
+            pub(crate) fn run<E>(self, run: &mut impl TransformVisitor<E>) -> Result<Scalars, E> {
                 match self {
                     $(Self::$name { domain, kind, mut values } => {
                         run.run(&domain, kind, &mut values)?;
@@ -209,7 +209,7 @@ macro_rules! groups {
             }
 
             /// Calls `visit` with the points in their own type.
-            pub(crate) fn visit<V: VisitPoints>(&self, visit: V) -> V::Output {
+            pub(crate) fn visit<V: PointsVisitor>(&self, visit: V) -> V::Output {
                 match self { $(Self::$name(points) => visit.visit::<$group>(points),)* }
             }
         }
@@ -255,13 +255,13 @@ groups! {
 }
 
 /// A computation on points that is generic over their group.
-pub(crate) trait VisitPoints {
+pub(crate) trait PointsVisitor {
     type Output;
     fn visit<G: DeviceGroup>(self, points: &[G::Affine]) -> Self::Output;
 }
 
 /// A transform in place that is generic over the field of its values.
-pub(crate) trait RunTransform<E> {
+pub(crate) trait TransformVisitor<E> {
     fn run<F: DeviceField>(
         &mut self,
         domain: &Domain<F>,

@@ -47,9 +47,9 @@ struct Shared {
 
 struct State {
     /// The sender into each device's queue of jobs; `None` once the pool is dropped.
-    lines: Vec<Option<Sender<Waiting>>>,
+    queues: Vec<Option<Sender<QueuedJob>>>,
     loads: Vec<Load>,
-    bases: HashMap<BasesId, Placed>,
+    bases: HashMap<BasesId, PooledBases>,
 }
 
 /// A device's unfinished jobs: their number, and their predicted duration.
@@ -60,7 +60,7 @@ struct Load {
 }
 
 /// A job in a device's queue.
-struct Waiting {
+struct QueuedJob {
     job: Job,
     answer: Answer,
     /// Predicted duration on that device.
@@ -68,7 +68,7 @@ struct Waiting {
 }
 
 /// Bases of the pool, and their ids on the devices where they are loaded.
-struct Placed {
+struct PooledBases {
     points: Points,
     memory_limit: usize,
     /// Predicted duration of one product with these bases, by device.
@@ -104,10 +104,10 @@ impl Pool {
             memory: caps.iter().map(|caps| caps.memory).sum(),
             host_memory: caps.iter().map(|caps| caps.host_memory).sum(),
         };
-        let (lines, ends): (Vec<_>, Vec<_>) = devices.iter().map(|_| channel()).unzip();
+        let (queues, ends): (Vec<_>, Vec<_>) = devices.iter().map(|_| channel()).unzip();
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
-                lines: lines.into_iter().map(Some).collect(),
+                queues: queues.into_iter().map(Some).collect(),
                 loads: vec![Load::default(); devices.len()],
                 bases: HashMap::new(),
             }),
@@ -118,11 +118,11 @@ impl Pool {
             caps,
             threads: Vec::new(),
         };
-        for (member, line) in ends.into_iter().enumerate() {
+        for (member, queue) in ends.into_iter().enumerate() {
             let shared = Arc::clone(&pool.shared);
             let thread = std::thread::Builder::new()
                 .name("proofmill-pool".into())
-                .spawn(move || shared.serve(member, &line))
+                .spawn(move || shared.serve(member, &queue))
                 .map_err(|error| Error::NoDevice {
                     reason: format!("a pool's thread does not start: {error}"),
                 })?;
@@ -170,7 +170,7 @@ impl Device for Pool {
     fn load_bases(&self, points: Points, memory_limit: usize) -> Result<BasesId, Error> {
         let id = BasesId::fresh();
         let costs = self.shared.costs(&[product(&points)]);
-        let placed = Placed {
+        let placed = PooledBases {
             points,
             memory_limit,
             costs: costs.clone(),
@@ -184,7 +184,7 @@ impl Device for Pool {
                 .fold(costs[member], Duration::saturating_add)
         };
         let attempt = || {
-            let member = self.shared.least(products)?;
+            let member = self.shared.least_loaded_device(products)?;
             self.shared.load(member, id)
         };
         let mut loaded = attempt();
@@ -203,7 +203,7 @@ impl Device for Pool {
     fn submit(&self, job: Job) -> Result<Ticket, Error> {
         let (ticket, answer) = ticket(&self.caps.name);
         let (member, cost) = self.shared.place(&job)?;
-        self.shared.line_up(member, Waiting { job, answer, cost });
+        self.shared.enqueue(member, QueuedJob { job, answer, cost });
         Ok(ticket)
     }
 
@@ -239,7 +239,7 @@ impl Device for Pool {
 /// Dropping the pool blocks until the queued jobs are finished.
 impl Drop for Pool {
     fn drop(&mut self) {
-        self.shared.lock().lines.fill_with(|| None);
+        self.shared.lock().queues.fill_with(|| None);
         for thread in self.threads.drain(..) {
             drop(thread.join());
         }
@@ -293,7 +293,7 @@ impl Shared {
     }
 
     /// The device with the least load that has not failed.
-    fn least<L: Ord>(&self, load: impl Fn(&State, usize) -> L) -> Result<usize, Error> {
+    fn least_loaded_device<L: Ord>(&self, load: impl Fn(&State, usize) -> L) -> Result<usize, Error> {
         let state = self.lock();
         let works = |member: &usize| self.devices[*member].failure().is_none();
         (0..self.devices.len())
@@ -308,7 +308,7 @@ impl Shared {
         let bases = job.bases();
         let work = self.lock().work(job);
         let costs = self.costs(&work);
-        let member = self.least(|state, member| {
+        let member = self.least_loaded_device(|state, member| {
             let elsewhere = |id: &&BasesId| {
                 let placed = state.bases.get(*id);
                 placed.is_some_and(|placed| !placed.on.contains_key(&member))
@@ -321,23 +321,23 @@ impl Shared {
         Ok((member, costs[member]))
     }
 
-    fn line_up(&self, member: usize, waiting: Waiting) {
-        let line = {
+    fn enqueue(&self, member: usize, queued: QueuedJob) {
+        let queue = {
             let mut state = self.lock();
             let load = &mut state.loads[member];
             load.jobs += 1;
-            load.queued = load.queued.saturating_add(waiting.cost);
-            state.lines[member].clone()
+            load.queued = load.queued.saturating_add(queued.cost);
+            state.queues[member].clone()
         };
-        if let Some(line) = line {
+        if let Some(queue) = queue {
             // Without a receiving thread the dropped answer reports that the device stopped.
-            drop(line.send(waiting));
+            drop(queue.send(queued));
         }
     }
 
     /// Runs a device's jobs, one after the other; those it fails at go to another device.
-    fn serve(&self, member: usize, line: &Receiver<Waiting>) {
-        while let Ok(Waiting { job, answer, cost }) = line.recv() {
+    fn serve(&self, member: usize, queue: &Receiver<QueuedJob>) {
+        while let Ok(QueuedJob { job, answer, cost }) = queue.recv() {
             let outcome = self.run(member, job.clone(), &answer);
             {
                 let load = &mut self.lock().loads[member];
@@ -347,11 +347,11 @@ impl Shared {
             match outcome {
                 Err(Error::Failed { .. }) => match self.place(&job) {
                     Ok((other, cost)) if other != member => {
-                        self.line_up(other, Waiting { job, answer, cost });
+                        self.enqueue(other, QueuedJob { job, answer, cost });
                     }
-                    _ => answer.give(outcome),
+                    _ => answer.complete(outcome),
                 },
-                outcome => answer.give(outcome),
+                outcome => answer.complete(outcome),
             }
         }
     }

@@ -130,7 +130,7 @@ impl Answer {
     }
 
     /// Answers the ticket with the job's outcome.
-    pub fn give(self, outcome: Result<Outcome, Error>) {
+    pub fn complete(self, outcome: Result<Outcome, Error>) {
         self.shared.answer(outcome);
     }
 }

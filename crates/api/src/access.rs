@@ -119,7 +119,7 @@ impl<R> Clients<R> {
     }
 
     /// The client of this token; none if it is unknown.
-    pub(crate) fn whose(&self, shown: &Token) -> Option<&Client<R>> {
+    pub(crate) fn find_by_token(&self, shown: &Token) -> Option<&Client<R>> {
         let none = u32::MAX;
         let mut found = none;
         for (index, client) in (0..).zip(&*self.0) {
@@ -213,14 +213,14 @@ mod tests {
     #[test]
     fn a_token_is_its_clients() {
         let clients = Clients::parse(FILE, None, words).expect("clients");
-        let whose = |word: &str| {
+        let find = |word: &str| {
             let shown = Token::try_new(word).expect("a token");
-            clients.whose(&shown).map(|client| &*client.name)
+            clients.find_by_token(&shown).map(|client| &*client.name)
         };
-        assert_eq!(whose("0123456789abcdef"), Some("rollup"));
-        assert_eq!(whose("fedcba9876543210"), Some("light"));
+        assert_eq!(find("0123456789abcdef"), Some("rollup"));
+        assert_eq!(find("fedcba9876543210"), Some("light"));
         for wrong in ["0123456789abcdeg", "0123456789abcdef0"] {
-            assert_eq!(whose(wrong), None, "{wrong}");
+            assert_eq!(find(wrong), None, "{wrong}");
         }
         assert!(!format!("{clients:?}").contains("0123"));
     }

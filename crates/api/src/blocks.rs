@@ -1,7 +1,7 @@
 //! Status and history of blocks.
 
 use proofmill_orchestrator::core::{BLOCKS_MAX, BlockState, BlockSummary, BlockView, LiveStep};
-use proofmill_orchestrator::record::{FailedStep, Outcome, Past, StepRecord};
+use proofmill_orchestrator::record::{FailedAttemptSummary, HistoryEntry, TaskEnd, TaskOutcome};
 use serde::{Deserialize, Serialize};
 
 use crate::operations::{OperationError, Operations, dead_summary, phase_name};
@@ -67,7 +67,8 @@ pub struct BlockWorker {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockEntry {
     /// The kind of event.
-    pub what: Happened,
+    #[serde(rename = "what")]
+    pub kind: BlockEventKind,
     /// The time of the event.
     pub at_ms: u64,
     /// The first block of the event.
@@ -89,7 +90,7 @@ pub struct BlockEntry {
 /// A kind of event in a block's history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Happened {
+pub enum BlockEventKind {
     /// Workers completed a task.
     Completed,
     /// A task became part of a group.
@@ -101,7 +102,8 @@ pub enum Happened {
     /// An operator dropped a dead letter.
     Dropped,
     /// A task went to the dead-letter queue.
-    Died,
+    #[serde(rename = "died")]
+    DeadLettered,
     /// The block left the workflow.
     Emitted,
     /// The block's deadline was met.
@@ -174,12 +176,12 @@ impl Operations {
 }
 
 fn status(view: BlockView) -> BlockStatus {
-    let surplus = view.past.len().saturating_sub(ENTRIES_SHOWN);
+    let surplus = view.history.len().saturating_sub(ENTRIES_SHOWN);
     BlockStatus {
         note: note(&view),
         tasks: view.live.iter().map(task).collect(),
         dead_letters: view.dead.iter().map(dead_summary).collect(),
-        history: view.past[surplus..].iter().map(entry).collect(),
+        history: view.history[surplus..].iter().map(entry).collect(),
         summary: view.summary,
     }
 }
@@ -235,11 +237,11 @@ fn worker(name: &str, attempt: u32) -> BlockWorker {
     }
 }
 
-fn entry(past: &Past) -> BlockEntry {
-    let (first, last) = past.span();
+fn entry(entry: &HistoryEntry) -> BlockEntry {
+    let (first, last) = entry.span();
     let blank = BlockEntry {
-        what: Happened::Completed,
-        at_ms: past.at_ms(),
+        kind: BlockEventKind::Completed,
+        at_ms: entry.at_ms(),
         first,
         last,
         step: None,
@@ -248,25 +250,25 @@ fn entry(past: &Past) -> BlockEntry {
         places: Vec::new(),
         source: None,
     };
-    match past {
-        Past::Deadline { missed, .. } => BlockEntry {
-            what: match missed {
-                true => Happened::DeadlineMissed,
-                false => Happened::DeadlineMet,
+    match entry {
+        HistoryEntry::Deadline { missed, .. } => BlockEntry {
+            kind: match missed {
+                true => BlockEventKind::DeadlineMissed,
+                false => BlockEventKind::DeadlineMet,
             },
             ..blank
         },
-        Past::TakenBack {
+        HistoryEntry::TakenBack {
             source, emitted, ..
         } => BlockEntry {
-            what: match emitted {
-                true => Happened::Stale,
-                false => Happened::TakenBack,
+            kind: match emitted {
+                true => BlockEventKind::Stale,
+                false => BlockEventKind::TakenBack,
             },
             source: Some(source.to_string()),
             ..blank
         },
-        Past::Step(ended) => {
+        HistoryEntry::TaskEnd(ended) => {
             let blank = BlockEntry {
                 step: Some(step(ended)),
                 ..blank
@@ -276,44 +278,44 @@ fn entry(past: &Past) -> BlockEntry {
     }
 }
 
-fn step_entry(outcome: &Outcome, blank: BlockEntry) -> BlockEntry {
+fn step_entry(outcome: &TaskOutcome, blank: BlockEntry) -> BlockEntry {
     match outcome {
-        Outcome::Completed { .. } => blank,
-        Outcome::Grouped { key } => BlockEntry {
-            what: Happened::Grouped,
+        TaskOutcome::Completed { .. } => blank,
+        TaskOutcome::Grouped { key } => BlockEntry {
+            kind: BlockEventKind::Grouped,
             group: Some(key.clone()),
             ..blank
         },
-        Outcome::Skipped { why } => BlockEntry {
-            what: Happened::Skipped,
+        TaskOutcome::Skipped { why } => BlockEntry {
+            kind: BlockEventKind::Skipped,
             reason: Some(why.clone()),
             ..blank
         },
-        Outcome::PassedOn { why } => BlockEntry {
-            what: Happened::PassedOn,
+        TaskOutcome::PassedOn { why } => BlockEntry {
+            kind: BlockEventKind::PassedOn,
             reason: Some(why.clone()),
             ..blank
         },
-        Outcome::Dropped => BlockEntry {
-            what: Happened::Dropped,
+        TaskOutcome::Dropped => BlockEntry {
+            kind: BlockEventKind::Dropped,
             ..blank
         },
-        Outcome::Died { why } => BlockEntry {
-            what: Happened::Died,
+        TaskOutcome::Died { why } => BlockEntry {
+            kind: BlockEventKind::DeadLettered,
             reason: Some(why.clone()),
             ..blank
         },
-        Outcome::Emitted { places } => BlockEntry {
-            what: Happened::Emitted,
+        TaskOutcome::Emitted { places } => BlockEntry {
+            kind: BlockEventKind::Emitted,
             places: places.clone(),
             ..blank
         },
     }
 }
 
-fn step(step: &StepRecord) -> BlockStep {
+fn step(step: &TaskEnd) -> BlockStep {
     let workers = match &step.outcome {
-        Outcome::Completed { by } => by.iter().map(|(name, at)| worker(name, *at)).collect(),
+        TaskOutcome::Completed { by } => by.iter().map(|(name, at)| worker(name, *at)).collect(),
         _ => Vec::new(),
     };
     let begun = step.begun_ms.unwrap_or(step.ended_ms);
@@ -331,7 +333,7 @@ fn step(step: &StepRecord) -> BlockStep {
     }
 }
 
-fn failure(failed: &FailedStep) -> BlockFailure {
+fn failure(failed: &FailedAttemptSummary) -> BlockFailure {
     BlockFailure {
         attempt: failed.attempt,
         worker: failed.worker.to_string(),

@@ -12,14 +12,14 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use crate::pace::{Pace, Paced, Pressure, TooSlow};
+use crate::pace::{BodyTimedOut, BodyTimeout, Pressure, TimedBody};
 use crate::refused::Refused;
 
 /// Longest time that a request's body may take. The limit is shorter while other requests wait.
 const BODY_TIME: Duration = Duration::from_secs(60);
 
 /// Memory for request bodies on one listener.
-pub(crate) struct Bodies {
+pub(crate) struct BodyMemory {
     /// One permit for each KiB.
     pub(crate) room: Arc<Semaphore>,
     /// Signalled while a request waits for room.
@@ -33,9 +33,9 @@ pub(crate) struct Bodies {
 /// A share of that memory, given back when the last holder drops it.
 pub(crate) type Room = Arc<OwnedSemaphorePermit>;
 
-// === impl Bodies ===
+// === impl BodyMemory ===
 
-impl Bodies {
+impl BodyMemory {
     /// Room for `at_once` bodies of `limit` bytes, the most that a body may have.
     pub(crate) fn new(
         limit: usize,
@@ -83,12 +83,12 @@ impl Bodies {
             return Err(too_large());
         }
         let room = self.room(length).await?;
-        let pace = Pace::new(BODY_TIME, self.pressure.clone());
-        let body = Paced::new(request.into_body(), pace);
+        let body_timeout = BodyTimeout::new(BODY_TIME, self.pressure.clone());
+        let body = TimedBody::new(request.into_body(), body_timeout);
         match Limited::new(body, length).collect().await {
             Ok(body) => Ok((room, body.to_bytes())),
             Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
-            Err(error) if error.is::<TooSlow>() => Err(Refused::new(
+            Err(error) if error.is::<BodyTimedOut>() => Err(Refused::new(
                 StatusCode::REQUEST_TIMEOUT,
                 format!(
                     "the body did not come within {} s, or brought too little while others waited",

@@ -28,16 +28,16 @@ pub struct ConnectionLimits {
 
 /// The state of one connection, shared with the gate that admits its calls.
 #[derive(Clone)]
-pub(crate) struct Connection(Arc<Mutex<Standing>>);
+pub(crate) struct Connection(Arc<Mutex<ConnectionState>>);
 
 /// A guard for one admitted call, dropped when the call ends. The gate puts one into the extensions of each
 /// request that it admits.
 #[derive(Clone, Default)]
-pub(crate) struct Admitted {
+pub(crate) struct AdmittedCall {
     _call: Option<Arc<Call>>,
 }
 
-struct Standing {
+struct ConnectionState {
     calls: usize,
     idle_since: Instant,
     was_admitted: bool,
@@ -72,7 +72,7 @@ struct Open {
 
 /// Whether there is room for a new connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ConnectionRoom {
     Free,
     /// Every connection has had an admitted call, and must end by itself.
     None,
@@ -97,32 +97,32 @@ impl Default for ConnectionLimits {
 
 impl Connection {
     pub(crate) fn new() -> Self {
-        Self(Arc::new(Mutex::new(Standing {
+        Self(Arc::new(Mutex::new(ConnectionState {
             calls: 0,
             idle_since: Instant::now(),
             was_admitted: false,
         })))
     }
 
-    fn admit(&self) -> Admitted {
-        let mut standing = self.standing();
-        standing.calls += 1;
-        standing.was_admitted = true;
-        Admitted {
+    fn admit(&self) -> AdmittedCall {
+        let mut state = self.state();
+        state.calls += 1;
+        state.was_admitted = true;
+        AdmittedCall {
             _call: Some(Arc::new(Call(self.clone()))),
         }
     }
 
     pub(crate) fn was_admitted(&self) -> bool {
-        self.standing().was_admitted
+        self.state().was_admitted
     }
 
     /// Waits until there has been no admitted call for `limit`.
     pub(crate) async fn until_idle(&self, limit: Duration) {
         loop {
             let (calls, idle) = {
-                let standing = self.standing();
-                (standing.calls, standing.idle_since.elapsed())
+                let state = self.state();
+                (state.calls, state.idle_since.elapsed())
             };
             // A call that ends during the sleep is followed by less than `limit` without calls.
             match limit.checked_sub(idle).filter(|left| !left.is_zero()) {
@@ -133,7 +133,7 @@ impl Connection {
         }
     }
 
-    fn standing(&self) -> MutexGuard<'_, Standing> {
+    fn state(&self) -> MutexGuard<'_, ConnectionState> {
         // No code panics while the lock is held.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -147,15 +147,15 @@ impl fmt::Debug for Connection {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        let mut standing = self.0.standing();
-        standing.calls -= 1;
-        standing.idle_since = Instant::now();
+        let mut state = self.0.state();
+        state.calls -= 1;
+        state.idle_since = Instant::now();
     }
 }
 
-// === impl Admitted ===
+// === impl AdmittedCall ===
 
-impl Admitted {
+impl AdmittedCall {
     /// Admits a request: marks it, and its connection as used.
     pub(crate) fn mark<B>(request: &mut Request<B>) -> Self {
         let extensions = request.extensions_mut();
@@ -167,9 +167,9 @@ impl Admitted {
     }
 }
 
-impl fmt::Debug for Admitted {
+impl fmt::Debug for AdmittedCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Admitted").finish_non_exhaustive()
+        f.debug_struct("AdmittedCall").finish_non_exhaustive()
     }
 }
 
@@ -210,18 +210,18 @@ impl Connections {
     }
 
     /// Makes room for a new connection, for which one that never had an admitted call may be closed.
-    pub(crate) fn make_place(&mut self, peer: Option<Peer>) -> Place {
+    pub(crate) fn make_room(&mut self, peer: Option<Peer>) -> ConnectionRoom {
         if peer.is_some() {
             let of_peer = self.open.values().filter(|it| it.peer == peer).count();
             if of_peer >= self.per_peer && !self.close_oldest(|it| it.peer == peer) {
-                return Place::NoneForPeer;
+                return ConnectionRoom::NoneForPeer;
             }
         }
         // Connections without an address come by a Unix socket of this user.
         if self.open.len() < self.total || self.close_oldest(|it| it.peer.is_some()) {
-            Place::Free
+            ConnectionRoom::Free
         } else {
-            Place::None
+            ConnectionRoom::None
         }
     }
 
@@ -301,12 +301,12 @@ mod tests {
         let admitted = used.admit();
         opened(&mut connections, one);
         // The peer's second connection is closed for its third, which is then used, too.
-        assert_eq!(connections.make_place(one), Place::Free);
+        assert_eq!(connections.make_room(one), ConnectionRoom::Free);
         opened(&mut connections, one).admit();
-        assert_eq!(connections.make_place(one), Place::NoneForPeer);
-        assert_eq!(connections.make_place(other), Place::Free);
+        assert_eq!(connections.make_room(one), ConnectionRoom::NoneForPeer);
+        assert_eq!(connections.make_room(other), ConnectionRoom::Free);
         opened(&mut connections, other).admit();
-        assert_eq!(connections.make_place(other), Place::None);
+        assert_eq!(connections.make_room(other), ConnectionRoom::None);
         assert_eq!(connections.open.len(), 3);
         drop(admitted);
         assert!(used.was_admitted());

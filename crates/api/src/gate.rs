@@ -12,7 +12,7 @@ use tonic::Status;
 use tonic::body::Body;
 
 use crate::access::{Client, Clients, Token};
-use crate::connections::Admitted;
+use crate::connections::AdmittedCall;
 use crate::grpc::{is_call, is_health_check};
 use crate::page::{refuse_other_names, refuse_page};
 use crate::refused::Refused;
@@ -73,7 +73,7 @@ where
                 // Kept until there is an answer; calls keep one longer.
                 let _admitted = caller.map(|caller| {
                     request.extensions_mut().insert(caller);
-                    Admitted::mark(&mut request)
+                    AdmittedCall::mark(&mut request)
                 });
                 return next.run(request).await;
             }
@@ -111,7 +111,7 @@ where
         };
         // A page in a browser has no token, so the host name that it uses does not matter.
         let client = Token::shown(headers).and_then(|it| {
-            clients.whose(&it).map(|client| Caller {
+            clients.find_by_token(&it).map(|client| Caller {
                 client: Some(client.name.clone()),
                 rights: client.rights.clone(),
             })

@@ -34,7 +34,7 @@ pub mod verifier;
 
 pub use access::AccessError;
 pub use blocks::{
-    BlockEntry, BlockFailure, BlockStatus, BlockStep, BlockTask, BlockWorker, BlocksQuery, Happened,
+    BlockEntry, BlockFailure, BlockStatus, BlockStep, BlockTask, BlockWorker, BlocksQuery, BlockEventKind,
 };
 pub use client::{Client, ClientError};
 pub use connections::ConnectionLimits;

@@ -69,7 +69,7 @@ impl Operations {
     }
 
     /// A summary of the workflow, which `leader` leads, with up to `named_max` of its workers.
-    pub(crate) async fn led_by(
+    pub(crate) async fn led_workflow(
         &self,
         leader: String,
         named_max: usize,

@@ -33,10 +33,10 @@ struct Answer {
 }
 
 /// The subject that all leaders answer, in place of a workflow's name, which cannot contain `_`.
-const EVERYBODY: &str = "_all";
+const ALL_LEADERS: &str = "_all";
 
 /// Time for the leaders of a cluster to answer.
-const ROLL_CALL: Duration = Duration::from_secs(1);
+const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Most workers that a leader lists by name.
 const NAMED_MAX: usize = 500;
@@ -82,8 +82,8 @@ fn subject(connection: &Connection, workflow: &str) -> String {
 /// # Errors
 /// A message that says why they cannot be asked for.
 pub async fn workflows(connection: &Connection) -> Result<Vec<LedWorkflow>, String> {
-    let subject = subject(connection, EVERYBODY);
-    let answers = connection.request_all(&subject, Bytes::new(), ROLL_CALL);
+    let subject = subject(connection, ALL_LEADERS);
+    let answers = connection.request_all(&subject, Bytes::new(), DISCOVERY_TIMEOUT);
     let answers = answers.await.map_err(|error| error.to_string())?;
     // A malformed answer comes from a version that does not know the request.
     let mut found: Vec<LedWorkflow> = answers
@@ -104,8 +104,10 @@ pub async fn serve(
     leader: &str,
     operations: Operations,
 ) -> Result<(), RemoteError> {
-    let mut asked = connection.listen(&subject(connection, workflow)).await?;
-    let mut called = connection.listen(&subject(connection, EVERYBODY)).await?;
+    let mut asked = connection.subscribe(&subject(connection, workflow)).await?;
+    let mut called = connection
+        .subscribe(&subject(connection, ALL_LEADERS))
+        .await?;
     let router = router(operations.clone());
     let mut answering = tokio::task::JoinSet::new();
     loop {
@@ -125,7 +127,7 @@ pub async fn serve(
                 let (operations, leader) = (operations.clone(), leader.to_owned());
                 answering.spawn(async move {
                     // A leader that is ending does not answer.
-                    if let Ok(here) = operations.led_by(leader, NAMED_MAX).await
+                    if let Ok(here) = operations.led_workflow(leader, NAMED_MAX).await
                         && let Ok(answer) = serde_json::to_vec(&here)
                     {
                         request.reply(answer).await;

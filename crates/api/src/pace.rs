@@ -26,10 +26,10 @@ const REFUSED: Duration = Duration::from_secs(2);
 
 /// Whether other requests wait for a resource that requests hold: a connection, a place, memory.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Pressure(Arc<Felt>);
+pub(crate) struct Pressure(Arc<PressureState>);
 
 #[derive(Debug, Default)]
-struct Felt {
+struct PressureState {
     waiting: AtomicUsize,
     refused: Mutex<Option<Instant>>,
 }
@@ -38,7 +38,7 @@ struct Felt {
 pub(crate) struct Waiting(Pressure);
 
 /// The time limit of one body.
-pub(crate) struct Pace {
+pub(crate) struct BodyTimeout {
     began: Instant,
     last: Instant,
     received: u64,
@@ -49,15 +49,15 @@ pub(crate) struct Pace {
 }
 
 /// A body that fails when it takes too long.
-pub(crate) struct Paced<B> {
+pub(crate) struct TimedBody<B> {
     body: B,
-    pace: Pace,
+    timeout: BodyTimeout,
 }
 
 /// The error of a body that took too long.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the body did not come in time")]
-pub(crate) struct TooSlow;
+pub(crate) struct BodyTimedOut;
 
 // === impl Pressure ===
 
@@ -73,7 +73,7 @@ impl Pressure {
         *self.last_refusal() = Some(Instant::now());
     }
 
-    fn is_felt(&self) -> bool {
+    fn is_high(&self) -> bool {
         self.0.waiting.load(Ordering::Relaxed) > 0
             || self.last_refusal().is_some_and(|at| at.elapsed() < REFUSED)
     }
@@ -91,9 +91,9 @@ impl Drop for Waiting {
     }
 }
 
-// === impl Pace ===
+// === impl BodyTimeout ===
 
-impl Pace {
+impl BodyTimeout {
     pub(crate) fn new(patience: Duration, pressure: Pressure) -> Self {
         let now = Instant::now();
         Self {
@@ -137,19 +137,19 @@ impl Pace {
         let taken = now - self.began;
         let fair = STALL + Duration::from_secs(self.received / RATE);
         taken >= self.patience
-            || self.pressure.is_felt() && (now - self.last >= STALL || taken >= fair)
+            || self.pressure.is_high() && (now - self.last >= STALL || taken >= fair)
     }
 }
 
-// === impl Paced ===
+// === impl TimedBody ===
 
-impl<B> Paced<B> {
-    pub(crate) fn new(body: B, pace: Pace) -> Self {
-        Self { body, pace }
+impl<B> TimedBody<B> {
+    pub(crate) fn new(body: B, timeout: BodyTimeout) -> Self {
+        Self { body, timeout }
     }
 }
 
-impl<B> Body for Paced<B>
+impl<B> Body for TimedBody<B>
 where
     B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin,
 {
@@ -163,14 +163,14 @@ where
         match Pin::new(&mut self.body).poll_frame(context) {
             Poll::Ready(Some(Ok(frame))) => {
                 let bytes = frame.data_ref().map_or(0, Bytes::len);
-                self.pace.received(bytes);
+                self.timeout.received(bytes);
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(error.into()))),
             Poll::Ready(None) => Poll::Ready(None),
             Poll::Pending => {
-                let late = self.pace.poll_late(context);
-                late.map(|()| Some(Err(TooSlow.into())))
+                let late = self.timeout.poll_late(context);
+                late.map(|()| Some(Err(BodyTimedOut.into())))
             }
         }
     }
@@ -192,39 +192,39 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(60);
 
-    async fn late(pace: &mut Pace) -> Duration {
-        let began = pace.began;
-        poll_fn(|context| pace.poll_late(context)).await;
+    async fn late(timeout: &mut BodyTimeout) -> Duration {
+        let began = timeout.began;
+        poll_fn(|context| timeout.poll_late(context)).await;
         began.elapsed()
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_body_has_its_time_unless_others_wait() {
         let pressure = Pressure::default();
-        let mut alone = Pace::new(PATIENCE, pressure.clone());
+        let mut alone = BodyTimeout::new(PATIENCE, pressure.clone());
         assert_eq!(late(&mut alone).await, PATIENCE);
 
         let waiting = pressure.wait();
-        let mut silent = Pace::new(PATIENCE, pressure.clone());
+        let mut silent = BodyTimeout::new(PATIENCE, pressure.clone());
         // A burst at the beginning does not pay for later silence.
         silent.received(10 << 20);
         assert_eq!(late(&mut silent).await, STALL);
         drop(waiting);
-        let mut alone = Pace::new(PATIENCE, pressure.clone());
+        let mut alone = BodyTimeout::new(PATIENCE, pressure.clone());
         assert_eq!(late(&mut alone).await, PATIENCE);
 
         pressure.refused();
-        let mut soon = Pace::new(PATIENCE, pressure.clone());
+        let mut soon = BodyTimeout::new(PATIENCE, pressure.clone());
         // A refused caller no longer counts by the time of the check.
         assert_eq!(late(&mut soon).await, PATIENCE);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_reader_that_reads_nothing_takes_none_of_the_bodys_time() {
-        let mut pace = Pace::new(PATIENCE, Pressure::default());
+        let mut timeout = BodyTimeout::new(PATIENCE, Pressure::default());
         tokio::time::advance(2 * PATIENCE).await;
-        pace.pause(2 * PATIENCE);
-        assert_eq!(late(&mut pace).await, PATIENCE);
+        timeout.pause(2 * PATIENCE);
+        assert_eq!(late(&mut timeout).await, PATIENCE);
     }
 
     #[tokio::test(start_paused = true)]
@@ -232,11 +232,11 @@ mod tests {
         for (bytes, end) in [(1, STALL), (RATE as usize, PATIENCE)] {
             let pressure = Pressure::default();
             let _waiting = pressure.wait();
-            let mut pace = Pace::new(PATIENCE, pressure);
-            let began = pace.began;
+            let mut timeout = BodyTimeout::new(PATIENCE, pressure);
+            let began = timeout.began;
             let is_late = poll_fn(|context| {
-                pace.received(bytes);
-                pace.poll_late(context)
+                timeout.received(bytes);
+                timeout.poll_late(context)
             });
             // The body is polled once a second, and brings that much each time.
             is_late.await;

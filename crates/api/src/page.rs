@@ -10,7 +10,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use proofmill_telemetry::{FRONT_PAGE_TYPE, FrontPage};
 
-use crate::connections::Admitted;
+use crate::connections::AdmittedCall;
 use crate::refused::Refused;
 
 /// Refuses pages at a port that needs no token.
@@ -45,7 +45,7 @@ impl PageGate {
         };
         match checked {
             Ok(()) => {
-                let _admitted = Admitted::mark(&mut request);
+                let _admitted = AdmittedCall::mark(&mut request);
                 next.run(request).await
             }
             Err(refused) => refused.into_response(),

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 
 use tonic::{Code, Status};
 
-use crate::grpc::{try_again, try_again_as};
+use crate::grpc::{retryable_status, try_again};
 use crate::operations::OperationError;
 
 /// Suggested wait after a temporary refusal.
@@ -60,7 +60,7 @@ impl From<Refused> for Status {
             StatusCode::CONFLICT => Code::AlreadyExists,
             StatusCode::TOO_MANY_REQUESTS => return try_again(why, LATER),
             StatusCode::SERVICE_UNAVAILABLE => {
-                return try_again_as(Code::Unavailable, why, LATER);
+                return retryable_status(Code::Unavailable, why, LATER);
             }
             _ => Code::Internal,
         };

@@ -17,9 +17,9 @@ use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use tower_service::Service;
 
-use crate::connections::{Address, Connection, ConnectionLimits, Connections, Place};
+use crate::connections::{Address, Connection, ConnectionLimits, ConnectionRoom, Connections};
 use crate::pace::Pressure;
-use crate::prompt::Prompt;
+use crate::prompt::HandshakeDeadline;
 
 /// Most connections of a Unix socket at a time; further ones wait until one has ended.
 const LOCAL_CONNECTIONS_MAX: usize = 256;
@@ -109,7 +109,7 @@ impl Terms {
 /// Dropping the future closes all connections.
 ///
 /// Each request has its [`Connection`] among its extensions. The code that admits the request must call
-/// [`Admitted::mark`](crate::connections::Admitted::mark); otherwise the connection is soon closed as idle.
+/// [`AdmittedCall::mark`](crate::connections::AdmittedCall::mark); otherwise the connection is soon closed as idle.
 pub(crate) async fn serve<L, A, F, B>(
     mut listener: L,
     terms: Terms,
@@ -150,17 +150,17 @@ pub(crate) async fn serve<L, A, F, B>(
         let Some((stream, peer, waiting)) = next.take() else {
             continue;
         };
-        match connections.make_place(peer) {
-            Place::Free => {
+        match connections.make_room(peer) {
+            ConnectionRoom::Free => {
                 let connection = Connection::new();
                 let served = serving.clone().connection(stream, connection.clone());
                 connections.spawn(peer, connection, served);
             }
-            Place::None => {
+            ConnectionRoom::None => {
                 let waiting = waiting.or_else(|| Some(terms.pressure.wait()));
                 next = Some((stream, peer, waiting));
             }
-            Place::NoneForPeer => {
+            ConnectionRoom::NoneForPeer => {
                 tracing::debug!("a peer has as many connections as it may have");
                 terms.pressure.refused();
             }
@@ -267,7 +267,7 @@ impl<A> Serving<A> {
             request.extensions_mut().insert(of.clone());
             answer(request)
         });
-        let stream = TokioIo::new(Prompt::new(stream));
+        let stream = TokioIo::new(HandshakeDeadline::new(stream));
         let mut serving = pin!(server.serve_connection(stream, service));
         let ended = async {
             tokio::select! {

@@ -17,7 +17,7 @@ const ADDRESS_MAX: usize = 100;
 
 /// The socket file of a listening process. Dropping this removes the file, unless another process has
 /// replaced it.
-pub(crate) struct Bound {
+pub(crate) struct SocketFile {
     path: PathBuf,
     device_and_inode: (u64, u64),
 }
@@ -31,7 +31,7 @@ pub fn socket_path(state: &Path) -> PathBuf {
 ///
 /// The socket is made in a directory that no other user can enter, and moved to its place when its mode is
 /// right. So no other user can connect at any moment, whatever the umask and the mode of the directory.
-pub(crate) fn bind(path: &Path) -> io::Result<(UnixListener, Bound)> {
+pub(crate) fn bind(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
     let (directory, _) = split(path)?;
     let private = tempfile::Builder::new()
         .prefix(".s")
@@ -40,15 +40,15 @@ pub(crate) fn bind(path: &Path) -> io::Result<(UnixListener, Bound)> {
         .tempdir_in(directory)?;
     let made = private.path().join("s");
     let listener = {
-        let near = Near::to(private.path(), OsStr::new("s"))?;
-        UnixListener::bind(near.address())?
+        let short = ShortPath::to(private.path(), OsStr::new("s"))?;
+        UnixListener::bind(short.address())?
     };
     std::fs::set_permissions(&made, Permissions::from_mode(0o600))?;
     let metadata = std::fs::symlink_metadata(&made)?;
     std::fs::rename(&made, path)?;
     Ok((
         listener,
-        Bound {
+        SocketFile {
             path: path.to_owned(),
             device_and_inode: (metadata.dev(), metadata.ino()),
         },
@@ -56,7 +56,9 @@ pub(crate) fn bind(path: &Path) -> io::Result<(UnixListener, Bound)> {
 }
 
 /// Listens on the socket `path` like [`bind`]; `None` if another process listens there.
-pub(crate) async fn bind_unless_taken(path: &Path) -> io::Result<Option<(UnixListener, Bound)>> {
+pub(crate) async fn bind_unless_taken(
+    path: &Path,
+) -> io::Result<Option<(UnixListener, SocketFile)>> {
     if connect(path).await?.is_some() {
         return Ok(None);
     }
@@ -83,8 +85,8 @@ pub(crate) async fn connect(path: &Path) -> io::Result<Option<UnixStream>> {
         ));
     }
     let (directory, name) = split(path)?;
-    let near = Near::to(directory, name)?;
-    match UnixStream::connect(near.address()).await {
+    let short = ShortPath::to(directory, name)?;
+    match UnixStream::connect(short.address()).await {
         Ok(stream) => Ok(Some(stream)),
         Err(error) => match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Ok(None),
@@ -110,14 +112,14 @@ fn split(path: &Path) -> io::Result<(&Path, &OsStr)> {
 
 /// A path to a file in a directory, short enough for a socket's address. If the directory's own path is too
 /// long, the address goes by this process's file descriptor of the directory.
-struct Near {
+struct ShortPath {
     address: PathBuf,
     _directory: Option<File>,
 }
 
-// === impl Near ===
+// === impl ShortPath ===
 
-impl Near {
+impl ShortPath {
     fn to(directory: &Path, name: &OsStr) -> io::Result<Self> {
         let address = directory.join(name);
         if address.as_os_str().len() <= ADDRESS_MAX {
@@ -145,7 +147,7 @@ impl Near {
     }
 }
 
-impl Drop for Bound {
+impl Drop for SocketFile {
     fn drop(&mut self) {
         let ours = std::fs::symlink_metadata(&self.path)
             .is_ok_and(|found| (found.dev(), found.ino()) == self.device_and_inode);

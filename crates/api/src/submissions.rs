@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use proofmill_bus::BlobStore;
-use proofmill_orchestrator::conversation::{Edition, Reply};
+use proofmill_orchestrator::conversation::{Reply, Uniqueness};
 use proofmill_orchestrator::core::Status;
 use proofmill_orchestrator::plan::{Plan, QueueIx};
 use proofmill_orchestrator::port::SourcePort;
@@ -73,7 +73,7 @@ impl Submissions {
     ) -> Result<SubmitAnswer, OperationError> {
         // A block that was dropped and is submitted again is processed again.
         let message = SourceMessage {
-            edition: Edition::Anew,
+            uniqueness: Uniqueness::Resubmitted,
             ..message
         };
         let producer = "submit".into();

@@ -32,7 +32,7 @@ mod pending;
 mod secret;
 
 pub use blob::{
-    BlobError, BlobStore, Bucket, Digest, Held, InvalidDigest, Look, Sightings, Sweeper, Swept,
+    BlobError, BlobStore, Bucket, Digest, Held, InvalidDigest, SweepScan, UnreferencedSince, Sweeper, Swept,
 };
 pub use certificate::certificate_remedy;
 pub use embedded::{EmbeddedLog, Loss, OpenError, Options};

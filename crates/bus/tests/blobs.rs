@@ -82,10 +82,10 @@ async fn sweep(
     live: &HashSet<Digest>,
     meanwhile: impl AsyncFnOnce(),
 ) -> Swept {
-    let first = sweeper.look(live).await.unwrap();
+    let first = sweeper.scan(live).await.unwrap();
     assert!(first.is_empty(), "a first look deletes nothing");
     meanwhile().await;
-    let second = sweeper.look(live).await.unwrap();
+    let second = sweeper.scan(live).await.unwrap();
     sweeper.remove(second, live).await.unwrap()
 }
 
@@ -129,9 +129,9 @@ async fn a_sweep_takes_only_what_nobody_names_holds_or_puts_again() {
 
     // A blob that a record refers to since the look is not deleted.
     drop(hold);
-    sweeper.look(&HashSet::new()).await.unwrap();
-    let look = sweeper.look(&HashSet::new()).await.unwrap();
-    let swept = sweeper.remove(look, &HashSet::from([taken])).await.unwrap();
+    sweeper.scan(&HashSet::new()).await.unwrap();
+    let scan = sweeper.scan(&HashSet::new()).await.unwrap();
+    let swept = sweeper.remove(scan, &HashSet::from([taken])).await.unwrap();
     assert_eq!((swept.deleted, swept.kept), (3, 1));
     assert_eq!(all(&blobs).await, HashSet::from([(taken, 10)]));
 }

@@ -122,9 +122,9 @@ async fn prefixes_do_not_see_each_other() {
 /// Looks twice, and deletes the blobs that are due.
 async fn swept(blobs: &BlobStore, live: &HashSet<proofmill_bus::Digest>) -> Swept {
     let mut sweeper = Sweeper::new(blobs.clone(), Duration::ZERO);
-    assert!(sweeper.look(live).await.unwrap().is_empty());
-    let look = sweeper.look(live).await.unwrap();
-    sweeper.remove(look, live).await.unwrap()
+    assert!(sweeper.scan(live).await.unwrap().is_empty());
+    let scan = sweeper.scan(live).await.unwrap();
+    sweeper.remove(scan, live).await.unwrap()
 }
 
 /// A leader that sweeps knows other processes' holds only through the store.
@@ -137,30 +137,30 @@ async fn a_sweep_keeps_what_is_live_or_held_elsewhere() {
     let (proof, held) = elsewhere.put_held("proof".into()).await.unwrap();
     let mut sweeper = Sweeper::new(blobs.clone(), Duration::ZERO);
     let named = HashSet::from([live]);
-    sweeper.look(&named).await.unwrap();
+    sweeper.scan(&named).await.unwrap();
     elsewhere.renew_held().await.unwrap();
-    let look = sweeper.look(&named).await.unwrap();
-    let swept = sweeper.remove(look, &named).await.unwrap();
+    let scan = sweeper.scan(&named).await.unwrap();
+    let swept = sweeper.remove(scan, &named).await.unwrap();
     assert_eq!((swept.deleted, swept.kept, swept.bytes), (1, 2, 3));
     assert!(!blobs.contains(&old).await.unwrap());
 
     // Renewed between the look and the deletion.
-    let look = sweeper.look(&named).await.unwrap();
-    assert!(!look.is_empty());
+    let scan = sweeper.scan(&named).await.unwrap();
+    assert!(!scan.is_empty());
     elsewhere.renew_held().await.unwrap();
-    let swept = sweeper.remove(look, &named).await.unwrap();
+    let swept = sweeper.remove(scan, &named).await.unwrap();
     assert_eq!((swept.deleted, swept.kept), (0, 2));
     assert_eq!(blobs.get(&proof).await.unwrap(), "proof");
     assert_eq!(blobs.get(&live).await.unwrap(), "live");
 
     drop(held);
-    sweeper.look(&named).await.unwrap();
-    let look = sweeper.look(&named).await.unwrap();
-    let swept = sweeper.remove(look, &named).await.unwrap();
+    sweeper.scan(&named).await.unwrap();
+    let scan = sweeper.scan(&named).await.unwrap();
+    let swept = sweeper.remove(scan, &named).await.unwrap();
     assert_eq!((swept.deleted, swept.kept), (1, 1));
     assert_eq!(all(&blobs).await, HashSet::from([(live, 4)]));
     // The object of the hold is gone, too.
-    assert_eq!(sweeper.look(&HashSet::new()).await.unwrap().kept(), 1);
+    assert_eq!(sweeper.scan(&HashSet::new()).await.unwrap().kept(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -14,34 +14,34 @@ use proofmill_bus::{OpenError, Role, open_blobs};
 use proofmill_orchestrator::core::BlockSummary;
 use proofmill_orchestrator::mill::{Mill, MillError, Options};
 
-use crate::args::Look;
+use crate::args::MillArgs;
 use crate::failure::Failure;
 use crate::{bus, provers, state};
 
 /// Longest wait for a state directory that is locked by a mill whose control socket does not answer yet.
-const PATIENCE: Duration = Duration::from_secs(5);
+const LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// A connection to a mill, or its opened state.
-pub(crate) enum Access {
+pub(crate) enum MillAccess {
     /// A running mill, reached over its control socket or over the bus.
     Running(Client),
-    /// A stopped mill: its state, or a read-only view of it, is open in this process until [`Access::close`].
+    /// A stopped mill: its state, or a read-only view of it, is open in this process until [`MillAccess::close`].
     Stopped(Box<Mill>, Operations),
 }
 
 /// Whether the command line names a bus, but neither a workflow nor a state directory.
-pub(crate) fn is_bus_meant(args: &Look) -> bool {
+pub(crate) fn names_bus_only(args: &MillArgs) -> bool {
     args.workflow.is_none() && args.bus.url.is_some() && args.state.state.is_none()
 }
 
 /// The workflows that have a leader on the bus.
-pub(crate) async fn workflows(args: &Look) -> Result<Vec<LedWorkflow>, Failure> {
+pub(crate) async fn workflows(args: &MillArgs) -> Result<Vec<LedWorkflow>, Failure> {
     let connection = bus::connect(&args.bus, Role::Operator, "status").await?;
     over_bus::workflows(&connection).await.map_err(Failure::new)
 }
 
 /// The usage error for a command that names a bus but no workflow; it lists the workflows on the bus.
-async fn which_workflow(args: &Look) -> Result<Failure, Failure> {
+async fn workflow_not_named(args: &MillArgs) -> Result<Failure, Failure> {
     let found = workflows(args).await?;
     let names: Vec<&str> = found.iter().map(|led| led.workflow.as_str()).collect();
     let message = match names[..] {
@@ -55,42 +55,42 @@ async fn which_workflow(args: &Look) -> Result<Failure, Failure> {
         .help("name one with --workflow, or a mill of this machine with --state"))
 }
 
-// === impl Access ===
+// === impl MillAccess ===
 
-impl Access {
+impl MillAccess {
     /// Opens the mill that the arguments name, read-only: nothing is written, so a full disk is no obstacle.
-    pub(crate) async fn look(args: &Look) -> Result<Self, Failure> {
+    pub(crate) async fn open_for_reading(args: &MillArgs) -> Result<Self, Failure> {
         match &args.workflow {
-            None if is_bus_meant(args) => Err(which_workflow(args).await?),
+            None if names_bus_only(args) => Err(workflow_not_named(args).await?),
             None => Self::read(args.state.state.clone()).await,
             Some(workflow) => Self::on_bus(args, workflow).await,
         }
     }
 
     /// Opens the mill that the arguments name for a command that changes it.
-    pub(crate) async fn change(args: &Look) -> Result<Self, Failure> {
+    pub(crate) async fn open_for_change(args: &MillArgs) -> Result<Self, Failure> {
         match &args.workflow {
-            None if is_bus_meant(args) => Err(which_workflow(args).await?),
-            None => Self::to(args.state.state.clone(), false).await,
+            None if names_bus_only(args) => Err(workflow_not_named(args).await?),
+            None => Self::open_directory(args.state.state.clone(), false).await,
             Some(workflow) => Self::on_bus(args, workflow).await,
         }
     }
 
     /// Opens the mill of a state directory read-only. `None` means the only one under `.proofmill`.
     pub(crate) async fn read(named: Option<PathBuf>) -> Result<Self, Failure> {
-        Self::to(named, true).await
+        Self::open_directory(named, true).await
     }
 
-    async fn on_bus(args: &Look, workflow: &str) -> Result<Self, Failure> {
+    async fn on_bus(args: &MillArgs, workflow: &str) -> Result<Self, Failure> {
         let connection = bus::connect(&args.bus, Role::Operator, workflow).await?;
         let blobs = Arc::new(open_blobs(&connection).await?.of(workflow));
         Ok(Self::Running(Client::over_bus(connection, blobs, workflow)))
     }
 
     /// Connects to the mill that runs in the state directory, or opens the state if none runs.
-    async fn to(named: Option<PathBuf>, read_only: bool) -> Result<Self, Failure> {
+    async fn open_directory(named: Option<PathBuf>, read_only: bool) -> Result<Self, Failure> {
         let directory = state::choose(named)?;
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + LOCK_WAIT_MAX;
         loop {
             if let Some(client) = Client::connect(&directory).await? {
                 match client.status().await {

@@ -92,9 +92,9 @@ pub(crate) enum Command {
     /// Check a workflow file, and draw it.
     Check(Check),
     /// Show what a mill is doing.
-    Status(Look),
+    Status(MillArgs),
     /// Show what each queue holds.
-    Queues(Look),
+    Queues(MillArgs),
     /// List the live tasks.
     Tasks(Tasks),
     /// Show the history of a block: its provers, the time of each step, and where it was emitted.
@@ -165,7 +165,7 @@ pub(crate) enum Command {
 impl Command {
     /// Whether the command's async tasks only wait for messages, with all computation on the provers' own
     /// threads. Such a command gets a single-threaded runtime: waking a second thread would cost time on every message.
-    pub(crate) fn only_waits(&self) -> bool {
+    pub(crate) fn uses_single_thread_runtime(&self) -> bool {
         matches!(
             self,
             Self::Dispatcher(_)
@@ -323,7 +323,7 @@ pub(crate) enum Graph {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Look {
+pub(crate) struct MillArgs {
     #[command(flatten)]
     pub(crate) state: StateArg,
     /// Name of a workflow on a cluster, instead of a mill on this machine. `status` with --bus and without
@@ -340,7 +340,7 @@ pub(crate) struct Look {
 #[derive(Debug, Args)]
 pub(crate) struct Tasks {
     #[command(flatten)]
-    pub(crate) look: Look,
+    pub(crate) mill: MillArgs,
     /// Only tasks of this stage.
     #[arg(long)]
     pub(crate) stage: Option<String>,
@@ -356,7 +356,7 @@ pub(crate) struct Tasks {
 #[command(after_help = BLOCK_STATES)]
 pub(crate) struct Block {
     #[command(flatten)]
-    pub(crate) look: Look,
+    pub(crate) mill: MillArgs,
     /// The block, or a range such as 10-20 for one line each.
     #[arg(value_name = "BLOCK", value_parser = blocks)]
     pub(crate) blocks: BlocksQuery,
@@ -371,7 +371,7 @@ where no sequencer follows; emitted, and whether its deadline was met. How much 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Dlq {
     /// List the dead letters.
-    List(Look),
+    List(MillArgs),
     /// Show one dead letter: its payload, and every attempt with its output.
     Show(DlqTask),
     /// Put dead letters back into their queues and reset their attempts.
@@ -386,7 +386,7 @@ pub(crate) enum Dlq {
 #[derive(Debug, Args)]
 pub(crate) struct DlqTask {
     #[command(flatten)]
-    pub(crate) look: Look,
+    pub(crate) mill: MillArgs,
     /// The task, as STAGE/BLOCK/PART.
     pub(crate) task: String,
 }
@@ -394,7 +394,7 @@ pub(crate) struct DlqTask {
 #[derive(Debug, Args)]
 pub(crate) struct DlqTasks {
     #[command(flatten)]
-    pub(crate) look: Look,
+    pub(crate) mill: MillArgs,
     /// The tasks, as STAGE/BLOCK/PART.
     pub(crate) tasks: Vec<String>,
     /// Every dead letter.
@@ -406,7 +406,7 @@ pub(crate) struct DlqTasks {
 #[command(group = ArgGroup::new("which").required(true))]
 pub(crate) struct Cancel {
     #[command(flatten)]
-    pub(crate) look: Look,
+    pub(crate) mill: MillArgs,
     /// The task, as STAGE/BLOCK/PART.
     #[arg(group = "which")]
     pub(crate) task: Option<String>,
@@ -421,7 +421,7 @@ pub(crate) struct Cancel {
 #[derive(Debug, Args)]
 pub(crate) struct Submit {
     #[command(flatten)]
-    pub(crate) look: Look,
+    pub(crate) mill: MillArgs,
     /// The queue.
     #[arg(long)]
     pub(crate) queue: String,

@@ -16,7 +16,7 @@ const HEAD: u64 = 4096;
 
 /// A kind of file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Content {
+pub(crate) enum FileKind {
     /// A snarkjs proving key (`.zkey`).
     Zkey,
     /// A circom witness (`.wtns`).
@@ -43,21 +43,26 @@ pub(crate) enum Content {
     Json,
 }
 
-/// The curve named in the header of a Proofmill file. Fails if the file is recognized as a kind other than `content`.
-pub(crate) fn curve_of_file(content: Content, path: &Path) -> Result<Curve, Failure> {
-    content.expect(path)?;
+/// The curve named in the header of a Proofmill file. Fails if the file is recognized as a kind other than `kind`.
+pub(crate) fn curve_of_file(kind: FileKind, path: &Path) -> Result<Curve, Failure> {
+    kind.expect(path)?;
     let shown = path.display();
     let mut head = Vec::new();
     open_regular(path)
         .and_then(|file| file.take(BEGINNING_BYTES as u64).read_to_end(&mut head))
         .map_err(|error| Failure::new(format!("{shown}: {error}")))?;
-    let no_curve = || Failure::new(format!("{shown}: not {}, or cut short", content.named()));
+    let no_curve = || {
+        Failure::new(format!(
+            "{shown}: not {}, or cut short",
+            kind.name_with_article()
+        ))
+    };
     curve_of(&head).ok_or_else(no_curve)
 }
 
-// === impl Content ===
+// === impl FileKind ===
 
-impl Content {
+impl FileKind {
     /// Recognizes a kind by the first bytes of a file; `None` if they match none.
     pub(crate) fn of(head: &[u8]) -> Option<Self> {
         let magics: [(&[u8], Self); 10] = [
@@ -73,8 +78,8 @@ impl Content {
             (b"PMILLPPR", Self::PartitionProof),
         ];
         let named = magics.iter().find(|(magic, _)| head.starts_with(magic));
-        if let Some((_, content)) = named {
-            return Some(*content);
+        if let Some((_, kind)) = named {
+            return Some(*kind);
         }
         let text = head.trim_ascii_start();
         match text {
@@ -112,8 +117,8 @@ impl Content {
         };
         let failure = Failure::new(format!(
             "{shown}: another kind of file: {}, not {}",
-            found.named(),
-            self.named()
+            found.name_with_article(),
+            self.name_with_article()
         ));
         Err(match (self, found) {
             (Self::Witness, Self::Json) => failure.help(
@@ -134,7 +139,7 @@ impl Content {
     }
 
     /// Name for error messages, with its article and usual extension.
-    pub(crate) fn named(self) -> &'static str {
+    pub(crate) fn name_with_article(self) -> &'static str {
         match self {
             Self::Zkey => "a proving key (.zkey)",
             Self::Witness => "a witness (.wtns)",
@@ -158,7 +163,7 @@ impl Content {
 
     /// Whether a file of this kind is hard to make again (keys, their inputs, witnesses): output that the user did not
     /// explicitly allow to replace it never overwrites it.
-    pub(crate) fn is_precious(self) -> bool {
+    pub(crate) fn is_hard_to_recreate(self) -> bool {
         !matches!(self, Self::Json | Self::Aggregate | Self::PartitionProof)
     }
 }
@@ -173,21 +178,21 @@ mod tests {
 
     #[test]
     fn contents_are_told_by_their_first_bytes() {
-        let cases: [(&[u8], Option<Content>); 16] = [
-            (b"zkey\x01\0\0\0", Some(Content::Zkey)),
-            (b"wtns\x02", Some(Content::Witness)),
-            (b"PMILLKEY\x01", Some(Content::Key)),
-            (b"PMILLAGS\x01", Some(Content::ReferenceString)),
-            (b"PMILLAGG\x01", Some(Content::Aggregate)),
-            (b"PMILLPVK\x01", Some(Content::PartitionKey)),
-            (b"PMILLPPR\x01", Some(Content::PartitionProof)),
-            (b" {\"pi_a\": []}", Some(Content::Json)),
+        let cases: [(&[u8], Option<FileKind>); 16] = [
+            (b"zkey\x01\0\0\0", Some(FileKind::Zkey)),
+            (b"wtns\x02", Some(FileKind::Witness)),
+            (b"PMILLKEY\x01", Some(FileKind::Key)),
+            (b"PMILLAGS\x01", Some(FileKind::ReferenceString)),
+            (b"PMILLAGG\x01", Some(FileKind::Aggregate)),
+            (b"PMILLPVK\x01", Some(FileKind::PartitionKey)),
+            (b"PMILLPPR\x01", Some(FileKind::PartitionProof)),
+            (b" {\"pi_a\": []}", Some(FileKind::Json)),
             (
                 b"{\"protocol\":\"groth16\",\"vk_alpha_1\":[",
-                Some(Content::VerifyingKey),
+                Some(FileKind::VerifyingKey),
             ),
-            (b"[\"7\"]", Some(Content::Json)),
-            (b"[ 7 ]", Some(Content::Json)),
+            (b"[\"7\"]", Some(FileKind::Json)),
+            (b"[ 7 ]", Some(FileKind::Json)),
             (b"[[source]]\n", None),
             (b"[sequencer]", None),
             (b"name = \"a\"", None),
@@ -195,7 +200,7 @@ mod tests {
             (b"", None),
         ];
         for (head, expected) in cases {
-            assert_eq!(Content::of(head), expected, "{}", head.escape_ascii());
+            assert_eq!(FileKind::of(head), expected, "{}", head.escape_ascii());
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
-use proofmill_accelerator::{Device, Error, Pool, cubins_of_user, cuda, cuda_cards};
+use proofmill_accelerator::{Device, Error, Pool, cuda, cuda_cards, user_cubin_directory};
 use proofmill_engine::{AcceleratorOptions, DeviceKind, DeviceOptions, OffloadRule};
 use proofmill_telemetry::console_line;
 
@@ -12,7 +12,7 @@ use crate::output;
 
 /// Partitions that an engine keeps on a card at once: while the results of one are copied back, the card computes the
 /// other.
-const PARTITIONS: usize = 2;
+const PARTITIONS_PER_CARD: usize = 2;
 
 /// Value of `--devices`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Devices {
             kind: DeviceKind::Accelerator(AcceleratorOptions {
                 device: Arc::from(card.device),
                 offload,
-                partitions: PARTITIONS,
+                partitions: PARTITIONS_PER_CARD,
             }),
         });
         Ok(cards.chain(DeviceOptions::processors(products)).collect())
@@ -77,7 +77,7 @@ impl Devices {
         if numbers.is_empty() {
             return Ok(Vec::new());
         }
-        let cubins = cubins_of_user().ok_or_else(|| {
+        let cubins = user_cubin_directory().ok_or_else(|| {
             Failure::new("no place to keep compiled kernels in")
                 .help("set HOME or XDG_CACHE_HOME to an absolute path, or give --devices cpu")
         })?;

@@ -37,7 +37,7 @@ impl Failure {
     }
 
     /// No answer, for commands such as `verify` where exit code 1 is itself an answer: exit code 3.
-    pub(crate) fn unanswered(message: impl Into<String>) -> Self {
+    pub(crate) fn no_verdict(message: impl Into<String>) -> Self {
         Self {
             code: 3,
             ..Self::new(message)

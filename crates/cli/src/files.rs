@@ -11,23 +11,23 @@ use proofmill_files::{
     write_whole,
 };
 
-use crate::content::Content;
+use crate::content::FileKind;
 use crate::failure::Failure;
 
 /// The files that a command reads and those that it will write, each with a name for error messages.
 #[derive(Debug, Default)]
-pub(crate) struct Plan<'a> {
+pub(crate) struct FilePlan<'a> {
     reads: Vec<(&'static str, &'a Path)>,
     writes: Vec<(&'static str, &'a Path)>,
 }
 
 /// The existing files that a command may overwrite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Replace {
+pub(crate) enum OverwritePolicy {
     /// Any file except the command's own inputs: the user asked for it.
     Anything,
-    /// Any file except those that are [precious](Content::is_precious).
-    NothingPrecious,
+    /// Any file except those that are [hard to recreate](FileKind::is_hard_to_recreate).
+    NothingHardToRecreate,
     /// No file.
     Nothing,
 }
@@ -36,14 +36,14 @@ pub(crate) enum Replace {
 #[derive(Debug, PartialEq, Eq)]
 enum Identity {
     /// Device and inode of an existing file.
-    There(u64, u64),
+    Existing(u64, u64),
     /// Device and inode of the folder, and the file's name, for a file that does not exist.
     Absent(u64, u64, OsString),
 }
 
-// === impl Plan ===
+// === impl FilePlan ===
 
-impl<'a> Plan<'a> {
+impl<'a> FilePlan<'a> {
     /// Adds an input; `what` names it in errors, as in `the witness`.
     pub(crate) fn reads(mut self, what: &'static str, path: &'a Path) -> Self {
         self.reads.push((what, path));
@@ -57,8 +57,8 @@ impl<'a> Plan<'a> {
     }
 
     /// Fails if an output has no folder, is the same file as an input or another output, or would replace a file that
-    /// `replace` protects. Called before the work starts. Hard and symbolic links count as the file they lead to.
-    pub(crate) fn check(&self, replace: Replace) -> Result<(), Failure> {
+    /// `policy` protects. Called before the work starts. Hard and symbolic links count as the file they lead to.
+    pub(crate) fn check(&self, policy: OverwritePolicy) -> Result<(), Failure> {
         for (index, (what, path)) in self.writes.iter().enumerate() {
             let shown = path.display();
             let Some(own) = Identity::of(path) else {
@@ -82,14 +82,14 @@ impl<'a> Plan<'a> {
                 let message = format!("{shown}: {what} would overwrite {other}{named}");
                 return Err(Failure::usage(message).help(format!("name another file for {what}")));
             }
-            check_replaced(path, replace)?;
+            check_replaced(path, policy)?;
         }
         Ok(())
     }
 }
 
-/// Fails if a file exists at `path` that `replace` protects, or that is not a regular file.
-fn check_replaced(path: &Path, replace: Replace) -> Result<(), Failure> {
+/// Fails if a file exists at `path` that `policy` protects, or that is not a regular file.
+fn check_replaced(path: &Path, policy: OverwritePolicy) -> Result<(), Failure> {
     let shown = path.display();
     let found = match std::fs::metadata(path) {
         Ok(found) => found,
@@ -98,14 +98,17 @@ fn check_replaced(path: &Path, replace: Replace) -> Result<(), Failure> {
     };
     check_regular(&found)
         .map_err(|error| Failure::new(format!("cannot write {shown}: {error}")))?;
-    match replace {
-        Replace::Anything => Ok(()),
-        Replace::Nothing => Err(Failure::usage(format!("{shown} is there already"))
+    match policy {
+        OverwritePolicy::Anything => Ok(()),
+        OverwritePolicy::Nothing => Err(Failure::usage(format!("{shown} is there already"))
             .help("name another file with -o, or overwrite it with --force")),
-        // A file that cannot be read is not known to be precious.
-        Replace::NothingPrecious => match Content::of_file(path).ok().flatten() {
-            Some(content) if content.is_precious() => {
-                let message = format!("{shown} would be overwritten, and is {}", content.named());
+        // A file that cannot be read is not known to be hard to recreate.
+        OverwritePolicy::NothingHardToRecreate => match FileKind::of_file(path).ok().flatten() {
+            Some(kind) if kind.is_hard_to_recreate() => {
+                let message = format!(
+                    "{shown} would be overwritten, and is {}",
+                    kind.name_with_article()
+                );
                 Err(Failure::usage(message).help("name another file, or remove that one first"))
             }
             _ => Ok(()),
@@ -121,7 +124,7 @@ impl Identity {
         let number = |found: &Metadata| (found.dev(), found.ino());
         if let Ok(found) = std::fs::metadata(path) {
             let (device, inode) = number(&found);
-            return Some(Self::There(device, inode));
+            return Some(Self::Existing(device, inode));
         }
         let folder = std::fs::metadata(folder_of(path)).ok();
         let (device, inode) = number(&folder.filter(Metadata::is_dir)?);
@@ -197,20 +200,23 @@ mod tests {
         let path = Path::new(&name);
         assert_eq!(path.parent(), Some(Path::new("")));
         let _removed = Removed(path);
-        let plan = Plan::default().writes("the text", path);
+        let plan = FilePlan::default().writes("the text", path);
         for text in ["first", "second"] {
-            plan.check(Replace::NothingPrecious)
+            plan.check(OverwritePolicy::NothingHardToRecreate)
                 .expect("it may be written");
             write(path, Visibility::Public, text.as_bytes()).expect("written");
             assert_eq!(std::fs::read_to_string(path).expect("a text"), text);
         }
         write_together(&[(path, "third")]).expect("written");
         assert_eq!(std::fs::read_to_string(path).expect("a text"), "third");
-        let failure = plan.check(Replace::Nothing).expect_err("it is there");
+        let failure = plan
+            .check(OverwritePolicy::Nothing)
+            .expect_err("it is there");
         assert_eq!(failure.code, 2);
         let absent = folder.path().join("no/such");
-        let plan = Plan::default().writes("the text", &absent);
-        plan.check(Replace::Anything).expect_err("no folder");
+        let plan = FilePlan::default().writes("the text", &absent);
+        plan.check(OverwritePolicy::Anything)
+            .expect_err("no folder");
     }
 
     struct Removed<'a>(&'a Path);
@@ -232,22 +238,24 @@ mod tests {
         let key = path("key");
         for name in ["key", "hard", "soft", "inner/../key"] {
             let output = path(name);
-            let plan = Plan::default()
+            let plan = FilePlan::default()
                 .reads("the key", &key)
                 .writes("the proof", &output);
-            let failure = plan.check(Replace::Anything).expect_err(name);
+            let failure = plan.check(OverwritePolicy::Anything).expect_err(name);
             assert_eq!(failure.code, 2, "{name}");
         }
         // Neither file exists.
         let (one, other) = (path("new"), path("inner/../new"));
-        let plan = Plan::default().writes("a", &one).writes("b", &other);
-        plan.check(Replace::Anything).expect_err("one file");
+        let plan = FilePlan::default().writes("a", &one).writes("b", &other);
+        plan.check(OverwritePolicy::Anything).expect_err("one file");
         let third = path("inner/new");
-        let plan = Plan::default().writes("a", &one).writes("b", &third);
-        plan.check(Replace::Nothing).expect("two files");
+        let plan = FilePlan::default().writes("a", &one).writes("b", &third);
+        plan.check(OverwritePolicy::Nothing).expect("two files");
         // A key that is not among the inputs.
-        let plan = Plan::default().writes("the proof", &key);
-        plan.check(Replace::NothingPrecious).expect_err("a key");
-        plan.check(Replace::Anything).expect("it was asked for");
+        let plan = FilePlan::default().writes("the proof", &key);
+        plan.check(OverwritePolicy::NothingHardToRecreate)
+            .expect_err("a key");
+        plan.check(OverwritePolicy::Anything)
+            .expect("it was asked for");
     }
 }

@@ -30,7 +30,7 @@ use crate::args::{Cli, Command, Format};
 use crate::failure::Failure;
 
 /// Longest wait at exit for a slow reader of standard error to take the last lines.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+const STDERR_FLUSH_MAX: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -50,12 +50,12 @@ fn main() -> ExitCode {
         }
     };
     // A reader of standard error that has stalled does not keep the program from exiting.
-    proofmill_telemetry::console_flush(LAST_WORDS);
+    proofmill_telemetry::console_flush(STDERR_FLUSH_MAX);
     code
 }
 
 fn run(command: Command) -> Result<(), Failure> {
-    let mut builder = if command.only_waits() {
+    let mut builder = if command.uses_single_thread_runtime() {
         tokio::runtime::Builder::new_current_thread()
     } else {
         tokio::runtime::Builder::new_multi_thread()

@@ -9,7 +9,7 @@ const PERIOD: Duration = Duration::from_secs(10);
 
 /// Starts a task that returns unused heap and program pages to the system, first after one second and then every
 /// [`PERIOD`].
-pub(crate) fn settle() {
+pub(crate) fn start_releasing_pages() {
     tokio::spawn(async {
         let mut ticks = tokio::time::interval(PERIOD);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::progress::{Bar, Screen, span};
 
 /// Stages are printed only once the computation has run for this long; a shorter one needs no progress lines.
-const QUIET: Duration = Duration::from_secs(2);
+const PRINT_AFTER: Duration = Duration::from_secs(2);
 
 /// Progress of a computation whose stages run one after the other.
 pub(crate) struct Stages {
@@ -40,7 +40,7 @@ impl Stages {
         self.leave();
         self.current = Some((Instant::now(), name.to_owned()));
         self.bar.set(self.done.len() as u64, name);
-        if self.began.elapsed() >= QUIET {
+        if self.began.elapsed() >= PRINT_AFTER {
             self.screen.line(name);
         }
     }
@@ -52,9 +52,9 @@ impl Stages {
     }
 
     /// Ends the last stage; returns the time of each and of all.
-    pub(crate) fn end(mut self) -> Split {
+    pub(crate) fn end(mut self) -> StageTimes {
         self.leave();
-        Split {
+        StageTimes {
             stages: std::mem::take(&mut self.done),
             total: self.began.elapsed(),
         }
@@ -69,14 +69,14 @@ impl Drop for Stages {
 }
 
 /// Durations of the stages of a computation, and their total.
-pub(crate) struct Split {
+pub(crate) struct StageTimes {
     stages: Vec<(String, Duration)>,
     pub(crate) total: Duration,
 }
 
-// === impl Split ===
+// === impl StageTimes ===
 
-impl Split {
+impl StageTimes {
     /// One line, such as `read the key 340 ms, …`.
     pub(crate) fn shown(&self) -> String {
         let stages: Vec<String> = self

@@ -24,7 +24,7 @@ const FILE: &str = "workflow.json";
 
 /// Entries that the program may create in a state directory before it writes [`FILE`]; a directory with other entries
 /// and no [`FILE`] is refused.
-const OURS: [&str; 8] = [
+const STATE_ENTRIES: [&str; 8] = [
     "log",
     "blobs",
     "scratch",
@@ -36,10 +36,10 @@ const OURS: [&str; 8] = [
 ];
 
 /// Longest wait of a starting mill for a short command (`status`, `dlq`) to release the state directory.
-const LOCK_PATIENCE: Duration = Duration::from_secs(3);
+const LOCK_WAIT_MAX: Duration = Duration::from_secs(3);
 
 #[derive(Serialize, Deserialize)]
-struct Saved {
+struct SavedWorkflow {
     /// The workflow's name.
     workflow: String,
     /// Absolute path of the workflow file, its bytes in hexadecimal: a path need not be UTF-8.
@@ -82,7 +82,7 @@ pub(crate) fn claim(state: &Path, workflow: &str) -> Result<(), Failure> {
     };
     for entry in entries {
         let name = entry?.file_name();
-        let ours = OURS.iter().any(|ours| name == **ours)
+        let ours = STATE_ENTRIES.iter().any(|entry| name == **entry)
             || name.as_bytes().starts_with(b".new-")
             || name.as_bytes().starts_with(b".proofmill-")
             || name.as_bytes().starts_with(b"headers-");
@@ -118,7 +118,7 @@ fn ensure_private(state: &Path) -> Result<(), Failure> {
 /// Records the workflow in its state directory, for later commands that open it.
 pub(crate) fn save(state: &Path, workflow: &Workflow, file: &Path) -> Result<(), Failure> {
     let file = std::path::absolute(file)?;
-    let saved = serde_json::to_vec_pretty(&Saved {
+    let saved = serde_json::to_vec_pretty(&SavedWorkflow {
         workflow: workflow.name.clone(),
         file: hex::encode(file.as_os_str().as_bytes()),
         text: workflow.document().text().to_owned(),
@@ -126,7 +126,7 @@ pub(crate) fn save(state: &Path, workflow: &Workflow, file: &Path) -> Result<(),
     files::write(&state.join(FILE), Visibility::Private, &saved)
 }
 
-fn read(state: &Path) -> Result<Option<Saved>, Failure> {
+fn read(state: &Path) -> Result<Option<SavedWorkflow>, Failure> {
     let path = state.join(FILE);
     match std::fs::read(&path) {
         Ok(bytes) => match serde_json::from_slice(&bytes) {
@@ -162,14 +162,14 @@ pub(crate) fn load(state: &Path) -> Result<Workflow, Failure> {
     Workflow::parse(&saved.text, &file).map_err(|found| Failure::new(render(&found)))
 }
 
-/// Opens a mill on its state. Waits up to [`LOCK_PATIENCE`] for the lock, which a short command holds only for a
+/// Opens a mill on its state. Waits up to [`LOCK_WAIT_MAX`] for the lock, which a short command holds only for a
 /// moment; another running mill holds it longer, and the error is returned.
 pub(crate) async fn open(
     workflow: &Workflow,
     registry: &Registry,
     mut options: impl FnMut() -> Options,
 ) -> Result<Mill, MillError> {
-    let until = Instant::now() + LOCK_PATIENCE;
+    let until = Instant::now() + LOCK_WAIT_MAX;
     loop {
         match Mill::open(workflow, registry.clone(), options()).await {
             Err(MillError::Open(OpenError::Locked(_))) if Instant::now() < until => {

@@ -4,7 +4,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 
-use proofmill_orchestrator::executor::process::{end_programs_left, supervise_programs_with};
+use proofmill_orchestrator::executor::process::{run_supervisor, supervise_programs_with};
 
 use crate::failure::Failure;
 
@@ -18,7 +18,7 @@ pub(crate) fn begin() {
 
 /// Body of the helper: reads the list of programs from standard input, and ends those left when the input closes.
 pub(crate) async fn run() -> Result<(), Failure> {
-    Ok(end_programs_left(std::io::stdin()).await?)
+    Ok(run_supervisor(std::io::stdin()).await?)
 }
 
 /// Command that runs this executable again. On Linux it is the file being run, even if its path was replaced since.

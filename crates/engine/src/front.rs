@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use proofmill_r1cs::iden3::WtnsFile;
+use proofmill_r1cs::iden3::{WtnsFile};
 
 use crate::events::unix_ms;
 use crate::generator::Generator;
@@ -20,7 +20,7 @@ use crate::residency::Residency;
 /// Bytes of an encoded scalar.
 const SCALAR_BYTES: u64 = 32;
 
-pub(crate) struct Front {
+pub(crate) struct CallerSide {
     pub(crate) env: Arc<Env>,
     pub(crate) residency: Residency,
     /// Directory of precompiled circuits.
@@ -31,9 +31,9 @@ pub(crate) struct Front {
     pub(crate) workers: [usize; 5],
 }
 
-// === impl Front ===
+// === impl CallerSide ===
 
-impl Front {
+impl CallerSide {
     /// Checks limits, circuits and inputs, before anything is written to disk.
     pub(crate) fn check(&self, submission: &Submission) -> Result<(), Error> {
         let limits = self.env.inputs.limits();
@@ -137,10 +137,10 @@ impl Front {
     }
 
     /// Most bytes that `partition_workers` partitions of one circuit use together, beside its key.
-    pub(crate) fn together(&self, circuit: &CircuitRef) -> Result<u64, Error> {
+    pub(crate) fn peak_bytes_together(&self, circuit: &CircuitRef) -> Result<u64, Error> {
         let circuit = self.residency.circuit(circuit)?;
         let footprint = circuit.footprint(self.residency.form());
-        Ok(footprint.together(self.partition_workers, self.workers))
+        Ok(footprint.peak_bytes_together(self.partition_workers, self.workers))
     }
 
     /// Writes a submission's inputs to disk.

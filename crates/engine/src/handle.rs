@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio::sync::{broadcast, mpsc, oneshot};
 
-use crate::front::Front;
+use crate::front::CallerSide;
 use crate::inputs::Upload;
 use crate::interface::{
     CircuitRef, CircuitView, Error, Event, JobId, JobResult, JobView, Load, Registration, Status,
@@ -19,7 +19,7 @@ use crate::pipeline::Command;
 #[derive(Clone)]
 pub struct Handle {
     pub(crate) commands: mpsc::Sender<Command>,
-    pub(crate) front: Arc<Front>,
+    pub(crate) caller_side: Arc<CallerSide>,
 }
 
 // === impl Handle ===
@@ -36,10 +36,10 @@ impl Handle {
     pub fn submit(&self, submission: Submission) -> BoxFuture<'_, Result<Submitted, Error>> {
         // Boxed, so that it is compiled in this crate and not again in every program that calls it.
         Box::pin(async move {
-            self.front.check(&submission)?;
+            self.caller_side.check(&submission)?;
             let request = submission.request.clone();
             self.ask(|reply| Command::MaySubmit(request, reply)).await?;
-            let prepared = self.front.prepare(submission).await?;
+            let prepared = self.caller_side.prepare(submission).await?;
             self.ask(|reply| Command::Submit(prepared, reply)).await
         })
     }
@@ -95,7 +95,7 @@ impl Handle {
     ///
     /// [`Error::UnknownCircuit`].
     pub fn together_bytes(&self, circuit: &CircuitRef) -> Result<u64, Error> {
-        self.front.together(circuit)
+        self.caller_side.peak_bytes_together(circuit)
     }
 
     /// The current state of a job.
@@ -128,7 +128,7 @@ impl Handle {
     /// Subscribes to events from now on. A receiver that reads too slowly loses events, and is told how
     /// many.
     pub fn events(&self) -> broadcast::Receiver<Event> {
-        self.front.env.events.subscribe()
+        self.caller_side.env.events.subscribe()
     }
 
     /// Registers a circuit, after reading its files. Registering the same circuit again under the same name
@@ -144,8 +144,8 @@ impl Handle {
     ) -> BoxFuture<'_, Result<CircuitView, Error>> {
         // Boxed, so that it is compiled in this crate and not again in every program that calls it.
         Box::pin(async move {
-            let circuit = self.front.inspect(registration).await?;
-            let (view, new) = self.front.residency.insert(circuit.clone())?;
+            let circuit = self.caller_side.inspect(registration).await?;
+            let (view, new) = self.caller_side.residency.insert(circuit.clone())?;
             if new {
                 let circuit = Box::new(circuit);
                 self.ask(|reply| Command::KeepCircuit(circuit, reply))
@@ -161,7 +161,7 @@ impl Handle {
     ///
     /// [`Error::UnknownCircuit`]; [`Error::InUse`] if a job needs it or it is pinned.
     pub async fn unregister(&self, name: String) -> Result<(), Error> {
-        self.front.unregister(&name)?;
+        self.caller_side.unregister(&name)?;
         self.ask(|reply| Command::ForgetCircuit(name, reply)).await
     }
 
@@ -171,7 +171,7 @@ impl Handle {
     ///
     /// [`Error::Stopped`].
     pub async fn circuits(&self) -> Result<Vec<CircuitView>, Error> {
-        Ok(self.front.residency.views().0)
+        Ok(self.caller_side.residency.views().0)
     }
 
     /// Brings a key to a tier, and returns when it is in that tier or a nearer one.
@@ -180,7 +180,7 @@ impl Handle {
     ///
     /// [`Error::UnknownCircuit`], [`Error::Impossible`], [`Error::Circuit`].
     pub async fn preload(&self, circuit: CircuitRef, tier: Tier) -> Result<CircuitView, Error> {
-        self.front.residency.preload(&circuit, tier).await
+        self.caller_side.residency.preload(&circuit, tier).await
     }
 
     /// Evicts a key from memory, and returns the number of bytes given back.
@@ -189,7 +189,7 @@ impl Handle {
     ///
     /// [`Error::UnknownCircuit`]; [`Error::InUse`] if a partition holds the key or it is pinned.
     pub async fn evict(&self, circuit: CircuitRef) -> Result<u64, Error> {
-        self.front.residency.evict(&circuit)
+        self.caller_side.residency.evict(&circuit)
     }
 
     /// Pins or unpins a key. A pinned key that is loaded is never evicted.
@@ -198,7 +198,7 @@ impl Handle {
     ///
     /// [`Error::UnknownCircuit`].
     pub async fn pin(&self, circuit: CircuitRef, pinned: bool) -> Result<CircuitView, Error> {
-        self.front.residency.pin(&circuit, pinned)
+        self.caller_side.residency.pin(&circuit, pinned)
     }
 
     /// Begins a witness that is uploaded in pieces: see [`Input::Uploaded`](crate::Input::Uploaded).
@@ -207,7 +207,7 @@ impl Handle {
     ///
     /// [`Error::Exhausted`], [`Error::Storage`], [`Error::Draining`].
     pub async fn upload(&self) -> Result<Upload, Error> {
-        Upload::begin(&self.front.env.inputs)
+        Upload::begin(&self.caller_side.env.inputs)
     }
 
     async fn ask<T>(
@@ -224,7 +224,7 @@ impl Handle {
 impl fmt::Debug for Handle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Handle")
-            .field("budget", self.front.residency.budget())
+            .field("budget", self.caller_side.residency.budget())
             .finish_non_exhaustive()
     }
 }

@@ -6,15 +6,15 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use proofmill_files::make_private_directory;
-use proofmill_groth16::snarkjs::CheckedKeys;
+use proofmill_files::{make_private_directory};
+use proofmill_groth16::snarkjs::CheckedKeyStore;
 use proofmill_shutdown::Shutdown;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
 use crate::budget::Budget;
 use crate::events::Events;
-use crate::front::Front;
+use crate::front::CallerSide;
 use crate::handle::Handle;
 use crate::inputs::Inputs;
 use crate::interface::{Error, Mib, Stage};
@@ -23,7 +23,7 @@ use crate::memory::default_budget;
 use crate::options::{AcceleratorOptions, DeviceOptions, KeyForm, Options};
 use crate::pipeline::{Device, Env, Scheduler, pool};
 use crate::queue::{Journal, Recovered};
-use crate::residency::{CheckedMemory, Figures, Remembered, Residency};
+use crate::residency::{CheckedMemory, KeySizes, Residency, StoredFacts};
 
 /// Commands that are queued before senders have to wait.
 const COMMANDS: usize = 1024;
@@ -71,7 +71,7 @@ impl Service {
                 Budget::new(total),
                 events.clone(),
                 shared.clone(),
-                remembered(&options, &state, &recovered),
+                stored_facts(&options, &state, &recovered),
                 key_form(&options),
                 policy,
                 options.limits.circuits,
@@ -86,7 +86,7 @@ impl Service {
                 interference: options.interference.clone(),
                 pool: shared,
             });
-            let front = Front {
+            let caller_side = CallerSide {
                 env: env.clone(),
                 residency: residency.clone(),
                 precompiled,
@@ -100,7 +100,7 @@ impl Service {
             scheduler.recover(recovered);
             let handle = Handle {
                 commands: sender,
-                front: Arc::new(front),
+                caller_side: Arc::new(caller_side),
             };
             let service = Self {
                 scheduler,
@@ -160,15 +160,15 @@ fn devices(options: &Options, shared: &Arc<rayon::ThreadPool>) -> Result<Vec<Dev
 
 /// Stored facts about keys. Without a state directory nothing is stored, except where the options give a
 /// path.
-fn remembered(options: &Options, state: &Path, recovered: &Recovered) -> Remembered {
+fn stored_facts(options: &Options, state: &Path, recovered: &Recovered) -> StoredFacts {
     let durable = options.state_dir.is_some();
     let checked = durable.then(|| state.join("checked-keys"));
     let checked = options.checked_keys.clone().or(checked);
     let figures = durable.then(|| state.join("figures"));
     let ids: Vec<_> = recovered.circuits.iter().map(|it| it.id).collect();
-    Remembered {
-        checked: CheckedMemory::new(checked.map(CheckedKeys::in_directory)),
-        figures: Figures::open(figures, &ids),
+    StoredFacts {
+        checked: CheckedMemory::new(checked.map(CheckedKeyStore::in_directory)),
+        key_sizes: KeySizes::open(figures, &ids),
     }
 }
 

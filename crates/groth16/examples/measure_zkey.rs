@@ -1,5 +1,5 @@
-//! Measures loading a `.zkey` and proving with it: times, and the peak of memory of each step where
-//! Linux tells. With files, or with a development key for a chain of so many multiplications:
+//! Measures loading a `.zkey` and proving with it: times, and on Linux the peak memory of each step. Takes
+//! files, or makes a development key for a chain of a given number of multiplications:
 //!
 //! ```text
 //! cargo run --release -p proofmill-groth16 --example measure_zkey -- circuit.zkey witness.wtns
@@ -12,8 +12,7 @@ use std::time::Instant;
 
 use ark_ff::{One, UniformRand};
 use ark_std::rand::rngs::OsRng;
-use proofmill_files::{MappedFile, Visibility, write_whole};
-use proofmill_groth16::snarkjs::{CheckedKeys, PointCheck, Trust, Zkey, ZkeyFile, setup_zkey};
+use proofmill_groth16::snarkjs::{CheckedKeyStore, PointCheck, Trust, Zkey, ZkeyFile, setup_zkey};
 use proofmill_groth16::stages::Products;
 use proofmill_groth16::{
     Curve, Engine, PreparedVerifyingKey, Residency, ResidentKey, StageReport, verify, with_curve,
@@ -88,8 +87,8 @@ fn measure<E: Engine>(file: &MappedFile, witness: &Path, state: &Path) -> Result
         "{:28} {:>10} {:>14} {:>14}",
         "", "ms", "bytes by us", "peak growth"
     );
-    let keys = CheckedKeys::in_directory(state.join("checked"));
-    timed("digest (BLAKE3)", || CheckedKeys::digest(file));
+    let keys = CheckedKeyStore::in_directory(state.join("checked"));
+    timed("digest (BLAKE3)", || CheckedKeyStore::digest(file));
     timed("read, points not checked", || {
         parsed.read::<E>(PointCheck::Skip)
     })?;

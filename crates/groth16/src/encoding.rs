@@ -14,13 +14,13 @@ use crate::{Curve, Engine, PointGroup};
 const CHUNK: usize = 1 << 10;
 
 /// The most bytes of a mapped file that reading points keeps in memory at once.
-pub const READING_WINDOW: usize = 32 << 20;
+pub const READING_WINDOW_BYTES: usize = 32 << 20;
 
 /// Bytes of a reading window: as many whole chunks of `chunk` items of `size` bytes as fit into
-/// [`READING_WINDOW`], at least one.
+/// [`READING_WINDOW_BYTES`], at least one.
 pub(crate) const fn window(size: usize, chunk: usize) -> usize {
     let items = size * chunk;
-    let chunks = READING_WINDOW / items;
+    let chunks = READING_WINDOW_BYTES / items;
     items * if chunks == 0 { 1 } else { chunks }
 }
 

@@ -8,7 +8,7 @@ use ark_ff::Field;
 use proofmill_accelerator::{DeviceField, DeviceGroup};
 use proofmill_kernels::MsmGroup;
 use proofmill_kernels::pairing::PairingCurve;
-use proofmill_r1cs::iden3::MontgomeryField;
+use proofmill_r1cs::iden3::{MontgomeryField};
 
 /// A curve, where it is known only from a file's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -24,7 +24,7 @@ use ark_std::rand::rngs::OsRng;
 use proofmill_circuits::bitcoin::{
     ChainError, ChunkStatement, Header, HeaderChain, HeaderChainError, StatementError,
 };
-use proofmill_r1cs::iden3::ReadError;
+use proofmill_r1cs::iden3::{ReadError};
 use proofmill_r1cs::{Assignment, R1cs, R1csError};
 use sha2::{Digest, Sha256};
 

@@ -23,7 +23,7 @@ use prefix::{CURVE_AT, CURVE_BYTES, VERSION, padded};
 pub(crate) use prefix::{PREFIX_BYTES, little_endian, read_prefix, write_prefix};
 pub(crate) use sections::Sections;
 
-use crate::encoding::{READING_WINDOW, uncompressed_size, write_points};
+use crate::encoding::{READING_WINDOW_BYTES, uncompressed_size, write_points};
 use crate::keys::{ProvingKey, QueryPoints, VerifyingKey};
 use crate::mapped_points::MappedPoints;
 use crate::{Curve, Engine, InsecureKey, with_curve};
@@ -256,7 +256,7 @@ impl Head {
 fn checked_body<'a>(bytes: &'a [u8], mapped: Option<&MappedFile>) -> Result<&'a [u8], KeyError> {
     let (content, checksum) = bytes.split_at(bytes.len() - CHECKSUM_BYTES);
     let mut hasher = Sha256::new();
-    for window in content.chunks(READING_WINDOW) {
+    for window in content.chunks(READING_WINDOW_BYTES) {
         hasher.update(window);
         if let Some(file) = mapped {
             file.release(window);
@@ -409,7 +409,7 @@ impl<E: Engine> ProvingKey<E> {
         save(path, &self.to_bytes())
     }
 
-    /// Reads a key file. A large one is mapped, and at most [`READING_WINDOW`] bytes of it are in memory
+    /// Reads a key file. A large one is mapped, and at most [`READING_WINDOW_BYTES`] bytes of it are in memory
     /// at once beside the key.
     ///
     /// # Errors

@@ -2,19 +2,19 @@
 //! section 3.2) with resident keys, a staged prover and a batch verifier.
 //!
 //! * [`setup`](fn@setup) makes keys for an [`R1cs`](proofmill_r1cs::R1cs). **For development
-//!   only**: whoever runs it could forge proofs. A deployment needs a multi-party ceremony.
-//! * [`prove`](fn@prove) makes a [`Proof`]. A [`ResidentKey`] holds a key for many, one of ours or
-//!   one from a `.zkey`; its [`Prover`] also has the proof's [`stages`] one by one, for callers that
-//!   pipeline them. A [`DeviceKey`] has a resident key's points on a
-//!   [`Device`](proofmill_accelerator::Device), such as a CUDA card, too.
+//!   only**: the process that runs it learns secrets with which proofs can be forged. A deployment needs a
+//!   multi-party ceremony.
+//! * [`prove`](fn@prove) makes a [`Proof`]. A [`ResidentKey`] holds a key for many proofs, in this crate's
+//!   format or from a `.zkey`; its [`Prover`] also has the proof's [`stages`] one by one, for callers that
+//!   pipeline them. A [`DeviceKey`] has a resident key's points also on a
+//!   [`Device`](proofmill_accelerator::Device), such as a CUDA card.
 //! * [`mirage`] is Groth16 with a part of the witness that is committed to before the proof is made.
 //! * [`snarkjs`] reads and writes snarkjs's keys, proofs and public inputs.
 //! * [`verify`](fn@verify), [`verify_each`] and [`verify_batch`] check proofs. None panics, whatever the bytes
 //!   the proofs and keys were decoded from. [`VerifyingKey::require_secure`] refuses keys under which
-//!   anybody can make a proof of anything; whoever takes a key from elsewhere asks it first.
-//! * [`header_chain`] puts it together for chunks of Bitcoin headers: keys cached on disk, proofs,
-//!   verdicts. It lives here, beside the proof system and above the circuit, because it is the one
-//!   place that needs both.
+//!   anyone can prove false statements; call it on every key from an untrusted source.
+//! * [`header_chain`] combines these for chunks of Bitcoin headers: keys cached on disk, proofs, verdicts. It
+//!   is in this crate because it needs both the proof system and the circuit.
 //!
 //! The verification equation is the standard one, so any Groth16 verifier accepts our proofs with
 //! our verifying key. The proving key differs: see [`ProvingKey`].
@@ -41,12 +41,12 @@ mod weakness;
 
 pub use ark_bls12_381::Bls12_381;
 pub use ark_bn254::Bn254;
-pub use device::{DeviceKey, Evaluated, Offload, PartialProducts, Placement, Started};
-pub use encoding::{READING_WINDOW, read_compressed_points};
+pub use device::{DeviceKey, QuotientInput, Offload, PartialProducts, Placement, PendingProducts};
+pub use encoding::{READING_WINDOW_BYTES, read_compressed_points};
 pub use engine::{Curve, Engine, PointGroup};
 pub use key_file::{Check, KeyError, MAX_KEY_BYTES, ProvingKeyInfo};
 pub use keys::{ProvingKey, QueryPoints, SparseQuery, VerifyingKey};
-pub use mapped_points::MAPPED_WINDOW;
+pub use mapped_points::MAPPED_WINDOW_POINTS;
 pub use proof::{Proof, ProofError};
 pub use prove::{ProveError, Timings, prove};
 pub use resident::{Residency, ResidentKey};
@@ -54,7 +54,7 @@ pub use setup::{SetupError, setup, setup_with_progress};
 pub use stages::{Prover, Stage, StageReport};
 pub use subgroup::TESTED_TOGETHER;
 pub use verify::{
-    KeyedProof, Multiples, PreparedVerifyingKey, VerifyError, Weight, WeightedProof, verify,
+    KeyedProof, MultiplesCache, PreparedVerifyingKey, VerifyError, Weight, WeightedProof, verify,
     verify_batch, verify_each, weighted_product, weighted_product_each,
 };
 pub use weakness::{InsecureKey, KeyElement, Weakness};

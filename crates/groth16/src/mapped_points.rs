@@ -14,7 +14,7 @@ use crate::encoding::uncompressed_size;
 
 /// Points of a product that are in memory at once, with their scalars and working memory. With fewer, there are more
 /// buckets for each point; products of a key of 2¹⁷ constraints take about a fifth longer than with all points.
-pub const MAPPED_WINDOW: usize = 1 << 14;
+pub const MAPPED_WINDOW_POINTS: usize = 1 << 14;
 
 /// Points, uncompressed, in a file that is mapped. They are decoded anew for each product.
 pub(crate) struct MappedPoints<G: MsmGroup> {
@@ -62,8 +62,8 @@ impl<G: MsmGroup> MappedPoints<G> {
 
     fn windows(&self) -> impl Iterator<Item = Range<usize>> + use<G> {
         let count = self.len();
-        let starts = (0..count).step_by(MAPPED_WINDOW);
-        starts.map(move |start| start..count.min(start + MAPPED_WINDOW))
+        let starts = (0..count).step_by(MAPPED_WINDOW_POINTS);
+        starts.map(move |start| start..count.min(start + MAPPED_WINDOW_POINTS))
     }
 
     /// Some of the points; `None` if one is malformed. Their bytes are not kept in memory.

@@ -1,4 +1,4 @@
-//! The matrices A and B of a circuit whose C is not known.
+//! The matrices A and B of a circuit whose C is unknown, as from a `.zkey`.
 
 use ark_ff::PrimeField;
 use proofmill_r1cs::{Coefficients, Matrix, R1csError};

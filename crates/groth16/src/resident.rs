@@ -40,8 +40,8 @@ pub struct ResidentKey<E: Engine> {
 }
 
 enum HeldCircuit<F: PrimeField> {
-    System(Arc<R1cs<F>>),
-    Products(Box<ProductMatrices<F>>),
+    AllMatrices(Arc<R1cs<F>>),
+    AbMatrices(Box<ProductMatrices<F>>),
 }
 
 /// The form in which a key's points are held in memory.
@@ -104,7 +104,7 @@ impl<E: Engine> ResidentKey<E> {
             l: g1(key.l.points),
             h: g1(key.h),
             vk: key.vk,
-            circuit: HeldCircuit::System(r1cs),
+            circuit: HeldCircuit::AllMatrices(r1cs),
             domain,
         })
     }
@@ -134,7 +134,7 @@ impl<E: Engine> ResidentKey<E> {
             l_indices: key.l_indices,
             l: HeldBases::Mapped(key.l),
             h: HeldBases::Mapped(key.h),
-            circuit: HeldCircuit::System(r1cs),
+            circuit: HeldCircuit::AllMatrices(r1cs),
             domain,
         })
     }
@@ -186,7 +186,7 @@ impl<E: Engine> ResidentKey<E> {
             l_indices: l.indices,
             l: g1(l.points),
             h: g1(zkey.h),
-            circuit: HeldCircuit::Products(Box::new(matrices)),
+            circuit: HeldCircuit::AbMatrices(Box::new(matrices)),
             domain,
         })
     }
@@ -205,8 +205,8 @@ impl<E: Engine> ResidentKey<E> {
             l: self.l.query(&self.l_indices),
             h: self.h.as_bases(),
             circuit: match &self.circuit {
-                HeldCircuit::System(r1cs) => Circuit::System(r1cs),
-                HeldCircuit::Products(matrices) => Circuit::Products(matrices),
+                HeldCircuit::AllMatrices(r1cs) => Circuit::AllMatrices(r1cs),
+                HeldCircuit::AbMatrices(matrices) => Circuit::AbMatrices(matrices),
             },
             domain: self.domain.clone(),
         }
@@ -240,8 +240,8 @@ impl<E: Engine> ResidentKey<E> {
             + self.b_g2_indices.as_ref().map_or(0, Vec::len)
             + self.l_indices.len();
         let circuit = match &self.circuit {
-            HeldCircuit::System(r1cs) => r1cs.memory(),
-            HeldCircuit::Products(matrices) => matrices.bytes(),
+            HeldCircuit::AllMatrices(r1cs) => r1cs.memory(),
+            HeldCircuit::AbMatrices(matrices) => matrices.bytes(),
         };
         g1.iter().sum::<usize>()
             + self.b_g2.bytes()

@@ -87,9 +87,9 @@ pub struct Prover<'k, E: Engine> {
 #[derive(Clone, Copy)]
 pub(crate) enum Circuit<'k, F: PrimeField> {
     /// All three matrices; the key is one of ours, with C folded into its L query.
-    System(&'k R1cs<F>),
+    AllMatrices(&'k R1cs<F>),
     /// A and B, from a `.zkey`.
-    Products(&'k ProductMatrices<F>),
+    AbMatrices(&'k ProductMatrices<F>),
 }
 
 /// A·z and B·z on the domain, padded with zeros; A·z is followed by the instance.
@@ -173,7 +173,7 @@ impl<'k, E: Engine> Prover<'k, E> {
             b_g2: Query::plain(b, &key.b_g2),
             l: Query::plain(&key.l.indices, &key.l.points),
             h: Bases::Plain(&key.h),
-            circuit: Circuit::System(r1cs),
+            circuit: Circuit::AllMatrices(r1cs),
             domain,
         })
     }
@@ -240,7 +240,7 @@ impl<'k, E: Engine> Prover<'k, E> {
         let zeros = || Zeroizing::new(vec![E::ScalarField::from(0u64); self.domain.size()]);
         let (mut a, mut b) = (zeros(), zeros());
         match self.circuit {
-            Circuit::System(r1cs) => {
+            Circuit::AllMatrices(r1cs) => {
                 let [a_matrix, b_matrix, _] = r1cs.matrices();
                 r1cs.multiply(a_matrix, z, &mut a)?;
                 r1cs.multiply(b_matrix, z, &mut b)?;
@@ -248,7 +248,7 @@ impl<'k, E: Engine> Prover<'k, E> {
                 let (start, instance) = (r1cs.num_constraints(), r1cs.num_instance());
                 a[start..start + instance].copy_from_slice(&z[..instance]);
             }
-            Circuit::Products(matrices) => matrices.multiply(z, &mut a, &mut b),
+            Circuit::AbMatrices(matrices) => matrices.multiply(z, &mut a, &mut b),
         }
         let evaluations = Evaluations { a, b };
         Ok((evaluations, self.report(Stage::Evaluate, 2, start)))
@@ -282,8 +282,8 @@ impl<'k, E: Engine> Prover<'k, E> {
     ) -> Vec<Zeroizing<Vec<E::ScalarField>>> {
         let Evaluations { a, b } = evaluations;
         match self.circuit {
-            Circuit::System(_) => vec![a, b],
-            Circuit::Products(_) => {
+            Circuit::AllMatrices(_) => vec![a, b],
+            Circuit::AbMatrices(_) => {
                 let mut c = Zeroizing::new(Vec::new());
                 a.par_iter()
                     .zip(&b[..])

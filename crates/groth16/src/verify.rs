@@ -5,7 +5,7 @@ mod weighted;
 
 pub use each::{KeyedProof, verify_each, weighted_product_each};
 pub(crate) use weighted::weighted_terms;
-pub use weighted::{Multiples, Weight, WeightedProof, weighted_product};
+pub use weighted::{MultiplesCache, Weight, WeightedProof, weighted_product};
 
 use ark_ec::pairing::PairingOutput;
 use ark_ec::{AffineRepr, CurveGroup};

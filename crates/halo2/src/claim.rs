@@ -82,7 +82,7 @@ pub enum Invalid {
     NotCanonical(usize),
     /// The circuit opens a polynomial twice at the same point, for which halo2 itself verifies no proof.
     #[error("the key's circuit asks for a polynomial twice at the same point")]
-    Twice,
+    DuplicateQuery,
     /// A hash that no honest prover meets.
     #[error("a challenge of the transcript is zero or a root of unity")]
     Challenge,

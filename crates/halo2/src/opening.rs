@@ -12,7 +12,7 @@ use crate::{Invalid, Point, Scalar};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Commitment {
     /// The polynomial committed to by the proof's point of this number.
-    Own(usize),
+    Proof(usize),
     /// The polynomial committed to by the key's point of this number.
     Key(usize),
     /// The quotient polynomial, committed to in pieces.
@@ -45,7 +45,7 @@ struct Polynomial {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Points(u128);
 
-/// Polynomials that are evaluated at the same points, joined by powers of x₁.
+/// Polynomials that are evaluated at the same points, combined by powers of x₁.
 struct Set {
     points: Points,
     /// Evaluations, in the order of the set's rotations.
@@ -55,7 +55,7 @@ struct Set {
 }
 
 /// The polynomials of an opening as one.
-struct Joined {
+struct CombinedPolynomials {
     sets: Vec<Set>,
     /// The set and the power of x₁ of each polynomial.
     coefficients: Vec<(usize, Scalar)>,
@@ -93,8 +93,8 @@ impl Queries {
     ///
     /// # Errors
     ///
-    /// [`Invalid::Twice`] if there is already a claim for this polynomial and rotation: with two claims, neither
-    /// would be proved.
+    /// [`Invalid::DuplicateQuery`] if there is already a claim for this polynomial and rotation: with two claims,
+    /// neither would be proved.
     pub(crate) fn push(
         &mut self,
         commitment: Commitment,
@@ -117,14 +117,14 @@ impl Queries {
         });
         let polynomial = &mut self.polynomials[number];
         if !polynomial.points.insert(point) {
-            return Err(Invalid::Twice);
+            return Err(Invalid::DuplicateQuery);
         }
         polynomial.evaluations.push((point, evaluation));
         Ok(())
     }
 
     /// Joins the polynomials of each set by powers of x₁, the last polynomial first.
-    fn join(&self, x_1: Scalar) -> Joined {
+    fn combine(&self, x_1: Scalar) -> CombinedPolynomials {
         let mut sets: Vec<Set> = Vec::new();
         let mut known: HashMap<Points, usize> = HashMap::new();
         let mut numbers = Vec::with_capacity(self.polynomials.len());
@@ -147,7 +147,7 @@ impl Queries {
             }
             set.power *= x_1;
         }
-        Joined { sets, coefficients }
+        CombinedPolynomials { sets, coefficients }
     }
 
     /// Reads the opening and reduces it (`poly/multiopen/verifier.rs` of halo2_proofs).
@@ -159,14 +159,14 @@ impl Queries {
     ) -> Result<Opening, Invalid> {
         let x_1 = transcript.challenge();
         let x_2 = transcript.challenge();
-        let joined = self.join(x_1);
+        let combined = self.combine(x_1);
         let quotient = transcript.point()?;
         let x_3 = transcript.challenge();
-        let evaluations = transcript.scalars(joined.sets.len())?;
+        let evaluations = transcript.scalars(combined.sets.len())?;
         let rotated = |rotation: &u64| x * omega.pow([*rotation]);
         let points: Vec<Scalar> = self.rotations.iter().map(rotated).collect();
         let mut value = Scalar::ZERO;
-        for (set, evaluation) in joined.sets.iter().zip(&evaluations) {
+        for (set, evaluation) in combined.sets.iter().zip(&evaluations) {
             let term = set.quotient(&points, *evaluation, x_3);
             value = value * x_2 + term.ok_or(Invalid::Challenge)?;
         }
@@ -181,9 +181,9 @@ impl Queries {
         let coefficient = |(polynomial, (set, power)): (&Polynomial, &(usize, Scalar))| {
             (polynomial.commitment, *power * powers[set + 1])
         };
-        let joined = self.polynomials.iter().zip(&joined.coefficients);
+        let polynomials = self.polynomials.iter().zip(&combined.coefficients);
         let mut opening = Opening {
-            coefficients: joined.map(coefficient).collect(),
+            coefficients: polynomials.map(coefficient).collect(),
             points: vec![quotient],
             scalars: vec![powers[0]],
             constant: -value,

@@ -88,7 +88,7 @@ pub enum BundleError {
     },
     /// The bundle has no actions.
     #[error("a bundle without actions")]
-    Empty,
+    NoActions,
     /// A number that is not reduced by the modulus.
     #[error("the {field} of action {action} is not below the modulus of Pallas' base field")]
     NotCanonical {
@@ -228,7 +228,7 @@ impl Bundle {
         let flags = Flags::from_byte(flags).ok_or(BundleError::Flags(flags))?;
         let count = usize::from(u16::from_be_bytes([high, low]));
         if count == 0 {
-            return Err(BundleError::Empty);
+            return Err(BundleError::NoActions);
         }
         if bytes.len() != expected(count) {
             return Err(length(expected(count)));

@@ -34,7 +34,7 @@ pub(crate) struct Combination {
 }
 
 /// Products of a claim's inverse challenges, whose products with each other make the vector s.
-struct Factors {
+struct ChallengeProducts {
     /// Products over the first rounds, times the claim's weight: 2^h for each of `count` claims, with the
     /// claims adjacent.
     high: Vec<Scalar>,
@@ -144,16 +144,16 @@ impl Combination {
 /// No claim's s is ever stored or computed: each entry is the product of a factor for the upper bits of i and
 /// a factor for the lower bits, so an entry of the sum is an inner product over the claims.
 pub(crate) fn weighted_products(claims: &[(&[Scalar], Scalar)], log_size: u32) -> Vec<Scalar> {
-    let factors = Factors::of(claims, log_size);
+    let factors = ChallengeProducts::of(claims, log_size);
     if factors.count == 0 {
         return vec![Scalar::zero(); 1 << log_size];
     }
     inner_products(&factors.high, &factors.low, factors.count)
 }
 
-// === impl Factors ===
+// === impl ChallengeProducts ===
 
-impl Factors {
+impl ChallengeProducts {
     fn of(claims: &[(&[Scalar], Scalar)], log_size: u32) -> Self {
         let count = claims.len();
         let high_rounds = log_size as usize / 2;

@@ -105,12 +105,12 @@ fn candidate(index: u64, attempt: u64) -> Option<Point> {
     let odd = words[3] >> 63 == 1;
     words[3] &= u64::MAX >> 1;
     let x = Base::from_bigint(BigInt::new(words))?;
-    let (even_y, odd_y) = by_parity(Point::get_ys_from_x_unchecked(x)?);
+    let (even_y, odd_y) = even_first(Point::get_ys_from_x_unchecked(x)?);
     Some(Point::new_unchecked(x, if odd { odd_y } else { even_y }))
 }
 
 /// A pair of opposite y-coordinates, the even one first: their sum is the odd modulus, so exactly one is even.
-fn by_parity((a, b): (Base, Base)) -> (Base, Base) {
+fn even_first((a, b): (Base, Base)) -> (Base, Base) {
     if is_odd(&a) { (b, a) } else { (a, b) }
 }
 

@@ -11,7 +11,7 @@ use crate::msm::multiply::multiply;
 use crate::msm::multiply_each;
 use crate::msm::plan::Costs;
 use crate::msm::point_kernel::PointKernel;
-use crate::msm::prepared::{Prepared, Resident};
+use crate::msm::prepared::{Prepared, PreparedByKernel};
 use crate::msm::{calibrate, fold};
 use crate::portable::batch_add;
 use crate::portable::points::PortablePoints;
@@ -43,7 +43,7 @@ mod sealed {
     use super::{Costs, InstructionSet, Prepared, PrimeField};
     use ark_ec::CurveGroup;
 
-    /// Returns the scalar of this index, out of Montgomery form.
+    /// A function that returns the scalar of an index, out of Montgomery form.
     pub type ScalarAt<'a, G> = &'a (
             dyn Fn(usize) -> <<G as ark_ec::PrimeGroup>::ScalarField as PrimeField>::BigInt + Sync
         );
@@ -132,9 +132,9 @@ macro_rules! groups {
                 match checked(set) {
                     #[cfg(target_arch = "x86_64")]
                     InstructionSet::Avx512Ifma => Box::new(
-                        Resident::<VectorPoints<$curve, $vector>>::new(bases, memory_limit),
+                        PreparedByKernel::<VectorPoints<$curve, $vector>>::new(bases, memory_limit),
                     ),
-                    _ => Box::new(Resident::<PortablePoints<$curve>>::new(bases, memory_limit)),
+                    _ => Box::new(PreparedByKernel::<PortablePoints<$curve>>::new(bases, memory_limit)),
                 }
             }
 

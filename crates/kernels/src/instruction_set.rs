@@ -63,7 +63,7 @@ impl InstructionSet {
     /// # Errors
     ///
     /// A message for the user: the variable names no back end, or one that this machine cannot run.
-    pub fn chosen() -> Result<Self, String> {
+    pub fn from_environment() -> Result<Self, String> {
         let told = |why: &dyn fmt::Display| format!("{INSTRUCTION_SET_VARIABLE}: {why}");
         match std::env::var(INSTRUCTION_SET_VARIABLE) {
             Ok(name) if !name.is_empty() => {
@@ -77,7 +77,7 @@ impl InstructionSet {
         }
     }
 
-    /// The back end of this process: the [`chosen`](Self::chosen) one, decided at the first call.
+    /// The back end of this process, [from the environment](Self::from_environment), decided at the first call.
     ///
     /// # Panics
     ///
@@ -85,7 +85,7 @@ impl InstructionSet {
     /// be ignored silently.
     pub fn current() -> Self {
         static CURRENT: OnceLock<InstructionSet> = OnceLock::new();
-        *CURRENT.get_or_init(|| Self::chosen().unwrap_or_else(|error| panic!("{error}")))
+        *CURRENT.get_or_init(|| Self::from_environment().unwrap_or_else(|error| panic!("{error}")))
     }
 
     /// The fastest back end that this machine can run.

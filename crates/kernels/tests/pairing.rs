@@ -360,7 +360,7 @@ fn cases<'a, E: PairingCurve>(
     pairs.iter().enumerate().map(case).collect()
 }
 
-/// Asserts that each product has its expected value, and that `is_one` is right.
+/// Asserts that each product has its expected value, and that `is_one_each` finds those that are one.
 fn require_values<E: PairingCurve>(cases: Vec<Case<'_, E>>, told: &str) {
     let (products, expected): (Vec<_>, Vec<_>) = cases.into_iter().unzip();
     assert_eq!(Product::checked_value_each(&products), expected, "{told}");

@@ -4,7 +4,7 @@
 //!
 //! The environment variable `INPUTS=n` sets the number of inputs for each target.
 //!
-//! [`Numbers`] is the random generator, also for simulated histories in other crates' tests.
+//! [`SplitMix64`] is the random generator, also for simulated histories in other crates' tests.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
@@ -27,7 +27,7 @@ const EDGES: [&[u8]; 8] = [
 
 /// Generates mutated inputs for a target.
 #[derive(Debug)]
-pub struct Mutation<'a> {
+pub struct Mutator<'a> {
     seeds: &'a [Vec<u8>],
     words: &'a [&'a [u8]],
     inputs: u64,
@@ -36,11 +36,11 @@ pub struct Mutation<'a> {
 /// A pseudorandom generator whose numbers for a seed are the same on every machine and with every version of every
 /// library: SplitMix64 (Steele, Lea, Flood 2014).
 #[derive(Clone, Debug)]
-pub struct Numbers(u64);
+pub struct SplitMix64(u64);
 
-// === impl Mutation ===
+// === impl Mutator ===
 
-impl<'a> Mutation<'a> {
+impl<'a> Mutator<'a> {
     /// Mutates these valid inputs, at least one.
     ///
     /// # Panics
@@ -79,7 +79,7 @@ impl<'a> Mutation<'a> {
             text.parse().expect("INPUTS is a number")
         });
         self.seeds.iter().for_each(|seed| target(seed));
-        let (mut numbers, began, mut early) = (Numbers::new(7), Instant::now(), None);
+        let (mut numbers, began, mut early) = (SplitMix64::new(7), Instant::now(), None);
         for number in 0..inputs {
             if number == inputs / 10 {
                 early = resident_kib();
@@ -102,7 +102,7 @@ impl<'a> Mutation<'a> {
     }
 
     /// A seed with some of its bytes changed, removed, repeated or inserted.
-    fn input(&self, numbers: &mut Numbers) -> Vec<u8> {
+    fn input(&self, numbers: &mut SplitMix64) -> Vec<u8> {
         let mut bytes = numbers.one_of(self.seeds).clone();
         for _ in 0..=numbers.below(4) {
             let at = numbers.below(bytes.len());
@@ -141,9 +141,9 @@ impl<'a> Mutation<'a> {
     }
 }
 
-// === impl Numbers ===
+// === impl SplitMix64 ===
 
-impl Numbers {
+impl SplitMix64 {
     /// The generator with this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)

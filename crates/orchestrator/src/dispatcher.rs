@@ -20,7 +20,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 use self::pause::{Machine, Pause};
 
 use crate::conversation::{
-    Complete, Fail, Join, Lease, LeaseRef, Output, WorkerCommand, WorkerEvent,
+    WorkerResult, WorkerFailure, WorkerJoin, Lease, LeaseRef, Output, WorkerCommand, WorkerEvent,
 };
 use crate::coordinator::CoordinatorGone;
 use crate::executor::{Cancel, Execution, Executor, MachineFailure, Product, Resolved, Unfinished};
@@ -59,14 +59,14 @@ pub struct Dispatcher {
     /// Leases of each assignment under way.
     assignments: HashMap<task::Id, Vec<LeaseRef>>,
     pause: Pause,
-    troubles: (
-        mpsc::UnboundedSender<Trouble>,
-        mpsc::UnboundedReceiver<Trouble>,
+    machine_failures: (
+        mpsc::UnboundedSender<MachineFailureReport>,
+        mpsc::UnboundedReceiver<MachineFailureReport>,
     ),
 }
 
 /// A failure of the machine during an assignment.
-struct Trouble {
+struct MachineFailureReport {
     failure: MachineFailure,
     /// Leases to hand back because the assignment cannot continue them; empty if it waits and tries again
     /// itself.
@@ -103,7 +103,7 @@ impl Dispatcher {
             coordinator,
             running: BTreeMap::new(),
             assignments: HashMap::new(),
-            troubles: mpsc::unbounded_channel(),
+            machine_failures: mpsc::unbounded_channel(),
         }
     }
 
@@ -128,8 +128,8 @@ impl Dispatcher {
             let mut stopping = shutdown.clone();
             loop {
                 // Messages that an assignment sent before its end are handled before the end itself.
-                while let Ok(trouble) = self.troubles.1.try_recv() {
-                    self.troubled(trouble, draining).await?;
+                while let Ok(report) = self.machine_failures.1.try_recv() {
+                    self.handle_machine_failure(report, draining).await?;
                 }
                 if draining && self.running.is_empty() {
                     break;
@@ -151,13 +151,15 @@ impl Dispatcher {
                     Some(ended) = finished.join_next_with_id(), if !finished.is_empty() => {
                         self.ended(ended).await?;
                     }
-                    Some(trouble) = self.troubles.1.recv() => self.troubled(trouble, draining).await?,
+                    Some(report) = self.machine_failures.1.recv() => {
+                        self.handle_machine_failure(report, draining).await?;
+                    }
                     _ = self.pause.probed(&machine) => self.beat(draining).await?,
                     _ = heartbeat.tick() => self.beat(draining).await?,
                     () = shutdown.reached(Level::Drain), if !draining => {
                         draining = true;
                         let worker = self.options.name.clone();
-                        self.coordinator.say(WorkerEvent::Retire { worker }).await?;
+                        self.coordinator.send_event(WorkerEvent::Retire { worker }).await?;
                     }
                     () = stopping.reached(Level::Stop), if draining => {
                         return self.stop(finished).await;
@@ -165,7 +167,7 @@ impl Dispatcher {
                 }
             }
             let worker = self.options.name.clone();
-            self.coordinator.say(WorkerEvent::Leave { worker }).await
+            self.coordinator.send_event(WorkerEvent::Leave { worker }).await
         })
     }
 
@@ -173,7 +175,7 @@ impl Dispatcher {
         &self,
         to_worker: mpsc::UnboundedSender<WorkerCommand>,
     ) -> Result<(), CoordinatorGone> {
-        let join = Join {
+        let join = WorkerJoin {
             worker: self.options.name.clone(),
             group: self.options.group.clone(),
             labels: self.options.labels.clone(),
@@ -191,22 +193,22 @@ impl Dispatcher {
             retired: draining,
             paused: self.pause.reason(),
         };
-        self.coordinator.say(beat).await
+        self.coordinator.send_event(beat).await
     }
 
     /// Pauses after a failure of the machine, and hands back the leases that cannot continue.
-    async fn troubled(&mut self, trouble: Trouble, draining: bool) -> Result<(), CoordinatorGone> {
-        for lease in &trouble.leases {
+    async fn handle_machine_failure(&mut self, report: MachineFailureReport, draining: bool) -> Result<(), CoordinatorGone> {
+        for lease in &report.leases {
             self.running.remove(lease);
         }
-        if self.pause.begin(&trouble.failure) {
+        if self.pause.begin(&report.failure) {
             // Sent before the tasks go back, so that they do not come here again.
             self.beat(draining).await?;
         }
-        for lease in trouble.leases {
+        for lease in report.leases {
             let worker = self.options.name.clone();
             let release = WorkerEvent::Release { worker, lease };
-            self.coordinator.say(release).await?;
+            self.coordinator.send_event(release).await?;
         }
         Ok(())
     }
@@ -215,9 +217,9 @@ impl Dispatcher {
     /// or is paused.
     async fn hand_back(&self, leases: Vec<Lease>) -> Result<(), CoordinatorGone> {
         for lease in leases {
-            let (worker, lease) = (self.options.name.clone(), lease.name());
+            let (worker, lease) = (self.options.name.clone(), lease.reference());
             let release = WorkerEvent::Release { worker, lease };
-            self.coordinator.say(release).await?;
+            self.coordinator.send_event(release).await?;
         }
         Ok(())
     }
@@ -229,7 +231,7 @@ impl Dispatcher {
             let _ = running.cancel.send(true);
             let worker = self.options.name.clone();
             let release = WorkerEvent::Release { worker, lease };
-            self.coordinator.say(release).await?;
+            self.coordinator.send_event(release).await?;
         }
         // Native provers cannot be interrupted: their threads end with the process.
         let _ = tokio::time::timeout(Duration::from_secs(5), async {
@@ -237,7 +239,7 @@ impl Dispatcher {
         })
         .await;
         let worker = self.options.name.clone();
-        self.coordinator.say(WorkerEvent::Leave { worker }).await
+        self.coordinator.send_event(WorkerEvent::Leave { worker }).await
     }
 
     /// Handles the end of an assignment. It has reported its own results, unless it panicked.
@@ -246,9 +248,9 @@ impl Dispatcher {
         ended: Result<(task::Id, bool), JoinError>,
     ) -> Result<(), CoordinatorGone> {
         let (id, panic) = match ended {
-            Ok((id, has_made)) => {
-                if has_made {
-                    self.pause.product_made();
+            Ok((id, completed_any)) => {
+                if completed_any {
+                    self.pause.note_completion();
                 }
                 (id, None)
             }
@@ -272,7 +274,7 @@ impl Dispatcher {
                 };
                 let worker = self.options.name.clone();
                 self.coordinator
-                    .say(WorkerEvent::Fail(Fail {
+                    .send_event(WorkerEvent::Fail(WorkerFailure {
                         worker,
                         lease,
                         failure,
@@ -296,14 +298,14 @@ impl Dispatcher {
             executors: self.executors.clone(),
             blobs: self.blobs.clone(),
             coordinator: self.coordinator.clone(),
-            troubles: self.troubles.0.clone(),
+            machine_failures: self.machine_failures.0.clone(),
         };
         let mut names = Vec::with_capacity(leases.len());
         let mut cancels = Vec::with_capacity(leases.len());
         let mut batch = Vec::with_capacity(leases.len());
         for lease in leases {
             let (sender, cancel) = Cancel::new();
-            let name = lease.name();
+            let name = lease.reference();
             names.push(name.clone());
             cancels.push(sender);
             batch.push((name, lease, cancel));
@@ -327,7 +329,7 @@ struct Work {
     executors: Arc<BTreeMap<StageIx, Arc<dyn Executor>>>,
     blobs: Arc<BlobStore>,
     coordinator: WorkerPort,
-    troubles: mpsc::UnboundedSender<Trouble>,
+    machine_failures: mpsc::UnboundedSender<MachineFailureReport>,
 }
 
 impl Work {
@@ -351,7 +353,7 @@ impl Work {
                     });
                 }
                 Err(error) => match MachineFailure::of_fetch(&error) {
-                    Some(failure) => self.trouble(failure, vec![name]),
+                    Some(failure) => self.report_machine_failure(failure, vec![name]),
                     None => self.failed(name, with_sources(&error)).await?,
                 },
             }
@@ -364,18 +366,18 @@ impl Work {
             return Ok(false);
         };
         let results = executor.execute(executions).await;
-        let mut has_made = false;
+        let mut completed_any = false;
         for ((name, cancel), result) in names.into_iter().zip(results) {
             if cancel.is_raised() {
                 continue;
             }
             match result {
-                Ok(product) => has_made |= self.completed(stage, name, product, cancel).await?,
-                Err(Unfinished::Machine(failure)) => self.trouble(failure, vec![name]),
+                Ok(product) => completed_any |= self.completed(stage, name, product, cancel).await?,
+                Err(Unfinished::Machine(failure)) => self.report_machine_failure(failure, vec![name]),
                 Err(Unfinished::Failed(failure)) => {
                     let worker = self.worker.clone();
                     self.coordinator
-                        .say(WorkerEvent::Fail(Fail {
+                        .send_event(WorkerEvent::Fail(WorkerFailure {
                             worker,
                             lease: name,
                             failure,
@@ -384,13 +386,13 @@ impl Work {
                 }
             }
         }
-        Ok(has_made)
+        Ok(completed_any)
     }
 
     /// Reports a failure of the machine to the dispatcher.
-    fn trouble(&self, failure: MachineFailure, leases: Vec<LeaseRef>) {
+    fn report_machine_failure(&self, failure: MachineFailure, leases: Vec<LeaseRef>) {
         // A dispatcher that has stopped has handed all leases back.
-        let _ = self.troubles.send(Trouble { failure, leases });
+        let _ = self.machine_failures.send(MachineFailureReport { failure, leases });
     }
 
     async fn failed(&self, lease: LeaseRef, reason: String) -> Result<(), CoordinatorGone> {
@@ -399,7 +401,7 @@ impl Work {
             ..Failure::default()
         };
         self.coordinator
-            .say(WorkerEvent::Fail(Fail {
+            .send_event(WorkerEvent::Fail(WorkerFailure {
                 worker: self.worker.clone(),
                 lease,
                 failure,
@@ -444,7 +446,7 @@ impl Work {
                     });
                 }
                 Some(Err(failure)) => {
-                    self.trouble(failure, vec![lease]);
+                    self.report_machine_failure(failure, vec![lease]);
                     return Ok(false);
                 }
                 None => return Ok(false),
@@ -452,7 +454,7 @@ impl Work {
         }
         let worker = self.worker.clone();
         self.coordinator
-            .say(WorkerEvent::Complete(Complete {
+            .send_event(WorkerEvent::Complete(WorkerResult {
                 worker,
                 lease,
                 outputs,
@@ -484,7 +486,7 @@ impl Work {
             if Instant::now() + delay >= give_up {
                 return Some(Err(failure));
             }
-            self.trouble(failure, Vec::new());
+            self.report_machine_failure(failure, Vec::new());
             tokio::select! {
                 () = cancel.raised() => return None,
                 () = tokio::time::sleep(delay) => {}

@@ -44,13 +44,12 @@ pub enum Payload {
         len: u64,
     },
     /// The payloads of a collector's group, in order of (first block, queue, part); or several
-    /// results of one task, in order of their workers' identities for quorum counting.
+    /// results of one task, in order of their workers' distinct names.
     Group {
         /// Whether the collector reads several queues: a program then gets an object that maps each
         /// queue to an array, else one array.
         by_queue: bool,
-        /// Each member with the queue it came from, or with the identity of its worker for quorum
-        /// counting.
+        /// Each member with the queue it came from, or with the distinct name of its worker.
         members: Vec<(Arc<str>, Payload)>,
     },
 }

@@ -47,7 +47,7 @@ impl Principal {
 /// The identity of a worker for quorum counting: two results of one task count only if their
 /// identities differ. It is group and user for a worker on a cluster, whatever name the worker
 /// chooses, and the name for a worker in the coordinator's own process.
-pub fn voter(worker: &str) -> &str {
+pub fn quorum_id(worker: &str) -> &str {
     match group_and_user(worker) {
         Some((group, user)) => {
             let from = worker.len() - address(worker).map_or(0, str::len);
@@ -104,12 +104,15 @@ mod tests {
     }
 
     #[test]
-    fn a_voter_is_the_user_and_not_the_worker() {
+    fn a_quorum_id_is_the_user_and_not_the_worker() {
         let of = |name, process| worker_name(name, "prove", "alice", process);
-        assert_eq!(voter(&of("a", "x")), voter(&of("b", "y")));
-        assert_eq!(voter(&of("a", "x")), "prove.alice");
-        assert_eq!(voter("prove-0@prove.alice"), "prove.alice");
-        assert_ne!(voter(&worker_name("a", "prove", "bob", "x")), "prove.alice");
-        assert_ne!(voter("prove-0"), voter("prove-1"));
+        assert_eq!(quorum_id(&of("a", "x")), quorum_id(&of("b", "y")));
+        assert_eq!(quorum_id(&of("a", "x")), "prove.alice");
+        assert_eq!(quorum_id("prove-0@prove.alice"), "prove.alice");
+        assert_ne!(
+            quorum_id(&worker_name("a", "prove", "bob", "x")),
+            "prove.alice"
+        );
+        assert_ne!(quorum_id("prove-0"), quorum_id("prove-1"));
     }
 }

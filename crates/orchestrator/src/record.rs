@@ -4,11 +4,11 @@
 //! |---|---|---|
 //! | `task.STAGE.BLOCK.PART` | [`TaskRecord`] | a live task |
 //! | `try.STAGE.BLOCK.PART` | attempts | the failed attempts of a live task |
-//! | `done.STAGE.BLOCK.PART` | [`DoneRecord`] | mark of a finished task, with its course; appended on condition that no other exists, so the first result wins |
-//! | `part.STAGE.BLOCK.PART.NAME` | [`PartRecord`] | one result of a live task that takes several |
+//! | `done.STAGE.BLOCK.PART` | [`DoneRecord`] | mark of a finished task, with its timeline; appended on condition that no other exists, so the first result wins |
+//! | `part.STAGE.BLOCK.PART.NAME` | [`PartialResult`] | one result of a live task that takes several |
 //! | `dead.STAGE.BLOCK.PART` | [`DeadRecord`] | a task in the dead-letter queue |
 //! | `group.STAGE.KEY` | [`GroupRecord`] | mark of a barrier that fired; appended on the same condition |
-//! | `run.STAGE.BLOCK.PART` | [`RunRecord`] | attempts at a live task that have begun, and the time of the next |
+//! | `run.STAGE.BLOCK.PART` | [`AttemptsInProgress`] | attempts at a live task that have begun, and the time of the next |
 //! | `since.STAGE.KEY` | time | beginning of a group that is being gathered and whose time is limited |
 //! | `opened` | time | a coordinator began with an empty log |
 //! | `slot.BLOCK` | [`SlotRecord`] | a block whose deadline is counted or missed |
@@ -16,7 +16,7 @@
 //! | `source.NAME` | block | position of a source: the block that it continues with |
 //! | `rewind.NAME` | [`RewindRecord`] | blocks of a source are being taken back; the next leader resumes this |
 //! | `lease-key` | 32 bytes | key that leases are tagged with; drawn once |
-//! | `past.SLOT` | [`PastRecord`] | entries of the history, from marks and from this append; slots are reused in turn, so the history is bounded |
+//! | `past.SLOT` | [`HistoryRecord`] | entries of the history, from marks and from this append; slots are reused in turn, so the history is bounded |
 //! | `count.STAGE` | numbers | counters of a stage as of this append; later marks are added to them |
 //! | `totals` | numbers | counters of the whole workflow as of this append |
 //!
@@ -31,8 +31,8 @@ mod version2;
 use std::sync::Arc;
 
 pub use past::{
-    Course, FailedStep, Outcome, PAST_FAILURES_MAX, PAST_TEXT_MAX, PLACE_MAX, PLACES_MAX, Past,
-    PastRecord, StepRecord,
+    TaskTimeline, FailedAttemptSummary, TaskOutcome, HISTORY_FAILURES_MAX, HISTORY_TEXT_MAX, PLACE_MAX, PLACES_MAX, HistoryEntry,
+    HistoryRecord, TaskEnd,
 };
 
 use bytes::Bytes;
@@ -57,13 +57,13 @@ pub enum RecordKey {
     /// A live task.
     Task(TaskId),
     /// Failed attempts of a live task.
-    Tries(TaskId),
+    Attempts(TaskId),
     /// Mark of a finished task.
     Done(TaskId),
     /// Dead letter of a task.
     Dead(TaskId),
-    /// One of a task's results, and the quorum identity of its worker.
-    Part(TaskId, Part),
+    /// One of a task's results, and the distinct name of its worker.
+    PartialResult(TaskId, Part),
     /// Mark of a barrier that fired: the collector's stage, and the group's key.
     Group(Arc<str>, Part),
     /// Deadline of the blocks from this one on.
@@ -79,11 +79,11 @@ pub enum RecordKey {
     /// Attempts at a live task that have begun.
     Run(TaskId),
     /// Beginning of a group that is being gathered: the collector's stage, and the group's key.
-    Since(Arc<str>, Part),
+    GroupStart(Arc<str>, Part),
     /// Mark of a log that was empty when a coordinator opened it.
     Opened,
     /// A slot of the history.
-    Past(u64),
+    History(u64),
     /// Counters of a stage.
     Counts(Arc<str>),
     /// Counters of the whole workflow.
@@ -96,7 +96,7 @@ pub enum Record {
     /// See [`TaskRecord`].
     Task(TaskRecord),
     /// The failed attempts of a live task, oldest first.
-    Tries(Vec<Attempt>),
+    Attempts(Vec<Attempt>),
     /// See [`DoneRecord`].
     Done(DoneRecord),
     /// See [`DeadRecord`].
@@ -107,20 +107,20 @@ pub enum Record {
     Cursor(u64),
     /// Next block that the source will submit.
     Source(u64),
-    /// See [`PartRecord`].
-    Part(PartRecord),
+    /// See [`PartialResult`].
+    PartialResult(PartialResult),
     /// See [`SlotRecord`].
     Slot(SlotRecord),
     /// Key that leases are tagged with ([`crate::core::LeaseKey`]): a secret of the workflow's coordinators.
     LeaseKey([u8; 32]),
-    /// See [`RunRecord`].
-    Run(RunRecord),
+    /// See [`AttemptsInProgress`].
+    Run(AttemptsInProgress),
     /// Time at which a group's first message was held, milliseconds since 1970-01-01 UTC.
-    Since(u64),
+    GroupStart(u64),
     /// Time at which a coordinator began with an empty log, milliseconds since 1970-01-01 UTC.
     Opened(u64),
-    /// See [`PastRecord`].
-    Past(PastRecord),
+    /// See [`HistoryRecord`].
+    History(HistoryRecord),
     /// Counters, in an order that later releases only extend.
     Counts(Vec<u64>),
     /// See [`RewindRecord`].
@@ -197,7 +197,7 @@ impl TaskRecord {
 
 /// End of a finished task. New kinds are added at the end, since logs hold their numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Finish {
+pub enum EndKind {
     /// A worker completed it.
     Completed {
         /// Worker whose result completed the task.
@@ -230,7 +230,7 @@ pub enum Finish {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DoneRecord {
     /// Kind of end.
-    pub finish: Finish,
+    pub end: EndKind,
     /// Last block that the task spanned, inclusive. The mark is kept until the sequencer has passed it.
     pub last: u64,
     /// Time of the end, milliseconds since 1970-01-01 UTC.
@@ -238,8 +238,8 @@ pub struct DoneRecord {
     /// First half of [`TaskRecord::content`], which distinguishes a repeated message from another one under
     /// the same id. `None` if an earlier release wrote the mark.
     pub content: Option<[u8; 16]>,
-    /// Course of the task. `None` if an earlier release wrote the mark.
-    pub course: Option<Course>,
+    /// Timeline of the task. `None` if an earlier release wrote the mark.
+    pub timeline: Option<TaskTimeline>,
 }
 
 /// Name of a stage that groups by a field, and the value of that field or the reason for its absence.
@@ -247,9 +247,9 @@ pub type GroupingOf = (Arc<str>, Result<Arc<str>, String>);
 
 /// One result of a task that takes several, kept until the required number has come.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PartRecord {
-    /// Quorum identity of the worker; no other result of the task has the same.
-    pub name: Arc<str>,
+pub struct PartialResult {
+    /// Name of the worker by the stage's `distinct` setting; no other result of the task has the same.
+    pub distinct_name: Arc<str>,
     /// Worker that sent the result.
     pub worker: WorkerId,
     /// Number of the attempt, from 1.
@@ -298,16 +298,16 @@ pub struct Attempt {
 
 /// Attempts at a live task that have begun and not ended, and the time of the next.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct RunRecord {
+pub struct AttemptsInProgress {
     /// Those attempts. After a restart they count as failed, unless their workers report them.
-    pub begun: Vec<Begun>,
+    pub attempts: Vec<StartedAttempt>,
     /// Time of the next attempt, milliseconds since 1970-01-01 UTC; `None` if none is scheduled.
     pub retry_at_ms: Option<u64>,
 }
 
 /// An attempt that has begun.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Begun {
+pub struct StartedAttempt {
     /// Worker that makes the attempt.
     pub worker: WorkerId,
     /// Number of the attempt, from 1, as in its lease.
@@ -387,10 +387,10 @@ impl RecordKey {
     pub fn to_key(&self) -> Result<Key, InvalidKey> {
         let text = match self {
             Self::Task(id) => task_key("task", id),
-            Self::Tries(id) => task_key("try", id),
+            Self::Attempts(id) => task_key("try", id),
             Self::Done(id) => task_key("done", id),
             Self::Dead(id) => task_key("dead", id),
-            Self::Part(id, name) => format!("{}.{name}", task_key("part", id)),
+            Self::PartialResult(id, name) => format!("{}.{name}", task_key("part", id)),
             Self::Group(stage, key) => format!("group.{stage}.{key}"),
             Self::Slot(block) => format!("slot.{block}"),
             Self::Cursor => "cursor".to_owned(),
@@ -398,9 +398,9 @@ impl RecordKey {
             Self::Rewind(name) => format!("rewind.{name}"),
             Self::LeaseKey => LEASE_KEY.to_owned(),
             Self::Run(id) => task_key("run", id),
-            Self::Since(stage, key) => format!("since.{stage}.{key}"),
+            Self::GroupStart(stage, key) => format!("since.{stage}.{key}"),
             Self::Opened => "opened".to_owned(),
-            Self::Past(slot) => format!("past.{slot}"),
+            Self::History(slot) => format!("past.{slot}"),
             Self::Counts(stage) => format!("count.{stage}"),
             Self::Totals => "totals".to_owned(),
         };
@@ -408,8 +408,8 @@ impl RecordKey {
     }
 
     /// Whether the record accompanies others in their appends.
-    pub(crate) fn is_beside(&self) -> bool {
-        matches!(self, Self::Past(_) | Self::Counts(_) | Self::Totals)
+    pub(crate) fn is_auxiliary(&self) -> bool {
+        matches!(self, Self::History(_) | Self::Counts(_) | Self::Totals)
     }
 
     /// Parses a key of the log.
@@ -432,7 +432,7 @@ impl RecordKey {
         }
         let (kind, rest) = text.split_once('.')?;
         if kind == "past" {
-            return Some(Self::Past(rest.parse().ok()?));
+            return Some(Self::History(rest.parse().ok()?));
         }
         if kind == "count" {
             return (!rest.contains('.')).then(|| Self::Counts(rest.into()));
@@ -452,7 +452,7 @@ impl RecordKey {
             let only = tokens.next().is_none();
             return only.then_some(match kind {
                 "group" => Self::Group(stage, key),
-                _ => Self::Since(stage, key),
+                _ => Self::GroupStart(stage, key),
             });
         }
         let (stage, block, part) = (tokens.next()?, tokens.next()?, tokens.next()?);
@@ -470,11 +470,11 @@ impl RecordKey {
         };
         match kind {
             "task" => Some(Self::Task(id)),
-            "try" => Some(Self::Tries(id)),
+            "try" => Some(Self::Attempts(id)),
             "done" => Some(Self::Done(id)),
             "dead" => Some(Self::Dead(id)),
             "run" => Some(Self::Run(id)),
-            "part" => Some(Self::Part(id, name?)),
+            "part" => Some(Self::PartialResult(id, name?)),
             _ => None,
         }
     }
@@ -492,7 +492,7 @@ impl Record {
         match self {
             Self::Task(task) => Some(&task.payload),
             Self::Dead(dead) => Some(&dead.task.payload),
-            Self::Part(part) => Some(&part.payload),
+            Self::PartialResult(part) => Some(&part.payload),
             _ => None,
         }
     }
@@ -517,11 +517,11 @@ impl Record {
                 is(task.last >= id.block, "its last block is before its first")
             }
             (RecordKey::Dead(id), Self::Dead(dead)) => is(dead.task.id == *id, other_task),
-            (RecordKey::Part(_, name), Self::Part(part)) => is(
-                Part::from_text(&part.name) == *name,
+            (RecordKey::PartialResult(_, name), Self::PartialResult(part)) => is(
+                Part::from_text(&part.distinct_name) == *name,
                 "it has another name than its key",
             ),
-            (RecordKey::Tries(_), Self::Tries(_))
+            (RecordKey::Attempts(_), Self::Attempts(_))
             | (RecordKey::Done(_), Self::Done(_))
             | (RecordKey::Group(..), Self::Group(_))
             | (RecordKey::Slot(_), Self::Slot(_))
@@ -530,9 +530,9 @@ impl Record {
             | (RecordKey::Rewind(_), Self::Rewind(_))
             | (RecordKey::LeaseKey, Self::LeaseKey(_))
             | (RecordKey::Run(_), Self::Run(_))
-            | (RecordKey::Since(..), Self::Since(_))
+            | (RecordKey::GroupStart(..), Self::GroupStart(_))
             | (RecordKey::Opened, Self::Opened(_))
-            | (RecordKey::Past(_), Self::Past(_))
+            | (RecordKey::History(_), Self::History(_))
             | (RecordKey::Counts(_) | RecordKey::Totals, Self::Counts(_)) => Ok(()),
             _ => Err("it is of another kind than its key"),
         }
@@ -579,10 +579,10 @@ mod tests {
     fn keys_round_trip() {
         for key in [
             RecordKey::Task(id()),
-            RecordKey::Tries(id()),
+            RecordKey::Attempts(id()),
             RecordKey::Done(id()),
             RecordKey::Dead(id()),
-            RecordKey::Part(id(), Part::from_text("prover:a b")),
+            RecordKey::PartialResult(id(), Part::from_text("prover:a b")),
             RecordKey::Group("batch".into(), Part::from_text("α")),
             RecordKey::Slot(7),
             RecordKey::Cursor,
@@ -590,9 +590,9 @@ mod tests {
             RecordKey::Rewind("blocks".into()),
             RecordKey::LeaseKey,
             RecordKey::Run(id()),
-            RecordKey::Since("batch".into(), Part::from_text("α")),
+            RecordKey::GroupStart("batch".into(), Part::from_text("α")),
             RecordKey::Opened,
-            RecordKey::Past(19_999),
+            RecordKey::History(19_999),
             RecordKey::Counts("batch".into()),
             RecordKey::Totals,
         ] {

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use proofmill_orchestrator::executor::engine::{
-    End, Endpoint, EndpointError, EngineExecutor, Job, Look, Made, Ticket, Tier,
+    Endpoint, EndpointError, EngineExecutor, EngineSnapshot, Job, JobOutcome, ProofOutput, Ticket,
+    Tier,
 };
 use proofmill_orchestrator::executor::{
     Cancel, Execution, Executor, Product, Resolved, Unfinished,
@@ -33,13 +34,13 @@ struct Fake {
 #[derive(Default)]
 struct State {
     down: bool,
-    look: Option<Look>,
+    snapshot: Option<EngineSnapshot>,
     /// Errors with which the next submissions are answered, in order.
     refusals: VecDeque<EndpointError>,
     /// Whether jobs end with a proof at once.
     proves: bool,
     /// Priority and end of each job, by request id, which is also the job's id.
-    jobs: BTreeMap<String, (EnginePriority, Option<End>)>,
+    jobs: BTreeMap<String, (EnginePriority, Option<JobOutcome>)>,
     submitted: Vec<String>,
     cancelled: Vec<(String, u32)>,
 }
@@ -48,13 +49,13 @@ struct State {
 
 impl Fake {
     fn new(name: &'static str, tier: Option<Tier>) -> Arc<Self> {
-        let look = Look {
+        let snapshot = EngineSnapshot {
             tier,
             jobs: 0,
             draining: false,
         };
         let state = State {
-            look: Some(look),
+            snapshot: Some(snapshot),
             ..State::default()
         };
         Arc::new(Self {
@@ -81,7 +82,7 @@ impl Fake {
         self.change(|state| state.refusals.extend(errors));
     }
 
-    fn end(&self, job: &str, end: End) {
+    fn end(&self, job: &str, end: JobOutcome) {
         self.change(|state| state.jobs.get_mut(job).unwrap().1 = Some(end));
     }
 
@@ -116,12 +117,12 @@ impl Endpoint for Fake {
         self.name
     }
 
-    fn look<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Look, EndpointError>> {
-        let look = self.change(|state| match state.down {
+    fn snapshot<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<EngineSnapshot, EndpointError>> {
+        let snapshot = self.change(|state| match state.down {
             true => Err(EndpointError::Unavailable("nobody answers".to_owned())),
-            false => Ok(state.look.unwrap()),
+            false => Ok(state.snapshot.unwrap()),
         });
-        Box::pin(std::future::ready(look))
+        Box::pin(std::future::ready(snapshot))
     }
 
     fn submit<'a>(
@@ -138,7 +139,7 @@ impl Endpoint for Fake {
                 return Err(error);
             }
             let existing = state.jobs.contains_key(request);
-            let end = state.proves.then(|| End::Proved(made()));
+            let end = state.proves.then(|| JobOutcome::Proved(proof_output()));
             let new = (job.priority, end);
             state.jobs.entry(request.to_owned()).or_insert(new);
             Ok(Ticket {
@@ -149,7 +150,11 @@ impl Endpoint for Fake {
         Box::pin(std::future::ready(ticket))
     }
 
-    fn result<'a>(&'a self, job: &'a str, _: &'a Job) -> BoxFuture<'a, Result<End, EndpointError>> {
+    fn result<'a>(
+        &'a self,
+        job: &'a str,
+        _: &'a Job,
+    ) -> BoxFuture<'a, Result<JobOutcome, EndpointError>> {
         Box::pin(async move {
             self.until(|state| state.down || state.jobs[job].1.is_some())
                 .await;
@@ -169,14 +174,14 @@ impl Endpoint for Fake {
     ) -> BoxFuture<'a, Result<(), EndpointError>> {
         self.change(|state| {
             state.cancelled.push((job.to_owned(), waiting));
-            state.jobs.get_mut(job).unwrap().1 = Some(End::Stopped);
+            state.jobs.get_mut(job).unwrap().1 = Some(JobOutcome::Cancelled);
         });
         Box::pin(std::future::ready(Ok(())))
     }
 }
 
-fn made() -> Made {
-    Made {
+fn proof_output() -> ProofOutput {
+    ProofOutput {
         circuit_id: "00".to_owned(),
         curve: "bn254".to_owned(),
         proof_json: r#"{"pi_a": ["1"]}"#.to_owned(),
@@ -373,7 +378,7 @@ async fn an_only_engine_that_comes_back_is_asked_for_the_same_job() {
     engine.change(|state| state.down = true);
     engine.change(|state| {
         state.down = false;
-        state.jobs.get_mut(&job).unwrap().1 = Some(End::Proved(made()));
+        state.jobs.get_mut(&job).unwrap().1 = Some(JobOutcome::Proved(proof_output()));
     });
     task.proved().await;
     assert!(engine.submitted().iter().all(|request| *request == job));
@@ -434,7 +439,7 @@ async fn a_proof_that_fails_at_two_engines_has_failed_and_its_id_is_spent() {
     let task = stage.begin(1, "1");
     for engine in [a, b] {
         let job = engine.until_jobs(1).await.remove(0);
-        engine.end(&job, End::Failed("it does not verify".to_owned()));
+        engine.end(&job, JobOutcome::Failed("it does not verify".to_owned()));
     }
     let failure = task.failed().await;
     assert!(!failure.permanent, "{failure:?}");
@@ -480,7 +485,7 @@ async fn copies_of_a_task_race_at_different_engines() {
     let at_a = a.until_jobs(1).await;
     let second = stage.begin(1, "1");
     assert_eq!(b.until_jobs(1).await, at_a);
-    b.end(&at_a[0], End::Proved(made()));
+    b.end(&at_a[0], JobOutcome::Proved(proof_output()));
     second.proved().await;
     first.cancel();
     first.failed().await;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use proofmill_bus::Seq;
 use proofmill_orchestrator::conversation::{
-    Complete, Edition, Fail, Join, LeaseRef, Reply, Request, Submit, WorkerEvent,
+    WorkerResult, Uniqueness, WorkerFailure, WorkerJoin, LeaseRef, Reply, Request, Submit, WorkerEvent,
 };
 use proofmill_orchestrator::core::{
     Action, Core, CoreOptions, Event, LeaseKey, LeaseTag, Now, RequestId, TaskPhase, Time,
@@ -425,7 +425,7 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
                         producer,
                         queue,
                         message,
-                        edition: Edition::Any,
+                        uniqueness: Uniqueness::Multiple,
                         source_next: None,
                     }),
                 });
@@ -438,7 +438,7 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
                 prop_assert_eq!(reply, Some(expected), "step {}", n);
             }
             Step::Join { worker, slots } => {
-                real.tell(WorkerEvent::Join(Join {
+                real.tell(WorkerEvent::Join(WorkerJoin {
                     worker: WORKERS[worker].into(),
                     group: "g".into(),
                     labels: Default::default(),
@@ -510,7 +510,7 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
                 let Some((block, worker, number)) = at(nth) else {
                     continue;
                 };
-                real.tell(WorkerEvent::Complete(Complete {
+                real.tell(WorkerEvent::Complete(WorkerResult {
                     worker: WORKERS[worker].into(),
                     lease: real.lease(worker, block, number),
                     outputs: Vec::new(),
@@ -525,7 +525,7 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
                 let Some((block, worker, number)) = at(nth) else {
                     continue;
                 };
-                real.tell(WorkerEvent::Fail(Fail {
+                real.tell(WorkerEvent::Fail(WorkerFailure {
                     worker: WORKERS[worker].into(),
                     lease: real.lease(worker, block, number),
                     failure: Failure {

@@ -16,7 +16,7 @@ const CHUNK: usize = 1 << 11;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Matrix {
     /// The start of each row in the two vectors below, and the end of the last row.
-    pub(crate) starts: Packed,
+    pub(crate) row_starts: Packed,
     pub(crate) columns: Vec<u32>,
     pub(crate) coefficients: Packed,
     /// One more than the last column with an entry.
@@ -26,7 +26,7 @@ pub struct Matrix {
 /// Makes a matrix row after row.
 #[derive(Clone, Debug)]
 pub struct MatrixBuilder<F> {
-    starts: Packed,
+    row_starts: Packed,
     columns: Vec<u32>,
     coefficients: Packed,
     /// The row that is being made.
@@ -38,10 +38,10 @@ pub struct MatrixBuilder<F> {
 impl<F: PrimeField> MatrixBuilder<F> {
     /// A matrix without rows.
     pub fn new() -> Self {
-        let mut starts = Packed::new();
-        starts.push(0);
+        let mut row_starts = Packed::new();
+        row_starts.push(0);
         Self {
-            starts,
+            row_starts,
             columns: Vec::new(),
             coefficients: Packed::new(),
             row: Vec::new(),
@@ -73,15 +73,15 @@ impl<F: PrimeField> MatrixBuilder<F> {
                 self.coefficients.push(u64::from(table.index(value)));
             }
         }
-        self.starts.push(self.columns.len() as u64);
+        self.row_starts.push(self.columns.len() as u64);
     }
 
     /// The matrix of all rows ended.
     pub fn finish(mut self) -> Matrix {
         self.columns.shrink_to_fit();
-        self.starts.shrink();
+        self.row_starts.shrink();
         self.coefficients.shrink();
-        Matrix::from_parts(self.starts, self.columns, self.coefficients)
+        Matrix::from_parts(self.row_starts, self.columns, self.coefficients)
     }
 }
 
@@ -94,10 +94,10 @@ impl<F: PrimeField> Default for MatrixBuilder<F> {
 // === impl Matrix ===
 
 impl Matrix {
-    pub(crate) fn from_parts(starts: Packed, columns: Vec<u32>, coefficients: Packed) -> Self {
+    pub(crate) fn from_parts(row_starts: Packed, columns: Vec<u32>, coefficients: Packed) -> Self {
         let width = columns.iter().max().map_or(0, |last| *last as usize + 1);
         Self {
-            starts,
+            row_starts,
             columns,
             coefficients,
             width,
@@ -159,7 +159,7 @@ impl Matrix {
                     builder.columns.push(*column);
                     builder.coefficients.push(u64::from(*index));
                 }
-                builder.starts.push(builder.columns.len() as u64);
+                builder.row_starts.push(builder.columns.len() as u64);
             } else {
                 for (column, index) in row {
                     builder.push(*column, table.values()[*index as usize]);
@@ -173,7 +173,7 @@ impl Matrix {
 
     /// The number of rows.
     pub fn rows(&self) -> usize {
-        self.starts.len() - 1
+        self.row_starts.len() - 1
     }
 
     /// One more than the last column with an entry.
@@ -188,7 +188,7 @@ impl Matrix {
 
     /// The memory its entries and rows take, in bytes.
     pub fn memory(&self) -> usize {
-        self.starts.bytes() + 4 * self.columns.len() + self.coefficients.bytes()
+        self.row_starts.bytes() + 4 * self.columns.len() + self.coefficients.bytes()
     }
 
     /// The entries of a row: column and index into the table.
@@ -206,7 +206,7 @@ impl Matrix {
     }
 
     fn range(&self, row: usize) -> std::ops::Range<usize> {
-        self.starts.get(row) as usize..self.starts.get(row + 1) as usize
+        self.row_starts.get(row) as usize..self.row_starts.get(row + 1) as usize
     }
 
     /// A row times a vector. Most of a witness is 0 or 1 and most coefficients are ±1, so few

@@ -17,9 +17,7 @@ use std::path::Path;
 
 use ark_ff::{BigInteger, PrimeField};
 
-use crate::iden3::{
-    Container, ContainerWriter, Cursor, Format, FormatError, ReadError, Reason, ScalarField,
-};
+use crate::iden3::{Container, ContainerWriter, Cursor, Format, FormatError, ReadError, Reason, ScalarField};
 use crate::packed::Packed;
 use crate::{Coefficients, Matrix, R1cs};
 use proofmill_files::{FileError, MappedFile, Visibility, write_whole};
@@ -241,10 +239,10 @@ pub fn write_precompiled<F: PrimeField, W: Write + Seek>(
     for (section, matrix) in MATRICES.into_iter().zip(system.matrices()) {
         out.begin(section)?;
         out.write_all(&(matrix.entries() as u64).to_le_bytes())?;
-        for numbers in [&matrix.starts, &matrix.coefficients] {
+        for numbers in [&matrix.row_starts, &matrix.coefficients] {
             out.write_all(&(numbers.width() as u32).to_le_bytes())?;
         }
-        write_packed(&matrix.starts, &mut out)?;
+        write_packed(&matrix.row_starts, &mut out)?;
         for columns in matrix.columns.chunks(CHUNK) {
             let bytes: Vec<u8> = columns
                 .iter()

@@ -327,7 +327,7 @@ impl<F: PrimeField> R1cs<F> {
                 4
             };
             let columns = || matrix.columns.iter().map(|column| u64::from(*column));
-            hash_numbers(&mut hasher, &mut buffer, width, matrix.starts.iter());
+            hash_numbers(&mut hasher, &mut buffer, width, matrix.row_starts.iter());
             hash_numbers(&mut hasher, &mut buffer, 4, columns());
             hash_numbers(&mut hasher, &mut buffer, 4, matrix.coefficients.iter());
         }

@@ -163,7 +163,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!(
             "{number}: {} in a batch of {}",
             verdict.status.name(),
-            verdict.course.batch
+            verdict.stats.batch
         );
         assert_eq!(verdict.status.is_valid(), number != 5);
     }

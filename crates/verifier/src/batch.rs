@@ -3,7 +3,7 @@
 use ark_ff::Zero;
 use rayon::prelude::*;
 
-use crate::isolation::{Suspicion, Values, isolate};
+use crate::isolation::{ExpectedFalseShare, Values, isolate};
 use crate::kind::{Invalid, Kind, NoRandomness};
 
 /// The outcome of a batch.
@@ -41,7 +41,7 @@ pub const MAX_BATCH: usize = 1 << 10;
 pub fn check<K: Kind>(
     kind: &K,
     claims: &[&K::Claim],
-    suspicion: Suspicion,
+    expected_false_share: ExpectedFalseShare,
 ) -> Result<Outcome, NoRandomness> {
     assert!(claims.len() <= MAX_BATCH, "a batch beyond the limit");
     let mut batch = Batch {
@@ -59,14 +59,14 @@ pub fn check<K: Kind>(
         }
         _ if !kind
             .costs()
-            .pays(claims.len(), kind.costs_alone(), suspicion.0) =>
+            .pays(claims.len(), kind.costs_alone(), expected_false_share.0) =>
         {
             batch.checks.alone = claims.len() as u64;
             check_each(kind, claims)
         }
         _ => {
             batch.weights = kind.draw_weights(claims.len())?;
-            batch.verdicts(suspicion)
+            batch.verdicts(expected_false_share)
         }
     };
     Ok(Outcome {
@@ -89,14 +89,14 @@ struct Batch<'a, K: Kind> {
 }
 
 /// A batch's claims among which the false ones are searched, by their places in the search.
-struct Suspects<'a, 'b, K: Kind> {
+struct CandidateValues<'a, 'b, K: Kind> {
     batch: &'a mut Batch<'b, K>,
     indices: &'a [usize],
 }
 
-// === impl Suspects ===
+// === impl CandidateValues ===
 
-impl<K: Kind> Values<K::Value> for Suspects<'_, '_, K> {
+impl<K: Kind> Values<K::Value> for CandidateValues<'_, '_, K> {
     fn sum(&mut self, places: &[usize], k: u32) -> K::Value {
         let members: Vec<_> = places
             .iter()
@@ -127,10 +127,10 @@ impl<K: Kind> Values<K::Value> for Suspects<'_, '_, K> {
 // === impl Batch ===
 
 impl<K: Kind> Batch<'_, K> {
-    fn verdicts(&mut self, suspicion: Suspicion) -> Vec<Result<(), Invalid>> {
+    fn verdicts(&mut self, expected_false_share: ExpectedFalseShare) -> Vec<Result<(), Invalid>> {
         let mut verdicts = vec![Ok(()); self.claims.len()];
         let mut suspects: Vec<_> = (0..self.claims.len()).collect();
-        let is_screened = self.screens_first(suspicion);
+        let is_screened = self.screens_first(expected_false_share);
         if is_screened {
             suspects = self.screen(&mut verdicts);
         }
@@ -152,11 +152,11 @@ impl<K: Kind> Batch<'_, K> {
             }
         }
         let (count, costs, alone) = (suspects.len(), self.kind.costs(), self.kind.costs_alone());
-        let values = Suspects {
+        let values = CandidateValues {
             batch: self,
             indices: &suspects,
         };
-        for place in isolate(count, total, costs, alone, suspicion, values) {
+        for place in isolate(count, total, costs, alone, expected_false_share, values) {
             verdicts[suspects[place]] = Err(Invalid("the final check fails".into()));
         }
         verdicts
@@ -164,8 +164,8 @@ impl<K: Kind> Batch<'_, K> {
 
     /// Whether to screen before the first sum, which is then over fewer claims: if a false one is expected,
     /// or the first claim is one. A batch of false ones alone takes no sum then.
-    fn screens_first(&mut self, suspicion: Suspicion) -> bool {
-        if suspicion.0 * self.claims.len() as f64 >= 0.5 {
+    fn screens_first(&mut self, expected_false_share: ExpectedFalseShare) -> bool {
+        if expected_false_share.0 * self.claims.len() as f64 >= 0.5 {
             return true;
         }
         let probe = self.kind.screen(self.claims[0]);
@@ -312,7 +312,7 @@ mod tests {
     };
 
     /// Checks a batch with these false claims and asserts that the verdicts are right.
-    fn run(kind: &Points, count: usize, bad: &[usize], suspicion: f64) -> Checks {
+    fn run(kind: &Points, count: usize, bad: &[usize], expected_false_share: f64) -> Checks {
         let rng = &mut ark_std::test_rng();
         let claims: Vec<_> = (0..count)
             .map(|place| match bad.contains(&place) {
@@ -321,7 +321,7 @@ mod tests {
             })
             .collect();
         let references: Vec<_> = claims.iter().collect();
-        let outcome = check(kind, &references, Suspicion(suspicion)).unwrap();
+        let outcome = check(kind, &references, ExpectedFalseShare(expected_false_share)).unwrap();
         for (place, verdict) in outcome.verdicts.iter().enumerate() {
             assert_eq!(verdict.is_err(), bad.contains(&place), "{place} of {bad:?}");
         }
@@ -348,9 +348,9 @@ mod tests {
     fn false_claims_alone_take_at_most_as_many_more_checks_as_there_are() {
         for count in [2, 5, 16, 64] {
             let all: Vec<_> = (0..count).collect();
-            for suspicion in [0.0, 0.01, 0.1, 1.0] {
+            for expected_false_share in [0.0, 0.01, 0.1, 1.0] {
                 for kind in [&PAIRING, &SIDE_BY_SIDE] {
-                    let made = run(kind, count, &all, suspicion);
+                    let made = run(kind, count, &all, expected_false_share);
                     assert!(made.together + made.alone <= 1 + count as u64, "{made:?}");
                 }
             }

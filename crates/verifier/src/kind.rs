@@ -58,9 +58,9 @@ pub trait Kind: Send + Sync + 'static {
     /// proofs in less time than one by one.
     fn reduce_each(
         &self,
-        proofs: &[Unreduced<'_, Self::Key>],
+        proofs: &[ProofInput<'_, Self::Key>],
     ) -> Vec<Result<Self::Claim, Invalid>> {
-        let reduce = |proof: &Unreduced<'_, Self::Key>| {
+        let reduce = |proof: &ProofInput<'_, Self::Key>| {
             self.reduce(proof.key.as_ref(), proof.statement, proof.proof)
         };
         proofs.iter().map(reduce).collect()
@@ -125,7 +125,7 @@ pub trait Kind: Send + Sync + 'static {
 
 /// An untrusted proof, with its claimed statement.
 #[derive(Debug)]
-pub struct Unreduced<'a, K> {
+pub struct ProofInput<'a, K> {
     /// The verifying key; `None` for kinds without keys.
     pub key: Option<Arc<K>>,
     /// The encoded statement that the proof claims to prove.

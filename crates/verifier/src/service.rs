@@ -47,7 +47,7 @@ pub(crate) struct Shared {
     pub(crate) room: Notify,
     /// Signals [`Service::run`] that the state may have changed.
     changed: Notify,
-    /// Jobs of the common lane that wait for a thread.
+    /// Jobs of the trusted lane that wait for a thread.
     at_hand: AtomicUsize,
     /// Outcomes of jobs that are not reported to the scheduler yet.
     ended: Mutex<Vec<(Lane, Done)>>,
@@ -83,7 +83,7 @@ pub(crate) enum Work {
     Claim(AnyClaim),
 }
 
-/// Niceness of the threads of the lane apart: the greatest possible, so that all other threads go first.
+/// Niceness of the threads of the quarantine lane: the greatest possible, so that all other threads go first.
 const NICE_APART: i32 = 19;
 
 // === impl Service ===
@@ -95,8 +95,8 @@ impl Service {
     ///
     /// [`Error::Threads`].
     pub fn open(options: Options) -> Result<(Self, Handle), Error> {
-        let pools = [pool(Lane::Common, &options)?, pool(Lane::Apart, &options)?];
-        let threads = pools[Lane::Common as usize].current_num_threads();
+        let pools = [pool(Lane::Trusted, &options)?, pool(Lane::Quarantine, &options)?];
+        let threads = pools[Lane::Trusted as usize].current_num_threads();
         let shared = Arc::new(Shared {
             pools,
             state: Mutex::new(State {
@@ -123,7 +123,7 @@ impl Service {
     /// Runs until `shutdown` reaches [`Level::Stop`], when requests under way are answered as unavailable; or
     /// until all accepted requests are answered, once it reaches [`Level::Drain`].
     ///
-    /// This future must be polled: it expires requests, gives sources of the lane apart their turns, and while all threads
+    /// This future must be polled: it expires requests, gives sources of the quarantine lane their turns, and while all threads
     /// are at work reports the outcomes of jobs to the scheduler and delivers verdicts. A runtime that blocks its only
     /// thread delays all of these.
     pub async fn run(self, mut shutdown: Shutdown) {
@@ -171,13 +171,13 @@ impl Service {
 fn pool(lane: Lane, options: &Options) -> Result<ThreadPool, ThreadPoolBuildError> {
     let pool = ThreadPoolBuilder::new().num_threads(options.threads);
     match lane {
-        Lane::Common => pool.thread_name(|number| format!("verify-{number}")),
-        Lane::Apart => pool
+        Lane::Trusted => pool.thread_name(|number| format!("verify-{number}")),
+        Lane::Quarantine => pool
             .thread_name(|number| format!("apart-{number}"))
             .start_handler(|_| {
                 // On Linux this sets the niceness of this thread alone. An error only means that the lane yields less.
                 if let Err(error) = rustix::process::setpriority_process(None, NICE_APART) {
-                    tracing::debug!(%error, "the lane apart has the same priority as the other");
+                    tracing::debug!(%error, "the quarantine lane has the same priority as the other");
                 }
             }),
     }
@@ -187,7 +187,7 @@ fn pool(lane: Lane, options: &Options) -> Result<ThreadPool, ThreadPoolBuildErro
 // === impl State ===
 
 impl State {
-    /// The next deadline, or the lane apart's next turn if that comes before.
+    /// The next deadline, or the quarantine lane's next turn if that comes before.
     fn next_event(&self, now: Micros) -> Option<Micros> {
         let deadline = self.scheduler.next_deadline();
         let turn = self.scheduler.next_turn(now);
@@ -214,9 +214,9 @@ impl Shared {
         Micros(self.began.elapsed().as_micros() as u64)
     }
 
-    /// Runs something on a thread of the common lane.
+    /// Runs something on a thread of the trusted lane.
     pub(crate) fn spawn(&self, work: impl FnOnce() + Send + 'static) {
-        self.pools[Lane::Common as usize].spawn(work);
+        self.pools[Lane::Trusted as usize].spawn(work);
     }
 
     /// Collects verdicts, which [`hand_out`](Self::hand_out) gives to those who wait, and starts jobs on threads that are
@@ -235,13 +235,13 @@ impl Shared {
     }
 
     /// Number of jobs that a lane may have, those that wait for a thread included. Twice its threads where another
-    /// thread reports the end of a job to the scheduler: always in the lane apart, and in the common lane if it makes no
+    /// thread reports the end of a job to the scheduler: always in the quarantine lane, and in the trusted lane if it makes no
     /// batch smaller.
     fn jobs_at_once(&self, state: &State, lane: Lane) -> usize {
         let threads = self.pools[lane as usize].current_num_threads();
         match lane {
-            Lane::Common if !state.scheduler.has_backlog() => threads,
-            Lane::Common | Lane::Apart => 2 * threads,
+            Lane::Trusted if !state.scheduler.has_backlog() => threads,
+            Lane::Trusted | Lane::Quarantine => 2 * threads,
         }
     }
 
@@ -249,7 +249,7 @@ impl Shared {
         let shared = self.clone();
         let pool = &self.pools[lane as usize];
         match lane {
-            Lane::Common => {
+            Lane::Trusted => {
                 self.at_hand.fetch_add(1, Ordering::Relaxed);
                 pool.spawn(move || {
                     shared.at_hand.fetch_sub(1, Ordering::Relaxed);
@@ -264,10 +264,10 @@ impl Shared {
                     }
                 });
             }
-            Lane::Apart => pool.spawn(move || {
+            Lane::Quarantine => pool.spawn(move || {
                 let done = job.run(&shared);
                 shared.ended().push((lane, done));
-                // A thread of the lane apart that held the state could be kept from going on by all others, which would
+                // A thread of the quarantine lane that held the state could be kept from going on by all others, which would
                 // then wait for the state.
                 let to = shared.clone();
                 to.spawn(move || shared.finish());
@@ -281,7 +281,7 @@ impl Shared {
         self.record_ended(&mut state);
         let now = self.now();
         self.advance(&mut state);
-        let common = Lane::Common as usize;
+        let common = Lane::Trusted as usize;
         let has_work = state.running[common] >= self.pools[common].current_num_threads();
         let is_left = has_work && !state.outgoing.is_empty();
         // It may have been the last one.

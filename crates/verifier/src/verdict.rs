@@ -3,13 +3,13 @@
 use crate::keys::KeyDigest;
 use crate::kind::Invalid;
 
-/// A verdict on a proof, and its course.
+/// A verdict on a proof, and how it was reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// The verdict itself.
     pub status: Status,
     /// Times and batch; all zero where the proof was not looked at.
-    pub course: Course,
+    pub stats: VerdictStats,
 }
 
 /// A verdict on a proof.
@@ -50,9 +50,9 @@ pub enum Unavailable {
     Internal(String),
 }
 
-/// Times and batch of a proof on its way to its verdict.
+/// Times and batch of a proof until its verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Course {
+pub struct VerdictStats {
     /// Microseconds before work on it began.
     pub queue_us: u64,
     /// Microseconds from then on until the verdict: its reduction, waiting for the batch, the check.
@@ -70,7 +70,7 @@ impl Verdict {
     pub(crate) fn unavailable(reason: Unavailable) -> Self {
         Self {
             status: Status::Unavailable(reason),
-            course: Course::default(),
+            stats: VerdictStats::default(),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::document::{Document, Field};
 use crate::ethereum::ethereum;
 use crate::fields::{Faults, Fields, MAX_COUNT};
 use crate::history::History;
-use crate::inner::{executor, path, queue_name, speculation, strategy, text, word};
+use crate::inner::{executor, keyword, path, queue_name, speculation, strategy, text};
 use crate::late::late;
 use crate::model::{
     Backoff, Collector, Deadline, Defaults, Dispatcher, OnMissed, Policy, Queue, Sequencer, Sink,
@@ -40,7 +40,7 @@ pub(crate) fn decode(text: &str, file: &Path) -> Decoded {
     let mut faults = Faults {
         document: Document::new(file, ""),
         list: Vec::new(),
-        structural: false,
+        graph_unreliable: false,
     };
     if text.len() > MAX_FILE_SIZE {
         let message = format!(
@@ -186,7 +186,7 @@ fn repeated_queues(faults: &mut Faults, declared: &[Queue]) {
         if !seen.insert(&queue.name) {
             let field = faults.document.origin("queue", index).child("name");
             let message = format!("the queue `{}` is declared twice", queue.name);
-            faults.structural = true;
+            faults.graph_unreliable = true;
             faults.push(
                 Code::DuplicateName,
                 &field,
@@ -288,7 +288,7 @@ fn deadline(mut fields: Fields<'_, '_>) -> Option<Deadline> {
         fields.missing("slot", "\"12s\"");
     }
     let on_missed = match fields.has("on_missed") {
-        true => word(&mut fields, "on_missed", &["keep", "drop"]),
+        true => keyword(&mut fields, "on_missed", &["keep", "drop"]),
         false => fields.string("on_missed", "").and(None),
     };
     fields.finish();
@@ -318,7 +318,7 @@ fn source(mut fields: Fields<'_, '_>, folder: &Path) -> Option<Source> {
         fields.missing("output", "\"chunks\"");
     }
     let rate = fields.rate("rate");
-    let kind = match word(
+    let kind = match keyword(
         &mut fields,
         "kind",
         &["range", "headers", "jsonl", "ethereum", "submit"],
@@ -381,7 +381,7 @@ fn queue(mut fields: Fields<'_, '_>, defaults: &Defaults) -> Option<Queue> {
         .number32("q_max", 1..=10_000_000)
         .unwrap_or(defaults.q_max);
     let writers = match fields.has("writers") {
-        true => word(&mut fields, "writers", &["one", "many"]),
+        true => keyword(&mut fields, "writers", &["one", "many"]),
         false => fields.string("writers", "").and(None),
     };
     let writers = if writers == Some("many") {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::diagnostic::Code;
 use crate::fields::Fields;
-use crate::inner::{path, text, word};
+use crate::inner::{keyword, path, text};
 use crate::model::{EngineAddress, EngineExecutor, EnginePriority};
 use crate::url::HttpUrl;
 use crate::value::InvalidValue;
@@ -24,7 +24,7 @@ pub(crate) fn engine(fields: &mut Fields<'_, '_>, folder: &Path) -> Option<Engin
     let endpoints = endpoints(fields, folder);
     let generator = text(fields, "generator", "\"mul\"");
     let priority = match fields.has("priority") {
-        true => word(fields, "priority", &["low", "normal", "high", "critical"]),
+        true => keyword(fields, "priority", &["low", "normal", "high", "critical"]),
         false => fields.string("priority", "").and(None),
     };
     let priority = priority.map(|word| match word {

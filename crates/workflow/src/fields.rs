@@ -28,7 +28,7 @@ pub(crate) struct Faults {
     pub(crate) document: Document,
     pub(crate) list: Vec<Diagnostic>,
     /// Whether a fault was found that would make the checks of the graph misleading.
-    pub(crate) structural: bool,
+    pub(crate) graph_unreliable: bool,
 }
 
 /// Reader of one table; it records which fields were read.
@@ -56,7 +56,7 @@ impl Faults {
             self.list
                 .push(Diagnostic::new(&self.document, code, field, message, help));
         } else {
-            self.structural = true;
+            self.graph_unreliable = true;
         }
     }
 }
@@ -93,7 +93,7 @@ impl<'d, 't> Fields<'d, 't> {
             self.faults.document.mark(&field, key.span());
             let message = format!("there is no field `{}` here", printable(name));
             self.faults.push(Code::UnknownField, &field, message, help);
-            self.faults.structural = true;
+            self.faults.graph_unreliable = true;
         }
     }
 
@@ -117,13 +117,13 @@ impl<'d, 't> Fields<'d, 't> {
         } else {
             self.at.child(key)
         };
-        self.faults.structural |= STRUCTURAL.contains(&key);
+        self.faults.graph_unreliable |= STRUCTURAL.contains(&key);
         self.faults.push(code, &field, message, help);
     }
 
     pub(crate) fn missing(&mut self, key: &'static str, example: &str) {
         let field = self.at.clone();
-        self.faults.structural = true;
+        self.faults.graph_unreliable = true;
         self.faults.push(
             Code::MissingField,
             &field,
@@ -135,7 +135,7 @@ impl<'d, 't> Fields<'d, 't> {
     /// Reports a missing field whose value is one of a few words.
     pub(crate) fn missing_word(&mut self, key: &'static str, words: &str) {
         let field = self.at.clone();
-        self.faults.structural = true;
+        self.faults.graph_unreliable = true;
         let message = format!("the field `{key}` is missing");
         self.faults.push(
             Code::MissingField,
@@ -359,7 +359,7 @@ impl<'d, 't> Fields<'d, 't> {
             "and `-`"
         };
         let help = format!("use 1 to 63 of a-z, 0-9{also}, beginning with a letter or a digit");
-        self.faults.structural = true;
+        self.faults.graph_unreliable = true;
         self.faults.push(
             Code::BadName,
             field,
@@ -444,7 +444,7 @@ impl<'d, 't> Fields<'d, 't> {
             match item.get_ref() {
                 DeValue::String(text) => texts.push(text.to_string()),
                 other => {
-                    self.faults.structural |= STRUCTURAL.contains(&key);
+                    self.faults.graph_unreliable |= STRUCTURAL.contains(&key);
                     let message = format!("{} stands where a string is expected", type_name(other));
                     let help = format!("write it as in `{key} = {example}`");
                     self.faults.push(Code::WrongType, &place, message, help);
@@ -492,7 +492,7 @@ impl<'d, 't> Fields<'d, 't> {
             match count.filter(|&count| count <= MAX_COUNT) {
                 Some(count) => counts.push((name, count)),
                 None => {
-                    self.faults.structural = true;
+                    self.faults.graph_unreliable = true;
                     let help = format!("give a whole number from 1 to {MAX_COUNT}");
                     self.faults
                         .push(Code::OutOfRange, &place, "not a count", help);
@@ -546,7 +546,7 @@ impl<'d, 't> Fields<'d, 't> {
                     "{} stands where a list of tables is expected",
                     type_name(other)
                 );
-                self.faults.structural = true;
+                self.faults.graph_unreliable = true;
                 self.bad(
                     Code::WrongType,
                     key,
@@ -558,7 +558,7 @@ impl<'d, 't> Fields<'d, 't> {
         };
         if items.len() > most {
             let message = format!("{} of them are more than {most}", items.len());
-            self.faults.structural = true;
+            self.faults.graph_unreliable = true;
             self.bad(Code::TooLarge, key, message, "split the workflow");
             return Vec::new();
         }
@@ -578,7 +578,7 @@ impl<'d, 't> Fields<'d, 't> {
                 }
                 other => {
                     let message = format!("{} stands where a table is expected", type_name(other));
-                    self.faults.structural = true;
+                    self.faults.graph_unreliable = true;
                     self.faults.push(
                         Code::WrongType,
                         &at,

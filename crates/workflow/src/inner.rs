@@ -27,7 +27,7 @@ const PIDS_LIMIT: u32 = 4096;
 const MAX_PIDS: u32 = 4_194_304;
 
 /// Reads a field whose value is one of `words`; otherwise reports a fault and returns `None`.
-pub(crate) fn word(
+pub(crate) fn keyword(
     fields: &mut Fields<'_, '_>,
     key: &'static str,
     words: &[&'static str],
@@ -56,7 +56,7 @@ pub(crate) fn word(
         format!("there is no {shown:?}"),
         help,
     );
-    fields.faults().structural = true;
+    fields.faults().graph_unreliable = true;
     None
 }
 
@@ -96,20 +96,20 @@ pub(crate) fn speculation(fields: &mut Fields<'_, '_>) -> Speculation {
 }
 
 pub(crate) fn executor(mut fields: Fields<'_, '_>, folder: &Path) -> Option<Executor> {
-    let executor = match word(&mut fields, "kind", &["process", "native", "engine"])? {
+    let executor = match keyword(&mut fields, "kind", &["process", "native", "engine"])? {
         "engine" => engine(&mut fields, folder).map(Executor::Engine),
         "process" => {
-            let started = started(&mut fields, folder, "\"./prove.sh\"");
+            let common = program_fields(&mut fields, folder, "\"./prove.sh\"");
             let input_flag = text(&mut fields, "input_flag", "\"-i\"");
             let output_flag = text(&mut fields, "output_flag", "\"-o\"");
             let memory_limit = fields.size("memory_limit");
-            started.program.map(|program| {
+            common.program.map(|program| {
                 Executor::Process(ProcessExecutor {
                     program,
-                    args: started.args,
-                    env: started.env,
-                    inherit_env: started.inherit_env,
-                    sandbox: started.sandbox,
+                    args: common.args,
+                    env: common.env,
+                    inherit_env: common.inherit_env,
+                    sandbox: common.sandbox,
                     input_flag: input_flag.unwrap_or_else(|| "--input-path".to_owned()),
                     output_flag: output_flag.unwrap_or_else(|| "--output-path".to_owned()),
                     memory_limit,
@@ -133,7 +133,7 @@ pub(crate) fn executor(mut fields: Fields<'_, '_>, folder: &Path) -> Option<Exec
 }
 
 /// Fields common to every table that starts a program.
-pub(crate) struct Started {
+pub(crate) struct ProgramFields {
     /// `None` after a fault.
     pub(crate) program: Option<Program>,
     pub(crate) args: Vec<String>,
@@ -142,7 +142,11 @@ pub(crate) struct Started {
     pub(crate) sandbox: Sandbox,
 }
 
-pub(crate) fn started(fields: &mut Fields<'_, '_>, folder: &Path, example: &str) -> Started {
+pub(crate) fn program_fields(
+    fields: &mut Fields<'_, '_>,
+    folder: &Path,
+    example: &str,
+) -> ProgramFields {
     if !fields.has("program") {
         fields.missing("program", example);
     }
@@ -152,7 +156,7 @@ pub(crate) fn started(fields: &mut Fields<'_, '_>, folder: &Path, example: &str)
         let help = "remove the character U+0000";
         fields.bad(Code::BadPath, "args", "an argument holds a NUL", help);
     }
-    Started {
+    ProgramFields {
         program: program.map(|program| locate(program, folder)),
         args,
         env: environment(fields),
@@ -163,7 +167,7 @@ pub(crate) fn started(fields: &mut Fields<'_, '_>, folder: &Path, example: &str)
 
 fn sandbox(fields: &mut Fields<'_, '_>) -> Sandbox {
     let strict = match fields.has("sandbox") {
-        true => word(fields, "sandbox", &["basic", "strict"]) == Some("strict"),
+        true => keyword(fields, "sandbox", &["basic", "strict"]) == Some("strict"),
         false => false,
     };
     let pids_limit = fields.number32("pids_limit", 1..=MAX_PIDS);
@@ -264,7 +268,7 @@ pub(crate) fn path(
 }
 
 pub(crate) fn strategy(mut fields: Fields<'_, '_>) -> Option<Strategy> {
-    let strategy = match word(
+    let strategy = match keyword(
         &mut fields,
         "kind",
         &["match", "sequential", "range", "custom"],

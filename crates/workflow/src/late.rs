@@ -1,7 +1,7 @@
 //! Treatment of messages that reach a collector too late.
 
 use crate::fields::Fields;
-use crate::inner::word;
+use crate::inner::keyword;
 
 /// Treatment of a message that reaches a collector after the group that it belongs to was emitted.
 /// Each such message is counted. A duplicate of a message already known is not late.
@@ -23,7 +23,7 @@ pub(crate) fn late(fields: &mut Fields<'_, '_>) -> Late {
         let _ = fields.string("late", "\"dead\"");
         return Late::default();
     }
-    match word(fields, "late", &["dead", "emit", "skip"]) {
+    match keyword(fields, "late", &["dead", "emit", "skip"]) {
         Some("emit") => Late::Emit,
         Some("skip") => Late::Skip,
         _ => Late::Dead,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::decode::backoff;
 use crate::diagnostic::Code;
 use crate::fields::Fields;
-use crate::inner::{path, started, text, word};
+use crate::inner::{keyword, path, program_fields, text};
 use crate::model::{Backoff, ExecInput, Secret, Sink, SinkKind};
 
 /// Maximum number of sinks of a sequencer.
@@ -20,7 +20,7 @@ const MAX_SUBJECT: usize = 255;
 
 pub(crate) fn sink(mut fields: Fields<'_, '_>, inherited: &Backoff, folder: &Path) -> Option<Sink> {
     let backoff = backoff(&mut fields, inherited);
-    let kind = match word(&mut fields, "kind", &["webhook", "jetstream", "exec"])? {
+    let kind = match keyword(&mut fields, "kind", &["webhook", "jetstream", "exec"])? {
         "webhook" => webhook(&mut fields, folder),
         "jetstream" => jetstream(&mut fields, folder),
         _ => exec(&mut fields, folder),
@@ -134,9 +134,9 @@ fn is_subject(text: &str) -> bool {
 }
 
 fn exec(fields: &mut Fields<'_, '_>, folder: &Path) -> Option<SinkKind> {
-    let started = started(fields, folder, "\"./publish.sh\"");
+    let common = program_fields(fields, folder, "\"./publish.sh\"");
     let input = match fields.has("input") {
-        true => word(fields, "input", &["stdin", "file"]),
+        true => keyword(fields, "input", &["stdin", "file"]),
         false => fields.string("input", "").and(None),
     };
     let input = match input {
@@ -145,11 +145,11 @@ fn exec(fields: &mut Fields<'_, '_>, folder: &Path) -> Option<SinkKind> {
     };
     let time_limit = fields.duration("time_limit");
     Some(SinkKind::Exec {
-        program: started.program?,
-        args: started.args,
-        env: started.env,
-        inherit_env: started.inherit_env,
-        sandbox: started.sandbox,
+        program: common.program?,
+        args: common.args,
+        env: common.env,
+        inherit_env: common.inherit_env,
+        sandbox: common.sandbox,
         input,
         time_limit,
     })

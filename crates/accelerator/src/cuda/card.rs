@@ -23,7 +23,7 @@ use super::transforms::UPLOAD_CHUNK;
 use super::words::Words;
 use crate::device::Device;
 use crate::error::Error;
-use crate::queue::Queue;
+use crate::queue::QueuedDevice;
 
 /// The oldest CUDA driver supported, in the driver's own encoding (1000·major + 10·minor): the functions
 /// called here exist since that version.
@@ -77,7 +77,7 @@ pub fn poisoned_cuda(card: usize, cubins: &Path) -> Result<impl Device + use<>, 
     open(card, cubins, true)
 }
 
-fn open(card: usize, cubins: &Path, is_poisoned: bool) -> Result<Queue, Error> {
+fn open(card: usize, cubins: &Path, is_poisoned: bool) -> Result<QueuedDevice, Error> {
     let cards = cuda_cards()?;
     if card >= cards {
         return Err(no_device(format!(
@@ -85,7 +85,7 @@ fn open(card: usize, cubins: &Path, is_poisoned: bool) -> Result<Queue, Error> {
         )));
     }
     let cubins = Cubins::new(cubins);
-    Queue::start(move || {
+    QueuedDevice::start(move || {
         let opened = Card::open(card, cubins);
         let (mut machine, memory) =
             opened.map_err(|error| no_device(format!("card {card} does not open: {error}")))?;

@@ -8,7 +8,7 @@ use super::machine::{Buffer, Machine};
 use super::modules::Module;
 use crate::device::Device;
 use crate::error::Error;
-use crate::queue::Queue;
+use crate::queue::QueuedDevice;
 
 /// The CUDA kernels, compiled for this machine's processor. A product takes `chunk` scalars at a
 /// time. The threads of a block run one after another between two barriers, from the first to the
@@ -18,7 +18,7 @@ use crate::queue::Queue;
 ///
 /// [`Error::NoDevice`] if the system starts no thread.
 pub fn host_cuda(chunk: usize, backwards: bool) -> Result<impl Device, Error> {
-    Queue::start(move || {
+    QueuedDevice::start(move || {
         let machine = Host { backwards };
         let caps = CudaBackend::<Host>::caps("the CUDA kernels on the host".into(), None);
         Ok((CudaBackend::new(machine, chunk), caps))

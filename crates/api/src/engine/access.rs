@@ -12,7 +12,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::access::{AccessError, Clients, Token};
-use crate::connections::Admitted;
+use crate::connections::AdmittedCall;
 use crate::grpc::is_health_check;
 use crate::page::{refuse_other_names, refuse_page};
 
@@ -92,7 +92,7 @@ impl Gate {
             Self::Tokens(Tokens(clients)) => {
                 refuse_page(headers)?;
                 let shown = Token::shown(headers);
-                let client = shown.as_ref().and_then(|it| clients.whose(it));
+                let client = shown.as_ref().and_then(|it| clients.find_by_token(it));
                 let caller = client.map(|client| Caller {
                     name: client.name.clone(),
                     rights: client.rights,
@@ -114,7 +114,7 @@ impl Gate {
                 }
             }
         }
-        Admitted::mark(request);
+        AdmittedCall::mark(request);
         Ok(())
     }
 }

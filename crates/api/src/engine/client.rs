@@ -231,7 +231,7 @@ impl Client {
         } else {
             calls.submit_stream(stream::iter(parts(request))).await
         };
-        self.told(answer)
+        self.receive_answer(answer)
     }
 
     /// Waits for a job's end, and returns its result.
@@ -239,7 +239,7 @@ impl Client {
         let request = proto::AwaitRequest {
             job: job.to_owned(),
         };
-        self.told(self.calls.clone().r#await(request).await)
+        self.receive_answer(self.calls.clone().r#await(request).await)
     }
 
     /// Submits a job and waits for its proofs; `timeout` is the job's deadline too. A job that ends without
@@ -253,7 +253,7 @@ impl Client {
         if let Some(timeout) = timeout {
             request.set_timeout(timeout);
         }
-        self.told(self.calls.clone().prove(request).await)
+        self.receive_answer(self.calls.clone().prove(request).await)
     }
 
     /// Cancels a job.
@@ -262,7 +262,7 @@ impl Client {
             job: job.to_owned(),
             waiting: None,
         };
-        self.told(self.calls.clone().cancel(request).await)
+        self.receive_answer(self.calls.clone().cancel(request).await)
     }
 
     /// Cancels a job, unless more than `waiting` callers wait for its result.
@@ -275,7 +275,7 @@ impl Client {
             job: job.to_owned(),
             waiting: Some(waiting),
         };
-        self.told(self.calls.clone().cancel(request).await)
+        self.receive_answer(self.calls.clone().cancel(request).await)
     }
 
     /// The current state of a job.
@@ -283,7 +283,7 @@ impl Client {
         let request = proto::GetJobRequest {
             job: job.to_owned(),
         };
-        self.told(self.calls.clone().get_job(request).await)
+        self.receive_answer(self.calls.clone().get_job(request).await)
     }
 
     /// Streams events; `request` says whether with remembered ones and whether to go on.
@@ -291,7 +291,7 @@ impl Client {
         &self,
         request: proto::StreamEventsRequest,
     ) -> Result<Streaming<proto::Event>, ClientError> {
-        self.told(self.calls.clone().stream_events(request).await)
+        self.receive_answer(self.calls.clone().stream_events(request).await)
     }
 
     /// The remembered events.
@@ -312,7 +312,7 @@ impl Client {
     /// The current state of the whole engine.
     pub async fn status(&self) -> Result<proto::EngineStatus, ClientError> {
         let request = proto::GetStatusRequest {};
-        self.told(self.calls.clone().get_status(request).await)
+        self.receive_answer(self.calls.clone().get_status(request).await)
     }
 
     /// Registers a circuit.
@@ -320,7 +320,7 @@ impl Client {
         &self,
         request: proto::RegisterRequest,
     ) -> Result<proto::Circuit, ClientError> {
-        self.told(self.calls.clone().register(request).await)
+        self.receive_answer(self.calls.clone().register(request).await)
     }
 
     /// Removes a circuit from the registry.
@@ -329,7 +329,8 @@ impl Client {
             name: name.to_owned(),
         };
         let answer = self.calls.clone().unregister(request).await;
-        self.told(answer).map(|proto::UnregisterResponse {}| ())
+        self.receive_answer(answer)
+            .map(|proto::UnregisterResponse {}| ())
     }
 
     /// The registered circuits.
@@ -340,7 +341,7 @@ impl Client {
     /// The registered circuits, the number of unfinished jobs, and whether the engine drains.
     pub async fn list_circuits(&self) -> Result<proto::ListCircuitsResponse, ClientError> {
         let request = proto::ListCircuitsRequest {};
-        self.told(self.calls.clone().list_circuits(request).await)
+        self.receive_answer(self.calls.clone().list_circuits(request).await)
     }
 
     /// Brings a key to a tier.
@@ -353,7 +354,7 @@ impl Client {
             circuit: circuit.to_owned(),
             tier: tier.into(),
         };
-        self.told(self.calls.clone().preload(request).await)
+        self.receive_answer(self.calls.clone().preload(request).await)
     }
 
     /// Evicts a key from memory, and returns the number of bytes given back.
@@ -362,7 +363,7 @@ impl Client {
             circuit: circuit.to_owned(),
         };
         let answer = self.calls.clone().evict(request).await;
-        self.told(answer).map(|it| it.bytes)
+        self.receive_answer(answer).map(|it| it.bytes)
     }
 
     /// Pins or unpins a key.
@@ -371,10 +372,13 @@ impl Client {
             circuit: circuit.to_owned(),
             pinned,
         };
-        self.told(self.calls.clone().pin(request).await)
+        self.receive_answer(self.calls.clone().pin(request).await)
     }
 
-    fn told<T>(&self, answer: Result<tonic::Response<T>, Status>) -> Result<T, ClientError> {
+    fn receive_answer<T>(
+        &self,
+        answer: Result<tonic::Response<T>, Status>,
+    ) -> Result<T, ClientError> {
         let answered = match &answer {
             Ok(_) => true,
             Err(status) => std::error::Error::source(status).is_none(),

@@ -114,7 +114,7 @@ impl History {
         };
         Reader {
             at_us: events.last().map_or(0, Recorded::at_us),
-            past: events.iter().filter_map(|it| it.told(job)).collect(),
+            past: events.iter().filter_map(|it| it.to_message(job)).collect(),
             live,
             job,
         }
@@ -136,7 +136,7 @@ impl Recorded {
     }
 
     /// The event as a message; none if the reader wants another job's events.
-    fn told(&self, job: Option<JobId>) -> Option<proto::Event> {
+    fn to_message(&self, job: Option<JobId>) -> Option<proto::Event> {
         match self {
             Self::Event(event) => {
                 let wanted = job.is_none() || event.kind.job() == job;
@@ -170,7 +170,7 @@ impl Reader {
                 }
             };
             self.at_us = recorded.at_us();
-            if let Some(event) = recorded.told(self.job) {
+            if let Some(event) = recorded.to_message(self.job) {
                 return Some(event);
             }
         }

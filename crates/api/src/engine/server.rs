@@ -108,7 +108,7 @@ pub enum ServeError {
 pub struct Server {
     handle: Handle,
     history: Arc<History>,
-    unix: Option<(UnixListener, socket::Bound)>,
+    unix: Option<(UnixListener, socket::SocketFile)>,
     tcp: Option<(Port, Gate, ConnectionLimits)>,
     http: Option<TcpListener>,
 }
@@ -333,7 +333,7 @@ async fn reached(mut end: watch::Receiver<bool>) {
     let _ = end.wait_for(|ended| *ended).await;
 }
 
-async fn bind_unix(path: &Path) -> Result<(UnixListener, socket::Bound), ServeError> {
+async fn bind_unix(path: &Path) -> Result<(UnixListener, socket::SocketFile), ServeError> {
     match socket::bind_unless_taken(path).await {
         Ok(bound) => bound.ok_or_else(|| ServeError::Taken(path.to_owned())),
         Err(source) => Err(ServeError::Listen {

@@ -68,16 +68,23 @@ impl EngineService {
     /// unknown.
     async fn check_owner(&self, caller: Option<&str>, job: JobId) -> Result<(), Status> {
         let Some(caller) = caller else { return Ok(()) };
-        let view = self.handle.job(job).await.map_err(refusal::of)?;
+        let view = self
+            .handle
+            .job(job)
+            .await
+            .map_err(refusal::status_of_error)?;
         if view.request.client() == caller {
             Ok(())
         } else {
-            Err(refusal::of(Error::UnknownJob(job)))
+            Err(refusal::status_of_error(Error::UnknownJob(job)))
         }
     }
 
     async fn result_of(&self, job: JobId) -> Result<JobResult, Status> {
-        self.handle.await_result(job).await.map_err(refusal::of)
+        self.handle
+            .await_result(job)
+            .await
+            .map_err(refusal::status_of_error)
     }
 }
 
@@ -92,8 +99,8 @@ fn without_paths(circuit: proto::Circuit) -> proto::Circuit {
 
 /// The circuits of an engine, the number of its unfinished jobs, and whether it drains.
 async fn list_circuits(handle: &Handle) -> Result<proto::ListCircuitsResponse, Status> {
-    let circuits = handle.circuits().await.map_err(refusal::of)?;
-    let load = handle.load().await.map_err(refusal::of)?;
+    let circuits = handle.circuits().await.map_err(refusal::status_of_error)?;
+    let load = handle.load().await.map_err(refusal::status_of_error)?;
     Ok(proto::ListCircuitsResponse {
         circuits: circuits.iter().map(convert::circuit).collect(),
         jobs: load.jobs,
@@ -112,7 +119,7 @@ impl ProvingEngine for EngineService {
         let submission = planned.complete([])?;
         let submitted = self.handle.submit(submission).await;
         Ok(Response::new(convert::submitted(
-            submitted.map_err(refusal::of)?,
+            submitted.map_err(refusal::status_of_error)?,
         )))
     }
 
@@ -125,7 +132,7 @@ impl ProvingEngine for EngineService {
         let submission = streaming::receive(&self.handle, messages, caller.as_deref()).await?;
         let submitted = self.handle.submit(submission).await;
         Ok(Response::new(convert::submitted(
-            submitted.map_err(refusal::of)?,
+            submitted.map_err(refusal::status_of_error)?,
         )))
     }
 
@@ -145,7 +152,7 @@ impl ProvingEngine for EngineService {
             planned.end_by(until);
         }
         let submitted = self.handle.submit(planned.complete([])?).await;
-        let job = submitted.map_err(refusal::of)?.job;
+        let job = submitted.map_err(refusal::status_of_error)?.job;
         let result = self.result_of(job).await?;
         match &result.state {
             JobState::Cancelled => Err(Status::cancelled(format!("job {job} was cancelled"))),
@@ -171,7 +178,7 @@ impl ProvingEngine for EngineService {
                     .await
             }
         };
-        let view = cancelled.map_err(refusal::of)?;
+        let view = cancelled.map_err(refusal::status_of_error)?;
         Ok(Response::new(convert::job(&view)))
     }
 
@@ -179,7 +186,11 @@ impl ProvingEngine for EngineService {
         let caller = caller(&request);
         let job = convert::job_id(&request.get_ref().job)?;
         self.check_owner(caller.as_deref(), job).await?;
-        let view = self.handle.job(job).await.map_err(refusal::of)?;
+        let view = self
+            .handle
+            .job(job)
+            .await
+            .map_err(refusal::status_of_error)?;
         Ok(Response::new(convert::job(&view)))
     }
 
@@ -213,7 +224,7 @@ impl ProvingEngine for EngineService {
             let mut reader = reader?;
             match reader.next().await {
                 Some(event) => Some((Ok(event), Some(reader))),
-                None => Some((Err(refusal::of(Error::Stopped)), None)),
+                None => Some((Err(refusal::status_of_error(Error::Stopped)), None)),
             }
         });
         Ok(Response::new(Box::pin(before.chain(after))))
@@ -223,7 +234,11 @@ impl ProvingEngine for EngineService {
         &self,
         request: Request<proto::GetStatusRequest>,
     ) -> Answer<proto::EngineStatus> {
-        let mut status = self.handle.status().await.map_err(refusal::of)?;
+        let mut status = self
+            .handle
+            .status()
+            .await
+            .map_err(refusal::status_of_error)?;
         if let Some(caller) = caller(&request) {
             let own = |job: &proofmill_engine::JobView| job.request.client() == &*caller;
             status.jobs.retain(own);
@@ -242,7 +257,7 @@ impl ProvingEngine for EngineService {
         let registration = convert::registration(request.into_inner())?;
         let circuit = self.handle.register(registration).await;
         Ok(Response::new(convert::circuit(
-            &circuit.map_err(refusal::of)?,
+            &circuit.map_err(refusal::status_of_error)?,
         )))
     }
 
@@ -252,7 +267,10 @@ impl ProvingEngine for EngineService {
     ) -> Answer<proto::UnregisterResponse> {
         self.only_in_private()?;
         let name = request.into_inner().name;
-        self.handle.unregister(name).await.map_err(refusal::of)?;
+        self.handle
+            .unregister(name)
+            .await
+            .map_err(refusal::status_of_error)?;
         Ok(Response::new(proto::UnregisterResponse {}))
     }
 
@@ -275,14 +293,18 @@ impl ProvingEngine for EngineService {
         let tier = convert::preload_tier(tier)?;
         let circuit = self.handle.preload(circuit, tier).await;
         Ok(Response::new(convert::circuit(
-            &circuit.map_err(refusal::of)?,
+            &circuit.map_err(refusal::status_of_error)?,
         )))
     }
 
     async fn evict(&self, request: Request<proto::EvictRequest>) -> Answer<proto::EvictResponse> {
         only_for_operators(&request)?;
         let circuit = convert::circuit_ref(&request.get_ref().circuit)?;
-        let bytes = self.handle.evict(circuit).await.map_err(refusal::of)?;
+        let bytes = self
+            .handle
+            .evict(circuit)
+            .await
+            .map_err(refusal::status_of_error)?;
         Ok(Response::new(proto::EvictResponse { bytes }))
     }
 
@@ -292,7 +314,7 @@ impl ProvingEngine for EngineService {
         let circuit = convert::circuit_ref(&circuit)?;
         let circuit = self.handle.pin(circuit, pinned).await;
         Ok(Response::new(convert::circuit(
-            &circuit.map_err(refusal::of)?,
+            &circuit.map_err(refusal::status_of_error)?,
         )))
     }
 }

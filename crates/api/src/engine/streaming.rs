@@ -58,7 +58,7 @@ async fn witness(
     index: usize,
     bytes: u64,
 ) -> Result<Upload, Status> {
-    let mut upload = handle.upload().await.map_err(refusal::of)?;
+    let mut upload = handle.upload().await.map_err(refusal::status_of_error)?;
     while upload.bytes() < bytes {
         let wrong =
             |why: String| Status::invalid_argument(format!("streamed witness {index}: {why}"));
@@ -81,7 +81,10 @@ async fn witness(
                 "a chunk of {size} bytes where {left} were left"
             )));
         }
-        upload.write(&chunk).await.map_err(refusal::of)?;
+        upload
+            .write(&chunk)
+            .await
+            .map_err(refusal::status_of_error)?;
     }
     Ok(upload)
 }

@@ -18,7 +18,7 @@ use tower_service::Service;
 use super::frames::CheckedMessages;
 use super::later::try_again;
 use super::timeout::timeout_of_call;
-use crate::connections::Admitted;
+use crate::connections::AdmittedCall;
 use crate::pace::Pressure;
 
 /// Most calls at once on one listener, including waiting ones and streams.
@@ -66,7 +66,7 @@ pub(crate) struct Bounded<S> {
 struct Counted {
     body: Body,
     _call: OwnedSemaphorePermit,
-    _admitted: Admitted,
+    _admitted: AdmittedCall,
 }
 
 // === impl Bounds ===
@@ -131,7 +131,7 @@ where
             Err(malformed) => return refused(malformed),
         };
         // Callers without a token use places of their own.
-        let (admitted, places, timeout) = match request.extensions_mut().remove::<Admitted>() {
+        let (admitted, places, timeout) = match request.extensions_mut().remove::<AdmittedCall>() {
             Some(admitted) => (Some(admitted), &self.bounds.calls, timeout),
             None => {
                 let timeout = timeout.map_or(HEALTH_CHECK, |it| it.min(HEALTH_CHECK));

@@ -55,16 +55,16 @@ impl Calls {
             name,
             known,
         };
-        calls.say(ServingStatus::Serving).await;
+        calls.set_health(ServingStatus::Serving).await;
         calls
     }
 
     /// Reports in health checks that the service is ending.
-    pub(crate) async fn ends(&self) {
-        self.say(ServingStatus::NotServing).await;
+    pub(crate) async fn report_stopping(&self) {
+        self.set_health(ServingStatus::NotServing).await;
     }
 
-    async fn say(&self, status: ServingStatus) {
+    async fn set_health(&self, status: ServingStatus) {
         self.health.set_service_status("", status).await;
         self.health.set_service_status(self.name, status).await;
     }

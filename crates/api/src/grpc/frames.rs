@@ -16,7 +16,7 @@ use tonic::Status;
 
 use super::bounds::MessageLimit;
 use super::later::try_again;
-use crate::pace::{Pace, Pressure};
+use crate::pace::{BodyTimeout, Pressure};
 
 /// Size in bytes above which a message counts as large, and needs room while it is read.
 const LARGE: usize = 64 << 10;
@@ -36,7 +36,7 @@ pub(crate) struct CheckedMessages<B> {
     /// Held until more is read than the message, since it may still be in memory until then.
     permit: Option<OwnedSemaphorePermit>,
     /// The time limit of the message that has begun.
-    pace: Option<Pace>,
+    timeout: Option<BodyTimeout>,
     /// Time at which bytes were handed on, until more is read.
     handed_on: Option<Instant>,
     /// The fault of the message after those that were handed on.
@@ -69,7 +69,7 @@ impl<B> CheckedMessages<B> {
             pressure,
             position: Position::Head([0; 5], 0),
             permit: None,
-            pace: None,
+            timeout: None,
             handed_on: None,
             refused: None,
         }
@@ -102,9 +102,9 @@ impl<B> CheckedMessages<B> {
                     bytes = &bytes[take..];
                     if *left == 0 {
                         self.position = Position::Head([0; 5], 0);
-                        self.pace = None;
-                    } else if let Some(pace) = &mut self.pace {
-                        pace.received(take);
+                        self.timeout = None;
+                    } else if let Some(timeout) = &mut self.timeout {
+                        timeout.received(take);
                     }
                 }
             }
@@ -133,7 +133,7 @@ impl<B> CheckedMessages<B> {
             self.position = Position::Head([0; 5], 0);
         } else {
             self.position = Position::Message(length);
-            self.pace = Some(Pace::new(self.patience, self.pressure.clone()));
+            self.timeout = Some(BodyTimeout::new(self.patience, self.pressure.clone()));
         }
         Ok(())
     }
@@ -159,8 +159,8 @@ where
         }
         // Time during which the reader did not ask for more does not count against the sender.
         let this = &mut *self;
-        if let (Some(since), Some(pace)) = (this.handed_on.take(), &mut this.pace) {
-            pace.pause(since.elapsed());
+        if let (Some(since), Some(timeout)) = (this.handed_on.take(), &mut this.timeout) {
+            timeout.pause(since.elapsed());
         }
         match Pin::new(&mut self.body).poll_frame(context) {
             Poll::Ready(Some(Ok(frame))) => {
@@ -180,10 +180,10 @@ where
             }
             Poll::Ready(end) => Poll::Ready(end),
             Poll::Pending => {
-                let Some(pace) = &mut self.pace else {
+                let Some(timeout) = &mut self.timeout else {
                     return Poll::Pending;
                 };
-                pace.poll_late(context).map(|()| {
+                timeout.poll_late(context).map(|()| {
                     let late = "a message that began was not complete in time";
                     Some(Err(Status::deadline_exceeded(late)))
                 })

@@ -10,11 +10,11 @@ const PUSHBACK: &str = "grpc-retry-pushback-ms";
 
 /// RESOURCE_EXHAUSTED: there is no room now, but there should be after `wait`.
 pub(crate) fn try_again(text: impl Into<String>, wait: Duration) -> Status {
-    try_again_as(Code::ResourceExhausted, text, wait)
+    retryable_status(Code::ResourceExhausted, text, wait)
 }
 
 /// A temporary refusal with another code.
-pub(crate) fn try_again_as(code: Code, text: impl Into<String>, wait: Duration) -> Status {
+pub(crate) fn retryable_status(code: Code, text: impl Into<String>, wait: Duration) -> Status {
     let details = ErrorDetails::with_retry_info(Some(wait));
     let mut status = Status::with_error_details(code, text, details);
     // A decimal number is always a valid header value.

@@ -17,7 +17,7 @@ use proofmill_telemetry::FrontPage;
 use tokio::time::Instant;
 
 use super::queues::Queues;
-use super::taker::{AT_ONCE, Taker, Told};
+use super::taker::{AT_ONCE, TakeResult, Taker};
 use crate::bodies::{Room, is_of_type};
 use crate::gate::{Caller, Gate};
 use crate::grpc::Calls;
@@ -139,14 +139,20 @@ async fn lines(taker: &Arc<Taker>, queue: QueueIx, body: Bytes, room: Room) -> A
 }
 
 /// Takes a message in JSON.
-async fn take(taker: &Taker, queue: QueueIx, text: &[u8], room: Room, until: Instant) -> Told {
+async fn take(
+    taker: &Taker,
+    queue: QueueIx,
+    text: &[u8],
+    room: Room,
+    until: Instant,
+) -> TakeResult {
     let message = parse_message(text)
         .map_err(|why| Refused::new(StatusCode::BAD_REQUEST, format!("the message: {why}")))?;
     taker.take(queue, message, room, until).await
 }
 
 /// The line of the answer for one message.
-fn line(told: Told) -> String {
+fn line(told: TakeResult) -> String {
     let (status, mut said) = match told {
         Ok((status, answer)) => (status, serde_json::json!(answer)),
         Err(Refused { status, why }) => (status, serde_json::json!({ "error": why })),

@@ -138,7 +138,7 @@ impl Intake {
             .with_lifetime(LIFETIME, self.connections, pressure);
         let stop = async {
             stop.await;
-            calls.ends().await;
+            calls.report_stopping().await;
         };
         serve::serve(listener, terms, answer, stop).await;
     }

@@ -62,7 +62,7 @@ impl Intake for IntakeService {
                     Some(message) => take(&taker, &caller, message).await,
                     None => Err(Status::invalid_argument("there is no message in it")),
                 };
-                Ok(told(taken))
+                Ok(stream_response(taken))
             }
         });
         Ok(Response::new(Box::pin(answers.buffered(AT_ONCE))))
@@ -123,7 +123,7 @@ fn trimmed(json: &Bytes) -> Result<Bytes, serde_json::Error> {
     Ok(json.slice_ref(value.get().as_bytes()))
 }
 
-fn told(taken: Result<SubmitResponse, Status>) -> SubmitStreamResponse {
+fn stream_response(taken: Result<SubmitResponse, Status>) -> SubmitStreamResponse {
     let told = match taken {
         Ok(taken) => Told::Taken(taken),
         Err(status) => Told::Refused(Refusal {

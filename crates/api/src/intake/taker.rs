@@ -9,7 +9,7 @@ use proofmill_orchestrator::source::SourceMessage;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
-use crate::bodies::{Bodies, Room};
+use crate::bodies::{BodyMemory, Room};
 use crate::control::BODY_MAX;
 use crate::pace::Pressure;
 use crate::refused::Refused;
@@ -32,11 +32,11 @@ pub(super) struct Taker {
     patience: Duration,
     exact: bool,
     waiting: Arc<Semaphore>,
-    pub(super) bodies: Bodies,
+    pub(super) bodies: BodyMemory,
 }
 
 /// The answer to a message: its status, and the outcome.
-pub(super) type Told = Result<(StatusCode, SubmitAnswer), Refused>;
+pub(super) type TakeResult = Result<(StatusCode, SubmitAnswer), Refused>;
 
 // === impl Taker ===
 
@@ -52,7 +52,7 @@ impl Taker {
             patience,
             exact,
             waiting: Arc::new(Semaphore::new(WAITING_MAX)),
-            bodies: Bodies::new(BODY_MAX, BODIES_AT_ONCE, patience, pressure),
+            bodies: BodyMemory::new(BODY_MAX, BODIES_AT_ONCE, patience, pressure),
         }
     }
 
@@ -69,7 +69,7 @@ impl Taker {
         message: SourceMessage,
         room: Room,
         until: Instant,
-    ) -> Told {
+    ) -> TakeResult {
         if Instant::now() >= until {
             return Err(Refused::new(
                 StatusCode::SERVICE_UNAVAILABLE,
@@ -117,7 +117,7 @@ async fn bring(
     queue: QueueIx,
     message: SourceMessage,
     exact: bool,
-) -> Told {
+) -> TakeResult {
     let answer = submissions.bring(queue, message).await?;
     let status = match &answer {
         SubmitAnswer::Accepted => StatusCode::CREATED,

@@ -10,7 +10,7 @@ use proofmill_verifier::{Handle, Request};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::message::{Answer, AnswerBody, KeyEntry};
-use super::order::{Order, ProofOrder, Question};
+use super::order::{NumberedRequest, Operation, ProofToVerify};
 
 /// A client's conversation with a verifier.
 #[derive(Clone, Debug)]
@@ -33,18 +33,19 @@ pub struct Peer {
     places: Arc<Semaphore>,
 }
 
-/// The incoming questions of a conversation.
-pub(super) trait Questions: Send {
+/// The incoming requests of a conversation.
+pub(super) trait RequestStream: Send {
     /// The reason that no more can be read.
     type Error;
 
-    /// The next question; none at the end.
-    fn next(&mut self)
-    -> impl Future<Output = Result<Option<Question>, Break<Self::Error>>> + Send;
+    /// The next request; none at the end.
+    fn next(
+        &mut self,
+    ) -> impl Future<Output = Result<Option<NumberedRequest>, ReadError<Self::Error>>> + Send;
 }
 
 /// The outgoing answers of a conversation.
-pub(super) trait Answers: Send {
+pub(super) trait AnswerSink: Send {
     /// The reason that no more can be written.
     type Error;
 
@@ -58,10 +59,10 @@ pub(super) trait Answers: Send {
     fn closed(&mut self) -> impl Future<Output = ()> + Send;
 }
 
-/// The reason that questions end too soon.
+/// The reason that requests end too soon.
 #[derive(Debug)]
-pub(super) enum Break<E> {
-    /// A question is malformed, and so is all that follows. The client is there, and gets its answers.
+pub(super) enum ReadError<E> {
+    /// A request is malformed, and so is all that follows. The client is there, and gets its answers.
     Malformed(E),
     /// The client has gone: its requests are cancelled.
     Gone(E),
@@ -70,8 +71,8 @@ pub(super) enum Break<E> {
 /// The end of a conversation that did not break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// The client has sent all its questions.
-    Asked,
+    /// The client has sent all its requests.
+    RequestsEnded,
     /// The verifier drains.
     Drained,
 }
@@ -85,29 +86,29 @@ struct UnderWay(Mutex<HashMap<u64, Arc<str>>>);
 pub(super) const UNANSWERED_MAX: usize = 4096;
 
 /// An answer to come, with its place among the unwritten ones.
-type ToCome = BoxFuture<'static, (Answer, OwnedSemaphorePermit)>;
+type PendingAnswer = BoxFuture<'static, (Answer, OwnedSemaphorePermit)>;
 
-/// Answers questions as soon as answers are known, until the questions end or `shutdown` reaches
+/// Answers requests as soon as answers are known, until the requests end or `shutdown` reaches
 /// [`Level::Drain`]; then accepted requests are still answered. If the client goes, its requests are
 /// cancelled.
 pub(super) async fn converse_over<Q, A>(
     handle: Handle,
     peer: Peer,
-    questions: Q,
+    requests: Q,
     answers: A,
     shutdown: Shutdown,
 ) -> Result<End, Q::Error>
 where
-    Q: Questions,
-    A: Answers<Error: Into<Q::Error>>,
+    Q: RequestStream,
+    A: AnswerSink<Error: Into<Q::Error>>,
 {
     let conversation = Conversation::new(handle, peer);
     let (sender, receiver) = mpsc::channel(1);
-    let asking = conversation.clone().read(questions, sender, shutdown);
+    let asking = conversation.clone().read(requests, sender, shutdown);
     let (asked, answered) = tokio::join!(asking, async {
         let answered = write(answers, receiver).await;
         // Requests without an answer by now have no reader.
-        conversation.take_back();
+        conversation.cancel_all();
         answered
     });
     let end = asked?;
@@ -151,34 +152,34 @@ impl Conversation {
         }
     }
 
-    async fn read<Q: Questions>(
+    async fn read<Q: RequestStream>(
         self,
-        mut questions: Q,
-        answers: mpsc::Sender<ToCome>,
+        mut requests: Q,
+        answers: mpsc::Sender<PendingAnswer>,
         mut shutdown: Shutdown,
     ) -> Result<End, Q::Error> {
         loop {
             // An incomplete request was not accepted, so it may be dropped.
-            let question = tokio::select! {
-                question = questions.next() => question,
+            let request = tokio::select! {
+                request = requests.next() => request,
                 () = shutdown.reached(Level::Drain) => return Ok(End::Drained),
                 // No answers can be written any more.
                 () = answers.closed() => {
-                    self.take_back();
-                    return Ok(End::Asked);
+                    self.cancel_all();
+                    return Ok(End::RequestsEnded);
                 }
             };
-            let question = match question {
-                Ok(Some(question)) => question,
-                Ok(None) => return Ok(End::Asked),
-                Err(Break::Malformed(error)) => return Err(error),
-                Err(Break::Gone(error)) => {
-                    self.take_back();
+            let request = match request {
+                Ok(Some(request)) => request,
+                Ok(None) => return Ok(End::RequestsEnded),
+                Err(ReadError::Malformed(error)) => return Err(error),
+                Err(ReadError::Gone(error)) => {
+                    self.cancel_all();
                     return Err(error);
                 }
             };
             let place = self.place().await;
-            let answer = self.answer(question).await;
+            let answer = self.answer(request).await;
             // The receiver is gone if no answers can be written.
             let _ = answers
                 .send(Box::pin(async move { (answer.await, place) }))
@@ -192,22 +193,25 @@ impl Conversation {
         place.expect("the semaphore is never closed")
     }
 
-    /// Accepts a question, and returns the future of its answer.
-    pub(super) async fn answer(&self, question: Question) -> BoxFuture<'static, Answer> {
-        let Question { request_id, order } = question;
+    /// Accepts a request, and returns the future of its answer.
+    pub(super) async fn answer(&self, request: NumberedRequest) -> BoxFuture<'static, Answer> {
+        let NumberedRequest {
+            request_id,
+            operation,
+        } = request;
         let client = &self.peer.client;
-        let body = match order {
+        let body = match operation {
             Err(reason) => return at_once(Answer::refused(request_id, reason)),
-            Ok(Order::Verify(proof)) => return self.verify(request_id, proof).await,
-            Ok(Order::Cancel(request)) => {
+            Ok(Operation::Verify(proof)) => return self.verify(request_id, proof).await,
+            Ok(Operation::Cancel(request)) => {
                 let source = self.under_way.get().get(&request).cloned();
                 let found = source.is_some_and(|source| self.cancel(&source, request));
                 AnswerBody::Count(found.into())
             }
-            Ok(Order::CancelSource(source)) => {
+            Ok(Operation::CancelSource(source)) => {
                 AnswerBody::Count(self.handle.cancel_source(client, &source) as u64)
             }
-            Ok(Order::AddKey { kind, key }) => {
+            Ok(Operation::AddKey { kind, key }) => {
                 match self.handle.add_key(client, &kind, key).await {
                     Ok(digest) => AnswerBody::Key {
                         digest: digest.to_string(),
@@ -215,19 +219,19 @@ impl Conversation {
                     Err(error) => return at_once(Answer::refused(request_id, error)),
                 }
             }
-            Ok(Order::RemoveKey(digest)) => {
+            Ok(Operation::RemoveKey(digest)) => {
                 AnswerBody::Count(self.handle.remove_key(client, digest).into())
             }
-            Ok(Order::ListKeys) => {
+            Ok(Operation::ListKeys) => {
                 let keys = self.handle.keys(client).into_iter();
                 AnswerBody::Keys(keys.map(KeyEntry::from).collect())
             }
-            Ok(Order::ListKinds) => AnswerBody::Kinds(self.handle.kinds()),
+            Ok(Operation::ListKinds) => AnswerBody::Kinds(self.handle.kinds()),
         };
         at_once(Answer::new(request_id, body))
     }
 
-    async fn verify(&self, request_id: u64, proof: ProofOrder) -> BoxFuture<'static, Answer> {
+    async fn verify(&self, request_id: u64, proof: ProofToVerify) -> BoxFuture<'static, Answer> {
         let request = self.request(request_id, proof);
         let source = request.source.clone();
         let before = self.under_way.get().insert(request_id, source);
@@ -252,7 +256,7 @@ impl Conversation {
         })
     }
 
-    fn request(&self, request_id: u64, proof: ProofOrder) -> Request {
+    fn request(&self, request_id: u64, proof: ProofToVerify) -> Request {
         Request {
             client: self.peer.client.clone(),
             source: match &*proof.source {
@@ -270,7 +274,7 @@ impl Conversation {
     }
 
     /// Cancels all requests without an answer.
-    pub(super) fn take_back(&self) {
+    pub(super) fn cancel_all(&self) {
         let under_way: Vec<_> = self.under_way.get().drain().collect();
         for (request, source) in under_way {
             self.cancel(&source, request);
@@ -301,29 +305,29 @@ fn at_once(answer: Answer) -> BoxFuture<'static, Answer> {
 }
 
 /// Writes answers as they become known, until no more can come or the client no longer reads.
-async fn write<A: Answers>(
+async fn write<A: AnswerSink>(
     mut answers: A,
-    mut asked: mpsc::Receiver<ToCome>,
+    mut asked: mpsc::Receiver<PendingAnswer>,
 ) -> Result<(), A::Error> {
-    let mut to_come = FuturesUnordered::<ToCome>::new();
+    let mut pending = FuturesUnordered::<PendingAnswer>::new();
     let mut is_open = true;
-    while is_open || !to_come.is_empty() {
+    while is_open || !pending.is_empty() {
         let (answer, _place) = tokio::select! {
             answer = asked.recv(), if is_open => {
                 match answer {
-                    Some(answer) => to_come.push(answer),
+                    Some(answer) => pending.push(answer),
                     None => is_open = false,
                 }
                 continue;
             }
-            Some(answer) = to_come.next(), if !to_come.is_empty() => answer,
+            Some(answer) = pending.next(), if !pending.is_empty() => answer,
             () = answers.closed() => {
                 return Ok(());
             }
         };
         answers.write(answer).await?;
         // Answers that are ready together are sent together.
-        while let Some(Some((answer, _place))) = to_come.next().now_or_never() {
+        while let Some(Some((answer, _place))) = pending.next().now_or_never() {
             answers.write(answer).await?;
         }
         answers.flush().await?;

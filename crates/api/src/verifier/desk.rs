@@ -24,8 +24,8 @@ const AT_ONCE: u32 = 1 << 20;
 /// Rights of a verifier's clients, which are all equal.
 pub(super) type Rights = ();
 
-/// The place where the callers of a port are received.
-pub(super) struct Desk {
+/// The state that the conversations of a port share.
+pub(super) struct PortState {
     pub(super) handle: Handle,
     pub(super) shutdown: Shutdown,
     /// Places of each client for its requests without an answer.
@@ -34,12 +34,12 @@ pub(super) struct Desk {
     open: Arc<Semaphore>,
 }
 
-/// A guard that is kept until a caller has its answer.
-pub(super) type Received = OwnedSemaphorePermit;
+/// The guard of a call, kept until the caller has its answer.
+pub(super) type OpenCall = OwnedSemaphorePermit;
 
-// === impl Desk ===
+// === impl PortState ===
 
-impl Desk {
+impl PortState {
     pub(super) fn new(handle: Handle, shutdown: Shutdown) -> Arc<Self> {
         Arc::new(Self {
             handle,
@@ -50,11 +50,11 @@ impl Desk {
         })
     }
 
-    /// Receives a caller, unless the verifier is stopping.
-    pub(super) fn receive(&self) -> Result<Received, Refused> {
-        let received = self.open.clone().try_acquire_owned();
-        match received {
-            Ok(received) if !self.is_stopping() => Ok(received),
+    /// Admits a call, unless the verifier is stopping.
+    pub(super) fn admit(&self) -> Result<OpenCall, Refused> {
+        let open_call = self.open.clone().try_acquire_owned();
+        match open_call {
+            Ok(open_call) if !self.is_stopping() => Ok(open_call),
             _ => Err(Self::stopping()),
         }
     }
@@ -64,7 +64,7 @@ impl Desk {
         self.shutdown.level() >= Level::Drain
     }
 
-    /// Waits until every received caller has an answer; further callers are refused.
+    /// Waits until every admitted call has an answer; further callers are refused.
     pub(super) async fn close(&self) {
         // The semaphore is never closed.
         let _ = self.open.acquire_many(AT_ONCE).await;

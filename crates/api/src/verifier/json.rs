@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::message::VerificationResult;
-use super::order::{Order, ProofOrder, Question};
+use super::order::{NumberedRequest, Operation, ProofToVerify};
 use crate::refused::Refused;
 
 /// The body of a request.
@@ -31,9 +31,9 @@ struct Body<'a> {
     deadline_ms: Option<u64>,
 }
 
-/// The question in a body. Proof and statement are JSON in the kind's format, or bytes as a string of
+/// The request in a body. Proof and statement are JSON in the kind's format, or bytes as a string of
 /// hexadecimal digits after `0x`.
-pub(super) fn question(body: &Bytes) -> Result<Question, Refused> {
+pub(super) fn read_request(body: &Bytes) -> Result<NumberedRequest, Refused> {
     let wrong = |why: String| Refused::new(StatusCode::BAD_REQUEST, why);
     let asked: Body<'_> = serde_json::from_slice(body)
         .map_err(|error| wrong(format!("no request to verify a proof: {error}")))?;
@@ -41,7 +41,7 @@ pub(super) fn question(body: &Bytes) -> Result<Question, Refused> {
     let statement = asked
         .statement
         .map(|value| content(body, value, "statement"));
-    let order = ProofOrder {
+    let proof = ProofToVerify {
         kind: asked.kind,
         key: key.map_err(|error| wrong(format!("`key`: {error}")))?,
         statement: statement.transpose()?.unwrap_or_default(),
@@ -50,9 +50,9 @@ pub(super) fn question(body: &Bytes) -> Result<Question, Refused> {
         priority: asked.priority,
         deadline: asked.deadline_ms.map(Duration::from_millis),
     };
-    Ok(Question {
+    Ok(NumberedRequest {
         request_id: asked.request_id,
-        order: Ok(Order::Verify(order)),
+        operation: Ok(Operation::Verify(proof)),
     })
 }
 
@@ -92,21 +92,21 @@ pub(super) fn verdict(result: &VerificationResult) -> Value {
 mod tests {
     use super::*;
 
-    fn asked(body: &str) -> Result<Question, Refused> {
-        question(&Bytes::copy_from_slice(body.as_bytes()))
+    fn asked(body: &str) -> Result<NumberedRequest, Refused> {
+        read_request(&Bytes::copy_from_slice(body.as_bytes()))
     }
 
     #[test]
     fn proofs_are_json_as_it_is_or_hexadecimal_digits() {
         let body =
             r#"{"request_id": 7, "kind": "k", "proof": {"a": [1,  2]}, "statement": "0x00fF"}"#;
-        let question = asked(body).unwrap();
-        assert_eq!(question.request_id, 7);
-        let Ok(Order::Verify(order)) = question.order else {
-            panic!("{question:?}");
+        let request = asked(body).unwrap();
+        assert_eq!(request.request_id, 7);
+        let Ok(Operation::Verify(proof)) = request.operation else {
+            panic!("{request:?}");
         };
-        assert_eq!(order.proof, r#"{"a": [1,  2]}"#);
-        assert_eq!(*order.statement, [0, 255]);
+        assert_eq!(proof.proof, r#"{"a": [1,  2]}"#);
+        assert_eq!(*proof.statement, [0, 255]);
     }
 
     #[test]

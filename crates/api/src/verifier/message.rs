@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use ::bytes::Bytes;
-use proofmill_verifier::{Course, KeyInfo, NoDigest, Status, Verdict};
+use proofmill_verifier::{KeyInfo, NoDigest, Status, Verdict, VerdictStats};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use super::order::{Order, ProofOrder};
+use super::order::{Operation, ProofToVerify};
 
 /// The version of these messages. Each message names its version, and other versions are refused.
 pub const VERSION: u32 = 1;
@@ -15,20 +15,20 @@ pub const VERSION: u32 = 1;
 /// A request with its number, which the client chooses; answers come in any order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Ask<'a> {
+pub struct Request<'a> {
     /// [`VERSION`].
     pub version: u32,
     /// The number of the request, which its answer repeats.
     pub request_id: u64,
     /// The request.
     #[serde(borrow)]
-    pub body: AskBody<'a>,
+    pub body: RequestBody<'a>,
 }
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum AskBody<'a> {
+pub enum RequestBody<'a> {
     /// Verify a proof; the answer is a result.
     Verify {
         /// The kind's name.
@@ -178,7 +178,7 @@ pub enum MessageError {
 /// # Errors
 ///
 /// [`MessageError`], with the request's number, or 0 if that cannot be read.
-pub fn decode_ask(frame: &[u8]) -> Result<Ask<'_>, (u64, MessageError)> {
+pub fn decode_request(frame: &[u8]) -> Result<Request<'_>, (u64, MessageError)> {
     // The fields that all versions have.
     #[derive(Deserialize)]
     struct Head {
@@ -195,19 +195,19 @@ pub fn decode_ask(frame: &[u8]) -> Result<Ask<'_>, (u64, MessageError)> {
         Err(error) => return Err((0, error.into())),
     };
     let mut reader = rmp_serde::Deserializer::from_read_ref(frame);
-    let ask = Ask::deserialize(&mut reader).map_err(|error| (request_id, error.into()))?;
+    let request = Request::deserialize(&mut reader).map_err(|error| (request_id, error.into()))?;
     match IgnoredAny::deserialize(&mut reader) {
         // Not even the first byte of another value follows.
-        Err(rmp_serde::decode::Error::InvalidMarkerRead(_)) => Ok(ask),
+        Err(rmp_serde::decode::Error::InvalidMarkerRead(_)) => Ok(request),
         _ => Err((request_id, MessageError::Trailing)),
     }
 }
 
-// === impl AskBody ===
+// === impl RequestBody ===
 
-impl AskBody<'_> {
+impl RequestBody<'_> {
     /// The request with owned data; `frame` is the frame that it was decoded from.
-    pub(super) fn order(self, frame: &Bytes) -> Result<Order, NoDigest> {
+    pub(super) fn into_operation(self, frame: &Bytes) -> Result<Operation, NoDigest> {
         Ok(match self {
             Self::Verify {
                 kind,
@@ -217,7 +217,7 @@ impl AskBody<'_> {
                 source,
                 priority,
                 deadline_ms,
-            } => Order::Verify(ProofOrder {
+            } => Operation::Verify(ProofToVerify {
                 kind: kind.to_owned(),
                 key: key.map(str::parse).transpose()?,
                 statement: frame.slice_ref(statement),
@@ -226,15 +226,15 @@ impl AskBody<'_> {
                 priority,
                 deadline: deadline_ms.map(Duration::from_millis),
             }),
-            Self::Cancel { request } => Order::Cancel(request),
-            Self::CancelSource { source } => Order::CancelSource(source.to_owned()),
-            Self::AddKey { kind, key } => Order::AddKey {
+            Self::Cancel { request } => Operation::Cancel(request),
+            Self::CancelSource { source } => Operation::CancelSource(source.to_owned()),
+            Self::AddKey { kind, key } => Operation::AddKey {
                 kind: kind.to_owned(),
                 key: frame.slice_ref(key),
             },
-            Self::RemoveKey { key } => Order::RemoveKey(key.parse()?),
-            Self::ListKeys => Order::ListKeys,
-            Self::ListKinds => Order::ListKinds,
+            Self::RemoveKey { key } => Operation::RemoveKey(key.parse()?),
+            Self::ListKeys => Operation::ListKeys,
+            Self::ListKinds => Operation::ListKinds,
         })
     }
 }
@@ -303,12 +303,12 @@ impl VerificationResult {
             Status::Invalid(_) => ResultStatus::Invalid,
             Status::Unavailable(_) => ResultStatus::Unavailable,
         };
-        let Course {
+        let VerdictStats {
             queue_us,
             verify_us,
             batch,
             batch_failures,
-        } = verdict.course;
+        } = verdict.stats;
         Self {
             request_id,
             status: status as u8,
@@ -353,11 +353,11 @@ mod bytes {
 mod tests {
     use super::*;
 
-    fn ask() -> Ask<'static> {
-        Ask {
+    fn request() -> Request<'static> {
+        Request {
             version: VERSION,
             request_id: 7,
-            body: AskBody::Verify {
+            body: RequestBody::Verify {
                 kind: "groth16-bn254",
                 key: Some("00"),
                 statement: b"[]",
@@ -371,40 +371,40 @@ mod tests {
 
     #[test]
     fn requests_are_read_as_they_are_written() {
-        let bytes = rmp_serde::to_vec_named(&ask()).unwrap();
-        assert_eq!(decode_ask(&bytes).unwrap(), ask());
-        for body in [AskBody::ListKeys, AskBody::Cancel { request: 3 }] {
-            let ask = Ask { body, ..ask() };
-            let bytes = rmp_serde::to_vec_named(&ask).unwrap();
-            assert_eq!(decode_ask(&bytes).unwrap(), ask);
+        let bytes = rmp_serde::to_vec_named(&request()).unwrap();
+        assert_eq!(decode_request(&bytes).unwrap(), request());
+        for body in [RequestBody::ListKeys, RequestBody::Cancel { request: 3 }] {
+            let request = Request { body, ..request() };
+            let bytes = rmp_serde::to_vec_named(&request).unwrap();
+            assert_eq!(decode_request(&bytes).unwrap(), request);
         }
     }
 
     #[test]
     fn what_is_no_request_is_refused_with_its_number() {
-        let other = rmp_serde::to_vec_named(&Ask {
+        let other = rmp_serde::to_vec_named(&Request {
             version: 2,
-            ..ask()
+            ..request()
         })
         .unwrap();
         assert!(matches!(
-            decode_ask(&other),
+            decode_request(&other),
             Err((7, MessageError::Version(2)))
         ));
-        let mut longer = rmp_serde::to_vec_named(&ask()).unwrap();
+        let mut longer = rmp_serde::to_vec_named(&request()).unwrap();
         longer.push(0);
         assert!(matches!(
-            decode_ask(&longer),
+            decode_request(&longer),
             Err((7, MessageError::Trailing))
         ));
         let whole = &longer[..longer.len() - 1];
         for cut in 0..whole.len() {
-            assert!(decode_ask(&whole[..cut]).is_err());
+            assert!(decode_request(&whole[..cut]).is_err());
         }
         // A binary value that announces more bytes than there are.
         let huge = [0xc6, 0xff, 0xff, 0xff, 0xff, 1];
         assert!(matches!(
-            decode_ask(&huge),
+            decode_request(&huge),
             Err((0, MessageError::Malformed(_)))
         ));
     }

@@ -7,18 +7,18 @@ use proofmill_verifier::KeyDigest;
 
 /// A request of a conversation, with its number.
 #[derive(Clone, Debug)]
-pub(super) struct Question {
+pub(super) struct NumberedRequest {
     /// The number of the request, which its answer repeats.
     pub(super) request_id: u64,
     /// The request; or the reason that it is malformed, which the answer reports.
-    pub(super) order: Result<Order, String>,
+    pub(super) operation: Result<Operation, String>,
 }
 
 /// A request.
 #[derive(Clone, Debug)]
-pub(super) enum Order {
+pub(super) enum Operation {
     /// Verify a proof.
-    Verify(ProofOrder),
+    Verify(ProofToVerify),
     /// Cancel the conversation's request of that number.
     Cancel(u64),
     /// Cancel all requests of a source.
@@ -40,7 +40,7 @@ pub(super) enum Order {
 
 /// A proof to verify.
 #[derive(Clone, Debug)]
-pub(super) struct ProofOrder {
+pub(super) struct ProofToVerify {
     /// The kind's name.
     pub(super) kind: String,
     /// Its verifying key.

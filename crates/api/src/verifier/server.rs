@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::conversation::Peer;
-use super::desk::Desk;
+use super::desk::PortState;
 use super::frame::FrameError;
 use super::framed::converse;
 use super::http;
@@ -76,7 +76,7 @@ pub enum VerifierServeError {
 /// A verifier's front end with bound sockets. [`run`](Self::run) serves it.
 pub struct Server {
     handle: Handle,
-    unix: Option<(UnixListener, socket::Bound)>,
+    unix: Option<(UnixListener, socket::SocketFile)>,
     pipes: Option<PipePair>,
     tcp: Option<Tcp>,
     http: Option<TcpListener>,
@@ -156,14 +156,14 @@ impl Server {
             let handle = handle.clone();
             let shutdown = shutdown.clone();
             conversations.spawn(async move {
-                talk(handle, "pipes", reader, writer, shutdown).await;
+                run_conversation(handle, "pipes", reader, writer, shutdown).await;
             });
         }
         let (ended, end) = watch::channel(false);
-        let desk = Desk::new(handle.clone(), shutdown.clone());
+        let port_state = PortState::new(handle.clone(), shutdown.clone());
         let on_tcp = async {
             if let Some(tcp) = tcp {
-                tcp.serve(desk.clone(), end.clone()).await;
+                tcp.serve(port_state.clone(), end.clone()).await;
             }
         };
         let on_http = async {
@@ -189,7 +189,7 @@ impl Server {
             }
             let mut answered = pin!(async {
                 while conversations.join_next().await.is_some() {}
-                desk.close().await;
+                port_state.close().await;
             });
             let is_answered = tokio::select! {
                 () = &mut answered => true,
@@ -241,7 +241,7 @@ async fn accept(
                 let handle = handle.clone();
                 let shutdown = shutdown.clone();
                 conversations.spawn(async move {
-                    talk(handle, &name, reader, writer, shutdown).await;
+                    run_conversation(handle, &name, reader, writer, shutdown).await;
                 });
             }
             Err(error) => {
@@ -253,7 +253,7 @@ async fn accept(
 }
 
 /// Runs one conversation until it ends.
-async fn talk(
+async fn run_conversation(
     handle: Handle,
     name: &str,
     reader: impl AsyncRead + Unpin + Send,
@@ -275,7 +275,7 @@ fn failed(path: &Path, source: std::io::Error) -> VerifierServeError {
     }
 }
 
-async fn bind_unix(path: &Path) -> Result<(UnixListener, socket::Bound), VerifierServeError> {
+async fn bind_unix(path: &Path) -> Result<(UnixListener, socket::SocketFile), VerifierServeError> {
     match socket::bind_unless_taken(path).await {
         Ok(bound) => bound.ok_or_else(|| VerifierServeError::Taken(path.to_owned())),
         Err(error) => Err(failed(path, error)),

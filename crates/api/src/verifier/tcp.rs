@@ -11,14 +11,14 @@ use tonic::server::NamedService;
 use tonic::service::Routes;
 
 use super::calls::VerifierCalls;
-use super::desk::{Desk, Rights};
+use super::desk::{PortState, Rights};
 use super::frame::MAX_FRAME_BYTES;
 use super::proto::DESCRIPTORS;
 use super::proto::verifier_server::VerifierServer;
 use super::routes::{KNOWN, router};
 use super::server::{LOCAL, VerifierServeError};
 use crate::access::{AccessError, Clients};
-use crate::bodies::Bodies;
+use crate::bodies::BodyMemory;
 use crate::connections::ConnectionLimits;
 use crate::gate::Gate;
 use crate::grpc::{Bounds, Calls, MESSAGE_MAX, MessageLimit};
@@ -73,15 +73,16 @@ impl Tcp {
         self.port.url()
     }
 
-    /// Serves until `end`, which comes after all received callers have an answer.
-    pub(super) async fn serve(self, desk: Arc<Desk>, mut end: watch::Receiver<bool>) {
+    /// Serves until `end`, which comes after all admitted calls have an answer.
+    pub(super) async fn serve(self, port_state: Arc<PortState>, mut end: watch::Receiver<bool>) {
         let pressure = Pressure::default();
-        let bodies = Bodies::new(MAX_FRAME_BYTES, BODIES_AT_ONCE, PATIENCE, pressure.clone());
-        let api = Api::new(VerifierCalls(desk.clone())).max_decoding_message_size(MAX_FRAME_BYTES);
+        let bodies = BodyMemory::new(MAX_FRAME_BYTES, BODIES_AT_ONCE, PATIENCE, pressure.clone());
+        let api =
+            Api::new(VerifierCalls(port_state.clone())).max_decoding_message_size(MAX_FRAME_BYTES);
         let bounds = Bounds::new(limit, bodies.room.clone(), pressure.clone());
         let calls = Calls::new(Routes::new(api), Api::NAME, DESCRIPTORS, &bounds, KNOWN).await;
-        let mut draining = desk.shutdown.clone();
-        let router = router(desk, Arc::new(bodies), calls.clone(), self.gate);
+        let mut draining = port_state.shutdown.clone();
+        let router = router(port_state, Arc::new(bodies), calls.clone(), self.gate);
         // Streams last as long as their clients want.
         let lifetime = Duration::MAX;
         let (listener, terms) = self
@@ -89,7 +90,7 @@ impl Tcp {
             .with_lifetime(lifetime, self.connections, pressure);
         let stop = async {
             draining.reached(Level::Drain).await;
-            calls.ends().await;
+            calls.report_stopping().await;
             // An error means that the sender is gone, which ends the service too.
             let _ = end.wait_for(|ended| *ended).await;
         };

@@ -222,7 +222,7 @@ pub(crate) fn answer(input: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use proofmill_mutation::Mutation;
+    use proofmill_mutation::Mutator;
 
     use super::answer;
 
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn any_body_is_answered() {
         let seeds = SEEDS.map(<[u8]>::to_vec);
-        let bodies = Mutation::of(&seeds).with_words(&WORDS).inputs(2_000);
+        let bodies = Mutator::of(&seeds).with_words(&WORDS).inputs(2_000);
         bodies.run("bodies", answer);
     }
 }

@@ -43,7 +43,7 @@ pub struct BlobStore {
     root: Option<Arc<Path>>,
     /// The workflow whose blobs these are, where several share the store.
     workflow: Option<Arc<str>>,
-    conditional: Option<Arc<dyn RemoveSeen>>,
+    conditional: Option<Arc<dyn ConditionalDelete>>,
     /// Write-locked by a sweep from looking at a blob's version to deleting it; read-locked by
     /// puts.
     sweeping: Arc<RwLock<()>>,
@@ -51,10 +51,10 @@ pub struct BlobStore {
 }
 
 /// A store that can delete an object that was seen, and leave a newer version of it.
-pub(crate) trait RemoveSeen: std::fmt::Debug + Send + Sync {
+pub(crate) trait ConditionalDelete: std::fmt::Debug + Send + Sync {
     /// Deletes the object, except for parts newer than `seen`, a [version](ObjectMeta::version)
     /// that the store has returned; for `None`, deletes all of it.
-    fn remove_seen<'a>(
+    fn delete_if_unchanged<'a>(
         &'a self,
         location: &'a Location,
         seen: Option<&'a str>,
@@ -247,7 +247,7 @@ impl BlobStore {
     }
 
     /// As [`BlobStore::over`], for a store that can delete conditionally.
-    pub(crate) fn over_conditional<S: ObjectStore + RemoveSeen + Clone>(store: S) -> Self {
+    pub(crate) fn over_conditional<S: ObjectStore + ConditionalDelete + Clone>(store: S) -> Self {
         Self {
             conditional: Some(Arc::new(store.clone())),
             ..Self::over(Arc::new(store))
@@ -485,7 +485,7 @@ impl BlobStore {
         let deleted = match &self.conditional {
             Some(store) => {
                 let number = seen.and_then(|seen| seen.number.as_deref());
-                store.remove_seen(location, number).await
+                store.delete_if_unchanged(location, number).await
             }
             None => self.store.delete(location).await,
         };
@@ -500,7 +500,7 @@ impl BlobStore {
 
     /// Deletes a blob that is not held, if its version is still the one that was seen (`None`: any
     /// version). Returns its length in bytes if it was deleted.
-    pub(super) async fn remove_seen(
+    pub(super) async fn delete_if_unchanged(
         &self,
         digest: &Digest,
         seen: Option<&Version>,

@@ -1,4 +1,4 @@
-//! A log that contains less than it promised: a survey of what can still be read, and a new log
+//! A log that contains less than was durable: a survey of what can still be read, and a new log
 //! made of that.
 
 use std::collections::{BTreeMap, HashMap};
@@ -12,7 +12,7 @@ use bytes::Bytes;
 use rusqlite::Connection;
 
 use super::image;
-use super::mark::{self, Mark, Promise};
+use super::mark::{self, DurablePoint, Mark};
 use super::store::{self, Store, create_tables, remove_if_there};
 use super::verify::{Head, StoreError, decode, sql, sum, verify};
 use crate::key::Key;
@@ -23,14 +23,14 @@ const LISTED: usize = 20;
 
 /// Report on durable content that a log no longer contains.
 ///
-/// `Display` states the fault, the last promise, and how much can be read.
+/// `Display` states the fault, the last durable point, and how much can be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
     cause: String,
-    /// Position of the last record promised.
-    promised: Seq,
-    /// The promise as text, with its age at the time of the survey.
-    promise: Option<String>,
+    /// Position of the last record that was durable.
+    durable: Seq,
+    /// The durable point as text, with its age at the time of the survey.
+    point: Option<String>,
     readable: usize,
     /// Descriptions of records that exist but are not as they were written.
     corrupt: Vec<String>,
@@ -65,8 +65,8 @@ impl Loss {
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.cause)?;
-        if let Some(promise) = &self.promise {
-            write!(f, "; {promise}")?;
+        if let Some(point) = &self.point {
+            write!(f, "; {point}")?;
         }
         if self.is_complete {
             return f.write_str("; all of them can be read");
@@ -104,8 +104,8 @@ impl Survey {
 
     fn read(db: &Connection, path: &Path) -> Self {
         let mut survey = Self::default();
-        let promise = Promise::default();
-        let verified = verify(db, path, Some(promise), |entry| survey.keep(entry));
+        let point = DurablePoint::default();
+        let verified = verify(db, path, Some(point), |entry| survey.keep(entry));
         if let Ok(verified) = verified {
             survey.head = verified.head;
             survey.is_sound = true;
@@ -148,14 +148,14 @@ impl Survey {
         self.records.insert(entry.seq, (entry.key, entry.value));
     }
 
-    pub(super) fn loss(&self, cause: &StoreError, promise: Option<Promise>) -> Loss {
-        let is_complete = promise.is_some_and(|promise| {
-            self.is_sound && self.head.seq == promise.seq && self.head.live == promise.live
+    pub(super) fn loss(&self, cause: &StoreError, point: Option<DurablePoint>) -> Loss {
+        let is_complete = point.is_some_and(|point| {
+            self.is_sound && self.head.seq == point.seq && self.head.live == point.live
         });
         Loss {
             cause: cause.to_string(),
-            promised: promise.unwrap_or_default().seq,
-            promise: promise.map(|promise| promise.to_string()),
+            durable: point.unwrap_or_default().seq,
+            point: point.map(|point| point.to_string()),
             readable: self.records.len(),
             corrupt: self.corrupt.clone(),
             is_complete,
@@ -169,14 +169,14 @@ impl Survey {
         self.drop_superseded();
         self.head.live = self.records.len() as u64;
         // A position is never assigned twice, not even after a loss.
-        self.head.seq = self.head.seq.max(loss.promised);
+        self.head.seq = self.head.seq.max(loss.durable);
         let new = dir.join("log.rebuilt");
         remove_if_there(&new)?;
         self.write_to(&new)?;
 
         let kept = keep_damaged_files(dir, loss)?;
         fs::rename(&new, store::file(dir))?;
-        Mark::create(dir, Promise::now(self.head.seq, self.head.live))?;
+        Mark::create(dir, DurablePoint::now(self.head.seq, self.head.live))?;
         File::open(dir)?.sync_all()?;
         Ok(kept)
     }
@@ -214,7 +214,7 @@ impl Survey {
 /// Moves the files of a damaged log into a folder of their own, with a list of the losses. The
 /// database itself is copied: until it is replaced, the losses can be determined again.
 fn keep_damaged_files(dir: &Path, loss: &Loss) -> io::Result<PathBuf> {
-    let at_ms = Promise::now(Seq(0), 0).at_ms;
+    let at_ms = DurablePoint::now(Seq(0), 0).at_ms;
     let kept = dir.join(format!("damaged-{at_ms}"));
     DirBuilder::new().mode(0o700).create(&kept)?;
     let database = store::file(dir);

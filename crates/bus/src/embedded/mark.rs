@@ -12,7 +12,7 @@
 //! last moments before it is then noticed only by the write-ahead log's own checksums.
 //!
 //! The file has two slots, written in turn, each in a sector of its own: a torn write damages the
-//! older promise only.
+//! older point only.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -43,7 +43,7 @@ const SLOTS: usize = 2;
 
 /// State of the log that was durable at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Promise {
+pub(super) struct DurablePoint {
     /// The last record's position.
     pub(super) seq: Seq,
     /// Number of live records.
@@ -59,8 +59,8 @@ pub(super) struct Promise {
 pub(super) struct Mark {
     file: File,
     generation: u64,
-    promised: Seq,
-    /// Time since which the file has held a promise that may not be on stable storage.
+    durable: Seq,
+    /// Time since which the file has held a point that may not be on stable storage.
     unsynced_since: Option<Instant>,
 }
 
@@ -80,9 +80,9 @@ pub(super) fn file(dir: &Path) -> PathBuf {
     dir.join("high-water")
 }
 
-// === impl Promise ===
+// === impl DurablePoint ===
 
-impl Promise {
+impl DurablePoint {
     pub(super) fn now(seq: Seq, live: u64) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let at_ms = now.unwrap_or_default().as_millis();
@@ -112,7 +112,7 @@ impl Promise {
         slot
     }
 
-    /// The promise in a slot and its generation; `None` if the slot is not whole.
+    /// The point in a slot and its generation; `None` if the slot is not whole.
     fn decode(slot: &[u8]) -> Option<Result<(u64, Self), u32>> {
         let slot: &[u8; SLOT] = slot.first_chunk()?;
         let short = |at: usize| slot[at..].first_chunk().map(|it| u32::from_le_bytes(*it));
@@ -125,17 +125,17 @@ impl Promise {
         if version != VERSION {
             return Some(Err(version));
         }
-        let promise = Self {
+        let point = Self {
             format: short(12)?.cast_signed(),
             seq: Seq(long(24)?),
             live: long(32)?,
             at_ms: long(40)?,
         };
-        Some(Ok((long(16)?, promise)))
+        Some(Ok((long(16)?, point)))
     }
 }
 
-impl fmt::Display for Promise {
+impl fmt::Display for DurablePoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let now = Self::now(self.seq, self.live).at_ms;
         let seconds = now.saturating_sub(self.at_ms) / 1000;
@@ -150,12 +150,12 @@ impl fmt::Display for Promise {
 // === impl Mark ===
 
 impl Mark {
-    /// The latest promise in `dir`; `None` if there is no mark.
-    pub(super) fn read(dir: &Path) -> Result<Option<Promise>, MarkError> {
-        Ok(Self::read_latest(dir)?.map(|(_, promise)| promise))
+    /// The latest point in `dir`; `None` if there is no mark.
+    pub(super) fn read(dir: &Path) -> Result<Option<DurablePoint>, MarkError> {
+        Ok(Self::read_latest(dir)?.map(|(_, point)| point))
     }
 
-    fn read_latest(dir: &Path) -> Result<Option<(u64, Promise)>, MarkError> {
+    fn read_latest(dir: &Path) -> Result<Option<(u64, DurablePoint)>, MarkError> {
         let file = match options().read(true).open(file(dir)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             file => file?,
@@ -168,9 +168,9 @@ impl Mark {
                 more => read += more,
             }
         }
-        let mut latest: Option<(u64, Promise)> = None;
+        let mut latest: Option<(u64, DurablePoint)> = None;
         for number in 0..SLOTS {
-            match Promise::decode(&bytes[number * STRIDE..]) {
+            match DurablePoint::decode(&bytes[number * STRIDE..]) {
                 Some(Ok(found)) if latest.is_none_or(|latest| found.0 > latest.0) => {
                     latest = Some(found);
                 }
@@ -182,12 +182,12 @@ impl Mark {
     }
 
     /// Creates or replaces the mark of `dir`; it is on stable storage when this returns.
-    pub(super) fn create(dir: &Path, promise: Promise) -> io::Result<Self> {
+    pub(super) fn create(dir: &Path, point: DurablePoint) -> io::Result<Self> {
         let (path, new) = (file(dir), dir.join("high-water.new"));
         remove_if_there(&new)?;
         let mut bytes = vec![0; STRIDE * SLOTS];
         for (number, slot) in bytes.chunks_mut(STRIDE).enumerate() {
-            slot[..SLOT].copy_from_slice(&promise.encode(number as u64));
+            slot[..SLOT].copy_from_slice(&point.encode(number as u64));
         }
         let mut file = options()
             .write(true)
@@ -198,35 +198,35 @@ impl Mark {
         file.sync_all()?;
         fs::rename(&new, &path)?;
         File::open(dir)?.sync_all()?;
-        Ok(Self::of(file, SLOTS as u64 - 1, promise.seq))
+        Ok(Self::of(file, SLOTS as u64 - 1, point.seq))
     }
 
     /// Opens the mark of `dir` for writing; it must exist and be whole.
     pub(super) fn open(dir: &Path) -> Result<Self, MarkError> {
-        let (generation, promise) = Self::read_latest(dir)?.ok_or(MarkError::Damaged)?;
+        let (generation, point) = Self::read_latest(dir)?.ok_or(MarkError::Damaged)?;
         let file = options().write(true).open(file(dir))?;
-        Ok(Self::of(file, generation, promise.seq))
+        Ok(Self::of(file, generation, point.seq))
     }
 
-    fn of(file: File, generation: u64, promised: Seq) -> Self {
+    fn of(file: File, generation: u64, durable: Seq) -> Self {
         Self {
             file,
             generation,
-            promised,
+            durable,
             unsynced_since: None,
         }
     }
 
-    /// Records what has just become durable, unless a later record is promised already.
-    pub(super) fn raise(&mut self, promise: Promise) -> io::Result<()> {
-        if promise.seq < self.promised {
+    /// Records what has just become durable, unless the mark is already at a later record.
+    pub(super) fn advance(&mut self, point: DurablePoint) -> io::Result<()> {
+        if point.seq < self.durable {
             return Ok(());
         }
         let generation = self.generation + 1;
         let at = (generation % SLOTS as u64) * STRIDE as u64;
-        self.file.write_all_at(&promise.encode(generation), at)?;
+        self.file.write_all_at(&point.encode(generation), at)?;
         self.generation = generation;
-        self.promised = promise.seq;
+        self.durable = point.seq;
         self.unsynced_since.get_or_insert_with(Instant::now);
         Ok(())
     }
@@ -243,7 +243,7 @@ impl Mark {
             .is_some_and(|since| since.elapsed() >= SYNC_AT_LATEST)
     }
 
-    /// Puts the last promise on stable storage.
+    /// Puts the last point on stable storage.
     pub(super) fn sync(&mut self) -> io::Result<()> {
         if self.unsynced_since.is_some() {
             self.file.sync_data()?;

@@ -22,7 +22,7 @@ use rustix::fs::OFlags;
 
 use super::image::{self, wal_file};
 use super::loss::{Loss, Survey};
-use super::mark::{self, Mark, MarkError, Promise};
+use super::mark::{self, DurablePoint, Mark, MarkError};
 use super::options::OpenError;
 use super::verify::{
     Fault, Head, SELECT_FROM, SELECT_ONE, StoreError, Verified, decode, sql, sum, verify,
@@ -72,7 +72,7 @@ pub(super) struct Store {
 
 /// One thread's means to make the store's writes durable and to record them in the mark.
 #[derive(Debug)]
-pub(super) struct Stable {
+pub(super) struct Syncer {
     wal: WalSync,
     mark: Arc<Mutex<Mark>>,
 }
@@ -92,7 +92,7 @@ pub(super) struct Opened {
 }
 
 /// A log that passed all checks, and has not been changed yet.
-struct Sound {
+struct CheckedLog {
     db: Connection,
     verified: Verified,
     mark: Mark,
@@ -102,11 +102,11 @@ struct Sound {
 
 impl Store {
     /// Opens or creates the log in `dir`, and reads the keys of its live records. A log that
-    /// contains less than it promised is left unchanged, unless `accept_loss`.
+    /// contains less than was durable is left unchanged, unless `accept_loss`.
     pub(super) fn open(dir: &Path, accept_loss: bool) -> Result<Opened, OpenError> {
         let path = file(dir);
-        let (sound, loss) = match open_sound(dir) {
-            Ok(sound) => (sound, None),
+        let (checked, loss) = match open_checked(dir) {
+            Ok(checked) => (checked, None),
             Err(Fault::Refused(error)) => return Err(error),
             Err(Fault::Damaged(cause)) => {
                 let (survey, loss) = survey(dir, &cause);
@@ -117,15 +117,15 @@ impl Store {
                     });
                 }
                 let kept = survey.rebuild(dir, &loss).map_err(unusable(&path))?;
-                let sound = open_sound(dir).map_err(|fault| fault.into_error(dir))?;
-                (sound, Some(loss.accepted(kept)))
+                let checked = open_checked(dir).map_err(|fault| fault.into_error(dir))?;
+                (checked, Some(loss.accepted(kept)))
             }
         };
-        let Sound {
+        let CheckedLog {
             mut db,
             verified,
             mark,
-        } = sound;
+        } = checked;
         let wal_pages = Arc::new(AtomicU32::new(0));
         let counter = wal_pages.clone();
         db.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, pages: i32| {
@@ -166,13 +166,13 @@ impl Store {
     }
 
     /// From here on the database may be changed. Commits that a killed process left in the
-    /// write-ahead log may not be on stable storage: they are put there before they are promised.
+    /// write-ahead log may not be on stable storage: they are put there before they are in the mark.
     fn make_current(&mut self, format: i32) -> Result<(), StoreError> {
         self.db
             .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
         self.checkpoint()?;
         let mut mark = locked(&self.mark);
-        mark.raise(Promise::now(self.head.seq, self.head.live))?;
+        mark.advance(DurablePoint::now(self.head.seq, self.head.live))?;
         mark.sync()?;
         drop(mark);
         if format == 1 {
@@ -186,7 +186,7 @@ impl Store {
             tracing::info!("the log is of the format before, and has been brought to this one");
         }
         self.vacuum()?;
-        // From here on commits are synced by `Stable`; SQLite still syncs checkpoints.
+        // From here on commits are synced by `Syncer`; SQLite still syncs checkpoints.
         self.db.pragma_update(None, "synchronous", "NORMAL")?;
         self.make_room()
     }
@@ -226,17 +226,17 @@ impl Store {
     }
 
     /// A means for one thread to make this store's writes durable.
-    pub(super) fn stable(&self) -> Result<Stable, StoreError> {
-        Ok(Stable {
+    pub(super) fn syncer(&self) -> Result<Syncer, StoreError> {
+        Ok(Syncer {
             wal: WalSync::open(&self.path)?,
             mark: self.mark.clone(),
         })
     }
 
-    /// Writes `group` in one transaction, and returns the promise to record once it is on stable
+    /// Writes `group` in one transaction, and returns the point to record once it is on stable
     /// storage; the commit must not be reported before. A failure ends the log, and closes its
     /// connection, which rolls back the transaction.
-    pub(super) fn write(&mut self, group: &Group) -> Result<Promise, StoreError> {
+    pub(super) fn write(&mut self, group: &Group) -> Result<DurablePoint, StoreError> {
         let head = Head {
             seq: group.last,
             live: self.head.live + group.puts.len() as u64 - group.removed.len() as u64,
@@ -256,7 +256,7 @@ impl Store {
         db.prepare_cached("COMMIT")?.execute([])?;
         drop((delete, insert));
         self.head = head;
-        Ok(Promise::now(head.seq, head.live))
+        Ok(DurablePoint::now(head.seq, head.live))
     }
 
     /// Closes a store after a failed sync. Its last writes may never reach stable storage: they are
@@ -277,7 +277,7 @@ impl Store {
     /// Maintenance that cannot wait for an idle moment. Makes a checkpoint when the write-ahead log
     /// has grown too much, so that it is used again from its start: appending to a file costs more
     /// than overwriting it. Syncs the mark if that is overdue.
-    pub(super) fn tidy(&mut self) -> Result<(), StoreError> {
+    pub(super) fn maintain(&mut self) -> Result<(), StoreError> {
         if self.wal_pages.load(Ordering::Relaxed) >= CHECKPOINT_ALWAYS {
             self.checkpoint()?;
         }
@@ -289,7 +289,7 @@ impl Store {
     }
 
     /// Time until maintenance is due in an idle moment; `None` if none is pending.
-    pub(super) fn tidying_due_in(&self) -> Option<Duration> {
+    pub(super) fn maintenance_due_in(&self) -> Option<Duration> {
         let pages = self.wal_pages.load(Ordering::Relaxed);
         if pages >= CHECKPOINT_WHEN_IDLE || self.wal.wants_room(pages) {
             return Some(Duration::ZERO);
@@ -299,7 +299,7 @@ impl Store {
 
     /// Maintenance for an idle moment: a checkpoint, space in the write-ahead log, and a sync of
     /// the mark, each if it is due.
-    pub(super) fn tidy_when_idle(&mut self) -> Result<(), StoreError> {
+    pub(super) fn maintain_when_idle(&mut self) -> Result<(), StoreError> {
         if self.wal_pages.load(Ordering::Relaxed) >= CHECKPOINT_WHEN_IDLE {
             self.checkpoint()?;
         }
@@ -332,14 +332,14 @@ fn locked(mark: &Mutex<Mark>) -> MutexGuard<'_, Mark> {
     mark.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-// === impl Stable ===
+// === impl Syncer ===
 
-impl Stable {
-    /// Puts on stable storage everything that the store had written when it returned `promise`,
-    /// then records the promise in the mark. The commit may be reported only after that.
-    pub(super) fn promise(&self, promise: Promise) -> Result<(), StoreError> {
+impl Syncer {
+    /// Puts on stable storage everything that the store had written when it returned `point`,
+    /// then records the point in the mark. The commit may be reported only after that.
+    pub(super) fn make_durable(&self, point: DurablePoint) -> Result<(), StoreError> {
         self.wal.sync()?;
-        Ok(locked(&self.mark).raise(promise)?)
+        Ok(locked(&self.mark).advance(point)?)
     }
 }
 
@@ -418,32 +418,32 @@ impl Fault {
 /// records.
 pub(super) fn read_only(dir: &Path) -> Result<(Seq, Vec<Entry>), OpenError> {
     let read = || {
-        let Some(promise) = look(dir)? else {
+        let Some(point) = read_durable_point(dir)? else {
             return Ok((Seq(0), Vec::new()));
         };
         let path = file(dir);
         let db = image::open(&path, true).map_err(|error| Fault::of(&path, error))?;
         let mut entries = Vec::new();
-        let verified = verify(&db, &path, promise, |entry| entries.push(entry))?;
+        let verified = verify(&db, &path, point, |entry| entries.push(entry))?;
         Ok((verified.head.seq, entries))
     };
     read().map_err(|fault: Fault| fault.into_error(dir))
 }
 
 fn survey(dir: &Path, cause: &StoreError) -> (Survey, Loss) {
-    let promise = Mark::read(dir).ok().flatten();
+    let point = Mark::read(dir).ok().flatten();
     let survey = Survey::of(dir);
-    let loss = survey.loss(cause, promise);
+    let loss = survey.loss(cause, point);
     (survey, loss)
 }
 
-/// The promise made for the log in `dir`, if there is a log; `None` if nothing has ever been in it.
+/// The durable point of the log in `dir`, if there is a log; `None` if nothing has ever been in it.
 /// Must run before SQLite opens the file, which deletes the write-ahead log of an empty database.
-fn look(dir: &Path) -> Result<Option<Option<Promise>>, Fault> {
+fn read_durable_point(dir: &Path) -> Result<Option<Option<DurablePoint>>, Fault> {
     let unsound = |why: String| Err(Fault::Damaged(StoreError::Unsound(why)));
     let path = file(dir);
-    let promise = match Mark::read(dir) {
-        Ok(promise) => promise,
+    let point = match Mark::read(dir) {
+        Ok(point) => point,
         Err(MarkError::Io(error)) => return Err(Fault::of(&mark::file(dir), error.into())),
         Err(MarkError::Unknown(found)) => {
             return Err(Fault::Refused(OpenError::UnknownFormat {
@@ -456,12 +456,12 @@ fn look(dir: &Path) -> Result<Option<Option<Promise>>, Fault> {
             return unsound("its high-water mark is damaged: neither copy in it is whole".into());
         }
     };
-    if let Some(promise) = promise
-        && promise.format > FORMAT
+    if let Some(point) = point
+        && point.format > FORMAT
     {
         return Err(Fault::Refused(OpenError::UnknownFormat {
             path,
-            found: promise.format,
+            found: point.format,
             known: FORMAT,
         }));
     }
@@ -470,44 +470,44 @@ fn look(dir: &Path) -> Result<Option<Option<Promise>>, Fault> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Fault::of(path, error.into())),
     };
-    let was_used = promise.is_some_and(|promise| promise.seq > Seq(0));
+    let was_used = point.is_some_and(|point| point.seq > Seq(0));
     match length(&path)? {
         None if !was_used && length(&wal_file(&path))?.is_none() => Ok(None),
         None => unsound("the database is not there".into()),
         Some(0) => unsound("the database is empty: it has 0 bytes".into()),
-        Some(_) => Ok(Some(promise)),
+        Some(_) => Ok(Some(point)),
     }
 }
 
 /// Opens the log in `dir` for writing, without changing it: a damaged log may still be repaired by
 /// hand, or restored from a copy.
-fn open_sound(dir: &Path) -> Result<Sound, Fault> {
+fn open_checked(dir: &Path) -> Result<CheckedLog, Fault> {
     let path = file(dir);
     let fault = |error: StoreError| Fault::of(&path, error);
-    let promise = if let Some(promise) = look(dir)? {
-        promise
+    let point = if let Some(point) = read_durable_point(dir)? {
+        point
     } else {
-        let promise = Promise::now(Seq(0), 0);
+        let point = DurablePoint::now(Seq(0), 0);
         // The mark is created first: a database without one is of format 1.
-        Mark::create(dir, promise).map_err(|error| fault(error.into()))?;
+        Mark::create(dir, point).map_err(|error| fault(error.into()))?;
         create(&path).map_err(fault)?;
-        Some(promise)
+        Some(point)
     };
     let db = connect(&path, false).map_err(|error| fault(error.into()))?;
-    let verified = verify(&db, &path, promise, drop)?;
+    let verified = verify(&db, &path, point, drop)?;
     db.pragma_update(None, "journal_mode", "WAL")
         .map_err(|error| fault(error.into()))?;
-    let mark = match promise {
+    let mark = match point {
         Some(_) => Mark::open(dir).map_err(|error| match error {
             MarkError::Io(error) => fault(error.into()),
             other => fault(StoreError::Unsound(other.to_string())),
         })?,
         None => {
-            let promise = Promise::now(verified.head.seq, verified.head.live);
-            Mark::create(dir, promise).map_err(|error| fault(error.into()))?
+            let point = DurablePoint::now(verified.head.seq, verified.head.live);
+            Mark::create(dir, point).map_err(|error| fault(error.into()))?
         }
     };
-    Ok(Sound { db, verified, mark })
+    Ok(CheckedLog { db, verified, mark })
 }
 
 /// Creates an empty log; afterwards it exists completely or not at all.
@@ -565,38 +565,38 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_is_not_synced_is_not_promised_and_may_be_there_later() {
+    fn a_group_that_is_not_synced_is_not_in_the_mark_and_may_be_there_later() {
         let folder = tempfile::tempdir().unwrap();
         let dir = folder.path();
         let mut store = Store::open(dir, false).ok().unwrap().store;
-        let mut stable = store.stable().unwrap();
+        let mut syncer = store.syncer().unwrap();
         let first = store.write(&put(1)).unwrap();
-        stable.promise(first).unwrap();
-        stable.wal = WalSync::that_fails();
+        syncer.make_durable(first).unwrap();
+        syncer.wal = WalSync::that_fails();
         let second = store.write(&put(2)).unwrap();
-        stable.promise(second).unwrap_err();
+        syncer.make_durable(second).unwrap_err();
         assert_eq!(Mark::read(dir).unwrap(), Some(first));
         store.abandon();
         assert!(wal_file(&file(dir)).exists());
         let store = Store::open(dir, false).ok().unwrap().store;
         assert!([Seq(1), Seq(2)].contains(&store.head().seq));
-        // Moves all that this store promises into the database.
+        // Moves all that is in this store's mark into the database.
         std::fs::remove_file(wal_file(&file(dir))).unwrap();
         let db = image::open(&file(dir), true).unwrap();
         assert_eq!(Head::read(&db, FORMAT).unwrap(), store.head());
     }
 
     #[test]
-    fn a_later_group_is_promised_with_those_before_it_and_stays_promised() {
+    fn a_later_group_is_marked_with_those_before_it_and_stays_marked() {
         let folder = tempfile::tempdir().unwrap();
         let dir = folder.path();
         let mut store = Store::open(dir, false).ok().unwrap().store;
-        let (one, other) = (store.stable().unwrap(), store.stable().unwrap());
+        let (one, other) = (store.syncer().unwrap(), store.syncer().unwrap());
         let first = store.write(&put(1)).unwrap();
         let second = store.write(&put(2)).unwrap();
-        other.promise(second).unwrap();
+        other.make_durable(second).unwrap();
         assert_eq!(Mark::read(dir).unwrap(), Some(second));
-        one.promise(first).unwrap();
+        one.make_durable(first).unwrap();
         assert_eq!(Mark::read(dir).unwrap(), Some(second));
     }
 }

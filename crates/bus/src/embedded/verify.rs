@@ -1,4 +1,4 @@
-//! Reading of the tables, and checks that they are as they were written and promised.
+//! Reading of the tables, and checks that they are as they were written and reported durable.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use bytes::Bytes;
 use rusqlite::{Connection, ErrorCode, Row};
 
-use super::mark::Promise;
+use super::mark::DurablePoint;
 use super::options::OpenError;
 use super::store::{FORMAT, MAGIC};
 use crate::key::Key;
@@ -121,19 +121,19 @@ impl Fault {
     }
 }
 
-/// Checks that the database is an intact log and contains what was promised; passes every live
+/// Checks that the database is an intact log and contains what was reported durable; passes every live
 /// record to `take`, in order.
 pub(super) fn verify(
     db: &Connection,
     path: &Path,
-    promise: Option<Promise>,
+    point: Option<DurablePoint>,
     mut take: impl FnMut(Entry),
 ) -> Result<Verified, Fault> {
     let damaged = |error: StoreError| Fault::of(path, error);
-    let format = format_of(db, path, promise)?;
+    let format = format_of(db, path, point)?;
     check_structure(db).map_err(damaged)?;
     let (head, live) = load(db, format, &mut take).map_err(damaged)?;
-    let Some(promise) = promise else {
+    let Some(point) = point else {
         return if format < 2 {
             // A log of format 1, which has no mark.
             Ok(Verified { format, head, live })
@@ -142,15 +142,15 @@ pub(super) fn verify(
             Err(damaged(StoreError::Unsound(why.into())))
         };
     };
-    if head.seq < promise.seq {
-        let why = match promise.seq.0 - head.seq.0 {
-            1 => format!("record {} is missing", promise.seq),
-            _ => format!("records {} to {} are missing", head.seq.next(), promise.seq),
+    if head.seq < point.seq {
+        let why = match point.seq.0 - head.seq.0 {
+            1 => format!("record {} is missing", point.seq),
+            _ => format!("records {} to {} are missing", head.seq.next(), point.seq),
         };
         let why = format!("it ends at record {}: {why}", head.seq);
         return Err(damaged(StoreError::Unsound(why)));
     }
-    if head.seq == promise.seq && head.live != promise.live {
+    if head.seq == point.seq && head.live != point.live {
         let why = format!("it holds {} live records at record {}", head.live, head.seq);
         return Err(damaged(StoreError::Unsound(why)));
     }
@@ -158,7 +158,7 @@ pub(super) fn verify(
 }
 
 /// The format in the header, if it is one that this build reads.
-fn format_of(db: &Connection, path: &Path, promise: Option<Promise>) -> Result<i32, Fault> {
+fn format_of(db: &Connection, path: &Path, point: Option<DurablePoint>) -> Result<i32, Fault> {
     let header = |name: &str| {
         db.pragma_query_value(None, name, |row| row.get::<_, i32>(0))
             .map_err(|error| Fault::of(path, error.into()))
@@ -167,7 +167,7 @@ fn format_of(db: &Connection, path: &Path, promise: Option<Promise>) -> Result<i
     match (magic, format) {
         (MAGIC, 1..=FORMAT) => Ok(format),
         // The mark beside it shows that the database is ours, so its header is damaged.
-        _ if promise.is_some() => Err(Fault::Damaged(StoreError::Unsound(format!(
+        _ if point.is_some() => Err(Fault::Damaged(StoreError::Unsound(format!(
             "its header is not a log's (application id {magic:#010x}, format {format})"
         )))),
         (MAGIC, found) => Err(Fault::Refused(OpenError::UnknownFormat {

@@ -160,23 +160,23 @@ fn take_turns(shared: &Shared, store: &Mutex<Store>) {
 /// while the other thread waits and writes.
 fn commit_in_turn(shared: &Shared, store: &Mutex<Store>) -> Result<(), StoreError> {
     // The lock is poisoned only if the other thread panicked, which has reported it.
-    let Ok(stable) = store.lock().map(|store| store.stable()) else {
+    let Ok(syncer) = store.lock().map(|store| store.syncer()) else {
         return Ok(());
     };
-    let stable = stable?;
+    let syncer = syncer?;
     loop {
-        let (group, promise) = {
+        let (group, point) = {
             let Ok(mut store) = store.lock() else {
                 return Ok(());
             };
-            store.tidy()?;
+            store.maintain()?;
             let Some(group) = next_group(shared, &mut store)? else {
                 return Ok(());
             };
-            let promise = store.write(&group)?;
-            (group, promise)
+            let point = store.write(&group)?;
+            (group, point)
         };
-        stable.promise(promise)?;
+        syncer.make_durable(point)?;
         shared.committed(&group);
     }
 }
@@ -189,7 +189,7 @@ fn next_group(shared: &Shared, store: &mut Store) -> Result<Option<Group>, Store
         if state.closing || state.failed.is_some() {
             return Ok(None);
         }
-        let due = match store.tidying_due_in() {
+        let due = match store.maintenance_due_in() {
             None if state.is_durable() => {
                 let woken = shared.work.wait(state);
                 state = woken.unwrap_or_else(PoisonError::into_inner);
@@ -203,7 +203,7 @@ fn next_group(shared: &Shared, store: &mut Store) -> Result<Option<Group>, Store
         state = woken;
         if timeout.timed_out() && !state.has_work() && state.is_durable() {
             drop(state);
-            store.tidy_when_idle()?;
+            store.maintain_when_idle()?;
             state = shared.lock();
         }
     }

@@ -26,11 +26,11 @@ use object_store::{
     PutResult, Result,
 };
 
-use super::connection::{Connection, HEADERS, LEAST_PAYLOAD, Patience, patiently};
+use super::connection::{Connection, HEADERS, LEAST_PAYLOAD, RetryDeadline, retry};
 use super::options::ConnectError;
 use super::refusal::Refusal;
 use super::resource::open_stream;
-use crate::blob::{BlobStore, Bucket, RemoveSeen};
+use crate::blob::{BlobStore, Bucket, ConditionalDelete};
 
 const STORE: &str = "JetStream";
 
@@ -138,7 +138,7 @@ impl JetStreamObjects {
             let sent = context.send_publish(subject.clone(), message.clone());
             sent.await?.await.map(drop)
         };
-        patiently(publish).await
+        retry(publish).await
     }
 
     async fn put(&self, location: &Path, content: Bytes) -> Result<()> {
@@ -158,19 +158,19 @@ impl JetStreamObjects {
                 .header(SIZE, size.to_string());
             self.publish(self.subject(location, "0"), first).await
         };
-        self.unless_refused(all).await?.map_err(failed)
+        self.or_refusal(all).await?.map_err(failed)
     }
 
     /// Fetches a piece. Any server with a copy may answer; since a copy may lag, only the stream's
     /// leader is believed that a piece does not exist.
     async fn piece(&self, location: &Path, number: usize) -> Result<StreamMessage> {
-        let patience = Patience::new();
+        let deadline = RetryDeadline::new();
         loop {
-            let looked = self.unless_refused(self.look_for(location, number));
+            let looked = self.or_refusal(self.look_for(location, number));
             match looked.await? {
                 Ok(found) => return Ok(found),
                 Err(error @ Error::NotFound { .. }) => return Err(error),
-                Err(error) if !patience.bears(&error.to_string()).await => return Err(error),
+                Err(error) if !deadline.pause(&error.to_string()).await => return Err(error),
                 Err(_) => {}
             }
         }
@@ -214,7 +214,7 @@ impl JetStreamObjects {
             Some(seen) => purge.sequence(seen.saturating_add(1)).into_future(),
             None => purge.into_future(),
         };
-        let purged = self.unless_refused(purge).await?;
+        let purged = self.or_refusal(purge).await?;
         purged.map(|_| ()).map_err(failed)
     }
 
@@ -224,7 +224,7 @@ impl JetStreamObjects {
             headers_only: true,
             ..pull::OrderedConfig::default()
         };
-        let consumer = self.unless_refused(self.stream.create_consumer(config));
+        let consumer = self.or_refusal(self.stream.create_consumer(config));
         let mut consumer = consumer.await?.map_err(failed)?;
         let mut found: BTreeMap<Path, (ObjectMeta, bool)> = BTreeMap::new();
         if consumer.info().await.map_err(failed)?.num_pending == 0 {
@@ -258,8 +258,8 @@ impl JetStreamObjects {
         Ok(found.into_values().map(|(meta, _)| meta).collect())
     }
 
-    async fn unless_refused<T>(&self, work: impl Future<Output = T>) -> Result<T> {
-        let done = self.connection.unless_refused(work).await;
+    async fn or_refusal<T>(&self, work: impl Future<Output = T>) -> Result<T> {
+        let done = self.connection.or_refusal(work).await;
         done.map_err(|refusal: Refusal| failed(refusal))
     }
 }
@@ -310,8 +310,8 @@ fn unsupported(operation: &str) -> Error {
     }
 }
 
-impl RemoveSeen for JetStreamObjects {
-    fn remove_seen<'a>(
+impl ConditionalDelete for JetStreamObjects {
+    fn delete_if_unchanged<'a>(
         &'a self,
         location: &'a Path,
         seen: Option<&'a str>,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event};
 
-use super::connection::{ANSWER_TIMEOUT, Connected, with_sources};
+use super::connection::{ANSWER_TIMEOUT, ConnectedSince, with_sources};
 use super::options::{ConnectError, Credentials, NatsOptions};
 use super::refusal::Refusals;
 use super::role::Role;
@@ -16,7 +16,7 @@ use crate::secret::read_secret;
 /// Connects; `connected` and `refusals` are updated by later events of the connection.
 pub(super) async fn connect(
     options: &NatsOptions,
-    connected: Connected,
+    connected: ConnectedSince,
     refusals: Refusals,
 ) -> Result<Client, ConnectError> {
     check(options)?;
@@ -96,7 +96,7 @@ fn check(options: &NatsOptions) -> Result<(), ConnectError> {
 
 async fn connect_options(
     options: &NatsOptions,
-    connected: Connected,
+    connected: ConnectedSince,
     refusals: Refusals,
 ) -> Result<ConnectOptions, ConnectError> {
     let mut connect = ConnectOptions::new()

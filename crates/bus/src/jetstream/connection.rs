@@ -26,14 +26,14 @@ pub(super) const LEAST_PAYLOAD: usize = 128 << 10;
 const LARGEST_MESSAGE: usize = 1 << 20;
 
 /// Time for which a reachable server may be unable to answer, for example during an election.
-const SETTLING: Duration = Duration::from_secs(15);
+const RETRY_MIN: Duration = Duration::from_secs(15);
 
 /// Pauses between attempts to connect: doubled from `FIRST_PAUSE` up to `LONGEST_PAUSE`.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// Time limit of one answer of the server. A server that dies does not answer, but another may when
-/// the request is repeated: see [`Patience`].
+/// the request is repeated: see [`RetryDeadline`].
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Maximum number of answers accepted to a request that goes to all listeners.
@@ -44,7 +44,7 @@ pub(super) const HEADERS: usize = 1024;
 
 /// Time since which the connection has existed; `None` while there is none.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Connected(Arc<Mutex<Option<Instant>>>);
+pub(super) struct ConnectedSince(Arc<Mutex<Option<Instant>>>);
 
 /// A connection to a NATS server or cluster. Reconnects by itself; cheap to clone.
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ pub struct Connection {
     pub(super) client: Client,
     pub(super) context: Context,
     pub(super) options: Arc<NatsOptions>,
-    connected: Connected,
+    connected: ConnectedSince,
     refusals: Refusals,
 }
 
@@ -89,9 +89,9 @@ pub enum RequestError {
     },
 }
 
-// === impl Connected ===
+// === impl ConnectedSince ===
 
-impl Connected {
+impl ConnectedSince {
     pub(super) fn set(&self, since: Option<Instant>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = since;
     }
@@ -133,7 +133,7 @@ impl Connection {
     }
 
     async fn open_now(options: &Arc<NatsOptions>) -> Result<Self, ConnectError> {
-        let connected = Connected::default();
+        let connected = ConnectedSince::default();
         let refusals = Refusals::new(options.role);
         let client = connect(options, connected.clone(), refusals.clone()).await?;
         let info = client.server_info();
@@ -155,7 +155,7 @@ impl Connection {
         }
         let mut context = jetstream::new(client.clone());
         context.set_timeout(ANSWER_TIMEOUT);
-        let account = refusals.or(patiently(|| context.query_account())).await?;
+        let account = refusals.or(retry(|| context.query_account())).await?;
         let account = account.map_err(|error| {
             if lacks_quorum(&error) {
                 return ConnectError::NoQuorum {
@@ -210,7 +210,7 @@ impl Connection {
     ///
     /// # Errors
     /// The refusal.
-    pub async fn unless_refused<T>(&self, work: impl Future<Output = T>) -> Result<T, Refusal> {
+    pub async fn or_refusal<T>(&self, work: impl Future<Output = T>) -> Result<T, Refusal> {
         self.refusals.or(work).await
     }
 
@@ -244,7 +244,7 @@ impl Connection {
             .payload(payload)
             .timeout(Some(timeout));
         let answer = self.client.send_request(subject.to_owned(), request);
-        match self.unless_refused(answer).await? {
+        match self.or_refusal(answer).await? {
             Ok(message) => Ok(message.payload),
             Err(error) => Err(match error.kind() {
                 RequestErrorKind::NoResponders => RequestError::NoResponders(subject.into()),
@@ -289,9 +289,7 @@ impl Connection {
             }
         };
         // The number of listeners is unknown, so the time limit ends the wait.
-        let _ = self
-            .unless_refused(tokio::time::timeout(wait, gather))
-            .await?;
+        let _ = self.or_refusal(tokio::time::timeout(wait, gather)).await?;
         Ok(found)
     }
 
@@ -299,7 +297,7 @@ impl Connection {
     ///
     /// # Errors
     /// [`RequestError::Failed`] if the connection has been closed.
-    pub async fn tell(&self, subject: &str, payload: Bytes) -> Result<(), RequestError> {
+    pub async fn publish(&self, subject: &str, payload: Bytes) -> Result<(), RequestError> {
         let sent = self.client.publish(subject.to_owned(), payload).await;
         sent.map_err(|error| RequestError::Failed {
             subject: subject.into(),
@@ -311,7 +309,10 @@ impl Connection {
     ///
     /// # Errors
     /// [`RequestError::Failed`] if the connection has been closed or does not come back.
-    pub async fn listen(&self, subject: &str) -> Result<BoxStream<'static, Request>, RequestError> {
+    pub async fn subscribe(
+        &self,
+        subject: &str,
+    ) -> Result<BoxStream<'static, Request>, RequestError> {
         let failed = |why: String| RequestError::Failed {
             subject: subject.into(),
             why,
@@ -392,23 +393,23 @@ fn check_limits(account: &Account) -> Result<(), String> {
 }
 
 /// Deadline for retries: a cluster that elects a leader answers late, or not at all.
-pub(super) struct Patience(Instant);
+pub(super) struct RetryDeadline(Instant);
 
-// === impl Patience ===
+// === impl RetryDeadline ===
 
-impl Patience {
-    /// A deadline [`SETTLING`] from now.
+impl RetryDeadline {
+    /// A deadline [`RETRY_MIN`] from now.
     pub(super) fn new() -> Self {
-        Self::lasting(SETTLING)
+        Self::lasting(RETRY_MIN)
     }
 
-    /// A deadline `duration` from now, or [`SETTLING`] if that is longer.
+    /// A deadline `duration` from now, or [`RETRY_MIN`] if that is longer.
     pub(super) fn lasting(duration: Duration) -> Self {
-        Self(Instant::now() + duration.max(SETTLING))
+        Self(Instant::now() + duration.max(RETRY_MIN))
     }
 
     /// Pauses 250 ms before another attempt; `false` if the deadline has passed.
-    pub(super) async fn bears(&self, why: &str) -> bool {
+    pub(super) async fn pause(&self, why: &str) -> bool {
         if Instant::now() >= self.0 {
             return false;
         }
@@ -418,17 +419,17 @@ impl Patience {
     }
 }
 
-/// Repeats `attempt` until it succeeds, or the deadline of [`Patience`] has passed.
-pub(super) async fn patiently<T, E, F>(mut attempt: impl FnMut() -> F) -> Result<T, E>
+/// Repeats `attempt` until it succeeds, or the deadline of [`RetryDeadline`] has passed.
+pub(super) async fn retry<T, E, F>(mut attempt: impl FnMut() -> F) -> Result<T, E>
 where
     F: Future<Output = Result<T, E>>,
     E: std::error::Error,
 {
-    let patience = Patience::new();
+    let deadline = RetryDeadline::new();
     loop {
         match attempt().await {
             Ok(done) => return Ok(done),
-            Err(error) if !patience.bears(&with_sources(&error)).await => return Err(error),
+            Err(error) if !deadline.pause(&with_sources(&error)).await => return Err(error),
             Err(_) => {}
         }
     }

@@ -10,7 +10,7 @@ const SLACK_BYTES: usize = 8 << 20;
 
 /// A frame's size and place in the stream.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct FrameEntry {
     /// The stream sequence of its first message.
     first: u64,
     /// Number of live records.
@@ -23,7 +23,7 @@ struct Held {
 #[derive(Debug, Default)]
 pub(super) struct Frames {
     /// Frames by the stream sequence of their last message.
-    held: BTreeMap<u64, Held>,
+    entries: BTreeMap<u64, FrameEntry>,
     /// For each live record: the frame that contains it (its last stream sequence), and its bytes.
     of: HashMap<Seq, (u64, usize)>,
     /// Bytes of all frames.
@@ -46,19 +46,19 @@ impl Frames {
         }
         let bytes = frame.put_bytes();
         self.bytes += bytes;
-        let held = Held {
+        let entry = FrameEntry {
             first,
             live: frame.puts.len(),
             bytes,
         };
-        self.held.insert(last, held);
+        self.entries.insert(last, entry);
     }
 
     fn forget(&mut self, seq: Seq) {
         if let Some((frame, bytes)) = self.of.remove(&seq) {
             self.live_bytes -= bytes;
-            if let Some(held) = self.held.get_mut(&frame) {
-                held.live -= 1;
+            if let Some(entry) = self.entries.get_mut(&frame) {
+                entry.live -= 1;
             }
         }
     }
@@ -67,8 +67,8 @@ impl Frames {
     /// live.
     pub(super) fn of(&self, seq: Seq) -> Option<(u64, u64)> {
         let (last, _) = self.of.get(&seq)?;
-        let held = self.held.get(last)?;
-        Some((held.first, *last))
+        let entry = self.entries.get(last)?;
+        Some((entry.first, *last))
     }
 
     /// Whether record `seq` is live in the frame that ends at `last`.
@@ -78,14 +78,14 @@ impl Frames {
 
     /// The oldest frame, if its records should be put again so that the frame can be removed: more
     /// than half of the stream, and more than [`SLACK_BYTES`], is garbage.
-    pub(super) fn to_carry(&self) -> Option<(u64, u64)> {
+    pub(super) fn frame_to_compact(&self) -> Option<(u64, u64)> {
         let garbage = self.bytes - self.live_bytes;
         if garbage <= SLACK_BYTES.max(self.live_bytes) {
             return None;
         }
-        let (last, held) = self.held.iter().find(|(_, held)| held.live > 0)?;
+        let (last, entry) = self.entries.iter().find(|(_, entry)| entry.live > 0)?;
         // The newest frame always stays.
-        (self.held.keys().next_back() != Some(last)).then_some((held.first, *last))
+        (self.entries.keys().next_back() != Some(last)).then_some((entry.first, *last))
     }
 
     /// Removes leading frames without live records that end at or before `durable`. Returns the
@@ -94,14 +94,14 @@ impl Frames {
     /// The newest frame stays: it states the last position.
     pub(super) fn prune(&mut self, durable: u64) -> Option<u64> {
         let mut needed = None;
-        while self.held.len() > 1
-            && let Some((last, held)) = self.held.first_key_value()
-            && held.live == 0
+        while self.entries.len() > 1
+            && let Some((last, entry)) = self.entries.first_key_value()
+            && entry.live == 0
             && *last <= durable
         {
-            self.bytes -= held.bytes;
-            self.held.pop_first();
-            needed = self.held.first_key_value().map(|(_, held)| held.first);
+            self.bytes -= entry.bytes;
+            self.entries.pop_first();
+            needed = self.entries.first_key_value().map(|(_, entry)| entry.first);
         }
         needed
     }
@@ -150,13 +150,13 @@ mod tests {
         for n in 2..20 {
             frames.push(n, n, &frame(&[n], &[n - 1].map(|n| n.max(2)), 1 << 20));
         }
-        let (first, last) = frames.to_carry().expect("17 MiB of garbage");
+        let (first, last) = frames.frame_to_compact().expect("17 MiB of garbage");
         assert_eq!((first, last), (1, 1));
         assert!(frames.lives_in(Seq(1), 1));
         frames.push(20, 20, &frame(&[1], &[], 10));
         assert!(!frames.lives_in(Seq(1), 1));
         assert_eq!(frames.of(Seq(1)), Some((20, 20)));
         assert_eq!(frames.prune(20), Some(19));
-        assert_eq!(frames.to_carry(), None);
+        assert_eq!(frames.frame_to_compact(), None);
     }
 }

@@ -21,7 +21,7 @@ pub fn read_log(messages: &[Bytes]) -> usize {
                 assert!(frames.lives_in(*seq, number), "{seq} was put");
                 assert_eq!(frames.of(*seq), Some((first, number)));
             }
-            let _ = frames.to_carry();
+            let _ = frames.frame_to_compact();
             let _ = frames.prune(number);
             count += 1;
         }

@@ -12,7 +12,7 @@ use futures_util::{FutureExt, StreamExt};
 use rand::Rng;
 use tokio::sync::watch;
 
-use super::connection::{Connection, Patience, with_sources};
+use super::connection::{Connection, RetryDeadline, with_sources};
 use super::frame::{Assembly, Frame};
 use super::frames::Frames;
 use super::options::ConnectError;
@@ -101,7 +101,7 @@ impl JetStreamLog {
         // Boxed, so that it is compiled in this crate and not again in every caller's.
         Box::pin(async move {
             let opened = Self::open_allowed(connection, name);
-            connection.unless_refused(opened).await?
+            connection.or_refusal(opened).await?
         })
     }
 
@@ -110,7 +110,7 @@ impl JetStreamLog {
         let id: u64 = rand::rng().random();
         let mut reading = Reading::default();
         let mut read_to = 0;
-        let patience = Patience::new();
+        let deadline = RetryDeadline::new();
         for _ in 0..FENCE_TRIES {
             let (first, last) = stream.bounds().await?;
             stream
@@ -123,7 +123,7 @@ impl JetStreamLog {
                 Ok(fenced) => fenced,
                 // The frame may have been stored nevertheless; then the next pass reads it like any
                 // other writer's.
-                Err(why) if patience.bears(&why).await => None,
+                Err(why) if deadline.pause(&why).await => None,
                 Err(why) => return Err(stream.unusable(why)),
             };
             if let Some(message) = fenced {

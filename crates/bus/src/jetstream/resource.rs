@@ -6,7 +6,7 @@ use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::context::{GetStreamError, GetStreamErrorKind};
 use async_nats::jetstream::stream::{Config, StorageType, Stream};
 
-use super::connection::{Connection, Patience, with_sources};
+use super::connection::{Connection, RetryDeadline, with_sources};
 use super::options::ConnectError;
 use super::role::Role;
 
@@ -21,7 +21,7 @@ pub(super) async fn open_stream(
     config: Config,
 ) -> Result<Stream, ConnectError> {
     let opened = open_allowed(connection, config);
-    connection.unless_refused(opened).await?
+    connection.or_refusal(opened).await?
 }
 
 async fn open_allowed(connection: &Connection, config: Config) -> Result<Stream, ConnectError> {
@@ -36,8 +36,8 @@ async fn open_allowed(connection: &Connection, config: Config) -> Result<Stream,
         why,
     };
     let makes = options.role == Role::Coordinator;
-    let mut patience = Patience::new();
-    let quorum_patience = Patience::lasting(options.connect_timeout);
+    let mut deadline = RetryDeadline::new();
+    let quorum_deadline = RetryDeadline::lasting(options.connect_timeout);
     let mut told = false;
     let mut unready = false;
     loop {
@@ -65,7 +65,7 @@ async fn open_allowed(connection: &Connection, config: Config) -> Result<Stream,
                     tracing::warn!(stream = config.name, "waiting for a coordinator to make it");
                 }
                 tokio::time::sleep(LOOK_AGAIN).await;
-                patience = Patience::new();
+                deadline = RetryDeadline::new();
                 continue;
             }
         };
@@ -77,12 +77,12 @@ async fn open_allowed(connection: &Connection, config: Config) -> Result<Stream,
                 "waiting for the bus: a majority of the servers has to run"
             );
         }
-        let bears = if lacks_quorum {
-            quorum_patience.bears(&why).await
+        let paused = if lacks_quorum {
+            quorum_deadline.pause(&why).await
         } else {
-            patience.bears(&why).await
+            deadline.pause(&why).await
         };
-        if !bears {
+        if !paused {
             return Err(resource(why));
         }
     }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use rand::Rng;
 
-use super::connection::{Connection, Patience, patiently, with_sources};
+use super::connection::{Connection, RetryDeadline, retry, with_sources};
 use super::frame::{Assembly, Frame, Malformed};
 use super::options::ConnectError;
 use super::resource::open_stream;
@@ -68,7 +68,7 @@ impl LogStream {
 
     /// First and last sequence number of the stream, as its leader knows them.
     pub(super) async fn bounds(&self) -> Result<(u64, u64), ConnectError> {
-        let info = patiently(|| self.stream.get_info()).await;
+        let info = retry(|| self.stream.get_info()).await;
         let info = info.map_err(|error| self.unusable(with_sources(&error)))?;
         Ok((info.state.first_sequence, info.state.last_sequence))
     }
@@ -82,19 +82,19 @@ impl LogStream {
         mut take: impl FnMut(u64, &Bytes) -> Result<(), ConnectError>,
     ) -> Result<(), ConnectError> {
         let mut next = from.max(1);
-        let mut patience = Patience::new();
+        let mut deadline = RetryDeadline::new();
         while next <= last {
             let before = next;
             let Err(stopped) = self.read_on(&mut next, last, &mut take).await else {
                 return Ok(());
             };
             if next > before {
-                patience = Patience::new();
+                deadline = RetryDeadline::new();
             }
             match stopped {
                 Stopped::Refused(error) => return Err(error),
                 Stopped::Unread(why) => {
-                    if !patience.bears(&why).await {
+                    if !deadline.pause(&why).await {
                         return Err(self.unusable(why));
                     }
                 }
@@ -152,11 +152,11 @@ impl LogStream {
 
     /// The frame whose messages have these sequence numbers. Retries if a server fails.
     pub(super) async fn frame(&self, first: u64, last: u64) -> Result<Frame, String> {
-        let patience = Patience::new();
+        let deadline = RetryDeadline::new();
         loop {
             match self.frame_now(first, last).await {
                 Ok(frame) => return Ok(frame),
-                Err(why) if !patience.bears(&why).await => return Err(why),
+                Err(why) if !deadline.pause(&why).await => return Err(why),
                 Err(_) => {}
             }
         }

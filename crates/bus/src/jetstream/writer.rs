@@ -135,7 +135,7 @@ impl Accepting for Shared {
 /// The reason why the writer stops.
 enum Stop {
     /// Another process writes the log now.
-    Fenced,
+    Superseded,
     /// The stream lacks messages that it has acknowledged.
     Lost(String),
 }
@@ -149,7 +149,7 @@ impl Writer {
         let ending = Ending(&shared);
         match self.write().await {
             Ok(()) => {}
-            Err(Stop::Fenced) => shared.fail(
+            Err(Stop::Superseded) => shared.fail(
                 "another process writes it now".into(),
                 "this one must not go on; nothing that was acknowledged is lost",
             ),
@@ -214,7 +214,8 @@ impl Writer {
                 }
                 Err(error) => {
                     tracing::debug!(error = %with_sources(&error), "a frame is sent again");
-                    self.insist(&first.payload, first.sequence).await?;
+                    self.resend_until_stored(&first.payload, first.sequence)
+                        .await?;
                 }
             }
             if let Some((seq, bytes)) = first.commits {
@@ -233,8 +234,8 @@ impl Writer {
             puts: group.puts,
             removed: group.removed,
         };
-        let carry = shared.frames().to_carry();
-        if let Some((first, last)) = carry {
+        let to_compact = shared.frames().frame_to_compact();
+        if let Some((first, last)) = to_compact {
             match shared.stream.frame(first, last).await {
                 Ok(old) => {
                     let frames = shared.frames();
@@ -285,7 +286,7 @@ impl Writer {
 
     /// Sends a message repeatedly until it is stored, or another writer's message is found in its
     /// place.
-    async fn insist(&self, payload: &Bytes, sequence: u64) -> Result<(), Stop> {
+    async fn resend_until_stored(&self, payload: &Bytes, sequence: u64) -> Result<(), Stop> {
         let mut pause = Duration::from_millis(10);
         let mut warned = Instant::now();
         loop {
@@ -300,7 +301,7 @@ impl Writer {
                 }
                 Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => {
                     // An earlier attempt was stored and its answer lost, or another process writes.
-                    if let Some(found) = self.look_for(payload, sequence).await {
+                    if let Some(found) = self.check_stored(payload, sequence).await {
                         return found;
                     }
                 }
@@ -318,16 +319,16 @@ impl Writer {
     }
 
     /// Whether the message is in the stream; `None` if that cannot be determined now.
-    async fn look_for(&self, payload: &Bytes, sequence: u64) -> Option<Result<(), Stop>> {
+    async fn check_stored(&self, payload: &Bytes, sequence: u64) -> Option<Result<(), Stop>> {
         let stream = &self.shared.stream;
         match stream.message(sequence).await {
             Ok(Some(found)) if Origin::of(&found) == Origin::of(payload) => Some(Ok(())),
-            Ok(Some(_)) => Some(Err(Stop::Fenced)),
+            Ok(Some(_)) => Some(Err(Stop::Superseded)),
             Ok(None) => {
                 let (first, last) = stream.bounds().await.ok()?;
                 if first > sequence {
                     // Another writer, whose state is newer, has purged it.
-                    return Some(Err(Stop::Fenced));
+                    return Some(Err(Stop::Superseded));
                 }
                 (last + 1 < sequence).then(|| {
                     Err(Stop::Lost(format!(

@@ -400,7 +400,7 @@ fn an_answer_of_the_servers_is_no_call_no_lease_and_no_frame() {
             .unwrap()
             .unwrap();
         let mut calls = coordinator
-            .listen("proofmill.leader.forged.>")
+            .subscribe("proofmill.leader.forged.>")
             .await
             .unwrap();
         let user = User::connect(Role::Dispatcher).await;
@@ -501,7 +501,7 @@ fn a_request_is_not_answered_where_the_asker_may_not_speak() {
         let coordinator = connect(&SERVER, Role::Coordinator).await;
         let log = JetStreamLog::open(&coordinator, "answered").await.unwrap();
         let mut calls = coordinator
-            .listen("proofmill.leader.answered.>")
+            .subscribe("proofmill.leader.answered.>")
             .await
             .unwrap();
         let stream = async_nats::jetstream::new(coordinator.client().clone())
@@ -553,7 +553,7 @@ fn a_refusal_says_what_is_refused() {
         assert!(said.contains("publish to \"proofmill.blob."), "{said}");
 
         let connection = connect(&SERVER, Role::Dispatcher).await;
-        let listening = connection.listen("proofmill.control.w").await;
+        let listening = connection.subscribe("proofmill.control.w").await;
         let refusal = timeout(PATIENCE, connection.refused()).await.unwrap();
         assert_eq!(refusal.subject(), "proofmill.control.w");
         drop(listening);

@@ -338,9 +338,9 @@ fn blobs_on_the_server() {
         assert!(blobs.contains(&digest).await.unwrap());
         let live = [empty].into();
         let mut sweeper = Sweeper::new(blobs.clone(), Duration::ZERO);
-        assert!(sweeper.look(&live).await.unwrap().is_empty());
-        let look = sweeper.look(&live).await.unwrap();
-        let swept = sweeper.remove(look, &live).await.unwrap();
+        assert!(sweeper.scan(&live).await.unwrap().is_empty());
+        let scan = sweeper.scan(&live).await.unwrap();
+        let swept = sweeper.remove(scan, &live).await.unwrap();
         assert_eq!((swept.deleted, swept.kept, swept.bytes), (1, 1, 3_000_000));
         assert!(!blobs.contains(&digest).await.unwrap());
         assert!(blobs.get(&digest).await.is_err());
@@ -360,26 +360,26 @@ fn blobs_that_others_hold_or_put_again_are_not_swept() {
         let again = blobs.put("again".into()).await.unwrap();
         let nobody = HashSet::new();
         let mut sweeper = Sweeper::new(blobs.clone(), Duration::ZERO);
-        sweeper.look(&nobody).await.unwrap();
+        sweeper.scan(&nobody).await.unwrap();
         elsewhere.renew_held().await.unwrap();
         elsewhere.put("again".into()).await.unwrap();
-        assert!(sweeper.look(&nobody).await.unwrap().is_empty());
+        assert!(sweeper.scan(&nobody).await.unwrap().is_empty());
 
         // Between the look and the deletion.
-        let look = sweeper.look(&nobody).await.unwrap();
+        let scan = sweeper.scan(&nobody).await.unwrap();
         elsewhere.renew_held().await.unwrap();
         elsewhere.put("again".into()).await.unwrap();
-        let swept = sweeper.remove(look, &nobody).await.unwrap();
+        let swept = sweeper.remove(scan, &nobody).await.unwrap();
         assert_eq!((swept.deleted, swept.kept), (0, 2));
         assert_eq!(blobs.get(&proof).await.unwrap(), vec![7; 600_000]);
         assert_eq!(blobs.get(&again).await.unwrap(), "again");
 
         drop(held);
-        sweeper.look(&nobody).await.unwrap();
-        let look = sweeper.look(&nobody).await.unwrap();
-        let swept = sweeper.remove(look, &nobody).await.unwrap();
+        sweeper.scan(&nobody).await.unwrap();
+        let scan = sweeper.scan(&nobody).await.unwrap();
+        let swept = sweeper.remove(scan, &nobody).await.unwrap();
         assert_eq!((swept.deleted, swept.bytes), (2, 600_005));
-        assert_eq!(sweeper.look(&nobody).await.unwrap().kept(), 0);
+        assert_eq!(sweeper.scan(&nobody).await.unwrap().kept(), 0);
     });
 }
 
@@ -396,9 +396,9 @@ fn a_workflow_does_not_sweep_another_s_blobs() {
         assert_eq!(other.put("a witness".into()).await.unwrap(), digest);
         let nobody = HashSet::new();
         let mut sweeper = Sweeper::new(other.clone(), Duration::ZERO);
-        sweeper.look(&nobody).await.unwrap();
-        let look = sweeper.look(&nobody).await.unwrap();
-        assert_eq!(sweeper.remove(look, &nobody).await.unwrap().deleted, 1);
+        sweeper.scan(&nobody).await.unwrap();
+        let scan = sweeper.scan(&nobody).await.unwrap();
+        assert_eq!(sweeper.remove(scan, &nobody).await.unwrap().deleted, 1);
         assert!(!other.contains(&digest).await.unwrap());
         assert_eq!(one.get(&digest).await.unwrap(), "a witness");
         assert_eq!(one.get(&before).await.unwrap(), "of an earlier release");

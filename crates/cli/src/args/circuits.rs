@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::engine::{Which, which};
+use super::engine::{EngineChoice, parse_engine_choice};
 use crate::devices::Devices;
 
 const PROVE_EXAMPLES: &str = "\
@@ -61,8 +61,8 @@ pub(crate) struct Prove {
     /// The running engine that makes the proof: `auto` for the one in .proofmill/engine, if it has this key;
     /// `off` for none; or the address of an engine on this machine.
     #[arg(long, env = "PROOFMILL_ENGINE", value_name = "WHICH", default_value = "auto",
-          value_parser = which)]
-    pub(crate) engine: Which,
+          value_parser = parse_engine_choice)]
+    pub(crate) engine: EngineChoice,
     #[command(flatten)]
     pub(crate) devices: DevicesArg,
     #[command(flatten)]

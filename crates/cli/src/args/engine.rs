@@ -68,13 +68,13 @@ pub(crate) enum Engine {
     /// Run an engine: keys stay in memory, proofs overlap, memory stays within a budget.
     Serve(Box<Serve>),
     /// Show what the engine is doing.
-    Status(EngineLook),
+    Status(EngineQueryArgs),
     /// List the registered circuits, and where their keys are.
-    Circuits(EngineLook),
+    Circuits(EngineQueryArgs),
     /// List the jobs under way, and those that ended recently.
-    Jobs(EngineLook),
+    Jobs(EngineQueryArgs),
     /// Show the progress of one job, and the full error if it failed.
-    Job(OneJob),
+    Job(JobArgs),
     /// Wait for a job to end.
     ///
     /// Exit status 0 if the job is done; 1 if it failed, was cancelled, expired, or did not end in time.
@@ -86,22 +86,22 @@ pub(crate) enum Engine {
     /// Register a circuit.
     Register(Register),
     /// Remove a circuit from the engine; its files stay.
-    Unregister(OneCircuit),
+    Unregister(CircuitArgs),
     /// Load a circuit's key.
     Preload(Preload),
     /// Free the memory of a circuit's key.
-    Evict(OneCircuit),
+    Evict(CircuitArgs),
     /// Keep a circuit's key from being evicted once it is loaded.
-    Pin(OneCircuit),
+    Pin(CircuitArgs),
     /// Let a pinned key be evicted again.
-    Unpin(OneCircuit),
+    Unpin(CircuitArgs),
     /// Prove that a witness satisfies a registered circuit.
     ///
     /// The proof is verified by the engine before it is returned; files are written whole, in
     /// snarkjs's format.
     Prove(EngineProve),
     /// Stop a job.
-    Cancel(OneJob),
+    Cancel(JobArgs),
     /// Watch an engine: stages, devices, memory, jobs.
     ///
     /// q or Esc quits, the space bar pauses. The display fits into 80 columns and 24 rows.
@@ -230,7 +230,7 @@ pub(crate) struct Serve {
 
 /// Arguments of commands that ask an engine.
 #[derive(Debug, Args)]
-pub(crate) struct EngineLook {
+pub(crate) struct EngineQueryArgs {
     #[command(flatten)]
     pub(crate) engine: EngineArg,
     /// Print JSON.
@@ -254,16 +254,16 @@ pub(crate) struct Register {
     #[arg(long, value_name = "FILE", requires = "constraints")]
     pub(crate) key: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) look: EngineLook,
+    pub(crate) query: EngineQueryArgs,
 }
 
 /// Arguments of commands about one circuit.
 #[derive(Debug, Args)]
-pub(crate) struct OneCircuit {
+pub(crate) struct CircuitArgs {
     /// The circuit's name, or its id.
     pub(crate) circuit: String,
     #[command(flatten)]
-    pub(crate) look: EngineLook,
+    pub(crate) query: EngineQueryArgs,
 }
 
 /// `proofmill engine preload`
@@ -272,15 +272,15 @@ pub(crate) struct Preload {
     /// The circuit's name, or its id.
     pub(crate) circuit: String,
     /// The tier to load the key into.
-    #[arg(long, value_enum, default_value_t = Near::Hot)]
-    pub(crate) tier: Near,
+    #[arg(long, value_enum, default_value_t = KeyTier::Hot)]
+    pub(crate) tier: KeyTier,
     #[command(flatten)]
-    pub(crate) look: EngineLook,
+    pub(crate) query: EngineQueryArgs,
 }
 
 /// Tier that a key is loaded into.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Near {
+pub(crate) enum KeyTier {
     /// Mapped into memory.
     Warm,
     /// Ready to prove.
@@ -316,8 +316,8 @@ pub(crate) struct EngineProve {
     #[arg(long, value_name = "NAME")]
     pub(crate) generator: Option<String>,
     /// Priority of the job.
-    #[arg(long, value_enum, default_value_t = Urgency::Normal)]
-    pub(crate) priority: Urgency,
+    #[arg(long, value_enum, default_value_t = JobPriority::Normal)]
+    pub(crate) priority: JobPriority,
     /// Seconds after which the job expires.
     #[arg(long, value_name = "SECONDS")]
     pub(crate) timeout: Option<u32>,
@@ -333,12 +333,12 @@ pub(crate) struct EngineProve {
     #[arg(long, value_name = "ID")]
     pub(crate) request: Option<String>,
     #[command(flatten)]
-    pub(crate) look: EngineLook,
+    pub(crate) query: EngineQueryArgs,
 }
 
 /// Priority of the job.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Urgency {
+pub(crate) enum JobPriority {
     /// Only when no other job waits.
     Low,
     /// The default.
@@ -351,11 +351,11 @@ pub(crate) enum Urgency {
 
 /// Arguments of commands about one job.
 #[derive(Debug, Args)]
-pub(crate) struct OneJob {
+pub(crate) struct JobArgs {
     /// The job's id.
     pub(crate) job: String,
     #[command(flatten)]
-    pub(crate) look: EngineLook,
+    pub(crate) query: EngineQueryArgs,
 }
 
 /// `proofmill engine wait`
@@ -368,7 +368,7 @@ pub(crate) struct WaitJob {
     #[arg(long, value_name = "SECONDS")]
     pub(crate) timeout: Option<u32>,
     #[command(flatten)]
-    pub(crate) look: EngineLook,
+    pub(crate) query: EngineQueryArgs,
 }
 
 /// `proofmill engine get`
@@ -383,7 +383,7 @@ pub(crate) struct GetProof {
     #[arg(long, value_name = "N")]
     pub(crate) partition: Option<usize>,
     #[command(flatten)]
-    pub(crate) look: EngineLook,
+    pub(crate) query: EngineQueryArgs,
 }
 
 /// `proofmill engine top`
@@ -396,7 +396,7 @@ pub(crate) struct Top {
     #[arg(long, value_name = "MS", default_value_t = 500, value_parser = clap::value_parser!(u64).range(50..=60_000))]
     pub(crate) every: u64,
     #[command(flatten)]
-    pub(crate) look: EngineLook,
+    pub(crate) query: EngineQueryArgs,
 }
 
 /// `proofmill engine timeline`
@@ -418,12 +418,12 @@ pub(crate) struct TimelineArgs {
     #[arg(long, value_name = "N", default_value_t = 60)]
     pub(crate) rows: usize,
     #[command(flatten)]
-    pub(crate) look: EngineLook,
+    pub(crate) query: EngineQueryArgs,
 }
 
 /// The engine that `proofmill prove` uses.
 #[derive(Clone, Debug)]
-pub(crate) enum Which {
+pub(crate) enum EngineChoice {
     /// The engine at the default socket, if one listens there and has the key.
     Auto,
     /// No engine: prove in this process.
@@ -432,13 +432,13 @@ pub(crate) enum Which {
     At(Address),
 }
 
-/// Parses [`Which`].
-pub(crate) fn which(text: &str) -> Result<Which, String> {
+/// Parses [`EngineChoice`].
+pub(crate) fn parse_engine_choice(text: &str) -> Result<EngineChoice, String> {
     match text {
-        "auto" => Ok(Which::Auto),
-        "off" => Ok(Which::Off),
+        "auto" => Ok(EngineChoice::Auto),
+        "off" => Ok(EngineChoice::Off),
         address => match address.parse() {
-            Ok(address) => Ok(Which::At(address)),
+            Ok(address) => Ok(EngineChoice::At(address)),
             Err(error) => Err(format!("{error}, `auto` or `off`")),
         },
     }

@@ -8,7 +8,7 @@ use proofmill_telemetry::console_line;
 use proofmill_workflow::{Diagnostic, LocalHost, Workflow, graph, render, validate_file};
 
 use crate::args::{Check, Graph};
-use crate::content::Content;
+use crate::content::FileKind;
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::counted;
@@ -59,7 +59,7 @@ pub(crate) fn validate(file: &Path) -> Result<(Workflow, Vec<Diagnostic>), Vec<D
 /// The diagnostic for a file that other commands take, such as a key, or that is not a regular file. `None` if the file
 /// may be a workflow.
 fn another_kind(file: &Path) -> Option<Diagnostic> {
-    let found = match Content::of_file(file) {
+    let found = match FileKind::of_file(file) {
         Ok(found) => found?,
         Err(error) if error.kind() == ErrorKind::InvalidInput && !is_inherited(file) => {
             let message = format!("the file cannot be read: {error}");
@@ -69,17 +69,20 @@ fn another_kind(file: &Path) -> Option<Diagnostic> {
         // The workflow's reader reports the error.
         Err(_) => return None,
     };
-    let message = format!("the file is {}, not a workflow (TOML)", found.named());
+    let message = format!(
+        "the file is {}, not a workflow (TOML)",
+        found.name_with_article()
+    );
     let shown = file.display();
     let help = match found {
-        Content::Zkey => format!(
+        FileKind::Zkey => format!(
             "`proofmill zkey check {shown}` checks a proving key; `proofmill engine serve --circuits \
              {shown}` proves with it"
         ),
-        Content::VerifyingKey => {
+        FileKind::VerifyingKey => {
             format!("`proofmill verify --vk {shown} PROOF PUBLIC` verifies proofs with it")
         }
-        Content::ReferenceString => {
+        FileKind::ReferenceString => {
             format!("`proofmill aggregate check {shown}` checks a reference string")
         }
         _ => "give the path of a workflow file, such as examples/fan-out/workflow.toml".to_owned(),

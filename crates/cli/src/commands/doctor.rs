@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Doctor) -> Result<(), Failure> {
 
 impl Report {
     fn of_this_machine(quick: bool) -> Result<Self, Failure> {
-        let kernels = InstructionSet::chosen().map_err(|error| {
+        let kernels = InstructionSet::from_environment().map_err(|error| {
             Failure::new(error).help(format!(
                 "unset {INSTRUCTION_SET_VARIABLE} for the fastest that there is"
             ))

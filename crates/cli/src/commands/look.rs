@@ -4,14 +4,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use proofmill_api::TasksQuery;
 
-use crate::access::{self, Access};
-use crate::args::{Look, Tasks};
+use crate::access::{self, MillAccess};
+use crate::args::{MillArgs, Tasks};
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::{blocks, counted};
 
 /// Prints the workflows that are led on the bus, with their workers and collectors.
-async fn workflows(args: &Look) -> Result<(), Failure> {
+async fn workflows(args: &MillArgs) -> Result<(), Failure> {
     let found = access::workflows(args).await?;
     if args.json {
         return output::line(serde_json::to_string(&found)?);
@@ -59,11 +59,11 @@ async fn workflows(args: &Look) -> Result<(), Failure> {
     print_table(["WORKFLOW", "WORKER", "GROUP", "TASKS"], rows)
 }
 
-pub(crate) async fn status(args: Look) -> Result<(), Failure> {
-    if access::is_bus_meant(&args) {
+pub(crate) async fn status(args: MillArgs) -> Result<(), Failure> {
+    if access::names_bus_only(&args) {
         return workflows(&args).await;
     }
-    let access = Access::look(&args).await?;
+    let access = MillAccess::open_for_reading(&args).await?;
     let mut status = access.status().await?;
     let running = access.is_running();
     access.close().await?;
@@ -157,8 +157,8 @@ fn paused(workers: &serde_json::Value) -> Result<(), Failure> {
     print_table(["PAUSED", "GROUP", "REASON"], rows)
 }
 
-pub(crate) async fn queues(args: Look) -> Result<(), Failure> {
-    let access = Access::look(&args).await?;
+pub(crate) async fn queues(args: MillArgs) -> Result<(), Failure> {
+    let access = MillAccess::open_for_reading(&args).await?;
     let queues = access.queues().await?;
     access.close().await?;
     if args.json {
@@ -192,7 +192,7 @@ pub(crate) async fn queues(args: Look) -> Result<(), Failure> {
 }
 
 pub(crate) async fn tasks(args: Tasks) -> Result<(), Failure> {
-    let access = Access::look(&args.look).await?;
+    let access = MillAccess::open_for_reading(&args.mill).await?;
     if let Some(stage) = &args.stage {
         let status = access.status().await?;
         let names: Vec<String> = status["stages"]
@@ -220,7 +220,7 @@ pub(crate) async fn tasks(args: Tasks) -> Result<(), Failure> {
     access.close().await?;
     let more = tasks.len() > args.limit;
     tasks.truncate(args.limit);
-    if args.look.json {
+    if args.mill.json {
         return output::line(serde_json::to_string(&tasks)?);
     }
     if tasks.is_empty() && !more {

@@ -11,7 +11,7 @@ use proofmill_api::engine::proto::{self, Partition, SubmitRequest};
 use proofmill_api::engine::{Client, ProofTexts, check_answer};
 use proofmill_files::MappedFile;
 use proofmill_groth16::snarkjs::{
-    Checked, CheckedKeys, PointCheck, Trust, Zkey, ZkeyFile, ZkeyHeader, inputs_to_json,
+    Checked, CheckedKeyStore, PointCheck, Trust, Zkey, ZkeyFile, ZkeyHeader, inputs_to_json,
     proof_to_json,
 };
 use proofmill_groth16::stages::{Products, Stage};
@@ -26,13 +26,13 @@ use serde_json::json;
 use crate::args::circuits::Prove;
 use crate::commands::engine;
 use crate::commands::engine::prove::{drawn, with_key};
-use crate::content::Content;
+use crate::content::FileKind;
 use crate::devices::Devices;
 use crate::failure::Failure;
-use crate::files::{Plan, Replace, write_together};
+use crate::files::{FilePlan, OverwritePolicy, write_together};
 use crate::output;
 use crate::progress::counted;
-use crate::stages::{Split, Stages, milliseconds, short};
+use crate::stages::{StageTimes, Stages, milliseconds, short};
 
 /// Steps of a proof, for the bar: reading two files, the prover's eight, verifying, writing.
 const STEPS: usize = 12;
@@ -57,11 +57,11 @@ struct Card {
 }
 
 /// Facts about a finished proof, for the summary.
-struct Done {
+struct ProofSummary {
     header: ZkeyHeader,
     checked: Checked,
     threads: usize,
-    split: Split,
+    stage_times: StageTimes,
 }
 
 pub(crate) async fn run(args: &Prove) -> Result<(), Failure> {
@@ -75,7 +75,7 @@ pub(crate) async fn run(args: &Prove) -> Result<(), Failure> {
         .map_err(|error| error.in_file(files.zkey))?
         .header();
     let remembered = if args.trust_key {
-        let known = CheckedKeys::of_user().ok_or_else(|| {
+        let known = CheckedKeyStore::of_user().ok_or_else(|| {
             Failure::new("--trust-key: no place to remember checked keys in")
                 .help("set HOME or XDG_STATE_HOME to an absolute path")
         })?;
@@ -95,10 +95,10 @@ pub(crate) async fn run(args: &Prove) -> Result<(), Failure> {
         if_it_pays: auto,
     });
     let trust = remembered.as_ref().map_or(Trust::Check, Trust::Remembered);
-    let done = args
+    let summary = args
         .threads
         .run(|| with_curve!(header.curve, E => prove::<E>(args, &files, &key, trust, card)))??;
-    tell(args, &files, &done)
+    tell(args, &files, &summary)
 }
 
 /// Has an engine make the proof, checks its answer against the key and the witness, and writes the two files from the
@@ -174,7 +174,7 @@ fn prove<E: Engine>(
     key: &MappedFile,
     trust: Trust<'_>,
     card: Option<Card>,
-) -> Result<Done, Failure> {
+) -> Result<ProofSummary, Failure> {
     let mut stages = Stages::begin("prove", STEPS);
     stages.enter("read witness");
     let header = *ZkeyFile::parse(key)
@@ -209,11 +209,11 @@ fn prove<E: Engine>(
     }
     stages.enter("write");
     files.write(&inputs_to_json(inputs), &proof_to_json(&proof))?;
-    Ok(Done {
+    Ok(ProofSummary {
         header,
         checked,
         threads: rayon::current_num_threads(),
-        split: stages.end(),
+        stage_times: stages.end(),
     })
 }
 
@@ -295,30 +295,30 @@ fn unsatisfied(files: &Files<'_>, why: &str) -> Failure {
     )
 }
 
-fn tell(args: &Prove, files: &Files<'_>, done: &Done) -> Result<(), Failure> {
-    let header = &done.header;
+fn tell(args: &Prove, files: &Files<'_>, summary: &ProofSummary) -> Result<(), Failure> {
+    let header = &summary.header;
     console_line(output::plain(&format!(
         "{}, {}: a proof over {} of {}, made and verified in {}",
         files.proof.display(),
         files.public.display(),
         header.curve,
         counted(header.public as usize, "public signal"),
-        short(done.split.total),
+        short(summary.stage_times.total),
     )));
-    console_line(format!("  {}", done.split.shown()));
+    console_line(format!("  {}", summary.stage_times.shown()));
     if args.json {
         let answer = json!({
             "curve": header.curve.name(),
             "variables": header.variables,
             "domain": header.domain_size,
             "public_signals": header.public,
-            "threads": done.threads,
-            "key_points_checked": match done.checked {
-                Checked::Now => "now",
-                Checked::Before => "before",
+            "threads": summary.threads,
+            "key_points_checked": match summary.checked {
+                Checked::Full => "now",
+                Checked::PointsRemembered => "before",
             },
-            "stages": done.split.to_json(),
-            "total_ms": milliseconds(done.split.total),
+            "stages": summary.stage_times.to_json(),
+            "total_ms": milliseconds(summary.stage_times.total),
         });
         output::line(answer.to_string())?;
     }
@@ -370,14 +370,14 @@ impl<'a> Files<'a> {
 
     /// Fails unless the key and the witness are files of their kinds and the other two can be written without loss.
     fn check(&self) -> Result<(), Failure> {
-        Plan::default()
+        FilePlan::default()
             .reads("the key", self.zkey)
             .reads("the witness", self.witness)
             .writes("the proof", self.proof)
             .writes("the public signals", self.public)
-            .check(Replace::NothingPrecious)?;
-        Content::Zkey.expect(self.zkey)?;
-        Content::Witness.expect(self.witness)
+            .check(OverwritePolicy::NothingHardToRecreate)?;
+        FileKind::Zkey.expect(self.zkey)?;
+        FileKind::Witness.expect(self.witness)
     }
 
     /// Writes the public signals and the proof, both or neither; the signals first, so no proof exists without them.

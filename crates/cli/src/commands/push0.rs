@@ -11,7 +11,7 @@ use proofmill_telemetry::console_line;
 use crate::args::DrainArg;
 use crate::args::cluster::{BusArgs, ImportEnv};
 use crate::failure::Failure;
-use crate::files::{Plan, Replace};
+use crate::files::{FilePlan, OverwritePolicy};
 use crate::progress::Screen;
 use crate::{files, memory, output, signals};
 
@@ -23,7 +23,7 @@ pub(crate) async fn run_dispatcher(drain: DrainArg) -> Result<(), Failure> {
     let config = environment()?;
     let screen = Screen::open();
     let shutdown = signals::listen(screen.clone(), drain)?;
-    memory::settle();
+    memory::start_releasing_pages();
     let ran = dispatcher::run(config, shutdown, notices(screen)).await;
     ran.map_err(failure)
 }
@@ -33,7 +33,7 @@ pub(crate) async fn run_collector(drain: DrainArg) -> Result<(), Failure> {
     let config = environment()?;
     let screen = Screen::open();
     let shutdown = signals::listen(screen.clone(), drain)?;
-    memory::settle();
+    memory::start_releasing_pages();
     let ran = collector::run(config, shutdown, notices(screen)).await;
     ran.map_err(failure)
 }
@@ -110,14 +110,14 @@ fn check_output(args: &ImportEnv) -> Result<(), Failure> {
         return Ok(());
     };
     let read: Vec<PathBuf> = args.from.iter().flat_map(|named| read_for(named)).collect();
-    let plan = Plan::default().writes("the workflow", path);
+    let plan = FilePlan::default().writes("the workflow", path);
     let plan = read.iter().fold(plan, |plan, file| {
         plan.reads("a file of the deployment", file)
     });
     plan.check(if args.force {
-        Replace::Anything
+        OverwritePolicy::Anything
     } else {
-        Replace::Nothing
+        OverwritePolicy::Nothing
     })
 }
 

@@ -22,8 +22,8 @@ use crate::args::{MetricsArg, Run};
 use crate::commands::check;
 use crate::failure::Failure;
 use crate::progress::{Bar, Screen, blocks, counted, span};
-use crate::provers::{Keys, Note, Watcher};
-use crate::signals::{Waits, several};
+use crate::provers::{Keys, OnProverEvent, ProverEvent};
+use crate::signals::{DescribeWait, count_and_first_names};
 use crate::{bus, intake, output, provers, signals, state};
 
 /// Interval between reads of the status for the display.
@@ -66,7 +66,7 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
         workers: workers.clone(),
         bus: bus.clone(),
         accept_loss: args.accept_loss,
-        stay: args.stay || submits || args.intake.submit.is_some(),
+        keep_running: args.stay || submits || args.intake.submit.is_some(),
         ..Options::in_directory(&directory)
     };
     state::claim(&directory, &workflow.name)?;
@@ -74,12 +74,12 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
     let intake = intake::open(&args.intake, &screen).await?;
     let registry = provers::registry_with(Keys::in_directory(&args.keys.keys), key_notes(&screen));
     let mill = state::open(&workflow, &registry, options).await?;
-    tell_losses(&mill);
+    print_losses(&mill);
     state::save(&directory, &workflow, &args.file)?;
 
-    let waits = leased(mill.handle().operator());
-    let shutdown = signals::listen_and_tell(screen.clone(), args.drain, waits)?;
-    let attended = attend(&mill, &directory, &args.metrics, &screen).await?;
+    let describe_wait = leased(mill.handle().operator());
+    let shutdown = signals::listen_with_description(screen.clone(), args.drain, describe_wait)?;
+    let servers = serve_control(&mill, &directory, &args.metrics, &screen).await?;
     let taking = intake.map(|intake| {
         let handle = mill.handle().clone();
         let submissions = Submissions::new(handle.source(), mill.blobs().clone());
@@ -98,7 +98,7 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
         // The coordinator has ended, so no request is waiting; the task's result does not matter.
         let _ = taking.await;
     }
-    attended.end().await;
+    servers.end().await;
     screen.close();
     let summary = result?;
     tell(&summary, began.elapsed());
@@ -118,7 +118,7 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
 }
 
 /// Describes the leased tasks and their workers, for a drain.
-fn leased(port: OperatorPort) -> Waits {
+fn leased(port: OperatorPort) -> DescribeWait {
     Arc::new(move || {
         let port = port.clone();
         Box::pin(async move {
@@ -132,7 +132,7 @@ fn leased(port: OperatorPort) -> Waits {
                 let worker = task.worker.as_deref().unwrap_or("a worker");
                 format!("{} at {worker}", task.task)
             });
-            several("task", count, at_work)
+            count_and_first_names("task", count, at_work)
         })
     })
 }
@@ -146,26 +146,26 @@ fn emitted(workflow: &Workflow, state: &Path, summary: &Summary) -> Option<PathB
 }
 
 /// Prints the losses that `--accept-loss` accepted.
-pub(crate) fn tell_losses(mill: &Mill) {
+pub(crate) fn print_losses(mill: &Mill) {
     for loss in mill.accepted_losses() {
         console_line(output::plain(&format!("accepted loss: {loss}")));
     }
 }
 
-/// A watcher that prints a note when keys are being made, which takes a while and holds up everything else.
-pub(crate) fn key_notes(screen: &Screen) -> Watcher {
+/// A callback that prints a note when keys are being made, which takes a while and holds up everything else.
+pub(crate) fn key_notes(screen: &Screen) -> OnProverEvent {
     let screen = screen.clone();
-    Arc::new(move |note| {
-        if let Note::Keys(text) = note {
+    Arc::new(move |event| {
+        if let ProverEvent::Keys(text) = event {
             screen.note(&format!("keys: {text}"));
         }
     })
 }
 
 /// The tasks that serve the control socket and metrics while a mill runs. Dropping it aborts them.
-pub(crate) struct Attended(Vec<JoinHandle<()>>);
+pub(crate) struct BackgroundServers(Vec<JoinHandle<()>>);
 
-impl Attended {
+impl BackgroundServers {
     /// Aborts the tasks and waits until they have ended.
     pub(crate) async fn end(mut self) {
         for serving in &mut self.0 {
@@ -176,19 +176,19 @@ impl Attended {
     }
 }
 
-impl Drop for Attended {
+impl Drop for BackgroundServers {
     fn drop(&mut self) {
         self.0.iter().for_each(JoinHandle::abort);
     }
 }
 
 /// Serves the control socket, and metrics if they are asked for.
-pub(crate) async fn attend(
+pub(crate) async fn serve_control(
     mill: &Mill,
     directory: &std::path::Path,
     args: &MetricsArg,
     screen: &Screen,
-) -> Result<Attended, Failure> {
+) -> Result<BackgroundServers, Failure> {
     let handle = mill.handle();
     let operations = Operations::new(handle.operator(), handle.source(), mill.blobs().clone());
     let directory = directory.to_owned();
@@ -213,7 +213,7 @@ pub(crate) async fn attend(
         let serve = metrics::serve(listener, handle.operator(), settled);
         serving.push(tokio::spawn(serve));
     }
-    Ok(Attended(serving))
+    Ok(BackgroundServers(serving))
 }
 
 /// Shows the progress of each stage until the mill ends.

@@ -14,11 +14,11 @@ use proofmill_telemetry::console_line;
 use serde_json::json;
 
 use crate::args::circuits::Setup;
-use crate::content::Content;
+use crate::content::FileKind;
 use crate::failure::Failure;
-use crate::files::{Plan, Replace, write_with};
+use crate::files::{FilePlan, OverwritePolicy, write_with};
 use crate::output;
-use crate::stages::{Split, Stages, milliseconds, short};
+use crate::stages::{StageTimes, Stages, milliseconds, short};
 
 /// Approximate number of stages of a setup, for the bar.
 const STAGES: usize = 7;
@@ -38,28 +38,28 @@ pub(crate) fn run(args: &Setup) -> Result<(), Failure> {
             "--verify-ptau: there is no --ptau to verify",
         ));
     }
-    let split = args
+    let stage_times = args
         .threads
         .run(|| with_curve!(curve, E => make::<E>(args, &circuit, powers.as_ref())))??;
-    tell(args, curve, &header, &split)
+    tell(args, curve, &header, &stage_times)
 }
 
 /// Fails unless the input files are of their kinds and the key can be written without loss.
 fn check(args: &Setup) -> Result<(), Failure> {
-    let mut plan = Plan::default()
+    let mut plan = FilePlan::default()
         .reads("the circuit", &args.r1cs)
         .writes("the key", &args.output);
     if let Some(ptau) = &args.ptau {
         plan = plan.reads("the powers of tau", ptau);
     }
     plan.check(if args.force {
-        Replace::Anything
+        OverwritePolicy::Anything
     } else {
-        Replace::Nothing
+        OverwritePolicy::Nothing
     })?;
-    Content::Circuit.expect(&args.r1cs)?;
+    FileKind::Circuit.expect(&args.r1cs)?;
     match &args.ptau {
-        Some(ptau) => Content::PowersOfTau.expect(ptau),
+        Some(ptau) => FileKind::PowersOfTau.expect(ptau),
         None => Ok(()),
     }
 }
@@ -69,7 +69,7 @@ fn make<E: Engine>(
     args: &Setup,
     circuit: &R1csFile<'_>,
     powers: Option<&MappedFile>,
-) -> Result<Split, Failure> {
+) -> Result<StageTimes, Failure> {
     let stages = RefCell::new(Stages::begin("setup", STAGES));
     let enter = |what: &str| stages.borrow_mut().enter(what);
     let powers = match powers {
@@ -129,7 +129,12 @@ fn told(args: &Setup, error: ZkeySetupError) -> Failure {
     }
 }
 
-fn tell(args: &Setup, curve: Curve, header: &R1csHeader, split: &Split) -> Result<(), Failure> {
+fn tell(
+    args: &Setup,
+    curve: Curve,
+    header: &R1csHeader,
+    stage_times: &StageTimes,
+) -> Result<(), Failure> {
     let file = MappedFile::open(&args.output)?;
     let key = ZkeyFile::parse(&file).map_err(|error| error.in_file(&args.output))?;
     console_line(output::plain(&format!(
@@ -137,7 +142,7 @@ fn tell(args: &Setup, curve: Curve, header: &R1csHeader, split: &Split) -> Resul
         args.output.display(),
         header.n_constraints,
         file.len(),
-        short(split.total)
+        short(stage_times.total)
     )));
     console_line(
         "warning: one party made this key and could forge proofs: it is for development. Let others \
@@ -151,8 +156,8 @@ fn tell(args: &Setup, curve: Curve, header: &R1csHeader, split: &Split) -> Resul
             "public_signals": key.header().public,
             "domain": key.header().domain_size,
             "bytes": file.len(),
-            "stages": split.to_json(),
-            "total_ms": milliseconds(split.total),
+            "stages": stage_times.to_json(),
+            "total_ms": milliseconds(stage_times.total),
         });
         output::line(answer.to_string())?;
     }

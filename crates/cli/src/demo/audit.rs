@@ -102,7 +102,7 @@ pub(super) fn audit(
     }
     let verifier = keys.verifier(
         slots,
-        &(std::sync::Arc::new(|_| {}) as crate::provers::Watcher),
+        &(std::sync::Arc::new(|_| {}) as crate::provers::OnProverEvent),
     )?;
     let verdicts = verify_chunks(&verifier, &chunks);
     for (name, verdict) in names.iter().zip(&verdicts) {

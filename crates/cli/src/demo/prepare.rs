@@ -14,15 +14,15 @@ use crate::args::Demo;
 use crate::failure::Failure;
 use crate::{files, state};
 
-/// File in the state directory that records the demo's settings, a [`Mark`].
-const MARK: &str = "demo.json";
+/// File in the state directory that records the demo's settings, a [`DemoSettings`].
+const SETTINGS_FILE: &str = "demo.json";
 
 /// Largest header file, in bytes: 160 hexadecimal digits and two characters of white space for each header.
 const FILE_MAX: u64 = MAX_HEADERS as u64 * 162;
 
 /// Settings that a state directory was made with; a run with others cannot continue it.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Mark {
+struct DemoSettings {
     chunk: u32,
     start: u64,
 }
@@ -114,9 +114,9 @@ fn read_file(file: &Path) -> Result<Vec<Header>, Failure> {
 
 /// Makes the state directory, or checks that it was made with the same settings.
 pub(super) async fn directory(args: &Demo, chain: &Chain) -> Result<(), Failure> {
-    let path = args.state.join(MARK);
+    let path = args.state.join(SETTINGS_FILE);
     let shown = args.state.display();
-    let mark = Mark {
+    let settings = DemoSettings {
         chunk: args.chunk,
         start: chain.start,
     };
@@ -126,22 +126,22 @@ pub(super) async fn directory(args: &Demo, chain: &Chain) -> Result<(), Failure>
     state::claim(&args.state, WORKFLOW)?;
     match std::fs::read(&path) {
         Ok(bytes) => {
-            let marked: Mark = serde_json::from_slice(&bytes).map_err(|error| {
+            let stored: DemoSettings = serde_json::from_slice(&bytes).map_err(|error| {
                 Failure::new(format!("{}: {error}", path.display()))
                     .help("begin anew with --fresh, or name another --state")
             })?;
-            if marked == mark {
+            if stored == settings {
                 return Ok(());
             }
             Err(Failure::usage(format!(
                 "{shown} holds a demo with chunks of {} from height {}, not chunks of {} from \
                  height {}",
-                marked.chunk, marked.start, mark.chunk, mark.start
+                stored.chunk, stored.start, settings.chunk, settings.start
             ))
             .help("go on with the same --chunk, begin anew with --fresh, or name another --state"))
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            files::write(&path, Visibility::Private, &serde_json::to_vec(&mark)?)
+            files::write(&path, Visibility::Private, &serde_json::to_vec(&settings)?)
         }
         Err(error) => Err(Failure::new(format!(
             "cannot read {}: {error}",
@@ -153,7 +153,7 @@ pub(super) async fn directory(args: &Demo, chain: &Chain) -> Result<(), Failure>
 /// Deletes the demo's own files in a state directory, and nothing else.
 async fn forget(state: &Path) -> Result<(), Failure> {
     let shown = state.display();
-    if !state.join(MARK).exists() {
+    if !state.join(SETTINGS_FILE).exists() {
         return match std::fs::read_dir(state).map(|mut entries| entries.next().is_none()) {
             Ok(true) => Ok(()),
             _ => Err(Failure::usage(format!(
@@ -209,8 +209,8 @@ fn remove(state: &Path) -> std::io::Result<()> {
     }
     // The folder stays if it holds other files.
     let _ = std::fs::remove_dir(proofs);
-    // Delete the mark last: until then another --fresh can finish this deletion.
-    absent(std::fs::remove_file(state.join(MARK)))
+    // Delete the settings file last: until then another --fresh can finish this deletion.
+    absent(std::fs::remove_file(state.join(SETTINGS_FILE)))
 }
 
 fn files_in(directory: &Path, ours: fn(&str) -> bool) -> std::io::Result<Vec<PathBuf>> {

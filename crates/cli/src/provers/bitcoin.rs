@@ -21,7 +21,7 @@ pub(super) const DEFAULT_SLOTS: usize = 4;
 
 /// An event of a prover, for the progress display.
 #[derive(Clone, Debug)]
-pub(crate) enum Note {
+pub(crate) enum ProverEvent {
     /// Keys are being loaded or made.
     Keys(String),
     /// A proof is being made.
@@ -39,18 +39,18 @@ pub(crate) enum Note {
 }
 
 /// Callback that receives the provers' events.
-pub(crate) type Watcher = Arc<dyn Fn(Note) + Send + Sync>;
+pub(crate) type OnProverEvent = Arc<dyn Fn(ProverEvent) + Send + Sync>;
 
 /// Proving keys by the number of slots of their circuit, loaded or made when first needed. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Keys {
     directory: PathBuf,
-    loaded: Arc<Mutex<HashMap<usize, Loaded>>>,
+    loaded: Arc<Mutex<HashMap<usize, LoadedKeys>>>,
 }
 
 /// The part of a circuit's keys that is in memory.
 #[derive(Clone)]
-enum Loaded {
+enum LoadedKeys {
     All(HeaderChainKeys),
     /// Only the verifying part: the proving key is used by an engine instead.
     Verifier(HeaderChainVerifier),
@@ -67,7 +67,7 @@ pub(crate) struct KeyFiles {
 pub(super) struct Prove {
     slots: usize,
     keys: Keys,
-    watcher: Watcher,
+    on_event: OnProverEvent,
 }
 
 // === impl Keys ===
@@ -85,26 +85,30 @@ impl Keys {
     pub(crate) fn get(
         &self,
         slots: usize,
-        watcher: &Watcher,
+        on_event: &OnProverEvent,
     ) -> Result<HeaderChainKeys, KeysError> {
         let mut loaded = self.loaded();
-        if let Some(Loaded::All(keys)) = loaded.get(&slots) {
+        if let Some(LoadedKeys::All(keys)) = loaded.get(&slots) {
             return Ok(keys.clone());
         }
-        let keys = self.load(slots, watcher)?;
-        loaded.insert(slots, Loaded::All(keys.clone()));
+        let keys = self.load(slots, on_event)?;
+        loaded.insert(slots, LoadedKeys::All(keys.clone()));
         Ok(keys)
     }
 
     /// The files of the keys, for an engine that loads them itself; keeps only the verifying part in memory.
-    pub(crate) fn files(&self, slots: usize, watcher: &Watcher) -> Result<KeyFiles, KeysError> {
+    pub(crate) fn files(
+        &self,
+        slots: usize,
+        on_event: &OnProverEvent,
+    ) -> Result<KeyFiles, KeysError> {
         let mut loaded = self.loaded();
         let keys = match loaded.get(&slots) {
-            Some(Loaded::All(keys)) => keys.clone(),
-            _ => self.load(slots, watcher)?,
+            Some(LoadedKeys::All(keys)) => keys.clone(),
+            _ => self.load(slots, on_event)?,
         };
         let verifier = keys.verifier().clone();
-        let verifier = || Loaded::Verifier(verifier);
+        let verifier = || LoadedKeys::Verifier(verifier);
         loaded.entry(slots).or_insert_with(verifier);
         Ok(KeyFiles {
             constraints: keys.constraints_path()?,
@@ -116,12 +120,12 @@ impl Keys {
     pub(crate) fn verifier(
         &self,
         slots: usize,
-        watcher: &Watcher,
+        on_event: &OnProverEvent,
     ) -> Result<HeaderChainVerifier, KeysError> {
-        if let Some(Loaded::Verifier(verifier)) = self.loaded().get(&slots) {
+        if let Some(LoadedKeys::Verifier(verifier)) = self.loaded().get(&slots) {
             return Ok(verifier.clone());
         }
-        Ok(self.get(slots, watcher)?.verifier().clone())
+        Ok(self.get(slots, on_event)?.verifier().clone())
     }
 
     /// As [`Keys::verifier`], but only with keys that exist: a process that only checks proofs would reject all of them
@@ -129,7 +133,7 @@ impl Keys {
     pub(crate) fn known_verifier(
         &self,
         slots: usize,
-        watcher: &Watcher,
+        on_event: &OnProverEvent,
     ) -> Result<HeaderChainVerifier, ProverError> {
         if self.loaded().get(&slots).is_none() && !self.has_files(slots) {
             return Err(ProverError::Retry(format!(
@@ -138,7 +142,7 @@ impl Keys {
                 self.directory.display()
             )));
         }
-        let verifier = self.verifier(slots, watcher);
+        let verifier = self.verifier(slots, on_event);
         verifier.map_err(|error| no_keys(&error))
     }
 
@@ -149,13 +153,13 @@ impl Keys {
         names.any(|name| name.starts_with(&begin) && name.ends_with(".pk"))
     }
 
-    fn loaded(&self) -> MutexGuard<'_, HashMap<usize, Loaded>> {
+    fn loaded(&self) -> MutexGuard<'_, HashMap<usize, LoadedKeys>> {
         // A panic while keys were made left the map as it was.
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn load(&self, slots: usize, watcher: &Watcher) -> Result<HeaderChainKeys, KeysError> {
-        let tell = |text: &str| watcher(Note::Keys(text.to_owned()));
+    fn load(&self, slots: usize, on_event: &OnProverEvent) -> Result<HeaderChainKeys, KeysError> {
+        let tell = |text: &str| on_event(ProverEvent::Keys(text.to_owned()));
         // A user who can change the keys could have false statements accepted.
         make_private_directory(&self.directory).map_err(|source| KeysError::Io {
             path: self.directory.clone(),
@@ -176,7 +180,7 @@ fn slots(params: &Value) -> Result<usize, String> {
 }
 
 pub(super) fn no_keys(error: &KeysError) -> ProverError {
-    match MachineFailure::beneath(error) {
+    match MachineFailure::from_sources(error) {
         Some(failure) => ProverError::Machine(failure),
         None => ProverError::Retry(format!("no keys: {error}")),
     }
@@ -185,11 +189,11 @@ pub(super) fn no_keys(error: &KeysError) -> ProverError {
 // === impl Prove ===
 
 impl Prove {
-    pub(super) fn new(params: &Value, keys: Keys, watcher: Watcher) -> Result<Self, String> {
+    pub(super) fn new(params: &Value, keys: Keys, on_event: OnProverEvent) -> Result<Self, String> {
         Ok(Self {
             slots: slots(params)?,
             keys,
-            watcher,
+            on_event,
         })
     }
 }
@@ -202,13 +206,13 @@ impl Prover for Prove {
         let headers = split_headers(&input).map_err(ProverError::Permanent)?;
         let keys = self
             .keys
-            .get(self.slots, &self.watcher)
+            .get(self.slots, &self.on_event)
             .map_err(|error| no_keys(&error))?;
         let (first, last) = (context.first, context.last);
-        (self.watcher)(Note::Proving { first, last });
+        (self.on_event)(ProverEvent::Proving { first, last });
         let began = Instant::now();
         let proof = prove_chunk(&keys, &headers).map_err(|error| name_header(first, error))?;
-        (self.watcher)(Note::Proved {
+        (self.on_event)(ProverEvent::Proved {
             first,
             last,
             took: began.elapsed(),

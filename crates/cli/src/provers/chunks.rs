@@ -15,7 +15,7 @@ use proofmill_groth16::ProvingKeyInfo;
 use proofmill_groth16::header_chain::{
     ChunkProof, ChunkTimings, Proof, chunk_statement, chunk_witness,
 };
-use proofmill_groth16::snarkjs::{CheckedKeys, proof_from_json};
+use proofmill_groth16::snarkjs::{CheckedKeyStore, proof_from_json};
 use proofmill_orchestrator::executor::engine::{
     Job, JobInput, RouteError, Router, failure, request_id, stopped,
 };
@@ -24,12 +24,12 @@ use proofmill_orchestrator::mill::Registry;
 use proofmill_orchestrator::payload::Encoding;
 use proofmill_orchestrator::record::Failure as Failed;
 use proofmill_orchestrator::shutdown::{self, Level, Trigger};
-use proofmill_r1cs::iden3::write_wtns;
+use proofmill_r1cs::iden3::{write_wtns};
 use proofmill_workflow::EnginePriority;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinHandle;
 
-use super::bitcoin::{KeyFiles, Note, Watcher, name_header};
+use super::bitcoin::{KeyFiles, OnProverEvent, ProverEvent, name_header};
 use super::chunk::{ProvenChunk, split_headers};
 use crate::failure::Failure;
 
@@ -62,7 +62,7 @@ pub(crate) struct RunningEngine {
 /// The executor of `bitcoin.prove` that uses the engine.
 struct Prove {
     engine: ChunkEngine,
-    watcher: Watcher,
+    on_event: OnProverEvent,
 }
 
 /// Input of the engine's generator, as JSON.
@@ -90,12 +90,12 @@ impl ChunkEngine {
     }
 
     /// Registers the engine as the executor of `bitcoin.prove`.
-    pub(crate) fn register(&self, registry: &mut Registry, watcher: Watcher) {
+    pub(crate) fn register(&self, registry: &mut Registry, on_event: OnProverEvent) {
         let engine = self.clone();
         registry.executor("bitcoin.prove", move |_, _| {
             Ok(Arc::new(Prove {
                 engine: engine.clone(),
-                watcher: watcher.clone(),
+                on_event: on_event.clone(),
             }))
         });
     }
@@ -112,7 +112,7 @@ impl ChunkEngine {
         let checksum = ProvingKeyInfo::of(&files.key)?.checksum;
         let checked = state.join("checked-keys");
         // The keys in the key directory were made by this program; a matching checksum is enough.
-        CheckedKeys::in_directory(&checked).remember(&checksum, &files.key)?;
+        CheckedKeyStore::in_directory(&checked).remember(&checksum, &files.key)?;
         let generator = HeaderWitness { slots: self.slots };
         let generator = Generator::Native(Arc::new(generator));
         let options = Options {
@@ -206,14 +206,14 @@ impl Prove {
             },
         };
         let request = request_id(self.engine.workflow, &task, &job);
-        (self.watcher)(Note::Proving { first, last });
+        (self.on_event)(ProverEvent::Proving { first, last });
         let began = Instant::now();
         let made = router.prove(&request, &job, stopped(&mut cancel, None));
         let made = made.await?;
         let unreadable =
             |error| RouteError::Retry(format!("the engine's proof is malformed: {error}"));
         let proof: Proof = proof_from_json(made.proof_json.as_bytes()).map_err(unreadable)?;
-        (self.watcher)(Note::Proved {
+        (self.on_event)(ProverEvent::Proved {
             first,
             last,
             took: began.elapsed(),

@@ -7,7 +7,7 @@ mod headers;
 mod verdicts;
 mod verify;
 
-pub(crate) use bitcoin::{KeyFiles, Keys, Note, Watcher};
+pub(crate) use bitcoin::{KeyFiles, Keys, ProverEvent, OnProverEvent};
 pub(crate) use chunk::EmittedChunk;
 pub(crate) use chunks::ChunkEngine;
 
@@ -22,15 +22,15 @@ pub(crate) fn registry(keys: &Path) -> Registry {
     registry_with(Keys::in_directory(keys), Arc::new(|_| {}))
 }
 
-/// As [`registry`], with a shared store of keys and a watcher of the provers' events.
-pub(crate) fn registry_with(keys: Keys, watcher: Watcher) -> Registry {
+/// As [`registry`], with a shared store of keys and a callback for the provers' events.
+pub(crate) fn registry_with(keys: Keys, on_event: OnProverEvent) -> Registry {
     let mut registry = Registry::default();
-    let (proving, watching) = (keys.clone(), watcher.clone());
+    let (proving, watching) = (keys.clone(), on_event.clone());
     registry.prover("bitcoin.prove", move |params| {
         bitcoin::Prove::new(params, proving.clone(), watching.clone())
     });
     registry.verifier("bitcoin.verify", move |params| {
-        verify::Verify::new(params, keys.clone(), watcher.clone())
+        verify::Verify::new(params, keys.clone(), on_event.clone())
     });
     registry.endpoints(Arc::new(proofmill_api::engine::endpoints));
     registry.source(Arc::new(|kind| match kind {

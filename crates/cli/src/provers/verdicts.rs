@@ -27,7 +27,7 @@ static VERIFIER: LazyLock<Result<Handle, String>> =
 
 /// The reason why a proof is not passed on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Objection {
+pub(super) enum NotPassed {
     /// The proof is not valid.
     Invalid(String),
     /// There is no verdict; another attempt may give one.
@@ -39,7 +39,7 @@ pub(super) enum Objection {
 pub(super) struct KeyOfVerifier(OnceLock<KeyDigest>);
 
 /// The first block of a chunk, its statement and its proof.
-pub(super) type Stated<'a> = (u64, &'a ChunkStatement, &'a Proof);
+pub(super) type ClaimedChunk<'a> = (u64, &'a ChunkStatement, &'a Proof);
 
 /// Starts the verifier, which runs until the process ends.
 fn open() -> Result<Handle, Box<dyn Error>> {
@@ -63,12 +63,12 @@ impl KeyOfVerifier {
     pub(super) fn verify(
         &self,
         verifier: &HeaderChainVerifier,
-        proofs: &[Stated<'_>],
-    ) -> Vec<Result<(), Objection>> {
+        proofs: &[ClaimedChunk<'_>],
+    ) -> Vec<Result<(), NotPassed>> {
         let unknown = |why: &str| {
             proofs
                 .iter()
-                .map(|_| Err(Objection::Unknown(why.to_owned())))
+                .map(|_| Err(NotPassed::Unknown(why.to_owned())))
                 .collect()
         };
         let handle = match &*VERIFIER {
@@ -106,10 +106,10 @@ async fn verdict(
     handle: &Handle,
     verifier: &HeaderChainVerifier,
     key: KeyDigest,
-    (block, statement, proof): &Stated<'_>,
-) -> Result<(), Objection> {
+    (block, statement, proof): &ClaimedChunk<'_>,
+) -> Result<(), NotPassed> {
     let inputs = statement.to_inputs(verifier.slots());
-    let inputs: Vec<_> = inputs.map_err(|error| Objection::Invalid(error.to_string()))?;
+    let inputs: Vec<_> = inputs.map_err(|error| NotPassed::Invalid(error.to_string()))?;
     let statement = Groth16::<Bls12_381>::compact_statement(&inputs);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let request = Request::new(CLIENT, &number.to_string(), KIND.name(), proof.to_bytes());
@@ -121,8 +121,8 @@ async fn verdict(
     let verdict = handle.verify(request).await;
     match verdict.map(|verdict| verdict.status) {
         Ok(Status::Valid) => Ok(()),
-        Ok(Status::Invalid(reason)) => Err(Objection::Invalid(reason.to_string())),
-        Ok(Status::Unavailable(reason)) => Err(Objection::Unknown(reason.to_string())),
-        Err(refused) => Err(Objection::Unknown(refused.to_string())),
+        Ok(Status::Invalid(reason)) => Err(NotPassed::Invalid(reason.to_string())),
+        Ok(Status::Unavailable(reason)) => Err(NotPassed::Unknown(reason.to_string())),
+        Err(refused) => Err(NotPassed::Unknown(refused.to_string())),
     }
 }

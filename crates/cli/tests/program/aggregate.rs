@@ -14,7 +14,7 @@ use proofmill_verifier::kinds::Groth16;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::support::{Ran, Running, finish, folder, proofmill, repository, run};
+use crate::support::{Finished, Running, finish, folder, proofmill, repository, run};
 
 /// A circuit whose public inputs are the powers x², x³ … of a witness x.
 struct Circuit<E: Engine> {
@@ -81,7 +81,7 @@ impl<E: Engine> Circuit<E> {
 }
 
 /// A command's words, split at spaces.
-fn aggregate(folder: &Path, words: &str) -> Ran {
+fn aggregate(folder: &Path, words: &str) -> Finished {
     run(
         folder,
         ["aggregate"].into_iter().chain(words.split_whitespace()),
@@ -109,7 +109,7 @@ fn four() -> tempfile::TempDir {
 const BY_PUBLIC: &str = "verify --key aggregate.key --public all.public all.proof";
 
 /// Verifies by the JSON of each proof, in an order.
-fn by_inputs(folder: &Path, order: [usize; 4]) -> Ran {
+fn by_inputs(folder: &Path, order: [usize; 4]) -> Finished {
     let files = order.map(|number| format!("p/{number:02}/public.json"));
     let words = format!(
         "verify --key aggregate.key --inputs {} -- all.proof",

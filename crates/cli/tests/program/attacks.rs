@@ -9,7 +9,7 @@ use proofmill_bus::{Connection, NatsOptions};
 use proofmill_circuits::bitcoin::{Header, check_chain};
 use proofmill_groth16::header_chain::{ChunkProof, HeaderChainKeys, prove_chunk};
 use proofmill_nats_server::NatsServer;
-use proofmill_orchestrator::cluster::{Site, run_dispatchers};
+use proofmill_orchestrator::cluster::{ProcessContext, run_dispatchers};
 use proofmill_orchestrator::executor::{Context, Prover, ProverError};
 use proofmill_orchestrator::mill::Registry;
 use proofmill_orchestrator::payload::Encoding;
@@ -186,9 +186,9 @@ fn attack(
     runtime.spawn(async move {
         let connection = Connection::open(NatsOptions::new(&url)).await;
         let connection = connection.expect("the bus");
-        let site = Site::open(connection, &workflow, registry, state, "attacker").await;
-        let site = site.expect("a site");
-        run_dispatchers(site, stages, BTreeMap::new(), shutdown).await
+        let context = ProcessContext::open(connection, &workflow, registry, state, "attacker").await;
+        let context = context.expect("a site");
+        run_dispatchers(context, stages, BTreeMap::new(), shutdown).await
     });
     Attacker {
         _runtime: runtime,
@@ -300,7 +300,7 @@ fn attacks_of_a_verifier_that_lies_are_caught_where_they_would_leave() {
     let _coordinator = start(&["coordinator", "workflow.toml"]);
     let _source = start(&["source", "workflow.toml"]);
     let _prover = start(&["dispatcher", "workflow.toml", "--stage", "prove"]);
-    let refused = |ran: crate::support::Ran| {
+    let refused = |ran: crate::support::Finished| {
         let ran = ran.failed(
             1,
             "blocks 2 to 2 are not emitted: stage \"verify\" has passed",

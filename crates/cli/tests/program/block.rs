@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::cluster_roles;
 use crate::operate::{Site, THREE, blocks, site};
-use crate::support::{Ran, Running, emitted, eventually, finish, names, proofmill};
+use crate::support::{Finished, Running, emitted, eventually, finish, names, proofmill};
 
 /// Time after which the log has recorded the start of an attempt; an attempt that has just started is not recorded.
 const BEGUN_AFTER: Duration = Duration::from_secs(1);
@@ -245,7 +245,7 @@ fn a_block_on_a_cluster_is_told_by_whoever_leads() {
     eventually("all have left", || {
         (names(&proofs).len() == 2).then_some(())
     });
-    let ask = |args: &[&str]| -> Ran {
+    let ask = |args: &[&str]| -> Finished {
         let mut command = role(args);
         finish(command.args(["--workflow", "roles", "--json"]))
     };

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::Value;
 
 use crate::operate::blocks;
-use crate::support::{Ran, Running, eventually, finish, folder, names, proofmill};
+use crate::support::{Finished, Running, eventually, finish, folder, names, proofmill};
 
 /// Healthy tasks.
 const TASKS: u64 = 113;
@@ -86,7 +86,7 @@ fn check_unharmed(status: &Value) {
 }
 
 /// The reasons of the workers that are paused, once there are some.
-fn paused(what: &str, ask: impl Fn() -> Ran) -> Vec<String> {
+fn paused(what: &str, ask: impl Fn() -> Finished) -> Vec<String> {
     let status = eventually(what, || {
         let status = ask().succeeded().json();
         let paused = status["paused"].as_array().is_some_and(|it| !it.is_empty());

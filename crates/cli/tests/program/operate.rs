@@ -11,8 +11,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::support::{
-    Ran, Running, emitted, eventually, finish, folder, headers, names, proofmill, raw, repository,
-    run,
+    Finished, Running, emitted, eventually, finish, folder, headers, names, proofmill, raw,
+    repository, run,
 };
 
 /// A workflow of one stage whose program does what files in its folder say.
@@ -93,7 +93,7 @@ impl Site {
         command
     }
 
-    pub(crate) fn ask(&self, args: &[&str]) -> Ran {
+    pub(crate) fn ask(&self, args: &[&str]) -> Finished {
         run(
             self.path(),
             args.iter().copied().chain(["--state", "state"]),

@@ -46,31 +46,31 @@ pub(crate) fn proofmill(folder: &Path) -> Command {
 
 /// Result of a program that has ended: exit code and output.
 #[derive(Debug)]
-pub(crate) struct Ran {
+pub(crate) struct Finished {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
 /// Runs to the end.
-pub(crate) fn run<S: AsRef<OsStr>>(folder: &Path, args: impl IntoIterator<Item = S>) -> Ran {
+pub(crate) fn run<S: AsRef<OsStr>>(folder: &Path, args: impl IntoIterator<Item = S>) -> Finished {
     finish(proofmill(folder).args(args))
 }
 
 /// Runs a command to its end.
-pub(crate) fn finish(command: &mut Command) -> Ran {
+pub(crate) fn finish(command: &mut Command) -> Finished {
     let output = command.output().expect("the program starts");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
-    Ran {
+    Finished {
         code: output.status.code(),
         stdout: text(output.stdout),
         stderr: text(output.stderr),
     }
 }
 
-// === impl Ran ===
+// === impl Finished ===
 
-impl Ran {
+impl Finished {
     #[track_caller]
     pub(crate) fn succeeded(self) -> Self {
         assert_eq!(self.code, Some(0), "{self:?}");
@@ -189,7 +189,7 @@ impl Running {
 
     /// Waits for its end.
     #[track_caller]
-    pub(crate) fn end(mut self) -> (ExitStatus, Ran) {
+    pub(crate) fn end(mut self) -> (ExitStatus, Finished) {
         let status = eventually("the program ends", || {
             self.child.try_wait().expect("a status")
         });
@@ -206,7 +206,7 @@ impl Running {
         let stderr = self.stderr().join("\n");
         (
             status,
-            Ran {
+            Finished {
                 code: status.code(),
                 stdout,
                 stderr,

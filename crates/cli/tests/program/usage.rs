@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use crate::support::{Ran, finish, folder, proofmill, repository, run};
+use crate::support::{Finished, finish, folder, proofmill, repository, run};
 
 #[track_caller]
 pub(crate) fn snapshot(name: &str, text: &str) {
@@ -114,7 +114,7 @@ fn help_of_every_command() {
 }
 
 /// A command, its exit code and what it said.
-pub(crate) fn told(text: &mut String, args: &[&str], ran: &Ran) {
+pub(crate) fn record_output(text: &mut String, args: &[&str], ran: &Finished) {
     assert!(ran.stdout.is_empty(), "{ran:?}");
     writeln!(text, "$ proofmill {}", args.join(" ")).expect("a string");
     writeln!(text, "{}[{}]\n", ran.stderr, ran.code.unwrap_or(-1)).expect("a string");
@@ -183,7 +183,7 @@ fn typical_errors() {
     for args in commands {
         let ran = run(here, args);
         assert!(!ran.stderr.contains("panicked"), "{ran:?}");
-        told(&mut text, args, &ran);
+        record_output(&mut text, args, &ran);
     }
     snapshot("errors", &text);
 }

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use proofmill_api::verifier::{Answer, AnswerBody, Ask, AskBody, MAX_FRAME_BYTES, VERSION};
+use proofmill_api::verifier::{Answer, AnswerBody, MAX_FRAME_BYTES, Request, RequestBody, VERSION};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -164,10 +164,10 @@ fn a_proof_has_its_verdict_over_http() {
 
     // The content of a frame.
     let (statement, proof) = (fixture("public.json"), fixture("proof.json"));
-    let frame = Ask {
+    let frame = Request {
         version: VERSION,
         request_id: 8,
-        body: AskBody::Verify {
+        body: RequestBody::Verify {
             kind: KIND,
             key: Some(&key),
             statement: &statement,
@@ -185,8 +185,8 @@ fn a_proof_has_its_verdict_over_http() {
         AnswerBody::Result(result) => assert_eq!((result.request_id, result.status), (8, 0)),
         other => panic!("no result: {other:?}"),
     }
-    let other = Ask {
-        body: AskBody::ListKeys,
+    let other = Request {
+        body: RequestBody::ListKeys,
         ..frame
     };
     let bytes = rmp_serde::to_vec_named(&other).expect("encoded");

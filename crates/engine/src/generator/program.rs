@@ -18,10 +18,10 @@ use super::GeneratorProgram;
 use crate::key::{StepError, Stop};
 
 /// Most bytes of a program's standard error in an error message.
-const SAID: usize = 2048;
+const STDERR_MAX: usize = 2048;
 
 /// Longest wait for the rest of a program's standard error after the program has ended.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const STDERR_WAIT: Duration = Duration::from_secs(1);
 
 /// Runs a program that writes a witness, in a private directory that is removed afterwards. The output file
 /// may have at most `limit` bytes.
@@ -50,7 +50,7 @@ pub(crate) async fn run(
     write_private(&input, inputs).map_err(failed)?;
     let mut child = start(command(generator, &input, &output).current_dir(folder.path()))
         .map_err(|error| StepError::Retry(format!("{name} could not run: {error}")))?;
-    let mut said = Said {
+    let mut stderr = Stderr {
         stderr: child.stderr.take(),
         head: Vec::new(),
     };
@@ -61,7 +61,7 @@ pub(crate) async fn run(
         let mut exited = pin!(group.exited());
         tokio::select! {
             exited = &mut exited => exited,
-            () = said.read() => exited.await,
+            () = stderr.read() => exited.await,
         }
     };
     tokio::select! {
@@ -77,7 +77,7 @@ pub(crate) async fn run(
     if !status.success() {
         return Err(StepError::Permanent(format!(
             "{name} made no witness ({status}){}",
-            said.shown(generator.keep_stderr).await
+            stderr.shown(generator.keep_stderr).await
         )));
     }
     let written = std::fs::metadata(&output).map_or(0, |metadata| metadata.len());
@@ -141,7 +141,7 @@ fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
 }
 
 /// Reads a program's standard error and keeps the beginning.
-struct Said {
+struct Stderr {
     stderr: Option<ChildStderr>,
     head: Vec<u8>,
 }
@@ -149,9 +149,9 @@ struct Said {
 /// A process group. Dropping it kills the group, which must happen before its leader is reaped.
 struct Group(Option<Pid>);
 
-// === impl Said ===
+// === impl Stderr ===
 
-impl Said {
+impl Stderr {
     /// Reads to the end, so that the program never blocks on a full pipe. The future may be dropped and the
     /// function called again.
     async fn read(&mut self) {
@@ -159,7 +159,7 @@ impl Said {
         while let Some(stderr) = &mut self.stderr {
             match stderr.read(&mut buffer).await {
                 Ok(read @ 1..) => {
-                    let room = SAID - self.head.len();
+                    let room = STDERR_MAX - self.head.len();
                     self.head.extend_from_slice(&buffer[..read.min(room)]);
                 }
                 Ok(0) | Err(_) => self.stderr = None,
@@ -174,15 +174,18 @@ impl Said {
             return why.to_owned();
         }
         // A process that left the group may hold the pipe open for ever.
-        let _ = tokio::time::timeout(LAST_WORDS, self.read()).await;
-        told(&String::from_utf8_lossy(&self.head))
+        let _ = tokio::time::timeout(STDERR_WAIT, self.read()).await;
+        error_text(&String::from_utf8_lossy(&self.head))
     }
 }
 
 /// The program's output with its most informative line first: tables show only the first line of an error.
-fn told(said: &str) -> String {
-    let said = said.trim();
-    let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+fn error_text(stderr: &str) -> String {
+    let stderr = stderr.trim();
+    let mut lines = stderr
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty());
     let Some(first) = lines.next() else {
         return "; it wrote nothing on standard error".to_owned();
     };
@@ -191,9 +194,9 @@ fn told(said: &str) -> String {
         true => first,
         false => lines.find(|line| is_error(line)).unwrap_or(first),
     };
-    match telling == said {
-        true => format!(": {said}"),
-        false => format!(": {telling}\n{said}"),
+    match telling == stderr {
+        true => format!(": {stderr}"),
+        false => format!(": {telling}\n{stderr}"),
     }
 }
 
@@ -234,19 +237,19 @@ impl Drop for Group {
 
 #[cfg(test)]
 mod tests {
-    use super::told;
+    use super::error_text;
 
     #[test]
     fn the_line_that_tells_most_comes_first() {
         let stack = "/app/witness_calculator.js:167\n    throw new Error(err);\n    ^\n\n\
                      Error: Assert Failed.\nError in template Main line: 4\n    at run (a.js:1)\n";
-        let text = told(stack);
+        let text = error_text(stack);
         assert!(text.starts_with(": Error: Assert Failed.\n/app/"), "{text}");
         assert!(text.ends_with("at run (a.js:1)"), "{text}");
-        let python = told("Traceback (most recent call last):\n  line 1\nValueError: no\n");
+        let python = error_text("Traceback (most recent call last):\n  line 1\nValueError: no\n");
         assert!(python.starts_with(": ValueError: no\n"), "{python}");
-        assert_eq!(told("no such input\n"), ": no such input");
-        assert_eq!(told("one\ntwo"), ": one\none\ntwo");
-        assert_eq!(told(" \n"), "; it wrote nothing on standard error");
+        assert_eq!(error_text("no such input\n"), ": no such input");
+        assert_eq!(error_text("one\ntwo"), ": one\none\ntwo");
+        assert_eq!(error_text(" \n"), "; it wrote nothing on standard error");
     }
 }

@@ -2,7 +2,7 @@
 
 use ark_ff::{BigInteger, PrimeField};
 use proofmill_groth16::{Bls12_381, Bn254, Curve, Engine, Proof, ProofError, with_curve};
-use proofmill_r1cs::iden3::canonical_from_le;
+use proofmill_r1cs::iden3::{canonical_from_le};
 
 use super::CircuitId;
 

@@ -89,7 +89,7 @@ impl Footprint {
 
     /// Most bytes that `partitions` partitions use together, with `workers` workers in each stage: the
     /// costliest stages are full, and the other partitions wait with their values only.
-    pub(crate) fn together(&self, partitions: usize, workers: [usize; 5]) -> u64 {
+    pub(crate) fn peak_bytes_together(&self, partitions: usize, workers: [usize; 5]) -> u64 {
         if partitions == 1 {
             return self.alone();
         }
@@ -179,15 +179,18 @@ mod tests {
         let kept = 160 * 1024 + 320 * 700;
         assert_eq!(footprint.peak(), kept + evaluate);
         let workers = [1; 5];
-        assert_eq!(footprint.together(1, workers), 32 * 1000 + kept);
-        assert_eq!(footprint.together(2, workers), kept + evaluate + prove);
+        assert_eq!(footprint.peak_bytes_together(1, workers), 32 * 1000 + kept);
         assert_eq!(
-            footprint.together(4, workers),
+            footprint.peak_bytes_together(2, workers),
+            kept + evaluate + prove
+        );
+        assert_eq!(
+            footprint.peak_bytes_together(4, workers),
             kept + evaluate + 2 * prove + witness
         );
         // Partitions beyond those that stages can work on hold only their values, or nothing yet.
         assert_eq!(
-            footprint.together(9, workers) - footprint.together(6, workers),
+            footprint.peak_bytes_together(9, workers) - footprint.peak_bytes_together(6, workers),
             3 * 32 * 1000
         );
     }

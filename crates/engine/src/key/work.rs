@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use ark_ec::AffineRepr;
 use ark_std::rand::rngs::OsRng;
 use proofmill_accelerator::Error;
-use proofmill_groth16::{Engine, Evaluated, PartialProducts, Proof, ProveError, verify};
+use proofmill_groth16::{Engine, PartialProducts, Proof, ProveError, QuotientInput, verify};
 use proofmill_r1cs::iden3::{WTNS_FORMAT, Witness, WtnsFile, canonical_from_le};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
@@ -33,7 +33,7 @@ pub(super) struct TypedWork<E: Engine> {
 enum Step<E: Engine> {
     Begun,
     Read(Witness<E::ScalarField>),
-    Evaluated(Witness<E::ScalarField>, Evaluated<E::ScalarField>),
+    Evaluated(Witness<E::ScalarField>, QuotientInput<E::ScalarField>),
     Proved(Witness<E::ScalarField>, PartialProducts<E>),
     Finished(Vec<E::ScalarField>, Proof<E>),
     /// A stage failed, or all are done; the data is dropped.
@@ -129,8 +129,8 @@ where
         let prover = self.key.key.prover();
         let z = witness.values();
         let quotient = match evaluated {
-            Evaluated::Quotient(quotient) => quotient,
-            Evaluated::Evaluations(evaluations) => prover.quotient(evaluations).0,
+            QuotientInput::Quotient(quotient) => quotient,
+            QuotientInput::Evaluations(evaluations) => prover.quotient(evaluations).0,
         };
         stop.check()?;
         // The product that needs the quotient comes first, so that the quotient's memory is free

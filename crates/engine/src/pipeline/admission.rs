@@ -20,7 +20,7 @@ pub(super) type Acquired = Result<(KeyUse, Reservation), AcquireError>;
 /// The line, and the partition at its head that asks for memory.
 pub(super) struct Admission {
     waiting: BTreeMap<Place, JobId>,
-    asking: Option<Asking>,
+    request: Option<MemoryRequest>,
     /// Most partitions under way at once.
     workers: usize,
     /// Critical partitions that may be under way beyond `workers`.
@@ -28,10 +28,10 @@ pub(super) struct Admission {
     /// Most partitions that may overtake one in line.
     batch: u32,
     /// The partition that was overtaken last, and the number of times so far.
-    passed: Option<(Place, u32)>,
+    overtaken: Option<(Place, u32)>,
 }
 
-struct Asking {
+struct MemoryRequest {
     place: Place,
     /// Its own place, or that of the partition that it overtook.
     rank: Place,
@@ -45,11 +45,11 @@ impl Admission {
     pub(super) fn new(workers: usize, express: usize, batch: u32) -> Self {
         Self {
             waiting: BTreeMap::new(),
-            asking: None,
+            request: None,
             workers,
             express,
             batch,
-            passed: None,
+            overtaken: None,
         }
     }
 
@@ -66,28 +66,28 @@ impl Admission {
         if running >= slots {
             return None;
         }
-        if let Some(asking) = &self.asking {
-            if asking.rank <= *first {
+        if let Some(request) = &self.request {
+            if request.rank <= *first {
                 return None;
             }
-            self.waiting.insert(asking.place, asking.job);
-            self.asking = None;
+            self.waiting.insert(request.place, request.job);
+            self.request = None;
         }
         self.waiting.pop_first()
     }
 
     /// A partition of the same priority that may overtake `first`: the next in line for which `is_ready`,
     /// unless `first` was overtaken `batch` times.
-    pub(super) fn before(
+    pub(super) fn overtaking(
         &mut self,
         (first, job): (Place, JobId),
         is_ready: impl Fn(Place, JobId) -> bool,
     ) -> Option<(Place, JobId)> {
-        let passed = match self.passed {
+        let times = match self.overtaken {
             Some((place, times)) if place == first => times,
             _ => 0,
         };
-        if passed >= self.batch {
+        if times >= self.batch {
             return None;
         }
         let (place, other) = self
@@ -97,7 +97,7 @@ impl Admission {
             .take(LOOK_AHEAD)
             .map(|(place, job)| (*place, *job))
             .find(|(place, job)| is_ready(*place, *job))?;
-        self.passed = Some((first, passed + 1));
+        self.overtaken = Some((first, times + 1));
         self.waiting.remove(&place);
         self.waiting.insert(first, job);
         Some((place, other))
@@ -111,7 +111,7 @@ impl Admission {
         job: JobId,
         acquired: BoxFuture<'static, Acquired>,
     ) {
-        self.asking = Some(Asking {
+        self.request = Some(MemoryRequest {
             place,
             rank,
             job,
@@ -122,14 +122,14 @@ impl Admission {
     /// Waits until the partition that asks gets its memory or is refused. Pending for ever while none asks.
     pub(super) fn admitted(&mut self) -> impl Future<Output = (Place, JobId, Acquired)> {
         std::future::poll_fn(|context| {
-            let Some(asking) = &mut self.asking else {
+            let Some(request) = &mut self.request else {
                 return Poll::Pending;
             };
-            let Poll::Ready(acquired) = asking.acquired.as_mut().poll(context) else {
+            let Poll::Ready(acquired) = request.acquired.as_mut().poll(context) else {
                 return Poll::Pending;
             };
-            let (place, job) = (asking.place, asking.job);
-            self.asking = None;
+            let (place, job) = (request.place, request.job);
+            self.request = None;
             Poll::Ready((place, job, acquired))
         })
     }
@@ -137,15 +137,19 @@ impl Admission {
     /// Removes a job's partitions.
     pub(super) fn remove(&mut self, job: JobId) {
         self.waiting.retain(|_, waiting| *waiting != job);
-        if self.asking.as_ref().is_some_and(|asking| asking.job == job) {
-            self.asking = None;
+        if self
+            .request
+            .as_ref()
+            .is_some_and(|request| request.job == job)
+        {
+            self.request = None;
         }
     }
 
     /// All partitions in line, including the one that asks.
     #[cfg(test)]
     pub(super) fn all(&self) -> impl Iterator<Item = (Place, JobId)> {
-        let asking = self.asking.iter().map(|it| (it.place, it.job));
+        let asking = self.request.iter().map(|it| (it.place, it.job));
         let waiting = self.waiting.iter().map(|(place, job)| (*place, *job));
         waiting.chain(asking)
     }
@@ -153,9 +157,9 @@ impl Admission {
     /// Panics if a partition is in line twice, or the one that asks has the rank of another priority.
     #[cfg(test)]
     pub(super) fn check(&self) {
-        if let Some(asking) = &self.asking {
-            assert!(!self.waiting.contains_key(&asking.place));
-            assert_eq!(asking.rank.priority, asking.place.priority);
+        if let Some(request) = &self.request {
+            assert!(!self.waiting.contains_key(&request.place));
+            assert_eq!(request.rank.priority, request.place.priority);
         }
     }
 }
@@ -188,15 +192,15 @@ mod tests {
         let is_ready = |place: Place, _| place.arrival.is_multiple_of(2);
         let mut order = Vec::new();
         while let Some((first, job)) = admission.next(0) {
-            let passing = match is_ready(first, job) {
+            let overtaking = match is_ready(first, job) {
                 true => None,
-                false => admission.before((first, job), is_ready),
+                false => admission.overtaking((first, job), is_ready),
             };
-            let (next, job) = passing.unwrap_or((first, job));
+            let (next, job) = overtaking.unwrap_or((first, job));
             admission.ask(next, first, job, Box::pin(std::future::pending()));
             // A partition that asks is not returned again, whichever one it overtook.
             assert!(admission.next(0).is_none());
-            admission.asking = None;
+            admission.request = None;
             order.push(next.arrival);
         }
         order
@@ -218,11 +222,11 @@ mod tests {
 
         let mut admission = line(9, 2);
         let first = admission.next(0).unwrap();
-        let passing = admission.before(first, |_, _| true).unwrap();
+        let overtaking = admission.overtaking(first, |_, _| true).unwrap();
         admission.ask(
-            passing.0,
+            overtaking.0,
             first.0,
-            passing.1,
+            overtaking.1,
             Box::pin(std::future::pending()),
         );
         let high = place(Priority::High, 3);

@@ -56,11 +56,11 @@ impl Scheduler {
             Command::Status(reply) => drop(reply.send(Ok(self.status()))),
             Command::KeepCircuit(circuit, reply) => {
                 let seq = self.journal.keep_circuit(&circuit).await?;
-                self.unwritten.push(seq, Consequence::Kept(reply));
+                self.pending.push(seq, Consequence::Kept(reply));
             }
             Command::ForgetCircuit(name, reply) => {
                 let seq = self.journal.forget_circuit(&name).await?;
-                self.unwritten.push(seq, Consequence::Kept(reply));
+                self.pending.push(seq, Consequence::Kept(reply));
             }
         }
         Ok(())

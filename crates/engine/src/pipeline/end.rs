@@ -24,7 +24,7 @@ impl Scheduler {
             record.proofs.clear();
             appended = self.journal.end(&record).await;
         }
-        self.unwritten.push(appended?, Consequence::Ended(id));
+        self.pending.push(appended?, Consequence::Ended(id));
         if let Some(job) = self.jobs.get_mut(id) {
             job.ending(record);
         }
@@ -44,7 +44,7 @@ impl Scheduler {
         for partition in &job.record().partitions {
             self.residency.job_ended(&partition.circuit);
         }
-        self.tally.ended(&record.state, Instant::now());
+        self.counters.ended(&record.state, Instant::now());
         self.env.events.send(EventKind::Job {
             job: id,
             priority: record.priority,
@@ -67,7 +67,7 @@ impl Scheduler {
     /// Removes results whose time to live has passed, and the oldest ones if there are too many.
     pub(super) async fn prune(&mut self, now: u64) -> Result<(), Error> {
         while let Some(id) = self.results.prune(now) {
-            self.tally.pruned();
+            self.counters.pruned();
             self.journal.prune(id).await?;
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! Interpretation of a failed attempt at a partition: who is at fault, and the message for people.
 
 use super::device::Device;
-use super::flight::Flight;
+use super::flight::RunningPartition;
 use crate::interface::Stage;
 use crate::key::StepError;
 
@@ -27,9 +27,9 @@ pub(super) enum Blame {
     /// The device, which must not be used again, for this reason.
     Broken(String),
     /// The device: it made a wrong proof of a right witness.
-    Wrong,
+    WrongProof,
     /// The device or the witness: decided once another attempt succeeds.
-    Doubtful,
+    Ambiguous,
 }
 
 // === impl Failure ===
@@ -38,16 +38,16 @@ impl Failure {
     /// The failure that an error in a stage means; `None` if the attempt was only cancelled. `device` is
     /// the one that made the products.
     pub(super) fn of(
-        flight: &Flight,
+        running: &RunningPartition,
         stage: Stage,
         error: StepError,
         device: Option<&Device>,
     ) -> Option<Self> {
-        let number = flight.device().filter(|_| device.is_some());
+        let number = running.device().filter(|_| device.is_some());
         let what = format!(
             "partition {} of circuit {}",
-            flight.partition(),
-            flight.circuit()
+            running.partition(),
+            running.circuit()
         );
         let (why, blame) = match error {
             StepError::Stopped => return None,
@@ -55,7 +55,7 @@ impl Failure {
             StepError::Retry(why) if stage == Stage::Prove => (why, Blame::Device),
             StepError::Retry(why) => (why, Blame::Nobody),
             StepError::Broken(why) => (why.clone(), Blame::Broken(why)),
-            StepError::Invalid => invalid(flight.knows_constraints(), device),
+            StepError::Invalid => invalid(running.knows_constraints(), device),
         };
         Some(Self {
             why: format!("{what}: {why}"),
@@ -74,13 +74,13 @@ fn invalid(knows_constraints: bool, device: Option<&Device>) -> (String, Blame) 
     let (else_, blame) = if knows_constraints {
         (
             "the device computes wrongly, or the key's parts do not belong together",
-            Blame::Wrong,
+            Blame::WrongProof,
         )
     } else {
         (
             "the witness does not satisfy the circuit, the key's parts do not belong \
              together, or the device computes wrongly",
-            Blame::Doubtful,
+            Blame::Ambiguous,
         )
     };
     let why = format!("the proof made{on} does not verify: {else_}");

@@ -23,7 +23,7 @@ pub(super) struct Place {
 
 /// A partition that has its memory. Dropping it gives all memory back. Fields are dropped in order: data in
 /// memory before its reservation.
-pub(super) struct Flight {
+pub(super) struct RunningPartition {
     place: Place,
     job: JobId,
     /// The number of the attempt, from 1.
@@ -46,9 +46,9 @@ pub(super) struct Flight {
     held: KeyUse,
 }
 
-// === impl Flight ===
+// === impl RunningPartition ===
 
-impl Flight {
+impl RunningPartition {
     /// An attempt at the partition at `place` of `job`, which has its memory.
     pub(super) fn new(
         job: JobId,
@@ -139,8 +139,8 @@ impl Flight {
             key = self.held.ready() => key.map_err(StepError::Permanent),
             () = self.stop.raised() => Err(StepError::Stopped),
         };
-        if let Some(rest) = self.held.take_rest() {
-            self.reservation.merge(rest);
+        if let Some(remaining) = self.held.take_remaining() {
+            self.reservation.merge(remaining);
         }
         key
     }
@@ -152,7 +152,7 @@ impl Flight {
     }
 
     /// The computation, for the next stage.
-    pub(super) fn work(&mut self) -> Result<&mut dyn Work, StepError> {
+    pub(super) fn require_work(&mut self) -> Result<&mut dyn Work, StepError> {
         match &mut self.work {
             Some(work) => Ok(&mut **work),
             None => Err(StepError::Retry("the key was not there".to_owned())),

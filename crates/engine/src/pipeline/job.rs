@@ -38,7 +38,7 @@ struct Part {
     broken: u32,
     state: PartState,
     /// Devices whose proofs of it did not verify, while the witness may be at fault.
-    doubts: Vec<usize>,
+    suspects: Vec<usize>,
     /// Device of the last attempt; the next attempt prefers another.
     last_device: Option<usize>,
 }
@@ -220,8 +220,8 @@ impl Job {
         match failure.blame {
             Blame::Job => return Some(Verdict::Failed(failure.why)),
             Blame::Broken(_) => part.broken += 1,
-            Blame::Doubtful => part.doubts.extend(failure.device),
-            Blame::Nobody | Blame::Device | Blame::Wrong => {}
+            Blame::Ambiguous => part.suspects.extend(failure.device),
+            Blame::Nobody | Blame::Device | Blame::WrongProof => {}
         }
         part.last_device = failure.device;
         // A device breaks only once, so there are no more such attempts than devices.
@@ -242,7 +242,7 @@ impl Job {
         part.state = PartState::Proven(Box::new(proof));
         Some(Proven {
             // The witness is right, so the earlier proofs that did not verify were the devices' fault.
-            wrong_devices: std::mem::take(&mut part.doubts),
+            wrong_devices: std::mem::take(&mut part.suspects),
             is_all: self.parts.iter().all(|part| part.proof().is_some()),
         })
     }
@@ -453,7 +453,7 @@ mod tests {
     fn a_job_is_done_with_its_last_proof_which_settles_who_was_wrong() {
         let mut job = job(2);
         job.begin(0, 5);
-        job.failed(0, failure(Blame::Doubtful, 3), 2);
+        job.failed(0, failure(Blame::Ambiguous, 3), 2);
         job.begin(0, 5);
         let first = job.proven(0, proof()).unwrap();
         assert_eq!((first.wrong_devices, first.is_all), (vec![3], false));

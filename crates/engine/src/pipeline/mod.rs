@@ -6,7 +6,7 @@
 //! beside `scheduler`, one for each kind of event.
 //!
 //! ```text
-//!   callers ── Command ──▶ scheduler ◀── Back ───────── background ──▶ keys, stages
+//!   callers ── Command ──▶ scheduler ◀── Completion ─── background ──▶ keys, stages
 //!                             │                          (slow work)
 //!          events             │            parts
 //!   command  requests         ├──▶ jobs        unfinished jobs: by id, client, deadline
@@ -21,9 +21,9 @@
 //!                             └──▶ tally       counters, and the rate at which jobs end
 //! ```
 //!
-//! A partition that has its memory is a [`Flight`](flight::Flight). It is in one place at a time: in
-//! `background` or before a stage in `lanes`. `failure` interprets a failed attempt at it. In tests each
-//! part has a `check`, which `simulation` calls after every event of its seeded histories.
+//! A partition that has its memory is a [`RunningPartition`](flight::RunningPartition). It is in one place
+//! at a time: in `background` or before a stage in `lanes`. `failure` interprets a failed attempt at it. In
+//! tests each part has a `check`, which `simulation` calls after every event of its seeded histories.
 
 mod admission;
 mod background;

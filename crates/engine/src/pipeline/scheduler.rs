@@ -16,11 +16,11 @@ use super::device::Device;
 use super::devices::Devices;
 use super::flight::Place;
 use super::jobs::Jobs;
-use super::lanes::Lanes;
+use super::lanes::StageQueues;
 use super::results::{Ended, Results};
-use super::tally::Tally;
-use super::underway::Underway;
-use super::unwritten::Unwritten;
+use super::tally::Counters;
+use super::underway::ActiveCount;
+use super::unwritten::PendingDurability;
 use crate::events::{Events, unix_ms};
 use crate::generator::Generator;
 use crate::inputs::Inputs;
@@ -70,11 +70,11 @@ pub(crate) struct Scheduler {
     pub(super) jobs: Jobs,
     pub(super) results: Results,
     pub(super) admission: Admission,
-    pub(super) underway: Underway,
-    pub(super) lanes: Lanes,
+    pub(super) active: ActiveCount,
+    pub(super) stage_queues: StageQueues,
     pub(super) devices: Devices,
-    pub(super) unwritten: Unwritten<Consequence>,
-    pub(super) tally: Tally,
+    pub(super) pending: PendingDurability<Consequence>,
+    pub(super) counters: Counters,
     pub(super) draining: bool,
 }
 
@@ -102,11 +102,11 @@ impl Scheduler {
                 options.express_workers,
                 options.batch,
             ),
-            underway: Underway::default(),
-            lanes: Lanes::new(Stage::ALL.map(|stage| options.workers(stage))),
+            active: ActiveCount::default(),
+            stage_queues: StageQueues::new(Stage::ALL.map(|stage| options.workers(stage))),
             devices: Devices::new(devices),
-            unwritten: Unwritten::new(),
-            tally: Tally::default(),
+            pending: PendingDurability::new(),
+            counters: Counters::default(),
             draining: false,
             env,
             residency,
@@ -134,7 +134,7 @@ impl Scheduler {
             if let Err(error) = self.advance().await {
                 break Err(error);
             }
-            if self.draining && self.jobs.is_empty() && self.unwritten.is_empty() {
+            if self.draining && self.jobs.is_empty() && self.pending.is_empty() {
                 break Ok(());
             }
             let sleep = self.until_next();
@@ -145,11 +145,11 @@ impl Scheduler {
                     self.draining |= !handles;
                     self.take_turn(&mut turn).await
                 }
-                back = self.background.next() => {
-                    self.came_back(back);
+                completion = self.background.next() => {
+                    self.completed(completion);
                     // Handles all that have come back, so that the first in line goes first.
-                    while let Some(back) = self.background.try_next() {
-                        self.came_back(back);
+                    while let Some(completion) = self.background.try_next() {
+                        self.completed(completion);
                     }
                     Ok(())
                 }
@@ -198,17 +198,17 @@ impl Scheduler {
         for id in ids {
             self.remove_waiting(id);
         }
-        while self.underway.count() > 0 {
-            let back = self.background.next().await;
-            self.drop_flight(back.into_flight());
+        while self.active.count() > 0 {
+            let completion = self.background.next().await;
+            self.drop_running(completion.into_running());
         }
     }
 
     /// Removes a job's partitions from all lines in which they wait.
     pub(super) fn remove_waiting(&mut self, id: JobId) {
         self.admission.remove(id);
-        for flight in self.lanes.remove(id) {
-            self.drop_flight(flight);
+        for running in self.stage_queues.remove(id) {
+            self.drop_running(running);
         }
     }
 
@@ -217,14 +217,14 @@ impl Scheduler {
         while let Some((job, state)) = self.jobs.next_to_end() {
             self.end(job, state).await?;
         }
-        while let Some(first) = self.admission.next(self.underway.count()) {
-            let (place, job) = self.passing(first).unwrap_or(first);
+        while let Some(first) = self.admission.next(self.active.count()) {
+            let (place, job) = self.pick_job_with_resident_key(first).unwrap_or(first);
             self.ask(place, first.0, job);
         }
-        while let Some(entry) = self.lanes.next(&mut self.devices) {
+        while let Some(entry) = self.stage_queues.next(&mut self.devices) {
             let began_us = self.env.events.now();
             self.env.events.send(EventKind::Began {
-                span: entry.flight.span(),
+                span: entry.running.span(),
                 stage: entry.stage,
                 worker: entry.worker.clone(),
             });
@@ -235,7 +235,7 @@ impl Scheduler {
 
     /// A partition that overtakes the first in line: one whose key is in memory, if another key would have
     /// to be evicted to load the first partition's key.
-    fn passing(&mut self, first: (Place, JobId)) -> Option<(Place, JobId)> {
+    fn pick_job_with_resident_key(&mut self, first: (Place, JobId)) -> Option<(Place, JobId)> {
         let (place, job) = first;
         let partition = self.jobs.get(job)?.partition(place.partition)?;
         let work = self.work_bytes(partition);
@@ -247,7 +247,7 @@ impl Scheduler {
             let partition = jobs.get(job).and_then(|job| job.partition(place.partition));
             partition.is_some_and(|it| residency.has(it.circuit))
         };
-        self.admission.before(first, is_ready)
+        self.admission.overtaking(first, is_ready)
     }
 
     /// Asks for the memory of a partition, with the rank `rank` in the line.
@@ -304,7 +304,7 @@ impl Scheduler {
             let durable = durable.borrow();
             (durable.seq, durable.failed.clone())
         };
-        while let Some(consequence) = self.unwritten.next(reached) {
+        while let Some(consequence) = self.pending.next(reached) {
             match consequence {
                 Consequence::Accepted(job) => self.accepted(job),
                 Consequence::Ended(job) => self.settle(job).await?,
@@ -320,11 +320,11 @@ impl Scheduler {
         self.jobs.check();
         self.results.check();
         self.admission.check();
-        self.underway.check();
-        self.lanes.check();
-        self.unwritten.check();
+        self.active.check();
+        self.stage_queues.check();
+        self.pending.check();
         // Partitions that are not with a stage are loading their key.
-        assert!(self.lanes.count() <= self.underway.count());
+        assert!(self.stage_queues.count() <= self.active.count());
         for (place, id) in self.admission.all() {
             let job = self.jobs.get(id).expect("a job that waits is there");
             assert!(!job.is_ending() && job.places().any(|it| it == place));

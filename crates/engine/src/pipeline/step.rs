@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use proofmill_files::MappedFile;
 
-use super::flight::Flight;
+use super::flight::RunningPartition;
 use super::scheduler::Env;
 use crate::generator::{self, Generator};
 use crate::interface::{PartitionProof, Secret, Stage};
@@ -15,8 +15,8 @@ use crate::options::Fault;
 use crate::queue::InputRecord;
 
 /// A partition that left a stage, with the outcome.
-pub(super) struct Stepped {
-    pub(super) flight: Flight,
+pub(super) struct StageOutcome {
+    pub(super) running: RunningPartition,
     pub(super) stage: Stage,
     pub(super) worker: Arc<str>,
     pub(super) began_us: u64,
@@ -31,7 +31,7 @@ enum Bytes {
 }
 
 /// The resources that a stage runs on.
-pub(super) struct Workplace {
+pub(super) struct StageResources {
     /// The name of the stage or the device.
     pub(super) worker: Arc<str>,
     /// The pool of threads that computes.
@@ -43,25 +43,25 @@ pub(super) struct Workplace {
 /// Runs a stage.
 pub(super) async fn run(
     env: Arc<Env>,
-    mut flight: Flight,
+    mut running: RunningPartition,
     stage: Stage,
-    place: Workplace,
+    resources: StageResources,
     began_us: u64,
-) -> Stepped {
-    let worker = place.worker.clone();
+) -> StageOutcome {
+    let worker = resources.worker.clone();
     let made = match stage {
         Stage::Witness => {
-            let (input, stop) = (flight.input().clone(), flight.stop().clone());
+            let (input, stop) = (running.input().clone(), running.stop().clone());
             run_program(&env, &input, &stop).await
         }
         _ => Ok(None),
     };
-    let (flight, result) = match made {
-        Err(error) => (flight, Err(error)),
+    let (running, result) = match made {
+        Err(error) => (running, Err(error)),
         Ok(made) => {
             let computed = tokio::task::spawn_blocking(move || {
-                let name = &place.worker;
-                let step = || place.compute(&env, &mut flight, stage, made);
+                let name = &resources.worker;
+                let step = || resources.compute(&env, &mut running, stage, made);
                 let result = catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|panic| {
                     let what = panic_text(&*panic);
                     Err(StepError::Retry(format!(
@@ -70,9 +70,9 @@ pub(super) async fn run(
                 });
                 if result.is_err() {
                     // The partition's data is no longer needed.
-                    flight.drop_work();
+                    running.drop_work();
                 }
-                (flight, result)
+                (running, result)
             });
             match computed.await {
                 Ok(computed) => computed,
@@ -81,8 +81,8 @@ pub(super) async fn run(
             }
         }
     };
-    Stepped {
-        flight,
+    StageOutcome {
+        running,
         stage,
         worker,
         began_us,
@@ -111,39 +111,41 @@ async fn run_program(
     Ok(Some(Bytes::File(made)))
 }
 
-// === impl Workplace ===
+// === impl StageResources ===
 
-impl Workplace {
+impl StageResources {
     fn compute(
         &self,
         env: &Env,
-        flight: &mut Flight,
+        running: &mut RunningPartition,
         stage: Stage,
         made: Option<Bytes>,
     ) -> Result<Option<PartitionProof>, StepError> {
-        flight.stop().check()?;
+        running.stop().check()?;
         let proof = match &self.accelerator {
-            None => self.pool.install(|| compute(env, flight, stage, made))?,
+            None => self.pool.install(|| compute(env, running, stage, made))?,
             Some(accelerator) => {
-                let stop = flight.stop().clone();
-                flight.work()?.prove_on(accelerator, &self.pool, &stop)?;
+                let stop = running.stop().clone();
+                running
+                    .require_work()?
+                    .prove_on(accelerator, &self.pool, &stop)?;
                 None
             }
         };
         if stage == Stage::Prove {
-            self.interfere(env, flight)?;
+            self.interfere(env, running)?;
         }
         Ok(proof)
     }
 
     /// Injects the fault that a test asks for.
-    fn interfere(&self, env: &Env, flight: &mut Flight) -> Result<(), StepError> {
+    fn interfere(&self, env: &Env, running: &mut RunningPartition) -> Result<(), StepError> {
         let fault = env.interference.as_ref().map_or(Fault::None, |broken| {
-            broken.with_products(&self.worker, flight.partition(), flight.attempt())
+            broken.with_products(&self.worker, running.partition(), running.attempt())
         });
         match fault {
             Fault::None => {}
-            Fault::WrongProduct => flight.work()?.spoil(),
+            Fault::WrongProduct => running.require_work()?.spoil(),
             Fault::Panic => panic!("as it was told to"),
         }
         Ok(())
@@ -152,16 +154,16 @@ impl Workplace {
 
 fn compute(
     env: &Env,
-    flight: &mut Flight,
+    running: &mut RunningPartition,
     stage: Stage,
     made: Option<Bytes>,
 ) -> Result<Option<PartitionProof>, StepError> {
     let bytes = match stage {
-        Stage::Witness => Some(witness(env, flight, made)?),
+        Stage::Witness => Some(witness(env, running, made)?),
         _ => None,
     };
-    let (stop, circuit) = (flight.stop().clone(), flight.circuit_id());
-    let work = flight.work()?;
+    let (stop, circuit) = (running.stop().clone(), running.circuit_id());
+    let work = running.require_work()?;
     match stage {
         Stage::Witness => match bytes {
             Some(Bytes::File(file)) => work.read_witness(&file)?,
@@ -177,12 +179,12 @@ fn compute(
 }
 
 /// The witness's bytes.
-fn witness(env: &Env, flight: &Flight, made: Option<Bytes>) -> Result<Bytes, StepError> {
+fn witness(env: &Env, running: &RunningPartition, made: Option<Bytes>) -> Result<Bytes, StepError> {
     if let Some(made) = made {
         return Ok(made);
     }
-    let file = read(env, flight.input())?;
-    let Some(name) = &flight.input().generator else {
+    let file = read(env, running.input())?;
+    let Some(name) = &running.input().generator else {
         return Ok(Bytes::File(file));
     };
     match env.generators.get(name) {

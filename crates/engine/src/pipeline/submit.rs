@@ -95,7 +95,7 @@ impl Scheduler {
                     resource,
                     used: used as u64,
                     limit: limit as u64,
-                    retry_after: self.tally.until_one_ends(),
+                    retry_after: self.counters.until_one_ends(),
                 });
             }
         }
@@ -105,7 +105,7 @@ impl Scheduler {
     /// Counts a refusal for lack of room.
     fn count_refusal(&mut self, answer: Result<(), Error>) -> Result<(), Error> {
         if matches!(answer, Err(Error::Exhausted { .. })) {
-            self.tally.refused();
+            self.counters.refused();
         }
         answer
     }
@@ -158,7 +158,7 @@ impl Scheduler {
 
     /// Answers a repeated request with its job, once the job's acceptance is on disk.
     fn repeated(&mut self, id: JobId, reply: Reply) {
-        self.tally.repeated();
+        self.counters.repeated();
         match self.jobs.get_mut(id) {
             Some(job) => job.wait_for_acceptance(reply),
             // The caller may have gone.
@@ -173,11 +173,11 @@ impl Scheduler {
     pub(super) fn take_up(&mut self, record: JobRecord, accepting: Option<(Seq, Reply)>) {
         let id = record.id();
         let (circuits, unknown) = self.expect_circuits(&record);
-        self.tally.accepted();
+        self.counters.accepted();
         let job = self.jobs.insert(record, circuits);
         if let Some((seq, reply)) = accepting {
             job.accepting(reply);
-            self.unwritten.push(seq, Consequence::Accepted(id));
+            self.pending.push(seq, Consequence::Accepted(id));
         }
         self.env.events.send(EventKind::Job {
             job: id,

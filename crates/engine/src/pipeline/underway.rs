@@ -6,15 +6,15 @@ use crate::interface::CircuitId;
 
 /// The partitions that have their memory and have not given it back.
 #[derive(Default)]
-pub(super) struct Underway {
+pub(super) struct ActiveCount {
     count: usize,
     /// Partitions that still make products, by circuit.
     multiplying: HashMap<CircuitId, usize>,
 }
 
-// === impl Underway ===
+// === impl ActiveCount ===
 
-impl Underway {
+impl ActiveCount {
     pub(super) fn count(&self) -> usize {
         self.count
     }
@@ -60,16 +60,16 @@ mod tests {
     #[test]
     fn the_last_of_a_circuit_that_makes_products_is_known() {
         let (one, other) = (CircuitId([1; 32]), CircuitId([2; 32]));
-        let mut underway = Underway::default();
+        let mut active = ActiveCount::default();
         for circuit in [one, one, other] {
-            underway.begin(circuit);
+            active.begin(circuit);
         }
-        assert!(!underway.multiplied(one));
-        assert!(underway.multiplied(other));
-        underway.end();
-        underway.check();
-        assert!(underway.multiplied(one));
-        assert!(!underway.multiplied(one));
-        assert_eq!(underway.count(), 2);
+        assert!(!active.multiplied(one));
+        assert!(active.multiplied(other));
+        active.end();
+        active.check();
+        assert!(active.multiplied(one));
+        assert!(!active.multiplied(one));
+        assert_eq!(active.count(), 2);
     }
 }

@@ -5,14 +5,14 @@ use std::collections::VecDeque;
 use proofmill_bus::Seq;
 
 /// Consequences of records that are appended but not durable yet.
-pub(super) struct Unwritten<T> {
+pub(super) struct PendingDurability<T> {
     /// Each with the sequence number of its record, in ascending order.
     waiting: VecDeque<(Seq, T)>,
 }
 
-// === impl Unwritten ===
+// === impl PendingDurability ===
 
-impl<T> Unwritten<T> {
+impl<T> PendingDurability<T> {
     pub(super) fn new() -> Self {
         Self {
             waiting: VecDeque::new(),
@@ -49,17 +49,17 @@ mod tests {
 
     #[test]
     fn consequences_come_in_order_and_never_before_their_record_is_durable() {
-        let mut unwritten = Unwritten::new();
+        let mut pending = PendingDurability::new();
         for seq in [2, 2, 5] {
-            unwritten.push(Seq(seq), seq);
+            pending.push(Seq(seq), seq);
         }
-        unwritten.check();
-        assert_eq!(unwritten.next(Seq(1)), None);
-        assert_eq!(unwritten.next(Seq(4)), Some(2));
-        assert_eq!(unwritten.next(Seq(4)), Some(2));
-        assert_eq!(unwritten.next(Seq(4)), None);
-        assert!(!unwritten.is_empty());
-        assert_eq!(unwritten.next(Seq(5)), Some(5));
-        assert!(unwritten.is_empty());
+        pending.check();
+        assert_eq!(pending.next(Seq(1)), None);
+        assert_eq!(pending.next(Seq(4)), Some(2));
+        assert_eq!(pending.next(Seq(4)), Some(2));
+        assert_eq!(pending.next(Seq(4)), None);
+        assert!(!pending.is_empty());
+        assert_eq!(pending.next(Seq(5)), Some(5));
+        assert!(pending.is_empty());
     }
 }

@@ -41,8 +41,8 @@ impl Scheduler {
                 .map(|(id, job)| job.view(held.get(&id).copied().unwrap_or(0)))
                 .collect(),
             recent: self.results.recent().map(Ended::view).collect(),
-            counts: self.tally.counts(),
-            stages: self.lanes.status(),
+            counts: self.counters.counts(),
+            stages: self.stage_queues.status(),
             devices: self.devices.status(),
             budget,
             circuits,

@@ -4,10 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ark_ec::pairing::Pairing;
-use proofmill_files::MappedFile;
-use proofmill_groth16::snarkjs::{CheckedKeys, PointCheck, ZkeyFile};
-use proofmill_groth16::{Curve, ProvingKey, ProvingKeyInfo, READING_WINDOW, with_curve};
-use proofmill_r1cs::iden3::{R1csFile, ReadError, ScalarField};
+use proofmill_groth16::snarkjs::{CheckedKeyStore, PointCheck, ZkeyFile};
+use proofmill_groth16::{Curve, ProvingKey, ProvingKeyInfo, READING_WINDOW_BYTES, with_curve};
+use proofmill_files::{MappedFile};
+use proofmill_r1cs::iden3::{ReadError, R1csFile, ScalarField};
 use proofmill_r1cs::{PRECOMPILED_FORMAT, PrecompiledFile, R1cs};
 
 use super::{KeyPoints, Registered};
@@ -113,7 +113,7 @@ fn inspect_zkey(
         .container()
         .sections()
         .map(|(_, content)| content.len());
-    let window = sections.max().unwrap_or(0).min(READING_WINDOW) as u64;
+    let window = sections.max().unwrap_or(0).min(READING_WINDOW_BYTES) as u64;
     let queries = zkey.query_points();
     let points = KeyPoints {
         queries: queries.map_err(|error| unusable(error.in_file(path)))?,
@@ -121,7 +121,7 @@ fn inspect_zkey(
             + SORTED_ROW_BYTES * rows
             + VALUE_BYTES * entries.min(VALUES),
     };
-    let key_digest = CheckedKeys::digest(&file);
+    let key_digest = CheckedKeyStore::digest(&file);
     file.check_unchanged().map_err(unusable)?;
     let bytes = file.len() as u64;
     let constraints = [0; 32];
@@ -185,7 +185,7 @@ fn inspect_system(
     let key_bytes = length(key)?;
     // The constraints are read, from one file or the other, before the key.
     let read_bytes = constraint_bytes.max(length(constraints)?);
-    let reading_key = in_memory(key_bytes) + key_bytes.min(READING_WINDOW as u64);
+    let reading_key = in_memory(key_bytes) + key_bytes.min(READING_WINDOW_BYTES as u64);
     Ok(Registered {
         id: Registered::id_of(info.curve, &digest, &info.checksum),
         name: inspection.name.clone(),

@@ -42,7 +42,7 @@ pub(crate) struct Registered {
     /// Bytes that loading takes beside prepared points, if no point is tested for subgroup membership.
     pub(crate) load_bytes: u64,
     /// Sizes counted in the key; if none, upper bounds are used instead. Not in the log:
-    /// [`Figures`](crate::residency::Figures) stores it.
+    /// [`KeySizes`](crate::residency::KeySizes) stores it.
     #[serde(skip)]
     pub(crate) points: Option<KeyPoints>,
 }

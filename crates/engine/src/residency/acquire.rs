@@ -7,7 +7,7 @@ use proofmill_groth16::QueryPoints;
 use tokio::sync::oneshot;
 
 use super::load::{self, Loaded, MappedFiles};
-use super::table::{Entry, Inner, Place, Remembered, Residency};
+use super::table::{Entry, Inner, Place, Residency, StoredFacts};
 use crate::budget::{OverBudget, Reservation};
 use crate::interface::{CircuitId, CircuitRef, Error, Mib, Owner, Priority};
 use crate::key::Key;
@@ -18,7 +18,7 @@ pub(crate) struct KeyUse {
     inner: Arc<Inner>,
     id: CircuitId,
     /// The part of the work's memory that loading the key uses first; sent before the key is ready.
-    rest: Option<oneshot::Receiver<Reservation>>,
+    remaining: Option<oneshot::Receiver<Reservation>>,
 }
 
 /// Reasons that a key and the memory for work with it cannot be had.
@@ -57,11 +57,11 @@ struct Load {
     reservation: Reservation,
     began_us: u64,
     began: Instant,
-    rest: Rest,
+    remaining: RemainingMemory,
 }
 
 /// Bytes reserved for work with a key, which loading the key uses first.
-struct Rest {
+struct RemainingMemory {
     bytes: u64,
     owner: Owner,
     to: oneshot::Sender<Reservation>,
@@ -99,7 +99,7 @@ impl Residency {
     ///
     /// Loading and work do not overlap, so the larger of two sums is reserved: the memory for loading, and
     /// the memory of key and work. If the key is being loaded, the returned reservation may have less than
-    /// `work` bytes; the rest comes with the key, see [`KeyUse::take_rest`].
+    /// `work` bytes; the rest comes with the key, see [`KeyUse::take_remaining`].
     ///
     /// To exclude deadlocks, only one caller at a time may wait here with `work` above zero. It holds a key
     /// that may be in memory and nothing else. Every other holder of memory has all that it needs, or gets
@@ -137,11 +137,15 @@ impl Residency {
                 return Ok((held, reservation));
             };
             let key = reservation.split(loading.bytes, Owner::Key(id));
-            let (to, rest) = oneshot::channel();
+            let (to, remaining) = oneshot::channel();
             let bytes = work.saturating_sub(reservation.bytes());
-            let rest_of = Rest { bytes, owner, to };
-            if self.inner.clone().begin_loading(id, key, loading, rest_of) {
-                held.rest = Some(rest);
+            let remaining_memory = RemainingMemory { bytes, owner, to };
+            if self
+                .inner
+                .clone()
+                .begin_loading(id, key, loading, remaining_memory)
+            {
+                held.remaining = Some(remaining);
                 return Ok((held, reservation));
             }
             // Another task began to load it, or its mapping was evicted, so the need has changed.
@@ -186,7 +190,7 @@ impl Residency {
         Some(KeyUse {
             inner: self.inner.clone(),
             id,
-            rest: None,
+            remaining: None,
         })
     }
 }
@@ -252,7 +256,7 @@ impl Inner {
         id: CircuitId,
         mut reservation: Reservation,
         loading: Loading,
-        rest: Rest,
+        remaining: RemainingMemory,
     ) -> bool {
         let (circuit, files) = {
             let mut table = self.lock();
@@ -283,7 +287,7 @@ impl Inner {
             reservation,
             began_us: self.events.now(),
             began: Instant::now(),
-            rest,
+            remaining,
         };
         // A task of its own: the request that came first may be dropped, and others still need the key.
         tokio::spawn(async move {
@@ -299,13 +303,13 @@ impl Inner {
 
     /// Loads a key, and records its size.
     fn load(&self, circuit: &Registered, files: Option<MappedFiles>) -> Result<Loaded, String> {
-        let Remembered { checked, figures } = &self.remembered;
+        let StoredFacts { checked, key_sizes } = &self.stored_facts;
         let load = || load::load(circuit, self.form, self.policy, checked, files);
         let loaded = self.pool.install(load)?;
         if let Some(points) = counted(circuit, loaded.key.points()).points {
-            figures.counted(&circuit.id, points);
+            key_sizes.counted(&circuit.id, points);
         }
-        figures.measured(&circuit.id, self.form, loaded.key.bytes());
+        key_sizes.measured(&circuit.id, self.form, loaded.key.bytes());
         Ok(loaded)
     }
 
@@ -315,7 +319,7 @@ impl Inner {
             mut reservation,
             began_us,
             began,
-            rest,
+            remaining,
         } = load;
         let reserved = reservation.bytes();
         let loaded = loaded.and_then(|loaded| match loaded.key.bytes() {
@@ -332,8 +336,9 @@ impl Inner {
         if let Ok((_, bytes)) = &loaded {
             let spare = reserved - bytes;
             drop(
-                rest.to
-                    .send(reservation.split(spare.min(rest.bytes), rest.owner)),
+                remaining
+                    .to
+                    .send(reservation.split(spare.min(remaining.bytes), remaining.owner)),
             );
         }
         reservation.shrink_to(loaded.as_ref().map_or(0, |(_, bytes)| *bytes));
@@ -354,7 +359,7 @@ impl Inner {
                 entry.from = loaded.from;
                 entry.failure = None;
                 entry.place = Place::Hot(loaded.key, reservation);
-                self.tell(entry, Some(began_us));
+                self.send_event(entry, Some(began_us));
             }
             Err(why) => {
                 tracing::error!(circuit = &*entry.name, why, "a key cannot be loaded");
@@ -410,8 +415,8 @@ impl KeyUse {
     }
 
     /// The rest of the work's memory, which loading used first. Returned once, when the key is ready.
-    pub(crate) fn take_rest(&mut self) -> Option<Reservation> {
-        self.rest.take()?.try_recv().ok()
+    pub(crate) fn take_remaining(&mut self) -> Option<Reservation> {
+        self.remaining.take()?.try_recv().ok()
     }
 }
 

@@ -4,20 +4,20 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use proofmill_files::FileError;
-use proofmill_groth16::snarkjs::CheckedKeys;
+use proofmill_groth16::snarkjs::CheckedKeyStore;
+use proofmill_files::{FileError};
 
 /// Keys whose points were checked, in this process or, with a directory, in earlier ones.
 #[derive(Debug, Default)]
 pub(crate) struct CheckedMemory {
-    directory: Option<CheckedKeys>,
+    directory: Option<CheckedKeyStore>,
     here: Mutex<HashSet<[u8; 32]>>,
 }
 
 // === impl CheckedMemory ===
 
 impl CheckedMemory {
-    pub(crate) fn new(directory: Option<CheckedKeys>) -> Self {
+    pub(crate) fn new(directory: Option<CheckedKeyStore>) -> Self {
         Self {
             directory,
             here: Mutex::default(),

@@ -2,7 +2,7 @@
 //! stored in a file, so that a measurement survives a restart.
 //!
 //! The file has a magic number (8 bytes), a version (1 byte), the SHA-256 of the rest (32 bytes), and the
-//! rest: the version of the program and the figures of each circuit, encoded by postcard. A file that is
+//! rest: the version of the program and the key sizes of each circuit, encoded by postcard. A file that is
 //! damaged, or was written by another version of the program, whose structures may have other sizes, is
 //! ignored, and the sizes are measured again.
 
@@ -32,16 +32,16 @@ const FILE_MAX: u64 = 8 << 20;
 /// Most circuits that are stored.
 const CIRCUITS_MAX: usize = 1 << 14;
 
-/// The figures of all circuits, in memory and, with a path, in a file.
+/// The sizes of the keys of all circuits, in memory and, with a path, in a file.
 #[derive(Debug, Default)]
-pub(crate) struct Figures {
+pub(crate) struct KeySizes {
     path: Option<PathBuf>,
-    known: Mutex<BTreeMap<[u8; 32], Figure>>,
+    known: Mutex<BTreeMap<[u8; 32], KeySize>>,
 }
 
-/// The figures of a circuit.
+/// The size of the key of a circuit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Figure {
+struct KeySize {
     points: Option<StoredPoints>,
     /// Measured bytes of the hot key, by the form in which it was held.
     hot: BTreeMap<StoredForm, u64>,
@@ -66,13 +66,13 @@ enum StoredForm {
 #[derive(Serialize, Deserialize)]
 struct Content {
     program: String,
-    circuits: BTreeMap<[u8; 32], Figure>,
+    circuits: BTreeMap<[u8; 32], KeySize>,
 }
 
-// === impl Figures ===
+// === impl KeySizes ===
 
-impl Figures {
-    /// Reads the figures of `circuits` from a file; none if the file cannot be used.
+impl KeySizes {
+    /// Reads the key sizes of `circuits` from a file; none if the file cannot be used.
     pub(crate) fn open(path: Option<PathBuf>, circuits: &[CircuitId]) -> Self {
         let mut known = BTreeMap::new();
         if let Some(path) = &path {
@@ -111,34 +111,34 @@ impl Figures {
             queries: points.queries,
             matrices: points.matrices,
         };
-        self.change(id, |figure| figure.points = Some(points));
+        self.change(id, |key_size| key_size.points = Some(points));
     }
 
     /// Stores the measured bytes of a key that was loaded.
     pub(crate) fn measured(&self, id: &CircuitId, form: KeyForm, bytes: u64) {
-        self.change(id, |figure| {
-            figure.hot.insert(form.into(), bytes);
+        self.change(id, |key_size| {
+            key_size.hot.insert(form.into(), bytes);
         });
     }
 
-    fn change(&self, id: &CircuitId, change: impl FnOnce(&mut Figure)) {
+    fn change(&self, id: &CircuitId, change: impl FnOnce(&mut KeySize)) {
         let mut known = self.lock();
         if known.len() >= CIRCUITS_MAX && !known.contains_key(&id.0) {
             return;
         }
-        let figure = known.entry(id.0).or_default();
-        let before = figure.clone();
-        change(figure);
-        let (Some(path), true) = (&self.path, *figure != before) else {
+        let key_size = known.entry(id.0).or_default();
+        let before = key_size.clone();
+        change(key_size);
+        let (Some(path), true) = (&self.path, *key_size != before) else {
             return;
         };
-        // Under the lock, so that the file never replaces newer figures by older ones.
+        // Under the lock, so that the file never replaces newer sizes by older ones.
         if let Err(error) = write(path, &known) {
             tracing::warn!(error, "what keys take in memory is not remembered");
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<[u8; 32], Figure>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<[u8; 32], KeySize>> {
         // No code panics under this lock in the middle of a change, so a poisoned lock is safe to use.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -156,8 +156,8 @@ impl From<KeyForm> for StoredForm {
     }
 }
 
-/// The figures in a file; empty if the file does not exist or another version of the program wrote it.
-fn read(path: &Path) -> Result<BTreeMap<[u8; 32], Figure>, String> {
+/// The key sizes in a file; empty if the file does not exist or another version of the program wrote it.
+fn read(path: &Path) -> Result<BTreeMap<[u8; 32], KeySize>, String> {
     let length = match fs::metadata(path) {
         Ok(metadata) if metadata.is_file() => metadata.len(),
         Ok(_) => return Err("it is no file".to_owned()),
@@ -171,7 +171,7 @@ fn read(path: &Path) -> Result<BTreeMap<[u8; 32], Figure>, String> {
     parse(&bytes)
 }
 
-fn parse(bytes: &[u8]) -> Result<BTreeMap<[u8; 32], Figure>, String> {
+fn parse(bytes: &[u8]) -> Result<BTreeMap<[u8; 32], KeySize>, String> {
     let (head, rest) = bytes
         .split_at_checked(HEAD_BYTES)
         .ok_or("it is cut short")?;
@@ -195,7 +195,7 @@ fn parse(bytes: &[u8]) -> Result<BTreeMap<[u8; 32], Figure>, String> {
     Ok(content.circuits)
 }
 
-fn write(path: &Path, circuits: &BTreeMap<[u8; 32], Figure>) -> Result<(), String> {
+fn write(path: &Path, circuits: &BTreeMap<[u8; 32], KeySize>) -> Result<(), String> {
     let content = Content {
         program: env!("CARGO_PKG_VERSION").to_owned(),
         circuits: circuits.clone(),
@@ -232,22 +232,22 @@ mod tests {
     fn figures_are_there_after_a_restart_for_the_circuits_that_still_are() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = || Some(folder.path().join("figures"));
-        let figures = Figures::open(path(), &[]);
-        figures.counted(&ID, points());
-        figures.measured(&ID, KeyForm::Plain, 1234);
-        let again = Figures::open(path(), &[ID]);
+        let key_sizes = KeySizes::open(path(), &[]);
+        key_sizes.counted(&ID, points());
+        key_sizes.measured(&ID, KeyForm::Plain, 1234);
+        let again = KeySizes::open(path(), &[ID]);
         assert_eq!(again.points(&ID), Some(points()));
         assert_eq!(again.hot(&ID, KeyForm::Plain), Some(1234));
         assert_eq!(again.hot(&ID, KeyForm::Prepared { percent: 300 }), None);
-        assert_eq!(Figures::open(path(), &[]).points(&ID), None);
+        assert_eq!(KeySizes::open(path(), &[]).points(&ID), None);
     }
 
     #[test]
     fn a_damaged_file_is_as_good_as_none() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("figures");
-        let figures = Figures::open(Some(path.clone()), &[]);
-        figures.measured(&ID, KeyForm::Plain, 1234);
+        let key_sizes = KeySizes::open(Some(path.clone()), &[]);
+        key_sizes.measured(&ID, KeyForm::Plain, 1234);
         let whole = fs::read(&path).expect("written");
         assert!(parse(&whole).is_ok_and(|found| found.len() == 1));
         for length in 0..whole.len() {
@@ -257,13 +257,13 @@ mod tests {
             let mut damaged = whole.clone();
             damaged[place] ^= 0x10;
             fs::write(&path, &damaged).expect("written");
-            let found = Figures::open(Some(path.clone()), &[ID]);
+            let found = KeySizes::open(Some(path.clone()), &[ID]);
             assert_eq!(found.hot(&ID, KeyForm::Plain), None, "byte {place}");
         }
-        // The file is written again with the next figure.
-        let found = Figures::open(Some(path.clone()), &[ID]);
+        // The file is written again with the next size.
+        let found = KeySizes::open(Some(path.clone()), &[ID]);
         found.measured(&ID, KeyForm::Shared, 5);
-        let again = Figures::open(Some(path), &[ID]);
+        let again = KeySizes::open(Some(path), &[ID]);
         assert_eq!(again.hot(&ID, KeyForm::Shared), Some(5));
     }
 
@@ -298,14 +298,14 @@ mod tests {
         trigger.raise(proofmill_shutdown::Level::Drain);
         running.await.expect("it ran").expect("it ended well");
 
-        // Far too low figures.
-        let figures = Figures::open(Some(state.path().join("figures")), &[known.id]);
-        figures.measured(&known.id, KeyForm::Plain, 1);
+        // Far too low sizes.
+        let key_sizes = KeySizes::open(Some(state.path().join("figures")), &[known.id]);
+        key_sizes.measured(&known.id, KeyForm::Plain, 1);
         let none = KeyPoints {
             queries: QueryPoints::default(),
             matrices: 0,
         };
-        figures.counted(&known.id, none);
+        key_sizes.counted(&known.id, none);
         let (running, handle, trigger) = open().await;
         let before = handle.circuits().await.expect("circuits").remove(0);
         assert!(before.hot_bytes == 1 && before.work_bytes < known.work_bytes);

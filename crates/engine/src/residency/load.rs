@@ -3,8 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use proofmill_files::MappedFile;
-use proofmill_groth16::snarkjs::{CheckedKeys, PointCheck, ZkeyFile};
+use proofmill_groth16::snarkjs::{CheckedKeyStore, PointCheck, ZkeyFile};
 use proofmill_groth16::{
     Check, Engine, ProvingKey, ProvingKeyInfo, Residency as Form, ResidentKey, with_curve,
 };
@@ -45,7 +44,11 @@ pub(super) fn map(registered: &Registered) -> Result<MappedFiles, String> {
     };
     let file = MappedFile::open(path).map_err(text)?;
     if matches!(registered.source, CircuitSource::Zkey(_)) {
-        expect_digest(path, &CheckedKeys::digest(&file), &registered.key_digest)?;
+        expect_digest(
+            path,
+            &CheckedKeyStore::digest(&file),
+            &registered.key_digest,
+        )?;
     }
     Ok(MappedFiles { file })
 }

@@ -11,5 +11,5 @@ mod tiers;
 
 pub(crate) use acquire::{AcquireError, KeyUse};
 pub(crate) use checked::CheckedMemory;
-pub(crate) use figures::Figures;
-pub(crate) use table::{Remembered, Residency};
+pub(crate) use figures::KeySizes;
+pub(crate) use table::{StoredFacts, Residency};

@@ -55,7 +55,7 @@ impl Inner {
         entry.evictions += 1;
         let place = std::mem::replace(&mut entry.place, Place::Cold);
         entry.changed.send_replace(());
-        self.tell(entry, None);
+        self.send_event(entry, None);
         place
     }
 }

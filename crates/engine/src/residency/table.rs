@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::load::MappedFiles;
 use super::reclaim::Reclaimer;
-use super::{CheckedMemory, Figures};
+use super::{CheckedMemory, KeySizes};
 use crate::budget::{Budget, Reclaim, Reservation};
 use crate::events::Events;
 use crate::interface::{
@@ -26,18 +26,18 @@ pub(crate) struct Residency {
 
 /// Facts about keys that survive a restart.
 #[derive(Debug)]
-pub(crate) struct Remembered {
+pub(crate) struct StoredFacts {
     /// Keys whose points were checked.
     pub(crate) checked: CheckedMemory,
     /// Sizes of keys in memory.
-    pub(crate) figures: Figures,
+    pub(crate) key_sizes: KeySizes,
 }
 
 pub(super) struct Inner {
     pub(super) budget: Budget,
     pub(super) events: Events,
     pub(super) pool: Arc<rayon::ThreadPool>,
-    pub(super) remembered: Remembered,
+    pub(super) stored_facts: StoredFacts,
     pub(super) form: KeyForm,
     pub(super) policy: KeyPolicy,
     /// Most registered circuits.
@@ -111,15 +111,15 @@ impl Place {
 
 impl Entry {
     fn new(circuit: Registered, inner: &Inner) -> Self {
-        let remembered = &inner.remembered;
+        let stored_facts = &inner.stored_facts;
         let from = match &circuit.source {
             CircuitSource::Zkey(_) => ConstraintsFrom::Zkey,
             CircuitSource::System { .. } => ConstraintsFrom::Precompiled,
         };
         Self {
             name: circuit.name.as_str().into(),
-            measured: remembered.figures.hot(&circuit.id, inner.form),
-            checked: remembered.checked.contains(&circuit.key_digest),
+            measured: stored_facts.key_sizes.hot(&circuit.id, inner.form),
+            checked: stored_facts.checked.contains(&circuit.key_digest),
             circuit: Arc::new(circuit),
             place: Place::Cold,
             users: 0,
@@ -213,7 +213,7 @@ impl Residency {
         budget: Budget,
         events: Events,
         pool: Arc<rayon::ThreadPool>,
-        remembered: Remembered,
+        stored_facts: StoredFacts,
         form: KeyForm,
         policy: KeyPolicy,
         limit: usize,
@@ -226,7 +226,7 @@ impl Residency {
                 budget,
                 events,
                 pool,
-                remembered,
+                stored_facts,
                 form,
                 policy,
                 limit,
@@ -278,7 +278,7 @@ impl Residency {
     ///
     /// As for [`insert`](Self::insert).
     pub(crate) fn insert_known(&self, mut circuit: Registered) -> Result<(), Error> {
-        circuit.points = self.inner.remembered.figures.points(&circuit.id);
+        circuit.points = self.inner.stored_facts.key_sizes.points(&circuit.id);
         self.insert(circuit).map(drop)
     }
 
@@ -388,7 +388,10 @@ impl Residency {
     /// scheduler's task.
     pub(crate) fn remember_points(&self, circuit: &Registered) {
         if let Some(points) = circuit.points {
-            self.inner.remembered.figures.counted(&circuit.id, points);
+            self.inner
+                .stored_facts
+                .key_sizes
+                .counted(&circuit.id, points);
         }
     }
 
@@ -419,7 +422,7 @@ impl Inner {
     }
 
     /// Sends an event with a key's current tier.
-    pub(super) fn tell(&self, entry: &Entry, began_us: Option<u64>) {
+    pub(super) fn send_event(&self, entry: &Entry, began_us: Option<u64>) {
         self.events.send(EventKind::Key {
             circuit: entry.circuit.id,
             name: entry.name.clone(),

@@ -93,7 +93,7 @@ impl Residency {
             {
                 entry.place = Place::Warm(files, reservation);
                 entry.changed.send_replace(());
-                self.inner.tell(entry, Some(began_us));
+                self.inner.send_event(entry, Some(began_us));
             }
         }
         // Without the lock. Spare bytes exist if the key came nearer meanwhile.

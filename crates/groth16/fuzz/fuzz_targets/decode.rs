@@ -1,8 +1,8 @@
 //! Untrusted proofs, chunk proofs, commitments and all kinds of key: `cargo +nightly fuzz run decode`.
 //!
-//! The input is tried as it is, and as a list of edits (two bytes of offset, one of value) to
-//! valid proving and verifying keys, plain ones and Mirage's, resealed with the right checksums: otherwise
-//! the fuzzer would hardly ever get past them.
+//! The input is tried unchanged, and as a list of edits (two bytes of offset, one of value) to valid proving
+//! and verifying keys, plain ones and Mirage's, resealed with the right checksums: otherwise the fuzzer
+//! would hardly ever get past the checksums.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -25,7 +25,9 @@ static TEMPLATES: LazyLock<[(Vec<u8>, usize); 4]> = LazyLock::new(|| {
     let rng = &mut StdRng::seed_from_u64(1);
     let key = setup::<Bls12_381>(&system, rng).unwrap();
     let circuit = mirage::CommittedR1cs::new(&system, 1).unwrap();
-    let mirage = mirage::setup::<Bls12_381>(&[circuit], rng).unwrap().remove(0);
+    let mirage = mirage::setup::<Bls12_381>(&[circuit], rng)
+        .unwrap()
+        .remove(0);
     // Prefix, count, eta; and for the proving key eta in the first group and one point.
     [
         (key.to_bytes(), 0),
@@ -47,7 +49,11 @@ fn decode(bytes: &[u8]) {
     }
     if let Ok(key) = VerifyingKey::<Bls12_381>::from_bytes(bytes) {
         assert_eq!(key.to_bytes(), bytes);
-        let proof = Proof { a: key.alpha_g1, b: key.beta_g2, c: key.alpha_g1 };
+        let proof = Proof {
+            a: key.alpha_g1,
+            b: key.beta_g2,
+            c: key.alpha_g1,
+        };
         let _ = verify(&PreparedVerifyingKey::from(key), &[], &proof);
     }
     if let Ok(commitment) = mirage::Commitment::<Bls12_381>::from_bytes(bytes) {
@@ -86,8 +92,10 @@ fuzz_target!(|bytes: &[u8]| {
         if *plain > 0 {
             let end = key.len() - 32;
             seal(&mut key[*plain..end], <[u8]>::to_vec);
-            // The plain key counts by its own checksum.
-            seal(&mut key, |before| [&before[..*plain], &before[end - 32..]].concat());
+            // The outer checksum covers the plain key's own checksum.
+            seal(&mut key, |before| {
+                [&before[..*plain], &before[end - 32..]].concat()
+            });
         } else {
             seal(&mut key, <[u8]>::to_vec);
         }

@@ -1,9 +1,9 @@
 //! Untrusted `.ptau` files: `cargo +nightly fuzz run ptau`.
 //!
-//! The input is tried as it is, and as a list of edits (two bytes of offset, one of value) to a file
-//! that snarkjs made: otherwise the fuzzer would hardly ever get past the sections' sizes. Testing
-//! points takes all the time there is, so that most edited files have points at infinity only: a
-//! hundred times as many are tried.
+//! The input is tried unchanged, and as a list of edits (two bytes of offset, one of value) to a file
+//! that snarkjs made: otherwise the fuzzer would hardly ever get past the sections' sizes. Testing points
+//! takes most of the time, so most edited files have only points at infinity: a hundred times as many
+//! files are tried.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

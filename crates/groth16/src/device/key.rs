@@ -7,7 +7,7 @@ use ark_std::rand::{CryptoRng, RngCore};
 use proofmill_accelerator::{BasesId, Device, DeviceGroup, Error, Job, Scalars, Ticket};
 
 use super::placement::{Offload, Placement};
-use super::products::{Evaluated, Started};
+use super::products::{PendingProducts, QuotientInput};
 use crate::bases::{HeldBases, share};
 use crate::stages::StageReport;
 use crate::{Engine, Proof, ProveError, ResidentKey};
@@ -113,7 +113,7 @@ impl<E: Engine> DeviceKey<E> {
         // The device multiplies while the processors evaluate.
         let products = self.multiply(z)?;
         let (evaluations, evaluated) = prover.evaluate(z)?;
-        let started = Started::new(self, self.transform(evaluations.into())?, products);
+        let started = PendingProducts::new(self, self.transform(evaluations.into())?, products);
         let (products, finished) = futures_executor::block_on(started.finish(z))?;
         let mut reports = vec![evaluated];
         reports.extend(finished);
@@ -133,11 +133,11 @@ impl<E: Engine> DeviceKey<E> {
     pub fn start(
         &self,
         z: &[E::ScalarField],
-        evaluated: impl Into<Evaluated<E::ScalarField>>,
-    ) -> Result<Started<'_, E>, ProveError> {
+        evaluated: impl Into<QuotientInput<E::ScalarField>>,
+    ) -> Result<PendingProducts<'_, E>, ProveError> {
         self.key.prover().check_length(z)?;
         let quotient = self.transform(evaluated.into())?;
-        Ok(Started::new(self, quotient, self.multiply(z)?))
+        Ok(PendingProducts::new(self, quotient, self.multiply(z)?))
     }
 
     /// Submits a product with some of its bases.

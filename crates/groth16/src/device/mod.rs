@@ -6,4 +6,4 @@ mod products;
 
 pub use key::DeviceKey;
 pub use placement::{Offload, Placement};
-pub use products::{Evaluated, PartialProducts, Started};
+pub use products::{QuotientInput, PartialProducts, PendingProducts};

@@ -12,14 +12,14 @@ use crate::stages::{Evaluations, Products, Prover, Quotient, Stage, StageReport}
 use crate::{Engine, ProveError};
 
 /// Products that a device is computing. Dropping this cancels them.
-pub struct Started<'k, E: Engine> {
+pub struct PendingProducts<'k, E: Engine> {
     key: &'k DeviceKey<E>,
-    quotient: Underway<E::ScalarField>,
+    quotient: PendingQuotient<E::ScalarField>,
     products: Tickets,
 }
 
 /// The scalars of the H query, before or after the transforms.
-pub enum Evaluated<F: PrimeField> {
+pub enum QuotientInput<F: PrimeField> {
     /// A·z and B·z: the transforms are still to be computed.
     Evaluations(Evaluations<F>),
     /// The transformed scalars.
@@ -41,11 +41,11 @@ pub struct PartialProducts<E: Engine> {
 }
 
 /// The scalars of the H query, or the jobs that compute them.
-pub(super) enum Underway<F: PrimeField> {
+pub(super) enum PendingQuotient<F: PrimeField> {
     /// The scalars, on the host.
-    Here(Evaluated<F>),
+    Host(QuotientInput<F>),
     /// Jobs of the device that transform the quotient's factors.
-    There(Vec<Ticket>),
+    Device(Vec<Ticket>),
 }
 
 /// The products with the assignment that the device computes.
@@ -56,10 +56,10 @@ pub(super) struct Tickets {
     l: Option<Ticket>,
 }
 
-/// A product, here or on its way.
+/// A product, on the host or still on the device.
 enum Product<G> {
-    Here(G),
-    There(Ticket),
+    Host(G),
+    Device(Ticket),
 }
 
 /// Bytes of a scalar of any curve.
@@ -99,11 +99,11 @@ impl<E: Engine> DeviceKey<E> {
     /// Submits the transforms, if there are any to do and the device does them.
     pub(super) fn transform(
         &self,
-        evaluated: Evaluated<E::ScalarField>,
-    ) -> Result<Underway<E::ScalarField>, ProveError> {
-        let evaluations = match evaluated {
-            Evaluated::Evaluations(evaluations) if self.placement().transforms => evaluations,
-            here => return Ok(Underway::Here(here)),
+        input: QuotientInput<E::ScalarField>,
+    ) -> Result<PendingQuotient<E::ScalarField>, ProveError> {
+        let evaluations = match input {
+            QuotientInput::Evaluations(evaluations) if self.placement().transforms => evaluations,
+            input => return Ok(PendingQuotient::Host(input)),
         };
         let prover = self.key().prover();
         let submit = |mut factor: Zeroizing<Vec<_>>| {
@@ -119,16 +119,16 @@ impl<E: Engine> DeviceKey<E> {
             .into_iter()
             .map(submit)
             .collect();
-        Ok(Underway::There(tickets?))
+        Ok(PendingQuotient::Device(tickets?))
     }
 }
 
-// === impl Started ===
+// === impl PendingProducts ===
 
-impl<'k, E: Engine> Started<'k, E> {
+impl<'k, E: Engine> PendingProducts<'k, E> {
     pub(super) const fn new(
         key: &'k DeviceKey<E>,
-        quotient: Underway<E::ScalarField>,
+        quotient: PendingQuotient<E::ScalarField>,
         products: Tickets,
     ) -> Self {
         Self {
@@ -157,11 +157,11 @@ impl<'k, E: Engine> Started<'k, E> {
         let (held, prover) = (key.key(), key.key().prover());
         let mut reports = Reports::new();
         let quotient = match quotient {
-            Underway::Here(Evaluated::Quotient(quotient)) => quotient,
-            Underway::Here(Evaluated::Evaluations(evaluations)) => {
+            PendingQuotient::Host(QuotientInput::Quotient(quotient)) => quotient,
+            PendingQuotient::Host(QuotientInput::Evaluations(evaluations)) => {
                 reports.note(prover.quotient(evaluations))
             }
-            Underway::There(tickets) => {
+            PendingQuotient::Device(tickets) => {
                 let mut factors = Vec::with_capacity(tickets.len());
                 for ticket in tickets {
                     factors.push(Zeroizing::new(ticket.await?.into_values()?));
@@ -172,11 +172,11 @@ impl<'k, E: Engine> Started<'k, E> {
         };
         // Submitted before the processors multiply, so that the device goes on meanwhile.
         let h = match &key.h {
-            None => Product::Here(reports.note(prover.multiply_h(quotient))),
+            None => Product::Host(reports.note(prover.multiply_h(quotient))),
             Some(bases) => {
                 let Quotient { mut values } = quotient;
                 let scalars = || E::ScalarField::scalars(std::mem::take(&mut *values));
-                Product::There(key.submit(bases, scalars)?)
+                Product::Device(key.submit(bases, scalars)?)
             }
         };
         let a = Product::of(products.a, || reports.try_note(prover.multiply_a(z)))?;
@@ -190,7 +190,7 @@ impl<'k, E: Engine> Started<'k, E> {
             b_g2: match products.b_g2 {
                 None => None,
                 Some(ticket) => Some(
-                    Product::There(ticket)
+                    Product::Device(ticket)
                         .wait(&mut reports, Stage::MsmBG2, held.b_g2.len())
                         .await?,
                 ),
@@ -242,8 +242,8 @@ impl<G: DeviceGroup> Product<G> {
         compute: impl FnOnce() -> Result<G, ProveError>,
     ) -> Result<Self, ProveError> {
         ticket.map_or_else(
-            || compute().map(Self::Here),
-            |ticket| Ok(Self::There(ticket)),
+            || compute().map(Self::Host),
+            |ticket| Ok(Self::Device(ticket)),
         )
     }
 
@@ -255,8 +255,8 @@ impl<G: DeviceGroup> Product<G> {
         scalars: usize,
     ) -> Result<G, ProveError> {
         match self {
-            Self::Here(product) => Ok(product),
-            Self::There(ticket) => {
+            Self::Host(product) => Ok(product),
+            Self::Device(ticket) => {
                 let product = ticket.await?.into_sum()?;
                 reports.add(stage, scalars);
                 Ok(product)
@@ -298,13 +298,13 @@ impl Reports {
     }
 }
 
-impl<F: PrimeField> From<Evaluations<F>> for Evaluated<F> {
+impl<F: PrimeField> From<Evaluations<F>> for QuotientInput<F> {
     fn from(evaluations: Evaluations<F>) -> Self {
         Self::Evaluations(evaluations)
     }
 }
 
-impl<F: PrimeField> From<Quotient<F>> for Evaluated<F> {
+impl<F: PrimeField> From<Quotient<F>> for QuotientInput<F> {
     fn from(quotient: Quotient<F>) -> Self {
         Self::Quotient(quotient)
     }
@@ -312,7 +312,7 @@ impl<F: PrimeField> From<Quotient<F>> for Evaluated<F> {
 
 // What follows holds values of the witness: where they are only.
 
-impl<F: PrimeField> fmt::Debug for Evaluated<F> {
+impl<F: PrimeField> fmt::Debug for QuotientInput<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Evaluations(evaluations) => evaluations.fmt(f),
@@ -321,9 +321,9 @@ impl<F: PrimeField> fmt::Debug for Evaluated<F> {
     }
 }
 
-impl<E: Engine> fmt::Debug for Started<'_, E> {
+impl<E: Engine> fmt::Debug for PendingProducts<'_, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Started")
+        f.debug_struct("PendingProducts")
             .field("key", self.key)
             .finish_non_exhaustive()
     }

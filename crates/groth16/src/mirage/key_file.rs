@@ -139,7 +139,7 @@ fn save(path: &Path, before: &[u8], plain: &[u8]) -> Result<(), KeyError> {
 
 impl<E: Engine> ResidentKey<E> {
     /// A key whose points stay in its file, with its circuit, for the least memory. Each product decodes the points
-    /// anew, [`MAPPED_WINDOW`](crate::MAPPED_WINDOW) at a time.
+    /// anew, [`MAPPED_WINDOW_POINTS`](crate::MAPPED_WINDOW_POINTS) at a time.
     ///
     /// The file must not be changed in place: after a write to it proofs do not verify, and if it is shortened the
     /// process is killed. Replacing it by renaming another file over it is safe.
@@ -311,7 +311,7 @@ impl<E: Engine> ProvingKey<E> {
         save(path, &self.before_plain(), &self.plain.to_bytes())
     }
 
-    /// Reads a key file. A large one is mapped, and at most [`READING_WINDOW`](crate::READING_WINDOW) bytes
+    /// Reads a key file. A large one is mapped, and at most [`READING_WINDOW_BYTES`](crate::READING_WINDOW_BYTES) bytes
     /// of the plain key are in memory at once beside the key.
     ///
     /// # Errors

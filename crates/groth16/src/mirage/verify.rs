@@ -54,7 +54,7 @@ pub struct Claim<'a, E: Engine> {
 }
 
 /// The claims under one key.
-struct OfKey<'a, E: Engine> {
+struct ClaimsOfKey<'a, E: Engine> {
     key: &'a PreparedVerifyingKey<E>,
     commitments: Weighted<E>,
     prepared: Weighted<E>,
@@ -245,14 +245,14 @@ pub fn weighted_product<E: Engine>(
     product.checked_value().ok_or(VerifyError::Invalid)
 }
 
-fn by_key<'a, E: Engine>(claims: &[(Claim<'a, E>, Weight)]) -> Vec<OfKey<'a, E>> {
-    let mut keys: Vec<OfKey<'a, E>> = Vec::new();
+fn by_key<'a, E: Engine>(claims: &[(Claim<'a, E>, Weight)]) -> Vec<ClaimsOfKey<'a, E>> {
+    let mut keys: Vec<ClaimsOfKey<'a, E>> = Vec::new();
     for (claim, weight) in claims {
         let place = keys
             .iter()
             .position(|of_key| std::ptr::eq(of_key.key, claim.key))
             .unwrap_or_else(|| {
-                keys.push(OfKey {
+                keys.push(ClaimsOfKey {
                     key: claim.key,
                     commitments: Weighted::default(),
                     prepared: Weighted::default(),

@@ -33,17 +33,17 @@ pub struct WeightedProof<'a, E: Engine> {
     /// The proof's exponent in the product.
     pub weight: Weight,
     /// Storage for multiples of its points, for further products; `None` if there are none.
-    pub multiples: Option<&'a Multiples<E>>,
+    pub multiples: Option<&'a MultiplesCache<E>>,
 }
 
 /// A proof's points in the first group times the random part of its weight, once a product has computed them. Products
 /// of the same proof under this weight times any factor start from them.
 #[derive(Debug)]
-pub struct Multiples<E: Engine>(OnceLock<Kept<E>>);
+pub struct MultiplesCache<E: Engine>(OnceLock<CachedMultiples<E>>);
 
 /// The multiples, with the weight and points that they were computed for: they apply to no others.
 #[derive(Debug)]
-struct Kept<E: Engine> {
+struct CachedMultiples<E: Engine> {
     random: u128,
     points: [E::G1Affine; 2],
     multiples: [E::G1Affine; 2],
@@ -209,7 +209,7 @@ impl<E: Engine> WeightedProof<'_, E> {
     fn keep(&self, multiples: [E::G1Affine; 2]) {
         if let Some(place) = self.multiples {
             // Multiples of another proof or weight that are already kept stay.
-            let _ = place.0.set(Kept {
+            let _ = place.0.set(CachedMultiples {
                 random: self.weight.random,
                 points: self.points(),
                 multiples,
@@ -218,16 +218,16 @@ impl<E: Engine> WeightedProof<'_, E> {
     }
 }
 
-// === impl Multiples ===
+// === impl MultiplesCache ===
 
-impl<E: Engine> Multiples<E> {
+impl<E: Engine> MultiplesCache<E> {
     /// Storage without multiples yet.
     pub const fn new() -> Self {
         Self(OnceLock::new())
     }
 }
 
-impl<E: Engine> Default for Multiples<E> {
+impl<E: Engine> Default for MultiplesCache<E> {
     fn default() -> Self {
         Self::new()
     }

@@ -135,7 +135,7 @@ fn prepared_points_are_on_no_device() {
     let device: Arc<dyn Device> = Arc::new(cpu().unwrap());
     let refused = DeviceKey::load(key.clone(), device.clone(), Offload::Always, 0).unwrap_err();
     assert!(matches!(refused, ProveError::Prepared), "{refused}");
-    // They need not be, for the transforms.
+    // The points need not be unprepared if the device only computes transforms.
     let placement = Placement {
         transforms: true,
         ..Placement::default()
@@ -307,7 +307,7 @@ fn work_goes_to_the_device_that_is_done_sooner() {
     assert_eq!(placed(on_device, |_| Duration::from_millis(1)), EVERYTHING);
     // What takes as long there stays here.
     assert!(placed(|_| Duration::ZERO, |_| Duration::ZERO).is_empty());
-    // Of few points a call alone costs more.
+    // For few points, the cost of a call alone is higher.
     let few: fn(Work) -> Duration = |work| match work {
         Work::Msm { .. } => Duration::from_micros(90),
         Work::Transform { .. } => Duration::from_micros(1),

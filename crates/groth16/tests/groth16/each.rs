@@ -28,7 +28,7 @@ fn circuit<E: Engine>(
     let one = E::ScalarField::one();
     let given: Vec<_> = (0..inputs).map(|_| E::ScalarField::rand(rng)).collect();
     let mut witness: Vec<_> = given.iter().map(|input| *input * input).collect();
-    // A witness of its own, for circuits without inputs.
+    // One more witness, for circuits without inputs.
     witness.push(one);
     let row = |variable: usize| vec![(one, variable)];
     let mut rows: [Rows<E::ScalarField>; 3] = Default::default();
@@ -95,7 +95,7 @@ fn each_is_as_one_by_one<E: Engine>() {
         assert_eq!(verify_each(&keyed[..count]), expected[..count], "{count}");
     }
     assert_eq!(verify_each(&keyed[20..]), expected[20..]);
-    // Counts that fit are what a product wants.
+    // A product needs the right number of inputs.
     let weighted: Vec<_> = keyed
         .iter()
         .zip(&expected)

@@ -8,7 +8,7 @@ use ark_serialize::CanonicalDeserialize;
 use ark_snark::SNARK;
 use ark_std::rand::{Rng, RngCore, SeedableRng, rngs::StdRng};
 use proofmill_groth16::{
-    Bn254, Engine, Multiples, PreparedVerifyingKey, Proof, ProofError, ProveError, ProvingKey,
+    Bn254, Engine, MultiplesCache, PreparedVerifyingKey, Proof, ProofError, ProveError, ProvingKey,
     VerifyError, Weight, WeightedProof, prove, setup, verify, verify_batch, weighted_product,
 };
 use proofmill_r1cs::{Assignment, R1cs};
@@ -327,7 +327,7 @@ fn kept_multiples_are_of_one_proof_under_one_weight() {
     let mut forged = case.proof;
     forged.c = G1Projective::rand(rng).into_affine();
     let (kept, weights) = (
-        [Multiples::new(), Multiples::new()],
+        [MultiplesCache::new(), MultiplesCache::new()],
         [(); 2].map(|()| Weight::draw(rng)),
     );
     let other = Weight::draw(rng);

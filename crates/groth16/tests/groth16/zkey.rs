@@ -10,7 +10,7 @@ use ark_snark::SNARK;
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_files::MappedFile;
 use proofmill_groth16::snarkjs::{
-    Checked, CheckedKeys, PointCheck, Trust, Zkey, ZkeyFile, inputs_from_json,
+    Checked, CheckedKeyStore, PointCheck, Trust, Zkey, ZkeyFile, inputs_from_json,
     verifying_key_to_json,
 };
 use proofmill_groth16::{
@@ -85,7 +85,7 @@ fn keys_are_written_back_byte_for_byte() {
             let path = directory.path().join("a.zkey");
             key.save(&path).unwrap();
             let file = MappedFile::open(&path).unwrap();
-            assert_eq!(Zkey::<E>::load(&file, Trust::Check).unwrap(), (key, Checked::Now));
+            assert_eq!(Zkey::<E>::load(&file, Trust::Check).unwrap(), (key, Checked::Full));
         });
     }
 }
@@ -368,13 +368,13 @@ fn parts_that_contradict_each_other_are_not_written() {
 fn a_checked_key_is_remembered_until_it_changes() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.zkey");
-    let keys = CheckedKeys::in_directory(directory.path().join("state/checked"));
+    let keys = CheckedKeyStore::in_directory(directory.path().join("state/checked"));
     let trust = Trust::Remembered(&keys);
     let load = || Zkey::<Bls12_381>::load(&MappedFile::open(&path).unwrap(), trust);
     let mut key = key::<Bls12_381>();
     key.save(&path).unwrap();
-    assert_eq!(load().unwrap().1, Checked::Now);
-    assert_eq!(load().unwrap(), (key.clone(), Checked::Before));
+    assert_eq!(load().unwrap().1, Checked::Full);
+    assert_eq!(load().unwrap(), (key.clone(), Checked::PointsRemembered));
 
     // A changed file is checked anew, and what is wrong with it found and not remembered.
     key.delta_g1 = G1Affine::new_unchecked(key.delta_g1.x, key.delta_g1.y + key.delta_g1.x);
@@ -384,8 +384,9 @@ fn a_checked_key_is_remembered_until_it_changes() {
         assert!(matches!(error, ReadError::Format { .. }), "{error}");
     }
     let file = MappedFile::open(&path).unwrap();
-    keys.remember(&CheckedKeys::digest(&file), &path).unwrap();
-    assert_eq!(load().unwrap().1, Checked::Before);
+    keys.remember(&CheckedKeyStore::digest(&file), &path)
+        .unwrap();
+    assert_eq!(load().unwrap().1, Checked::PointsRemembered);
 
     #[cfg(unix)]
     {
@@ -417,14 +418,14 @@ fn a_checked_key_is_remembered_until_it_changes() {
 fn a_key_that_is_overwritten_after_its_digest_is_not_taken_for_the_remembered_one() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.zkey");
-    let keys = CheckedKeys::in_directory(directory.path().join("checked"));
+    let keys = CheckedKeyStore::in_directory(directory.path().join("checked"));
     let trust = Trust::Remembered(&keys);
     key::<Bls12_381>().save(&path).unwrap();
     let load = |file: &MappedFile| Zkey::<Bls12_381>::load(file, trust);
     load(&MappedFile::open(&path).unwrap()).unwrap();
 
     let opened = MappedFile::open(&path).unwrap();
-    assert_eq!(load(&opened).unwrap().1, Checked::Before);
+    assert_eq!(load(&opened).unwrap().1, Checked::PointsRemembered);
     // Beyond what the system's clock for files tells apart.
     std::thread::sleep(std::time::Duration::from_millis(30));
     let time = std::fs::metadata(&path).unwrap().modified().unwrap();

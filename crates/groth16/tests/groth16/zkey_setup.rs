@@ -9,9 +9,7 @@ use proofmill_groth16::snarkjs::{
     setup_zkey_from_ptau,
 };
 use proofmill_groth16::{Bls12_381, Bn254, Curve, Engine, KeyElement, Weakness};
-use proofmill_r1cs::iden3::{
-    Container, ContainerWriter, Format, FormatError, MontgomeryField, R1CS_FORMAT, R1csFile, Reason,
-};
+use proofmill_r1cs::iden3::{Container, ContainerWriter, Format, FormatError, MontgomeryField, R1CS_FORMAT, R1csFile, Reason};
 
 const CUBE: &[u8] = include_bytes!("../../../r1cs/tests/fixtures/cube.r1cs");
 const CUBE_BLS: &[u8] = include_bytes!("../../../r1cs/tests/fixtures/cube_bls12381.r1cs");

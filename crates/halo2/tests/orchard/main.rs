@@ -246,7 +246,7 @@ fn bundles_are_read_back_and_other_bytes_refused() {
     assert_eq!(changed(0, 0), BundleError::Magic);
     assert_eq!(changed(4, 2), BundleError::Version(2));
     assert_eq!(changed(5, 8), BundleError::Flags(8));
-    assert_eq!(changed(7, 0), BundleError::Empty);
+    assert_eq!(changed(7, 0), BundleError::NoActions);
     assert!(matches!(changed(7, 3), BundleError::Length { .. }));
 }
 

@@ -10,9 +10,9 @@ use super::bucket_sum::Buckets;
 use super::point_kernel::{Job, PointKernel, Projective};
 
 /// Waiting additions at which the queue is merged: points for the same bucket are then added up first.
-const QUEUE: usize = 1 << 15;
+const QUEUE_CAPACITY: usize = 1 << 15;
 /// Waiting points of a bucket that one partial sum takes, one after the other, when the queue is merged.
-const FIRST: usize = 8;
+const POINTS_PER_PARTIAL_SUM: usize = 8;
 
 /// State of a bucket.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl<K: PointKernel> Accumulator<K> {
             states: vec![State::Empty; buckets],
             batch: Vec::with_capacity(batch_size),
             batch_size,
-            queue: Vec::with_capacity(QUEUE),
+            queue: Vec::with_capacity(QUEUE_CAPACITY),
             pool: None,
             scratch: K::Scratch::default(),
         }
@@ -78,7 +78,7 @@ impl<K: PointKernel> Accumulator<K> {
             }
             State::Busy => {
                 self.queue.push(job);
-                if self.queue.len() == QUEUE {
+                if self.queue.len() == QUEUE_CAPACITY {
                     self.run(sources);
                     self.merge_queue(sources);
                 }
@@ -164,15 +164,15 @@ impl<K: PointKernel> Accumulator<K> {
     fn merge_queue(&mut self, sources: &K::Points) {
         // The current batch may hold additions to the same buckets.
         self.run_batch(sources);
-        let pool = self.pool.get_or_insert_with(|| K::allocate(QUEUE));
+        let pool = self.pool.get_or_insert_with(|| K::allocate(QUEUE_CAPACITY));
         let queue = &mut self.queue;
         queue.sort_unstable_by_key(|job| job.target);
 
-        // Each partial sum takes up to FIRST of a bucket's points, one in each round.
-        let mut sums: Vec<Job> = Vec::with_capacity(queue.len() / FIRST + 1);
+        // Each partial sum takes up to POINTS_PER_PARTIAL_SUM of a bucket's points, one in each round.
+        let mut sums: Vec<Job> = Vec::with_capacity(queue.len() / POINTS_PER_PARTIAL_SUM + 1);
         let mut runs = Vec::new();
         for run in queue.chunk_by(|a, b| a.target == b.target) {
-            let places = run.len().div_ceil(FIRST);
+            let places = run.len().div_ceil(POINTS_PER_PARTIAL_SUM);
             runs.push((run, sums.len(), places));
             sums.extend((sums.len()..sums.len() + places).map(|place| Job {
                 source: (place as u32) << 1,
@@ -181,7 +181,7 @@ impl<K: PointKernel> Accumulator<K> {
         }
         let mut occupied = vec![false; sums.len()];
         let mut jobs = Vec::with_capacity(K::BATCH);
-        for round in 0..FIRST {
+        for round in 0..POINTS_PER_PARTIAL_SUM {
             for (run, first, places) in &runs {
                 let jobs_of_round = run.chunks(*places).nth(round).unwrap_or_default();
                 for (place, job) in (*first..).zip(jobs_of_round) {

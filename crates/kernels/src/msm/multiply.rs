@@ -64,7 +64,7 @@ pub fn fixed_base<G: MsmGroup>(base: G, scalars: &[G::ScalarField]) -> Vec<G::Af
     portable::fixed_base::fixed_base(base, scalars)
 }
 
-/// Returns the scalar of this index.
+/// A function that returns the scalar of an index.
 pub(crate) type ScalarAt<'a, K> = &'a (dyn Fn(usize) -> BigIntOf<K> + Sync);
 /// A kernel's scalars out of Montgomery form.
 pub(crate) type BigIntOf<K> = <Scalar<K> as PrimeField>::BigInt;

@@ -32,12 +32,12 @@ pub trait Prepared<G: MsmGroup>: Send + Sync {
     fn msm(&self, scalar: ScalarOf<'_, G>, others: (&[G::Affine], ScalarOf<'_, G>)) -> G;
 }
 
-/// Returns the scalar of this index, out of Montgomery form.
+/// A function that returns the scalar of an index, out of Montgomery form.
 type ScalarOf<'a, G> =
     &'a (dyn Fn(usize) -> <<G as PrimeGroup>::ScalarField as PrimeField>::BigInt + Sync);
 
 /// [`Prepared`] by a kernel.
-pub(crate) struct Resident<K: PointKernel> {
+pub(crate) struct PreparedByKernel<K: PointKernel> {
     points: K::Points,
     count: usize,
     /// Copies, each with its image if `endomorphism`.
@@ -145,9 +145,9 @@ impl<G: MsmGroup> fmt::Debug for PreparedBases<G> {
     }
 }
 
-// === impl Resident ===
+// === impl PreparedByKernel ===
 
-impl<K: PointKernel> Resident<K> {
+impl<K: PointKernel> PreparedByKernel<K> {
     /// Keeps at least one copy of the bases, and what else `memory_limit` allows.
     pub(crate) fn new(bases: &[Affine<K>], memory_limit: usize) -> Self {
         let count = bases.len();
@@ -233,7 +233,7 @@ impl<K: PointKernel> Resident<K> {
 /// Copies are not closer than this many bits.
 const MIN_COPY_BITS: usize = 12;
 
-impl<G, K> Prepared<G> for Resident<K>
+impl<G, K> Prepared<G> for PreparedByKernel<K>
 where
     K: PointKernel,
     G: MsmGroup<ScalarField = super::point_kernel::Scalar<K>, Affine = Affine<K>>
@@ -256,7 +256,7 @@ where
     }
 }
 
-impl<K: PointKernel> Resident<K> {
+impl<K: PointKernel> PreparedByKernel<K> {
     /// Points kept for each base.
     fn copies(&self) -> usize {
         self.multiples * (1 + usize::from(self.endomorphism.is_some()))

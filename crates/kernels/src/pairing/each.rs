@@ -112,8 +112,8 @@ fn each<T: Sync, R: Send>(
 impl<E: PairingCurve> Product<'_, E> {
     /// The value of each product, the same as [`checked_value`](Self::checked_value).
     ///
-    /// Many products take less time together than one after the other: vector kernels compute eight side by side, in the
-    /// time of the one with the most pairs. Runs on the threads of the current rayon pool.
+    /// Many products take less time together than one after the other: vector kernels compute eight side by side, in
+    /// the time of the one with the most pairs. Runs on the threads of the current rayon pool.
     ///
     /// # Panics
     ///

@@ -22,9 +22,9 @@ type State = [Vector; 4];
 #[derive(Debug)]
 pub(crate) struct Parameters {
     diagonal_less_one: [Limbs; 4],
-    first: Vec<[Limbs; 4]>,
-    partial: Vec<Limbs>,
-    last: Vec<[Limbs; 4]>,
+    initial_full_constants: Vec<[Limbs; 4]>,
+    partial_constants: Vec<Limbs>,
+    final_full_constants: Vec<[Limbs; 4]>,
 }
 
 // === impl Parameters ===
@@ -34,9 +34,14 @@ impl Parameters {
         let rounds = |added: &[[Fr; 4]]| added.iter().map(|added| added.map(to_limbs)).collect();
         Self {
             diagonal_less_one: parameters.diagonal_less_one.map(to_limbs),
-            first: rounds(&parameters.first),
-            partial: parameters.partial.iter().copied().map(to_limbs).collect(),
-            last: rounds(&parameters.last),
+            initial_full_constants: rounds(&parameters.initial_full_constants),
+            partial_constants: parameters
+                .partial_constants
+                .iter()
+                .copied()
+                .map(to_limbs)
+                .collect(),
+            final_full_constants: rounds(&parameters.final_full_constants),
         }
     }
 }
@@ -75,15 +80,15 @@ unsafe fn permute(parameters: &Parameters, states: &mut [[Fr; 4]]) {
             *vector = Vector::load_ark(std::array::from_fn(|lane| &raw const place(lane)[i]));
         }
         multiply_external(&mut vectors);
-        for added in &parameters.first {
+        for added in &parameters.initial_full_constants {
             full_round(&mut vectors, added);
         }
         partial_rounds(
             &mut vectors,
-            &parameters.partial,
+            &parameters.partial_constants,
             &parameters.diagonal_less_one,
         );
-        for added in &parameters.last {
+        for added in &parameters.final_full_constants {
             full_round(&mut vectors, added);
         }
         for (i, vector) in vectors.iter().enumerate() {

@@ -118,8 +118,8 @@ where
 /// The roots of `a = a₀ + a₁·i` where i² = −1 ("complex method"; Scott, "Implementing cryptographic
 /// pairings", 2007). A root `x₀ + x₁·i` has `x₀² = t = (a₀ + s)/2` and `x₁ = a₁/(2·x₀)` for one of the two
 /// s with `s² = a₀² + a₁²`. With d = t^((p − 3)/4) and r = t·d, if t is a square it is r², and d is 1/r. If
-/// not, the t of the other s is a square: it is −a₁²/(4·t) = (a₁·d/2)², and x₁ is ±r. So there is one power
-/// for s and one for d, and no inverse.
+/// not, the t of the other s is a square: it is −a₁²/(4·t) = (a₁·d/2)², and x₁ is ±r. So there is one
+/// power for s and one for d, and no inverse.
 impl<E: Extension<L, N>, const L: usize, const N: usize> SquareRoot for Quadratic<E, L, N>
 where
     Fp<E::Base, L, N>: Layout<E::Base, N>,

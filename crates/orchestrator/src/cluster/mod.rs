@@ -10,6 +10,6 @@ mod roles;
 mod site;
 
 pub use error::ClusterError;
-pub use lead::{Leading, lead};
+pub use lead::{LedWorkflows, lead};
 pub use roles::{run_collectors, run_dispatchers, run_sequencer, run_sources, run_submissions};
-pub use site::Site;
+pub use site::ProcessContext;

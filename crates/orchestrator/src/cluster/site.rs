@@ -18,7 +18,7 @@ use crate::shutdown::{Level, Shutdown};
 
 /// A process's part in a workflow that runs on a cluster.
 #[derive(Clone)]
-pub struct Site {
+pub struct ProcessContext {
     /// The bus.
     pub connection: Connection,
     /// Store for large payloads.
@@ -42,9 +42,9 @@ pub struct Site {
     pub blob_sweep: BlobSweep,
 }
 
-// === impl Site ===
+// === impl ProcessContext ===
 
-impl Site {
+impl ProcessContext {
     /// Opens the resources; `name` is made of ASCII letters, digits, `_` and `-`.
     pub fn open<'a>(
         connection: Connection,
@@ -79,7 +79,11 @@ impl Site {
     }
 
     /// Waits until this process holds the workflow's lease for `what`; `None` if a drain begins first.
-    pub(super) async fn turn(&self, what: &str, shutdown: &mut Shutdown) -> Option<Lease> {
+    pub(super) async fn take_role_lease(
+        &self,
+        what: &str,
+        shutdown: &mut Shutdown,
+    ) -> Option<Lease> {
         let key = self.plan.lease(what);
         tokio::select! {
             lease = self.leases.take(&key, &self.name) => Some(lease),
@@ -111,11 +115,11 @@ impl Site {
 
     /// Runs a role of this process to its end, or until the server refuses it a permission; otherwise the
     /// role would wait without end.
-    pub async fn unless_refused<T>(
+    pub async fn or_refusal<T>(
         &self,
         role: impl Future<Output = Result<T, ClusterError>>,
     ) -> Result<T, ClusterError> {
-        let ended = self.connection.unless_refused(role).await;
+        let ended = self.connection.or_refusal(role).await;
         ended.map_err(bus::ConnectError::from)?
     }
 

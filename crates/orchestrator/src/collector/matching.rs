@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use super::{Group, Member, Outcome, Overdue, Strategy, StrategyFactory};
+use super::{Group, Member, OfferDecision, OverdueDecision, Strategy, StrategyFactory};
 use crate::id::TaskId;
 
 /// Number of messages that complete a group.
@@ -106,14 +106,14 @@ impl Expected {
 }
 
 impl Strategy for MatchState {
-    fn offer(&mut self, message: &Member) -> Outcome {
+    fn offer(&mut self, message: &Member) -> OfferDecision {
         let key = Self::key_of(message);
         let members = self.groups.entry(key.clone()).or_default();
         if self.keys.insert(message.id.clone(), key.clone()).is_none() {
             members.push(message.clone());
         }
         let Some(chosen) = self.settings.expected.complete(members) else {
-            return Outcome::InProgress { key };
+            return OfferDecision::InProgress { key };
         };
         for member in &chosen {
             self.keys.remove(&member.id);
@@ -122,20 +122,20 @@ impl Strategy for MatchState {
         if members.is_empty() {
             self.groups.remove(&key);
         }
-        Outcome::Finished(vec![Self::group(&key, &chosen)])
+        OfferDecision::Finished(vec![Self::group(&key, &chosen)])
     }
 
-    fn overdue(&mut self, key: &str) -> Overdue {
+    fn overdue(&mut self, key: &str) -> OverdueDecision {
         let Some(members) = self.groups.remove(key) else {
-            return Overdue::Gone;
+            return OverdueDecision::Gone;
         };
         for member in &members {
             self.keys.remove(&member.id);
         }
         if self.settings.partial {
-            return Overdue::Emit(Self::group(key, &members));
+            return OverdueDecision::Emit(Self::group(key, &members));
         }
-        Overdue::Reject {
+        OverdueDecision::Reject {
             why: format!(
                 "group {key:?} had {} of the {} messages it needs when its time was up",
                 members.len(),

@@ -30,7 +30,7 @@ pub(crate) fn partition_of(affinity: &str) -> usize {
 
 /// Host that keeps a partition, by rendezvous hashing. When a host goes, only its own partitions move; when
 /// one comes, only those that it gets. `None` if there are no hosts.
-pub(crate) fn keeper<'a>(
+pub(crate) fn host_of<'a>(
     stage: &str,
     partition: usize,
     hosts: impl Iterator<Item = &'a Arc<str>>,
@@ -49,8 +49,8 @@ pub(crate) fn keeper<'a>(
 mod tests {
     use super::*;
 
-    fn keepers(hosts: &[Arc<str>]) -> Vec<Arc<str>> {
-        let of = |partition| keeper("join", partition, hosts.iter()).cloned();
+    fn assigned(hosts: &[Arc<str>]) -> Vec<Arc<str>> {
+        let of = |partition| host_of("join", partition, hosts.iter()).cloned();
         (0..PARTITIONS).filter_map(of).collect()
     }
 
@@ -58,7 +58,7 @@ mod tests {
     fn only_what_must_moves() {
         let hosts: Vec<Arc<str>> = (0..7).map(|n| format!("host-{n}").into()).collect();
         for count in 1..7 {
-            let (few, more) = (keepers(&hosts[..count]), keepers(&hosts[..=count]));
+            let (few, more) = (assigned(&hosts[..count]), assigned(&hosts[..=count]));
             assert_eq!(few.len(), PARTITIONS);
             let moved = few
                 .iter()

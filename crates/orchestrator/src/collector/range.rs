@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::sequential::covers;
-use super::{Group, Member, Outcome, Overdue, Strategy, StrategyFactory};
+use super::{Group, Member, OfferDecision, OverdueDecision, Strategy, StrategyFactory};
 use crate::id::TaskId;
 
 /// A message of queue `by` (for example, a batch committed by a proposer) spans blocks `first..=last`. Its
@@ -37,7 +37,7 @@ impl StrategyFactory for Range {
     }
 
     /// A message is late if it lies inside an emitted range and inside none that waits.
-    fn missed(&self, message: &Member, waits_in: &str, emitted: &str, last: u64) -> bool {
+    fn belonged_to(&self, message: &Member, waits_in: &str, emitted: &str, last: u64) -> bool {
         let first = emitted.split(':').next().and_then(|it| it.parse().ok());
         let is_inside = |first: u64| first <= message.first && message.last <= last;
         waits_in.starts_with(ORPHAN) && message.queue != self.by && first.is_some_and(is_inside)
@@ -71,12 +71,12 @@ impl RangeState {
         })
     }
 
-    fn give_up_orphans(&mut self, key: &str) -> Overdue {
+    fn give_up_orphans(&mut self, key: &str) -> OverdueDecision {
         let Some(first) = key
             .strip_prefix(ORPHAN)
             .and_then(|first| first.parse().ok())
         else {
-            return Overdue::Gone;
+            return OverdueDecision::Gone;
         };
         let inside = |boundary: &Member, member: &Member| {
             boundary.first <= member.first && member.last <= boundary.last
@@ -92,9 +92,9 @@ impl RangeState {
             self.waiting.remove(&(first, id.clone()));
         }
         if members.is_empty() {
-            return Overdue::Gone;
+            return OverdueDecision::Gone;
         }
-        Overdue::Reject {
+        OverdueDecision::Reject {
             members,
             why: format!(
                 "no message of {:?} spans blocks from {first} on, and their time is up",
@@ -136,7 +136,7 @@ fn smallest_id() -> TaskId {
 }
 
 impl Strategy for RangeState {
-    fn offer(&mut self, message: &Member) -> Outcome {
+    fn offer(&mut self, message: &Member) -> OfferDecision {
         if message.queue == self.settings.by {
             self.boundaries.insert(message.id.clone(), message.clone());
         } else {
@@ -152,16 +152,16 @@ impl Strategy for RangeState {
         for boundary in &touched {
             let inside = self.inside(boundary);
             if self.is_complete(boundary, &inside) {
-                return Outcome::Finished(vec![self.take(boundary, &inside)]);
+                return OfferDecision::Finished(vec![self.take(boundary, &inside)]);
             }
         }
         let key = touched
             .first()
             .map_or_else(|| orphan_key(message.first), key_of);
-        Outcome::InProgress { key }
+        OfferDecision::InProgress { key }
     }
 
-    fn overdue(&mut self, key: &str) -> Overdue {
+    fn overdue(&mut self, key: &str) -> OverdueDecision {
         let boundary = self
             .boundaries
             .values()
@@ -174,9 +174,9 @@ impl Strategy for RangeState {
         let count = inside.len();
         let group = self.take(&boundary, &inside);
         if self.settings.partial {
-            return Overdue::Emit(group);
+            return OverdueDecision::Emit(group);
         }
-        Overdue::Reject {
+        OverdueDecision::Reject {
             members: group.members,
             why: format!(
                 "blocks {} to {} of {:?} were not covered by every other queue when their time \

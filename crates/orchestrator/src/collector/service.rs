@@ -25,33 +25,33 @@ pub fn run(mut host: Host, port: HostPort, mut shutdown: Shutdown) -> BoxFuture<
     Box::pin(async move {
         // A coordinator that has gone is no error of this service: its caller notices by itself.
         let _ = async {
-            let (sender, mut told) = mpsc::unbounded_channel();
+            let (sender, mut commands) = mpsc::unbounded_channel();
             port.join(host.join(fresh_number()), sender).await?;
             let mut turn: Vec<HostCommand> = Vec::with_capacity(TURN);
             loop {
                 tokio::select! {
-                    count = told.recv_many(&mut turn, TURN) => {
-                        match host.take(turn.drain(..)) {
+                    count = commands.recv_many(&mut turn, TURN) => {
+                        match host.handle(turn.drain(..)) {
                             Some(verdicts) if count > 0 && !verdicts.is_empty() => {
-                                let said = HostEvent::Verdicts(host.say(verdicts));
-                                port.say(said).await?;
+                                let said = HostEvent::Verdicts(host.report(verdicts));
+                                port.send_event(said).await?;
                             }
                             Some(_) if count > 0 => {}
                             _ => {
                                 let (sender, receiver) = mpsc::unbounded_channel();
-                                told = receiver;
+                                commands = receiver;
                                 port.join(host.join(fresh_number()), sender).await?;
                             }
                         }
                     }
                     () = tokio::time::sleep(BEAT) => {
                         let host = host.name().clone();
-                        port.say(HostEvent::Beat { host }).await?;
+                        port.send_event(HostEvent::Heartbeat { host }).await?;
                     }
                     () = port.gone() => return Ok(()),
                     () = shutdown.reached(Level::Drain) => {
                         let host = host.name().clone();
-                        return port.say(HostEvent::Leave { host }).await;
+                        return port.send_event(HostEvent::Leave { host }).await;
                     }
                 }
             }

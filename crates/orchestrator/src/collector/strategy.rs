@@ -44,7 +44,7 @@ pub struct Group {
 
 /// A strategy's decision about a message offered to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Outcome {
+pub enum OfferDecision {
     /// The strategy keeps the message: its group waits for more.
     InProgress {
         /// Key of the group.
@@ -62,7 +62,7 @@ pub enum Outcome {
 
 /// A strategy's decision about a group whose T_collect has passed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Overdue {
+pub enum OverdueDecision {
     /// Emit this group, though incomplete.
     Emit(Group),
     /// Move the members to the dead-letter queue.
@@ -83,10 +83,10 @@ pub enum Overdue {
 pub trait Strategy: Send {
     /// Decides about a message. Offering a message that is held already must change nothing and return the
     /// present decision.
-    fn offer(&mut self, message: &Member) -> Outcome;
+    fn offer(&mut self, message: &Member) -> OfferDecision;
 
     /// Decides about group `key` after T_collect has passed since its first message was held.
-    fn overdue(&mut self, key: &str) -> Overdue;
+    fn overdue(&mut self, key: &str) -> OverdueDecision;
 
     /// Removes a message that was taken away from outside, for example by an operator's cancellation.
     fn forget(&mut self, id: &TaskId);
@@ -109,7 +109,7 @@ pub trait StrategyFactory: Send + Sync + fmt::Debug {
     /// `emitted` is that group's key as stored in a [`Part`](crate::id::Part), and `last` is its last block.
     /// Called for the emitted groups with the lowest last block that is not below the message's. Not called
     /// if `waits_in` itself was emitted, since the message is late in any case.
-    fn missed(&self, message: &Member, waits_in: &str, emitted: &str, last: u64) -> bool {
+    fn belonged_to(&self, message: &Member, waits_in: &str, emitted: &str, last: u64) -> bool {
         let _ = (message, waits_in, emitted, last);
         false
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::collector::{Member, Outcome, Overdue, PartitionRef};
+use crate::collector::{Member, OfferDecision, OverdueDecision, PartitionRef};
 use crate::id::{TaskId, WorkerId};
 use crate::plan::StageIx;
 
@@ -14,7 +14,7 @@ pub enum HostEvent {
     /// A host offers to keep partitions of collectors. Joining again replaces the earlier offer.
     Join(HostJoin),
     /// A host is alive; sent every second.
-    Beat {
+    Heartbeat {
         /// The host.
         host: WorkerId,
     },
@@ -33,18 +33,18 @@ pub enum HostCommand {
     /// The core does not know this host, which must join again.
     Unknown,
     /// A request about a partition.
-    Do {
+    Request {
         /// Session of the host, see [`HostJoin::session`].
         session: u64,
         /// Number of the command in its session, from 1. A repeated command is ignored, and a missing one is
         /// noticed.
         number: u64,
         /// The partition.
-        at: PartitionRef,
+        partition: PartitionRef,
         /// Distinguishes the partition's present state from earlier ones.
         epoch: u64,
         /// The request.
-        what: Do,
+        request: HostRequest,
     },
 }
 
@@ -62,7 +62,7 @@ pub struct HostJoin {
 
 /// A request about a partition.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Do {
+pub enum HostRequest {
     /// Begin the partition anew, without messages.
     Begin,
     /// Offer a message to the partition's strategy.
@@ -84,7 +84,7 @@ pub struct Verdicts {
     pub session: u64,
     /// Number of the message in its session, from 1.
     pub number: u64,
-    /// One for each [`Do::Offer`] and [`Do::Overdue`].
+    /// One for each [`HostRequest::Offer`] and [`HostRequest::Overdue`].
     pub verdicts: Vec<Verdict>,
 }
 
@@ -92,20 +92,20 @@ pub struct Verdicts {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Verdict {
     /// The partition.
-    pub at: PartitionRef,
+    pub partition: PartitionRef,
     /// Epoch of the partition's state, as in the request.
     pub epoch: u64,
     /// The decision.
-    pub what: Judged,
+    pub decision: Decision,
 }
 
 /// The decision itself, see [`Verdict`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Judged {
+pub enum Decision {
     /// About a message that was offered.
-    Offered(TaskId, Outcome),
+    Offered(TaskId, OfferDecision),
     /// About a group that was overdue.
-    Overdue(Overdue),
+    Overdue(OverdueDecision),
 }
 
 // === impl HostEvent ===
@@ -116,12 +116,12 @@ impl HostEvent {
         match self {
             Self::Join(join) => &join.host,
             Self::Verdicts(verdicts) => &verdicts.host,
-            Self::Beat { host } | Self::Leave { host } => host,
+            Self::Heartbeat { host } | Self::Leave { host } => host,
         }
     }
 
     /// Whether the event only shows that the host is alive, so that a later one replaces it.
-    pub fn is_beat(&self) -> bool {
-        matches!(self, Self::Beat { .. })
+    pub fn is_heartbeat(&self) -> bool {
+        matches!(self, Self::Heartbeat { .. })
     }
 }

@@ -20,13 +20,13 @@ mod role;
 mod sink;
 mod worker;
 
-pub use host::{Do, HostCommand, HostEvent, HostJoin, Judged, Verdict, Verdicts};
+pub use host::{HostRequest, HostCommand, HostEvent, HostJoin, Decision, Verdict, Verdicts};
 pub use query::{
     DeadRow, PAGE_MAX, Page, Query, QueryAnswer, QueueRow, TaskRow, TaskSelection, WorkerRow,
 };
-pub use request::{Edition, Reply, Request, Rewind, Submit, Target};
+pub use request::{Uniqueness, Reply, Request, Rewind, Submit, Target};
 pub use role::{RoleCommand, RoleEvent};
 pub use sink::{SinkCommand, SinkEvent};
 pub use worker::{
-    Complete, Fail, Join, Lease, LeaseRef, Output, PAUSE_REASON_MAX, WorkerCommand, WorkerEvent,
+    WorkerResult, WorkerFailure, WorkerJoin, Lease, LeaseRef, Output, PAUSE_REASON_MAX, WorkerCommand, WorkerEvent,
 };

@@ -34,25 +34,25 @@ pub struct Submit {
     /// The message.
     pub message: Message,
     /// Relation of the message to others about the same block.
-    pub edition: Edition,
+    pub uniqueness: Uniqueness,
     /// For a source: position to record with this message, the block that it continues with afterwards.
     pub source_next: Option<u64>,
 }
 
 /// Relation of a message to others about the same block from the same producer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Edition {
+pub enum Uniqueness {
     /// The block may have several messages, which differ in their part.
     #[default]
-    Any,
+    Multiple,
     /// The block has only this message: the reply is [`Reply::Differs`] if another part of it is known.
-    Only,
-    /// As [`Edition::Only`], but if no task of the block is known, nothing is recorded and the reply is
+    Single,
+    /// As [`Uniqueness::Single`], but if no task of the block is known, nothing is recorded and the reply is
     /// [`Reply::Duplicate`].
-    Recalled,
-    /// As [`Edition::Any`], but a task that an operator has dropped from the dead-letter queue is accepted
+    ReplayOnly,
+    /// As [`Uniqueness::Multiple`], but a task that an operator has dropped from the dead-letter queue is accepted
     /// again: the message is submitted on purpose.
-    Anew,
+    Resubmitted,
 }
 
 /// A source's retraction of all its blocks from one on, in order to bring them again: the chain that it

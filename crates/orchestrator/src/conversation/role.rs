@@ -33,18 +33,18 @@ pub enum RoleCommand {
 
 impl RoleEvent {
     /// Worker or host of a heartbeat; `None` for other events.
-    pub fn beat_of(&self) -> Option<&WorkerId> {
+    pub fn heartbeat_sender(&self) -> Option<&WorkerId> {
         match self {
-            Self::Worker(event) => event.is_beat().then(|| event.worker()),
-            Self::Host(event) => event.is_beat().then(|| event.host()),
+            Self::Worker(event) => event.is_heartbeat().then(|| event.worker()),
+            Self::Host(event) => event.is_heartbeat().then(|| event.host()),
             Self::Sink(_) => None,
         }
     }
 
     /// Whether losing the event would lose a result, or work.
-    pub fn matters(&self) -> bool {
+    pub fn must_deliver(&self) -> bool {
         match self {
-            Self::Worker(event) => event.carries_work(),
+            Self::Worker(event) => event.must_deliver(),
             Self::Host(_) | Self::Sink(SinkEvent::Attach { .. }) => false,
             Self::Sink(SinkEvent::Emitted { .. }) => true,
         }

@@ -20,7 +20,7 @@ pub const PAUSE_REASON_MAX: usize = 512;
 pub enum WorkerEvent {
     /// A worker offers itself. Joining again under the same name replaces the earlier offer; its
     /// leases are kept.
-    Join(Join),
+    Join(WorkerJoin),
     /// A worker takes no new tasks but finishes those that it has.
     Retire {
         /// The worker.
@@ -46,9 +46,9 @@ pub enum WorkerEvent {
         paused: Option<String>,
     },
     /// A worker has a result.
-    Complete(Complete),
+    Complete(WorkerResult),
     /// A worker's attempt failed.
-    Fail(Fail),
+    Fail(WorkerFailure),
     /// A worker hands a task back untried, for example because it drains or its machine has failed. No
     /// attempt is counted.
     Release {
@@ -72,7 +72,7 @@ pub enum WorkerCommand {
 
 /// A worker's offer to take tasks.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Join {
+pub struct WorkerJoin {
     /// Name of the worker.
     pub worker: WorkerId,
     /// Worker group that it belongs to.
@@ -111,7 +111,7 @@ pub struct Output {
 
 /// A result.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Complete {
+pub struct WorkerResult {
     /// Worker that sends the result.
     pub worker: WorkerId,
     /// The lease. A result counts even if the lease has ended, unless another came first; it never counts for
@@ -125,7 +125,7 @@ pub struct Complete {
 
 /// A failed attempt.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Fail {
+pub struct WorkerFailure {
     /// Worker whose attempt failed.
     pub worker: WorkerId,
     /// Lease of the attempt.
@@ -164,12 +164,12 @@ impl WorkerEvent {
     }
 
     /// Whether the event is a heartbeat, so that a later one replaces it.
-    pub fn is_beat(&self) -> bool {
+    pub fn is_heartbeat(&self) -> bool {
         matches!(self, Self::Heartbeat { .. })
     }
 
     /// Whether losing the event would lose work.
-    pub fn carries_work(&self) -> bool {
+    pub fn must_deliver(&self) -> bool {
         matches!(
             self,
             Self::Complete(_) | Self::Fail(_) | Self::Release { .. }
@@ -181,7 +181,7 @@ impl WorkerEvent {
 
 impl Lease {
     /// Reference to the lease.
-    pub fn name(&self) -> LeaseRef {
+    pub fn reference(&self) -> LeaseRef {
         LeaseRef {
             task: self.task.id.clone(),
             attempt: self.attempt,

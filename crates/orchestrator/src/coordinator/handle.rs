@@ -7,7 +7,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::core::{Core, Settled};
 use crate::plan::Plan;
-use crate::port::{HostPort, Line, Message, OperatorPort, Ports, SinkPort, SourcePort, WorkerPort};
+use crate::port::{HostPort, CoordinatorLink, Message, OperatorPort, Ports, SinkPort, SourcePort, WorkerPort};
 
 /// The coordinator has stopped. Requests without a reply may not have been carried out.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
@@ -45,7 +45,7 @@ pub struct Handle {
 impl Handle {
     pub(super) fn new(commands: mpsc::Sender<Command>, plan: Arc<Plan>) -> Self {
         Self {
-            ports: Ports::new(Line::Here(commands.clone()), plan),
+            ports: Ports::new(CoordinatorLink::Local(commands.clone()), plan),
             commands,
         }
     }
@@ -112,8 +112,8 @@ impl Handle {
     }
 
     /// Channel that all ports use; the coordinator handles its messages in order.
-    pub(crate) fn line(&self) -> &Line {
-        self.ports.line()
+    pub(crate) fn link(&self) -> &CoordinatorLink {
+        self.ports.link()
     }
 
     /// Subscribes to every task that ends from now on. Each is reported once its end is durable.

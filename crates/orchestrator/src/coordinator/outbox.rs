@@ -14,7 +14,7 @@ use crate::plan::Late;
 
 /// An action to carry out at once.
 #[derive(Debug)]
-pub enum Due {
+pub enum ImmediateAction {
     /// Append to the log; report the outcome with [`Outbox::accepted`] or [`Outbox::refused`].
     Append {
         /// Token to report the outcome with.
@@ -34,7 +34,7 @@ pub enum Due {
 
 /// An output that may be sent now.
 #[derive(Debug)]
-pub enum Released {
+pub enum DurableOutput {
     /// Answer a request.
     Reply(RequestId, Reply),
     /// Report the end of a task to observers.
@@ -51,7 +51,7 @@ pub enum Released {
 #[derive(Default)]
 pub struct Outbox {
     /// Waiting outputs, by the sequence number that must be durable and then by age.
-    waiting: BTreeMap<(Seq, u64), Released>,
+    waiting: BTreeMap<(Seq, u64), DurableOutput>,
     next: u64,
     /// Commands to workers that wait for an append to be accepted, and then to be durable.
     to_workers: HashMap<Token, Vec<(WorkerId, WorkerCommand)>>,
@@ -85,22 +85,22 @@ impl Outbox {
     }
 
     /// Notes a record in the log that did not come from the core.
-    pub fn appended_besides(&mut self, seq: Seq) {
+    pub fn note_foreign_append(&mut self, seq: Seq) {
         self.appended = self.appended.max(seq);
     }
 
-    /// Takes an action of the core; returns it if it must be carried out at once.
-    pub fn take(&mut self, action: Action) -> Option<Due> {
+    /// Holds back an action of the core until the log is durable; returns it if it must be carried out at once.
+    pub fn hold_back(&mut self, action: Action) -> Option<ImmediateAction> {
         match action {
             Action::Append { token, ops } => {
                 self.unanswered += 1;
-                return Some(Due::Append { token, ops });
+                return Some(ImmediateAction::Append { token, ops });
             }
             Action::Worker {
                 after: None,
                 worker,
                 command,
-            } => return Some(Due::Worker(worker, command)),
+            } => return Some(ImmediateAction::Worker(worker, command)),
             Action::Worker {
                 after: Some(token),
                 worker,
@@ -109,25 +109,27 @@ impl Outbox {
                 let waiting = self.to_workers.entry(token).or_default();
                 waiting.push((worker, command));
             }
-            Action::Host { host, command } => return Some(Due::Host(host, command)),
+            Action::Host { host, command } => return Some(ImmediateAction::Host(host, command)),
             Action::Reply {
                 request,
                 after,
                 reply,
-            } => self.wait(after, Released::Reply(request, reply)),
+            } => self.wait(after, DurableOutput::Reply(request, reply)),
             Action::Sink { after, command } => self.to_sink.push_back((after, command)),
             Action::Settle { after, settled } => {
                 if self.is_observed {
-                    self.wait(after, Released::Settled(settled));
+                    self.wait(after, DurableOutput::Settled(settled));
                 }
             }
-            Action::Defect { why } => return Some(Due::Defect(why)),
-            Action::Late { task, why, became } => return Some(Due::Late(task, why, became)),
+            Action::Defect { why } => return Some(ImmediateAction::Defect(why)),
+            Action::Late { task, why, became } => {
+                return Some(ImmediateAction::Late(task, why, became));
+            }
         }
         None
     }
 
-    fn wait(&mut self, after: Seq, what: Released) {
+    fn wait(&mut self, after: Seq, what: DurableOutput) {
         self.waiting.insert((after, self.next), what);
         self.next += 1;
     }
@@ -137,7 +139,7 @@ impl Outbox {
         self.unanswered -= 1;
         self.appended = self.appended.max(seq);
         for (worker, command) in self.to_workers.remove(&token).unwrap_or_default() {
-            self.wait(seq, Released::Worker(worker, command));
+            self.wait(seq, DurableOutput::Worker(worker, command));
         }
     }
 
@@ -147,7 +149,7 @@ impl Outbox {
         self.to_workers.remove(&token);
     }
 
-    /// Requests [`Released::Flushed`] with this number once the effects of all earlier events are durable.
+    /// Requests [`DurableOutput::Flushed`] with this number once the effects of all earlier events are durable.
     pub fn flush(&mut self, number: u64) {
         self.flushing.push(number);
     }
@@ -178,10 +180,10 @@ impl Outbox {
 
     /// Outputs that may be sent now that the log is durable up to `durable`. Call after the core has handled
     /// all answers of the log: they may lead to further appends, for which a flush waits too.
-    pub fn release(&mut self, durable: Seq) -> Vec<Released> {
+    pub fn release(&mut self, durable: Seq) -> Vec<DurableOutput> {
         if self.unanswered == 0 {
             for number in std::mem::take(&mut self.flushing) {
-                self.wait(self.appended, Released::Flushed(number));
+                self.wait(self.appended, DurableOutput::Flushed(number));
             }
         }
         let mut released = Vec::new();
@@ -199,7 +201,7 @@ impl Outbox {
         {
             if let Some((_, command)) = self.to_sink.pop_front() {
                 self.unconfirmed.push_back(command.clone());
-                released.push(Released::Sink(command));
+                released.push(DurableOutput::Sink(command));
             }
         }
         released

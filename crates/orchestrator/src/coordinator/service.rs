@@ -13,7 +13,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::handle::{Command, Condition, Handle};
-use super::outbox::{Due, Outbox, Released};
+use super::outbox::{ImmediateAction, Outbox, DurableOutput};
 use crate::conversation::{
     HostCommand, HostEvent, Reply, RoleEvent, SinkCommand, SinkEvent, WorkerCommand, WorkerEvent,
 };
@@ -205,7 +205,7 @@ impl Coordinator {
             AppendError::Failed(failure) => CoordinatorError::Log(failure),
             error => CoordinatorError::Append(error),
         })?;
-        self.outbox.appended_besides(appended);
+        self.outbox.note_foreign_append(appended);
         Ok(())
     }
 
@@ -330,11 +330,11 @@ impl Coordinator {
     ) -> Result<(), CoordinatorError> {
         let mut queue = VecDeque::from(actions);
         while let Some(action) = queue.pop_front() {
-            let Some(due) = self.outbox.take(action) else {
+            let Some(due) = self.outbox.hold_back(action) else {
                 continue;
             };
             match due {
-                Due::Append { token, ops } => {
+                ImmediateAction::Append { token, ops } => {
                     let log = self.log.clone();
                     let mut append: Appending =
                         Box::pin(async move { (token, log.append(ops).await) });
@@ -346,17 +346,17 @@ impl Coordinator {
                         std::task::Poll::Pending => appending.push(append),
                     }
                 }
-                Due::Worker(worker, command) => self.tell(&worker, command),
-                Due::Host(host, command) => {
+                ImmediateAction::Worker(worker, command) => self.tell(&worker, command),
+                ImmediateAction::Host(host, command) => {
                     if let Some(sender) = self.hosts.get(&host) {
                         // A host that is gone owes verdicts and loses its partitions.
                         let _ = sender.send(command);
                     }
                 }
-                Due::Defect(why) => {
+                ImmediateAction::Defect(why) => {
                     tracing::error!(why, "the coordinator cannot record something");
                 }
-                Due::Late(task, why, became) => tell_late(&task, &why, became),
+                ImmediateAction::Late(task, why, became) => report_late(&task, &why, became),
             }
         }
         Ok(())
@@ -421,22 +421,22 @@ impl Coordinator {
         }
         for released in self.outbox.release(watermark) {
             match released {
-                Released::Reply(request, reply) => {
+                DurableOutput::Reply(request, reply) => {
                     if let Some(sender) = self.replies.remove(&request) {
                         // The caller may have gone; the record stands all the same.
                         let _ = sender.send(reply);
                     }
                 }
-                Released::Flushed(number) => {
+                DurableOutput::Flushed(number) => {
                     // As above.
                     let _ = self.flushes.remove(&number).map(|flushed| flushed.send(()));
                 }
-                Released::Worker(worker, command) => self.tell(&worker, command),
-                Released::Settled(settled) => {
+                DurableOutput::Worker(worker, command) => self.tell(&worker, command),
+                DurableOutput::Settled(settled) => {
                     self.observers
                         .retain(|observer| observer.send(settled.clone()).is_ok());
                 }
-                Released::Sink(command) => {
+                DurableOutput::Sink(command) => {
                     // If the sink has closed since, the next one gets the command, because it has not been
                     // confirmed.
                     let _ = self.sink.as_ref().map(|sink| sink.send(command));
@@ -496,7 +496,7 @@ async fn mark_as_opened(log: &dyn Log) -> Seq {
 }
 
 /// Logs a late message: as a warning if an operator must decide about it, else as information.
-fn tell_late(task: &TaskId, why: &str, became: Late) {
+fn report_late(task: &TaskId, why: &str, became: Late) {
     match became {
         Late::Dead => tracing::warn!(%task, why, "a late message is in the dead-letter queue"),
         Late::Emit => tracing::info!(%task, why, "a late message is passed on alone"),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::view::TaskView;
-use crate::record::{DeadRecord, Past};
+use crate::record::{DeadRecord, HistoryEntry};
 
 /// Maximum number of blocks in one answer of summaries.
 pub const BLOCKS_MAX: u64 = 1000;
@@ -88,7 +88,7 @@ pub struct BlockView {
     /// Dead letters, by stage and part.
     pub dead: Vec<DeadRecord>,
     /// History entries about the block, oldest first.
-    pub past: Vec<Past>,
+    pub history: Vec<HistoryEntry>,
     /// Whether the history still covers the block's end, if the block has ended; the history is bounded.
     pub is_remembered: bool,
     /// Positions of the sources: the next block of each, by name.

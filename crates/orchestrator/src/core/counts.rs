@@ -15,7 +15,7 @@ use super::change::Change;
 use super::layout::Layout;
 use super::view::Counters;
 use crate::plan::StageIx;
-use crate::record::{Finish, Record, RecordKey};
+use crate::record::{EndKind, Record, RecordKey};
 
 /// Delay after which changed counters are appended if no other append includes them.
 pub(super) const WRITE_AFTER: Duration = Duration::from_secs(5);
@@ -56,14 +56,14 @@ pub(super) struct Totals {
 }
 
 /// The end of a task, read during replay.
-pub(super) enum Replayed<'a> {
-    Done(&'a Finish),
+pub(super) enum ReplayedEnd<'a> {
+    Done(&'a EndKind),
     Dead { late: bool },
 }
 
 /// Next step for counters that are not in the log.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Writing {
+pub(super) enum WriteWhen {
     /// Nothing to do: the log has the counters, or a timer is set.
     None,
     /// Set a timer to write the counters after [`WRITE_AFTER`].
@@ -135,7 +135,7 @@ impl Counts {
             let counters = &mut self.counters[stage.0];
             let counted = match record {
                 Record::Task(_) => [Some(&mut counters.accepted), None],
-                Record::Done(done) => counters.of(&done.finish),
+                Record::Done(done) => counters.of(&done.end),
                 Record::Dead(dead) => counters.of_dead(dead.late),
                 _ => continue,
             };
@@ -149,14 +149,14 @@ impl Counts {
     }
 
     /// Counts an end read during replay. Ends older than the last counters record are overwritten by it.
-    pub(super) fn replay(&mut self, stage: StageIx, replayed: Replayed<'_>) {
+    pub(super) fn replay(&mut self, stage: StageIx, replayed: ReplayedEnd<'_>) {
         let counters = &mut self.counters[stage.0];
         let counted = match replayed {
-            Replayed::Done(finish) => {
+            ReplayedEnd::Done(end) => {
                 self.ended[stage.0] += 1;
-                counters.of(finish)
+                counters.of(end)
             }
-            Replayed::Dead { late } => counters.of_dead(late),
+            ReplayedEnd::Dead { late } => counters.of_dead(late),
         };
         counted.into_iter().flatten().for_each(|count| *count += 1);
     }
@@ -194,7 +194,7 @@ impl Counts {
     /// Adds the totals to an append, and the counters of the stages in which it ends a task, unless marks
     /// alone show all ends.
     pub(super) fn write(&mut self, changes: &mut Vec<(RecordKey, Change)>, layout: &Layout) {
-        if is_told_by_marks(changes) {
+        if implied_by_marks(changes) {
             self.write_totals(changes);
             return;
         }
@@ -258,7 +258,7 @@ impl Counts {
     }
 
     /// Decides, after an event, whether counters that no append has included must be written.
-    pub(super) fn arm(&mut self) -> Writing {
+    pub(super) fn schedule_write(&mut self) -> WriteWhen {
         if std::mem::take(&mut self.wrong) {
             // Equal numbers could stand for different tasks: one that the log has refused, and a later one,
             // which would be counted twice at replay. So all counters are written anew.
@@ -267,13 +267,13 @@ impl Counts {
                 ..Counters::default()
             };
             self.written.fill((unknown, 0));
-            return Writing::Now;
+            return WriteWhen::Now;
         }
         if self.due || self.is_written() {
-            return Writing::None;
+            return WriteWhen::None;
         }
         self.due = true;
-        Writing::Later
+        WriteWhen::Later
     }
 
     /// The timer has fired.
@@ -291,7 +291,7 @@ impl Counts {
 }
 
 /// Whether an append ends live tasks only, each with a mark, and records no attempt.
-fn is_told_by_marks(changes: &[(RecordKey, Change)]) -> bool {
+fn implied_by_marks(changes: &[(RecordKey, Change)]) -> bool {
     let mut marks = HashSet::new();
     let mut tasks = HashSet::new();
     for (key, change) in changes {
@@ -300,7 +300,7 @@ fn is_told_by_marks(changes: &[(RecordKey, Change)]) -> bool {
             (RecordKey::Task(id), Change::Delete) => tasks.insert(id),
             (RecordKey::Dead(_), _)
             | (RecordKey::Done(_), Change::Delete)
-            | (RecordKey::Tries(_), Change::Put { .. }) => return false,
+            | (RecordKey::Attempts(_), Change::Put { .. }) => return false,
             _ => continue,
         };
     }
@@ -375,10 +375,10 @@ mod tests {
     #[test]
     fn a_change_is_written_once_and_a_refusal_writes_all_anew() {
         let mut counts = Counts::new(1);
-        assert_eq!(counts.arm(), Writing::None);
+        assert_eq!(counts.schedule_write(), WriteWhen::None);
         counts.add_blocks(2, |totals| &mut totals.met);
-        assert_eq!(counts.arm(), Writing::Later);
-        assert_eq!(counts.arm(), Writing::None);
+        assert_eq!(counts.schedule_write(), WriteWhen::Later);
+        assert_eq!(counts.schedule_write(), WriteWhen::None);
         counts.note_fired();
         let mut changes = Vec::new();
         counts.write_totals(&mut changes);
@@ -386,7 +386,7 @@ mod tests {
         assert!(matches!(changes[..], [(RecordKey::Totals, _)]));
         assert!(counts.is_written());
         counts.wrong = true;
-        assert_eq!(counts.arm(), Writing::Now);
+        assert_eq!(counts.schedule_write(), WriteWhen::Now);
         assert!(!counts.is_written());
     }
 }

@@ -12,7 +12,7 @@ pub(super) struct DeadLetters {
     /// Dead letters about which a decision is on its way to the log.
     deciding: BTreeSet<TaskId>,
     /// Number of dead letters, by stage.
-    buried: Vec<usize>,
+    counts: Vec<usize>,
 }
 
 // === impl DeadLetters ===
@@ -23,7 +23,7 @@ impl DeadLetters {
         Self {
             letters: BTreeMap::new(),
             deciding: BTreeSet::new(),
-            buried: vec![0; stages],
+            counts: vec![0; stages],
         }
     }
 
@@ -48,8 +48,8 @@ impl DeadLetters {
     }
 
     /// Number of a stage's dead letters.
-    pub(super) fn buried(&self, stage: StageIx) -> usize {
-        self.buried[stage.0]
+    pub(super) fn count(&self, stage: StageIx) -> usize {
+        self.counts[stage.0]
     }
 
     /// Adds a dead letter of `stage`. A pending decision about an earlier letter of the same task is thereby
@@ -57,7 +57,7 @@ impl DeadLetters {
     pub(super) fn put(&mut self, stage: StageIx, id: &TaskId, letter: DeadRecord) {
         self.deciding.remove(id);
         if self.letters.insert(id.clone(), letter).is_none() {
-            self.buried[stage.0] += 1;
+            self.counts[stage.0] += 1;
         }
     }
 
@@ -65,7 +65,7 @@ impl DeadLetters {
     pub(super) fn remove(&mut self, stage: StageIx, id: &TaskId) -> Option<DeadRecord> {
         self.deciding.remove(id);
         let letter = self.letters.remove(id)?;
-        self.buried[stage.0] -= 1;
+        self.counts[stage.0] -= 1;
         Some(letter)
     }
 
@@ -96,10 +96,10 @@ impl DeadLetters {
         &self,
         stage_of: impl Fn(&TaskId) -> Option<StageIx>,
     ) -> Result<(), String> {
-        let mut buried = vec![0; self.buried.len()];
+        let mut counts = vec![0; self.counts.len()];
         let stages = self.letters.keys().filter_map(stage_of);
-        stages.for_each(|stage| buried[stage.0] += 1);
-        match buried == self.buried {
+        stages.for_each(|stage| counts[stage.0] += 1);
+        match counts == self.counts {
             true => Ok(()),
             false => Err("the count of dead letters is off".to_owned()),
         }
@@ -134,13 +134,13 @@ mod tests {
         let id = dead.task.id.clone();
         letters.put(stage, &id, dead.clone());
         letters.put(stage, &id, dead);
-        assert_eq!((letters.buried(stage), letters.len()), (1, 1));
+        assert_eq!((letters.count(stage), letters.len()), (1, 1));
         letters.decide(id.clone());
         assert!(letters.is_deciding(&id));
         assert!(letters.remove(stage, &id).is_some());
         assert!(letters.remove(stage, &id).is_none());
         assert!(!letters.is_deciding(&id));
         assert_eq!(letters.check(|_| Some(stage)), Ok(()));
-        assert_eq!(letters.buried(stage), 0);
+        assert_eq!(letters.count(stage), 0);
     }
 }

@@ -83,7 +83,7 @@ impl Layout {
             RecordKey::Task(id)
             | RecordKey::Done(id)
             | RecordKey::Dead(id)
-            | RecordKey::Tries(id) => self.stage_of(id),
+            | RecordKey::Attempts(id) => self.stage_of(id),
             _ => None,
         }
     }

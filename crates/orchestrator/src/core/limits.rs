@@ -6,7 +6,7 @@ use proofmill_bus::{MAX_BATCH_OPS, MAX_VALUE_BYTES};
 use super::change::Change;
 use crate::id::TaskId;
 use crate::payload::{NESTING_MAX, Payload};
-use crate::record::{Attempt, PartRecord, Record, RecordKey, TaskRecord};
+use crate::record::{Attempt, PartialResult, Record, RecordKey, TaskRecord};
 
 /// Maximum size of a task's record, bytes. Leaves room for the failed attempts in its dead letter.
 pub const TASK_MAX: usize = MAX_VALUE_BYTES - ATTEMPTS_MAX - 32 * 1024;
@@ -75,7 +75,7 @@ pub(super) fn excess_of_task(task: &TaskRecord) -> Option<String> {
 }
 
 /// Reason for which one of several results is too large; `None` if it fits.
-pub(super) fn excess_of_part(id: &TaskId, part: &PartRecord) -> Option<String> {
+pub(super) fn excess_of_part(id: &TaskId, part: &PartialResult) -> Option<String> {
     let size = size_of_payload(&part.payload);
     (size > TASK_MAX).then(|| {
         format!(

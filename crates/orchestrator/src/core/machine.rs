@@ -101,7 +101,7 @@ pub struct Core {
     slots: Slots,
     history: History,
     counts: Counts,
-    appends: Appends<Then>,
+    appends: Appends<OnAccepted>,
     timers: Timers,
 
     /// Actions collected while the current event is handled.
@@ -109,7 +109,7 @@ pub struct Core {
 }
 
 /// Work to do when the log accepts an append, besides applying its records.
-enum Then {
+enum OnAccepted {
     Nothing,
     Reply {
         request: RequestId,
@@ -196,7 +196,7 @@ impl Core {
         self.marks.note_all_outdated();
         self.resume_slots();
         for stage in (0..self.layout.stages()).map(StageIx) {
-            let open = self.tasks.present(stage).total() + self.dead.buried(stage);
+            let open = self.tasks.present(stage).total() + self.dead.count(stage);
             self.counts.count_accepted(stage, open);
         }
         if !self.options.adopt_grace.is_zero() {
@@ -211,8 +211,8 @@ impl Core {
         }
         self.resume_rewinds();
         self.forget_groups();
-        self.trim_past();
-        self.settle_down();
+        self.trim_history();
+        self.run_after_event();
         std::mem::take(&mut self.actions)
     }
 
@@ -229,19 +229,19 @@ impl Core {
         };
         self.run_timers();
         self.dispatch(event);
-        self.settle_down();
+        self.run_after_event();
         std::mem::take(&mut self.actions)
     }
 
     /// Does all that any event may have made possible; runs after every event.
-    fn settle_down(&mut self) {
-        self.mend_partitions();
+    fn run_after_event(&mut self) {
+        self.rebuild_partitions();
         self.admit_parked();
         self.pump_emission();
         self.schedule();
         self.forget_outdated();
         self.end_slots();
         self.record_progress();
-        self.arm_counts();
+        self.schedule_counts_write();
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use crate::id::{Part, TaskId};
 use crate::plan::StageIx;
-use crate::record::{DoneRecord, Finish};
+use crate::record::{DoneRecord, EndKind};
 
 /// Number of ended tasks after which outdated marks are searched for, so that their removal costs few
 /// appends.
@@ -161,7 +161,7 @@ impl Mark {
         Self {
             last: done.last,
             content: done.content,
-            is_dropped: done.finish == Finish::Dropped,
+            is_dropped: done.end == EndKind::Dropped,
         }
     }
 
@@ -199,11 +199,11 @@ mod tests {
             part: Part::whole(),
         };
         let done = DoneRecord {
-            finish: Finish::Dropped,
+            end: EndKind::Dropped,
             last: 4,
             at_ms: 0,
             content: Some(beginning(&[1; 32])),
-            course: None,
+            timeline: None,
         };
         marks.put(stage, &id, &done);
         let mark = marks.get(stage, &id).unwrap();

@@ -34,7 +34,7 @@
 //!     hosts         the evaluators of collectors' strategies: the core, or hosts
 //!     sequencer     position of the emission
 //!     slots         blocks whose deadline is counted
-//!     history       the course of ended tasks, as kept in the log
+//!     history       the timeline of ended tasks, as kept in the log
 //!     counts        counters, and their values in the log
 //!     appends       appends that the log has not answered yet
 //!     timers        pending timers, by due time

@@ -16,7 +16,7 @@ pub(super) struct Slots {
     length: Option<Duration>,
     slots: BTreeMap<u64, Slot>,
     /// First blocks of slots that may have ended.
-    ripe: BTreeSet<u64>,
+    maybe_ended: BTreeSet<u64>,
 }
 
 /// A block whose deadline is counted.
@@ -34,7 +34,7 @@ impl Slots {
         Self {
             length,
             slots: BTreeMap::new(),
-            ripe: BTreeSet::new(),
+            maybe_ended: BTreeSet::new(),
         }
     }
 
@@ -86,7 +86,7 @@ impl Slots {
             // The record of a missed slot was rewritten after its tasks, so replay has not counted them in
             // it.
             slot.live = live(*first, slot.record.last);
-            self.ripe.insert(*first);
+            self.maybe_ended.insert(*first);
             let due_ms = slot.record.at_ms.saturating_add(slot_ms);
             let left = due_ms.saturating_sub(now.wall_ms).min(slot_ms);
             slot.due = now.mono.plus(Duration::from_millis(left));
@@ -107,7 +107,7 @@ impl Slots {
                 slot.live += 1;
             } else {
                 slot.live = slot.live.saturating_sub(1);
-                self.ripe.insert(*first);
+                self.maybe_ended.insert(*first);
             }
         }
     }
@@ -116,17 +116,17 @@ impl Slots {
     pub(super) fn note_ripe(&mut self, task: &TaskRecord) {
         let until = self.slots.range(..=task.last);
         let about = until.filter(|(_, slot)| slot.record.last >= task.id.block);
-        self.ripe.extend(about.map(|(first, _)| *first));
+        self.maybe_ended.extend(about.map(|(first, _)| *first));
     }
 
     /// Notes that a slot may have ended.
-    pub(super) fn ripen(&mut self, first: u64) {
-        self.ripe.insert(first);
+    pub(super) fn note_maybe_ended(&mut self, first: u64) {
+        self.maybe_ended.insert(first);
     }
 
     /// Takes the slots that may have ended, of those noted since the last call.
-    pub(super) fn take_ripe(&mut self) -> BTreeSet<u64> {
-        std::mem::take(&mut self.ripe)
+    pub(super) fn take_maybe_ended(&mut self) -> BTreeSet<u64> {
+        std::mem::take(&mut self.maybe_ended)
     }
 
     /// Slots whose blocks all lie below `cursor`.
@@ -230,10 +230,10 @@ mod tests {
         slots.count(&task(4, 6), true);
         slots.count(&task(5, 6), true);
         assert_eq!(slots.get(3).map(Slot::live), Some(1));
-        assert!(slots.take_ripe().is_empty());
+        assert!(slots.take_maybe_ended().is_empty());
         assert_eq!(slots.check(|_, _| 1), Ok(()));
         slots.count(&task(4, 6), false);
-        assert_eq!(slots.take_ripe(), [3].into());
+        assert_eq!(slots.take_maybe_ended(), [3].into());
         assert_eq!((slots.below(4), slots.below(5)), (vec![], vec![3]));
     }
 

@@ -29,7 +29,7 @@ struct Runs {
 
 /// Change of a stage's hedging timer: the timer to cancel, and the one to set.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Rewatch {
+pub(super) struct TimerChange {
     pub cancel: Option<Time>,
     pub set: Option<Time>,
 }
@@ -57,16 +57,20 @@ impl Speculation {
 
     /// Sets the time at which the stage's next task becomes overdue. Returns the change of the timer, if
     /// there is one.
-    pub(super) fn watch(&mut self, stage: StageIx, next: Option<Time>) -> Option<Rewatch> {
+    pub(super) fn set_next_due(
+        &mut self,
+        stage: StageIx,
+        next: Option<Time>,
+    ) -> Option<TimerChange> {
         let before = std::mem::replace(&mut self.due[stage.0], next);
-        (before != next).then_some(Rewatch {
+        (before != next).then_some(TimerChange {
             cancel: before,
             set: next,
         })
     }
 
     /// Notes that the stage's timer has fired.
-    pub(super) fn woken(&mut self, stage: StageIx) {
+    pub(super) fn timer_fired(&mut self, stage: StageIx) {
         self.due[stage.0] = None;
     }
 
@@ -140,13 +144,13 @@ mod tests {
     #[test]
     fn a_timer_is_set_anew_only_when_the_next_overdue_task_changes() {
         let (mut speculation, stage) = (Speculation::new(1), StageIx(0));
-        let set = |cancel, set| Some(Rewatch { cancel, set });
+        let set = |cancel, set| Some(TimerChange { cancel, set });
         let (early, late) = (Some(Time(1)), Some(Time(2)));
-        assert_eq!(speculation.watch(stage, early), set(None, early));
-        assert_eq!(speculation.watch(stage, early), None);
-        assert_eq!(speculation.watch(stage, late), set(early, late));
-        speculation.woken(stage);
-        assert_eq!(speculation.watch(stage, late), set(None, late));
+        assert_eq!(speculation.set_next_due(stage, early), set(None, early));
+        assert_eq!(speculation.set_next_due(stage, early), None);
+        assert_eq!(speculation.set_next_due(stage, late), set(early, late));
+        speculation.timer_fired(stage);
+        assert_eq!(speculation.set_next_due(stage, late), set(None, late));
         assert_eq!(speculation.check(|due, _| late == Some(due)), Ok(()));
     }
 }

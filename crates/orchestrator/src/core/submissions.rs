@@ -154,7 +154,7 @@ impl Submissions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conversation::Edition;
+    use crate::conversation::Uniqueness;
     use crate::id::Part;
     use crate::message::Message;
     use crate::payload::Payload;
@@ -171,7 +171,7 @@ mod tests {
                 needs: None,
                 grouping: Vec::new(),
             },
-            edition: Edition::Any,
+            uniqueness: Uniqueness::Multiple,
             source_next: None,
         };
         Submission::new(RequestId(first), submit)

@@ -20,13 +20,13 @@ use proofmill_bus::Seq;
 pub(super) use ready::{Class, Priority};
 pub(super) use table::{NewTask, TaskTable};
 
-use super::ending::Ending;
+use super::ending::EndDetails;
 use super::event::Time;
 use super::tag::LeaseTag;
 use crate::id::{TaskId, WorkerId};
 use crate::plan::{DispatcherPlan, StageIx};
-use crate::principal::voter;
-use crate::record::{Attempt, Begun, Course, PartRecord, TaskRecord};
+use crate::principal::quorum_id;
+use crate::record::{Attempt, StartedAttempt, TaskTimeline, PartialResult, TaskRecord};
 
 /// Number of a task: unique for the life of a core, in order of acceptance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -41,34 +41,34 @@ pub(super) struct Task {
     seq: Seq,
     accepted: Time,
     phase: Phase,
-    copies: Vec<Held>,
-    results: BTreeMap<Arc<str>, PartRecord>,
-    terms: Terms,
+    copies: Vec<ActiveLease>,
+    results: BTreeMap<Arc<str>, PartialResult>,
+    policy: RunPolicy,
     attempts: Vec<Attempt>,
     class: Option<(usize, Class)>,
     /// Workers that have themselves ended an attempt (failed, completed or released it), with the attempt's
     /// number.
     reported: Vec<(WorkerId, u32)>,
     /// Whether the attempt being recorded as failed is followed by another without a backoff.
-    at_once: bool,
+    retry_immediately: bool,
     /// Attempts that had begun before a restart and whose workers have sent nothing about them since.
-    lost: Vec<Begun>,
+    unconfirmed: Vec<StartedAttempt>,
     /// Time at which a retry was due before a restart, milliseconds since 1970-01-01 UTC.
     retry_at_ms: Option<u64>,
-    /// Whether the log holds a [`RunRecord`](crate::record::RunRecord) of the task, or will once pending
-    /// appends are accepted.
+    /// Whether the log holds an [`AttemptsInProgress`](crate::record::AttemptsInProgress) of the task, or will
+    /// once pending appends are accepted.
     run_recorded: bool,
     replayed: bool,
-    ending: Ending,
+    end_details: EndDetails,
 }
 
 /// Number of workers, results and attempts for the tasks of a stage.
 #[derive(Clone, Debug)]
-pub(super) struct Terms {
+pub(super) struct RunPolicy {
     /// Number of workers that should have a task or have completed it.
-    wanted: usize,
+    copies_wanted: usize,
     /// Number of results that complete a task.
-    accept: usize,
+    results_required: usize,
     /// Number of failed attempts after which no other is made.
     attempts_max: u32,
     hedges: bool,
@@ -99,9 +99,9 @@ pub(super) enum Phase {
 
 /// A worker's copy of a task: its lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Held {
+pub(super) struct ActiveLease {
     worker: WorkerId,
-    name: Arc<str>,
+    distinct_name: Arc<str>,
     attempt: u32,
     tag: LeaseTag,
     batch: u64,
@@ -163,18 +163,18 @@ impl Task {
     }
 
     /// Copies of the task, in the order in which workers were given them.
-    pub(super) fn copies(&self) -> &[Held] {
+    pub(super) fn copies(&self) -> &[ActiveLease] {
         &self.copies
     }
 
-    /// Results so far, by quorum identity; empty unless the stage takes several results.
-    pub(super) fn results(&self) -> &BTreeMap<Arc<str>, PartRecord> {
+    /// Results so far, by distinct name; empty unless the stage takes several results.
+    pub(super) fn results(&self) -> &BTreeMap<Arc<str>, PartialResult> {
         &self.results
     }
 
     /// Number of results that complete the task.
-    pub(super) fn accept(&self) -> usize {
-        self.terms.accept
+    pub(super) fn results_required(&self) -> usize {
+        self.policy.results_required
     }
 
     /// Failed attempts that are kept.
@@ -195,12 +195,12 @@ impl Task {
     }
 
     /// Attempts that had begun before a restart and whose workers have sent nothing about them since.
-    pub(super) fn lost(&self) -> &[Begun] {
-        &self.lost
+    pub(super) fn unconfirmed(&self) -> &[StartedAttempt] {
+        &self.unconfirmed
     }
 
-    /// Whether the log holds a [`RunRecord`](crate::record::RunRecord) of the task, or will once pending
-    /// appends are accepted.
+    /// Whether the log holds an [`AttemptsInProgress`](crate::record::AttemptsInProgress) of the task, or will
+    /// once pending appends are accepted.
     pub(super) fn is_run_recorded(&self) -> bool {
         self.run_recorded
     }
@@ -211,13 +211,13 @@ impl Task {
     }
 
     /// Details of the task's end, collected before it is recorded.
-    pub(super) fn ending(&self) -> &Ending {
-        &self.ending
+    pub(super) fn end_details(&self) -> &EndDetails {
+        &self.end_details
     }
 
-    /// Course of the task until now.
-    pub(super) fn course(&self) -> Course {
-        self.ending.course(&self.record, &self.attempts)
+    /// Timeline of the task until now.
+    pub(super) fn timeline(&self) -> TaskTimeline {
+        self.end_details.timeline(&self.record, &self.attempts)
     }
 
     pub(super) fn priority(&self) -> Priority {
@@ -225,20 +225,20 @@ impl Task {
     }
 
     /// Number of failed attempts.
-    pub(super) fn tried(&self) -> u32 {
+    pub(super) fn failed_count(&self) -> u32 {
         self.attempts.last().map_or(0, |attempt| attempt.number)
     }
 
     /// Number of workers that have the task or have completed it.
-    fn given(&self) -> usize {
+    fn assigned_count(&self) -> usize {
         self.copies.len() + self.results.len()
     }
 
     /// Number of workers that should have the task, hedges aside. A worker that failed it for good is not
     /// replaced.
-    fn wanted(&self) -> usize {
+    fn workers_wanted(&self) -> usize {
         let failed = self.failed_for_good().count();
-        self.terms.wanted.saturating_sub(failed)
+        self.policy.copies_wanted.saturating_sub(failed)
     }
 
     pub(super) fn failed_for_good(&self) -> impl Iterator<Item = &WorkerId> {
@@ -249,46 +249,46 @@ impl Task {
 
     /// Number of further workers that should have the task; 0 once the limit of failed attempts, over all
     /// copies together, is reached.
-    pub(super) fn missing(&self) -> usize {
-        if self.tried() >= self.terms.attempts_max {
+    pub(super) fn workers_missing(&self) -> usize {
+        if self.failed_count() >= self.policy.attempts_max {
             return 0;
         }
-        self.wanted().saturating_sub(self.given())
+        self.workers_wanted().saturating_sub(self.assigned_count())
     }
 
     /// Whether enough results can still come: workers that have the task, have completed it or should have it
     /// are at least as many as the results required.
-    pub(super) fn is_possible(&self) -> bool {
-        self.given() + self.missing() >= self.terms.accept
+    pub(super) fn can_complete(&self) -> bool {
+        self.assigned_count() + self.workers_missing() >= self.policy.results_required
     }
 
     /// Whether one more worker than wanted may have the task because it takes long.
     pub(super) fn is_hedgeable(&self) -> bool {
-        self.terms.hedges
+        self.policy.hedges
             && self.phase == Phase::Leased
-            && self.given() <= self.wanted()
-            && self.tried() < self.terms.attempts_max
+            && self.assigned_count() <= self.workers_wanted()
+            && self.failed_count() < self.policy.attempts_max
     }
 
-    /// Whether the worker, or another one with the same quorum identity, has the task or has completed it.
-    pub(super) fn is_known_to(&self, worker: &WorkerId, name: &Arc<str>) -> bool {
-        let has = |held: &Held| held.worker == *worker || held.name == *name;
-        self.results.contains_key(name) || self.copies.iter().any(has)
+    /// Whether the worker, or another one with the same distinct name, has the task or has completed it.
+    pub(super) fn is_known_to(&self, worker: &WorkerId, distinct_name: &Arc<str>) -> bool {
+        let has = |held: &ActiveLease| held.worker == *worker || held.distinct_name == *distinct_name;
+        self.results.contains_key(distinct_name) || self.copies.iter().any(has)
     }
 
     /// Whether several results are compared and a worker of the same user has the task or has completed it.
     /// One user's workers could all return the same wrong result.
-    pub(super) fn has_voter(&self, worker: &WorkerId) -> bool {
-        let same = |other: &WorkerId| voter(other) == voter(worker);
-        self.terms.accept > 1
+    pub(super) fn has_worker_of_user(&self, worker: &WorkerId) -> bool {
+        let same = |other: &WorkerId| quorum_id(other) == quorum_id(worker);
+        self.policy.results_required > 1
             && (self.copies.iter().any(|held| same(&held.worker))
                 || self.results.values().any(|part| same(&part.worker)))
     }
 
     /// Whether some workers of the class may not have the task because they have it, have completed it, or
     /// have failed it for good.
-    pub(super) fn is_begun(&self) -> bool {
-        self.given() > 0 || self.failed_for_good().next().is_some()
+    pub(super) fn is_partially_assigned(&self) -> bool {
+        self.assigned_count() > 0 || self.failed_for_good().next().is_some()
     }
 
     /// Time of the next attempt, if the task waits for the backoff of a failed one; `None` otherwise.
@@ -310,24 +310,24 @@ impl Task {
     }
 
     /// The worker's copy of the task under this attempt number.
-    pub(super) fn copy(&self, worker: &WorkerId, attempt: u32) -> Option<&Held> {
+    pub(super) fn copy(&self, worker: &WorkerId, attempt: u32) -> Option<&ActiveLease> {
         let mut copies = self.copies.iter();
         copies.find(|held| held.worker == *worker && held.attempt == attempt)
     }
 }
 
-// === impl Terms ===
+// === impl RunPolicy ===
 
-impl Terms {
-    /// Terms of a dispatcher's stage; `None` for a stage whose tasks no worker runs.
+impl RunPolicy {
+    /// Policy of a dispatcher's stage; `None` for a stage whose tasks no worker runs.
     pub(super) fn of(dispatcher: Option<&DispatcherPlan>) -> Self {
         let speculation = dispatcher.map(|dispatcher| &dispatcher.speculation);
-        let wanted = speculation.map_or(1, |of| of.copies);
+        let copies_wanted = speculation.map_or(1, |of| of.copies);
         let r_max = dispatcher.map_or(0, |dispatcher| dispatcher.r_max);
-        let copies = u32::try_from(wanted).unwrap_or(u32::MAX);
+        let copies = u32::try_from(copies_wanted).unwrap_or(u32::MAX);
         Self {
-            wanted,
-            accept: speculation.map_or(1, |of| of.accept),
+            copies_wanted,
+            results_required: speculation.map_or(1, |of| of.accept),
             attempts_max: r_max.saturating_add(1).saturating_mul(copies),
             hedges: speculation.is_some_and(|of| of.hedge.is_some()),
         }
@@ -345,19 +345,20 @@ impl Phase {
     }
 
     /// Whether only another message can move the task on.
-    fn rests(self) -> bool {
+    fn is_blocked(self) -> bool {
         matches!(self, Self::Held | Self::Queued)
     }
 }
 
-// === impl Held ===
+// === impl ActiveLease ===
 
-impl Held {
-    /// The copy of `worker`, whose quorum identity is `name`; no other copy of the task may have the same.
-    pub(super) fn new(worker: WorkerId, name: Arc<str>, attempt: u32, tag: LeaseTag) -> Self {
+impl ActiveLease {
+    /// The copy of `worker`, whose name by the stage's `distinct` setting is `distinct_name`; no other copy of
+    /// the task may have the same.
+    pub(super) fn new(worker: WorkerId, distinct_name: Arc<str>, attempt: u32, tag: LeaseTag) -> Self {
         Self {
             worker,
-            name,
+            distinct_name,
             attempt,
             tag,
             batch: 0,
@@ -384,9 +385,9 @@ impl Held {
         &self.worker
     }
 
-    /// Identity used for quorum counting; two copies of a task never share it.
-    pub(super) fn name(&self) -> &Arc<str> {
-        &self.name
+    /// Name of the worker by the stage's `distinct` setting; two copies of a task never share it.
+    pub(super) fn distinct_name(&self) -> &Arc<str> {
+        &self.distinct_name
     }
 
     pub(super) fn attempt(&self) -> u32 {
@@ -409,7 +410,7 @@ impl Held {
         self.since
     }
 
-    /// The time of [`Held::since`], in milliseconds since 1970-01-01 UTC.
+    /// The time of [`ActiveLease::since`], in milliseconds since 1970-01-01 UTC.
     pub(super) fn since_wall_ms(&self) -> u64 {
         self.since_wall_ms
     }

@@ -16,7 +16,7 @@ pub(super) enum Timer {
     /// The backoff of the task, or its postponement by a strategy, is over.
     Wake(TaskNo),
     /// The task's attempts from before a restart are given up.
-    Lost(TaskNo),
+    Unconfirmed(TaskNo),
     /// Attempts have lasted long enough to be recorded.
     Begun,
     /// A task of the stage has run long enough to be hedged.
@@ -27,7 +27,7 @@ pub(super) enum Timer {
     Overdue(StageIx, Arc<str>),
     /// The worker may have been silent for too long.
     Silent(WorkerId),
-    /// The host's patience must be checked: it owes verdicts.
+    /// The host's verdict timeout must be checked: it owes verdicts.
     Host(WorkerId),
     /// The adoption of leases from before the restart ends.
     Adopted,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::event::Time;
 use crate::id::TaskId;
-use crate::record::{Attempt, Finish, TaskRecord};
+use crate::record::{Attempt, EndKind, TaskRecord};
 
 /// Maximum number of spans in [`Status::gaps`].
 pub const GAPS_MAX: usize = 16;
@@ -79,7 +79,8 @@ pub struct HostStatus {
     /// Number of partitions that the host keeps, over all collectors.
     pub partitions: usize,
     /// Verdicts that the host has been asked for and has not sent.
-    pub owes: usize,
+    #[serde(rename = "owes")]
+    pub pending_verdicts: usize,
 }
 
 /// A worker that takes no tasks for now.
@@ -157,7 +158,7 @@ pub struct TaskView {
     pub worker: Option<Arc<str>>,
     /// All workers that have the task, each with its attempt number, in the order of assignment.
     pub workers: Vec<(Arc<str>, u32)>,
-    /// Quorum identities of the workers whose results are kept until the stage's `accept` count is reached.
+    /// Distinct names of the workers whose results are kept until the stage's `accept` count is reached.
     pub results: Vec<Arc<str>>,
     /// Workers that sent those results, in the same order.
     pub result_workers: Vec<Arc<str>>,
@@ -193,16 +194,16 @@ pub struct WorkerView {
 
 impl Counters {
     /// Counters to increment for a task that finished in this way.
-    pub(super) fn of(&mut self, finish: &Finish) -> [Option<&mut u64>; 2] {
-        match finish {
-            Finish::Completed { .. } => [Some(&mut self.completed), None],
-            Finish::Grouped { .. } => [Some(&mut self.grouped), None],
-            Finish::Skipped { .. } => [Some(&mut self.skipped), None],
-            Finish::Dropped => [Some(&mut self.dropped), None],
-            Finish::Late {
+    pub(super) fn of(&mut self, end: &EndKind) -> [Option<&mut u64>; 2] {
+        match end {
+            EndKind::Completed { .. } => [Some(&mut self.completed), None],
+            EndKind::Grouped { .. } => [Some(&mut self.grouped), None],
+            EndKind::Skipped { .. } => [Some(&mut self.skipped), None],
+            EndKind::Dropped => [Some(&mut self.dropped), None],
+            EndKind::Late {
                 passed_on: true, ..
             } => [Some(&mut self.late), None],
-            Finish::Late { .. } => [Some(&mut self.late), Some(&mut self.skipped)],
+            EndKind::Late { .. } => [Some(&mut self.late), Some(&mut self.skipped)],
         }
     }
 

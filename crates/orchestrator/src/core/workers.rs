@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::event::Time;
 use super::tasks::TaskNo;
-use crate::conversation::Join;
+use crate::conversation::WorkerJoin;
 use crate::id::WorkerId;
 
 /// The workers, by name.
@@ -68,7 +68,7 @@ impl Workers {
     }
 
     /// Adds a worker to a group, or replaces its offer. A worker that was known keeps its tasks.
-    pub(super) fn join(&mut self, join: Join, group: usize, now: Time) {
+    pub(super) fn join(&mut self, join: WorkerJoin, group: usize, now: Time) {
         let before = self.workers.remove(&join.worker);
         if let Some(before) = &before {
             self.free[before.group].remove(&join.worker);
@@ -256,8 +256,8 @@ impl Worker {
 mod tests {
     use super::*;
 
-    fn join(slots: usize) -> Join {
-        Join {
+    fn join(slots: usize) -> WorkerJoin {
+        WorkerJoin {
             worker: "w".into(),
             group: "g".into(),
             labels: BTreeSet::new(),

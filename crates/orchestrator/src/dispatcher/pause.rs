@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::conversation::PAUSE_REASON_MAX;
-use crate::executor::{Executor, Lack, MachineFailure};
+use crate::executor::{Executor, MachineFailure, MissingResource};
 use crate::id::WorkerId;
 use crate::plan::StageIx;
 
@@ -105,7 +105,7 @@ impl Pause {
     }
 
     /// Notes a completed task: the next failure is not a consequence of the last.
-    pub(super) fn product_made(&mut self) {
+    pub(super) fn note_completion(&mut self) {
         if self.current.is_none() {
             self.delay = FIRST_DELAY;
         }
@@ -124,7 +124,7 @@ impl Pause {
             let probe = machine.clone().probe();
             tokio::spawn(async move {
                 let late = || MachineFailure {
-                    lack: Lack::Scratch,
+                    missing: MissingResource::Scratch,
                     detail: format!("a probe took longer than {PROBE_LIMIT:?}"),
                 };
                 timeout(PROBE_LIMIT, probe)
@@ -143,7 +143,7 @@ impl Pause {
             }
             Ok(Err(failure)) => failure,
             Err(error) => MachineFailure {
-                lack: Lack::Processes,
+                missing: MissingResource::Processes,
                 detail: format!("a probe ended by itself: {error}"),
             },
         };
@@ -177,7 +177,7 @@ mod tests {
 
     fn full() -> MachineFailure {
         MachineFailure {
-            lack: Lack::DiskSpace,
+            missing: MissingResource::DiskSpace,
             detail: "x".repeat(10 * PAUSE_REASON_MAX),
         }
     }
@@ -223,7 +223,7 @@ mod tests {
         let began = Instant::now();
         assert!(pause.probed(&machine).await);
         assert_eq!(began.elapsed().as_secs(), 30);
-        pause.product_made();
+        pause.note_completion();
         pause.begin(&full());
         let began = Instant::now();
         assert!(pause.probed(&machine).await);

@@ -16,17 +16,17 @@ use crate::record::Failure;
 
 /// A failure of this machine, which does not count as an attempt at the task.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{lack}: {detail}")]
+#[error("{missing}: {detail}")]
 pub struct MachineFailure {
-    /// The resource that is lacking.
-    pub lack: Lack,
+    /// The resource that is missing.
+    pub missing: MissingResource,
     /// The operation that failed, and the system's error.
     pub detail: String,
 }
 
 /// A resource that a machine lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lack {
+pub enum MissingResource {
     /// Disk space or inodes, by the file system or by a quota (`ENOSPC`, `EDQUOT`).
     DiskSpace,
     /// File descriptors, of the process or of the system (`EMFILE`, `ENFILE`).
@@ -52,9 +52,9 @@ pub enum Unfinished {
     Machine(MachineFailure),
 }
 
-// === impl Lack ===
+// === impl MissingResource ===
 
-impl Lack {
+impl MissingResource {
     /// The resource whose exhaustion `error` reports; `None` for any other error.
     pub fn of(error: &io::Error) -> Option<Self> {
         match Errno::from_io_error(error)? {
@@ -67,7 +67,7 @@ impl Lack {
     }
 }
 
-impl fmt::Display for Lack {
+impl fmt::Display for MissingResource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::DiskSpace => "no disk space",
@@ -87,12 +87,16 @@ impl MachineFailure {
     /// The failure for `error`, if it reports an exhausted resource. `what` is the operation that
     /// failed.
     pub fn of(what: impl fmt::Display, error: &io::Error) -> Option<Self> {
-        Lack::of(error).map(|lack| Self::new(lack, what, error))
+        MissingResource::of(error).map(|missing| Self::new(missing, what, error))
     }
 
     /// A failure to use the scratch folder, whatever the error.
     pub fn of_scratch(what: impl fmt::Display, error: &io::Error) -> Self {
-        Self::new(Lack::of(error).unwrap_or(Lack::Scratch), what, error)
+        Self::new(
+            MissingResource::of(error).unwrap_or(MissingResource::Scratch),
+            what,
+            error,
+        )
     }
 
     /// The failure for `error`, if the blob store could not be used; `None` if the store answered
@@ -104,7 +108,10 @@ impl MachineFailure {
     /// A failure to store a blob, whatever the error.
     pub fn of_storing(error: &BlobError) -> Self {
         Self {
-            lack: error.io().and_then(Lack::of).unwrap_or(Lack::BlobStore),
+            missing: error
+                .io()
+                .and_then(MissingResource::of)
+                .unwrap_or(MissingResource::BlobStore),
             detail: with_sources(error),
         }
     }
@@ -119,21 +126,21 @@ impl MachineFailure {
     }
 
     /// The failure for `error`, if one of its sources reports an exhausted resource.
-    pub fn beneath(error: &(dyn std::error::Error + 'static)) -> Option<Self> {
+    pub fn from_sources(error: &(dyn std::error::Error + 'static)) -> Option<Self> {
         let mut next = Some(error);
         let mut causes = std::iter::from_fn(|| {
             let cause = next?;
             next = cause.source();
             Some(cause)
         });
-        let lack = causes.find_map(|cause| Lack::of(cause.downcast_ref()?))?;
+        let missing = causes.find_map(|cause| MissingResource::of(cause.downcast_ref()?))?;
         let detail = with_sources(error);
-        Some(Self { lack, detail })
+        Some(Self { missing, detail })
     }
 
-    fn new(lack: Lack, what: impl fmt::Display, error: &io::Error) -> Self {
+    fn new(missing: MissingResource, what: impl fmt::Display, error: &io::Error) -> Self {
         let detail = format!("{what}: {error}");
-        Self { lack, detail }
+        Self { missing, detail }
     }
 }
 
@@ -157,13 +164,13 @@ mod tests {
 
     #[test]
     fn exhausted_resources_are_the_machines_and_other_errors_are_not() {
-        for (errno, lack) in [
-            (Errno::NOSPC, Some(Lack::DiskSpace)),
-            (Errno::DQUOT, Some(Lack::DiskSpace)),
-            (Errno::MFILE, Some(Lack::Descriptors)),
-            (Errno::NFILE, Some(Lack::Descriptors)),
-            (Errno::NOMEM, Some(Lack::Memory)),
-            (Errno::AGAIN, Some(Lack::Processes)),
+        for (errno, missing) in [
+            (Errno::NOSPC, Some(MissingResource::DiskSpace)),
+            (Errno::DQUOT, Some(MissingResource::DiskSpace)),
+            (Errno::MFILE, Some(MissingResource::Descriptors)),
+            (Errno::NFILE, Some(MissingResource::Descriptors)),
+            (Errno::NOMEM, Some(MissingResource::Memory)),
+            (Errno::AGAIN, Some(MissingResource::Processes)),
             (Errno::NOENT, None),
             (Errno::ACCESS, None),
             (Errno::NOEXEC, None),
@@ -171,14 +178,21 @@ mod tests {
             (Errno::FBIG, None),
         ] {
             let error = io::Error::from(errno);
-            assert_eq!(Lack::of(&error), lack, "{errno}");
-            assert_eq!(MachineFailure::of("start", &error).map(|it| it.lack), lack);
+            assert_eq!(MissingResource::of(&error), missing, "{errno}");
+            assert_eq!(
+                MachineFailure::of("start", &error).map(|it| it.missing),
+                missing
+            );
             let scratch = MachineFailure::of_scratch("make a folder", &error);
-            assert_eq!(scratch.lack, lack.unwrap_or(Lack::Scratch), "{errno}");
+            assert_eq!(
+                scratch.missing,
+                missing.unwrap_or(MissingResource::Scratch),
+                "{errno}"
+            );
         }
         // Errors are classified by number, never by text.
         let words = io::Error::other("No space left on device (os error 28)");
-        assert_eq!(Lack::of(&words), None);
+        assert_eq!(MissingResource::of(&words), None);
     }
 
     #[test]
@@ -194,8 +208,14 @@ mod tests {
             path: "blobs".into(),
             source: errno.into(),
         };
-        let lack = |error| MachineFailure::of_blobs(&error).map(|failure| failure.lack);
-        assert_eq!(lack(directory(Errno::NOSPC)), Some(Lack::DiskSpace));
-        assert_eq!(lack(directory(Errno::ROFS)), Some(Lack::BlobStore));
+        let missing = |error| MachineFailure::of_blobs(&error).map(|failure| failure.missing);
+        assert_eq!(
+            missing(directory(Errno::NOSPC)),
+            Some(MissingResource::DiskSpace)
+        );
+        assert_eq!(
+            missing(directory(Errno::ROFS)),
+            Some(MissingResource::BlobStore)
+        );
     }
 }

@@ -339,7 +339,7 @@ impl<P: Prover> Executor for Native<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::executor::Lack;
+    use crate::executor::MissingResource;
     use crate::id::Part;
     use crate::payload::Payload;
     use crate::record::TaskRecord;
@@ -419,7 +419,7 @@ mod tests {
         let Err(Unfinished::Machine(failure)) = &results[0] else {
             panic!("{results:?}");
         };
-        assert_eq!(failure.lack, Lack::DiskSpace);
+        assert_eq!(failure.missing, MissingResource::DiskSpace);
         assert!(matches!(&results[1], Err(Unfinished::Failed(_))));
     }
 

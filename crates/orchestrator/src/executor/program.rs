@@ -49,8 +49,8 @@ impl Program {
             Outcome::Succeeded(output) => {
                 let outputs = self.outputs(output).map_err(|reason| {
                     // An output truncated by a full disk is the machine's failure.
-                    let starved = attempt.starved.clone().map(Unfinished::Machine);
-                    starved.unwrap_or_else(|| failure(&attempt, false, reason))
+                    let disk_full = attempt.disk_full.clone().map(Unfinished::Machine);
+                    disk_full.unwrap_or_else(|| failure(&attempt, false, reason))
                 })?;
                 Ok(Product {
                     outputs,

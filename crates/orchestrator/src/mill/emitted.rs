@@ -45,7 +45,7 @@ pub(super) fn check(
     let Some(next) = core.status().next_block else {
         return Ok(None);
     };
-    let accepted = accepted_below(state).map_err(failed(state))?;
+    let accepted = accepted_below_block(state).map_err(failed(state))?;
     let mut unknown = spans_from(&directory, next.max(accepted)).map_err(failed(&directory))?;
     if unknown.is_empty() {
         return Ok(None);
@@ -64,9 +64,9 @@ pub(super) fn check(
     };
     let missing = described(&unknown, next);
     if !accept_loss {
-        return Err(MillError::WentBack { directory, missing });
+        return Err(MillError::LogRolledBack { directory, missing });
     }
-    accept_below(state, last.saturating_add(1)).map_err(failed(state))?;
+    accept_below_block(state, last.saturating_add(1)).map_err(failed(state))?;
     Ok(Some(missing))
 }
 
@@ -115,7 +115,7 @@ fn described(unknown: &BTreeSet<(u64, u64)>, next: u64) -> String {
     format!("the next block by the log is {next}, and proofs of blocks {shown}{more} were emitted")
 }
 
-fn accepted_below(state: &Path) -> io::Result<u64> {
+fn accepted_below_block(state: &Path) -> io::Result<u64> {
     match fs::read_to_string(state.join(ACCEPTED)) {
         Ok(text) => text.trim().parse().map_err(|_| {
             let why = format!("{ACCEPTED} in it holds no block number: remove it");
@@ -126,7 +126,7 @@ fn accepted_below(state: &Path) -> io::Result<u64> {
     }
 }
 
-fn accept_below(state: &Path, block: u64) -> io::Result<()> {
+fn accept_below_block(state: &Path, block: u64) -> io::Result<()> {
     write_small_durably(
         &state.join(ACCEPTED),
         format!("{block}\n").as_bytes(),

@@ -34,7 +34,7 @@ pub struct Options {
     pub workers: BTreeMap<String, usize>,
     /// Whether to keep running when the sources have ended and no task is pending, since work may
     /// still be submitted; `false` by default.
-    pub stay: bool,
+    pub keep_running: bool,
     /// Routing of messages to collectors; changed for experiments only.
     pub routing: Routing,
     /// Intervals of the removal of unreferenced blobs.
@@ -123,7 +123,7 @@ pub enum MillError {
          from a copy, or go on and prove them again with --accept-loss",
         directory.display()
     )]
-    WentBack {
+    LogRolledBack {
         /// The sequencer's directory.
         directory: PathBuf,
         /// Description of the emissions that the log does not know.
@@ -136,7 +136,7 @@ pub enum MillError {
     #[error(
         "workflow {workflow:?} is led by {holder} already: run a dispatcher beside it, or stop it"
     )]
-    Led {
+    AlreadyLed {
         /// The workflow.
         workflow: String,
         /// The name of the process that leads it.
@@ -159,7 +159,7 @@ pub enum MillError {
     Refused(#[from] EmissionRefused),
     /// The coordinator has stopped.
     #[error(transparent)]
-    Gone(#[from] CoordinatorGone),
+    CoordinatorGone(#[from] CoordinatorGone),
     /// A service of the mill panicked.
     #[error("a service panicked: {0}")]
     Panicked(String),
@@ -169,10 +169,10 @@ pub enum MillError {
 
 impl MillError {
     /// Whether the error only states that the coordinator has stopped.
-    pub(super) fn is_gone(&self) -> bool {
+    pub(super) fn is_coordinator_gone(&self) -> bool {
         matches!(
             self,
-            Self::Gone(_) | Self::Source(source::SourceError::Gone(_))
+            Self::CoordinatorGone(_) | Self::Source(source::SourceError::CoordinatorGone(_))
         )
     }
 }
@@ -189,7 +189,7 @@ impl Options {
             sinks: Vec::new(),
             stream: None,
             workers: BTreeMap::new(),
-            stay: false,
+            keep_running: false,
             routing: Routing::default(),
             blob_sweep: BlobSweep::default(),
             accept_loss: false,

@@ -145,7 +145,7 @@ impl Mill {
             // error.
             let closed = self.close().await;
             match ran {
-                Err(error) if error.is_gone() => Err(closed.err().unwrap_or(error)),
+                Err(error) if error.is_coordinator_gone() => Err(closed.err().unwrap_or(error)),
                 Err(error) => Err(error),
                 Ok(summary) => closed.map(|()| summary),
             }
@@ -182,8 +182,8 @@ impl Mill {
         let mut summaries = BTreeMap::new();
         let mut failure: Option<MillError> = None;
         let gone = self.handle.clone();
-        let (idle, stay) = (self.handle.clone(), self.options.stay);
-        let ended = until_idle(idle, stay, &mut sourcing, &mut summaries);
+        let (idle, keep_running) = (self.handle.clone(), self.options.keep_running);
+        let ended = until_idle(idle, keep_running, &mut sourcing, &mut summaries);
         tokio::select! {
             result = ended => failure = result.err(),
             () = gone.gone() => return Err(CoordinatorGone.into()),
@@ -206,12 +206,12 @@ impl Mill {
             summaries,
             failure,
         };
-        let is_hurried = draining.finish(&mut shutdown).await;
+        let is_immediate_stop = draining.finish(&mut shutdown).await;
         let Draining {
             summaries, failure, ..
         } = draining;
         // Complete blocks are still emitted, unless the shutdown is immediate.
-        if !is_hurried && failure.is_none() {
+        if !is_immediate_stop && failure.is_none() {
             tokio::select! {
                 drained = self.handle.when_drained() => drained?,
                 () = shutdown.reached(Level::Stop) => {}
@@ -303,7 +303,7 @@ impl Draining {
     /// Waits for dispatchers, and for sources, which await their last acknowledgements. Returns
     /// whether an immediate stop was requested.
     async fn finish(&mut self, shutdown: &mut Shutdown) -> bool {
-        let mut is_hurried = false;
+        let mut is_immediate_stop = false;
         loop {
             tokio::select! {
                 joined = self.working.join_next() => match joined {
@@ -313,8 +313,8 @@ impl Draining {
                     }
                     Some(Ok(_)) => {}
                 },
-                () = shutdown.reached(Level::Stop), if !is_hurried => {
-                    is_hurried = true;
+                () = shutdown.reached(Level::Stop), if !is_immediate_stop => {
+                    is_immediate_stop = true;
                     self.stop_services.raise(Level::Stop);
                 }
             }
@@ -329,21 +329,21 @@ impl Draining {
                 self.failure.get_or_insert(error);
             }
         }
-        is_hurried
+        is_immediate_stop
     }
 }
 
-/// Waits until the sources have ended and no task is pending; for ever if the mill is to stay.
+/// Waits until the sources have ended and no task is pending; for ever if the mill is to keep running.
 async fn until_idle(
     handle: Handle,
-    stay: bool,
+    keep_running: bool,
     sourcing: &mut JoinSet<Sourced>,
     summaries: &mut BTreeMap<String, SourceSummary>,
 ) -> Result<(), MillError> {
     while let Some(joined) = sourcing.join_next().await {
         note_source(joined, summaries)?;
     }
-    if stay {
+    if keep_running {
         std::future::pending::<()>().await;
     }
     handle.when_idle().await.map_err(MillError::from)

@@ -7,7 +7,7 @@ use proofmill_workflow as file;
 
 use super::options::MillError;
 use super::registry::program_path;
-use crate::executor::process::{Handing, ProcessExecutor, ProcessSpec};
+use crate::executor::process::{InputChannel, ProcessExecutor, ProcessSpec};
 use crate::plan::Backoff;
 use crate::sink::{Directory, Exec, JetStream, Secret, Sink, Webhook};
 
@@ -111,9 +111,9 @@ async fn make(
             spec.inherit_env.clone_from(inherit_env);
             spec.sandbox = (*sandbox).into();
             spec.time_limit = *time_limit;
-            spec.handing = match input {
-                file::ExecInput::Stdin => Handing::Stdin,
-                file::ExecInput::File => Handing::LastArgument,
+            spec.input_channel = match input {
+                file::ExecInput::Stdin => InputChannel::Stdin,
+                file::ExecInput::File => InputChannel::LastArgument,
             };
             let program = ProcessExecutor::new(spec, scratch(state));
             Box::new(Exec::new(

@@ -54,7 +54,7 @@ impl Store {
         let until = Instant::now() + connection.options().connect_timeout;
         let lease = loop {
             let lease = tokio::time::timeout(leases.ttl() * 2, leases.take(&key, &holder));
-            let lease = connection.unless_refused(lease).await;
+            let lease = connection.or_refusal(lease).await;
             if let Ok(lease) = lease.map_err(ConnectError::from)? {
                 break lease;
             }
@@ -66,7 +66,7 @@ impl Store {
                 }
                 holder => holder.ok().flatten(),
             };
-            return Err(MillError::Led {
+            return Err(MillError::AlreadyLed {
                 workflow: plan.workflow.to_string(),
                 holder: holder.unwrap_or_else(|| "another process".into()),
             });

@@ -11,7 +11,7 @@ use crate::coordinator::{CoordinatorGone, Handle};
 /// Interval of the search for unreferenced blobs, and the time before they are deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlobSweep {
-    /// Time between two looks; 5 minutes by default.
+    /// Time between two scans; 5 minutes by default.
     pub every: Duration,
     /// Minimum time for which a blob must have been unreferenced, on this process's own monotonic
     /// clock, before it is deleted; 10 minutes by default. It must be far longer than the 20 s
@@ -25,7 +25,7 @@ pub struct BlobSweep {
 #[derive(Debug, thiserror::Error)]
 enum SweepError {
     #[error(transparent)]
-    Gone(#[from] CoordinatorGone),
+    CoordinatorGone(#[from] CoordinatorGone),
     #[error("cannot remove unreferenced blobs")]
     Blobs(#[from] BlobError),
     /// This process may no longer be the writer of the log.
@@ -53,7 +53,7 @@ pub(crate) async fn sweep_blobs(
     loop {
         match sweep_once(&coordinator, &blobs, &*log, &mut sweeper).await {
             Ok(()) => {}
-            Err(SweepError::Gone(_)) => return,
+            Err(SweepError::CoordinatorGone(_)) => return,
             Err(error) => {
                 let error = proofmill_bus::with_sources(&error);
                 tracing::warn!(error, "unreferenced blobs are left for now");
@@ -69,13 +69,13 @@ async fn sweep_once(
     log: &dyn Log,
     sweeper: &mut Sweeper,
 ) -> Result<(), SweepError> {
-    let look = sweeper.look(&live(coordinator, blobs).await?).await?;
-    if look.is_empty() {
+    let scan = sweeper.scan(&live(coordinator, blobs).await?).await?;
+    if scan.is_empty() {
         return Ok(());
     }
     let live = live(coordinator, blobs).await?;
-    settle(log).await?;
-    let swept = sweeper.remove(look, &live).await?;
+    wait_until_durable(log).await?;
+    let swept = sweeper.remove(scan, &live).await?;
     let (deleted, bytes) = (swept.deleted, swept.bytes);
     tracing::debug!(deleted, bytes, "unreferenced blobs are removed");
     Ok(())
@@ -86,7 +86,7 @@ async fn sweep_once(
 pub(crate) async fn sweep_at_end(coordinator: &Handle, blobs: &BlobStore, log: &dyn Log) {
     let swept = async {
         let live = live(coordinator, blobs).await?;
-        settle(log).await?;
+        wait_until_durable(log).await?;
         blobs.sweep_alone(&live).await.map_err(SweepError::from)
     };
     if let Err(error) = swept.await {
@@ -107,7 +107,7 @@ async fn live(coordinator: &Handle, blobs: &BlobStore) -> Result<HashSet<Digest>
 /// Waits until every removal of a record that the core has seen is durable: a crash must not bring
 /// back a record whose blob is gone. A process that has lost the log without knowing it is refused
 /// here.
-async fn settle(log: &dyn Log) -> Result<(), proofmill_bus::AppendError> {
+async fn wait_until_durable(log: &dyn Log) -> Result<(), proofmill_bus::AppendError> {
     let key = Key::new("swept").expect("a valid key");
     // No such record exists, so the delete changes nothing.
     let seq = log.append(vec![Op::delete(key)]).await?;

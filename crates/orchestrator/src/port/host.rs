@@ -2,21 +2,21 @@
 
 use tokio::sync::mpsc;
 
-use super::line::{Attachment, Line};
+use super::line::{Attachment, CoordinatorLink};
 use crate::conversation::{HostCommand, HostEvent, HostJoin};
 use crate::coordinator::CoordinatorGone;
 
 /// The connection of a host of collectors to the coordinator; cheap to clone.
 #[derive(Clone)]
 pub struct HostPort {
-    line: Line,
+    link: CoordinatorLink,
 }
 
 // === impl HostPort ===
 
 impl HostPort {
-    pub(super) fn new(line: Line) -> Self {
-        Self { line }
+    pub(super) fn new(link: CoordinatorLink) -> Self {
+        Self { link }
     }
 
     /// Offers to hold partitions of collectors; the coordinator sends its commands to `commands`.
@@ -26,17 +26,17 @@ impl HostPort {
         commands: mpsc::UnboundedSender<HostCommand>,
     ) -> Result<(), CoordinatorGone> {
         let attachment = Attachment::Host(join.host.clone(), commands);
-        self.line.attach(attachment).await?;
-        self.say(HostEvent::Join(join)).await
+        self.link.attach(attachment).await?;
+        self.send_event(HostEvent::Join(join)).await
     }
 
     /// Reports an event at a host that has joined.
-    pub async fn say(&self, event: HostEvent) -> Result<(), CoordinatorGone> {
-        self.line.say(event).await
+    pub async fn send_event(&self, event: HostEvent) -> Result<(), CoordinatorGone> {
+        self.link.send_event(event).await
     }
 
     /// Waits until the coordinator has stopped.
     pub async fn gone(&self) {
-        self.line.gone().await;
+        self.link.gone().await;
     }
 }

@@ -28,19 +28,19 @@ pub(crate) enum Attachment {
 
 /// The connection from a port to the coordinator.
 #[derive(Clone)]
-pub(crate) enum Line {
+pub(crate) enum CoordinatorLink {
     /// The coordinator is in this process.
-    Here(mpsc::Sender<Command>),
+    Local(mpsc::Sender<Command>),
     /// A client in this process forwards messages to the leader.
     Remote(mpsc::Sender<Message>),
 }
 
-// === impl Line ===
+// === impl CoordinatorLink ===
 
-impl Line {
+impl CoordinatorLink {
     async fn send(&self, message: Message) -> Result<(), CoordinatorGone> {
         let sent = match self {
-            Self::Here(commands) => commands.send(Command::Port(message)).await.is_ok(),
+            Self::Local(commands) => commands.send(Command::Port(message)).await.is_ok(),
             Self::Remote(messages) => messages.send(message).await.is_ok(),
         };
         if sent { Ok(()) } else { Err(CoordinatorGone) }
@@ -50,7 +50,10 @@ impl Line {
         self.send(Message::Attach(attachment)).await
     }
 
-    pub(crate) async fn say(&self, event: impl Into<RoleEvent>) -> Result<(), CoordinatorGone> {
+    pub(crate) async fn send_event(
+        &self,
+        event: impl Into<RoleEvent>,
+    ) -> Result<(), CoordinatorGone> {
         self.send(Message::Event(event.into())).await
     }
 
@@ -78,7 +81,7 @@ impl Line {
     /// Waits until the receiver of the messages is gone.
     pub(crate) async fn gone(&self) {
         match self {
-            Self::Here(commands) => commands.closed().await,
+            Self::Local(commands) => commands.closed().await,
             Self::Remote(messages) => messages.closed().await,
         }
     }

@@ -15,7 +15,7 @@ mod source;
 mod worker;
 
 pub use host::HostPort;
-pub(crate) use line::{Attachment, Line, Message};
+pub(crate) use line::{Attachment, CoordinatorLink, Message};
 pub use operator::OperatorPort;
 pub use ports::Ports;
 pub use sink::SinkPort;

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use super::line::Line;
+use super::line::CoordinatorLink;
 use crate::conversation::{
     DeadRow, Page, Query, QueryAnswer, QueueRow, Reply, Request, Target, TaskRow, TaskSelection,
     WorkerRow,
@@ -17,14 +17,14 @@ use crate::record::DeadRecord;
 /// The connection of an operator to the coordinator; cheap to clone.
 #[derive(Clone)]
 pub struct OperatorPort {
-    line: Line,
+    link: CoordinatorLink,
     plan: Arc<Plan>,
 }
 
 /// Sends a query and unwraps the answer of its kind; a leader returns no other.
 macro_rules! ask {
     ($port:expr, $query:expr, $answer:path) => {
-        match $port.line.query($query).await? {
+        match $port.link.query($query).await? {
             $answer(answer) => Ok(answer),
             _ => Err(CoordinatorGone),
         }
@@ -34,8 +34,8 @@ macro_rules! ask {
 // === impl OperatorPort ===
 
 impl OperatorPort {
-    pub(super) fn new(line: Line, plan: Arc<Plan>) -> Self {
-        Self { line, plan }
+    pub(super) fn new(link: CoordinatorLink, plan: Arc<Plan>) -> Self {
+        Self { link, plan }
     }
 
     /// The plan of the workflow.
@@ -45,19 +45,19 @@ impl OperatorPort {
 
     /// Puts a dead letter back into its queue.
     pub async fn retry_dead(&self, task: TaskId) -> Result<Reply, CoordinatorGone> {
-        self.line.request(Request::RetryDead(task)).await
+        self.link.request(Request::RetryDead(task)).await
     }
 
     /// Removes a dead letter for good.
     pub async fn drop_dead(&self, task: TaskId) -> Result<Reply, CoordinatorGone> {
-        self.line.request(Request::DropDead(task)).await
+        self.link.request(Request::DropDead(task)).await
     }
 
     /// Stops live tasks and moves them to the dead-letter queue; [`OperatorPort::retry_dead`]
     /// brings them back. Returns [`Reply::Accepted`] once that is durable, [`Reply::NotFound`] if
     /// there is no such live task.
     pub async fn cancel(&self, target: Target) -> Result<Reply, CoordinatorGone> {
-        self.line.request(Request::Cancel(target)).await
+        self.link.request(Request::Cancel(target)).await
     }
 
     /// The status of the workflow at this moment.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use super::line::{Attachment, Line};
+use super::line::{Attachment, CoordinatorLink};
 use crate::conversation::{SinkCommand, SinkEvent};
 use crate::coordinator::CoordinatorGone;
 use crate::id::TaskId;
@@ -13,15 +13,15 @@ use crate::plan::Plan;
 /// The connection of the sink to the coordinator; cheap to clone.
 #[derive(Clone)]
 pub struct SinkPort {
-    line: Line,
+    link: CoordinatorLink,
     plan: Arc<Plan>,
 }
 
 // === impl SinkPort ===
 
 impl SinkPort {
-    pub(super) fn new(line: Line, plan: Arc<Plan>) -> Self {
-        Self { line, plan }
+    pub(super) fn new(link: CoordinatorLink, plan: Arc<Plan>) -> Self {
+        Self { link, plan }
     }
 
     /// The plan of the workflow.
@@ -35,11 +35,13 @@ impl SinkPort {
         &self,
         commands: mpsc::UnboundedSender<SinkCommand>,
     ) -> Result<(), CoordinatorGone> {
-        self.line.attach(Attachment::Sink(commands)).await
+        self.link.attach(Attachment::Sink(commands)).await
     }
 
     /// Reports that the sinks have durably stored a message, in these places.
     pub async fn emitted(&self, task: TaskId, places: Vec<String>) -> Result<(), CoordinatorGone> {
-        self.line.say(SinkEvent::Emitted { task, places }).await
+        self.link
+            .send_event(SinkEvent::Emitted { task, places })
+            .await
     }
 }

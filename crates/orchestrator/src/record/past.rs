@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::id::{TaskId, WorkerId};
 
 /// Maximum length of a reason or of a group's key in an entry, bytes.
-pub const PAST_TEXT_MAX: usize = 256;
+pub const HISTORY_TEXT_MAX: usize = 256;
 
 /// Maximum number of failed attempts in an entry: the last ones.
-pub const PAST_FAILURES_MAX: usize = 3;
+pub const HISTORY_FAILURES_MAX: usize = 3;
 
 /// Maximum number of places of an emission.
 pub const PLACES_MAX: usize = 16;
@@ -20,37 +20,37 @@ pub const PLACE_MAX: usize = 512;
 
 /// A record with entries of the history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PastRecord {
+pub struct HistoryRecord {
     /// Number of the record in the history, from 0.
     pub number: u64,
     /// Sequence number up to which marks in the log are covered by the history; later marks are not.
     pub marks_to: u64,
     /// Entries, in order.
-    pub entries: Vec<Past>,
+    pub entries: Vec<HistoryEntry>,
 }
 
-/// Course of a task until its end.
+/// Timeline of a task until its end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Course {
+pub struct TaskTimeline {
     /// Time of acceptance. All times are milliseconds since 1970-01-01 UTC.
     pub accepted_ms: u64,
-    /// See [`StepRecord::begun_ms`].
+    /// See [`TaskEnd::begun_ms`].
     pub begun_ms: Option<u64>,
-    /// See [`StepRecord::ran_ms`].
+    /// See [`TaskEnd::ran_ms`].
     pub ran_ms: Option<u64>,
-    /// See [`Outcome::Completed`].
+    /// See [`TaskOutcome::Completed`].
     pub by: Vec<(WorkerId, u32)>,
-    /// See [`StepRecord::failed`].
+    /// See [`TaskEnd::failed`].
     pub failed: u32,
-    /// See [`StepRecord::failures`].
-    pub failures: Vec<FailedStep>,
+    /// See [`TaskEnd::failures`].
+    pub failures: Vec<FailedAttemptSummary>,
 }
 
 /// An entry of the history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Past {
+pub enum HistoryEntry {
     /// A task ended.
-    Step(StepRecord),
+    TaskEnd(TaskEnd),
     /// The deadline of blocks was met or missed.
     Deadline {
         /// First block.
@@ -79,7 +79,7 @@ pub enum Past {
 
 /// The end of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StepRecord {
+pub struct TaskEnd {
     /// The task.
     pub task: TaskId,
     /// Last block that the task spanned, inclusive.
@@ -95,15 +95,15 @@ pub struct StepRecord {
     pub ended_ms: u64,
     /// Number of attempts that failed before the end.
     pub failed: u32,
-    /// The last failed attempts, at most [`PAST_FAILURES_MAX`].
-    pub failures: Vec<FailedStep>,
+    /// The last failed attempts, at most [`HISTORY_FAILURES_MAX`].
+    pub failures: Vec<FailedAttemptSummary>,
     /// Kind of end.
-    pub outcome: Outcome,
+    pub outcome: TaskOutcome,
 }
 
 /// Kind of end of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Outcome {
+pub enum TaskOutcome {
     /// Workers completed it: one, or as many as its stage's `accept` setting requires.
     Completed {
         /// Those workers, each with the number of its attempt, from 1; the result of the last one came last.
@@ -111,7 +111,7 @@ pub enum Outcome {
     },
     /// It became part of a group.
     Grouped {
-        /// Key of the group, cut to [`PAST_TEXT_MAX`] bytes.
+        /// Key of the group, cut to [`HISTORY_TEXT_MAX`] bytes.
         key: String,
     },
     /// A strategy or the sequencer skipped it.
@@ -140,7 +140,7 @@ pub enum Outcome {
 
 /// Summary of a failed attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FailedStep {
+pub struct FailedAttemptSummary {
     /// Number of the attempt, from 1.
     pub attempt: u32,
     /// Worker that made the attempt.
@@ -149,17 +149,17 @@ pub struct FailedStep {
     pub at_ms: u64,
     /// Run time, milliseconds.
     pub ran_ms: u64,
-    /// Reason, cut to [`PAST_TEXT_MAX`] bytes.
+    /// Reason, cut to [`HISTORY_TEXT_MAX`] bytes.
     pub reason: String,
 }
 
-// === impl Past ===
+// === impl HistoryEntry ===
 
-impl Past {
+impl HistoryEntry {
     /// First and last block of the entry.
     pub fn span(&self) -> (u64, u64) {
         match self {
-            Self::Step(step) => (step.task.block, step.last),
+            Self::TaskEnd(end) => (end.task.block, end.last),
             Self::Deadline { first, last, .. } | Self::TakenBack { first, last, .. } => {
                 (*first, *last)
             }
@@ -169,7 +169,7 @@ impl Past {
     /// Time of the entry, milliseconds since 1970-01-01 UTC.
     pub fn at_ms(&self) -> u64 {
         match self {
-            Self::Step(step) => step.ended_ms,
+            Self::TaskEnd(end) => end.ended_ms,
             Self::Deadline { at_ms, .. } | Self::TakenBack { at_ms, .. } => *at_ms,
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::version2::DoneRecord2;
-use super::{Attempt, DeadRecord, GroupRecord, PartRecord, Record, SlotRecord, TaskRecord};
+use super::{Attempt, DeadRecord, GroupRecord, PartialResult, Record, SlotRecord, TaskRecord};
 use crate::id::TaskId;
 use crate::origin::Origins;
 use crate::payload::Payload;
@@ -20,13 +20,13 @@ pub(super) const VERSION: u8 = 1;
 #[cfg_attr(test, derive(serde::Serialize))]
 pub(super) enum Record1 {
     Task(TaskRecord1),
-    Tries(Vec<Attempt>),
+    Attempts(Vec<Attempt>),
     Done(DoneRecord2),
     Dead(DeadRecord1),
     Group(GroupRecord),
     Cursor(u64),
     Source(u64),
-    Part(PartRecord),
+    PartialResult(PartialResult),
     Slot(SlotRecord),
 }
 
@@ -55,7 +55,7 @@ impl From<Record1> for Record {
     fn from(record: Record1) -> Self {
         match record {
             Record1::Task(task) => Self::Task(task.into()),
-            Record1::Tries(attempts) => Self::Tries(attempts),
+            Record1::Attempts(attempts) => Self::Attempts(attempts),
             Record1::Done(done) => Self::Done(done.into()),
             Record1::Dead(dead) => Self::Dead(DeadRecord {
                 task: dead.task.into(),
@@ -67,7 +67,7 @@ impl From<Record1> for Record {
             Record1::Group(group) => Self::Group(group),
             Record1::Cursor(next) => Self::Cursor(next),
             Record1::Source(next) => Self::Source(next),
-            Record1::Part(part) => Self::Part(part),
+            Record1::PartialResult(part) => Self::PartialResult(part),
             Record1::Slot(slot) => Self::Slot(slot),
         }
     }

@@ -1,6 +1,7 @@
 //! The client: provides ports to the leader in another process.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -15,9 +16,9 @@ use tokio::time::Instant;
 use super::held::blobs_of;
 use super::seat::Seat;
 use super::session::{
-    CallId, ClientAction, ClientInput, ClientSession, Question, Refusal, Unanswered,
+    CallFailure, CallId, ClientAction, ClientInput, ClientSession, Question, Refusal,
 };
-use super::wire::{Answer, Call, Heard, Hello, Notice, RemoteError, Subjects, decode, encode};
+use super::wire::{Answer, Call, Hello, Notice, NoticeAck, RemoteError, Subjects, decode, encode};
 use crate::conversation::{
     HostCommand, HostEvent, QueryAnswer, Reply, RoleCommand, RoleEvent, SinkCommand, SinkEvent,
     WorkerCommand, WorkerEvent,
@@ -25,7 +26,7 @@ use crate::conversation::{
 use crate::core::Time;
 use crate::id::{WorkerId, fresh_number};
 use crate::plan::Plan;
-use crate::port::{Attachment, Line, Message, Ports};
+use crate::port::{Attachment, CoordinatorLink, Message, Ports};
 
 /// Capacity of the channel of ports' messages; senders wait while it is full.
 const MESSAGES: usize = 4096;
@@ -38,7 +39,7 @@ const TURN: usize = 256;
 pub struct Client {
     session: ClientSession,
     epoch: Instant,
-    way: Way,
+    link: LeaderLink,
     workflow: Arc<str>,
     messages: mpsc::Receiver<Message>,
     notices: BoxStream<'static, bus::Request>,
@@ -54,12 +55,12 @@ pub struct Client {
     /// Holds on the blobs of each unanswered call.
     called: HashMap<CallId, Arc<Held>>,
     /// Holds on the blobs of events that are not in a call yet.
-    unsaid: Held,
+    held_for_queued: Held,
 }
 
 /// Everything needed to call the leader.
 #[derive(Clone)]
-struct Way {
+struct LeaderLink {
     connection: Connection,
     blobs: Arc<BlobStore>,
     /// The subject on which the leader receives calls.
@@ -76,13 +77,7 @@ enum Waiting {
 struct Attempt {
     call: CallId,
     attempt: u32,
-    outcome: Result<Result<Answer, Unanswered>, RemoteError>,
-}
-
-/// Whether the client continues.
-enum Then {
-    GoOn,
-    End,
+    outcome: Result<Result<Answer, CallFailure>, RemoteError>,
 }
 
 // === impl Client ===
@@ -102,14 +97,14 @@ impl Client {
         Box::pin(async move {
             let subjects = Subjects::new(&connection, &plan.workflow);
             let name = format!("{seat}.{name}");
-            let notices = connection.listen(&subjects.client(&name)).await?;
-            let hellos = connection.listen(&subjects.hello).await?;
+            let notices = connection.subscribe(&subjects.client(&name)).await?;
+            let hellos = connection.subscribe(&subjects.hello).await?;
             let (sender, messages) = mpsc::channel(MESSAGES);
             let client = Self {
                 session: ClientSession::new(plan.digest(), name.into(), session_number()),
                 epoch: Instant::now(),
-                unsaid: blobs.hold([]),
-                way: Way {
+                held_for_queued: blobs.hold([]),
+                link: LeaderLink {
                     connection,
                     blobs,
                     leader: subjects.leader(&seat).into(),
@@ -127,7 +122,7 @@ impl Client {
                 attempts: FuturesUnordered::new(),
                 called: HashMap::new(),
             };
-            Ok((client, Ports::new(Line::Remote(sender), plan)))
+            Ok((client, Ports::new(CoordinatorLink::Remote(sender), plan)))
         })
     }
 
@@ -146,7 +141,7 @@ impl Client {
             loop {
                 let due = self.session.next_deadline();
                 let due = due.map(|time| self.epoch + Duration::from_micros(time.0));
-                let then = tokio::select! {
+                let flow = tokio::select! {
                     count = self.messages.recv_many(&mut turn, TURN), if open => {
                         open = count > 0;
                         self.messages(&mut turn).await?
@@ -164,7 +159,7 @@ impl Client {
                     },
                     () = sleep_until(due) => self.input(ClientInput::Tick).await?,
                 };
-                if matches!(then, Then::End) {
+                if flow.is_break() {
                     return Ok(());
                 }
             }
@@ -172,7 +167,7 @@ impl Client {
     }
 
     /// Handles messages of ports; an empty list means that every port is gone.
-    async fn messages(&mut self, turn: &mut Vec<Message>) -> Result<Then, RemoteError> {
+    async fn messages(&mut self, turn: &mut Vec<Message>) -> Result<ControlFlow<()>, RemoteError> {
         if turn.is_empty() {
             return self.input(ClientInput::Close).await;
         }
@@ -202,11 +197,11 @@ impl Client {
                     ClientInput::Event(event)
                 }
             };
-            if let Then::End = self.input(input).await? {
-                return Ok(Then::End);
+            if self.input(input).await?.is_break() {
+                return Ok(ControlFlow::Break(()));
             }
         }
-        Ok(Then::GoOn)
+        Ok(ControlFlow::Continue(()))
     }
 
     /// Removes the channels of workers and hosts that leave, and holds the blobs of an event.
@@ -220,7 +215,8 @@ impl Client {
             }
             _ => {}
         }
-        self.unsaid.join(self.way.blobs.hold(blobs_of(event)));
+        self.held_for_queued
+            .join(self.link.blobs.hold(blobs_of(event)));
     }
 
     fn ask(&mut self, question: Question, waiting: Waiting) -> ClientInput {
@@ -230,7 +226,7 @@ impl Client {
         ClientInput::Ask { ticket, question }
     }
 
-    async fn attempted(&mut self, attempt: Attempt) -> Result<Then, RemoteError> {
+    async fn attempted(&mut self, attempt: Attempt) -> Result<ControlFlow<()>, RemoteError> {
         let Attempt {
             call,
             attempt,
@@ -242,19 +238,19 @@ impl Client {
                 attempt,
                 answer,
             },
-            Err(why) => ClientInput::Unanswered { call, attempt, why },
+            Err(why) => ClientInput::AttemptFailed { call, attempt, why },
         };
         self.input(input).await
     }
 
-    async fn notice(&mut self, request: bus::Request) -> Result<Then, RemoteError> {
-        let notice: Notice = match decode(&request.payload, &self.way.blobs).await {
+    async fn notice(&mut self, request: bus::Request) -> Result<ControlFlow<()>, RemoteError> {
+        let notice: Notice = match decode(&request.payload, &self.link.blobs).await {
             Ok(notice) => notice,
             Err(error) => {
                 // Not answered, so it is sent again. The other release of the leader is noticed in
                 // its answers.
                 tracing::warn!(%error, "a notice cannot be read");
-                return Ok(Then::GoOn);
+                return Ok(ControlFlow::Continue(()));
             }
         };
         self.notice = Some(request);
@@ -262,18 +258,18 @@ impl Client {
         self.input(ClientInput::Notice { ticket, notice }).await
     }
 
-    async fn hello(&mut self, hello: &bus::Request) -> Result<Then, RemoteError> {
-        match decode::<Hello>(&hello.payload, &self.way.blobs).await {
+    async fn hello(&mut self, hello: &bus::Request) -> Result<ControlFlow<()>, RemoteError> {
+        match decode::<Hello>(&hello.payload, &self.link.blobs).await {
             Ok(Hello { term }) => self.input(ClientInput::Hello { term }).await,
             Err(error) => {
                 tracing::warn!(%error, "a hello is not understood");
-                Ok(Then::GoOn)
+                Ok(ControlFlow::Continue(()))
             }
         }
     }
 
     /// Passes an input to the session, and carries out its actions.
-    async fn input(&mut self, input: ClientInput) -> Result<Then, RemoteError> {
+    async fn input(&mut self, input: ClientInput) -> Result<ControlFlow<()>, RemoteError> {
         let micros = u64::try_from(self.epoch.elapsed().as_micros()).unwrap_or(u64::MAX);
         for action in self.session.handle(Time(micros), input) {
             match action {
@@ -284,8 +280,8 @@ impl Client {
                     timeout,
                 } => {
                     let held = self.held(call, &message);
-                    let way = self.way.clone();
-                    let outcome = async move { way.call(message, held, timeout).await };
+                    let link = self.link.clone();
+                    let outcome = async move { link.call(message, held, timeout).await };
                     let attempted = outcome.map(move |outcome| Attempt {
                         call,
                         attempt,
@@ -297,12 +293,12 @@ impl Client {
                 ClientAction::Ended { call } => drop(self.called.remove(&call)),
                 ClientAction::Deliver(command) => self.deliver(command),
                 ClientAction::Answer { ticket, answer } => self.answer(ticket, answer),
-                ClientAction::Hear { heard, .. } => self.hear(heard).await,
+                ClientAction::AnswerNotice { ack, .. } => self.answer_notice(ack).await,
                 ClientAction::Fail(refusal) => return Err(self.refused(refusal)),
-                ClientAction::Finished => return Ok(Then::End),
+                ClientAction::Finished => return Ok(ControlFlow::Break(())),
             }
         }
-        Ok(Then::GoOn)
+        Ok(ControlFlow::Continue(()))
     }
 
     /// Holds the blobs of a call, from its first attempt until it is answered.
@@ -310,10 +306,10 @@ impl Client {
         if let Some(held) = self.called.get(&call) {
             return held.clone();
         }
-        let held = Arc::new(self.way.blobs.hold(message.body.blobs()));
+        let held = Arc::new(self.link.blobs.hold(message.body.blobs()));
         self.called.insert(call, held.clone());
-        let unsaid = self.session.unsaid().flat_map(blobs_of);
-        self.unsaid = self.way.blobs.hold(unsaid);
+        let queued = self.session.queued_events().flat_map(blobs_of);
+        self.held_for_queued = self.link.blobs.hold(queued);
         held
     }
 
@@ -338,11 +334,11 @@ impl Client {
         }
     }
 
-    async fn hear(&mut self, heard: Heard) {
+    async fn answer_notice(&mut self, ack: NoticeAck) {
         let Some(request) = self.notice.take() else {
             return;
         };
-        match encode(&heard, &self.way.connection, &self.way.blobs).await {
+        match encode(&ack, &self.link.connection, &self.link.blobs).await {
             Ok(answer) => request.reply(answer).await,
             Err(error) => tracing::warn!(%error, "a notice is not answered"),
         }
@@ -353,7 +349,7 @@ impl Client {
         let client = self.session.name().to_string();
         match refusal {
             Refusal::OtherPlan => RemoteError::OtherPlan(workflow),
-            Refusal::NotYours => RemoteError::NotYours { workflow, client },
+            Refusal::NotPermitted => RemoteError::NotPermitted { workflow, client },
             Refusal::Invalid(why) => RemoteError::Invalid {
                 workflow,
                 client,
@@ -385,39 +381,39 @@ fn session_number() -> u64 {
     (micros << 8) | (fresh_number() & 0xff)
 }
 
-// === impl Way ===
+// === impl LeaderLink ===
 
-impl Way {
+impl LeaderLink {
     /// Makes one attempt at a call.
     async fn call(
         &self,
         mut call: Call,
         held: Arc<Held>,
         timeout: Duration,
-    ) -> Result<Result<Answer, Unanswered>, RemoteError> {
+    ) -> Result<Result<Answer, CallFailure>, RemoteError> {
         match self.blobs.lost(&held).await {
-            Ok(lost) if lost.is_empty() || call.body.give_up(&lost) => {}
+            Ok(lost) if lost.is_empty() || call.body.release_lost_results(&lost) => {}
             Ok(lost) => return Err(BlobError::Missing(lost[0]).into()),
             Err(error) => {
                 tracing::warn!(%error, "a call has to wait");
-                return Ok(Err(Unanswered::Later));
+                return Ok(Err(CallFailure::NotSent));
             }
         }
         let bytes = match encode(&call, &self.connection, &self.blobs).await {
             Ok(bytes) => bytes,
             Err(error) => {
                 tracing::warn!(%error, "a call has to wait");
-                return Ok(Err(Unanswered::Later));
+                return Ok(Err(CallFailure::NotSent));
             }
         };
         match self.connection.request(&self.leader, bytes, timeout).await {
             Ok(answer) => Ok(Ok(decode(&answer, &self.blobs).await?)),
-            Err(RequestError::TimedOut(_)) => Ok(Err(Unanswered::TimedOut)),
-            Err(RequestError::NoResponders(_)) => Ok(Err(Unanswered::NoLeader)),
+            Err(RequestError::TimedOut(_)) => Ok(Err(CallFailure::TimedOut)),
+            Err(RequestError::NoResponders(_)) => Ok(Err(CallFailure::NoLeader)),
             Err(error @ RequestError::Refused(_)) => Err(error.into()),
             Err(error) => {
                 tracing::debug!(%error, "a call is made again");
-                Ok(Err(Unanswered::NoLeader))
+                Ok(Err(CallFailure::NoLeader))
             }
         }
     }

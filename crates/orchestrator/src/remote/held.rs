@@ -40,7 +40,7 @@ impl CallBody {
     /// Removes references to lost blobs. Such results are released as if the task had not been
     /// tried: this process was stopped or cut off for so long that its blobs were swept. Returns
     /// `false` if that is impossible, because a message from outside cannot be made again here.
-    pub(super) fn give_up(&mut self, lost: &[Digest]) -> bool {
+    pub(super) fn release_lost_results(&mut self, lost: &[Digest]) -> bool {
         let Self::Events { events, .. } = self else {
             return false;
         };

@@ -23,7 +23,7 @@
 //! tasks until their leases expire.
 
 mod client;
-mod gate;
+mod admission;
 mod held;
 mod leadership;
 mod seat;
@@ -32,10 +32,10 @@ pub mod session;
 mod wire;
 
 pub use client::Client;
-pub use gate::{Refused, admit};
+pub use admission::{Refused, admit};
 pub use leadership::Leadership;
 pub use seat::Seat;
 pub use server::Server;
 pub use wire::{
-    Answer, Call, CallBody, Heard, Notice, NoticeBody, RemoteError, decode, encode, parse,
+    Answer, Call, CallBody, NoticeAck, Notice, NoticeBody, RemoteError, decode, encode, parse,
 };

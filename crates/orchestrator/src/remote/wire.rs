@@ -81,7 +81,7 @@ pub enum Answer {
     /// Not carried out, unless another leader does: this one is stopping.
     Stopping,
     /// Not carried out: the client's role may not make this call.
-    NotYours,
+    NotPermitted,
     /// Not carried out: a value in the call is invalid.
     Invalid(String),
 }
@@ -94,13 +94,13 @@ pub(super) struct Hello {
 
 /// A client's answer to a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Heard {
+pub enum NoticeAck {
     /// The notice was accepted, now or before.
-    Yes,
+    Accepted,
     /// Refused: there is a later leader.
-    NotFromYou,
+    StaleLeader,
     /// Refused: the notice is for another session, whose process is gone.
-    NotMe,
+    UnknownSession,
 }
 
 /// The message of a leader to a client.
@@ -154,7 +154,7 @@ pub enum RemoteError {
         "the coordinator of workflow {workflow:?} does not take that from {client:?}: it is not for \
          its role to say"
     )]
-    NotYours {
+    NotPermitted {
         /// The workflow.
         workflow: String,
         /// The client that sent it.

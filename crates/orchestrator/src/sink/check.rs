@@ -13,7 +13,7 @@ use crate::record::TaskRecord;
 
 /// A result that a verifying stage has passed, and that is about to be emitted.
 #[derive(Clone, Debug)]
-pub struct Passed {
+pub struct VerifiedResult {
     /// Origin of the result, as recorded by the core: the blocks it is about, and the digest of
     /// their submitted payload.
     pub origin: Origin,
@@ -30,7 +30,7 @@ pub struct Passed {
 pub trait EmissionCheck: Send + Sync + 'static {
     /// Checks a batch of results: one verdict for each, in order. [`ProverError::Permanent`] means
     /// that a result is wrong, [`ProverError::Retry`] that it could not be checked now.
-    fn check(&self, passed: &[Passed]) -> Vec<Result<(), ProverError>>;
+    fn check(&self, passed: &[VerifiedResult]) -> Vec<Result<(), ProverError>>;
 
     /// Checks that a valid result follows from the one emitted before it. Returns the state that
     /// the next result is compared with, at most a few hundred bytes. `before` is the state
@@ -38,7 +38,7 @@ pub trait EmissionCheck: Send + Sync + 'static {
     ///
     /// # Errors
     /// A description, if it does not follow.
-    fn follow(&self, before: Option<&[u8]>, passed: &Passed) -> Result<Vec<u8>, String> {
+    fn follow(&self, before: Option<&[u8]>, passed: &VerifiedResult) -> Result<Vec<u8>, String> {
         let _ = (before, passed);
         Ok(Vec::new())
     }
@@ -73,27 +73,27 @@ pub struct Checks {
 }
 
 /// The result of checking a batch of emissions.
-pub(super) struct Examined {
+pub(super) struct CheckedBatch {
     /// Number of emissions, from the first, that may be emitted.
-    pub(super) right: usize,
+    pub(super) emittable: usize,
     /// Result for the emission after those.
-    pub(super) then: Then,
+    pub(super) remainder: Remainder,
 }
 
 /// Result for the first emission of a batch that may not be emitted.
 #[derive(Debug)]
-pub(super) enum Then {
+pub(super) enum Remainder {
     /// There is none: all may be emitted.
-    All,
+    Empty,
     /// It is wrong.
     Refused(EmissionRefused),
     /// It could not be checked now, and is tried again.
-    Later(String),
+    Retry(String),
 }
 
 /// The results in one emission, in order, by stage; results of one task, which share an origin, are
 /// together.
-type Parts = Vec<(Arc<str>, Vec<Passed>)>;
+type Parts = Vec<(Arc<str>, Vec<VerifiedResult>)>;
 
 // === impl Checks ===
 
@@ -117,34 +117,37 @@ impl Checks {
 
     /// Checks successive emissions together. The end states of those that may be emitted are
     /// recorded.
-    pub(super) fn examine(&mut self, batch: &[(Arc<TaskRecord>, Resolved)]) -> Examined {
+    pub(super) fn examine(&mut self, batch: &[(Arc<TaskRecord>, Resolved)]) -> CheckedBatch {
         let mut parts = Vec::with_capacity(batch.len());
-        let mut then = Then::All;
+        let mut remainder = Remainder::Empty;
         for (task, resolved) in batch {
             match self.parts(task, resolved) {
                 Ok(found) => parts.push(found),
                 Err(why) => {
-                    then = Then::Refused(refused(task, why));
+                    remainder = Remainder::Refused(refused(task, why));
                     break;
                 }
             }
         }
         if let Some((index, found)) = self.first_wrong(batch, &parts) {
             parts.truncate(index);
-            then = found;
+            remainder = found;
         }
-        let mut right = 0;
+        let mut emittable = 0;
         for ((task, _), parts) in batch.iter().zip(&parts) {
             if let Err(why) = self.follow(task, parts) {
-                then = Then::Refused(refused(task, why));
+                remainder = Remainder::Refused(refused(task, why));
                 break;
             }
-            right += 1;
+            emittable += 1;
         }
-        if right > 0 {
+        if emittable > 0 {
             self.history.save();
         }
-        Examined { right, then }
+        CheckedBatch {
+            emittable,
+            remainder,
+        }
     }
 
     /// The results in a message that are to be checked.
@@ -166,12 +169,12 @@ impl Checks {
         let mut parts = Parts::new();
         for origin in task.origins.iter() {
             let of_one = payloads.by_ref().take(origin.payloads as usize);
-            let passed = of_one.map(|(encoding, bytes)| Passed {
+            let passed = of_one.map(|(encoding, bytes)| VerifiedResult {
                 origin: origin.clone(),
                 encoding,
                 bytes,
             });
-            let passed: Vec<Passed> = passed.collect();
+            let passed: Vec<VerifiedResult> = passed.collect();
             match &origin.stage {
                 Some(stage) if self.stages.contains_key(stage) => {
                     parts.push((stage.clone(), passed));
@@ -200,14 +203,14 @@ impl Checks {
         &self,
         batch: &[(Arc<TaskRecord>, Resolved)],
         parts: &[Parts],
-    ) -> Option<(usize, Then)> {
-        let mut first: Option<(usize, Then)> = None;
+    ) -> Option<(usize, Remainder)> {
+        let mut first: Option<(usize, Remainder)> = None;
         for (name, check) in &self.stages {
             let of_stage = parts.iter().enumerate().flat_map(|(index, parts)| {
                 let own = parts.iter().filter(|(stage, _)| stage == name);
                 own.flat_map(move |(_, passed)| passed.iter().map(move |one| (index, one.clone())))
             });
-            let (indices, passed): (Vec<usize>, Vec<Passed>) = of_stage.unzip();
+            let (indices, passed): (Vec<usize>, Vec<VerifiedResult>) = of_stage.unzip();
             if passed.is_empty() {
                 continue;
             }
@@ -219,16 +222,18 @@ impl Checks {
                 let Err(error) = verdict else { continue };
                 if first.as_ref().is_none_or(|(found, _)| index < *found) {
                     let task = &batch[index].0;
-                    let then = match error {
+                    let remainder = match error {
                         ProverError::Permanent(why) => {
-                            Then::Refused(refused(task, passed_by(name, &why)))
+                            Remainder::Refused(refused(task, passed_by(name, &why)))
                         }
-                        ProverError::Retry(why) => Then::Later(format!("stage {name:?}: {why}")),
+                        ProverError::Retry(why) => {
+                            Remainder::Retry(format!("stage {name:?}: {why}"))
+                        }
                         ProverError::Machine(failure) => {
-                            Then::Later(format!("stage {name:?} cannot be checked: {failure}"))
+                            Remainder::Retry(format!("stage {name:?} cannot be checked: {failure}"))
                         }
                     };
-                    first = Some((index, then));
+                    first = Some((index, remainder));
                 }
                 break;
             }
@@ -293,8 +298,8 @@ mod tests {
     struct Echo;
 
     impl EmissionCheck for Echo {
-        fn check(&self, passed: &[Passed]) -> Vec<Result<(), ProverError>> {
-            let verdict = |one: &Passed| match &*one.bytes {
+        fn check(&self, passed: &[VerifiedResult]) -> Vec<Result<(), ProverError>> {
+            let verdict = |one: &VerifiedResult| match &*one.bytes {
                 b"later" => Err(ProverError::Retry("no key".into())),
                 bytes if bytes == one.origin.digest => Ok(()),
                 _ => Err(ProverError::Permanent("another digest".into())),
@@ -302,7 +307,11 @@ mod tests {
             passed.iter().map(verdict).collect()
         }
 
-        fn follow(&self, before: Option<&[u8]>, passed: &Passed) -> Result<Vec<u8>, String> {
+        fn follow(
+            &self,
+            before: Option<&[u8]>,
+            passed: &VerifiedResult,
+        ) -> Result<Vec<u8>, String> {
             let first = passed.origin.first.to_le_bytes();
             match before {
                 Some(before) if before != first => Err("it does not follow".into()),
@@ -360,10 +369,10 @@ mod tests {
     fn what_is_right_leaves_and_what_a_verifier_lies_about_does_not() {
         let (origins, payload) = passed("verify", 2, 2, Some(b"a lie"));
         let batch = [right(0), right(1), message(2, origins, payload), right(3)];
-        let examined = checks().examine(&batch);
-        assert_eq!(examined.right, 2);
-        let Then::Refused(refused) = examined.then else {
-            panic!("{:?}", examined.then);
+        let checked = checks().examine(&batch);
+        assert_eq!(checked.emittable, 2);
+        let Remainder::Refused(refused) = checked.remainder else {
+            panic!("{:?}", checked.remainder);
         };
         assert_eq!((refused.first, refused.last), (2, 2));
         let said = "stage \"verify\" has passed what does not hold: another digest";
@@ -374,12 +383,12 @@ mod tests {
     fn what_cannot_be_checked_now_waits() {
         let (origins, payload) = passed("verify", 1, 1, Some(b"later"));
         let batch = [right(0), message(1, origins, payload), right(2)];
-        let examined = checks().examine(&batch);
-        assert_eq!(examined.right, 1);
+        let checked = checks().examine(&batch);
+        assert_eq!(checked.emittable, 1);
         assert!(
-            matches!(examined.then, Then::Later(_)),
+            matches!(checked.remainder, Remainder::Retry(_)),
             "{:?}",
-            examined.then
+            checked.remainder
         );
     }
 
@@ -390,9 +399,9 @@ mod tests {
         let digest = source[0].digest;
         let unknown = (Origins::default(), one(&digest));
         for (origins, payload) in [other, (source, one(&digest)), unknown] {
-            let examined = checks().examine(&[message(0, origins, payload)]);
-            assert_eq!(examined.right, 0);
-            assert!(matches!(examined.then, Then::Refused(_)));
+            let checked = checks().examine(&[message(0, origins, payload)]);
+            assert_eq!(checked.emittable, 0);
+            assert!(matches!(checked.remainder, Remainder::Refused(_)));
         }
     }
 
@@ -408,7 +417,7 @@ mod tests {
         let examine = |payload| {
             checks()
                 .examine(&[message(0, origins.clone(), payload)])
-                .right
+                .emittable
         };
         assert_eq!(examine(group(both())), 1);
         let swapped = both().into_iter().rev().collect();
@@ -421,14 +430,14 @@ mod tests {
     fn a_result_that_does_not_follow_from_the_one_before_does_not_leave() {
         let (origins, payload) = passed("verify", 1, 5, None);
         let mut checks = checks();
-        assert_eq!(checks.examine(&[right(0)]).right, 1);
-        let examined = checks.examine(&[message(1, origins, payload)]);
-        assert_eq!(examined.right, 0);
-        let Then::Refused(refused) = examined.then else {
-            panic!("{:?}", examined.then);
+        assert_eq!(checks.examine(&[right(0)]).emittable, 1);
+        let checked = checks.examine(&[message(1, origins, payload)]);
+        assert_eq!(checked.emittable, 0);
+        let Remainder::Refused(refused) = checked.remainder else {
+            panic!("{:?}", checked.remainder);
         };
         assert!(refused.why.ends_with("it does not follow"), "{refused}");
         // As after a restart, emissions that were delivered come again.
-        assert_eq!(checks.examine(&[right(0), right(1)]).right, 2);
+        assert_eq!(checks.examine(&[right(0), right(1)]).emittable, 2);
     }
 }

@@ -18,7 +18,7 @@ pub struct Exec {
 // === impl Exec ===
 
 impl Exec {
-    /// Runs `program`, whose [`Handing`](crate::executor::process::Handing) has no output.
+    /// Runs `program`, whose [`InputChannel`](crate::executor::process::InputChannel) has no output.
     pub fn new(program: ProcessExecutor, backoff: Backoff) -> Self {
         Self {
             program,

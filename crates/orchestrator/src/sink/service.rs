@@ -12,7 +12,7 @@ use proofmill_bus::{BlobStore, with_sources};
 use proofmill_workflow::Sequencer;
 use tokio::sync::mpsc;
 
-use super::check::{Checks, EmissionRefused, Examined, Then};
+use super::check::{CheckedBatch, Checks, EmissionRefused, Remainder};
 use crate::conversation::SinkCommand;
 use crate::coordinator::CoordinatorGone;
 use crate::executor::Resolved;
@@ -70,7 +70,7 @@ pub trait Sink: Send {
     ///
     /// [refuses]: SinkError::refused
     fn backoff(&self) -> Backoff {
-        EACH_SECOND
+        RETRY_BACKOFF
     }
 }
 
@@ -79,7 +79,7 @@ pub trait Sink: Send {
 pub enum SinkStopped {
     /// The coordinator has stopped.
     #[error(transparent)]
-    Gone(#[from] CoordinatorGone),
+    CoordinatorGone(#[from] CoordinatorGone),
     /// A message was refused by a check.
     #[error(transparent)]
     Refused(#[from] EmissionRefused),
@@ -98,7 +98,7 @@ pub struct Options {
 }
 
 /// Waits between attempts that cost little.
-const EACH_SECOND: Backoff = Backoff {
+const RETRY_BACKOFF: Backoff = Backoff {
     initial: Duration::from_secs(1),
     max: Duration::from_secs(1),
     factor: 1.0,
@@ -112,7 +112,7 @@ const BATCH_MAX: usize = 64;
 const BATCH_BYTES: u64 = 16 << 20;
 
 /// A message with the content of its blobs.
-type Ready = (Arc<TaskRecord>, Resolved);
+type ResolvedTask = (Arc<TaskRecord>, Resolved);
 
 /// Delivers the sequencer's emissions to the sinks, until `shutdown` reaches [`Level::Stop`].
 ///
@@ -144,7 +144,7 @@ pub fn run(
                     waiting.push_back(task);
                 }
             }
-            let (ready, then) = tokio::select! {
+            let (ready, remainder) = tokio::select! {
                 checked = next_batch(options.checks.clone(), &mut waiting, &blobs) => checked,
                 () = shutdown.reached(Level::Stop) => return Ok(()),
             };
@@ -155,19 +155,19 @@ pub fn run(
                 };
                 coordinator.emitted(task.id.clone(), places).await?;
             }
-            match then {
-                Then::All => {}
-                Then::Refused(refused) => return Err(refused.into()),
-                Then::Later(why) => {
+            match remainder {
+                Remainder::Empty => {}
+                Remainder::Refused(refused) => return Err(refused.into()),
+                Remainder::Retry(why) => {
                     let block = waiting.front().map(|task| task.id.block);
                     tracing::error!(
                         block,
                         "what is to be emitted cannot be checked now: {why}; tried again in {:?}, \
                          later blocks wait",
-                        EACH_SECOND.initial
+                        RETRY_BACKOFF.initial
                     );
                     tokio::select! {
-                        () = tokio::time::sleep(EACH_SECOND.initial) => {}
+                        () = tokio::time::sleep(RETRY_BACKOFF.initial) => {}
                         () = shutdown.reached(Level::Stop) => return Ok(()),
                     }
                 }
@@ -182,7 +182,7 @@ async fn next_batch(
     checks: Option<Arc<Mutex<Checks>>>,
     waiting: &mut VecDeque<Arc<TaskRecord>>,
     blobs: &BlobStore,
-) -> (Vec<Ready>, Then) {
+) -> (Vec<ResolvedTask>, Remainder) {
     let count = match &checks {
         Some(_) => size_of_batch(waiting),
         None => 1,
@@ -194,21 +194,30 @@ async fn next_batch(
     }
     let Some(checks) = checks else {
         waiting.drain(..batch.len());
-        return (batch, Then::All);
+        return (batch, Remainder::Empty);
     };
-    let examined = tokio::task::spawn_blocking(move || {
+    let checked = tokio::task::spawn_blocking(move || {
         // A check that panicked has recorded nothing.
         let mut checks = checks.lock().unwrap_or_else(PoisonError::into_inner);
-        let examined = checks.examine(&batch);
-        (batch, examined)
+        let checked = checks.examine(&batch);
+        (batch, checked)
     });
-    match examined.await {
-        Ok((mut batch, Examined { right, then })) => {
-            batch.truncate(right);
-            waiting.drain(..right);
-            (batch, then)
+    match checked.await {
+        Ok((
+            mut batch,
+            CheckedBatch {
+                emittable,
+                remainder,
+            },
+        )) => {
+            batch.truncate(emittable);
+            waiting.drain(..emittable);
+            (batch, remainder)
         }
-        Err(error) => (Vec::new(), Then::Later(format!("the check ended: {error}"))),
+        Err(error) => (
+            Vec::new(),
+            Remainder::Retry(format!("the check ended: {error}")),
+        ),
     }
 }
 
@@ -236,7 +245,7 @@ async fn deliver(
         attempt += 1;
         match emitted(workflow, task, &resolved) {
             Ok(emitted) => break emitted,
-            Err(error) => wait(&EACH_SECOND, attempt, task.id.block, &error).await,
+            Err(error) => wait(&RETRY_BACKOFF, attempt, task.id.block, &error).await,
         }
     };
     let mut places = Vec::with_capacity(options.sinks.len());
@@ -265,7 +274,7 @@ async fn resolve(task: &TaskRecord, blobs: &BlobStore) -> Resolved {
             Ok(resolved) => return resolved,
             Err(error) => payload_fails(task, with_sources(&error)),
         };
-        wait(&EACH_SECOND, attempt, task.id.block, &error).await;
+        wait(&RETRY_BACKOFF, attempt, task.id.block, &error).await;
     }
 }
 

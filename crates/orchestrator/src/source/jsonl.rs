@@ -7,7 +7,7 @@ use tokio::fs::File;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 
 use super::json::parse_message;
-use super::service::{Brought, Source, SourceMessage};
+use super::service::{SourceItem, Source, SourceMessage};
 
 /// Maximum length of a line, in bytes.
 const LINE_MAX: u64 = 64 * 1024 * 1024;
@@ -85,8 +85,8 @@ impl Source for Jsonl {
         Ok(())
     }
 
-    fn next(&mut self) -> BoxFuture<'_, Option<Result<Brought, String>>> {
-        Box::pin(async { Some(self.read().await?.map(Brought::Message)) })
+    fn next(&mut self) -> BoxFuture<'_, Option<Result<SourceItem, String>>> {
+        Box::pin(async { Some(self.read().await?.map(SourceItem::Message)) })
     }
 }
 

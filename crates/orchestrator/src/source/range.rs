@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 
-use super::service::{Brought, Source, SourceMessage};
-use crate::conversation::Edition;
+use super::service::{SourceItem, Source, SourceMessage};
+use crate::conversation::Uniqueness;
 use crate::id::Part;
 use crate::payload::Encoding;
 
@@ -43,7 +43,7 @@ where
         Ok(())
     }
 
-    fn next(&mut self) -> BoxFuture<'_, Option<Result<Brought, String>>> {
+    fn next(&mut self) -> BoxFuture<'_, Option<Result<SourceItem, String>>> {
         let first = self.next;
         if self.end.is_some_and(|end| first > end) {
             return Box::pin(std::future::ready(None));
@@ -58,9 +58,9 @@ where
             encoding: Encoding::Json,
             bytes: (self.payload)(first, last),
             needs: None,
-            edition: Edition::Any,
+            uniqueness: Uniqueness::Multiple,
             next: self.next,
         };
-        Box::pin(std::future::ready(Some(Ok(Brought::Message(message)))))
+        Box::pin(std::future::ready(Some(Ok(SourceItem::Message(message)))))
     }
 }

@@ -9,7 +9,7 @@ use proofmill_bus::{BlobError, BlobStore, Held};
 use tokio::sync::oneshot;
 
 use super::rate::Pace;
-use crate::conversation::{Edition, Reply, Submit};
+use crate::conversation::{Uniqueness, Reply, Submit};
 use crate::coordinator::CoordinatorGone;
 use crate::executor::Resolved;
 use crate::id::Part;
@@ -39,14 +39,14 @@ pub struct SourceMessage {
     /// Capabilities required of a worker; `None` for those of the stage.
     pub needs: Option<Needs>,
     /// Relation of the message to others about the same block.
-    pub edition: Edition,
+    pub uniqueness: Uniqueness,
     /// The source's position after this message.
     pub next: u64,
 }
 
 /// The next item of a source.
 #[derive(Clone, Debug)]
-pub enum Brought {
+pub enum SourceItem {
     /// A message.
     Message(SourceMessage),
     /// The messages about this block and later ones are no longer valid, and will be submitted
@@ -64,9 +64,9 @@ pub trait Source: Send {
 
     /// The next item; `None` at the end.
     ///
-    /// If the messages of a source have an [`Edition`] other than [`Edition::Any`], dropping the
+    /// If the messages of a source have an [`Uniqueness`] other than [`Uniqueness::Multiple`], dropping the
     /// future must lose nothing.
-    fn next(&mut self) -> BoxFuture<'_, Option<Result<Brought, String>>>;
+    fn next(&mut self) -> BoxFuture<'_, Option<Result<SourceItem, String>>>;
 
     /// Called when the messages about the blocks from `from` on have been withdrawn; the source
     /// must submit them again from there. `asked` is the block that the source reported; `from` is
@@ -135,7 +135,7 @@ pub enum SourceError {
     },
     /// The coordinator has stopped.
     #[error(transparent)]
-    Gone(#[from] CoordinatorGone),
+    CoordinatorGone(#[from] CoordinatorGone),
 }
 
 /// Submits the messages of `source`, from its recorded position, until its end or `shutdown`.
@@ -157,7 +157,7 @@ pub fn run(
         if let Some(position) = position {
             source.seek(position).map_err(failed)?;
         }
-        let mut window = Window {
+        let mut window = SubmissionWindow {
             pending: VecDeque::new(),
             acknowledged: position,
             changed: None,
@@ -171,22 +171,22 @@ pub fn run(
                     () = shutdown.reached(Level::Drain) => break,
                 }
             }
-            let brought = tokio::select! {
+            let item = tokio::select! {
                 biased;
                 changed = window.until_changed(&name) => {
                     let from = changed?;
-                    Some(Ok(Brought::Changed { from }))
+                    Some(Ok(SourceItem::Changed { from }))
                 }
                 () = shutdown.reached(Level::Drain) => break,
-                brought = source.next() => brought,
+                item = source.next() => item,
             };
-            let Some(brought) = brought else {
+            let Some(item) = item else {
                 window.summary.ended = true;
                 break;
             };
-            let message = match brought.map_err(failed)? {
-                Brought::Message(message) => message,
-                Brought::Changed { from } => {
+            let message = match item.map_err(failed)? {
+                SourceItem::Message(message) => message,
+                SourceItem::Changed { from } => {
                     let rewinding = window.rewind(&coordinator, &name, &options.outputs, from);
                     let rewound = tokio::select! {
                         rewound = rewinding => rewound?,
@@ -197,7 +197,7 @@ pub fn run(
                 }
             };
             window
-                .bring(message, &options, &coordinator, &blobs)
+                .submit(message, &options, &coordinator, &blobs)
                 .await?;
         }
         window.finish(&name, &mut shutdown).await?;
@@ -215,7 +215,7 @@ pub(super) async fn request(
     blobs: &BlobStore,
 ) -> Result<(Submit, Option<Held>), BlobError> {
     let plan = coordinator.plan();
-    let edition = message.edition;
+    let uniqueness = message.uniqueness;
     let json = (message.encoding == Encoding::Json).then_some(&*message.bytes);
     let grouping = grouping(plan, queue, json);
     let collected = plan.is_collected(queue);
@@ -232,7 +232,7 @@ pub(super) async fn request(
             needs: message.needs,
             grouping,
         },
-        edition,
+        uniqueness,
         source_next: None,
     };
     Ok((request, held))
@@ -242,12 +242,12 @@ pub(super) async fn request(
 struct Pending {
     block: u64,
     next: u64,
-    edition: Edition,
+    uniqueness: Uniqueness,
     reply: oneshot::Receiver<Reply>,
 }
 
 /// Submitted messages in order, and the position up to which all are acknowledged.
-struct Window {
+struct SubmissionWindow {
     pending: VecDeque<Pending>,
     acknowledged: Option<u64>,
     /// Lowest block for which the core knows another message.
@@ -283,18 +283,18 @@ impl SourceMessage {
             encoding: Encoding::Json,
             bytes: payload,
             needs: requires.map(|labels| Needs { labels, memory: 0 }),
-            edition: Edition::Any,
+            uniqueness: Uniqueness::Multiple,
             next: 0,
         })
     }
 }
 
-// === impl Window ===
+// === impl SubmissionWindow ===
 
-impl Window {
+impl SubmissionWindow {
     /// Submits a message to every queue, once the window allows it. Does nothing if an earlier
     /// block has changed, since the blocks after it are submitted again.
-    async fn bring(
+    async fn submit(
         &mut self,
         message: SourceMessage,
         options: &Options,
@@ -302,14 +302,14 @@ impl Window {
         blobs: &BlobStore,
     ) -> Result<(), SourceError> {
         let name = &options.name;
-        let (block, next, edition) = (message.first, message.next, message.edition);
+        let (block, next, uniqueness) = (message.first, message.next, message.uniqueness);
         // Waits only between messages: a message is acknowledged when all its queues have
         // acknowledged it.
-        let most = if edition == Edition::Any { WINDOW } else { 1 };
+        let most = if uniqueness == Uniqueness::Multiple { WINDOW } else { 1 };
         while self.pending.len() >= most {
-            self.settle_one(name).await?;
+            self.await_oldest_reply(name).await?;
         }
-        self.settle_ready(name)?;
+        self.process_ready_replies(name)?;
         if self.changed.is_some() {
             return Ok(());
         }
@@ -325,7 +325,7 @@ impl Window {
             self.pending.push_back(Pending {
                 block,
                 next,
-                edition,
+                uniqueness,
                 reply,
             });
         }
@@ -340,7 +340,7 @@ impl Window {
     ) -> Result<(), SourceError> {
         while !self.pending.is_empty() {
             tokio::select! {
-                settled = self.settle_one(name) => settled?,
+                settled = self.await_oldest_reply(name) => settled?,
                 // Producers that wait for a full queue are released by the coordinator's own drain.
                 () = shutdown.reached(Level::Stop) => {
                     self.summary.ended = false;
@@ -352,7 +352,7 @@ impl Window {
     }
 
     /// Waits for the oldest acknowledgement. May be dropped and called again.
-    async fn settle_one(&mut self, name: &Arc<str>) -> Result<(), SourceError> {
+    async fn await_oldest_reply(&mut self, name: &Arc<str>) -> Result<(), SourceError> {
         let Some(pending) = self.pending.front_mut() else {
             return Ok(());
         };
@@ -361,7 +361,7 @@ impl Window {
     }
 
     /// Processes every acknowledgement that has arrived.
-    fn settle_ready(&mut self, name: &Arc<str>) -> Result<(), SourceError> {
+    fn process_ready_replies(&mut self, name: &Arc<str>) -> Result<(), SourceError> {
         while let Some(pending) = self.pending.front_mut() {
             match pending.reply.try_recv() {
                 Ok(reply) => self.take(name, reply)?,
@@ -380,7 +380,7 @@ impl Window {
                 return Ok(from);
             }
             match self.pending.front() {
-                Some(pending) if pending.edition != Edition::Any => self.settle_one(name).await?,
+                Some(pending) if pending.uniqueness != Uniqueness::Multiple => self.await_oldest_reply(name).await?,
                 _ => std::future::pending().await,
             }
         }
@@ -414,7 +414,7 @@ impl Window {
             }
             // Messages in flight may have arrived after the withdrawal.
             while !self.pending.is_empty() {
-                self.settle_one(name).await?;
+                self.await_oldest_reply(name).await?;
             }
         }
     }
@@ -424,7 +424,7 @@ impl Window {
         let Some(Pending {
             block,
             next,
-            edition,
+            uniqueness,
             ..
         }) = self.pending.pop_front()
         else {
@@ -434,7 +434,7 @@ impl Window {
             Reply::Accepted => self.summary.accepted += 1,
             Reply::Duplicate { .. } | Reply::IsDead { .. } => self.summary.duplicates += 1,
             Reply::Rejected { .. } => self.summary.rejected += 1,
-            Reply::Differs { .. } if edition != Edition::Any => {
+            Reply::Differs { .. } if uniqueness != Uniqueness::Multiple => {
                 self.changed = Some(self.changed.map_or(block, |known| known.min(block)));
                 return Ok(());
             }

@@ -29,7 +29,7 @@ pub enum SubmitError {
     },
     /// The coordinator has stopped.
     #[error(transparent)]
-    Gone(#[from] CoordinatorGone),
+    CoordinatorGone(#[from] CoordinatorGone),
 }
 
 /// Submits one message, and waits until it is durable. Returns [`Reply::Invalid`] for a payload

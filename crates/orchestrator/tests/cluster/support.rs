@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use proofmill_bus::{Connection, NatsOptions};
 use proofmill_nats_server::NatsServer;
-use proofmill_orchestrator::cluster::{self, Leading, Site};
+use proofmill_orchestrator::cluster::{self, LedWorkflows, ProcessContext};
 use proofmill_orchestrator::executor::{Context, Json, Prover, ProverError};
 use proofmill_orchestrator::mill::Registry;
 use proofmill_orchestrator::shutdown::{self, Level};
@@ -68,7 +68,7 @@ pub(crate) fn workflow(dir: &Path) -> Workflow {
 }
 
 /// This process's part in the workflow of `dir`.
-pub(crate) async fn site(url: &str, replicas: usize, dir: &Path, name: &str) -> Site {
+pub(crate) async fn context(url: &str, replicas: usize, dir: &Path, name: &str) -> ProcessContext {
     let mut options = NatsOptions::new(url);
     options.replicas = replicas;
     let connection = Connection::open(options).await.expect("the bus");
@@ -76,7 +76,7 @@ pub(crate) async fn site(url: &str, replicas: usize, dir: &Path, name: &str) -> 
     let log = dir.join("proved");
     registry.prover("slow", move |_| Ok(Slow { log: log.clone() }));
     let state = dir.join("states").join(name);
-    Site::open(connection, &workflow(dir), registry, state, name)
+    ProcessContext::open(connection, &workflow(dir), registry, state, name)
         .await
         .expect("a site")
 }
@@ -97,7 +97,7 @@ fn child_plays_a_role() {
         .build()
         .expect("a runtime");
     let ended = runtime.block_on(async {
-        let site = site(&bus, replicas, &dir, &name).await;
+        let context = context(&bus, replicas, &dir, &name).await;
         let (trigger, shutdown) = shutdown::channel();
         let mut term = signal(SignalKind::terminate()).expect("a signal");
         tokio::spawn(async move {
@@ -109,18 +109,18 @@ fn child_plays_a_role() {
         });
         let kind = role.split_once('-').map_or(&*role, |(kind, _)| kind);
         match kind {
-            "coordinator" => cluster::lead(site, Leading::default(), shutdown).await,
+            "coordinator" => cluster::lead(context, LedWorkflows::default(), shutdown).await,
             "dispatcher" => {
-                cluster::run_dispatchers(site, Default::default(), BTreeMap::new(), shutdown).await
+                cluster::run_dispatchers(context, Default::default(), BTreeMap::new(), shutdown).await
             }
-            "collector" => cluster::run_collectors(site, Default::default(), shutdown).await,
+            "collector" => cluster::run_collectors(context, Default::default(), shutdown).await,
             "sequencer" => {
                 // One directory for all sequencers.
                 let directory = proofmill_orchestrator::sink::Directory::open(&dir.join("emitted"))
                     .expect("a directory");
-                cluster::run_sequencer(site, vec![Box::new(directory)], shutdown).await
+                cluster::run_sequencer(context, vec![Box::new(directory)], shutdown).await
             }
-            "source" => cluster::run_sources(site, shutdown).await.map(|_| ()),
+            "source" => cluster::run_sources(context, shutdown).await.map(|_| ()),
             other => panic!("no role {other}"),
         }
     });

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use proofmill_orchestrator::collector::{
-    Expected, Group, Match, Member, Outcome, Overdue, Range, Sequential, Strategy,
+    Expected, Group, Match, Member, OfferDecision, OverdueDecision, Range, Sequential, Strategy,
 };
 use proofmill_orchestrator::conversation::Reply;
 use proofmill_orchestrator::id::{Part, TaskId};
@@ -219,7 +219,7 @@ fn overdue_ranges_and_orphans_are_given_up() {
 struct Told(Vec<TaskId>);
 
 impl Strategy for Told {
-    fn offer(&mut self, message: &Member) -> Outcome {
+    fn offer(&mut self, message: &Member) -> OfferDecision {
         let group = |members| Group {
             key: "k".into(),
             first: 0,
@@ -227,23 +227,23 @@ impl Strategy for Told {
             members,
         };
         match message.id.part.as_str() {
-            "twice" => Outcome::Finished(vec![group(vec![message.id.clone(), message.id.clone()])]),
-            "foreign" => Outcome::Finished(vec![group(vec![message.id.clone(), id("x/1/1")])]),
+            "twice" => OfferDecision::Finished(vec![group(vec![message.id.clone(), message.id.clone()])]),
+            "foreign" => OfferDecision::Finished(vec![group(vec![message.id.clone(), id("x/1/1")])]),
             "others" if !self.0.is_empty() => {
-                Outcome::Finished(vec![group(std::mem::take(&mut self.0))])
+                OfferDecision::Finished(vec![group(std::mem::take(&mut self.0))])
             }
-            "empty" => Outcome::Finished(vec![group(Vec::new())]),
+            "empty" => OfferDecision::Finished(vec![group(Vec::new())]),
             _ => {
                 self.0.push(message.id.clone());
-                Outcome::InProgress {
+                OfferDecision::InProgress {
                     key: "later".into(),
                 }
             }
         }
     }
 
-    fn overdue(&mut self, _: &str) -> Overdue {
-        Overdue::Reject {
+    fn overdue(&mut self, _: &str) -> OverdueDecision {
+        OverdueDecision::Reject {
             members: std::mem::take(&mut self.0),
             why: "late".into(),
         }

@@ -142,7 +142,7 @@ fn the_output_of_many_attempts_fits_beside_a_large_task() {
         };
         let lease = mill.lease("w", "prove/0/0", attempt);
         mill.tell(proofmill_orchestrator::conversation::WorkerEvent::Fail(
-            proofmill_orchestrator::conversation::Fail {
+            proofmill_orchestrator::conversation::WorkerFailure {
                 worker: "w".into(),
                 lease,
                 failure,

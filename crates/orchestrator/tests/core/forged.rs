@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use proofmill_orchestrator::conversation::{Complete, Fail, LeaseRef, Output, WorkerEvent};
+use proofmill_orchestrator::conversation::{WorkerResult, WorkerFailure, LeaseRef, Output, WorkerEvent};
 use proofmill_orchestrator::core::LeaseTag;
 use proofmill_orchestrator::payload::Payload;
 use proofmill_orchestrator::plan::{DispatcherPlan, Distinct, Speculation};
@@ -23,7 +23,7 @@ fn mill() -> Mill {
 }
 
 fn result(worker: &str, lease: LeaseRef) -> WorkerEvent {
-    WorkerEvent::Complete(Complete {
+    WorkerEvent::Complete(WorkerResult {
         worker: worker.into(),
         lease,
         outputs: vec![Output {
@@ -68,7 +68,7 @@ fn a_worker_completes_nothing_under_a_lease_of_another() {
     let lease = mill.lease("honest", "prove/0/0", 1);
     // Knowledge of another worker's lease does not help.
     mill.tell(result("liar", lease.clone()));
-    mill.tell(WorkerEvent::Fail(Fail {
+    mill.tell(WorkerEvent::Fail(WorkerFailure {
         worker: "liar".into(),
         lease: lease.clone(),
         failure: Failure {

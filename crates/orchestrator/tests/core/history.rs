@@ -8,7 +8,7 @@ use proofmill_orchestrator::core::{
     BLOCKS_MAX, BlockState, Counters, DeadlineState, Event, HistoryOptions, RequestId,
 };
 use proofmill_orchestrator::plan::{Late, QueueIx};
-use proofmill_orchestrator::record::{Outcome, PLACE_MAX, PLACES_MAX, Past, Record, StepRecord};
+use proofmill_orchestrator::record::{TaskOutcome, PLACE_MAX, PLACES_MAX, HistoryEntry, Record, TaskEnd};
 
 use crate::support::{Draft, Mill, id};
 
@@ -32,10 +32,10 @@ fn through(mill: &mut Mill, block: u64) {
     emit(mill, &format!("emit/{block}/0"), &["file x"]);
 }
 
-fn steps(mill: &Mill, block: u64) -> Vec<StepRecord> {
-    let past = mill.core.block(block).past.into_iter();
+fn steps(mill: &Mill, block: u64) -> Vec<TaskEnd> {
+    let past = mill.core.block(block).history.into_iter();
     past.filter_map(|past| match past {
-        Past::Step(step) => Some(step),
+        HistoryEntry::TaskEnd(end) => Some(end),
         _ => None,
     })
     .collect()
@@ -54,7 +54,7 @@ fn entries(mill: &Mill) -> usize {
     let records = mill.records("past.").into_iter();
     records
         .map(|record| match record {
-            Record::Past(past) => past.entries.len(),
+            Record::History(past) => past.entries.len(),
             other => panic!("{other:?}"),
         })
         .sum()
@@ -82,7 +82,7 @@ fn a_block_tells_who_proved_it_how_long_it_took_and_where_it_went() {
             panic!("{:?}", steps(&mill, 0));
         };
         let by = vec![("w".into(), 2)];
-        assert_eq!(proved.outcome, Outcome::Completed { by });
+        assert_eq!(proved.outcome, TaskOutcome::Completed { by });
         assert_eq!(proved.task, id("prove/0/0"));
         assert_eq!(proved.begun_ms, Some(proved.accepted_ms + 1_500));
         assert_eq!(proved.ended_ms, proved.accepted_ms + 2_200);
@@ -91,7 +91,7 @@ fn a_block_tells_who_proved_it_how_long_it_took_and_where_it_went() {
         assert_eq!((&*failed.worker, failed.attempt), ("v", 1));
         assert_eq!(failed.reason, "no luck");
         let places = vec!["file /a/0.json".into(), "subject proofs".into()];
-        assert_eq!(left.outcome, Outcome::Emitted { places });
+        assert_eq!(left.outcome, TaskOutcome::Emitted { places });
         assert_eq!(left.accepted_ms, proved.ended_ms);
         assert_eq!(left.ended_ms, left.accepted_ms + 50);
         mill.restart(Duration::ZERO);
@@ -186,7 +186,7 @@ fn groups_keep_within_the_bound_too() {
     }
     let grouped = steps(&mill, 299);
     let key = "9".to_owned();
-    assert_eq!(grouped[0].outcome, Outcome::Grouped { key });
+    assert_eq!(grouped[0].outcome, TaskOutcome::Grouped { key });
     assert!(steps(&mill, 0).is_empty());
 }
 
@@ -220,7 +220,7 @@ fn what_a_sequencer_says_of_its_sinks_is_cut() {
     let places = vec![&*long; 10 * PLACES_MAX];
     emit(&mut mill, "emit/0/0", &places);
     let step = steps(&mill, 0).pop().expect("it was emitted");
-    let Outcome::Emitted { places } = step.outcome else {
+    let TaskOutcome::Emitted { places } = step.outcome else {
         panic!("{step:?}");
     };
     assert_eq!(places.len(), PLACES_MAX);
@@ -247,9 +247,9 @@ fn each_end_of_a_block_is_an_answer_of_its_own() {
     assert_eq!(waits_for(&mill, 1), "block 0, the next to be emitted");
     mill.drop_dead("prove/0/0");
     assert_eq!(state(&mill, 0), BlockState::Dropped);
-    let outcomes: Vec<Outcome> = steps(&mill, 0).into_iter().map(|it| it.outcome).collect();
+    let outcomes: Vec<TaskOutcome> = steps(&mill, 0).into_iter().map(|it| it.outcome).collect();
     assert!(
-        matches!(&outcomes[..], [Outcome::Died { why }, Outcome::Dropped] if why.contains("no luck")),
+        matches!(&outcomes[..], [TaskOutcome::Died { why }, TaskOutcome::Dropped] if why.contains("no luck")),
         "{outcomes:?}"
     );
     mill.restart(Duration::ZERO);
@@ -287,7 +287,7 @@ fn a_block_that_a_collector_does_not_need_is_skipped() {
     mill.send("in", Mill::message(7, 7, "{\"g\":1}"));
     assert_eq!(state(&mill, 7), BlockState::Skipped);
     assert!(
-        matches!(&steps(&mill, 7)[0].outcome, Outcome::Skipped { why } if why.contains("\"1\""))
+        matches!(&steps(&mill, 7)[0].outcome, TaskOutcome::Skipped { why } if why.contains("\"1\""))
     );
     assert_eq!(
         state(&mill, 1),

@@ -126,14 +126,14 @@ fn verdicts_count_once_and_in_the_session_that_they_belong_to() {
     for said in first {
         mill.tell(said);
     }
-    assert!(mill.core.status().hosts[0].owes > 0);
+    assert!(mill.core.status().hosts[0].pending_verdicts > 0);
     send(&mut mill, 1, "y");
     for said in mill.verdicts() {
         mill.tell(said.clone());
         mill.tell(said);
     }
     assert_eq!(mill.tasks(), ["next/1/1 Waiting"]);
-    assert_eq!(mill.core.status().hosts[0].owes, 0);
+    assert_eq!(mill.core.status().hosts[0].pending_verdicts, 0);
 }
 
 #[test]
@@ -205,5 +205,5 @@ fn sequential_groups_keep_to_one_partition() {
     mill.hosts_work();
     assert_eq!(mill.core.status().stages[1].waiting, 20);
     mill.tell(Event::Tick);
-    assert!(mill.core.status().hosts.iter().all(|host| host.owes == 0));
+    assert!(mill.core.status().hosts.iter().all(|host| host.pending_verdicts == 0));
 }

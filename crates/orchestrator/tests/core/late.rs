@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use proofmill_orchestrator::collector::{Expected, Match, Range, Sequential};
-use proofmill_orchestrator::conversation::{Edition, Reply, SinkEvent};
+use proofmill_orchestrator::conversation::{Uniqueness, Reply, SinkEvent};
 use proofmill_orchestrator::id::Part;
 use proofmill_orchestrator::payload::Payload;
 use proofmill_orchestrator::plan::Late;
@@ -289,7 +289,7 @@ fn a_dropped_block_is_taken_again_if_somebody_submits_it() {
     assert_eq!(mill.core.status().gaps, [(1, 1)]);
     mill.news();
     let anew = |mill: &mut Mill, json| {
-        let request = mill.begin_as("in", Mill::message(1, 1, json), Edition::Anew);
+        let request = mill.begin_as("in", Mill::message(1, 1, json), Uniqueness::Resubmitted);
         mill.reply(request)
     };
     assert_eq!(anew(&mut mill, "[1]"), Some(Reply::Accepted));

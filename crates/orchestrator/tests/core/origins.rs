@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proofmill_orchestrator::collector::Sequential;
-use proofmill_orchestrator::conversation::{Complete, Output, WorkerEvent};
+use proofmill_orchestrator::conversation::{WorkerResult, Output, WorkerEvent};
 use proofmill_orchestrator::origin::{Origins, digest_of_payload, digest_of_several};
 use proofmill_orchestrator::payload::Payload;
 
@@ -79,7 +79,7 @@ fn a_worker_that_hands_in_a_group_of_its_own_making_is_refused() {
     mill.join("w", 1);
     mill.block("in", 0);
     let lease = mill.lease("w", "verify/0/0", 1);
-    mill.tell(WorkerEvent::Complete(Complete {
+    mill.tell(WorkerEvent::Complete(WorkerResult {
         worker: "w".into(),
         lease,
         outputs: vec![Output {

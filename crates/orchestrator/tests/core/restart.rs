@@ -9,7 +9,7 @@ use proofmill_orchestrator::payload::{Encoding, Payload};
 use crate::support::{Draft, Mill, id};
 
 /// Milliseconds after which an attempt is recorded as begun.
-const BRIEF: u64 = 100;
+const MIN_RECORDED: u64 = 100;
 
 #[test]
 fn attempts_and_counts_survive() {
@@ -23,7 +23,7 @@ fn attempts_and_counts_survive() {
     }
     mill.fail("w", "prove/0/0", 1, false);
     mill.complete("w", "prove/1/0", 1);
-    mill.pass(BRIEF);
+    mill.pass(MIN_RECORDED);
     mill.restart(Duration::ZERO);
     let tasks = mill.core.tasks(|task| task.id == id("prove/0/0"));
     assert_eq!(tasks[0].attempts.len(), 1);
@@ -43,15 +43,15 @@ fn a_brief_attempt_is_not_recorded() {
     let mut mill = Draft::default().work("prove", "in", &[]).mill();
     mill.join("w", 3);
     mill.block("in", 0);
-    mill.pass(BRIEF / 2);
+    mill.pass(MIN_RECORDED / 2);
     mill.block("in", 1);
-    mill.pass(BRIEF / 2 - 1);
+    mill.pass(MIN_RECORDED / 2 - 1);
     mill.complete("w", "prove/0/0", 1);
     mill.block("in", 2);
     assert!(!mill.has_key("run.prove.0.0") && !mill.has_key("run.prove.1.0"));
-    mill.pass(BRIEF / 2 + 1);
+    mill.pass(MIN_RECORDED / 2 + 1);
     assert!(mill.has_key("run.prove.1.0") && !mill.has_key("run.prove.2.0"));
-    mill.pass(BRIEF / 2);
+    mill.pass(MIN_RECORDED / 2);
     assert!(mill.has_key("run.prove.2.0"));
     // A restart does not shorten the backoff of a task that failed at once.
     mill.block("in", 3);
@@ -110,7 +110,7 @@ fn what_is_handed_back_or_finished_is_no_lost_attempt() {
     mill.join("w", 2);
     mill.block("in", 0);
     mill.block("in", 1);
-    mill.pass(BRIEF);
+    mill.pass(MIN_RECORDED);
     assert!(mill.has_key("run.prove.0.0") && mill.has_key("run.prove.1.0"));
     mill.tell(WorkerEvent::Retire { worker: "w".into() });
     let (worker, lease) = ("w".into(), mill.lease("w", "prove/0/0", 1));
@@ -130,7 +130,7 @@ fn a_worker_that_is_heard_of_after_a_restart_has_lost_no_attempt() {
         let mut mill = Draft::default().work("prove", "in", &[]).mill();
         mill.join("w", 1);
         mill.block("in", 0);
-        mill.pass(BRIEF);
+        mill.pass(MIN_RECORDED);
         mill.restart(grace);
         mill
     };
@@ -225,7 +225,7 @@ fn after_a_restart_assignments_wait_for_their_records() {
     mill.on_the_way = Some(Vec::new());
     mill.begin("in", Mill::message(0, 0, "{}"));
     mill.arrive();
-    mill.pass(BRIEF);
+    mill.pass(MIN_RECORDED);
     mill.arrive();
     mill.restart(Duration::ZERO);
     mill.join("w", 4);

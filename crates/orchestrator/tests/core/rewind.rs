@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proofmill_orchestrator::collector::Sequential;
 use proofmill_orchestrator::conversation::{
-    Edition, Reply, Request, Rewind, SinkEvent, Submit, WorkerEvent,
+    Uniqueness, Reply, Request, Rewind, SinkEvent, Submit, WorkerEvent,
 };
 use proofmill_orchestrator::core::{Event, RequestId};
 use proofmill_orchestrator::id::Part;
@@ -43,7 +43,7 @@ fn rewind(mill: &mut Mill, from: u64) -> Option<Reply> {
 }
 
 /// Submits block `block` of fork `fork`.
-fn bring(mill: &mut Mill, block: u64, fork: char, edition: Edition) -> Option<Reply> {
+fn bring(mill: &mut Mill, block: u64, fork: char, uniqueness: Uniqueness) -> Option<Reply> {
     let mut message = Mill::message(block, block, &format!("[\"{fork}{block}\"]"));
     message.part = Part::new(&format!("{fork}{block}")).expect("a part");
     mill.tell(Event::Request {
@@ -52,8 +52,8 @@ fn bring(mill: &mut Mill, block: u64, fork: char, edition: Edition) -> Option<Re
             producer: "chain".into(),
             queue: QueueIx(0),
             message,
-            edition,
-            source_next: (edition == Edition::Only).then_some(block + 1),
+            uniqueness,
+            source_next: (uniqueness == Uniqueness::Single).then_some(block + 1),
         }),
     });
     mill.reply(RequestId(2_000_000 + block))
@@ -61,7 +61,7 @@ fn bring(mill: &mut Mill, block: u64, fork: char, edition: Edition) -> Option<Re
 
 fn only(mill: &mut Mill, block: u64, fork: char) {
     assert_eq!(
-        bring(mill, block, fork, Edition::Only),
+        bring(mill, block, fork, Uniqueness::Single),
         Some(Reply::Accepted)
     );
 }
@@ -121,7 +121,7 @@ fn everything_from_the_first_changed_block_on_is_dropped_and_comes_again() {
         prove(&mut mill, block, 'b');
     }
     // An old worker's result for the old group does not count for the new group of the same id.
-    let late = proofmill_orchestrator::conversation::Complete {
+    let late = proofmill_orchestrator::conversation::WorkerResult {
         worker: "old".into(),
         lease: old,
         outputs: Vec::new(),
@@ -172,7 +172,7 @@ fn what_is_on_its_way_to_the_log_is_dropped_when_it_arrives() {
     // Two messages that form a group, and one that is not recorded yet.
     prove(&mut mill, 0, 'a');
     prove(&mut mill, 1, 'a');
-    assert_eq!(bring(&mut mill, 3, 'a', Edition::Only), None);
+    assert_eq!(bring(&mut mill, 3, 'a', Uniqueness::Single), None);
     assert_eq!(rewind(&mut mill, 0), None);
     mill.arrive();
     assert_eq!(mill.reply(REQUEST), Some(Reply::Rewound { from: 0 }));
@@ -195,7 +195,7 @@ fn a_message_at_the_door_is_turned_away_and_a_dead_letter_goes() {
         .q_max("in", 1)
         .mill();
     only(&mut mill, 0, 'a');
-    assert_eq!(bring(&mut mill, 1, 'a', Edition::Only), None);
+    assert_eq!(bring(&mut mill, 1, 'a', Uniqueness::Single), None);
     assert_eq!(rewind(&mut mill, 1), Some(Reply::Rewound { from: 1 }));
     assert_eq!(
         mill.reply(RequestId(2_000_001)),
@@ -214,10 +214,10 @@ fn another_message_of_a_block_is_told_wherever_the_known_one_is() {
     let mut mill = under_way();
     mill.fail("w", "prove/5/a5", 1, true);
     for (block, task) in [(2, "prove/2/a2"), (4, "prove/4/a4"), (5, "prove/5/a5")] {
-        for edition in [Edition::Only, Edition::Recalled] {
-            assert_eq!(bring(&mut mill, block, 'b', edition), differs(task));
+        for uniqueness in [Uniqueness::Single, Uniqueness::ReplayOnly] {
+            assert_eq!(bring(&mut mill, block, 'b', uniqueness), differs(task));
         }
-        let same = bring(&mut mill, block, 'a', Edition::Recalled);
+        let same = bring(&mut mill, block, 'a', Uniqueness::ReplayOnly);
         assert!(
             matches!(same, Some(Reply::Duplicate { .. } | Reply::IsDead { .. })),
             "{same:?}"
@@ -225,16 +225,16 @@ fn another_message_of_a_block_is_told_wherever_the_known_one_is() {
     }
     only(&mut mill, 6, 'a');
     assert_eq!(
-        bring(&mut mill, 6, 'b', Edition::Only),
+        bring(&mut mill, 6, 'b', Uniqueness::Single),
         differs("prove/6/a6")
     );
     // Block 9 is unknown, so nothing is recorded.
     assert_eq!(
-        bring(&mut mill, 9, 'b', Edition::Recalled),
+        bring(&mut mill, 9, 'b', Uniqueness::ReplayOnly),
         Some(Reply::Duplicate { same: None })
     );
     assert!(mill.core.tasks(|task| task.id.block == 9).is_empty());
-    let any = bring(&mut mill, 6, 'c', Edition::Any);
+    let any = bring(&mut mill, 6, 'c', Uniqueness::Multiple);
     assert_eq!(any, Some(Reply::Accepted));
 }
 
@@ -252,7 +252,7 @@ fn a_late_result_of_what_was_replaced_does_not_count() {
     let other = Mill::message(0, 0, "[\"another\"]");
     assert_eq!(mill.send("in", other), Some(Reply::Accepted));
     mill.beat("w", &[]);
-    let late = proofmill_orchestrator::conversation::Complete {
+    let late = proofmill_orchestrator::conversation::WorkerResult {
         worker: Arc::from("v"),
         lease: old,
         outputs: Vec::new(),
@@ -319,7 +319,7 @@ fn a_message_that_waits_of_a_block_that_goes_with_a_later_one_is_turned_away() {
             producer: "chain".into(),
             queue: QueueIx(0),
             message,
-            edition: Edition::Recalled,
+            uniqueness: Uniqueness::ReplayOnly,
             source_next: Some(3),
         }),
     });
@@ -345,7 +345,7 @@ fn a_rewind_that_is_cut_short_is_finished_by_the_next_coordinator() {
     mill.restart(Duration::ZERO);
     // A message that comes in the meantime is not taken back with the old ones; its source is told to begin
     // from the same block.
-    assert_eq!(bring(&mut mill, 4, 'b', Edition::Only), None);
+    assert_eq!(bring(&mut mill, 4, 'b', Uniqueness::Single), None);
     mill.arrive();
     mill.on_the_way = None;
     let told = mill.reply(RequestId(2_000_004));

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use proofmill_bus::{Expect, Op, Seq};
 use proofmill_orchestrator::collector::Host;
 use proofmill_orchestrator::conversation::{
-    Complete, Edition, Fail, HostCommand, HostEvent, Join, LeaseRef, Output, Reply, Request,
+    WorkerResult, Uniqueness, WorkerFailure, HostCommand, HostEvent, WorkerJoin, LeaseRef, Output, Reply, Request,
     SinkCommand, Submit, Target, WorkerCommand, WorkerEvent,
 };
 use proofmill_orchestrator::core::{
@@ -282,7 +282,7 @@ impl Mill {
     pub(crate) fn join_with(&mut self, worker: &str, slots: usize, labels: &[&str], memory: u64) {
         let labels: BTreeSet<String> = labels.iter().map(|label| (*label).to_owned()).collect();
         let group = "g".into();
-        self.tell(WorkerEvent::Join(Join {
+        self.tell(WorkerEvent::Join(WorkerJoin {
             worker: worker.into(),
             group,
             labels,
@@ -324,9 +324,9 @@ impl Mill {
             let Some(host) = self.hosts.get_mut(&name) else {
                 continue;
             };
-            let verdicts = host.take([message]).expect("it is known");
+            let verdicts = host.handle([message]).expect("it is known");
             if !verdicts.is_empty() {
-                said.push(HostEvent::Verdicts(host.say(verdicts)));
+                said.push(HostEvent::Verdicts(host.report(verdicts)));
             }
         }
         said
@@ -379,14 +379,14 @@ impl Mill {
     }
 
     pub(crate) fn begin(&mut self, queue: &str, message: Message) -> RequestId {
-        self.begin_as(queue, message, Edition::Any)
+        self.begin_as(queue, message, Uniqueness::Multiple)
     }
 
     pub(crate) fn begin_as(
         &mut self,
         queue: &str,
         mut message: Message,
-        edition: Edition,
+        uniqueness: Uniqueness,
     ) -> RequestId {
         self.requests += 1;
         let request = RequestId(self.requests);
@@ -400,7 +400,7 @@ impl Mill {
                 producer: "test".into(),
                 queue,
                 message,
-                edition,
+                uniqueness,
                 source_next: None,
             }),
         });
@@ -481,7 +481,7 @@ impl Mill {
             })
             .collect();
         let ran = Duration::ZERO;
-        self.tell(WorkerEvent::Complete(Complete {
+        self.tell(WorkerEvent::Complete(WorkerResult {
             worker: worker.into(),
             lease,
             outputs,
@@ -496,7 +496,7 @@ impl Mill {
             ..Failure::default()
         };
         let lease = self.lease(worker, task, attempt);
-        self.tell(WorkerEvent::Fail(Fail {
+        self.tell(WorkerEvent::Fail(WorkerFailure {
             worker: worker.into(),
             lease,
             failure,

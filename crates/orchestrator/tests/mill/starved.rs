@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use proofmill_orchestrator::executor::Lack;
+use proofmill_orchestrator::executor::MissingResource;
 use proofmill_orchestrator::executor::process::{
     Attempt, Outcome, ProcessExecutor, ProcessSpec, TaskContext,
 };
@@ -39,9 +39,9 @@ async fn run(root: &Path, script: &str) -> Attempt {
     executor.run(&task, &[b'1'; 4000], pending()).await
 }
 
-fn lack(attempt: &Attempt) -> Option<Lack> {
+fn missing(attempt: &Attempt) -> Option<MissingResource> {
     match &attempt.outcome {
-        Outcome::Machine(failure) => Some(failure.lack),
+        Outcome::Machine(failure) => Some(failure.missing),
         _ => None,
     }
 }
@@ -95,10 +95,10 @@ async fn child_without_descriptors() {
             break;
         }
         if !attempt.outcome.is_success() {
-            assert_eq!(lack(&attempt), Some(Lack::Descriptors), "{attempt:?}");
+            assert_eq!(missing(&attempt), Some(MissingResource::Descriptors), "{attempt:?}");
             lacking += 1;
             let failure = probed.expect_err("a probe opens more than a run");
-            assert_eq!(failure.lack, Lack::Descriptors, "{failure}");
+            assert_eq!(failure.missing, MissingResource::Descriptors, "{failure}");
         }
         limit += 1;
         assert!(limit < open + 200, "it never works: {attempt:?}");
@@ -137,28 +137,28 @@ async fn child_with_a_small_disk() {
     // No room at all: not even for the input.
     let ballast = fill_but(&disk, 0);
     let attempt = run(&root, LARGE).await;
-    assert_eq!(lack(&attempt), Some(Lack::DiskSpace), "{attempt:?}");
+    assert_eq!(missing(&attempt), Some(MissingResource::DiskSpace), "{attempt:?}");
     let failure = executor(&root, LARGE)
         .probe()
         .await
         .expect_err("it is full");
-    assert_eq!(failure.lack, Lack::DiskSpace, "{failure}");
+    assert_eq!(failure.missing, MissingResource::DiskSpace, "{failure}");
     is_left_empty(&root).await;
     fs::remove_file(ballast).expect("removed");
 
     // The program begins, and has no room for its output.
     let ballast = fill_but(&disk, 100_000);
     let attempt = run(&root, LARGE).await;
-    assert_eq!(lack(&attempt), Some(Lack::DiskSpace), "{attempt:?}");
+    assert_eq!(missing(&attempt), Some(MissingResource::DiskSpace), "{attempt:?}");
     assert!(attempt.exit.is_some_and(|code| code != 0), "{attempt:?}");
     // It hides that, and leaves no output.
     let hidden = format!("({LARGE}) || rm \"$3\"; exit 0");
     let attempt = run(&root, &hidden).await;
-    assert_eq!(lack(&attempt), Some(Lack::DiskSpace), "{attempt:?}");
-    // It hides that, and leaves half the output; the attempt is marked as starved.
+    assert_eq!(missing(&attempt), Some(MissingResource::DiskSpace), "{attempt:?}");
+    // It hides that, and leaves half the output; `disk_full` of the attempt is set.
     let attempt = run(&root, &format!("({LARGE}); exit 0")).await;
     assert!(
-        attempt.outcome.is_success() && attempt.starved.is_some(),
+        attempt.outcome.is_success() && attempt.disk_full.is_some(),
         "{attempt:?}"
     );
     // Its own verdict about the input is accepted.
@@ -175,7 +175,7 @@ async fn child_with_a_small_disk() {
         matches!(attempt.outcome, Outcome::Failed { .. }),
         "{attempt:?}"
     );
-    assert!(attempt.starved.is_none(), "{attempt:?}");
+    assert!(attempt.disk_full.is_none(), "{attempt:?}");
     // The program fails although the disk has room.
     let attempt = run(&root, "exit 1").await;
     assert!(

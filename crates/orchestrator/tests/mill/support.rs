@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use proofmill_bus::OpenError;
-use proofmill_orchestrator::conversation::{Edition, Reply, Submit};
+use proofmill_orchestrator::conversation::{Uniqueness, Reply, Submit};
 use proofmill_orchestrator::coordinator::Handle;
 use proofmill_orchestrator::core::Core;
 use proofmill_orchestrator::executor::{Context, Json, Prover, ProverError};
@@ -165,7 +165,7 @@ pub(crate) async fn open(
         options.bus = crate::bus(&options.state).await;
         match Mill::open(workflow, script.registry(), options).await {
             Ok(mill) => return mill,
-            Err(MillError::Open(OpenError::Locked(_)) | MillError::Led { .. })
+            Err(MillError::Open(OpenError::Locked(_)) | MillError::AlreadyLed { .. })
                 if began.elapsed() < PATIENCE =>
             {
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -178,9 +178,9 @@ pub(crate) async fn open(
 // === impl Background ===
 
 impl Background {
-    /// Starts a mill; with `stay` it keeps running when it is idle.
-    pub(crate) async fn start(text: &str, script: &Script, state: &Path, stay: bool) -> Self {
-        Self::start_with(text, script, state, stay, BlobSweep::default()).await
+    /// Starts a mill; with `keep_running` it keeps running when it is idle.
+    pub(crate) async fn start(text: &str, script: &Script, state: &Path, keep_running: bool) -> Self {
+        Self::start_with(text, script, state, keep_running, BlobSweep::default()).await
     }
 
     /// Starts a mill that keeps running, with `sweep` as its schedule for blobs.
@@ -201,12 +201,12 @@ impl Background {
         text: &str,
         script: &Script,
         state: &Path,
-        stay: bool,
+        keep_running: bool,
         blob_sweep: BlobSweep,
     ) -> Self {
         let (stream, emitted) = mpsc::channel(1024);
         let options = || Options {
-            stay,
+            keep_running,
             blob_sweep,
             stream: Some(stream.clone()),
             ..Options::in_directory(state)
@@ -300,7 +300,7 @@ pub(crate) fn message(block: u64, json: impl Into<Bytes>) -> SourceMessage {
         encoding: Encoding::Json,
         bytes: json.into(),
         needs: None,
-        edition: Edition::Any,
+        uniqueness: Uniqueness::Multiple,
         next: 0,
     }
 }
@@ -318,7 +318,7 @@ pub(crate) fn request(queue: QueueIx, block: u64) -> Submit {
             needs: None,
             grouping: Vec::new(),
         },
-        edition: Edition::Any,
+        uniqueness: Uniqueness::Multiple,
         source_next: None,
     }
 }

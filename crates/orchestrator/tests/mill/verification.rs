@@ -9,9 +9,9 @@ use proofmill_orchestrator::executor::{Context, Produced, Prover, ProverError};
 use proofmill_orchestrator::mill::{Mill, MillError, Options, Registry};
 use proofmill_orchestrator::payload::Encoding;
 use proofmill_orchestrator::shutdown;
-use proofmill_orchestrator::sink::{EmissionCheck, Emitted, Passed};
+use proofmill_orchestrator::sink::{EmissionCheck, Emitted, VerifiedResult};
 use proofmill_orchestrator::source::{self, SourceMessage};
-use proofmill_orchestrator::{conversation::Edition, id::Part};
+use proofmill_orchestrator::{conversation::Uniqueness, id::Part};
 use proofmill_workflow::{LocalHost, Workflow, render, validate};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
@@ -77,8 +77,8 @@ impl Prover for Judge {
 }
 
 impl EmissionCheck for Judge {
-    fn check(&self, passed: &[Passed]) -> Vec<Result<(), ProverError>> {
-        let verdict = |one: &Passed| {
+    fn check(&self, passed: &[VerifiedResult]) -> Vec<Result<(), ProverError>> {
+        let verdict = |one: &VerifiedResult| {
             let expected = format!("\"{}\"", hex::encode(one.origin.digest));
             match one.bytes == expected {
                 true => Ok(()),
@@ -217,7 +217,7 @@ async fn what_is_submitted_behind_the_verifiers_does_not_leave() {
             encoding: Encoding::Json,
             bytes: Bytes::from_static(b"\"a lie\""),
             needs: None,
-            edition: Edition::Any,
+            uniqueness: Uniqueness::Multiple,
             next: 0,
         };
         let queue = mill

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proofmill_orchestrator::conversation::{
-    Complete, Fail, Join, Lease, LeaseRef, Output, WorkerCommand, WorkerEvent,
+    WorkerResult, WorkerFailure, WorkerJoin, Lease, LeaseRef, Output, WorkerCommand, WorkerEvent,
 };
 use proofmill_orchestrator::id::TaskId;
 use proofmill_orchestrator::message::grouping;
@@ -142,7 +142,7 @@ impl SimWorker {
     }
 
     pub(crate) fn join(&self) -> WorkerEvent {
-        WorkerEvent::Join(Join {
+        WorkerEvent::Join(WorkerJoin {
             worker: self.name.clone(),
             group: self.group.clone(),
             labels: self.labels.clone(),
@@ -325,7 +325,7 @@ impl World {
         match message {
             Hears::Command(WorkerCommand::Assign(leases)) => {
                 for lease in leases {
-                    let of = lease.name();
+                    let of = lease.reference();
                     if self.workers[ix].full {
                         self.hand_back(ix, of);
                         continue;
@@ -403,12 +403,12 @@ impl World {
             _ => None,
         };
         let result = match failure {
-            Some(failure) => WorkerEvent::Fail(Fail {
+            Some(failure) => WorkerEvent::Fail(WorkerFailure {
                 worker: worker.clone(),
                 lease: of.clone(),
                 failure,
             }),
-            None => WorkerEvent::Complete(Complete {
+            None => WorkerEvent::Complete(WorkerResult {
                 worker: worker.clone(),
                 lease: of.clone(),
                 outputs: self.store_outputs(outputs(&self.scene, lease.stage, &lease.task)),

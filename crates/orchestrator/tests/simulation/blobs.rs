@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use proofmill_bus::{Op, Seq, Sightings};
+use proofmill_bus::{Op, Seq, UnreferencedSince};
 use proofmill_orchestrator::conversation::{Output, WorkerEvent};
 use proofmill_orchestrator::payload::{Encoding, Payload};
 use proofmill_orchestrator::record::Record;
@@ -28,7 +28,7 @@ const DOUBTFUL_AFTER_MS: u64 = 1_200;
 pub(crate) struct SimBlobs {
     there: BTreeMap<Digest, u64>,
     puts: u64,
-    sightings: Option<Sightings<Digest, u64>>,
+    unreferenced: Option<UnreferencedSince<Digest, u64>>,
     /// Blobs to remove, each with the number of its put, and the sequence number up to which the log must be
     /// durable first.
     due: Option<(Vec<(Digest, u64)>, Seq)>,
@@ -43,7 +43,7 @@ impl SimBlobs {
 
     /// Discards the sweeper's observations, since a new coordinator has none.
     pub(crate) fn coordinator_died(&mut self) {
-        self.sightings = None;
+        self.unreferenced = None;
         self.due = None;
     }
 
@@ -114,9 +114,9 @@ impl World {
         let found = found.filter(|(digest, _)| !live.contains(*digest));
         let found: Vec<(Digest, u64)> = found.map(|(digest, put)| (*digest, *put)).collect();
         let grace = Duration::from_millis(GRACE_MS);
-        let sightings = &mut self.blobs.sightings;
-        let sightings = sightings.get_or_insert_with(|| Sightings::new(grace));
-        let due = sightings.look(Duration::from_millis(self.now_ms), found);
+        let unreferenced = &mut self.blobs.unreferenced;
+        let unreferenced = unreferenced.get_or_insert_with(|| UnreferencedSince::new(grace));
+        let due = unreferenced.record_scan(Duration::from_millis(self.now_ms), found);
         if !due.is_empty() {
             self.blobs.due = Some((due, self.log.last()));
         }

@@ -24,12 +24,12 @@ use std::sync::Arc;
 use proofmill_bus::Op;
 use proofmill_orchestrator::collector::PartitionRef;
 use proofmill_orchestrator::conversation::{
-    Complete, Fail, HostCommand, HostEvent, Lease, LeaseRef, Request, RoleEvent, SinkCommand,
+    WorkerResult, WorkerFailure, HostCommand, HostEvent, Lease, LeaseRef, Request, RoleEvent, SinkCommand,
     SinkEvent, Verdict, WorkerCommand, WorkerEvent,
 };
 use proofmill_orchestrator::core::{Action, Core, Event, RequestId, Time, WorkerView};
 use proofmill_orchestrator::id::TaskId;
-use proofmill_orchestrator::record::{Finish, Record, RecordKey};
+use proofmill_orchestrator::record::{EndKind, Record, RecordKey};
 use proofmill_orchestrator::remote::{Call, CallBody, admit, parse};
 
 use crate::actors::outputs;
@@ -146,12 +146,12 @@ impl Liar {
             }
             Action::Host {
                 host,
-                command: HostCommand::Do { at, epoch, .. },
+                command: HostCommand::Request { partition, epoch, .. },
             } => {
                 if **host == *USER {
-                    self.kept.insert((*at, *epoch));
+                    self.kept.insert((*partition, *epoch));
                 } else {
-                    remember(&mut self.partitions, (*at, *epoch));
+                    remember(&mut self.partitions, (*partition, *epoch));
                 }
             }
             Action::Sink {
@@ -166,7 +166,7 @@ impl Liar {
 
     fn lease_of(&self, worker: &Arc<str>, lease: &LeaseRef) -> Option<&Lease> {
         let mut given = self.given.iter();
-        let of = given.find(|(own, given)| own == worker && given.name() == *lease);
+        let of = given.find(|(own, given)| own == worker && given.reference() == *lease);
         of.map(|(_, lease)| lease)
     }
 
@@ -184,7 +184,7 @@ impl Liar {
                 self.is_hers(&join.worker) && !self.workers.contains(&own)
             }
             Event::Sink(SinkEvent::Emitted { task, .. }) => self.emitted.contains(task),
-            Event::Worker(WorkerEvent::Complete(Complete {
+            Event::Worker(WorkerEvent::Complete(WorkerResult {
                 worker,
                 lease,
                 outputs: said,
@@ -193,7 +193,7 @@ impl Liar {
                 .lease_of(worker, lease)
                 .is_some_and(|lease| *said != outputs(scene, lease.stage, &lease.task)),
             Event::Host(HostEvent::Verdicts(said)) => {
-                let of_kept = |verdict: &Verdict| self.kept.contains(&(verdict.at, verdict.epoch));
+                let of_kept = |verdict: &Verdict| self.kept.contains(&(verdict.partition, verdict.epoch));
                 said.verdicts.iter().any(of_kept)
             }
             _ => false,
@@ -205,8 +205,8 @@ impl Liar {
             return May::Nothing;
         };
         match event {
-            WorkerEvent::Complete(Complete { worker, lease, .. })
-            | WorkerEvent::Fail(Fail { worker, lease, .. })
+            WorkerEvent::Complete(WorkerResult { worker, lease, .. })
+            | WorkerEvent::Fail(WorkerFailure { worker, lease, .. })
             | WorkerEvent::Release { worker, lease }
                 if self.lease_of(worker, lease).is_some() =>
             {
@@ -415,14 +415,14 @@ impl Before {
                 Op::Delete { .. } => None,
             };
             let is_forbidden = match (&key, &record) {
-                (RecordKey::Tries(id), Some(_)) | (RecordKey::Part(id, _), Some(_)) => {
+                (RecordKey::Attempts(id), Some(_)) | (RecordKey::PartialResult(id, _), Some(_)) => {
                     !may.allows(liar, id)
                 }
-                (RecordKey::Done(id), Some(Record::Done(done))) => match done.finish {
-                    Finish::Completed { .. } => !may.allows(liar, id),
-                    Finish::Dropped => true,
+                (RecordKey::Done(id), Some(Record::Done(done))) => match done.end {
+                    EndKind::Completed { .. } => !may.allows(liar, id),
+                    EndKind::Dropped => true,
                     // Barriers may fire in the core when her host leaves.
-                    Finish::Grouped { .. } | Finish::Skipped { .. } | Finish::Late { .. } => false,
+                    EndKind::Grouped { .. } | EndKind::Skipped { .. } | EndKind::Late { .. } => false,
                 },
                 (RecordKey::Dead(id), Some(Record::Dead(dead))) => {
                     // A task that no worker may try any more dies when a worker is free.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use proofmill_orchestrator::conversation::{Edition, Reply, Request, Rewind};
+use proofmill_orchestrator::conversation::{Uniqueness, Reply, Request, Rewind};
 use proofmill_orchestrator::core::RequestId;
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::payload::Payload;
@@ -43,7 +43,7 @@ pub(crate) struct Chain {
     /// Rewind that waits for an answer.
     asked: Option<Asked>,
     /// Messages of blocks below this one were sent by an earlier run of the source.
-    recalled_below: u64,
+    submitted_before: u64,
     /// Fork of each block that the sink has written.
     written: BTreeMap<u64, u64>,
 }
@@ -68,12 +68,12 @@ impl Chain {
         }
     }
 
-    /// Edition of the message of a block, which is about to be sent.
-    pub(crate) fn edition(&mut self, block: u64) -> Edition {
+    /// Uniqueness of the message of a block, which is about to be sent.
+    pub(crate) fn uniqueness(&mut self, block: u64) -> Uniqueness {
         self.last = self.last.max(Some(block));
-        match block < self.recalled_below {
-            true => Edition::Recalled,
-            false => Edition::Only,
+        match block < self.submitted_before {
+            true => Uniqueness::ReplayOnly,
+            false => Uniqueness::Single,
         }
     }
 
@@ -156,7 +156,7 @@ impl World {
         let next = producer.known.iter().filter(|known| **known).count();
         let from = next.saturating_sub(RECALLED);
         producer.known[from..].fill(false);
-        self.chain.recalled_below = next as u64;
+        self.chain.submitted_before = next as u64;
     }
 
     /// Sends a rewind if blocks have changed. Returns whether one is under way; no message is sent until it
@@ -215,7 +215,7 @@ impl World {
         }
         chain.changed = None;
         chain.asked = None;
-        chain.recalled_below = chain.recalled_below.min(from as u64);
+        chain.submitted_before = chain.submitted_before.min(from as u64);
         let producer = &mut self.producers[0];
         let from = from.min(producer.known.len());
         producer.known[from..].fill(false);

@@ -8,12 +8,12 @@ use proofmill_orchestrator::conversation::{Lease, Request, WorkerCommand, Worker
 use proofmill_orchestrator::core::{Action, Core, Event, TaskPhase, TaskView};
 use proofmill_orchestrator::id::TaskId;
 use proofmill_orchestrator::plan::{Needs, Speculation, StageIx, StageKind};
-use proofmill_orchestrator::record::{Finish, Record, RecordKey};
+use proofmill_orchestrator::record::{EndKind, Record, RecordKey};
 
 use crate::given::{Given, is_of_group};
 use crate::late::Passed;
 use crate::plans::{Barrier, Scene, T_ACK_MS};
-use crate::several::has_voter;
+use crate::several::has_worker_of_user;
 
 /// The core's knowledge of a worker.
 pub(super) struct Known {
@@ -112,7 +112,7 @@ impl Monitor {
                         || self.is_taken_back(id);
                     ensure!(moves, "(a) dead letter {id} vanished");
                 }
-                RecordKey::Tries(id) => {
+                RecordKey::Attempts(id) => {
                     self.tries.remove(id);
                 }
                 RecordKey::Done(id)
@@ -143,7 +143,7 @@ impl Monitor {
                 (RecordKey::Done(id), Record::Done(done)) => {
                     let first = self.ended.insert(id.clone()) || self.is_forgotten(scene, id);
                     ensure!(first, "(b) a second result of task {id} was accepted");
-                    self.dropped |= done.finish == Finish::Dropped;
+                    self.dropped |= done.end == EndKind::Dropped;
                 }
                 (RecordKey::Dead(id), Record::Dead(dead)) => {
                     self.cancelled += u64::from(dead.reason.starts_with("cancelled"));
@@ -152,7 +152,7 @@ impl Monitor {
                     self.seen.insert(id.clone());
                     check_dead(scene, dead)?;
                 }
-                (RecordKey::Tries(id), Record::Tries(tries)) => {
+                (RecordKey::Attempts(id), Record::Attempts(tries)) => {
                     let before = self.tries.insert(id.clone(), tries.len()).unwrap_or(0);
                     ensure!(
                         tries.len() == before + 1,
@@ -166,8 +166,8 @@ impl Monitor {
                     let members: BTreeSet<&TaskId> = puts
                         .iter()
                         .filter_map(|(other, record)| match (other, record) {
-                            (RecordKey::Done(id), Record::Done(done)) => match &done.finish {
-                                Finish::Grouped { key: of } if *of == key.to_string() => Some(id),
+                            (RecordKey::Done(id), Record::Done(done)) => match &done.end {
+                                EndKind::Grouped { key: of } if *of == key.to_string() => Some(id),
                                 _ => None,
                             },
                             _ => None,
@@ -362,7 +362,7 @@ impl Monitor {
                 if record.id == *id {
                     self.check_copies(dispatcher, view)?;
                     ensure!(
-                        !has_voter(dispatcher, view, worker),
+                        !has_worker_of_user(dispatcher, view, worker),
                         "(o) {worker} was given {id}, which its user has already"
                     );
                 }

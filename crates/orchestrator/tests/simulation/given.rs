@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use proofmill_orchestrator::conversation::Lease;
 use proofmill_orchestrator::id::TaskId;
-use proofmill_orchestrator::principal::voter;
-use proofmill_orchestrator::record::{Finish, Record, RecordKey};
+use proofmill_orchestrator::principal::quorum_id;
+use proofmill_orchestrator::record::{EndKind, Record, RecordKey};
 
 use crate::checks::ensure;
 use crate::plans::Scene;
@@ -57,7 +57,7 @@ impl Given {
     ) -> Result<(), String> {
         for (key, record) in puts {
             match (key, record) {
-                (RecordKey::Tries(id), Record::Tries(attempts)) => {
+                (RecordKey::Attempts(id), Record::Attempts(attempts)) => {
                     let Some(last) = attempts.last() else {
                         continue;
                     };
@@ -67,7 +67,7 @@ impl Given {
                         last.worker
                     );
                 }
-                (RecordKey::Part(id, _), Record::Part(part)) => {
+                (RecordKey::PartialResult(id, _), Record::PartialResult(part)) => {
                     ensure!(
                         self.was_given(id, part.attempt, &part.worker),
                         "(o) a result of {} for {id}#{} was kept, which it was not given",
@@ -78,7 +78,7 @@ impl Given {
                     results.push(part.worker.clone());
                 }
                 (RecordKey::Done(id), Record::Done(done)) => {
-                    if let Finish::Completed { worker, attempt } = &done.finish {
+                    if let EndKind::Completed { worker, attempt } = &done.end {
                         self.check_completed(id, *attempt, worker)?;
                     }
                 }
@@ -114,7 +114,7 @@ impl Given {
         let results = self.results.get(id).into_iter().flatten();
         let voters: Vec<&str> = results
             .chain([worker])
-            .map(|worker| voter(worker))
+            .map(|worker| quorum_id(worker))
             .collect();
         let users: BTreeSet<&str> = voters.iter().copied().collect();
         ensure!(

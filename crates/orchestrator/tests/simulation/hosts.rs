@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use proofmill_orchestrator::collector::{Host, Outcome};
-use proofmill_orchestrator::conversation::{HostCommand, HostEvent, Judged};
+use proofmill_orchestrator::collector::{Host, OfferDecision};
+use proofmill_orchestrator::conversation::{HostCommand, HostEvent, Decision};
 use proofmill_orchestrator::core::Event;
 use proofmill_orchestrator::plan::StageIx;
 
@@ -81,10 +81,10 @@ impl World {
                 self.hosts[ix].asleep.push_back(ev);
             }
             (State::Up, Ev::ToHost(_, inc, message)) if inc == self.hosts[ix].inc => {
-                match self.hosts[ix].host.take([message]) {
+                match self.hosts[ix].host.handle([message]) {
                     Some(verdicts) if verdicts.is_empty() => {}
                     Some(verdicts) => {
-                        let said = self.hosts[ix].host.say(verdicts);
+                        let said = self.hosts[ix].host.report(verdicts);
                         self.host_says(ix, HostEvent::Verdicts(said));
                     }
                     None => self.host_joins(ix),
@@ -92,7 +92,7 @@ impl World {
             }
             (State::Up, Ev::HostBeat(_, inc)) if inc == self.hosts[ix].inc => {
                 let host = self.hosts[ix].name.clone();
-                self.host_says(ix, HostEvent::Beat { host });
+                self.host_says(ix, HostEvent::Heartbeat { host });
                 self.after(BEAT_MS, Ev::HostBeat(ix, inc));
             }
             _ => {}
@@ -195,8 +195,8 @@ pub(crate) fn finished_groups(event: &Event) -> u64 {
     let Event::Host(HostEvent::Verdicts(said)) = event else {
         return 0;
     };
-    let finished = said.verdicts.iter().map(|verdict| match &verdict.what {
-        Judged::Offered(_, Outcome::Finished(groups)) => groups.len() as u64,
+    let finished = said.verdicts.iter().map(|verdict| match &verdict.decision {
+        Decision::Offered(_, OfferDecision::Finished(groups)) => groups.len() as u64,
         _ => 0,
     });
     finished.sum()

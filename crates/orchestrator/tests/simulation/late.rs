@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use proofmill_orchestrator::conversation::Complete;
+use proofmill_orchestrator::conversation::WorkerResult;
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::plan::StagePlan;
-use proofmill_orchestrator::record::{Finish, Record, RecordKey};
+use proofmill_orchestrator::record::{EndKind, Record, RecordKey};
 
 use crate::checks::{Monitor, ensure};
 use crate::plans::Scene;
@@ -26,7 +26,7 @@ pub(super) struct Passed {
 // === impl Passed ===
 
 impl Passed {
-    pub(super) fn hears(&mut self, complete: &Complete) {
+    pub(super) fn hears(&mut self, complete: &WorkerResult) {
         let elements = complete.outputs.iter().map(|output| output.element);
         let lease = &complete.lease;
         let key = (lease.task.clone(), lease.attempt, complete.worker.clone());
@@ -54,7 +54,7 @@ impl Passed {
                 self.known.insert(id.clone());
             }
             if let (RecordKey::Done(id), Record::Done(done)) = (key, record)
-                && done.finish == Finish::Dropped
+                && done.end == EndKind::Dropped
             {
                 self.dropped.insert(id.clone());
             }
@@ -107,8 +107,8 @@ impl Passed {
                 let Some(stage) = stage_of(&id.stage) else {
                     return Ok(());
                 };
-                match &done.finish {
-                    Finish::Completed { worker, attempt } => {
+                match &done.end {
+                    EndKind::Completed { worker, attempt } => {
                         let of = (id.clone(), *attempt, worker.clone());
                         let Some(elements) = self.results.get(&of) else {
                             return Err(format!(
@@ -123,7 +123,7 @@ impl Passed {
                             self.check_readers(scene, stage, &part, known_about(id.block))
                         })
                     }
-                    Finish::Late { passed_on, .. } if *passed_on => {
+                    EndKind::Late { passed_on, .. } if *passed_on => {
                         let part = id.part.of("late");
                         self.check_readers(scene, stage, &part, known_about(id.block))
                     }

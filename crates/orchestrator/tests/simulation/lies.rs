@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proofmill_orchestrator::collector::{Group, Outcome, Overdue, PartitionRef};
+use proofmill_orchestrator::collector::{Group, OfferDecision, OverdueDecision, PartitionRef};
 use proofmill_orchestrator::conversation::{
-    Complete, Edition, Fail, HostEvent, HostJoin, Join, Judged, Lease, LeaseRef, Output, Query,
+    WorkerResult, Uniqueness, WorkerFailure, HostEvent, HostJoin, WorkerJoin, Decision, Lease, LeaseRef, Output, Query,
     Request, Rewind, RoleEvent, SinkEvent, Submit, Target, Verdict, Verdicts, WorkerEvent,
 };
 use proofmill_orchestrator::core::LeaseTag;
@@ -211,7 +211,7 @@ impl Liar {
         };
         if let (Some((worker, lease)), true) = (&own, self.rng.per_mille(300)) {
             // Her own lease, with another attempt or a false tag, and perhaps for another worker of hers.
-            let mut name = lease.name();
+            let mut name = lease.reference();
             if self.rng.flip() {
                 name.attempt += 1;
             } else {
@@ -253,7 +253,7 @@ impl Liar {
                     running.push(match own {
                         Some((of, lease)) => {
                             worker = of;
-                            lease.name()
+                            lease.reference()
                         }
                         None => self.forged_lease().1,
                     });
@@ -275,7 +275,7 @@ impl Liar {
                     reason: "a lie".to_owned(),
                     ..Failure::default()
                 };
-                WorkerEvent::Fail(Fail {
+                WorkerEvent::Fail(WorkerFailure {
                     worker: holder,
                     lease,
                     failure,
@@ -293,7 +293,7 @@ impl Liar {
         }
     }
 
-    fn join(&mut self, worker: Arc<str>, scene: &Scene) -> Join {
+    fn join(&mut self, worker: Arc<str>, scene: &Scene) -> WorkerJoin {
         let own = self.workers.iter().find(|(own, _)| *own == worker);
         let mut labels = own.map(|(_, labels)| labels.clone()).unwrap_or_default();
         if self.rng.per_mille(20) {
@@ -314,7 +314,7 @@ impl Liar {
             5..10 => 0,
             _ => self.rng.within(1, 3) as usize,
         };
-        Join {
+        WorkerJoin {
             worker,
             group,
             labels,
@@ -326,7 +326,7 @@ impl Liar {
     /// A lease of hers or of another worker.
     fn some_lease(&mut self, worker: &Arc<str>) -> (Arc<str>, LeaseRef) {
         if let Some((own, lease)) = self.own_lease().filter(|_| self.rng.flip()) {
-            return (own, lease.name());
+            return (own, lease.reference());
         }
         let (holder, lease) = self.forged_lease();
         let holder = holder.filter(|_| self.rng.flip());
@@ -342,7 +342,7 @@ impl Liar {
         let mut given = self.given.iter().rev();
         let again = given.find(|(by, of)| *by != worker && of.task.id == lease.task.id);
         let Some((other, later)) = again else {
-            let name = lease.name();
+            let name = lease.reference();
             let release = WorkerEvent::Release {
                 worker: worker.clone(),
                 lease: name,
@@ -350,9 +350,9 @@ impl Liar {
             return vec![release, WorkerEvent::Retire { worker }];
         };
         let right = |worker: &Arc<str>, lease: &Lease| {
-            WorkerEvent::Complete(Complete {
+            WorkerEvent::Complete(WorkerResult {
                 worker: worker.clone(),
-                lease: lease.name(),
+                lease: lease.reference(),
                 outputs: outputs(scene, lease.stage, &lease.task),
                 ran: Duration::MAX,
             })
@@ -369,9 +369,9 @@ impl Liar {
         if self.rng.per_mille(300) {
             self.spoil(&mut outputs);
         }
-        WorkerEvent::Complete(Complete {
+        WorkerEvent::Complete(WorkerResult {
             worker,
-            lease: lease.name(),
+            lease: lease.reference(),
             outputs,
             ran: Duration::MAX,
         })
@@ -399,7 +399,7 @@ impl Liar {
             payload: Payload::json("\"forged\""),
             grouping: Vec::new(),
         });
-        WorkerEvent::Complete(Complete {
+        WorkerEvent::Complete(WorkerResult {
             worker,
             lease,
             outputs: outputs.collect(),
@@ -454,7 +454,7 @@ impl Liar {
                 })
             }
             3..5 => HostEvent::Leave { host },
-            5..6 => HostEvent::Beat { host },
+            5..6 => HostEvent::Heartbeat { host },
             _ => {
                 self.verdicts += 1;
                 HostEvent::Verdicts(Verdicts {
@@ -469,7 +469,7 @@ impl Liar {
 
     fn verdict(&mut self) -> Verdict {
         let known = one_of_queue(&mut self.rng, &self.partitions);
-        let (mut at, epoch) = known.unwrap_or((
+        let (mut partition, epoch) = known.unwrap_or((
             PartitionRef {
                 stage: StageIx(1),
                 number: 0,
@@ -477,8 +477,8 @@ impl Liar {
             1,
         ));
         match self.rng.within(0, 9) {
-            0 => at.stage = StageIx(99),
-            1 => at.number = usize::MAX,
+            0 => partition.stage = StageIx(99),
+            1 => partition.number = usize::MAX,
             _ => {}
         }
         let task = self.task();
@@ -488,17 +488,17 @@ impl Liar {
             last: task.block,
             members: vec![task.clone()],
         };
-        let what = match self.rng.within(0, 4) {
-            0 => Judged::Offered(task, Outcome::Skip("a lie".to_owned())),
-            1 => Judged::Offered(task, Outcome::Finished(vec![group])),
-            2 => Judged::Offered(task, Outcome::Postpone(Duration::MAX)),
-            3 => Judged::Overdue(Overdue::Emit(group)),
-            _ => Judged::Overdue(Overdue::Reject {
+        let decision = match self.rng.within(0, 4) {
+            0 => Decision::Offered(task, OfferDecision::Skip("a lie".to_owned())),
+            1 => Decision::Offered(task, OfferDecision::Finished(vec![group])),
+            2 => Decision::Offered(task, OfferDecision::Postpone(Duration::MAX)),
+            3 => Decision::Overdue(OverdueDecision::Emit(group)),
+            _ => Decision::Overdue(OverdueDecision::Reject {
                 members: vec![task],
                 why: "a lie".to_owned(),
             }),
         };
-        Verdict { at, epoch, what }
+        Verdict { partition, epoch, decision }
     }
 
     fn request(&mut self, scene: &Scene) -> Request {
@@ -546,7 +546,7 @@ impl Liar {
                 needs: None,
                 grouping: Vec::new(),
             },
-            edition: Edition::Any,
+            uniqueness: Uniqueness::Multiple,
             source_next: self.rng.flip().then_some(u64::MAX),
         };
         let message = &mut request.message;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use proofmill_orchestrator::conversation::{Edition, Reply, Request, SinkEvent, Submit, Target};
+use proofmill_orchestrator::conversation::{Uniqueness, Reply, Request, SinkEvent, Submit, Target};
 use proofmill_orchestrator::core::{Event, RequestId};
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::message::Message;
@@ -111,12 +111,12 @@ impl World {
     pub(crate) fn submission(&mut self, ix: usize, at: usize, twist: &[u8]) -> Submit {
         let (first, last) = self.scene.sources[ix].spans[at];
         let mut content = format!("{{\"block\":{first}}}").into_bytes();
-        let (mut part, mut edition) = (Part::whole(), Edition::Any);
+        let (mut part, mut uniqueness) = (Part::whole(), Uniqueness::Multiple);
         if self.scene.chain {
             let fork = self.chain.forks[first as usize];
             content = chain::payload(first, fork);
             part = chain::part(fork);
-            edition = self.chain.edition(first);
+            uniqueness = self.chain.uniqueness(first);
         }
         content.extend_from_slice(twist);
         let payload = self.store(Payload::json(content));
@@ -139,7 +139,7 @@ impl World {
                 }),
                 grouping: Vec::new(),
             },
-            edition,
+            uniqueness,
             source_next: source.recorded.then_some(last + 1),
         }
     }
@@ -318,7 +318,7 @@ impl World {
         let mut submit = self.submission(ix, at, twist);
         submit.source_next = None;
         if !self.scene.chain && self.rng.flip() {
-            submit.edition = Edition::Anew;
+            submit.uniqueness = Uniqueness::Resubmitted;
         }
         let mut asker = Asker::Stranger {
             producer: ix,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proofmill_orchestrator::collector::{
-    Expected, Group, Match, Member, Outcome, Overdue, Range, Sequential, Strategy, StrategyFactory,
+    Expected, Group, Match, Member, OfferDecision, OverdueDecision, Range, Sequential, Strategy, StrategyFactory,
 };
 use proofmill_orchestrator::id::TaskId;
 use proofmill_orchestrator::plan::{
@@ -484,19 +484,19 @@ impl StrategyFactory for Pairs {
 }
 
 impl Strategy for PairsState {
-    fn offer(&mut self, message: &Member) -> Outcome {
+    fn offer(&mut self, message: &Member) -> OfferDecision {
         let key = (message.first / 2).to_string();
         if message.id.part.as_str().contains("junk") {
-            return Outcome::Skip("junk".to_owned());
+            return OfferDecision::Skip("junk".to_owned());
         }
         if message.first.is_multiple_of(2) {
             self.even.insert(message.first, message.id.clone());
-            return Outcome::InProgress { key };
+            return OfferDecision::InProgress { key };
         }
         let Some(even) = self.even.remove(&(message.first - 1)) else {
-            return Outcome::Postpone(Duration::from_millis(70));
+            return OfferDecision::Postpone(Duration::from_millis(70));
         };
-        Outcome::Finished(vec![Group {
+        OfferDecision::Finished(vec![Group {
             key,
             first: message.first - 1,
             last: message.first,
@@ -504,8 +504,8 @@ impl Strategy for PairsState {
         }])
     }
 
-    fn overdue(&mut self, _: &str) -> Overdue {
-        Overdue::Gone
+    fn overdue(&mut self, _: &str) -> OverdueDecision {
+        OverdueDecision::Gone
     }
 
     fn forget(&mut self, id: &TaskId) {

@@ -24,7 +24,7 @@ impl World {
             return Ok(());
         };
         // The rebuilt core may complete at once what a host still owes.
-        if self.unanswered > 0 || core.status().hosts.iter().any(|host| host.owes > 0) {
+        if self.unanswered > 0 || core.status().hosts.iter().any(|host| host.pending_verdicts > 0) {
             return Ok(());
         }
         // Attempts from before an earlier restart that no worker has reported count as failed at the next
@@ -82,13 +82,13 @@ impl World {
                     // to the history also when there are many.
                     let is_mark = |op: &Op| is_delete(op) && op.key().as_str().starts_with("done.");
                     let removes_marks = ops.iter().any(is_mark);
-                    let is_beside = |op: &Op| {
+                    let is_auxiliary = |op: &Op| {
                         let key = op.key().as_str();
                         key.starts_with("past.") || (removes_marks && key.starts_with("count."))
                     };
                     let forgets = ops
                         .iter()
-                        .all(|op| is_delete(op) || is_run(op) || is_beside(op));
+                        .all(|op| is_delete(op) || is_run(op) || is_auxiliary(op));
                     if !forgets {
                         return Err(format!("(f) a replayed core has more to record: {ops:?}"));
                     }
@@ -121,7 +121,7 @@ impl World {
         }
         let blocks: BTreeSet<u64> = self.monitor.seen.iter().map(|id| id.block).collect();
         for block in blocks {
-            let of = |core: &Core| core.block(block).past;
+            let of = |core: &Core| core.block(block).history;
             if of(core) != of(other) {
                 return Err(format!(
                     "(q) a replayed core knows another past of block {block}: {:#?}, not {:#?}",
@@ -134,7 +134,7 @@ impl World {
         let entries = records
             .iter()
             .map(|(_, key, value)| match Record::decode(key, value) {
-                Ok(Record::Past(past)) => past.entries.len(),
+                Ok(Record::History(past)) => past.entries.len(),
                 _ => 0,
             });
         let entries: usize = entries.sum();

@@ -1,12 +1,12 @@
 //! The only source of randomness in a simulated history.
 
-use proofmill_mutation::Numbers;
+use proofmill_mutation::SplitMix64;
 
-pub(crate) struct Rng(Numbers);
+pub(crate) struct Rng(SplitMix64);
 
 impl Rng {
     pub(crate) fn new(seed: u64) -> Self {
-        Self(Numbers::new(seed ^ 0x5851_f42d_4c95_7f2d))
+        Self(SplitMix64::new(seed ^ 0x5851_f42d_4c95_7f2d))
     }
 
     pub(crate) fn next(&mut self) -> u64 {

@@ -6,24 +6,24 @@ use std::sync::Arc;
 use proofmill_orchestrator::core::TaskView;
 use proofmill_orchestrator::payload::Payload;
 use proofmill_orchestrator::plan::{DispatcherPlan, Distinct};
-use proofmill_orchestrator::principal::voter;
-use proofmill_orchestrator::record::{Finish, Record, RecordKey};
+use proofmill_orchestrator::principal::quorum_id;
+use proofmill_orchestrator::record::{EndKind, Record, RecordKey};
 
 use crate::checks::{Monitor, ensure};
 use crate::plans::Scene;
 
 /// Whether several results are compared, and another worker of the same user has the task or has completed
 /// it.
-pub(super) fn has_voter(plan: &DispatcherPlan, view: &TaskView, worker: &Arc<str>) -> bool {
+pub(super) fn has_worker_of_user(plan: &DispatcherPlan, view: &TaskView, worker: &Arc<str>) -> bool {
     let holders = view.workers.iter().map(|(holder, _)| holder);
     let mut others = holders.chain(&view.result_workers);
     plan.speculation.accept > 1
-        && others.any(|other| other != worker && voter(other) == voter(worker))
+        && others.any(|other| other != worker && quorum_id(other) == quorum_id(worker))
 }
 
 impl Monitor {
-    /// Quorum identity of a worker; `None` if it is unknown or lacks the label.
-    fn name_of(&self, plan: &DispatcherPlan, worker: &Arc<str>) -> Option<Arc<str>> {
+    /// Distinct name of a worker; `None` if it is unknown or lacks the label.
+    fn distinct_name_of(&self, plan: &DispatcherPlan, worker: &Arc<str>) -> Option<Arc<str>> {
         let known = self.workers.get(worker);
         match &plan.speculation.distinct {
             Distinct::Worker => Some(worker.clone()),
@@ -41,17 +41,17 @@ impl Monitor {
         view: &TaskView,
         worker: &Arc<str>,
     ) -> bool {
-        let Some(name) = self.name_of(plan, worker) else {
+        let Some(name) = self.distinct_name_of(plan, worker) else {
             return false;
         };
         let is_same =
-            |other: &Arc<str>| other == worker || self.name_of(plan, other).as_ref() == Some(&name);
+            |other: &Arc<str>| other == worker || self.distinct_name_of(plan, other).as_ref() == Some(&name);
         let failed = view
             .attempts
             .iter()
             .any(|a| a.failure.permanent && is_same(&a.worker));
         let has = view.workers.iter().any(|(other, _)| is_same(other));
-        !failed && !has && !view.results.contains(&name) && !has_voter(plan, view, worker)
+        !failed && !has && !view.results.contains(&name) && !has_worker_of_user(plan, view, worker)
     }
 
     /// (k) No two copies are with the same worker, or with the same label.
@@ -71,7 +71,7 @@ impl Monitor {
         let names = view
             .workers
             .iter()
-            .filter_map(|(w, _)| self.name_of(plan, w));
+            .filter_map(|(w, _)| self.distinct_name_of(plan, w));
         let all: Vec<Arc<str>> = names.chain(view.results.iter().cloned()).collect();
         let different: BTreeSet<&Arc<str>> = all.iter().collect();
         ensure!(
@@ -90,13 +90,13 @@ impl Monitor {
         deletes: &BTreeSet<RecordKey>,
     ) -> Result<(), String> {
         for (key, record) in puts {
-            if let (RecordKey::Part(id, _), Record::Part(part)) = (key, record) {
+            if let (RecordKey::PartialResult(id, _), Record::PartialResult(part)) = (key, record) {
                 let new = self
                     .parts
                     .entry(id.clone())
                     .or_default()
-                    .insert(part.name.clone());
-                ensure!(new, "(k) {} has completed {id} twice", part.name);
+                    .insert(part.distinct_name.clone());
+                ensure!(new, "(k) {} has completed {id} twice", part.distinct_name);
             }
         }
         for key in deletes {
@@ -104,7 +104,7 @@ impl Monitor {
             let parts = self.parts.remove(id).unwrap_or_default();
             let deleted = deletes
                 .iter()
-                .filter(|key| matches!(key, RecordKey::Part(of, _) if of == id))
+                .filter(|key| matches!(key, RecordKey::PartialResult(of, _) if of == id))
                 .count();
             ensure!(
                 deleted == parts.len(),
@@ -119,7 +119,7 @@ impl Monitor {
             };
             let done = puts.iter().any(|(key, record)| match (key, record) {
                 (RecordKey::Done(of), Record::Done(done)) => {
-                    of == id && matches!(done.finish, Finish::Completed { .. })
+                    of == id && matches!(done.end, EndKind::Completed { .. })
                 }
                 _ => false,
             });

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use proofmill_orchestrator::conversation::{
-    Fail, HostEvent, Request, RoleEvent, SinkEvent, WorkerEvent,
+    WorkerFailure, HostEvent, Request, RoleEvent, SinkEvent, WorkerEvent,
 };
 use proofmill_orchestrator::core::Event;
 use proofmill_orchestrator::id::{Part, TaskId};
@@ -66,7 +66,7 @@ fn check_worker_event(plan: &Plan, event: &WorkerEvent) -> Checked {
             let mut running = running.iter();
             running.try_for_each(|lease| check_task(&lease.task))?;
         }
-        WorkerEvent::Fail(Fail { lease, .. }) | WorkerEvent::Release { lease, .. } => {
+        WorkerEvent::Fail(WorkerFailure { lease, .. }) | WorkerEvent::Release { lease, .. } => {
             check_task(&lease.task)?;
         }
         WorkerEvent::Complete(complete) => {
@@ -91,7 +91,7 @@ fn check_host_event(plan: &Plan, event: &HostEvent) -> Checked {
         }
         HostEvent::Verdicts(said) => {
             let mut verdicts = said.verdicts.iter();
-            verdicts.try_for_each(|verdict| check_stage(plan, verdict.at.stage))
+            verdicts.try_for_each(|verdict| check_stage(plan, verdict.partition.stage))
         }
         _ => Ok(()),
     }

@@ -418,7 +418,7 @@ impl World {
     pub(crate) fn hear(&mut self, event: Event) -> Option<Vec<Action>> {
         let dull = match &event {
             Event::Tick => true,
-            Event::Host(event) => event.is_beat(),
+            Event::Host(event) => event.is_heartbeat(),
             Event::Worker(WorkerEvent::Heartbeat { running, .. }) => {
                 running.is_empty() || self.calm
             }

@@ -212,9 +212,9 @@ pub fn temporary(name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("proofmill-partition-{process}-{count}-{name}"))
 }
 
-/// A file written from the description of the format alone, without the crate's encoder: classes with a number of
-/// accesses and the constants of each part beside the first, and parts in the order of their classes. Each access
-/// has a separate address.
+/// A file written from the description of the format alone, without the crate's encoder. Each class has a number of
+/// accesses and, for each of its parts, one constant; parts are in the order of their classes. Each access has a
+/// separate address.
 fn small(public_inputs: u32, classes: &[(u32, &[u64])]) -> Vec<u8> {
     let parts: u32 = classes.iter().map(|(_, parts)| parts.len() as u32).sum();
     let made: u32 = classes

@@ -42,13 +42,13 @@ const PROOF: u8 = 2;
 #[derive(Debug)]
 pub struct Journal<E: PartitionEngine> {
     seed: Zeroizing<[u8; SEED_BYTES]>,
-    made: Option<Made<E>>,
+    records: Option<JournalRecords<E>>,
     place: Place,
 }
 
 /// The records of a witness.
 #[derive(Debug)]
-struct Made<E: PartitionEngine> {
+struct JournalRecords<E: PartitionEngine> {
     witness: [u8; TAG_BYTES],
     parts: usize,
     /// Up to the last part that has one, until the journal is bound to a witness.
@@ -161,7 +161,7 @@ impl<E: PartitionEngine> Journal<E> {
         rng.fill_bytes(&mut *seed);
         Self {
             seed,
-            made: None,
+            records: None,
             place,
         }
     }
@@ -180,7 +180,7 @@ impl<E: PartitionEngine> Journal<E> {
         }
         let journal = Self {
             seed: Zeroizing::new(*seed),
-            made: Some(Made::new(*witness, parts)),
+            records: Some(JournalRecords::new(*witness, parts)),
             place: Place::Memory,
         };
         Ok((journal, *checksum))
@@ -188,10 +188,10 @@ impl<E: PartitionEngine> Journal<E> {
 
     /// Takes the records after the head; gives the end of the last whole one, or the place of a bad one.
     fn read_records(&mut self, bytes: &[u8], head: &[u8]) -> Result<usize, usize> {
-        let made = self.made.as_mut().expect("read with the head");
+        let records = self.records.as_mut().expect("read with the head");
         let mut at = BEGINNING_BYTES + HEAD_BYTES + CHECKSUM_BYTES;
         while at < bytes.len() {
-            match made.take_record(&bytes[at..], head) {
+            match records.take_record(&bytes[at..], head) {
                 Some(length) => at += length,
                 // At most one record was being written.
                 None if bytes.len() - at < longest_record::<E>() => break,
@@ -211,11 +211,11 @@ impl<E: PartitionEngine> Journal<E> {
         witness: [u8; TAG_BYTES],
         parts: usize,
     ) -> Result<(), JournalError> {
-        if let Some(made) = &mut self.made {
-            let is_same = made.witness == witness && made.parts == parts;
+        if let Some(records) = &mut self.records {
+            let is_same = records.witness == witness && records.parts == parts;
             return match (is_same, &self.place) {
                 (true, _) => {
-                    made.fill();
+                    records.fill();
                     Ok(())
                 }
                 (false, Place::Open { path, .. } | Place::New { path, .. }) => {
@@ -224,9 +224,9 @@ impl<E: PartitionEngine> Journal<E> {
                 (false, Place::Memory) => Err(JournalError::OtherWitness(PathBuf::new())),
             };
         }
-        let mut made = Made::new(witness, parts);
-        made.fill();
-        self.made = Some(made);
+        let mut records = JournalRecords::new(witness, parts);
+        records.fill();
+        self.records = Some(records);
         let place = std::mem::replace(&mut self.place, Place::Memory);
         let Place::New { path, mut file } = place else {
             self.place = place;
@@ -253,19 +253,19 @@ impl<E: PartitionEngine> Journal<E> {
 
     /// The commitment of a part, if it was made.
     pub(super) fn commitment(&self, part: usize) -> Option<&Commitment<E>> {
-        self.made.as_ref()?.commitments.get(part)?.as_ref()
+        self.records.as_ref()?.commitments.get(part)?.as_ref()
     }
 
     /// The proof of a part, if it was made.
     pub(super) fn proof(&self, part: usize) -> Option<&Proof<E>> {
-        self.made.as_ref()?.proofs.get(part)?.as_ref()
+        self.records.as_ref()?.proofs.get(part)?.as_ref()
     }
 
     /// The number of commitments and of proofs that were made.
     pub fn progress(&self) -> (usize, usize) {
-        self.made.as_ref().map_or((0, 0), |made| {
-            let commitments = made.commitments.iter().flatten().count();
-            (commitments, made.proofs.iter().flatten().count())
+        self.records.as_ref().map_or((0, 0), |records| {
+            let commitments = records.commitments.iter().flatten().count();
+            (commitments, records.proofs.iter().flatten().count())
         })
     }
 
@@ -275,15 +275,15 @@ impl<E: PartitionEngine> Journal<E> {
         commitment: Commitment<E>,
     ) -> Result<(), JournalError> {
         self.append(COMMITMENT, part, &commitment.to_bytes())?;
-        let made = self.made.as_mut().expect("bound to a witness");
-        made.commitments[part] = Some(commitment);
+        let records = self.records.as_mut().expect("bound to a witness");
+        records.commitments[part] = Some(commitment);
         Ok(())
     }
 
     pub(super) fn add_proof(&mut self, part: usize, proof: Proof<E>) -> Result<(), JournalError> {
         self.append(PROOF, part, &proof.to_bytes())?;
-        let made = self.made.as_mut().expect("bound to a witness");
-        made.proofs[part] = Some(proof);
+        let records = self.records.as_mut().expect("bound to a witness");
+        records.proofs[part] = Some(proof);
         Ok(())
     }
 
@@ -391,9 +391,9 @@ fn file_bytes<E: PartitionEngine>(parts: usize) -> usize {
     BEGINNING_BYTES + HEAD_BYTES + CHECKSUM_BYTES + 2 * (parts + 1) * longest_record::<E>()
 }
 
-// === impl Made ===
+// === impl JournalRecords ===
 
-impl<E: PartitionEngine> Made<E> {
+impl<E: PartitionEngine> JournalRecords<E> {
     const fn new(witness: [u8; TAG_BYTES], parts: usize) -> Self {
         Self {
             witness,

@@ -25,7 +25,7 @@
 //! threads' stacks and the kernels' buckets. [`SLACK`] covers them.
 
 use proofmill_groth16::mirage::{Commitment, ProvingKeyInfo};
-use proofmill_groth16::{Curve, MAPPED_WINDOW, Proof};
+use proofmill_groth16::{Curve, MAPPED_WINDOW_POINTS, Proof};
 
 use super::PartitionEngine;
 use crate::Partition;
@@ -183,7 +183,7 @@ impl ClassNeeds {
         let products = |(first, second): (u64, u64), most: u64| {
             first * in_first.min(most) + second * in_second.min(most)
         };
-        let window = MAPPED_WINDOW as u64;
+        let window = MAPPED_WINDOW_POINTS as u64;
         let decoded = size_of::<E::G2Affine>() as u64 + 32;
         Self {
             plain: key.plain_bytes::<E>(),
@@ -210,8 +210,8 @@ impl ClassNeeds {
         self.plain.max(proving)
     }
 
-    /// The limit for prepared points with which parts of the class stay within `limit` bytes; `None` if preparing is not
-    /// worthwhile.
+    /// The limit for prepared points with which parts of the class stay within `limit` bytes; `None` if it would not
+    /// hold one copy.
     fn prepared(&self, limit: u64) -> Option<u64> {
         // In the widest layout, the one copy that is always kept takes three halves of the bytes of the file.
         let least = self.file / 2 * 3;

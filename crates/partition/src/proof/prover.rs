@@ -168,7 +168,7 @@ impl<'a, E: PartitionEngine> Prover<'a, E> {
         Ok(proof)
     }
 
-    /// Returns a part's freed heap memory to the system, unless all keys are held, which means that memory is plentiful.
+    /// Returns a part's freed heap memory to the system, unless all keys are held, in which case memory is plentiful.
     fn settle(self) {
         if !matches!(self.keys, ClassKeys::Held(_)) {
             proofmill_kernels::release_heap();

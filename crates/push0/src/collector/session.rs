@@ -150,7 +150,7 @@ impl<'a> Session<'a> {
                 _ = progress.tick() => self.progress().await,
                 _ = look.tick(), if period.is_some() => {
                     if let Some(period) = period {
-                        self.give_up_the_late(period).await;
+                        self.hand_back_expired(period).await;
                     }
                 }
                 message = self.messages.next() => match message {
@@ -235,7 +235,7 @@ impl<'a> Session<'a> {
     async fn emit(&mut self, group: Group) -> Result<(), PublishError> {
         let payload = match self.assemble(&group).await {
             Ok(payload) => payload,
-            Err(why) => return self.dissolve(&group, &why).await,
+            Err(why) => return self.dead_letter_group(&group, &why).await,
         };
         let mut identity: Vec<Vec<u8>> = vec![b"group".to_vec(), self.name.as_bytes().to_vec()];
         for sequence in &group.members {
@@ -260,7 +260,7 @@ impl<'a> Session<'a> {
         };
         match published {
             Ok(()) => {}
-            Err(PublishError::Never(why)) => return self.dissolve(&group, &why).await,
+            Err(PublishError::Never(why)) => return self.dead_letter_group(&group, &why).await,
             Err(stopped @ PublishError::Stopped) => return Err(stopped),
         }
         for sequence in &group.members {
@@ -304,7 +304,7 @@ impl<'a> Session<'a> {
     }
 
     /// Dead-letters the members of a group that cannot be emitted.
-    async fn dissolve(&mut self, group: &Group, why: &str) -> Result<(), PublishError> {
+    async fn dead_letter_group(&mut self, group: &Group, why: &str) -> Result<(), PublishError> {
         let why = format!("the group {} cannot be emitted: {why}", group.key);
         for sequence in &group.members {
             if let Some(delivery) = self.waiting.remove(*sequence) {
@@ -335,7 +335,7 @@ impl<'a> Session<'a> {
 
     /// Hands back the members of groups that have waited too long for another member. Members that were
     /// handed back MAX_DELIVER times are dead-lettered.
-    async fn give_up_the_late(&mut self, period: Duration) {
+    async fn hand_back_expired(&mut self, period: Duration) {
         let now = Instant::now();
         for members in self.grouping.open() {
             let Some(youngest) = self.waiting.youngest(&members) else {

@@ -55,7 +55,7 @@ impl Choice {
 }
 
 /// A host for validation on which every program exists, since the workflow runs on another machine.
-struct Anywhere;
+struct AnyHost;
 
 /// Converts a deployment into a workflow.
 ///
@@ -67,7 +67,7 @@ pub fn to_workflow(deployment: &Deployment) -> Result<Imported, ImportError> {
     let mut first_fault = None;
     for choice in Choice::all() {
         let (text, remarks) = Writer::new(&stages, choice).write();
-        match validate(&text, Path::new("workflow.toml"), &Anywhere) {
+        match validate(&text, Path::new("workflow.toml"), &AnyHost) {
             Ok((_, warnings)) => {
                 let warnings = warnings.iter().map(Diagnostic::to_string);
                 let remarks = common.into_iter().chain(remarks).chain(warnings);
@@ -522,7 +522,7 @@ impl Stage {
     }
 }
 
-impl Host for Anywhere {
+impl Host for AnyHost {
     fn program(&self, _program: &Program) -> Result<(), ProgramFault> {
         Ok(())
     }

@@ -13,4 +13,4 @@ mod locate;
 mod search;
 
 pub use costs::{Costs, LoneCosts};
-pub use search::{Suspicion, Values, isolate};
+pub use search::{ExpectedFalseShare, Values, isolate};

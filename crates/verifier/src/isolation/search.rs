@@ -9,10 +9,10 @@ use super::{Costs, LoneCosts};
 /// The share of claims that is expected to be false, from 0 to 1, before anything is known of the
 /// batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Suspicion(pub f64);
+pub struct ExpectedFalseShare(pub f64);
 
-/// Claims that a suspicion counts as.
-const SUSPICION_WEIGHT: f64 = 8.0;
+/// Claims that the expected share of false ones counts as.
+const EXPECTED_SHARE_WEIGHT: f64 = 8.0;
 
 /// Source of the claims' values and power sums that a search needs.
 pub trait Values<V> {
@@ -34,7 +34,7 @@ pub fn isolate<V: PrimeGroup>(
     total: V,
     costs: Costs,
     alone: LoneCosts,
-    suspicion: Suspicion,
+    expected_false_share: ExpectedFalseShare,
     values: impl Values<V>,
 ) -> Vec<Place> {
     let places: Vec<_> = (0..count).collect();
@@ -42,8 +42,8 @@ pub fn isolate<V: PrimeGroup>(
         values,
         costs,
         alone,
-        cleared: (1.0 - suspicion.0.clamp(0.0, 1.0)) * SUSPICION_WEIGHT,
-        convicted: suspicion.0.clamp(0.0, 1.0) * SUSPICION_WEIGHT,
+        cleared: (1.0 - expected_false_share.0.clamp(0.0, 1.0)) * EXPECTED_SHARE_WEIGHT,
+        convicted: expected_false_share.0.clamp(0.0, 1.0) * EXPECTED_SHARE_WEIGHT,
         found: Vec::new(),
     };
     search.among(&places, vec![total], 0);
@@ -213,7 +213,7 @@ mod tests {
         count: usize,
         bad: &[usize],
         costs: Costs,
-        suspicion: f64,
+        expected_false_share: f64,
     ) -> (Vec<usize>, usize, usize) {
         let rng = &mut ark_std::test_rng();
         let mut points = vec![Point::zero(); count];
@@ -227,8 +227,15 @@ mod tests {
             together: 0,
         };
         let alone = LoneCosts::one_by_one(costs.fixed + costs.each);
-        let suspicion = Suspicion(suspicion);
-        let found = isolate(count, total, costs, alone, suspicion, &mut counted);
+        let expected_false_share = ExpectedFalseShare(expected_false_share);
+        let found = isolate(
+            count,
+            total,
+            costs,
+            alone,
+            expected_false_share,
+            &mut counted,
+        );
         (found, counted.alone, counted.together)
     }
 
@@ -250,9 +257,9 @@ mod tests {
     fn all_take_fewer_sums_than_there_are_claims() {
         for costs in COSTS {
             for count in [2, 3, 16, 33, 64] {
-                for suspicion in [0.0, 0.1, 1.0] {
+                for expected_false_share in [0.0, 0.1, 1.0] {
                     let all: Vec<_> = (0..count).collect();
-                    let (found, alone, together) = run(count, &all, costs, suspicion);
+                    let (found, alone, together) = run(count, &all, costs, expected_false_share);
                     assert_eq!(found, all);
                     assert!(alone + together < count, "{count}: {alone} and {together}");
                 }
@@ -268,12 +275,12 @@ mod tests {
             count in 1_usize..65,
             seed in prop::collection::vec(any::<prop::sample::Index>(), 1..65),
             costs in 0..COSTS.len(),
-            suspicion in 0.0..1.0_f64,
+            expected_false_share in 0.0..1.0_f64,
         ) {
             let mut bad: Vec<_> = seed.iter().map(|index| index.index(count)).collect();
             bad.sort_unstable();
             bad.dedup();
-            let (found, alone, together) = run(count, &bad, COSTS[costs], suspicion);
+            let (found, alone, together) = run(count, &bad, COSTS[costs], expected_false_share);
             prop_assert_eq!(found, bad);
             prop_assert!(alone + together < count.max(2), "{} and {}", alone, together);
         }

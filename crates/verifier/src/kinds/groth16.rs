@@ -11,7 +11,7 @@ use proofmill_groth16::snarkjs::{
     MAX_INPUTS, inputs_from_json, proof_from_json, verifying_key_from_json,
 };
 use proofmill_groth16::{
-    Curve, Engine, KeyedProof, Multiples, PreparedVerifyingKey, Proof, VerifyingKey, Weight,
+    Curve, Engine, KeyedProof, MultiplesCache, PreparedVerifyingKey, Proof, VerifyingKey, Weight,
     WeightedProof, verify, verify_each, weighted_product, weighted_product_each,
 };
 
@@ -19,7 +19,7 @@ use proofmill_kernels::InstructionSet;
 
 use super::random_numbers;
 use crate::isolation::{Costs, LoneCosts};
-use crate::kind::{Invalid, Kind, NoRandomness, Unreduced, UnusableKey};
+use crate::kind::{Invalid, Kind, NoRandomness, ProofInput, UnusableKey};
 
 /// Groth16 over one curve, under any number of verifying keys in a batch.
 ///
@@ -41,7 +41,7 @@ pub struct Groth16Claim<E: Engine> {
 /// claims, which differ by small factors.
 pub struct Groth16Weight<E: Engine> {
     weight: Weight,
-    multiples: Arc<Multiples<E>>,
+    multiples: Arc<MultiplesCache<E>>,
 }
 
 /// The first bytes of our own key files.
@@ -121,19 +121,19 @@ impl<E: Engine> Kind for Groth16<E> {
         proof: &[u8],
     ) -> Result<Self::Claim, Invalid> {
         let key = key.cloned();
-        let unreduced = Unreduced {
+        let input = ProofInput {
             key,
             statement,
             proof,
         };
-        let mut claims = self.reduce_each(&[unreduced]);
+        let mut claims = self.reduce_each(&[input]);
         claims.pop().expect("a claim for each proof")
     }
 
     /// Points of compact proofs are decoded side by side.
     fn reduce_each(
         &self,
-        proofs: &[Unreduced<'_, Self::Key>],
+        proofs: &[ProofInput<'_, Self::Key>],
     ) -> Vec<Result<Self::Claim, Invalid>> {
         // Statements first, since checks of points take long.
         let statements: Vec<_> = proofs.iter().map(statement).collect();
@@ -144,14 +144,14 @@ impl<E: Engine> Kind for Groth16<E> {
             .map(|(proof, _)| proof.proof)
             .collect();
         let mut decoded = Proof::<E>::from_bytes_each(&compact).into_iter();
-        let claim = |(unreduced, statement): (&Unreduced<'_, _>, Result<_, Invalid>)| {
+        let claim = |(input, statement): (&ProofInput<'_, _>, Result<_, Invalid>)| {
             let (key, inputs) = statement?;
-            let proof = if is_compact::<E>(unreduced.proof) {
+            let proof = if is_compact::<E>(input.proof) {
                 let proof = decoded.next().expect("as many as there were");
                 proof.map_err(Invalid::because)?
             } else {
                 let in_proof = |error| Invalid(format!("the proof: {error}").into());
-                proof_from_json(unreduced.proof).map_err(in_proof)?
+                proof_from_json(input.proof).map_err(in_proof)?
             };
             Ok(Groth16Claim { key, inputs, proof })
         };
@@ -210,8 +210,8 @@ impl<E: Engine> Kind for Groth16<E> {
     }
 
     fn costs(&self) -> Costs {
-        // `proofmill-bench verifier --calibrate`: what the keys' pairs and the final exponentiation take, and one
-        // proof's pair with its weight, in 32 µs with lanes.
+        // Measured by `proofmill-bench verifier --calibrate`: the keys' pairs with the final exponentiation,
+        // and one proof's pair with its weight, in units of 32 µs with lanes.
         let fixed = match InstructionSet::current() {
             InstructionSet::Avx512Ifma => 14.0,
             InstructionSet::Portable => 36.0,
@@ -262,16 +262,16 @@ fn is_compact<E: Engine>(proof: &[u8]) -> bool {
 
 /// A proof's key and public inputs, which are as many as the key's circuit has.
 fn statement<E: Engine>(
-    unreduced: &Unreduced<'_, PreparedVerifyingKey<E>>,
+    input: &ProofInput<'_, PreparedVerifyingKey<E>>,
 ) -> Result<Statement<E>, Invalid> {
-    let Some(key) = &unreduced.key else {
+    let Some(key) = &input.key else {
         return Err(Invalid("no verifying key".into()));
     };
-    let inputs = if is_compact::<E>(unreduced.proof) {
-        compact_inputs(unreduced.statement)?
+    let inputs = if is_compact::<E>(input.proof) {
+        compact_inputs(input.statement)?
     } else {
         let in_statement = |error| Invalid(format!("the public inputs: {error}").into());
-        inputs_from_json(unreduced.statement).map_err(in_statement)?
+        inputs_from_json(input.statement).map_err(in_statement)?
     };
     key.check_count(inputs.len()).map_err(Invalid::because)?;
     Ok((key.clone(), inputs))

@@ -10,13 +10,13 @@ mod partition;
 mod whole;
 
 pub use groth16::{Groth16, Groth16Claim, Groth16Weight};
-pub use groth16_aggregate::{Groth16Aggregate, OfGroth16};
+pub use groth16_aggregate::{Groth16Aggregate, Groth16AggregateVerifier};
 pub use grumpkin_ipa::GrumpkinIpa;
 pub use halo2::{Halo2, Orchard};
 pub use kzg::Kzg;
 pub use list::Kinds;
-pub use partition::{OfParts, Partition};
-pub use whole::{Verified, Verifier, Whole};
+pub use partition::{PartitionVerifier, Partition};
+pub use whole::{Verified, Verifier, Unbatched};
 
 use rand::TryRngCore;
 use rand::rngs::OsRng;

@@ -35,34 +35,34 @@ pub trait Verifier: 'static {
 
 /// The kind of a proof system's proofs, each fully verified by its reduction. A claim means that the proof is valid,
 /// and its value is zero.
-pub struct Whole<V>(PhantomData<fn() -> V>);
+pub struct Unbatched<V>(PhantomData<fn() -> V>);
 
 /// A proof that was verified.
 #[derive(Clone, Copy, Debug)]
 pub struct Verified(());
 
-// === impl Whole ===
+// === impl Unbatched ===
 
-impl<V> Whole<V> {
+impl<V> Unbatched<V> {
     /// The kind.
     pub const fn new() -> Self {
         Self(PhantomData)
     }
 }
 
-impl<V> Default for Whole<V> {
+impl<V> Default for Unbatched<V> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<V: Verifier> fmt::Debug for Whole<V> {
+impl<V: Verifier> fmt::Debug for Unbatched<V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Whole").field(&V::name()).finish()
+        f.debug_tuple("Unbatched").field(&V::name()).finish()
     }
 }
 
-impl<V: Verifier> Kind for Whole<V> {
+impl<V: Verifier> Kind for Unbatched<V> {
     type Key = V::Key;
     type Claim = Verified;
     type Weight = ();

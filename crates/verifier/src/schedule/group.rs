@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use super::{Lane, Micros, Ticket};
 
-/// Key of a group: a kind, and either all sources in good standing or one source in the lane apart.
+/// Key of a group: a kind, and either all sources in good standing or one source in the quarantine lane.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct GroupKey {
     pub(super) kind: usize,
-    /// The source, in the lane apart; `None` in the common lane.
+    /// The source, in the quarantine lane; `None` in the trusted lane.
     pub(super) source: Option<Arc<str>>,
 }
 
@@ -33,15 +33,15 @@ pub(super) struct Group {
 
 /// Longest time that a claim waits for others while more are coming, in multiples of the last check's
 /// duration. With a smaller factor, batches under load stay as small as the first one was.
-const PATIENCE: u64 = 4;
+const WAIT_CHECK_MULTIPLE: u64 = 4;
 
 // === impl GroupKey ===
 
 impl GroupKey {
     pub(super) fn lane(&self) -> Lane {
         match self.source {
-            None => Lane::Common,
-            Some(_) => Lane::Apart,
+            None => Lane::Trusted,
+            Some(_) => Lane::Quarantine,
         }
     }
 }
@@ -61,8 +61,8 @@ impl Group {
         self.reduced.remove(&claim)
     }
 
-    /// Whether a check should begin, if `size` claims fill a batch. In the common lane, where batches are large and
-    /// one check occupies all threads, claims gather while a check is running. In the lane apart a full batch
+    /// Whether a check should begin, if `size` claims fill a batch. In the trusted lane, where batches are large and
+    /// one check occupies all threads, claims gather while a check is running. In the quarantine lane a full batch
     /// begins beside it, as checks of few claims leave threads idle.
     pub(super) fn is_ripe(&mut self, now: Micros, lane: Lane, size: usize) -> bool {
         while let Some((_, claim)) = self.arrivals.front()
@@ -73,12 +73,12 @@ impl Group {
         let Some((oldest, _)) = self.arrivals.front() else {
             return false;
         };
-        let patience = PATIENCE * self.last_check;
+        let patience = WAIT_CHECK_MULTIPLE * self.last_check;
         let is_overdue = patience > 0 && now.since(*oldest) >= patience;
         let is_full = self.reduced.len() >= size;
         match self.checks {
             0 => self.coming == 0 || is_full || is_overdue,
-            _ => is_full && lane == Lane::Apart,
+            _ => is_full && lane == Lane::Quarantine,
         }
     }
 

@@ -12,9 +12,9 @@ use super::group::{Group, GroupKey, Reduced};
 use super::request::{Micros, Request, Stage, Submission, Ticket};
 use super::source::{Source, SourceReport, Turn};
 use crate::batch::MAX_BATCH;
-use crate::isolation::Suspicion;
+use crate::isolation::ExpectedFalseShare;
 use crate::verdict::Verdict;
-use ration::Ration;
+use ration::QuarantineBudget;
 
 /// Limits of the requests under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +72,7 @@ pub enum Job {
         /// The requests.
         tickets: Vec<Ticket>,
         /// The share of them that is expected to be false.
-        suspicion: Suspicion,
+        expected_false_share: ExpectedFalseShare,
     },
 }
 
@@ -100,7 +100,7 @@ pub struct Scheduler {
     next_ticket: u64,
     next_batch: u64,
     verdicts: Vec<(Ticket, Verdict)>,
-    ration: Ration,
+    quarantine_budget: QuarantineBudget,
 }
 
 #[derive(Debug)]
@@ -111,7 +111,7 @@ struct Batch {
 }
 
 /// The share of false proofs that is expected of sources in good standing.
-const EXPECTED: Suspicion = Suspicion(0.01);
+const EXPECTED: ExpectedFalseShare = ExpectedFalseShare(0.01);
 
 // === impl Scheduler ===
 
@@ -142,50 +142,50 @@ impl Scheduler {
             next_ticket: 0,
             next_batch: 0,
             verdicts: Vec::new(),
-            ration: Ration::default(),
+            quarantine_budget: QuarantineBudget::default(),
         }
     }
 
     /// The next job of a lane, for a free thread of that lane; the caller must call [`ended`](Self::ended) when
-    /// it has ended. For the lane apart, call this again whenever a job of either lane has ended, and at
+    /// it has ended. For the quarantine lane, call this again whenever a job of either lane has ended, and at
     /// [`next_turn`](Self::next_turn).
     pub fn next(&mut self, now: Micros, lane: Lane) -> Option<Job> {
-        if !self.ration.allows(now, lane) {
+        if !self.quarantine_budget.allows(now, lane) {
             return None;
         }
         let check = self
             .ripe(now, lane)
             .map(|group| self.begin_check(now, group));
         let job = check.or_else(|| self.begin_reduction(now, lane))?;
-        self.ration.begin(lane);
+        self.quarantine_budget.begin(lane);
         Some(job)
     }
 
     /// Records that a job of a lane ended; its outcome must have been reported before. `taken_us` is its time in
     /// microseconds of all threads: the time of a job on one thread is divided by the number of threads.
     pub fn ended(&mut self, now: Micros, lane: Lane, taken_us: u64) {
-        self.ration.end(now, lane, taken_us);
+        self.quarantine_budget.end(now, lane, taken_us);
     }
 
-    /// Whether three batches of one kind wait for each thread of the common lane, those that are being reduced included. A job
+    /// Whether three batches of one kind wait for each thread of the trusted lane, those that are being reduced included. A job
     /// that is taken before a thread is free makes no batch smaller then.
     pub fn has_backlog(&self) -> bool {
-        let is_common = |(key, _): &(&GroupKey, &Group)| key.lane() == Lane::Common;
-        let groups = self.groups.iter().filter(is_common);
+        let is_trusted = |(key, _): &(&GroupKey, &Group)| key.lane() == Lane::Trusted;
+        let groups = self.groups.iter().filter(is_trusted);
         let waiting = groups.map(|(_, group)| group.waiting()).max();
         // For each thread a batch that is being reduced, the next one, and one that waits.
         waiting >= Some(3 * self.limits.batch * self.threads)
     }
 
-    /// The time at which to ask for the next job of the lane apart; `None` unless a job there waits only for the
+    /// The time at which to ask for the next job of the quarantine lane; `None` unless a job there waits only for the
     /// time.
     pub fn next_turn(&self, now: Micros) -> Option<Micros> {
         let has_work = |_: &Micros| {
             let mut groups = self.groups.keys();
-            !self.turns[Lane::Apart as usize].is_empty()
-                || groups.any(|group| group.lane() == Lane::Apart)
+            !self.turns[Lane::Quarantine as usize].is_empty()
+                || groups.any(|group| group.lane() == Lane::Quarantine)
         };
-        self.ration.next_turn(now).filter(has_work)
+        self.quarantine_budget.next_turn(now).filter(has_work)
     }
 
     /// Verdicts since the last call. A ticket has exactly one.
@@ -256,8 +256,8 @@ impl Scheduler {
                 request.stage = Stage::Checking(batch);
             }
         }
-        let suspicion = key.source.as_ref().and_then(|name| self.sources.get(name));
-        let suspicion = suspicion.map_or(EXPECTED, |source| Suspicion(source.standing.share()));
+        let source = key.source.as_ref().and_then(|name| self.sources.get(name));
+        let expected_false_share = source.map_or(EXPECTED, |source| ExpectedFalseShare(source.standing.share()));
         let kind = key.kind;
         let running = Batch {
             group: key,
@@ -269,7 +269,7 @@ impl Scheduler {
             batch,
             kind,
             tickets,
-            suspicion,
+            expected_false_share,
         }
     }
 
@@ -343,7 +343,7 @@ impl Scheduler {
         if source.is_none_or(|source| source.held.is_empty()) {
             return;
         }
-        let has_others = self.ration.serves_others(name);
+        let has_others = self.quarantine_budget.serves_others(name);
         while let Some(source) = self.sources.get_mut(name)
             && (!has_others || source.may_begin())
             && let Some(key) = source.held.pop_first()
@@ -364,7 +364,7 @@ impl Scheduler {
     /// other sources, as far as no job has begun on them.
     fn hold_back(&mut self, name: &Arc<str>) {
         let source = self.sources.get(name);
-        if !source.is_some_and(Source::is_beyond_allowance) || !self.ration.serves_others(name) {
+        if !source.is_some_and(Source::is_beyond_allowance) || !self.quarantine_budget.serves_others(name) {
             return;
         }
         while let Some(source) = self.sources.get_mut(name)
@@ -403,7 +403,7 @@ impl Scheduler {
         let apart = self
             .sources
             .get(source)
-            .filter(|source| source.lane() == Lane::Apart);
+            .filter(|source| source.lane() == Lane::Quarantine);
         GroupKey {
             kind,
             source: apart.map(|_| source.clone()),

@@ -63,12 +63,12 @@ pub struct SourceReport {
     /// Requests under way.
     pub under_way: usize,
     /// Whether its proofs are checked apart from those of others.
-    pub is_apart: bool,
+    pub is_quarantined: bool,
     /// Verdicts so far, while it is remembered.
     pub valid: u64,
-    /// As `valid`.
+    /// Like `valid`, for invalid proofs.
     pub invalid: u64,
-    /// As `valid`.
+    /// Like `valid`, for requests without a verdict about the proof.
     pub unavailable: u64,
 }
 
@@ -80,8 +80,8 @@ const REMEMBERED: usize = 1024;
 impl Source {
     pub(super) fn lane(&self) -> Lane {
         match self.standing.is_good() {
-            true => Lane::Common,
-            false => Lane::Apart,
+            true => Lane::Trusted,
+            false => Lane::Quarantine,
         }
     }
 
@@ -123,7 +123,7 @@ impl Source {
         SourceReport {
             source: source.clone(),
             under_way: self.tickets.len(),
-            is_apart: !self.standing.is_good(),
+            is_quarantined: !self.standing.is_good(),
             valid: self.counts.valid,
             invalid: self.counts.invalid,
             unavailable: self.counts.unavailable,

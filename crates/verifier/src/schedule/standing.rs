@@ -52,7 +52,7 @@ impl Standing {
         self.level == 0
     }
 
-    /// The most of the source's proofs in work at a time beside those of other sources: few in the common lane as
+    /// The most of the source's proofs in work at a time beside those of other sources: few in the trusted lane as
     /// long as few of its proofs have been seen. Searching a large batch of false proofs is expensive, and so is
     /// reducing a flood of them before the first verdict.
     pub(super) fn allowance(&self) -> usize {

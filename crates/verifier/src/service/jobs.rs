@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::{Shared, State, Work};
 use crate::batch::Checks;
 use crate::erased::{AnyClaim, AnyKind, AnyProof};
-use crate::isolation::Suspicion;
+use crate::isolation::ExpectedFalseShare;
 use crate::kind::Invalid;
 use crate::schedule::{BatchId, Crash, Job, Ticket};
 
@@ -21,7 +21,7 @@ pub(super) enum Prepared {
         batch: BatchId,
         kind: usize,
         claims: Vec<AnyClaim>,
-        suspicion: Suspicion,
+        expected_false_share: ExpectedFalseShare,
     },
     /// The job's proof was missing, which no order of events leads to.
     Lost(Job),
@@ -83,7 +83,7 @@ impl Shared {
                 batch,
                 kind,
                 tickets,
-                suspicion,
+                expected_false_share,
             } => {
                 let claim = |ticket| match state.work.get(ticket) {
                     Some(Work::Claim(claim)) => Some(claim.clone()),
@@ -94,7 +94,7 @@ impl Shared {
                         batch: *batch,
                         kind: *kind,
                         claims,
-                        suspicion: *suspicion,
+                        expected_false_share: *expected_false_share,
                     },
                     None => Prepared::Lost(job),
                 }
@@ -173,10 +173,10 @@ impl Prepared {
                 batch,
                 kind,
                 claims,
-                suspicion,
+                expected_false_share,
             } => {
                 let kinds = &shared.options.kinds;
-                let outcome = caught(|| kinds.get(kind).check(&claims, suspicion))
+                let outcome = caught(|| kinds.get(kind).check(&claims, expected_false_share))
                     .and_then(|outcome| outcome.map_err(|error| Crash(error.to_string())));
                 let (result, checks) = match outcome {
                     Ok(outcome) => (Ok(outcome.verdicts), outcome.checks),

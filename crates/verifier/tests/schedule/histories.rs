@@ -261,7 +261,7 @@ impl World {
         let apart: BTreeSet<_> = self
             .scheduler
             .sources()
-            .filter(|source| source.is_apart)
+            .filter(|source| source.is_quarantined)
             .map(|source| source.source)
             .collect();
         let (tickets, kind, most) = match job {
@@ -290,8 +290,8 @@ impl World {
             assert!(!self.verdicts.contains_key(ticket), "work for nobody");
         }
         match lane {
-            Lane::Common => assert!(sources.iter().all(|source| !apart.contains(*source))),
-            Lane::Apart => {
+            Lane::Trusted => assert!(sources.iter().all(|source| !apart.contains(*source))),
+            Lane::Quarantine => {
                 assert_eq!(sources.len(), 1, "sources that are apart share a batch");
                 assert!(sources.iter().all(|source| apart.contains(*source)));
             }

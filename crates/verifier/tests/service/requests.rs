@@ -369,5 +369,5 @@ async fn it_is_a_tower_service() {
         .unwrap();
     let verdict = service.call(word("a", "1", "good")).await.unwrap();
     assert_eq!(verdict.status, Status::Valid);
-    assert_eq!(verdict.course.batch, 1);
+    assert_eq!(verdict.stats.batch, 1);
 }

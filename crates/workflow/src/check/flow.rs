@@ -17,7 +17,7 @@ pub(super) struct Blocks {
 
 /// The reason why a queue holds several messages about the same block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Scatter {
+pub(super) enum DuplicateBlocks {
     /// This stage makes many messages of one.
     FanOut(StageId),
     /// Two writers of this queue are fed by the same source.
@@ -33,7 +33,7 @@ pub(super) struct Flow {
     pub(super) blocks: Vec<Blocks>,
     /// Whether there are also messages about which nothing is known.
     pub(super) unknown: bool,
-    pub(super) scatter: Option<Scatter>,
+    pub(super) duplicates: Option<DuplicateBlocks>,
     sources: Sources,
 }
 
@@ -73,7 +73,7 @@ impl Flow {
 
     /// Number of messages in the queue, if known.
     pub(super) fn messages(&self) -> Option<u64> {
-        if self.unknown || self.scatter.is_some() || self.blocks.is_empty() {
+        if self.unknown || self.duplicates.is_some() || self.blocks.is_empty() {
             return None;
         }
         self.blocks
@@ -93,7 +93,7 @@ impl Flow {
             self.blocks.push(*blocks);
         }
         self.unknown |= other.unknown;
-        self.scatter = self.scatter.or(other.scatter);
+        self.duplicates = self.duplicates.or(other.duplicates);
         self.sources
             .iter_mut()
             .zip(other.sources)
@@ -150,7 +150,7 @@ pub(super) fn flows(plan: &Plan) -> Vec<Flow> {
                     .iter()
                     .for_each(|queue| flow.add(&flows[queue.0]));
                 if dispatcher.fan_out {
-                    flow.scatter = flow.scatter.or(Some(Scatter::FanOut(id)));
+                    flow.duplicates = flow.duplicates.or(Some(DuplicateBlocks::FanOut(id)));
                 }
             }
             StageKind::Collector(collector) => {
@@ -158,7 +158,8 @@ pub(super) fn flows(plan: &Plan) -> Vec<Flow> {
                     .inputs
                     .iter()
                     .for_each(|queue| flow.add(&flows[queue.0]));
-                flow.scatter = (collector.late == Late::Emit).then_some(Scatter::Late(id));
+                flow.duplicates =
+                    (collector.late == Late::Emit).then_some(DuplicateBlocks::Late(id));
                 match &collector.strategy {
                     Strategy::Sequential { n } => {
                         flow.blocks
@@ -183,7 +184,7 @@ pub(super) fn flows(plan: &Plan) -> Vec<Flow> {
         for queue in &stage.outputs {
             let into = &mut flows[queue.0];
             if written[queue.0] && into.shares_source(&flow) {
-                into.scatter = into.scatter.or(Some(Scatter::Writers(*queue)));
+                into.duplicates = into.duplicates.or(Some(DuplicateBlocks::Writers(*queue)));
             }
             into.add(&flow);
             written[queue.0] = true;

@@ -12,7 +12,7 @@ use tonic::Status;
 use crate::engine::proto;
 use crate::engine::proto::partition::Input as Given;
 use crate::engine::proto::register_request::Source;
-use crate::grpc::FAR;
+use crate::grpc::TIMEOUT_MAX;
 
 /// Client of a request that names none.
 pub(crate) const DEFAULT_CLIENT: &str = "default";
@@ -68,7 +68,7 @@ pub(crate) fn submission(
     };
     let deadline = deadline_ms.map(|at| {
         let at = UNIX_EPOCH + Duration::from_millis(at);
-        let far = at > SystemTime::now() + FAR;
+        let far = at > SystemTime::now() + TIMEOUT_MAX;
         let refused = || invalid("deadline_ms: more than a hundred years from now");
         if far { Err(refused()) } else { Ok(at) }
     });

@@ -2,12 +2,14 @@
 
 use bytes::Bytes;
 use proofmill_engine::AnyProof;
-use proofmill_orchestrator::executor::engine::{End, EndpointError, Job, JobInput, Made};
+use proofmill_orchestrator::executor::engine::{
+    EndpointError, Job, JobInput, JobOutcome, ProofOutput,
+};
 
 use crate::engine::answer::{AnswerError, ProofTexts};
 
 /// Makes the error of a job that was accepted but is no longer known retryable: it must be submitted again.
-pub(super) fn forgotten(error: EndpointError) -> EndpointError {
+pub(super) fn make_retryable(error: EndpointError) -> EndpointError {
     match error {
         EndpointError::Unable(why) => EndpointError::Unavailable(why),
         error => error,
@@ -32,12 +34,12 @@ pub(super) fn sent(job: &Job) -> Option<Bytes> {
 pub(super) async fn proved(
     circuit_id: String,
     check: impl FnOnce() -> Result<AnyProof, AnswerError> + Send + 'static,
-) -> Result<End, EndpointError> {
+) -> Result<JobOutcome, EndpointError> {
     // Checking takes milliseconds for a pairing, and longer for many inputs.
     let checked = tokio::task::spawn_blocking(move || {
         let proof = check()?;
         let texts = ProofTexts::from(&proof);
-        Ok::<_, AnswerError>(Made {
+        Ok::<_, AnswerError>(ProofOutput {
             circuit_id,
             curve: proof.curve().name().to_owned(),
             proof_json: texts.proof,
@@ -48,7 +50,7 @@ pub(super) async fn proved(
         .await
         .map_err(|error| EndpointError::Unavailable(error.to_string()))?;
     Ok(match checked {
-        Ok(made) => End::Proved(made),
-        Err(error) => End::Failed(error.to_string()),
+        Ok(made) => JobOutcome::Proved(made),
+        Err(error) => JobOutcome::Failed(error.to_string()),
     })
 }

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use proofmill_orchestrator::executor::engine::{
-    End, Endpoint, EndpointError, Job, JobInput, Look, Ticket, Tier,
+    Endpoint, EndpointError, EngineSnapshot, Job, JobInput, JobOutcome, Ticket, Tier,
 };
 use proofmill_workflow::EngineExecutor;
 use tokio::sync::OnceCell;
 use tonic::Code;
 
 use super::job::{is_wtns, priority};
-use super::outcome::{forgotten, proved, sent, without_proof};
+use super::outcome::{make_retryable, proved, sent, without_proof};
 use crate::engine::convert;
 use crate::engine::proto::partition::Input;
 use crate::engine::proto::{self, GeneratorInputs, JobState, Partition, SubmitRequest};
@@ -64,7 +64,7 @@ impl Remote {
             let address = self.address.parse::<Address>();
             let address = address.map_err(|error| EndpointError::Unavailable(error.to_string()))?;
             let connected = Client::connect(&address, &self.credentials).await;
-            connected.map_err(unanswered)
+            connected.map_err(endpoint_error)
         };
         self.client.get_or_try_init(connect).await
     }
@@ -89,10 +89,13 @@ impl Endpoint for Remote {
         &self.address
     }
 
-    fn look<'a>(&'a self, circuit: &'a str) -> BoxFuture<'a, Result<Look, EndpointError>> {
+    fn snapshot<'a>(
+        &'a self,
+        circuit: &'a str,
+    ) -> BoxFuture<'a, Result<EngineSnapshot, EndpointError>> {
         Box::pin(async move {
             let listed = self.client().await?.list_circuits().await;
-            Ok(look(circuit, &listed.map_err(unanswered)?))
+            Ok(snapshot(circuit, &listed.map_err(endpoint_error)?))
         })
     }
 
@@ -106,7 +109,7 @@ impl Endpoint for Remote {
             self.verifying_key().await?;
             let client = self.client().await?;
             let submitted = client.submit(submission(request, job)).await;
-            let submitted = submitted.map_err(unanswered)?;
+            let submitted = submitted.map_err(endpoint_error)?;
             Ok(Ticket {
                 job: submitted.job,
                 existing: submitted.existing,
@@ -118,11 +121,11 @@ impl Endpoint for Remote {
         &'a self,
         id: &'a str,
         job: &'a Job,
-    ) -> BoxFuture<'a, Result<End, EndpointError>> {
+    ) -> BoxFuture<'a, Result<JobOutcome, EndpointError>> {
         Box::pin(async move {
             let key = self.verifying_key().await?;
             let result = self.client().await?.await_result(id).await;
-            let result = result.map_err(|error| forgotten(unanswered(error)))?;
+            let result = result.map_err(|error| make_retryable(endpoint_error(error)))?;
             end(result, job, key).await
         })
     }
@@ -135,13 +138,13 @@ impl Endpoint for Remote {
         Box::pin(async move {
             let client = self.client().await?;
             let cancelled = client.cancel_unless_wanted(job, waiting).await;
-            cancelled.map(drop).map_err(unanswered)
+            cancelled.map(drop).map_err(endpoint_error)
         })
     }
 }
 
 /// The error of a call that failed.
-fn unanswered(error: ClientError) -> EndpointError {
+fn endpoint_error(error: ClientError) -> EndpointError {
     match error {
         ClientError::Refused {
             code,
@@ -176,11 +179,11 @@ async fn end(
     result: proto::JobResult,
     job: &Job,
     key: Option<Arc<AnswerKey>>,
-) -> Result<End, EndpointError> {
+) -> Result<JobOutcome, EndpointError> {
     match result.state() {
         JobState::Done => {}
-        JobState::Failed => return Ok(End::Failed(result.failure)),
-        _ => return Ok(End::Stopped),
+        JobState::Failed => return Ok(JobOutcome::Failed(result.failure)),
+        _ => return Ok(JobOutcome::Cancelled),
     }
     let answer = result.proofs.into_iter().next();
     let mut answer = answer.ok_or_else(|| without_proof(&result.job))?;
@@ -214,10 +217,10 @@ fn submission(request: &str, job: &Job) -> SubmitRequest {
 }
 
 /// The circuit's tier and the engine's load, from a list of circuits.
-fn look(circuit: &str, listed: &proto::ListCircuitsResponse) -> Look {
+fn snapshot(circuit: &str, listed: &proto::ListCircuitsResponse) -> EngineSnapshot {
     let mut circuits = listed.circuits.iter();
     let found = circuits.find(|it| it.name == circuit || it.id == circuit);
-    Look {
+    EngineSnapshot {
         tier: found.map(|it| match it.tier() {
             proto::Tier::Hot => Tier::Hot,
             proto::Tier::Warm => Tier::Warm,

@@ -14,14 +14,14 @@ use serde_json::json;
 
 use super::read::{load_key, load_srs};
 use crate::args::aggregate::AggregateProve;
-use crate::commands::verify::find::{Candidate, Form, Found, Sought, find};
+use crate::commands::verify::find::{Candidate, Form, Found, SearchOptions, find};
 use crate::commands::verify::pairs;
-use crate::content::{Content, curve_of_file};
+use crate::content::{FileKind, curve_of_file};
 use crate::failure::Failure;
-use crate::files::{Plan, Replace, read, write_together};
+use crate::files::{FilePlan, OverwritePolicy, read, write_together};
 use crate::output;
 use crate::progress::counted;
-use crate::stages::{Split, Stages, milliseconds, short};
+use crate::stages::{StageTimes, Stages, milliseconds, short};
 
 const STAGES: usize = 7;
 /// Largest file of compact public inputs, in bytes.
@@ -37,20 +37,20 @@ struct Made {
     proofs: usize,
     keys: usize,
     bytes: usize,
-    split: Split,
+    stage_times: StageTimes,
 }
 
 pub(super) fn run(args: &AggregateProve) -> Result<(), Failure> {
-    let mut plan = Plan::default()
+    let mut plan = FilePlan::default()
         .reads("the reference string", &args.srs)
         .reads("the key", &args.key)
         .writes("the aggregate", &args.output);
     if let Some(public) = &args.public {
         plan = plan.writes("the public inputs", public);
     }
-    plan.check(Replace::NothingPrecious)?;
-    let curve = curve_of_file(Content::AggregateKey, &args.key)?;
-    let of_string = curve_of_file(Content::ReferenceString, &args.srs)?;
+    plan.check(OverwritePolicy::NothingHardToRecreate)?;
+    let curve = curve_of_file(FileKind::AggregateKey, &args.key)?;
+    let of_string = curve_of_file(FileKind::ReferenceString, &args.srs)?;
     if of_string != curve {
         return Err(Failure::new(format!(
             "{}: over {of_string}, where the key is over {curve}",
@@ -66,17 +66,17 @@ pub(super) fn run(args: &AggregateProve) -> Result<(), Failure> {
         counted(made.proofs, "proof"),
         counted(made.keys, "verifying key"),
         made.bytes,
-        short(made.split.total)
+        short(made.stage_times.total)
     )));
-    console_line(format!("  {}", made.split.shown()));
+    console_line(format!("  {}", made.stage_times.shown()));
     if args.json {
         let answer = json!({
             "curve": curve.name(),
             "proofs": made.proofs,
             "verifying_keys": made.keys,
             "bytes": made.bytes,
-            "stages": made.split.to_json(),
-            "total_ms": milliseconds(made.split.total),
+            "stages": made.stage_times.to_json(),
+            "total_ms": milliseconds(made.stage_times.total),
         });
         output::line(answer.to_string())?;
     }
@@ -124,20 +124,20 @@ fn make<E: AggregationEngine>(args: &AggregateProve) -> Result<Made, Failure> {
         proofs: index.count(),
         keys: index.keys().len(),
         bytes: bytes.len(),
-        split: stages.end(),
+        stage_times: stages.end(),
     })
 }
 
 /// Finds the files of the proofs; fails unless their number is the one that the key is for.
 fn candidates(args: &AggregateProve, expected: usize) -> Result<Vec<Candidate>, Failure> {
-    let sought = Sought {
+    let options = SearchOptions {
         paths: &args.paths,
         kind: None,
         key: None,
         inputs: None,
     };
     let (mut candidates, mut refused) = (Vec::new(), Vec::new());
-    for found in find(&sought).found {
+    for found in find(&options).found {
         match found {
             Found::Proof(candidate) => candidates.push(candidate),
             Found::Unread { path, why } => refused.push((path, why)),

@@ -6,7 +6,7 @@ use proofmill_aggregation::{AggregationEngine, AggregationFileError, Groth16Inde
 
 use crate::args::aggregate::OutputArg;
 use crate::failure::Failure;
-use crate::files::{Plan, Replace};
+use crate::files::{FilePlan, OverwritePolicy};
 
 /// Loads a reference string from an untrusted file, and checks it.
 pub(super) fn load_srs<E: AggregationEngine>(path: &Path) -> Result<Srs<E>, Failure> {
@@ -29,10 +29,14 @@ fn in_file(path: &Path, error: &AggregationFileError) -> Failure {
 
 impl OutputArg {
     /// Fails if the file cannot be written without loss; `reads` has the command's inputs.
-    pub(super) fn check<'a>(&'a self, what: &'static str, reads: Plan<'a>) -> Result<(), Failure> {
+    pub(super) fn check<'a>(
+        &'a self,
+        what: &'static str,
+        reads: FilePlan<'a>,
+    ) -> Result<(), Failure> {
         let replace = match self.force {
-            true => Replace::Anything,
-            false => Replace::Nothing,
+            true => OverwritePolicy::Anything,
+            false => OverwritePolicy::Nothing,
         };
         reads.writes(what, &self.output).check(replace)
     }

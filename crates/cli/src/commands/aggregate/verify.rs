@@ -12,7 +12,7 @@ use serde_json::json;
 use super::read::load_key;
 use crate::args::aggregate::AggregateVerify;
 use crate::commands::verify::pairs::{Verdict, whole_document};
-use crate::content::{Content, curve_of_file};
+use crate::content::{FileKind, curve_of_file};
 use crate::failure::Failure;
 use crate::files::read;
 use crate::output;
@@ -33,7 +33,8 @@ struct Answer {
 }
 
 pub(super) fn run(args: &AggregateVerify) -> Result<(), Failure> {
-    let curve = curve_of_file(Content::AggregateKey, &args.key).map_err(Failure::without_answer)?;
+    let curve =
+        curve_of_file(FileKind::AggregateKey, &args.key).map_err(Failure::without_answer)?;
     let answer = args
         .threads
         .run(|| with_curve!(curve, E => answer::<E>(args)))??;
@@ -55,7 +56,7 @@ pub(super) fn run(args: &AggregateVerify) -> Result<(), Failure> {
     match answer.verdict {
         Verdict::Valid => Ok(()),
         Verdict::Invalid(_) => Err(Failure::new("the aggregate is not valid")),
-        Verdict::Unread(_) => Err(Failure::unanswered("no verdict: a file cannot be read")),
+        Verdict::Unread(_) => Err(Failure::no_verdict("no verdict: a file cannot be read")),
     }
 }
 
@@ -114,12 +115,12 @@ fn whole_aggregate<E: AggregationEngine>(
     let expected = Aggregate::<E>::encoded_size(AggregateKind::Groth16, key.count());
     // An aggregate of another length is not valid, so a larger file need not be read whole.
     let bytes = read(path, 1 << 20).map_err(Verdict::Unread)?;
-    match Content::of(&bytes) {
-        Some(Content::Aggregate) => {}
+    match FileKind::of(&bytes) {
+        Some(FileKind::Aggregate) => {}
         Some(other) => {
             return Err(Verdict::Unread(format!(
                 "{}, not an aggregate",
-                other.named()
+                other.name_with_article()
             )));
         }
         None if bytes.is_empty() => return Err(Verdict::Unread("the file is empty".to_owned())),

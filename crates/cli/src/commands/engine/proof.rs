@@ -7,12 +7,12 @@ use proofmill_api::engine::{AnswerKey, ProofTexts, check_answer_of_any_curve};
 
 use crate::args::engine::ProofFiles;
 use crate::failure::Failure;
-use crate::files::{Plan, Replace, write_together};
+use crate::files::{FilePlan, OverwritePolicy, write_together};
 use crate::output;
 
 impl ProofFiles {
     /// Fails if an output would overwrite a file that is needed; `plan` has the command's other files.
-    pub(super) fn check<'a>(&'a self, plan: Plan<'a>) -> Result<(), Failure> {
+    pub(super) fn check<'a>(&'a self, plan: FilePlan<'a>) -> Result<(), Failure> {
         let mut plan = plan.writes("the proof", &self.output);
         if let Some(public) = &self.public {
             plan = plan.writes("the public signals", public);
@@ -20,7 +20,7 @@ impl ProofFiles {
         if let Some(vk) = &self.vk {
             plan = plan.reads("the verifying key", vk);
         }
-        plan.check(Replace::NothingPrecious)
+        plan.check(OverwritePolicy::NothingHardToRecreate)
     }
 
     /// The key of `--vk`, with which this process verifies proofs; `None` without the option.

@@ -15,14 +15,14 @@ use serde_json::json;
 
 use super::job::one_proof;
 use super::{connect, refused};
-use crate::args::engine::{EngineProve, Urgency, Which, default_socket};
+use crate::args::engine::{EngineChoice, EngineProve, JobPriority, default_socket};
 use crate::failure::Failure;
-use crate::files::Plan;
+use crate::files::FilePlan;
 use crate::output;
 
 pub(crate) async fn run(args: &EngineProve) -> Result<(), Failure> {
     args.files
-        .check(Plan::default().reads("the witness", &args.witness))?;
+        .check(FilePlan::default().reads("the witness", &args.witness))?;
     let witness = MappedFile::read(&args.witness)?;
     let content = witness.to_vec();
     let input = match &args.generator {
@@ -33,10 +33,10 @@ pub(crate) async fn run(args: &EngineProve) -> Result<(), Failure> {
         }),
     };
     let priority = match args.priority {
-        Urgency::Low => Priority::Low,
-        Urgency::Normal => Priority::Normal,
-        Urgency::High => Priority::High,
-        Urgency::Critical => Priority::Critical,
+        JobPriority::Low => Priority::Low,
+        JobPriority::Normal => Priority::Normal,
+        JobPriority::High => Priority::High,
+        JobPriority::Critical => Priority::Critical,
     };
     let deadline_ms = args.timeout.map(|seconds| {
         let at = SystemTime::now() + Duration::from_secs(seconds.into());
@@ -54,8 +54,8 @@ pub(crate) async fn run(args: &EngineProve) -> Result<(), Failure> {
         }],
     };
     let key = args.files.key()?;
-    let client = connect(&args.look.engine).await?;
-    let credentials = &args.look.engine.credentials;
+    let client = connect(&args.query.engine).await?;
+    let credentials = &args.query.engine.credentials;
     let mut files = vec![("-o", args.files.output.as_path())];
     files.extend(args.files.public.as_deref().map(|path| ("--public", path)));
     files.extend(credentials.ca.as_deref().map(|path| ("--ca", path)));
@@ -63,7 +63,7 @@ pub(crate) async fn run(args: &EngineProve) -> Result<(), Failure> {
     let made = prove(&client, request, &files).await?;
     let sent = args.generator.is_none().then_some(&witness[..]);
     args.files.write(&made.proof, sent, key.as_ref())?;
-    if args.look.json {
+    if args.query.json {
         let summary = json!({
             "job": made.job,
             "existing": made.existing,
@@ -144,12 +144,12 @@ fn word(text: &str) -> String {
 /// The engine that `--engine` names, and its id for the circuit of the key file `zkey`. `None` with `off`, or if with
 /// `auto` no engine can make the proof.
 pub(crate) async fn with_key(
-    which: &Which,
+    choice: &EngineChoice,
     zkey: &Path,
 ) -> Result<Option<(Client, String)>, Failure> {
-    match which {
-        Which::Off => Ok(None),
-        Which::Auto => match Client::find(&default_socket()).await {
+    match choice {
+        EngineChoice::Off => Ok(None),
+        EngineChoice::Auto => match Client::find(&default_socket()).await {
             Ok(Some(client)) => {
                 let id = circuit_of(&client, zkey).await.ok().flatten();
                 Ok(id.map(|id| (client, id)))
@@ -157,7 +157,7 @@ pub(crate) async fn with_key(
             // With `auto` the engine is optional; the proof is made without it.
             Ok(None) | Err(_) => Ok(None),
         },
-        Which::At(address) => {
+        EngineChoice::At(address) => {
             let connected = Client::connect(address, &Credentials::default()).await;
             let client = connected.map_err(|error| refused(&error))?;
             match circuit_of(&client, zkey).await? {

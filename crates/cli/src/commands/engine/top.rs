@@ -23,9 +23,9 @@ const KEYS_HELD: &str = "q, Esc: end   space: go on   (held still)";
 const KEYS: Duration = Duration::from_millis(100);
 
 pub(crate) async fn run(args: &Top) -> Result<(), Failure> {
-    let client = connect(&args.look.engine).await?;
+    let client = connect(&args.query.engine).await?;
     let ask = || async { client.status().await.map_err(|error| refused(&error)) };
-    if args.look.json {
+    if args.query.json {
         return output::line(serde_json::to_string(&ask().await?)?);
     }
     if args.once || !std::io::stdout().is_terminal() {

@@ -21,7 +21,7 @@ use super::folder::{AnyCircuit, Folder, Sizes};
 use crate::args::partition::PartitionProve;
 use crate::commands::engine::bytes;
 use crate::failure::Failure;
-use crate::files::{Plan, Replace, read, write_together};
+use crate::files::{FilePlan, OverwritePolicy, read, write_together};
 use crate::progress::{Bar, Screen, counted};
 use crate::stages::{milliseconds, short};
 use crate::{memory, output, signals};
@@ -66,14 +66,14 @@ pub(super) async fn run(args: &PartitionProve) -> Result<(), Failure> {
     let folder = Folder::at(&args.keys);
     let description = folder.description()?;
     let journal = journal_path(args);
-    Plan::default()
+    FilePlan::default()
         .reads("the witness", &args.witness)
         .writes("the proof", &args.proof)
         .writes("the public inputs", &args.public)
-        .check(Replace::NothingPrecious)?;
+        .check(OverwritePolicy::NothingHardToRecreate)?;
     let witness = witness(args, description.circuit)?;
     let stopped = Arc::new(AtomicBool::new(false));
-    let first = signals::first()?;
+    let first = signals::first_signal()?;
     let raised = Arc::clone(&stopped);
     tokio::spawn(async move {
         first.await;

@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::files::write;
 use crate::output;
 use crate::progress::counted;
-use crate::stages::{Split, Stages, milliseconds, short};
+use crate::stages::{StageTimes, Stages, milliseconds, short};
 
 /// Facts about new keys, for the summary.
 struct Made {
@@ -26,7 +26,7 @@ struct Made {
     classes: usize,
     constraints: usize,
     digest: String,
-    split: Split,
+    stage_times: StageTimes,
 }
 
 pub(super) fn run(args: &PartitionSetup) -> Result<(), Failure> {
@@ -71,7 +71,7 @@ fn make_and_tell(circuit: Sizes, args: &SetupArgs) -> Result<(), Failure> {
         counted(made.parts, "part"),
         counted_classes(made.classes),
         made.constraints,
-        short(made.split.total)
+        short(made.stage_times.total)
     )));
     console_line(format!("  digest of the verifying key {}", made.digest));
     console_line(
@@ -84,8 +84,8 @@ fn make_and_tell(circuit: Sizes, args: &SetupArgs) -> Result<(), Failure> {
             "classes": made.classes,
             "constraints": made.constraints,
             "digest": made.digest,
-            "stages": made.split.to_json(),
-            "total_ms": milliseconds(made.split.total),
+            "stages": made.stage_times.to_json(),
+            "total_ms": milliseconds(made.stage_times.total),
         });
         output::line(answer.to_string())?;
     }
@@ -158,6 +158,6 @@ fn fill<E: PartitionEngine>(description: &Description, folder: &Folder) -> Resul
         classes,
         constraints,
         digest: hex::encode(index.verifying_key().digest()),
-        split: stages.end(),
+        stage_times: stages.end(),
     })
 }

@@ -15,7 +15,7 @@ use super::statement::{
     AGGREGATE_KEYS, PARTITION_KEYS, VERIFYING_KEYS, nearest_key, statement_of, statement_of_parts,
 };
 use crate::args::verify::Verify;
-use crate::content::Content;
+use crate::content::FileKind;
 
 /// Bytes read from the start of a file to recognize its kind.
 const HEAD: u64 = 4096;
@@ -59,7 +59,7 @@ pub(crate) enum Form {
 
 /// The paths to search, and what the command line says about the proofs there.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sought<'a> {
+pub(crate) struct SearchOptions<'a> {
     /// Files and folders.
     pub(crate) paths: &'a [PathBuf],
     /// The kind of proofs whose files do not show it.
@@ -80,7 +80,7 @@ pub(crate) struct Findings {
 
 /// A search for proofs.
 struct Search<'a> {
-    sought: &'a Sought<'a>,
+    options: &'a SearchOptions<'a>,
     findings: Findings,
 }
 
@@ -94,18 +94,18 @@ enum Reason<'a> {
 }
 
 /// Finds all proofs at the given paths, in the paths' order; those of a folder are sorted by name.
-pub(crate) fn find(sought: &Sought<'_>) -> Findings {
+pub(crate) fn find(options: &SearchOptions<'_>) -> Findings {
     let mut search = Search {
-        sought,
+        options,
         findings: Findings::default(),
     };
-    for path in sought.paths {
+    for path in options.paths {
         match std::fs::metadata(path) {
             Ok(found) if found.is_dir() => search.folder(path, path),
             _ => search.file(path, Reason::Named),
         }
     }
-    search.leave_companions();
+    search.drop_statements_and_keys();
     search.findings
 }
 
@@ -122,9 +122,9 @@ impl Form {
     }
 }
 
-// === impl Sought ===
+// === impl SearchOptions ===
 
-impl<'a> Sought<'a> {
+impl<'a> SearchOptions<'a> {
     /// The paths, the kind and the files that a command line names.
     pub(crate) fn of(args: &'a Verify) -> Self {
         Self {
@@ -162,8 +162,8 @@ impl Search<'_> {
     }
 
     fn file(&mut self, path: &Path, reason: Reason<'_>) {
-        let looked = match look(path) {
-            Ok(looked) => looked,
+        let head = match read_head(path) {
+            Ok(head) => head,
             // A pipe or a device in a folder is not a proof.
             Err(error)
                 if error.kind() == ErrorKind::InvalidInput
@@ -174,8 +174,8 @@ impl Search<'_> {
             }
             Err(error) => return self.unread(path, error.to_string()),
         };
-        let is_called = matches!(reason, Reason::Named) || is_called_proof(path);
-        match self.form(&looked, is_called) {
+        let is_named_as_proof = matches!(reason, Reason::Named) || has_proof_name(path);
+        match self.form(&head, is_named_as_proof) {
             Some(kind) => {
                 let root = match reason {
                     Reason::Named => path.parent(),
@@ -186,7 +186,7 @@ impl Search<'_> {
                     Form::Parts(_) => statement_of_parts,
                     _ => statement_of,
                 };
-                let (statement, key) = (self.sought.inputs, self.sought.key);
+                let (statement, key) = (self.options.inputs, self.options.key);
                 let candidate = Candidate {
                     kind,
                     statement: statement.map(Path::to_owned).or_else(|| statement_of(path)),
@@ -198,27 +198,27 @@ impl Search<'_> {
                 self.findings.found.push(Found::Proof(candidate));
             }
             None if matches!(reason, Reason::Within(_)) => self.findings.others += 1,
-            None => self.unread(path, looked.no_proof()),
+            None => self.unread(path, head.no_proof()),
         }
     }
 
-    fn form(&self, looked: &Looked, is_called: bool) -> Option<Form> {
-        let told = looked.form(is_called);
-        match self.sought.kind {
+    fn form(&self, head: &FileHead, is_named_as_proof: bool) -> Option<Form> {
+        let told = head.form(is_named_as_proof);
+        match self.options.kind {
             Some(kind) if matches!(told, Some(Form::Aggregate(_))) => {
                 Some(Form::Aggregate(kind.to_owned()))
             }
             Some(kind) if matches!(told, Some(Form::Parts(_))) => {
                 Some(Form::Parts(kind.to_owned()))
             }
-            Some(kind) if is_called || told.is_some() => Some(Form::Kind(kind.to_owned())),
+            Some(kind) if is_named_as_proof || told.is_some() => Some(Form::Kind(kind.to_owned())),
             _ => told,
         }
     }
 
     /// Drops the errors on files that are not proofs where such a file is the statement or the key of a proof named
     /// beside it.
-    fn leave_companions(&mut self) {
+    fn drop_statements_and_keys(&mut self) {
         let found = &mut self.findings.found;
         let belonging: HashSet<PathBuf> = found
             .iter()
@@ -247,33 +247,33 @@ impl Search<'_> {
 }
 
 /// The start of a file, up to [`HEAD`] bytes, and the file's length.
-struct Looked {
+struct FileHead {
     head: Vec<u8>,
     length: u64,
 }
 
-fn look(path: &Path) -> io::Result<Looked> {
+fn read_head(path: &Path) -> io::Result<FileHead> {
     let file = open_regular(path)?;
     let length = file.metadata()?.len();
     let mut head = Vec::new();
     file.take(HEAD).read_to_end(&mut head)?;
-    Ok(Looked { head, length })
+    Ok(FileHead { head, length })
 }
 
 /// Whether a file is named as a proof: `proof` or `NAME.proof`.
-fn is_called_proof(path: &Path) -> bool {
+fn has_proof_name(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name == "proof")
         || path
             .extension()
             .is_some_and(|extension| extension == "proof")
 }
 
-// === impl Looked ===
+// === impl FileHead ===
 
-impl Looked {
-    /// The kind of the proof; `None` if the file is not one. The length alone decides only if `is_called`: the file's
-    /// name marks it as a proof, or the command line names it.
-    fn form(&self, is_called: bool) -> Option<Form> {
+impl FileHead {
+    /// The kind of the proof; `None` if the file is not one. The length alone decides only if `is_named_as_proof`: the
+    /// file's name marks it as a proof, or the command line names it.
+    fn form(&self, is_named_as_proof: bool) -> Option<Form> {
         let kind = |name: &str| Some(Form::Kind(name.to_owned()));
         if self.head.starts_with(b"PMKZ") {
             return kind("kzg");
@@ -281,10 +281,10 @@ impl Looked {
         if self.head.starts_with(b"PMIO") {
             return kind("grumpkin-ipa");
         }
-        match Content::of(&self.head) {
-            Some(Content::Aggregate) => return aggregate(&self.head).map(Form::Aggregate),
-            Some(Content::PartitionProof) => return in_parts(&self.head).map(Form::Parts),
-            Some(Content::Json) => {
+        match FileKind::of(&self.head) {
+            Some(FileKind::Aggregate) => return aggregate(&self.head).map(Form::Aggregate),
+            Some(FileKind::PartitionProof) => return in_parts(&self.head).map(Form::Parts),
+            Some(FileKind::Json) => {
                 let is_proof = self.head.windows(6).any(|word| word == b"\"pi_a\"");
                 return is_proof.then_some(Form::Snarkjs);
             }
@@ -292,23 +292,25 @@ impl Looked {
             None => {}
         }
         match self.length {
-            ROLLUP_PROOF_BYTES if is_called => kind("grumpkin-ipa"),
-            128 if is_called => kind("groth16-bn254"),
-            192 if is_called => kind("groth16-bls12-381"),
+            ROLLUP_PROOF_BYTES if is_named_as_proof => kind("grumpkin-ipa"),
+            128 if is_named_as_proof => kind("groth16-bn254"),
+            192 if is_named_as_proof => kind("groth16-bls12-381"),
             _ => None,
         }
     }
 
     fn no_proof(&self) -> String {
-        match Content::of(&self.head) {
-            Some(Content::Aggregate) => {
+        match FileKind::of(&self.head) {
+            Some(FileKind::Aggregate) => {
                 "an aggregate of a kind, or over a curve, that this release does not know".into()
             }
-            Some(Content::PartitionProof) => {
+            Some(FileKind::PartitionProof) => {
                 "a proof of a circuit in parts over a curve that this release does not know".into()
             }
-            Some(Content::Json) => "JSON, and no proof of snarkjs: there is no `pi_a` in it".into(),
-            Some(content) => format!("{}, not a proof", content.named()),
+            Some(FileKind::Json) => {
+                "JSON, and no proof of snarkjs: there is no `pi_a` in it".into()
+            }
+            Some(content) => format!("{}, not a proof", content.name_with_article()),
             None if self.length == 0 => "the file is empty".into(),
             None => "nothing in it tells what kind of proof it is: name it with --kind".into(),
         }
@@ -339,9 +341,9 @@ mod tests {
 
     #[test]
     fn proofs_are_told_by_what_they_hold_and_by_length_only_under_their_name() {
-        let form = |head: &[u8], length, is_called| {
+        let form = |head: &[u8], length, is_named_as_proof| {
             let head = head.to_vec();
-            Looked { head, length }.form(is_called)
+            FileHead { head, length }.form(is_named_as_proof)
         };
         let kind = |name: &str| Some(Form::Kind(name.to_owned()));
         assert_eq!(form(b"{\"pi_a\": []}", 12, false), Some(Form::Snarkjs));

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::tally::Tally;
 use crate::args::verify::Verify;
-use crate::content::Content;
+use crate::content::FileKind;
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::counted;
@@ -128,8 +128,8 @@ pub(crate) fn whole_document(path: &Path) -> Result<Vec<u8>, String> {
         JsonError::Io { source, .. } => source.to_string(),
         error => error.to_string(),
     })?;
-    if let Some(found) = Content::of(&text).filter(|found| !found.is_json()) {
-        return Err(format!("{}, not JSON", found.named()));
+    if let Some(found) = FileKind::of(&text).filter(|found| !found.is_json()) {
+        return Err(format!("{}, not JSON", found.name_with_article()));
     }
     check_json(&text)?;
     Ok(text)
@@ -145,7 +145,7 @@ pub(super) fn check_json(text: &[u8]) -> Result<(), String> {
 }
 
 fn unusable(path: &Path, why: &str) -> Failure {
-    Failure::unanswered(format!("--vk {}: {why}", path.display())).help(
+    Failure::no_verdict(format!("--vk {}: {why}", path.display())).help(
         "a verifying key is what `proofmill zkey export-vk` or `snarkjs zkey export \
          verificationkey` write",
     )

@@ -8,9 +8,9 @@ use proofmill_shutdown::Level;
 use proofmill_verifier::{KeyLimits, Kinds, Options, Service};
 use tokio::sync::mpsc;
 
-use super::find::{Candidate, Findings, Form, Found, Sought, find};
+use super::find::{Candidate, Findings, Form, Found, SearchOptions, find};
 use super::read::Reader;
-use super::tell::Teller;
+use super::tell::VerdictPrinter;
 use crate::args::verifier::STATE;
 use crate::args::verify::Verify;
 use crate::commands::verifier::SRS_FILE;
@@ -37,20 +37,21 @@ pub(super) async fn run(args: &Verify) -> Result<(), Failure> {
     let began = Instant::now();
     let screen = Screen::open();
     let searching = args.clone();
-    let findings = tokio::task::spawn_blocking(move || find(&Sought::of(&searching))).await?;
+    let findings =
+        tokio::task::spawn_blocking(move || find(&SearchOptions::of(&searching))).await?;
     check(args, &findings)?;
     let options = options(args, &findings, &screen).await?;
     let limit = options.request_bytes;
     let (service, handle) = Service::open(options).map_err(|error| Failure::of(&error))?;
-    let interrupted = signals::first()?;
+    let interrupted = signals::first_signal()?;
     let (ending, ended) = proofmill_shutdown::channel();
     let serving = tokio::spawn(service.run(ended));
-    let mut teller = Teller::new(args, &screen, findings.found.len());
+    let mut printer = VerdictPrinter::new(args, &screen, findings.found.len());
     let (sender, mut asked) = mpsc::channel(UNDER_WAY);
     let reading = tokio::spawn(Reader::new(handle, limit).run(findings.found, sender));
     let telling = async {
         while let Some(asked) = asked.recv().await {
-            teller.tell(asked).await?;
+            printer.tell(asked).await?;
         }
         Ok::<_, Failure>(())
     };
@@ -68,7 +69,7 @@ pub(super) async fn run(args: &Verify) -> Result<(), Failure> {
     ending.raise(Level::Stop);
     let _ = serving.await;
     told?;
-    teller.summary(findings.others, began.elapsed())
+    printer.summary(findings.others, began.elapsed())
 }
 
 /// Fails if there is nothing to verify, or if the command line does not fit what was found.
@@ -76,7 +77,7 @@ fn check(args: &Verify, findings: &Findings) -> Result<(), Failure> {
     if findings.found.is_empty() {
         let files = counted(findings.others, "file");
         return Err(
-            Failure::unanswered(format!("no proofs there: {files} of other content")).help(
+            Failure::no_verdict(format!("no proofs there: {files} of other content")).help(
                 "`proofmill verify --help` tells what is taken for a proof; --kind KIND takes files that are \
                  named here, and those called NAME.proof, for proofs of that kind",
             ),

@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 
 use super::find::{Candidate, Form, Found};
 use super::pairs::check_json;
-use crate::content::Content;
+use crate::content::FileKind;
 
 /// Client name under which the proofs are submitted.
 const CLIENT: &str = "files";
@@ -46,7 +46,7 @@ enum Expected {
 }
 
 /// A submitted file and its pending verdict.
-pub(super) struct Asked {
+pub(super) struct SubmittedProof {
     pub(super) found: Found,
     /// The kind's name, if it is known.
     pub(super) kind: Option<String>,
@@ -67,10 +67,10 @@ impl Reader {
     }
 
     /// Reads the files in order and sends each to `asked`; waits while the channel is full, stops when it is closed.
-    pub(super) async fn run(mut self, found: Vec<Found>, asked: mpsc::Sender<Asked>) {
+    pub(super) async fn run(mut self, found: Vec<Found>, asked: mpsc::Sender<SubmittedProof>) {
         for found in found {
             let one = match found {
-                Found::Unread { ref why, .. } => Asked {
+                Found::Unread { ref why, .. } => SubmittedProof {
                     kind: None,
                     verdict: Err(why.clone()),
                     found,
@@ -83,10 +83,10 @@ impl Reader {
         }
     }
 
-    async fn ask(&mut self, mut candidate: Candidate) -> Asked {
+    async fn ask(&mut self, mut candidate: Candidate) -> SubmittedProof {
         let mut kind = None;
         let verdict = self.submit(&mut candidate, &mut kind).await;
-        Asked {
+        SubmittedProof {
             found: Found::Proof(candidate),
             kind,
             verdict,
@@ -213,7 +213,7 @@ async fn read(path: &Path, limit: usize, expected: Expected) -> Result<Bytes, St
         }
         let is_json = match expected {
             Expected::Json => true,
-            Expected::Any => Content::of(&bytes).is_some_and(Content::is_json),
+            Expected::Any => FileKind::of(&bytes).is_some_and(FileKind::is_json),
             Expected::Bytes => false,
         };
         if is_json {

@@ -44,8 +44,8 @@ impl Tally {
         };
         match (invalid, unread, all) {
             (0, 0, _) => Ok(()),
-            (0, _, 1) => Err(Failure::unanswered("no verdict: a file cannot be read")),
-            (0, unread, all) => Err(Failure::unanswered(format!(
+            (0, _, 1) => Err(Failure::no_verdict("no verdict: a file cannot be read")),
+            (0, unread, all) => Err(Failure::no_verdict(format!(
                 "no verdict on {unread} of {all} proofs: their files cannot be read"
             ))),
             (_, _, 1) => Err(Failure::new("the proof is not valid")),

@@ -7,7 +7,7 @@ use proofmill_verifier::{Status, Unavailable};
 use serde_json::json;
 
 use super::find::{Candidate, Found};
-use super::read::Asked;
+use super::read::SubmittedProof;
 use super::tally::Tally;
 use crate::args::verify::Verify;
 use crate::failure::Failure;
@@ -15,7 +15,7 @@ use crate::output;
 use crate::progress::{Bar, Screen, counted, span};
 
 /// Prints verdicts as they arrive, and counts them.
-pub(super) struct Teller {
+pub(super) struct VerdictPrinter {
     screen: Screen,
     bar: Bar,
     is_json: bool,
@@ -31,9 +31,9 @@ enum Verdict {
     Unread(String),
 }
 
-// === impl Teller ===
+// === impl VerdictPrinter ===
 
-impl Teller {
+impl VerdictPrinter {
     pub(super) fn new(args: &Verify, screen: &Screen, all: usize) -> Self {
         Self {
             screen: screen.clone(),
@@ -49,12 +49,12 @@ impl Teller {
     }
 
     /// Waits for a verdict, and prints it.
-    pub(super) async fn tell(&mut self, asked: Asked) -> Result<(), Failure> {
-        let Asked {
+    pub(super) async fn tell(&mut self, submitted: SubmittedProof) -> Result<(), Failure> {
+        let SubmittedProof {
             found,
             kind,
             verdict,
-        } = asked;
+        } = submitted;
         let verdict = match verdict {
             Err(why) => Verdict::Unread(why),
             Ok(pending) => match pending.await.status {

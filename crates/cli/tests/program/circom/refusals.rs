@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::artefacts::{Circuit, EDDSA, MERKLE, PRODUCT};
 use super::proofs::{prove, prove_with, read_json, verify};
-use crate::support::{Ran, folder, names, run};
+use crate::support::{Finished, folder, names, run};
 
 #[test]
 fn a_proof_or_a_signal_that_was_changed_is_not_valid() {
@@ -211,7 +211,7 @@ fn where_nothing_can_be_written_nothing_is_left() {
 
 /// Asserts that proving fails with `what` and writes nothing.
 #[track_caller]
-fn refused(key: &Path, witness: &Path, folder: &Path, what: &str) -> Ran {
+fn refused(key: &Path, witness: &Path, folder: &Path, what: &str) -> Finished {
     let before = names(folder);
     let ran = prove_with(key, witness, folder, &[]).failed(1, what);
     assert_eq!(names(folder), before, "{ran:?}");

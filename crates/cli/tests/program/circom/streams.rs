@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use proofmill_api::verifier::AskBody;
+use proofmill_api::verifier::RequestBody;
 use rand::rngs::StdRng;
 use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{Rng, SeedableRng};
@@ -124,7 +124,7 @@ fn false_ones_among_proofs_of_circomlib_are_named() {
                     &all[which].valid
                 };
                 let chosen = of.choose(rng).expect("some");
-                let request = client.ask(AskBody::Verify {
+                let request = client.ask(RequestBody::Verify {
                     kind: KIND,
                     key: Some(&keys[which]),
                     statement: chosen.public.to_string().as_bytes(),

@@ -9,31 +9,31 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, UNIX_EPOCH};
 
-use proofmill_mutation::Numbers;
+use proofmill_mutation::SplitMix64;
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 use tokio::sync::broadcast;
 use tokio::sync::oneshot::error::TryRecvError;
 
-mod given;
+mod inputs;
 mod texts;
 
-use given::{CIRCUITS, FakeKey, name, options, registered};
+use inputs::{CIRCUITS, FakeKey, name, options, registered};
 use texts::{label, refusal, shown, shown_as, view};
 
 use super::*;
 use crate::budget::Budget;
-use crate::front::Front;
+use crate::front::CallerSide;
 use crate::interface::{
     Event, Input, JobView, Partition, Priority, RequestId, Secret, Submission, Submitted,
 };
 use crate::key::{KeyPolicy, StepError};
 use crate::options::KeyForm;
-use crate::pipeline::background::Back;
+use crate::pipeline::background::Completion;
 use crate::pipeline::pool;
 use crate::pipeline::results::KeptResult;
 use crate::registry::Registered;
-use crate::residency::{CheckedMemory, Figures, Remembered};
+use crate::residency::{CheckedMemory, KeySizes, StoredFacts};
 
 /// SHA-256 over the histories. It changes only if the scheduler's behaviour changes.
 const DIGEST: &str = "25da93da1c8a02a4f7ff5f6b09e0e8676102280fe20d3e9c5137fffeaddd8e97";
@@ -57,15 +57,15 @@ struct Request {
 type Answer = Box<dyn FnMut() -> Option<String>>;
 
 struct World {
-    numbers: Numbers,
+    numbers: SplitMix64,
     scheduler: Scheduler,
-    front: Front,
+    caller_side: CallerSide,
     durable: watch::Receiver<Durable>,
     told: broadcast::Receiver<Event>,
     /// Partitions whose work outside the scheduler is not done.
     outside: usize,
     /// Partitions whose work is done but that have not come back.
-    done: Vec<(String, Back)>,
+    done: Vec<(String, Completion)>,
     requests: Vec<Request>,
     answers: Vec<(String, Answer)>,
     lines: Vec<String>,
@@ -111,7 +111,7 @@ async fn history(seed: u64) -> Vec<String> {
             "history {seed} is stuck: {:?}",
             world.status()
         );
-        let idle = world.done.is_empty() && world.scheduler.unwritten.is_empty();
+        let idle = world.done.is_empty() && world.scheduler.pending.is_empty();
         if idle && world.scheduler.jobs.is_empty() {
             break;
         }
@@ -125,7 +125,7 @@ async fn history(seed: u64) -> Vec<String> {
 
 impl World {
     async fn new(seed: u64) -> Self {
-        let mut numbers = Numbers::new(seed);
+        let mut numbers = SplitMix64::new(seed);
         let inputs = tempfile::tempdir().unwrap();
         let policy = KeyPolicy {
             allow_insecure: false,
@@ -138,15 +138,15 @@ impl World {
         let shared = pool("simulated", 1).unwrap();
         let events = Events::new();
         let residency = |total| {
-            let remembered = Remembered {
+            let stored_facts = StoredFacts {
                 checked: CheckedMemory::new(None),
-                figures: Figures::open(None, &[]),
+                key_sizes: KeySizes::open(None, &[]),
             };
             Residency::new(
                 Budget::new(total),
                 events.clone(),
                 shared.clone(),
-                remembered,
+                stored_facts,
                 KeyForm::Plain,
                 policy,
                 CIRCUITS.len(),
@@ -170,7 +170,7 @@ impl World {
             interference: None,
             pool: shared.clone(),
         });
-        let front = Front {
+        let caller_side = CallerSide {
             env: env.clone(),
             residency: residency.clone(),
             precompiled: inputs.path().to_owned(),
@@ -189,7 +189,7 @@ impl World {
         Self {
             numbers,
             scheduler,
-            front,
+            caller_side,
             durable,
             told: events.subscribe(),
             outside: 0,
@@ -239,8 +239,8 @@ impl World {
         let mut came = Vec::new();
         while self.outside > 0 {
             self.outside -= 1;
-            let back = self.scheduler.background.next().await;
-            came.push((label(&back), back));
+            let completion = self.scheduler.background.next().await;
+            came.push((label(&completion), completion));
         }
         came.sort_by(|one, other| one.0.cmp(&other.0));
         self.done.append(&mut came);
@@ -416,10 +416,10 @@ impl World {
             deadline,
             partitions: partitions.collect(),
         };
-        if let Err(error) = self.front.check(&submission) {
+        if let Err(error) = self.caller_side.check(&submission) {
             return self.line(format!("{asked}: unchecked {}", refusal(&error)));
         }
-        let prepared = self.front.prepare(submission).await.unwrap();
+        let prepared = self.caller_side.prepare(submission).await.unwrap();
         let show = |it: &Submitted| format!("{} {}", it.job, it.existing);
         self.ask(asked, show, |reply| Command::Submit(prepared, reply))
             .await;
@@ -514,9 +514,9 @@ impl World {
             return;
         }
         let number = self.numbers.below(self.done.len());
-        let (label, mut back) = self.done.remove(number);
-        let wrong = match &mut back {
-            Back::Key(_, key) => {
+        let (label, mut completion) = self.done.remove(number);
+        let wrong = match &mut completion {
+            Completion::Key(_, key) => {
                 let fake = FakeKey {
                     knows_constraints: self.numbers.one_in(2),
                 };
@@ -531,16 +531,16 @@ impl World {
                 }
                 key.as_ref().err().cloned()
             }
-            Back::Stepped(stepped) => {
-                let device = stepped.flight.device();
-                if let Some(wrong) = self.wrong(stepped.stage, device) {
-                    stepped.result = Err(wrong);
+            Completion::Stage(outcome) => {
+                let device = outcome.running.device();
+                if let Some(wrong) = self.wrong(outcome.stage, device) {
+                    outcome.result = Err(wrong);
                 }
-                stepped.result.as_ref().err().cloned()
+                outcome.result.as_ref().err().cloned()
             }
         };
         self.line(format!("back {label} {wrong:?}"));
-        self.scheduler.came_back(back);
+        self.scheduler.completed(completion);
     }
 
     fn wrong(&mut self, stage: Stage, device: Option<usize>) -> Option<StepError> {

@@ -134,7 +134,7 @@ pub(super) fn skip<'de, A: MapAccess<'de>>(map: &mut A) -> Result<(), A::Error> 
     map.next_value::<IgnoredAny>().map(|_| ())
 }
 
-/// Sets a field that may be there only once.
+/// Sets a field; an error if it occurs twice.
 pub(super) fn set<T, E: Error>(
     slot: &mut Option<T>,
     name: &'static str,
@@ -157,7 +157,7 @@ pub(super) fn check_protocol<E: Error>(Name(found): Name<'_>) -> Result<(), E> {
     }
     Err(E::custom(format_args!(
         "protocol: {:?}, only {PROTOCOL:?} is supported",
-        Short(&found)
+        TruncatedForDisplay(&found)
     )))
 }
 
@@ -165,7 +165,7 @@ pub(super) fn read_curve<E: Error>(Name(found): Name<'_>) -> Result<Curve, E> {
     Curve::from_snarkjs_name(&found).ok_or_else(|| {
         E::custom(format_args!(
             "curve: {:?}, only \"bn128\" and \"bls12381\" are supported",
-            Short(&found)
+            TruncatedForDisplay(&found)
         ))
     })
 }
@@ -183,9 +183,9 @@ pub(super) fn check_curve<E: Error>(name: Name<'_>, expected: Curve) -> Result<(
 }
 
 /// The start of a string that may be long.
-struct Short<'a>(&'a str);
+struct TruncatedForDisplay<'a>(&'a str);
 
-impl fmt::Debug for Short<'_> {
+impl fmt::Debug for TruncatedForDisplay<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.char_indices().nth(40) {
             None => fmt::Debug::fmt(self.0, f),

@@ -131,7 +131,7 @@ impl<'p, A> Point<'p, A> {
     }
 }
 
-/// Sets the point of a document's field `name`, which may be there only once.
+/// Sets the point of a document's field `name`; an error if it occurs twice.
 pub(super) fn set_point<'de, P: PointGroup, A: MapAccess<'de>>(
     slot: &mut Option<P>,
     name: &'static str,

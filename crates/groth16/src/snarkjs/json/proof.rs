@@ -27,7 +27,7 @@ pub fn proof_from_json<E: Engine>(json: &[u8]) -> Result<Proof<E>, JsonError> {
 
 /// Writes a proof.
 pub fn proof_to_json<E: Engine>(proof: &Proof<E>) -> String {
-    write(&Written {
+    write(&ProofJson {
         pi_a: point_to_json(&proof.a),
         pi_b: point_to_json(&proof.b),
         pi_c: point_to_json(&proof.c),
@@ -38,7 +38,7 @@ pub fn proof_to_json<E: Engine>(proof: &Proof<E>) -> String {
 
 /// The fields in snarkjs's order.
 #[derive(Serialize)]
-struct Written {
+struct ProofJson {
     pi_a: Value,
     pi_b: Value,
     pi_c: Value,

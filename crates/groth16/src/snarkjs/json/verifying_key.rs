@@ -35,7 +35,7 @@ pub fn verifying_key_from_json<E: Engine>(json: &[u8]) -> Result<VerifyingKey<E>
 pub fn verifying_key_to_json<E: Engine>(key: &VerifyingKey<E>) -> String {
     let alpha_beta = E::pairing(key.alpha_g1, key.beta_g2).0;
     let instance: Vec<Value> = key.instance.iter().map(point_to_json).collect();
-    write(&Written {
+    write(&VerifyingKeyJson {
         protocol: PROTOCOL,
         curve: E::CURVE.snarkjs_name(),
         n_public: key.instance.len().saturating_sub(1),
@@ -50,7 +50,7 @@ pub fn verifying_key_to_json<E: Engine>(key: &VerifyingKey<E>) -> String {
 
 /// The fields in snarkjs's order.
 #[derive(Serialize)]
-struct Written {
+struct VerifyingKeyJson {
     protocol: &'static str,
     curve: &'static str,
     #[serde(rename = "nPublic")]

@@ -35,7 +35,7 @@ struct Circuit<F: ark_ff::PrimeField> {
 }
 
 /// The points whose sums make a key.
-struct Sources<E: Engine> {
+struct SetupPoints<E: Engine> {
     tau_g1: Vec<E::G1Affine>,
     tau_g2: Vec<E::G2Affine>,
     alpha_tau: Vec<E::G1Affine>,
@@ -80,7 +80,7 @@ pub fn setup_zkey_from_ptau<E: Engine, W: Write + Seek>(
     progress("reading the powers of tau");
     let n = 1usize << parts.power;
     let (sources, h) = if ptau.is_prepared() {
-        let sources = Sources {
+        let sources = SetupPoints {
             tau_g1: ptau.lagrange_g1(Powers::Tau, parts.power)?,
             tau_g2: ptau.lagrange_tau_g2(parts.power)?,
             alpha_tau: ptau.lagrange_g1(Powers::AlphaTau, parts.power)?,
@@ -278,7 +278,7 @@ impl<F: ark_ff::PrimeField> Circuit<F> {
 
     fn sum_points<E: Engine<ScalarField = F>>(
         &self,
-        sources: &Sources<E>,
+        sources: &SetupPoints<E>,
         key: &mut Zkey<E>,
         progress: &dyn Fn(&str),
     ) {
@@ -322,7 +322,7 @@ fn prepare<E: Engine>(
     ptau: &Ptau<'_, E>,
     power: u32,
     progress: &dyn Fn(&str),
-) -> Result<(Sources<E>, Vec<E::G1Affine>), ZkeySetupError> {
+) -> Result<(SetupPoints<E>, Vec<E::G1Affine>), ZkeySetupError> {
     let n = 1usize << power;
     let root = |points| -> Result<E::ScalarField, ZkeySetupError> {
         let domain = Domain::<E::ScalarField>::snarkjs(points);
@@ -349,7 +349,7 @@ fn prepare<E: Engine>(
     let doubled = lagrange(doubled, root(2 * n)?);
     progress("preparing the powers of tau for the circuit's domain, in the second group");
     let tau_g2 = ptau.tau_g2(n)?.into_iter().map(E::G2::from).collect();
-    let sources = Sources {
+    let sources = SetupPoints {
         tau_g1,
         tau_g2: lagrange(tau_g2, root(n)?),
         alpha_tau,

@@ -2,9 +2,7 @@
 
 use ark_ff::{BigInteger, PrimeField};
 use proofmill_files::MappedFile;
-use proofmill_r1cs::iden3::{
-    Container, Cursor, FormatError, MontgomeryField, Reason, ScalarField, width,
-};
+use proofmill_r1cs::iden3::{Container, Cursor, FormatError, MontgomeryField, Reason, ScalarField, width};
 
 use super::format::{
     A, B_G1, B_G2, C, COEFFICIENTS, CONTRIBUTIONS, GROTH16, GROTH16_HEADER, H, HEADER, IC,
@@ -92,7 +90,7 @@ impl<'a> ZkeyFile<'a> {
     }
 
     /// Like [`parse`](Self::parse) for a mapped file, of which at most
-    /// [`READING_WINDOW`](crate::READING_WINDOW) bytes are in memory at once while it is read.
+    /// [`READING_WINDOW_BYTES`](crate::READING_WINDOW_BYTES) bytes are in memory at once while it is read.
     ///
     /// # Errors
     ///

@@ -3,9 +3,9 @@
 use std::fmt;
 
 use proofmill_files::MappedFile;
-use proofmill_r1cs::iden3::ReadError;
+use proofmill_r1cs::iden3::{ReadError};
 
-use super::{CheckedKeys, Contributions, PointCheck, ZkeyFile};
+use super::{CheckedKeyStore, Contributions, PointCheck, ZkeyFile};
 use crate::{Engine, VerifyingKey};
 
 /// The order in which snarkjs's `zkey new` writes the sections.
@@ -80,16 +80,16 @@ pub enum Trust<'a> {
     Check,
     /// Every point is checked the first time; then the file's digest is remembered here, and a file
     /// with a remembered digest has its structure checked, but not its points again.
-    Remembered(&'a CheckedKeys),
+    Remembered(&'a CheckedKeyStore),
 }
 
 /// The checks that were made when a key was loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checked {
     /// Everything was checked now.
-    Now,
+    Full,
     /// Everything but the points was checked; the points were checked when the same file was loaded before.
-    Before,
+    PointsRemembered,
 }
 
 // === impl Zkey ===
@@ -110,9 +110,9 @@ impl<E: Engine> Zkey<E> {
                 .map_err(|error| error.in_file(file.path()))
         };
         let Trust::Remembered(keys) = trust else {
-            return Ok((read(PointCheck::Full)?, Checked::Now));
+            return Ok((read(PointCheck::Full)?, Checked::Full));
         };
-        let digest = CheckedKeys::digest(file);
+        let digest = CheckedKeyStore::digest(file);
         let known = keys.contains(&digest);
         let key = read(if known {
             PointCheck::Skip
@@ -122,10 +122,10 @@ impl<E: Engine> Zkey<E> {
         // The content read is the content digested only if the file was not written to meanwhile.
         file.check_unchanged()?;
         if known {
-            return Ok((key, Checked::Before));
+            return Ok((key, Checked::PointsRemembered));
         }
         keys.remember(&digest, file.path())?;
-        Ok((key, Checked::Now))
+        Ok((key, Checked::Full))
     }
 
     /// The number of variables, the leading one included.

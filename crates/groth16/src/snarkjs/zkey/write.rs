@@ -17,9 +17,9 @@ use super::points::{point_bytes, write_points};
 use super::{CoefficientMatrix, Zkey};
 use crate::{Engine, PointGroup};
 
-/// Points or coefficients whose bytes one task makes.
+/// Points or coefficients that one task encodes.
 const CHUNK: usize = 1 << 12;
-/// Chunks whose bytes are in memory at a time.
+/// Chunks encoded in memory at a time.
 const AHEAD: usize = 16;
 
 impl<E: Engine> Zkey<E> {
@@ -119,7 +119,7 @@ fn points<P: PointGroup>(points: &[P], out: &mut impl Write) -> io::Result<()> {
     })
 }
 
-/// Writes items, whose bytes are made in parallel.
+/// Writes items, which are encoded in parallel.
 fn in_chunks<T: Sync>(
     items: &[T],
     size: usize,

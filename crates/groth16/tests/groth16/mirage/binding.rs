@@ -96,8 +96,8 @@ fn commitments_of_other_proofs_and_keys_are_refused() {
     }
 }
 
-/// The commitment's point is not bound, as the module says: from a proof anybody makes one with another point, to the
-/// same values.
+/// The commitment's point is not bound, as the module documents: from a proof, anyone can make one with another point,
+/// to the same values.
 #[test]
 fn a_proof_has_related_commitments() {
     let rng = &mut StdRng::seed_from_u64(9);

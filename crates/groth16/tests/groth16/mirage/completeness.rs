@@ -9,8 +9,8 @@ use proofmill_groth16::mirage::{
     self, CommittedR1cs, CommittedR1csError, Opening, Prover, ProvingKeyInfo, ResidentKey, Setup,
 };
 use proofmill_groth16::{
-    Bls12_381, Bn254, Curve, DeviceKey, Engine, KeyError, MAPPED_WINDOW, Offload, ProveError,
-    Residency, with_curve,
+    Bls12_381, Bn254, Curve, DeviceKey, Engine, KeyError, MAPPED_WINDOW_POINTS, Offload,
+    ProveError, Residency, with_curve,
 };
 use proofmill_r1cs::{Assignment, R1cs};
 use proptest::prelude::*;
@@ -104,7 +104,7 @@ fn mapped_keys<E: Engine>() {
     let path = folder.path().join("key");
     let large = Size {
         inputs: 3,
-        committed: MAPPED_WINDOW + 5,
+        committed: MAPPED_WINDOW_POINTS + 5,
         products: 100,
     };
     for size in [SMALL, large] {

@@ -21,10 +21,11 @@ use ark_ff::{FftField, Field};
 use rayon::prelude::*;
 
 use super::arithmetic::{Columns, Constants, Factor};
-use super::network::Network;
-use super::places::{
-    Apart, Beside, Finished, FromBuffer, FromPlace, Place, Scaled, ToBuffer, Twisted, WORDS,
+use super::lane_views::{
+    CanonicalSink, Contiguous, FromBuffer, FromView, LaneView, ScaledSink, Strided, ToBuffer,
+    Twisted, WORDS,
 };
+use super::network::Network;
 use super::tables::{Chain, Twist, network, scale};
 use crate::ntt::Transforms;
 use crate::x86_64_avx512ifma::modulus::Scalar;
@@ -93,14 +94,14 @@ impl Matrix {
     }
 
     /// Eight columns.
-    fn columns(self, block: usize) -> Beside {
-        Beside::new(self.words.wrapping_add(WORDS * 8 * block), self.pitch)
+    fn columns(self, block: usize) -> Contiguous {
+        Contiguous::new(self.words.wrapping_add(WORDS * 8 * block), self.pitch)
     }
 
     /// Eight rows.
-    fn rows(self, block: usize) -> Apart {
+    fn rows(self, block: usize) -> Strided {
         let words = self.words.wrapping_add(WORDS * 8 * block * self.pitch);
-        Apart::new(words, self.pitch)
+        Strided::new(words, self.pitch)
     }
 }
 
@@ -376,14 +377,14 @@ fn invert<F: FftField>(value: F) -> F {
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
 unsafe fn twisted<P: Constants>(
     network: &Network,
-    source: Beside,
+    source: Contiguous,
     buffer: *mut Columns,
     chain: &Chain,
-    target: Beside,
+    target: Contiguous,
 ) {
     // SAFETY: as the caller promises; so below.
     unsafe {
-        let source = FromPlace::<P, _>::new(source);
+        let source = FromView::<P, _>::new(source);
         let mut sink = Twisted::<P, _>::new(target, chain);
         network.transform::<P, _>(&source, buffer, &mut sink);
     }
@@ -393,16 +394,16 @@ unsafe fn twisted<P: Constants>(
 ///
 /// As for [`twisted`].
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
-unsafe fn finished<P: Constants, V: Place>(
+unsafe fn finished<P: Constants, V: LaneView>(
     network: &Network,
     source: V,
     buffer: *mut Columns,
-    target: Beside,
+    target: Contiguous,
 ) {
     // SAFETY: see above.
     unsafe {
-        let source = FromPlace::<P, _>::new(source);
-        let mut sink = Finished::<P, _>::new(target);
+        let source = FromView::<P, _>::new(source);
+        let mut sink = CanonicalSink::<P, _>::new(target);
         network.transform::<P, _>(&source, buffer, &mut sink);
     }
 }
@@ -413,15 +414,15 @@ unsafe fn finished<P: Constants, V: Place>(
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
 unsafe fn scaled<P: Constants>(
     network: &Network,
-    source: Apart,
+    source: Strided,
     buffer: *mut Columns,
     scales: &[Factor],
-    target: Beside,
+    target: Contiguous,
 ) {
     // SAFETY: see above.
     unsafe {
-        let source = FromPlace::<P, _>::new(source);
-        let mut sink = Scaled::<P, _>::new(target, scales);
+        let source = FromView::<P, _>::new(source);
+        let mut sink = ScaledSink::<P, _>::new(target, scales);
         network.transform::<P, _>(&source, buffer, &mut sink);
     }
 }
@@ -433,13 +434,13 @@ unsafe fn scaled<P: Constants>(
 unsafe fn back_and_forth<P: Constants>(
     back: &Network,
     forth: &Network,
-    place: Apart,
+    place: Strided,
     buffers: [*mut Columns; 2],
     chain: &Chain,
 ) {
     // SAFETY: see above.
     unsafe {
-        let source = FromPlace::<P, _>::new(place);
+        let source = FromView::<P, _>::new(place);
         back.transform::<P, _>(&source, buffers[0], &mut ToBuffer(buffers[1]));
         let mut sink = Twisted::<P, _>::new(place, chain);
         forth.transform::<P, _>(&FromBuffer(buffers[1]), buffers[0], &mut sink);

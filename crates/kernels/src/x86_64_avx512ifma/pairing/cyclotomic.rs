@@ -101,13 +101,13 @@ const fn largest(digits: &[i8]) -> usize {
 
 /// The constants of [`Cyclotomic::frobenius`] for eight elements: `ξ^(i·(q^k − 1)/6)` in every lane, for the
 /// coefficients of wⁱ, i = 1 to 5, and k = 1, 2, 3.
-pub(super) struct FrobeniusOfEight<E: Tower<L, N>, const L: usize, const N: usize>(
+pub(super) struct FrobeniusConstantsX8<E: Tower<L, N>, const L: usize, const N: usize>(
     [[Factor<E, L, N>; 5]; 3],
 );
 
-// === impl FrobeniusOfEight ===
+// === impl FrobeniusConstantsX8 ===
 
-impl<E: Tower<L, N>, const L: usize, const N: usize> FrobeniusOfEight<E, L, N>
+impl<E: Tower<L, N>, const L: usize, const N: usize> FrobeniusConstantsX8<E, L, N>
 where
     Fp<E::Base, L, N>: Layout<E::Base, N>,
 {
@@ -334,7 +334,7 @@ impl<E: Tower<L, N>, const L: usize, const N: usize> Accumulator<E, L, N> {
 }
 
 impl<E: Tower<L, N>, const L: usize, const N: usize> Cyclotomic<E, L, N> for Accumulator<E, L, N> {
-    type Frobenius = FrobeniusOfEight<E, L, N>;
+    type Frobenius = FrobeniusConstantsX8<E, L, N>;
 
     #[inline(always)]
     unsafe fn times(&self, other: &Self) -> Self {

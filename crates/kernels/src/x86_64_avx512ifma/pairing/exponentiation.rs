@@ -7,7 +7,7 @@ use ark_ff::Field;
 use super::super::field::Fp;
 use super::super::vector_field::Layout;
 use super::accumulator::Accumulator;
-use super::cyclotomic::{Cyclotomic, FrobeniusOfEight};
+use super::cyclotomic::{Cyclotomic, FrobeniusConstantsX8};
 use super::lanes::{Element, FrobeniusConstants, Lanes};
 use super::tower::{Family, Tower};
 
@@ -51,7 +51,7 @@ where
     // SAFETY: as the caller promises.
     unsafe {
         let (value, zeros) = value.conjugate_by_self();
-        (rest(&value, &FrobeniusOfEight::new()), zeros)
+        (rest(&value, &FrobeniusConstantsX8::new()), zeros)
     }
 }
 

@@ -123,7 +123,7 @@ impl<'a, E: Tower<L, N>, const L: usize, const N: usize> FixedGroup<'a, E, L, N>
 where
     Fp<E::Base, L, N>: Layout<E::Base, N>,
 {
-    /// The groups of pairs, given by the pair of each lane. No group is without a pair.
+    /// The groups of pairs, given by the pair of each lane. Each group must have at least one pair.
     #[inline(always)]
     pub(super) unsafe fn groups(in_lanes: &[InLanes<'_, FixedPair<'a, E, L, N>>]) -> Vec<Self> {
         let pairs = in_lanes.iter().flatten().flatten();

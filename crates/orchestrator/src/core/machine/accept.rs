@@ -5,27 +5,27 @@ use std::sync::Arc;
 
 use super::fail::reason;
 use super::task::forget_parts;
-use super::{Core, Then};
-use crate::conversation::{Complete, LeaseRef, Output, WorkerCommand};
+use super::{Core, OnAccepted};
+use crate::conversation::{LeaseRef, Output, WorkerCommand, WorkerResult};
 use crate::core::change::Change;
 use crate::core::event::Timing;
 use crate::core::limits::{excess, excess_of_part};
-use crate::core::tasks::{Held, Phase, TaskNo};
+use crate::core::tasks::{ActiveLease, Phase, TaskNo};
 use crate::id::Part;
 use crate::message::{Message, tasks_of};
 use crate::origin::{self, Origins};
 use crate::payload::Payload;
 use crate::plan::StageIx;
-use crate::principal::voter;
+use crate::principal::quorum_id;
 use crate::record::{
-    DeadRecord, Failure, Finish, GroupingOf, PartRecord, Record, RecordKey, TaskRecord,
+    DeadRecord, EndKind, Failure, GroupingOf, PartialResult, Record, RecordKey, TaskRecord,
 };
 
 impl Core {
     /// Handles a result. It counts if its worker was given the lease, even if the lease has ended. Where a
     /// task takes one result, the first wins; where it takes several, they must come from different workers
     /// of different users.
-    pub(super) fn complete(&mut self, complete: Complete) {
+    pub(super) fn complete(&mut self, complete: WorkerResult) {
         self.workers.hear(&complete.worker, self.now.mono);
         let task = self.leased_task(&complete.worker, &complete.lease);
         if task.is_some_and(|task| task.phase() == Phase::Finishing) {
@@ -44,7 +44,7 @@ impl Core {
             self.result_is_wrong(no, &complete, "it is a group, which only collectors make");
             return;
         }
-        if task.accept() > 1 {
+        if task.results_required() > 1 {
             self.complete_part(no, complete);
             return;
         }
@@ -69,14 +69,14 @@ impl Core {
 
     /// Handles one of several results that a task takes. All but the last are recorded on their own, so that
     /// they survive the coordinator.
-    fn complete_part(&mut self, no: TaskNo, complete: Complete) {
+    fn complete_part(&mut self, no: TaskNo, complete: WorkerResult) {
         let task = &self.tasks[no];
         let mut copies = task.copies().iter();
         let name = match copies.find(|held| *held.worker() == complete.worker) {
-            Some(held) => Some(held.name().clone()),
-            None => self.name_of(task.stage(), &complete.worker),
+            Some(held) => Some(held.distinct_name().clone()),
+            None => self.distinct_name_of(task.stage(), &complete.worker),
         };
-        let voted = |part: &PartRecord| voter(&part.worker) == voter(&complete.worker);
+        let voted = |part: &PartialResult| quorum_id(&part.worker) == quorum_id(&complete.worker);
         let counts = |name: &Arc<str>| {
             !task.results().contains_key(name) && !task.results().values().any(voted)
         };
@@ -95,8 +95,8 @@ impl Core {
             }
         };
         let (stage, record) = (task.stage(), task.record().clone());
-        let part = PartRecord {
-            name: name.clone(),
+        let part = PartialResult {
+            distinct_name: name.clone(),
             worker: complete.worker.clone(),
             attempt: complete.lease.attempt,
             payload: output.payload.clone(),
@@ -107,13 +107,13 @@ impl Core {
             self.result_is_wrong(no, &complete, &why);
             return;
         }
-        if task.results().len() + 1 == task.accept() {
-            let mut parts: Vec<&PartRecord> = task.results().values().chain([&part]).collect();
-            parts.sort_by(|a, b| a.name.cmp(&b.name));
+        if task.results().len() + 1 == task.results_required() {
+            let mut parts: Vec<&PartialResult> = task.results().values().chain([&part]).collect();
+            parts.sort_by(|a, b| a.distinct_name.cmp(&b.distinct_name));
             let grouping = self.agreed(stage, &parts);
             let members = parts
                 .iter()
-                .map(|part| (part.name.clone(), part.payload.clone()));
+                .map(|part| (part.distinct_name.clone(), part.payload.clone()));
             let payload = Payload::Group {
                 by_queue: false,
                 members: members.collect(),
@@ -125,8 +125,8 @@ impl Core {
         let lease_time = self.run_time(no, &complete);
         self.speculation.note_run(stage, lease_time);
         let copies = self.tasks[no].copies().iter();
-        let of_name = copies.filter(|held| *held.name() == name);
-        let holders: Vec<Held> = of_name.cloned().collect();
+        let of_name = copies.filter(|held| *held.distinct_name() == name);
+        let holders: Vec<ActiveLease> = of_name.cloned().collect();
         for held in holders {
             self.end_copy(no, held.worker());
             let is_this =
@@ -139,31 +139,37 @@ impl Core {
         self.tasks.note_reported(no, &complete.worker, attempt);
         // Added at once, so that the same result sent again is refused.
         self.tasks.add_result(no, part.clone());
-        let key = RecordKey::Part(record.id.clone(), Part::from_text(&name));
+        let key = RecordKey::PartialResult(record.id.clone(), Part::from_text(&name));
         self.append(
-            vec![(key, Change::put_new(Record::Part(part)))],
-            Then::Nothing,
+            vec![(key, Change::put_new(Record::PartialResult(part)))],
+            OnAccepted::Nothing,
         );
         // After the result's record, so that an append that ends the task here also removes it.
-        self.rest(no);
+        self.update_after_copy(no);
     }
 
     /// Completes a task: passes `messages` on, and cancels the other workers' copies.
-    fn finish(&mut self, no: TaskNo, stage: StageIx, complete: &Complete, messages: &[Message]) {
+    fn finish(
+        &mut self,
+        no: TaskNo,
+        stage: StageIx,
+        complete: &WorkerResult,
+        messages: &[Message],
+    ) {
         self.note_result(no, complete);
         let task = &self.tasks[no];
         let id = task.record().id.clone();
-        let finish = Finish::Completed {
+        let end = EndKind::Completed {
             worker: complete.worker.clone(),
             attempt: complete.lease.attempt,
         };
         let mut changes = vec![
-            (RecordKey::Done(id.clone()), self.done(finish, task)),
+            (RecordKey::Done(id.clone()), self.done(end, task)),
             (RecordKey::Task(id.clone()), Change::Delete),
         ];
         // A failed attempt may be on its way to the log, ahead of this append.
         if !task.attempts().is_empty() {
-            changes.push((RecordKey::Tries(id.clone()), Change::Delete));
+            changes.push((RecordKey::Attempts(id.clone()), Change::Delete));
         }
         changes.extend(forget_parts(task));
         let name = &self.plan.stage(stage).name;
@@ -188,7 +194,7 @@ impl Core {
         self.set_phase(no, Phase::Finishing);
         self.append(
             changes,
-            Then::Settle {
+            OnAccepted::Settle {
                 task: id,
                 timing: Some(timing),
             },
@@ -196,7 +202,7 @@ impl Core {
     }
 
     /// Duration of the lease that led to the result; `None` if the lease has ended.
-    fn run_time(&self, no: TaskNo, complete: &Complete) -> Option<std::time::Duration> {
+    fn run_time(&self, no: TaskNo, complete: &WorkerResult) -> Option<std::time::Duration> {
         let held = self.tasks[no].copy(&complete.worker, complete.lease.attempt);
         held.map(|held| held.since().until(self.now.mono))
     }
@@ -208,7 +214,7 @@ impl Core {
         self.tell_worker(&worker, WorkerCommand::Cancel(lease));
     }
 
-    fn result_is_wrong(&mut self, no: TaskNo, complete: &Complete, why: &str) {
+    fn result_is_wrong(&mut self, no: TaskNo, complete: &WorkerResult, why: &str) {
         let failure = Failure {
             permanent: true,
             ..reason(&format!("its result: {why}"))
@@ -227,7 +233,7 @@ impl Core {
     fn agreed(
         &self,
         stage: StageIx,
-        parts: &[&PartRecord],
+        parts: &[&PartialResult],
     ) -> Vec<(StageIx, Result<Arc<str>, String>)> {
         let mut agreed: BTreeMap<StageIx, Result<Arc<str>, String>> = BTreeMap::new();
         let queues = self.plan.stage(stage).outputs.iter();
@@ -272,7 +278,7 @@ impl Core {
                     continue;
                 }
                 if self.will_be_finished(reader, &id, record.last) {
-                    self.pass_over(reader, record.clone(), changes);
+                    self.record_passed_over(reader, record.clone(), changes);
                     continue;
                 }
                 changes.push(match task {

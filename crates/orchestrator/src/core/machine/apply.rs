@@ -4,13 +4,13 @@ use bytes::Bytes;
 use proofmill_bus::Seq;
 
 use super::Core;
-use crate::core::counts::Replayed;
+use crate::core::counts::ReplayedEnd;
 use crate::core::tag::LeaseKey;
-use crate::core::tasks::{NewTask, Phase, TaskNo, Terms};
+use crate::core::tasks::{NewTask, Phase, RunPolicy, TaskNo};
 use crate::id::TaskId;
 use crate::origin;
 use crate::plan::Late;
-use crate::record::{DeadRecord, DoneRecord, Finish, Record, RecordError, RecordKey, TaskRecord};
+use crate::record::{DeadRecord, DoneRecord, EndKind, Record, RecordError, RecordKey, TaskRecord};
 
 /// A log that does not fit the workflow, or was written by another program.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -88,7 +88,7 @@ impl Core {
     pub(super) fn put(&mut self, key: &RecordKey, record: Record, seq: Seq) -> Option<TaskNo> {
         match (key, record) {
             (RecordKey::Task(id), Record::Task(task)) => return self.put_task(id, task, seq),
-            (RecordKey::Tries(id), Record::Tries(attempts)) => {
+            (RecordKey::Attempts(id), Record::Attempts(attempts)) => {
                 let no = self.tasks.no_of(id)?;
                 if self.started {
                     // The task has these attempts already, and perhaps more.
@@ -102,11 +102,11 @@ impl Core {
                 let no = self.tasks.no_of(id)?;
                 self.tasks.replay_run(no, run);
             }
-            (RecordKey::Since(stage, key), Record::Since(since_ms)) if !self.started => {
+            (RecordKey::GroupStart(stage, key), Record::GroupStart(since_ms)) if !self.started => {
                 let stage = self.layout.stage_named(stage)?;
                 self.collectors.replay_began(stage, key, since_ms);
             }
-            (RecordKey::Part(id, _), Record::Part(part)) => {
+            (RecordKey::PartialResult(id, _), Record::PartialResult(part)) => {
                 let no = self.tasks.no_of(id)?;
                 self.tasks.add_result(no, part);
             }
@@ -133,7 +133,7 @@ impl Core {
             (RecordKey::Rewind(name), Record::Rewind(rewind)) => {
                 self.sources.put_rewind(name.clone(), rewind);
             }
-            (RecordKey::Past(slot), Record::Past(past)) => {
+            (RecordKey::History(slot), Record::History(past)) => {
                 self.history.put(*slot, past, !self.started);
             }
             (RecordKey::Counts(stage), Record::Counts(numbers)) if !self.started => {
@@ -158,7 +158,7 @@ impl Core {
         self.slots.count(&record, true);
         Some(self.tasks.insert(NewTask {
             class: self.layout.class_of(stage, record.needs.as_ref()),
-            terms: Terms::of(self.plan.stage(stage).dispatcher()),
+            policy: RunPolicy::of(self.plan.stage(stage).dispatcher()),
             record,
             stage,
             seq,
@@ -173,12 +173,12 @@ impl Core {
         };
         self.marks.put(stage, id, &done);
         if !self.started {
-            self.counts.replay(stage, Replayed::Done(&done.finish));
+            self.counts.replay(stage, ReplayedEnd::Done(&done.end));
         }
         self.history.note_mark(id, &done, seq);
-        if let Finish::Late { why, passed_on } = done.finish {
+        if let EndKind::Late { why, passed_on } = done.end {
             let became = if passed_on { Late::Emit } else { Late::Skip };
-            self.tell_late(id, why, became);
+            self.report_late(id, why, became);
         }
         self.forget(id);
         if !self.layout.leads_to_sequencer(stage) {
@@ -192,10 +192,10 @@ impl Core {
         };
         if !self.started {
             self.counts
-                .replay(stage, Replayed::Dead { late: dead.late });
+                .replay(stage, ReplayedEnd::Dead { late: dead.late });
         }
         if dead.late {
-            self.tell_late(id, dead.reason.clone(), Late::Dead);
+            self.report_late(id, dead.reason.clone(), Late::Dead);
         }
         self.forget(id);
         self.dead.put(stage, id, dead);
@@ -232,14 +232,14 @@ impl Core {
                 }
             }
             RecordKey::Rewind(name) => self.sources.delete_rewind(name),
-            RecordKey::Past(slot) => self.history.delete(*slot),
+            RecordKey::History(slot) => self.history.delete(*slot),
             RecordKey::Counts(_)
             | RecordKey::Totals
-            | RecordKey::Tries(_)
+            | RecordKey::Attempts(_)
             | RecordKey::Run(_)
-            | RecordKey::Since(..)
+            | RecordKey::GroupStart(..)
             | RecordKey::Opened
-            | RecordKey::Part(..)
+            | RecordKey::PartialResult(..)
             | RecordKey::Slot(_)
             | RecordKey::Cursor
             | RecordKey::LeaseKey

@@ -10,7 +10,7 @@ use crate::core::blocks::{
 };
 use crate::core::tasks::{Phase, Task};
 use crate::plan::{StageIx, StageKind};
-use crate::record::{Outcome, Past, TaskRecord};
+use crate::record::{HistoryEntry, TaskOutcome, TaskRecord};
 
 /// Counts and facts about a block's tasks.
 #[derive(Clone, Default)]
@@ -43,8 +43,8 @@ impl Core {
             .collect();
         live.sort_by(|a, b| a.task.record.id.cmp(&b.task.record.id));
         let dead = self.dead_letters().filter(|dead| is_about(&dead.task));
-        let past: Vec<Past> = self
-            .past()
+        let history: Vec<HistoryEntry> = self
+            .history_entries()
             .filter(|it| it.is_about(block))
             .cloned()
             .collect();
@@ -60,7 +60,7 @@ impl Core {
             summary,
             live,
             dead: dead.cloned().collect(),
-            past,
+            history,
             sources: self
                 .sources
                 .positions()
@@ -112,10 +112,10 @@ impl Core {
                 tally.note_time(dead.at_ms);
             }
         }
-        for past in self.past() {
-            let (first, last) = past.span();
+        for entry in self.history_entries() {
+            let (first, last) = entry.span();
             for tally in within(&mut tallies, blocks, first, last) {
-                tally.note(past);
+                tally.note(entry);
             }
         }
         tallies
@@ -254,28 +254,28 @@ impl Tally {
         self.at_ms = self.at_ms.max(Some(at_ms));
     }
 
-    fn note(&mut self, past: &Past) {
-        self.note_time(past.at_ms());
-        match past {
-            Past::Deadline { missed, .. } => {
+    fn note(&mut self, entry: &HistoryEntry) {
+        self.note_time(entry.at_ms());
+        match entry {
+            HistoryEntry::Deadline { missed, .. } => {
                 self.deadline = Some(match missed {
                     true => DeadlineState::Missed,
                     false => DeadlineState::Met,
                 });
             }
-            Past::TakenBack { emitted: true, .. } => self.stale = true,
-            Past::TakenBack { .. } => {
+            HistoryEntry::TakenBack { emitted: true, .. } => self.stale = true,
+            HistoryEntry::TakenBack { .. } => {
                 (self.ended, self.skipped, self.dropped) = (false, false, false);
                 (self.deadline, self.taken_back) = (None, true);
             }
-            Past::Step(step) => match &step.outcome {
-                Outcome::Completed { .. } | Outcome::Grouped { .. } | Outcome::PassedOn { .. } => {
-                    self.ended = true
-                }
-                Outcome::Skipped { .. } => self.skipped = true,
-                Outcome::Dropped => self.dropped = true,
-                Outcome::Emitted { .. } => self.emission = true,
-                Outcome::Died { .. } => {}
+            HistoryEntry::TaskEnd(end) => match &end.outcome {
+                TaskOutcome::Completed { .. }
+                | TaskOutcome::Grouped { .. }
+                | TaskOutcome::PassedOn { .. } => self.ended = true,
+                TaskOutcome::Skipped { .. } => self.skipped = true,
+                TaskOutcome::Dropped => self.dropped = true,
+                TaskOutcome::Emitted { .. } => self.emission = true,
+                TaskOutcome::Died { .. } => {}
             },
         }
     }

@@ -1,6 +1,6 @@
 //! Cancellation of live tasks by an operator.
 
-use super::{Core, Then};
+use super::{Core, OnAccepted};
 use crate::conversation::{Reply, Target};
 use crate::core::event::RequestId;
 use crate::core::tasks::{Task, TaskNo};
@@ -29,7 +29,7 @@ impl Core {
     ) {
         let mut chosen: Vec<TaskNo> = match &target {
             Target::Task(id) => self.tasks.no_of(id).into_iter().collect(),
-            _ => self.tasks.select(|task| target.means(task.record())),
+            _ => self.tasks.select(|task| target.matches(task.record())),
         };
         chosen.retain(|no| self.tasks.get(*no).is_some_and(Task::is_cancellable));
         for no in &chosen {
@@ -40,7 +40,7 @@ impl Core {
         let found = found || !chosen.is_empty();
         if rounds > 0 && !self.appends.is_empty() {
             let rounds = rounds - 1;
-            let again = Then::Cancel {
+            let again = OnAccepted::Cancel {
                 request,
                 target,
                 found,
@@ -64,14 +64,14 @@ impl Core {
         };
         let attempts = task.attempts().to_vec();
         self.forget_member(no);
-        self.bury(no, reason.to_owned(), attempts);
+        self.dead_letter_task(no, reason.to_owned(), attempts);
     }
 }
 
 // === impl Target ===
 
 impl Target {
-    fn means(&self, task: &TaskRecord) -> bool {
+    fn matches(&self, task: &TaskRecord) -> bool {
         match self {
             Self::Task(id) => task.id == *id,
             Self::Block(block) => (task.id.block..=task.last).contains(block),

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Core, Then};
-use crate::collector::{Member, Outcome, Overdue};
-use crate::conversation::Do;
+use super::{Core, OnAccepted};
+use crate::collector::{Member, OfferDecision, OverdueDecision};
+use crate::conversation::HostRequest;
 use crate::core::change::Change;
 use crate::core::event::Time;
 use crate::core::limits::{REASON_MAX, truncate};
@@ -14,7 +14,7 @@ use crate::core::timers::Timer;
 use crate::id::{Part, TaskId};
 use crate::payload::Payload;
 use crate::plan::StageIx;
-use crate::record::{Finish, RecordKey, TaskRecord};
+use crate::record::{EndKind, RecordKey, TaskRecord};
 
 /// Minimum delay of a postponement; a shorter one would busy-loop.
 const SHORTEST_POSTPONEMENT: Duration = Duration::from_millis(1);
@@ -32,7 +32,7 @@ impl Core {
         if let (None, Some(pointer)) = (&member.group, plan.and_then(|plan| plan.group_by.as_ref()))
         {
             let why = format!("it has no value of grouping field {pointer:?}; submit it anew");
-            self.bury(no, why, Vec::new());
+            self.dead_letter_task(no, why, Vec::new());
             return;
         }
         self.set_phase(no, Phase::Held);
@@ -44,14 +44,14 @@ impl Core {
             if !reads_payloads {
                 member.payload = Payload::json("");
             }
-            self.ask_host(no, Do::Offer(member));
+            self.ask_host(no, HostRequest::Offer(member));
         }
     }
 
     /// Carries out a strategy's decision about a message; `no` is `None` if the collector no longer holds it.
-    pub(super) fn judge(&mut self, stage: StageIx, no: Option<TaskNo>, outcome: Outcome) {
+    pub(super) fn judge(&mut self, stage: StageIx, no: Option<TaskNo>, outcome: OfferDecision) {
         match (outcome, no) {
-            (Outcome::Finished(groups), _) => {
+            (OfferDecision::Finished(groups), _) => {
                 let fire = |group| self.fire(stage, group);
                 let consumed: usize = groups.into_iter().map(fire).sum();
                 // A message that none of the groups contains is offered again, to learn its group's key.
@@ -63,19 +63,19 @@ impl Core {
                 }
             }
             (_, None) => {}
-            (Outcome::InProgress { key }, Some(no)) => match self.emitted_group(no, &key) {
+            (OfferDecision::InProgress { key }, Some(no)) => match self.emitted_group(no, &key) {
                 Some(emitted) => {
                     self.forget_late(no);
                     self.late(no, &emitted);
                 }
                 None => self.hold(no, stage, &key.into()),
             },
-            (Outcome::Postpone(delay), Some(no)) => {
+            (OfferDecision::Postpone(delay), Some(no)) => {
                 let until = self.now.mono.plus(delay.max(SHORTEST_POSTPONEMENT));
                 self.set_phase(no, Phase::Delayed { until });
                 self.timers.set(until, Timer::Wake(no));
             }
-            (Outcome::Skip(why), Some(no)) => self.skip(no, why),
+            (OfferDecision::Skip(why), Some(no)) => self.skip(no, why),
         }
     }
 
@@ -96,7 +96,7 @@ impl Core {
             strategy.forget(task.id());
         } else if is_held && self.hosts.has(stage) {
             // A verdict under way may count on this message, or mistake a later one with the same id for it.
-            self.spoil_partition(no);
+            self.invalidate_partition(no);
         }
     }
 
@@ -109,7 +109,7 @@ impl Core {
         if let Some(strategy) = self.hosts.strategy(stage) {
             strategy.forget(&id);
         } else if self.hosts.has(stage) {
-            self.ask_host(no, Do::Forget(id));
+            self.ask_host(no, HostRequest::Forget(id));
         }
     }
 
@@ -141,7 +141,7 @@ impl Core {
         }
         let first = self.collectors.filed(stage, key).next();
         if let Some(no) = first {
-            self.ask_host(no, Do::Overdue(key.to_string()));
+            self.ask_host(no, HostRequest::Overdue(key.to_string()));
         }
     }
 
@@ -149,25 +149,25 @@ impl Core {
     fn group_ends(&mut self, stage: StageIx, key: &Arc<str>) {
         let part = Part::from_text(key);
         if self.collectors.end_group(stage, &part) {
-            let key = RecordKey::Since(self.layout.name(stage).clone(), part);
-            self.append(vec![(key, Change::Delete)], Then::Nothing);
+            let key = RecordKey::GroupStart(self.layout.name(stage).clone(), part);
+            self.append(vec![(key, Change::Delete)], OnAccepted::Nothing);
         }
     }
 
     /// Carries out a strategy's decision about an overdue group.
-    pub(super) fn judge_overdue(&mut self, stage: StageIx, overdue: Overdue) {
+    pub(super) fn judge_overdue(&mut self, stage: StageIx, overdue: OverdueDecision) {
         match overdue {
-            Overdue::Emit(group) => {
+            OverdueDecision::Emit(group) => {
                 self.fire(stage, group);
             }
-            Overdue::Reject { members, why } => {
+            OverdueDecision::Reject { members, why } => {
                 for id in members {
                     if let Some(no) = self.held_at(stage, &id) {
-                        self.bury(no, why.clone(), Vec::new());
+                        self.dead_letter_task(no, why.clone(), Vec::new());
                     }
                 }
             }
-            Overdue::Gone => {}
+            OverdueDecision::Gone => {}
         }
     }
 
@@ -184,13 +184,13 @@ impl Core {
             return;
         };
         let id = task.id().clone();
-        let done = self.done(Finish::Skipped { why }, task);
+        let done = self.done(EndKind::Skipped { why }, task);
         self.set_phase(no, Phase::Finishing);
         let changes = vec![
             (RecordKey::Task(id.clone()), Change::Delete),
             (RecordKey::Done(id.clone()), done),
         ];
-        self.append(changes, Then::Settled(vec![id]));
+        self.append(changes, OnAccepted::Settled(vec![id]));
     }
 }
 

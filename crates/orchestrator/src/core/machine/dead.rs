@@ -1,12 +1,12 @@
 //! An operator's decisions about dead letters.
 
-use super::{Core, Then};
+use super::{Core, OnAccepted};
 use crate::conversation::Reply;
 use crate::core::change::Change;
 use crate::core::event::RequestId;
 use crate::id::TaskId;
 use crate::plan::{Late, StageIx};
-use crate::record::{Finish, Record, RecordKey, TaskRecord};
+use crate::record::{EndKind, Record, RecordKey, TaskRecord};
 
 impl Core {
     pub(super) fn retry_dead(&mut self, request: RequestId, id: &TaskId) {
@@ -39,7 +39,7 @@ impl Core {
             Reply::Accepted
         };
         self.dead.decide(id.clone());
-        self.append(changes, Then::Reply { request, reply });
+        self.append(changes, OnAccepted::Reply { request, reply });
     }
 
     pub(super) fn drop_dead(&mut self, request: RequestId, id: &TaskId) {
@@ -48,7 +48,7 @@ impl Core {
             return;
         };
         let attempts = self.dead.get(id).map(|dead| &dead.attempts[..]);
-        let done = self.done_record(Finish::Dropped, &task, attempts.unwrap_or_default());
+        let done = self.done_record(EndKind::Dropped, &task, attempts.unwrap_or_default());
         let changes = vec![
             (RecordKey::Dead(id.clone()), Change::Delete),
             (
@@ -59,7 +59,7 @@ impl Core {
         self.dead.decide(id.clone());
         self.append(
             changes,
-            Then::Reply {
+            OnAccepted::Reply {
                 request,
                 reply: Reply::Accepted,
             },
@@ -100,7 +100,7 @@ impl Core {
         if self.appends.is_empty() {
             self.reply(request, self.applied, reply);
         } else {
-            self.append(Vec::new(), Then::Reply { request, reply });
+            self.append(Vec::new(), OnAccepted::Reply { request, reply });
         }
     }
 }

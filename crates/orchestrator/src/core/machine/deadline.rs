@@ -5,13 +5,13 @@
 //! cursor has passed the block; without one it ends when no task of the block is live or dead. A slot whose
 //! deadline passes is marked as missed and stays until its block ends.
 
-use super::{Core, Then};
+use super::{Core, OnAccepted};
 use crate::core::change::Change;
 use crate::core::limits::FORGET_MAX;
 use crate::core::tasks::{Task, TaskNo};
 use crate::core::timers::Timer;
 use crate::plan::StageIx;
-use crate::record::{DeadRecord, Past, Record, RecordKey, SlotRecord, TaskRecord};
+use crate::record::{DeadRecord, HistoryEntry, Record, RecordKey, SlotRecord, TaskRecord};
 
 /// Reason shown in the dead letters of a block that missed its deadline.
 const REASON: &str = "its block has missed its deadline";
@@ -71,7 +71,7 @@ impl Core {
         self.counts.add_blocks(1, |totals| &mut totals.missed);
         self.note_deadline(first, last, true);
         let change = Change::put(Record::Slot(record));
-        self.append(vec![(RecordKey::Slot(first), change)], Then::Nothing);
+        self.append(vec![(RecordKey::Slot(first), change)], OnAccepted::Nothing);
         if self.drops_missed() {
             let inside = |task: &TaskRecord| task.id.block >= first && task.last <= last;
             let left: Vec<TaskNo> = self
@@ -81,7 +81,7 @@ impl Core {
                 self.stop_task(no, REASON);
             }
         }
-        self.slots.ripen(first);
+        self.slots.note_maybe_ended(first);
     }
 
     fn drops_missed(&self) -> bool {
@@ -110,19 +110,19 @@ impl Core {
         if !self.slots.is_counted() || !self.started {
             return;
         }
-        let ripe = self.slots.take_ripe();
+        let maybe_ended = self.slots.take_maybe_ended();
         let ended: Vec<u64> = match self.plan.sequencer() {
             Some(_) => self.slots.below(self.sequencer.cursor()),
             None => {
-                let mut ripe = Vec::from_iter(ripe);
-                ripe.retain(|first| self.has_ended(*first));
-                ripe
+                let mut maybe_ended = Vec::from_iter(maybe_ended);
+                maybe_ended.retain(|first| self.has_ended(*first));
+                maybe_ended
             }
         };
         let mut changes = Vec::with_capacity(ended.len());
         for first in ended {
             if changes.len() == FORGET_MAX {
-                self.slots.ripen(first);
+                self.slots.note_maybe_ended(first);
                 continue;
             }
             if let Some(slot) = self.slots.remove(first) {
@@ -135,7 +135,7 @@ impl Core {
             changes.push((RecordKey::Slot(first), Change::Delete));
         }
         if !changes.is_empty() {
-            self.append(changes, Then::Nothing);
+            self.append(changes, OnAccepted::Nothing);
         }
     }
 
@@ -161,7 +161,7 @@ impl Core {
 
     /// Notes in the history whether a deadline was met.
     fn note_deadline(&mut self, first: u64, last: u64, missed: bool) {
-        self.history.note(Past::Deadline {
+        self.history.note(HistoryEntry::Deadline {
             first,
             last,
             at_ms: self.now.wall_ms,

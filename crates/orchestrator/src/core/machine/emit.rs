@@ -1,6 +1,6 @@
 //! Emission: messages go to the sink in the order of their blocks, and the cursor follows.
 
-use super::{Core, Then};
+use super::{Core, OnAccepted};
 use crate::conversation::SinkCommand;
 use crate::core::change::Change;
 use crate::core::event::Action;
@@ -44,7 +44,7 @@ impl Core {
             let reason = format!(
                 "blocks {first} to {last} overlap what was already emitted: the next is {next}"
             );
-            self.bury(no, reason, Vec::new());
+            self.dead_letter_task(no, reason, Vec::new());
         }
     }
 
@@ -70,7 +70,7 @@ impl Core {
                 (RecordKey::Cursor, Change::put(Record::Cursor(next))),
                 (RecordKey::Task(id.clone()), Change::Delete),
             ];
-            self.append(changes, Then::Settled(vec![id]));
+            self.append(changes, OnAccepted::Settled(vec![id]));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Failed attempts: each is recorded, then the task is retried or dies.
 
-use super::{Core, Then};
-use crate::conversation::{Fail, WorkerCommand};
+use super::{Core, OnAccepted};
+use crate::conversation::{WorkerCommand, WorkerFailure};
 use crate::core::change::Change;
 use crate::core::limits::fit;
 use crate::core::tasks::{Phase, TaskNo};
@@ -10,7 +10,7 @@ use crate::id::{TaskId, WorkerId};
 use crate::record::{Attempt, Failure, Record, RecordKey};
 
 impl Core {
-    pub(super) fn fail(&mut self, fail: Fail) {
+    pub(super) fn fail(&mut self, fail: WorkerFailure) {
         self.workers.hear(&fail.worker, self.now.mono);
         if let Some(no) = self.held_under(&fail.worker, &fail.lease) {
             self.attempt_failed(no, &fail.worker, &fail.failure);
@@ -38,7 +38,7 @@ impl Core {
         }
         let mut attempts = task.attempts().to_vec();
         attempts.push(Attempt {
-            number: task.tried().saturating_add(1),
+            number: task.failed_count().saturating_add(1),
             worker: worker.clone(),
             at_ms: self.now.wall_ms,
             failure: failure.clone(),
@@ -48,11 +48,11 @@ impl Core {
         self.counts.add(task.stage(), |of| &mut of.failed);
         // The task is not claimable until the attempt is recorded.
         self.tasks.note_failure(no, attempts.clone());
-        if self.bury_spent(no) {
+        if self.dead_letter_if_hopeless(no) {
             return;
         }
-        let tries = Change::put(Record::Tries(attempts));
-        self.append(vec![(RecordKey::Tries(id), tries)], Then::Nothing);
+        let tries = Change::put(Record::Attempts(attempts));
+        self.append(vec![(RecordKey::Attempts(id), tries)], OnAccepted::Nothing);
     }
 
     /// Handles the record of a failed attempt: waits for the backoff, then makes the task claimable.
@@ -63,22 +63,22 @@ impl Core {
         if task.phase() != Phase::Recording {
             return;
         }
-        let at_once = self.tasks.take_at_once(no);
+        let retry_immediately = self.tasks.take_retry_immediately(no);
         let task = &self.tasks[no];
         let stage = task.stage();
         let Some(dispatcher) = self.plan.stage(stage).dispatcher() else {
             return;
         };
-        if task.missing() == 0 {
+        if task.workers_missing() == 0 {
             // Other workers, perhaps a hedge among them, have it.
             self.set_phase(no, Phase::Ready);
-            self.rest(no);
+            self.update_after_copy(no);
             return;
         }
-        let retry = task.tried();
+        let retry = task.failed_count();
         let draw = draw(task.id(), retry);
         self.counts.add(stage, |of| &mut of.retried);
-        if at_once {
+        if retry_immediately {
             self.set_phase(no, Phase::Ready);
             return;
         }

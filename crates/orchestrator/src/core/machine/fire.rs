@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{Core, Then};
+use super::{Core, OnAccepted};
 use crate::collector::Group;
 use crate::core::change::Change;
 use crate::core::limits::{excess, truncate};
@@ -13,7 +13,7 @@ use crate::message::Message;
 use crate::origin;
 use crate::payload::Payload;
 use crate::plan::StageIx;
-use crate::record::{Finish, GroupRecord, Record, RecordKey, TaskRecord};
+use crate::record::{EndKind, GroupRecord, Record, RecordKey, TaskRecord};
 
 /// Maximum number of members of a group. Firing it is one batch of the log, with two operations for each
 /// member.
@@ -47,7 +47,7 @@ impl Core {
             let mut shown = group.key;
             truncate(&mut shown, KEY_MAX);
             for no in &held {
-                self.bury(*no, format!("group {shown:?} {why}"), Vec::new());
+                self.dead_letter_task(*no, format!("group {shown:?} {why}"), Vec::new());
             }
             return held.len();
         }
@@ -98,12 +98,12 @@ impl Core {
             grouping: Vec::new(),
         };
         for task in members.iter().filter_map(|(no, _)| self.tasks.get(*no)) {
-            let finish = Finish::Grouped {
+            let end = EndKind::Grouped {
                 key: group.key.clone(),
             };
             let id = task.id();
             changes.push((RecordKey::Task(id.clone()), Change::Delete));
-            changes.push((RecordKey::Done(id.clone()), self.done(finish, task)));
+            changes.push((RecordKey::Done(id.clone()), self.done(end, task)));
         }
         let origins = origin::together(members.iter().map(|(_, task)| &task.origins));
         self.pass_on(stage, &message, &origins, &mut changes);
@@ -116,7 +116,7 @@ impl Core {
         // Noted at once, so that a late member cannot fire the group again while the append is pending.
         self.collectors.note_fired(stage, key, last);
         let ids = members.iter().map(|(_, task)| task.id.clone()).collect();
-        self.append(changes, Then::Settled(ids));
+        self.append(changes, OnAccepted::Settled(ids));
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! Removal of marks that are no longer needed.
 
-use super::{Core, Then};
+use super::{Core, OnAccepted};
 use crate::core::change::Change;
 use crate::core::limits::FORGET_MAX;
 use crate::id::TaskId;
@@ -20,7 +20,7 @@ impl Core {
         let all = marks.len() < FORGET_MAX;
         self.marks.note_removal(all, !marks.is_empty());
         if !marks.is_empty() {
-            self.append(marks, Then::Forgotten);
+            self.append(marks, OnAccepted::Forgotten);
         }
     }
 

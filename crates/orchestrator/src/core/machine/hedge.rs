@@ -33,7 +33,7 @@ impl Core {
                     self.assign_hedge(no, &worker);
                 }
             }
-            self.watch(stage, limit);
+            self.set_hedge_timer(stage, limit);
         }
     }
 
@@ -66,20 +66,20 @@ impl Core {
         let could =
             |class: &Class| class.0 == stage && class.1.met_by(worker.labels(), worker.memory());
         let mut new = self.tasks.heads(worker.group());
-        let begun = self.tasks.begun(worker.group());
-        let mut begun = begun
+        let partially_assigned = self.tasks.partially_assigned(worker.group());
+        let mut partially_assigned = partially_assigned
             .take_while(|priority| priority.block() < block)
             .filter_map(|priority| self.tasks.get(priority.no()))
             .filter(|task| task.copies().is_empty() && self.may_take(task, name).is_some());
         new.any(|(class, head)| head.block() < block && could(class))
-            || begun.any(|task| task.class().is_some_and(|(_, class)| could(class)))
+            || partially_assigned.any(|task| task.class().is_some_and(|(_, class)| could(class)))
     }
 
     fn assign_hedge(&mut self, no: TaskNo, worker: &WorkerId) {
         let Some(task) = self.tasks.get(no) else {
             return;
         };
-        let (stage, attempt) = (task.stage(), task.tried().saturating_add(1));
+        let (stage, attempt) = (task.stage(), task.failed_count().saturating_add(1));
         let lease = Lease {
             stage,
             task: Arc::clone(task.record()),
@@ -91,11 +91,11 @@ impl Core {
     }
 
     /// Sets a timer for the time at which the next task becomes overdue.
-    fn watch(&mut self, stage: StageIx, limit: Duration) {
+    fn set_hedge_timer(&mut self, stage: StageIx, limit: Duration) {
         let hedgeable = self.tasks.hedgeable(stage);
         let mut overdue = hedgeable.map(|(since, _)| since.plus(limit));
         let next = overdue.find(|due| *due > self.now.mono);
-        let Some(change) = self.speculation.watch(stage, next) else {
+        let Some(change) = self.speculation.set_next_due(stage, next) else {
             return;
         };
         if let Some(before) = change.cancel {

@@ -4,7 +4,7 @@
 //! or skips it. A repeated message is not among them, because its id is known.
 
 use super::collect::member_of;
-use super::{Core, Then};
+use super::{Core, OnAccepted};
 use crate::core::change::Change;
 use crate::core::event::Action;
 use crate::core::limits::{REASON_MAX, excess, truncate};
@@ -13,7 +13,7 @@ use crate::id::{Part, TaskId};
 use crate::message::Message;
 use crate::payload::Payload;
 use crate::plan::{Late, StageIx};
-use crate::record::{DeadRecord, Finish, Record, RecordKey, TaskRecord};
+use crate::record::{DeadRecord, EndKind, Record, RecordKey, TaskRecord};
 
 impl Core {
     /// Key of the emitted group that a message came too late for; `None` if it waits in the group with the
@@ -27,8 +27,10 @@ impl Core {
         let strategy = &self.plan.stage(stage).collector()?.strategy;
         let member = member_of(task.record());
         let (last, keys) = self.collectors.next_fired(stage, member.last)?;
-        let missed = |key: &&Part| strategy.missed(&member, waits_in, key.as_str(), last);
-        keys.iter().find(missed).map(|key| key.as_str().to_owned())
+        let belonged = |key: &&Part| strategy.belonged_to(&member, waits_in, key.as_str(), last);
+        keys.iter()
+            .find(belonged)
+            .map(|key| key.as_str().to_owned())
     }
 
     /// Handles a message that came after group `key` was emitted and that its strategy does not keep.
@@ -43,30 +45,30 @@ impl Core {
         let mut why = format!("it came late: group {key:?} was already emitted");
         truncate(&mut why, REASON_MAX);
         if becomes == Late::Dead {
-            self.bury_as(no, why, Vec::new(), true);
+            self.dead_letter_task_as(no, why, Vec::new(), true);
             return;
         }
         let passed_on = becomes == Late::Emit;
-        let finish = Finish::Late { why, passed_on };
-        let done = self.done(finish, task);
+        let end = EndKind::Late { why, passed_on };
+        let done = self.done(end, task);
         let mut changes = vec![
             (RecordKey::Task(record.id.clone()), Change::Delete),
             (RecordKey::Done(record.id.clone()), done),
         ];
         if passed_on {
-            self.pass_alone(stage, &record, &mut changes);
+            self.pass_on_alone(stage, &record, &mut changes);
         }
         if let Some(why) = excess(&changes) {
             let why = format!("it came late for group {key:?}, and cannot go on alone: {why}");
-            self.bury_as(no, why, Vec::new(), true);
+            self.dead_letter_task_as(no, why, Vec::new(), true);
             return;
         }
         self.set_phase(no, Phase::Finishing);
-        self.append(changes, Then::Settled(vec![record.id.clone()]));
+        self.append(changes, OnAccepted::Settled(vec![record.id.clone()]));
     }
 
     /// Adds the records that pass a collector's late message on, as a group of one.
-    fn pass_alone(
+    fn pass_on_alone(
         &self,
         stage: StageIx,
         record: &TaskRecord,
@@ -89,7 +91,7 @@ impl Core {
 
     /// Adds the record of a message for `reader` whose blocks the sequencer has passed. It can lead to no
     /// output any more, but it is counted.
-    pub(super) fn pass_over(
+    pub(super) fn record_passed_over(
         &self,
         reader: StageIx,
         record: TaskRecord,
@@ -112,23 +114,23 @@ impl Core {
             changes.push((RecordKey::Dead(id), Change::put_new(Record::Dead(dead))));
             return;
         }
-        let finish = match becomes {
-            Some(becomes) => Finish::Late {
+        let end = match becomes {
+            Some(becomes) => EndKind::Late {
                 why: format!("it came late: {why}"),
                 passed_on: becomes == Late::Emit,
             },
-            None => Finish::Skipped { why },
+            None => EndKind::Skipped { why },
         };
         // Without the condition that no mark exists: the whole append would depend on it.
-        let done = self.done_record(finish, &record, &[]);
+        let done = self.done_record(end, &record, &[]);
         changes.push((RecordKey::Done(id), Change::put(Record::Done(done))));
         if becomes == Some(Late::Emit) {
-            self.pass_alone(reader, &record, changes);
+            self.pass_on_alone(reader, &record, changes);
         }
     }
 
     /// Reports a late message to the operator, once it is in the log.
-    pub(super) fn tell_late(&mut self, id: &TaskId, why: String, became: Late) {
+    pub(super) fn report_late(&mut self, id: &TaskId, why: String, became: Late) {
         if self.started {
             let task = id.clone();
             self.actions.push(Action::Late { task, why, became });

@@ -33,11 +33,11 @@ impl Core {
         self.workers.hear(worker, self.now.mono);
         if let Some(no) = self.held_under(worker, lease) {
             self.end_copy(no, worker);
-            self.rest(no);
+            self.update_after_copy(no);
             self.tasks.note_reported(no, worker, lease.attempt);
         } else {
             if let Some(no) = self.leased_task(worker, lease).map(|task| task.no()) {
-                self.tasks.found_again(no, worker, lease.attempt);
+                self.tasks.confirm_attempt(no, worker, lease.attempt);
             }
             self.tell_worker(worker, WorkerCommand::Cancel(lease.clone()));
         }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::fail::{draw, reason};
-use super::{Core, Then};
+use super::{Core, OnAccepted};
 use crate::conversation::{Lease, WorkerCommand};
 use crate::core::change::Change;
 use crate::core::collectors::GroupNote;
@@ -22,7 +22,7 @@ use crate::core::tasks::{Phase, TaskNo};
 use crate::core::timers::Timer;
 use crate::id::{Part, WorkerId};
 use crate::plan::StageIx;
-use crate::record::{Begun, Failure, Record, RecordKey, RunRecord};
+use crate::record::{AttemptsInProgress, Failure, Record, RecordKey, StartedAttempt};
 
 /// Time after a restart during which every assignment waits for its record. A message that was submitted
 /// again because the log had lost it may be the one that ended the process.
@@ -49,15 +49,15 @@ impl Core {
     /// Appends the changes of the work under way.
     pub(super) fn record_progress(&mut self) {
         let is_new = self.tasks.has_changed() || self.collectors.has_changed();
-        if !is_new && !self.progress.has_lasting() {
+        if !is_new && !self.progress.has_due() {
             return;
         }
         let mut tasks = self.tasks.take_changed();
         let groups = self.collectors.take_changed();
         if !self.progress.is_awaited() {
-            tasks.retain(|no| !self.is_brief(*no));
+            tasks.retain(|no| !self.is_short(*no));
         }
-        tasks.extend(self.progress.take_lasting());
+        tasks.extend(self.progress.take_due());
         let mut changes = Vec::new();
         changes.extend(tasks.into_iter().filter_map(|no| self.run_change(no)));
         for (stage, key) in groups {
@@ -65,12 +65,12 @@ impl Core {
         }
         while changes.len() > FORGET_MAX {
             let rest = changes.split_off(FORGET_MAX);
-            self.append(std::mem::replace(&mut changes, rest), Then::Nothing);
+            self.append(std::mem::replace(&mut changes, rest), OnAccepted::Nothing);
         }
         if changes.is_empty() && !self.progress.is_awaited() {
             return;
         }
-        let token = self.append(changes, Then::Nothing);
+        let token = self.append(changes, OnAccepted::Nothing);
         for at in self.progress.take_waiting() {
             if let Some(Action::Worker { after, .. }) = self.actions.get_mut(at) {
                 *after = Some(token);
@@ -80,12 +80,12 @@ impl Core {
 
     /// Whether the only change of a task is an attempt that has just begun. Such an attempt is recorded
     /// later, if it lasts.
-    fn is_brief(&mut self, no: TaskNo) -> bool {
+    fn is_short(&mut self, no: TaskNo) -> bool {
         let Some(task) = self.tasks.get(no) else {
             return true;
         };
         let waits = task.waits_for_backoff().is_some();
-        if task.is_run_recorded() || !task.lost().is_empty() || waits {
+        if task.is_run_recorded() || !task.unconfirmed().is_empty() || waits {
             return false;
         }
         let now = self.now.mono;
@@ -99,7 +99,7 @@ impl Core {
 
     /// Handles the timer for attempts that have lasted long enough to be recorded.
     pub(super) fn begun_due(&mut self) {
-        let due = self.progress.ripen(self.now.mono);
+        let due = self.progress.collect_due(self.now.mono);
         self.set_begun_timer(due);
     }
 
@@ -117,14 +117,14 @@ impl Core {
         if task.phase() == Phase::Finishing {
             return None;
         }
-        let held = task.copies().iter().map(|held| Begun {
+        let held = task.copies().iter().map(|held| StartedAttempt {
             worker: held.worker().clone(),
             attempt: held.attempt(),
             at_ms: held.since_wall_ms(),
             orphaned: false,
         });
-        let record = RunRecord {
-            begun: task.lost().iter().cloned().chain(held).collect(),
+        let record = AttemptsInProgress {
+            attempts: task.unconfirmed().iter().cloned().chain(held).collect(),
             retry_at_ms: match task.phase() {
                 Phase::Delayed { until } => {
                     let left = now.mono.until(until).as_millis();
@@ -134,7 +134,7 @@ impl Core {
             },
         };
         let key = RecordKey::Run(task.id().clone());
-        let is_empty = record.begun.is_empty() && record.retry_at_ms.is_none();
+        let is_empty = record.attempts.is_empty() && record.retry_at_ms.is_none();
         if is_empty && !task.is_run_recorded() {
             return None;
         }
@@ -156,7 +156,7 @@ impl Core {
         let Some(dispatcher) = self.plan.stage(task.stage()).dispatcher() else {
             return false;
         };
-        let retry = task.tried();
+        let retry = task.failed_count();
         // A wall clock that was set back does not lengthen the wait.
         let whole = dispatcher.backoff.delay(retry, draw(task.id(), retry));
         let left = Duration::from_millis(retry_at_ms.saturating_sub(now.wall_ms)).min(whole);
@@ -177,21 +177,21 @@ impl Core {
         let Some(task) = self.tasks.get(no) else {
             return;
         };
-        if task.lost().is_empty() || task.phase() == Phase::Finishing {
+        if task.unconfirmed().is_empty() || task.phase() == Phase::Finishing {
             return;
         }
         let (stage, is_first) = (task.stage(), task.attempts().is_empty());
         let failed = self
             .tasks
-            .settle_lost(no, |begun| !begun.orphaned && workers_live_on);
+            .settle_unconfirmed(no, |begun| !begun.orphaned && workers_live_on);
         // After a first failure the task may well be innocent, so there is no reason to wait.
         if !failed.is_empty() && is_first {
-            self.tasks.retry_at_once(no);
+            self.tasks.set_retry_immediately(no);
         }
-        if !self.tasks[no].lost().is_empty() {
+        if !self.tasks[no].unconfirmed().is_empty() {
             let t_ack = self.plan.stage(stage).dispatcher().map(|of| of.t_ack);
             let due = self.now.mono.plus(t_ack.unwrap_or_default());
-            self.timers.set(due, Timer::Lost(no));
+            self.timers.set(due, Timer::Unconfirmed(no));
         }
         for begun in failed {
             self.charge(no, &begun.worker, &reason(LOST));
@@ -199,17 +199,17 @@ impl Core {
     }
 
     /// Fails the attempts whose workers have sent nothing for the time of a lease.
-    pub(super) fn lost_due(&mut self, no: TaskNo) {
+    pub(super) fn unconfirmed_due(&mut self, no: TaskNo) {
         let task = self.tasks.get(no);
-        if task.is_none_or(|task| task.lost().is_empty()) {
+        if task.is_none_or(|task| task.unconfirmed().is_empty()) {
             return;
         }
-        for begun in self.tasks.settle_lost(no, |_| false) {
+        for begun in self.tasks.settle_unconfirmed(no, |_| false) {
             self.charge(no, &begun.worker, &reason(LOST));
         }
     }
 
-    /// Records a lost attempt as failed, unless its task has ended.
+    /// Records an unconfirmed attempt as failed, unless its task has ended.
     fn charge(&mut self, no: TaskNo, worker: &WorkerId, failure: &Failure) {
         let alive = self.tasks.get(no);
         if alive.is_some_and(|task| task.phase() != Phase::Finishing) {
@@ -223,9 +223,9 @@ impl Core {
         // Hosts may not have filed again the messages that they were offered anew.
         let is_offered_again = self.hosts.has(stage) && self.tasks.present(stage).total() > 0;
         let note = self.collectors.note_of(stage, key, is_offered_again)?;
-        let key = RecordKey::Since(self.layout.name(stage).clone(), Part::from_text(key));
+        let key = RecordKey::GroupStart(self.layout.name(stage).clone(), Part::from_text(key));
         let change = match note {
-            GroupNote::Began { since_ms } => Change::put(Record::Since(since_ms)),
+            GroupNote::Began { since_ms } => Change::put(Record::GroupStart(since_ms)),
             GroupNote::Ended => Change::Delete,
         };
         Some((key, change))
@@ -235,13 +235,13 @@ impl Core {
     pub(super) fn forget_groups(&mut self) {
         let ended = self.collectors.forget_ended().into_iter();
         let ended = ended.map(|(stage, part)| {
-            let key = RecordKey::Since(self.layout.name(stage).clone(), part);
+            let key = RecordKey::GroupStart(self.layout.name(stage).clone(), part);
             (key, Change::Delete)
         });
         let mut changes: Vec<_> = ended.collect();
         while !changes.is_empty() {
             let rest = changes.split_off(changes.len().min(FORGET_MAX));
-            self.append(std::mem::replace(&mut changes, rest), Then::Nothing);
+            self.append(std::mem::replace(&mut changes, rest), OnAccepted::Nothing);
         }
     }
 }

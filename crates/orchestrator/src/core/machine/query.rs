@@ -36,7 +36,8 @@ impl Core {
                 let mut view = self.block(block);
                 view.live.truncate(PAGE_MAX);
                 view.dead.truncate(PAGE_MAX);
-                view.past.drain(..view.past.len().saturating_sub(PAGE_MAX));
+                view.history
+                    .drain(..view.history.len().saturating_sub(PAGE_MAX));
                 QueryAnswer::Block(Box::new(view))
             }
             Query::Blocks { first, last } if last < first => QueryAnswer::Blocks(Vec::new()),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::task::forget_parts;
-use super::{Core, Then};
+use super::{Core, OnAccepted};
 use crate::conversation::{Reply, Rewind};
 use crate::core::change::Change;
 use crate::core::event::RequestId;
@@ -12,11 +12,11 @@ use crate::core::limits::FORGET_MAX;
 use crate::core::tasks::{Phase, TaskNo};
 use crate::id::TaskId;
 use crate::plan::{QueueIx, StageIx};
-use crate::record::{Past, Record, RecordKey, RewindRecord, TaskRecord};
+use crate::record::{HistoryEntry, Record, RecordKey, RewindRecord, TaskRecord};
 
 /// Tasks and records of the blocks that are taken back.
 #[derive(Default)]
-struct Found {
+struct RewindScope {
     tasks: Vec<TaskNo>,
     /// Keys of marks and dead letters, and of fired groups.
     records: Vec<RecordKey>,
@@ -77,7 +77,7 @@ impl Core {
         if stale > 0 && rewind.request.is_some() {
             self.counts.add_blocks(stale, |totals| &mut totals.stale);
             self.note_taken_back(&rewind, emitted - 1, true);
-            self.append(Vec::new(), Then::Nothing);
+            self.append(Vec::new(), OnAccepted::Nothing);
         }
         self.rewind_round(rewind);
     }
@@ -89,9 +89,9 @@ impl Core {
         rewind.from = self.lowest_together(&stages, rewind.from);
         // Only now that the first block is known: a message of an earlier block that is dropped together with
         // a later one would otherwise be admitted, and the source's position moved beyond it.
-        self.turn_away(&rewind);
-        let found = self.of_blocks_from(&stages, rewind.from);
-        let nothing = found.tasks.is_empty() && found.records.is_empty() && !found.moves;
+        self.reject_parked(&rewind);
+        let scope = self.scope_from(&stages, rewind.from);
+        let nothing = scope.tasks.is_empty() && scope.records.is_empty() && !scope.moves;
         let position = self.sources.position(&rewind.producer);
         if nothing && position.is_none_or(|next| next <= rewind.from) {
             // An earlier rewind, whose reply the source has lost, may have taken back more.
@@ -102,10 +102,10 @@ impl Core {
             self.end_rewind(rewind, from);
             return;
         }
-        if let Some(last) = found.last {
+        if let Some(last) = scope.last {
             self.note_taken_back(&rewind, last, false);
         }
-        let mut dropped = Vec::with_capacity(found.tasks.len());
+        let mut dropped = Vec::with_capacity(scope.tasks.len());
         let mut changes = vec![self.rewind_record(&rewind)];
         // First in the append, so that a source restarted in between continues from there. Also written if
         // the source has no position, so that a repeated rewind whose reply was lost is answered with the
@@ -114,10 +114,10 @@ impl Core {
             let key = RecordKey::Source(rewind.producer.clone());
             changes.push((key, Change::put(Record::Source(rewind.from))));
         }
-        for no in found.tasks {
+        for no in scope.tasks {
             self.drop_task(no, &mut changes, &mut dropped);
         }
-        for key in found.records {
+        for key in scope.records {
             // Other rewinds, and operators, see that a decision is on its way.
             if let RecordKey::Dead(id) = &key {
                 self.dead.decide(id.clone());
@@ -127,9 +127,9 @@ impl Core {
         while changes.len() > FORGET_MAX {
             let rest = changes.split_off(FORGET_MAX);
             let part = std::mem::replace(&mut changes, rest);
-            self.append(part, Then::Nothing);
+            self.append(part, OnAccepted::Nothing);
         }
-        self.append(changes, Then::Rewind { rewind, dropped });
+        self.append(changes, OnAccepted::Rewind { rewind, dropped });
     }
 
     /// Record of all rewinds of a source that are under way.
@@ -152,8 +152,8 @@ impl Core {
         if is_last && self.sources.has_recorded_rewind(&rewind.producer) {
             let key = RecordKey::Rewind(rewind.producer);
             let then = match rewind.request {
-                Some(request) => Then::Reply { request, reply },
-                None => Then::Nothing,
+                Some(request) => OnAccepted::Reply { request, reply },
+                None => OnAccepted::Nothing,
             };
             self.append(vec![(key, Change::Delete)], then);
         } else if let Some(request) = rewind.request {
@@ -163,7 +163,7 @@ impl Core {
 
     /// Notes in the history that blocks were taken back.
     fn note_taken_back(&mut self, rewind: &Rewinding, last: u64, emitted: bool) {
-        self.history.note(Past::TakenBack {
+        self.history.note(HistoryEntry::TakenBack {
             source: rewind.producer.clone(),
             first: rewind.from,
             last,
@@ -173,7 +173,7 @@ impl Core {
     }
 
     /// Replies to the source's waiting messages about the blocks that are taken back.
-    fn turn_away(&mut self, rewind: &Rewinding) {
+    fn reject_parked(&mut self, rewind: &Rewinding) {
         let from = rewind.from;
         for submission in self.submissions.take_from(&rewind.producer, from) {
             self.reply(submission.request(), self.applied, Reply::Rewound { from });
@@ -237,8 +237,8 @@ impl Core {
         })
     }
 
-    fn of_blocks_from(&self, stages: &BTreeSet<StageIx>, from: u64) -> Found {
-        let mut found = Found::default();
+    fn scope_from(&self, stages: &BTreeSet<StageIx>, from: u64) -> RewindScope {
+        let mut scope = RewindScope::default();
         for task in self.tasks.iter() {
             let last = task.record().last;
             if last < from || !stages.contains(&task.stage()) {
@@ -247,20 +247,20 @@ impl Core {
             match task.phase() {
                 // The sink has been given it.
                 Phase::Emitting => {}
-                Phase::Finishing => found.moves = true,
+                Phase::Finishing => scope.moves = true,
                 _ => {
-                    found.tasks.push(task.no());
-                    found.last = found.last.max(Some(last));
+                    scope.tasks.push(task.no());
+                    scope.last = scope.last.max(Some(last));
                 }
             }
         }
-        found.tasks.sort_unstable();
+        scope.tasks.sort_unstable();
         for task in self.dead_of(stages).filter(|task| task.last >= from) {
             match self.dead.is_deciding(&task.id) {
-                true => found.moves = true,
+                true => scope.moves = true,
                 false => {
-                    found.records.push(RecordKey::Dead(task.id.clone()));
-                    found.last = found.last.max(Some(task.last));
+                    scope.records.push(RecordKey::Dead(task.id.clone()));
+                    scope.last = scope.last.max(Some(task.last));
                 }
             }
         }
@@ -268,19 +268,19 @@ impl Core {
             let name = self.layout.name(*stage);
             let marks = self.marks.iter(*stage);
             for (block, part, mark) in marks.filter(|(.., mark)| mark.last() >= from) {
-                found.last = found.last.max(Some(mark.last()));
-                found.records.push(RecordKey::Done(TaskId {
+                scope.last = scope.last.max(Some(mark.last()));
+                scope.records.push(RecordKey::Done(TaskId {
                     stage: name.clone(),
                     block,
                     part: part.clone(),
                 }));
             }
-            found.moves |= self.appends.incoming(*stage).has(&(from..=u64::MAX));
+            scope.moves |= self.appends.incoming(*stage).has(&(from..=u64::MAX));
             let fired = self.collectors.fired_from(*stage, from);
             let groups = fired.map(|key| RecordKey::Group(name.clone(), key.clone()));
-            found.records.extend(groups);
+            scope.records.extend(groups);
         }
-        found
+        scope
     }
 
     /// Ends a live task without a mark.
@@ -296,7 +296,7 @@ impl Core {
         let id = task.record().id.clone();
         changes.push((RecordKey::Task(id.clone()), Change::Delete));
         if !task.attempts().is_empty() {
-            changes.push((RecordKey::Tries(id.clone()), Change::Delete));
+            changes.push((RecordKey::Attempts(id.clone()), Change::Delete));
         }
         changes.extend(forget_parts(task));
         self.forget_member(no);

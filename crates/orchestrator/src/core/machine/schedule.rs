@@ -6,7 +6,7 @@ use super::Core;
 use crate::conversation::Lease;
 use crate::core::event::Time;
 use crate::core::tag::LeaseTag;
-use crate::core::tasks::{Class, Held, Priority, Task, TaskNo};
+use crate::core::tasks::{ActiveLease, Class, Priority, Task, TaskNo};
 use crate::core::timers::Timer;
 use crate::core::workers::Worker;
 use crate::id::WorkerId;
@@ -23,7 +23,7 @@ impl Core {
                 let Some((class, head, worker)) = self.next_assignment(group) else {
                     break;
                 };
-                if !self.bury_spent(head.no()) {
+                if !self.dead_letter_if_hopeless(head.no()) {
                     self.assign(group, &class, head, &worker);
                 }
             }
@@ -38,9 +38,9 @@ impl Core {
     /// class may have all compete, because each of them is for different workers.
     fn next_assignment(&self, group: usize) -> Option<(Class, Priority, WorkerId)> {
         let new = self.next_new(group);
-        let begun = self
+        let partially_assigned = self
             .tasks
-            .begun(group)
+            .partially_assigned(group)
             .take_while(|priority| new.as_ref().is_none_or(|(_, new, _)| priority < new))
             .find_map(|priority| {
                 let task = self.tasks.get(priority.no())?;
@@ -55,7 +55,7 @@ impl Core {
                 let worker = self.pick_worker(group, class, priority.no(), suits)?;
                 Some((Arc::clone(class), priority, worker))
             });
-        begun.or(new)
+        partially_assigned.or(new)
     }
 
     fn next_new(&self, group: usize) -> Option<(Class, Priority, WorkerId)> {
@@ -133,21 +133,22 @@ impl Core {
             .map(|(name, _)| name.clone())
     }
 
-    /// Quorum identity of a worker for tasks of `stage`; `None` if the worker is unknown or lacks one.
-    pub(super) fn name_of(&self, stage: StageIx, worker: &WorkerId) -> Option<Arc<str>> {
+    /// Name of a worker by the `distinct` setting of `stage`; `None` if the worker is unknown or lacks one.
+    pub(super) fn distinct_name_of(&self, stage: StageIx, worker: &WorkerId) -> Option<Arc<str>> {
         let distinct = &self.plan.stage(stage).dispatcher()?.speculation.distinct;
         distinct.name_of(worker, self.workers.get(worker)?.labels())
     }
 
-    /// Quorum identity of the worker, if it may have the task. It may not if a worker of the same identity
+    /// Distinct name of the worker, if it may have the task. It may not if a worker of the same name
     /// has the task, has completed it, or has failed it for good; nor, if several results are compared, if a
     /// worker of the same user has it or has completed it.
     pub(super) fn may_take(&self, task: &Task, worker: &WorkerId) -> Option<Arc<str>> {
-        let name = self.name_of(task.stage(), worker)?;
-        let failed = task
-            .failed_for_good()
-            .any(|by| by == worker || self.name_of(task.stage(), by).as_ref() == Some(&name));
-        (!failed && !task.is_known_to(worker, &name) && !task.has_voter(worker)).then_some(name)
+        let name = self.distinct_name_of(task.stage(), worker)?;
+        let failed = task.failed_for_good().any(|by| {
+            by == worker || self.distinct_name_of(task.stage(), by).as_ref() == Some(&name)
+        });
+        (!failed && !task.is_known_to(worker, &name) && !task.has_worker_of_user(worker))
+            .then_some(name)
     }
 
     /// Free workers that can run `class` and have sent a message within T_ack.
@@ -187,7 +188,7 @@ impl Core {
         let mut leases = Vec::with_capacity(size);
         let mut next = Some(head);
         while let Some(task) = next.and_then(|priority| self.tasks.get(priority.no())) {
-            let (no, attempt) = (task.no(), task.tried().saturating_add(1));
+            let (no, attempt) = (task.no(), task.failed_count().saturating_add(1));
             let tag = self.tag_for(task, worker, attempt);
             leases.push(Lease {
                 stage: class.0,
@@ -204,7 +205,7 @@ impl Core {
                 let fits = self.tasks.get(priority.no()).is_some_and(|task| {
                     let last = task.attempts().last();
                     // After a restart, a task may be left that cannot be completed any more.
-                    task.is_possible() && last.is_none_or(|attempt| attempt.worker != *worker)
+                    task.can_complete() && last.is_none_or(|attempt| attempt.worker != *worker)
                 });
                 fits && !self.is_gated(class.0, priority.block())
             });
@@ -224,9 +225,9 @@ impl Core {
         expires: Time,
     ) {
         let stage = self.tasks.get(no).map(|task| task.stage());
-        let name = stage.and_then(|stage| self.name_of(stage, worker));
+        let name = stage.and_then(|stage| self.distinct_name_of(stage, worker));
         let name = name.unwrap_or_else(|| worker.clone());
-        let held = Held::new(worker.clone(), name, attempt, tag).in_batch(batch);
+        let held = ActiveLease::new(worker.clone(), name, attempt, tag).in_batch(batch);
         let held = held.lasting(self.now.mono, self.now.wall_ms, expires);
         self.tasks.lease(no, held);
         self.workers.give(worker, batch, no);

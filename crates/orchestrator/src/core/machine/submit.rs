@@ -1,7 +1,7 @@
 //! Messages from producers: idempotent, and delayed while a queue is full.
 
-use super::{Core, Then};
-use crate::conversation::{Edition, Reply, Submit};
+use super::{Core, OnAccepted};
+use crate::conversation::{Reply, Submit, Uniqueness};
 use crate::core::change::Change;
 use crate::core::limits::excess_of_task;
 use crate::core::submissions::Submission;
@@ -73,7 +73,7 @@ impl Core {
         );
         let in_motion = tasks.iter().any(|(reader, task)| {
             let (Ok(record) | Err((record, _))) = task;
-            self.is_in_motion(*reader, record)
+            self.has_pending_change(*reader, record)
         });
         // A message admitted while its source's blocks are taken back would be taken back with them.
         if in_motion
@@ -87,13 +87,13 @@ impl Core {
         let (first, last) = (submit.message.first, submit.message.last);
         let Submit {
             producer,
-            edition,
+            uniqueness,
             source_next,
             ..
         } = submission.into_submit();
         let mut admission = Admission::default();
         for (reader, task) in tasks {
-            if let Err(refused) = self.admit_task(edition, reader, task, &mut admission) {
+            if let Err(refused) = self.admit_task(uniqueness, reader, task, &mut admission) {
                 self.reply(request, self.applied, refused);
                 return;
             }
@@ -122,7 +122,7 @@ impl Core {
             return;
         }
         replaced.into_iter().for_each(|id| self.dead.decide(id));
-        self.append(changes, Then::Reply { request, reply });
+        self.append(changes, OnAccepted::Reply { request, reply });
     }
 
     /// Adds the changes to record for a message at one of its readers.
@@ -131,7 +131,7 @@ impl Core {
     /// The reply, if nothing of the message is to be recorded.
     fn admit_task(
         &self,
-        edition: Edition,
+        uniqueness: Uniqueness,
         reader: StageIx,
         task: Result<TaskRecord, (TaskRecord, String)>,
         admission: &mut Admission,
@@ -140,12 +140,12 @@ impl Core {
         if let Some(why) = excess_of_task(record) {
             return Err(Reply::Invalid { why });
         }
-        let is_revived = edition == Edition::Anew
+        let is_revived = uniqueness == Uniqueness::Resubmitted
             && !self.tasks.contains(&record.id)
             && self.is_dropped(reader, record);
-        let known = match self.another_edition(edition, reader, record) {
+        let known = match self.reply_if_not_unique(uniqueness, reader, record) {
             None if is_revived => None,
-            None => self.known(reader, record),
+            None => self.reply_if_known(reader, record),
             other => other,
         };
         if let Some(known) = known {

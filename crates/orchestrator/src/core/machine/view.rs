@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::Core;
 use crate::core::change::Change;
-use crate::core::tasks::{Held, Phase, Task};
+use crate::core::tasks::{ActiveLease, Phase, Task};
 use crate::core::view::{
     GAPS_MAX, PausedWorker, StageStatus, Status, TaskPhase, TaskView, WorkerView,
 };
@@ -40,7 +40,7 @@ impl Core {
         &'a self,
         name: &'a WorkerId,
         worker: &'a Worker,
-    ) -> impl Iterator<Item = (&'a Task, &'a Held)> {
+    ) -> impl Iterator<Item = (&'a Task, &'a ActiveLease)> {
         let tasks = worker.tasks().filter_map(|no| self.tasks.get(no));
         tasks.flat_map(move |task| {
             let copies = task
@@ -71,7 +71,7 @@ impl Core {
                 waiting: self.tasks.waiting(stage).total(),
                 leased: self.tasks.leased(stage).total(),
                 held: self.tasks.held(stage),
-                dead: self.dead.buried(stage),
+                dead: self.dead.count(stage),
                 lowest: self.tasks.present(stage).lowest(),
                 counters: self.counts.of(stage),
             }
@@ -164,22 +164,22 @@ impl Core {
     pub fn is_idle(&self) -> bool {
         self.appends.is_empty()
             && self.collectors.is_untimed()
-            && self.hosts.owe_nothing()
+            && self.hosts.none_pending()
             && self.tasks.only_claimable_move()
             && (0..self.layout.groups().len()).all(|group| self.is_kept_back(group))
     }
 
     /// Whether a full queue keeps back every claimable task of a worker group.
     fn is_kept_back(&self, group: usize) -> bool {
-        let mut begun = self.tasks.begun(group);
-        let begun = begun.all(|priority| {
+        let mut partially_assigned = self.tasks.partially_assigned(group);
+        let partially_assigned = partially_assigned.all(|priority| {
             let task = self.tasks.get(priority.no());
             task.is_some_and(|task| {
                 task.copies().is_empty() && self.is_gated(task.stage(), priority.block())
             })
         });
         let mut heads = self.tasks.heads(group);
-        begun && heads.all(|(class, head)| self.is_gated(class.0, head.block()))
+        partially_assigned && heads.all(|(class, head)| self.is_gated(class.0, head.block()))
     }
 
     /// Whether no work is under way: no task is leased, being recorded or being emitted. Tasks may still wait

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Core;
 use super::fail::reason;
-use crate::conversation::{Join, LeaseRef, PAUSE_REASON_MAX, WorkerCommand};
+use crate::conversation::{LeaseRef, PAUSE_REASON_MAX, WorkerCommand, WorkerJoin};
 use crate::core::event::Action;
 use crate::core::limits::truncate;
 use crate::core::tasks::{Phase, TaskNo};
@@ -17,7 +17,7 @@ use crate::id::WorkerId;
 const SILENCE: u32 = 10;
 
 impl Core {
-    pub(super) fn join(&mut self, join: Join) {
+    pub(super) fn join(&mut self, join: WorkerJoin) {
         let Some(group) = self.layout.group_named(&join.group) else {
             return;
         };
@@ -72,7 +72,7 @@ impl Core {
         held.sort_by_key(|no| self.tasks.get(*no).map(|task| task.id().block));
         for no in held {
             // The task may well be innocent, so there is no reason to wait.
-            self.tasks.retry_at_once(no);
+            self.tasks.set_retry_immediately(no);
             let failure = reason("the worker left or died while it had the task");
             self.attempt_failed(no, worker, &failure);
         }
@@ -108,7 +108,7 @@ impl Core {
         let Some(no) = self.leased_task(name, lease).map(|task| task.no()) else {
             return false;
         };
-        self.tasks.found_again(no, name, lease.attempt);
+        self.tasks.confirm_attempt(no, name, lease.attempt);
         let (stage, phase) = (self.tasks[no].stage(), self.tasks[no].phase());
         let Some(dispatcher) = self.plan.stages[stage.0].dispatcher() else {
             return true;
@@ -136,7 +136,7 @@ impl Core {
         // The worker has itself ended this attempt: the heartbeat is older.
         let ended = task.has_reported(worker, lease.attempt);
         // After a restart the last worker that has the task may go on, even if no further attempt is allowed.
-        let wanted = task.missing() > 0 || task.is_hedgeable() || !task.is_possible();
+        let wanted = task.workers_missing() > 0 || task.is_hedgeable() || !task.can_complete();
         !ended && wanted && self.may_take(task, worker).is_some()
     }
 }

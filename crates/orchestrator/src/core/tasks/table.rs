@@ -12,13 +12,13 @@ use std::sync::Arc;
 use proofmill_bus::Seq;
 
 use super::ready::ReadyQueue;
-use super::{Class, Held, Phase, Priority, Task, TaskNo, Terms};
+use super::{Class, ActiveLease, Phase, Priority, Task, TaskNo, RunPolicy};
 use crate::core::block_count::BlockCount;
-use crate::core::ending::Ending;
+use crate::core::ending::EndDetails;
 use crate::core::event::Time;
 use crate::id::{Part, TaskId, WorkerId};
 use crate::plan::StageIx;
-use crate::record::{Attempt, Begun, PartRecord, RunRecord, TaskRecord};
+use crate::record::{Attempt, StartedAttempt, PartialResult, AttemptsInProgress, TaskRecord};
 
 /// The live tasks. See the [module](super).
 pub(in crate::core) struct TaskTable {
@@ -27,9 +27,9 @@ pub(in crate::core) struct TaskTable {
     next_no: u64,
     /// Claimable tasks that every worker of their class may have; by worker group.
     ready: Vec<ReadyQueue>,
-    /// Claimable tasks that not every worker of their class may have (see [`Task::is_begun`]); by worker
+    /// Claimable tasks that not every worker of their class may have (see [`Task::is_partially_assigned`]); by worker
     /// group.
-    begun: Vec<BTreeSet<Priority>>,
+    partially_assigned: Vec<BTreeSet<Priority>>,
     /// Live tasks, by stage.
     present: Vec<BlockCount>,
     /// Tasks that count against Q_max, by stage.
@@ -56,8 +56,8 @@ pub(in crate::core) struct NewTask {
     pub stage: StageIx,
     /// See [`Task::class`].
     pub class: Option<(usize, Class)>,
-    /// Terms of its stage.
-    pub terms: Terms,
+    /// Policy of its stage.
+    pub policy: RunPolicy,
     /// Sequence number of the record in the log.
     pub seq: Seq,
     /// Time of acceptance.
@@ -67,12 +67,12 @@ pub(in crate::core) struct NewTask {
 }
 
 /// Facts about a task that the indices depend on.
-struct Standing {
+struct IndexEntry {
     /// The priority, if the task is claimable, and whether some workers of its class may not have it.
     claimable: Option<(bool, Priority)>,
     waits: bool,
     queued: bool,
-    rests: bool,
+    is_blocked: bool,
     leased: bool,
     held: bool,
     /// Start of the oldest lease, if the task may be hedged.
@@ -89,7 +89,7 @@ impl TaskTable {
             by_id: HashMap::new(),
             next_no: 1,
             ready: (0..groups).map(|_| ReadyQueue::default()).collect(),
-            begun: vec![BTreeSet::new(); groups],
+            partially_assigned: vec![BTreeSet::new(); groups],
             present: BlockCount::each(stages),
             waiting: BlockCount::each(stages),
             leased: BlockCount::each(stages),
@@ -183,8 +183,8 @@ impl TaskTable {
     }
 
     /// Claimable tasks of a worker group that not every worker of their class may have, in order of priority.
-    pub(in crate::core) fn begun(&self, group: usize) -> impl Iterator<Item = Priority> + '_ {
-        self.begun[group].iter().copied()
+    pub(in crate::core) fn partially_assigned(&self, group: usize) -> impl Iterator<Item = Priority> + '_ {
+        self.partially_assigned[group].iter().copied()
     }
 
     /// First task that waits for the sequencer, by block and part: its first block and its number.
@@ -205,8 +205,8 @@ impl TaskTable {
     /// emitted.
     pub(in crate::core) fn only_claimable_move(&self) -> bool {
         let ready: usize = self.ready.iter().map(ReadyQueue::len).sum();
-        let begun: usize = self.begun.iter().map(BTreeSet::len).sum();
-        self.moving == ready + begun
+        let partially_assigned: usize = self.partially_assigned.iter().map(BTreeSet::len).sum();
+        self.moving == ready + partially_assigned
     }
 
     // Changes.
@@ -229,16 +229,16 @@ impl TaskTable {
             phase: Phase::New,
             copies: Vec::new(),
             results: BTreeMap::new(),
-            terms: new.terms,
+            policy: new.policy,
             attempts: Vec::new(),
             class: new.class,
             reported: Vec::new(),
-            at_once: false,
-            lost: Vec::new(),
+            retry_immediately: false,
+            unconfirmed: Vec::new(),
             retry_at_ms: None,
             run_recorded: false,
             replayed: new.replayed,
-            ending: Ending::default(),
+            end_details: EndDetails::default(),
         };
         self.tasks.insert(no, task);
         no
@@ -268,7 +268,7 @@ impl TaskTable {
     }
 
     /// Gives a worker a copy of the task.
-    pub(in crate::core) fn lease(&mut self, no: TaskNo, held: Held) {
+    pub(in crate::core) fn lease(&mut self, no: TaskNo, held: ActiveLease) {
         self.update(no, |task| {
             if task.copies.is_empty() {
                 task.reported.clear();
@@ -277,7 +277,7 @@ impl TaskTable {
             }
             task.copies.push(held);
             // During the adoption of leases after a restart, further workers may turn out to have the task.
-            if task.missing() == 0 && task.is_possible() {
+            if task.workers_missing() == 0 && task.can_complete() {
                 task.phase = Phase::Leased;
             }
         });
@@ -299,7 +299,7 @@ impl TaskTable {
     }
 
     /// Ends a worker's copy.
-    pub(in crate::core) fn end_copy(&mut self, no: TaskNo, worker: &WorkerId) -> Option<Held> {
+    pub(in crate::core) fn end_copy(&mut self, no: TaskNo, worker: &WorkerId) -> Option<ActiveLease> {
         self.update(no, |task| {
             let at = task.copies.iter().position(|held| held.worker == *worker);
             at.map(|at| task.copies.remove(at))
@@ -307,15 +307,15 @@ impl TaskTable {
     }
 
     /// Ends all copies and returns them.
-    pub(in crate::core) fn end_copies(&mut self, no: TaskNo) -> Vec<Held> {
+    pub(in crate::core) fn end_copies(&mut self, no: TaskNo) -> Vec<ActiveLease> {
         let ended = self.update(no, |task| std::mem::take(&mut task.copies));
         ended.unwrap_or_default()
     }
 
-    /// Adds a result; a second one of the same quorum identity is ignored.
-    pub(in crate::core) fn add_result(&mut self, no: TaskNo, result: PartRecord) {
+    /// Adds a result; a second one of the same distinct name is ignored.
+    pub(in crate::core) fn add_result(&mut self, no: TaskNo, result: PartialResult) {
         self.update(no, |task| {
-            task.results.entry(result.name.clone()).or_insert(result);
+            task.results.entry(result.distinct_name.clone()).or_insert(result);
         });
     }
 
@@ -340,38 +340,38 @@ impl TaskTable {
     }
 
     /// Makes the next attempt follow the failed one without a backoff.
-    pub(in crate::core) fn retry_at_once(&mut self, no: TaskNo) {
+    pub(in crate::core) fn set_retry_immediately(&mut self, no: TaskNo) {
         if let Some(task) = self.tasks.get_mut(&no) {
-            task.at_once = true;
+            task.retry_immediately = true;
         }
     }
 
-    /// Whether [`TaskTable::retry_at_once`] was called since the last call.
-    pub(in crate::core) fn take_at_once(&mut self, no: TaskNo) -> bool {
+    /// Whether [`TaskTable::set_retry_immediately`] was called since the last call.
+    pub(in crate::core) fn take_retry_immediately(&mut self, no: TaskNo) -> bool {
         let task = self.tasks.get_mut(&no);
-        task.is_some_and(|task| std::mem::take(&mut task.at_once))
+        task.is_some_and(|task| std::mem::take(&mut task.retry_immediately))
     }
 
     /// Sets the details of the task's end, before it is recorded.
-    pub(in crate::core) fn set_ending(&mut self, no: TaskNo, ending: Ending) {
+    pub(in crate::core) fn set_end_details(&mut self, no: TaskNo, end_details: EndDetails) {
         if let Some(task) = self.tasks.get_mut(&no) {
-            task.ending = ending;
+            task.end_details = end_details;
         }
     }
 
     /// Sets the places that the emitted message went to.
     pub(in crate::core) fn set_places(&mut self, no: TaskNo, places: Vec<String>) {
         if let Some(task) = self.tasks.get_mut(&no) {
-            task.ending.set_places(places);
+            task.end_details.set_places(places);
         }
     }
 
     // Work under way, and its record in the log.
 
     /// Takes over the record of work that was under way before a restart.
-    pub(in crate::core) fn replay_run(&mut self, no: TaskNo, run: RunRecord) {
+    pub(in crate::core) fn replay_run(&mut self, no: TaskNo, run: AttemptsInProgress) {
         if let Some(task) = self.tasks.get_mut(&no) {
-            task.lost = run.begun;
+            task.unconfirmed = run.attempts;
             task.retry_at_ms = run.retry_at_ms;
             task.run_recorded = true;
         }
@@ -383,36 +383,36 @@ impl TaskTable {
         self.tasks.get_mut(&no)?.retry_at_ms.take()
     }
 
-    /// Removes those lost attempts from before a restart for which `keep` does not hold, and returns them;
-    /// marks the others as [`Begun::orphaned`].
-    pub(in crate::core) fn settle_lost(
+    /// Removes those unconfirmed attempts from before a restart for which `keep` does not hold, and returns them;
+    /// marks the others as [`StartedAttempt::orphaned`].
+    pub(in crate::core) fn settle_unconfirmed(
         &mut self,
         no: TaskNo,
-        keep: impl Fn(&Begun) -> bool,
-    ) -> Vec<Begun> {
+        keep: impl Fn(&StartedAttempt) -> bool,
+    ) -> Vec<StartedAttempt> {
         let Some(task) = self.tasks.get_mut(&no) else {
             return Vec::new();
         };
-        let lost = std::mem::take(&mut task.lost);
-        let (open, settled): (Vec<Begun>, Vec<Begun>) = lost.into_iter().partition(keep);
-        let orphaned = open.into_iter().map(|begun| Begun {
+        let unconfirmed = std::mem::take(&mut task.unconfirmed);
+        let (open, settled): (Vec<StartedAttempt>, Vec<StartedAttempt>) = unconfirmed.into_iter().partition(keep);
+        let orphaned = open.into_iter().map(|begun| StartedAttempt {
             orphaned: true,
             ..begun
         });
-        task.lost = orphaned.collect();
+        task.unconfirmed = orphaned.collect();
         self.changed.insert(no);
         settled
     }
 
-    /// Removes an attempt from the lost ones: its worker has sent a message about it.
-    pub(in crate::core) fn found_again(&mut self, no: TaskNo, worker: &WorkerId, attempt: u32) {
+    /// Removes an attempt from the unconfirmed ones: its worker has sent a message about it.
+    pub(in crate::core) fn confirm_attempt(&mut self, no: TaskNo, worker: &WorkerId, attempt: u32) {
         let Some(task) = self.tasks.get_mut(&no) else {
             return;
         };
-        let mut lost = task.lost.iter();
-        let found = lost.position(|begun| begun.worker == *worker && begun.attempt == attempt);
+        let mut unconfirmed = task.unconfirmed.iter();
+        let found = unconfirmed.position(|begun| begun.worker == *worker && begun.attempt == attempt);
         if let Some(at) = found {
-            task.lost.remove(at);
+            task.unconfirmed.remove(at);
             self.changed.insert(no);
         }
     }
@@ -440,10 +440,10 @@ impl TaskTable {
     /// keeps the indices in step.
     fn update<T>(&mut self, no: TaskNo, change: impl FnOnce(&mut Task) -> T) -> Option<T> {
         let task = self.tasks.get_mut(&no)?;
-        let before = task.standing();
+        let before = task.index_entry();
         let work = (task.copies.len(), task.waits_for_backoff());
         let changed = change(task);
-        let after = task.standing();
+        let after = task.index_entry();
         if work != (task.copies.len(), task.waits_for_backoff()) {
             self.changed.insert(no);
         }
@@ -465,20 +465,20 @@ impl TaskTable {
         match before {
             Some((false, priority)) => self.ready[*group].remove(class, &priority),
             Some((true, priority)) => {
-                self.begun[*group].remove(&priority);
+                self.partially_assigned[*group].remove(&priority);
             }
             None => {}
         }
         match after {
             Some((false, priority)) => self.ready[*group].insert(class, priority),
             Some((true, priority)) => {
-                self.begun[*group].insert(priority);
+                self.partially_assigned[*group].insert(priority);
             }
             None => {}
         }
     }
 
-    fn index_counts(&mut self, no: TaskNo, before: &Standing, after: &Standing) {
+    fn index_counts(&mut self, no: TaskNo, before: &IndexEntry, after: &IndexEntry) {
         let Some(task) = self.tasks.get(&no) else {
             return;
         };
@@ -495,7 +495,7 @@ impl TaskTable {
                 false => self.queued.remove(&place),
             };
         }
-        match (before.rests, after.rests) {
+        match (before.is_blocked, after.is_blocked) {
             (true, false) => self.moving += 1,
             (false, true) => self.moving -= 1,
             _ => {}
@@ -533,14 +533,14 @@ impl Index<TaskNo> for TaskTable {
 // === impl Task ===
 
 impl Task {
-    fn standing(&self) -> Standing {
+    fn index_entry(&self) -> IndexEntry {
         let ready = self.phase == Phase::Ready;
         let oldest = self.copies.iter().map(|held| held.since).min();
-        Standing {
-            claimable: ready.then(|| (self.is_begun(), self.priority())),
+        IndexEntry {
+            claimable: ready.then(|| (self.is_partially_assigned(), self.priority())),
             waits: self.waits(),
             queued: self.phase == Phase::Queued,
-            rests: self.phase.rests(),
+            is_blocked: self.phase.is_blocked(),
             leased: !self.copies.is_empty(),
             held: self.phase == Phase::Held,
             hedgeable: oldest.filter(|_| self.is_hedgeable()),

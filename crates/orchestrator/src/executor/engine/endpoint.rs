@@ -13,7 +13,10 @@ pub trait Endpoint: Send + Sync + 'static {
     fn address(&self) -> &str;
 
     /// The state of the engine, and of its key for `circuit`.
-    fn look<'a>(&'a self, circuit: &'a str) -> BoxFuture<'a, Result<Look, EndpointError>>;
+    fn snapshot<'a>(
+        &'a self,
+        circuit: &'a str,
+    ) -> BoxFuture<'a, Result<EngineSnapshot, EndpointError>>;
 
     /// Accepts a job under the id `request`, or finds the one that has it.
     fn submit<'a>(
@@ -24,9 +27,12 @@ pub trait Endpoint: Send + Sync + 'static {
 
     /// Waits for the end of the job with id `id`, which was submitted as `job`. The statements of
     /// an engine in another process are checked here: an answer that cannot be right is
-    /// [`End::Failed`].
-    fn result<'a>(&'a self, id: &'a str, job: &'a Job)
-    -> BoxFuture<'a, Result<End, EndpointError>>;
+    /// [`JobOutcome::Failed`].
+    fn result<'a>(
+        &'a self,
+        id: &'a str,
+        job: &'a Job,
+    ) -> BoxFuture<'a, Result<JobOutcome, EndpointError>>;
 
     /// Stops a job, unless more than `waiting` callers wait for its result.
     fn cancel<'a>(&'a self, job: &'a str, waiting: u32)
@@ -35,7 +41,7 @@ pub trait Endpoint: Send + Sync + 'static {
 
 /// State of an engine at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct EngineSnapshot {
     /// State of the circuit's key; `None` if the engine does not know the circuit.
     pub tier: Option<Tier>,
     /// Number of unfinished jobs, of all callers.
@@ -92,19 +98,19 @@ pub struct Ticket {
 
 /// The end of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum JobOutcome {
     /// A proof, which the engine claims to have verified; it was checked as far as
     /// [`Endpoint::result`] can.
-    Proved(Made),
+    Proved(ProofOutput),
     /// No proof, for this reason.
     Failed(String),
     /// The job was cancelled.
-    Stopped,
+    Cancelled,
 }
 
 /// A proof and its statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Made {
+pub struct ProofOutput {
     /// The circuit's id, in hexadecimal.
     pub circuit_id: String,
     /// The curve's name.

@@ -14,8 +14,8 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
-use super::endpoint::{Endpoint, Job, JobInput, Made};
-use super::head::Heads;
+use super::endpoint::{Endpoint, Job, JobInput, ProofOutput};
+use super::head::BlocksInProgress;
 use super::router::{RouteError, Router};
 use crate::executor::machine::Unfinished;
 use crate::executor::resolved::Resolved;
@@ -34,7 +34,7 @@ pub struct EngineExecutor {
     priority: Option<EnginePriority>,
     time_limit: Option<Duration>,
     router: Router,
-    heads: Heads,
+    blocks: BlocksInProgress,
 }
 
 /// The result of a task: a proof and its public inputs, as snarkjs writes them.
@@ -64,7 +64,7 @@ impl EngineExecutor {
             priority: engine.priority,
             time_limit,
             router: Router::new(&engine.circuit, endpoints, engine.patience),
-            heads: Heads::default(),
+            blocks: BlocksInProgress::default(),
         }
     }
 
@@ -79,10 +79,10 @@ impl EngineExecutor {
         } = execution;
         let input = job_input(input, self.generator.as_deref());
         let input = input.map_err(|why| failed(RouteError::Permanent(why)))?;
-        let under_way = self.heads.begin(task.id.block);
+        let in_progress = self.blocks.begin(task.id.block);
         let job = Job {
             circuit: self.circuit.clone(),
-            priority: self.priority.unwrap_or(match under_way.is_head() {
+            priority: self.priority.unwrap_or(match in_progress.is_head() {
                 true => EnginePriority::High,
                 false => EnginePriority::Normal,
             }),
@@ -90,8 +90,8 @@ impl EngineExecutor {
         };
         let request = request_id(&self.workflow, &task, &job);
         let stop = stopped(&mut cancel, self.time_limit);
-        let made = self.router.prove(&request, &job, stop).await;
-        let output = made.and_then(|made| made.to_json());
+        let proof = self.router.prove(&request, &job, stop).await;
+        let output = proof.and_then(|proof| proof.to_json());
         Ok(Product {
             outputs: vec![(Encoding::Json, output.map_err(failed)?)],
             fan_out: false,
@@ -190,9 +190,9 @@ fn job_input(payload: Resolved, generator: Option<&str>) -> Result<JobInput, Str
     }
 }
 
-// === impl Made ===
+// === impl ProofOutput ===
 
-impl Made {
+impl ProofOutput {
     /// The message of the result: `circuit_id`, `curve`, `proof` and `public`.
     fn to_json(&self) -> Result<Bytes, RouteError> {
         let unreadable = |error: serde_json::Error| {

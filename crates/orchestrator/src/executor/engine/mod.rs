@@ -10,6 +10,6 @@ mod router;
 mod routing;
 mod seen;
 
-pub use endpoint::{End, Endpoint, EndpointError, Job, JobInput, Look, Made, Ticket, Tier};
+pub use endpoint::{JobOutcome, Endpoint, EndpointError, Job, JobInput, EngineSnapshot, ProofOutput, Ticket, Tier};
 pub use executor::{EngineExecutor, failure, request_id, stopped};
 pub use router::{RouteError, Router};

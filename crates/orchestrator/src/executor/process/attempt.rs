@@ -42,7 +42,7 @@ pub struct Attempt {
     pub peak_rss: Option<u64>,
     /// Set if the scratch folder's file system was full when the program ended, and not because of
     /// the program's own files: a truncated output is then the machine's failure.
-    pub starved: Option<MachineFailure>,
+    pub disk_full: Option<MachineFailure>,
 }
 
 /// Consequence of an attempt for its task.
@@ -86,7 +86,7 @@ impl Attempt {
             wall: Duration::ZERO,
             spawned_after,
             peak_rss: None,
-            starved: None,
+            disk_full: None,
         }
     }
 }

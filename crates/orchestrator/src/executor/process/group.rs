@@ -19,7 +19,7 @@ use super::scratch::Scratch;
 
 /// Longest wait for a group to be gone after `SIGKILL`. A process in an uninterruptible call can
 /// take longer, and a zombie whose parent does not reap it never goes; neither may delay a run.
-const GONE_LIMIT: Duration = Duration::from_millis(500);
+const EXIT_WAIT_MAX: Duration = Duration::from_millis(500);
 
 /// A started process group and its scratch directory. If it is dropped before its end, it kills the
 /// group at once, and a thread reaps it and removes the directory.
@@ -159,10 +159,10 @@ impl Drop for Group {
     }
 }
 
-/// Waits, up to [`GONE_LIMIT`], until no process of a killed group is left, so that its resources
+/// Waits, up to [`EXIT_WAIT_MAX`], until no process of a killed group is left, so that its resources
 /// (devices, memory, ports) are free for the next attempt.
-pub(super) async fn gone(pgid: Pid) {
-    let give_up = Instant::now() + GONE_LIMIT;
+pub(super) async fn wait_until_gone(pgid: Pid) {
+    let give_up = Instant::now() + EXIT_WAIT_MAX;
     let mut pause = Duration::from_micros(200);
     while test_kill_process_group(pgid).is_ok() && Instant::now() < give_up {
         // Process 1 of a container inherits orphans, which no other process reaps.

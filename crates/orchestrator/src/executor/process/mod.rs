@@ -2,7 +2,7 @@
 //!
 //! A run gets a private scratch directory (mode 0700) with the task's input in a file, and is
 //! started there as `PROGRAM ARGS… --input-path IN --output-path OUT`, without standard input, in a
-//! process group of its own ([`Handing`] lists other ways). Exit code 0 with an output file is
+//! process group of its own ([`InputChannel`] lists other ways). Exit code 0 with an output file is
 //! success; 65 (`EX_DATAERR` of `sysexits.h`) means that no retry will help; everything else is a
 //! failure that may be retried.
 //!
@@ -47,26 +47,26 @@ mod capture;
 mod confined;
 mod group;
 #[cfg(target_os = "linux")]
-mod marked;
+mod environment_mark;
 #[cfg(not(target_os = "linux"))]
-#[path = "unmarked.rs"]
-mod marked;
+#[path = "environment_mark_unsupported.rs"]
+mod environment_mark;
 mod memory;
 mod program;
-mod room;
+mod resources;
 mod run;
 mod scratch;
 mod spec;
 mod supervised;
 mod sweep;
-mod verdict;
+mod outcome;
 
 pub use attempt::{Attempt, Outcome, TaskContext};
 pub use capture::Captured;
 pub use run::ProcessExecutor;
 pub use scratch::SCRATCH_VARIABLE;
-pub use spec::{Handing, ProcessError, ProcessSpec, Sandbox};
+pub use spec::{InputChannel, ProcessError, ProcessSpec, Sandbox};
 pub use supervised::{
-    RunningProgram, end_programs_left, running_programs, supervise_programs_with,
+    RunningProgram, run_supervisor, running_programs, supervise_programs_with,
 };
 pub use sweep::Swept;

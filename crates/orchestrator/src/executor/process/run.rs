@@ -19,15 +19,15 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::attempt::{Attempt, Outcome, TaskContext};
 use super::capture::{Capture, Captured};
 use super::confined::Confined;
-use super::group::{Group, gone};
-use super::marked::kill_marked;
+use super::environment_mark::kill_marked;
+use super::group::{Group, wait_until_gone};
 use super::memory::MemoryWatch;
+use super::outcome;
 use super::program::resolve;
-use super::room::{probe, starvation};
+use super::resources::{full_disk_failure, probe};
 use super::scratch::{SCRATCH_VARIABLE, Scratch};
-use super::spec::{Handing, ProcessError, ProcessSpec};
+use super::spec::{InputChannel, ProcessError, ProcessSpec};
 use super::sweep::{Swept, sweep};
-use super::verdict;
 use crate::executor::machine::MachineFailure;
 
 /// Time that a stream may stay open after the program has exited, before the processes that hold it
@@ -54,12 +54,12 @@ enum End {
     Cancelled,
 }
 
-/// The judgement of a run that has ended.
-struct Judged {
+/// The result of a run that has ended.
+struct RunResult {
     status: Option<ExitStatus>,
     outcome: Outcome,
     /// The resource that the machine lacked for the run, if any.
-    starved: Option<MachineFailure>,
+    disk_full: Option<MachineFailure>,
 }
 
 /// A program that was started, with its output streams.
@@ -221,11 +221,11 @@ impl ProcessExecutor {
         let reaped = running.reap(end == End::Exited).await;
         let (stdout, stderr) = (kept_stdout.finish(), kept_stderr.finish());
         let printed = (&stdout, &stderr);
-        let Judged {
+        let RunResult {
             status,
             outcome,
-            starved,
-        } = self.judge(end, reaped, printed, &memory).await;
+            disk_full,
+        } = self.evaluate(end, reaped, printed, &memory).await;
         Attempt {
             outcome,
             exit: status.and_then(|status| status.code()),
@@ -235,50 +235,50 @@ impl ProcessExecutor {
             wall,
             spawned_after: started - began,
             peak_rss: memory.peak_rss(),
-            starved,
+            disk_full,
         }
     }
 
-    /// Judges a run that has ended. Its scratch folder, if it was reaped, is removed.
-    async fn judge(
+    /// Evaluates a run that has ended. Its scratch folder, if it was reaped, is removed.
+    async fn evaluate(
         &self,
         end: End,
         reaped: Option<(ExitStatus, Scratch)>,
         (stdout, stderr): (&Captured, &Captured),
         memory: &MemoryWatch,
-    ) -> Judged {
+    ) -> RunResult {
         let Some((status, scratch)) = reaped else {
             let lost = || Outcome::Failed {
                 reason: "its exit status was lost: something else in this process waits for, or \
                          ignores, every child"
                     .to_owned(),
             };
-            return Judged {
+            return RunResult {
                 status: None,
                 outcome: end.early().unwrap_or_else(lost),
-                starved: None,
+                disk_full: None,
             };
         };
-        let starved = match end {
-            End::Exited => starvation(&scratch, status.success()),
+        let disk_full = match end {
+            End::Exited => full_disk_failure(&scratch, status.success()),
             End::Cancelled | End::TimedOut => None,
         };
-        let outcome = match (end.early(), self.spec.handing) {
+        let outcome = match (end.early(), self.spec.input_channel) {
             (Some(outcome), _) => outcome,
-            (None, Handing::Files) if status.success() => {
+            (None, InputChannel::Files) if status.success() => {
                 let output = scratch.read_output(self.spec.output_limit).await;
-                verdict::of_output(output, starved.as_ref())
+                outcome::from_output(output, disk_full.as_ref())
             }
-            (None, Handing::Stdin | Handing::LastArgument) if status.success() => {
+            (None, InputChannel::Stdin | InputChannel::LastArgument) if status.success() => {
                 Outcome::Succeeded(Bytes::new())
             }
-            (None, _) => verdict::of_failure(status, stdout, stderr, memory, starved.as_ref()),
+            (None, _) => outcome::from_failure(status, stdout, stderr, memory, disk_full.as_ref()),
         };
         scratch.close().await;
-        Judged {
+        RunResult {
             status: Some(status),
             outcome,
-            starved,
+            disk_full,
         }
     }
 
@@ -379,8 +379,8 @@ impl ProcessExecutor {
         // `posix_spawn`, whose cost does not grow with the memory of this process. Only strict
         // programs in control groups have such a hook.
         command.args(&self.spec.args).stdin(Stdio::null());
-        match self.spec.handing {
-            Handing::Files => {
+        match self.spec.input_channel {
+            InputChannel::Files => {
                 command
                     .arg(&self.spec.input_flag)
                     .arg(scratch.input())
@@ -388,10 +388,10 @@ impl ProcessExecutor {
                     .arg(scratch.output());
             }
             // A file instead of a pipe, so that no writer is needed while the program reads.
-            Handing::Stdin => {
+            InputChannel::Stdin => {
                 command.stdin(fs::File::open(scratch.input())?);
             }
-            Handing::LastArgument => {
+            InputChannel::LastArgument => {
                 command.arg(scratch.input());
             }
         }
@@ -517,7 +517,7 @@ impl Running {
     }
 
     /// Reaps the program, if it has exited. After a kill, the group is gone too when this returns.
-    async fn reap(mut self, of_itself: bool) -> Option<(ExitStatus, Scratch)> {
+    async fn reap(mut self, exited_by_itself: bool) -> Option<(ExitStatus, Scratch)> {
         if timeout(Duration::ZERO, self.group().exited())
             .await
             .is_err()
@@ -527,8 +527,8 @@ impl Running {
             return None;
         }
         let (status, scratch, pgid) = self.group.take()?.reap().ok()?;
-        if !of_itself {
-            gone(pgid).await;
+        if !exited_by_itself {
+            wait_until_gone(pgid).await;
         }
         Some((status, scratch))
     }
@@ -550,7 +550,7 @@ impl Drop for Running {
             if timeout(Duration::ZERO, group.exited()).await.is_ok()
                 && let Ok((_, scratch, pgid)) = group.reap()
             {
-                gone(pgid).await;
+                wait_until_gone(pgid).await;
                 scratch.close().await;
             }
         });

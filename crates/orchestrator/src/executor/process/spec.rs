@@ -23,10 +23,10 @@ pub struct ProcessSpec {
     /// Confinement of the program.
     pub sandbox: Sandbox,
     /// Channel of the input, and whether the program makes an output.
-    pub handing: Handing,
-    /// The flag before the path of the input file, with [`Handing::Files`].
+    pub input_channel: InputChannel,
+    /// The flag before the path of the input file, with [`InputChannel::Files`].
     pub input_flag: String,
-    /// The flag before the path at which the output file is expected, with [`Handing::Files`].
+    /// The flag before the path at which the output file is expected, with [`InputChannel::Files`].
     pub output_flag: String,
     /// Longest wall time of a run, from its start; `None` for no limit.
     pub time_limit: Option<Duration>,
@@ -70,7 +70,7 @@ pub enum Sandbox {
 
 /// Channel of a program's input, and whether the program makes an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Handing {
+pub enum InputChannel {
     /// A file, whose path follows the input flag; success requires an output file.
     #[default]
     Files,
@@ -123,7 +123,7 @@ impl ProcessSpec {
             env: BTreeMap::new(),
             inherit_env: Vec::new(),
             sandbox: Sandbox::Basic,
-            handing: Handing::Files,
+            input_channel: InputChannel::Files,
             input_flag: "--input-path".to_owned(),
             output_flag: "--output-path".to_owned(),
             time_limit: None,

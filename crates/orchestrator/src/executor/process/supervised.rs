@@ -77,7 +77,7 @@ pub(super) struct Supervised {
 }
 
 /// Enables supervision of this process's programs. `command` starts a process that calls
-/// [`end_programs_left`] with its standard input.
+/// [`run_supervisor`] with its standard input.
 pub fn supervise_programs_with(command: fn() -> Command) {
     runs().command = Some(command);
 }
@@ -96,18 +96,18 @@ pub fn running_programs() -> Vec<RunningProgram> {
     running
 }
 
-/// The work of the helper: reads reports of runs from `told` until it ends, then ends the
+/// The work of the helper: reads reports of runs from `reports` until it ends, then ends the
 /// unfinished runs. Signals meant for the process that started the helper do not end it.
 ///
 /// # Errors
-/// Signal handlers cannot be installed, or `told` cannot be read.
-pub async fn end_programs_left(told: impl Read) -> io::Result<()> {
+/// Signal handlers cannot be installed, or `reports` cannot be read.
+pub async fn run_supervisor(reports: impl Read) -> io::Result<()> {
     let _ignored = [
         signal(SignalKind::interrupt())?,
         signal(SignalKind::terminate())?,
         signal(SignalKind::hangup())?,
     ];
-    let left = heard(told)?;
+    let left = read_reports(reports)?;
     for _ in 0..2 {
         for scratch in &left {
             end(scratch).await;
@@ -123,13 +123,13 @@ pub async fn end_programs_left(told: impl Read) -> io::Result<()> {
 }
 
 /// Reads reports to the end; returns the scratch directories of the unfinished runs.
-fn heard(told: impl Read) -> io::Result<BTreeSet<PathBuf>> {
+fn read_reports(reports: impl Read) -> io::Result<BTreeSet<PathBuf>> {
     let mut left = BTreeSet::new();
-    let mut told = BufReader::new(told);
+    let mut reports = BufReader::new(reports);
     let mut message = Vec::new();
     loop {
         message.clear();
-        told.read_until(0, &mut message)?;
+        reports.read_until(0, &mut message)?;
         // A report without a terminator was cut off, and is the last.
         if message.pop() != Some(0) {
             return Ok(left);
@@ -178,7 +178,7 @@ impl Supervised {
             began: Instant::now(),
         };
         runs.live.insert(scratch.to_owned(), live);
-        runs.tell(b'+', scratch);
+        runs.report(b'+', scratch);
         Self {
             scratch: scratch.to_owned(),
         }
@@ -189,19 +189,19 @@ impl Drop for Supervised {
     fn drop(&mut self) {
         let mut runs = runs();
         runs.live.remove(&self.scratch);
-        runs.tell(b'-', &self.scratch);
+        runs.report(b'-', &self.scratch);
     }
 }
 
 // === impl Runs ===
 
 impl Runs {
-    fn tell(&mut self, sign: u8, scratch: &Path) {
+    fn report(&mut self, sign: u8, scratch: &Path) {
         let Some(command) = self.command else {
             return;
         };
         if let Some(helper) = &mut self.helper {
-            if helper.tell(sign, scratch).is_ok() {
+            if helper.report(sign, scratch).is_ok() {
                 return;
             }
             // The helper was killed, or does not read.
@@ -244,14 +244,14 @@ impl Helper {
         };
         let mut helper = Self { child, pipe };
         for scratch in live {
-            helper.tell(b'+', scratch)?;
+            helper.report(b'+', scratch)?;
         }
         // From here on, writing to it never blocks.
         fcntl_setfl(&helper.pipe, fcntl_getfl(&helper.pipe)? | OFlags::NONBLOCK)?;
         Ok(helper)
     }
 
-    fn tell(&mut self, sign: u8, scratch: &Path) -> io::Result<()> {
+    fn report(&mut self, sign: u8, scratch: &Path) -> io::Result<()> {
         let path = scratch.as_os_str().as_bytes();
         let mut message = Vec::with_capacity(path.len() + 2);
         message.push(sign);
@@ -275,12 +275,12 @@ mod tests {
 
     #[test]
     fn what_was_begun_and_not_ended_is_left() {
-        let left = |told: &[u8]| -> Vec<String> {
-            let left = heard(told).unwrap().into_iter();
+        let left = |reports: &[u8]| -> Vec<String> {
+            let left = read_reports(reports).unwrap().into_iter();
             left.map(|path| path.display().to_string()).collect()
         };
-        let told = b"+/s/run-1-0\0+/s/run-1-1\0-/s/run-1-0\0+/s/run-1-2\0";
-        assert_eq!(left(told), ["/s/run-1-1", "/s/run-1-2"]);
+        let reports = b"+/s/run-1-0\0+/s/run-1-1\0-/s/run-1-0\0+/s/run-1-2\0";
+        assert_eq!(left(reports), ["/s/run-1-1", "/s/run-1-2"]);
         assert_eq!(left(b"+/s/run-1-0\0-/s/run-1-0\0"), [""; 0]);
         assert_eq!(left(b"+/s/run-1-0\0-/s/run-1"), ["/s/run-1-0"], "cut off");
         for nothing in [

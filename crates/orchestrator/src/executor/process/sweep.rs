@@ -10,13 +10,13 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::time::{Instant, sleep};
 
 use super::confined::group_prefix;
-use super::marked::{find_marked, kill_marked};
+use super::environment_mark::{find_marked, kill_marked};
 use super::program::{is_zombie, start_time};
 use super::scratch::{Note, PREFIX, Scratch};
 use super::spec::ProcessError;
 
 /// Longest wait for killed processes to be gone.
-const GONE_LIMIT: Duration = Duration::from_secs(5);
+const EXIT_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// Number of looks for processes that killed ones started in their last moments.
 const ROUNDS: usize = 16;
@@ -104,7 +104,7 @@ fn kill_group(scratch: &Path) -> Option<Pid> {
 }
 
 async fn await_end(killed: &[Pid]) {
-    let give_up = Instant::now() + GONE_LIMIT;
+    let give_up = Instant::now() + EXIT_WAIT_MAX;
     let running = |&pid: &Pid| start_time(pid).is_some() && !is_zombie(pid);
     while killed.iter().any(running) && Instant::now() < give_up {
         sleep(Duration::from_millis(2)).await;

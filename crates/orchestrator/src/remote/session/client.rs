@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::wire::{Answer, Call, CallBody, Heard, Notice, NoticeBody};
+use super::super::wire::{Answer, Call, CallBody, Notice, NoticeAck, NoticeBody};
 use super::client_call::OpenCall;
 use crate::conversation::{
     HostCommand, HostEvent, Query, Request, RoleCommand, RoleEvent, SinkEvent, WorkerCommand,
@@ -25,7 +25,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Time for which a closed session keeps sending events that do not matter (such as `Leave`): the
 /// leader also detects the loss of a client by itself.
-const FAREWELL: Duration = Duration::from_secs(1);
+const LINGER: Duration = Duration::from_secs(1);
 
 /// The number of a call within its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,13 +33,13 @@ pub struct CallId(pub u64);
 
 /// The reason why an attempt at a call has no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unanswered {
+pub enum CallFailure {
     /// No answer came in time, or the connection to the leader broke.
     TimedOut,
     /// There is no leader, or it is stopping.
     NoLeader,
     /// The attempt could not be made, for example because the blob store does not answer.
-    Later,
+    NotSent,
 }
 
 /// A question of a role to the leader.
@@ -73,15 +73,15 @@ pub enum ClientInput {
         answer: Answer,
     },
     /// An attempt at a call was not answered.
-    Unanswered {
+    AttemptFailed {
         /// The call.
         call: CallId,
         /// The attempt.
         attempt: u32,
         /// The reason.
-        why: Unanswered,
+        why: CallFailure,
     },
-    /// A leader has sent a notice; it is answered with [`ClientAction::Hear`].
+    /// A leader has sent a notice; it is answered with [`ClientAction::AnswerNotice`].
     Notice {
         /// Number chosen by the caller.
         ticket: u64,
@@ -105,7 +105,7 @@ pub enum Refusal {
     /// The leader runs another workflow under the same name.
     OtherPlan,
     /// The client's role may not send this message.
-    NotYours,
+    NotPermitted,
     /// A value in the message is invalid.
     Invalid(String),
 }
@@ -140,11 +140,11 @@ pub enum ClientAction {
         answer: Answer,
     },
     /// Answer a notice.
-    Hear {
+    AnswerNotice {
         /// The notice's ticket.
         ticket: u64,
         /// The answer.
-        heard: Heard,
+        ack: NoticeAck,
     },
     /// End: the leader refuses this client's messages.
     Fail(Refusal),
@@ -162,9 +162,9 @@ pub struct ClientSession {
     term: u64,
     next_number: u64,
     /// Events that are not in a call yet, in order.
-    unsaid: VecDeque<RoleEvent>,
+    queued_events: VecDeque<RoleEvent>,
     /// The call with events that is in progress.
-    saying: Option<CallId>,
+    events_call: Option<CallId>,
     calls: BTreeMap<CallId, OpenCall>,
     /// Tickets of the questions in calls.
     tickets: BTreeMap<CallId, u64>,
@@ -176,8 +176,8 @@ pub struct ClientSession {
     last_notice: Option<(u64, u64, u64)>,
     /// Time until which events that do not matter are still sent; `None` before
     /// [`ClientInput::Close`].
-    farewell: Option<Time>,
-    /// Whether `farewell` has passed.
+    linger_until: Option<Time>,
+    /// Whether `linger_until` has passed.
     is_overdue: bool,
 }
 
@@ -196,8 +196,8 @@ impl ClientSession {
             session,
             term: 0,
             next_number: 1,
-            unsaid: VecDeque::new(),
-            saying: None,
+            queued_events: VecDeque::new(),
+            events_call: None,
             calls: BTreeMap::new(),
             tickets: BTreeMap::new(),
             workers: BTreeSet::new(),
@@ -205,7 +205,7 @@ impl ClientSession {
             has_sink: false,
             sink_term: 0,
             last_notice: None,
-            farewell: None,
+            linger_until: None,
             is_overdue: false,
         }
     }
@@ -222,8 +222,8 @@ impl ClientSession {
     }
 
     /// Events that are not in a call yet.
-    pub fn unsaid(&self) -> impl Iterator<Item = &RoleEvent> {
-        self.unsaid.iter()
+    pub fn queued_events(&self) -> impl Iterator<Item = &RoleEvent> {
+        self.queued_events.iter()
     }
 
     /// Processes an input. Returns the actions, to be carried out in this order.
@@ -237,23 +237,25 @@ impl ClientSession {
                 attempt,
                 answer,
             } => self.answered(now, call, attempt, answer, &mut actions),
-            ClientInput::Unanswered { call, attempt, why } => {
+            ClientInput::AttemptFailed { call, attempt, why } => {
                 if let Some(open) = self.current(call, attempt) {
                     open.failed(now, why);
                 }
             }
             ClientInput::Notice { ticket, notice } => {
-                let heard = self.notice(now, notice, &mut actions);
-                actions.push(ClientAction::Hear { ticket, heard });
+                let ack = self.notice(now, notice, &mut actions);
+                actions.push(ClientAction::AnswerNotice { ticket, ack });
             }
             ClientInput::Hello { term } => self.leader(now, term, &mut actions),
             ClientInput::Close => {
-                self.farewell.get_or_insert(now.plus(FAREWELL));
+                self.linger_until.get_or_insert(now.plus(LINGER));
             }
             ClientInput::Tick => {}
         }
         self.make_calls(now, &mut actions);
-        self.is_overdue |= self.farewell.is_some_and(|farewell| now >= farewell);
+        self.is_overdue |= self
+            .linger_until
+            .is_some_and(|linger_until| now >= linger_until);
         if self.is_finished() {
             actions.push(ClientAction::Finished);
         }
@@ -264,8 +266,8 @@ impl ClientSession {
     /// never.
     pub fn next_deadline(&self) -> Option<Time> {
         let attempts = self.calls.values().map(OpenCall::next_attempt);
-        let farewell = self.farewell.filter(|_| !self.is_overdue);
-        attempts.chain(farewell).min()
+        let linger_until = self.linger_until.filter(|_| !self.is_overdue);
+        attempts.chain(linger_until).min()
     }
 
     fn event(&mut self, event: RoleEvent) {
@@ -290,11 +292,12 @@ impl ClientSession {
             }
             _ => {}
         }
-        if let Some(who) = event.beat_of() {
+        if let Some(who) = event.heartbeat_sender() {
             // Without a leader they would pile up, and the newest heartbeat supersedes the others.
-            self.unsaid.retain(|other| other.beat_of() != Some(who));
+            self.queued_events
+                .retain(|other| other.heartbeat_sender() != Some(who));
         }
-        self.unsaid.push_back(event);
+        self.queued_events.push_back(event);
     }
 
     fn ask(&mut self, ticket: u64, question: Question) {
@@ -332,18 +335,18 @@ impl ClientSession {
         };
         let refusal = match answer {
             Answer::Stopping => {
-                open.failed(now, Unanswered::NoLeader);
+                open.failed(now, CallFailure::NoLeader);
                 return;
             }
             Answer::OtherPlan => Refusal::OtherPlan,
-            Answer::NotYours => Refusal::NotYours,
+            Answer::NotPermitted => Refusal::NotPermitted,
             Answer::Invalid(why) => Refusal::Invalid(why),
             answer => {
                 self.calls.remove(&call);
                 actions.push(ClientAction::Ended { call });
-                if self.saying == Some(call) {
-                    self.saying = None;
-                    self.said(answer, actions);
+                if self.events_call == Some(call) {
+                    self.events_call = None;
+                    self.events_acknowledged(answer, actions);
                 } else if let Some(ticket) = self.tickets.remove(&call) {
                     actions.push(ClientAction::Answer { ticket, answer });
                 }
@@ -354,7 +357,7 @@ impl ClientSession {
     }
 
     /// Handles the acknowledgement of a call with events.
-    fn said(&mut self, answer: Answer, actions: &mut Vec<ClientAction>) {
+    fn events_acknowledged(&mut self, answer: Answer, actions: &mut Vec<ClientAction>) {
         let Answer::Done {
             unknown,
             sink_unknown,
@@ -381,7 +384,8 @@ impl ClientSession {
 
     fn attach_sink(&mut self) {
         let term = self.sink_term;
-        self.unsaid.push_back(SinkEvent::Attach { term }.into());
+        self.queued_events
+            .push_back(SinkEvent::Attach { term }.into());
     }
 
     /// Switches to a leader with a higher term. It knows no workers, hosts or sinks, and has none
@@ -407,25 +411,25 @@ impl ClientSession {
         }
     }
 
-    fn notice(&mut self, now: Time, notice: Notice, actions: &mut Vec<ClientAction>) -> Heard {
+    fn notice(&mut self, now: Time, notice: Notice, actions: &mut Vec<ClientAction>) -> NoticeAck {
         if notice.session != self.session {
-            return Heard::NotMe;
+            return NoticeAck::UnknownSession;
         }
         if notice.term < self.term {
-            return Heard::NotFromYou;
+            return NoticeAck::StaleLeader;
         }
         self.leader(now, notice.term, actions);
         let place = (notice.term, notice.incarnation, notice.number);
         if self.last_notice.is_some_and(|last| place <= last) {
             // A copy of an accepted notice.
-            return Heard::Yes;
+            return NoticeAck::Accepted;
         }
         self.last_notice = Some(place);
         if let NoticeBody::Commands(commands) = notice.body {
             let here = commands.into_iter().filter(|command| self.is_here(command));
             actions.extend(here.map(ClientAction::Deliver));
         }
-        Heard::Yes
+        NoticeAck::Accepted
     }
 
     fn is_here(&self, command: &RoleCommand) -> bool {
@@ -438,12 +442,12 @@ impl ClientSession {
 
     /// Begins every attempt that is due, and the next call with events if none is in progress.
     fn make_calls(&mut self, now: Time, actions: &mut Vec<ClientAction>) {
-        if self.saying.is_none() && !self.unsaid.is_empty() {
-            let count = self.unsaid.len().min(EVENTS_MAX);
-            let events = self.unsaid.drain(..count).collect();
+        if self.events_call.is_none() && !self.queued_events.is_empty() {
+            let count = self.queued_events.len().min(EVENTS_MAX);
+            let events = self.queued_events.drain(..count).collect();
             let number = self.next_number;
             let call = self.open_call(CallBody::Events { number, events }, CALL_TIMEOUT);
-            self.saying = Some(call);
+            self.events_call = Some(call);
         }
         let Some((&CallId(open_from), _)) = self.calls.first_key_value() else {
             return;
@@ -473,17 +477,17 @@ impl ClientSession {
     /// Whether the session is closed, no question is unanswered, and no event that matters is
     /// unacknowledged.
     fn is_finished(&self) -> bool {
-        if self.farewell.is_none() || !self.tickets.is_empty() {
+        if self.linger_until.is_none() || !self.tickets.is_empty() {
             return false;
         }
-        let Some(saying) = self.saying.and_then(|call| self.calls.get(&call)) else {
+        let Some(events_call) = self.events_call.and_then(|call| self.calls.get(&call)) else {
             return true;
         };
-        let matters = match saying.body() {
-            CallBody::Events { events, .. } => events.iter().any(RoleEvent::matters),
+        let must_deliver = match events_call.body() {
+            CallBody::Events { events, .. } => events.iter().any(RoleEvent::must_deliver),
             _ => false,
         };
-        let matters = matters || self.unsaid.iter().any(RoleEvent::matters);
-        !matters && self.is_overdue
+        let must_deliver = must_deliver || self.queued_events.iter().any(RoleEvent::must_deliver);
+        !must_deliver && self.is_overdue
     }
 }

@@ -9,7 +9,7 @@ use crate::core::Time;
 const NO_LEADER_PAUSE: Duration = Duration::from_millis(50);
 
 /// Pause after an attempt that could not be made.
-const LATER_PAUSE: Duration = Duration::from_secs(2);
+const NOT_SENT_PAUSE: Duration = Duration::from_secs(2);
 
 /// A call that has no answer yet.
 pub(super) struct OpenCall {
@@ -67,12 +67,12 @@ impl OpenCall {
     }
 
     /// The current attempt failed; the next is due after a pause.
-    pub(super) fn failed(&mut self, now: Time, why: super::Unanswered) {
+    pub(super) fn failed(&mut self, now: Time, why: super::CallFailure) {
         self.under_way = false;
         self.next_attempt = match why {
-            super::Unanswered::TimedOut => now,
-            super::Unanswered::NoLeader => now.plus(NO_LEADER_PAUSE),
-            super::Unanswered::Later => now.plus(LATER_PAUSE),
+            super::CallFailure::TimedOut => now,
+            super::CallFailure::NoLeader => now.plus(NO_LEADER_PAUSE),
+            super::CallFailure::NotSent => now.plus(NOT_SENT_PAUSE),
         };
     }
 

@@ -29,9 +29,9 @@ mod server;
 mod server_client;
 mod server_events;
 
-pub use client::{CallId, ClientAction, ClientInput, ClientSession, Question, Refusal, Unanswered};
-pub use notices::Unheard;
+pub use client::{CallId, ClientAction, ClientInput, ClientSession, Question, Refusal, CallFailure};
+pub use notices::NoticeFailure;
 pub use server::ServerSession;
 pub use server_events::{
-    Behind, CallerId, ClientRef, FlushId, NoticeRef, ServerAction, ServerInput,
+    AttachedRole, CallerId, ClientRef, FlushId, NoticeRef, ServerAction, ServerInput,
 };

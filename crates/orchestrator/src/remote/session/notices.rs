@@ -29,14 +29,14 @@ const NOTICE_MAX: usize = 256;
 
 /// The reason why a notice has no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unheard {
+pub enum NoticeFailure {
     /// The client's subject has no listener.
-    NobodyListens {
+    NoListener {
         /// Time for which this process has been connected.
         connected_for: Duration,
     },
     /// No answer came in time, or the connection to the client broke.
-    Silent,
+    TimedOut,
     /// It could not be sent, for example because the blob store does not answer.
     NotSent,
 }
@@ -58,7 +58,7 @@ struct Current {
     attempt: u32,
     under_way: bool,
     next_attempt: Time,
-    nobody_since: Option<Time>,
+    no_listener_since: Option<Time>,
 }
 
 /// An attempt to send a notice.
@@ -117,7 +117,7 @@ impl Notices {
             return None;
         }
         let (number, attempt) = (self.number, current.attempt);
-        self.unheard(now, number, attempt, Unheard::Silent)
+        self.attempt_failed(now, number, attempt, NoticeFailure::TimedOut)
     }
 
     /// The attempt that is due, if any.
@@ -135,7 +135,7 @@ impl Notices {
                 attempt: 0,
                 under_way: false,
                 next_attempt: now,
-                nobody_since: None,
+                no_listener_since: None,
             }
         });
         current.attempt += 1;
@@ -152,7 +152,7 @@ impl Notices {
     }
 
     /// Records the client's answer to a notice.
-    pub(super) fn heard(&mut self, now: Time, number: u64) {
+    pub(super) fn acknowledged(&mut self, now: Time, number: u64) {
         if self.number == number && self.current.take().is_some() {
             self.next_ping = now.plus(PING);
         }
@@ -160,12 +160,12 @@ impl Notices {
 
     /// Records that an attempt was not answered. Returns the reason why the client is given up, if
     /// it is.
-    pub(super) fn unheard(
+    pub(super) fn attempt_failed(
         &mut self,
         now: Time,
         number: u64,
         attempt: u32,
-        why: Unheard,
+        why: NoticeFailure,
     ) -> Option<&'static str> {
         let is_current = self.number == number;
         let current = self.current.as_mut().filter(|_| is_current)?;
@@ -174,20 +174,20 @@ impl Notices {
         }
         current.under_way = false;
         match why {
-            Unheard::NobodyListens { connected_for } => {
+            NoticeFailure::NoListener { connected_for } => {
                 if connected_for < SETTLING {
-                    current.nobody_since = None;
+                    current.no_listener_since = None;
                 }
-                let since = *current.nobody_since.get_or_insert(now);
+                let since = *current.no_listener_since.get_or_insert(now);
                 current.next_attempt = now.plus(PING / 4);
                 (since.until(now) >= GONE_AFTER).then_some("nobody listens")
             }
-            Unheard::Silent => {
-                current.nobody_since = None;
+            NoticeFailure::TimedOut => {
+                current.no_listener_since = None;
                 current.next_attempt = now;
                 (current.begun.until(now) >= SILENT_AFTER).then_some("it does not answer")
             }
-            Unheard::NotSent => {
+            NoticeFailure::NotSent => {
                 current.next_attempt = now.plus(PING);
                 None
             }

@@ -25,14 +25,14 @@ enum Request {
 #[derive(Default)]
 pub(super) struct Replies(BTreeMap<u64, Request>);
 
-/// The treatment of a request.
-pub(super) enum Taken {
+/// Classification of a request by its number.
+pub(super) enum RequestStage {
     /// New: to be passed to the core.
     New,
     /// Already answered, with this reply.
     Replied(Reply),
     /// The core is handling it, or there are too many requests.
-    Waits,
+    Pending,
 }
 
 // === impl Replies ===
@@ -43,21 +43,21 @@ impl Replies {
         self.0 = self.0.split_off(&number);
     }
 
-    pub(super) fn ask(&mut self, number: u64, caller: CallerId) -> Taken {
+    pub(super) fn ask(&mut self, number: u64, caller: CallerId) -> RequestStage {
         let is_full = self.0.len() >= REQUESTS_MAX;
         match self.0.get_mut(&number) {
-            Some(Request::Replied(reply)) => Taken::Replied(reply.clone()),
+            Some(Request::Replied(reply)) => RequestStage::Replied(reply.clone()),
             Some(Request::Open(callers)) => {
                 if callers.len() == CALLERS_MAX {
                     callers.remove(0);
                 }
                 callers.push(caller);
-                Taken::Waits
+                RequestStage::Pending
             }
-            None if is_full => Taken::Waits,
+            None if is_full => RequestStage::Pending,
             None => {
                 self.0.insert(number, Request::Open(vec![caller]));
-                Taken::New
+                RequestStage::New
             }
         }
     }

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::gate::{Refused, admit};
-use super::super::wire::{Answer, Call, CallBody, Heard, Notice};
-use super::leadership::{Doubt, Leadership};
-use super::notices::{NOTICE_TIMEOUT, Unheard};
+use super::super::admission::{Refused, admit};
+use super::super::wire::{Answer, Call, CallBody, Notice, NoticeAck};
+use super::leadership::{Leadership, TermCheck};
+use super::notices::{NOTICE_TIMEOUT, NoticeFailure};
 use super::replies;
-use super::server_client::{Client, Kind, Number};
+use super::server_client::{CallStage, Client, Kind};
 use super::server_events::{
-    Behind, CallerId, ClientRef, FlushId, NoticeRef, ServerAction, ServerInput,
+    AttachedRole, CallerId, ClientRef, FlushId, NoticeRef, ServerAction, ServerInput,
 };
 use crate::conversation::{HostEvent, Query, Reply, RoleEvent, SinkEvent, WorkerEvent};
 use crate::core::Time;
@@ -26,11 +26,11 @@ const HELLO: Duration = Duration::from_secs(2);
 
 /// The reason why a client is gone.
 #[derive(Clone, Copy)]
-enum Why {
+enum GoneReason {
     /// Another process has its name.
-    Succeeded,
+    Replaced,
     /// It does not listen or answer, with a description.
-    Given(&'static str),
+    Unresponsive(&'static str),
 }
 
 /// Number of clients beyond which those that are gone are forgotten, the oldest first.
@@ -94,22 +94,22 @@ impl ServerSession {
                 number,
                 reply,
             } => self.replied(&client, number, &reply, &mut actions),
-            ServerInput::Heard { notice, heard } => {
-                self.heard(now, &notice, &heard, &mut actions);
+            ServerInput::NoticeAnswered { notice, ack } => {
+                self.notice_answered(now, &notice, &ack, &mut actions);
             }
-            ServerInput::Unheard { notice, why } => {
-                self.unheard(now, &notice, why, &mut actions);
+            ServerInput::NoticeFailed { notice, why } => {
+                self.notice_failed(now, &notice, why, &mut actions);
             }
-            ServerInput::Looked { is_held } => {
-                let waited = self.leadership.looked(now, is_held);
+            ServerInput::LeaseChecked { is_held } => {
+                let waited = self.leadership.lease_checked(now, is_held);
                 if self.leadership.is_lost() {
                     actions.push(ServerAction::Lost);
                 }
                 for (caller, call) in waited {
-                    self.take(now, caller, call, &mut actions);
+                    self.handle_call(now, caller, call, &mut actions);
                 }
-                if self.leadership.looks_again() {
-                    actions.push(ServerAction::LookAtLease);
+                if self.leadership.check_lease_again() {
+                    actions.push(ServerAction::CheckLease);
                 }
             }
             ServerInput::Tick => {}
@@ -159,51 +159,59 @@ impl ServerSession {
         // A source that resumed from an obsolete leader's position would skip messages that it has
         // withdrawn since.
         let always = matches!(&call.body, CallBody::Query(Query::SourceNext(_)));
-        match self.leadership.doubt(now, caller, call, always) {
-            Doubt::None(call) => self.take(now, caller, *call, actions),
-            Doubt::Waits { look: true } => actions.push(ServerAction::LookAtLease),
-            Doubt::Waits { look: false } | Doubt::Lost => {}
+        match self.leadership.check_term(now, caller, call, always) {
+            TermCheck::Accept(call) => self.handle_call(now, caller, *call, actions),
+            TermCheck::AwaitLeaseCheck { begin: true } => actions.push(ServerAction::CheckLease),
+            TermCheck::AwaitLeaseCheck { begin: false } | TermCheck::NotLeader => {}
         }
     }
 
     /// Processes an admitted call, as the leader.
-    fn take(&mut self, now: Time, caller: CallerId, call: Call, actions: &mut Vec<ServerAction>) {
+    fn handle_call(
+        &mut self,
+        now: Time,
+        caller: CallerId,
+        call: Call,
+        actions: &mut Vec<ServerAction>,
+    ) {
         if let CallBody::Query(query) = call.body {
             actions.push(ServerAction::Query { caller, query });
             return;
         }
         let name = call.client;
-        self.meet(now, &name, call.session, actions);
+        self.begin_session(now, &name, call.session, actions);
         let client = self.clients.get_mut(&name);
-        let Some(client) = client.filter(|client| client.takes(call.session)) else {
+        let Some(client) = client.filter(|client| client.accepts(call.session)) else {
             return;
         };
-        client.has_answers_before(call.open_from);
+        client.acknowledge_before(call.open_from);
         let is_late = match &call.body {
-            CallBody::Events { number, .. } => matches!(client.number(*number), Number::Late),
+            CallBody::Events { number, .. } => {
+                matches!(client.call_stage(*number), CallStage::Obsolete)
+            }
             CallBody::Request { number, .. } => client.has_answer_to(*number),
             CallBody::Query(_) => true,
         };
         if is_late {
             return;
         }
-        client.is_heard_of(now);
+        client.note_call(now);
         let due = client.notices.next_deadline();
         match call.body {
             CallBody::Events { number, events } => {
                 self.events(&name, number, events, caller, actions);
             }
             CallBody::Request { number, request } => match client.replies.ask(number, caller) {
-                replies::Taken::New => actions.push(ServerAction::Request {
+                replies::RequestStage::New => actions.push(ServerAction::Request {
                     client: client.refer(&name),
                     number,
                     request,
                 }),
-                replies::Taken::Replied(reply) => actions.push(ServerAction::Answer {
+                replies::RequestStage::Replied(reply) => actions.push(ServerAction::Answer {
                     caller,
                     answer: Answer::Reply(reply),
                 }),
-                replies::Taken::Waits => {}
+                replies::RequestStage::Pending => {}
             },
             CallBody::Query(_) => {}
         }
@@ -212,17 +220,23 @@ impl ServerSession {
 
     /// Begins a session for a call, if it is new; it replaces an earlier session of the name that
     /// may not have ended.
-    fn meet(&mut self, now: Time, name: &Arc<str>, session: u64, actions: &mut Vec<ServerAction>) {
+    fn begin_session(
+        &mut self,
+        now: Time,
+        name: &Arc<str>,
+        session: u64,
+        actions: &mut Vec<ServerAction>,
+    ) {
         let incarnation = self.next_incarnation;
         let client = match self.clients.get(name) {
             Some(client) if client.session == session => return,
             // If it is in fact the later one, its process reports that when the client is pinged.
-            Some(client) if client.keeps_out(session) => return,
-            Some(client) => client.succeeded_by(now, session, incarnation),
+            Some(client) if client.excludes(session) => return,
+            Some(client) => client.replaced_by(now, session, incarnation),
             None => Client::new(now, session, incarnation),
         };
         self.next_incarnation += 1;
-        self.forget(name, Why::Succeeded, actions);
+        self.forget(name, GoneReason::Replaced, actions);
         self.notify_at(client.notices.next_deadline());
         self.clients.insert(name.clone(), client);
         self.forget_oldest();
@@ -233,7 +247,10 @@ impl ServerSession {
         if self.clients.len() < CLIENTS_MAX {
             return;
         }
-        let gone = self.clients.iter().filter(|(_, client)| !client.is_there());
+        let gone = self
+            .clients
+            .iter()
+            .filter(|(_, client)| !client.is_present());
         let oldest = gone.min_by_key(|(_, client)| client.incarnation);
         if let Some(name) = oldest.map(|(name, _)| name.clone()) {
             self.clients.remove(&name);
@@ -251,15 +268,15 @@ impl ServerSession {
         let Some(client) = self.clients.get_mut(name) else {
             return;
         };
-        match client.number(number) {
+        match client.call_stage(number) {
             // Such a call was dropped before.
-            Number::Late => {}
-            Number::UnderWay => client.wait(caller),
-            Number::Taken => {
-                let answer = done(client);
+            CallStage::Obsolete => {}
+            CallStage::InProgress => client.wait(caller),
+            CallStage::Answered => {
+                let answer = events_answer(client);
                 actions.push(ServerAction::Answer { caller, answer });
             }
-            Number::New => {
+            CallStage::New => {
                 let (mut unknown, mut sink_unknown) = (Vec::new(), false);
                 for event in events {
                     self.event(name, event, &mut unknown, &mut sink_unknown, actions);
@@ -267,7 +284,7 @@ impl ServerSession {
                 let flush = FlushId(self.next_flush);
                 self.next_flush += 1;
                 if let Some(client) = self.clients.get_mut(name) {
-                    client.take(number, unknown, sink_unknown, flush, caller);
+                    client.record_events(number, unknown, sink_unknown, flush, caller);
                     self.flushes.insert(flush, client.refer(name));
                 }
                 actions.push(ServerAction::Flush(flush));
@@ -294,33 +311,35 @@ impl ServerSession {
         let mut attach = None;
         match &event {
             RoleEvent::Worker(WorkerEvent::Join(join)) => {
-                client.enlist(Kind::Worker, join.worker.clone());
-                attach = Some(Behind::Worker(join.worker.clone()));
+                client.add_role(Kind::Worker, join.worker.clone());
+                attach = Some(AttachedRole::Worker(join.worker.clone()));
             }
             RoleEvent::Host(HostEvent::Join(join)) => {
-                client.enlist(Kind::Host, join.host.clone());
-                attach = Some(Behind::Host(join.host.clone()));
+                client.add_role(Kind::Host, join.host.clone());
+                attach = Some(AttachedRole::Host(join.host.clone()));
             }
             RoleEvent::Worker(WorkerEvent::Heartbeat { worker, .. })
-                if !client.is_enlisted(Kind::Worker, worker) =>
+                if !client.has_role(Kind::Worker, worker) =>
             {
                 unknown.push(worker.clone());
                 return;
             }
-            RoleEvent::Host(HostEvent::Beat { host }) if !client.is_enlisted(Kind::Host, host) => {
+            RoleEvent::Host(HostEvent::Heartbeat { host })
+                if !client.has_role(Kind::Host, host) =>
+            {
                 unknown.push(host.clone());
                 return;
             }
             RoleEvent::Worker(WorkerEvent::Leave { worker }) => {
-                client.strike_off(Kind::Worker, worker);
+                client.remove_role(Kind::Worker, worker);
             }
-            RoleEvent::Host(HostEvent::Leave { host }) => client.strike_off(Kind::Host, host),
+            RoleEvent::Host(HostEvent::Leave { host }) => client.remove_role(Kind::Host, host),
             RoleEvent::Sink(SinkEvent::Emitted { .. }) => *sink_unknown |= !client.has_sink,
             _ => {}
         }
-        actions.extend(attach.map(|behind| ServerAction::Attach {
+        actions.extend(attach.map(|role| ServerAction::Attach {
             client: client.refer(name),
-            behind,
+            role,
         }));
         actions.push(ServerAction::Event(event));
     }
@@ -338,7 +357,7 @@ impl ServerSession {
             client.has_sink = true;
             actions.push(ServerAction::Attach {
                 client: client.refer(name),
-                behind: Behind::Sink,
+                role: AttachedRole::Sink,
             });
         }
     }
@@ -351,7 +370,7 @@ impl ServerSession {
             return;
         };
         for caller in client.flushed(flush) {
-            let answer = done(client);
+            let answer = events_answer(client);
             actions.push(ServerAction::Answer { caller, answer });
         }
     }
@@ -372,34 +391,34 @@ impl ServerSession {
         }
     }
 
-    fn heard(
+    fn notice_answered(
         &mut self,
         now: Time,
         notice: &NoticeRef,
-        heard: &Heard,
+        ack: &NoticeAck,
         actions: &mut Vec<ServerAction>,
     ) {
         let Some(client) = self.client(&notice.client) else {
             return;
         };
-        if *heard == Heard::NotMe {
+        if *ack == NoticeAck::UnknownSession {
             let name = &notice.client.name;
-            self.forget(name, Why::Succeeded, actions);
+            self.forget(name, GoneReason::Replaced, actions);
             return;
         }
-        client.notices.heard(now, notice.number);
+        client.notices.acknowledged(now, notice.number);
         let due = client.notices.next_deadline();
         self.notify_at(due);
-        if *heard == Heard::NotFromYou && self.leadership.is_doubted(now) {
-            actions.push(ServerAction::LookAtLease);
+        if *ack == NoticeAck::StaleLeader && self.leadership.note_later_leader(now) {
+            actions.push(ServerAction::CheckLease);
         }
     }
 
-    fn unheard(
+    fn notice_failed(
         &mut self,
         now: Time,
         notice: &NoticeRef,
-        why: Unheard,
+        why: NoticeFailure,
         actions: &mut Vec<ServerAction>,
     ) {
         let Some(client) = self.client(&notice.client) else {
@@ -407,29 +426,29 @@ impl ServerSession {
         };
         let gone = client
             .notices
-            .unheard(now, notice.number, notice.attempt, why);
+            .attempt_failed(now, notice.number, notice.attempt, why);
         let due = client.notices.next_deadline();
         self.notify_at(due);
         if let Some(why) = gone {
-            self.forget(&notice.client.name, Why::Given(why), actions);
+            self.forget(&notice.client.name, GoneReason::Unresponsive(why), actions);
         }
     }
 
     /// Handles the loss of a client: its workers and hosts leave.
-    fn forget(&mut self, name: &Arc<str>, why: Why, actions: &mut Vec<ServerAction>) {
+    fn forget(&mut self, name: &Arc<str>, why: GoneReason, actions: &mut Vec<ServerAction>) {
         let client = self.clients.get_mut(name);
-        let Some(client) = client.filter(|client| client.is_there()) else {
+        let Some(client) = client.filter(|client| client.is_present()) else {
             return;
         };
-        let (is_over, why) = match why {
-            Why::Succeeded => (true, "another process has its name"),
-            Why::Given(why) => (false, why),
+        let (is_replaced, why) = match why {
+            GoneReason::Replaced => (true, "another process has its name"),
+            GoneReason::Unresponsive(why) => (false, why),
         };
         actions.push(ServerAction::Gone {
             client: client.refer(name),
             why,
         });
-        for (kind, who) in client.leave(is_over) {
+        for (kind, who) in client.leave(is_replaced) {
             actions.push(ServerAction::Event(match kind {
                 Kind::Worker => WorkerEvent::Leave { worker: who }.into(),
                 Kind::Host => HostEvent::Leave { host: who }.into(),
@@ -474,17 +493,17 @@ impl ServerSession {
             });
         }
         for (name, why) in gone {
-            self.forget(&name, Why::Given(why), actions);
+            self.forget(&name, GoneReason::Unresponsive(why), actions);
         }
     }
 }
 
 /// The answer to the last call with events that was accepted.
-fn done(client: &Client) -> Answer {
-    let taken = client.taken();
+fn events_answer(client: &Client) -> Answer {
+    let last = client.last_events();
     Answer::Done {
-        unknown: taken.map(|taken| taken.unknown.clone()).unwrap_or_default(),
-        sink_unknown: taken.is_some_and(|taken| taken.sink_unknown),
+        unknown: last.map(|last| last.unknown.clone()).unwrap_or_default(),
+        sink_unknown: last.is_some_and(|last| last.sink_unknown),
     }
 }
 
@@ -497,7 +516,7 @@ fn refuse(call: &Call, subject: &str, refused: &Refused) -> Answer {
         (CallBody::Request { .. }, refused) => Answer::Reply(Reply::Invalid {
             why: refused.to_string(),
         }),
-        (_, Refused::NotYours(_)) => Answer::NotYours,
+        (_, Refused::NotPermitted(_)) => Answer::NotPermitted,
         (_, Refused::Invalid(why)) => Answer::Invalid(why.clone()),
     }
 }

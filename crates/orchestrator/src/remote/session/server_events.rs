@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::wire::{Answer, Call, Heard, Notice};
-use super::notices::Unheard;
+use super::super::wire::{Answer, Call, Notice, NoticeAck};
+use super::notices::NoticeFailure;
 use crate::conversation::{Query, Reply, Request, RoleCommand, RoleEvent};
 use crate::id::WorkerId;
 
@@ -68,21 +68,21 @@ pub enum ServerInput {
         reply: Reply,
     },
     /// A client answered an attempt to send a notice.
-    Heard {
+    NoticeAnswered {
         /// The attempt.
         notice: NoticeRef,
         /// The answer.
-        heard: Heard,
+        ack: NoticeAck,
     },
     /// A client did not answer an attempt.
-    Unheard {
+    NoticeFailed {
         /// The attempt.
         notice: NoticeRef,
         /// The reason.
-        why: Unheard,
+        why: NoticeFailure,
     },
-    /// See [`ServerAction::LookAtLease`].
-    Looked {
+    /// See [`ServerAction::CheckLease`].
+    LeaseChecked {
         /// Whether no other process has the lease; `None` if it could not be checked.
         is_held: Option<bool>,
     },
@@ -92,7 +92,7 @@ pub enum ServerInput {
 
 /// A worker, a host or the sink, which the coordinator reaches through a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Behind {
+pub enum AttachedRole {
     /// A worker; commands for it are sent to the client as [`RoleCommand::Worker`].
     Worker(WorkerId),
     /// A host; commands for it are sent to the client as [`RoleCommand::Host`].
@@ -115,7 +115,7 @@ pub enum ServerAction {
         /// The client.
         client: ClientRef,
         /// The worker, host or sink.
-        behind: Behind,
+        role: AttachedRole,
     },
     /// Pass an event to the coordinator.
     Event(RoleEvent),
@@ -145,7 +145,7 @@ pub enum ServerAction {
         /// The answer.
         answer: Answer,
     },
-    /// Send a notice; report [`ServerInput::Heard`] or [`ServerInput::Unheard`].
+    /// Send a notice; report [`ServerInput::NoticeAnswered`] or [`ServerInput::NoticeFailed`].
     Notify {
         /// The attempt.
         notice: NoticeRef,
@@ -154,8 +154,8 @@ pub enum ServerAction {
         /// Time limit for the answer.
         timeout: Duration,
     },
-    /// Check whether another process has the lease; report [`ServerInput::Looked`].
-    LookAtLease,
+    /// Check whether another process has the lease; report [`ServerInput::LeaseChecked`].
+    CheckLease,
     /// Another process leads: end.
     Lost,
     /// Log that a client is gone.

@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 
 use super::chain::Chain;
 use super::rpc::{Block, Rpc, RpcError, quantity};
-use crate::conversation::Edition;
+use crate::conversation::Uniqueness;
 use crate::http::HttpError;
 use crate::id::Part;
 use crate::payload::Encoding;
 use crate::plan::Backoff;
-use crate::source::{Brought, Source, SourceMessage};
+use crate::source::{SourceItem, Source, SourceMessage};
 
 /// Waits while no endpoint answers.
 const BACKOFF: Backoff = Backoff {
@@ -62,9 +62,9 @@ pub struct Ethereum {
     /// Number of the next block; `None` before the chain's head is known.
     next: Option<u64>,
     /// Blocks below this one were submitted by an earlier run, and are only compared.
-    recalled_below: u64,
+    submitted_before: u64,
     /// Last block that may be submitted, as far as is known.
-    until: Option<u64>,
+    last_submittable: Option<u64>,
 }
 
 // === impl Ethereum ===
@@ -84,18 +84,18 @@ impl Ethereum {
                 ChainStart::At(block) => Some(block),
                 ChainStart::Behind(_) => None,
             },
-            recalled_below: 0,
-            until: None,
+            submitted_before: 0,
+            last_submittable: None,
             options,
         })
     }
 
-    async fn bring(&mut self) -> Brought {
+    async fn next_item(&mut self) -> SourceItem {
         let mut failures = 0;
         loop {
             let (current, count) = (self.current, self.endpoints.len());
             match self.step().await {
-                Ok(Some(brought)) => return brought,
+                Ok(Some(item)) => return item,
                 Ok(None) => {
                     failures = 0;
                     tokio::time::sleep(self.options.poll).await;
@@ -116,22 +116,22 @@ impl Ethereum {
     }
 
     /// The next message or change; `None` if there is nothing at present.
-    async fn step(&mut self) -> Result<Option<Brought>, RpcError> {
-        let number = match (self.next, self.until) {
-            (Some(next), Some(until)) if next <= until => next,
+    async fn step(&mut self) -> Result<Option<SourceItem>, RpcError> {
+        let number = match (self.next, self.last_submittable) {
+            (Some(next), Some(last_submittable)) if next <= last_submittable => next,
             _ => {
                 if let Some(from) = self.fork().await? {
-                    return Ok(Some(Brought::Changed { from }));
+                    return Ok(Some(SourceItem::Changed { from }));
                 }
                 let head = self.endpoints[self.current].head().await?;
-                let until = head.checked_sub(self.options.confirmations);
-                self.until = until;
+                let last_submittable = head.checked_sub(self.options.confirmations);
+                self.last_submittable = last_submittable;
                 let start = match self.options.from {
                     ChainStart::At(block) => block,
                     ChainStart::Behind(blocks) => head.saturating_sub(blocks),
                 };
                 let next = *self.next.get_or_insert(start);
-                if until.is_none_or(|until| next > until) {
+                if last_submittable.is_none_or(|last_submittable| next > last_submittable) {
                     return Ok(None);
                 }
                 next
@@ -140,19 +140,19 @@ impl Ethereum {
         let asked = self.endpoints[self.current].block(number, self.options.full);
         // A node behind a load balancer may lack a block that another has announced.
         let Some(block) = asked.await? else {
-            self.until = None;
+            self.last_submittable = None;
             return Ok(None);
         };
         if !self.chain.is_followed_by(number, &block.parent) {
             // If there is no fork, the nodes behind the endpoint do not agree yet.
             let from = self.fork().await?;
-            self.until = None;
-            return Ok(from.map(|from| Brought::Changed { from }));
+            self.last_submittable = None;
+            return Ok(from.map(|from| SourceItem::Changed { from }));
         }
         let message = self.message(number, &block)?;
         self.chain.push(number, block.hash);
         self.next = number.checked_add(1);
-        Ok(Some(Brought::Message(message)))
+        Ok(Some(SourceItem::Message(message)))
     }
 
     /// The lowest block that was submitted and is no longer in the chain; `None` if there is none.
@@ -209,7 +209,7 @@ impl Ethereum {
             None => self.described(number, block, timestamp),
         };
         let digits = block.hash.trim_start_matches("0x");
-        let recalled = number < self.recalled_below;
+        let was_submitted = number < self.submitted_before;
         Ok(SourceMessage {
             first: number,
             last: number,
@@ -217,11 +217,11 @@ impl Ethereum {
             encoding: Encoding::Json,
             bytes: Bytes::from(payload.to_string()),
             needs: None,
-            edition: match recalled {
-                true => Edition::Recalled,
-                false => Edition::Only,
+            uniqueness: match was_submitted {
+                true => Uniqueness::ReplayOnly,
+                false => Uniqueness::Single,
             },
-            next: number.saturating_add(1).max(self.recalled_below),
+            next: number.saturating_add(1).max(self.submitted_before),
         })
     }
 }
@@ -231,12 +231,12 @@ impl Source for Ethereum {
         // Blocks submitted before are compared with the chain's present ones.
         let depth = self.options.reorg_depth as u64;
         self.next = Some(position.saturating_sub(depth));
-        self.recalled_below = position;
+        self.submitted_before = position;
         Ok(())
     }
 
-    fn next(&mut self) -> BoxFuture<'_, Option<Result<Brought, String>>> {
-        Box::pin(async { Some(Ok(self.bring().await)) })
+    fn next(&mut self) -> BoxFuture<'_, Option<Result<SourceItem, String>>> {
+        Box::pin(async { Some(Ok(self.next_item().await)) })
     }
 
     fn rewound(&mut self, asked: u64, from: u64) {
@@ -250,7 +250,7 @@ impl Source for Ethereum {
         tracing::warn!(from, "the chain was reorganised: blocks are brought again");
         self.chain.truncate(asked.min(from));
         self.next = Some(from);
-        self.recalled_below = self.recalled_below.min(from);
-        self.until = None;
+        self.submitted_before = self.submitted_before.min(from);
+        self.last_submittable = None;
     }
 }

@@ -7,7 +7,7 @@ use proofmill_orchestrator::conversation::{RoleEvent, WorkerCommand};
 use proofmill_orchestrator::core::Action;
 use proofmill_orchestrator::remote::session::ClientRef;
 
-use super::roles::mark_of;
+use super::roles::result_number;
 use super::world::Protocol;
 use crate::checks::{Monitor, ensure};
 use crate::world::Checked;
@@ -50,7 +50,7 @@ impl Witness {
         event: &RoleEvent,
         lives: impl Fn(usize) -> u64,
     ) -> Checked {
-        if let Some(mark) = mark_of(event) {
+        if let Some(mark) = result_number(event) {
             let is_first = self.results.insert((leadership, mark));
             let made = self.made.get(&mark);
             let has_ended = made.is_some_and(|(process, life)| lives(*process) != *life);

@@ -7,11 +7,11 @@ use proofmill_bus::{Op, Seq};
 use proofmill_orchestrator::conversation::{
     HostEvent, RoleCommand, RoleEvent, SinkEvent, WorkerEvent,
 };
-use proofmill_orchestrator::coordinator::outbox::{Outbox, Released};
+use proofmill_orchestrator::coordinator::outbox::{Outbox, DurableOutput};
 use proofmill_orchestrator::core::{Core, Event, RequestId, Token};
 use proofmill_orchestrator::remote::Answer;
 use proofmill_orchestrator::remote::session::{
-    Behind, CallerId, ClientRef, FlushId, ServerInput, ServerSession,
+    AttachedRole, CallerId, ClientRef, FlushId, ServerInput, ServerSession,
 };
 
 use super::processes::{Caller, Process};
@@ -20,7 +20,7 @@ use crate::log::SimLog;
 use crate::world::Checked;
 
 /// Time, by its own clock, for which a coordinator that has checked its lease need not check it again.
-const LOOKED_FOR_MS: u64 = 300;
+const LEASE_CHECKED_FOR_MS: u64 = 300;
 
 /// Leadership of a node.
 pub(crate) struct Leader {
@@ -57,7 +57,7 @@ pub(crate) struct Leader {
     /// Appends without an answer.
     pub(super) begun: BTreeSet<Token>,
     /// Time of the world at which the lease was last seen to be held.
-    pub(super) looked_ms: Option<u64>,
+    pub(super) lease_checked_ms: Option<u64>,
 }
 
 /// A caller that waits for an answer.
@@ -105,7 +105,7 @@ impl Leader {
             sink: None,
             tick_at: None,
             begun: BTreeSet::new(),
-            looked_ms: None,
+            lease_checked_ms: None,
         }
     }
 
@@ -123,11 +123,11 @@ impl Leader {
         })
     }
 
-    pub(super) fn attach(&mut self, client: ClientRef, behind: Behind) {
-        match behind {
-            Behind::Worker(worker) => drop(self.workers.insert(worker, client)),
-            Behind::Host(host) => drop(self.hosts.insert(host, client)),
-            Behind::Sink => {
+    pub(super) fn attach(&mut self, client: ClientRef, role: AttachedRole) {
+        match role {
+            AttachedRole::Worker(worker) => drop(self.workers.insert(worker, client)),
+            AttachedRole::Host(host) => drop(self.hosts.insert(host, client)),
+            AttachedRole::Sink => {
                 self.sink = Some(client);
                 self.outbox.attach_sink();
             }
@@ -149,9 +149,9 @@ impl Leader {
     }
 
     /// Input for the clients' sessions from an output that may be sent; `None` if its client is gone.
-    pub(super) fn let_out(&mut self, released: Released) -> Option<ServerInput> {
+    pub(super) fn let_out(&mut self, released: DurableOutput) -> Option<ServerInput> {
         match released {
-            Released::Reply(request, reply) => {
+            DurableOutput::Reply(request, reply) => {
                 let (client, number) = self.requests.remove(&request)?;
                 Some(ServerInput::Replied {
                     client,
@@ -159,18 +159,18 @@ impl Leader {
                     reply,
                 })
             }
-            Released::Flushed(number) => Some(ServerInput::Flushed(FlushId(number))),
-            Released::Worker(worker, command) => {
+            DurableOutput::Flushed(number) => Some(ServerInput::Flushed(FlushId(number))),
+            DurableOutput::Worker(worker, command) => {
                 let client = self.workers.get(&worker)?.clone();
                 let command = RoleCommand::Worker(worker, command);
                 Some(ServerInput::Tell { client, command })
             }
-            Released::Sink(command) => {
+            DurableOutput::Sink(command) => {
                 let client = self.sink.clone()?;
                 let command = RoleCommand::Sink(command);
                 Some(ServerInput::Tell { client, command })
             }
-            Released::Settled(_) => None,
+            DurableOutput::Settled(_) => None,
         }
     }
 
@@ -188,19 +188,19 @@ impl Leader {
     pub(super) fn check_answer(&self, asking: &Asking, answer: &Answer) -> Checked {
         let to = asking.caller;
         if asking.known_term > self.term {
-            let looked = self
-                .looked_ms
-                .is_some_and(|at| at + LOOKED_FOR_MS >= asking.since_ms);
+            let is_checked = self
+                .lease_checked_ms
+                .is_some_and(|at| at + LEASE_CHECKED_FOR_MS >= asking.since_ms);
             ensure!(
-                looked,
+                is_checked,
                 "(3) {to:?} knows of term {}, and is answered under {}",
                 asking.known_term,
                 self.term
             );
         }
         // A call that waits for the check of the lease is not handled on arrival.
-        let is_doubted = asking.known_term > self.term;
-        if let (Answer::Done { .. }, false) = (answer, is_doubted) {
+        let knows_later_leader = asking.known_term > self.term;
+        if let (Answer::Done { .. }, false) = (answer, knows_later_leader) {
             let flush = self.flush_of.get(&to.of_any_attempt());
             let open = flush.and_then(|flush| self.flushes.get(flush));
             let durable = open.map_or(self.has_loose_flush, BTreeSet::is_empty);

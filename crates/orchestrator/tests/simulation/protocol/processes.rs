@@ -6,9 +6,9 @@ use std::sync::Arc;
 use proofmill_bus::Role as Seated;
 use proofmill_orchestrator::conversation::{HostCommand, RoleCommand, RoleEvent, WorkerCommand};
 use proofmill_orchestrator::remote::session::{
-    CallId, ClientAction, ClientInput, ClientSession, Unanswered,
+    CallId, ClientAction, ClientInput, ClientSession, CallFailure,
 };
-use proofmill_orchestrator::remote::{Answer, Call, CallBody, Heard, Seat};
+use proofmill_orchestrator::remote::{Answer, Call, CallBody, NoticeAck, Seat};
 
 use super::clock::Clock;
 use super::network::End;
@@ -209,9 +209,9 @@ impl Protocol {
                 by,
             } => self.hears_answer(ix, call, attempt, answer, by),
             ProcessEv::NoLeader { call, attempt } => {
-                let why = Unanswered::NoLeader;
-                let unanswered = ClientInput::Unanswered { call, attempt, why };
-                self.tell_session(ix, unanswered)
+                let why = CallFailure::NoLeader;
+                let failed = ClientInput::AttemptFailed { call, attempt, why };
+                self.tell_session(ix, failed)
             }
             ProcessEv::Hello { term } => {
                 process.heard_term = process.heard_term.max(term);
@@ -229,8 +229,8 @@ impl Protocol {
                 let actions = self.session_acts(ix, ClientInput::Notice { ticket, notice });
                 self.check_notice(ix, place, session, &actions)?;
                 for action in &actions {
-                    if let ClientAction::Hear { heard, .. } = action {
-                        self.notice_answered(ix, node, leadership, &of, *heard);
+                    if let ClientAction::AnswerNotice { ack, .. } = action {
+                        self.notice_answered(ix, node, leadership, &of, *ack);
                     }
                 }
                 self.perform(ix, actions)
@@ -249,10 +249,10 @@ impl Protocol {
         node: usize,
         leadership: u64,
         of: &proofmill_orchestrator::remote::session::NoticeRef,
-        heard: Heard,
+        ack: NoticeAck,
     ) {
         self.send(End::Process(ix), End::Node(node), || {
-            Ev::Node(node, leadership, NodeEv::Heard(of.clone(), heard))
+            Ev::Node(node, leadership, NodeEv::NoticeAnswered(of.clone(), ack))
         });
     }
 
@@ -355,11 +355,11 @@ impl Protocol {
                     return Err(format!("process {ix} is refused: {refusal:?}"));
                 }
                 ClientAction::Finished => {
-                    self.lived.farewells += 1;
+                    self.lived.lingered += 1;
                     self.process_dies(ix);
                     return Ok(());
                 }
-                ClientAction::Ended { .. } | ClientAction::Hear { .. } => {}
+                ClientAction::Ended { .. } | ClientAction::AnswerNotice { .. } => {}
             }
         }
         self.process_ticks(ix);
@@ -370,7 +370,7 @@ impl Protocol {
         self.lived.attempts_again += u64::from(attempt > 1);
         let process = &mut self.processes[ix];
         if let CallBody::Events { events, .. } = &message.body {
-            let brought = events.iter().filter_map(roles::mark_of).collect();
+            let brought = events.iter().filter_map(roles::result_number).collect();
             process.brought.insert(call, brought);
         }
         let (subject, life) = (process.subject.clone(), process.life);

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use proofmill_bus::Op;
 use proofmill_orchestrator::conversation::LeaseRef;
 use proofmill_orchestrator::core::Token;
-use proofmill_orchestrator::remote::session::{CallId, NoticeRef, Unheard};
-use proofmill_orchestrator::remote::{Answer, Call, Heard, Notice};
+use proofmill_orchestrator::remote::session::{CallId, NoticeRef, NoticeFailure};
+use proofmill_orchestrator::remote::{Answer, Call, NoticeAck, Notice};
 
 use super::checks::Witness;
 use super::network::{End, Network};
@@ -46,14 +46,14 @@ pub(crate) enum NodeEv {
     },
     Renew,
     Renewed(bool),
-    Looked(Option<bool>),
+    LeaseChecked(Option<bool>),
     Call {
         from: Caller,
         subject: String,
         call: Box<Call>,
     },
-    Heard(NoticeRef, Heard),
-    Unheard(NoticeRef, Unheard),
+    NoticeAnswered(NoticeRef, NoticeAck),
+    NoticeFailed(NoticeRef, NoticeFailure),
     Appended(Token, Appended),
     Tick,
 }
@@ -107,7 +107,7 @@ pub(crate) struct Lived {
     pub(crate) sinks: u64,
     pub(crate) rewinds: u64,
     pub(crate) log_failures: u64,
-    pub(crate) farewells: u64,
+    pub(crate) lingered: u64,
 }
 
 pub(crate) struct Protocol {
@@ -366,7 +366,7 @@ impl Lived {
         self.sinks += other.sinks;
         self.rewinds += other.rewinds;
         self.log_failures += other.log_failures;
-        self.farewells += other.farewells;
+        self.lingered += other.lingered;
     }
 
     /// Checks that every kind of event that these histories must cover has happened.
@@ -382,7 +382,7 @@ impl Lived {
             self.sinks,
             self.rewinds,
             self.log_failures,
-            self.farewells,
+            self.lingered,
         ];
         assert!(counts.iter().all(|count| *count >= 100), "{self:?}");
     }

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use proofmill_groth16::Bn254;
-use proofmill_mutation::Mutation;
+use proofmill_mutation::Mutator;
 
 use super::case::{Case, rng};
 use crate::proof::{Journal, JournalError, PartitionProof, ProveError, Step};
@@ -157,7 +157,7 @@ fn no_journal_panics() {
     let (proved, _) = prove(&case, &circuit, &path, 7);
     assert!(matches!(proved, Err(ProveError::Interrupted)));
     let seed = std::fs::read(&path).unwrap();
-    Mutation::of(&[seed]).inputs(2_000).run("journal", |bytes| {
+    Mutator::of(&[seed]).inputs(2_000).run("journal", |bytes| {
         std::fs::write(&path, bytes).unwrap();
         if let Ok(journal) = Journal::<Bn254>::open(&path, &mut rng(2)) {
             let (commitments, proofs) = journal.progress();

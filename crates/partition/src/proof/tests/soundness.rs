@@ -212,7 +212,7 @@ fn proofs_under_another_key_are_refused() {
     };
     refused(&index(&class_keys(&partition(), 2), &case.srs).unwrap());
     refused(&index(&case.keys, &srs(3, 2)).unwrap());
-    let elsewhere = Partition::<Fr>::new(&Elsewhere(blank.clone())).unwrap();
+    let elsewhere = Partition::<Fr>::new(&OtherConstants(blank.clone())).unwrap();
     assert_ne!(elsewhere.digest(), partition().digest());
     let keys = class_keys::<Bn254>(&elsewhere, 1);
     let vks = keys.iter().map(ProvingKey::vk).collect();
@@ -256,9 +256,9 @@ fn proofs_under_another_key_are_refused() {
 }
 
 /// A chain with another constant in each part.
-struct Elsewhere(Chain<Fr>);
+struct OtherConstants(Chain<Fr>);
 
-impl crate::PartitionedCircuit<Fr> for Elsewhere {
+impl crate::PartitionedCircuit<Fr> for OtherConstants {
     fn num_parts(&self) -> usize {
         self.0.parts
     }

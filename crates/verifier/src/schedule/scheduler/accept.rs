@@ -164,14 +164,14 @@ impl Scheduler {
                 state: State::UnderWay(ticket),
             };
             source.ids.insert(request.submission.id.clone(), known);
-            if source.lane() == Lane::Common {
-                self.ration.see(now, &name);
+            if source.lane() == Lane::Trusted {
+                self.quarantine_budget.see(now, &name);
             }
         }
         self.requests.insert(ticket, request);
         self.release(&name);
         // The other was alone until now, perhaps.
-        if let Some(other) = self.ration.other(&name) {
+        if let Some(other) = self.quarantine_budget.other(&name) {
             self.hold_back(&other);
         }
         ticket

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::kind::Invalid;
-use crate::verdict::{Course, Status, Unavailable};
+use crate::verdict::{Status, Unavailable, VerdictStats};
 
 /// The time and the batch of a verdict.
 #[derive(Clone, Copy)]
@@ -163,9 +163,9 @@ impl Scheduler {
         self.release(name);
         self.update_turn(name);
         let others = self.sources.values();
-        let others = others.filter(|source| source.lane() == Lane::Common);
+        let others = others.filter(|source| source.lane() == Lane::Trusted);
         let last = others.map(|source| source.last_seen).max();
-        self.ration.see_others(last);
+        self.quarantine_budget.see_others(last);
     }
 
     /// Takes a request out of its group.
@@ -213,16 +213,16 @@ impl Scheduler {
         if let Some(deadline) = submission.deadline {
             self.deadlines.remove(&(deadline, ticket));
         }
-        let course = reached.map_or_else(Course::default, |reached| {
+        let stats = reached.map_or_else(VerdictStats::default, |reached| {
             let begun = request.begun.unwrap_or(reached.now);
-            Course {
+            VerdictStats {
                 queue_us: begun.since(request.accepted),
                 verify_us: reached.now.since(begun),
                 batch: reached.batch,
                 batch_failures: reached.failures,
             }
         });
-        let verdict = Verdict { status, course };
+        let verdict = Verdict { status, stats };
         if let Some(source) = self.sources.get_mut(&submission.source) {
             let counts = &mut source.counts;
             match verdict.status {

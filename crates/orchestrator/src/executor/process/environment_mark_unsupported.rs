@@ -1,4 +1,4 @@
-//! Substitute for `marked` on systems where a process's environment cannot be read: finds no
+//! Substitute for `environment_mark` on systems where a process's environment cannot be read: finds no
 //! process.
 
 use std::path::Path;

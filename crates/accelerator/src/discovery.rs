@@ -8,7 +8,7 @@ use crate::device::Device;
 use crate::error::Error;
 
 /// The devices of this machine: its CUDA cards, then its processors. A device that is missing or does not
-/// open is listed as an error with the reason. Compiled kernels are kept in [`cubins_of_user`].
+/// open is listed as an error with the reason. Compiled kernels are kept in [`user_cubin_directory`].
 ///
 /// ```
 /// let devices = proofmill_accelerator::devices();
@@ -21,7 +21,7 @@ pub fn devices() -> Vec<Result<Box<dyn Device>, Error>> {
             .into(),
     };
     let open = |card| {
-        let cubins = cubins_of_user().ok_or_else(nowhere)?;
+        let cubins = user_cubin_directory().ok_or_else(nowhere)?;
         Ok(Box::new(cuda(card, &cubins)?) as Box<dyn Device>)
     };
     let mut devices: Vec<Result<Box<dyn Device>, Error>> = match cuda_cards() {
@@ -34,7 +34,7 @@ pub fn devices() -> Vec<Result<Box<dyn Device>, Error>> {
 
 /// The folder of this user's compiled kernels: `proofmill/cubins` in `$XDG_CACHE_HOME`, or in
 /// `~/.cache`. `None` if neither is known.
-pub fn cubins_of_user() -> Option<PathBuf> {
+pub fn user_cubin_directory() -> Option<PathBuf> {
     let absolute = |name: &str| {
         let path = PathBuf::from(std::env::var_os(name)?);
         path.is_absolute().then_some(path)

@@ -14,8 +14,8 @@ use proofmill_bus::{Key, Role};
 use super::seat::Seat;
 use super::wire::{Call, CallBody};
 use crate::conversation::{
-    Complete, HostEvent, Join, LeaseRef, Output, Query, Request, RoleEvent, SinkEvent, Submit,
-    WorkerEvent,
+    HostEvent, LeaseRef, Output, Query, Request, RoleEvent, SinkEvent, Submit, WorkerEvent,
+    WorkerJoin, WorkerResult,
 };
 use crate::message::{GROUPING_MAX, REASON_MAX};
 use crate::payload::{INLINE_LIMIT, Payload};
@@ -51,7 +51,7 @@ const RUNNING_MAX: usize = 1 << 16;
 pub enum Refused {
     /// The sender's role may not make this call.
     #[error("it is not for {0} to say")]
-    NotYours(String),
+    NotPermitted(String),
     /// A value in the call is invalid.
     #[error("{0}")]
     Invalid(String),
@@ -62,29 +62,29 @@ pub enum Refused {
 /// # Errors
 /// [`Refused`]: no part of the call may be carried out.
 pub fn admit(call: &Call, subject: &str, plan: &Plan) -> Result<Seat, Refused> {
-    let not_yours = || Refused::NotYours(subject.chars().take(NAME_MAX).collect());
-    let seat = Seat::on_subject(subject).ok_or_else(not_yours)?;
+    let not_permitted = || Refused::NotPermitted(subject.chars().take(NAME_MAX).collect());
+    let seat = Seat::on_subject(subject).ok_or_else(not_permitted)?;
     check_name("the client's name", &call.client)?;
-    let name = seat.name_of(&call.client).ok_or_else(not_yours)?;
+    let name = seat.name_of(&call.client).ok_or_else(not_permitted)?;
     let role = seat.role();
-    let gate = Gate {
+    let admission = CallAdmission {
         plan,
         role,
         principal: seat.principal(),
         client: name,
     };
     match &call.body {
-        CallBody::Request { request, .. } => gate.request(request)?,
-        CallBody::Query(query) => gate.query(query)?,
+        CallBody::Request { request, .. } => admission.request(request)?,
+        CallBody::Query(query) => admission.query(query)?,
         CallBody::Events { events, .. } => {
             bounded("the events of a call", events.len(), EVENTS_MAX)?;
-            events.iter().try_for_each(|event| gate.event(event))?;
+            events.iter().try_for_each(|event| admission.event(event))?;
         }
     }
     Ok(seat)
 }
 
-struct Gate<'a> {
+struct CallAdmission<'a> {
     plan: &'a Plan,
     role: Role,
     principal: Option<Principal>,
@@ -92,14 +92,14 @@ struct Gate<'a> {
     client: &'a str,
 }
 
-// === impl Gate ===
+// === impl CallAdmission ===
 
-impl Gate<'_> {
+impl CallAdmission<'_> {
     fn only(&self, role: Role) -> Result<(), Refused> {
         if self.role == role {
             Ok(())
         } else {
-            Err(Refused::NotYours(format!("a {}", self.role)))
+            Err(Refused::NotPermitted(format!("a {}", self.role)))
         }
     }
 
@@ -108,7 +108,7 @@ impl Gate<'_> {
         check_name("the worker's name", worker)?;
         match &self.principal {
             Some(principal) if principal.owns(worker) => Ok(()),
-            _ => Err(Refused::NotYours(format!(
+            _ => Err(Refused::NotPermitted(format!(
                 "client {:?} about worker {worker:?}",
                 self.client
             ))),
@@ -122,7 +122,7 @@ impl Gate<'_> {
             return Ok(());
         }
         check_name("the host's name", host)?;
-        Err(Refused::NotYours(format!(
+        Err(Refused::NotPermitted(format!(
             "client {:?} about host {host:?}",
             self.client
         )))
@@ -156,10 +156,13 @@ impl Gate<'_> {
         match event {
             HostEvent::Join(join) => join.stages.iter().try_for_each(|stage| self.stage(*stage)),
             HostEvent::Verdicts(verdicts) => {
-                let mut stages = verdicts.verdicts.iter().map(|verdict| verdict.at.stage);
+                let mut stages = verdicts
+                    .verdicts
+                    .iter()
+                    .map(|verdict| verdict.partition.stage);
                 stages.try_for_each(|stage| self.stage(stage))
             }
-            HostEvent::Beat { .. } | HostEvent::Leave { .. } => Ok(()),
+            HostEvent::Heartbeat { .. } | HostEvent::Leave { .. } => Ok(()),
         }
     }
 
@@ -175,11 +178,11 @@ impl Gate<'_> {
         }
     }
 
-    fn join(&self, join: &Join) -> Result<(), Refused> {
+    fn join(&self, join: &WorkerJoin) -> Result<(), Refused> {
         let principal = self.principal.as_ref();
         if !principal.is_some_and(|principal| principal.may_join(&join.group)) {
             check_name("the worker group", &join.group)?;
-            return Err(Refused::NotYours(format!(
+            return Err(Refused::NotPermitted(format!(
                 "client {:?} in worker group {:?}",
                 self.client, join.group
             )));
@@ -188,7 +191,7 @@ impl Gate<'_> {
         bounded("the slots of a worker", join.slots, SLOTS_MAX)
     }
 
-    fn complete(&self, complete: &Complete) -> Result<(), Refused> {
+    fn complete(&self, complete: &WorkerResult) -> Result<(), Refused> {
         let readers = self.readers_after(&complete.lease);
         for output in &complete.outputs {
             self.output(output, &readers)?;
@@ -221,7 +224,7 @@ impl Gate<'_> {
                 self.only(Role::Source)?;
                 check_token("the source's name", &rewind.source)?;
                 let mut queues = rewind.queues.iter();
-                queues.try_for_each(|queue| self.entrance(*queue))
+                queues.try_for_each(|queue| self.submittable_queue(*queue))
             }
             Request::RetryDead(_) | Request::DropDead(_) | Request::Cancel(_) => {
                 self.only(Role::Operator)
@@ -242,7 +245,7 @@ impl Gate<'_> {
     }
 
     fn submit(&self, submit: &Submit) -> Result<(), Refused> {
-        self.entrance(submit.queue)?;
+        self.submittable_queue(submit.queue)?;
         check_name("the producer's name", &submit.producer)?;
         if submit.source_next.is_some() {
             check_token("the source's name", &submit.producer)?;
@@ -268,7 +271,7 @@ impl Gate<'_> {
     }
 
     /// Checks that messages may be submitted to the queue: no stage writes it.
-    fn entrance(&self, queue: QueueIx) -> Result<(), Refused> {
+    fn submittable_queue(&self, queue: QueueIx) -> Result<(), Refused> {
         let queues = self.plan.queues.len();
         let Some(plan) = self.plan.queues.get(queue.0) else {
             return Err(Refused::Invalid(format!(
@@ -279,7 +282,7 @@ impl Gate<'_> {
         let mut stages = self.plan.stages.iter();
         match stages.find(|stage| stage.outputs.contains(&queue)) {
             None => Ok(()),
-            Some(writer) => Err(Refused::NotYours(format!(
+            Some(writer) => Err(Refused::NotPermitted(format!(
                 "a source, of queue {:?}, which stage {:?} writes",
                 plan.name, writer.name
             ))),

@@ -7,7 +7,7 @@ use ark_ec::pairing::Pairing;
 use ark_ff::One;
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_groth16::{Bn254, QueryPoints, setup};
-use proofmill_mutation::Numbers;
+use proofmill_mutation::SplitMix64;
 use proofmill_r1cs::R1cs;
 use tempfile::TempDir;
 
@@ -34,7 +34,7 @@ pub(super) struct FakeKey {
 
 struct FakeWork;
 
-pub(super) fn options(numbers: &mut Numbers) -> Options {
+pub(super) fn options(numbers: &mut SplitMix64) -> Options {
     let devices = *numbers.one_of(&[1, 2, 3]);
     let workers = *numbers.one_of(&[1, 2]);
     Options {

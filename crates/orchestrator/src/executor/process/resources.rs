@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::statvfs;
 
 use super::scratch::Scratch;
-use crate::executor::machine::{Lack, MachineFailure};
+use crate::executor::machine::{MachineFailure, MissingResource};
 
 /// Bytes free below which a file system counts as full; also the bytes that a probe writes.
 const FULL_BYTES: u64 = 1 << 20;
@@ -30,7 +30,7 @@ const DESCRIPTORS: usize = 16;
 /// The machine's failure that a finished run met, if its file system is full at this moment, and
 /// not because of the run's own files. A program that fills the disk must not pause the machine,
 /// and is charged with the failure.
-pub(super) fn starvation(scratch: &Scratch, succeeded: bool) -> Option<MachineFailure> {
+pub(super) fn full_disk_failure(scratch: &Scratch, succeeded: bool) -> Option<MachineFailure> {
     let path = scratch.path();
     let found = statvfs(path).ok()?;
     let free = found.f_bavail.saturating_mul(found.f_frsize);
@@ -38,7 +38,7 @@ pub(super) fn starvation(scratch: &Scratch, succeeded: bool) -> Option<MachineFa
     // File systems without a fixed number of inodes report 0 of 0.
     let no_inodes = found.f_files > 0 && found.f_favail == 0;
     let full = free < FULL_BYTES || no_inodes || (!succeeded && is_over_quota(path));
-    if !full || !is_small(path, OWN_BYTES.min(total / 4)) {
+    if !full || !uses_little_space(path, OWN_BYTES.min(total / 4)) {
         return None;
     }
     let folder = path.parent().unwrap_or(path).display();
@@ -46,8 +46,8 @@ pub(super) fn starvation(scratch: &Scratch, succeeded: bool) -> Option<MachineFa
         "the program ended without success while `{folder}` was full by other files than its own \
          ({free} bytes free)"
     );
-    let lack = Lack::DiskSpace;
-    Some(MachineFailure { lack, detail })
+    let missing = MissingResource::DiskSpace;
+    Some(MachineFailure { missing, detail })
 }
 
 /// Whether writing a small file fails for lack of space.
@@ -56,11 +56,11 @@ fn is_over_quota(folder: &Path) -> bool {
     let written = File::create(&path).and_then(|mut file| file.write_all(&[1; QUOTA_BYTES]));
     // Otherwise it is removed with the folder.
     let _ = fs::remove_file(&path);
-    written.is_err_and(|error| Lack::of(&error) == Some(Lack::DiskSpace))
+    written.is_err_and(|error| MissingResource::of(&error) == Some(MissingResource::DiskSpace))
 }
 
 /// Whether the files below `folder` occupy at most `bytes` on the disk, and are few.
-fn is_small(folder: &Path, bytes: u64) -> bool {
+fn uses_little_space(folder: &Path, bytes: u64) -> bool {
     let (mut held, mut entries) = (0_u64, 0_usize);
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -84,16 +84,16 @@ fn is_small(folder: &Path, bytes: u64) -> bool {
 
 /// See [`ProcessExecutor::probe`](super::ProcessExecutor::probe).
 pub(super) async fn probe(root: PathBuf) -> Result<(), MachineFailure> {
-    let probed = tokio::task::spawn_blocking(move || try_room(&root)).await;
+    let probed = tokio::task::spawn_blocking(move || try_resources(&root)).await;
     probed.unwrap_or_else(|error| {
         Err(MachineFailure {
-            lack: Lack::Processes,
+            missing: MissingResource::Processes,
             detail: format!("the probe did not run: {error}"),
         })
     })
 }
 
-fn try_room(root: &Path) -> Result<(), MachineFailure> {
+fn try_resources(root: &Path) -> Result<(), MachineFailure> {
     let failed = |what: &'static str| {
         let what = format!("cannot {what} in `{}`", root.display());
         move |error: io::Error| MachineFailure::of_scratch(what, &error)
@@ -142,11 +142,11 @@ mod tests {
     #[test]
     fn a_probe_leaves_nothing_behind_and_names_what_is_missing() {
         let root = tempfile::tempdir().unwrap();
-        try_room(root.path()).unwrap();
+        try_resources(root.path()).unwrap();
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
         let lost = root.path().join("lost");
-        let failure = try_room(&lost).unwrap_err();
-        assert_eq!(failure.lack, Lack::Scratch);
+        let failure = try_resources(&lost).unwrap_err();
+        assert_eq!(failure.missing, MissingResource::Scratch);
         assert!(failure.detail.contains("lost"), "{failure}");
     }
 
@@ -156,11 +156,11 @@ mod tests {
         let scratch = Scratch::create(root.path()).unwrap();
         fs::create_dir(scratch.path().join("deep")).unwrap();
         fs::write(scratch.path().join("deep/trace"), vec![1; 300_000]).unwrap();
-        assert!(is_small(scratch.path(), 1 << 20));
-        assert!(!is_small(scratch.path(), 200_000));
+        assert!(uses_little_space(scratch.path(), 1 << 20));
+        assert!(!uses_little_space(scratch.path(), 200_000));
         for number in 0..OWN_ENTRIES {
             File::create(scratch.path().join(number.to_string())).unwrap();
         }
-        assert!(!is_small(scratch.path(), 1 << 20));
+        assert!(!uses_little_space(scratch.path(), 1 << 20));
     }
 }

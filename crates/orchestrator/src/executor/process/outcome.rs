@@ -19,9 +19,9 @@ const EX_DATAERR: i32 = 65;
 const QUOTE: usize = 200;
 
 /// The outcome after exit code 0, which depends on the output.
-pub(super) fn of_output(
+pub(super) fn from_output(
     output: Result<Bytes, NoOutput>,
-    starved: Option<&MachineFailure>,
+    disk_full: Option<&MachineFailure>,
 ) -> Outcome {
     let why = match output {
         Ok(output) => return Outcome::Succeeded(output),
@@ -29,7 +29,7 @@ pub(super) fn of_output(
     };
     let of_machine = match &why {
         NoOutput::Unreadable(error) => MachineFailure::of("cannot read the output", error),
-        NoOutput::Missing => starved.cloned(),
+        NoOutput::Missing => disk_full.cloned(),
         NoOutput::NotAFile | NoOutput::TooLarge { .. } => None,
     };
     of_machine.map_or_else(
@@ -43,14 +43,14 @@ pub(super) fn of_output(
 /// The outcome of any other end that was the program's own. If its file system was full, not
 /// because of its own files, the failure is attributed to the machine; but exit code 65, which
 /// states that the input is invalid, is believed.
-pub(super) fn of_failure(
+pub(super) fn from_failure(
     status: ExitStatus,
     stdout: &Captured,
     stderr: &Captured,
     memory: &MemoryWatch,
-    starved: Option<&MachineFailure>,
+    disk_full: Option<&MachineFailure>,
 ) -> Outcome {
-    if let Some(failure) = starved
+    if let Some(failure) = disk_full
         && status.code() != Some(EX_DATAERR)
     {
         return Outcome::Machine(failure.clone());

@@ -17,7 +17,7 @@ pub(super) const WORDS: usize = 4;
 
 /// Eight elements side by side, as columns of a matrix have them.
 #[derive(Clone, Copy)]
-pub(super) struct Beside {
+pub(super) struct Contiguous {
     words: *mut u64,
     /// Elements from an index to the next.
     pitch: usize,
@@ -25,14 +25,14 @@ pub(super) struct Beside {
 
 /// Eight elements at equal distances, such as one column of eight rows of a matrix.
 #[derive(Clone, Copy)]
-pub(super) struct Apart {
+pub(super) struct Strided {
     words: *mut u64,
     /// Elements from a lane to the next.
     pitch: usize,
 }
 
 /// A view of memory from which eight elements are loaded, and to which they are stored.
-pub(super) trait Place: Copy {
+pub(super) trait LaneView: Copy {
     /// # Safety
     ///
     /// The instructions of this back end; an index that the view has.
@@ -45,7 +45,7 @@ pub(super) trait Place: Copy {
     fn prefetch<const HINT: i32>(&self, index: usize);
 }
 
-impl Beside {
+impl Contiguous {
     pub(super) fn new(words: *mut u64, pitch: usize) -> Self {
         Self { words, pitch }
     }
@@ -56,7 +56,7 @@ impl Beside {
     }
 }
 
-impl Apart {
+impl Strided {
     pub(super) fn new(words: *mut u64, pitch: usize) -> Self {
         Self { words, pitch }
     }
@@ -69,7 +69,7 @@ impl Apart {
     }
 }
 
-impl Place for Beside {
+impl LaneView for Contiguous {
     #[inline(always)]
     unsafe fn load(&self, index: usize) -> [__m512i; 4] {
         // SAFETY: as the caller promises.
@@ -95,7 +95,7 @@ impl Place for Beside {
     }
 }
 
-impl Place for Apart {
+impl LaneView for Strided {
     #[inline(always)]
     unsafe fn load(&self, index: usize) -> [__m512i; 4] {
         // SAFETY: as the caller promises.
@@ -172,32 +172,32 @@ unsafe fn store_side_by_side([w0, w1, w2, w3]: [__m512i; 4], place: *mut u64) {
 }
 
 /// Elements below 2.2·p in memory.
-pub(super) struct FromPlace<P, V> {
-    place: V,
+pub(super) struct FromView<P, V> {
+    view: V,
     modulus: PhantomData<P>,
 }
 
-impl<P, V> FromPlace<P, V> {
-    pub(super) fn new(place: V) -> Self {
+impl<P, V> FromView<P, V> {
+    pub(super) fn new(view: V) -> Self {
         Self {
-            place,
+            view,
             modulus: PhantomData,
         }
     }
 }
 
-impl<P: Constants, V: Place> Source for FromPlace<P, V> {
+impl<P: Constants, V: LaneView> Source for FromView<P, V> {
     const WIDE: bool = false;
 
     #[inline(always)]
     unsafe fn load(&self, index: usize) -> Columns {
         // SAFETY: as the caller promises.
-        unsafe { Fp::<P, 5, 4>::from_words(self.place.load(index)).limbs }
+        unsafe { Fp::<P, 5, 4>::from_words(self.view.load(index)).limbs }
     }
 
     #[inline(always)]
     unsafe fn prefetch(&self, index: usize) {
-        self.place.prefetch::<_MM_HINT_T0>(index);
+        self.view.prefetch::<_MM_HINT_T0>(index);
     }
 }
 
@@ -223,29 +223,29 @@ const AHEAD: usize = 2;
 ///
 /// # Safety
 ///
-/// As for [`Place::store`].
+/// As for [`LaneView::store`].
 #[inline(always)]
-unsafe fn put<P: Constants>(place: &impl Place, index: usize, limbs: Columns) {
-    place.prefetch::<_MM_HINT_ET0>(index + AHEAD);
+unsafe fn put<P: Constants>(view: &impl LaneView, index: usize, limbs: Columns) {
+    view.prefetch::<_MM_HINT_ET0>(index + AHEAD);
     // SAFETY: as the caller promises.
-    unsafe { place.store(index, Fp::<P, 5, 4>::from_limbs(limbs).to_words()) }
+    unsafe { view.store(index, Fp::<P, 5, 4>::from_limbs(limbs).to_words()) }
 }
 
 /// Multiplies by the factors of a chain; below 2·p.
 pub(super) struct Twisted<P, V> {
-    place: V,
+    view: V,
     factors: [Columns; 4],
     step: Constant,
     modulus: PhantomData<P>,
 }
 
-impl<P: Constants, V: Place> Twisted<P, V> {
+impl<P: Constants, V: LaneView> Twisted<P, V> {
     #[inline(always)]
-    pub(super) unsafe fn new(place: V, chain: &Chain) -> Self {
+    pub(super) unsafe fn new(view: V, chain: &Chain) -> Self {
         // SAFETY: reads from arrays.
         unsafe {
             Self {
-                place,
+                view,
                 factors: [
                     load(&chain.starts[0]),
                     load(&chain.starts[1]),
@@ -264,13 +264,13 @@ impl<P: Constants, V: Place> Twisted<P, V> {
         unsafe {
             let factor = self.factors[R];
             let product = multiply_montgomery::<P>(carry(output), factor);
-            put::<P>(&self.place, index, normalize(reduce::<P>(product)));
+            put::<P>(&self.view, index, normalize(reduce::<P>(product)));
             self.factors[R] = carry(multiply::<P>(factor, &self.step, zero()));
         }
     }
 }
 
-impl<P: Constants, V: Place> Sink for Twisted<P, V> {
+impl<P: Constants, V: LaneView> Sink for Twisted<P, V> {
     #[inline(always)]
     unsafe fn store(&mut self, index: usize, quarter: usize, outputs: [Columns; 4]) {
         // SAFETY: as the caller promises.
@@ -284,52 +284,52 @@ impl<P: Constants, V: Place> Sink for Twisted<P, V> {
 }
 
 /// Stores values in canonical form.
-pub(super) struct Finished<P, V> {
-    place: V,
+pub(super) struct CanonicalSink<P, V> {
+    view: V,
     modulus: PhantomData<P>,
 }
 
-impl<P, V> Finished<P, V> {
-    pub(super) fn new(place: V) -> Self {
+impl<P, V> CanonicalSink<P, V> {
+    pub(super) fn new(view: V) -> Self {
         Self {
-            place,
+            view,
             modulus: PhantomData,
         }
     }
 }
 
-impl<P: Constants, V: Place> Sink for Finished<P, V> {
+impl<P: Constants, V: LaneView> Sink for CanonicalSink<P, V> {
     #[inline(always)]
     unsafe fn store(&mut self, index: usize, quarter: usize, [a, b, c, d]: [Columns; 4]) {
-        let place = &self.place;
+        let view = &self.view;
         // SAFETY: as the caller promises.
         unsafe {
-            put::<P>(place, index, canonical::<P>(a));
-            put::<P>(place, index + quarter, canonical::<P>(b));
-            put::<P>(place, index + 2 * quarter, canonical::<P>(c));
-            put::<P>(place, index + 3 * quarter, canonical::<P>(d));
+            put::<P>(view, index, canonical::<P>(a));
+            put::<P>(view, index + quarter, canonical::<P>(b));
+            put::<P>(view, index + 2 * quarter, canonical::<P>(c));
+            put::<P>(view, index + 3 * quarter, canonical::<P>(d));
         }
     }
 }
 
 /// Multiplied by a factor for each index, in canonical form.
-pub(super) struct Scaled<'a, P, V> {
-    place: V,
+pub(super) struct ScaledSink<'a, P, V> {
+    view: V,
     scales: &'a [Factor],
     modulus: PhantomData<P>,
 }
 
-impl<'a, P, V> Scaled<'a, P, V> {
-    pub(super) fn new(place: V, scales: &'a [Factor]) -> Self {
+impl<'a, P, V> ScaledSink<'a, P, V> {
+    pub(super) fn new(view: V, scales: &'a [Factor]) -> Self {
         Self {
-            place,
+            view,
             scales,
             modulus: PhantomData,
         }
     }
 }
 
-impl<P: Constants, V: Place> Sink for Scaled<'_, P, V> {
+impl<P: Constants, V: LaneView> Sink for ScaledSink<'_, P, V> {
     #[inline(always)]
     unsafe fn store(&mut self, index: usize, quarter: usize, outputs: [Columns; 4]) {
         for (r, output) in outputs.into_iter().enumerate() {
@@ -338,7 +338,7 @@ impl<P: Constants, V: Place> Sink for Scaled<'_, P, V> {
             unsafe {
                 let factor = self.scales[index].splat();
                 let product = multiply::<P>(carry(output), &factor, zero());
-                put::<P>(&self.place, index, canonical::<P>(product));
+                put::<P>(&self.view, index, canonical::<P>(product));
             }
         }
     }

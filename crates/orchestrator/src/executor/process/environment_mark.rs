@@ -25,24 +25,26 @@ pub(super) fn find_marked(scratch: &Path) -> Vec<Pid> {
         let pid = entry.ok()?.file_name().to_str()?.parse::<i32>().ok()?;
         Pid::from_raw(pid).filter(|&pid| pid != own)
     });
-    pids.filter(|&pid| is_of(pid, scratch)).collect()
+    pids.filter(|&pid| has_mark(pid, scratch)).collect()
 }
 
 /// Kills the processes that [`find_marked`] finds, and returns those that it killed.
 pub(super) fn kill_marked(scratch: &Path) -> Vec<Pid> {
     let found = find_marked(scratch).into_iter();
-    found.filter(|&pid| kill_stray(pid, scratch)).collect()
+    found
+        .filter(|&pid| kill_marked_process(pid, scratch))
+        .collect()
 }
 
-fn kill_stray(pid: Pid, scratch: &Path) -> bool {
+fn kill_marked_process(pid: Pid, scratch: &Path) -> bool {
     // Checked again through an open descriptor, which cannot refer to a reused process id.
     let Ok(fd) = pidfd_open(pid, PidfdFlags::empty()) else {
         return false;
     };
-    is_of(pid, scratch) && pidfd_send_signal(&fd, Signal::KILL).is_ok()
+    has_mark(pid, scratch) && pidfd_send_signal(&fd, Signal::KILL).is_ok()
 }
 
-fn is_of(pid: Pid, scratch: &Path) -> bool {
+fn has_mark(pid: Pid, scratch: &Path) -> bool {
     let mut environment = Vec::new();
     let Ok(file) = File::open(format!("/proc/{pid}/environ")) else {
         return false;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use proofmill_files::{FileError, MappedFile, Visibility, write_whole};
 
-use crate::READING_WINDOW;
+use crate::READING_WINDOW_BYTES;
 
 /// Part of the file name of a digest. It names the version of the checks, so files that another version
 /// checked are checked again.
@@ -15,13 +15,13 @@ const VERSION: &str = "zkey-1";
 /// digest. A marker proves nothing by itself: a user who can write there can make this program
 /// believe that a key was checked, so only the program's own user may have access.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CheckedKeys {
+pub struct CheckedKeyStore {
     directory: PathBuf,
 }
 
-// === impl CheckedKeys ===
+// === impl CheckedKeyStore ===
 
-impl CheckedKeys {
+impl CheckedKeyStore {
     /// The record in `directory`, which is created when the first key is remembered.
     pub fn in_directory(directory: impl Into<PathBuf>) -> Self {
         Self {
@@ -42,10 +42,10 @@ impl CheckedKeys {
     }
 
     /// BLAKE3 of a key file, computed by all threads of the current rayon pool. At most
-    /// [`READING_WINDOW`] bytes of a mapped file are in memory at once.
+    /// [`READING_WINDOW_BYTES`] bytes of a mapped file are in memory at once.
     pub fn digest(file: &MappedFile) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new();
-        for window in file.chunks(READING_WINDOW) {
+        for window in file.chunks(READING_WINDOW_BYTES) {
             hasher.update_rayon(window);
             file.release(window);
         }
