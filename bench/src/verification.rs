@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use ark_groth16::{Groth16, prepare_verifying_key};
 use ark_std::rand::{SeedableRng, rngs::StdRng};
-use proofmill_groth16::{Engine, PreparedVerifyingKey, Proof, Prover, verify_batch};
+use proofmill_groth16::{PreparedVerifyingKey, Proof, Prover, SnarkCurve, verify_batch};
 use proofmill_kernels::in_subgroup_each;
 use proofmill_r1cs::{Assignment, R1cs};
 use rayon::ThreadPool;
@@ -39,7 +39,7 @@ pub(crate) struct Args {
 }
 
 /// Valid proofs of one statement, all blinded differently.
-struct Input<E: Engine> {
+struct Input<E: SnarkCurve> {
     key: PreparedVerifyingKey<E>,
     inputs: Vec<E::ScalarField>,
     proofs: Vec<Proof<E>>,
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn compare<E: Engine>(args: &Args, batch: u16, threads: usize) -> anyhow::Result<Comparison> {
+fn compare<E: SnarkCurve>(args: &Args, batch: u16, threads: usize) -> anyhow::Result<Comparison> {
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .build()?;
@@ -98,7 +98,7 @@ fn verdict(valid: usize) -> String {
 
 // === impl Input ===
 
-impl<E: Engine> Input<E> {
+impl<E: SnarkCurve> Input<E> {
     fn new(count: usize) -> anyhow::Result<Self> {
         let circuit = Sized::Chain {
             constraints: CONSTRAINTS,

@@ -10,7 +10,7 @@ use proofmill_api::engine::proto::{Partition, Proof as ProofMessage};
 use proofmill_files::MappedFile;
 use proofmill_groth16::snarkjs::{PointCheck, ZkeyFile};
 use proofmill_groth16::{
-    Curve, Engine, PreparedVerifyingKey, Proof, VerifyingKey, setup, verify, with_curve,
+    Curve, PreparedVerifyingKey, Proof, SnarkCurve, VerifyingKey, setup, verify, with_curve,
 };
 use proofmill_r1cs::iden3::{WtnsFile, canonical_from_le};
 use proofmill_r1cs::{Assignment, R1cs};
@@ -45,7 +45,7 @@ impl Ready {
         with_curve!(curve, E => Self::made::<E>(folder, curve, circuit))
     }
 
-    fn made<E: Engine>(folder: &Path, curve: Curve, circuit: Sized) -> anyhow::Result<Self> {
+    fn made<E: SnarkCurve>(folder: &Path, curve: Curve, circuit: Sized) -> anyhow::Result<Self> {
         let curve = curve.name().replace('-', "_");
         let name = format!("{}_{}_{curve}", circuit.name(), circuit.size());
         let file = |ending: &str| -> PathBuf { folder.join(format!("{name}.{ending}")) };
@@ -75,7 +75,7 @@ impl Ready {
         with_curve!(Curve::Bn254, E => Self::read::<E>(circuit))
     }
 
-    fn read<E: Engine>(circuit: &Circuit) -> anyhow::Result<Self> {
+    fn read<E: SnarkCurve>(circuit: &Circuit) -> anyhow::Result<Self> {
         let file = MappedFile::open(&circuit.zkey)?;
         let in_key = |error| anyhow::anyhow!("{}: {error}", circuit.zkey.display());
         let zkey = ZkeyFile::parse(&file).map_err(in_key)?;
@@ -120,7 +120,7 @@ fn vector<F: PrimeField>(values: &[F]) -> Vec<u8> {
     values.iter().flat_map(bytes).collect()
 }
 
-fn check<E: Engine>(vk: VerifyingKey<E>, public: Vec<E::ScalarField>) -> IsProof {
+fn check<E: SnarkCurve>(vk: VerifyingKey<E>, public: Vec<E::ScalarField>) -> IsProof {
     let vk = PreparedVerifyingKey::from(vk);
     Box::new(move |message| {
         let told: Option<Vec<E::ScalarField>> = message

@@ -15,7 +15,7 @@ use ark_relations::gr1cs::{
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_accelerator::Device;
 use proofmill_groth16::{
-    DeviceKey, Engine, PreparedVerifyingKey, Proof, ResidentKey, StageReport, verify,
+    DeviceKey, PreparedVerifyingKey, Proof, ResidentKey, SnarkCurve, StageReport, verify,
 };
 use rayon::ThreadPool;
 
@@ -27,7 +27,7 @@ use crate::versus::{Contender, Curve, PeerAnswer, Purpose, Sample, time};
 const VERIFIES: &str = "verifies";
 
 /// Our prover, with the time of each stage.
-pub(super) fn ours<'a, E: Engine>(
+pub(super) fn ours<'a, E: SnarkCurve>(
     input: &'a Input<E>,
     key: &'a ResidentKey<E>,
     pool: &'a ThreadPool,
@@ -48,7 +48,7 @@ pub(super) fn ours<'a, E: Engine>(
 
 /// Our prover with a device: a stage's time is what it added, and beside the stages there is how long
 /// the device worked.
-pub(super) fn ours_on<'a, E: Engine>(
+pub(super) fn ours_on<'a, E: SnarkCurve>(
     input: &'a Input<E>,
     key: DeviceKey<E>,
     device: &'a dyn Device,
@@ -85,7 +85,7 @@ fn stages(reports: &[StageReport]) -> Vec<(&'static str, f64)> {
 }
 
 /// Result of verifying a first proof.
-fn verdict<E: Engine>(
+fn verdict<E: SnarkCurve>(
     purpose: Purpose,
     key: &PreparedVerifyingKey<E>,
     input: &Input<E>,
@@ -99,7 +99,7 @@ fn verdict<E: Engine>(
 }
 
 /// ark-groth16 0.6.
-pub(super) fn arkworks<'a, E: Engine>(
+pub(super) fn arkworks<'a, E: SnarkCurve>(
     input: &'a Input<E>,
     pool: &'a ThreadPool,
 ) -> anyhow::Result<PeerAnswer<'a>> {
@@ -152,7 +152,7 @@ pub(super) fn arkworks<'a, E: Engine>(
 }
 
 /// gnark, with our matrices as its constraint system.
-pub(super) fn gnark<'a, E: Engine>(
+pub(super) fn gnark<'a, E: SnarkCurve>(
     input: &'a Input<E>,
     curve: Curve,
     threads: usize,

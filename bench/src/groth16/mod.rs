@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_accelerator::Device;
-use proofmill_groth16::{DeviceKey, Engine, Offload, Residency, ResidentKey};
+use proofmill_groth16::{DeviceKey, Offload, Residency, ResidentKey, SnarkCurve};
 use proofmill_r1cs::{Assignment, R1cs};
 use serde_json::{Map, Value};
 
 use crate::device::Which;
-use crate::versus::{COMPARISON_HELP, Comparison, Curve, Contenders, Options};
+use crate::versus::{COMPARISON_HELP, Comparison, Contenders, Curve, Options};
 use circuit::Circuit;
 pub(crate) use circuit::Sized;
 
@@ -52,7 +52,7 @@ pub(crate) struct Args {
 }
 
 /// A prepared statement: matrices are extracted and an assignment is made before any timing.
-pub(crate) struct Input<E: Engine> {
+pub(crate) struct Input<E: SnarkCurve> {
     /// The circuit, for those who make keys from one.
     pub(crate) circuit: Sized,
     /// Its matrices.
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// A key on a device, which computes all that it can.
-fn on_device<E: Engine>(
+fn on_device<E: SnarkCurve>(
     key: &Arc<ResidentKey<E>>,
     device: &Arc<dyn Device>,
 ) -> anyhow::Result<DeviceKey<E>> {
@@ -96,7 +96,7 @@ fn on_device<E: Engine>(
     Ok(DeviceKey::load(key, device, Offload::Always, limit)?)
 }
 
-fn compare<E: Engine>(
+fn compare<E: SnarkCurve>(
     args: &Args,
     circuit: Sized,
     log_n: u8,

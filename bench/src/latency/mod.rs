@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use crate::harness::{Common, Figures, StateDisk, Report, Target, round};
+use crate::harness::{Common, Figures, Report, StateDisk, Target, round};
 
 use bare::Bare;
 pub(crate) use process::echo;

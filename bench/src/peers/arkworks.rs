@@ -3,7 +3,7 @@
 use ark_ec::VariableBaseMSM;
 use ark_ff::FftField;
 use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
-use proofmill_groth16::{Engine, VerifyingKey};
+use proofmill_groth16::{SnarkCurve, VerifyingKey};
 use rayon::ThreadPool;
 
 use super::fingerprint;
@@ -14,7 +14,7 @@ use crate::versus::{Contender, PeerAnswer, time};
 const NAME: &str = "arkworks";
 
 /// A verifying key as ark-groth16 has it.
-pub(crate) fn verifying_key<E: Engine>(key: &VerifyingKey<E>) -> ark_groth16::VerifyingKey<E> {
+pub(crate) fn verifying_key<E: SnarkCurve>(key: &VerifyingKey<E>) -> ark_groth16::VerifyingKey<E> {
     ark_groth16::VerifyingKey {
         alpha_g1: key.alpha_g1,
         beta_g2: key.beta_g2,

@@ -35,8 +35,8 @@ pub use cuda::{cuda, cuda_cards};
 #[cfg(feature = "host-kernels")]
 pub use cuda::{host_cuda, poisoned_cuda};
 pub use device::{BasesId, Capabilities, Device, Job, Outcome, TransformKind};
+pub use discovery::{devices, user_cubin_directory};
 pub use error::Error;
 pub use group::{DeviceField, DeviceGroup, Group, Points, ScalarField, Scalars, Sum, Transform};
 pub use pool::{Member, Pool};
-pub use discovery::{devices, user_cubin_directory};
 pub use ticket::{Answer, Ticket, ticket};

@@ -293,7 +293,10 @@ impl Shared {
     }
 
     /// The device with the least load that has not failed.
-    fn least_loaded_device<L: Ord>(&self, load: impl Fn(&State, usize) -> L) -> Result<usize, Error> {
+    fn least_loaded_device<L: Ord>(
+        &self,
+        load: impl Fn(&State, usize) -> L,
+    ) -> Result<usize, Error> {
         let state = self.lock();
         let works = |member: &usize| self.devices[*member].failure().is_none();
         (0..self.devices.len())

@@ -21,7 +21,7 @@ use ark_ff::{
     Zero,
 };
 use ark_serialize::{CanonicalDeserialize, CanonicalSerialize};
-use proofmill_groth16::Engine;
+use proofmill_groth16::SnarkCurve;
 
 /// A field of degree 12 as an extension of degree two of the field in its middle.
 pub trait TargetField: Field {
@@ -39,7 +39,7 @@ pub trait TargetField: Field {
 }
 
 /// A pairing whose proofs can be aggregated: BN254 and BLS12-381.
-pub trait AggregationEngine: Engine<TargetField: TargetField> {}
+pub trait AggregationEngine: SnarkCurve<TargetField: TargetField> {}
 
 /// Bytes that are no element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -88,7 +88,7 @@ impl<P: Fp12Config> TargetField for Fp12<P> {
 
 // === impl AggregationEngine ===
 
-impl<E: Engine<TargetField: TargetField>> AggregationEngine for E {}
+impl<E: SnarkCurve<TargetField: TargetField>> AggregationEngine for E {}
 
 type Half<E> = <<E as ark_ec::pairing::Pairing>::TargetField as TargetField>::Half;
 

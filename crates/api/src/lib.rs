@@ -34,7 +34,8 @@ pub mod verifier;
 
 pub use access::AccessError;
 pub use blocks::{
-    BlockEntry, BlockFailure, BlockStatus, BlockStep, BlockTask, BlockWorker, BlocksQuery, BlockEventKind,
+    BlockEntry, BlockEventKind, BlockFailure, BlockStatus, BlockStep, BlockTask, BlockWorker,
+    BlocksQuery,
 };
 pub use client::{Client, ClientError};
 pub use connections::ConnectionLimits;

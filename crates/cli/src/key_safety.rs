@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use proofmill_groth16::snarkjs::{PointCheck, ZkeyFile};
-use proofmill_groth16::{Engine, InsecureKey, VerifyingKey, with_curve};
+use proofmill_groth16::{InsecureKey, SnarkCurve, VerifyingKey, with_curve};
 use proofmill_telemetry::console_line;
 
 use crate::args::circuits::KeySafety;
@@ -12,7 +12,7 @@ use crate::output;
 
 impl KeySafety {
     /// Fails if the key from the file at `path` is degenerate. With `--allow-insecure-key` it prints a warning instead.
-    pub(crate) fn check<E: Engine>(
+    pub(crate) fn check<E: SnarkCurve>(
         self,
         path: &Path,
         key: &VerifyingKey<E>,

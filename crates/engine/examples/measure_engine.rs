@@ -22,7 +22,7 @@ use proofmill_engine::{
     Partition, Priority, Registration, RequestId, Secret, Service, Stage, Submission, Tier,
 };
 use proofmill_groth16::snarkjs::setup_zkey;
-use proofmill_groth16::{Curve, Engine, with_curve};
+use proofmill_groth16::{Curve, SnarkCurve, with_curve};
 use proofmill_r1cs::R1cs;
 use proofmill_r1cs::iden3::{LabelledR1cs, R1csFile, write_r1cs};
 use proofmill_shutdown::{Level, channel};
@@ -135,7 +135,7 @@ async fn main() -> Result<(), Failure> {
 }
 
 /// A development key for zᵢ₊₂ = zᵢ·zᵢ₊₁, with the first two public, and a witness.
-fn chain<E: Engine>(constraints: usize, key: &Path) -> Result<Vec<u8>, Failure> {
+fn chain<E: SnarkCurve>(constraints: usize, key: &Path) -> Result<Vec<u8>, Failure> {
     let one = E::ScalarField::one();
     let rows = [0, 1, 2].map(|shift| {
         (0..constraints)

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use proofmill_r1cs::iden3::{WtnsFile};
+use proofmill_r1cs::iden3::WtnsFile;
 
 use crate::events::unix_ms;
 use crate::generator::Generator;

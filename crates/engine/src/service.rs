@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use proofmill_files::{make_private_directory};
+use proofmill_files::make_private_directory;
 use proofmill_groth16::snarkjs::CheckedKeyStore;
 use proofmill_shutdown::Shutdown;
 use tempfile::TempDir;

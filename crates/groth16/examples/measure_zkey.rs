@@ -12,10 +12,12 @@ use std::time::Instant;
 
 use ark_ff::{One, UniformRand};
 use ark_std::rand::rngs::OsRng;
+use proofmill_files::{MappedFile, Visibility, write_whole};
 use proofmill_groth16::snarkjs::{CheckedKeyStore, PointCheck, Trust, Zkey, ZkeyFile, setup_zkey};
 use proofmill_groth16::stages::Products;
 use proofmill_groth16::{
-    Curve, Engine, PreparedVerifyingKey, Residency, ResidentKey, StageReport, verify, with_curve,
+    Curve, PreparedVerifyingKey, Residency, ResidentKey, SnarkCurve, StageReport, verify,
+    with_curve,
 };
 use proofmill_r1cs::R1cs;
 use proofmill_r1cs::iden3::{LabelledR1cs, R1csFile, WtnsFile, write_r1cs, write_wtns};
@@ -43,7 +45,10 @@ fn main() -> Result<(), Failure> {
 }
 
 /// A key and a witness for zᵢ₊₁ = zᵢ·zᵢ₋₁, with z₀ and z₁ public.
-fn chain<E: Engine>(constraints: usize, directory: &Path) -> Result<(PathBuf, PathBuf), Failure> {
+fn chain<E: SnarkCurve>(
+    constraints: usize,
+    directory: &Path,
+) -> Result<(PathBuf, PathBuf), Failure> {
     let one = E::ScalarField::one();
     let row = |variable| vec![(one, variable)];
     let rows = [0, 1, 2].map(|shift| (0..constraints).map(|i| row(1 + i + shift)).collect());
@@ -70,7 +75,7 @@ fn chain<E: Engine>(constraints: usize, directory: &Path) -> Result<(PathBuf, Pa
     Ok((key, witness))
 }
 
-fn measure<E: Engine>(file: &MappedFile, witness: &Path, state: &Path) -> Result<(), Failure> {
+fn measure<E: SnarkCurve>(file: &MappedFile, witness: &Path, state: &Path) -> Result<(), Failure> {
     let parsed = ZkeyFile::parse(file)?;
     let header = *parsed.header();
     println!(

@@ -13,48 +13,32 @@
 //! * [`verify`](fn@verify), [`verify_each`] and [`verify_batch`] check proofs. None panics, whatever the bytes
 //!   the proofs and keys were decoded from. [`VerifyingKey::require_secure`] refuses keys under which
 //!   anyone can prove false statements; call it on every key from an untrusted source.
-//! * [`header_chain`] combines these for chunks of Bitcoin headers: keys cached on disk, proofs, verdicts. It
-//!   is in this crate because it needs both the proof system and the circuit.
 //!
 //! The verification equation is the standard one, so any Groth16 verifier accepts our proofs with
 //! our verifying key. The proving key differs: see [`ProvingKey`].
 
-mod bases;
 mod device;
-mod encoding;
-mod engine;
-pub mod header_chain;
-mod key_file;
 mod keys;
-mod mapped_points;
 pub mod mirage;
-mod products;
 mod proof;
-mod prove;
-mod resident;
-mod setup;
+mod prover;
+mod snark_curve;
 pub mod snarkjs;
-pub mod stages;
-mod subgroup;
 mod verify;
-mod weakness;
 
 pub use ark_bls12_381::Bls12_381;
 pub use ark_bn254::Bn254;
-pub use device::{DeviceKey, QuotientInput, Offload, PartialProducts, Placement, PendingProducts};
-pub use encoding::{READING_WINDOW_BYTES, read_compressed_points};
-pub use engine::{Curve, Engine, PointGroup};
-pub use key_file::{Check, KeyError, MAX_KEY_BYTES, ProvingKeyInfo};
-pub use keys::{ProvingKey, QueryPoints, SparseQuery, VerifyingKey};
-pub use mapped_points::MAPPED_WINDOW_POINTS;
+pub use device::{DeviceKey, Offload, PartialProducts, PendingProducts, Placement, QuotientInput};
+pub use keys::{
+    Check, InsecureKey, KeyElement, KeyError, MAPPED_WINDOW_POINTS, MAX_KEY_BYTES, ProvingKey,
+    ProvingKeyInfo, QueryPoints, READING_WINDOW_BYTES, Residency, ResidentKey, SetupError,
+    SparseQuery, TESTED_TOGETHER, VerifyingKey, Weakness, read_compressed_points, setup,
+    setup_with_progress,
+};
 pub use proof::{Proof, ProofError};
-pub use prove::{ProveError, Timings, prove};
-pub use resident::{Residency, ResidentKey};
-pub use setup::{SetupError, setup, setup_with_progress};
-pub use stages::{Prover, Stage, StageReport};
-pub use subgroup::TESTED_TOGETHER;
+pub use prover::{ProveError, Prover, Stage, StageReport, Timings, prove, stages};
+pub use snark_curve::{Curve, PointGroup, SnarkCurve};
 pub use verify::{
     KeyedProof, MultiplesCache, PreparedVerifyingKey, VerifyError, Weight, WeightedProof, verify,
     verify_batch, verify_each, weighted_product, weighted_product_each,
 };
-pub use weakness::{InsecureKey, KeyElement, Weakness};

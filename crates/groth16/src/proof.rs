@@ -3,12 +3,12 @@
 use ark_ec::AffineRepr;
 use ark_serialize::{CanonicalSerialize, Compress};
 
-use crate::Engine;
-use crate::encoding::{CompressedForm, compressed_size, read_compressed_each};
+use crate::SnarkCurve;
+use crate::keys::encoding::{CompressedForm, compressed_size, read_compressed_each};
 
 /// A proof: two elements of the first group and one of the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Proof<E: Engine> {
+pub struct Proof<E: SnarkCurve> {
     /// A, in the first group.
     pub a: E::G1Affine,
     /// B, in the second group.
@@ -39,7 +39,7 @@ pub enum ProofError {
 
 // === impl Proof ===
 
-impl<E: Engine> Proof<E> {
+impl<E: SnarkCurve> Proof<E> {
     /// The length of every encoded proof: 192 bytes over BLS12-381.
     pub fn encoded_size() -> usize {
         2 * compressed_size::<E::G1Affine>() + compressed_size::<E::G2Affine>()

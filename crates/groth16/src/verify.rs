@@ -14,11 +14,11 @@ use ark_std::rand::{CryptoRng, RngCore};
 use proofmill_kernels::msm;
 use proofmill_kernels::pairing::{self, PreparedG2, Product};
 
-use crate::{Engine, Proof, VerifyingKey};
+use crate::{Proof, SnarkCurve, VerifyingKey};
 
 /// A verifying key with what every verification needs computed once.
 #[derive(Clone, Debug)]
-pub struct PreparedVerifyingKey<E: Engine> {
+pub struct PreparedVerifyingKey<E: SnarkCurve> {
     vk: VerifyingKey<E>,
     alpha_beta: PairingOutput<E>,
     minus_gamma: PreparedG2<E>,
@@ -55,7 +55,7 @@ pub enum VerifyError {
 
 // === impl PreparedVerifyingKey ===
 
-impl<E: Engine> From<VerifyingKey<E>> for PreparedVerifyingKey<E> {
+impl<E: SnarkCurve> From<VerifyingKey<E>> for PreparedVerifyingKey<E> {
     fn from(vk: VerifyingKey<E>) -> Self {
         let negated = |point: E::G2Affine| PreparedG2::new((-point.into_group()).into_affine());
         Self {
@@ -68,7 +68,7 @@ impl<E: Engine> From<VerifyingKey<E>> for PreparedVerifyingKey<E> {
     }
 }
 
-impl<E: Engine> PreparedVerifyingKey<E> {
+impl<E: SnarkCurve> PreparedVerifyingKey<E> {
     /// The key itself.
     pub const fn vk(&self) -> &VerifyingKey<E> {
         &self.vk
@@ -113,7 +113,7 @@ impl<E: Engine> PreparedVerifyingKey<E> {
 /// # Errors
 ///
 /// [`VerifyError`] unless the proof proves `inputs`, given without the leading one.
-pub fn verify<E: Engine>(
+pub fn verify<E: SnarkCurve>(
     key: &PreparedVerifyingKey<E>,
     inputs: &[E::ScalarField],
     proof: &Proof<E>,
@@ -127,7 +127,7 @@ pub fn verify<E: Engine>(
 
 /// `e(A, B) / (e(α, β) · e(Σ xⱼ·instanceⱼ, γ) · e(C, δ))` for inputs of the key's count, which is one (written as
 /// zero) if the proof holds. `None` if it does not exist, for which a point must be outside of its subgroup.
-fn quotient<E: Engine>(
+fn quotient<E: SnarkCurve>(
     key: &PreparedVerifyingKey<E>,
     inputs: &[E::ScalarField],
     proof: &Proof<E>,
@@ -146,7 +146,7 @@ fn quotient<E: Engine>(
 /// and otherwise with probability at most 2⁻¹²⁷: n + 3 Miller loops and one final exponentiation.
 /// If it is not one, the batch is bisected, so k bad proofs of n cost about 2k·log₂(n) products
 /// more. `rng` must be unpredictable to whoever made the proofs.
-pub fn verify_batch<E: Engine>(
+pub fn verify_batch<E: SnarkCurve>(
     key: &PreparedVerifyingKey<E>,
     proofs: &[(&[E::ScalarField], &Proof<E>)],
     rng: &mut (impl RngCore + CryptoRng),
@@ -188,7 +188,7 @@ pub(crate) fn bisect(
 }
 
 /// The random linear combination over the proofs at `indices`, whose inputs are of the right count.
-fn all_hold<E: Engine>(
+fn all_hold<E: SnarkCurve>(
     key: &PreparedVerifyingKey<E>,
     proofs: &[(&[E::ScalarField], &Proof<E>)],
     indices: &[usize],

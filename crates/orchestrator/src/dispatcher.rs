@@ -20,7 +20,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 use self::pause::{Machine, Pause};
 
 use crate::conversation::{
-    WorkerResult, WorkerFailure, WorkerJoin, Lease, LeaseRef, Output, WorkerCommand, WorkerEvent,
+    Lease, LeaseRef, Output, WorkerCommand, WorkerEvent, WorkerFailure, WorkerJoin, WorkerResult,
 };
 use crate::coordinator::CoordinatorGone;
 use crate::executor::{Cancel, Execution, Executor, MachineFailure, Product, Resolved, Unfinished};
@@ -167,7 +167,9 @@ impl Dispatcher {
                 }
             }
             let worker = self.options.name.clone();
-            self.coordinator.send_event(WorkerEvent::Leave { worker }).await
+            self.coordinator
+                .send_event(WorkerEvent::Leave { worker })
+                .await
         })
     }
 
@@ -197,7 +199,11 @@ impl Dispatcher {
     }
 
     /// Pauses after a failure of the machine, and hands back the leases that cannot continue.
-    async fn handle_machine_failure(&mut self, report: MachineFailureReport, draining: bool) -> Result<(), CoordinatorGone> {
+    async fn handle_machine_failure(
+        &mut self,
+        report: MachineFailureReport,
+        draining: bool,
+    ) -> Result<(), CoordinatorGone> {
         for lease in &report.leases {
             self.running.remove(lease);
         }
@@ -239,7 +245,9 @@ impl Dispatcher {
         })
         .await;
         let worker = self.options.name.clone();
-        self.coordinator.send_event(WorkerEvent::Leave { worker }).await
+        self.coordinator
+            .send_event(WorkerEvent::Leave { worker })
+            .await
     }
 
     /// Handles the end of an assignment. It has reported its own results, unless it panicked.
@@ -372,8 +380,12 @@ impl Work {
                 continue;
             }
             match result {
-                Ok(product) => completed_any |= self.completed(stage, name, product, cancel).await?,
-                Err(Unfinished::Machine(failure)) => self.report_machine_failure(failure, vec![name]),
+                Ok(product) => {
+                    completed_any |= self.completed(stage, name, product, cancel).await?
+                }
+                Err(Unfinished::Machine(failure)) => {
+                    self.report_machine_failure(failure, vec![name])
+                }
                 Err(Unfinished::Failed(failure)) => {
                     let worker = self.worker.clone();
                     self.coordinator
@@ -392,7 +404,9 @@ impl Work {
     /// Reports a failure of the machine to the dispatcher.
     fn report_machine_failure(&self, failure: MachineFailure, leases: Vec<LeaseRef>) {
         // A dispatcher that has stopped has handed all leases back.
-        let _ = self.machine_failures.send(MachineFailureReport { failure, leases });
+        let _ = self
+            .machine_failures
+            .send(MachineFailureReport { failure, leases });
     }
 
     async fn failed(&self, lease: LeaseRef, reason: String) -> Result<(), CoordinatorGone> {

@@ -31,8 +31,8 @@ mod version2;
 use std::sync::Arc;
 
 pub use past::{
-    TaskTimeline, FailedAttemptSummary, TaskOutcome, HISTORY_FAILURES_MAX, HISTORY_TEXT_MAX, PLACE_MAX, PLACES_MAX, HistoryEntry,
-    HistoryRecord, TaskEnd,
+    FailedAttemptSummary, HISTORY_FAILURES_MAX, HISTORY_TEXT_MAX, HistoryEntry, HistoryRecord,
+    PLACE_MAX, PLACES_MAX, TaskEnd, TaskOutcome, TaskTimeline,
 };
 
 use bytes::Bytes;

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use proofmill_bus::Seq;
 use proofmill_orchestrator::conversation::{
-    WorkerResult, Uniqueness, WorkerFailure, WorkerJoin, LeaseRef, Reply, Request, Submit, WorkerEvent,
+    LeaseRef, Reply, Request, Submit, Uniqueness, WorkerEvent, WorkerFailure, WorkerJoin,
+    WorkerResult,
 };
 use proofmill_orchestrator::core::{
     Action, Core, CoreOptions, Event, LeaseKey, LeaseTag, Now, RequestId, TaskPhase, Time,

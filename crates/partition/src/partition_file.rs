@@ -30,7 +30,7 @@ use std::sync::Arc;
 use ark_ff::{BigInteger, PrimeField};
 use proofmill_files::{MappedFile, Visibility, write_whole};
 use proofmill_kernels::Poseidon2Field;
-use proofmill_r1cs::iden3::{canonical_from_le};
+use proofmill_r1cs::iden3::canonical_from_le;
 use proofmill_r1cs::{PrecompiledFile, R1cs, write_precompiled};
 use sha2::{Digest, Sha256};
 

@@ -17,7 +17,9 @@ use std::path::Path;
 
 use ark_ff::{BigInteger, PrimeField};
 
-use crate::iden3::{Container, ContainerWriter, Cursor, Format, FormatError, ReadError, Reason, ScalarField};
+use crate::iden3::{
+    Container, ContainerWriter, Cursor, Format, FormatError, ReadError, Reason, ScalarField,
+};
 use crate::packed::Packed;
 use crate::{Coefficients, Matrix, R1cs};
 use proofmill_files::{FileError, MappedFile, Visibility, write_whole};
@@ -180,8 +182,8 @@ impl<'a> PrecompiledFile<'a> {
 ///
 /// # Errors
 ///
-/// [`FileError`]: a format error names the section and the offset.
-pub fn load_precompiled<F: PrimeField>(file: &MappedFile) -> Result<R1cs<F>, FileError> {
+/// [`ReadError`]: a format error names the section and the offset.
+pub fn load_precompiled<F: PrimeField>(file: &MappedFile) -> Result<R1cs<F>, ReadError> {
     PrecompiledFile::parse(file)
         .and_then(|precompiled| precompiled.read())
         .map_err(|error| error.in_file(file.path()))

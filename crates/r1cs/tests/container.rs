@@ -7,7 +7,10 @@ use ark_bn254::Fr;
 use ark_ff::{BigInteger, UniformRand};
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_files::{FileError, MappedFile, Visibility, write_whole};
-use proofmill_r1cs::iden3::{Container, ContainerWriter, Format, FormatError, MontgomeryField, Reason, canonical_from_le, width};
+use proofmill_r1cs::iden3::{
+    Container, ContainerWriter, Format, FormatError, MontgomeryField, Reason, canonical_from_le,
+    width,
+};
 
 static FORMAT: Format = Format {
     name: ".test",

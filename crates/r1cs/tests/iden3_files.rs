@@ -4,7 +4,10 @@ use std::io::Cursor as Memory;
 
 use ark_ff::{BigInteger, Field, PrimeField, UniformRand};
 use ark_std::rand::{SeedableRng, rngs::StdRng};
-use proofmill_r1cs::iden3::{Container, ContainerWriter, LabelledR1cs, R1CS_FORMAT, R1csFile, R1csHeader, Reason, ScalarField, WTNS_FORMAT, WtnsFile, write_r1cs, write_wtns};
+use proofmill_r1cs::iden3::{
+    Container, ContainerWriter, LabelledR1cs, R1CS_FORMAT, R1csFile, R1csHeader, Reason,
+    ScalarField, WTNS_FORMAT, WtnsFile, write_r1cs, write_wtns,
+};
 use proofmill_r1cs::{R1cs, Unsatisfied};
 
 const CUBE: &[u8] = include_bytes!("fixtures/cube.r1cs");

@@ -51,4 +51,4 @@ pub use kinds::Kinds;
 pub use options::Options;
 pub use request::{MAX_ID_BYTES, Refused, Request};
 pub use service::{Error, Service};
-pub use verdict::{VerdictStats, Status, Unavailable, Verdict};
+pub use verdict::{Status, Unavailable, Verdict, VerdictStats};

@@ -95,7 +95,10 @@ impl Service {
     ///
     /// [`Error::Threads`].
     pub fn open(options: Options) -> Result<(Self, Handle), Error> {
-        let pools = [pool(Lane::Trusted, &options)?, pool(Lane::Quarantine, &options)?];
+        let pools = [
+            pool(Lane::Trusted, &options)?,
+            pool(Lane::Quarantine, &options)?,
+        ];
         let threads = pools[Lane::Trusted as usize].current_num_threads();
         let shared = Arc::new(Shared {
             pools,
@@ -281,8 +284,8 @@ impl Shared {
         self.record_ended(&mut state);
         let now = self.now();
         self.advance(&mut state);
-        let common = Lane::Trusted as usize;
-        let has_work = state.running[common] >= self.pools[common].current_num_threads();
+        let trusted = Lane::Trusted as usize;
+        let has_work = state.running[trusted] >= self.pools[trusted].current_num_threads();
         let is_left = has_work && !state.outgoing.is_empty();
         // It may have been the last one.
         let is_awaited = is_left || state.scheduler.is_closed() || state.is_awaited(now);

@@ -11,7 +11,7 @@ use proofmill_groth16::snarkjs::{
     curve_of_json, inputs_to_json, proof_to_json, read_json, verifying_key_from_json,
 };
 use proofmill_groth16::{
-    Bls12_381, Bn254, Curve, Engine, PreparedVerifyingKey, ProofError, VerifyError, verify,
+    Bls12_381, Bn254, Curve, PreparedVerifyingKey, ProofError, SnarkCurve, VerifyError, verify,
 };
 use proofmill_r1cs::iden3::{FormatError, WTNS_FORMAT, WtnsFile, canonical_from_le};
 
@@ -79,7 +79,7 @@ enum KeyOf {
 /// # Errors
 ///
 /// See [`AnswerError`].
-pub fn check_answer<E: Engine>(
+pub fn check_answer<E: SnarkCurve>(
     answer: &proto::Proof,
     witness: Option<&[u8]>,
     key: Option<&PreparedVerifyingKey<E>>,
@@ -138,7 +138,7 @@ pub(super) fn check_proof(
     }
 }
 
-fn check<E: Engine>(
+fn check<E: SnarkCurve>(
     made: &ProofOf<E>,
     witness: Option<&[u8]>,
     key: Option<&PreparedVerifyingKey<E>>,
@@ -157,7 +157,7 @@ fn check<E: Engine>(
 }
 
 /// The first `count` values of a witness after the leading one.
-fn public_inputs<E: Engine>(
+fn public_inputs<E: SnarkCurve>(
     witness: &[u8],
     count: usize,
 ) -> Result<Vec<E::ScalarField>, AnswerError> {
@@ -179,7 +179,7 @@ fn public_inputs<E: Engine>(
 
 // === impl ProofTexts ===
 
-impl<E: Engine> From<&ProofOf<E>> for ProofTexts {
+impl<E: SnarkCurve> From<&ProofOf<E>> for ProofTexts {
     fn from(made: &ProofOf<E>) -> Self {
         Self {
             proof: proof_to_json(&made.proof),
@@ -235,7 +235,7 @@ impl AnswerKey {
     }
 }
 
-fn prepared<E: Engine>(json: &[u8]) -> Result<Box<PreparedVerifyingKey<E>>, String> {
+fn prepared<E: SnarkCurve>(json: &[u8]) -> Result<Box<PreparedVerifyingKey<E>>, String> {
     let key = verifying_key_from_json::<E>(json).map_err(|error| error.to_string())?;
     key.require_secure().map_err(|error| error.to_string())?;
     Ok(Box::new(key.into()))

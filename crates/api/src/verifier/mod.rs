@@ -23,8 +23,8 @@ pub use conversation::Peer;
 pub use frame::{FrameError, Frames, MAX_FRAME_BYTES, write_frame};
 pub use framed::converse;
 pub use message::{
-    Answer, AnswerBody, Request, RequestBody, MessageError, ResultStatus, VERSION, VerificationResult,
-    decode_request,
+    Answer, AnswerBody, MessageError, Request, RequestBody, ResultStatus, VERSION,
+    VerificationResult, decode_request,
 };
 pub use pipes::{PipePair, make_pipes};
 pub use server::{Server, ServerOptions, VERIFIER_SOCKET, VerifierServeError};

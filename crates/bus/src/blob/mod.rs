@@ -12,4 +12,4 @@ pub use digest::{Digest, InvalidDigest};
 pub use hold::Held;
 pub(crate) use store::ConditionalDelete;
 pub use store::{BlobError, BlobStore};
-pub use sweep::{SweepScan, UnreferencedSince, Sweeper, Swept};
+pub use sweep::{SweepScan, Sweeper, Swept, UnreferencedSince};

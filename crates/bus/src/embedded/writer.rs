@@ -25,6 +25,10 @@ use crate::pending::{Accepting, Group, State};
 /// would delay the result.
 const IDLE_AFTER: Duration = Duration::from_millis(5);
 
+/// Number of operations from which on a group is synced before the next one is written. Under load a second sync at the same
+/// time makes groups smaller and more, and takes the processor's time from the appenders.
+const LARGE_GROUP: usize = 16;
+
 /// State that appenders, readers and the writers share.
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -174,6 +178,12 @@ fn commit_in_turn(shared: &Shared, store: &Mutex<Store>) -> Result<(), StoreErro
                 return Ok(());
             };
             let point = store.write(&group)?;
+            if group.puts.len() + group.removed.len() >= LARGE_GROUP {
+                // The other thread waits: what is queued meanwhile is the next group.
+                syncer.make_durable(point)?;
+                shared.committed(&group);
+                continue;
+            }
             (group, point)
         };
         syncer.make_durable(point)?;

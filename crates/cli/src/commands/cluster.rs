@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use proofmill_api::{Operations, Submissions, metrics, over_bus};
-use proofmill_files::{DirectoryLock, make_private_directory};
 use proofmill_bus::{Connection, Role};
+use proofmill_files::{DirectoryLock, make_private_directory};
 use proofmill_orchestrator::cluster::{self, LedWorkflows, ProcessContext};
 use proofmill_orchestrator::mill::Registry;
 use proofmill_orchestrator::shutdown::Level;

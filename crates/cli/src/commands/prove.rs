@@ -16,8 +16,8 @@ use proofmill_groth16::snarkjs::{
 };
 use proofmill_groth16::stages::{Products, Stage};
 use proofmill_groth16::{
-    DeviceKey, Engine, Offload, PreparedVerifyingKey, Proof, ProveError, Prover, Residency,
-    ResidentKey, verify, with_curve,
+    DeviceKey, Offload, PreparedVerifyingKey, Proof, ProveError, Prover, Residency, ResidentKey,
+    SnarkCurve, verify, with_curve,
 };
 use proofmill_r1cs::iden3::{ReadError, Witness, WtnsFile};
 use proofmill_telemetry::console_line;
@@ -147,7 +147,7 @@ async fn through_engine(
 }
 
 /// The JSON texts of the engine's proof. Fails unless it proves the witness's public signals under the key file.
-fn check<E: Engine>(
+fn check<E: SnarkCurve>(
     files: &Files<'_>,
     key: &ZkeyFile<'_>,
     witness: &[u8],
@@ -168,7 +168,7 @@ fn check<E: Engine>(
 }
 
 /// Makes the proof in this process, verifies it, and writes the two files.
-fn prove<E: Engine>(
+fn prove<E: SnarkCurve>(
     args: &Prove,
     files: &Files<'_>,
     key: &MappedFile,
@@ -218,7 +218,7 @@ fn prove<E: Engine>(
 }
 
 /// Makes the proof on the processors, stage by stage.
-fn on_processors<E: Engine>(
+fn on_processors<E: SnarkCurve>(
     prover: &Prover<'_, E>,
     z: &[E::ScalarField],
     stages: &mut Stages,
@@ -249,7 +249,7 @@ fn on_processors<E: Engine>(
 }
 
 /// Reads the witness; fails if its number of values is not that of the key's circuit.
-fn read_witness<E: Engine>(
+fn read_witness<E: SnarkCurve>(
     files: &Files<'_>,
     header: &ZkeyHeader,
 ) -> Result<Witness<E::ScalarField>, Failure> {
@@ -329,7 +329,7 @@ fn tell(args: &Prove, files: &Files<'_>, summary: &ProofSummary) -> Result<(), F
 
 impl Card {
     /// Makes the proof on the device, as far as `if_it_pays` allows, and the rest on the processors.
-    fn prove<E: Engine>(
+    fn prove<E: SnarkCurve>(
         self,
         key: &Arc<ResidentKey<E>>,
         z: &[E::ScalarField],

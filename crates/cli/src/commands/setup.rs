@@ -8,7 +8,7 @@ use proofmill_files::{MappedFile, Visibility};
 use proofmill_groth16::snarkjs::{
     Ptau, ZkeyFile, ZkeySetupError, setup_zkey, setup_zkey_from_ptau,
 };
-use proofmill_groth16::{Curve, Engine, with_curve};
+use proofmill_groth16::{Curve, SnarkCurve, with_curve};
 use proofmill_r1cs::iden3::{R1csFile, R1csHeader, ReadError, ScalarField};
 use proofmill_telemetry::console_line;
 use serde_json::json;
@@ -65,7 +65,7 @@ fn check(args: &Setup) -> Result<(), Failure> {
 }
 
 /// Makes the key and writes it.
-fn make<E: Engine>(
+fn make<E: SnarkCurve>(
     args: &Setup,
     circuit: &R1csFile<'_>,
     powers: Option<&MappedFile>,

@@ -7,7 +7,7 @@ use proofmill_groth16::snarkjs::{
     Trust, Zkey as Key, ZkeyFile, ZkeyInfo, read_json, verifying_key_to_json,
 };
 use proofmill_groth16::with_curve;
-use proofmill_r1cs::iden3::{ReadError};
+use proofmill_r1cs::iden3::ReadError;
 use serde_json::json;
 
 use crate::args::circuits::{Zkey, ZkeyCheck, ZkeyExport, ZkeyInfo as InfoArgs};

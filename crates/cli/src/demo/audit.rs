@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use proofmill_circuits::bitcoin::{ChainFault, ChunkStatement, check_chain};
-use proofmill_groth16::header_chain::{Proof, verify_chunks};
+use proofmill_bitcoin::{ChainFault, ChunkStatement, check_chain};
+use proofmill_bitcoin::{Proof, verify_chunks};
 
 use super::prepare::{Chain, is_emitted};
 use crate::failure::Failure;

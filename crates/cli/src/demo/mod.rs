@@ -18,10 +18,10 @@ use tokio::sync::{mpsc, oneshot};
 
 use self::prepare::Chain;
 use crate::args::Demo;
-use crate::commands::run::{serve_control, print_losses};
+use crate::commands::run::{print_losses, serve_control};
 use crate::failure::Failure;
 use crate::progress::{Screen, counted, span};
-use crate::provers::{ChunkEngine, KeyFiles, Keys, ProverEvent, OnProverEvent, registry_with};
+use crate::provers::{ChunkEngine, KeyFiles, Keys, OnProverEvent, ProverEvent, registry_with};
 use crate::{output, signals, state};
 
 /// Headers in a chunk by default.

@@ -4,8 +4,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use proofmill_api::Client;
+use proofmill_bitcoin::{Header, MAX_HEADERS, mainnet_headers, parse_headers};
 use proofmill_bus::{EmbeddedLog, OpenError};
-use proofmill_circuits::bitcoin::{Header, MAX_HEADERS, mainnet_headers, parse_headers};
 use proofmill_files::{Visibility, open_regular_or_inherited};
 use serde::{Deserialize, Serialize};
 

@@ -6,10 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use proofmill_bitcoin::{HeaderChainKeys, HeaderChainVerifier, KeysError, ProveError, prove_chunk};
 use proofmill_files::make_private_directory;
-use proofmill_groth16::header_chain::{
-    HeaderChainKeys, HeaderChainVerifier, KeysError, ProveError, prove_chunk,
-};
 use proofmill_orchestrator::executor::{Context, MachineFailure, Prover, ProverError};
 use serde::Deserialize;
 use serde_json::Value;

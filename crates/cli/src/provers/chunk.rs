@@ -1,8 +1,8 @@
 //! A proven chunk of headers: its encoding between `bitcoin.prove` and `bitcoin.verify`, its emitted form, and the
 //! comparison of both with the submitted headers.
 
-use proofmill_circuits::bitcoin::{ChunkStatement, Difficulty, HEADER_BYTES, Header, MAX_SLOTS};
-use proofmill_groth16::header_chain::ChunkProof;
+use proofmill_bitcoin::ChunkProof;
+use proofmill_bitcoin::{ChunkStatement, Difficulty, HEADER_BYTES, Header, MAX_SLOTS};
 use proofmill_orchestrator::origin::Origin;
 use serde::{Deserialize, Serialize};
 use sha2::Digest as _;

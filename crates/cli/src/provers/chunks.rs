@@ -7,14 +7,12 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::{BoxFuture, join_all};
 use proofmill_api::engine::in_process_endpoint;
-use proofmill_circuits::bitcoin::Header;
+use proofmill_bitcoin::Header;
+use proofmill_bitcoin::{ChunkProof, ChunkTimings, Proof, chunk_statement, chunk_witness};
 use proofmill_engine::{
     CircuitSource, Error, Generator, Options, Registration, Secret, Service, WitnessGenerator,
 };
 use proofmill_groth16::ProvingKeyInfo;
-use proofmill_groth16::header_chain::{
-    ChunkProof, ChunkTimings, Proof, chunk_statement, chunk_witness,
-};
 use proofmill_groth16::snarkjs::{CheckedKeyStore, proof_from_json};
 use proofmill_orchestrator::executor::engine::{
     Job, JobInput, RouteError, Router, failure, request_id, stopped,
@@ -24,7 +22,7 @@ use proofmill_orchestrator::mill::Registry;
 use proofmill_orchestrator::payload::Encoding;
 use proofmill_orchestrator::record::Failure as Failed;
 use proofmill_orchestrator::shutdown::{self, Level, Trigger};
-use proofmill_r1cs::iden3::{write_wtns};
+use proofmill_r1cs::iden3::write_wtns;
 use proofmill_workflow::EnginePriority;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinHandle;

@@ -4,12 +4,12 @@ use std::io::Read;
 use std::path::Path;
 
 use futures_util::future::BoxFuture;
-use proofmill_circuits::bitcoin::{HEADER_BYTES, Header, mainnet_headers, parse_headers};
+use proofmill_bitcoin::{HEADER_BYTES, Header, mainnet_headers, parse_headers};
+use proofmill_files::open_regular_or_inherited;
 use proofmill_orchestrator::conversation::Uniqueness;
 use proofmill_orchestrator::id::Part;
 use proofmill_orchestrator::payload::Encoding;
 use proofmill_orchestrator::source::{Source, SourceItem, SourceMessage};
-use proofmill_files::{open_regular_or_inherited};
 
 /// Chunks of consecutive headers; a message's payload is its headers, 80 bytes each. The position
 /// is the height of the next header.

@@ -7,7 +7,7 @@ mod headers;
 mod verdicts;
 mod verify;
 
-pub(crate) use bitcoin::{KeyFiles, Keys, ProverEvent, OnProverEvent};
+pub(crate) use bitcoin::{KeyFiles, Keys, OnProverEvent, ProverEvent};
 pub(crate) use chunk::EmittedChunk;
 pub(crate) use chunks::ChunkEngine;
 

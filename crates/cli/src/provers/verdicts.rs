@@ -7,9 +7,9 @@ use std::sync::{LazyLock, OnceLock};
 use std::thread;
 
 use futures_util::future::join_all;
-use proofmill_circuits::bitcoin::ChunkStatement;
+use proofmill_bitcoin::ChunkStatement;
+use proofmill_bitcoin::{HeaderChainVerifier, Proof};
 use proofmill_groth16::Bls12_381;
-use proofmill_groth16::header_chain::{HeaderChainVerifier, Proof};
 use proofmill_verifier::kinds::Groth16;
 use proofmill_verifier::{Handle, KeyDigest, Kind, Kinds, Options, Request, Service, Status};
 use tokio::runtime;

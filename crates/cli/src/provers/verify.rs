@@ -4,8 +4,8 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use proofmill_circuits::bitcoin::Difficulty;
-use proofmill_groth16::header_chain::HeaderChainVerifier;
+use proofmill_bitcoin::Difficulty;
+use proofmill_bitcoin::HeaderChainVerifier;
 use proofmill_orchestrator::executor::{Context, Json, Prover, ProverError};
 use proofmill_orchestrator::origin::Origin;
 use proofmill_orchestrator::sink::{EmissionCheck, VerifiedResult};

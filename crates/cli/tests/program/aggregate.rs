@@ -8,7 +8,7 @@ use ark_ff::One;
 use ark_std::rand::SeedableRng;
 use ark_std::rand::rngs::StdRng;
 use proofmill_groth16::snarkjs::{inputs_to_json, proof_to_json, verifying_key_to_json};
-use proofmill_groth16::{Bls12_381, Bn254, Engine, ProvingKey, prove, setup};
+use proofmill_groth16::{Bls12_381, Bn254, ProvingKey, SnarkCurve, prove, setup};
 use proofmill_r1cs::{Assignment, R1cs};
 use proofmill_verifier::kinds::Groth16;
 use rustix::process::Signal;
@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::support::{Finished, Running, finish, folder, proofmill, repository, run};
 
 /// A circuit whose public inputs are the powers x², x³ … of a witness x.
-struct Circuit<E: Engine> {
+struct Circuit<E: SnarkCurve> {
     system: R1cs<E::ScalarField>,
     key: ProvingKey<E>,
     inputs: usize,
@@ -26,7 +26,7 @@ struct Circuit<E: Engine> {
     next: u64,
 }
 
-impl<E: Engine> Circuit<E> {
+impl<E: SnarkCurve> Circuit<E> {
     fn new(inputs: usize, seed: u64) -> Self {
         let mut rng = StdRng::seed_from_u64(seed);
         let one = E::ScalarField::one();

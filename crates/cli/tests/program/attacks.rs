@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use proofmill_bitcoin::{ChunkProof, HeaderChainKeys, prove_chunk};
+use proofmill_bitcoin::{Header, check_chain};
 use proofmill_bus::{Connection, NatsOptions};
-use proofmill_circuits::bitcoin::{Header, check_chain};
-use proofmill_groth16::header_chain::{ChunkProof, HeaderChainKeys, prove_chunk};
 use proofmill_nats_server::NatsServer;
 use proofmill_orchestrator::cluster::{ProcessContext, run_dispatchers};
 use proofmill_orchestrator::executor::{Context, Prover, ProverError};
@@ -186,7 +186,8 @@ fn attack(
     runtime.spawn(async move {
         let connection = Connection::open(NatsOptions::new(&url)).await;
         let connection = connection.expect("the bus");
-        let context = ProcessContext::open(connection, &workflow, registry, state, "attacker").await;
+        let context =
+            ProcessContext::open(connection, &workflow, registry, state, "attacker").await;
         let context = context.expect("a site");
         run_dispatchers(context, stages, BTreeMap::new(), shutdown).await
     });

@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use proofmill_circuits::bitcoin::{Header, mainnet_headers};
+use proofmill_bitcoin::{Header, mainnet_headers};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 

@@ -277,10 +277,10 @@ fn what_is_no_proof_and_what_cannot_be_read_has_no_verdict() {
 #[test]
 fn compact_proofs_are_told_by_their_length_and_name() {
     use proofmill_groth16::snarkjs::{inputs_from_json, proof_from_json};
-    use proofmill_groth16::{Bls12_381, Bn254, Engine};
+    use proofmill_groth16::{Bls12_381, Bn254, SnarkCurve};
     use proofmill_verifier::kinds::Groth16;
 
-    fn write<E: Engine>(folder: &Path, curve: &str) {
+    fn write<E: SnarkCurve>(folder: &Path, curve: &str) {
         let from = repository("crates/groth16/tests/fixtures").join(curve);
         let read = |name: &str| fs::read(from.join(name)).expect("a fixture");
         let proof = proof_from_json::<E>(&read("proof.json")).expect("a proof");

@@ -1,8 +1,8 @@
 //! Proofs with their public inputs, over any of the curves.
 
 use ark_ff::{BigInteger, PrimeField};
-use proofmill_groth16::{Bls12_381, Bn254, Curve, Engine, Proof, ProofError, with_curve};
-use proofmill_r1cs::iden3::{canonical_from_le};
+use proofmill_groth16::{Bls12_381, Bn254, Curve, Proof, ProofError, SnarkCurve, with_curve};
+use proofmill_r1cs::iden3::canonical_from_le;
 
 use super::CircuitId;
 
@@ -29,7 +29,7 @@ pub enum AnyProof {
 
 /// A proof and its public inputs over the curve `E`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProofOf<E: Engine> {
+pub struct ProofOf<E: SnarkCurve> {
     /// The proof.
     pub proof: Proof<E>,
     /// The public inputs, without the leading one.
@@ -103,7 +103,7 @@ impl From<ProofOf<Bls12_381>> for AnyProof {
 
 // === impl ProofOf ===
 
-impl<E: Engine> ProofOf<E> {
+impl<E: SnarkCurve> ProofOf<E> {
     /// Decodes a proof over `E`, as [`AnyProof::decode`].
     ///
     /// # Errors
@@ -145,7 +145,7 @@ mod tests {
 
     use super::*;
 
-    pub(super) fn made<E: Engine>() -> ProofOf<E> {
+    pub(super) fn made<E: SnarkCurve>() -> ProofOf<E> {
         let proof = Proof {
             a: E::G1Affine::generator(),
             b: E::G2Affine::generator(),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use proofmill_accelerator::Error;
 use proofmill_groth16::{
-    DeviceKey, Engine, PreparedVerifyingKey, ProveError, QueryPoints, ResidentKey,
+    DeviceKey, PreparedVerifyingKey, ProveError, QueryPoints, ResidentKey, SnarkCurve,
 };
 
 use super::accelerator::{Accelerator, Resident};
@@ -14,7 +14,7 @@ use super::work::TypedWork;
 use crate::interface::{AnyProof, ProofOf};
 
 /// A key over the curve `E`.
-pub(crate) struct HotKey<E: Engine> {
+pub(crate) struct HotKey<E: SnarkCurve> {
     pub(super) key: Arc<ResidentKey<E>>,
     pub(super) verifying: PreparedVerifyingKey<E>,
     knows_constraints: bool,
@@ -24,7 +24,7 @@ pub(crate) struct HotKey<E: Engine> {
 
 // === impl HotKey ===
 
-impl<E: Engine> HotKey<E> {
+impl<E: SnarkCurve> HotKey<E> {
     pub(crate) fn new(key: ResidentKey<E>, knows_constraints: bool) -> Self {
         Self {
             verifying: PreparedVerifyingKey::from(key.vk().clone()),
@@ -85,7 +85,7 @@ impl<E: Engine> HotKey<E> {
     }
 }
 
-impl<E: Engine> Key for HotKey<E>
+impl<E: SnarkCurve> Key for HotKey<E>
 where
     AnyProof: From<ProofOf<E>>,
 {
@@ -106,7 +106,7 @@ where
     }
 }
 
-impl<E: Engine> Resident for HotKey<E> {
+impl<E: SnarkCurve> Resident for HotKey<E> {
     fn leave(&self, accelerator: usize) -> bool {
         let idle = {
             let mut on = self.lock();

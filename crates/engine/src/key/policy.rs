@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use proofmill_groth16::{Engine, VerifyingKey};
+use proofmill_groth16::{SnarkCurve, VerifyingKey};
 
 /// Whether to accept insecure keys, under which a proof proves nothing.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +19,11 @@ impl KeyPolicy {
     /// # Errors
     ///
     /// A message with the path of the key and what is wrong with it.
-    pub(crate) fn check<E: Engine>(self, path: &Path, key: &VerifyingKey<E>) -> Result<(), String> {
+    pub(crate) fn check<E: SnarkCurve>(
+        self,
+        path: &Path,
+        key: &VerifyingKey<E>,
+    ) -> Result<(), String> {
         let Err(insecure) = key.require_secure() else {
             return Ok(());
         };

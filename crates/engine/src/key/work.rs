@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use ark_ec::AffineRepr;
 use ark_std::rand::rngs::OsRng;
 use proofmill_accelerator::Error;
-use proofmill_groth16::{Engine, PartialProducts, Proof, ProveError, QuotientInput, verify};
+use proofmill_groth16::{PartialProducts, Proof, ProveError, QuotientInput, SnarkCurve, verify};
 use proofmill_r1cs::iden3::{WTNS_FORMAT, Witness, WtnsFile, canonical_from_le};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
@@ -24,13 +24,13 @@ const SCALAR_BYTES: usize = 32;
 /// Scalars that one parallel task decodes.
 const CHUNK: usize = 1 << 12;
 
-pub(super) struct TypedWork<E: Engine> {
+pub(super) struct TypedWork<E: SnarkCurve> {
     key: Arc<HotKey<E>>,
     step: Step<E>,
 }
 
 /// Progress of a partition, with only the data that the next stage needs.
-enum Step<E: Engine> {
+enum Step<E: SnarkCurve> {
     Begun,
     Read(Witness<E::ScalarField>),
     Evaluated(Witness<E::ScalarField>, QuotientInput<E::ScalarField>),
@@ -48,7 +48,7 @@ struct OnPool<'a, F> {
 
 // === impl TypedWork ===
 
-impl<E: Engine> TypedWork<E> {
+impl<E: SnarkCurve> TypedWork<E> {
     pub(super) fn new(key: Arc<HotKey<E>>) -> Self {
         Self {
             key,
@@ -97,7 +97,7 @@ impl<E: Engine> TypedWork<E> {
     }
 }
 
-impl<E: Engine> Work for TypedWork<E>
+impl<E: SnarkCurve> Work for TypedWork<E>
 where
     AnyProof: From<ProofOf<E>>,
 {

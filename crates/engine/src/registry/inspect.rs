@@ -1,13 +1,14 @@
 //! Reading a circuit's files for its registration.
 
+use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use ark_ec::pairing::Pairing;
+use proofmill_files::MappedFile;
 use proofmill_groth16::snarkjs::{CheckedKeyStore, PointCheck, ZkeyFile};
 use proofmill_groth16::{Curve, ProvingKey, ProvingKeyInfo, READING_WINDOW_BYTES, with_curve};
-use proofmill_files::{MappedFile};
-use proofmill_r1cs::iden3::{ReadError, R1csFile, ScalarField};
+use proofmill_r1cs::iden3::{R1csFile, ScalarField};
 use proofmill_r1cs::{PRECOMPILED_FORMAT, PrecompiledFile, R1cs};
 
 use super::{KeyPoints, Registered};
@@ -239,6 +240,6 @@ fn length(path: &Path) -> Result<u64, Error> {
         .map_err(|error| Error::Circuit(format!("{}: {error}", path.display())))
 }
 
-fn unusable(error: ReadError) -> Error {
+fn unusable(error: impl Display) -> Error {
     Error::Circuit(error.to_string())
 }

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use proofmill_files::FileError;
 use proofmill_groth16::snarkjs::CheckedKeyStore;
-use proofmill_files::{FileError};
 
 /// Keys whose points were checked, in this process or, with a directory, in earlier ones.
 #[derive(Debug, Default)]

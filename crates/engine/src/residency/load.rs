@@ -1,13 +1,15 @@
 //! Loading a key from its files.
 
+use std::fmt::Display;
 use std::path::Path;
 use std::sync::Arc;
 
+use proofmill_files::MappedFile;
 use proofmill_groth16::snarkjs::{CheckedKeyStore, PointCheck, ZkeyFile};
 use proofmill_groth16::{
-    Check, Engine, ProvingKey, ProvingKeyInfo, Residency as Form, ResidentKey, with_curve,
+    Check, ProvingKey, ProvingKeyInfo, Residency as Form, ResidentKey, SnarkCurve, with_curve,
 };
-use proofmill_r1cs::iden3::{R1csFile, ReadError};
+use proofmill_r1cs::iden3::R1csFile;
 use proofmill_r1cs::{R1cs, load_precompiled};
 
 use super::CheckedMemory;
@@ -93,7 +95,7 @@ pub(super) fn load(
     loaded
 }
 
-fn load_zkey<E: Engine>(
+fn load_zkey<E: SnarkCurve>(
     registered: &Registered,
     path: &Path,
     mapped: MappedFiles,
@@ -120,7 +122,7 @@ fn load_zkey<E: Engine>(
     ResidentKey::from_zkey(key, points).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-fn load_key<E: Engine>(
+fn load_key<E: SnarkCurve>(
     registered: &Registered,
     path: &Path,
     system: R1cs<E::ScalarField>,
@@ -195,6 +197,6 @@ fn expect_digest(path: &Path, found: &[u8; 32], expected: &[u8; 32]) -> Result<(
     ))
 }
 
-fn text(error: ReadError) -> String {
+fn text(error: impl Display) -> String {
     error.to_string()
 }

@@ -16,7 +16,7 @@ use proofmill_engine::{
 use proofmill_files::MappedFile;
 use proofmill_groth16::snarkjs::{PointCheck, ZkeyFile, setup_zkey};
 use proofmill_groth16::{
-    Curve, Engine, PreparedVerifyingKey, VerifyingKey, setup, verify, with_curve,
+    Curve, PreparedVerifyingKey, SnarkCurve, VerifyingKey, setup, verify, with_curve,
 };
 use proofmill_r1cs::R1cs;
 use proofmill_r1cs::iden3::{LabelledR1cs, R1csFile, write_r1cs, write_wtns};
@@ -85,7 +85,7 @@ impl Chain {
         with_curve!(self.curve, E => self.make_over::<E>(folder))
     }
 
-    fn make_over<E: Engine>(&self, folder: &Path) -> CircuitSource {
+    fn make_over<E: SnarkCurve>(&self, folder: &Path) -> CircuitSource {
         let path = |ending: &str| -> PathBuf { folder.join(format!("{}.{ending}", self.name())) };
         let system = self.system::<E>();
         let mut rng = StdRng::seed_from_u64(self.length as u64);
@@ -113,7 +113,7 @@ impl Chain {
         CircuitSource::System { constraints, key }
     }
 
-    pub(crate) fn system<E: Engine>(&self) -> R1cs<E::ScalarField> {
+    pub(crate) fn system<E: SnarkCurve>(&self) -> R1cs<E::ScalarField> {
         let one = E::ScalarField::one();
         let rows = [0, 1, 2].map(|shift| {
             (0..self.length)
@@ -123,7 +123,7 @@ impl Chain {
         R1cs::from_rows(3, self.length, rows).unwrap()
     }
 
-    fn z<E: Engine>(&self, seed: u64) -> Vec<E::ScalarField> {
+    fn z<E: SnarkCurve>(&self, seed: u64) -> Vec<E::ScalarField> {
         let mut rng = StdRng::seed_from_u64(seed);
         let mut random = || E::ScalarField::rand(&mut rng);
         let mut z = vec![E::ScalarField::one(), random(), random()];
@@ -179,7 +179,7 @@ impl Chain {
         }
     }
 
-    fn check_over<E: Engine>(&self, made: &ProofOf<E>, seed: u64) {
+    fn check_over<E: SnarkCurve>(&self, made: &ProofOf<E>, seed: u64) {
         let key: VerifyingKey<E> = match self.source() {
             CircuitSource::Zkey(path) => {
                 let file = MappedFile::open(&path).unwrap();

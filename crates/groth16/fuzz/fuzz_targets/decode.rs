@@ -1,4 +1,4 @@
-//! Untrusted proofs, chunk proofs, commitments and all kinds of key: `cargo +nightly fuzz run decode`.
+//! Untrusted proofs, commitments and all kinds of key: `cargo +nightly fuzz run decode`.
 //!
 //! The input is tried unchanged, and as a list of edits (two bytes of offset, one of value) to valid proving
 //! and verifying keys, plain ones and Mirage's, resealed with the right checksums: otherwise the fuzzer
@@ -10,7 +10,6 @@ use std::sync::LazyLock;
 use ark_bls12_381::{Bls12_381, Fr};
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use libfuzzer_sys::fuzz_target;
-use proofmill_groth16::header_chain::ChunkProof;
 use proofmill_groth16::{
     Check, PreparedVerifyingKey, Proof, ProvingKey, VerifyingKey, mirage, setup, verify,
 };
@@ -40,9 +39,6 @@ static TEMPLATES: LazyLock<[(Vec<u8>, usize); 4]> = LazyLock::new(|| {
 fn decode(bytes: &[u8]) {
     if let Ok(proof) = Proof::<Bls12_381>::from_bytes(bytes) {
         assert_eq!(proof.to_bytes(), bytes);
-    }
-    if let Ok(chunk) = ChunkProof::from_bytes(bytes) {
-        assert_eq!(chunk.to_bytes(), bytes);
     }
     if let Ok(key) = ProvingKey::<Bls12_381>::from_bytes(bytes, Check::Full) {
         assert_eq!(key.to_bytes(), bytes);

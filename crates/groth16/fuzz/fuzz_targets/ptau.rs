@@ -8,7 +8,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use proofmill_groth16::snarkjs::{Powers, Ptau, PtauHeader};
-use proofmill_groth16::{Engine, with_curve};
+use proofmill_groth16::{SnarkCurve, with_curve};
 use proofmill_r1cs_fuzz::{Counting, reading};
 
 #[global_allocator]
@@ -20,7 +20,7 @@ const TEMPLATES: [&[u8]; 2] = [
     include_bytes!("../../tests/fixtures/setup/bls12381_3.ptau"),
 ];
 
-fn read<E: Engine>(bytes: &[u8]) {
+fn read<E: SnarkCurve>(bytes: &[u8]) {
     let Ok(ptau) = Ptau::<E>::parse(bytes) else {
         return;
     };

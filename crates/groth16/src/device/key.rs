@@ -8,16 +8,16 @@ use proofmill_accelerator::{BasesId, Device, DeviceGroup, Error, Job, Scalars, T
 
 use super::placement::{Offload, Placement};
 use super::products::{PendingProducts, QuotientInput};
-use crate::bases::{HeldBases, share};
-use crate::stages::StageReport;
-use crate::{Engine, Proof, ProveError, ResidentKey};
+use crate::keys::bases::{HeldBases, share};
+use crate::prover::stages::StageReport;
+use crate::{Proof, ProveError, ResidentKey, SnarkCurve};
 
 /// A resident key with a copy of its points on a device, for the parts of a proof where that is faster.
 /// Dropping it evicts the points, after the jobs that the device has by then.
 ///
 /// The key itself stays in the host's memory, so that the processors can prove with it if the device
 /// fails; a pool of devices shares its points and takes no more.
-pub struct DeviceKey<E: Engine> {
+pub struct DeviceKey<E: SnarkCurve> {
     key: Arc<ResidentKey<E>>,
     device: Arc<dyn Device>,
     placement: Placement,
@@ -36,7 +36,7 @@ pub(super) struct DeviceBases {
 
 // === impl DeviceKey ===
 
-impl<E: Engine> DeviceKey<E> {
+impl<E: SnarkCurve> DeviceKey<E> {
     /// Loads a key's points onto a device, in about `memory_limit` bytes of it with their multiples;
     /// one copy is loaded whatever the limit.
     ///
@@ -158,7 +158,7 @@ impl<E: Engine> DeviceKey<E> {
     }
 }
 
-impl<E: Engine> fmt::Debug for DeviceKey<E> {
+impl<E: SnarkCurve> fmt::Debug for DeviceKey<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DeviceKey")
             .field("device", &self.device.caps().name)

@@ -6,4 +6,4 @@ mod products;
 
 pub use key::DeviceKey;
 pub use placement::{Offload, Placement};
-pub use products::{QuotientInput, PartialProducts, PendingProducts};
+pub use products::{PartialProducts, PendingProducts, QuotientInput};

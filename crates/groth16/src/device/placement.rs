@@ -5,7 +5,7 @@ use proofmill_accelerator::{
     Device, DeviceField, DeviceGroup, Error, ScalarField, TransformKind, Work,
 };
 
-use crate::{Engine, ResidentKey};
+use crate::{ResidentKey, SnarkCurve};
 
 /// The rule that decides which parts of a proof a device computes.
 #[derive(Clone, Copy)]
@@ -60,7 +60,7 @@ impl Placement {
     /// # Errors
     ///
     /// Those of [`Device::cost`].
-    pub fn of<E: Engine>(
+    pub fn of<E: SnarkCurve>(
         key: &ResidentKey<E>,
         device: &dyn Device,
         offload: Offload<'_>,
@@ -94,6 +94,6 @@ impl Placement {
     }
 }
 
-fn field<E: Engine>() -> ScalarField {
+fn field<E: SnarkCurve>() -> ScalarField {
     <<E as Pairing>::ScalarField as DeviceField>::FIELD
 }

@@ -8,11 +8,11 @@ use proofmill_accelerator::{DeviceField, DeviceGroup, Error, Job, Scalars, Ticke
 use zeroize::Zeroizing;
 
 use super::key::{DeviceBases, DeviceKey};
-use crate::stages::{Evaluations, Products, Prover, Quotient, Stage, StageReport};
-use crate::{Engine, ProveError};
+use crate::prover::stages::{Evaluations, Products, Prover, Quotient, Stage, StageReport};
+use crate::{ProveError, SnarkCurve};
 
 /// Products that a device is computing. Dropping this cancels them.
-pub struct PendingProducts<'k, E: Engine> {
+pub struct PendingProducts<'k, E: SnarkCurve> {
     key: &'k DeviceKey<E>,
     quotient: PendingQuotient<E::ScalarField>,
     products: Tickets,
@@ -27,7 +27,7 @@ pub enum QuotientInput<F: PrimeField> {
 }
 
 /// The products of a proof; the one in the second group may be missing.
-pub struct PartialProducts<E: Engine> {
+pub struct PartialProducts<E: SnarkCurve> {
     /// Σ zⱼ·Aⱼ(τ).
     pub a: E::G1,
     /// Σ zⱼ·Bⱼ(τ) in the first group.
@@ -73,7 +73,7 @@ struct Reports {
 
 // === impl DeviceKey ===
 
-impl<E: Engine> DeviceKey<E> {
+impl<E: SnarkCurve> DeviceKey<E> {
     /// Submits the products with the assignment.
     pub(super) fn multiply(&self, z: &[E::ScalarField]) -> Result<Tickets, ProveError> {
         let prover = self.key().prover();
@@ -125,7 +125,7 @@ impl<E: Engine> DeviceKey<E> {
 
 // === impl PendingProducts ===
 
-impl<'k, E: Engine> PendingProducts<'k, E> {
+impl<'k, E: SnarkCurve> PendingProducts<'k, E> {
     pub(super) const fn new(
         key: &'k DeviceKey<E>,
         quotient: PendingQuotient<E::ScalarField>,
@@ -204,7 +204,7 @@ impl<'k, E: Engine> PendingProducts<'k, E> {
 
 // === impl PartialProducts ===
 
-impl<E: Engine> PartialProducts<E> {
+impl<E: SnarkCurve> PartialProducts<E> {
     /// All products: the one in the second group is computed, if it is missing.
     ///
     /// # Errors
@@ -321,7 +321,7 @@ impl<F: PrimeField> fmt::Debug for QuotientInput<F> {
     }
 }
 
-impl<E: Engine> fmt::Debug for PendingProducts<'_, E> {
+impl<E: SnarkCurve> fmt::Debug for PendingProducts<'_, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PendingProducts")
             .field("key", self.key)
@@ -329,7 +329,7 @@ impl<E: Engine> fmt::Debug for PendingProducts<'_, E> {
     }
 }
 
-impl<E: Engine> fmt::Debug for PartialProducts<E> {
+impl<E: SnarkCurve> fmt::Debug for PartialProducts<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PartialProducts").finish_non_exhaustive()
     }

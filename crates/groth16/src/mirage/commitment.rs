@@ -11,9 +11,9 @@ use sha2::{Digest, Sha256};
 use zeroize::{Zeroize, Zeroizing};
 
 use super::ProvingKey;
-use crate::bases::Bases;
-use crate::encoding::{CompressedForm, compressed_size, read_compressed_each};
-use crate::{Engine, ProveError};
+use crate::keys::bases::Bases;
+use crate::keys::encoding::{CompressedForm, compressed_size, read_compressed_each};
+use crate::{ProveError, SnarkCurve};
 
 /// Domain and version of the hash in an [`Opening`].
 const DIGEST_DOMAIN: &[u8] = b"proofmill/mirage/committed/1";
@@ -21,7 +21,7 @@ const DIGEST_BYTES: usize = 32;
 
 /// A commitment to values of a system's committed variables: D of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Commitment<E: Engine> {
+pub struct Commitment<E: SnarkCurve> {
     /// Σ wⱼ·\[pⱼ(s)/η\] + κ_D·\[δ\].
     pub point: E::G1Affine,
 }
@@ -29,7 +29,7 @@ pub struct Commitment<E: Engine> {
 /// The prover's secret of a commitment: its randomness κ_D, and a digest of the
 /// committed values, so that a proof with others is refused when it is made.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Opening<E: Engine> {
+pub struct Opening<E: SnarkCurve> {
     randomness: E::ScalarField,
     values: [u8; DIGEST_BYTES],
 }
@@ -63,7 +63,7 @@ pub struct OpeningError {
 
 // === impl Commitment ===
 
-impl<E: Engine> Commitment<E> {
+impl<E: SnarkCurve> Commitment<E> {
     /// The length of every encoded commitment: 48 bytes over BLS12-381, 32 over BN254.
     pub fn encoded_size() -> usize {
         compressed_size::<E::G1Affine>()
@@ -109,7 +109,7 @@ impl<E: Engine> Commitment<E> {
 
 // === impl Opening ===
 
-impl<E: Engine> Opening<E> {
+impl<E: SnarkCurve> Opening<E> {
     /// An opening of these values with fresh randomness.
     pub(super) fn draw(values: &[E::ScalarField], rng: &mut (impl RngCore + CryptoRng)) -> Self {
         Self::new(values, E::ScalarField::rand(rng))
@@ -176,14 +176,14 @@ impl<E: Engine> Opening<E> {
     }
 }
 
-impl<E: Engine> Drop for Opening<E> {
+impl<E: SnarkCurve> Drop for Opening<E> {
     fn drop(&mut self) {
         self.randomness.zeroize();
         self.values.zeroize();
     }
 }
 
-impl<E: Engine> fmt::Debug for Opening<E> {
+impl<E: SnarkCurve> fmt::Debug for Opening<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Its content is secret.
         f.debug_struct("Opening").finish_non_exhaustive()
@@ -196,7 +196,7 @@ impl<E: Engine> fmt::Debug for Opening<E> {
 /// # Errors
 ///
 /// [`ProveError::Assignment`] unless there is a value for each committed variable.
-pub fn commit<E: Engine>(
+pub fn commit<E: SnarkCurve>(
     key: &ProvingKey<E>,
     values: &[E::ScalarField],
     rng: &mut (impl RngCore + CryptoRng),
@@ -207,7 +207,7 @@ pub fn commit<E: Engine>(
 }
 
 /// The commitment key, borrowed: `ck` of the paper.
-pub(super) struct CommitmentBases<'k, E: Engine> {
+pub(super) struct CommitmentBases<'k, E: SnarkCurve> {
     /// \[pⱼ(s)/η\] for each committed variable j.
     pub(super) points: Bases<'k, E::G1>,
     /// The number of committed variables.
@@ -218,7 +218,7 @@ pub(super) struct CommitmentBases<'k, E: Engine> {
 
 // === impl CommitmentBases ===
 
-impl<'k, E: Engine> CommitmentBases<'k, E> {
+impl<'k, E: SnarkCurve> CommitmentBases<'k, E> {
     pub(super) fn of(key: &'k ProvingKey<E>) -> Self {
         Self {
             points: Bases::Plain(&key.committed),

@@ -14,13 +14,13 @@ use proofmill_r1cs::R1cs;
 use sha2::{Digest, Sha256};
 
 use super::{ProvingKey, ResidentKey, VerifyingKey};
-use crate::bases::HeldBases;
-use crate::encoding::{uncompressed_size, write_points};
-use crate::key_file::{
+use crate::keys::bases::HeldBases;
+use crate::keys::encoding::{uncompressed_size, write_points};
+use crate::keys::file::{
     CHECKSUM_BYTES, MappedKey, PREFIX_BYTES, Sections, little_endian, open, read_prefix,
     read_unchanged, refused, write_prefix,
 };
-use crate::{Check, Engine, KeyError};
+use crate::{Check, KeyError, SnarkCurve};
 
 const PROVING: u32 = 3;
 const VERIFYING: u32 = 4;
@@ -52,7 +52,7 @@ struct Parts<'a> {
 // === impl Parts ===
 
 impl<'a> Parts<'a> {
-    fn read<E: Engine>(bytes: &'a [u8], kind: u32) -> Result<Self, KeyError> {
+    fn read<E: SnarkCurve>(bytes: &'a [u8], kind: u32) -> Result<Self, KeyError> {
         let parts = Self::split::<E>(bytes, kind)?;
         if checksum_of(parts.before, parts.plain) != parts.checksum {
             return Err(KeyError::Checksum);
@@ -60,7 +60,7 @@ impl<'a> Parts<'a> {
         Ok(parts)
     }
 
-    fn split<E: Engine>(bytes: &'a [u8], kind: u32) -> Result<Self, KeyError> {
+    fn split<E: SnarkCurve>(bytes: &'a [u8], kind: u32) -> Result<Self, KeyError> {
         let total = bytes.len() as u64;
         let count = read_prefix::<E>(kind, bytes, HEAD_BYTES, total)?;
         let committed = u32::try_from(little_endian(count)).map_err(|_| KeyError::Lengths)?;
@@ -109,7 +109,7 @@ fn checksum_of(before: &[u8], plain: &[u8]) -> [u8; CHECKSUM_BYTES] {
     hasher.finalize().into()
 }
 
-fn head<E: Engine>(kind: u32, committed: usize) -> Vec<u8> {
+fn head<E: SnarkCurve>(kind: u32, committed: usize) -> Vec<u8> {
     let mut head = Vec::new();
     write_prefix::<E>(kind, &mut head);
     head.extend((committed as u64).to_le_bytes());
@@ -137,7 +137,7 @@ fn save(path: &Path, before: &[u8], plain: &[u8]) -> Result<(), KeyError> {
 
 // === impl ResidentKey ===
 
-impl<E: Engine> ResidentKey<E> {
+impl<E: SnarkCurve> ResidentKey<E> {
     /// A key whose points stay in its file, with its circuit, for the least memory. Each product decodes the points
     /// anew, [`MAPPED_WINDOW_POINTS`](crate::MAPPED_WINDOW_POINTS) at a time.
     ///
@@ -184,7 +184,7 @@ impl ProvingKeyInfo {
     /// # Errors
     ///
     /// [`KeyError`] if there is no such file, or it is no proving key of Mirage.
-    pub fn of<E: Engine>(path: &Path) -> Result<Self, KeyError> {
+    pub fn of<E: SnarkCurve>(path: &Path) -> Result<Self, KeyError> {
         let file = open(path)?;
         let parts = Parts::split::<E>(&file, PROVING)?;
         Ok(Self {
@@ -195,7 +195,7 @@ impl ProvingKeyInfo {
     }
 
     /// Memory in bytes that the key takes with unprepared points.
-    pub fn plain_bytes<E: Engine>(&self) -> u64 {
+    pub fn plain_bytes<E: SnarkCurve>(&self) -> u64 {
         let plain = &self.plain;
         let own = self.committed as u64 * size_of::<E::G1Affine>() as u64;
         let of_queries = plain
@@ -205,7 +205,7 @@ impl ProvingKeyInfo {
     }
 
     /// The bytes that the key takes in memory if its points stay in the file.
-    pub fn mapped_bytes<E: Engine>(&self) -> u64 {
+    pub fn mapped_bytes<E: SnarkCurve>(&self) -> u64 {
         let points = &self.plain.points;
         let indices = points.a + points.b_g1 + points.l;
         let instance = self.plain.instance as u64 * size_of::<E::G1Affine>() as u64;
@@ -215,7 +215,7 @@ impl ProvingKeyInfo {
 
 // === impl VerifyingKey ===
 
-impl<E: Engine> VerifyingKey<E> {
+impl<E: SnarkCurve> VerifyingKey<E> {
     fn before_plain(&self) -> Vec<u8> {
         let mut before = head::<E>(VERIFYING, self.committed);
         write_points(&[self.eta_g2], &mut before);
@@ -263,7 +263,7 @@ impl<E: Engine> VerifyingKey<E> {
 
 // === impl ProvingKey ===
 
-impl<E: Engine> ProvingKey<E> {
+impl<E: SnarkCurve> ProvingKey<E> {
     fn before_plain(&self) -> Vec<u8> {
         let mut before = head::<E>(PROVING, self.committed.len());
         write_points(&[self.eta_g2], &mut before);

@@ -8,10 +8,10 @@ use proofmill_r1cs::{Assignment, R1cs};
 
 use super::commitment::CommitmentBases;
 use super::{Commitment, Opening, ProvingKey};
-use crate::{Engine, Proof, ProveError, StageReport, Timings};
+use crate::{Proof, ProveError, SnarkCurve, StageReport, Timings};
 
 /// A key and its circuit, ready to commit and to prove. Making one costs nothing.
-pub struct Prover<'k, E: Engine> {
+pub struct Prover<'k, E: SnarkCurve> {
     pub(super) plain: crate::Prover<'k, E>,
     pub(super) instance: usize,
     pub(super) committed: CommitmentBases<'k, E>,
@@ -20,7 +20,7 @@ pub struct Prover<'k, E: Engine> {
 
 // === impl Prover ===
 
-impl<'k, E: Engine> Prover<'k, E> {
+impl<'k, E: SnarkCurve> Prover<'k, E> {
     /// A prover with a key whose points are unprepared. For many proofs, hold the key as a
     /// [`ResidentKey`](super::ResidentKey).
     ///
@@ -37,7 +37,7 @@ impl<'k, E: Engine> Prover<'k, E> {
         })
     }
 
-    /// The plain prover, whose [`stages`](crate::stages) make a proof that [`complete`](Self::complete)
+    /// The plain prover, whose [`stages`](crate::prover::stages) make a proof that [`complete`](Self::complete)
     /// completes.
     pub const fn stages(&self) -> &crate::Prover<'k, E> {
         &self.plain
@@ -121,7 +121,7 @@ impl<'k, E: Engine> Prover<'k, E> {
 /// # Errors
 ///
 /// As for [`Prover::new`] and [`Prover::prove`].
-pub fn prove<E: Engine>(
+pub fn prove<E: SnarkCurve>(
     key: &ProvingKey<E>,
     r1cs: &R1cs<E::ScalarField>,
     assignment: &Assignment<E::ScalarField>,
@@ -132,7 +132,7 @@ pub fn prove<E: Engine>(
     Ok((proof, reports.iter().collect()))
 }
 
-impl<E: Engine> fmt::Debug for Prover<'_, E> {
+impl<E: SnarkCurve> fmt::Debug for Prover<'_, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Prover")
             .field("plain", &self.plain)

@@ -16,7 +16,7 @@ use proofmill_kernels::Domain;
 use proofmill_r1cs::iden3::{Container, Cursor, Format, FormatError, Reason};
 
 use super::zkey::{PointCheck, point_bytes, read_points};
-use crate::{Curve, Engine, PointGroup, with_curve};
+use crate::{Curve, PointGroup, SnarkCurve, with_curve};
 
 const HEADER: u32 = 1;
 const TAU_G1: u32 = 2;
@@ -67,7 +67,7 @@ pub struct PtauHeader {
 /// A `.ptau` file whose header was read and whose sections have the sizes that follow from it. Points are
 /// read on demand, and are then checked to be canonical, on their curve and in its subgroup.
 #[derive(Clone, Debug)]
-pub struct Ptau<'a, E: Engine> {
+pub struct Ptau<'a, E: SnarkCurve> {
     container: Container<'a>,
     header: PtauHeader,
     engine: PhantomData<E>,
@@ -123,7 +123,7 @@ impl PtauHeader {
     }
 }
 
-fn base_prime<E: Engine>() -> Vec<u8> {
+fn base_prime<E: SnarkCurve>() -> Vec<u8> {
     <E::BaseField as PrimeField>::MODULUS.to_bytes_le()
 }
 
@@ -149,7 +149,7 @@ impl Powers {
 
 // === impl Ptau ===
 
-impl<'a, E: Engine> Ptau<'a, E> {
+impl<'a, E: SnarkCurve> Ptau<'a, E> {
     /// Reads the container's head and the header, and checks the sections' sizes.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use proofmill_kernels::pairing::{Product, multi_power};
 use proofmill_kernels::{msm, multiply_each, scale_each};
 
 use super::{PreparedVerifyingKey, quotient};
-use crate::{Engine, Proof};
+use crate::{Proof, SnarkCurve};
 
 /// The power to which a proof's equation is taken: a random number of 128 bits, times another one.
 ///
@@ -23,7 +23,7 @@ pub struct Weight {
 
 /// A proof, its public inputs without the leading one, and its weight.
 #[derive(Clone, Copy, Debug)]
-pub struct WeightedProof<'a, E: Engine> {
+pub struct WeightedProof<'a, E: SnarkCurve> {
     /// The key it is under.
     pub key: &'a PreparedVerifyingKey<E>,
     /// Public inputs; their number must be the circuit's ([`PreparedVerifyingKey::check_count`]).
@@ -39,18 +39,18 @@ pub struct WeightedProof<'a, E: Engine> {
 /// A proof's points in the first group times the random part of its weight, once a product has computed them. Products
 /// of the same proof under this weight times any factor start from them.
 #[derive(Debug)]
-pub struct MultiplesCache<E: Engine>(OnceLock<CachedMultiples<E>>);
+pub struct MultiplesCache<E: SnarkCurve>(OnceLock<CachedMultiples<E>>);
 
 /// The multiples, with the weight and points that they were computed for: they apply to no others.
 #[derive(Debug)]
-struct CachedMultiples<E: Engine> {
+struct CachedMultiples<E: SnarkCurve> {
     random: u128,
     points: [E::G1Affine; 2],
     multiples: [E::G1Affine; 2],
 }
 
 /// The sum over the proofs under one key.
-struct KeySum<'a, E: Engine> {
+struct KeySum<'a, E: SnarkCurve> {
     key: &'a PreparedVerifyingKey<E>,
     weights: E::ScalarField,
     instance: Vec<E::ScalarField>,
@@ -68,7 +68,9 @@ const POINTS_FOR_COMBINATION: usize = 12;
 ///
 /// Products multiply: that of some proofs is that of all divided by that of the others, under the same
 /// weights. (Arkworks writes the target group as addition.)
-pub fn weighted_product<E: Engine>(proofs: &[WeightedProof<'_, E>]) -> Option<PairingOutput<E>> {
+pub fn weighted_product<E: SnarkCurve>(
+    proofs: &[WeightedProof<'_, E>],
+) -> Option<PairingOutput<E>> {
     if let [weighted] = proofs {
         return power(weighted);
     }
@@ -76,7 +78,7 @@ pub fn weighted_product<E: Engine>(proofs: &[WeightedProof<'_, E>]) -> Option<Pa
 }
 
 /// The terms of [`weighted_product`], not yet evaluated.
-pub(crate) fn weighted_terms<'a, E: Engine>(proofs: &[WeightedProof<'a, E>]) -> Product<'a, E> {
+pub(crate) fn weighted_terms<'a, E: SnarkCurve>(proofs: &[WeightedProof<'a, E>]) -> Product<'a, E> {
     let mut product = Product::new();
     let multiples = multiples(proofs);
     for ([a, _], weighted) in multiples.iter().zip(proofs) {
@@ -96,7 +98,7 @@ pub(crate) fn weighted_terms<'a, E: Engine>(proofs: &[WeightedProof<'a, E>]) -> 
 }
 
 /// Three points for each key: `−Σ weights·α`, the combination of its points for inputs, and `Σ weight·C`.
-fn points_of_keys<E: Engine>(sums: &[KeySum<'_, E>]) -> Vec<E::G1Affine> {
+fn points_of_keys<E: SnarkCurve>(sums: &[KeySum<'_, E>]) -> Vec<E::G1Affine> {
     // One key has too few points to fill the lanes of a vector.
     let is_short = |sum: &KeySum<'_, E>| sum.instance.len() < POINTS_FOR_COMBINATION;
     let (mut points, mut scalars) = (Vec::new(), Vec::new());
@@ -124,7 +126,7 @@ fn points_of_keys<E: Engine>(sums: &[KeySum<'_, E>]) -> Vec<E::G1Affine> {
 
 /// The product over one proof, to its power afterwards: that e(α, β) is known saves a Miller loop and four
 /// multiplications of points, and one is one to any power.
-fn power<E: Engine>(weighted: &WeightedProof<'_, E>) -> Option<PairingOutput<E>> {
+fn power<E: SnarkCurve>(weighted: &WeightedProof<'_, E>) -> Option<PairingOutput<E>> {
     let quotient = quotient(weighted.key, weighted.inputs, weighted.proof)?;
     if quotient.is_zero() {
         return Some(quotient);
@@ -136,7 +138,7 @@ fn power<E: Engine>(weighted: &WeightedProof<'_, E>) -> Option<PairingOutput<E>>
 }
 
 /// `weight·A` and `weight·C` for each proof.
-fn multiples<E: Engine>(proofs: &[WeightedProof<'_, E>]) -> Vec<[E::G1Affine; 2]> {
+fn multiples<E: SnarkCurve>(proofs: &[WeightedProof<'_, E>]) -> Vec<[E::G1Affine; 2]> {
     let mut multiples = random_multiples(proofs);
     if proofs.iter().any(|weighted| weighted.weight.factor != 1) {
         let factors = proofs.iter().map(|weighted| weighted.weight.factor);
@@ -146,7 +148,7 @@ fn multiples<E: Engine>(proofs: &[WeightedProof<'_, E>]) -> Vec<[E::G1Affine; 2]
 }
 
 /// `random·A` and `random·C` for each proof, those that were kept and the others computed together.
-fn random_multiples<E: Engine>(proofs: &[WeightedProof<'_, E>]) -> Vec<[E::G1Affine; 2]> {
+fn random_multiples<E: SnarkCurve>(proofs: &[WeightedProof<'_, E>]) -> Vec<[E::G1Affine; 2]> {
     let kept: Vec<_> = proofs.iter().map(WeightedProof::kept).collect();
     let new = || proofs.iter().zip(&kept).filter(|(_, kept)| kept.is_none());
     let points: Vec<_> = new().map(|(weighted, _)| weighted.points()).collect();
@@ -163,7 +165,7 @@ fn random_multiples<E: Engine>(proofs: &[WeightedProof<'_, E>]) -> Vec<[E::G1Aff
 }
 
 /// Both points of each pair times the pair's number.
-fn multiply_pairs<E: Engine>(
+fn multiply_pairs<E: SnarkCurve>(
     pairs: &[[E::G1Affine; 2]],
     numbers: impl Iterator<Item = u128>,
 ) -> Vec<[E::G1Affine; 2]> {
@@ -172,7 +174,7 @@ fn multiply_pairs<E: Engine>(
     multiples.as_chunks().0.to_vec()
 }
 
-fn by_key<'a, E: Engine>(
+fn by_key<'a, E: SnarkCurve>(
     proofs: &[WeightedProof<'a, E>],
     multiples: &[[E::G1Affine; 2]],
 ) -> Vec<KeySum<'a, E>> {
@@ -193,7 +195,7 @@ fn by_key<'a, E: Engine>(
 
 // === impl WeightedProof ===
 
-impl<E: Engine> WeightedProof<'_, E> {
+impl<E: SnarkCurve> WeightedProof<'_, E> {
     const fn points(&self) -> [E::G1Affine; 2] {
         [self.proof.a, self.proof.c]
     }
@@ -220,14 +222,14 @@ impl<E: Engine> WeightedProof<'_, E> {
 
 // === impl MultiplesCache ===
 
-impl<E: Engine> MultiplesCache<E> {
+impl<E: SnarkCurve> MultiplesCache<E> {
     /// Storage without multiples yet.
     pub const fn new() -> Self {
         Self(OnceLock::new())
     }
 }
 
-impl<E: Engine> Default for MultiplesCache<E> {
+impl<E: SnarkCurve> Default for MultiplesCache<E> {
     fn default() -> Self {
         Self::new()
     }
@@ -235,7 +237,7 @@ impl<E: Engine> Default for MultiplesCache<E> {
 
 // === impl KeySum ===
 
-impl<'a, E: Engine> KeySum<'a, E> {
+impl<'a, E: SnarkCurve> KeySum<'a, E> {
     fn new(key: &'a PreparedVerifyingKey<E>) -> Self {
         Self {
             key,

@@ -15,8 +15,8 @@ use proofmill_accelerator::{
     ticket,
 };
 use proofmill_groth16::{
-    Bls12_381, Bn254, Curve, DeviceKey, Engine, Offload, Placement, PreparedVerifyingKey,
-    ProveError, Residency, ResidentKey, Stage, setup, verify, with_curve,
+    Bls12_381, Bn254, Curve, DeviceKey, Offload, Placement, PreparedVerifyingKey, ProveError,
+    Residency, ResidentKey, SnarkCurve, Stage, setup, verify, with_curve,
 };
 
 use super::resident::chain;
@@ -29,7 +29,7 @@ type Subject<E> = (
 );
 
 /// A key of ours.
-fn ours<E: Engine>(residency: Residency) -> Subject<E> {
+fn ours<E: SnarkCurve>(residency: Residency) -> Subject<E> {
     let rng = &mut StdRng::seed_from_u64(3);
     let (system, assignment) = chain::<E>(60, rng);
     let key = setup(&system, rng).unwrap();
@@ -38,18 +38,18 @@ fn ours<E: Engine>(residency: Residency) -> Subject<E> {
 }
 
 /// A key of snarkjs's.
-fn theirs<E: Engine>() -> Subject<E> {
+fn theirs<E: SnarkCurve>() -> Subject<E> {
     let key = ResidentKey::from_zkey(zkey::key::<E>(), Residency::Plain).unwrap();
     (Arc::new(key), zkey::witness::<E>())
 }
 
-fn load<E: Engine>(key: &Arc<ResidentKey<E>>, device: &Arc<dyn Device>) -> DeviceKey<E> {
+fn load<E: SnarkCurve>(key: &Arc<ResidentKey<E>>, device: &Arc<dyn Device>) -> DeviceKey<E> {
     let (key, device) = (Arc::clone(key), Arc::clone(device));
     DeviceKey::load(key, device, Offload::Always, 0).unwrap()
 }
 
 /// Checks that the device makes valid proofs and reports each step once.
-fn proves<E: Engine>(device: &DeviceKey<E>, z: &[E::ScalarField]) {
+fn proves<E: SnarkCurve>(device: &DeviceKey<E>, z: &[E::ScalarField]) {
     let rng = &mut StdRng::seed_from_u64(4);
     let (proof, reports) = device.prove(z, rng).unwrap();
     let vk = device.key().vk();
@@ -60,7 +60,7 @@ fn proves<E: Engine>(device: &DeviceKey<E>, z: &[E::ScalarField]) {
     assert_eq!((reports.len(), stages.len()), (8, 8), "{reports:?}");
 }
 
-fn devices_prove<E: Engine>() {
+fn devices_prove<E: SnarkCurve>() {
     let hosts = || host_cuda(64, false).unwrap();
     let pool = Pool::new(vec![Box::new(cpu().unwrap()), Box::new(hosts())]).unwrap();
     let devices: [Arc<dyn Device>; 3] =

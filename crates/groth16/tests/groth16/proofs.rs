@@ -8,8 +8,9 @@ use ark_serialize::CanonicalDeserialize;
 use ark_snark::SNARK;
 use ark_std::rand::{Rng, RngCore, SeedableRng, rngs::StdRng};
 use proofmill_groth16::{
-    Bn254, Engine, MultiplesCache, PreparedVerifyingKey, Proof, ProofError, ProveError, ProvingKey,
-    VerifyError, Weight, WeightedProof, prove, setup, verify, verify_batch, weighted_product,
+    Bn254, MultiplesCache, PreparedVerifyingKey, Proof, ProofError, ProveError, ProvingKey,
+    SnarkCurve, VerifyError, Weight, WeightedProof, prove, setup, verify, verify_batch,
+    weighted_product,
 };
 use proofmill_r1cs::{Assignment, R1cs};
 use proptest::prelude::*;
@@ -359,7 +360,7 @@ fn kept_multiples_are_of_one_proof_under_one_weight() {
 }
 
 /// The proof that arkworks decodes; `None` if it refuses the bytes or they are not the canonical encoding.
-fn read_by_arkworks<E: Engine>(bytes: &[u8]) -> Option<Proof<E>> {
+fn read_by_arkworks<E: SnarkCurve>(bytes: &[u8]) -> Option<Proof<E>> {
     let rest = &mut &bytes[..];
     let proof = Proof {
         a: E::G1Affine::deserialize_compressed(&mut *rest).ok()?,
@@ -370,7 +371,7 @@ fn read_by_arkworks<E: Engine>(bytes: &[u8]) -> Option<Proof<E>> {
 }
 
 /// Encodings with a few bytes changed, of points at infinity, outside the subgroup and off the curve.
-fn decoded_as_by_arkworks<E: Engine>() {
+fn decoded_as_by_arkworks<E: SnarkCurve>() {
     let rng = &mut StdRng::seed_from_u64(31);
     let mut encodings: Vec<Vec<u8>> = Vec::new();
     for number in 0..120 {

@@ -10,13 +10,13 @@ use proofmill_groth16::snarkjs::{
     verifying_key_to_json,
 };
 use proofmill_groth16::{
-    Check, Curve, Engine, KeyError, PreparedVerifyingKey, Proof, ProveError, Prover, ProvingKey,
-    Residency, ResidentKey, Timings, VerifyError, VerifyingKey, prove, setup, verify, with_curve,
+    Check, Curve, KeyError, PreparedVerifyingKey, Proof, ProveError, Prover, ProvingKey, Residency,
+    ResidentKey, SnarkCurve, Timings, VerifyError, VerifyingKey, prove, setup, verify, with_curve,
 };
 use proofmill_r1cs::{Assignment, R1cs};
 
 /// zᵢ₊₂ = zᵢ·zᵢ₊₁, of which the first two are public.
-pub(super) fn chain<E: Engine>(
+pub(super) fn chain<E: SnarkCurve>(
     length: usize,
     rng: &mut StdRng,
 ) -> (R1cs<E::ScalarField>, Assignment<E::ScalarField>) {
@@ -30,7 +30,7 @@ pub(super) fn chain<E: Engine>(
     (system, Assignment::from_values(z, 3))
 }
 
-fn check<E: Engine>() {
+fn check<E: SnarkCurve>() {
     let rng = &mut StdRng::seed_from_u64(1);
     let (system, assignment) = chain::<E>(300, rng);
     let key: ProvingKey<E> = setup(&system, rng).unwrap();

@@ -8,14 +8,14 @@ use ark_bls12_381::G1Affine;
 use ark_ff::{One, Zero};
 use ark_snark::SNARK;
 use ark_std::rand::{SeedableRng, rngs::StdRng};
-use proofmill_files::MappedFile;
+use proofmill_files::{FileError, MappedFile};
 use proofmill_groth16::snarkjs::{
     Checked, CheckedKeyStore, PointCheck, Trust, Zkey, ZkeyFile, inputs_from_json,
     verifying_key_to_json,
 };
 use proofmill_groth16::{
-    Bls12_381, Bn254, Curve, Engine, PreparedVerifyingKey, Proof, ProveError, Residency,
-    ResidentKey, Stage, VerifyError, VerifyingKey, verify, with_curve,
+    Bls12_381, Bn254, Curve, PreparedVerifyingKey, Proof, ProveError, Residency, ResidentKey,
+    SnarkCurve, Stage, VerifyError, VerifyingKey, verify, with_curve,
 };
 use proofmill_r1cs::iden3::{ReadError, Reason, WtnsFile};
 
@@ -36,7 +36,7 @@ fn key_bytes(curve: Curve) -> Vec<u8> {
     std::fs::read(fixture(curve, "circuit.zkey")).unwrap()
 }
 
-pub(super) fn key<E: Engine>() -> Zkey<E> {
+pub(super) fn key<E: SnarkCurve>() -> Zkey<E> {
     let bytes = key_bytes(E::CURVE);
     ZkeyFile::parse(&bytes)
         .unwrap()
@@ -44,14 +44,14 @@ pub(super) fn key<E: Engine>() -> Zkey<E> {
         .unwrap()
 }
 
-pub(super) fn witness<E: Engine>() -> Vec<E::ScalarField> {
+pub(super) fn witness<E: SnarkCurve>() -> Vec<E::ScalarField> {
     let bytes = std::fs::read(fixture(E::CURVE, "witness.wtns")).unwrap();
     let witness = WtnsFile::parse(&bytes).unwrap().read().unwrap();
     witness.values().to_vec()
 }
 
 /// arkworks' verdict.
-fn ark_accepts<E: Engine>(
+fn ark_accepts<E: SnarkCurve>(
     vk: &VerifyingKey<E>,
     inputs: &[E::ScalarField],
     proof: &Proof<E>,
@@ -434,5 +434,8 @@ fn a_key_that_is_overwritten_after_its_digest_is_not_taken_for_the_remembered_on
     std::io::Write::write_all(&mut file, &content).unwrap();
     file.set_modified(time).unwrap();
     let error = load(&opened).unwrap_err();
-    assert!(matches!(error, ReadError::Changed { .. }), "{error}");
+    assert!(
+        matches!(error, ReadError::File(FileError::Changed { .. })),
+        "{error}"
+    );
 }

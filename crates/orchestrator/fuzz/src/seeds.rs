@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use proofmill_orchestrator::collector::{Member, OfferDecision, OverdueDecision, PartitionRef};
 use proofmill_orchestrator::conversation::{
-    WorkerResult, HostRequest, Uniqueness, WorkerFailure, HostCommand, HostEvent, HostJoin, WorkerJoin, Decision, Lease, LeaseRef,
-    Output, Query, Request, Rewind, RoleCommand, RoleEvent, SinkCommand, SinkEvent, Submit, Target,
-    TaskSelection, Verdict, Verdicts, WorkerCommand, WorkerEvent,
+    Decision, HostCommand, HostEvent, HostJoin, HostRequest, Lease, LeaseRef, Output, Query,
+    Request, Rewind, RoleCommand, RoleEvent, SinkCommand, SinkEvent, Submit, Target, TaskSelection,
+    Uniqueness, Verdict, Verdicts, WorkerCommand, WorkerEvent, WorkerFailure, WorkerJoin,
+    WorkerResult,
 };
 use proofmill_orchestrator::core::{LeaseKey, LeaseTag, TaskPhase};
 use proofmill_orchestrator::id::{Part, TaskId};
@@ -16,8 +17,8 @@ use proofmill_orchestrator::origin::Origins;
 use proofmill_orchestrator::payload::{Encoding, Payload};
 use proofmill_orchestrator::plan::{Needs, QueueIx, StageIx};
 use proofmill_orchestrator::record::{
-    Attempt, TaskTimeline, DeadRecord, DoneRecord, Failure, EndKind, GroupRecord, TaskOutcome,
-    PartialResult, HistoryEntry, HistoryRecord, Record, RecordKey, SlotRecord, TaskEnd, TaskRecord,
+    Attempt, DeadRecord, DoneRecord, EndKind, Failure, GroupRecord, HistoryEntry, HistoryRecord,
+    PartialResult, Record, RecordKey, SlotRecord, TaskEnd, TaskOutcome, TaskRecord, TaskTimeline,
 };
 use proofmill_orchestrator::remote::{Call, CallBody, Notice, NoticeBody};
 
@@ -142,7 +143,11 @@ fn host_events() -> Vec<Vec<HostEvent>> {
         stage: StageIx(1),
         number: 3,
     };
-    let verdict = |decision| Verdict { partition, epoch: 1, decision };
+    let verdict = |decision| Verdict {
+        partition,
+        epoch: 1,
+        decision,
+    };
     let join = HostEvent::Join(HostJoin {
         host: "h".into(),
         session: 5,
@@ -235,7 +240,11 @@ pub fn calls() -> Vec<Vec<u8>> {
     bodies.extend(of_workers.map(|said| (0, own, events(said))));
     let of_hosts = host_events().into_iter();
     bodies.extend(of_hosts.map(|said| (1, "collector.h", events(said))));
-    for asked in [submit(Uniqueness::Multiple), submit(Uniqueness::Single), rewind] {
+    for asked in [
+        submit(Uniqueness::Multiple),
+        submit(Uniqueness::Single),
+        rewind,
+    ] {
         bodies.push((2, "source.s", request(asked)));
     }
     let next = Query::SourceNext("blocks".into());

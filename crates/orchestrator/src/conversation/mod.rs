@@ -20,13 +20,14 @@ mod role;
 mod sink;
 mod worker;
 
-pub use host::{HostRequest, HostCommand, HostEvent, HostJoin, Decision, Verdict, Verdicts};
+pub use host::{Decision, HostCommand, HostEvent, HostJoin, HostRequest, Verdict, Verdicts};
 pub use query::{
     DeadRow, PAGE_MAX, Page, Query, QueryAnswer, QueueRow, TaskRow, TaskSelection, WorkerRow,
 };
-pub use request::{Uniqueness, Reply, Request, Rewind, Submit, Target};
+pub use request::{Reply, Request, Rewind, Submit, Target, Uniqueness};
 pub use role::{RoleCommand, RoleEvent};
 pub use sink::{SinkCommand, SinkEvent};
 pub use worker::{
-    WorkerResult, WorkerFailure, WorkerJoin, Lease, LeaseRef, Output, PAUSE_REASON_MAX, WorkerCommand, WorkerEvent,
+    Lease, LeaseRef, Output, PAUSE_REASON_MAX, WorkerCommand, WorkerEvent, WorkerFailure,
+    WorkerJoin, WorkerResult,
 };

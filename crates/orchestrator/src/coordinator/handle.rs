@@ -7,7 +7,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::core::{Core, Settled};
 use crate::plan::Plan;
-use crate::port::{HostPort, CoordinatorLink, Message, OperatorPort, Ports, SinkPort, SourcePort, WorkerPort};
+use crate::port::{
+    CoordinatorLink, HostPort, Message, OperatorPort, Ports, SinkPort, SourcePort, WorkerPort,
+};
 
 /// The coordinator has stopped. Requests without a reply may not have been carried out.
 #[derive(Debug, Clone, Copy, thiserror::Error)]

@@ -13,7 +13,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::handle::{Command, Condition, Handle};
-use super::outbox::{ImmediateAction, Outbox, DurableOutput};
+use super::outbox::{DurableOutput, ImmediateAction, Outbox};
 use crate::conversation::{
     HostCommand, HostEvent, Reply, RoleEvent, SinkCommand, SinkEvent, WorkerCommand, WorkerEvent,
 };

@@ -26,7 +26,7 @@ use super::tag::LeaseTag;
 use crate::id::{TaskId, WorkerId};
 use crate::plan::{DispatcherPlan, StageIx};
 use crate::principal::quorum_id;
-use crate::record::{Attempt, StartedAttempt, TaskTimeline, PartialResult, TaskRecord};
+use crate::record::{Attempt, PartialResult, StartedAttempt, TaskRecord, TaskTimeline};
 
 /// Number of a task: unique for the life of a core, in order of acceptance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -272,7 +272,8 @@ impl Task {
 
     /// Whether the worker, or another one with the same distinct name, has the task or has completed it.
     pub(super) fn is_known_to(&self, worker: &WorkerId, distinct_name: &Arc<str>) -> bool {
-        let has = |held: &ActiveLease| held.worker == *worker || held.distinct_name == *distinct_name;
+        let has =
+            |held: &ActiveLease| held.worker == *worker || held.distinct_name == *distinct_name;
         self.results.contains_key(distinct_name) || self.copies.iter().any(has)
     }
 
@@ -355,7 +356,12 @@ impl Phase {
 impl ActiveLease {
     /// The copy of `worker`, whose name by the stage's `distinct` setting is `distinct_name`; no other copy of
     /// the task may have the same.
-    pub(super) fn new(worker: WorkerId, distinct_name: Arc<str>, attempt: u32, tag: LeaseTag) -> Self {
+    pub(super) fn new(
+        worker: WorkerId,
+        distinct_name: Arc<str>,
+        attempt: u32,
+        tag: LeaseTag,
+    ) -> Self {
         Self {
             worker,
             distinct_name,

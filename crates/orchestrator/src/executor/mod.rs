@@ -8,7 +8,7 @@ mod program;
 mod resolved;
 mod traits;
 
-pub use machine::{MissingResource, MachineFailure, Unfinished};
+pub use machine::{MachineFailure, MissingResource, Unfinished};
 pub use native::{Context, FromPayload, IntoPayloads, Json, Native, Produced, Prover, ProverError};
 pub use program::Program;
 pub use resolved::{ResolveError, Resolved};

@@ -22,8 +22,8 @@
 //! the client's tasks are given to others. A client that listens but does not answer keeps its
 //! tasks until their leases expire.
 
-mod client;
 mod admission;
+mod client;
 mod held;
 mod leadership;
 mod seat;
@@ -31,11 +31,11 @@ mod server;
 pub mod session;
 mod wire;
 
-pub use client::Client;
 pub use admission::{Refused, admit};
+pub use client::Client;
 pub use leadership::Leadership;
 pub use seat::Seat;
 pub use server::Server;
 pub use wire::{
-    Answer, Call, CallBody, NoticeAck, Notice, NoticeBody, RemoteError, decode, encode, parse,
+    Answer, Call, CallBody, Notice, NoticeAck, NoticeBody, RemoteError, decode, encode, parse,
 };

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use proofmill_files::write_small;
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of emissions kept: more than can come again after a crash.

@@ -7,7 +7,7 @@ use tokio::fs::File;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 
 use super::json::parse_message;
-use super::service::{SourceItem, Source, SourceMessage};
+use super::service::{Source, SourceItem, SourceMessage};
 
 /// Maximum length of a line, in bytes.
 const LINE_MAX: u64 = 64 * 1024 * 1024;

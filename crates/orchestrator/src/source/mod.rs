@@ -17,5 +17,5 @@ pub use json::parse_message;
 pub use jsonl::Jsonl;
 pub use range::Range;
 pub use rate::Pace;
-pub use service::{SourceItem, Options, Source, SourceError, SourceMessage, Summary, run};
+pub use service::{Options, Source, SourceError, SourceItem, SourceMessage, Summary, run};
 pub use submit::{PAYLOAD_MAX, SubmitError, submit};

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 
-use super::service::{SourceItem, Source, SourceMessage};
+use super::service::{Source, SourceItem, SourceMessage};
 use crate::conversation::Uniqueness;
 use crate::id::Part;
 use crate::payload::Encoding;

@@ -9,7 +9,7 @@ use proofmill_bus::{BlobError, BlobStore, Held};
 use tokio::sync::oneshot;
 
 use super::rate::Pace;
-use crate::conversation::{Uniqueness, Reply, Submit};
+use crate::conversation::{Reply, Submit, Uniqueness};
 use crate::coordinator::CoordinatorGone;
 use crate::executor::Resolved;
 use crate::id::Part;
@@ -305,7 +305,11 @@ impl SubmissionWindow {
         let (block, next, uniqueness) = (message.first, message.next, message.uniqueness);
         // Waits only between messages: a message is acknowledged when all its queues have
         // acknowledged it.
-        let most = if uniqueness == Uniqueness::Multiple { WINDOW } else { 1 };
+        let most = if uniqueness == Uniqueness::Multiple {
+            WINDOW
+        } else {
+            1
+        };
         while self.pending.len() >= most {
             self.await_oldest_reply(name).await?;
         }
@@ -380,7 +384,9 @@ impl SubmissionWindow {
                 return Ok(from);
             }
             match self.pending.front() {
-                Some(pending) if pending.uniqueness != Uniqueness::Multiple => self.await_oldest_reply(name).await?,
+                Some(pending) if pending.uniqueness != Uniqueness::Multiple => {
+                    self.await_oldest_reply(name).await?
+                }
                 _ => std::future::pending().await,
             }
         }

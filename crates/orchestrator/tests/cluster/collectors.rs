@@ -7,7 +7,7 @@ use proofmill_orchestrator::cluster::{self, LedWorkflows};
 use proofmill_orchestrator::shutdown::{self, Level};
 use rustix::process::Signal;
 
-use crate::support::{PATIENCE, Roles, emitted, proved, setup, context, wait_for};
+use crate::support::{PATIENCE, Roles, context, emitted, proved, setup, wait_for};
 
 /// Number of processes that keep partitions, according to the coordinator.
 async fn hosts(leading: &LedWorkflows) -> usize {

@@ -18,7 +18,10 @@ use crate::support::context;
 /// Number of blocks submitted; no worker runs them.
 const BLOCKS: u64 = 5;
 
-async fn open(context: &ProcessContext, role: Role) -> (JoinHandle<Result<(), RemoteError>>, Ports) {
+async fn open(
+    context: &ProcessContext,
+    role: Role,
+) -> (JoinHandle<Result<(), RemoteError>>, Ports) {
     let (connection, blobs) = (context.connection.clone(), context.blobs.clone());
     let opened = Client::open(
         connection,

@@ -111,7 +111,8 @@ fn child_plays_a_role() {
         match kind {
             "coordinator" => cluster::lead(context, LedWorkflows::default(), shutdown).await,
             "dispatcher" => {
-                cluster::run_dispatchers(context, Default::default(), BTreeMap::new(), shutdown).await
+                cluster::run_dispatchers(context, Default::default(), BTreeMap::new(), shutdown)
+                    .await
             }
             "collector" => cluster::run_collectors(context, Default::default(), shutdown).await,
             "sequencer" => {

@@ -227,8 +227,12 @@ impl Strategy for Told {
             members,
         };
         match message.id.part.as_str() {
-            "twice" => OfferDecision::Finished(vec![group(vec![message.id.clone(), message.id.clone()])]),
-            "foreign" => OfferDecision::Finished(vec![group(vec![message.id.clone(), id("x/1/1")])]),
+            "twice" => {
+                OfferDecision::Finished(vec![group(vec![message.id.clone(), message.id.clone()])])
+            }
+            "foreign" => {
+                OfferDecision::Finished(vec![group(vec![message.id.clone(), id("x/1/1")])])
+            }
             "others" if !self.0.is_empty() => {
                 OfferDecision::Finished(vec![group(std::mem::take(&mut self.0))])
             }

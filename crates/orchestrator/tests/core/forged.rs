@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use proofmill_orchestrator::conversation::{WorkerResult, WorkerFailure, LeaseRef, Output, WorkerEvent};
+use proofmill_orchestrator::conversation::{
+    LeaseRef, Output, WorkerEvent, WorkerFailure, WorkerResult,
+};
 use proofmill_orchestrator::core::LeaseTag;
 use proofmill_orchestrator::payload::Payload;
 use proofmill_orchestrator::plan::{DispatcherPlan, Distinct, Speculation};

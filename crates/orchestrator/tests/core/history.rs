@@ -8,7 +8,9 @@ use proofmill_orchestrator::core::{
     BLOCKS_MAX, BlockState, Counters, DeadlineState, Event, HistoryOptions, RequestId,
 };
 use proofmill_orchestrator::plan::{Late, QueueIx};
-use proofmill_orchestrator::record::{TaskOutcome, PLACE_MAX, PLACES_MAX, HistoryEntry, Record, TaskEnd};
+use proofmill_orchestrator::record::{
+    HistoryEntry, PLACE_MAX, PLACES_MAX, Record, TaskEnd, TaskOutcome,
+};
 
 use crate::support::{Draft, Mill, id};
 

@@ -205,5 +205,11 @@ fn sequential_groups_keep_to_one_partition() {
     mill.hosts_work();
     assert_eq!(mill.core.status().stages[1].waiting, 20);
     mill.tell(Event::Tick);
-    assert!(mill.core.status().hosts.iter().all(|host| host.pending_verdicts == 0));
+    assert!(
+        mill.core
+            .status()
+            .hosts
+            .iter()
+            .all(|host| host.pending_verdicts == 0)
+    );
 }

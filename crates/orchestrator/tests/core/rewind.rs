@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proofmill_orchestrator::collector::Sequential;
 use proofmill_orchestrator::conversation::{
-    Uniqueness, Reply, Request, Rewind, SinkEvent, Submit, WorkerEvent,
+    Reply, Request, Rewind, SinkEvent, Submit, Uniqueness, WorkerEvent,
 };
 use proofmill_orchestrator::core::{Event, RequestId};
 use proofmill_orchestrator::id::Part;

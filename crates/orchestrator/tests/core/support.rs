@@ -8,8 +8,8 @@ use bytes::Bytes;
 use proofmill_bus::{Expect, Op, Seq};
 use proofmill_orchestrator::collector::Host;
 use proofmill_orchestrator::conversation::{
-    WorkerResult, Uniqueness, WorkerFailure, HostCommand, HostEvent, WorkerJoin, LeaseRef, Output, Reply, Request,
-    SinkCommand, Submit, Target, WorkerCommand, WorkerEvent,
+    HostCommand, HostEvent, LeaseRef, Output, Reply, Request, SinkCommand, Submit, Target,
+    Uniqueness, WorkerCommand, WorkerEvent, WorkerFailure, WorkerJoin, WorkerResult,
 };
 use proofmill_orchestrator::core::{
     Action, Core, CoreOptions, Event, HistoryOptions, LeaseKey, LeaseTag, Now, RequestId, Time,

@@ -95,7 +95,11 @@ async fn child_without_descriptors() {
             break;
         }
         if !attempt.outcome.is_success() {
-            assert_eq!(missing(&attempt), Some(MissingResource::Descriptors), "{attempt:?}");
+            assert_eq!(
+                missing(&attempt),
+                Some(MissingResource::Descriptors),
+                "{attempt:?}"
+            );
             lacking += 1;
             let failure = probed.expect_err("a probe opens more than a run");
             assert_eq!(failure.missing, MissingResource::Descriptors, "{failure}");
@@ -137,7 +141,11 @@ async fn child_with_a_small_disk() {
     // No room at all: not even for the input.
     let ballast = fill_but(&disk, 0);
     let attempt = run(&root, LARGE).await;
-    assert_eq!(missing(&attempt), Some(MissingResource::DiskSpace), "{attempt:?}");
+    assert_eq!(
+        missing(&attempt),
+        Some(MissingResource::DiskSpace),
+        "{attempt:?}"
+    );
     let failure = executor(&root, LARGE)
         .probe()
         .await
@@ -149,12 +157,20 @@ async fn child_with_a_small_disk() {
     // The program begins, and has no room for its output.
     let ballast = fill_but(&disk, 100_000);
     let attempt = run(&root, LARGE).await;
-    assert_eq!(missing(&attempt), Some(MissingResource::DiskSpace), "{attempt:?}");
+    assert_eq!(
+        missing(&attempt),
+        Some(MissingResource::DiskSpace),
+        "{attempt:?}"
+    );
     assert!(attempt.exit.is_some_and(|code| code != 0), "{attempt:?}");
     // It hides that, and leaves no output.
     let hidden = format!("({LARGE}) || rm \"$3\"; exit 0");
     let attempt = run(&root, &hidden).await;
-    assert_eq!(missing(&attempt), Some(MissingResource::DiskSpace), "{attempt:?}");
+    assert_eq!(
+        missing(&attempt),
+        Some(MissingResource::DiskSpace),
+        "{attempt:?}"
+    );
     // It hides that, and leaves half the output; `disk_full` of the attempt is set.
     let attempt = run(&root, &format!("({LARGE}); exit 0")).await;
     assert!(

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use proofmill_bus::OpenError;
-use proofmill_orchestrator::conversation::{Uniqueness, Reply, Submit};
+use proofmill_orchestrator::conversation::{Reply, Submit, Uniqueness};
 use proofmill_orchestrator::coordinator::Handle;
 use proofmill_orchestrator::core::Core;
 use proofmill_orchestrator::executor::{Context, Json, Prover, ProverError};
@@ -179,7 +179,12 @@ pub(crate) async fn open(
 
 impl Background {
     /// Starts a mill; with `keep_running` it keeps running when it is idle.
-    pub(crate) async fn start(text: &str, script: &Script, state: &Path, keep_running: bool) -> Self {
+    pub(crate) async fn start(
+        text: &str,
+        script: &Script,
+        state: &Path,
+        keep_running: bool,
+    ) -> Self {
         Self::start_with(text, script, state, keep_running, BlobSweep::default()).await
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proofmill_orchestrator::conversation::{
-    WorkerResult, WorkerFailure, WorkerJoin, Lease, LeaseRef, Output, WorkerCommand, WorkerEvent,
+    Lease, LeaseRef, Output, WorkerCommand, WorkerEvent, WorkerFailure, WorkerJoin, WorkerResult,
 };
 use proofmill_orchestrator::id::TaskId;
 use proofmill_orchestrator::message::grouping;

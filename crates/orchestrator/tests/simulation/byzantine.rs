@@ -24,8 +24,8 @@ use std::sync::Arc;
 use proofmill_bus::Op;
 use proofmill_orchestrator::collector::PartitionRef;
 use proofmill_orchestrator::conversation::{
-    WorkerResult, WorkerFailure, HostCommand, HostEvent, Lease, LeaseRef, Request, RoleEvent, SinkCommand,
-    SinkEvent, Verdict, WorkerCommand, WorkerEvent,
+    HostCommand, HostEvent, Lease, LeaseRef, Request, RoleEvent, SinkCommand, SinkEvent, Verdict,
+    WorkerCommand, WorkerEvent, WorkerFailure, WorkerResult,
 };
 use proofmill_orchestrator::core::{Action, Core, Event, RequestId, Time, WorkerView};
 use proofmill_orchestrator::id::TaskId;
@@ -146,7 +146,10 @@ impl Liar {
             }
             Action::Host {
                 host,
-                command: HostCommand::Request { partition, epoch, .. },
+                command:
+                    HostCommand::Request {
+                        partition, epoch, ..
+                    },
             } => {
                 if **host == *USER {
                     self.kept.insert((*partition, *epoch));
@@ -193,7 +196,8 @@ impl Liar {
                 .lease_of(worker, lease)
                 .is_some_and(|lease| *said != outputs(scene, lease.stage, &lease.task)),
             Event::Host(HostEvent::Verdicts(said)) => {
-                let of_kept = |verdict: &Verdict| self.kept.contains(&(verdict.partition, verdict.epoch));
+                let of_kept =
+                    |verdict: &Verdict| self.kept.contains(&(verdict.partition, verdict.epoch));
                 said.verdicts.iter().any(of_kept)
             }
             _ => false,
@@ -422,7 +426,9 @@ impl Before {
                     EndKind::Completed { .. } => !may.allows(liar, id),
                     EndKind::Dropped => true,
                     // Barriers may fire in the core when her host leaves.
-                    EndKind::Grouped { .. } | EndKind::Skipped { .. } | EndKind::Late { .. } => false,
+                    EndKind::Grouped { .. } | EndKind::Skipped { .. } | EndKind::Late { .. } => {
+                        false
+                    }
                 },
                 (RecordKey::Dead(id), Some(Record::Dead(dead))) => {
                     // A task that no worker may try any more dies when a worker is free.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use proofmill_orchestrator::conversation::{Uniqueness, Reply, Request, Rewind};
+use proofmill_orchestrator::conversation::{Reply, Request, Rewind, Uniqueness};
 use proofmill_orchestrator::core::RequestId;
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::payload::Payload;

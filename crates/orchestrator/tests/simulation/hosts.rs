@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use proofmill_orchestrator::collector::{Host, OfferDecision};
-use proofmill_orchestrator::conversation::{HostCommand, HostEvent, Decision};
+use proofmill_orchestrator::conversation::{Decision, HostCommand, HostEvent};
 use proofmill_orchestrator::core::Event;
 use proofmill_orchestrator::plan::StageIx;
 

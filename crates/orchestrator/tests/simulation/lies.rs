@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use proofmill_orchestrator::collector::{Group, OfferDecision, OverdueDecision, PartitionRef};
 use proofmill_orchestrator::conversation::{
-    WorkerResult, Uniqueness, WorkerFailure, HostEvent, HostJoin, WorkerJoin, Decision, Lease, LeaseRef, Output, Query,
-    Request, Rewind, RoleEvent, SinkEvent, Submit, Target, Verdict, Verdicts, WorkerEvent,
+    Decision, HostEvent, HostJoin, Lease, LeaseRef, Output, Query, Request, Rewind, RoleEvent,
+    SinkEvent, Submit, Target, Uniqueness, Verdict, Verdicts, WorkerEvent, WorkerFailure,
+    WorkerJoin, WorkerResult,
 };
 use proofmill_orchestrator::core::LeaseTag;
 use proofmill_orchestrator::id::{Part, TaskId};
@@ -498,7 +499,11 @@ impl Liar {
                 why: "a lie".to_owned(),
             }),
         };
-        Verdict { partition, epoch, decision }
+        Verdict {
+            partition,
+            epoch,
+            decision,
+        }
     }
 
     fn request(&mut self, scene: &Scene) -> Request {

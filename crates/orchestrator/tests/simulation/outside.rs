@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use proofmill_orchestrator::conversation::{Uniqueness, Reply, Request, SinkEvent, Submit, Target};
+use proofmill_orchestrator::conversation::{Reply, Request, SinkEvent, Submit, Target, Uniqueness};
 use proofmill_orchestrator::core::{Event, RequestId};
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::message::Message;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proofmill_orchestrator::collector::{
-    Expected, Group, Match, Member, OfferDecision, OverdueDecision, Range, Sequential, Strategy, StrategyFactory,
+    Expected, Group, Match, Member, OfferDecision, OverdueDecision, Range, Sequential, Strategy,
+    StrategyFactory,
 };
 use proofmill_orchestrator::id::TaskId;
 use proofmill_orchestrator::plan::{

@@ -12,7 +12,7 @@ use crate::world::{Checked, HISTORY, World};
 
 fn is_orphaned((_, key, value): &(Seq, String, Bytes)) -> bool {
     match Record::decode(key, value) {
-        Ok(Record::Run(run)) => run.begun.iter().any(|begun| begun.orphaned),
+        Ok(Record::Run(run)) => run.attempts.iter().any(|attempt| attempt.orphaned),
         _ => false,
     }
 }
@@ -24,7 +24,13 @@ impl World {
             return Ok(());
         };
         // The rebuilt core may complete at once what a host still owes.
-        if self.unanswered > 0 || core.status().hosts.iter().any(|host| host.pending_verdicts > 0) {
+        if self.unanswered > 0
+            || core
+                .status()
+                .hosts
+                .iter()
+                .any(|host| host.pending_verdicts > 0)
+        {
             return Ok(());
         }
         // Attempts from before an earlier restart that no worker has reported count as failed at the next

@@ -14,7 +14,11 @@ use crate::plans::Scene;
 
 /// Whether several results are compared, and another worker of the same user has the task or has completed
 /// it.
-pub(super) fn has_worker_of_user(plan: &DispatcherPlan, view: &TaskView, worker: &Arc<str>) -> bool {
+pub(super) fn has_worker_of_user(
+    plan: &DispatcherPlan,
+    view: &TaskView,
+    worker: &Arc<str>,
+) -> bool {
     let holders = view.workers.iter().map(|(holder, _)| holder);
     let mut others = holders.chain(&view.result_workers);
     plan.speculation.accept > 1
@@ -44,8 +48,9 @@ impl Monitor {
         let Some(name) = self.distinct_name_of(plan, worker) else {
             return false;
         };
-        let is_same =
-            |other: &Arc<str>| other == worker || self.distinct_name_of(plan, other).as_ref() == Some(&name);
+        let is_same = |other: &Arc<str>| {
+            other == worker || self.distinct_name_of(plan, other).as_ref() == Some(&name)
+        };
         let failed = view
             .attempts
             .iter()

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use proofmill_orchestrator::conversation::{
-    WorkerFailure, HostEvent, Request, RoleEvent, SinkEvent, WorkerEvent,
+    HostEvent, Request, RoleEvent, SinkEvent, WorkerEvent, WorkerFailure,
 };
 use proofmill_orchestrator::core::Event;
 use proofmill_orchestrator::id::{Part, TaskId};

@@ -1,6 +1,7 @@
 //! Files that are no partition.
 
-use proofmill_r1cs::iden3::{FormatError, ReadError};
+use proofmill_files::FileError;
+use proofmill_r1cs::iden3::FormatError;
 
 use super::VERSION;
 
@@ -10,7 +11,7 @@ use super::VERSION;
 pub enum PartitionFileError {
     /// The file system refused, or the file was changed while it was read.
     #[error(transparent)]
-    File(#[from] ReadError),
+    File(#[from] FileError),
     /// The file does not begin with the magic.
     #[error("not a partition file: it does not begin with PMILLPTN")]
     Magic,

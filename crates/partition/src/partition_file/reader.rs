@@ -1,7 +1,7 @@
 //! Reading within a partition's file: nothing beyond its end, no number beyond its bounds.
 
 use ark_ff::{BigInteger, PrimeField};
-use proofmill_r1cs::iden3::{ScalarField};
+use proofmill_r1cs::iden3::ScalarField;
 use sha2::{Digest, Sha256};
 
 use super::{

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use proofmill_files::FileError;
 
-use super::{Format};
+use super::Format;
 
 /// Malformed content of a file: the expected format, the section, the offset and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]

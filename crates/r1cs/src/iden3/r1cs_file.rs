@@ -12,7 +12,9 @@ use std::io::{self, Seek, Write};
 
 use ark_ff::{BigInteger, PrimeField};
 
-use super::{Container, ContainerWriter, Cursor, Format, FormatError, Reason, ScalarField, canonical_from_le};
+use super::{
+    Container, ContainerWriter, Cursor, Format, FormatError, Reason, ScalarField, canonical_from_le,
+};
 use crate::{Coefficients, MatrixBuilder, R1cs};
 
 const HEADER: u32 = 1;

@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use ark_ff::{One, UniformRand};
 use ark_std::rand::SeedableRng;
 use ark_std::rand::rngs::StdRng;
-use proofmill_groth16::{Bls12_381, Bn254, Engine, PreparedVerifyingKey, prove, setup};
+use proofmill_groth16::{Bls12_381, Bn254, PreparedVerifyingKey, SnarkCurve, prove, setup};
 use proofmill_r1cs::{Assignment, R1cs};
 use proofmill_verifier::isolation::ExpectedFalseShare;
 use proofmill_verifier::kinds::Groth16;
@@ -93,7 +93,7 @@ fn agree<K: Kind>(
 }
 
 /// Proofs that a number is the square of a secret one.
-fn samples<E: Engine>() -> Vec<Sample<Groth16<E>>> {
+fn samples<E: SnarkCurve>() -> Vec<Sample<Groth16<E>>> {
     let rng = &mut StdRng::seed_from_u64(5);
     let row = |variable: usize| vec![vec![(E::ScalarField::one(), variable)]];
     let system = R1cs::from_rows(2, 1, [row(2), row(2), row(1)]).expect("a system");

@@ -11,8 +11,8 @@ use proofmill_groth16::snarkjs::{
     MAX_INPUTS, inputs_from_json, proof_from_json, verifying_key_from_json,
 };
 use proofmill_groth16::{
-    Curve, Engine, KeyedProof, MultiplesCache, PreparedVerifyingKey, Proof, VerifyingKey, Weight,
-    WeightedProof, verify, verify_each, weighted_product, weighted_product_each,
+    Curve, KeyedProof, MultiplesCache, PreparedVerifyingKey, Proof, SnarkCurve, VerifyingKey,
+    Weight, WeightedProof, verify, verify_each, weighted_product, weighted_product_each,
 };
 
 use proofmill_kernels::InstructionSet;
@@ -31,7 +31,7 @@ use crate::kind::{Invalid, Kind, NoRandomness, ProofInput, UnusableKey};
 pub struct Groth16<E>(PhantomData<fn() -> E>);
 
 /// A decoded proof with its claimed public inputs and its key.
-pub struct Groth16Claim<E: Engine> {
+pub struct Groth16Claim<E: SnarkCurve> {
     key: Arc<PreparedVerifyingKey<E>>,
     inputs: Vec<E::ScalarField>,
     proof: Proof<E>,
@@ -39,7 +39,7 @@ pub struct Groth16Claim<E: Engine> {
 
 /// A weight, with the multiples that sums under it have in common: a search for false proofs takes several over the same
 /// claims, which differ by small factors.
-pub struct Groth16Weight<E: Engine> {
+pub struct Groth16Weight<E: SnarkCurve> {
     weight: Weight,
     multiples: Arc<MultiplesCache<E>>,
 }
@@ -49,7 +49,7 @@ const KEY_MAGIC: &[u8] = b"PMILLKEY";
 
 // === impl Groth16 ===
 
-impl<E: Engine> Groth16<E> {
+impl<E: SnarkCurve> Groth16<E> {
     /// The kind.
     pub const fn new() -> Self {
         Self(PhantomData)
@@ -75,7 +75,7 @@ impl<E: Engine> Groth16<E> {
     }
 }
 
-impl<E: Engine> Default for Groth16<E> {
+impl<E: SnarkCurve> Default for Groth16<E> {
     fn default() -> Self {
         Self::new()
     }
@@ -87,7 +87,7 @@ impl<E> fmt::Debug for Groth16<E> {
     }
 }
 
-impl<E: Engine> Kind for Groth16<E> {
+impl<E: SnarkCurve> Kind for Groth16<E> {
     type Key = PreparedVerifyingKey<E>;
     type Claim = Groth16Claim<E>;
     type Weight = Groth16Weight<E>;
@@ -236,7 +236,7 @@ impl<E: Engine> Kind for Groth16<E> {
 /// Message of the `expect`s on values: the reason why the pairing has one.
 const IN_SUBGROUPS: &str = "decoded points are in their subgroups";
 
-fn weighted<'a, E: Engine>(
+fn weighted<'a, E: SnarkCurve>(
     claims: &'a [(&'a Groth16Claim<E>, Groth16Weight<E>)],
 ) -> Vec<WeightedProof<'a, E>> {
     claims
@@ -256,12 +256,12 @@ type Statement<E> = (
     Vec<<E as Pairing>::ScalarField>,
 );
 
-fn is_compact<E: Engine>(proof: &[u8]) -> bool {
+fn is_compact<E: SnarkCurve>(proof: &[u8]) -> bool {
     proof.len() == Proof::<E>::encoded_size()
 }
 
 /// A proof's key and public inputs, which are as many as the key's circuit has.
-fn statement<E: Engine>(
+fn statement<E: SnarkCurve>(
     input: &ProofInput<'_, PreparedVerifyingKey<E>>,
 ) -> Result<Statement<E>, Invalid> {
     let Some(key) = &input.key else {

@@ -15,8 +15,8 @@ pub use grumpkin_ipa::GrumpkinIpa;
 pub use halo2::{Halo2, Orchard};
 pub use kzg::Kzg;
 pub use list::Kinds;
-pub use partition::{PartitionVerifier, Partition};
-pub use whole::{Verified, Verifier, Unbatched};
+pub use partition::{Partition, PartitionVerifier};
+pub use whole::{Unbatched, Verified, Verifier};
 
 use rand::TryRngCore;
 use rand::rngs::OsRng;

@@ -257,7 +257,9 @@ impl Scheduler {
             }
         }
         let source = key.source.as_ref().and_then(|name| self.sources.get(name));
-        let expected_false_share = source.map_or(EXPECTED, |source| ExpectedFalseShare(source.standing.share()));
+        let expected_false_share = source.map_or(EXPECTED, |source| {
+            ExpectedFalseShare(source.standing.share())
+        });
         let kind = key.kind;
         let running = Batch {
             group: key,
@@ -364,7 +366,9 @@ impl Scheduler {
     /// other sources, as far as no job has begun on them.
     fn hold_back(&mut self, name: &Arc<str>) {
         let source = self.sources.get(name);
-        if !source.is_some_and(Source::is_beyond_allowance) || !self.quarantine_budget.serves_others(name) {
+        if !source.is_some_and(Source::is_beyond_allowance)
+            || !self.quarantine_budget.serves_others(name)
+        {
             return;
         }
         while let Some(source) = self.sources.get_mut(name)

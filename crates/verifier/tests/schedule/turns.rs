@@ -104,10 +104,10 @@ fn a_job_is_taken_ahead_only_if_two_more_batches_wait_for_each_thread() {
     }
     assert!(!scheduler.has_backlog());
     // One that is being reduced waits for its check as well.
-    reduction(&mut scheduler, Lane::Common);
+    reduction(&mut scheduler, Lane::Trusted);
     submit(&mut scheduler, submission("b", 0));
     assert!(scheduler.has_backlog());
-    let sizes = check_all(&mut scheduler, Lane::Common, |_| Ok(()));
+    let sizes = check_all(&mut scheduler, Lane::Trusted, |_| Ok(()));
     assert!(!scheduler.has_backlog(), "after checks of {sizes:?}");
 }
 

@@ -5,7 +5,7 @@ use ark_std::rand::rngs::StdRng;
 use ark_std::rand::seq::SliceRandom;
 use ark_std::rand::{Rng, SeedableRng};
 use c_kzg::{Blob, ethereum_kzg_settings};
-use proofmill_groth16::{Bls12_381, Bn254, Engine};
+use proofmill_groth16::{Bls12_381, Bn254, SnarkCurve};
 use proofmill_ipa::{Opening, Scalar, Srs};
 use proofmill_verifier::kinds::{GrumpkinIpa, Kzg};
 use proofmill_verifier::{KeyError, Kinds, Options, Request, Status};
@@ -40,7 +40,7 @@ async fn groth16_over_bls12_381() {
 }
 
 /// Batches under three keys, in both encodings, with random ones of them tampered.
-async fn groth16<E: Engine>(kind: &str) {
+async fn groth16<E: SnarkCurve>(kind: &str) {
     let rng = &mut StdRng::seed_from_u64(7);
     let mut circuits: Vec<_> = (1..4).map(|inputs| Circuit::<E>::new(inputs, 5)).collect();
     let proofs: Vec<Vec<_>> = circuits

@@ -1,7 +1,7 @@
 //! A stage's job in the engine's terms, for a local or a remote engine.
 
 use proofmill_engine::Priority;
-use proofmill_r1cs::iden3::{WTNS_FORMAT};
+use proofmill_r1cs::iden3::WTNS_FORMAT;
 use proofmill_workflow::EnginePriority;
 
 /// Converts the priority that a workflow sets.

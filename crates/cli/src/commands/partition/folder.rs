@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use ark_ff::PrimeField;
 use proofmill_aggregation::Srs;
 use proofmill_groth16::mirage::{ProvingKeyInfo, VerifyingKey as ClassVerifyingKey};
-use proofmill_groth16::{Curve, Engine};
+use proofmill_groth16::{Curve, SnarkCurve};
 use proofmill_kernels::Poseidon2Field;
 use proofmill_partition::applications::{BigMerkleTree, Squarings};
 use proofmill_partition::proof::{ClassKeys, Index, MemoryNeeds, PartitionEngine, VerifyingKey};
@@ -284,7 +284,7 @@ impl Folder {
         Ok((index, srs))
     }
 
-    fn class_key<E: Engine>(&self, class: usize) -> Result<ClassVerifyingKey<E>, Failure> {
+    fn class_key<E: SnarkCurve>(&self, class: usize) -> Result<ClassVerifyingKey<E>, Failure> {
         let path = self.class_key_path(class);
         ClassVerifyingKey::load(&path)
             .map_err(|error| Failure::new(format!("{}: {error}", path.display())))

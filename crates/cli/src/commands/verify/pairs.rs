@@ -7,7 +7,7 @@ use ark_std::rand::rngs::OsRng;
 use proofmill_groth16::snarkjs::{
     JsonError, curve_of_json, inputs_from_json, proof_from_json, read_json, verifying_key_from_json,
 };
-use proofmill_groth16::{Engine, PreparedVerifyingKey, Proof, verify_batch, with_curve};
+use proofmill_groth16::{PreparedVerifyingKey, Proof, SnarkCurve, verify_batch, with_curve};
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
@@ -62,7 +62,7 @@ pub(super) fn run(args: &Verify, vk: &Path) -> Result<(), Failure> {
 }
 
 /// A verdict for each pair. The pairs that can be read are verified as one batch.
-fn verdicts<E: Engine>(
+fn verdicts<E: SnarkCurve>(
     args: &Verify,
     (vk, key): (&Path, &[u8]),
     pairs: &[[PathBuf; 2]],
@@ -100,7 +100,7 @@ fn verdicts<E: Engine>(
 
 /// Reads a pair of files. A complete file that is not a proof gives [`Verdict::Invalid`]; a file that cannot be read or
 /// is cut short gives [`Verdict::Unread`].
-pub(crate) fn claim<E: Engine>(proof: &Path, public: &Path) -> Result<Claim<E>, Verdict> {
+pub(crate) fn claim<E: SnarkCurve>(proof: &Path, public: &Path) -> Result<Claim<E>, Verdict> {
     let document = |what: &'static str, path| {
         whole_document(path).map_err(|why| Verdict::Unread(format!("{what}: {why}")))
     };

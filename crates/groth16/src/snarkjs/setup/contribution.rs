@@ -13,14 +13,14 @@ use proofmill_r1cs::iden3::{MontgomeryField, width};
 use super::super::point_bytes::uncompressed_bytes;
 use super::super::zkey::{Contribution, Contributions, Zkey};
 use super::columns::scale;
-use crate::{Engine, PointGroup};
+use crate::{PointGroup, SnarkCurve};
 
 /// The longest name that snarkjs keeps, in bytes.
 const MAX_NAME: usize = 64;
 
 /// The first contribution to a new key: δ times the secret `x`, which is not zero and which the
 /// caller erases, on the random point `s`.
-pub(super) fn contribute<E: Engine>(
+pub(super) fn contribute<E: SnarkCurve>(
     key: &mut Zkey<E>,
     x: E::ScalarField,
     s: E::G1Affine,
@@ -58,7 +58,11 @@ pub(super) fn contribute<E: Engine>(
 }
 
 /// The transcript hash of the first contribution, which binds it to the circuit, to `s` and to x·s.
-fn transcript<E: Engine>(circuit_hash: &[u8; 64], s: E::G1Affine, s_x: E::G1Affine) -> [u8; 64] {
+fn transcript<E: SnarkCurve>(
+    circuit_hash: &[u8; 64],
+    s: E::G1Affine,
+    s_x: E::G1Affine,
+) -> [u8; 64] {
     let mut hasher = Blake2b512::new();
     hasher.update(circuit_hash);
     hasher.update(uncompressed_bytes(&[s, s_x]));
@@ -177,11 +181,11 @@ mod tests {
 
     use super::super::super::zkey::{PointCheck, ZkeyFile};
     use super::{hash_to_group, transcript};
-    use crate::{Bls12_381, Bn254, Engine};
+    use crate::{Bls12_381, Bn254, SnarkCurve};
 
     /// Checks a contribution recorded by snarkjs against the point s' derived here: x·s' must be the same
     /// multiple of s' as x·s is of s, and as the new δ is of the old one.
-    fn snarkjs_contribution<E: Engine>(zkey: &[u8]) {
+    fn snarkjs_contribution<E: SnarkCurve>(zkey: &[u8]) {
         let file = ZkeyFile::parse(zkey).unwrap();
         let recorded = file
             .read::<E>(PointCheck::Full)

@@ -19,7 +19,7 @@ use super::columns::{Columns, Multiplier, affine_points, lagrange};
 use super::contribution::contribute;
 use super::error::ZkeySetupError;
 use super::zkey_hash::circuit_hash;
-use crate::{Curve, Engine};
+use crate::{Curve, SnarkCurve};
 
 /// The points snarkjs hashes at once, see [`h_differences`].
 const HASHED_AT_ONCE: usize = 1 << 14;
@@ -35,7 +35,7 @@ struct Circuit<F: ark_ff::PrimeField> {
 }
 
 /// The points whose sums make a key.
-struct SetupPoints<E: Engine> {
+struct SetupPoints<E: SnarkCurve> {
     tau_g1: Vec<E::G1Affine>,
     tau_g2: Vec<E::G2Affine>,
     alpha_tau: Vec<E::G1Affine>,
@@ -62,7 +62,7 @@ struct SetupPoints<E: Engine> {
 /// # Errors
 ///
 /// [`ZkeySetupError`], among others for a malformed file, another curve, or too few powers.
-pub fn setup_zkey_from_ptau<E: Engine, W: Write + Seek>(
+pub fn setup_zkey_from_ptau<E: SnarkCurve, W: Write + Seek>(
     circuit: &R1csFile<'_>,
     ptau: &Ptau<'_, E>,
     contribution: Option<&str>,
@@ -128,7 +128,7 @@ pub fn setup_zkey_from_ptau<E: Engine, W: Write + Seek>(
 }
 
 /// Writes a `.zkey` for `circuit` from fresh randomness. **For development only**: the process that runs
-/// it learns secrets with which proofs can be forged; see [`setup`](fn@crate::setup) for their erasure.
+/// it learns secrets with which proofs can be forged; see [`setup`](fn@crate::keys::setup) for their erasure.
 ///
 /// The key comes from no ceremony, so its record names none and `snarkjs zkey verify` has nothing to
 /// compare it with; snarkjs proves and verifies with it as with any other.
@@ -136,7 +136,7 @@ pub fn setup_zkey_from_ptau<E: Engine, W: Write + Seek>(
 /// # Errors
 ///
 /// [`ZkeySetupError`], among others for a malformed file and another curve.
-pub fn setup_zkey<E: Engine, W: Write + Seek>(
+pub fn setup_zkey<E: SnarkCurve, W: Write + Seek>(
     circuit: &R1csFile<'_>,
     rng: &mut (impl RngCore + CryptoRng),
     out: W,
@@ -215,7 +215,7 @@ pub fn setup_zkey<E: Engine, W: Write + Seek>(
     Ok(key.write(out)?)
 }
 
-fn nonzero<E: Engine>(rng: &mut (impl RngCore + CryptoRng)) -> E::ScalarField {
+fn nonzero<E: SnarkCurve>(rng: &mut (impl RngCore + CryptoRng)) -> E::ScalarField {
     loop {
         let value = E::ScalarField::rand(rng);
         if !value.is_zero() {
@@ -227,7 +227,7 @@ fn nonzero<E: Engine>(rng: &mut (impl RngCore + CryptoRng)) -> E::ScalarField {
 // === impl Circuit ===
 
 impl<F: ark_ff::PrimeField> Circuit<F> {
-    fn read<E: Engine<ScalarField = F>>(file: &R1csFile<'_>) -> Result<Self, ZkeySetupError> {
+    fn read<E: SnarkCurve<ScalarField = F>>(file: &R1csFile<'_>) -> Result<Self, ZkeySetupError> {
         let header = file.header();
         let curve = match header.prime {
             ScalarField::Bn254 => Curve::Bn254,
@@ -276,7 +276,7 @@ impl<F: ark_ff::PrimeField> Circuit<F> {
         values
     }
 
-    fn sum_points<E: Engine<ScalarField = F>>(
+    fn sum_points<E: SnarkCurve<ScalarField = F>>(
         &self,
         sources: &SetupPoints<E>,
         key: &mut Zkey<E>,
@@ -318,7 +318,7 @@ impl<F: ark_ff::PrimeField> Circuit<F> {
 
 /// The Lagrange polynomials of the circuit's domain, and of the one twice as large in the first
 /// group, from a file that lacks them.
-fn prepare<E: Engine>(
+fn prepare<E: SnarkCurve>(
     ptau: &Ptau<'_, E>,
     power: u32,
     progress: &dyn Fn(&str),
@@ -361,7 +361,7 @@ fn prepare<E: Engine>(
 /// τ^(n + i) − τ^i for i below n − 1, uncompressed: what snarkjs hashes for section 9. It hashes in
 /// chunks of 2¹⁴ and does not cut the last one off, so that from n = 2¹⁵ on i = n − 1 is hashed too;
 /// a file without that power gives infinity here.
-fn h_differences<E: Engine>(ptau: &Ptau<'_, E>, n: usize) -> Result<Vec<u8>, ZkeySetupError> {
+fn h_differences<E: SnarkCurve>(ptau: &Ptau<'_, E>, n: usize) -> Result<Vec<u8>, ZkeySetupError> {
     let hashed = if n > HASHED_AT_ONCE { n } else { n - 1 };
     let there = (n + hashed).min((2usize << ptau.header().power) - 1);
     let powers = ptau.g1(Powers::Tau, there)?;

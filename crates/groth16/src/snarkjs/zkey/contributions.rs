@@ -8,7 +8,7 @@ use proofmill_r1cs::iden3::{Cursor, FormatError, Reason};
 use super::PointCheck;
 use super::points::{point_bytes, read_points, write_points};
 use crate::snarkjs::point_bytes::uncompressed_bytes;
-use crate::{Engine, PointGroup};
+use crate::{PointGroup, SnarkCurve};
 
 /// A lower bound on the bytes of a contribution's parameters.
 const MIN_PARAMETERS: usize = 64 + 4 + 4;
@@ -19,7 +19,7 @@ const BEACON: u8 = 3;
 
 /// The tenth section.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Contributions<E: Engine> {
+pub struct Contributions<E: SnarkCurve> {
     /// Blake2b-512 of the key before the first contribution.
     pub circuit_hash: [u8; 64],
     /// The contributions, in order.
@@ -31,7 +31,7 @@ pub struct Contributions<E: Engine> {
 /// after its number (u8), ascending: 1, a name (length as u8, then the bytes); 2, the logarithm of
 /// the beacon's iterations (u8); 3, the beacon (length as u8, then the bytes).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Contribution<E: Engine> {
+pub struct Contribution<E: SnarkCurve> {
     /// δ in the first group, after the contribution.
     pub delta_after: E::G1Affine,
     /// A random point of the first group.
@@ -58,7 +58,7 @@ pub struct ContributionHash(pub [u8; 64]);
 
 // === impl Contributions ===
 
-impl<E: Engine> Contributions<E> {
+impl<E: SnarkCurve> Contributions<E> {
     pub(super) fn read(mut cursor: Cursor<'_>, check: PointCheck) -> Result<Self, FormatError> {
         let circuit_hash = cursor.array()?;
         let start = cursor.offset();
@@ -88,7 +88,7 @@ impl<E: Engine> Contributions<E> {
 
 // === impl Contribution ===
 
-impl<E: Engine> Contribution<E> {
+impl<E: SnarkCurve> Contribution<E> {
     /// The contribution hash that snarkjs prints: Blake2b-512 of the uncompressed points and the transcript.
     pub fn hash(&self) -> ContributionHash {
         let mut hasher = Blake2b512::new();

@@ -2,7 +2,9 @@
 
 use ark_ff::{BigInteger, PrimeField};
 use proofmill_files::MappedFile;
-use proofmill_r1cs::iden3::{Container, Cursor, FormatError, MontgomeryField, Reason, ScalarField, width};
+use proofmill_r1cs::iden3::{
+    Container, Cursor, FormatError, MontgomeryField, Reason, ScalarField, width,
+};
 
 use super::format::{
     A, B_G1, B_G2, C, COEFFICIENTS, CONTRIBUTIONS, GROTH16, GROTH16_HEADER, H, HEADER, IC,
@@ -10,7 +12,7 @@ use super::format::{
 };
 use super::points::{count_finite, point_bytes, read_items, read_points};
 use super::{Coefficient, CoefficientMatrix, Contributions, Zkey};
-use crate::{Curve, Engine, PointGroup, QueryPoints, VerifyingKey, with_curve};
+use crate::{Curve, PointGroup, QueryPoints, SnarkCurve, VerifyingKey, with_curve};
 
 /// The extent of the checks of a key's points when they are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +47,7 @@ pub struct ZkeyFile<'a> {
 }
 
 /// The points of the header.
-struct HeaderPoints<E: Engine> {
+struct HeaderPoints<E: SnarkCurve> {
     alpha_g1: E::G1Affine,
     beta_g1: E::G1Affine,
     beta_g2: E::G2Affine,
@@ -100,7 +102,10 @@ impl<'a> ZkeyFile<'a> {
         Self::parse(file).map(|parsed| Self { mapped, ..parsed })
     }
 
-    fn with_lengths_checked<E: Engine>(mut self, header: Cursor<'a>) -> Result<Self, FormatError> {
+    fn with_lengths_checked<E: SnarkCurve>(
+        mut self,
+        header: Cursor<'a>,
+    ) -> Result<Self, FormatError> {
         let g1 = point_bytes::<E::G1Affine>() as u64;
         let g2 = point_bytes::<E::G2Affine>() as u64;
         header.expect_length(3 * (g1 + g2))?;
@@ -154,7 +159,7 @@ impl<'a> ZkeyFile<'a> {
     ///
     /// [`FormatError`] with the section and the offset of a value that is not canonical, out of range or, with
     /// [`PointCheck::Full`], not in its group; or if the key is for another curve.
-    pub fn read<E: Engine>(&self, check: PointCheck) -> Result<Zkey<E>, FormatError> {
+    pub fn read<E: SnarkCurve>(&self, check: PointCheck) -> Result<Zkey<E>, FormatError> {
         let header = &self.header;
         let points = self.header_points::<E>(check)?;
         let g1 = |section| self.all_points::<E::G1Affine>(section, check);
@@ -189,7 +194,7 @@ impl<'a> ZkeyFile<'a> {
     /// # Errors
     ///
     /// [`FormatError`] as for [`read`](Self::read).
-    pub fn verifying_key<E: Engine>(
+    pub fn verifying_key<E: SnarkCurve>(
         &self,
         check: PointCheck,
     ) -> Result<VerifyingKey<E>, FormatError> {
@@ -204,7 +209,10 @@ impl<'a> ZkeyFile<'a> {
         })
     }
 
-    fn header_points<E: Engine>(&self, check: PointCheck) -> Result<HeaderPoints<E>, FormatError> {
+    fn header_points<E: SnarkCurve>(
+        &self,
+        check: PointCheck,
+    ) -> Result<HeaderPoints<E>, FormatError> {
         let mut cursor = self.container.section(GROTH16_HEADER)?;
         if self.header.curve != E::CURVE {
             return Err(cursor.error(Reason::Field {
@@ -237,7 +245,7 @@ impl<'a> ZkeyFile<'a> {
         with_curve!(self.curve(), E => self.count_points::<E>())
     }
 
-    fn count_points<E: Engine>(&self) -> Result<QueryPoints, FormatError> {
+    fn count_points<E: SnarkCurve>(&self) -> Result<QueryPoints, FormatError> {
         let g1 = |section| self.count_finite::<E::G1Affine>(section);
         Ok(QueryPoints {
             a: g1(A)?,
@@ -270,7 +278,7 @@ impl<'a> ZkeyFile<'a> {
     /// # Errors
     ///
     /// [`FormatError`] as for [`read`](Self::read).
-    pub fn read_contributions<E: Engine>(
+    pub fn read_contributions<E: SnarkCurve>(
         &self,
         check: PointCheck,
     ) -> Result<Option<Contributions<E>>, FormatError> {
@@ -401,6 +409,6 @@ fn read_header(cursor: &mut Cursor<'_>) -> Result<ZkeyHeader, FormatError> {
 }
 
 /// The base field's prime, in whole words.
-fn base_prime<E: Engine>() -> Vec<u8> {
+fn base_prime<E: SnarkCurve>() -> Vec<u8> {
     E::BaseField::MODULUS.to_bytes_le()
 }

@@ -1,6 +1,6 @@
 //! The container and its sections.
 
-use proofmill_r1cs::iden3::{Format};
+use proofmill_r1cs::iden3::Format;
 
 pub(super) const HEADER: u32 = 1;
 pub(super) const GROTH16_HEADER: u32 = 2;

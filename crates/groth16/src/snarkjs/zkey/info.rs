@@ -1,6 +1,6 @@
 //! Summary of a key file, for display.
 
-use proofmill_r1cs::iden3::{FormatError};
+use proofmill_r1cs::iden3::FormatError;
 
 use super::{ContributionHash, PointCheck, ZkeyFile, ZkeyHeader};
 use crate::{Weakness, with_curve};

@@ -3,10 +3,10 @@
 use std::fmt;
 
 use proofmill_files::MappedFile;
-use proofmill_r1cs::iden3::{ReadError};
+use proofmill_r1cs::iden3::ReadError;
 
 use super::{CheckedKeyStore, Contributions, PointCheck, ZkeyFile};
-use crate::{Engine, VerifyingKey};
+use crate::{SnarkCurve, VerifyingKey};
 
 /// The order in which snarkjs's `zkey new` writes the sections.
 pub const SNARKJS_NEW_ORDER: [u32; 10] = [1, 2, 4, 3, 9, 8, 5, 6, 7, 10];
@@ -14,7 +14,7 @@ pub const SNARKJS_NEW_ORDER: [u32; 10] = [1, 2, 4, 3, 9, 8, 5, 6, 7, 10];
 /// The whole content of a `.zkey` file. It can be put together from its parts; n is the number of
 /// [`h`](Self::h), m that of [`a`](Self::a).
 #[derive(Clone, PartialEq, Eq)]
-pub struct Zkey<E: Engine> {
+pub struct Zkey<E: SnarkCurve> {
     /// The number of public inputs, the leading one not included.
     pub public: u32,
     /// α in the first group.
@@ -94,7 +94,7 @@ pub enum Checked {
 
 // === impl Zkey ===
 
-impl<E: Engine> Zkey<E> {
+impl<E: SnarkCurve> Zkey<E> {
     /// Loads an untrusted key file, on the current rayon pool's threads.
     ///
     /// No check of the file alone can show whether the key is for a certain circuit, or whether its makers
@@ -196,7 +196,7 @@ impl<E: Engine> Zkey<E> {
     }
 }
 
-impl<E: Engine> fmt::Debug for Zkey<E> {
+impl<E: SnarkCurve> fmt::Debug for Zkey<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Zkey")
             .field("curve", &E::CURVE)

@@ -7,8 +7,8 @@ use rayon::prelude::*;
 
 use super::PointCheck;
 use crate::PointGroup;
-use crate::encoding::window;
-use crate::subgroup::first_outside;
+use crate::keys::encoding::window;
+use crate::keys::subgroup::first_outside;
 
 /// Points, or other items, one task decodes.
 const CHUNK: usize = 1 << 12;

@@ -15,14 +15,14 @@ use super::format::{
 };
 use super::points::{point_bytes, write_points};
 use super::{CoefficientMatrix, Zkey};
-use crate::{Engine, PointGroup};
+use crate::{PointGroup, SnarkCurve};
 
 /// Points or coefficients that one task encodes.
 const CHUNK: usize = 1 << 12;
 /// Chunks encoded in memory at a time.
 const AHEAD: usize = 16;
 
-impl<E: Engine> Zkey<E> {
+impl<E: SnarkCurve> Zkey<E> {
     /// Writes the key to a file, whole or not at all.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use ark_bls12_381::{Bls12_381, Fr};
 use ark_ff::One;
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_groth16::mirage::{self, CommittedR1cs, ProvingKey, VerifyingKey};
-use proofmill_groth16::{Bn254, Check, Curve, Engine, KeyError, with_curve};
+use proofmill_groth16::{Bn254, Check, Curve, KeyError, SnarkCurve, with_curve};
 use proofmill_r1cs::R1cs;
 use proptest::prelude::*;
 use sha2::{Digest, Sha256};
@@ -46,7 +46,7 @@ fn reseal(mut bytes: Vec<u8>, verifying: bool) -> Vec<u8> {
     bytes
 }
 
-fn round_trips<E: Engine>() {
+fn round_trips<E: SnarkCurve>() {
     let case = Case::<E>::random(SMALL, &mut StdRng::seed_from_u64(2));
     let directory = tempfile::tempdir().unwrap();
     let [pk, vk] = ["a.pk", "a.vk"].map(|name| directory.path().join(name));

@@ -12,13 +12,13 @@ use std::sync::Arc;
 use proofmill_bus::Seq;
 
 use super::ready::ReadyQueue;
-use super::{Class, ActiveLease, Phase, Priority, Task, TaskNo, RunPolicy};
+use super::{ActiveLease, Class, Phase, Priority, RunPolicy, Task, TaskNo};
 use crate::core::block_count::BlockCount;
 use crate::core::ending::EndDetails;
 use crate::core::event::Time;
 use crate::id::{Part, TaskId, WorkerId};
 use crate::plan::StageIx;
-use crate::record::{Attempt, StartedAttempt, PartialResult, AttemptsInProgress, TaskRecord};
+use crate::record::{Attempt, AttemptsInProgress, PartialResult, StartedAttempt, TaskRecord};
 
 /// The live tasks. See the [module](super).
 pub(in crate::core) struct TaskTable {
@@ -183,7 +183,10 @@ impl TaskTable {
     }
 
     /// Claimable tasks of a worker group that not every worker of their class may have, in order of priority.
-    pub(in crate::core) fn partially_assigned(&self, group: usize) -> impl Iterator<Item = Priority> + '_ {
+    pub(in crate::core) fn partially_assigned(
+        &self,
+        group: usize,
+    ) -> impl Iterator<Item = Priority> + '_ {
         self.partially_assigned[group].iter().copied()
     }
 
@@ -299,7 +302,11 @@ impl TaskTable {
     }
 
     /// Ends a worker's copy.
-    pub(in crate::core) fn end_copy(&mut self, no: TaskNo, worker: &WorkerId) -> Option<ActiveLease> {
+    pub(in crate::core) fn end_copy(
+        &mut self,
+        no: TaskNo,
+        worker: &WorkerId,
+    ) -> Option<ActiveLease> {
         self.update(no, |task| {
             let at = task.copies.iter().position(|held| held.worker == *worker);
             at.map(|at| task.copies.remove(at))
@@ -315,7 +322,9 @@ impl TaskTable {
     /// Adds a result; a second one of the same distinct name is ignored.
     pub(in crate::core) fn add_result(&mut self, no: TaskNo, result: PartialResult) {
         self.update(no, |task| {
-            task.results.entry(result.distinct_name.clone()).or_insert(result);
+            task.results
+                .entry(result.distinct_name.clone())
+                .or_insert(result);
         });
     }
 
@@ -394,7 +403,8 @@ impl TaskTable {
             return Vec::new();
         };
         let unconfirmed = std::mem::take(&mut task.unconfirmed);
-        let (open, settled): (Vec<StartedAttempt>, Vec<StartedAttempt>) = unconfirmed.into_iter().partition(keep);
+        let (open, settled): (Vec<StartedAttempt>, Vec<StartedAttempt>) =
+            unconfirmed.into_iter().partition(keep);
         let orphaned = open.into_iter().map(|begun| StartedAttempt {
             orphaned: true,
             ..begun
@@ -410,7 +420,8 @@ impl TaskTable {
             return;
         };
         let mut unconfirmed = task.unconfirmed.iter();
-        let found = unconfirmed.position(|begun| begun.worker == *worker && begun.attempt == attempt);
+        let found =
+            unconfirmed.position(|begun| begun.worker == *worker && begun.attempt == attempt);
         if let Some(at) = found {
             task.unconfirmed.remove(at);
             self.changed.insert(no);

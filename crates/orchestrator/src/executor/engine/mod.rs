@@ -10,6 +10,8 @@ mod router;
 mod routing;
 mod seen;
 
-pub use endpoint::{JobOutcome, Endpoint, EndpointError, Job, JobInput, EngineSnapshot, ProofOutput, Ticket, Tier};
+pub use endpoint::{
+    Endpoint, EndpointError, EngineSnapshot, Job, JobInput, JobOutcome, ProofOutput, Ticket, Tier,
+};
 pub use executor::{EngineExecutor, failure, request_id, stopped};
 pub use router::{RouteError, Router};

@@ -136,7 +136,7 @@ async fn poll_engine(shared: Arc<Shared>, ix: usize) {
     loop {
         let snapshot = tokio::time::timeout(POLL_TIMEOUT, endpoint.snapshot(&shared.circuit)).await;
         let snapshot = snapshot.unwrap_or_else(|_| {
-            let why = format!("no answer within {LOOK_LIMIT:?}");
+            let why = format!("no answer within {POLL_TIMEOUT:?}");
             Err(EndpointError::Unavailable(why))
         });
         let engine = endpoint.address();

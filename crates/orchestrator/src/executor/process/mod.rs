@@ -45,13 +45,14 @@
 mod attempt;
 mod capture;
 mod confined;
-mod group;
 #[cfg(target_os = "linux")]
 mod environment_mark;
 #[cfg(not(target_os = "linux"))]
 #[path = "environment_mark_unsupported.rs"]
 mod environment_mark;
+mod group;
 mod memory;
+mod outcome;
 mod program;
 mod resources;
 mod run;
@@ -59,14 +60,11 @@ mod scratch;
 mod spec;
 mod supervised;
 mod sweep;
-mod outcome;
 
 pub use attempt::{Attempt, Outcome, TaskContext};
 pub use capture::Captured;
 pub use run::ProcessExecutor;
 pub use scratch::SCRATCH_VARIABLE;
 pub use spec::{InputChannel, ProcessError, ProcessSpec, Sandbox};
-pub use supervised::{
-    RunningProgram, run_supervisor, running_programs, supervise_programs_with,
-};
+pub use supervised::{RunningProgram, run_supervisor, running_programs, supervise_programs_with};
 pub use sweep::Swept;

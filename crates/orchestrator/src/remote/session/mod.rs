@@ -29,7 +29,9 @@ mod server;
 mod server_client;
 mod server_events;
 
-pub use client::{CallId, ClientAction, ClientInput, ClientSession, Question, Refusal, CallFailure};
+pub use client::{
+    CallFailure, CallId, ClientAction, ClientInput, ClientSession, Question, Refusal,
+};
 pub use notices::NoticeFailure;
 pub use server::ServerSession;
 pub use server_events::{

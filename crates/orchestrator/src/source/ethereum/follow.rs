@@ -14,7 +14,7 @@ use crate::http::HttpError;
 use crate::id::Part;
 use crate::payload::Encoding;
 use crate::plan::Backoff;
-use crate::source::{SourceItem, Source, SourceMessage};
+use crate::source::{Source, SourceItem, SourceMessage};
 
 /// Waits while no endpoint answers.
 const BACKOFF: Backoff = Backoff {

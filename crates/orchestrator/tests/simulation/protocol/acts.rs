@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use proofmill_orchestrator::conversation::{
-    Uniqueness, QueryAnswer, Reply, Request, Rewind, SinkEvent, Submit, Target,
+    QueryAnswer, Reply, Request, Rewind, SinkEvent, Submit, Target, Uniqueness,
 };
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::message::Message;
@@ -15,7 +15,7 @@ use proofmill_orchestrator::remote::Answer;
 use proofmill_orchestrator::remote::session::Question;
 
 use super::network::End;
-use super::roles::{SimSource, Brings, Role};
+use super::roles::{Brings, Role, SimSource};
 use super::shared_log::LEASE_MS;
 use super::world::{Ev, ProcessEv, Protocol};
 use crate::actors::digest;

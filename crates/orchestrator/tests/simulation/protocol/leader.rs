@@ -7,7 +7,7 @@ use proofmill_bus::{Op, Seq};
 use proofmill_orchestrator::conversation::{
     HostEvent, RoleCommand, RoleEvent, SinkEvent, WorkerEvent,
 };
-use proofmill_orchestrator::coordinator::outbox::{Outbox, DurableOutput};
+use proofmill_orchestrator::coordinator::outbox::{DurableOutput, Outbox};
 use proofmill_orchestrator::core::{Core, Event, RequestId, Token};
 use proofmill_orchestrator::remote::Answer;
 use proofmill_orchestrator::remote::session::{

@@ -8,7 +8,7 @@ use proofmill_orchestrator::conversation::RoleCommand;
 use proofmill_orchestrator::coordinator::outbox::ImmediateAction;
 use proofmill_orchestrator::core::{Core, CoreOptions, Event, LEASE_KEY_BYTES, RequestId, Token};
 use proofmill_orchestrator::remote::session::{
-    AttachedRole, CallerId, NoticeRef, ServerAction, ServerInput, ServerSession, NoticeFailure,
+    AttachedRole, CallerId, NoticeFailure, NoticeRef, ServerAction, ServerInput, ServerSession,
 };
 use proofmill_orchestrator::remote::{Answer, Notice};
 
@@ -550,7 +550,10 @@ impl Protocol {
         let is_held = self.lead.is_held(self.nodes[ix].life, self.now_ms);
         let is_held = delay.is_some().then_some(is_held);
         let wait = delay.unwrap_or(2_000);
-        self.after(wait, Ev::Node(ix, leadership, NodeEv::LeaseChecked(is_held)));
+        self.after(
+            wait,
+            Ev::Node(ix, leadership, NodeEv::LeaseChecked(is_held)),
+        );
     }
 
     fn answer(&mut self, ix: usize, caller: CallerId, answer: &Answer) -> Checked {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proofmill_bus::Role as Seated;
 use proofmill_orchestrator::conversation::{HostCommand, RoleCommand, RoleEvent, WorkerCommand};
 use proofmill_orchestrator::remote::session::{
-    CallId, ClientAction, ClientInput, ClientSession, CallFailure,
+    CallFailure, CallId, ClientAction, ClientInput, ClientSession,
 };
 use proofmill_orchestrator::remote::{Answer, Call, CallBody, NoticeAck, Seat};
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use proofmill_orchestrator::collector::Host;
 use proofmill_orchestrator::conversation::{
-    WorkerResult, WorkerFailure, HostCommand, HostEvent, WorkerJoin, Lease, LeaseRef, Query, RoleCommand, RoleEvent,
-    SinkCommand, WorkerCommand, WorkerEvent,
+    HostCommand, HostEvent, Lease, LeaseRef, Query, RoleCommand, RoleEvent, SinkCommand,
+    WorkerCommand, WorkerEvent, WorkerFailure, WorkerJoin, WorkerResult,
 };
 use proofmill_orchestrator::plan::{Plan, StageIx};
 use proofmill_orchestrator::record::{Failure, TaskRecord};
@@ -202,7 +202,8 @@ impl Protocol {
         let number = self.fresh();
         match &mut self.processes[ix].role {
             Role::Crew(workers) => {
-                let joins: Vec<WorkerJoin> = workers.iter().map(|worker| worker.join.clone()).collect();
+                let joins: Vec<WorkerJoin> =
+                    workers.iter().map(|worker| worker.join.clone()).collect();
                 for join in joins {
                     self.say(ix, RoleEvent::Worker(WorkerEvent::Join(join)))?;
                 }

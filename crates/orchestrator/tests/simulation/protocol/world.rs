@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use proofmill_bus::Op;
 use proofmill_orchestrator::conversation::LeaseRef;
 use proofmill_orchestrator::core::Token;
-use proofmill_orchestrator::remote::session::{CallId, NoticeRef, NoticeFailure};
-use proofmill_orchestrator::remote::{Answer, Call, NoticeAck, Notice};
+use proofmill_orchestrator::remote::session::{CallId, NoticeFailure, NoticeRef};
+use proofmill_orchestrator::remote::{Answer, Call, Notice, NoticeAck};
 
 use super::checks::Witness;
 use super::network::{End, Network};
