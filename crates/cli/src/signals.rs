@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use proofmill_orchestrator::executor::process::running_programs;
+use proofmill_process::running_programs;
 use proofmill_orchestrator::shutdown::{Level, Shutdown, Trigger, channel};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;

@@ -4,7 +4,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 
-use proofmill_orchestrator::executor::process::{run_supervisor, supervise_programs_with};
+use proofmill_process::{run_supervisor, supervise_programs_with};
 
 use crate::failure::Failure;
 

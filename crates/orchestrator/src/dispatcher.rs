@@ -23,7 +23,10 @@ use crate::conversation::{
     Lease, LeaseRef, Output, WorkerCommand, WorkerEvent, WorkerFailure, WorkerJoin, WorkerResult,
 };
 use crate::coordinator::CoordinatorGone;
-use crate::executor::{Cancel, Execution, Executor, MachineFailure, Product, Resolved, Unfinished};
+use proofmill_process::{MachineFailure};
+use crate::executor::{
+    Cancel, Execution, Executor, Product, Resolved, Unfinished, failure_of_fetching, failure_of_storing,
+};
 use crate::id::WorkerId;
 use crate::message::grouping;
 use crate::payload::{Encoding, Payload};
@@ -360,7 +363,7 @@ impl Work {
                         cancel,
                     });
                 }
-                Err(error) => match MachineFailure::of_fetch(&error) {
+                Err(error) => match failure_of_fetching(&error) {
                     Some(failure) => self.report_machine_failure(failure, vec![name]),
                     None => self.failed(name, with_sources(&error)).await?,
                 },
@@ -496,7 +499,7 @@ impl Work {
                 Err(error) => error,
             };
             // Storing has no failure that is the task's fault.
-            let failure = MachineFailure::of_storing(&error);
+            let failure = failure_of_storing(&error);
             if Instant::now() + delay >= give_up {
                 return Some(Err(failure));
             }

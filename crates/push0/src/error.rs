@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use proofmill_bus::ConnectError;
-use proofmill_orchestrator::executor::process::ProcessError;
+use proofmill_process::ProcessError;
 use proofmill_orchestrator::http::HttpError;
 
 use crate::environment::EnvError;

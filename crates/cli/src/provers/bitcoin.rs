@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use proofmill_bitcoin::{HeaderChainKeys, HeaderChainVerifier, KeysError, ProveError, prove_chunk};
 use proofmill_files::make_private_directory;
-use proofmill_orchestrator::executor::{Context, MachineFailure, Prover, ProverError};
+use proofmill_orchestrator::executor::{Context, Prover, ProverError, machine_failure_of};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -178,7 +178,7 @@ fn slots(params: &Value) -> Result<usize, String> {
 }
 
 pub(super) fn no_keys(error: &KeysError) -> ProverError {
-    match MachineFailure::from_sources(error) {
+    match machine_failure_of(error) {
         Some(failure) => ProverError::Machine(failure),
         None => ProverError::Retry(format!("no keys: {error}")),
     }

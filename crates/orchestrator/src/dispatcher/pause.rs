@@ -10,7 +10,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::conversation::PAUSE_REASON_MAX;
-use crate::executor::{Executor, MachineFailure, MissingResource};
+use proofmill_process::{MachineFailure, MissingResource};
+use crate::executor::{Executor, failure_of_reading};
 use crate::id::WorkerId;
 use crate::plan::StageIx;
 
@@ -57,7 +58,7 @@ impl Machine {
         match self.blobs.probe().await {
             Ok(()) => Ok(()),
             // The other errors of a probe say nothing about the machine, so the store is usable.
-            Err(error) => MachineFailure::of_blobs(&error).map_or(Ok(()), Err),
+            Err(error) => failure_of_reading(&error).map_or(Ok(()), Err),
         }
     }
 }

@@ -10,7 +10,8 @@ use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::machine::{MachineFailure, Unfinished};
+use proofmill_process::{MachineFailure};
+use super::machine::{Unfinished};
 use super::resolved::Resolved;
 use super::traits::{Cancel, Execution, Executor, Product};
 use crate::id::TaskId;
@@ -339,7 +340,7 @@ impl<P: Prover> Executor for Native<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::executor::MissingResource;
+    use proofmill_process::MissingResource;
     use crate::id::Part;
     use crate::payload::Payload;
     use crate::record::TaskRecord;

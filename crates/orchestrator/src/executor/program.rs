@@ -3,9 +3,10 @@
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, join_all};
 
-use super::machine::{MachineFailure, Unfinished};
+use proofmill_process::{MachineFailure};
+use super::machine::{Unfinished};
 use super::native::split_array;
-use super::process::{Attempt, Outcome, ProcessExecutor, TaskContext};
+use proofmill_process::{Attempt, Outcome, ProcessExecutor, TaskContext};
 use super::traits::{Execution, Executor, Product};
 use crate::payload::Encoding;
 use crate::record::{Failure, TaskRecord};
@@ -13,7 +14,7 @@ use crate::record::{Failure, TaskRecord};
 /// Maximum number of origins passed in an environment variable; for a larger group it is not set.
 const ORIGINS_SHOWN: usize = 1024;
 
-/// Runs a program for each task; see [`super::process`]. The program's output is one JSON value.
+/// Runs a program for each task; see [`proofmill_process`]. The program's output is one JSON value.
 pub struct Program {
     process: ProcessExecutor,
     fan_out: bool,

@@ -7,7 +7,8 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
-use super::machine::{MachineFailure, Unfinished};
+use proofmill_process::{MachineFailure};
+use super::machine::{Unfinished};
 use super::resolved::Resolved;
 use crate::payload::Encoding;
 use crate::record::TaskRecord;

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use super::sweep::BlobSweep;
 use crate::coordinator::{CoordinatorError, CoordinatorGone};
 use crate::core::{Routing, Status};
-use crate::executor::process::ProcessError;
+use proofmill_process::ProcessError;
 use crate::plan::PlanError;
 use crate::sink::{EmissionRefused, Emitted, Sink, SinkError};
 use crate::source;

@@ -11,7 +11,7 @@ use super::options::MillError;
 use super::registry::{Registry, program_path};
 use crate::dispatcher::{self, Dispatcher};
 use crate::executor::engine::EngineExecutor;
-use crate::executor::process::{ProcessExecutor, ProcessSpec};
+use proofmill_process::{ProcessExecutor, ProcessSpec};
 use crate::executor::{Executor, Program};
 use crate::plan::StageIx;
 use crate::port::Ports;

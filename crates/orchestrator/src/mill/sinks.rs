@@ -7,7 +7,7 @@ use proofmill_workflow as file;
 
 use super::options::MillError;
 use super::registry::program_path;
-use crate::executor::process::{InputChannel, ProcessExecutor, ProcessSpec};
+use proofmill_process::{InputChannel, ProcessExecutor, ProcessSpec};
 use crate::plan::Backoff;
 use crate::sink::{Directory, Exec, JetStream, Secret, Sink, Webhook};
 

@@ -3,7 +3,7 @@
 use futures_util::future::BoxFuture;
 
 use super::service::{Emitted, Sink, SinkError};
-use crate::executor::process::{Outcome, ProcessExecutor, TaskContext};
+use proofmill_process::{Outcome, ProcessExecutor, TaskContext};
 use crate::plan::Backoff;
 
 /// Runs a program for each message; exit status 0 means that it accepted the message. If the future
@@ -18,7 +18,7 @@ pub struct Exec {
 // === impl Exec ===
 
 impl Exec {
-    /// Runs `program`, whose [`InputChannel`](crate::executor::process::InputChannel) has no output.
+    /// Runs `program`, whose [`InputChannel`](proofmill_process::InputChannel) has no output.
     pub fn new(program: ProcessExecutor, backoff: Backoff) -> Self {
         Self {
             program,

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use proofmill_orchestrator::executor::MissingResource;
-use proofmill_orchestrator::executor::process::{
+use proofmill_process::MissingResource;
+use proofmill_process::{
     Attempt, Outcome, ProcessExecutor, ProcessSpec, TaskContext,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

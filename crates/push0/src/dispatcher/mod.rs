@@ -15,7 +15,7 @@ use async_nats::HeaderMap;
 use async_nats::jetstream::stream::Stream;
 use bytes::Bytes;
 use futures_util::future::try_join_all;
-use proofmill_orchestrator::executor::process::{
+use proofmill_process::{
     Outcome, ProcessExecutor, ProcessSpec, TaskContext,
 };
 use proofmill_orchestrator::shutdown::{Level, Shutdown};

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use proofmill_files::{check_private_directory, open_lock_file};
-use proofmill_orchestrator::executor::process::ProcessExecutor;
+use proofmill_process::ProcessExecutor;
 
 use crate::error::RunError;
 

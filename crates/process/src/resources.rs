@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::statvfs;
 
 use super::scratch::Scratch;
-use crate::executor::machine::{MachineFailure, MissingResource};
+use super::machine::{MachineFailure, MissingResource};
 
 /// Bytes free below which a file system counts as full; also the bytes that a probe writes.
 const FULL_BYTES: u64 = 1 << 20;

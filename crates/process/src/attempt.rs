@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::capture::Captured;
-use crate::executor::machine::MachineFailure;
+use super::machine::MachineFailure;
 
 /// The task of a run, passed to the program in environment variables.
 #[derive(Debug, Clone, PartialEq, Eq)]

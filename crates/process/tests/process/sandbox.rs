@@ -1,13 +1,11 @@
 //! Tests of the process executor with hostile programs.
 
-#![cfg(target_os = "linux")]
-
 use std::fs;
 use std::future::pending;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
-use proofmill_orchestrator::executor::process::{
+use proofmill_process::{
     Attempt, Outcome, ProcessError, ProcessExecutor, ProcessSpec, Sandbox, TaskContext,
 };
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};

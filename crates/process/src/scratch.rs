@@ -283,7 +283,7 @@ mod tests {
         scratch.write_note(own).unwrap();
         let note = Note::read(scratch.path()).unwrap();
         assert_eq!(note.leader, own);
-        assert_eq!(Some(note.started), super::super::program::start_time(own));
+        assert_eq!(Some(note.started), crate::program::start_time(own));
 
         let boot = boot_id();
         for line in [

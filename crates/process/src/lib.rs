@@ -1,4 +1,4 @@
-//! The process executor: runs any program, once for each attempt at a task.
+//! Running programs: once for each attempt at a task, confined, and ended with everything they started.
 //!
 //! A run gets a private scratch directory (mode 0700) with the task's input in a file, and is
 //! started there as `PROGRAM ARGS… --input-path IN --output-path OUT`, without standard input, in a
@@ -30,7 +30,7 @@
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! use proofmill_orchestrator::executor::process::{Outcome, ProcessExecutor, ProcessSpec, TaskContext};
+//! use proofmill_process::{Outcome, ProcessExecutor, ProcessSpec, TaskContext};
 //!
 //! let executor = ProcessExecutor::new(ProcessSpec::new("./prover"), "state/scratch".into())?;
 //! let task = TaskContext { id: "prove/17".into(), attempt: 1, block: 17 };
@@ -51,6 +51,7 @@ mod environment_mark;
 #[path = "environment_mark_unsupported.rs"]
 mod environment_mark;
 mod group;
+mod machine;
 mod memory;
 mod outcome;
 mod program;
@@ -63,6 +64,7 @@ mod sweep;
 
 pub use attempt::{Attempt, Outcome, TaskContext};
 pub use capture::Captured;
+pub use machine::{MachineFailure, MissingResource};
 pub use run::ProcessExecutor;
 pub use scratch::SCRATCH_VARIABLE;
 pub use spec::{InputChannel, ProcessError, ProcessSpec, Sandbox};

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use proofmill_orchestrator::executor::process::{
+use proofmill_process::{
     Attempt, Outcome, ProcessError, ProcessExecutor, ProcessSpec, Swept, TaskContext,
 };
 use tempfile::TempDir;

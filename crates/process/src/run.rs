@@ -28,7 +28,7 @@ use super::resources::{full_disk_failure, probe};
 use super::scratch::{SCRATCH_VARIABLE, Scratch};
 use super::spec::{InputChannel, ProcessError, ProcessSpec};
 use super::sweep::{Swept, sweep};
-use crate::executor::machine::MachineFailure;
+use super::machine::MachineFailure;
 
 /// Time that a stream may stay open after the program has exited, before the processes that hold it
 /// are killed.

@@ -10,7 +10,7 @@ use super::attempt::Outcome;
 use super::capture::Captured;
 use super::memory::MemoryWatch;
 use super::scratch::NoOutput;
-use crate::executor::machine::MachineFailure;
+use super::machine::MachineFailure;
 
 /// `EX_DATAERR` of `sysexits.h`: the input is invalid, and will be next time.
 const EX_DATAERR: i32 = 65;
