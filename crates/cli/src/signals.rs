@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use proofmill_process::running_programs;
 use proofmill_orchestrator::shutdown::{Level, Shutdown, Trigger, channel};
+use proofmill_process::running_programs;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 

@@ -23,9 +23,9 @@ use crate::conversation::{
     Lease, LeaseRef, Output, WorkerCommand, WorkerEvent, WorkerFailure, WorkerJoin, WorkerResult,
 };
 use crate::coordinator::CoordinatorGone;
-use proofmill_process::{MachineFailure};
 use crate::executor::{
-    Cancel, Execution, Executor, Product, Resolved, Unfinished, failure_of_fetching, failure_of_storing,
+    Cancel, Execution, Executor, Product, Resolved, Unfinished, failure_of_fetching,
+    failure_of_storing,
 };
 use crate::id::WorkerId;
 use crate::message::grouping;
@@ -34,6 +34,7 @@ use crate::plan::StageIx;
 use crate::port::WorkerPort;
 use crate::record::Failure;
 use crate::shutdown::{Level, Shutdown};
+use proofmill_process::MachineFailure;
 
 /// Settings of a dispatcher.
 #[derive(Clone, Debug)]

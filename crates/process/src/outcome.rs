@@ -8,9 +8,9 @@ use rustix::process::Signal;
 
 use super::attempt::Outcome;
 use super::capture::Captured;
+use super::machine::MachineFailure;
 use super::memory::MemoryWatch;
 use super::scratch::NoOutput;
-use super::machine::MachineFailure;
 
 /// `EX_DATAERR` of `sysexits.h`: the input is invalid, and will be next time.
 const EX_DATAERR: i32 = 65;

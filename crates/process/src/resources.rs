@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::statvfs;
 
-use super::scratch::Scratch;
 use super::machine::{MachineFailure, MissingResource};
+use super::scratch::Scratch;
 
 /// Bytes free below which a file system counts as full; also the bytes that a probe writes.
 const FULL_BYTES: u64 = 1 << 20;

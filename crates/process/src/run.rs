@@ -21,6 +21,7 @@ use super::capture::{Capture, Captured};
 use super::confined::Confined;
 use super::environment_mark::kill_marked;
 use super::group::{Group, wait_until_gone};
+use super::machine::MachineFailure;
 use super::memory::MemoryWatch;
 use super::outcome;
 use super::program::resolve;
@@ -28,7 +29,6 @@ use super::resources::{full_disk_failure, probe};
 use super::scratch::{SCRATCH_VARIABLE, Scratch};
 use super::spec::{InputChannel, ProcessError, ProcessSpec};
 use super::sweep::{Swept, sweep};
-use super::machine::MachineFailure;
 
 /// Time that a stream may stay open after the program has exited, before the processes that hold it
 /// are killed.

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 
 use proofmill_bus::ConnectError;
-use proofmill_process::ProcessError;
 use proofmill_orchestrator::http::HttpError;
+use proofmill_process::ProcessError;
 
 use crate::environment::EnvError;
 

@@ -10,10 +10,10 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::conversation::PAUSE_REASON_MAX;
-use proofmill_process::{MachineFailure, MissingResource};
 use crate::executor::{Executor, failure_of_reading};
 use crate::id::WorkerId;
 use crate::plan::StageIx;
+use proofmill_process::{MachineFailure, MissingResource};
 
 /// Time from a failure of the machine to the first probe; doubled by each further failure until a task is
 /// completed.

@@ -10,14 +10,14 @@ use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use proofmill_process::{MachineFailure};
-use super::machine::{Unfinished};
+use super::machine::Unfinished;
 use super::resolved::Resolved;
 use super::traits::{Cancel, Execution, Executor, Product};
 use crate::id::TaskId;
 use crate::origin::{Origin, Origins};
 use crate::payload::Encoding;
 use crate::record::Failure;
+use proofmill_process::MachineFailure;
 
 /// Information for a prover about its task.
 #[derive(Clone, Debug)]
@@ -340,10 +340,10 @@ impl<P: Prover> Executor for Native<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proofmill_process::MissingResource;
     use crate::id::Part;
     use crate::payload::Payload;
     use crate::record::TaskRecord;
+    use proofmill_process::MissingResource;
 
     struct Halve;
 

@@ -3,13 +3,13 @@
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, join_all};
 
-use proofmill_process::{MachineFailure};
-use super::machine::{Unfinished};
+use super::machine::Unfinished;
 use super::native::split_array;
-use proofmill_process::{Attempt, Outcome, ProcessExecutor, TaskContext};
 use super::traits::{Execution, Executor, Product};
 use crate::payload::Encoding;
 use crate::record::{Failure, TaskRecord};
+use proofmill_process::MachineFailure;
+use proofmill_process::{Attempt, Outcome, ProcessExecutor, TaskContext};
 
 /// Maximum number of origins passed in an environment variable; for a larger group it is not set.
 const ORIGINS_SHOWN: usize = 1024;

@@ -7,11 +7,11 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
-use proofmill_process::{MachineFailure};
-use super::machine::{Unfinished};
+use super::machine::Unfinished;
 use super::resolved::Resolved;
 use crate::payload::Encoding;
 use crate::record::TaskRecord;
+use proofmill_process::MachineFailure;
 
 /// One task to run.
 #[derive(Clone, Debug)]

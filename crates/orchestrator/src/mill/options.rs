@@ -10,10 +10,10 @@ use tokio::sync::mpsc;
 use super::sweep::BlobSweep;
 use crate::coordinator::{CoordinatorError, CoordinatorGone};
 use crate::core::{Routing, Status};
-use proofmill_process::ProcessError;
 use crate::plan::PlanError;
 use crate::sink::{EmissionRefused, Emitted, Sink, SinkError};
 use crate::source;
+use proofmill_process::ProcessError;
 
 /// Options of a mill.
 pub struct Options {

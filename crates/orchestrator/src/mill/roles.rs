@@ -11,11 +11,11 @@ use super::options::MillError;
 use super::registry::{Registry, program_path};
 use crate::dispatcher::{self, Dispatcher};
 use crate::executor::engine::EngineExecutor;
-use proofmill_process::{ProcessExecutor, ProcessSpec};
 use crate::executor::{Executor, Program};
 use crate::plan::StageIx;
 use crate::port::Ports;
 use crate::source::{self, Pace, Source};
+use proofmill_process::{ProcessExecutor, ProcessSpec};
 
 /// A source with its options.
 pub(crate) type ReadySource = (Box<dyn Source>, source::Options);

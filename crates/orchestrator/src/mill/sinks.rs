@@ -7,9 +7,9 @@ use proofmill_workflow as file;
 
 use super::options::MillError;
 use super::registry::program_path;
-use proofmill_process::{InputChannel, ProcessExecutor, ProcessSpec};
 use crate::plan::Backoff;
 use crate::sink::{Directory, Exec, JetStream, Secret, Sink, Webhook};
+use proofmill_process::{InputChannel, ProcessExecutor, ProcessSpec};
 
 /// The sequencer's directory in `state`, if it has one, and its sinks. `bus` is the connection to
 /// the cluster's own server.

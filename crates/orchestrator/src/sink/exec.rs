@@ -3,8 +3,8 @@
 use futures_util::future::BoxFuture;
 
 use super::service::{Emitted, Sink, SinkError};
-use proofmill_process::{Outcome, ProcessExecutor, TaskContext};
 use crate::plan::Backoff;
+use proofmill_process::{Outcome, ProcessExecutor, TaskContext};
 
 /// Runs a program for each message; exit status 0 means that it accepted the message. If the future
 /// of a run is dropped, the program and its process group are ended.

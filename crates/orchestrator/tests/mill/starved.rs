@@ -9,9 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use proofmill_process::MissingResource;
-use proofmill_process::{
-    Attempt, Outcome, ProcessExecutor, ProcessSpec, TaskContext,
-};
+use proofmill_process::{Attempt, Outcome, ProcessExecutor, ProcessSpec, TaskContext};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::support::PATIENCE;

@@ -15,10 +15,8 @@ use async_nats::HeaderMap;
 use async_nats::jetstream::stream::Stream;
 use bytes::Bytes;
 use futures_util::future::try_join_all;
-use proofmill_process::{
-    Outcome, ProcessExecutor, ProcessSpec, TaskContext,
-};
 use proofmill_orchestrator::shutdown::{Level, Shutdown};
+use proofmill_process::{Outcome, ProcessExecutor, ProcessSpec, TaskContext};
 use proofmill_workflow::{self as file, Host as _, LocalHost, ProgramFault};
 use tokio::time::MissedTickBehavior;
 
