@@ -132,17 +132,3 @@ impl Confined {
         environment.variables()
     }
 }
-
-// === impl Sandbox ===
-
-impl From<proofmill_workflow::Sandbox> for Sandbox {
-    fn from(sandbox: proofmill_workflow::Sandbox) -> Self {
-        match sandbox {
-            proofmill_workflow::Sandbox::Basic => Self::Basic,
-            proofmill_workflow::Sandbox::Strict { pids_limit } => Self::Strict {
-                pids_limit,
-                cgroup: None,
-            },
-        }
-    }
-}

@@ -15,7 +15,7 @@ use crate::executor::{Executor, Program};
 use crate::plan::StageIx;
 use crate::port::Ports;
 use crate::source::{self, Pace, Source};
-use proofmill_process::{ProcessExecutor, ProcessSpec};
+use proofmill_process::{ProcessExecutor, ProcessSpec, Sandbox};
 
 /// A source with its options.
 pub(crate) type ReadySource = (Box<dyn Source>, source::Options);
@@ -198,6 +198,17 @@ fn setup(stage: &file::Dispatcher, why: String) -> MillError {
     }
 }
 
+/// The confinement of a program, from the workflow file's. `proofmill-process` does not know the file.
+pub(super) fn sandbox(sandbox: file::Sandbox) -> Sandbox {
+    match sandbox {
+        file::Sandbox::Basic => Sandbox::Basic,
+        file::Sandbox::Strict { pids_limit } => Sandbox::Strict {
+            pids_limit,
+            cgroup: None,
+        },
+    }
+}
+
 fn program(
     stage: &file::Dispatcher,
     process: &file::ProcessExecutor,
@@ -207,7 +218,7 @@ fn program(
     spec.args.clone_from(&process.args);
     spec.env.clone_from(&process.env);
     spec.inherit_env.clone_from(&process.inherit_env);
-    spec.sandbox = process.sandbox.into();
+    spec.sandbox = sandbox(process.sandbox);
     spec.input_flag.clone_from(&process.input_flag);
     spec.output_flag.clone_from(&process.output_flag);
     spec.time_limit = stage.time_limit;

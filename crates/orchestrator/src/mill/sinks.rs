@@ -7,6 +7,7 @@ use proofmill_workflow as file;
 
 use super::options::MillError;
 use super::registry::program_path;
+use super::roles;
 use crate::plan::Backoff;
 use crate::sink::{Directory, Exec, JetStream, Secret, Sink, Webhook};
 use proofmill_process::{InputChannel, ProcessExecutor, ProcessSpec};
@@ -109,7 +110,7 @@ async fn make(
             spec.args.clone_from(args);
             spec.env.clone_from(env);
             spec.inherit_env.clone_from(inherit_env);
-            spec.sandbox = (*sandbox).into();
+            spec.sandbox = roles::sandbox(*sandbox);
             spec.time_limit = *time_limit;
             spec.input_channel = match input {
                 file::ExecInput::Stdin => InputChannel::Stdin,
