@@ -279,11 +279,7 @@ impl Dispatcher {
             }
             self.running.remove(&lease);
             if let Some(panic) = &panic {
-                let reason = format!("the executor failed: {panic}");
-                let failure = Failure {
-                    reason,
-                    ..Failure::default()
-                };
+                let failure = Failure::retryable(format!("the executor failed: {panic}"));
                 let worker = self.options.name.clone();
                 self.coordinator
                     .send_event(WorkerEvent::Fail(WorkerFailure {
@@ -366,14 +362,17 @@ impl Work {
                 }
                 Err(error) => match failure_of_fetching(&error) {
                     Some(failure) => self.report_machine_failure(failure, vec![name]),
-                    None => self.failed(name, with_sources(&error)).await?,
+                    None => {
+                        let failure = Failure::retryable(with_sources(&error));
+                        self.failed(name, failure).await?;
+                    }
                 },
             }
         }
         let Some(executor) = self.executors.get(&stage) else {
             for (name, _) in names {
-                self.failed(name, "this dispatcher has no executor for the stage".into())
-                    .await?;
+                let reason = "this dispatcher has no executor for the stage";
+                self.failed(name, Failure::retryable(reason)).await?;
             }
             return Ok(false);
         };
@@ -391,14 +390,7 @@ impl Work {
                     self.report_machine_failure(failure, vec![name])
                 }
                 Err(Unfinished::Failed(failure)) => {
-                    let worker = self.worker.clone();
-                    self.coordinator
-                        .send_event(WorkerEvent::Fail(WorkerFailure {
-                            worker,
-                            lease: name,
-                            failure,
-                        }))
-                        .await?;
+                    self.failed(name, failure).await?;
                 }
             }
         }
@@ -413,11 +405,7 @@ impl Work {
             .send(MachineFailureReport { failure, leases });
     }
 
-    async fn failed(&self, lease: LeaseRef, reason: String) -> Result<(), CoordinatorGone> {
-        let failure = Failure {
-            reason,
-            ..Failure::default()
-        };
+    async fn failed(&self, lease: LeaseRef, failure: Failure) -> Result<(), CoordinatorGone> {
         self.coordinator
             .send_event(WorkerEvent::Fail(WorkerFailure {
                 worker: self.worker.clone(),

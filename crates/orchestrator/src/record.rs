@@ -29,6 +29,7 @@ mod version1;
 mod version2;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use past::{
     FailedAttemptSummary, HISTORY_FAILURES_MAX, HISTORY_TEXT_MAX, HistoryEntry, HistoryRecord,
@@ -333,6 +334,35 @@ pub struct Failure {
     pub stderr: String,
     /// Run time, milliseconds.
     pub wall_ms: u64,
+}
+
+// === impl Failure ===
+
+impl Failure {
+    /// A failure that every other attempt would meet too: the task is not retried.
+    pub fn permanent(reason: impl Into<String>) -> Self {
+        Self {
+            permanent: true,
+            ..Self::retryable(reason)
+        }
+    }
+
+    /// A failure that another attempt may not meet: the task is retried while its stage allows it.
+    pub fn retryable(reason: impl Into<String>) -> Self {
+        Self {
+            reason: reason.into(),
+            ..Self::default()
+        }
+    }
+
+    /// The same failure, of an attempt that ran for `ran`.
+    #[must_use]
+    pub fn after(self, ran: Duration) -> Self {
+        Self {
+            wall_ms: u64::try_from(ran.as_millis()).unwrap_or(u64::MAX),
+            ..self
+        }
+    }
 }
 
 /// A task in the dead-letter queue, with the data needed to understand and to retry it.

@@ -531,8 +531,7 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
                     lease: real.lease(worker, block, number),
                     failure: Failure {
                         permanent,
-                        reason: "no".into(),
-                        ..Failure::default()
+                        ..Failure::retryable("no")
                     },
                 }));
                 model.hear(worker);

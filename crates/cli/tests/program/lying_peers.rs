@@ -237,14 +237,10 @@ fn a_provers_credentials_forge_no_stage() {
         for (stage, block, part) in tasks {
             let complete = result(worker, lease(stage, block, part), forged());
             liar.says(vec![WorkerEvent::Complete(complete)]);
-            let failure = Failure {
-                permanent: true,
-                ..Failure::default()
-            };
             liar.says(vec![WorkerEvent::Fail(WorkerFailure {
                 worker: worker.into(),
                 lease: lease(stage, block, part),
-                failure,
+                failure: Failure::permanent(""),
             })]);
             liar.says(vec![WorkerEvent::Heartbeat {
                 worker: worker.into(),

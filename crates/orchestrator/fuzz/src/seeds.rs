@@ -104,10 +104,8 @@ fn worker_events() -> Vec<Vec<WorkerEvent>> {
         worker: worker.clone(),
         lease: lease(),
         failure: Failure {
-            permanent: true,
-            reason: "r".to_owned(),
             exit: Some(1),
-            ..Failure::default()
+            ..Failure::permanent("r")
         },
     });
     let beat = WorkerEvent::Heartbeat {

@@ -246,7 +246,7 @@ fn product<O: IntoPayloads>(
     let output = match result {
         Ok(output) => output,
         Err(ProverError::Permanent(reason)) => return Err(permanent(reason, ran)),
-        Err(ProverError::Retry(reason)) => return Err(failure(false, reason, ran)),
+        Err(ProverError::Retry(reason)) => return Err(retryable(reason, ran)),
         Err(ProverError::Machine(failure)) => return Err(failure.into()),
     };
     let produced = output
@@ -290,17 +290,11 @@ pub(crate) fn split_array(json: &[u8]) -> Result<Vec<(Encoding, Bytes)>, String>
 }
 
 fn permanent(reason: String, ran: Duration) -> Unfinished {
-    failure(true, reason, ran)
+    Failure::permanent(reason).after(ran).into()
 }
 
-fn failure(permanent: bool, reason: String, ran: Duration) -> Unfinished {
-    let wall_ms = u64::try_from(ran.as_millis()).unwrap_or(u64::MAX);
-    Unfinished::Failed(Failure {
-        permanent,
-        reason,
-        wall_ms,
-        ..Failure::default()
-    })
+fn retryable(reason: String, ran: Duration) -> Unfinished {
+    Failure::retryable(reason).after(ran).into()
 }
 
 fn panic_text(panic: &(dyn Any + Send)) -> &str {
@@ -318,7 +312,7 @@ impl<P: Prover> Executor for Native<P> {
         let fan_out = self.fan_out;
         let time_limit = self.time_limit;
         Box::pin(async move {
-            let all = |reason: String, ran: Duration| vec![Err(failure(false, reason, ran)); count];
+            let all = |reason: String, ran: Duration| vec![Err(retryable(reason, ran)); count];
             let work = tokio::task::spawn_blocking(move || Self::run(&prover, fan_out, batch));
             let finished = match time_limit {
                 None => work.await,

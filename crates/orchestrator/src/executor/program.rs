@@ -33,11 +33,7 @@ impl Program {
         let input = execution
             .input
             .to_program_input()
-            .map_err(|reason| Failure {
-                permanent: true,
-                reason,
-                ..Failure::default()
-            })?;
+            .map_err(Failure::permanent)?;
         let context = TaskContext {
             id: execution.task.id.to_string(),
             attempt: execution.attempt,
@@ -51,7 +47,7 @@ impl Program {
                 let outputs = self.outputs(output).map_err(|reason| {
                     // An output truncated by a full disk is the machine's failure.
                     let disk_full = attempt.disk_full.clone().map(Unfinished::Machine);
-                    disk_full.unwrap_or_else(|| failure(&attempt, false, reason))
+                    disk_full.unwrap_or_else(|| failed(&attempt, Failure::retryable(reason)))
                 })?;
                 Ok(Product {
                     outputs,
@@ -59,15 +55,15 @@ impl Program {
                     ran: attempt.wall,
                 })
             }
-            Outcome::Permanent { reason } => Err(failure(&attempt, true, reason.clone())),
-            Outcome::Failed { reason } => Err(failure(&attempt, false, reason.clone())),
+            Outcome::Permanent { reason } => Err(failed(&attempt, Failure::permanent(reason))),
+            Outcome::Failed { reason } => Err(failed(&attempt, Failure::retryable(reason))),
             Outcome::CouldNotStart { reason } => {
                 let reason = format!("the program did not run: {reason}");
-                Err(failure(&attempt, false, reason))
+                Err(failed(&attempt, Failure::retryable(reason)))
             }
             Outcome::Machine(of_machine) => Err(of_machine.clone().into()),
             outcome @ (Outcome::TimedOut | Outcome::Cancelled) => {
-                Err(failure(&attempt, false, outcome.to_string()))
+                Err(failed(&attempt, Failure::retryable(outcome.to_string())))
             }
         }
     }
@@ -91,14 +87,13 @@ fn origin_of(task: &TaskRecord) -> Option<(String, String)> {
     fits.then(|| ("PROOFMILL_ORIGIN".to_owned(), digests.join(",")))
 }
 
-fn failure(attempt: &Attempt, permanent: bool, reason: String) -> Unfinished {
+/// `failure`, with what is known of the program's run.
+fn failed(attempt: &Attempt, failure: Failure) -> Unfinished {
     Unfinished::Failed(Failure {
-        permanent,
-        reason,
         exit: attempt.exit,
         stdout: attempt.stdout.to_string(),
         stderr: attempt.stderr.to_string(),
-        wall_ms: u64::try_from(attempt.wall.as_millis()).unwrap_or(u64::MAX),
+        ..failure.after(attempt.wall)
     })
 }
 

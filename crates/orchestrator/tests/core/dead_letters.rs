@@ -2,6 +2,7 @@
 
 use proofmill_orchestrator::conversation::Reply;
 use proofmill_orchestrator::core::TASK_MAX;
+use proofmill_orchestrator::record::Failure;
 
 use crate::support::{Draft, Mill, dispatcher, id};
 
@@ -135,10 +136,9 @@ fn the_output_of_many_attempts_fits_beside_a_large_task() {
         Some(Reply::Accepted)
     );
     for attempt in 1..=401 {
-        let failure = proofmill_orchestrator::record::Failure {
-            reason: "é".repeat(1_000),
+        let failure = Failure {
             stderr: format!("{}{attempt}", "é".repeat(4_000)),
-            ..Default::default()
+            ..Failure::retryable("é".repeat(1_000))
         };
         let lease = mill.lease("w", "prove/0/0", attempt);
         mill.tell(proofmill_orchestrator::conversation::WorkerEvent::Fail(

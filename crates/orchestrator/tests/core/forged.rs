@@ -73,10 +73,7 @@ fn a_worker_completes_nothing_under_a_lease_of_another() {
     mill.tell(WorkerEvent::Fail(WorkerFailure {
         worker: "liar".into(),
         lease: lease.clone(),
-        failure: Failure {
-            permanent: true,
-            ..Failure::default()
-        },
+        failure: Failure::permanent(""),
     }));
     mill.tell(WorkerEvent::Release {
         worker: "liar".into(),

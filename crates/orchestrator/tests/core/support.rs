@@ -492,8 +492,7 @@ impl Mill {
     pub(crate) fn fail(&mut self, worker: &str, task: &str, attempt: u32, permanent: bool) {
         let failure = Failure {
             permanent,
-            reason: "no luck".into(),
-            ..Failure::default()
+            ..Failure::retryable("no luck")
         };
         let lease = self.lease(worker, task, attempt);
         self.tell(WorkerEvent::Fail(WorkerFailure {

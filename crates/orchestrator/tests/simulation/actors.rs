@@ -390,16 +390,14 @@ impl World {
             return;
         };
         let worker = self.workers[ix].name.clone();
-        let failure = |permanent: bool, reason: &str| Failure {
-            permanent,
-            reason: reason.to_owned(),
+        let at_task = |failure: Failure| Failure {
             stderr: format!("{worker} at {}", lease.task.id),
-            ..Failure::default()
+            ..failure
         };
         let failure = match self.rng.within(0, 999) {
             _ if self.calm => None,
-            0..10 => Some(failure(true, "bad witness")),
-            10..130 => Some(failure(false, "out of memory")),
+            0..10 => Some(at_task(Failure::permanent("bad witness"))),
+            10..130 => Some(at_task(Failure::retryable("out of memory"))),
             _ => None,
         };
         let result = match failure {

@@ -273,8 +273,7 @@ impl Liar {
                 let (holder, lease) = self.some_lease(&worker);
                 let failure = Failure {
                     permanent: self.rng.per_mille(300),
-                    reason: "a lie".to_owned(),
-                    ..Failure::default()
+                    ..Failure::retryable("a lie")
                 };
                 WorkerEvent::Fail(WorkerFailure {
                     worker: holder,

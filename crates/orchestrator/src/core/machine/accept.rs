@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::fail::reason;
 use super::task::forget_parts;
 use super::{Core, OnAccepted};
 use crate::conversation::{LeaseRef, Output, WorkerCommand, WorkerResult};
@@ -215,10 +214,7 @@ impl Core {
     }
 
     fn result_is_wrong(&mut self, no: TaskNo, complete: &WorkerResult, why: &str) {
-        let failure = Failure {
-            permanent: true,
-            ..reason(&format!("its result: {why}"))
-        };
+        let failure = Failure::permanent(format!("its result: {why}"));
         self.attempt_failed(no, &complete.worker, &failure);
     }
 

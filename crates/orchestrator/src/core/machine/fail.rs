@@ -88,13 +88,6 @@ impl Core {
     }
 }
 
-pub(super) fn reason(text: &str) -> Failure {
-    Failure {
-        reason: text.to_owned(),
-        ..Failure::default()
-    }
-}
-
 /// Pseudo-random number that depends only on the task and the attempt (FNV-1a with a finaliser), so that
 /// jitter needs no random source.
 pub(super) fn draw(id: &TaskId, attempt: u32) -> u64 {

@@ -1,12 +1,12 @@
 //! Leases: their verification, their expiry, and their return by workers.
 
 use super::Core;
-use super::fail::reason;
 use crate::conversation::{LeaseRef, WorkerCommand};
 use crate::core::tag::LeaseTag;
 use crate::core::tasks::{Task, TaskNo};
 use crate::core::timers::Timer;
 use crate::id::WorkerId;
+use crate::record::Failure;
 
 impl Core {
     /// Handles a lease's timer: the lease has ended, unless it was renewed.
@@ -24,7 +24,7 @@ impl Core {
         }
         let (held, id) = (held.clone(), task.id().clone());
         self.counts.add(task.stage(), |of| &mut of.expired);
-        let failure = reason("the lease ended without a heartbeat (T_ack)");
+        let failure = Failure::retryable("the lease ended without a heartbeat (T_ack)");
         self.attempt_failed(no, held.worker(), &failure);
         self.cancel_copy(&held, &id);
     }

@@ -11,7 +11,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::fail::{draw, reason};
+use super::fail::draw;
 use super::{Core, OnAccepted};
 use crate::conversation::{Lease, WorkerCommand};
 use crate::core::change::Change;
@@ -194,7 +194,7 @@ impl Core {
             self.timers.set(due, Timer::Unconfirmed(no));
         }
         for begun in failed {
-            self.charge(no, &begun.worker, &reason(LOST));
+            self.charge(no, &begun.worker, &Failure::retryable(LOST));
         }
     }
 
@@ -205,7 +205,7 @@ impl Core {
             return;
         }
         for begun in self.tasks.settle_unconfirmed(no, |_| false) {
-            self.charge(no, &begun.worker, &reason(LOST));
+            self.charge(no, &begun.worker, &Failure::retryable(LOST));
         }
     }
 

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Core;
-use super::fail::reason;
 use crate::conversation::{LeaseRef, PAUSE_REASON_MAX, WorkerCommand, WorkerJoin};
 use crate::core::event::Action;
 use crate::core::limits::truncate;
 use crate::core::tasks::{Phase, TaskNo};
 use crate::core::timers::Timer;
 use crate::id::WorkerId;
+use crate::record::Failure;
 
 /// Factor of the longest T_ack of a worker's group; a worker without leases that is silent for longer than
 /// the product is forgotten. A worker that is still alive joins again.
@@ -73,7 +73,7 @@ impl Core {
         for no in held {
             // The task may well be innocent, so there is no reason to wait.
             self.tasks.set_retry_immediately(no);
-            let failure = reason("the worker left or died while it had the task");
+            let failure = Failure::retryable("the worker left or died while it had the task");
             self.attempt_failed(no, worker, &failure);
         }
         self.workers.remove(worker);

@@ -150,12 +150,11 @@ pub async fn stopped(cancel: &mut Cancel, time_limit: Option<Duration>) -> Route
 
 /// The record of a failed attempt.
 pub fn failure(error: &RouteError, ran: Duration) -> Failure {
-    Failure {
-        permanent: matches!(error, RouteError::Permanent(_)),
-        reason: error.to_string(),
-        wall_ms: u64::try_from(ran.as_millis()).unwrap_or(u64::MAX),
-        ..Failure::default()
-    }
+    let failure = match error {
+        RouteError::Permanent(reason) => Failure::permanent(reason),
+        RouteError::Retry(_) | RouteError::Cancelled => Failure::retryable(error.to_string()),
+    };
+    failure.after(ran)
 }
 
 /// Converts a payload to a job's input. Error messages never contain parts of the payload.

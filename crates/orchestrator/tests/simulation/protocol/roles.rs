@@ -398,9 +398,8 @@ impl Protocol {
                 worker: by,
                 lease: name.clone(),
                 failure: Failure {
-                    reason: "out of memory".to_owned(),
                     stderr: mark.to_string(),
-                    ..Failure::default()
+                    ..Failure::retryable("out of memory")
                 },
             }))
         } else {
