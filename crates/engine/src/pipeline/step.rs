@@ -1,7 +1,5 @@
 //! Running one stage of a partition. It runs outside the scheduler, which gets the partition back.
 
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use proofmill_files::MappedFile;
@@ -62,10 +60,9 @@ pub(super) async fn run(
             let computed = tokio::task::spawn_blocking(move || {
                 let name = &resources.worker;
                 let step = || resources.compute(&env, &mut running, stage, made);
-                let result = catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|panic| {
-                    let what = panic_text(&*panic);
+                let result = proofmill_panics::catch(step).unwrap_or_else(|panic| {
                     Err(StepError::Retry(format!(
-                        "{stage} on {name} panicked: {what}"
+                        "{stage} on {name} panicked: {panic}"
                     )))
                 });
                 if result.is_err() {
@@ -203,12 +200,4 @@ fn read(env: &Env, input: &InputRecord) -> Result<MappedFile, StepError> {
     env.inputs
         .read(&input.name)
         .map_err(|error| StepError::Permanent(format!("the input is not there: {error}")))
-}
-
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("without a message")
 }

@@ -1,7 +1,5 @@
 //! Provers in this process, called without files, and without JSON unless they ask for it.
 
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -206,7 +204,7 @@ impl<P: Prover> Native<P> {
             }
         }
         let count = inputs.len();
-        let proved = catch_unwind(AssertUnwindSafe(|| match count {
+        let proved = proofmill_panics::catch(|| match count {
             0 => Vec::new(),
             1 => inputs
                 .pop()
@@ -214,9 +212,9 @@ impl<P: Prover> Native<P> {
                 .into_iter()
                 .collect(),
             _ => prover.prove_batch(inputs),
-        }));
+        });
         let proved = proved.unwrap_or_else(|panic| {
-            let reason = format!("the prover panicked: {}", panic_text(&*panic));
+            let reason = format!("the prover panicked: {panic}");
             (0..count)
                 .map(|_| Err(ProverError::Retry(reason.clone())))
                 .collect()
@@ -295,14 +293,6 @@ fn permanent(reason: String, ran: Duration) -> Unfinished {
 
 fn retryable(reason: String, ran: Duration) -> Unfinished {
     Failure::retryable(reason).after(ran).into()
-}
-
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("without a message")
 }
 
 impl<P: Prover> Executor for Native<P> {

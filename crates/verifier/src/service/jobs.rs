@@ -1,7 +1,5 @@
 //! Jobs, outside of the service's lock.
 
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
 use super::{Shared, State, Work};
@@ -211,15 +209,8 @@ fn reduce_each(kind: &dyn AnyKind, proofs: &[AnyProof]) -> Vec<Reduction> {
 /// The result of some work, unless it panics: a fault of ours is no verdict on anybody's proof.
 fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Crash> {
     // The closure only reads keys and claims.
-    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
-        let reason = message(panic.as_ref());
+    proofmill_panics::catch(work).map_err(|reason| {
         tracing::error!(reason, "a job of the verifier panicked");
-        Crash(reason.to_owned())
+        Crash(reason)
     })
-}
-
-fn message(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no reason is known")
 }
