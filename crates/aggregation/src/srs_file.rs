@@ -11,6 +11,7 @@ use ark_ec::AffineRepr;
 use ark_serialize::{CanonicalDeserialize, CanonicalSerialize, Compress, Validate};
 use proofmill_groth16::PointGroup;
 use proofmill_kernels::{MsmGroup, in_subgroup_each};
+use proofmill_r1cs::iden3::SCALAR_BYTES;
 use rayon::prelude::*;
 
 use crate::aggregate::{Points, number, write_point};
@@ -26,7 +27,6 @@ const KIND: FileKind = FileKind {
     what: "reference string for aggregation",
 };
 const HEAD_BYTES: usize = 8;
-const SCALAR_BYTES: usize = 32;
 
 /// The most contributions that a file may have.
 pub const MAX_CONTRIBUTIONS: usize = 1 << 12;

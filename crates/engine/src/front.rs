@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use proofmill_r1cs::iden3::WtnsFile;
+use proofmill_r1cs::iden3::{SCALAR_BYTES, WtnsFile};
 
 use crate::events::unix_ms;
 use crate::generator::Generator;
@@ -16,9 +16,6 @@ use crate::key::KeyPolicy;
 use crate::pipeline::{Env, Prepared, PreparedPartition};
 use crate::registry::{Inspection, Registered, curve_of, inspect};
 use crate::residency::Residency;
-
-/// Bytes of an encoded scalar.
-const SCALAR_BYTES: u64 = 32;
 
 pub(crate) struct CallerSide {
     pub(crate) env: Arc<Env>,
@@ -80,7 +77,7 @@ impl CallerSide {
     }
 
     fn check_input(&self, circuit: &Registered, input: &Input) -> Result<(), Error> {
-        let expected = circuit.variables * SCALAR_BYTES;
+        let expected = circuit.variables * SCALAR_BYTES as u64;
         match input {
             Input::Wtns(content) if is_json(content) => {
                 return Err(Error::Invalid(format!(

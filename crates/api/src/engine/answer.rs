@@ -13,12 +13,9 @@ use proofmill_groth16::snarkjs::{
 use proofmill_groth16::{
     Bls12_381, Bn254, Curve, PreparedVerifyingKey, ProofError, SnarkCurve, VerifyError, verify,
 };
-use proofmill_r1cs::iden3::{FormatError, WTNS_FORMAT, WtnsFile, canonical_from_le};
+use proofmill_r1cs::iden3::{FormatError, SCALAR_BYTES, WTNS_FORMAT, WtnsFile, canonical_from_le};
 
 use super::proto;
-
-/// Bytes of a value in a witness vector.
-const VALUE_BYTES: usize = 32;
 
 /// A proof and its public inputs in snarkjs's format.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -166,7 +163,7 @@ fn public_inputs<E: SnarkCurve>(
         let file = WtnsFile::parse(witness).map_err(malformed)?;
         return file.leading(count).map_err(malformed);
     }
-    let mut values = witness.chunks_exact(VALUE_BYTES).skip(1);
+    let mut values = witness.chunks_exact(SCALAR_BYTES).skip(1);
     (0..count)
         .map(|i| {
             let value = values.next().and_then(canonical_from_le);

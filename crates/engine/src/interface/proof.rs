@@ -2,12 +2,9 @@
 
 use ark_ff::{BigInteger, PrimeField};
 use proofmill_groth16::{Bls12_381, Bn254, Curve, Proof, ProofError, SnarkCurve, with_curve};
-use proofmill_r1cs::iden3::canonical_from_le;
+use proofmill_r1cs::iden3::{SCALAR_BYTES, canonical_from_le};
 
 use super::CircuitId;
-
-/// Bytes of an encoded public input.
-const INPUT_BYTES: usize = 32;
 
 /// A verified proof of a partition, with its circuit and public inputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,7 +78,7 @@ impl AnyProof {
     }
 
     /// The public inputs, 32 little-endian bytes each.
-    pub fn public_bytes(&self) -> Vec<[u8; INPUT_BYTES]> {
+    pub fn public_bytes(&self) -> Vec<[u8; SCALAR_BYTES]> {
         match self {
             Self::Bn254(made) => made.public.iter().map(input_bytes).collect(),
             Self::Bls12_381(made) => made.public.iter().map(input_bytes).collect(),
@@ -122,8 +119,8 @@ impl<E: SnarkCurve> ProofOf<E> {
     }
 }
 
-fn input_bytes<F: PrimeField>(value: &F) -> [u8; INPUT_BYTES] {
-    let mut bytes = [0; INPUT_BYTES];
+fn input_bytes<F: PrimeField>(value: &F) -> [u8; SCALAR_BYTES] {
+    let mut bytes = [0; SCALAR_BYTES];
     let number = value.into_bigint().to_bytes_le();
     bytes[..number.len()].copy_from_slice(&number);
     bytes

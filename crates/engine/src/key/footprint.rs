@@ -1,12 +1,13 @@
 //! The memory that a partition uses beside its key, by stage.
 
 use proofmill_groth16::{Curve, TESTED_TOGETHER};
+use proofmill_r1cs::iden3::SCALAR_BYTES;
 
 use crate::interface::Stage;
 use crate::options::KeyForm;
 
 /// Bytes of a scalar.
-const SCALAR: u64 = 32;
+const SCALAR: u64 = SCALAR_BYTES as u64;
 
 /// The sizes that a footprint is computed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use ark_ec::AffineRepr;
 use ark_std::rand::rngs::OsRng;
 use proofmill_accelerator::Error;
 use proofmill_groth16::{PartialProducts, Proof, ProveError, QuotientInput, SnarkCurve, verify};
-use proofmill_r1cs::iden3::{WTNS_FORMAT, Witness, WtnsFile, canonical_from_le};
+use proofmill_r1cs::iden3::{SCALAR_BYTES, WTNS_FORMAT, Witness, WtnsFile, canonical_from_le};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
@@ -17,9 +17,6 @@ use super::accelerator::Accelerator;
 use super::hot::HotKey;
 use super::traits::{StepError, Stop, Work};
 use crate::interface::{AnyProof, CircuitId, PartitionProof, ProofOf};
-
-/// Bytes of an encoded scalar.
-const SCALAR_BYTES: usize = 32;
 
 /// Scalars that one parallel task decodes.
 const CHUNK: usize = 1 << 12;

@@ -8,7 +8,7 @@ use ark_ec::pairing::Pairing;
 use proofmill_files::MappedFile;
 use proofmill_groth16::snarkjs::{CheckedKeyStore, PointCheck, ZkeyFile};
 use proofmill_groth16::{Curve, ProvingKey, ProvingKeyInfo, READING_WINDOW_BYTES, with_curve};
-use proofmill_r1cs::iden3::{R1csFile, ScalarField};
+use proofmill_r1cs::iden3::{R1csFile, SCALAR_BYTES, ScalarField};
 use proofmill_r1cs::{PRECOMPILED_FORMAT, PrecompiledFile, R1cs};
 
 use super::{KeyPoints, Registered};
@@ -25,8 +25,6 @@ const SORTED_ENTRY_BYTES: u64 = 8;
 const SORTED_ROW_BYTES: u64 = 8;
 /// Estimated number of distinct values of entries: circuits have few of them, among many more entries.
 const VALUES: u64 = 1 << 14;
-/// Bytes of a distinct value.
-const VALUE_BYTES: u64 = 32;
 
 /// A registration whose name is valid and whose files exist. [`inspect`] reads their content.
 #[derive(Clone, Debug)]
@@ -120,7 +118,7 @@ fn inspect_zkey(
         queries: queries.map_err(|error| unusable(error.in_file(path)))?,
         matrices: SORTED_ENTRY_BYTES * entries
             + SORTED_ROW_BYTES * rows
-            + VALUE_BYTES * entries.min(VALUES),
+            + SCALAR_BYTES as u64 * entries.min(VALUES),
     };
     let key_digest = CheckedKeyStore::digest(&file);
     file.check_unchanged().map_err(unusable)?;

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use ark_ff::PrimeField;
 use proofmill_accelerator::{DeviceField, DeviceGroup, Error, Job, Scalars, Ticket, TransformKind};
+use proofmill_r1cs::iden3::SCALAR_BYTES;
 use zeroize::Zeroizing;
 
 use super::key::{DeviceBases, DeviceKey};
@@ -61,9 +62,6 @@ enum Product<G> {
     Host(G),
     Device(Ticket),
 }
-
-/// Bytes of a scalar of any curve.
-const SCALAR_BYTES: usize = 32;
 
 /// Records the time that each step added to a proof.
 struct Reports {

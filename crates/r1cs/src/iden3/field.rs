@@ -2,7 +2,10 @@
 
 use ark_ff::{BigInt, BigInteger, Fp, MontBackend, MontConfig, PrimeField};
 
-/// Bytes a field element takes in these files: whole 64-bit words. 32 for the scalar fields, 48 for
+/// Bytes of a scalar of any curve that proofs are made on (BN254, BLS12-381), in memory and encoded: its [`width`].
+pub const SCALAR_BYTES: usize = 32;
+
+/// Bytes a field element takes in these files: whole 64-bit words. [`SCALAR_BYTES`] for the scalar fields, 48 for
 /// BLS12-381's base field.
 pub fn width<F: PrimeField>() -> usize {
     F::BigInt::NUM_LIMBS * 8

@@ -25,7 +25,7 @@ mod wtns_file;
 pub use container::{Container, ContainerWriter, Format, MAX_SECTIONS};
 pub use cursor::Cursor;
 pub use error::{FormatError, ReadError, Reason};
-pub use field::{MontgomeryField, canonical_from_le, width};
+pub use field::{MontgomeryField, SCALAR_BYTES, canonical_from_le, width};
 pub use prime::ScalarField;
 pub use r1cs_file::{LabelledR1cs, R1CS_FORMAT, R1csFile, R1csHeader, Terms, write_r1cs};
 pub use wtns_file::{WTNS_FORMAT, Witness, WtnsFile, WtnsHeader, write_wtns};

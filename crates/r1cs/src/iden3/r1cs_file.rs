@@ -13,7 +13,8 @@ use std::io::{self, Seek, Write};
 use ark_ff::{BigInteger, PrimeField};
 
 use super::{
-    Container, ContainerWriter, Cursor, Format, FormatError, Reason, ScalarField, canonical_from_le,
+    Container, ContainerWriter, Cursor, Format, FormatError, Reason, SCALAR_BYTES, ScalarField,
+    canonical_from_le,
 };
 use crate::{Coefficients, MatrixBuilder, R1cs};
 
@@ -23,10 +24,8 @@ const LABELS: u32 = 3;
 const CUSTOM_GATES: u32 = 4;
 const CUSTOM_GATE_USES: u32 = 5;
 
-/// Bytes of a coefficient.
-const FIELD_BYTES: usize = 32;
 /// Bytes of a term: wire and coefficient.
-const TERM_BYTES: usize = 4 + FIELD_BYTES;
+const TERM_BYTES: usize = 4 + SCALAR_BYTES;
 
 /// The container of `.r1cs` files.
 pub static R1CS_FORMAT: Format = Format {

@@ -10,14 +10,12 @@ use ark_ff::PrimeField;
 use rayon::prelude::*;
 use zeroize::{Zeroize, Zeroizing};
 
-use super::{Container, ContainerWriter, Format, FormatError, Reason, ScalarField};
+use super::{Container, ContainerWriter, Format, FormatError, Reason, SCALAR_BYTES, ScalarField};
 use crate::Assignment;
 
 const HEADER: u32 = 1;
 const VALUES: u32 = 2;
 
-/// Bytes of a value.
-const FIELD_BYTES: usize = 32;
 /// Values written at once.
 const CHUNK: usize = 1 << 12;
 
@@ -70,7 +68,7 @@ impl<'a> WtnsFile<'a> {
         };
         cursor.finish()?;
         let values = container.section(VALUES)?;
-        values.expect_length(u64::from(header.n_values) * FIELD_BYTES as u64)?;
+        values.expect_length(u64::from(header.n_values) * SCALAR_BYTES as u64)?;
         Ok(Self { container, header })
     }
 
@@ -183,15 +181,15 @@ pub fn write_wtns<F: PrimeField, W: Write + Seek>(out: W, values: &[F]) -> io::R
     let count = u32::try_from(values.len()).map_err(|_| invalid("too many values"))?;
     let mut out = ContainerWriter::new(out, &WTNS_FORMAT)?;
     out.begin(HEADER)?;
-    out.write_all(&(FIELD_BYTES as u32).to_le_bytes())?;
+    out.write_all(&(SCALAR_BYTES as u32).to_le_bytes())?;
     out.write_all(prime.modulus_le())?;
     out.write_all(&count.to_le_bytes())?;
     out.end()?;
     out.begin(VALUES)?;
     for values in values.chunks(CHUNK * rayon::current_num_threads()) {
-        let mut bytes = Zeroizing::new(vec![0; values.len() * FIELD_BYTES]);
+        let mut bytes = Zeroizing::new(vec![0; values.len() * SCALAR_BYTES]);
         bytes
-            .par_chunks_mut(FIELD_BYTES)
+            .par_chunks_mut(SCALAR_BYTES)
             .zip(values)
             .with_min_len(CHUNK)
             .for_each(|(bytes, value)| {
