@@ -8,9 +8,10 @@ use ark_std::rand::rngs::OsRng;
 use proofmill_api::engine::proto::partition::Input;
 use proofmill_api::engine::proto::{Partition, Proof as ProofMessage};
 use proofmill_files::MappedFile;
-use proofmill_groth16::snarkjs::{PointCheck, ZkeyFile};
+use proofmill_groth16::snarkjs::ZkeyFile;
 use proofmill_groth16::{
-    Curve, PreparedVerifyingKey, Proof, SnarkCurve, VerifyingKey, setup, verify, with_curve,
+    Curve, PointCheck, PreparedVerifyingKey, Proof, SnarkCurve, VerifyingKey, setup, verify,
+    with_curve,
 };
 use proofmill_r1cs::iden3::{WtnsFile, canonical_from_le};
 use proofmill_r1cs::{Assignment, R1cs};

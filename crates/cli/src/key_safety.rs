@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use proofmill_groth16::snarkjs::{PointCheck, ZkeyFile};
-use proofmill_groth16::{InsecureKey, SnarkCurve, VerifyingKey, with_curve};
+use proofmill_groth16::snarkjs::ZkeyFile;
+use proofmill_groth16::{InsecureKey, PointCheck, SnarkCurve, VerifyingKey, with_curve};
 use proofmill_telemetry::console_line;
 
 use crate::args::circuits::KeySafety;

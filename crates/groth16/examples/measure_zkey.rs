@@ -13,11 +13,11 @@ use std::time::Instant;
 use ark_ff::{One, UniformRand};
 use ark_std::rand::rngs::OsRng;
 use proofmill_files::{MappedFile, Visibility, write_whole};
-use proofmill_groth16::snarkjs::{CheckedKeyStore, PointCheck, Trust, Zkey, ZkeyFile, setup_zkey};
+use proofmill_groth16::snarkjs::{CheckedKeyStore, Trust, Zkey, ZkeyFile, setup_zkey};
 use proofmill_groth16::stages::Products;
 use proofmill_groth16::{
-    Curve, PreparedVerifyingKey, Residency, ResidentKey, SnarkCurve, StageReport, verify,
-    with_curve,
+    Curve, PointCheck, PreparedVerifyingKey, Residency, ResidentKey, SnarkCurve, StageReport,
+    verify, with_curve,
 };
 use proofmill_r1cs::R1cs;
 use proofmill_r1cs::iden3::{LabelledR1cs, R1csFile, WtnsFile, write_r1cs, write_wtns};

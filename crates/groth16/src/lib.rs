@@ -30,7 +30,7 @@ pub use ark_bls12_381::Bls12_381;
 pub use ark_bn254::Bn254;
 pub use device::{DeviceKey, Offload, PartialProducts, PendingProducts, Placement, QuotientInput};
 pub use keys::{
-    Check, InsecureKey, KeyElement, KeyError, MAPPED_WINDOW_POINTS, MAX_KEY_BYTES, ProvingKey,
+    InsecureKey, KeyElement, KeyError, MAPPED_WINDOW_POINTS, MAX_KEY_BYTES, PointCheck, ProvingKey,
     ProvingKeyInfo, QueryPoints, READING_WINDOW_BYTES, Residency, ResidentKey, SetupError,
     SparseQuery, TESTED_TOGETHER, VerifyingKey, Weakness, read_compressed_points, setup,
     setup_with_progress,

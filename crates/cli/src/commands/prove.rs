@@ -11,13 +11,12 @@ use proofmill_api::engine::proto::{self, Partition, SubmitRequest};
 use proofmill_api::engine::{Client, ProofTexts, check_answer};
 use proofmill_files::MappedFile;
 use proofmill_groth16::snarkjs::{
-    Checked, CheckedKeyStore, PointCheck, Trust, Zkey, ZkeyFile, ZkeyHeader, inputs_to_json,
-    proof_to_json,
+    Checked, CheckedKeyStore, Trust, Zkey, ZkeyFile, ZkeyHeader, inputs_to_json, proof_to_json,
 };
 use proofmill_groth16::stages::{Products, Stage};
 use proofmill_groth16::{
-    DeviceKey, Offload, PreparedVerifyingKey, Proof, ProveError, Prover, Residency, ResidentKey,
-    SnarkCurve, verify, with_curve,
+    DeviceKey, Offload, PointCheck, PreparedVerifyingKey, Proof, ProveError, Prover, Residency,
+    ResidentKey, SnarkCurve, verify, with_curve,
 };
 use proofmill_r1cs::iden3::{ReadError, Witness, WtnsFile};
 use proofmill_telemetry::console_line;

@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 
 use ark_ec::pairing::Pairing;
 use proofmill_files::MappedFile;
-use proofmill_groth16::snarkjs::{CheckedKeyStore, PointCheck, ZkeyFile};
-use proofmill_groth16::{Curve, ProvingKey, ProvingKeyInfo, READING_WINDOW_BYTES, with_curve};
+use proofmill_groth16::snarkjs::{CheckedKeyStore, ZkeyFile};
+use proofmill_groth16::{
+    Curve, PointCheck, ProvingKey, ProvingKeyInfo, READING_WINDOW_BYTES, with_curve,
+};
 use proofmill_r1cs::iden3::{R1csFile, SCALAR_BYTES, ScalarField};
 use proofmill_r1cs::{PRECOMPILED_FORMAT, PrecompiledFile, R1cs};
 

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use proofmill_files::MappedFile;
-use proofmill_groth16::snarkjs::{CheckedKeyStore, PointCheck, ZkeyFile};
+use proofmill_groth16::snarkjs::{CheckedKeyStore, ZkeyFile};
 use proofmill_groth16::{
-    Check, ProvingKey, ProvingKeyInfo, Residency as Form, ResidentKey, SnarkCurve, with_curve,
+    PointCheck, ProvingKey, ProvingKeyInfo, Residency as Form, ResidentKey, SnarkCurve, with_curve,
 };
 use proofmill_r1cs::iden3::R1csFile;
 use proofmill_r1cs::{R1cs, load_precompiled};
@@ -105,13 +105,8 @@ fn load_zkey<E: SnarkCurve>(
     let file = mapped.file;
     let digest = &registered.key_digest;
     let known = checked.contains(digest);
-    let check = if known {
-        PointCheck::Skip
-    } else {
-        PointCheck::Full
-    };
     let key = ZkeyFile::of_mapped(&file)
-        .and_then(|zkey| zkey.read::<E>(check))
+        .and_then(|zkey| zkey.read::<E>(PointCheck::unless(known)))
         .map_err(|error| text(error.in_file(path)))?;
     // The digested content is the content that was read only if the file has not changed meanwhile.
     file.check_unchanged().map_err(text)?;
@@ -133,7 +128,7 @@ fn load_key<E: SnarkCurve>(
     let info = ProvingKeyInfo::of(path).map_err(|error| unusable(&error))?;
     expect_digest(path, &info.checksum, &registered.key_digest)?;
     let known = checked.contains(&info.checksum);
-    let check = if known { Check::Checksum } else { Check::Full };
+    let check = PointCheck::unless(known);
     // The file may have been replaced since its checksum was read.
     let key = ProvingKey::<E>::load_known(path, check, &info.checksum);
     let key = key.map_err(|error| unusable(&error))?;

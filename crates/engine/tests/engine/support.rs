@@ -14,9 +14,9 @@ use proofmill_engine::{
     Priority, ProofOf, Registration, RequestId, Secret, Service, Stage, Submission,
 };
 use proofmill_files::MappedFile;
-use proofmill_groth16::snarkjs::{PointCheck, ZkeyFile, setup_zkey};
+use proofmill_groth16::snarkjs::{ZkeyFile, setup_zkey};
 use proofmill_groth16::{
-    Curve, PreparedVerifyingKey, SnarkCurve, VerifyingKey, setup, verify, with_curve,
+    Curve, PointCheck, PreparedVerifyingKey, SnarkCurve, VerifyingKey, setup, verify, with_curve,
 };
 use proofmill_r1cs::R1cs;
 use proofmill_r1cs::iden3::{LabelledR1cs, R1csFile, write_r1cs, write_wtns};
@@ -187,7 +187,7 @@ impl Chain {
                 zkey.read::<E>(PointCheck::Skip).unwrap().verifying_key()
             }
             CircuitSource::System { key, .. } => {
-                let check = proofmill_groth16::Check::Checksum;
+                let check = PointCheck::Skip;
                 proofmill_groth16::ProvingKey::<E>::load(&key, check)
                     .unwrap()
                     .vk

@@ -11,7 +11,7 @@ use ark_bls12_381::{Bls12_381, Fr};
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use libfuzzer_sys::fuzz_target;
 use proofmill_groth16::{
-    Check, PreparedVerifyingKey, Proof, ProvingKey, VerifyingKey, mirage, setup, verify,
+    PointCheck, PreparedVerifyingKey, Proof, ProvingKey, VerifyingKey, mirage, setup, verify,
 };
 use proofmill_r1cs::R1cs;
 use sha2::{Digest, Sha256};
@@ -40,7 +40,7 @@ fn decode(bytes: &[u8]) {
     if let Ok(proof) = Proof::<Bls12_381>::from_bytes(bytes) {
         assert_eq!(proof.to_bytes(), bytes);
     }
-    if let Ok(key) = ProvingKey::<Bls12_381>::from_bytes(bytes, Check::Full) {
+    if let Ok(key) = ProvingKey::<Bls12_381>::from_bytes(bytes, PointCheck::Full) {
         assert_eq!(key.to_bytes(), bytes);
     }
     if let Ok(key) = VerifyingKey::<Bls12_381>::from_bytes(bytes) {
@@ -58,7 +58,7 @@ fn decode(bytes: &[u8]) {
     if let Ok(opening) = mirage::Opening::<Bls12_381>::from_bytes(bytes) {
         assert_eq!(opening.to_bytes()[..], *bytes);
     }
-    if let Ok(key) = mirage::ProvingKey::<Bls12_381>::from_bytes(bytes, Check::Full) {
+    if let Ok(key) = mirage::ProvingKey::<Bls12_381>::from_bytes(bytes, PointCheck::Full) {
         assert_eq!(key.to_bytes(), bytes);
     }
     if let Ok(key) = mirage::VerifyingKey::<Bls12_381>::from_bytes(bytes) {

@@ -8,8 +8,8 @@
 use std::io::Cursor;
 
 use libfuzzer_sys::fuzz_target;
-use proofmill_groth16::snarkjs::{PointCheck, ZkeyFile};
-use proofmill_groth16::{Residency, ResidentKey, with_curve};
+use proofmill_groth16::snarkjs::ZkeyFile;
+use proofmill_groth16::{PointCheck, Residency, ResidentKey, with_curve};
 use proofmill_r1cs_fuzz::{Counting, reading};
 
 #[global_allocator]

@@ -26,7 +26,7 @@ pub(crate) use sections::Sections;
 use crate::keys::encoding::{READING_WINDOW_BYTES, uncompressed_size, write_points};
 use crate::keys::key::{ProvingKey, QueryPoints, VerifyingKey};
 use crate::keys::mapped_points::MappedPoints;
-use crate::{Curve, InsecureKey, SnarkCurve, with_curve};
+use crate::{Curve, InsecureKey, PointCheck, SnarkCurve, with_curve};
 
 /// The largest key file that is read: 64 GiB.
 pub const MAX_KEY_BYTES: u64 = 1 << 36;
@@ -34,20 +34,6 @@ pub const MAX_KEY_BYTES: u64 = 1 << 36;
 const LENGTHS: usize = 6;
 const HEAD_BYTES: usize = PREFIX_BYTES + 32 + 8 * LENGTHS;
 pub(crate) const CHECKSUM_BYTES: usize = 32;
-
-/// The extent of the checks of a proving key's points.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Check {
-    /// The checksum only: enough for a file that this program wrote where no other user can write. It detects
-    /// corruption, not malice: an attacker can recompute it. A malicious proving key yields proofs that do
-    /// not verify, or that are not blinded.
-    #[default]
-    Checksum,
-    /// The checksum, and every point on its curve and in its subgroup: for a key from elsewhere. Many
-    /// points are tested together, and a wrong one passes with probability 2⁻⁶⁴ at most.
-    /// Whether the key is for the circuit remains a matter of trust in who made it.
-    Full,
-}
 
 /// A key file that cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -370,20 +356,20 @@ impl<E: SnarkCurve> ProvingKey<E> {
     /// # Errors
     ///
     /// [`KeyError`] for any other bytes.
-    pub fn from_bytes(bytes: &[u8], check: Check) -> Result<Self, KeyError> {
+    pub fn from_bytes(bytes: &[u8], check: PointCheck) -> Result<Self, KeyError> {
         Self::read(bytes, check, None)
     }
 
     /// Decodes a proving key; `bytes` may be those of a file that is mapped, or a part of them.
     pub(crate) fn read(
         bytes: &[u8],
-        check: Check,
+        check: PointCheck,
         mapped: Option<&MappedFile>,
     ) -> Result<Self, KeyError> {
         let head = Head::read::<E>(bytes, Kind::Proving, bytes.len() as u64)?;
         let mut sections = Sections {
             rest: checked_body(bytes, mapped)?,
-            validate: check == Check::Full,
+            validate: check == PointCheck::Full,
             mapped,
         };
         let vk = sections.verifying_key(&head)?;
@@ -415,7 +401,7 @@ impl<E: SnarkCurve> ProvingKey<E> {
     /// # Errors
     ///
     /// [`KeyError`] if there is no such file, it is no proving key, or it changes meanwhile.
-    pub fn load(path: &Path, check: Check) -> Result<Self, KeyError> {
+    pub fn load(path: &Path, check: PointCheck) -> Result<Self, KeyError> {
         read_unchanged(path, &open(path)?, |file| {
             Self::read(file, check, Some(file))
         })
@@ -429,7 +415,7 @@ impl<E: SnarkCurve> ProvingKey<E> {
     /// [`KeyError::Checksum`] for another checksum; otherwise as for [`load`](Self::load).
     pub fn load_known(
         path: &Path,
-        check: Check,
+        check: PointCheck,
         checksum: &[u8; CHECKSUM_BYTES],
     ) -> Result<Self, KeyError> {
         let file = open(path)?;
@@ -461,7 +447,7 @@ impl<E: SnarkCurve> ProvingKey<E> {
 
 impl<E: SnarkCurve> MappedKey<E> {
     /// Reads all but the points of a proving key's queries, which stay in the file: its content is at `bytes` of it.
-    /// They are trusted as with [`Check::Checksum`].
+    /// They are trusted as with [`PointCheck::Skip`].
     ///
     /// # Errors
     ///

@@ -20,7 +20,7 @@ use crate::keys::file::{
     CHECKSUM_BYTES, MappedKey, PREFIX_BYTES, Sections, little_endian, open, read_prefix,
     read_unchanged, refused, write_prefix,
 };
-use crate::{Check, KeyError, SnarkCurve};
+use crate::{KeyError, PointCheck, SnarkCurve};
 
 const PROVING: u32 = 3;
 const VERIFYING: u32 = 4;
@@ -282,18 +282,22 @@ impl<E: SnarkCurve> ProvingKey<E> {
     /// # Errors
     ///
     /// [`KeyError`] for any other bytes.
-    pub fn from_bytes(bytes: &[u8], check: Check) -> Result<Self, KeyError> {
+    pub fn from_bytes(bytes: &[u8], check: PointCheck) -> Result<Self, KeyError> {
         Self::read(bytes, check, None)
     }
 
-    fn read(bytes: &[u8], check: Check, mapped: Option<&MappedFile>) -> Result<Self, KeyError> {
+    fn read(
+        bytes: &[u8],
+        check: PointCheck,
+        mapped: Option<&MappedFile>,
+    ) -> Result<Self, KeyError> {
         let parts = Parts::read::<E>(bytes, PROVING)?;
         let plain = crate::ProvingKey::<E>::read(parts.plain, check, mapped)?;
         // Every count is below 2³².
         if plain.vk.instance.len() + parts.committed > plain.variables {
             return Err(KeyError::Lengths);
         }
-        let mut sections = parts.sections(check == Check::Full, mapped);
+        let mut sections = parts.sections(check == PointCheck::Full, mapped);
         Ok(Self {
             eta_g2: sections.point("eta")?,
             eta_g1: sections.point("eta in the first group")?,
@@ -317,7 +321,7 @@ impl<E: SnarkCurve> ProvingKey<E> {
     /// # Errors
     ///
     /// [`KeyError`] if there is no such file, it is no proving key of Mirage, or it changes meanwhile.
-    pub fn load(path: &Path, check: Check) -> Result<Self, KeyError> {
+    pub fn load(path: &Path, check: PointCheck) -> Result<Self, KeyError> {
         read_unchanged(path, &open(path)?, |file| {
             Self::read(file, check, Some(file))
         })

@@ -22,6 +22,6 @@ pub use ptau::{MAX_POWER, PTAU_FORMAT, Powers, Ptau, PtauHeader};
 pub use setup::{ZkeySetupError, setup_zkey, setup_zkey_from_ptau};
 pub use zkey::{
     Checked, CheckedKeyStore, Coefficient, CoefficientMatrix, Contribution, ContributionHash,
-    ContributionInfo, Contributions, PointCheck, SNARKJS_NEW_ORDER, SectionInfo, Trust,
-    ZKEY_FORMAT, Zkey, ZkeyFile, ZkeyHeader, ZkeyInfo,
+    ContributionInfo, Contributions, SNARKJS_NEW_ORDER, SectionInfo, Trust, ZKEY_FORMAT, Zkey,
+    ZkeyFile, ZkeyHeader, ZkeyInfo,
 };

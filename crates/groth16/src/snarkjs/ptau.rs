@@ -15,8 +15,8 @@ use ark_std::rand::{CryptoRng, RngCore};
 use proofmill_kernels::Domain;
 use proofmill_r1cs::iden3::{Container, Cursor, Format, FormatError, Reason};
 
-use super::zkey::{PointCheck, point_bytes, read_points};
-use crate::{Curve, PointGroup, SnarkCurve, with_curve};
+use super::zkey::{point_bytes, read_points};
+use crate::{Curve, PointCheck, PointGroup, SnarkCurve, with_curve};
 
 const HEADER: u32 = 1;
 const TAU_G1: u32 = 2;

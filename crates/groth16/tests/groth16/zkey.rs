@@ -10,12 +10,11 @@ use ark_snark::SNARK;
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_files::{FileError, MappedFile};
 use proofmill_groth16::snarkjs::{
-    Checked, CheckedKeyStore, PointCheck, Trust, Zkey, ZkeyFile, inputs_from_json,
-    verifying_key_to_json,
+    Checked, CheckedKeyStore, Trust, Zkey, ZkeyFile, inputs_from_json, verifying_key_to_json,
 };
 use proofmill_groth16::{
-    Bls12_381, Bn254, Curve, PreparedVerifyingKey, Proof, ProveError, Residency, ResidentKey,
-    SnarkCurve, Stage, VerifyError, VerifyingKey, verify, with_curve,
+    Bls12_381, Bn254, Curve, PointCheck, PreparedVerifyingKey, Proof, ProveError, Residency,
+    ResidentKey, SnarkCurve, Stage, VerifyError, VerifyingKey, verify, with_curve,
 };
 use proofmill_r1cs::iden3::{ReadError, Reason, WtnsFile};
 

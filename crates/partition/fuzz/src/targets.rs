@@ -8,7 +8,7 @@ use ark_bn254::Fr;
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_groth16::mirage::{self, ProvingKey, ProvingKeyInfo, ResidentKey};
 use proofmill_groth16::snarkjs::{inputs_from_json, inputs_to_json};
-use proofmill_groth16::{Bn254, Check, Residency};
+use proofmill_groth16::{Bn254, PointCheck, Residency};
 use proofmill_partition::proof::{Journal, PartitionProof, VerifyingKey};
 use proofmill_partition::tree::{Path, Tree, depth};
 use proofmill_partition::{Challenges, PartTrace, Partition};
@@ -137,8 +137,8 @@ fn keys_as_they_are(bytes: &[u8]) {
         assert!(read.to_bytes() == bytes, "one encoding");
         let _ = read.require_secure();
     }
-    let read = ProvingKey::<Bn254>::from_bytes(bytes, Check::Checksum);
-    let whole = ProvingKey::<Bn254>::from_bytes(bytes, Check::Full);
+    let read = ProvingKey::<Bn254>::from_bytes(bytes, PointCheck::Skip);
+    let whole = ProvingKey::<Bn254>::from_bytes(bytes, PointCheck::Full);
     assert!(read.is_ok() || whole.is_err(), "no check is left out");
     let path = &*KEY;
     std::fs::write(path, bytes).expect("a file for inputs");

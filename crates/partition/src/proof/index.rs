@@ -9,7 +9,7 @@ use proofmill_groth16::mirage::{
     CommittedR1csError, PreparedInputs, PreparedVerifyingKey, ProvingKey, ResidentKey,
     VerifyingKey as ClassVerifyingKey,
 };
-use proofmill_groth16::{Check, InsecureKey, KeyError, ProveError, Residency, VerifyError};
+use proofmill_groth16::{InsecureKey, KeyError, PointCheck, ProveError, Residency, VerifyError};
 
 use super::memory::KeyForm;
 use super::verifier::{MAX_PUBLIC_INPUTS, VerifyingKey};
@@ -314,7 +314,7 @@ impl<E: PartitionEngine> ClassKeys<E> {
                 found: keys.len(),
             }),
             Self::Files { folder, residency } => {
-                let key = ProvingKey::load(&Self::path(folder, class), Check::Checksum)
+                let key = ProvingKey::load(&Self::path(folder, class), PointCheck::Skip)
                     .map_err(|source| IndexError::Key { class, source })?;
                 resident(partition, class, key, *residency)
             }

@@ -179,9 +179,9 @@ impl ChaCha {
 mod tests {
     use ark_ec::AffineRepr;
 
-    use super::super::super::zkey::{PointCheck, ZkeyFile};
+    use super::super::super::zkey::ZkeyFile;
     use super::{hash_to_group, transcript};
-    use crate::{Bls12_381, Bn254, SnarkCurve};
+    use crate::{Bls12_381, Bn254, PointCheck, SnarkCurve};
 
     /// Checks a contribution recorded by snarkjs against the point s' derived here: x·s' must be the same
     /// multiple of s' as x·s is of s, and as the new δ is of the old one.

@@ -5,10 +5,9 @@ use std::fmt;
 use blake2::{Blake2b512, Digest};
 use proofmill_r1cs::iden3::{Cursor, FormatError, Reason};
 
-use super::PointCheck;
 use super::points::{point_bytes, read_points, write_points};
 use crate::snarkjs::point_bytes::uncompressed_bytes;
-use crate::{PointGroup, SnarkCurve};
+use crate::{PointCheck, PointGroup, SnarkCurve};
 
 /// A lower bound on the bytes of a contribution's parameters.
 const MIN_PARAMETERS: usize = 64 + 4 + 4;

@@ -12,16 +12,7 @@ use super::format::{
 };
 use super::points::{count_finite, point_bytes, read_items, read_points};
 use super::{Coefficient, CoefficientMatrix, Contributions, Zkey};
-use crate::{Curve, PointGroup, QueryPoints, SnarkCurve, VerifyingKey, with_curve};
-
-/// The extent of the checks of a key's points when they are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PointCheck {
-    /// Each point must be on its curve and in the subgroup of prime order.
-    Full,
-    /// Only the coordinates must be canonical: for a file that was checked before.
-    Skip,
-}
+use crate::{Curve, PointCheck, PointGroup, QueryPoints, SnarkCurve, VerifyingKey, with_curve};
 
 /// The content of a key's headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 
 use proofmill_r1cs::iden3::FormatError;
 
-use super::{ContributionHash, PointCheck, ZkeyFile, ZkeyHeader};
-use crate::{Weakness, with_curve};
+use super::{ContributionHash, ZkeyFile, ZkeyHeader};
+use crate::{PointCheck, Weakness, with_curve};
 
 /// Summary of a key file.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use std::fmt;
 use proofmill_files::MappedFile;
 use proofmill_r1cs::iden3::ReadError;
 
-use super::{CheckedKeyStore, Contributions, PointCheck, ZkeyFile};
-use crate::{SnarkCurve, VerifyingKey};
+use super::{CheckedKeyStore, Contributions, ZkeyFile};
+use crate::{PointCheck, SnarkCurve, VerifyingKey};
 
 /// The order in which snarkjs's `zkey new` writes the sections.
 pub const SNARKJS_NEW_ORDER: [u32; 10] = [1, 2, 4, 3, 9, 8, 5, 6, 7, 10];
@@ -114,11 +114,7 @@ impl<E: SnarkCurve> Zkey<E> {
         };
         let digest = CheckedKeyStore::digest(file);
         let known = keys.contains(&digest);
-        let key = read(if known {
-            PointCheck::Skip
-        } else {
-            PointCheck::Full
-        })?;
+        let key = read(PointCheck::unless(known))?;
         // The content read is the content digested only if the file was not written to meanwhile.
         file.check_unchanged()?;
         if known {

@@ -5,10 +5,9 @@ use proofmill_files::MappedFile;
 use proofmill_r1cs::iden3::{Cursor, FormatError, MontgomeryField, Reason, width};
 use rayon::prelude::*;
 
-use super::PointCheck;
-use crate::PointGroup;
 use crate::keys::encoding::window;
 use crate::keys::subgroup::first_outside;
+use crate::{PointCheck, PointGroup};
 
 /// Points, or other items, one task decodes.
 const CHUNK: usize = 1 << 12;
