@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::mem;
-use std::sync::{Arc, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use tokio::sync::watch;
@@ -195,62 +195,147 @@ fn weight(ops: &[Op]) -> usize {
     ops.iter().map(weigh).sum()
 }
 
-/// A log that accepts into a [`State`], and makes it durable elsewhere.
-pub(crate) trait Accepting {
-    fn lock(&self) -> MutexGuard<'_, State>;
-
-    fn watermark(&self) -> &watch::Sender<Durable>;
-
-    /// Wakes the writer: something was accepted.
-    fn wake(&self);
+/// A log's state, shared by appenders, readers and the writer, with what they wait for.
+#[derive(Debug)]
+pub(crate) struct SharedState {
+    /// The log's place, as errors name it.
+    pub(crate) place: String,
+    state: Mutex<State>,
+    watermark: watch::Sender<Durable>,
+    finished: watch::Sender<bool>,
 }
 
-/// Appends a batch, waiting until it fits into `limit` pending bytes.
-pub(crate) async fn append(
-    log: &impl Accepting,
-    mut ops: Vec<Op>,
-    limit: usize,
-) -> Result<Seq, AppendError> {
-    check_limits(&ops)?;
-    let bytes = weight(&ops);
-    // There is nearly always space, so the watermark is not subscribed to for the first attempt.
-    ops = match try_append(log, ops, bytes, limit) {
-        Ok(done) => return done,
-        Err(ops) => ops,
-    };
-    let mut watermark = log.watermark().subscribe();
-    loop {
-        // Marked as seen before the attempt, so that no change between the two is missed.
-        watermark.borrow_and_update();
-        ops = match try_append(log, ops, bytes, limit) {
+// === impl SharedState ===
+
+impl SharedState {
+    pub(crate) fn new(place: String, state: State) -> Self {
+        let durable = Durable {
+            seq: state.durable,
+            failed: None,
+        };
+        Self {
+            place,
+            state: Mutex::new(state),
+            watermark: watch::Sender::new(durable),
+            finished: watch::Sender::new(false),
+        }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        // No code panics half-way through a change under this lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn durable(&self) -> watch::Receiver<Durable> {
+        self.watermark.subscribe()
+    }
+
+    /// Appends a batch, waiting until it fits into `limit` pending bytes. `wake` wakes the writer.
+    pub(crate) async fn append(
+        &self,
+        mut ops: Vec<Op>,
+        limit: usize,
+        wake: impl Fn(),
+    ) -> Result<Seq, AppendError> {
+        check_limits(&ops)?;
+        let bytes = weight(&ops);
+        // There is nearly always space, so the watermark is not subscribed to for the first attempt.
+        ops = match self.try_append(ops, bytes, limit, &wake) {
             Ok(done) => return done,
             Err(ops) => ops,
         };
-        watermark.changed().await.map_err(|_| AppendError::Closed)?;
+        let mut watermark = self.watermark.subscribe();
+        loop {
+            // Marked as seen before the attempt, so that no change between the two is missed.
+            watermark.borrow_and_update();
+            ops = match self.try_append(ops, bytes, limit, &wake) {
+                Ok(done) => return done,
+                Err(ops) => ops,
+            };
+            watermark.changed().await.map_err(|_| AppendError::Closed)?;
+        }
     }
-}
 
-/// One attempt; `Err` returns the batch if it has to wait for space.
-fn try_append(
-    log: &impl Accepting,
-    ops: Vec<Op>,
-    bytes: usize,
-    limit: usize,
-) -> Result<Result<Seq, AppendError>, Vec<Op>> {
-    let mut state = log.lock();
-    if let Err(error) = state.is_open().and_then(|()| state.check(&ops)) {
-        return Ok(Err(error));
+    /// One attempt; `Err` returns the batch if it has to wait for space.
+    fn try_append(
+        &self,
+        ops: Vec<Op>,
+        bytes: usize,
+        limit: usize,
+        wake: impl Fn(),
+    ) -> Result<Result<Seq, AppendError>, Vec<Op>> {
+        let mut state = self.lock();
+        if let Err(error) = state.is_open().and_then(|()| state.check(&ops)) {
+            return Ok(Err(error));
+        }
+        if ops.is_empty() {
+            return Ok(Ok(state.last));
+        }
+        if !state.has_room(bytes, limit) {
+            return Err(ops);
+        }
+        let seq = state.accept(ops, bytes);
+        drop(state);
+        wake();
+        Ok(Ok(seq))
     }
-    if ops.is_empty() {
-        return Ok(Ok(state.last));
+
+    /// Advances the watermark over a group of `bytes` up to `last`, which is on stable storage, unless the log has
+    /// stopped meanwhile.
+    pub(crate) fn committed(&self, last: Seq, bytes: usize) {
+        let mut state = self.lock();
+        if state.failed.is_some() {
+            return;
+        }
+        state.committed(last, bytes);
+        drop(state);
+        // Sent even if a later group was reported before: appends may be waiting for the space that
+        // this frees.
+        self.watermark.send_modify(|durable| {
+            if durable.failed.is_none() {
+                durable.seq = durable.seq.max(last);
+            }
+        });
     }
-    if !state.has_room(bytes, limit) {
-        return Err(ops);
+
+    /// Stops the log: nothing more is accepted or becomes durable. Returns the failure, unless the log had stopped
+    /// before.
+    pub(crate) fn fail(&self, reason: String, remedy: &str) -> Option<Arc<LogFailure>> {
+        let mut state = self.lock();
+        if state.failed.is_some() {
+            return None;
+        }
+        let seq = state.durable;
+        let failure = Arc::new(LogFailure {
+            place: self.place.clone(),
+            reason,
+            remedy: remedy.to_owned(),
+            durable: seq,
+        });
+        state.failed = Some(failure.clone());
+        drop(state);
+        self.watermark.send_modify(|durable| {
+            durable.seq = seq;
+            durable.failed = Some(failure.clone());
+        });
+        Some(failure)
     }
-    let seq = state.accept(ops, bytes);
-    drop(state);
-    log.wake();
-    Ok(Ok(seq))
+
+    /// Reports that the writer has ended.
+    pub(crate) fn finish(&self) {
+        self.finished.send_replace(true);
+    }
+
+    /// Waits until the writer has ended.
+    ///
+    /// # Errors
+    /// The failure that kept accepted records from becoming durable.
+    pub(crate) async fn finished(&self) -> Result<(), Arc<LogFailure>> {
+        let mut finished = self.finished.subscribe();
+        // The sender is in `self`, so this returns when the writer has ended.
+        let _ = finished.wait_for(|finished| *finished).await;
+        self.lock().failed.clone().map_or(Ok(()), Err)
+    }
 }
 
 #[cfg(test)]

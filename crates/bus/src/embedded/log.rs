@@ -19,7 +19,7 @@ use crate::error::{AppendError, LogFailure, ReadError};
 use crate::key::Key;
 use crate::log::{Durable, Entry, Log, Op, Seq};
 use crate::memory::MemoryLog;
-use crate::pending::{Accepting, State, append};
+use crate::pending::State;
 use proofmill_files::{DirectoryLock, check_private_directory, make_private_directory};
 
 /// Number of records that a replay reads at a time.
@@ -121,11 +121,9 @@ impl EmbeddedLog {
     /// The failure that kept accepted records from becoming durable.
     pub async fn close(&self) -> Result<(), Arc<LogFailure>> {
         self.begin_close();
-        let mut finished = self.shared.finished.subscribe();
-        // The sender is in `shared`, so this returns when the writer has ended.
-        let _ = finished.wait_for(|finished| *finished).await;
+        let ended = self.shared.state.finished().await;
         self.release();
-        self.shared.lock().failed.clone().map_or(Ok(()), Err)
+        ended
     }
 
     fn begin_close(&self) {
@@ -152,7 +150,7 @@ impl EmbeddedLog {
 
     fn get_now(&self, key: &Key) -> Result<Option<Entry>, ReadError> {
         loop {
-            let seq = match self.shared.lock().find(key) {
+            let seq = match self.shared.state.lock().find(key) {
                 None => return Ok(None),
                 Some(Ok(entry)) => return Ok(Some(entry)),
                 Some(Err(seq)) => seq,
@@ -166,7 +164,7 @@ impl EmbeddedLog {
                 return Ok(found);
             }
             // The record was superseded since it was looked up, or it is lost.
-            if self.shared.lock().live.get(key) == Some(&seq) {
+            if self.shared.state.lock().live.get(key) == Some(&seq) {
                 return Err(self.missing(seq));
             }
         }
@@ -186,7 +184,7 @@ impl EmbeddedLog {
         // While the lock is held the store contains everything durable, perhaps the groups being
         // committed, and nothing later; together with `recent` and `ended` that is the log at this
         // moment.
-        let state = self.shared.lock();
+        let state = self.shared.state.lock();
         reader.pin().map_err(read_error)?;
         let entry = |(seq, (key, value)): (&Seq, &(Key, bytes::Bytes))| Entry {
             seq: *seq,
@@ -208,7 +206,7 @@ impl EmbeddedLog {
     }
 
     fn read_error(&self, error: StoreError) -> ReadError {
-        let place = self.shared.dir.display().to_string();
+        let place = self.shared.state.place.clone();
         match error {
             StoreError::Corrupt { seq, reason } => ReadError::Corrupt { place, seq, reason },
             error => ReadError::Unavailable {
@@ -226,11 +224,16 @@ impl EmbeddedLog {
 
 impl Log for EmbeddedLog {
     fn append(&self, ops: Vec<Op>) -> BoxFuture<'_, Result<Seq, AppendError>> {
-        append(&*self.shared, ops, self.options.max_pending_bytes).boxed()
+        let shared = &*self.shared;
+        let wake = move || shared.work.notify_one();
+        shared
+            .state
+            .append(ops, self.options.max_pending_bytes, wake)
+            .boxed()
     }
 
     fn durable(&self) -> watch::Receiver<Durable> {
-        self.shared.watermark.subscribe()
+        self.shared.state.durable()
     }
 
     fn replay(&self) -> BoxStream<'_, Result<Entry, ReadError>> {

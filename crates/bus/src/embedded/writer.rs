@@ -7,18 +7,14 @@
 //! durable in order, whichever thread's sync returns first.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
-
-use tokio::sync::watch;
 
 use super::mark::SYNC_EVERY;
 use super::store::Store;
 use super::verify::StoreError;
-use crate::error::LogFailure;
-use crate::log::Durable;
-use crate::pending::{Accepting, Group, State};
+use crate::pending::{Group, SharedState, State};
 
 /// Time without an append after which the log is idle. A task's record and that of its result come
 /// within a fraction of a millisecond of each other if the prover is fast: maintenance between them
@@ -29,98 +25,44 @@ const IDLE_AFTER: Duration = Duration::from_millis(5);
 /// time makes groups smaller and more, and takes the processor's time from the appenders.
 const LARGE_GROUP: usize = 16;
 
+/// Remedy for a failed write.
+const REMEDY: &str = "free space or repair the disk, then start again: nothing durable is lost";
+
 /// State that appenders, readers and the writers share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) dir: PathBuf,
-    state: Mutex<State>,
+    pub(super) state: SharedState,
     pub(super) work: Condvar,
-    pub(super) watermark: watch::Sender<Durable>,
-    pub(super) finished: watch::Sender<bool>,
 }
 
 // === impl Shared ===
 
 impl Shared {
     pub(super) fn new(dir: PathBuf, state: State) -> Self {
-        let durable = Durable {
-            seq: state.durable,
-            failed: None,
-        };
         Self {
+            state: SharedState::new(dir.display().to_string(), state),
             dir,
-            state: Mutex::new(state),
             work: Condvar::new(),
-            watermark: watch::Sender::new(durable),
-            finished: watch::Sender::new(false),
         }
     }
 
     pub(super) fn close(&self) {
-        self.lock().closing = true;
+        self.state.lock().closing = true;
         self.work.notify_all();
     }
 
     /// After a failed write the system may hold pages that it will never write, so nothing is
     /// retried.
     fn fail(&self, reason: String) {
-        let mut state = self.lock();
-        if state.failed.is_some() {
-            return;
+        if let Some(failure) = self.state.fail(reason, REMEDY) {
+            tracing::error!(error = %failure, "the log has stopped");
+            self.work.notify_all();
         }
-        let failure = Arc::new(LogFailure {
-            place: self.dir.display().to_string(),
-            reason,
-            remedy: "free space or repair the disk, then start again: nothing durable is lost"
-                .to_owned(),
-            durable: state.durable,
-        });
-        tracing::error!(error = %failure, "the log has stopped");
-        state.failed = Some(failure.clone());
-        let seq = state.durable;
-        drop(state);
-        self.watermark.send_modify(|durable| {
-            durable.seq = seq;
-            durable.failed = Some(failure);
-        });
-        self.work.notify_all();
     }
 
     fn has_failed(&self) -> bool {
-        self.lock().failed.is_some()
-    }
-
-    /// Advances the watermark over `group`, which is on stable storage, unless the log has stopped
-    /// meanwhile.
-    fn committed(&self, group: &Group) {
-        let mut state = self.lock();
-        if state.failed.is_some() {
-            return;
-        }
-        state.committed(group.last, group.bytes);
-        drop(state);
-        // Sent even if a later group was reported before: appends may be waiting for the space that
-        // this frees.
-        self.watermark.send_modify(|durable| {
-            if durable.failed.is_none() {
-                durable.seq = durable.seq.max(group.last);
-            }
-        });
-    }
-}
-
-impl Accepting for Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // No code panics half-way through a change under this lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn watermark(&self) -> &watch::Sender<Durable> {
-        &self.watermark
-    }
-
-    fn wake(&self) {
-        self.work.notify_one();
+        self.state.lock().failed.is_some()
     }
 }
 
@@ -181,20 +123,20 @@ fn commit_in_turn(shared: &Shared, store: &Mutex<Store>) -> Result<(), StoreErro
             if group.puts.len() + group.removed.len() >= LARGE_GROUP {
                 // The other thread waits: what is queued meanwhile is the next group.
                 syncer.make_durable(point)?;
-                shared.committed(&group);
+                shared.state.committed(group.last, group.bytes);
                 continue;
             }
             (group, point)
         };
         syncer.make_durable(point)?;
-        shared.committed(&group);
+        shared.state.committed(group.last, group.bytes);
     }
 }
 
 /// Waits for a group to commit, and does maintenance meanwhile; `None` if the log is closed or has
 /// failed.
 fn next_group(shared: &Shared, store: &mut Store) -> Result<Option<Group>, StoreError> {
-    let mut state = shared.lock();
+    let mut state = shared.state.lock();
     while !state.has_work() {
         if state.closing || state.failed.is_some() {
             return Ok(None);
@@ -214,7 +156,7 @@ fn next_group(shared: &Shared, store: &mut Store) -> Result<Option<Group>, Store
         if timeout.timed_out() && !state.has_work() && state.is_durable() {
             drop(state);
             store.maintain_when_idle()?;
-            state = shared.lock();
+            state = shared.state.lock();
         }
     }
     Ok(Some(state.take()))
@@ -237,6 +179,6 @@ struct Ending<'a>(&'a Shared);
 
 impl Drop for Ending<'_> {
     fn drop(&mut self) {
-        self.0.finished.send_replace(true);
+        self.0.state.finish();
     }
 }

@@ -21,7 +21,7 @@ use super::writer::{Shared, Writer};
 use crate::error::{AppendError, LogFailure, ReadError};
 use crate::key::Key;
 use crate::log::{Durable, Entry, Log, Op, Seq};
-use crate::pending::{Accepting, State, append};
+use crate::pending::State;
 
 /// Limit on bytes of keys and values accepted and not yet durable; an append that would exceed it
 /// waits.
@@ -183,16 +183,13 @@ impl JetStreamLog {
     /// The failure that kept accepted records from becoming durable.
     pub async fn close(&self) -> Result<(), Arc<LogFailure>> {
         self.shared.close();
-        let mut finished = self.shared.finished.subscribe();
-        // The sender is in `shared`, so this returns when the writer has ended.
-        let _ = finished.wait_for(|finished| *finished).await;
-        self.shared.lock().failed.clone().map_or(Ok(()), Err)
+        self.shared.state.finished().await
     }
 
     async fn find(&self, key: &Key) -> Result<Option<Entry>, ReadError> {
         loop {
             let found = {
-                let state = self.shared.lock();
+                let state = self.shared.state.lock();
                 if state.closing {
                     return Err(ReadError::Closed);
                 }
@@ -211,7 +208,7 @@ impl JetStreamLog {
             match found.map(|mut frame| frame.puts.remove(&seq)) {
                 Ok(Some((key, value))) => return Ok(Some(Entry { seq, key, value })),
                 // The record was superseded or moved since it was looked up.
-                _ if self.shared.lock().live.get(key) != Some(&seq)
+                _ if self.shared.state.lock().live.get(key) != Some(&seq)
                     || self.shared.frames().of(seq) != place => {}
                 Ok(None) => return Err(self.corrupt(seq, "its frame does not hold it".into())),
                 Err(why) => return Err(self.unavailable(why)),
@@ -227,7 +224,7 @@ impl JetStreamLog {
             .take();
         let reading = ReaderGuard::new(&self.shared);
         let (live, recent) = {
-            let state = self.shared.lock();
+            let state = self.shared.state.lock();
             if state.closing {
                 return Err(ReadError::Closed);
             }
@@ -270,7 +267,7 @@ impl JetStreamLog {
 
     fn corrupt(&self, seq: Seq, reason: String) -> ReadError {
         ReadError::Corrupt {
-            place: self.shared.place.clone(),
+            place: self.shared.state.place.clone(),
             seq,
             reason,
         }
@@ -278,7 +275,7 @@ impl JetStreamLog {
 
     fn unavailable(&self, reason: String) -> ReadError {
         ReadError::Unavailable {
-            place: self.shared.place.clone(),
+            place: self.shared.state.place.clone(),
             reason,
         }
     }
@@ -286,11 +283,13 @@ impl JetStreamLog {
 
 impl Log for JetStreamLog {
     fn append(&self, ops: Vec<Op>) -> BoxFuture<'_, Result<Seq, AppendError>> {
-        append(&*self.shared, ops, MAX_PENDING_BYTES).boxed()
+        let shared = &*self.shared;
+        let wake = move || shared.work.notify_one();
+        shared.state.append(ops, MAX_PENDING_BYTES, wake).boxed()
     }
 
     fn durable(&self) -> watch::Receiver<Durable> {
-        self.shared.watermark.subscribe()
+        self.shared.state.durable()
     }
 
     fn replay(&self) -> BoxStream<'_, Result<Entry, ReadError>> {

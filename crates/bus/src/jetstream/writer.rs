@@ -8,16 +8,15 @@ use std::time::Duration;
 
 use async_nats::jetstream::context::{PublishAckFuture, PublishErrorKind};
 use bytes::Bytes;
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::connection::with_sources;
 use super::frame::{Frame, Origin};
 use super::frames::Frames;
 use super::stream::LogStream;
-use crate::error::LogFailure;
-use crate::log::{Durable, Seq};
-use crate::pending::{Accepting, Group, State};
+use crate::log::Seq;
+use crate::pending::{Group, SharedState, State};
 
 /// Maximum number of unacknowledged messages. It is small so that batches that wait share the next
 /// frame.
@@ -31,12 +30,9 @@ const PURGE_FROM: u64 = 256;
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) stream: LogStream,
-    pub(super) place: String,
-    state: Mutex<State>,
+    pub(super) state: SharedState,
     frames: Mutex<Frames>,
     pub(super) work: Notify,
-    pub(super) watermark: watch::Sender<Durable>,
-    pub(super) finished: watch::Sender<bool>,
     /// Number of replays in progress; nothing is purged during one.
     pub(super) readers: AtomicUsize,
 }
@@ -71,64 +67,31 @@ pub(super) struct Writer {
 
 impl Shared {
     pub(super) fn new(stream: LogStream, state: State, frames: Frames) -> Self {
-        let durable = Durable {
-            seq: state.durable,
-            failed: None,
-        };
         let options = stream.connection.options();
+        let place = format!("{} on {}", stream.name(), options.shown());
         Self {
-            place: format!("{} on {}", stream.name(), options.shown()),
             stream,
-            state: Mutex::new(state),
+            state: SharedState::new(place, state),
             frames: Mutex::new(frames),
             work: Notify::new(),
-            watermark: watch::Sender::new(durable),
-            finished: watch::Sender::new(false),
             readers: AtomicUsize::new(0),
         }
     }
 
     pub(super) fn frames(&self) -> MutexGuard<'_, Frames> {
-        // As in `lock`.
+        // No code panics half-way through a change under this lock.
         self.frames.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn close(&self) {
-        self.lock().closing = true;
+        self.state.lock().closing = true;
         self.work.notify_one();
     }
 
-    pub(super) fn fail(&self, reason: String, remedy: &str) {
-        let mut state = self.lock();
-        if state.failed.is_some() {
-            return;
+    fn fail(&self, reason: String, remedy: &str) {
+        if let Some(failure) = self.state.fail(reason, remedy) {
+            tracing::warn!(error = %failure, "the log has stopped");
         }
-        let failure = Arc::new(LogFailure {
-            place: self.place.clone(),
-            reason,
-            remedy: remedy.to_owned(),
-            durable: state.durable,
-        });
-        tracing::warn!(error = %failure, "the log has stopped");
-        state.failed = Some(failure.clone());
-        drop(state);
-        self.watermark
-            .send_modify(|durable| durable.failed = Some(failure));
-    }
-}
-
-impl Accepting for Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // No code panics half-way through a change under this lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn watermark(&self) -> &watch::Sender<Durable> {
-        &self.watermark
-    }
-
-    fn wake(&self) {
-        self.work.notify_one();
     }
 }
 
@@ -168,7 +131,7 @@ impl Writer {
         loop {
             while sent.len() < IN_FLIGHT {
                 let group = {
-                    let mut state = shared.lock();
+                    let mut state = shared.state.lock();
                     if !state.has_work() {
                         break;
                     }
@@ -178,7 +141,7 @@ impl Writer {
             }
             let Some(mut first) = sent.pop_front() else {
                 let closing = {
-                    let state = shared.lock();
+                    let state = shared.state.lock();
                     state.closing && !state.has_work()
                 };
                 if closing {
@@ -194,7 +157,7 @@ impl Writer {
                     outcome = &mut first.ack => break outcome,
                     () = shared.work.notified(), if sent.len() + 1 < IN_FLIGHT => {
                         let group = {
-                            let mut state = shared.lock();
+                            let mut state = shared.state.lock();
                             if !state.has_work() {
                                 continue;
                             }
@@ -219,8 +182,7 @@ impl Writer {
                 }
             }
             if let Some((seq, bytes)) = first.commits {
-                shared.lock().committed(seq, bytes);
-                shared.watermark.send_modify(|durable| durable.seq = seq);
+                shared.state.committed(seq, bytes);
                 self.prune(first.sequence);
             }
         }
@@ -372,6 +334,6 @@ impl Drop for Ending<'_> {
             let reason = "the writer panicked, which is a defect: please report it";
             self.0.fail(reason.into(), "start again");
         }
-        self.0.finished.send_replace(true);
+        self.0.state.finish();
     }
 }
