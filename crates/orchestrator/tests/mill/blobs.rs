@@ -8,25 +8,11 @@ use proofmill_orchestrator::mill::BlobSweep;
 use proofmill_orchestrator::shutdown::Level;
 use serde_json::json;
 
-use crate::support::{Background, Script};
+use crate::support::{Background, Script, one_stage};
 
-const TEXT: &str = r#"
-    name = "blobs"
-    [[source]]
-    name = "in"
-    kind = "submit"
-    output = "blocks"
-    [[queue]]
-    name = "blocks"
-    q_max = 2
-    [[dispatcher]]
-    name = "prove"
-    input = "blocks"
-    output = "proofs"
-    executor = { kind = "native", prover = "test" }
-    [sequencer]
-    input = "proofs"
-"#;
+fn text() -> String {
+    one_stage("blobs", "", "[[queue]]\nname = \"blocks\"\nq_max = 2")
+}
 
 fn payload(block: u64) -> serde_json::Value {
     json!({ "block": block, "witness": format!("{block:08}").repeat(12_500) })
@@ -49,7 +35,7 @@ async fn payloads_that_wait_behind_a_busy_worker_outlast_the_sweeps() {
         every: Duration::from_millis(10),
         grace: Duration::from_millis(50),
     };
-    let mut mill = Background::start_sweeping(TEXT, &script, dir.path(), sweep).await;
+    let mut mill = Background::start_sweeping(&text(), &script, dir.path(), sweep).await;
     let queue = mill.handle.plan().queue_named("blocks").expect("a queue");
     let mut waiting = tokio::task::JoinSet::new();
     for block in 0..20 {
@@ -94,7 +80,7 @@ async fn a_run_that_ends_at_once_leaves_no_blobs_but_those_that_are_named() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let script = Script::open();
     script.curse(2, true);
-    let mut mill = Background::start(TEXT, &script, dir.path(), true).await;
+    let mut mill = Background::start(&text(), &script, dir.path(), true).await;
     for block in 0..3 {
         let reply = mill.submit("blocks", block, payload(block).to_string());
         assert_eq!(reply.await, Reply::Accepted);

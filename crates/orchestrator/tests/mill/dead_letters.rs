@@ -6,22 +6,11 @@ use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::payload::Payload;
 use proofmill_orchestrator::shutdown::Level;
 
-use crate::support::{Background, Script, request};
+use crate::support::{Background, Script, one_stage, request};
 
-const TEXT: &str = r#"
-    name = "dead"
-    [[source]]
-    name = "in"
-    kind = "submit"
-    output = "blocks"
-    [[dispatcher]]
-    name = "prove"
-    input = "blocks"
-    output = "proofs"
-    executor = { kind = "native", prover = "test" }
-    [sequencer]
-    input = "proofs"
-"#;
+fn text() -> String {
+    one_stage("dead", "", "")
+}
 
 fn task(block: u64) -> TaskId {
     TaskId {
@@ -37,7 +26,7 @@ async fn a_dead_letter_says_why_and_is_retried_or_dropped() {
     let script = Script::open();
     script.curse(1, true);
     script.curse(3, true);
-    let mut mill = Background::start(TEXT, &script, dir.path(), true).await;
+    let mut mill = Background::start(&text(), &script, dir.path(), true).await;
     for block in 0..4 {
         assert_eq!(mill.submit("blocks", block, "{}").await, Reply::Accepted);
     }
@@ -57,7 +46,7 @@ async fn a_dead_letter_says_why_and_is_retried_or_dropped() {
 
     // The task stays dead over a restart, and its message is recognised when it comes again.
     mill.crash().await;
-    let mut mill = Background::start(TEXT, &script, dir.path(), true).await;
+    let mut mill = Background::start(&text(), &script, dir.path(), true).await;
     let again = mill.submit("blocks", 1, "{}").await;
     assert!(
         matches!(&again, Reply::IsDead { why, .. } if why.contains("cursed")),

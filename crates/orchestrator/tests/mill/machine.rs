@@ -6,25 +6,12 @@ use std::time::Duration;
 use proofmill_orchestrator::conversation::Reply;
 use proofmill_orchestrator::shutdown::Level;
 
-use crate::support::{Background, Script, stage};
+use crate::support::{Background, Script, one_stage, stage};
 
 /// A workflow in which a task is dead after one failed attempt.
-const TEXT: &str = r#"
-    name = "machine"
-    [[source]]
-    name = "in"
-    kind = "submit"
-    output = "blocks"
-    [[dispatcher]]
-    name = "prove"
-    input = "blocks"
-    output = "proofs"
-    workers = 2
-    r_max = 0
-    executor = { kind = "native", prover = "test" }
-    [sequencer]
-    input = "proofs"
-"#;
+fn text() -> String {
+    one_stage("machine", "workers = 2\nr_max = 0", "")
+}
 
 /// JSON with more bytes than a record may hold inline.
 fn large(block: u64) -> String {
@@ -46,7 +33,7 @@ async fn is_paused(mill: &Background) {
 async fn a_result_whose_blob_cannot_be_stored_is_kept_and_is_no_failed_attempt() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let script = Script::closed();
-    let mut mill = Background::start(TEXT, &script, dir.path(), true).await;
+    let mut mill = Background::start(&text(), &script, dir.path(), true).await;
     for block in 0..6 {
         assert_eq!(
             mill.submit("blocks", block, large(block)).await,
@@ -95,7 +82,7 @@ async fn a_result_whose_blob_cannot_be_stored_is_kept_and_is_no_failed_attempt()
 async fn a_payload_that_cannot_be_fetched_is_no_failed_attempt() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let script = Script::closed();
-    let mut mill = Background::start(TEXT, &script, dir.path(), true).await;
+    let mut mill = Background::start(&text(), &script, dir.path(), true).await;
     // Workers are busy with small tasks, and the others wait.
     for block in 0..2 {
         let json = format!(r#"{{"block":{block}}}"#);
@@ -137,7 +124,7 @@ async fn a_payload_that_cannot_be_fetched_is_no_failed_attempt() {
 async fn a_dispatcher_that_is_paused_drains_and_hands_everything_back() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let script = Script::closed();
-    let mill = Background::start(TEXT, &script, dir.path(), true).await;
+    let mill = Background::start(&text(), &script, dir.path(), true).await;
     for block in 0..4 {
         assert_eq!(
             mill.submit("blocks", block, large(block)).await,
@@ -157,7 +144,7 @@ async fn a_dispatcher_that_is_paused_drains_and_hands_everything_back() {
     mill.ended().await;
     fs::remove_file(&blobs).expect("removed");
     fs::rename(&away, &blobs).expect("moved back");
-    let mut again = Background::start(TEXT, &Script::open(), dir.path(), true).await;
+    let mut again = Background::start(&text(), &Script::open(), dir.path(), true).await;
     for block in 0..4 {
         assert_eq!(again.next().await.first, block);
     }

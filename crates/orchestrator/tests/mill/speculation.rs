@@ -17,7 +17,7 @@ use proofmill_orchestrator::plan::{Plan, QueueIx, StageIx};
 use proofmill_orchestrator::shutdown::{self, Level};
 use tokio::sync::mpsc;
 
-use crate::support::{Background, PATIENCE, Script, request, stage, workflow};
+use crate::support::{Background, PATIENCE, Script, one_stage, request, stage, workflow};
 
 const FAST: Duration = Duration::from_millis(20);
 const WORKERS: usize = 4;
@@ -279,24 +279,8 @@ async fn a_cancelled_block_is_killed_and_can_be_retried() {
 #[tokio::test(flavor = "multi_thread")]
 async fn two_results_of_three_go_on_as_an_array() {
     let dir = tempfile::tempdir().expect("temporary directory");
-    let text = r#"
-        name = "two"
-        [[source]]
-        name = "in"
-        kind = "submit"
-        output = "blocks"
-        [[dispatcher]]
-        name = "prove"
-        input = "blocks"
-        output = "proofs"
-        workers = 3
-        copies = 3
-        accept = 2
-        executor = { kind = "native", prover = "test" }
-        [sequencer]
-        input = "proofs"
-    "#;
-    let mut mill = Background::start(text, &Script::open(), dir.path(), true).await;
+    let text = one_stage("two", "workers = 3\ncopies = 3\naccept = 2", "");
+    let mut mill = Background::start(&text, &Script::open(), dir.path(), true).await;
     for block in 0..10 {
         assert_eq!(
             mill.submit("blocks", block, "{\"a\":1}").await,

@@ -146,6 +146,30 @@ pub(crate) struct Background {
     pub(crate) run: JoinHandle<Result<Summary, MillError>>,
 }
 
+/// Text of a workflow of one stage: messages submitted to `blocks` pass `prove`, which runs the prover `test`, and its
+/// `proofs` are emitted. Further settings of the stage are in `stage`; those of the sequencer, and further sections,
+/// in `sequencer`.
+pub(crate) fn one_stage(name: &str, stage: &str, sequencer: &str) -> String {
+    format!(
+        r#"
+        name = "{name}"
+        [[source]]
+        name = "in"
+        kind = "submit"
+        output = "blocks"
+        [[dispatcher]]
+        name = "prove"
+        input = "blocks"
+        output = "proofs"
+        executor = {{ kind = "native", prover = "test" }}
+        {stage}
+        [sequencer]
+        input = "proofs"
+        {sequencer}
+        "#
+    )
+}
+
 pub(crate) fn workflow(text: &str) -> Workflow {
     match validate(text, Path::new("test.toml"), &LocalHost::new(["test"])) {
         Ok((workflow, _)) => workflow,
