@@ -13,7 +13,7 @@ use proofmill_files::MappedFile;
 use proofmill_groth16::snarkjs::{
     Checked, CheckedKeyStore, Trust, Zkey, ZkeyFile, ZkeyHeader, inputs_to_json, proof_to_json,
 };
-use proofmill_groth16::stages::{Products, Stage};
+use proofmill_groth16::stages::Stage;
 use proofmill_groth16::{
     DeviceKey, Offload, PointCheck, PreparedVerifyingKey, Proof, ProveError, Prover, Residency,
     ResidentKey, SnarkCurve, verify, with_curve,
@@ -222,29 +222,9 @@ fn on_processors<E: SnarkCurve>(
     z: &[E::ScalarField],
     stages: &mut Stages,
 ) -> Result<Proof<E>, ProveError> {
-    stages.enter(Stage::Evaluate.name());
-    let (evaluations, _) = prover.evaluate(z)?;
-    stages.enter(Stage::Quotient.name());
-    let (quotient, _) = prover.quotient(evaluations);
-    stages.enter(Stage::MsmH.name());
-    let (h, _) = prover.multiply_h(quotient);
-    stages.enter(Stage::MsmA.name());
-    let (a, _) = prover.multiply_a(z)?;
-    stages.enter(Stage::MsmBG1.name());
-    let (b_g1, _) = prover.multiply_b_g1(z)?;
-    stages.enter(Stage::MsmBG2.name());
-    let (b_g2, _) = prover.multiply_b_g2(z)?;
-    stages.enter(Stage::MsmL.name());
-    let (l, _) = prover.multiply_l(z)?;
-    stages.enter(Stage::Assemble.name());
-    let products = Products {
-        a,
-        b_g1,
-        b_g2,
-        l,
-        h,
-    };
-    Ok(prover.assemble(&products, &mut OsRng).0)
+    let enter = |stage: Stage| stages.enter(stage.name());
+    let (proof, _) = prover.prove_observed(z, &mut OsRng, enter)?;
+    Ok(proof)
 }
 
 /// Reads the witness; fails if its number of values is not that of the key's circuit.

@@ -204,20 +204,35 @@ impl<'k, E: SnarkCurve> Prover<'k, E> {
         z: &[E::ScalarField],
         rng: &mut (impl RngCore + CryptoRng),
     ) -> Result<(Proof<E>, Vec<StageReport>), ProveError> {
-        let mut reports = Vec::with_capacity(8);
-        let evaluations = note(&mut reports, self.evaluate(z)?);
-        let quotient = note(&mut reports, self.quotient(evaluations));
+        self.prove_observed(z, rng, |_| {})
+    }
+
+    /// Like [`prove`](Self::prove); `enter` is called at the beginning of each step.
+    ///
+    /// # Errors
+    ///
+    /// As for [`evaluate`](Self::evaluate).
+    pub fn prove_observed(
+        &self,
+        z: &[E::ScalarField],
+        rng: &mut (impl RngCore + CryptoRng),
+        enter: impl FnMut(Stage),
+    ) -> Result<(Proof<E>, Vec<StageReport>), ProveError> {
+        let reports = Vec::with_capacity(8);
+        let mut steps = Steps { enter, reports };
+        let evaluations = steps.run(Stage::Evaluate, || self.evaluate(z))?;
+        let quotient = steps.run(Stage::Quotient, || Ok(self.quotient(evaluations)))?;
         // The product that needs the quotient comes first, so that the quotient's memory is freed early.
-        let h = note(&mut reports, self.multiply_h(quotient));
+        let h = steps.run(Stage::MsmH, || Ok(self.multiply_h(quotient)))?;
         let products = Products {
-            a: note(&mut reports, self.multiply_a(z)?),
-            b_g1: note(&mut reports, self.multiply_b_g1(z)?),
-            b_g2: note(&mut reports, self.multiply_b_g2(z)?),
-            l: note(&mut reports, self.multiply_l(z)?),
+            a: steps.run(Stage::MsmA, || self.multiply_a(z))?,
+            b_g1: steps.run(Stage::MsmBG1, || self.multiply_b_g1(z))?,
+            b_g2: steps.run(Stage::MsmBG2, || self.multiply_b_g2(z))?,
+            l: steps.run(Stage::MsmL, || self.multiply_l(z))?,
             h,
         };
-        let proof = note(&mut reports, self.assemble(&products, rng));
-        Ok((proof, reports))
+        let proof = steps.run(Stage::Assemble, || Ok(self.assemble(&products, rng)))?;
+        Ok((proof, steps.reports))
     }
 
     /// A·z and B·z. Where C is known too, an assignment that does not satisfy the constraints is
@@ -420,9 +435,25 @@ impl<'k, E: SnarkCurve> Prover<'k, E> {
     }
 }
 
-fn note<T>(reports: &mut Vec<StageReport>, (value, report): (T, StageReport)) -> T {
-    reports.push(report);
-    value
+/// The steps of a proof so far.
+struct Steps<O> {
+    enter: O,
+    reports: Vec<StageReport>,
+}
+
+// === impl Steps ===
+
+impl<O: FnMut(Stage)> Steps<O> {
+    fn run<T>(
+        &mut self,
+        stage: Stage,
+        step: impl FnOnce() -> Result<(T, StageReport), ProveError>,
+    ) -> Result<T, ProveError> {
+        (self.enter)(stage);
+        let (value, report) = step()?;
+        self.reports.push(report);
+        Ok(value)
+    }
 }
 
 impl<E: SnarkCurve> fmt::Debug for Prover<'_, E> {
