@@ -25,14 +25,13 @@ mod reduce;
 mod statement;
 mod transcript;
 mod verifier;
-mod weights;
 
 pub use claim::{Claim, Invalid};
 pub use key::{KeyError, MAX_K, MAX_KEY_BYTES, VerifyingKey};
 pub use params::Params;
+pub use proofmill_kernels::{NoRandomness, draw_weights};
 pub use statement::{StatementError, decode_instances, encode_instances};
 pub use verifier::Verifier;
-pub use weights::{NoRandomness, draw_weights};
 
 /// Vesta's scalar field, which is Pallas' base field: columns, challenges, weights.
 pub type Scalar = ark_vesta::Fr;

@@ -1,9 +1,7 @@
 //! Claims under weights, as one combination of points.
 
 use ark_ff::{One, Zero};
-use proofmill_kernels::inner_products;
-use rand::TryRngCore;
-use rand::rngs::OsRng;
+use proofmill_kernels::{NoRandomness, draw_weights, inner_products};
 
 use crate::reduce::DeferredClaim;
 use crate::{Point, Scalar};
@@ -19,11 +17,6 @@ pub struct Weights {
     /// σ: the weight of the folded SRS, which binds G₀.
     folded_base: Scalar,
 }
-
-/// The operating system gave no random numbers.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the operating system gives no random numbers: {0}")]
-pub struct NoRandomness(String);
 
 /// A sum of claims: coefficients of the SRS and of G, and points of the claims' own.
 pub(crate) struct Combination {
@@ -53,15 +46,12 @@ impl Weights {
     ///
     /// [`NoRandomness`] if the operating system gives no random numbers; the claims cannot be checked then.
     pub fn draw(count: usize) -> Result<Vec<Self>, NoRandomness> {
-        let mut bytes = vec![0; 32 * count];
-        let drawn = OsRng.try_fill_bytes(&mut bytes);
-        drawn.map_err(|error| NoRandomness(error.to_string()))?;
-        let number = |bytes: [u8; 16]| Scalar::from(u128::from_le_bytes(bytes));
-        let drawn = bytes.as_chunks::<16>().0.as_chunks::<2>().0.iter();
-        Ok(drawn
+        let drawn: Vec<Scalar> = draw_weights(2 * count)?;
+        let pairs = drawn.as_chunks::<2>().0.iter();
+        Ok(pairs
             .map(|[argument, folded_base]| Self {
-                argument: number(*argument),
-                folded_base: number(*folded_base),
+                argument: *argument,
+                folded_base: *folded_base,
             })
             .collect())
     }

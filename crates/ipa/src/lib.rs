@@ -34,8 +34,9 @@ mod srs_file;
 mod transcript;
 mod verifier;
 
-pub use combination::{NoRandomness, Weights};
+pub use combination::Weights;
 pub use opening::{DecodeError, Opening, OpeningClaim, Round};
+pub use proofmill_kernels::NoRandomness;
 pub use reduce::{DeferredClaim, Invalid};
 pub use srs::{MAX_LOG_SIZE, ROLLUP_LOG_SIZE, Srs};
 pub use srs_file::SrsFileError;

@@ -2,9 +2,9 @@
 
 use ark_ec::AffineRepr;
 use ark_ff::{One, Zero};
-use proofmill_kernels::{InstructionSet, PreparedBases, msm};
+use proofmill_kernels::{InstructionSet, NoRandomness, PreparedBases, msm};
 
-use crate::combination::{Combination, NoRandomness, Weights, weighted_products};
+use crate::combination::{Combination, Weights, weighted_products};
 use crate::reduce::{DeferredClaim, Invalid, reduce_all};
 use crate::{Opening, Point, Scalar, Srs, Sum};
 

@@ -25,6 +25,7 @@ pub mod pairing;
 pub mod portable;
 mod poseidon2;
 mod subgroup;
+mod weights;
 #[cfg(target_arch = "x86_64")]
 mod x86_64_adx;
 #[cfg(target_arch = "x86_64")]
@@ -45,3 +46,4 @@ pub use msm::{
 pub use ntt::{Domain, DomainTooLarge};
 pub use poseidon2::{Poseidon2, Poseidon2Field, Poseidon2Parameters};
 pub use subgroup::{in_subgroup_each, in_subgroup_each_on};
+pub use weights::{NoRandomness, draw_weights};

@@ -35,12 +35,11 @@ mod element;
 mod request;
 mod setup;
 mod verifier;
-mod weights;
 
 pub use claim::{Claim, Field, Invalid};
+pub use proofmill_kernels::{NoRandomness, draw_weights};
 pub use request::{DecodeError, Request};
 pub use verifier::Verifier;
-pub use weights::{NoRandomness, draw_weights};
 
 /// BLS12-381's scalar field: elements of blobs, and weights.
 pub type Scalar = ark_bls12_381::Fr;

@@ -1,10 +1,11 @@
 //! The check of one batch of claims of one kind: all together, then a search for the false ones.
 
 use ark_ff::Zero;
+use proofmill_kernels::NoRandomness;
 use rayon::prelude::*;
 
 use crate::isolation::{ExpectedFalseShare, Values, isolate};
-use crate::kind::{Invalid, Kind, NoRandomness};
+use crate::kind::{Invalid, Kind};
 
 /// The outcome of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,9 +3,11 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use proofmill_kernels::NoRandomness;
+
 use crate::batch::{self, Outcome};
 use crate::isolation::ExpectedFalseShare;
-use crate::kind::{Invalid, Kind, NoRandomness, ProofInput, UnusableKey};
+use crate::kind::{Invalid, Kind, ProofInput, UnusableKey};
 use crate::request::Request;
 
 /// A key of some kind.

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use ark_ec::PrimeGroup;
+use proofmill_kernels::NoRandomness;
 use rayon::prelude::*;
 
 use crate::isolation::{Costs, LoneCosts};
@@ -142,11 +143,6 @@ pub struct Invalid(pub Cow<'static, str>);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct UnusableKey(pub String);
-
-/// The reason why the operating system gave no random numbers.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the operating system gives no random numbers: {0}")]
-pub struct NoRandomness(pub String);
 
 // === impl UnusableKey ===
 

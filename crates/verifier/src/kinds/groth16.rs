@@ -15,11 +15,10 @@ use proofmill_groth16::{
     Weight, WeightedProof, verify, verify_each, weighted_product, weighted_product_each,
 };
 
-use proofmill_kernels::InstructionSet;
+use proofmill_kernels::{InstructionSet, NoRandomness, draw_weights};
 
-use super::random_numbers;
 use crate::isolation::{Costs, LoneCosts};
-use crate::kind::{Invalid, Kind, NoRandomness, ProofInput, UnusableKey};
+use crate::kind::{Invalid, Kind, ProofInput, UnusableKey};
 
 /// Groth16 over one curve, under any number of verifying keys in a batch.
 ///
@@ -168,7 +167,8 @@ impl<E: SnarkCurve> Kind for Groth16<E> {
             weight: Weight::new(number),
             multiples: Arc::default(),
         };
-        Ok(random_numbers(count)?.into_iter().map(weight).collect())
+        let numbers = draw_weights::<u128>(count)?;
+        Ok(numbers.into_iter().map(weight).collect())
     }
 
     fn times(&self, weight: &Self::Weight, factor: u64) -> Self::Weight {

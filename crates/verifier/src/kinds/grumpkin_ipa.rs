@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use proofmill_ipa::{DeferredClaim, Opening, Srs, Sum, Verifier, Weights};
+use proofmill_kernels::NoRandomness;
 
 use crate::isolation::Costs;
-use crate::kind::{Invalid, Kind, NoRandomness, UnusableKey};
+use crate::kind::{Invalid, Kind, UnusableKey};
 
 /// The opening of a `noir-rollup` proof (15,360 bytes), or such an opening in the compact form
 /// ([`Opening::to_compact`]). The statement is empty: the opening is all that is checked, not the
@@ -67,7 +68,7 @@ impl Kind for GrumpkinIpa {
     }
 
     fn draw_weights(&self, count: usize) -> Result<Vec<Weights>, NoRandomness> {
-        Weights::draw(count).map_err(|error| NoRandomness(error.to_string()))
+        Weights::draw(count)
     }
 
     fn times(&self, weight: &Weights, factor: u64) -> Weights {

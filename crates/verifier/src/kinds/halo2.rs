@@ -6,9 +6,10 @@ use proofmill_halo2::orchard::{self, Bundle};
 use proofmill_halo2::{
     Claim, Params, Scalar, Sum, Verifier, VerifyingKey, decode_instances, draw_weights,
 };
+use proofmill_kernels::NoRandomness;
 
 use crate::isolation::Costs;
-use crate::kind::{Invalid, Kind, NoRandomness, UnusableKey};
+use crate::kind::{Invalid, Kind, UnusableKey};
 
 /// Proofs of `halo2_proofs` 0.4 over Vesta, under any keys.
 ///
@@ -117,7 +118,7 @@ impl Kind for Halo2 {
     }
 
     fn draw_weights(&self, count: usize) -> Result<Vec<Scalar>, NoRandomness> {
-        draw_weights(count).map_err(|error| NoRandomness(error.to_string()))
+        draw_weights(count)
     }
 
     fn times(&self, weight: &Scalar, factor: u64) -> Scalar {
@@ -191,7 +192,7 @@ impl Kind for Orchard {
     }
 
     fn draw_weights(&self, count: usize) -> Result<Vec<Scalar>, NoRandomness> {
-        draw_weights(count).map_err(|error| NoRandomness(error.to_string()))
+        draw_weights(count)
     }
 
     fn times(&self, weight: &Scalar, factor: u64) -> Scalar {

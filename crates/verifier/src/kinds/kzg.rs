@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use proofmill_kernels::NoRandomness;
 use proofmill_kzg::{Claim, Request, Scalar, Value, Verifier, draw_weights};
 
 use crate::isolation::Costs;
-use crate::kind::{Invalid, Kind, NoRandomness, UnusableKey};
+use crate::kind::{Invalid, Kind, UnusableKey};
 
 /// Blob proofs (EIP-4844) and cell proofs (EIP-7594) under the trusted setup of Ethereum's main
 /// network, in one batch. A proof is an encoded [`Request`], which contains the blob or the cell; the
@@ -66,7 +67,7 @@ impl Kind for Kzg {
     }
 
     fn draw_weights(&self, count: usize) -> Result<Vec<Scalar>, NoRandomness> {
-        draw_weights(count).map_err(|error| NoRandomness(error.to_string()))
+        draw_weights(count)
     }
 
     fn times(&self, weight: &Scalar, factor: u64) -> Scalar {

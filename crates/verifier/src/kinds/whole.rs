@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use ark_bn254::G1Projective;
 use ark_ff::AdditiveGroup;
+use proofmill_kernels::NoRandomness;
 
 use crate::isolation::Costs;
-use crate::kind::{Invalid, Kind, NoRandomness, UnusableKey};
+use crate::kind::{Invalid, Kind, UnusableKey};
 
 /// A proof system whose verification shares no work between proofs.
 pub trait Verifier: 'static {

@@ -1,14 +1,12 @@
-//! Random weights.
+//! Random weights, under which many claims are checked as one.
 
 use rand::TryRngCore;
 use rand::rngs::OsRng;
 
-use crate::Scalar;
-
-/// The operating system refuses to give random numbers.
+/// The operating system refuses to give random numbers, for this reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the operating system gives no random numbers: {0}")]
-pub struct NoRandomness(String);
+pub struct NoRandomness(pub String);
 
 /// Draws `count` weights of 128 bits from the operating system. A sum of claims under these weights that
 /// contains a false claim is zero with a probability of 2⁻¹²⁸.
@@ -18,13 +16,13 @@ pub struct NoRandomness(String);
 /// # Errors
 ///
 /// [`NoRandomness`] if the operating system gives no random numbers; the claims cannot be checked then.
-pub fn draw_weights(count: usize) -> Result<Vec<Scalar>, NoRandomness> {
+pub fn draw_weights<W: From<u128>>(count: usize) -> Result<Vec<W>, NoRandomness> {
     let mut bytes = vec![0; 16 * count];
     let drawn = OsRng.try_fill_bytes(&mut bytes);
     drawn.map_err(|error| NoRandomness(error.to_string()))?;
     let numbers = bytes.as_chunks().0.iter();
     Ok(numbers
-        .map(|bytes| Scalar::from(u128::from_le_bytes(*bytes)))
+        .map(|bytes| W::from(u128::from_le_bytes(*bytes)))
         .collect())
 }
 
@@ -34,7 +32,7 @@ mod tests {
 
     #[test]
     fn weights_differ() {
-        let weights = draw_weights(100).unwrap();
+        let weights: Vec<u128> = draw_weights(100).unwrap();
         assert_eq!(weights.len(), 100);
         for (number, drawn) in weights.iter().enumerate() {
             assert!(!weights[..number].contains(drawn));
