@@ -66,15 +66,6 @@ impl<E: AggregationEngine> CommitmentKey<'_, E> {
         self.commit_both(points, &[])
     }
 
-    /// CM₂ of up to N points; the rest are infinity.
-    ///
-    /// # Panics
-    ///
-    /// If there are more points.
-    pub fn commit_second(&self, points: &[E::G2Affine]) -> Commitment<E> {
-        self.commit_both(&[], points)
-    }
-
     /// CM_D of up to N points of either group; the rest are infinity.
     ///
     /// # Panics

@@ -81,13 +81,6 @@ impl LocalHost {
             .extend(provers.into_iter().map(Into::into));
         self
     }
-
-    /// Sets the folders (written as in `PATH`) that are searched for bare names of programs.
-    #[must_use]
-    pub fn with_path(mut self, path: impl Into<OsString>) -> Self {
-        self.path = Some(path.into());
-        self
-    }
 }
 
 impl Host for LocalHost {
