@@ -19,7 +19,7 @@ use rayon::ThreadPool;
 use serde_json::{Map, Value};
 
 use crate::harness::Figures;
-use crate::versus::{COMPARISON_HELP, Comparison, Contender, Curve, Lineup, Options, Sample};
+use crate::versus::{COMPARISON_HELP, Comparison, Contender, Contenders, Curve, Options, Sample};
 
 /// Circuits of the Mirage proofs, as the big Merkle tree has them.
 const CLASSES: usize = 5;
@@ -129,7 +129,7 @@ fn compare(
         bytes = made;
         Ok(sample)
     });
-    let mut comparison = Lineup::new(&args.options, settings, ours).run()?;
+    let mut comparison = Contenders::new(&args.options, settings, ours).run()?;
     let mut verifications = Vec::new();
     for _ in 0..VERIFICATIONS {
         let began = Instant::now();

@@ -8,7 +8,7 @@ use anyhow::Context;
 
 use crate::harness::Program;
 
-/// Which circuit, and where it is kept.
+/// The circuit to prove, and the directory of its files.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct CircuitArgs {
     /// A key of another circuit
@@ -47,7 +47,7 @@ impl CircuitArgs {
         Ok(self.program.find()?.canonicalize()?)
     }
 
-    /// The circuit that was named, or SHA-256 of so many bytes, by circomlib.
+    /// The circuit named on the command line, or else circomlib's SHA-256 of `bytes` bytes.
     pub(crate) fn prepare(&self, bytes: usize) -> anyhow::Result<Circuit> {
         let directory = self.folder()?;
         let proofmill = self.program()?;
@@ -105,7 +105,7 @@ impl Circuit {
         Ok(())
     }
 
-    /// snarkjs proves; how long the process took, in milliseconds.
+    /// Makes a proof with snarkjs; returns the process's time in milliseconds.
     pub(crate) fn prove_with_snarkjs(&self) -> anyhow::Result<f64> {
         let mut prove = node("snarkjs/build/cli.cjs")?;
         prove
@@ -115,8 +115,8 @@ impl Circuit {
         Ok(self.finish(&mut prove)?.0)
     }
 
-    /// Our program proves, with these arguments more; how long the process took, in milliseconds,
-    /// and what it printed.
+    /// Makes a proof with `proofmill prove` and the arguments `more`; returns the process's time in milliseconds, and
+    /// its output.
     pub(crate) fn prove(&self, more: &[&str]) -> anyhow::Result<(f64, String)> {
         let mut prove = Command::new(&self.proofmill);
         prove
@@ -135,7 +135,7 @@ impl Circuit {
     }
 }
 
-/// Runs a program, and tells how long it took and what it printed.
+/// Runs a program; returns its time in milliseconds, and its output.
 fn finish(command: &mut Command) -> anyhow::Result<(f64, String)> {
     let began = Instant::now();
     let output = command

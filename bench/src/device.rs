@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_accelerator::{
-    Device, DeviceField, DeviceGroup, Job, Outcome, TransformKind, Work, cpu, cubins_of_user, cuda,
+    Device, DeviceField, DeviceGroup, Job, Outcome, TransformKind, Work, cpu, cuda,
+    user_cubin_directory,
 };
 use proofmill_kernels::{Domain, msm};
 use serde_json::{Value, json};
@@ -17,13 +18,13 @@ use crate::versus::{Curve, Group};
 /// Arguments of `proofmill-bench device`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// What is measured
+    /// The operation to measure
     #[arg(value_enum)]
     work: Kind,
-    /// Which device
+    /// The device
     #[arg(long, value_enum, default_value = "cuda")]
     device: Which,
-    /// Which card, of several
+    /// The number of the card, if there are several
     #[arg(long, default_value_t = 0)]
     card: usize,
     /// The curves
@@ -77,7 +78,7 @@ struct Row {
     curve: Curve,
     log_n: u8,
     ms: Figures,
-    /// What the device's cost model says.
+    /// Time predicted by the device's cost model.
     foretold: Duration,
 }
 
@@ -97,12 +98,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 // === impl Which ===
 
 impl Which {
-    /// Opens it; `card` says which, of several.
+    /// Opens the device; `card` is the card's number.
     pub(crate) fn open(self, card: usize) -> anyhow::Result<Box<dyn Device>> {
         Ok(match self {
             Self::Cpu => Box::new(cpu()?),
             Self::Cuda => {
-                let cubins = cubins_of_user()
+                let cubins = user_cubin_directory()
                     .context("nowhere to keep compiled kernels: set HOME or XDG_CACHE_HOME")?;
                 Box::new(cuda(card, &cubins)?)
             }
@@ -215,14 +216,14 @@ impl Args {
     }
 }
 
-/// Runs a job; how long it took, and its outcome.
+/// Runs a job; returns its time and its outcome.
 fn submit(device: &dyn Device, job: Job) -> anyhow::Result<(Duration, Outcome)> {
     let began = Instant::now();
     let outcome = device.submit(job)?.wait()?;
     Ok((began.elapsed(), outcome))
 }
 
-/// A product's times, and what it was foretold to take. Its sum must be the processors'.
+/// Measured and predicted times of a product. Its result must equal the processors'.
 fn product<G: DeviceGroup>(
     args: &Args,
     device: &dyn Device,
@@ -251,7 +252,7 @@ fn product<G: DeviceGroup>(
     Ok((ms, device.cost(work)?))
 }
 
-/// A transform's times, and what it was foretold to take. Its values must be the processors'.
+/// Measured and predicted times of a transform. Its values must equal the processors'.
 fn transform<F: DeviceField>(
     args: &Args,
     device: &dyn Device,

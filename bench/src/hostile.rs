@@ -1,4 +1,4 @@
-//! Duplicates, wrong grouping fields and garbage: what is kept out, and what leaves all the same.
+//! Duplicates, wrong grouping fields and garbage: measures that they are rejected, and that valid blocks are emitted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use anyhow::Context;
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use proofmill_bus::BlobStore;
-use proofmill_orchestrator::conversation::{Edition, Reply};
+use proofmill_orchestrator::conversation::{Reply, Uniqueness};
 use proofmill_orchestrator::id::Part;
 use proofmill_orchestrator::payload::Encoding;
 use proofmill_orchestrator::plan::QueueIx;
@@ -16,7 +16,7 @@ use proofmill_orchestrator::source::{self, PAYLOAD_MAX, SourceMessage};
 use tokio::time::timeout;
 
 use crate::harness::{
-    Common, Place, Progress, Report, Running, Target, is_group, member_json, parse, registry,
+    Common, Progress, Report, Running, StateDisk, Target, is_group, member_json, parse, registry,
 };
 
 /// Messages of a group.
@@ -76,7 +76,7 @@ struct Door {
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let whole = args.duplicates > 0 && args.duplicates.is_multiple_of(2 * GROUP);
     anyhow::ensure!(whole, "--duplicates must be a multiple of {}", 2 * GROUP);
-    let place = Place::fresh(&args.common)?;
+    let disk = StateDisk::fresh(&args.common)?;
     let text = format!(
         r#"
         name = "hostile"
@@ -108,7 +108,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     );
     let registry = registry();
     let workflow = parse(&text, &registry)?;
-    let mut mill = Running::start(&workflow, registry, &place, &place.state("hostile")).await?;
+    let mut mill = Running::start(&workflow, registry, &disk, &disk.state("hostile")).await?;
     let door = Door {
         source: mill.source.clone(),
         blobs: mill.blobs.clone(),
@@ -196,7 +196,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         })
         .count();
     let (duplicates, wrong) = (args.duplicates as usize, args.wrong as usize);
-    let mut report = Report::new("Hostile: duplicates, wrong fields, garbage", &place);
+    let mut report = Report::new("Hostile: duplicates, wrong fields, garbage", &disk);
     report.must_be("valid messages accepted", replies.accepted, duplicates);
     report.must_be("duplicates recognised", replies.duplicates, duplicates);
     report.must_be(
@@ -296,7 +296,7 @@ fn ungrouped(n: u64) -> SourceMessage {
     message(WRONG_FROM + n, 0, json.into())
 }
 
-/// What is no message.
+/// Bytes that are not a valid message.
 fn garbage(n: u64) -> SourceMessage {
     let bytes: Bytes = match n % 8 {
         0 => vec![0xff; 1000].into(),
@@ -320,7 +320,7 @@ fn message(block: u64, index: u64, bytes: Bytes) -> SourceMessage {
         encoding: Encoding::Json,
         bytes,
         needs: None,
-        edition: Edition::Any,
+        uniqueness: Uniqueness::Multiple,
         next: 0,
     }
 }

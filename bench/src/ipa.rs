@@ -1,5 +1,5 @@
-//! Grumpkin inner-product arguments, checked alone and in batches, against a bare product of the
-//! size that a single check has.
+//! Grumpkin inner-product arguments, checked alone and in batches, against a bare multi-scalar multiplication of the
+//! size of a single check.
 
 use anyhow::Context;
 use ark_grumpkin::Projective;
@@ -9,7 +9,9 @@ use serde_json::{Map, Value};
 
 use crate::msm::{self, Skew};
 use crate::peers::{self, MsmPeers};
-use crate::versus::{COMPARISON_HELP, Comparison, Contender, Lineup, Offer, Options, Sample, time};
+use crate::versus::{
+    COMPARISON_HELP, Comparison, Contender, Contenders, Options, PeerAnswer, Sample, time,
+};
 
 /// Arguments of `proofmill-bench ipa`.
 #[derive(Debug, clap::Args)]
@@ -97,15 +99,15 @@ fn compare(
             ..Sample::default()
         })
     });
-    let mut lineup = Lineup::new(&args.options, settings, ours);
-    lineup.ask("arkworks", || {
+    let mut contenders = Contenders::new(&args.options, settings, ours);
+    contenders.ask("arkworks", || {
         Ok(bare("arkworks", peers::arkworks::msm(&input.bare, pool)))
     })?;
-    lineup.ask("halo2curves", || {
+    contenders.ask("halo2curves", || {
         let offer = Projective::halo2curves(&input.bare, pool)?;
         Ok(bare("halo2curves", offer))
     })?;
-    lineup.run()
+    contenders.run()
 }
 
 fn check(verifier: &Verifier, openings: &[Opening]) -> anyhow::Result<()> {
@@ -116,9 +118,9 @@ fn check(verifier: &Verifier, openings: &[Opening]) -> anyhow::Result<()> {
 }
 
 /// A peer's bare product: other work than ours, so that its result is compared with nothing.
-fn bare<'a>(name: &str, offer: Offer<'a>) -> Offer<'a> {
-    match offer {
-        Offer::Runs(contenders) => Offer::Runs(
+fn bare<'a>(name: &str, answer: PeerAnswer<'a>) -> PeerAnswer<'a> {
+    match answer {
+        PeerAnswer::Runs(contenders) => PeerAnswer::Runs(
             contenders
                 .into_iter()
                 .map(|mut contender| {

@@ -49,9 +49,9 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Experiment {
-    /// What the orchestration adds to a task: publish → completion recorded
+    /// Time that the orchestration adds to a task: publish → completion recorded
     Latency(latency::Args),
-    /// How much of their time many dispatchers spend proving
+    /// Share of their time that many dispatchers spend proving
     Scaling(scaling::Args),
     /// Tasks a second, sustained, every task durable
     Throughput(throughput::Args),
@@ -83,9 +83,9 @@ enum Experiment {
     Verifier(verifier::Args),
     /// A circom circuit's proof from cold files, against snarkjs
     Snarkjs(snarkjs::Args),
-    /// What dies and stops on a cluster, and what that costs
+    /// Failures on a cluster, and the cost of recovery
     Cluster(cluster::Args),
-    /// What it saves that keys stay in memory, and what memory that takes
+    /// Time saved by keys that stay in memory, and the memory they take
     Engine(engine::Args),
     /// A process of dispatchers, for the others
     #[command(hide = true)]
@@ -135,7 +135,7 @@ fn run() -> anyhow::Result<()> {
     }
 }
 
-/// Runs an experiment as a task: what it waits for wakes the thread that brings it, not another.
+/// Runs an experiment as a task of the runtime, so that an event wakes the thread that delivers it, not another.
 fn block_on(
     experiment: impl Future<Output = anyhow::Result<()>> + Send + 'static,
 ) -> anyhow::Result<()> {

@@ -7,7 +7,9 @@ use proofmill_kernels::{InstructionSet, PreparedBases, msm};
 use serde_json::{Map, Value};
 
 use crate::peers::{self, MsmPeers, fingerprint};
-use crate::versus::{COMPARISON_HELP, Comparison, Contender, Curve, Group, Lineup, Options, time};
+use crate::versus::{
+    COMPARISON_HELP, Comparison, Contender, Contenders, Curve, Group, Options, time,
+};
 
 /// Arguments of `proofmill-bench msm`.
 #[derive(Debug, clap::Args)]
@@ -23,7 +25,7 @@ pub(crate) struct Args {
     #[arg(long, value_delimiter = ',', default_value = "16", value_name = "LIST",
           value_parser = clap::value_parser!(u8).range(1..=28))]
     log_n: Vec<u8>,
-    /// How the scalars are distributed
+    /// Distribution of the scalars
     #[arg(long, value_enum, default_value = "random")]
     skew: Skew,
     /// Ours with resident bases, of so many points for each base; the peers' stay as they are
@@ -34,7 +36,7 @@ pub(crate) struct Args {
     options: Options,
 }
 
-/// How scalars are distributed.
+/// Distribution of the scalars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Skew {
     /// Uniform in the field
@@ -53,7 +55,7 @@ pub(crate) enum Skew {
     Sparse,
 }
 
-/// What is multiplied.
+/// Input of a product: points and scalars.
 pub(crate) struct Input<G: CurveGroup> {
     /// Distinct, of unknown logarithm to each other.
     pub(crate) points: Vec<G::Affine>,
@@ -115,26 +117,26 @@ fn compare<G: MsmPeers>(args: &Args, log_n: u8, threads: usize) -> anyhow::Resul
         },
         fingerprint::of_point,
     );
-    let mut lineup = Lineup::new(&args.options, settings, ours);
+    let mut contenders = Contenders::new(&args.options, settings, ours);
     if let Some(bases) = &prepared {
-        lineup.note(format!(
+        contenders.note(format!(
             "2^{log_n}: {} prepared points for each base, {} MiB; the bases alone are {} MiB",
             bases.copies(),
             bases.bytes() >> 20,
             size_of_val(&input.points[..]) >> 20,
         ));
     }
-    lineup.ask("arkworks", || Ok(peers::arkworks::msm(&input, &pool)))?;
-    lineup.ask("blst", || G::blst(&input, &pool))?;
-    lineup.ask("halo2curves", || G::halo2curves(&input, &pool))?;
+    contenders.ask("arkworks", || Ok(peers::arkworks::msm(&input, &pool)))?;
+    contenders.ask("blst", || G::blst(&input, &pool))?;
+    contenders.ask("halo2curves", || G::halo2curves(&input, &pool))?;
     let job = ["msm", args.curve.name(), args.group.name()];
-    lineup.ask("gnark", || {
+    contenders.ask("gnark", || {
         peers::gnark::offer(&[("gnark-crypto", &job)], threads, |file| {
             file.points(&input.points)?;
             file.fields(&input.scalars)
         })
     })?;
-    lineup.run()
+    contenders.run()
 }
 
 // === impl Input ===

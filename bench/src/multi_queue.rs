@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::harness::{
-    Common, Place, Progress, Report, Running, Target, json_message, parse, round, work_for,
+    Common, Progress, Report, Running, StateDisk, Target, json_message, parse, round, work_for,
 };
 
 /// Beyond the time of the poisoned proof, a run that stands still for so long has lost something.
@@ -85,21 +85,15 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         "--poisoned must be one of the blocks"
     );
     anyhow::ensure!(args.scale > 0.0, "--scale must be above 0");
-    let place = Place::fresh(&args.common)?;
-    let linear = measure(args, &place, &place.state("linear"), Variant::Linear).await?;
-    let multi = measure(
-        args,
-        &place,
-        &place.state("multi-queue"),
-        Variant::MultiQueue,
-    )
-    .await?;
+    let disk = StateDisk::fresh(&args.common)?;
+    let linear = measure(args, &disk, &disk.state("linear"), Variant::Linear).await?;
+    let multi = measure(args, &disk, &disk.state("multi-queue"), Variant::MultiQueue).await?;
 
     let title = format!(
         "Multi-queue against linear: {} blocks, {} proofs each on {} dispatchers, block {} poisoned",
         args.blocks, args.proofs, args.dispatchers, args.poisoned
     );
-    let mut report = Report::new(&title, &place);
+    let mut report = Report::new(&title, &disk);
     let speedup = linear.proposed / multi.proposed;
     let whole = linear.emitted / multi.emitted;
     let figures = [
@@ -169,7 +163,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
 
 async fn measure(
     args: &Args,
-    place: &Place,
+    disk: &StateDisk,
     state: &Path,
     variant: Variant,
 ) -> anyhow::Result<Run> {
@@ -204,7 +198,7 @@ async fn measure(
     );
     let registry = registry(args);
     let workflow = parse(&text, &registry)?;
-    let mut mill = Running::start(&workflow, registry, place, state).await?;
+    let mut mill = Running::start(&workflow, registry, disk, state).await?;
     let (label, window) = match variant {
         Variant::Linear => ("linear", 1),
         Variant::MultiQueue => ("multi-queue", args.blocks),

@@ -6,7 +6,7 @@ use proofmill_kernels::Domain;
 use serde_json::{Map, Value};
 
 use crate::peers::{self, NttPeers, fingerprint};
-use crate::versus::{COMPARISON_HELP, Comparison, Contender, Curve, Lineup, Options, time};
+use crate::versus::{COMPARISON_HELP, Comparison, Contender, Contenders, Curve, Options, time};
 
 /// Arguments of `proofmill-bench ntt`.
 #[derive(Debug, clap::Args)]
@@ -39,7 +39,7 @@ pub(crate) enum Transform {
     CosetInverse,
 }
 
-/// What is transformed.
+/// Input of a transform.
 pub(crate) struct Input<F: PrimeField> {
     /// Random.
     pub(crate) values: Vec<F>,
@@ -98,21 +98,21 @@ fn compare<F: NttPeers>(args: &Args, log_n: u8, threads: usize) -> anyhow::Resul
         },
         |values| fingerprint::of_values(&values),
     );
-    let mut lineup = Lineup::new(&args.options, settings, ours);
-    lineup.ask("arkworks", || Ok(peers::arkworks::ntt(&input, &pool)))?;
-    lineup.ask("halo2curves", || F::halo2curves(&input, &pool))?;
+    let mut contenders = Contenders::new(&args.options, settings, ours);
+    contenders.ask("arkworks", || Ok(peers::arkworks::ntt(&input, &pool)))?;
+    contenders.ask("halo2curves", || F::halo2curves(&input, &pool))?;
     let job = ["ntt", args.curve.name(), args.transform.name()];
     // Both orders: gnark itself never puts values between two transforms in natural order.
     let natural = [&job[..], &["natural"]].concat();
     let reversed = [&job[..], &["reversed"]].concat();
-    lineup.ask("gnark", || {
+    contenders.ask("gnark", || {
         let ways: [(&str, &[&str]); 2] = [
             ("gnark-crypto", &natural),
             ("gnark-crypto, bit-reversed", &reversed),
         ];
         peers::gnark::offer(&ways, threads, |file| file.fields(&input.values))
     })?;
-    lineup.run()
+    contenders.run()
 }
 
 // === impl Input ===

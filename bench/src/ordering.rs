@@ -1,4 +1,4 @@
-//! Whether everything leaves in chain order, however long its proof takes.
+//! Chain order of emissions, with proofs of random duration.
 
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
@@ -11,7 +11,8 @@ use serde::Deserialize;
 use tokio::time::timeout;
 
 use crate::harness::{
-    Common, Place, Progress, Report, Running, Target, chain, json_message, parse, registry, round,
+    Common, Progress, Report, Running, StateDisk, Target, chain, json_message, parse, registry,
+    round,
 };
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -53,7 +54,7 @@ struct Payload {
 /// Measures and reports.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     anyhow::ensure!(args.min_ms <= args.max_ms, "--min-ms is above --max-ms");
-    let place = Place::fresh(&args.common)?;
+    let disk = StateDisk::fresh(&args.common)?;
     let executor = r#"{ kind = "native", prover = "sleep" }"#;
     let text = format!(
         "{}directory = \"emitted\"\n",
@@ -61,8 +62,8 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     );
     let registry = registry();
     let workflow = parse(&text, &registry)?;
-    let state = place.state("ordering");
-    let mut mill = Running::start(&workflow, registry, &place, &state).await?;
+    let state = disk.state("ordering");
+    let mut mill = Running::start(&workflow, registry, &disk, &state).await?;
     let queue = mill.queue("tasks")?;
 
     let mut random = StdRng::seed_from_u64(args.seed);
@@ -121,7 +122,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         "Ordering: {} blocks, proofs of {} to {} ms, {} workers, seed {}",
         args.blocks, args.min_ms, args.max_ms, args.workers, args.seed
     );
-    let mut report = Report::new(&title, &place);
+    let mut report = Report::new(&title, &disk);
     report.figure("wall", wall, "s", Target::Open, "");
     report.figure(
         "proofs that were overtaken",
@@ -150,7 +151,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     report.finish(&args.common)
 }
 
-/// How many do not follow the one before, counting from 0.
+/// Number of blocks that do not follow the one before, counting from 0.
 fn out_of_order(blocks: &[u64]) -> usize {
     let mut next = 0;
     let follows = |block: &&u64| std::mem::replace(&mut next, **block + 1) != **block;

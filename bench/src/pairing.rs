@@ -7,7 +7,9 @@ use ark_std::rand::{SeedableRng, rngs::StdRng};
 use serde_json::{Map, Value};
 
 use crate::peers::{self, PairingPeers};
-use crate::versus::{COMPARISON_HELP, Comparison, Contender, Curve, Lineup, Offer, Options, time};
+use crate::versus::{
+    COMPARISON_HELP, Comparison, Contender, Contenders, Curve, Options, PeerAnswer, time,
+};
 
 /// Arguments of `proofmill-bench pairing`.
 #[derive(Debug, clap::Args)]
@@ -24,7 +26,7 @@ pub(crate) struct Args {
     options: Options,
 }
 
-/// What is paired: the product is one, unless there is one pair only.
+/// Input of a product of pairings. The product is one, unless there is a single pair.
 pub(crate) struct Input<E: Pairing> {
     /// In the first group.
     pub(crate) left: Vec<E::G1Affine>,
@@ -71,9 +73,9 @@ fn compare<E: PairingPeers>(args: &Args, pairs: u32, threads: usize) -> anyhow::
         },
         verdict,
     );
-    let mut lineup = Lineup::new(&args.options, settings, ours);
-    lineup.ask("arkworks", || {
-        Ok(Offer::Runs(vec![Contender::in_process(
+    let mut contenders = Contenders::new(&args.options, settings, ours);
+    contenders.ask("arkworks", || {
+        Ok(PeerAnswer::Runs(vec![Contender::in_process(
             "arkworks",
             || {
                 let (left, right) = (input.left.iter().copied(), input.right.iter().copied());
@@ -82,20 +84,20 @@ fn compare<E: PairingPeers>(args: &Args, pairs: u32, threads: usize) -> anyhow::
             verdict,
         )]))
     })?;
-    lineup.ask("blst", || E::blst(&input, &pool))?;
-    lineup.ask("halo2curves", || {
-        Ok(Offer::LeftOut(
+    contenders.ask("blst", || E::blst(&input, &pool))?;
+    contenders.ask("halo2curves", || {
+        Ok(PeerAnswer::LeftOut(
             "no product of pairings is set up for it".to_owned(),
         ))
     })?;
     let job = ["pairing", args.curve.name()];
-    lineup.ask("gnark", || {
+    contenders.ask("gnark", || {
         peers::gnark::offer(&[("gnark-crypto", &job)], threads, |file| {
             file.points(&input.left)?;
             file.points(&input.right)
         })
     })?;
-    lineup.run()
+    contenders.run()
 }
 
 fn verdict<E: Pairing>(product: PairingOutput<E>) -> String {

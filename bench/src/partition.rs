@@ -20,7 +20,7 @@ use proofmill_r1cs::{Assignment, R1cs};
 use rayon::ThreadPool;
 use serde_json::{Map, Value};
 
-use crate::versus::{COMPARISON_HELP, Comparison, Contender, Curve, Lineup, Options, Sample};
+use crate::versus::{COMPARISON_HELP, Comparison, Contender, Contenders, Curve, Options, Sample};
 
 /// Arguments of `proofmill-bench partition`.
 #[derive(Debug, clap::Args)]
@@ -171,11 +171,11 @@ where
         settings.insert("prepared".to_owned(), factor.into());
     }
     let ours = Contender::new("in parts", |_| pool.install(|| parts.prove()));
-    let mut lineup = Lineup::new(&args.options, settings, ours);
-    lineup.add(Contender::new(IN_ONE_PIECE, |_| {
+    let mut contenders = Contenders::new(&args.options, settings, ours);
+    contenders.add(Contender::new(IN_ONE_PIECE, |_| {
         pool.install(|| whole.prove())
     }));
-    let mut comparison = lineup.run()?;
+    let mut comparison = contenders.run()?;
     let rate = |constraints: usize, ms: f64| constraints as f64 / ms;
     let ours = rate(parts.constraints, comparison.ours.ms.p50());
     let in_one_piece = comparison

@@ -1,15 +1,15 @@
-//! How much of their time many dispatchers spend proving.
+//! Share of their time that many dispatchers spend proving.
 
 use std::time::{Duration, Instant};
 
 use tokio::time::timeout;
 
 use crate::harness::{
-    Common, Place, Progress, Report, Running, Target, json_message, one_stage, parse, registry,
+    Common, Progress, Report, Running, StateDisk, Target, json_message, one_stage, parse, registry,
     round, sleep,
 };
 
-/// Beyond its ideal time, a run that takes so long has lost what is left.
+/// Time beyond a run's ideal duration at which its unfinished tasks count as lost.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Arguments of `proofmill-bench scaling`.
@@ -49,12 +49,12 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         args.dispatchers.iter().all(|count| *count > 0) && args.each > 0,
         "at least one of each is needed"
     );
-    let place = Place::fresh(&args.common)?;
+    let disk = StateDisk::fresh(&args.common)?;
     let title = format!(
         "Scaling: {:?} dispatchers, {} tasks each, sleeping provers, durable",
         args.dispatchers, args.each
     );
-    let mut report = Report::new(&title, &place);
+    let mut report = Report::new(&title, &disk);
     let (mut lost, mut duplicated) = (0, 0);
     let mut runs = Vec::new();
     let mut cases = Vec::new();
@@ -62,7 +62,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         cases.extend(args.dispatchers.iter().map(|count| (*proof_ms, *count)));
     }
     for (proof_ms, dispatchers) in cases {
-        let many = measure(args, &place, dispatchers, proof_ms).await?;
+        let many = measure(args, &disk, dispatchers, proof_ms).await?;
         lost += many.lost;
         duplicated += many.duplicated;
         let rate = many.tasks as f64 / many.wall;
@@ -91,7 +91,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
                 report.put("efficiency", exact);
             }
         } else {
-            let one = measure(args, &place, 1, proof_ms).await?;
+            let one = measure(args, &disk, 1, proof_ms).await?;
             lost += one.lost;
             duplicated += one.duplicated;
             let alone = one.tasks as f64 / one.wall;
@@ -111,15 +111,15 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
 
 async fn measure(
     args: &Args,
-    place: &Place,
+    disk: &StateDisk,
     dispatchers: u32,
     proof_ms: f64,
 ) -> anyhow::Result<Run> {
     let text = one_stage("scaling", dispatchers, &sleep(proof_ms));
     let registry = registry();
     let workflow = parse(&text, &registry)?;
-    let state = place.state(&format!("{dispatchers}-{proof_ms}"));
-    let mut mill = Running::start(&workflow, registry, place, &state).await?;
+    let state = disk.state(&format!("{dispatchers}-{proof_ms}"));
+    let mut mill = Running::start(&workflow, registry, disk, &state).await?;
     let queue = mill.queue("tasks")?;
     let tasks = (dispatchers * args.each) as usize;
     let progress = Progress::new(

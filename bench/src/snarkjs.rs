@@ -6,7 +6,7 @@ use anyhow::Context;
 use serde_json::{Map, Value};
 
 use crate::circom::{Circuit, CircuitArgs, node};
-use crate::versus::{Comparison, Contender, Lineup, Offer, Options, Purpose, Sample};
+use crate::versus::{Comparison, Contender, Contenders, Options, PeerAnswer, Purpose, Sample};
 
 /// Bytes that are hashed in the circuit that is proved if no other is named: 126,888 constraints.
 const BYTES: usize = 200;
@@ -48,7 +48,7 @@ pub(crate) struct Args {
     options: Options,
 }
 
-/// What is proved, and how.
+/// The circuit's files, and the settings of the comparison.
 struct Setting {
     circuit: Circuit,
     trust_key: bool,
@@ -80,12 +80,12 @@ impl Setting {
         settings.insert("threads".to_owned(), threads.into());
         settings.insert("trust_key".to_owned(), self.trust_key.into());
         let ours = Contender::new("proofmill", |_| self.ours(threads));
-        let mut lineup = Lineup::new(options, settings, ours);
-        lineup.ask("snarkjs", || {
+        let mut contenders = Contenders::new(options, settings, ours);
+        contenders.ask("snarkjs", || {
             let snarkjs = Contender::new("snarkjs", |purpose| self.theirs(purpose));
-            Ok(Offer::Runs(vec![snarkjs]))
+            Ok(PeerAnswer::Runs(vec![snarkjs]))
         })?;
-        lineup.run()
+        contenders.run()
     }
 
     fn ours(&self, threads: usize) -> anyhow::Result<Sample> {

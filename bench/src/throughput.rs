@@ -7,7 +7,7 @@ use proofmill_orchestrator::conversation::Reply;
 use tokio::time::timeout;
 
 use crate::harness::{
-    Common, Place, Progress, Report, Running, Target, json_message, one_stage, parse, registry,
+    Common, Progress, Report, Running, StateDisk, Target, json_message, one_stage, parse, registry,
     round,
 };
 
@@ -48,12 +48,12 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         args.producers > 0 && args.dispatchers > 0,
         "at least one of each is needed"
     );
-    let place = Place::fresh(&args.common)?;
+    let disk = StateDisk::fresh(&args.common)?;
     let instant = r#"{ kind = "native", prover = "instant" }"#;
     let text = one_stage("throughput", args.dispatchers, instant);
     let registry = registry();
     let workflow = parse(&text, &registry)?;
-    let mut mill = Running::start(&workflow, registry, &place, &place.state("throughput")).await?;
+    let mut mill = Running::start(&workflow, registry, &disk, &disk.state("throughput")).await?;
     let queue = mill.queue("tasks")?;
 
     let began = Instant::now();
@@ -112,7 +112,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
 
     let mut report = Report::new(
         "Throughput: sustained, instant prover, every task durable",
-        &place,
+        &disk,
     );
     let rate = completed as f64 / wall;
     let least = if args.common.is_embedded() {

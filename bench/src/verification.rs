@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use ark_groth16::{Groth16, prepare_verifying_key};
 use ark_std::rand::{SeedableRng, rngs::StdRng};
-use proofmill_groth16::{Engine, PreparedVerifyingKey, Proof, Prover, verify_batch};
+use proofmill_groth16::{PreparedVerifyingKey, Proof, Prover, SnarkCurve, verify_batch};
 use proofmill_kernels::in_subgroup_each;
 use proofmill_r1cs::{Assignment, R1cs};
 use rayon::ThreadPool;
@@ -16,7 +16,9 @@ use serde_json::{Map, Value};
 
 use crate::groth16::Sized;
 use crate::peers::{arkworks, gnark};
-use crate::versus::{COMPARISON_HELP, Comparison, Contender, Curve, Lineup, Offer, Options, time};
+use crate::versus::{
+    COMPARISON_HELP, Comparison, Contender, Contenders, Curve, Options, PeerAnswer, time,
+};
 
 /// Multiplications of the circuit: verification does not depend on it.
 const CONSTRAINTS: usize = 6;
@@ -37,7 +39,7 @@ pub(crate) struct Args {
 }
 
 /// Valid proofs of one statement, all blinded differently.
-struct Input<E: Engine> {
+struct Input<E: SnarkCurve> {
     key: PreparedVerifyingKey<E>,
     inputs: Vec<E::ScalarField>,
     proofs: Vec<Proof<E>>,
@@ -64,7 +66,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn compare<E: Engine>(args: &Args, batch: u16, threads: usize) -> anyhow::Result<Comparison> {
+fn compare<E: SnarkCurve>(args: &Args, batch: u16, threads: usize) -> anyhow::Result<Comparison> {
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .build()?;
@@ -81,13 +83,13 @@ fn compare<E: Engine>(args: &Args, batch: u16, threads: usize) -> anyhow::Result
         || pool.install(|| time(|| input.together(&mut rng))),
         verdict,
     );
-    let mut lineup = Lineup::new(&args.options, settings, ours);
-    lineup.ask("arkworks", || Ok(input.arkworks(&pool)))?;
+    let mut contenders = Contenders::new(&args.options, settings, ours);
+    contenders.ask("arkworks", || Ok(input.arkworks(&pool)))?;
     let job = ["verify", args.curve.name()];
-    lineup.ask("gnark", || {
+    contenders.ask("gnark", || {
         gnark::offer(&[("gnark", &job)], threads, |file| input.write(file))
     })?;
-    lineup.run()
+    contenders.run()
 }
 
 fn verdict(valid: usize) -> String {
@@ -96,7 +98,7 @@ fn verdict(valid: usize) -> String {
 
 // === impl Input ===
 
-impl<E: Engine> Input<E> {
+impl<E: SnarkCurve> Input<E> {
     fn new(count: usize) -> anyhow::Result<Self> {
         let circuit = Sized::Chain {
             constraints: CONSTRAINTS,
@@ -137,7 +139,7 @@ impl<E: Engine> Input<E> {
             .count()
     }
 
-    fn arkworks<'a>(&'a self, pool: &'a ThreadPool) -> Offer<'a> {
+    fn arkworks<'a>(&'a self, pool: &'a ThreadPool) -> PeerAnswer<'a> {
         let key = prepare_verifying_key(&arkworks::verifying_key(self.key.vk()));
         let proofs: Vec<_> = self
             .proofs
@@ -155,7 +157,7 @@ impl<E: Engine> Input<E> {
                 .filter(|verdict| matches!(verdict, Ok(true)))
                 .count()
         };
-        Offer::Runs(vec![Contender::in_process(
+        PeerAnswer::Runs(vec![Contender::in_process(
             "ark-groth16",
             move || pool.install(|| time(&valid)),
             verdict,

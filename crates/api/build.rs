@@ -1,20 +1,21 @@
-//! The code of `proofmill.engine.v1`, `proofmill.mill.v1` and `proofmill.verifier.v1`, from their proto files, without protoc.
+//! Generates the code of `proofmill.engine.v1`, `proofmill.mill.v1` and `proofmill.verifier.v1` from their
+//! proto files, without protoc.
 
 use std::error::Error;
 use std::path::PathBuf;
 
 use tonic_prost_build::Builder;
 
-/// The proto files' folder.
+/// Folder of the proto files.
 const FOLDER: &str = "proto";
-/// Of each service the file that imports all others.
+/// For each service, the file that imports all others.
 const ENGINE: &str = "proofmill/engine/v1/engine.proto";
 const INTAKE: &str = "proofmill/mill/v1/intake.proto";
 const VERIFIER: &str = "proofmill/verifier/v1/verifier.proto";
-/// What reads and writes messages.
+/// The codec that encodes and decodes messages.
 const CODEC: &str = "crate::grpc::Codec";
 
-/// Messages that hold no witness: what they serialise to is what `--json` and `/status` show.
+/// Messages without witnesses, which `--json` and `/status` serialise.
 const SHOWN: [&str; 21] = [
     "AdmittedEvent",
     "BeganEvent",
@@ -39,7 +40,7 @@ const SHOWN: [&str; 21] = [
     "SubmitResponse",
 ];
 
-/// Fields that are enumerations, and the function that serialises each by its name.
+/// Enumeration fields, each with the function that serialises it by name.
 const NAMED: [(&str, &str); 11] = [
     ("Job.priority", "priority"),
     ("Job.state", "job_state"),
@@ -54,7 +55,7 @@ const NAMED: [(&str, &str); 11] = [
     ("EndedEvent.end", "stage_end"),
 ];
 
-/// What holds witnesses: `proto.rs` shows their sizes only.
+/// Messages that hold witnesses: `proto.rs` implements `Debug` for them, which shows only sizes.
 const SECRET: [&str; 3] = ["Partition", "GeneratorInputs", "SubmitStreamRequest"];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -99,7 +100,7 @@ fn builder() -> Builder {
         .codec_path(CODEC)
 }
 
-/// Compiles a service, and keeps its files, encoded, for reflection.
+/// Compiles a service, and stores its encoded files for reflection.
 fn compile(builder: Builder, service: &str, descriptors: &str) -> Result<(), Box<dyn Error>> {
     let mut compiler = protox::Compiler::new([FOLDER])?;
     compiler.include_imports(true).include_source_info(true);

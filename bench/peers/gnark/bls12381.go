@@ -1,133 +1,47 @@
 package main
 
 import (
-	"github.com/consensys/gnark-crypto/ecc"
 	"github.com/consensys/gnark-crypto/ecc/bls12-381"
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fp"
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr"
 	"github.com/consensys/gnark-crypto/ecc/bls12-381/fr/fft"
 )
 
-func bls12381Fp(in *input) fp.Element {
-	element, err := fp.LittleEndian.Element((*[fp.Bytes]byte)(in.take(fp.Bytes)))
-	if err != nil {
-		panic(err)
-	}
-	return element
-}
-
-func bls12381Fr(in *input) fr.Element {
-	element, err := fr.LittleEndian.Element((*[fr.Bytes]byte)(in.take(fr.Bytes)))
-	if err != nil {
-		panic(err)
-	}
-	return element
-}
-
-func bls12381FpBytes(element fp.Element) []byte {
-	bytes := make([]byte, fp.Bytes)
-	fp.LittleEndian.PutElement((*[fp.Bytes]byte)(bytes), element)
-	return bytes
-}
-
-func bls12381FrBytes(element fr.Element) []byte {
-	bytes := make([]byte, fr.Bytes)
-	fr.LittleEndian.PutElement((*[fr.Bytes]byte)(bytes), element)
-	return bytes
-}
+var (
+	bls12381Fp = codecOf(fp.LittleEndian.Element, fp.LittleEndian.PutElement)
+	bls12381Fr = codecOf(fr.LittleEndian.Element, fr.LittleEndian.PutElement)
+)
 
 func bls12381G1(in *input) bls12381.G1Affine {
-	return bls12381.G1Affine{X: bls12381Fp(in), Y: bls12381Fp(in)}
-}
-
-func bls12381MsmG1(in *input) *job {
-	points, scalars := list(in, bls12381G1), list(in, bls12381Fr)
-	var sum bls12381.G1Affine
-	return &job{
-		work: func() error {
-			_, err := sum.MultiExp(points, scalars, ecc.MultiExpConfig{NbTasks: msmTasks()})
-			return err
-		},
-		result: func() string {
-			return fingerprint(bls12381FpBytes(sum.X), bls12381FpBytes(sum.Y))
-		},
-	}
+	return bls12381.G1Affine{X: bls12381Fp.read(in), Y: bls12381Fp.read(in)}
 }
 
 func bls12381G2(in *input) bls12381.G2Affine {
 	var point bls12381.G2Affine
-	point.X.A0, point.X.A1 = bls12381Fp(in), bls12381Fp(in)
-	point.Y.A0, point.Y.A1 = bls12381Fp(in), bls12381Fp(in)
+	point.X.A0, point.X.A1 = bls12381Fp.read(in), bls12381Fp.read(in)
+	point.Y.A0, point.Y.A1 = bls12381Fp.read(in), bls12381Fp.read(in)
 	return point
 }
 
+func bls12381MsmG1(in *input) *job {
+	return msmJob(list(in, bls12381G1), list(in, bls12381Fr.read), func(sum bls12381.G1Affine) [][]byte {
+		return bls12381Fp.parts(sum.X, sum.Y)
+	})
+}
+
 func bls12381MsmG2(in *input) *job {
-	points, scalars := list(in, bls12381G2), list(in, bls12381Fr)
-	var sum bls12381.G2Affine
-	return &job{
-		work: func() error {
-			_, err := sum.MultiExp(points, scalars, ecc.MultiExpConfig{NbTasks: msmTasks()})
-			return err
-		},
-		result: func() string {
-			return fingerprint(
-				bls12381FpBytes(sum.X.A0), bls12381FpBytes(sum.X.A1),
-				bls12381FpBytes(sum.Y.A0), bls12381FpBytes(sum.Y.A1),
-			)
-		},
-	}
+	return msmJob(list(in, bls12381G2), list(in, bls12381Fr.read), func(sum bls12381.G2Affine) [][]byte {
+		return bls12381Fp.parts(sum.X.A0, sum.X.A1, sum.Y.A0, sum.Y.A1)
+	})
 }
 
 func bls12381Pairing(in *input) *job {
-	left, right := list(in, bls12381G1), list(in, bls12381G2)
-	var product bls12381.GT
-	return &job{
-		work: func() error {
-			var err error
-			product, err = bls12381.Pair(left, right)
-			return err
-		},
-		result: func() string {
-			if product.IsOne() {
-				return "one"
-			}
-			return "not one"
-		},
-	}
+	return pairingJob(list(in, bls12381G1), list(in, bls12381G2), bls12381.Pair)
 }
 
 func bls12381Ntt(in *input, transform string, reversed bool) *job {
-	values := list(in, bls12381Fr)
-	tasks := fft.WithNbTasks(threads)
-	domain := fft.NewDomain(uint64(len(values)))
-	work, ok := map[string]func([]fr.Element){
-		"forward":       func(v []fr.Element) { domain.FFT(v, fft.DIF, tasks) },
-		"inverse":       func(v []fr.Element) { domain.FFTInverse(v, fft.DIF, tasks) },
-		"coset-forward": func(v []fr.Element) { domain.FFT(v, fft.DIF, fft.OnCoset(), tasks) },
-		"coset-inverse": func(v []fr.Element) { domain.FFTInverse(v, fft.DIF, fft.OnCoset(), tasks) },
-	}[transform]
-	if !ok {
-		return nil
-	}
-	transformed := make([]fr.Element, len(values))
-	return &job{
-		prepare: func() { copy(transformed, values) },
-		work: func() error {
-			work(transformed)
-			if !reversed {
-				fft.BitReverse(transformed)
-			}
-			return nil
-		},
-		result: func() string {
-			if reversed {
-				fft.BitReverse(transformed)
-			}
-			bytes := make([]byte, 0, len(transformed)*fr.Bytes)
-			for _, value := range transformed {
-				bytes = append(bytes, bls12381FrBytes(value)...)
-			}
-			return fingerprint(bytes)
-		},
-	}
+	values := list(in, bls12381Fr.read)
+	domain, onCoset, tasks := fft.NewDomain(uint64(len(values))), fft.OnCoset(), fft.WithNbTasks(threads)
+	reverse := fft.BitReverse[fr.Element]
+	return nttJob(values, bls12381Fr, domain, fft.DIF, onCoset, tasks, reverse, transform, reversed)
 }

@@ -17,84 +17,47 @@ import (
 // proofs, each A, B, C and the list of its public inputs.
 func groth16Verifier(curve string, in *input) (*job, error) {
 	logger.Disable()
-	var verify func() (int, error)
-	var err error
 	switch curve {
 	case "bls12-381":
-		verify, err = bls12381Verifier(in)
+		return bls12381Verifier(in)
 	case "bn254":
-		verify, err = bn254Verifier(in)
-	default:
-		err = fmt.Errorf("no verifier for %s here", curve)
+		return bn254Verifier(in)
 	}
-	if err != nil {
-		return nil, err
-	}
-	var valid int
-	return &job{
-		work: func() error {
-			valid, err = verify()
-			return err
-		},
-		result: func() string { return fmt.Sprint(valid, " are valid") },
-	}, nil
+	return nil, fmt.Errorf("no verifier for %s here", curve)
 }
 
-func bls12381Verifier(in *input) (func() (int, error), error) {
-	type proof struct {
-		points groth16_bls12381.Proof
-		inputs fr_bls12381.Vector
-	}
+func bls12381Verifier(in *input) (*job, error) {
 	var key groth16_bls12381.VerifyingKey
 	key.G1.Alpha = bls12381G1(in)
 	key.G2.Beta, key.G2.Gamma, key.G2.Delta = bls12381G2(in), bls12381G2(in), bls12381G2(in)
 	key.G1.K = list(in, bls12381G1)
-	proofs := list(in, func(in *input) proof {
-		var one proof
-		one.points.Ar, one.points.Bs, one.points.Krs = bls12381G1(in), bls12381G2(in), bls12381G1(in)
-		one.inputs = list(in, bls12381Fr)
-		return one
+	claims := list(in, func(in *input) claim[groth16_bls12381.Proof, fr_bls12381.Element] {
+		var points groth16_bls12381.Proof
+		points.Ar, points.Bs, points.Krs = bls12381G1(in), bls12381G2(in), bls12381G1(in)
+		return claim[groth16_bls12381.Proof, fr_bls12381.Element]{points, list(in, bls12381Fr.read)}
 	})
 	if err := key.Precompute(); err != nil {
 		return nil, err
 	}
-	return func() (int, error) {
-		for i := range proofs {
-			// The inputs may be appended to.
-			inputs := append(fr_bls12381.Vector{}, proofs[i].inputs...)
-			if err := groth16_bls12381.Verify(&proofs[i].points, &key, inputs); err != nil {
-				return 0, err
-			}
-		}
-		return len(proofs), nil
-	}, nil
+	return verifierJob(claims, func(proof *groth16_bls12381.Proof, inputs []fr_bls12381.Element) error {
+		return groth16_bls12381.Verify(proof, &key, inputs)
+	}), nil
 }
 
-func bn254Verifier(in *input) (func() (int, error), error) {
-	type proof struct {
-		points groth16_bn254.Proof
-		inputs fr_bn254.Vector
-	}
+func bn254Verifier(in *input) (*job, error) {
 	var key groth16_bn254.VerifyingKey
 	key.G1.Alpha = bn254G1(in)
 	key.G2.Beta, key.G2.Gamma, key.G2.Delta = bn254G2(in), bn254G2(in), bn254G2(in)
 	key.G1.K = list(in, bn254G1)
-	proofs := list(in, func(in *input) proof {
-		var one proof
-		one.points.Ar, one.points.Bs, one.points.Krs = bn254G1(in), bn254G2(in), bn254G1(in)
-		one.inputs = list(in, bn254Fr)
-		return one
+	claims := list(in, func(in *input) claim[groth16_bn254.Proof, fr_bn254.Element] {
+		var points groth16_bn254.Proof
+		points.Ar, points.Bs, points.Krs = bn254G1(in), bn254G2(in), bn254G1(in)
+		return claim[groth16_bn254.Proof, fr_bn254.Element]{points, list(in, bn254Fr.read)}
 	})
 	if err := key.Precompute(); err != nil {
 		return nil, err
 	}
-	return func() (int, error) {
-		for i := range proofs {
-			inputs := append(fr_bn254.Vector{}, proofs[i].inputs...)
-			if err := groth16_bn254.Verify(&proofs[i].points, &key, inputs); err != nil {
-				return 0, err
-			}
-		}
-		return len(proofs), nil
-	}, nil
+	return verifierJob(claims, func(proof *groth16_bn254.Proof, inputs []fr_bn254.Element) error {
+		return groth16_bn254.Verify(proof, &key, inputs)
+	}), nil
 }

@@ -1,4 +1,4 @@
-//! Whether barriers fire that several processes gather, with partition affinity and without.
+//! Barriers gathered by several collector processes: the share that fires with partition affinity and without.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use rand::seq::SliceRandom;
 use tokio::time::timeout;
 
 use crate::harness::{
-    Common, Outflow, Place, Report, Role, Running, Target, barriers, is_group, member, parse,
-    registry,
+    Common, EmissionCounter, Report, Role, Running, StateDisk, Target, barriers, is_group, member,
+    parse, registry,
 };
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Args {
     #[command(flatten)]
     common: Common,
-    /// How messages find their collector; one run for each
+    /// Routing of messages to collectors; one run for each
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = [By::Affine, By::RoundRobin])]
     routing: Vec<By>,
     /// Barriers
@@ -35,12 +35,12 @@ pub(crate) struct Args {
     /// Processes of collectors
     #[arg(long, default_value_t = 3)]
     collectors: usize,
-    /// Makes the order of submission the same again
+    /// Seed of the order of submission
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
 
-/// How messages find their collector.
+/// Routing of messages to collectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum By {
     /// All of a group go to the process that keeps its partition
@@ -49,7 +49,7 @@ enum By {
     RoundRobin,
 }
 
-/// What one run gave.
+/// Result of one run.
 struct Run {
     fired: u64,
     held: usize,
@@ -59,15 +59,15 @@ struct Run {
 
 /// Measures and reports.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
-    let place = Place::fresh(&args.common)?;
+    let disk = StateDisk::fresh(&args.common)?;
     let title = format!(
         "Affinity: {} barriers of {} messages in random order, {} collectors",
         args.barriers, args.members, args.collectors
     );
-    let mut report = Report::new(&title, &place);
+    let mut report = Report::new(&title, &disk);
     let (mut wrong, mut duplicated) = (0, 0);
     for by in &args.routing {
-        let run = measure(args, &place, *by).await?;
+        let run = measure(args, &disk, *by).await?;
         let name = match by {
             By::Affine => "affine",
             By::RoundRobin => "round-robin",
@@ -95,21 +95,21 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     report.finish(&args.common)
 }
 
-async fn measure(args: &Args, place: &Place, by: By) -> anyhow::Result<Run> {
+async fn measure(args: &Args, disk: &StateDisk, by: By) -> anyhow::Result<Run> {
     let k = args.members;
     let registry = registry();
     let workflow = parse(&barriers("affinity", k), &registry)?;
-    let state = place.state(&format!("affinity-{by:?}"));
+    let state = disk.state(&format!("affinity-{by:?}"));
     let routing = match by {
         By::Affine => Routing::Affine,
         By::RoundRobin => Routing::RoundRobin,
     };
-    let mut mill = Running::start_routed(&workflow, registry, place, &state, routing).await?;
+    let mut mill = Running::start_routed(&workflow, registry, disk, &state, routing).await?;
     for _ in 0..args.collectors {
         mill.fleet()?.start(Role::Collector)?;
     }
     mill.collectors(args.collectors).await?;
-    let outflow = Outflow::count(mill.take_emitted(), move |emitted| {
+    let emissions = EmissionCounter::count(mill.take_emitted(), move |emitted| {
         is_group(emitted.first, k, &emitted.bytes)
     });
     let queue = mill.queue("parts")?;
@@ -131,9 +131,9 @@ async fn measure(args: &Args, place: &Place, by: By) -> anyhow::Result<Run> {
     let gather = stages.find(|stage| &*stage.stage == "gather");
     let gather = gather.context("the workflow has a collector")?;
     let (fired, held) = (gather.counters.grouped / k, gather.held);
-    // Round-robin never comes to its end.
+    // With round-robin the run never completes.
     mill.abandon();
-    let counts = outflow.so_far();
+    let counts = emissions.so_far();
     Ok(Run {
         fired,
         held,

@@ -11,12 +11,12 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::harness::{Common, Place, Program, Report, Target};
+use crate::harness::{Common, Program, Report, StateDisk, Target};
 
 /// Headers of the demo.
 const BLOCKS: u64 = 32;
 
-/// Once it is quiet, everything that is left must be done within this.
+/// Longest time to finish the remaining work after the last disturbance.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Arguments of `proofmill-bench cluster chaos`.
@@ -24,10 +24,10 @@ const PATIENCE: Duration = Duration::from_secs(120);
 pub(crate) struct Args {
     #[command(flatten)]
     common: Common,
-    /// How long processes are killed and stopped, one each second
+    /// Seconds for which processes are killed and stopped, one each second
     #[arg(long, default_value_t = 180)]
     seconds: u64,
-    /// Makes the choices the same again
+    /// Seed of the random choices
     #[arg(long, default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
@@ -104,7 +104,7 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// What was emitted: how many blocks, and how many gaps and overlaps.
+    /// Number of blocks emitted, and number of gaps and overlaps.
     fn emitted(&self) -> (u64, usize) {
         let directory = self.dir.join(".proofmill/bitcoin-bundles/proofs");
         let mut found: Vec<(u64, u64)> = std::fs::read_dir(directory)
@@ -144,7 +144,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         args.common.is_embedded(),
         "this experiment starts a cluster of its own: leave --bus away"
     );
-    let place = Place::fresh(&args.common)?;
+    let disk = StateDisk::fresh(&args.common)?;
     let program = args.program.find()?;
     let mut cluster = Cluster::start(3, "");
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/bitcoin-bundles");
@@ -166,7 +166,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let (mut rounds, mut emitted, mut wrong, mut missing) = (0_u64, 0, 0, 0);
     let mut hits: BTreeMap<String, u32> = BTreeMap::new();
     while began.elapsed() < chaos || rounds == 0 {
-        let dir = place.state(&format!("round-{rounds}"));
+        let dir = disk.state(&format!("round-{rounds}"));
         std::fs::create_dir_all(&dir)?;
         let mut round = Round {
             program: &program,
@@ -208,7 +208,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let mut report = Report::new(
         "Chaos: 3 servers, 2 coordinators, 4 dispatchers, 3 collectors, 2 sequencers, 1 source; \
          SIGKILL or SIGSTOP of one each second",
-        &place,
+        &disk,
     );
     report.figure(
         "seconds",

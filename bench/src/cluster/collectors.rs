@@ -1,4 +1,4 @@
-//! A collector is killed in the middle of its groups: how long until they are complete again.
+//! A collector is killed in the middle of its groups: measures the time until the groups are complete.
 
 use std::time::{Duration, Instant};
 
@@ -6,8 +6,8 @@ use anyhow::Context;
 use tokio::time::timeout;
 
 use crate::harness::{
-    Common, Figures, Outflow, Place, Report, Role, Running, Target, barriers, is_group, member,
-    parse, registry, round,
+    Common, EmissionCounter, Figures, Report, Role, Running, StateDisk, Target, barriers, is_group,
+    member, parse, registry, round,
 };
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -34,13 +34,13 @@ pub(crate) struct Args {
 /// Measures and reports.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     anyhow::ensure!(args.members > 1, "--members must be at least 2");
-    let place = Place::fresh(&args.common)?;
+    let disk = StateDisk::fresh(&args.common)?;
     let k = args.members;
     let registry = registry();
     let workflow = parse(&barriers("collectors", k), &registry)?;
-    let state = place.state("collectors");
-    let mut mill = Running::start(&workflow, registry, &place, &state).await?;
-    let outflow = Outflow::count(mill.take_emitted(), move |emitted| {
+    let state = disk.state("collectors");
+    let mut mill = Running::start(&workflow, registry, &disk, &state).await?;
+    let emissions = EmissionCounter::count(mill.take_emitted(), move |emitted| {
         is_group(emitted.first, k, &emitted.bytes)
     });
     for _ in 0..args.collectors {
@@ -60,7 +60,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         mill.fleet()?.kill(&victim)?;
         let killed = Instant::now();
         submit(&mill, groups.clone(), k / 2..k).await?;
-        if !outflow.reaches(groups.end, PATIENCE).await {
+        if !emissions.reaches(groups.end, PATIENCE).await {
             break;
         }
         took.push(killed.elapsed().as_secs_f64());
@@ -74,7 +74,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
             "Collectors: SIGKILL of one of {} in the middle of {} groups → all of them complete",
             args.collectors, args.groups
         ),
-        &place,
+        &disk,
     );
     report.figure("P50", figures.p50(), "s", Target::Open, "");
     report.figure("P95", figures.at(0.95), "s", Target::Most(1.0), "");
@@ -82,7 +82,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     report.put("p50_s", round(figures.p50()));
     report.put("p95_s", round(figures.at(0.95)));
     report.must_be("kills", figures.len(), usize::try_from(args.kills)?);
-    report.outflow(&outflow, args.kills * args.groups);
+    report.emissions(&emissions, args.kills * args.groups);
     report.finish(&args.common)
 }
 

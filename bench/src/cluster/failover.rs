@@ -1,11 +1,11 @@
-//! The leader is killed: how long until something completes under another.
+//! The leader is killed: measures the time until a task completes under another.
 
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-use super::pair::{LoadArgs, PATIENCE, Pair};
-use crate::harness::{Common, Figures, Place, Report, Role, Target, round};
+use super::pair::{CoordinatorPair, LoadArgs, PATIENCE};
+use crate::harness::{Common, Figures, Report, Role, StateDisk, Target, round};
 
 /// Between a takeover and the next kill: the new leader and the one that stands by settle.
 const SETTLING: Duration = Duration::from_secs(2);
@@ -24,8 +24,8 @@ pub(crate) struct Args {
 
 /// Measures and reports.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
-    let place = Place::fresh(&args.common)?;
-    let mut pair = Pair::start("failover", &place, &args.load).await?;
+    let disk = StateDisk::fresh(&args.common)?;
+    let mut pair = CoordinatorPair::start("failover", &disk, &args.load).await?;
     let (mut led, mut completed) = (Vec::new(), Vec::new());
     for kill in 0..args.kills {
         tokio::time::sleep(SETTLING).await;
@@ -34,7 +34,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         let killed = Instant::now();
         pair.leader(None).await?;
         led.push(killed.elapsed().as_secs_f64());
-        let next = pair.outflow.next(PATIENCE).await;
+        let next = pair.emissions.next(PATIENCE).await;
         let next = next.context("nothing completes under the new leader")?;
         completed.push((next - killed).as_secs_f64());
         eprintln!(
@@ -47,7 +47,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     }
     let mut report = Report::new(
         "Failover: SIGKILL of the leader → the first block proven and emitted under another",
-        &place,
+        &disk,
     );
     let (led, completed) = (Figures::of(led), Figures::of(completed));
     report.figure("another leads, P50", led.p50(), "s", Target::Open, "");

@@ -1,4 +1,5 @@
-//! Producers bring ten times what can be proven: how full the queue gets, and who waits.
+//! Producers submit ten times the proving rate: measures the queue's length, and the waiting times of producers and of
+//! the chain's head.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
 use crate::harness::{
-    Common, Figures, Load, Place, Report, Running, Target, json_message, one_stage, parse,
+    Common, Figures, Load, Report, Running, StateDisk, Target, json_message, one_stage, parse,
     registry, resident, round, sleep,
 };
 
@@ -23,16 +24,16 @@ const FLOOD_FROM: u64 = 1 << 32;
 /// Blocks at the head of the chain, a second.
 const HEAD_RATE: f64 = 10.0;
 
-/// How many times what can be proven is brought.
+/// Submission rate as a multiple of the proving rate.
 const TIMES: f64 = 10.0;
 
-/// Submissions of one producer that wait for their acknowledgement, at most.
+/// Most unacknowledged submissions of one producer.
 const WINDOW: usize = 64;
 
-/// Between two looks at the queue.
+/// Interval between samples of the queue.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Once the producers have ended, what is left is lost if it takes longer.
+/// Time after the producers' end at which unfinished blocks count as lost.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 const MIB: f64 = 1024.0 * 1024.0;
@@ -59,7 +60,7 @@ pub(crate) struct Args {
     producers: u64,
 }
 
-/// What was seen of the queue and of this process's memory.
+/// Peaks of the queue and of this process's memory.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     /// Most tasks that waited in the queue.
@@ -70,7 +71,7 @@ struct Seen {
     memory: u64,
 }
 
-/// What was completed.
+/// Completed blocks, and the latency of those at the head.
 #[derive(Debug, Default)]
 struct Counts {
     completed: HashSet<u64>,
@@ -83,7 +84,7 @@ struct Counts {
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     anyhow::ensure!(args.proof_ms > 0, "--proof-ms must be at least 1");
     anyhow::ensure!(args.producers > 0, "--producers must be at least 1");
-    let place = Place::fresh(&args.common)?;
+    let disk = StateDisk::fresh(&args.common)?;
     let text = format!(
         "{}[[queue]]\nname = \"tasks\"\nq_max = {}\n",
         one_stage("flood", args.dispatchers, &sleep(f64::from(args.proof_ms))),
@@ -91,7 +92,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     );
     let registry = registry();
     let workflow = parse(&text, &registry)?;
-    let mut mill = Running::start(&workflow, registry, &place, &place.state("flood")).await?;
+    let mut mill = Running::start(&workflow, registry, &disk, &disk.state("flood")).await?;
     let queue = mill.queue("tasks")?;
     let before = resident().unwrap_or_default();
     let looking = look(mill.leader.operator());
@@ -108,7 +109,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         })
         .collect();
     let head = Load::start(mill.source.clone(), HEAD_RATE, move |block| {
-        // Whoever counts may have ended.
+        // The counter's task may have ended.
         let _ = began.send(Instant::now());
         vec![json_message(queue, block, "{}")]
     });
@@ -130,7 +131,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
             TIMES * can,
             args.q_max
         ),
-        &place,
+        &disk,
     );
     let latency = Figures::of(counts.latency);
     report.figure("tasks", submitted as f64, "", Target::Open, "");
@@ -218,7 +219,7 @@ async fn count(
     counts
 }
 
-/// Brings blocks at a rate, or as fast as they are taken, until `end`; how many.
+/// Submits blocks at a rate, or as fast as they are accepted, until `end`; returns their number.
 async fn produce(
     port: SourcePort,
     queue: QueueIx,
@@ -247,7 +248,7 @@ async fn produce(
     Ok(brought)
 }
 
-/// Looks at the queue again and again, until the mill has ended.
+/// Samples the queue until the mill has ended.
 fn look(leader: OperatorPort) -> watch::Receiver<Seen> {
     let (sender, seen) = watch::channel(Seen::default());
     tokio::spawn(async move {

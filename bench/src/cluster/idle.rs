@@ -1,4 +1,4 @@
-//! What a dispatcher and a collector that wait for work have of the machine's memory.
+//! Memory of an idle dispatcher and an idle collector.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use crate::harness::{Common, Place, Program, Report, Target, memory};
+use crate::harness::{Common, Program, Report, StateDisk, Target, memory};
 
 /// Arguments of `proofmill-bench cluster idle`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     common: Common,
-    /// How long they wait before they are looked at, in seconds
+    /// Seconds of idling before the memory is read
     #[arg(long, default_value_t = 10)]
     seconds: u64,
     #[command(flatten)]
@@ -33,9 +33,9 @@ impl Drop for Role {
 
 /// Measures and reports.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
-    let place = Place::fresh(&args.common)?;
-    let dir = place.state("idle");
-    let bus = place.bus(&dir).context(
+    let disk = StateDisk::fresh(&args.common)?;
+    let dir = disk.state("idle");
+    let bus = disk.bus(&dir).context(
         "the roles of a cluster are measured: give --bus jetstream, which starts a server",
     )?;
     std::fs::create_dir_all(&dir)?;
@@ -62,7 +62,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         roles.push((role, most, start(role)?));
     }
     tokio::time::sleep(Duration::from_secs(args.seconds)).await;
-    let mut report = Report::new("Idle: what roles that wait have of the memory", &place);
+    let mut report = Report::new("Idle: what roles that wait have of the memory", &disk);
     for (role, most, Role(child)) in &mut roles {
         anyhow::ensure!(child.try_wait()?.is_none(), "the {role} has ended");
         let memory = memory(child.id()).context("the system does not say what memory it has")?;

@@ -1,4 +1,4 @@
-//! What dies and stops on a cluster, and what that costs.
+//! Failures on a cluster: processes and servers that are killed or stopped, and the cost of recovery.
 
 mod affinity;
 mod chaos;
@@ -68,7 +68,7 @@ enum Experiment {
     Chaos(chaos::Args),
 }
 
-/// Runs the experiment that is meant.
+/// Runs the chosen experiment.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     match &args.experiment {
         Experiment::Priority(args) => priority::run(args).await,

@@ -5,11 +5,11 @@ use std::time::Duration;
 use anyhow::Context;
 
 use crate::harness::{
-    Common, Load, Outflow, Place, Report, Running, Target, chain, is_block, json_message, parse,
-    registry, round, sleep,
+    Common, EmissionCounter, Load, Report, Running, StateDisk, Target, chain, is_block,
+    json_message, parse, registry, round, sleep,
 };
 
-/// How long what is left may take when nothing new comes.
+/// Longest time to finish the remaining blocks after the last submission.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Arguments of `proofmill-bench cluster nodes`.
@@ -30,8 +30,8 @@ pub(crate) struct Args {
 
 /// Measures and reports.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
-    let mut place = Place::fresh(&args.common)?;
-    let count = place
+    let mut disk = StateDisk::fresh(&args.common)?;
+    let count = disk
         .servers
         .as_ref()
         .map_or(0, |servers| servers.servers.len());
@@ -44,42 +44,42 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         &chain("nodes", 4, &sleep(f64::from(args.proof_ms))),
         &registry,
     )?;
-    let mut mill = Running::start(&workflow, registry, &place, &place.state("nodes")).await?;
+    let mut mill = Running::start(&workflow, registry, &disk, &disk.state("nodes")).await?;
     let queue = mill.queue("tasks")?;
-    let outflow = Outflow::count(mill.take_emitted(), is_block);
+    let emissions = EmissionCounter::count(mill.take_emitted(), is_block);
     let load = Load::start(mill.source.clone(), args.rate, move |block| {
         vec![json_message(queue, block, format!("{{\"block\":{block}}}"))]
     });
     let time = Duration::from_secs(args.seconds);
-    let undisturbed = outflow.pause_within(time).await;
+    let undisturbed = emissions.pause_within(time).await;
     let mut rows = Vec::new();
     for at in 0..count {
-        let mut servers = place.servers.take().context("it was there")?;
+        let mut servers = disk.servers.take().context("it was there")?;
         // Both wait for processes: what leaves is counted meanwhile.
         servers = tokio::task::spawn_blocking(move || {
             servers.servers[at].kill();
             servers
         })
         .await?;
-        let away = outflow.pause_within(time).await;
+        let away = emissions.pause_within(time).await;
         let starting = tokio::task::spawn_blocking(move || {
             servers.servers[at].restart();
             servers
         });
-        let (servers, back) = tokio::join!(starting, outflow.pause_within(time));
-        place.servers = Some(servers?);
+        let (servers, back) = tokio::join!(starting, emissions.pause_within(time));
+        disk.servers = Some(servers?);
         eprintln!("server {at}: longest pause away {away:.3?}, back {back:.3?}");
         rows.push((away.as_secs_f64(), back.as_secs_f64()));
     }
     let submitted = load.end().await?;
-    outflow.reaches(submitted, PATIENCE).await;
+    emissions.reaches(submitted, PATIENCE).await;
     mill.abandon();
     let mut report = Report::new(
         &format!(
             "Nodes: each of 3 servers killed and started again, {} blocks a second",
             args.rate
         ),
-        &place,
+        &disk,
     );
     let name = "longest pause before";
     report.figure(name, undisturbed.as_secs_f64(), "s", Target::Open, "");
@@ -95,6 +95,6 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         .fold(0.0, f64::max);
     report.put("longest_pause_s", round(longest));
     report.put("blocks", submitted);
-    report.outflow(&outflow, submitted);
+    report.emissions(&emissions, submitted);
     report.finish(&args.common)
 }

@@ -1,4 +1,4 @@
-//! The server stops for seconds: how long until work goes on.
+//! The server stops for seconds: measures the time until work continues.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use anyhow::Context;
 use tokio::time::timeout;
 
 use crate::harness::{
-    Common, Place, Report, Running, Target, json_message, one_stage, parse, registry, sleep,
+    Common, Report, Running, StateDisk, Target, json_message, one_stage, parse, registry, sleep,
 };
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -26,13 +26,13 @@ pub(crate) struct Args {
 
 /// Measures and reports.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
-    let place = Place::fresh(&args.common)?;
-    let servers = place.servers.as_ref();
+    let disk = StateDisk::fresh(&args.common)?;
+    let servers = disk.servers.as_ref();
     let servers = servers.context("a server that can be stopped needs --bus jetstream")?;
     let registry = registry();
     let workflow = parse(&one_stage("outage", 8, &sleep(20.0)), &registry)?;
-    let state = place.state("outage");
-    let mut mill = Running::start(&workflow, registry, &place, &state).await?;
+    let state = disk.state("outage");
+    let mut mill = Running::start(&workflow, registry, &disk, &state).await?;
     let queue = mill.queue("tasks")?;
     let mut rows = Vec::new();
     let (mut next, mut lost, mut duplicated) = (0, 0, 0);
@@ -80,7 +80,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         rows.push((*seconds, goes_on, resumed.elapsed()));
     }
     mill.finish().await?;
-    let mut report = Report::new("Outage: SIGSTOP of the server, then SIGCONT", &place);
+    let mut report = Report::new("Outage: SIGSTOP of the server, then SIGCONT", &disk);
     for (seconds, goes_on, all) in rows {
         let goes_on = goes_on.map_or(f64::NAN, |after| after.as_secs_f64());
         report.figure(

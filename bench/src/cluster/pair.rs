@@ -9,21 +9,21 @@ use anyhow::Context;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use proofmill_bus::Connection;
-use proofmill_orchestrator::cluster::{self, Site};
+use proofmill_orchestrator::cluster::{self, ProcessContext};
 use proofmill_orchestrator::shutdown::{self, Trigger};
 use proofmill_orchestrator::sink::{Emitted, Sink, SinkError};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::harness::{
-    Fleet, Journal, Load, Outflow, Place, Report, Role, Target, chain, is_block, json_message,
-    parse, registry,
+    EmissionCounter, Fleet, Journal, Load, Report, Role, StateDisk, Target, chain, is_block,
+    json_message, parse, registry,
 };
 
-/// How long anything may take before the experiment gives up.
+/// Longest wait for any step before the experiment fails.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What the load is.
+/// The load: rate of blocks, time of a proof, number of dispatchers.
 #[derive(Debug, clap::Args)]
 pub(super) struct LoadArgs {
     /// Blocks submitted a second
@@ -37,11 +37,11 @@ pub(super) struct LoadArgs {
     dispatchers: u32,
 }
 
-/// A workflow that two processes could lead; this process submits its blocks, and is handed what
-/// it emits.
-pub(super) struct Pair {
+/// A workflow with two coordinator processes, of which one leads; this process submits its blocks and receives its
+/// emissions.
+pub(super) struct CoordinatorPair {
     pub(super) fleet: Fleet,
-    pub(super) outflow: Outflow,
+    pub(super) emissions: EmissionCounter,
     journal: Journal,
     load: Load,
     again: Arc<AtomicUsize>,
@@ -49,21 +49,25 @@ pub(super) struct Pair {
     _sequencing: Trigger,
 }
 
-/// Hands on what is emitted. What a leader has not recorded as emitted when it dies comes again: the
-/// same message is taken once, as by a directory, and counted.
+/// Sink that forwards emissions. A message that a leader had not recorded as emitted when it died comes again; the
+/// repetition is counted and not forwarded, as by a directory.
 struct Taken {
     stream: mpsc::Sender<Emitted>,
     taken: HashMap<u64, Bytes>,
     again: Arc<AtomicUsize>,
 }
 
-// === impl Pair ===
+// === impl CoordinatorPair ===
 
-impl Pair {
+impl CoordinatorPair {
     /// Starts everything, and waits until something has been emitted.
-    pub(super) async fn start(name: &str, place: &Place, args: &LoadArgs) -> anyhow::Result<Self> {
-        let state = place.state(name);
-        let bus = place.bus(&state);
+    pub(super) async fn start(
+        name: &str,
+        disk: &StateDisk,
+        args: &LoadArgs,
+    ) -> anyhow::Result<Self> {
+        let state = disk.state(name);
+        let bus = disk.bus(&state);
         let bus = bus.context("coordinators in processes of their own need --bus jetstream")?;
         let journal = Journal::in_directory(&state);
         let registry = registry();
@@ -77,8 +81,8 @@ impl Pair {
 
         let connection = Connection::open(bus).await?;
         let here = state.join("here");
-        let site = Site::open(connection, &workflow, registry, here, "bench").await?;
-        let (plan, blobs) = (site.plan.clone(), site.blobs.clone());
+        let context = ProcessContext::open(connection, &workflow, registry, here, "bench").await?;
+        let (plan, blobs) = (context.plan.clone(), context.blobs.clone());
         let queue = plan.queue_named("tasks").context("it has this queue")?;
         let (stream, emitted) = mpsc::channel(1024);
         let again = Arc::new(AtomicUsize::new(0));
@@ -89,41 +93,41 @@ impl Pair {
         };
         let (trigger, shutdown) = shutdown::channel();
         tokio::spawn(async move {
-            let ended = cluster::run_sequencer(site, vec![Box::new(sink)], shutdown).await;
+            let ended = cluster::run_sequencer(context, vec![Box::new(sink)], shutdown).await;
             if let Err(error) = ended {
                 eprintln!("the sequencer has ended: {error}");
             }
         });
-        let outflow = Outflow::count(emitted, is_block);
+        let emissions = EmissionCounter::count(emitted, is_block);
         let handle = fleet.submitter(blobs, plan).await?;
         let load = Load::start(handle, args.rate, move |block| {
             vec![json_message(queue, block, format!("{{\"block\":{block}}}"))]
         });
         let pair = Self {
             fleet,
-            outflow,
+            emissions,
             journal,
             load,
             again,
             _sequencing: trigger,
         };
         anyhow::ensure!(
-            pair.outflow.reaches(1, PATIENCE).await,
+            pair.emissions.reaches(1, PATIENCE).await,
             "nothing is emitted"
         );
         Ok(pair)
     }
 
-    /// Waits until a coordinator other than `before` leads, and says which.
+    /// Waits until a coordinator other than `before` leads; returns its name.
     pub(super) async fn leader(&self, before: Option<&str>) -> anyhow::Result<String> {
         let leads = timeout(PATIENCE, self.fleet.leader(before)).await;
         leads.context("nobody leads")
     }
 
-    /// Ends the load, waits for what is left of it, and reports what became of all of it.
+    /// Ends the load, waits for the remaining blocks, and reports losses, repetitions and order.
     pub(super) async fn finish(self, report: &mut Report) -> anyhow::Result<()> {
         let submitted = self.load.end().await?;
-        self.outflow.reaches(submitted, PATIENCE).await;
+        self.emissions.reaches(submitted, PATIENCE).await;
         let runs = self.journal.read();
         report.figure("blocks", submitted as f64, "", Target::Open, "");
         let again = self.again.load(Ordering::SeqCst);
@@ -135,7 +139,7 @@ impl Pair {
         report.put("blocks", submitted);
         report.put("begun_again", runs.begun_again());
         report.must_be_zero("proven_twice", "tasks proven twice", runs.proven_twice());
-        report.outflow(&self.outflow, submitted);
+        report.emissions(&self.emissions, submitted);
         Ok(())
     }
 }
@@ -150,7 +154,7 @@ impl Sink for Taken {
                 self.again.fetch_add(1, Ordering::SeqCst);
                 return Ok(());
             }
-            // Whoever counts may have ended.
+            // The counter's task may have ended.
             let _ = self.stream.send(emitted.clone()).await;
             Ok(())
         })

@@ -1,4 +1,4 @@
-//! Whether the head of the chain goes first.
+//! Priority of older blocks: counts tasks that start before an older one.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use proofmill_orchestrator::conversation::Reply;
 use tokio::time::timeout;
 
 use crate::harness::{
-    Common, Place, Progress, Report, Running, json_message, one_stage, parse, registry, sleep,
+    Common, Progress, Report, Running, StateDisk, json_message, one_stage, parse, registry, sleep,
 };
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -30,12 +30,12 @@ pub(crate) struct Args {
 
 /// Measures and reports.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
-    let place = Place::fresh(&args.common)?;
+    let disk = StateDisk::fresh(&args.common)?;
     let text = one_stage("priority", args.workers, &sleep(f64::from(args.ms)));
     let registry = registry();
     let workflow = parse(&text, &registry)?;
-    let state = place.state("priority");
-    let mut mill = Running::start(&workflow, registry, &place, &state).await?;
+    let state = disk.state("priority");
+    let mut mill = Running::start(&workflow, registry, &disk, &state).await?;
     let queue = mill.queue("tasks")?;
     // All must wait before any is begun: the first tasks keep every worker busy meanwhile.
     let mut replies = Vec::new();
@@ -76,7 +76,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
             "Priority: {} tasks newest first, {} workers, {} ms",
             args.tasks, args.workers, args.ms
         ),
-        &place,
+        &disk,
     );
     report.must_be("accepted", accepted, args.tasks as usize);
     report.must_be_zero("lost", "lost", args.tasks as usize - begun.len());

@@ -1,17 +1,17 @@
-//! A dispatcher is killed, or stopped: how long until another has its task, for several T_ack.
+//! A dispatcher is killed or stopped: measures the time until another has its task, for several T_ack.
 
 use proofmill_orchestrator::conversation::TaskSelection;
 use std::time::{Duration, Instant};
 
 use crate::harness::{
-    Common, Figures, Place, Report, Role, Running, Target, json_message, one_stage, parse,
+    Common, Figures, Report, Role, Running, StateDisk, Target, json_message, one_stage, parse,
     registry, round, sleep,
 };
 
-/// Beyond T_ack, nobody takes as long.
+/// Longest wait for a takeover beyond T_ack.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Milliseconds of a proof: none comes to its end.
+/// Milliseconds of a proof, so long that none is finished during a run.
 const PROOF_MS: f64 = 60_000.0;
 
 /// Arguments of `proofmill-bench cluster recovery`.
@@ -30,7 +30,7 @@ pub(crate) struct Args {
     stops: usize,
 }
 
-/// What happens to the dispatcher that has the task.
+/// The failure of the dispatcher that has the task.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Blow {
     Kill,
@@ -39,14 +39,14 @@ enum Blow {
 
 /// Measures and reports.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
-    let place = Place::fresh(&args.common)?;
+    let disk = StateDisk::fresh(&args.common)?;
     let mut report = Report::new(
         "Recovery: a dispatcher killed or stopped → another has its task",
-        &place,
+        &disk,
     );
     let (mut killed, mut rows) = (Vec::new(), Vec::new());
     for t_ack in &args.t_ack {
-        let (kills, stops) = measure(args, &place, *t_ack).await?;
+        let (kills, stops) = measure(args, &disk, *t_ack).await?;
         let push0 = if *t_ack == 5 { "0.5 s claimed" } else { "" };
         let (kills, stops) = (Figures::of(kills), Figures::of(stops));
         let name = format!("T_ack {t_ack} s: SIGKILL, P50");
@@ -79,8 +79,12 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// The seconds after each kill, and after each stop.
-async fn measure(args: &Args, place: &Place, t_ack: u64) -> anyhow::Result<(Vec<f64>, Vec<f64>)> {
-    let state = place.state(&format!("recovery-{t_ack}"));
+async fn measure(
+    args: &Args,
+    disk: &StateDisk,
+    t_ack: u64,
+) -> anyhow::Result<(Vec<f64>, Vec<f64>)> {
+    let state = disk.state(&format!("recovery-{t_ack}"));
     let heartbeat = (t_ack * 1000 / 5).min(5000);
     // One task, which one of two dispatchers has, a process each. A lease that ends is a failed
     // attempt: what is measured is not to be the backoff after it.
@@ -91,7 +95,7 @@ async fn measure(args: &Args, place: &Place, t_ack: u64) -> anyhow::Result<(Vec<
     );
     let registry = registry();
     let workflow = parse(&text, &registry)?;
-    let mut mill = Running::start(&workflow, registry, place, &state).await?;
+    let mut mill = Running::start(&workflow, registry, disk, &state).await?;
     mill.fleet()?;
     let request = json_message(mill.queue("tasks")?, 0, "{}");
     mill.source.submit(request).await?;
@@ -135,7 +139,7 @@ fn victim(mill: &mut Running, worker: &str) -> anyhow::Result<String> {
     found.ok_or_else(|| anyhow::anyhow!("no process is {worker}"))
 }
 
-/// Waits until exactly so many workers are there.
+/// Waits until exactly `count` workers have joined.
 async fn workers(mill: &Running, count: usize) -> anyhow::Result<()> {
     let began = Instant::now();
     while mill.leader.operator().status().await?.workers != count {
@@ -148,7 +152,7 @@ async fn workers(mill: &Running, count: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits until a worker other than `before` has the task, and says which.
+/// Waits until a worker other than `before` has the task; returns its name.
 async fn held(mill: &Running, before: Option<&str>, patience: Duration) -> anyhow::Result<String> {
     let began = Instant::now();
     loop {

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use crate::harness::{
-    Common, Load, Outflow, Place, Report, Role, Running, Target, barriers, is_group, member, parse,
-    registry, round,
+    Common, EmissionCounter, Load, Report, Role, Running, StateDisk, Target, barriers, is_group,
+    member, parse, registry, round,
 };
 
-/// How long what is left may take when nothing new comes.
+/// Longest time to finish the remaining barriers after the last submission.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Arguments of `proofmill-bench cluster resize`.
@@ -31,12 +31,12 @@ pub(crate) struct Args {
 
 /// Measures and reports.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
-    let place = Place::fresh(&args.common)?;
+    let disk = StateDisk::fresh(&args.common)?;
     let k = args.members;
     let registry = registry();
     let workflow = parse(&barriers("resize", k), &registry)?;
-    let mut mill = Running::start(&workflow, registry, &place, &place.state("resize")).await?;
-    let outflow = Outflow::count(mill.take_emitted(), move |emitted| {
+    let mut mill = Running::start(&workflow, registry, &disk, &disk.state("resize")).await?;
+    let emissions = EmissionCounter::count(mill.take_emitted(), move |emitted| {
         is_group(emitted.first, k, &emitted.bytes)
     });
     let (plan, queue) = (mill.leader.plan().clone(), mill.queue("parts")?);
@@ -59,20 +59,20 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
             mill.collectors(*count).await
         };
         let time = Duration::from_secs(args.seconds);
-        let (hosts, pause) = tokio::join!(steady, outflow.pause_within(time));
+        let (hosts, pause) = tokio::join!(steady, emissions.pause_within(time));
         let kept: Vec<usize> = hosts?.iter().map(|host| host.partitions).collect();
         eprintln!("{count} collectors: {kept:?} partitions, longest pause {pause:.3?}");
         rows.push((*count, pause.as_secs_f64()));
     }
     let submitted = load.end().await?;
-    outflow.reaches(submitted, PATIENCE).await;
+    emissions.reaches(submitted, PATIENCE).await;
     mill.abandon();
     let mut report = Report::new(
         &format!(
             "Resize: collectors {:?}, {} barriers of {k} a second",
             args.collectors, args.rate
         ),
-        &place,
+        &disk,
     );
     for (count, pause) in &rows {
         let name = format!("to {count} collectors: longest pause between barriers");
@@ -81,6 +81,6 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let longest = rows.iter().map(|(_, pause)| *pause).fold(0.0, f64::max);
     report.put("longest_pause_s", round(longest));
     report.put("barriers", submitted);
-    report.outflow(&outflow, submitted);
+    report.emissions(&emissions, submitted);
     report.finish(&args.common)
 }

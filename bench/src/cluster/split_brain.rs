@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use tokio::time::timeout;
 
-use super::pair::{LoadArgs, PATIENCE, Pair};
-use crate::harness::{Common, Figures, Place, Report, Target, round};
+use super::pair::{CoordinatorPair, LoadArgs, PATIENCE};
+use crate::harness::{Common, Figures, Report, StateDisk, Target, round};
 
 /// Between a round and the next.
 const SETTLING: Duration = Duration::from_secs(2);
@@ -28,8 +28,8 @@ pub(crate) struct Args {
 
 /// Measures and reports.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
-    let place = Place::fresh(&args.common)?;
-    let pair = Pair::start("split-brain", &place, &args.load).await?;
+    let disk = StateDisk::fresh(&args.common)?;
+    let pair = CoordinatorPair::start("split-brain", &disk, &args.load).await?;
     let (mut completed, mut believed) = (Vec::new(), Vec::new());
     let mut leader = pair.leader(None).await?;
     for stop in 0..args.stops {
@@ -38,7 +38,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         old.pause();
         let stopped = Instant::now();
         let new = pair.leader(Some(&leader)).await?;
-        let next = pair.outflow.next(PATIENCE).await;
+        let next = pair.emissions.next(PATIENCE).await;
         let next = next.context("nothing completes under the new leader")?;
         completed.push((next - stopped).as_secs_f64());
         tokio::time::sleep(Duration::from_secs(args.seconds)).await;
@@ -59,7 +59,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     tokio::time::sleep(SETTLING).await;
     let mut report = Report::new(
         "Split brain: SIGSTOP of the leader, another leads, SIGCONT",
-        &place,
+        &disk,
     );
     let (completed, believed) = (Figures::of(completed), Figures::of(believed));
     report.figure(

@@ -1,4 +1,4 @@
-//! Circuits that an engine is given, each with a witness and what its proofs must be.
+//! Circuits for an engine, each with a witness and a check of its proofs.
 
 use std::path::{Path, PathBuf};
 
@@ -7,17 +7,19 @@ use ark_ff::{BigInteger, PrimeField};
 use ark_std::rand::rngs::OsRng;
 use proofmill_api::engine::proto::partition::Input;
 use proofmill_api::engine::proto::{Partition, Proof as ProofMessage};
-use proofmill_groth16::snarkjs::{PointCheck, ZkeyFile};
+use proofmill_files::MappedFile;
+use proofmill_groth16::snarkjs::ZkeyFile;
 use proofmill_groth16::{
-    Curve, Engine, PreparedVerifyingKey, Proof, VerifyingKey, setup, verify, with_curve,
+    Curve, PointCheck, PreparedVerifyingKey, Proof, SnarkCurve, VerifyingKey, setup, verify,
+    with_curve,
 };
-use proofmill_r1cs::iden3::{MappedFile, WtnsFile, canonical_from_le};
+use proofmill_r1cs::iden3::{WtnsFile, canonical_from_le};
 use proofmill_r1cs::{Assignment, R1cs};
 
 use crate::circom::Circuit;
 use crate::groth16::Sized;
 
-/// Whether a message is a proof of what is to be proved.
+/// Check that a message is a valid proof of the witness's public inputs.
 type IsProof = Box<dyn Fn(&ProofMessage) -> anyhow::Result<()> + Send + Sync>;
 
 /// A circuit in files.
@@ -44,7 +46,7 @@ impl Ready {
         with_curve!(curve, E => Self::made::<E>(folder, curve, circuit))
     }
 
-    fn made<E: Engine>(folder: &Path, curve: Curve, circuit: Sized) -> anyhow::Result<Self> {
+    fn made<E: SnarkCurve>(folder: &Path, curve: Curve, circuit: Sized) -> anyhow::Result<Self> {
         let curve = curve.name().replace('-', "_");
         let name = format!("{}_{}_{curve}", circuit.name(), circuit.size());
         let file = |ending: &str| -> PathBuf { folder.join(format!("{name}.{ending}")) };
@@ -74,7 +76,7 @@ impl Ready {
         with_curve!(Curve::Bn254, E => Self::read::<E>(circuit))
     }
 
-    fn read<E: Engine>(circuit: &Circuit) -> anyhow::Result<Self> {
+    fn read<E: SnarkCurve>(circuit: &Circuit) -> anyhow::Result<Self> {
         let file = MappedFile::open(&circuit.zkey)?;
         let in_key = |error| anyhow::anyhow!("{}: {error}", circuit.zkey.display());
         let zkey = ZkeyFile::parse(&file).map_err(in_key)?;
@@ -98,7 +100,7 @@ impl Ready {
         })
     }
 
-    /// What is to be proved.
+    /// The partition to submit: the circuit and its witness.
     pub(super) fn partition(&self) -> Partition {
         let is_file = self.witness.starts_with(b"wtns");
         let input = if is_file { Input::Wtns } else { Input::Vector };
@@ -108,7 +110,7 @@ impl Ready {
         }
     }
 
-    /// Whether it is a proof of the witness's public inputs.
+    /// Fails unless the message is a valid proof of the witness's public inputs.
     pub(super) fn check(&self, proof: &ProofMessage) -> anyhow::Result<()> {
         (self.is_proof)(proof).with_context(|| format!("a proof of {}", self.name))
     }
@@ -119,7 +121,7 @@ fn vector<F: PrimeField>(values: &[F]) -> Vec<u8> {
     values.iter().flat_map(bytes).collect()
 }
 
-fn check<E: Engine>(vk: VerifyingKey<E>, public: Vec<E::ScalarField>) -> IsProof {
+fn check<E: SnarkCurve>(vk: VerifyingKey<E>, public: Vec<E::ScalarField>) -> IsProof {
     let vk = PreparedVerifyingKey::from(vk);
     Box::new(move |message| {
         let told: Option<Vec<E::ScalarField>> = message

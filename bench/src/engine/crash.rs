@@ -19,9 +19,9 @@ use super::circuits::{Ready, arguments};
 use super::process::Site;
 use crate::circom::folder;
 use crate::groth16::Sized;
-use crate::harness::{Common, Place, Program, Report, Target, round};
+use crate::harness::{Common, Program, Report, StateDisk, Target, round};
 
-/// Times between two kills, in milliseconds.
+/// Range of the time between two kills, in milliseconds.
 const LIVES: std::ops::Range<u64> = 300..2500;
 
 /// Arguments of `proofmill-bench engine crash`.
@@ -31,13 +31,13 @@ pub(crate) struct Args {
     common: Common,
     #[command(flatten)]
     program: Program,
-    /// How often it is killed
+    /// Number of kills
     #[arg(long, default_value_t = 20)]
     kills: usize,
     /// Clients that submit at once
     #[arg(long, default_value_t = 8)]
     clients: usize,
-    /// Which random moments
+    /// Seed of the random moments
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Where the circuits' keys are kept
@@ -45,7 +45,7 @@ pub(crate) struct Args {
     circuits: PathBuf,
 }
 
-/// What a client knows of a request of its own.
+/// A client's record of one of its requests.
 #[derive(Clone, Debug, Default)]
 struct Known {
     circuit: usize,
@@ -54,20 +54,20 @@ struct Known {
     proof: Vec<u8>,
 }
 
-/// What went wrong.
+/// Counts of faults.
 #[derive(Clone, Copy, Debug, Default)]
 struct Wrong {
-    /// Accepted, and not known afterwards; or without proofs at its end.
+    /// Jobs accepted but unknown afterwards, or ended without proofs.
     lost: usize,
-    /// With another result than before.
+    /// Jobs with another result than before.
     differing: usize,
-    /// With a proof that does not hold.
+    /// Jobs with an invalid proof.
     invalid: usize,
 }
 
 /// Kills it and reports.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
-    let place = Place::fresh(&args.common)?;
+    let disk = StateDisk::fresh(&args.common)?;
     let program = args.program.find()?.canonicalize()?;
     let folder = folder(&args.circuits)?;
     let circuits: Arc<[Ready]> = [
@@ -80,7 +80,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     .collect::<anyhow::Result<_>>()?;
     let mut serve: Vec<String> = ["--budget", "1GiB"].map(str::to_owned).into();
     serve.extend(arguments(&circuits));
-    let site = Site::new(&program, &place.state("engine"), serve);
+    let site = Site::new(&program, &disk.state("engine"), serve);
     let mut process = site.start_with(circuits.len()).await?;
 
     let stop = Arc::new(AtomicBool::new(false));
@@ -112,7 +112,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     }
     process.kill().await?;
 
-    let mut report = Report::new("Engine: killed at random moments under load", &place);
+    let mut report = Report::new("Engine: killed at random moments under load", &disk);
     report.figure("killed", args.kills as f64, "times", Target::Open, "");
     report.figure("jobs accepted", known.len() as f64, "", Target::Open, "");
     report.figure("over", took.as_secs_f64(), "s", Target::Open, "");
@@ -215,7 +215,7 @@ fn submission(circuits: &[Ready], circuit: usize, client: usize, request: usize)
     }
 }
 
-/// The proof of an accepted job, or nothing if the engine does not know it, or it ended without one.
+/// The proof of an accepted job; `None` if the engine does not know the job, or it ended without a proof.
 async fn proof(site: &Site, job: &str) -> anyhow::Result<Option<Proof>> {
     let result = site.insist(|engine| async move { engine.await_result(job).await });
     match result.await {

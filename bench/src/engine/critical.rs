@@ -1,4 +1,4 @@
-//! A critical job behind many others: how soon it begins.
+//! A critical job behind many others: measures the time until it starts.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::sync::broadcast::Receiver;
 
 use super::{BYTES, Running};
 use crate::circom::CircuitArgs;
-use crate::harness::{Common, Place, Report, Target, round};
+use crate::harness::{Common, Report, StateDisk, Target, round};
 
 /// Jobs before it.
 const BEFORE: usize = 20;
@@ -20,14 +20,14 @@ pub(crate) struct Args {
     common: Common,
     #[command(flatten)]
     circuit: CircuitArgs,
-    /// How often it is tried
+    /// Number of trials
     #[arg(long, default_value_t = 5)]
     rounds: usize,
 }
 
 /// Measures and reports.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
-    let place = Place::fresh(&args.common)?;
+    let disk = StateDisk::fresh(&args.common)?;
     let circuit = args.circuit.prepare(BYTES)?;
     let options = Options {
         key_form: KeyForm::Prepared { percent: 300 },
@@ -58,7 +58,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     engine.finish().await?;
     let most = waited.iter().copied().fold(0.0, f64::max);
     let step = Duration::from_micros(step).as_secs_f64() * 1e3;
-    let mut report = Report::new("Engine: a critical job behind twenty others", &place);
+    let mut report = Report::new("Engine: a critical job behind twenty others", &disk);
     report.figure(
         "it began after, at most",
         most,
@@ -82,13 +82,13 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     report.finish(&args.common)
 }
 
-/// What was seen of one critical job, in microseconds.
+/// Times of one critical job, in microseconds.
 struct Seen {
     /// From its arrival to its first stage.
     waited: u64,
     /// From its arrival to its end.
     took: u64,
-    /// The longest step of any job meanwhile.
+    /// The longest step of any job in that time.
     longest_step: u64,
 }
 

@@ -15,7 +15,7 @@ use super::process::Site;
 use super::running::NAME;
 use crate::circom::CircuitArgs;
 use crate::groth16::Sized;
-use crate::harness::{Common, Place, Report, Target, memory, mib, peak, reset_peak, round};
+use crate::harness::{Common, Report, StateDisk, Target, memory, mib, peak, reset_peak, round};
 
 /// Proofs of each circuit, one after the other: the first one loads the key.
 const PROOFS: usize = 3;
@@ -31,9 +31,9 @@ pub(crate) struct Args {
     circuit: CircuitArgs,
 }
 
-/// What an engine expects and takes, in bytes.
+/// Memory that an engine expects and that it takes, in bytes.
 struct Measured {
-    /// What key and proof are expected to take before the key was ever loaded, and afterwards.
+    /// Memory expected for key and proof, estimated before the key is first loaded.
     expected: u64,
     later: u64,
     /// The most, of what was not there before the circuit was registered.
@@ -44,11 +44,11 @@ struct Measured {
 
 /// Measures and reports.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
-    let place = Place::fresh(&args.common)?;
+    let disk = StateDisk::fresh(&args.common)?;
     let program = args.circuit.program()?;
     let mut report = Report::new(
         "Engine: what a key and a proof take, and are expected to",
-        &place,
+        &disk,
     );
     let small = Sized::Chain { constraints: 100 };
     let small = [Ready::of_ours(
@@ -59,7 +59,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let mut runs = Vec::new();
     for zkey in keys(&args.folder)? {
         let stem = zkey.file_stem().context("a name")?.to_string_lossy();
-        let site = Site::new(&program, &place.state(&stem), arguments(&small));
+        let site = Site::new(&program, &disk.state(&stem), arguments(&small));
         let measured = measure(&site, &small[0], &zkey).await?;
         let ratio = measured.expected as f64 / measured.most as f64;
         let shown = [

@@ -9,7 +9,7 @@ use super::process::Site;
 use super::running::NAME;
 use super::{BYTES, Running};
 use crate::circom::{Circuit, CircuitArgs};
-use crate::harness::{Common, Place, Report, Target, memory, mib, peak, reset_peak, round};
+use crate::harness::{Common, Report, StateDisk, Target, memory, mib, peak, reset_peak, round};
 
 /// Partitions of the job for each that is under way at once.
 const ROUNDS: usize = 3;
@@ -29,7 +29,7 @@ pub(crate) struct Args {
     plain: bool,
 }
 
-/// What was measured, in bytes.
+/// Measured memory, in bytes.
 struct Measured {
     key: u64,
     /// The most, of what is not of files and was not there before the key.
@@ -51,10 +51,10 @@ impl Args {
 
 /// Measures and reports.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
-    let place = Place::fresh(&args.common)?;
+    let disk = StateDisk::fresh(&args.common)?;
     let circuit = args.circuit.prepare(BYTES)?;
     let program = args.circuit.program()?;
-    let mut report = Report::new("Engine: the most memory, and the formula", &place);
+    let mut report = Report::new("Engine: the most memory, and the formula", &disk);
     let mut runs = Vec::new();
     for workers in &args.partition_workers {
         let together = formula(&circuit, *workers, args.form()).await?;
@@ -68,7 +68,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
             serve.extend(["--prepared".to_owned(), percent.to_string()]);
         }
         // A process for each: what one run leaves to the allocator is not the next one's.
-        let site = Site::new(&program, &place.state(&format!("{workers}")), serve);
+        let site = Site::new(&program, &disk.state(&format!("{workers}")), serve);
         let measured = measure(&site, &circuit, ROUNDS * workers).await?;
         let formula = measured.key + together;
         let off = 100.0 * (measured.most as f64 / formula as f64 - 1.0);
@@ -95,7 +95,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     report.finish(&args.common)
 }
 
-/// The most that so many partitions take together, as the engine has it.
+/// Memory of `workers` partitions together, by the engine's formula.
 async fn formula(circuit: &Circuit, workers: usize, form: KeyForm) -> anyhow::Result<u64> {
     let options = Options {
         partition_workers: workers,

@@ -16,7 +16,7 @@ use super::circuits::{Ready, arguments};
 use super::process::Site;
 use crate::circom::CircuitArgs;
 use crate::groth16::Sized;
-use crate::harness::{Common, Place, Report, Target, memory, peak, round};
+use crate::harness::{Common, Report, StateDisk, Target, memory, peak, round};
 
 /// Bytes that the circuits by circom hash.
 const CIRCOM: [usize; 2] = [200, 512];
@@ -35,13 +35,13 @@ const OURS: [(Curve, Sized); 8] = [
 
 /// Jobs of each circuit, at least.
 const LEAST: usize = 3;
-/// One of so many jobs is cancelled.
+/// One in this many jobs is cancelled.
 const CANCELLED: u32 = 10;
-/// How long after its submission, at most, in milliseconds.
+/// Longest time from a job's submission to its cancellation, in milliseconds.
 const CANCEL_AFTER: u64 = 2_000;
-/// A job that is not at its end after so long is stuck.
+/// Time after which an unfinished job counts as stuck.
 const STUCK: Duration = Duration::from_secs(600);
-/// How often the process is looked at.
+/// Interval between samples of the process's memory.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Arguments of `proofmill-bench engine mixed`.
@@ -60,10 +60,10 @@ pub(crate) struct Args {
     /// Only circuits of at most so many constraints
     #[arg(long, value_name = "CONSTRAINTS", default_value_t = usize::MAX, hide_default_value = true)]
     largest: usize,
-    /// How often a proof may be passed by others whose keys are in memory
+    /// Most times that a proof may be overtaken by others whose keys are in memory
     #[arg(long, default_value_t = 0)]
     batch: u32,
-    /// Which random jobs
+    /// Seed of the random jobs
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
@@ -81,7 +81,7 @@ struct Job {
     cancel_after: Option<Duration>,
 }
 
-/// How jobs ended.
+/// Counts of jobs by their end state.
 #[derive(Debug, Default)]
 struct Ends {
     proven: AtomicUsize,
@@ -90,16 +90,16 @@ struct Ends {
     stuck: AtomicUsize,
 }
 
-/// The most that was seen of the process.
+/// Peak memory of the process.
 #[derive(Debug, Default)]
-struct Seen {
+struct PeakMemory {
     anonymous: AtomicU64,
     keys: AtomicUsize,
 }
 
 /// Measures and reports.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
-    let place = Place::fresh(&args.common)?;
+    let disk = StateDisk::fresh(&args.common)?;
     let folder = args.circuits.folder()?;
     let mut circuits = Vec::new();
     for (curve, circuit) in OURS {
@@ -114,7 +114,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         }
     }
     let program = args.circuits.program()?;
-    let state = place.state("engine");
+    let state = disk.state("engine");
     let site = Site::new(&program, &state, arguments(&circuits));
     let process = site.start_with(circuits.len()).await?;
     let keys = keys(&site.client().await?).await?;
@@ -133,8 +133,8 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let site = Site::new(&program, &state, serve.into());
     let process = site.start_with(circuits.len()).await?;
     let id = process.id()?;
-    let (seen, ends) = (Arc::new(Seen::default()), Ends::default());
-    let looking = tokio::spawn(look(site.clone(), id, seen.clone()));
+    let (peaks, ends) = (Arc::new(PeakMemory::default()), Ends::default());
+    let looking = tokio::spawn(look(site.clone(), id, peaks.clone()));
     let began = Instant::now();
     let jobs = plan(args, &circuits);
     futures_util::stream::iter(jobs.clone())
@@ -155,10 +155,10 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     process.kill().await?;
 
     let mb = |bytes: u64| bytes as f64 / 1e6;
-    let mut report = Report::new("Engine: ten circuits, memory for three", &place);
+    let mut report = Report::new("Engine: ten circuits, memory for three", &disk);
     let limit = Target::Most(mb(budget) * 1.05);
-    let anonymous = seen.anonymous.load(Ordering::Relaxed);
-    let keys = seen.keys.load(Ordering::Relaxed);
+    let anonymous = peaks.anonymous.load(Ordering::Relaxed);
+    let keys = peaks.keys.load(Ordering::Relaxed);
     report.figure("all keys", mb(all), "MB", Target::Open, "");
     report.figure("budget", mb(budget), "MB", Target::Open, "");
     report.figure("most memory of the process", mb(most), "MB", limit, "");
@@ -207,7 +207,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     report.finish(&args.common)
 }
 
-/// What a key takes.
+/// Memory of a key, in bytes.
 #[derive(Clone, Copy, Debug)]
 struct Key {
     bytes: u64,
@@ -227,8 +227,7 @@ async fn keys(client: &Client) -> anyhow::Result<Vec<Key>> {
     Ok(keys)
 }
 
-/// What the three largest keys take; or, if that is more, the least that every circuit can be proved
-/// with.
+/// Budget: the memory of the three largest keys, or the least with which every circuit can be proved if that is more.
 fn budget(keys: &[Key]) -> u64 {
     let mut bytes: Vec<u64> = keys.iter().map(|key| key.bytes).collect();
     bytes.sort_unstable();
@@ -314,17 +313,17 @@ async fn one(site: &Site, circuits: &[Ready], job: Job, ends: &Ends) -> anyhow::
 }
 
 /// Looks at the process until it is told not to.
-async fn look(site: Site, id: u32, seen: Arc<Seen>) {
+async fn look(site: Site, id: u32, peaks: Arc<PeakMemory>) {
     let Ok(client) = site.client().await else {
         return;
     };
     loop {
         if let Some(now) = memory(id) {
-            seen.anonymous.fetch_max(now.anonymous, Ordering::Relaxed);
+            peaks.anonymous.fetch_max(now.anonymous, Ordering::Relaxed);
         }
         if let Ok(circuits) = client.circuits().await {
             let keys = circuits.iter().filter(|it| it.bytes > 0).count();
-            seen.keys.fetch_max(keys, Ordering::Relaxed);
+            peaks.keys.fetch_max(keys, Ordering::Relaxed);
         }
         tokio::time::sleep(LOOK).await;
     }

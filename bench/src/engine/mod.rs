@@ -56,7 +56,7 @@ enum Experiment {
     Mixed(mixed::Args),
 }
 
-/// Runs the experiment that is meant.
+/// Runs the chosen experiment.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     match &args.experiment {
         Experiment::Warm(args) => warm::run(args).await,

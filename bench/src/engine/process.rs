@@ -1,4 +1,4 @@
-//! `proofmill engine serve`, as its users run it.
+//! `proofmill engine serve` as a separate process.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -10,13 +10,13 @@ use tokio::process::{Child, Command};
 use tokio::time::Instant;
 use tonic::Code;
 
-/// How long one may take until it answers.
+/// Longest wait for an engine's answer.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How long to wait before something is tried again.
+/// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Where an engine is, whether it runs or not.
+/// Paths and arguments of an engine, whether it runs or not.
 #[derive(Clone)]
 pub(super) struct Site {
     program: PathBuf,
@@ -90,12 +90,11 @@ impl Site {
         Client::connect(&socket, &Credentials::default()).await
     }
 
-    /// Asks until there is an answer, whoever is killed meanwhile.
+    /// Repeats a request until it is answered, also across kills and restarts of the engine.
     ///
     /// # Errors
     ///
-    /// What the engine refuses for another reason than that it has no room or is ending; that it has
-    /// not answered for too long.
+    /// A refusal for another reason than lack of room or the engine's end, or no answer within [`PATIENCE`].
     pub(super) async fn insist<T, F>(
         &self,
         mut ask: impl FnMut(Client) -> F,
@@ -128,7 +127,7 @@ impl Site {
 // === impl Process ===
 
 impl Process {
-    /// Its number.
+    /// The process id.
     pub(super) fn id(&self) -> anyhow::Result<u32> {
         self.child.id().context("the engine has ended")
     }

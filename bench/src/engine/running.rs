@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 
 use crate::circom::Circuit;
 
-/// What the circuit is called.
+/// Name of the circuit.
 pub(super) const NAME: &str = "circuit";
 
 /// An engine that runs until it is told to finish.

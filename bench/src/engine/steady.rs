@@ -1,4 +1,4 @@
-//! One job of many partitions: whether something always runs.
+//! One job of many partitions: measures busy processors, and gaps in which no stage runs.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use tokio::sync::broadcast::error::RecvError;
 
 use super::{BYTES, Running};
 use crate::circom::CircuitArgs;
-use crate::harness::{Common, Place, Report, Target, processor_time, round};
+use crate::harness::{Common, Report, StateDisk, Target, processor_time, round};
 
 /// Arguments of `proofmill-bench engine steady`.
 #[derive(Debug, clap::Args)]
@@ -31,7 +31,7 @@ pub(crate) struct Args {
 
 /// Measures and reports.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
-    let place = Place::fresh(&args.common)?;
+    let disk = StateDisk::fresh(&args.common)?;
     let circuit = args.circuit.prepare(BYTES)?;
     let options = Options {
         partition_workers: args.partition_workers,
@@ -55,7 +55,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let share = busy(&spans).context("the job is too short: take more --partitions")?;
     let share = 100.0 * share / cores as f64;
     let gap = longest_gap(&spans).as_secs_f64() * 1e3;
-    let mut report = Report::new("Engine: one job of many partitions", &place);
+    let mut report = Report::new("Engine: one job of many partitions", &disk);
     report.figure("processors busy", share, "%", Target::Least(95.0), "");
     report.figure(
         "longest time without a stage",
@@ -87,7 +87,7 @@ struct Span {
     /// When, in microseconds.
     began: u64,
     ended: u64,
-    /// How long this process had computed when it ended.
+    /// Processor time of this process at the span's end.
     computed: Duration,
 }
 
@@ -119,8 +119,8 @@ async fn collect(mut events: Receiver<Event>) -> anyhow::Result<Vec<Span>> {
     }
 }
 
-/// How many processors computed, on average, from the first proof's end until the last partition's
-/// products begin: before and after there are too few partitions to fill all stages.
+/// Average number of busy processors from the end of the first proof until the start of the last partition's products.
+/// Outside that time there are too few partitions to fill all stages.
 fn busy(spans: &[Span]) -> Option<f64> {
     let ends_of = |stage| spans.iter().filter(move |span| span.stage == stage);
     let first = ends_of(Stage::Verify).min_by_key(|span| span.ended)?;

@@ -1,4 +1,4 @@
-//! What it saves that the key stays.
+//! Time saved by an engine that keeps the key in memory, against a process for each proof, and snarkjs.
 
 use std::time::Instant;
 
@@ -6,7 +6,7 @@ use proofmill_engine::{KeyForm, Options, Priority};
 
 use super::{BYTES, Running};
 use crate::circom::CircuitArgs;
-use crate::harness::{Common, Figures, Place, Progress, Report, Target, round};
+use crate::harness::{Common, Figures, Progress, Report, StateDisk, Target, round};
 
 /// Proofs by our program for each of snarkjs's, which takes many times as long.
 const FOR_EACH_OF_SNARKJS: usize = 10;
@@ -32,10 +32,10 @@ pub(crate) struct Args {
 /// Measures and reports.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     anyhow::ensure!(args.proofs > 0, "--proofs must be at least 1");
-    let place = Place::fresh(&args.common)?;
+    let disk = StateDisk::fresh(&args.common)?;
     let circuit = args.circuit.prepare(BYTES)?;
     let options = Options {
-        state_dir: Some(place.state("engine")),
+        state_dir: Some(disk.state("engine")),
         key_form: KeyForm::Prepared {
             percent: args.key_percent,
         },
@@ -82,7 +82,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let together = began.elapsed().as_secs_f64();
     engine.finish().await?;
 
-    let mut report = Report::new("Engine: warm against a process for each proof", &place);
+    let mut report = Report::new("Engine: warm against a process for each proof", &disk);
     let minute = |ms: &[f64]| 60e3 * ms.len() as f64 / ms.iter().sum::<f64>();
     let ours = 60.0 * args.proofs as f64 / together;
     let once = minute(&fresh);

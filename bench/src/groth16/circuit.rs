@@ -1,4 +1,4 @@
-//! What is proved: circuits whose assignments are like random numbers, or bits.
+//! Benchmark circuits: one with assignments like random numbers, one with assignments of bits.
 
 use ark_ff::PrimeField;
 use ark_relations::gr1cs::{

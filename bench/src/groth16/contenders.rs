@@ -15,19 +15,19 @@ use ark_relations::gr1cs::{
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_accelerator::Device;
 use proofmill_groth16::{
-    DeviceKey, Engine, PreparedVerifyingKey, Proof, ResidentKey, StageReport, verify,
+    DeviceKey, PreparedVerifyingKey, Proof, ResidentKey, SnarkCurve, StageReport, verify,
 };
 use rayon::ThreadPool;
 
 use super::Input;
 use crate::peers::gnark;
-use crate::versus::{Contender, Curve, Offer, Purpose, Sample, time};
+use crate::versus::{Contender, Curve, PeerAnswer, Purpose, Sample, time};
 
-/// What a first proof is to give.
+/// Expected result of the check of a first proof.
 const VERIFIES: &str = "verifies";
 
 /// Our prover, with the time of each stage.
-pub(super) fn ours<'a, E: Engine>(
+pub(super) fn ours<'a, E: SnarkCurve>(
     input: &'a Input<E>,
     key: &'a ResidentKey<E>,
     pool: &'a ThreadPool,
@@ -48,7 +48,7 @@ pub(super) fn ours<'a, E: Engine>(
 
 /// Our prover with a device: a stage's time is what it added, and beside the stages there is how long
 /// the device worked.
-pub(super) fn ours_on<'a, E: Engine>(
+pub(super) fn ours_on<'a, E: SnarkCurve>(
     input: &'a Input<E>,
     key: DeviceKey<E>,
     device: &'a dyn Device,
@@ -84,8 +84,8 @@ fn stages(reports: &[StageReport]) -> Vec<(&'static str, f64)> {
         .collect()
 }
 
-/// What a first proof gives.
-fn verdict<E: Engine>(
+/// Result of verifying a first proof.
+fn verdict<E: SnarkCurve>(
     purpose: Purpose,
     key: &PreparedVerifyingKey<E>,
     input: &Input<E>,
@@ -99,10 +99,10 @@ fn verdict<E: Engine>(
 }
 
 /// ark-groth16 0.6.
-pub(super) fn arkworks<'a, E: Engine>(
+pub(super) fn arkworks<'a, E: SnarkCurve>(
     input: &'a Input<E>,
     pool: &'a ThreadPool,
-) -> anyhow::Result<Offer<'a>> {
+) -> anyhow::Result<PeerAnswer<'a>> {
     let mut rng = StdRng::seed_from_u64(3);
     let key = Groth16::<E>::generate_random_parameters_with_reduction(input.circuit, &mut rng)?;
     let cs = ConstraintSystem::<E::ScalarField>::new_ref();
@@ -120,7 +120,7 @@ pub(super) fn arkworks<'a, E: Engine>(
         input.r1cs.num_constraints()
     );
     let verifying_key = prepare_verifying_key(&key.vk);
-    Ok(Offer::Runs(vec![Contender::in_process(
+    Ok(PeerAnswer::Runs(vec![Contender::in_process(
         "ark-groth16",
         move || {
             let mut random = || E::ScalarField::rand(&mut rng);
@@ -152,11 +152,11 @@ pub(super) fn arkworks<'a, E: Engine>(
 }
 
 /// gnark, with our matrices as its constraint system.
-pub(super) fn gnark<'a, E: Engine>(
+pub(super) fn gnark<'a, E: SnarkCurve>(
     input: &'a Input<E>,
     curve: Curve,
     threads: usize,
-) -> anyhow::Result<Offer<'a>> {
+) -> anyhow::Result<PeerAnswer<'a>> {
     let job = ["groth16", curve.name()];
     gnark::offer(&[("gnark", &job)], threads, |file| {
         let r1cs = &input.r1cs;

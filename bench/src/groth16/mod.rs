@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_accelerator::Device;
-use proofmill_groth16::{DeviceKey, Engine, Offload, Residency, ResidentKey};
+use proofmill_groth16::{DeviceKey, Offload, Residency, ResidentKey, SnarkCurve};
 use proofmill_r1cs::{Assignment, R1cs};
 use serde_json::{Map, Value};
 
 use crate::device::Which;
-use crate::versus::{COMPARISON_HELP, Comparison, Curve, Lineup, Options};
+use crate::versus::{COMPARISON_HELP, Comparison, Contenders, Curve, Options};
 use circuit::Circuit;
 pub(crate) use circuit::Sized;
 
@@ -23,7 +23,7 @@ pub(crate) struct Args {
     /// The curve: bls12-381 or bn254
     #[arg(long, value_enum, default_value = "bls12-381")]
     curve: Curve,
-    /// What is proved; a list makes a comparison for each
+    /// The circuit to prove; a list makes a comparison for each
     #[arg(
         long,
         value_enum,
@@ -44,15 +44,15 @@ pub(crate) struct Args {
     /// half of its memory
     #[arg(long, value_enum, conflicts_with = "prepared")]
     device: Option<Which>,
-    /// Which card, of several
+    /// The number of the card, if there are several
     #[arg(long, default_value_t = 0, requires = "device")]
     card: usize,
     #[command(flatten)]
     options: Options,
 }
 
-/// What is proved, and has been before: keys are made, matrices extracted.
-pub(crate) struct Input<E: Engine> {
+/// A prepared statement: matrices are extracted and an assignment is made before any timing.
+pub(crate) struct Input<E: SnarkCurve> {
     /// The circuit, for those who make keys from one.
     pub(crate) circuit: Sized,
     /// Its matrices.
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// A key on a device, which computes all that it can.
-fn on_device<E: Engine>(
+fn on_device<E: SnarkCurve>(
     key: &Arc<ResidentKey<E>>,
     device: &Arc<dyn Device>,
 ) -> anyhow::Result<DeviceKey<E>> {
@@ -96,7 +96,7 @@ fn on_device<E: Engine>(
     Ok(DeviceKey::load(key, device, Offload::Always, limit)?)
 }
 
-fn compare<E: Engine>(
+fn compare<E: SnarkCurve>(
     args: &Args,
     circuit: Sized,
     log_n: u8,
@@ -139,24 +139,24 @@ fn compare<E: Engine>(
         Some(which) => Some(Arc::<dyn Device>::from(which.open(args.card)?)),
     };
     let ours = contenders::ours(&input, &key, &pool);
-    let mut lineup = match &device {
-        None => Lineup::new(&args.options, settings, ours),
+    let mut contenders = match &device {
+        None => Contenders::new(&args.options, settings, ours),
         Some(device) => {
             settings.insert("device".to_owned(), device.caps().name.clone().into());
             let on = on_device(&key, device)?;
             let with = contenders::ours_on(&input, on, &**device, &pool);
-            let mut lineup = Lineup::new(&args.options, settings, with);
-            lineup.add(ours);
-            lineup
+            let mut contenders = Contenders::new(&args.options, settings, with);
+            contenders.add(ours);
+            contenders
         }
     };
-    lineup.note(format!(
+    contenders.note(format!(
         "{}: our key is {} MiB, and {} MiB with its circuit as it is held",
         circuit.name(),
         key_bytes >> 20,
         key.bytes() >> 20,
     ));
-    lineup.ask("arkworks", || contenders::arkworks(&input, &pool))?;
-    lineup.ask("gnark", || contenders::gnark(&input, args.curve, threads))?;
-    lineup.run()
+    contenders.ask("arkworks", || contenders::arkworks(&input, &pool))?;
+    contenders.ask("gnark", || contenders::gnark(&input, args.curve, threads))?;
+    contenders.run()
 }

@@ -1,4 +1,4 @@
-//! What one fsync costs on the disk under the log: nothing durable can be faster.
+//! Time of one fsync on the disk under the log, which is a lower bound for everything durable.
 
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;

@@ -26,7 +26,7 @@ impl Figures {
         &self.0
     }
 
-    /// How many there are.
+    /// Size of the sample.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }

@@ -53,7 +53,7 @@ impl Fleet {
         })
     }
 
-    /// A way to whoever leads, for messages that are submitted.
+    /// A port for submitting messages to the current leader.
     pub(crate) async fn submitter(
         &self,
         blobs: Arc<BlobStore>,
@@ -158,7 +158,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// An error if one has ended by itself; why, it has said.
+    /// Fails if a process has ended by itself; the reason is in that process's output.
     pub(crate) fn ensure_alive(&mut self) -> anyhow::Result<()> {
         for process in &mut self.processes {
             if let Some(status) = process.child.try_wait()? {
@@ -168,7 +168,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Waits until a coordinator other than `before` leads, and says which.
+    /// Waits until a coordinator other than `before` leads; returns its name.
     pub(crate) async fn leader(&self, before: Option<&str>) -> String {
         let coordinators = self.processes.iter();
         let leading = coordinators

@@ -1,4 +1,4 @@
-//! The machine, in one line; what this process takes of it.
+//! Description of the machine in one line, and the memory and processor time of processes.
 
 use std::time::Duration;
 
@@ -32,18 +32,18 @@ pub(crate) fn load() -> Option<f64> {
 /// Bytes of memory that a process has now.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Memory {
-    /// Everything, the pages of files included.
+    /// Resident memory, pages of files included.
     pub(crate) resident: u64,
-    /// What is its own alone.
+    /// Anonymous memory: without pages of files.
     pub(crate) anonymous: u64,
 }
 
-/// What this process has, as far as Linux tells.
+/// Resident memory of this process in bytes; `None` where Linux does not report it.
 pub(crate) fn resident() -> Option<u64> {
     memory(std::process::id()).map(|memory| memory.resident)
 }
 
-/// What a process has, as far as Linux tells.
+/// Memory of a process; `None` where Linux does not report it.
 pub(crate) fn memory(process: u32) -> Option<Memory> {
     let bytes = |name| status_bytes(&process.to_string(), name);
     Some(Memory {
@@ -62,7 +62,7 @@ pub(crate) fn reset_peak(process: u32) -> Option<()> {
     std::fs::write(format!("/proc/{process}/clear_refs"), "5").ok()
 }
 
-/// How long this process has computed, in all its threads, to a hundredth of a second.
+/// Processor time of this process over all threads, with a resolution of 10 ms.
 pub(crate) fn processor_time() -> Option<Duration> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     // The second word, in brackets, may hold anything.

@@ -1,4 +1,4 @@
-//! What provers in other processes have done, whoever heard of it.
+//! A journal of the runs of provers in other processes, independent of what the coordinator learns of them.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -12,16 +12,16 @@ use serde::Deserialize;
 #[serde(transparent)]
 pub(crate) struct Journal(PathBuf);
 
-/// What a line says.
+/// Event recorded in a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Word {
+pub(crate) enum RunEvent {
     /// A run begins.
     Began,
     /// It ends.
     Ended,
 }
 
-/// How often each task was begun, and how often a run of it came to its end.
+/// Counts of started and of finished runs, by task.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Runs(BTreeMap<String, (u32, u32)>);
 
@@ -42,10 +42,10 @@ impl Journal {
     }
 
     /// Adds a line, in one write: other processes do, too.
-    pub(crate) fn write(&self, word: Word, task: &TaskId) -> std::io::Result<()> {
-        let word = match word {
-            Word::Began => "began",
-            Word::Ended => "ended",
+    pub(crate) fn write(&self, event: RunEvent, task: &TaskId) -> std::io::Result<()> {
+        let word = match event {
+            RunEvent::Began => "began",
+            RunEvent::Ended => "ended",
         };
         let line = format!("{word} {task}\n");
         let file = std::fs::OpenOptions::new()
@@ -55,7 +55,7 @@ impl Journal {
         file?.write_all(line.as_bytes())
     }
 
-    /// What was written so far.
+    /// Reads the lines written so far.
     pub(crate) fn read(&self) -> Runs {
         Runs::of(&std::fs::read_to_string(&self.0).unwrap_or_default())
     }
@@ -76,12 +76,12 @@ impl Runs {
         runs
     }
 
-    /// How many tasks were begun again after a first run.
+    /// Number of tasks that were started more than once.
     pub(crate) fn begun_again(&self) -> usize {
         self.0.values().filter(|(begun, _)| *begun > 1).count()
     }
 
-    /// How many tasks were proven more than once.
+    /// Number of tasks with more than one finished run.
     pub(crate) fn proven_twice(&self) -> usize {
         self.0.values().filter(|(_, ended)| *ended > 1).count()
     }

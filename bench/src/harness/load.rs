@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
-/// Blocks that are submitted at a steady rate, whatever becomes of them, until it is ended.
+/// A task that submits blocks at a steady rate until it is ended, without waiting for results.
 pub(crate) struct Load {
     end: watch::Sender<bool>,
     submitting: JoinHandle<anyhow::Result<u64>>,
@@ -43,7 +43,7 @@ impl Load {
         Self { end, submitting }
     }
 
-    /// Ends it; how many blocks were submitted.
+    /// Ends the load; returns the number of submitted blocks.
     pub(crate) async fn end(self) -> anyhow::Result<u64> {
         self.end.send_replace(true);
         self.submitting.await.context("the producer panicked")?

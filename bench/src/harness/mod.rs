@@ -1,4 +1,4 @@
-//! What every experiment needs: a place on a real disk, a mill that runs, and a report.
+//! Shared parts of the experiments: a place on a real disk, a running mill, and a report.
 
 mod disk;
 mod figures;
@@ -23,8 +23,8 @@ pub(crate) use groups::{barriers, is_group, member, member_json};
 pub(crate) use host::{describe, memory, peak, processor_time, reset_peak, resident};
 pub(crate) use journal::Journal;
 pub(crate) use load::Load;
-pub(crate) use outflow::Outflow;
-pub(crate) use place::{Common, Place};
+pub(crate) use outflow::EmissionCounter;
+pub(crate) use place::{Common, StateDisk};
 pub(crate) use program::Program;
 pub(crate) use progress::Progress;
 pub(crate) use provers::{registry, sleep, work_for};

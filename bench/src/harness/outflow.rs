@@ -1,4 +1,4 @@
-//! What leaves a mill in chain order, counted while the experiment does other things.
+//! Counting of a mill's emissions in the background of an experiment.
 
 use std::time::{Duration, Instant};
 
@@ -8,24 +8,24 @@ use tokio::time::timeout;
 
 use super::tally::Tally;
 
-/// Counts what is emitted, from its start to its end.
-pub(crate) struct Outflow(watch::Receiver<Counts>);
+/// Counts of the emitted blocks, updated until the mill ends.
+pub(crate) struct EmissionCounter(watch::Receiver<Counts>);
 
-/// What was emitted so far.
+/// Counts of the blocks emitted so far.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     /// By block.
     pub(crate) tally: Tally,
-    /// How many had not the payload that they should have.
+    /// Number of blocks with a wrong payload.
     pub(crate) wrong: usize,
-    /// When the last came.
+    /// Time of the last emission.
     last: Option<Instant>,
 }
 
-// === impl Outflow ===
+// === impl EmissionCounter ===
 
-impl Outflow {
-    /// Counts what comes by `emitted`, which is as it should be if `is_right`.
+impl EmissionCounter {
+    /// Counts the emissions from `emitted`; `is_right` checks a payload.
     pub(crate) fn count(
         mut emitted: mpsc::Receiver<Emitted>,
         is_right: impl Fn(&Emitted) -> bool + Send + 'static,
@@ -43,14 +43,14 @@ impl Outflow {
         Self(counted)
     }
 
-    /// Waits until so many different blocks have come; whether they have, within `patience`.
+    /// Waits until `blocks` different blocks were emitted; false if they were not within `patience`.
     pub(crate) async fn reaches(&self, blocks: u64, patience: Duration) -> bool {
         let mut counted = self.0.clone();
         let reached = counted.wait_for(|counts| counts.tally.distinct() >= blocks);
         matches!(timeout(patience, reached).await, Ok(Ok(_)))
     }
 
-    /// Waits until one more has come, and says when; `None` if none does within `patience`.
+    /// Waits for the next emission, and returns its time; `None` if there is none within `patience`.
     pub(crate) async fn next(&self, patience: Duration) -> Option<Instant> {
         let blocks = self.0.borrow().tally.distinct();
         let came = self.reaches(blocks + 1, patience).await;
@@ -72,7 +72,7 @@ impl Outflow {
         pause
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     pub(crate) fn so_far(&self) -> watch::Ref<'_, Counts> {
         self.0.borrow()
     }

@@ -1,4 +1,4 @@
-//! Where an experiment keeps its state: a fresh directory on a disk that can lose power.
+//! The place of an experiment's state: a fresh directory on a real disk.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,14 +11,14 @@ use tempfile::TempDir;
 use super::disk;
 use super::figures::Figures;
 
-/// What every experiment takes.
+/// Arguments of every experiment.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Common {
     /// Where to make the state directory, which is removed afterwards: the disk to measure
     /// [default: ./target if it is there, else the directory for temporary files]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// Where the log is, and how roles talk to each other
+    /// Place of the log, and connection between the roles
     #[arg(long, value_enum, default_value_t = Bus::Embedded)]
     bus: Bus,
     /// With --bus jetstream: servers of the cluster, each with a copy of everything
@@ -30,13 +30,13 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    /// Whether nothing is between the roles.
+    /// Whether all roles run in this process, without a bus.
     pub(crate) fn is_embedded(&self) -> bool {
         self.bus == Bus::Embedded
     }
 }
 
-/// Where the log is.
+/// Place of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Bus {
     /// In a directory, and everything in this process
@@ -47,7 +47,7 @@ pub(crate) enum Bus {
 }
 
 /// A fresh directory.
-pub(crate) struct Place {
+pub(crate) struct StateDisk {
     dir: TempDir,
     /// The bus, if it is not embedded.
     pub(crate) servers: Option<Cluster>,
@@ -55,9 +55,9 @@ pub(crate) struct Place {
     pub(crate) fsync: Figures,
 }
 
-// === impl Place ===
+// === impl StateDisk ===
 
-impl Place {
+impl StateDisk {
     /// Makes the directory, says so if it is in memory only, and measures its disk's fsync.
     pub(crate) fn fresh(common: &Common) -> anyhow::Result<Self> {
         let target = Path::new("target");
@@ -106,7 +106,7 @@ impl Place {
         disk::fsync(self.dir.path(), 30, rest)
     }
 
-    /// How the bus of this place is reached by the run in `state`, if it is not embedded.
+    /// Options for connecting the run in `state` to the bus; `None` if it is embedded.
     pub(crate) fn bus(&self, state: &Path) -> Option<NatsOptions> {
         let cluster = self.servers.as_ref()?;
         let mut options = NatsOptions::new(&cluster.url());

@@ -1,8 +1,8 @@
-//! The program itself, where an experiment runs it as its users do.
+//! The `proofmill` program, for experiments that run it as a process.
 
 use std::path::PathBuf;
 
-/// Which program.
+/// The `--program` argument.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Program {
     /// The program [default: the one beside this]

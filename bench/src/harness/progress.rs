@@ -8,12 +8,12 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 const PLAIN_EVERY: Duration = Duration::from_secs(2);
 
-/// How far a run is.
+/// Progress of a run.
 pub(crate) struct Progress {
     bar: ProgressBar,
     label: String,
     total: u64,
-    /// When the last plain line was written; `None` on a terminal.
+    /// Time of the last plain line; `None` on a terminal.
     plain: Option<Mutex<Instant>>,
 }
 

@@ -1,4 +1,4 @@
-//! Provers whose cost is known, so that what is left is the orchestration's.
+//! Provers of known cost, so that the rest of the time is that of the orchestration.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use proofmill_orchestrator::payload::Encoding;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::journal::{Journal, Word};
+use super::journal::{Journal, RunEvent};
 
 /// JSON as it stands, in and out.
 pub(crate) struct JsonBytes(pub(crate) Bytes);
@@ -76,15 +76,15 @@ impl Prover for Sleep {
             }
         };
         let failed = |error: std::io::Error| ProverError::Retry(error.to_string());
-        let write = |word| match &self.journal {
-            Some(journal) => journal.write(word, &context.task).map_err(failed),
+        let write = |event| match &self.journal {
+            Some(journal) => journal.write(event, &context.task).map_err(failed),
             None => Ok(()),
         };
-        write(Word::Began)?;
+        write(RunEvent::Began)?;
         if ms > 0.0 {
             work_for(Duration::from_secs_f64(ms / 1e3));
         }
-        write(Word::Ended)?;
+        write(RunEvent::Ended)?;
         Ok(input)
     }
 }

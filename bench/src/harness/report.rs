@@ -1,12 +1,12 @@
-//! A table with the paper's figure beside ours, one line of JSON, and what was violated.
+//! Reports: a table with the paper's figures beside ours, one line of JSON, and violated invariants.
 
 use serde_json::{Map, Value};
 
 use super::host;
-use super::outflow::Outflow;
-use super::place::{Common, Place};
+use super::outflow::EmissionCounter;
+use super::place::{Common, StateDisk};
 
-/// What a figure should be. Reported, not enforced: the machine may be busy.
+/// Target of a figure. A missed target is reported but is not an error: the machine may be busy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Target {
     /// At most this.
@@ -17,7 +17,7 @@ pub(crate) enum Target {
     Open,
 }
 
-/// What an experiment found.
+/// Results of an experiment.
 pub(crate) struct Report {
     title: String,
     rows: Vec<[String; 4]>,
@@ -29,7 +29,7 @@ pub(crate) struct Report {
 // === impl Report ===
 
 impl Report {
-    pub(crate) fn new(title: &str, place: &Place) -> Self {
+    pub(crate) fn new(title: &str, disk: &StateDisk) -> Self {
         let mut report = Self {
             title: title.to_owned(),
             rows: Vec::new(),
@@ -37,7 +37,7 @@ impl Report {
             json: Map::new(),
             violations: Vec::new(),
         };
-        let fsync = &place.fsync;
+        let fsync = &disk.fsync;
         report.note(&format!(
             "{}; one fsync of this disk: P50 {:.3} ms, P99 {:.3} ms",
             host::describe(),
@@ -99,9 +99,9 @@ impl Report {
         }
     }
 
-    /// What left of the blocks below `end`: all of them, once, in order and as they should be.
-    pub(crate) fn outflow(&mut self, outflow: &Outflow, end: u64) {
-        let counts = outflow.so_far();
+    /// Requires that every block below `end` was emitted once, in order and with the right payload.
+    pub(crate) fn emissions(&mut self, emissions: &EmissionCounter, end: u64) {
+        let counts = emissions.so_far();
         let tally = &counts.tally;
         self.must_be_zero("lost", "lost", tally.lost(end));
         self.must_be_zero("duplicated", "duplicated", tally.duplicated());

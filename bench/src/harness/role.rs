@@ -1,4 +1,4 @@
-//! What a process of a [`Fleet`](super::Fleet) does.
+//! The roles of the processes of a [`Fleet`](super::Fleet).
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -7,19 +7,19 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::ValueEnum;
 use proofmill_bus::{Connection, NatsOptions};
-use proofmill_orchestrator::cluster::{self, Leading, Site};
+use proofmill_orchestrator::cluster::{self, LedWorkflows, ProcessContext};
 use proofmill_orchestrator::shutdown::{self, Level, Shutdown};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::provers::registry;
 use super::running::parse;
 
-/// What a coordinator says on standard output when it leads.
+/// Line that a coordinator prints on standard output when it becomes the leader.
 pub(super) const LEADS: &str = "leads";
-/// What it says when it leads no more.
+/// Line that a coordinator prints when it is no longer the leader.
 const STANDS_BY: &str = "stands by";
 
-/// What a process does.
+/// Role of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Role {
     /// Leads, or stands by; says on standard output which
@@ -60,7 +60,7 @@ impl Args {
     }
 }
 
-/// Is such a process: until it is killed, told to end (SIGTERM), or its parent has gone.
+/// Runs the role until the process is killed, gets SIGTERM, or its parent is gone.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let text = std::fs::read_to_string(&args.workflow)?;
     let registry = registry();
@@ -70,7 +70,8 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     options.replicas = args.replicas;
     let connection = Connection::open(options).await?;
     let name = process_name(std::process::id());
-    let site = Site::open(connection, &workflow, registry, args.state.clone(), &name).await?;
+    let context =
+        ProcessContext::open(connection, &workflow, registry, args.state.clone(), &name).await?;
     let workers: BTreeMap<String, usize> = workflow
         .dispatchers
         .iter()
@@ -91,7 +92,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         std::future::pending::<()>().await;
     };
     tokio::select! {
-        ended = play(args.role, site, workers, shutdown) => ended?,
+        ended = play(args.role, context, workers, shutdown) => ended?,
         () = ending => {}
         _ = parent_gone => {}
     }
@@ -101,20 +102,20 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
 
 async fn play(
     role: Role,
-    site: Site,
+    context: ProcessContext,
     workers: BTreeMap<String, usize>,
     shutdown: Shutdown,
 ) -> anyhow::Result<()> {
     match role {
         Role::Dispatcher => {
-            cluster::run_dispatchers(site, Default::default(), workers, shutdown).await?;
+            cluster::run_dispatchers(context, Default::default(), workers, shutdown).await?;
         }
-        Role::Collector => cluster::run_collectors(site, Default::default(), shutdown).await?,
+        Role::Collector => cluster::run_collectors(context, Default::default(), shutdown).await?,
         Role::Coordinator => {
-            let leading = Leading::default();
-            let workflow = site.workflow.name.clone();
+            let leading = LedWorkflows::default();
+            let workflow = context.workflow.name.clone();
             tokio::select! {
-                led = cluster::lead(site, leading.clone(), shutdown) => led?,
+                led = cluster::lead(context, leading.clone(), shutdown) => led?,
                 told = tell(&leading, &workflow) => told?,
             }
         }
@@ -122,22 +123,22 @@ async fn play(
     Ok(())
 }
 
-/// Says, for ever, whether this process leads.
-async fn tell(leading: &Leading, workflow: &str) -> anyhow::Result<()> {
+/// Prints changes of this process's leadership, until the process ends.
+async fn tell(leading: &LedWorkflows, workflow: &str) -> anyhow::Result<()> {
     let say = |word: &str| {
         let mut out = std::io::stdout();
         writeln!(out, "{word}")?;
         out.flush()
     };
     loop {
-        leading.leads(workflow).await;
+        leading.wait_until_leading(workflow).await;
         say(LEADS)?;
-        leading.stands_by(workflow).await;
+        leading.wait_until_standby(workflow).await;
         say(STANDS_BY)?;
     }
 }
 
-/// How a process calls itself on the bus.
+/// Name of a process on the bus.
 pub(super) fn process_name(id: u32) -> String {
     format!("role-{id}")
 }

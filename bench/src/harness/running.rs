@@ -1,4 +1,4 @@
-//! A mill that runs, with everything durable: the library as its users have it.
+//! A running mill with durable state, through the library's public interface.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use bytes::Bytes;
 use proofmill_bus::{BlobStore, Connection};
-use proofmill_orchestrator::conversation::{Edition, Submit};
+use proofmill_orchestrator::conversation::{Submit, Uniqueness};
 use proofmill_orchestrator::coordinator::Handle;
 use proofmill_orchestrator::core::{HostStatus, Routing, Settled};
 use proofmill_orchestrator::id::Part;
@@ -25,24 +25,24 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::fleet::Fleet;
-use super::place::Place;
+use super::place::StateDisk;
 
 /// A little longer than a leader settles.
 const SETTLING: Duration = Duration::from_millis(3200);
 
-/// How long processes may take to start and join, and a mill to come to rest.
+/// Longest wait for processes to join, and for a mill to finish its work.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A mill that runs until it is told to finish.
 pub(crate) struct Running {
-    /// The way to the coordinator: through the bus, if there is one.
+    /// Port for submissions to the coordinator, through the bus if there is one.
     pub(crate) source: SourcePort,
     /// The coordinator itself, to look into.
     pub(crate) leader: Handle,
     pub(crate) blobs: Arc<BlobStore>,
     /// Every task that ends, once that is durable.
     pub(crate) settled: mpsc::UnboundedReceiver<Settled>,
-    /// What the sequencer emits, once the sinks have it.
+    /// Emissions of the sequencer, after the sinks have them.
     pub(crate) emitted: mpsc::Receiver<Emitted>,
     stop: Trigger,
     run: JoinHandle<anyhow::Result<Summary>>,
@@ -102,28 +102,28 @@ impl Running {
     pub(crate) async fn start(
         workflow: &Workflow,
         registry: Registry,
-        place: &Place,
+        disk: &StateDisk,
         state: &Path,
     ) -> anyhow::Result<Self> {
-        Self::start_routed(workflow, registry, place, state, Routing::default()).await
+        Self::start_routed(workflow, registry, disk, state, Routing::default()).await
     }
 
     /// As [`Running::start`], with messages that find their collector by `routing`.
     pub(crate) async fn start_routed(
         workflow: &Workflow,
         registry: Registry,
-        place: &Place,
+        disk: &StateDisk,
         state: &Path,
         routing: Routing,
     ) -> anyhow::Result<Self> {
         let (stream, emitted) = mpsc::channel(1024);
         let mut options = Options {
-            stay: true,
+            keep_running: true,
             routing,
             stream: Some(stream),
             ..Options::in_directory(state)
         };
-        let bus = place.bus(state);
+        let bus = disk.bus(state);
         if let Some(bus) = &bus {
             options.bus = Some(Connection::open(bus.clone()).await?);
             let stages = workflow.dispatchers.iter();
@@ -257,7 +257,7 @@ pub(crate) fn json_message(queue: QueueIx, block: u64, json: impl Into<Bytes>) -
             needs: None,
             grouping: Vec::new(),
         },
-        edition: Edition::Any,
+        uniqueness: Uniqueness::Multiple,
         source_next: None,
     }
 }

@@ -1,6 +1,6 @@
-//! What came of a row of blocks: each once, in order, or not.
+//! Counts of received blocks: distinct, repeated, missing and out of order.
 
-/// Blocks that came, counted.
+/// Received blocks, counted.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     seen: Vec<u32>,
@@ -12,7 +12,7 @@ pub(crate) struct Tally {
 // === impl Tally ===
 
 impl Tally {
-    /// A block came.
+    /// Adds a received block.
     pub(crate) fn came(&mut self, block: u64) {
         self.out_of_order += usize::from(block != self.next);
         self.next = block + 1;
@@ -24,18 +24,18 @@ impl Tally {
         self.distinct += u64::from(self.seen[at] == 1);
     }
 
-    /// How many different blocks came.
+    /// Number of distinct blocks.
     pub(crate) fn distinct(&self) -> u64 {
         self.distinct
     }
 
-    /// How many came again.
+    /// Number of repetitions.
     pub(crate) fn duplicated(&self) -> usize {
         let again = |count: &u32| count.saturating_sub(1) as usize;
         self.seen.iter().map(again).sum()
     }
 
-    /// How many of the blocks below `end` did not come.
+    /// Number of blocks below `end` that are missing.
     pub(crate) fn lost(&self, end: u64) -> usize {
         let came = self
             .seen
@@ -45,7 +45,7 @@ impl Tally {
         usize::try_from(end).unwrap_or(usize::MAX) - came.count()
     }
 
-    /// How many did not follow the one before, counting from 0.
+    /// Number of blocks that did not follow the one before, counting from 0.
     pub(crate) fn out_of_order(&self) -> usize {
         self.out_of_order
     }

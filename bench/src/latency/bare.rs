@@ -1,4 +1,4 @@
-//! The bare round trips of the same server, as a plain program makes them.
+//! Round trips of a plain NATS client to the same server, as a baseline.
 
 use std::time::{Duration, Instant};
 
@@ -14,10 +14,10 @@ use tokio::time::timeout;
 
 use crate::harness::Figures;
 
-/// How long after the last message one counts as lost.
+/// Time after the last message at which a missing one counts as lost.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What was measured, in milliseconds.
+/// Measured round trips, in milliseconds.
 pub(super) struct Bare {
     /// Publish → the stream has it, synced → a pull consumer has it → ack → the ack is acknowledged.
     pub(super) acknowledged: Figures,
@@ -137,7 +137,7 @@ async fn acknowledge(
     let info = message.info();
     let info = info.map_err(|error| anyhow::anyhow!("a message without a number: {error}"))?;
     let number = usize::try_from(info.stream_sequence)?.saturating_sub(1);
-    // Whoever waits for it may have given up.
+    // The receiver may have given up.
     let _ = done.send((number, Instant::now()));
     Ok(())
 }

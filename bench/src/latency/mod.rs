@@ -1,5 +1,5 @@
-//! What the orchestration adds to a task: from the start of its submission until its completion is
-//! on disk, with a prover that takes no time.
+//! Time that the orchestration adds to a task: from the start of its submission until its completion is on disk, with
+//! a prover that takes no time.
 
 mod bare;
 mod native;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use crate::harness::{Common, Figures, Place, Report, Target, round};
+use crate::harness::{Common, Figures, Report, StateDisk, Target, round};
 
 use bare::Bare;
 pub(crate) use process::echo;
@@ -29,7 +29,7 @@ trips of the same server are measured in turn.
 pub(crate) struct Args {
     #[command(flatten)]
     common: Common,
-    /// What runs a task
+    /// Executor of a task
     #[arg(long, value_enum, default_value_t = Kind::Native)]
     executor: Kind,
     /// Tasks a second; several runs if several, separated by commas
@@ -51,12 +51,12 @@ enum Kind {
     Process,
 }
 
-/// What one run gave, in milliseconds.
+/// Result of one run, in milliseconds.
 struct Run {
     overhead: Figures,
     /// The bare round trips of the bus's server, if there is one.
     bare: Option<Bare>,
-    /// Where the time went, by name: information.
+    /// Time by part of the path, for information.
     parts: Vec<(&'static str, Figures)>,
     lost: usize,
     duplicated: usize,
@@ -69,7 +69,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         "--rate must be above 0"
     );
     anyhow::ensure!(args.dispatchers > 0, "--dispatchers must be at least 1");
-    let place = Place::fresh(&args.common)?;
+    let disk = StateDisk::fresh(&args.common)?;
     let (title, tasks) = match args.executor {
         Kind::Native => (
             "Latency: publish → completion recorded, durable, instant prover",
@@ -81,16 +81,16 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         ),
     };
     let tasks = args.tasks.unwrap_or(tasks);
-    let mut report = Report::new(title, &place);
+    let mut report = Report::new(title, &disk);
     let (mut p50, mut p99) = (0.0_f64, 0.0_f64);
     let (mut lost, mut duplicated) = (0, 0);
     let mut rates = Vec::new();
     for rate in &args.rate {
         let rest = Duration::from_secs_f64(1.0 / rate);
-        let fsync = place.fsync_after(rest)?;
+        let fsync = disk.fsync_after(rest)?;
         let run = match args.executor {
-            Kind::Native => native::measure(args, &place, *rate, tasks).await?,
-            Kind::Process => process::measure(args, &place, *rate, tasks).await?,
+            Kind::Native => native::measure(args, &disk, *rate, tasks).await?,
+            Kind::Process => process::measure(args, &disk, *rate, tasks).await?,
         };
         let figures = &run.overhead;
         let (most, push0) = match args.executor {

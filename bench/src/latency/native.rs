@@ -10,17 +10,19 @@ use tokio::time::{sleep_until, timeout};
 
 use super::bare;
 use super::{Args, Run, ms};
-use crate::harness::{Figures, Place, Progress, Running, json_message, one_stage, parse, registry};
+use crate::harness::{
+    Figures, Progress, Running, StateDisk, json_message, one_stage, parse, registry,
+};
 
-/// How long after the last submission a completion counts as lost.
+/// Time after the last submission at which a missing completion counts as lost.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// When something happened to each task.
+/// Time of an event, by task.
 type Times = Arc<Vec<OnceLock<Instant>>>;
 
 pub(super) async fn measure(
     args: &Args,
-    place: &Place,
+    disk: &StateDisk,
     rate: f64,
     tasks: usize,
 ) -> anyhow::Result<Run> {
@@ -28,15 +30,15 @@ pub(super) async fn measure(
     let text = one_stage("latency", args.dispatchers, instant);
     let registry = registry();
     let workflow = parse(&text, &registry)?;
-    let state = place.state(&format!("native-{rate}"));
-    let mut mill = Running::start(&workflow, registry, place, &state).await?;
+    let state = disk.state(&format!("native-{rate}"));
+    let mut mill = Running::start(&workflow, registry, disk, &state).await?;
     let queue = mill.queue("tasks")?;
     let times = || Times::new((0..tasks).map(|_| OnceLock::new()).collect());
     let (published, accepted) = (times(), times());
 
     let period = Duration::from_secs_f64(1.0 / rate);
     let start = tokio::time::Instant::now() + Duration::from_secs(1);
-    let bare = match place.bus(&state) {
+    let bare = match disk.bus(&state) {
         // In turn with ours.
         Some(bus) => Some(bare::start(&bus, start, period, tasks).await?),
         None => None,

@@ -8,7 +8,9 @@ use anyhow::{Context, ensure};
 use tokio::time::{sleep_until, timeout};
 
 use super::{Args, Run, ms};
-use crate::harness::{Figures, Place, Progress, Running, json_message, one_stage, parse, registry};
+use crate::harness::{
+    Figures, Progress, Running, StateDisk, json_message, one_stage, parse, registry,
+};
 
 /// The hidden first argument with which this program is the program that copies.
 const ECHO: &str = "__echo";
@@ -33,7 +35,7 @@ pub(crate) fn echo() -> anyhow::Result<bool> {
 
 pub(super) async fn measure(
     args: &Args,
-    place: &Place,
+    disk: &StateDisk,
     rate: f64,
     tasks: usize,
 ) -> anyhow::Result<Run> {
@@ -45,8 +47,8 @@ pub(super) async fn measure(
     let text = one_stage("latency", args.dispatchers, &executor);
     let registry = registry();
     let workflow = parse(&text, &registry)?;
-    let state = place.state(&format!("process-{rate}"));
-    let mut mill = Running::start(&workflow, registry, place, &state).await?;
+    let state = disk.state(&format!("process-{rate}"));
+    let mut mill = Running::start(&workflow, registry, disk, &state).await?;
     let queue = mill.queue("tasks")?;
     let (input, output) = (state.join("bare-in"), state.join("bare-out"));
     std::fs::write(&input, b"{}").context("cannot write the bare program's input")?;

@@ -3,18 +3,18 @@
 use ark_ec::VariableBaseMSM;
 use ark_ff::FftField;
 use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
-use proofmill_groth16::{Engine, VerifyingKey};
+use proofmill_groth16::{SnarkCurve, VerifyingKey};
 use rayon::ThreadPool;
 
 use super::fingerprint;
 use crate::msm::Input;
 use crate::ntt::{self, Transform};
-use crate::versus::{Contender, Offer, time};
+use crate::versus::{Contender, PeerAnswer, time};
 
 const NAME: &str = "arkworks";
 
 /// A verifying key as ark-groth16 has it.
-pub(crate) fn verifying_key<E: Engine>(key: &VerifyingKey<E>) -> ark_groth16::VerifyingKey<E> {
+pub(crate) fn verifying_key<E: SnarkCurve>(key: &VerifyingKey<E>) -> ark_groth16::VerifyingKey<E> {
     ark_groth16::VerifyingKey {
         alpha_g1: key.alpha_g1,
         beta_g2: key.beta_g2,
@@ -28,8 +28,8 @@ pub(crate) fn verifying_key<E: Engine>(key: &VerifyingKey<E>) -> ark_groth16::Ve
 pub(crate) fn msm<'a, G: proofmill_kernels::MsmGroup + VariableBaseMSM>(
     input: &'a Input<G>,
     pool: &'a ThreadPool,
-) -> Offer<'a> {
-    Offer::Runs(vec![Contender::in_process(
+) -> PeerAnswer<'a> {
+    PeerAnswer::Runs(vec![Contender::in_process(
         NAME,
         || pool.install(|| time(|| G::msm_unchecked(&input.points, &input.scalars))),
         fingerprint::of_point,
@@ -40,15 +40,15 @@ pub(crate) fn msm<'a, G: proofmill_kernels::MsmGroup + VariableBaseMSM>(
 pub(crate) fn ntt<'a, F: ark_ff::PrimeField + FftField>(
     input: &'a ntt::Input<F>,
     pool: &'a ThreadPool,
-) -> Offer<'a> {
+) -> PeerAnswer<'a> {
     let subgroup = Radix2EvaluationDomain::<F>::new(input.values.len());
     let Some(domain) = subgroup.and_then(|subgroup| match input.transform {
         Transform::Forward | Transform::Inverse => Some(subgroup),
         Transform::CosetForward | Transform::CosetInverse => subgroup.get_coset(F::GENERATOR),
     }) else {
-        return Offer::LeftOut("it has no such domain".to_owned());
+        return PeerAnswer::LeftOut("it has no such domain".to_owned());
     };
-    Offer::Runs(vec![Contender::in_process(
+    PeerAnswer::Runs(vec![Contender::in_process(
         NAME,
         move || {
             let mut values = input.values.clone();

@@ -11,7 +11,7 @@ use rayon::ThreadPool;
 use super::fingerprint::{self, field_bytes};
 use crate::msm::Input;
 use crate::pairing;
-use crate::versus::{Contender, Offer, time};
+use crate::versus::{Contender, PeerAnswer, time};
 
 const NAME: &str = "blst";
 
@@ -22,7 +22,7 @@ const BITS: usize = 255;
 pub(super) fn msm_g1<'a>(
     input: &'a Input<ark_bls12_381::G1Projective>,
     pool: &'a ThreadPool,
-) -> anyhow::Result<Offer<'a>> {
+) -> anyhow::Result<PeerAnswer<'a>> {
     let points: Vec<blst_p1_affine> = input.points.iter().map(p1).collect();
     let scalars = scalar_bytes(&input.scalars);
     Ok(offer(pool, Coordinates::fingerprint, move |threads| {
@@ -38,7 +38,7 @@ pub(super) fn msm_g1<'a>(
 pub(super) fn msm_g2<'a>(
     input: &'a Input<ark_bls12_381::G2Projective>,
     pool: &'a ThreadPool,
-) -> anyhow::Result<Offer<'a>> {
+) -> anyhow::Result<PeerAnswer<'a>> {
     let points: Vec<blst_p2_affine> = input.points.iter().map(p2).collect();
     let scalars = scalar_bytes(&input.scalars);
     Ok(offer(pool, Coordinates::fingerprint, move |threads| {
@@ -54,7 +54,7 @@ pub(super) fn msm_g2<'a>(
 pub(super) fn pairing<'a>(
     input: &'a pairing::Input<ark_bls12_381::Bls12_381>,
     pool: &'a ThreadPool,
-) -> anyhow::Result<Offer<'a>> {
+) -> anyhow::Result<PeerAnswer<'a>> {
     let left: Vec<blst_p1_affine> = input.left.iter().map(p1).collect();
     let right: Vec<blst_p2_affine> = input.right.iter().map(p2).collect();
     let verdict = |product: blst_fp12| {
@@ -75,13 +75,13 @@ fn offer<'a, R>(
     pool: &ThreadPool,
     fingerprint: impl Fn(R) -> String + 'a,
     work: impl Fn(usize) -> R + 'a,
-) -> Offer<'a> {
+) -> PeerAnswer<'a> {
     let threads = pool.current_num_threads();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     if threads != 1 && threads != cores {
-        return Offer::LeftOut(format!("it takes one thread or all {cores}"));
+        return PeerAnswer::LeftOut(format!("it takes one thread or all {cores}"));
     }
-    Offer::Runs(vec![Contender::in_process(
+    PeerAnswer::Runs(vec![Contender::in_process(
         NAME,
         move || time(|| work(threads)),
         fingerprint,

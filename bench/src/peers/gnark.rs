@@ -10,7 +10,7 @@ use serde_json::Value;
 use tempfile::NamedTempFile;
 
 use super::fingerprint::{field_bytes, point_bytes};
-use crate::versus::{Contender, Offer, Purpose, Sample};
+use crate::versus::{Contender, PeerAnswer, Purpose, Sample};
 
 /// Where its sources are.
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/peers/gnark");
@@ -23,9 +23,9 @@ pub(crate) fn offer<'a>(
     names: &[(&str, &[&str])],
     threads: usize,
     input: impl FnOnce(&mut InputFile) -> anyhow::Result<()>,
-) -> anyhow::Result<Offer<'a>> {
+) -> anyhow::Result<PeerAnswer<'a>> {
     if Command::new("go").arg("version").output().is_err() {
-        return Ok(Offer::Missing(
+        return Ok(PeerAnswer::Missing(
             "it is built with `go`, which is not installed".to_owned(),
         ));
     }
@@ -41,7 +41,7 @@ pub(crate) fn offer<'a>(
             Ok(Contender::new(*name, move |purpose| peer.run(purpose)))
         })
         .collect::<anyhow::Result<_>>()?;
-    Ok(Offer::Runs(contenders))
+    Ok(PeerAnswer::Runs(contenders))
 }
 
 /// Builds the program beside ours; `go` knows itself when nothing has changed.

@@ -14,7 +14,7 @@ use rayon::ThreadPool;
 use super::fingerprint::{self, field_bytes};
 use crate::msm;
 use crate::ntt::{self, Transform};
-use crate::versus::{Contender, Offer, time};
+use crate::versus::{Contender, PeerAnswer, time};
 
 const NAME: &str = "halo2curves";
 
@@ -104,7 +104,7 @@ impl SameGroup for Projective<ark_grumpkin::GrumpkinConfig> {
 pub(super) fn msm<'a, G: SameGroup>(
     input: &'a msm::Input<G>,
     pool: &'a ThreadPool,
-) -> anyhow::Result<Offer<'a>> {
+) -> anyhow::Result<PeerAnswer<'a>> {
     let there = |point: &G::Affine| match point.xy() {
         None => Some(G::There::identity()),
         Some((x, y)) => Option::from(G::There::from_xy(x.there(), y.there())),
@@ -112,7 +112,7 @@ pub(super) fn msm<'a, G: SameGroup>(
     let points: Option<Vec<G::There>> = input.points.iter().map(there).collect();
     let points = points.ok_or_else(|| anyhow::anyhow!("a point is not on its curve"))?;
     let scalars: Vec<_> = input.scalars.iter().map(Same::there).collect();
-    Ok(Offer::Runs(vec![Contender::in_process(
+    Ok(PeerAnswer::Runs(vec![Contender::in_process(
         NAME,
         move || pool.install(|| time(|| halo2curves::msm::msm_best(&scalars, &points))),
         |sum| {
@@ -134,14 +134,16 @@ pub(super) fn msm<'a, G: SameGroup>(
 pub(super) fn ntt<'a, F: ark_ff::PrimeField + Same<There: Field>>(
     input: &'a ntt::Input<F>,
     pool: &'a ThreadPool,
-) -> anyhow::Result<Offer<'a>> {
+) -> anyhow::Result<PeerAnswer<'a>> {
     if input.transform != Transform::Forward {
-        return Ok(Offer::LeftOut("it has a forward transform only".to_owned()));
+        return Ok(PeerAnswer::LeftOut(
+            "it has a forward transform only".to_owned(),
+        ));
     }
     let values: Vec<F::There> = input.values.iter().map(Same::there).collect();
     let omega = input.domain.generator().there();
     let log_n = values.len().trailing_zeros();
-    Ok(Offer::Runs(vec![Contender::in_process(
+    Ok(PeerAnswer::Runs(vec![Contender::in_process(
         NAME,
         move || {
             let mut values = values.clone();

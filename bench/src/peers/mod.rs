@@ -1,8 +1,8 @@
 //! The libraries we are compared with, each set up on our input and asked for the same result.
 //!
-//! A peer's function returns an [`Offer`](crate::versus::Offer): contenders, or why there is none.
-//! What is not timed: the conversion of inputs into the peer's types, and what it prepares once
-//! for inputs that stay (tables of roots, prepared keys).
+//! A peer's function returns a [`PeerAnswer`](crate::versus::PeerAnswer): contenders, or why there is none.
+//! Not timed: the conversion of inputs into the peer's types, and its one-time preparation for inputs
+//! that stay (tables of roots, prepared keys).
 
 pub(crate) mod arkworks;
 #[cfg(feature = "peers")]

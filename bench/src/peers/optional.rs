@@ -8,26 +8,29 @@ use rayon::ThreadPool;
 use crate::msm;
 use crate::ntt;
 use crate::pairing;
-use crate::versus::Offer;
+use crate::versus::PeerAnswer;
 
-/// What a peer says of a group or a field that none of the functions below is written for.
-fn nothing<'a>() -> Offer<'a> {
+/// The offer of a peer for a group or a field that it does not support.
+fn nothing<'a>() -> PeerAnswer<'a> {
     if cfg!(feature = "peers") {
-        Offer::LeftOut("it does not have this group or field".to_owned())
+        PeerAnswer::LeftOut("it does not have this group or field".to_owned())
     } else {
-        Offer::Missing("this bench was built without `--features peers`".to_owned())
+        PeerAnswer::Missing("this bench was built without `--features peers`".to_owned())
     }
 }
 
 /// A group, and the optional peers that can multiply in it.
 pub(crate) trait MsmPeers: MsmGroup {
     /// The product by blst.
-    fn blst<'a>(_: &'a msm::Input<Self>, _: &'a ThreadPool) -> anyhow::Result<Offer<'a>> {
+    fn blst<'a>(_: &'a msm::Input<Self>, _: &'a ThreadPool) -> anyhow::Result<PeerAnswer<'a>> {
         Ok(nothing())
     }
 
     /// The product by halo2curves.
-    fn halo2curves<'a>(_: &'a msm::Input<Self>, _: &'a ThreadPool) -> anyhow::Result<Offer<'a>> {
+    fn halo2curves<'a>(
+        _: &'a msm::Input<Self>,
+        _: &'a ThreadPool,
+    ) -> anyhow::Result<PeerAnswer<'a>> {
         Ok(nothing())
     }
 }
@@ -35,7 +38,10 @@ pub(crate) trait MsmPeers: MsmGroup {
 /// A field, and the optional peer that can transform over it.
 pub(crate) trait NttPeers: PrimeField {
     /// The transform by halo2curves.
-    fn halo2curves<'a>(_: &'a ntt::Input<Self>, _: &'a ThreadPool) -> anyhow::Result<Offer<'a>> {
+    fn halo2curves<'a>(
+        _: &'a ntt::Input<Self>,
+        _: &'a ThreadPool,
+    ) -> anyhow::Result<PeerAnswer<'a>> {
         Ok(nothing())
     }
 }
@@ -43,7 +49,7 @@ pub(crate) trait NttPeers: PrimeField {
 /// A pairing, and the optional peer that has it.
 pub(crate) trait PairingPeers: PairingCurve {
     /// The product by blst.
-    fn blst<'a>(_: &'a pairing::Input<Self>, _: &'a ThreadPool) -> anyhow::Result<Offer<'a>> {
+    fn blst<'a>(_: &'a pairing::Input<Self>, _: &'a ThreadPool) -> anyhow::Result<PeerAnswer<'a>> {
         Ok(nothing())
     }
 }
@@ -59,7 +65,7 @@ mod absent {
 mod present {
     use ark_ec::short_weierstrass::Projective;
 
-    use super::{MsmPeers, NttPeers, Offer, PairingPeers, ThreadPool, msm, ntt, pairing};
+    use super::{MsmPeers, NttPeers, PairingPeers, PeerAnswer, ThreadPool, msm, ntt, pairing};
     use crate::peers::{blst, halo2curves};
 
     /// Says which functions multiply in a group, given by its curve.
@@ -69,7 +75,7 @@ mod present {
                 $(fn $peer<'a>(
                     input: &'a msm::Input<Self>,
                     pool: &'a ThreadPool,
-                ) -> anyhow::Result<Offer<'a>> {
+                ) -> anyhow::Result<PeerAnswer<'a>> {
                     $function(input, pool)
                 })*
             }
@@ -90,7 +96,7 @@ mod present {
         fn blst<'a>(
             input: &'a pairing::Input<Self>,
             pool: &'a ThreadPool,
-        ) -> anyhow::Result<Offer<'a>> {
+        ) -> anyhow::Result<PeerAnswer<'a>> {
             blst::pairing(input, pool)
         }
     }
@@ -100,7 +106,7 @@ mod present {
         fn halo2curves<'a>(
             input: &'a ntt::Input<Self>,
             pool: &'a ThreadPool,
-        ) -> anyhow::Result<Offer<'a>> {
+        ) -> anyhow::Result<PeerAnswer<'a>> {
             halo2curves::ntt(input, pool)
         }
     }
@@ -108,7 +114,7 @@ mod present {
         fn halo2curves<'a>(
             input: &'a ntt::Input<Self>,
             pool: &'a ThreadPool,
-        ) -> anyhow::Result<Offer<'a>> {
+        ) -> anyhow::Result<PeerAnswer<'a>> {
             halo2curves::ntt(input, pool)
         }
     }

@@ -15,7 +15,7 @@ use super::backend::Backend;
 const RECORD_BYTES: usize = 400;
 const SECTOR: usize = 512;
 
-/// What one store did.
+/// Results of one store.
 #[derive(Debug)]
 pub(crate) struct Figures {
     pub(crate) p50_ms: f64,

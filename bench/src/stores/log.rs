@@ -10,7 +10,7 @@ use proofmill_bus::{EmbeddedLog, Key, Log, Op, Options, Seq, until_durable};
 use super::Args;
 use super::experiment::{mb, ms, noise, size};
 
-/// What the log did.
+/// Results of the embedded log.
 #[derive(Debug)]
 pub(crate) struct LogFigures {
     p50_ms: f64,

@@ -1,4 +1,4 @@
-//! Which embedded store carries the log best: redb, fjall and SQLite under the log's own load.
+//! Comparison of embedded stores for the log: redb, fjall and SQLite under the log's own load.
 //!
 //! Every store holds records by their place in the order; keys are indexed in memory by the log,
 //! so that no store needs a second tree. Every commit ends in one fsync.

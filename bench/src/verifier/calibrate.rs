@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use proofmill_verifier::{Kind, Unreduced};
+use proofmill_verifier::{Kind, ProofInput};
 use serde_json::{Value, json};
 
 use super::Args;
@@ -155,7 +155,7 @@ fn reductions<K: Kind>(subject: &Subject<K>) -> anyhow::Result<Vec<Value>> {
     let items = subject.mix(8 * most, 0, 0);
     let proofs: Vec<_> = items
         .iter()
-        .map(|item| Unreduced {
+        .map(|item| ProofInput {
             key: subject.key_of(item).cloned(),
             statement: &item.statement,
             proof: &item.proof,

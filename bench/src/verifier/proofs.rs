@@ -9,7 +9,7 @@ use ark_serialize::CanonicalDeserialize;
 use ark_std::rand::seq::SliceRandom;
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use bytes::Bytes;
-use proofmill_groth16::{Engine, Proof, prove, setup};
+use proofmill_groth16::{Proof, SnarkCurve, prove, setup};
 use proofmill_ipa::{Opening, ROLLUP_LOG_SIZE, Scalar, Srs};
 use proofmill_r1cs::{Assignment, R1cs};
 use proofmill_verifier::kinds::{Groth16, GrumpkinIpa};
@@ -90,7 +90,7 @@ impl<K: Kind> Subject<K> {
 
 /// Groth16 proofs of small circuits under so many keys. A false one claims another public input, which
 /// only the final check tells.
-pub(super) fn groth16<E: Engine>(keys: usize) -> anyhow::Result<Subject<Groth16<E>>> {
+pub(super) fn groth16<E: SnarkCurve>(keys: usize) -> anyhow::Result<Subject<Groth16<E>>> {
     let rng = &mut StdRng::seed_from_u64(16);
     let kind = Groth16::<E>::new();
     let mut subject = Subject {
@@ -145,7 +145,7 @@ pub(super) fn groth16<E: Engine>(keys: usize) -> anyhow::Result<Subject<Groth16<
     Ok(subject)
 }
 
-fn item<E: Engine>(
+fn item<E: SnarkCurve>(
     key: usize,
     proof: &Proof<E>,
     inputs: &[E::ScalarField],

@@ -88,8 +88,8 @@ impl Running {
         for (number, (item, pending)) in items.iter().zip(pending).enumerate() {
             let verdict = pending.await;
             require(number, item, &verdict.status)?;
-            let course = verdict.course;
-            latencies_ms.push((course.queue_us + course.verify_us) as f64 / 1e3);
+            let stats = verdict.stats;
+            latencies_ms.push((stats.queue_us + stats.verify_us) as f64 / 1e3);
         }
         Ok(Streamed {
             wall: began.elapsed(),
@@ -111,7 +111,7 @@ impl Drop for Running {
     }
 }
 
-/// That a verdict is the right one.
+/// Fails unless the verdict is the expected one.
 pub(super) fn require(number: usize, item: &Item, status: &Status) -> anyhow::Result<()> {
     let fits = match status {
         Status::Valid => item.is_valid,

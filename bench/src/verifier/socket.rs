@@ -1,10 +1,10 @@
-//! Streams over the socket: what the service takes beside the work on the proofs.
+//! Streams over the socket: measures the service's overhead beside the work on the proofs.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use proofmill_api::verifier::{
-    Answer, AnswerBody, Ask, AskBody, Frames, ResultStatus, Server, ServerOptions, VERSION,
+    Answer, AnswerBody, Frames, Request, RequestBody, ResultStatus, Server, ServerOptions, VERSION,
     write_frame,
 };
 use proofmill_shutdown::Trigger;
@@ -18,7 +18,7 @@ use super::Args;
 use super::proofs::{Item, Subject};
 use crate::harness::{Figures, describe, round};
 
-/// Whoever connects to the socket is this client.
+/// Client name of every connection to the socket.
 const CLIENT: &str = "local";
 /// The most that the service may take beside the work, as a share of the time.
 const TARGET: f64 = 0.05;
@@ -135,10 +135,10 @@ impl Offered {
             keys.push(digest.to_string());
         }
         let frame = |(number, item): (usize, &Item)| {
-            rmp_serde::to_vec_named(&Ask {
+            rmp_serde::to_vec_named(&Request {
                 version: VERSION,
                 request_id: number as u64,
-                body: AskBody::Verify {
+                body: RequestBody::Verify {
                     kind,
                     key: item.key.map(|key| &*keys[key]),
                     statement: &item.statement,

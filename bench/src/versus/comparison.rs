@@ -1,4 +1,4 @@
-//! What came out of one comparison.
+//! The result of one comparison.
 
 use serde_json::{Map, Value, json};
 
@@ -6,17 +6,17 @@ use crate::harness::{Figures, round};
 
 /// The times of one contender.
 pub(crate) struct Measured {
-    /// As the table shows it.
+    /// Name in the table.
     pub(crate) name: String,
     /// Milliseconds.
     pub(crate) ms: Figures,
-    /// The parts of it, for those who say.
+    /// Times of the stages, for contenders that report them.
     pub(crate) stages: Vec<(&'static str, Figures)>,
 }
 
-/// What came out of one comparison.
+/// The result of one comparison.
 pub(crate) struct Comparison {
-    /// What tells it from others: curve, size, threads.
+    /// Settings that identify the comparison: curve, size, threads.
     pub(crate) settings: Map<String, Value>,
     /// Ours.
     pub(crate) ours: Measured,

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// What a run is for.
+/// Purpose of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// To warm up, and to see that the result is right; its time is not counted.
@@ -11,20 +11,20 @@ pub(crate) enum Purpose {
     Measure,
 }
 
-/// What one run gave.
+/// Result of one run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sample {
     /// Milliseconds; a peer that is a command may have made several runs.
     pub(crate) ms: Vec<f64>,
-    /// Something that is the same for the same result: who gives none is not checked.
+    /// Fingerprint of the result, compared between contenders; `None` is not checked.
     pub(crate) result: Option<String>,
-    /// How the time splits, in milliseconds, for those who say.
+    /// Times of the stages in milliseconds, for contenders that report them.
     pub(crate) stages: Vec<(&'static str, f64)>,
 }
 
 /// One implementation that takes part, set up on its input.
 pub(crate) struct Contender<'a> {
-    /// As the table shows it.
+    /// Name in the table.
     pub(crate) name: String,
     run: Box<dyn FnMut(Purpose) -> anyhow::Result<Sample> + 'a>,
 }
@@ -65,7 +65,7 @@ impl<'a> Contender<'a> {
     }
 }
 
-/// How long `work` takes, and what it returns.
+/// Runs `work`; returns its time and its value.
 pub(crate) fn time<R>(work: impl FnOnce() -> R) -> (Duration, R) {
     let began = Instant::now();
     let result = work();

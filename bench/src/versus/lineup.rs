@@ -1,4 +1,4 @@
-//! Who takes part in one comparison, and how they take turns.
+//! The contenders of one comparison, and the order of their runs.
 
 use std::time::{Duration, Instant};
 
@@ -9,18 +9,18 @@ use super::{Comparison, Contender, Measured, Options, Purpose};
 use crate::harness::{Figures, Progress};
 use crate::peers::command;
 
-/// What a peer says when it is asked to take part.
-pub(crate) enum Offer<'a> {
-    /// It does; some run in more than one way.
+/// A peer's answer for one comparison.
+pub(crate) enum PeerAnswer<'a> {
+    /// The peer takes part, in one way or several.
     Runs(Vec<Contender<'a>>),
-    /// It has nothing of the kind, and why: it is left out, also if it is asked for by its name.
+    /// The peer does not support this comparison, for this reason; it is left out even if named by `--against`.
     LeftOut(String),
-    /// It could, but is not here, and why: an error if it is asked for by its name.
+    /// The peer supports it but is not available here, for this reason; an error if named by `--against`.
     Missing(String),
 }
 
-/// Who takes part in one comparison.
-pub(crate) struct Lineup<'a> {
+/// The contenders of one comparison.
+pub(crate) struct Contenders<'a> {
     options: &'a Options,
     settings: Map<String, Value>,
     ours: Contender<'a>,
@@ -30,9 +30,9 @@ pub(crate) struct Lineup<'a> {
     notes: Vec<String>,
 }
 
-// === impl Lineup ===
+// === impl Contenders ===
 
-impl<'a> Lineup<'a> {
+impl<'a> Contenders<'a> {
     /// Ours, and the settings that tell this comparison from others. The settings fill the
     /// placeholders of peers that are commands, who are set up here as well.
     pub(crate) fn new(
@@ -59,18 +59,18 @@ impl<'a> Lineup<'a> {
     pub(crate) fn ask(
         &mut self,
         name: &str,
-        peer: impl FnOnce() -> anyhow::Result<Offer<'a>>,
+        peer: impl FnOnce() -> anyhow::Result<PeerAnswer<'a>>,
     ) -> anyhow::Result<()> {
         self.asked.push(name.to_owned());
         if !self.options.wants(name) {
             return Ok(());
         }
         match peer().with_context(|| format!("setting up {name}"))? {
-            Offer::Runs(contenders) => self.peers.extend(contenders),
-            Offer::Missing(why) if self.options.names(name) => {
+            PeerAnswer::Runs(contenders) => self.peers.extend(contenders),
+            PeerAnswer::Missing(why) if self.options.names(name) => {
                 anyhow::bail!("{name} cannot take part: {why}");
             }
-            Offer::LeftOut(why) | Offer::Missing(why) => {
+            PeerAnswer::LeftOut(why) | PeerAnswer::Missing(why) => {
                 self.notes.push(format!("{name} is left out: {why}"));
             }
         }
@@ -224,12 +224,16 @@ mod tests {
     fn a_peer_that_lacks_the_group_is_left_out_with_a_note_also_when_it_is_named() {
         for against in ["blst,halo2curves", "all"] {
             let options = options(against);
-            let mut lineup = Lineup::new(&options, Map::new(), instant("proofmill"));
-            let lacks = || Ok(Offer::LeftOut("it does not have this group".to_owned()));
-            lineup.ask("blst", lacks).unwrap();
-            let has = || Ok(Offer::Runs(vec![instant("halo2curves")]));
-            lineup.ask("halo2curves", has).unwrap();
-            let comparison = lineup.run().unwrap();
+            let mut contenders = Contenders::new(&options, Map::new(), instant("proofmill"));
+            let lacks = || {
+                Ok(PeerAnswer::LeftOut(
+                    "it does not have this group".to_owned(),
+                ))
+            };
+            contenders.ask("blst", lacks).unwrap();
+            let has = || Ok(PeerAnswer::Runs(vec![instant("halo2curves")]));
+            contenders.ask("halo2curves", has).unwrap();
+            let comparison = contenders.run().unwrap();
             let names: Vec<&str> = comparison.peers.iter().map(|peer| &*peer.name).collect();
             assert_eq!(names, ["halo2curves"]);
             let note = "blst is left out: it does not have this group";
@@ -241,25 +245,27 @@ mod tests {
     fn a_peer_that_is_not_here_is_an_error_only_when_it_is_named() {
         let why = || "`go` is not installed".to_owned();
         let named = options("gnark");
-        let mut lineup = Lineup::new(&named, Map::new(), instant("proofmill"));
-        let error = lineup
-            .ask("gnark", || Ok(Offer::Missing(why())))
+        let mut contenders = Contenders::new(&named, Map::new(), instant("proofmill"));
+        let error = contenders
+            .ask("gnark", || Ok(PeerAnswer::Missing(why())))
             .unwrap_err()
             .to_string();
         assert_eq!(error, "gnark cannot take part: `go` is not installed");
 
         let all = options("all");
-        let mut lineup = Lineup::new(&all, Map::new(), instant("proofmill"));
-        lineup.ask("gnark", || Ok(Offer::Missing(why()))).unwrap();
-        let notes = lineup.run().unwrap().notes;
+        let mut contenders = Contenders::new(&all, Map::new(), instant("proofmill"));
+        contenders
+            .ask("gnark", || Ok(PeerAnswer::Missing(why())))
+            .unwrap();
+        let notes = contenders.run().unwrap().notes;
         assert_eq!(notes, ["gnark is left out: `go` is not installed"]);
     }
 
     #[test]
     fn a_peer_that_a_comparison_does_not_know_is_noted() {
         let options = options("snarkjs,none");
-        let lineup = Lineup::new(&options, Map::new(), instant("proofmill"));
-        let notes = lineup.run().unwrap().notes;
+        let contenders = Contenders::new(&options, Map::new(), instant("proofmill"));
+        let notes = contenders.run().unwrap().notes;
         assert_eq!(
             notes,
             ["snarkjs is left out: this comparison does not call it"]

@@ -1,6 +1,6 @@
 //! One job, done by us and by others, in turns: what every comparison needs.
 //!
-//! A [`Lineup`] of [`Contender`]s is set up on the same input, their results are compared, then
+//! All [`Contender`]s of [`Contenders`] are set up on the same input, their results are compared, then
 //! they run in turns until there are samples enough; a [`Comparison`] is what came out.
 
 mod comparison;
@@ -11,5 +11,5 @@ mod table;
 
 pub(crate) use comparison::{Comparison, Measured};
 pub(crate) use contender::{Contender, Purpose, Sample, time};
-pub(crate) use lineup::{Lineup, Offer};
+pub(crate) use lineup::{Contenders, PeerAnswer};
 pub(crate) use options::{COMPARISON_HELP, Curve, Group, Options, PeerCommand};

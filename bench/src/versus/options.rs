@@ -7,10 +7,10 @@ use std::str::FromStr;
 use anyhow::Context;
 use proofmill_kernels::{INSTRUCTION_SET_VARIABLE, InstructionSet};
 
-/// What `--against` may name, beside the peers that `--peer` brings.
+/// Names that `--against` accepts, beside those of `--peer`.
 const PEERS: [&str; 5] = ["arkworks", "blst", "halo2curves", "gnark", "snarkjs"];
 
-/// What `proofmill-bench msm --help` and its like end with.
+/// Last part of the help of every comparison, such as `proofmill-bench msm --help`.
 pub(crate) const COMPARISON_HELP: &str = "\
 All contenders run in turns, each first once unmeasured; what they compute must be the same.
 blst and halo2curves take part if the bench is built with `--features peers`; gnark, if `go` is

@@ -1,4 +1,4 @@
-//! Comparisons as people read them.
+//! Comparisons as tables.
 
 use serde_json::{Value, json};
 
@@ -139,7 +139,7 @@ fn markdown(comparisons: &[Comparison]) -> String {
     out
 }
 
-/// How our time splits: a row for each comparison, a column for each stage.
+/// Times of our stages: a row for each comparison, a column for each stage.
 fn markdown_stages(comparisons: &[Comparison]) -> String {
     let first = &comparisons[0];
     let mut head: Vec<String> = first.settings.keys().cloned().collect();

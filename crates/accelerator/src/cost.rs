@@ -1,4 +1,4 @@
-//! How long work takes on a device: what it took for a little of the same sort, drawn out.
+//! Predicted duration of work on a device: a straight line fitted to measurements of small jobs of the same kind.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -12,69 +12,69 @@ use crate::group::{DeviceField, DeviceGroup, Group, Points, ScalarField, Scalars
 use crate::queue::Backend;
 use crate::ticket::ticket;
 
-/// Work whose cost is asked for.
+/// Work whose duration [`Device::cost`](crate::Device::cost) predicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// A product with resident bases; that there may be precomputed multiples of them is not counted.
+    /// A product with resident bases. Precomputed multiples of the bases, which would make it faster, are not counted.
     Msm {
         /// The bases' group.
         group: Group,
-        /// How many bases.
+        /// The number of bases.
         points: usize,
     },
     /// A transform, its values copied to the device and back.
     Transform {
         /// The values' field.
         field: ScalarField,
-        /// Which transform.
+        /// The kind of transform; a [`TransformKind::CosetExtend`] counts as two.
         kind: TransformKind,
-        /// The base-two logarithm of how many values.
+        /// The base-two logarithm of the number of values.
         size_log: u32,
     },
 }
 
-/// Work that differs in its size alone.
+/// A kind of work: jobs of one kind differ in size alone, so one [`LinearCost`] predicts them all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Sort {
+pub(crate) enum WorkKind {
     /// Products; the unit is an addition of points.
     Msm(Group),
     /// Transforms; the unit is a value on one level of one transform.
     Transform(ScalarField),
 }
 
-/// What a sort of work costs: a fixed part, and a part for each unit.
+/// Predicted duration of one [`WorkKind`] of work: a fixed part, and a part for each unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Line {
+pub(crate) struct LinearCost {
     pub(crate) fixed_seconds: f64,
     pub(crate) unit_seconds: f64,
 }
 
-/// What is known of a device's costs.
+/// The costs measured so far on one device, by kind of work.
 #[derive(Debug, Default)]
-pub(crate) struct Costs(Mutex<HashMap<Sort, Line>>);
+pub(crate) struct Costs(Mutex<HashMap<WorkKind, LinearCost>>);
 
-/// The base-two logarithms of the sizes measured: from the first on in steps, two of them at least,
-/// until one takes long enough to be told from noise.
+/// The base-two logarithms of the sizes measured: `FIRST_LOG` to `LAST_LOG` in steps of `STEP_LOG`. At
+/// least two sizes are measured; then the first that takes `LONG_ENOUGH`, and so stands out from noise, is the last.
 const FIRST_LOG: u32 = 8;
 const STEP_LOG: usize = 2;
 const LAST_LOG: u32 = 18;
 const LONG_ENOUGH: Duration = Duration::from_millis(20);
-/// The best of so many runs counts, after one that warms up.
+/// Timed runs of a size, after one that warms up. The shortest counts.
 const RUNS: usize = 3;
-/// Different points of a product that is measured; more would take longer to make than to multiply.
+/// Distinct points of a measured product; more would take longer to make than to multiply.
 const SAMPLE_POINTS: usize = 1 << 8;
 
 // === impl Work ===
 
 impl Work {
-    pub(crate) const fn sort(self) -> Sort {
+    pub(crate) const fn kind(self) -> WorkKind {
         match self {
-            Self::Msm { group, .. } => Sort::Msm(group),
-            Self::Transform { field, .. } => Sort::Transform(field),
+            Self::Msm { group, .. } => WorkKind::Msm(group),
+            Self::Transform { field, .. } => WorkKind::Transform(field),
         }
     }
 
-    /// How much it is, in its sort's unit.
+    /// The amount of work, in the unit of its [`WorkKind`].
     fn units(self) -> f64 {
         match self {
             Self::Msm { group, points } => additions(points, group.scalar_field().bits()),
@@ -89,7 +89,7 @@ impl Work {
         }
     }
 
-    /// That a device of these capabilities can do it.
+    /// Checks that a device of these capabilities can do this work.
     ///
     /// # Errors
     ///
@@ -126,9 +126,9 @@ fn additions(points: usize, scalar_bits: u32) -> f64 {
         .fold(f64::INFINITY, f64::min)
 }
 
-// === impl Sort ===
+// === impl WorkKind ===
 
-impl Sort {
+impl WorkKind {
     const fn of_size(self, size_log: u32) -> Work {
         match self {
             Self::Msm(group) => Work::Msm {
@@ -143,8 +143,8 @@ impl Sort {
         }
     }
 
-    /// Measures a back end, on its own thread.
-    pub(crate) fn measure<B: Backend>(self, backend: &mut B) -> Result<Line, Error> {
+    /// Measures this kind of work on a back end. It runs on the back end's thread.
+    pub(crate) fn measure<B: Backend>(self, backend: &mut B) -> Result<LinearCost, Error> {
         let run = |size_log| match self {
             Self::Msm(group) => time_product(backend, group, 1_usize << size_log),
             Self::Transform(field) => time_transform(backend, field, size_log),
@@ -152,8 +152,11 @@ impl Sort {
         self.fit(run)
     }
 
-    /// The line through the first and the last size that `time` is asked about.
-    fn fit(self, mut time: impl FnMut(u32) -> Result<Duration, Error>) -> Result<Line, Error> {
+    /// Fits a line through the first and the last size measured by `time`.
+    fn fit(
+        self,
+        mut time: impl FnMut(u32) -> Result<Duration, Error>,
+    ) -> Result<LinearCost, Error> {
         let mut measured = Vec::new();
         for size_log in (FIRST_LOG..=LAST_LOG).step_by(STEP_LOG) {
             let took = time(size_log)?;
@@ -166,13 +169,13 @@ impl Sort {
         let unit_seconds = (slow - quick) / (more - less);
         let fixed_seconds = quick - unit_seconds * less;
         if unit_seconds > 0.0 && fixed_seconds >= 0.0 {
-            return Ok(Line {
+            return Ok(LinearCost {
                 fixed_seconds,
                 unit_seconds,
             });
         }
-        // There is no fixed part to speak of, or it is all there is at these sizes.
-        Ok(Line {
+        // The fixed part is negligible, or the times are too noisy to separate it.
+        Ok(LinearCost {
             fixed_seconds: 0.0,
             unit_seconds: slow / more,
         })
@@ -187,7 +190,7 @@ fn time_product(
     let (points, scalars) = group.sample(points);
     let id = BasesId::fresh();
     backend.load(id, &points, 0)?;
-    // Nobody cancels it: the ticket lives as long as the runs.
+    // It is never cancelled: the ticket lives as long as the runs.
     let (_ticket, answer) = ticket("");
     let cancellation = answer.cancellation();
     let best = best(|| backend.msm(id, &scalars, &cancellation).map(drop));
@@ -221,7 +224,7 @@ fn best(mut run: impl FnMut() -> Result<(), Error>) -> Result<Duration, Error> {
     Ok(best)
 }
 
-/// Scalars that look random: powers of one that does.
+/// Scalars that look random: the powers of a hash.
 fn sample_scalars<F: DeviceField>(count: usize) -> Vec<F> {
     let scalar = F::from_le_bytes_mod_order(blake3::hash(b"a scalar").as_bytes());
     std::iter::successors(Some(scalar), |last| Some(*last * scalar))
@@ -229,7 +232,7 @@ fn sample_scalars<F: DeviceField>(count: usize) -> Vec<F> {
         .collect()
 }
 
-/// A product of so many points; the same ones over and over.
+/// Points and scalars of a product of `count` points; at most [`SAMPLE_POINTS`] of the points are distinct.
 pub(crate) fn sample_product<G: DeviceGroup>(count: usize) -> (Points, Scalars) {
     let scalars = sample_scalars::<G::ScalarField>(count);
     let few = fixed_base(G::generator(), &scalars[..count.min(SAMPLE_POINTS)]);
@@ -237,17 +240,17 @@ pub(crate) fn sample_product<G: DeviceGroup>(count: usize) -> (Points, Scalars) 
     (G::points(points), G::ScalarField::scalars(scalars))
 }
 
-/// A transform of so many values.
+/// A forward transform of 2^`size_log` values.
 pub(crate) fn sample_transform<F: DeviceField>(size_log: u32) -> Result<Transform, Error> {
     let domain = Domain::new(1 << size_log).map_err(|error| Error::BadJob(error.to_string()))?;
     let values = sample_scalars(1 << size_log);
     Ok(F::transform(domain, TransformKind::Forward, values))
 }
 
-// === impl Line ===
+// === impl LinearCost ===
 
-impl Line {
-    /// How long so many units take.
+impl LinearCost {
+    /// The predicted duration of `work`, which must be of this line's kind; `Duration::MAX` if it overflows.
     pub(crate) fn cost(self, work: Work) -> Duration {
         let seconds = self.fixed_seconds + self.unit_seconds * work.units();
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
@@ -257,24 +260,24 @@ impl Line {
 // === impl Costs ===
 
 impl Costs {
-    /// What a sort costs, if it was measured.
-    pub(crate) fn known(&self, sort: Sort) -> Option<Line> {
+    /// The line of `kind`, or `None` if it has not been measured.
+    pub(crate) fn get(&self, kind: WorkKind) -> Option<LinearCost> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(&sort).copied()
+        known.get(&kind).copied()
     }
 
-    /// What a sort costs, measured unless it was.
-    pub(crate) fn measured(
+    /// The line of `kind`; the first call measures it. An error is not kept, so the next call measures again.
+    pub(crate) fn get_or_measure(
         &self,
-        sort: Sort,
-        measure: impl FnOnce() -> Result<Line, Error>,
-    ) -> Result<Line, Error> {
-        if let Some(line) = self.known(sort) {
+        kind: WorkKind,
+        measure: impl FnOnce() -> Result<LinearCost, Error>,
+    ) -> Result<LinearCost, Error> {
+        if let Some(line) = self.get(kind) {
             return Ok(line);
         }
         let line = measure()?;
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.insert(sort, line);
+        known.insert(kind, line);
         Ok(line)
     }
 }
@@ -283,8 +286,8 @@ impl Costs {
 mod tests {
     use super::*;
 
-    const PRODUCTS: Sort = Sort::Msm(Group::Bn254G1);
-    const TRANSFORMS: Sort = Sort::Transform(ScalarField::Bn254);
+    const PRODUCTS: WorkKind = WorkKind::Msm(Group::Bn254G1);
+    const TRANSFORMS: WorkKind = WorkKind::Transform(ScalarField::Bn254);
 
     fn millis(seconds: f64) -> Duration {
         Duration::from_secs_f64(seconds / 1e3)
@@ -292,10 +295,10 @@ mod tests {
 
     #[test]
     fn more_is_more_work() {
-        for sort in [PRODUCTS, TRANSFORMS] {
+        for kind in [PRODUCTS, TRANSFORMS] {
             for log in 0..28 {
-                let (less, more) = (sort.of_size(log).units(), sort.of_size(log + 1).units());
-                assert!(less < more, "{sort:?} of 2^{log}: {less} and {more}");
+                let (less, more) = (kind.of_size(log).units(), kind.of_size(log + 1).units());
+                assert!(less < more, "{kind:?} of 2^{log}: {less} and {more}");
             }
         }
         let of_kind = |kind| {
@@ -311,12 +314,12 @@ mod tests {
 
     #[test]
     fn a_device_that_keeps_to_a_line_is_foretold() {
-        for sort in [PRODUCTS, TRANSFORMS] {
+        for kind in [PRODUCTS, TRANSFORMS] {
             for (fixed, unit) in [(0.0, 1e-3), (3.0, 1e-4), (5.0, 1e-7)] {
-                let time = |log: u32| millis(fixed + unit * sort.of_size(log).units());
-                let line = sort.fit(|log| Ok(time(log))).unwrap();
+                let time = |log: u32| millis(fixed + unit * kind.of_size(log).units());
+                let line = kind.fit(|log| Ok(time(log))).unwrap();
                 for log in [0, 8, 20, 26] {
-                    let (told, took) = (line.cost(sort.of_size(log)), time(log));
+                    let (told, took) = (line.cost(kind.of_size(log)), time(log));
                     let ratio = told.as_secs_f64() / took.as_secs_f64();
                     assert!((0.99..1.01).contains(&ratio), "2^{log}: {told:?}, {took:?}");
                 }
@@ -360,15 +363,15 @@ mod tests {
     #[test]
     fn an_error_is_passed_on_and_measured_again() {
         let costs = Costs::default();
-        let line = Line {
+        let line = LinearCost {
             fixed_seconds: 1.0,
             unit_seconds: 1.0,
         };
-        let failed = costs.measured(PRODUCTS, || Err(Error::Cancelled));
+        let failed = costs.get_or_measure(PRODUCTS, || Err(Error::Cancelled));
         assert_eq!(failed, Err(Error::Cancelled));
-        assert_eq!(costs.measured(PRODUCTS, || Ok(line)), Ok(line));
-        let again = costs.measured(PRODUCTS, || panic!("it was measured"));
+        assert_eq!(costs.get_or_measure(PRODUCTS, || Ok(line)), Ok(line));
+        let again = costs.get_or_measure(PRODUCTS, || panic!("it was measured"));
         assert_eq!(again, Ok(line));
-        assert_eq!(costs.known(TRANSFORMS), None);
+        assert_eq!(costs.get(TRANSFORMS), None);
     }
 }

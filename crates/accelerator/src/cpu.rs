@@ -8,10 +8,10 @@ use proofmill_kernels::{Domain, InstructionSet, MAX_BASES, PreparedBases};
 use crate::device::{BasesId, Capabilities, Device, Outcome, TransformKind};
 use crate::error::Error;
 use crate::group::{
-    DeviceField, DeviceGroup, Group, Points, RunTransform, ScalarField, Scalars, Transform,
-    VisitPoints,
+    DeviceField, DeviceGroup, Group, Points, PointsVisitor, ScalarField, Scalars, Transform,
+    TransformVisitor,
 };
-use crate::queue::{Backend, Queue};
+use crate::queue::{Backend, QueuedDevice};
 use crate::ticket::Cancellation;
 
 /// This machine's processors. A job uses all threads, and is not interrupted once it runs.
@@ -20,7 +20,7 @@ use crate::ticket::Cancellation;
 ///
 /// [`Error::NoDevice`] if the system starts no thread.
 pub fn cpu() -> Result<impl Device, Error> {
-    Queue::start(|| {
+    QueuedDevice::start(|| {
         let caps = Capabilities {
             name: format!("cpu ({})", InstructionSet::current()),
             groups: Group::ALL.to_vec(),
@@ -89,7 +89,7 @@ impl Backend for Cpu {
     }
 }
 
-impl VisitPoints for Prepare {
+impl PointsVisitor for Prepare {
     type Output = Box<dyn Resident>;
 
     fn visit<G: DeviceGroup>(self, points: &[G::Affine]) -> Box<dyn Resident> {
@@ -107,7 +107,7 @@ impl<G: DeviceGroup> Resident for PreparedBases<G> {
     }
 }
 
-impl RunTransform<Infallible> for InPlace {
+impl TransformVisitor<Infallible> for InPlace {
     fn run<F: DeviceField>(
         &mut self,
         domain: &Domain<F>,

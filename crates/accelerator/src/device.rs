@@ -1,4 +1,4 @@
-//! What a device is to its callers.
+//! The interface of a device: capabilities, jobs and their outcomes.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,59 +9,59 @@ use crate::error::Error;
 use crate::group::{DeviceField, DeviceGroup, Group, Points, ScalarField, Scalars, Sum, Transform};
 use crate::ticket::Ticket;
 
-/// Something that multiplies points and transforms vectors: the CPU, a card.
+/// A device that multiplies points and transforms vectors, such as the CPU or a CUDA card.
 ///
-/// [`ticket`](crate::ticket) and [`BasesId::fresh`] are what one made elsewhere answers with.
+/// An implementation outside this crate makes its tickets and ids with [`ticket`](crate::ticket) and
+/// [`BasesId::fresh`].
 ///
 /// Jobs run in the order of their submission. Any thread may call any method.
 pub trait Device: Send + Sync {
-    /// What it is and can do.
+    /// The device's name, groups, fields and limits.
     fn caps(&self) -> &Capabilities;
 
-    /// How long the device works on something, by what it took for smaller work of that sort. The
-    /// first question about a sort measures it, in its turn among the jobs: some tenths of a second,
-    /// and the time it takes to compile the kernels where that was not done before.
+    /// The predicted duration of `work` on this device, extrapolated from smaller work of the same sort. The
+    /// first call for a sort measures it, queued behind the jobs submitted before: this takes some tenths of
+    /// a second, and the time to compile the kernels if they are not compiled yet.
     ///
     /// # Errors
     ///
     /// [`Error::BadJob`] if the device cannot do it, [`Error::OutOfMemory`], [`Error::Failed`].
     fn cost(&self, work: Work) -> Result<Duration, Error>;
 
-    /// Makes bases resident, in at most `memory_limit` bytes if the device can do with so little: what
-    /// there is beyond one copy of the bases is used for precomputed multiples. Returns when they are
-    /// loaded.
+    /// Makes bases resident and returns when they are loaded. Memory beyond one copy of the bases, up to
+    /// `memory_limit` bytes, is used for precomputed multiples; one copy is loaded even if it exceeds the limit.
     ///
     /// # Errors
     ///
-    /// [`Error::BadJob`] if the device cannot work in the group or with so many points,
+    /// [`Error::BadJob`] if the device cannot work in the group or with this number of points,
     /// [`Error::OutOfMemory`], [`Error::Failed`].
     fn load_bases(&self, points: Points, memory_limit: usize) -> Result<BasesId, Error>;
 
-    /// Queues a job. What is wrong with it, or goes wrong, is in the ticket's outcome.
+    /// Queues a job. An invalid job, and a failure while it runs, are reported by the ticket's outcome.
     ///
     /// # Errors
     ///
-    /// [`Error::Failed`] if the device takes no jobs any more.
+    /// [`Error::Failed`] if the device has failed and takes no more jobs.
     fn submit(&self, job: Job) -> Result<Ticket, Error>;
 
-    /// Frees bases, when the jobs before have run.
+    /// Frees bases, after the jobs submitted before have run.
     ///
     /// # Errors
     ///
     /// [`Error::UnknownBases`], [`Error::Failed`].
     fn evict(&self, bases: BasesId) -> Result<(), Error>;
 
-    /// How long the device has worked on jobs since it was opened; of a pool, its devices together.
+    /// Time the device has spent on jobs since it was opened; for a pool, the sum over its devices.
     fn busy(&self) -> Duration;
 
-    /// Why the device takes no more jobs, if it does not.
+    /// The error after which the device takes no more jobs; `None` while it works.
     fn failure(&self) -> Option<Error>;
 }
 
-/// What a device is and can do.
+/// A device's name, groups, fields and limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// For people: the kind of device and which one.
+    /// The kind of device and its identity, for display.
     pub name: String,
     /// The groups it multiplies in.
     pub groups: Vec<Group>,
@@ -71,13 +71,13 @@ pub struct Capabilities {
     pub max_bases: usize,
     /// The base-two logarithm of the largest transform.
     pub max_transform_log: u32,
-    /// Bytes of its own memory; none if it shares the host's.
+    /// Bytes of its own memory; `None` if it shares the host's.
     pub memory: Option<u64>,
-    /// The most bytes of the host's memory that it keeps for itself, to copy through.
+    /// The most bytes of host memory that it keeps as staging buffers for copies.
     pub host_memory: u64,
 }
 
-/// Bases that are resident somewhere. No two devices of a process give the same.
+/// Identifier of resident bases, unique in the process: no two devices give the same one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BasesId(u64);
 
@@ -88,7 +88,7 @@ pub enum Job {
     Msm {
         /// The bases.
         bases: BasesId,
-        /// As many scalars.
+        /// One scalar for each base, in the bases' order.
         scalars: Scalars,
     },
     /// A number-theoretic transform. The outcome is its values.
@@ -112,7 +112,7 @@ pub enum TransformKind {
     CosetExtend,
 }
 
-/// What came of a job.
+/// The result of a job that succeeded.
 #[derive(Debug)]
 pub enum Outcome {
     /// A product's sum.
@@ -126,7 +126,7 @@ pub enum Outcome {
 // === impl BasesId ===
 
 impl BasesId {
-    /// One that no device of this process has given yet.
+    /// An id that no device of this process has given yet.
     pub fn fresh() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
@@ -164,7 +164,7 @@ impl Job {
 // === impl TransformKind ===
 
 impl TransformKind {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 5] = [
         Self::Forward,
         Self::Inverse,

@@ -1,32 +1,32 @@
-//! What can go wrong on a device.
+//! Errors of devices.
 
 use crate::device::BasesId;
 
-/// Why a device did not do what it was asked for.
+/// The reason why a device did not do its work.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// There is no such device here, or it cannot be used.
     #[error("no device: {reason}")]
     NoDevice {
-        /// What is missing.
+        /// The missing or unusable part, such as a driver.
         reason: String,
     },
     /// The device broke, and takes no more jobs.
     #[error("the device {device} failed: {reason}")]
     Failed {
-        /// Its name.
+        /// The device's name.
         device: String,
-        /// What it said.
+        /// The cause, in the words of the driver or of the failed check.
         reason: String,
     },
     /// The device's memory does not hold what the job needs.
     #[error("the device has no room for {bytes} more bytes: evict bases, or use a smaller part")]
     OutOfMemory {
-        /// What was asked for.
+        /// Bytes requested.
         bytes: u64,
     },
-    /// The bases are not resident: they were never loaded here, or evicted.
+    /// The bases are not resident: they were never loaded on this device, or they were evicted.
     #[error("bases {0} are not on this device: load them")]
     UnknownBases(BasesId),
     /// The job does not fit the bases, the domain or the device.

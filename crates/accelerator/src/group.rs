@@ -16,7 +16,7 @@ use crate::error::Error;
 
 /// A group that a device can multiply in.
 pub trait DeviceGroup: MsmGroup<ScalarField: DeviceField> + Coordinates {
-    /// Which one it is.
+    /// The enumerator of this group.
     const GROUP: Group;
 
     /// Points of this group as a device takes them; they must lie in the prime-order subgroup. An
@@ -32,7 +32,7 @@ pub trait DeviceGroup: MsmGroup<ScalarField: DeviceField> + Coordinates {
 
 /// A field that a device can transform vectors over.
 pub trait DeviceField: PrimeField + Words {
-    /// Which one it is.
+    /// The enumerator of this field.
     const FIELD: ScalarField;
 
     /// Scalars as a device takes them. They are wiped when the last copy goes.
@@ -57,10 +57,10 @@ macro_rules! fields {
         pub enum ScalarField { $($name,)* }
 
         impl ScalarField {
-            /// All of them.
+            /// All variants.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
-            /// The curve's name in small letters, as it is in file names and messages.
+            /// The curve's name in lower case, as used in file names and messages.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$name => $label,)* }
             }
@@ -87,13 +87,13 @@ macro_rules! fields {
                 match self { $(Self::$name(_) => ScalarField::$name,)* }
             }
 
-            /// How many.
+            /// The number of scalars.
             pub fn len(&self) -> usize {
                 match self { $(Self::$name(scalars) => scalars.len(),)* }
             }
         }
 
-        /// A number-theoretic transform: a domain, values to transform over it, which way.
+        /// A number-theoretic transform: a domain, the values to transform over it, and the kind of transform.
         #[derive(Clone)]
         #[expect(missing_docs, reason = "a variant is its curve's name")]
         pub enum Transform {
@@ -110,20 +110,20 @@ macro_rules! fields {
                 match self { $(Self::$name { .. } => ScalarField::$name,)* }
             }
 
-            /// Which transform.
+            /// The kind of transform.
             pub const fn kind(&self) -> TransformKind {
                 match self { $(Self::$name { kind, .. } => *kind,)* }
             }
 
-            /// The values, and the points of the domain.
+            /// The number of values, and the number of points of the domain.
             pub fn lengths(&self) -> (usize, usize) {
                 match self {
                     $(Self::$name { domain, values, .. } => (values.len(), domain.size()),)*
                 }
             }
 
-            /// The values, by what `run` makes of them.
-            pub(crate) fn run<E>(self, run: &mut impl RunTransform<E>) -> Result<Scalars, E> {
+            /// The values after `run` has transformed them.
+            pub(crate) fn run<E>(self, run: &mut impl TransformVisitor<E>) -> Result<Scalars, E> {
                 match self {
                     $(Self::$name { domain, kind, mut values } => {
                         run.run(&domain, kind, &mut values)?;
@@ -173,10 +173,10 @@ macro_rules! groups {
         pub enum Group { $($name,)* }
 
         impl Group {
-            /// All of them.
+            /// All variants.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
-            /// The group's name in small letters, as it is in file names and messages.
+            /// The group's name in lower case, as used in file names and messages.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$name => $label,)* }
             }
@@ -203,13 +203,13 @@ macro_rules! groups {
                 match self { $(Self::$name(_) => Group::$name,)* }
             }
 
-            /// How many.
+            /// The number of points.
             pub fn len(&self) -> usize {
                 match self { $(Self::$name(points) => points.len(),)* }
             }
 
-            /// What `visit` makes of them.
-            pub(crate) fn visit<V: VisitPoints>(&self, visit: V) -> V::Output {
+            /// Calls `visit` with the points in their own type.
+            pub(crate) fn visit<V: PointsVisitor>(&self, visit: V) -> V::Output {
                 match self { $(Self::$name(points) => visit.visit::<$group>(points),)* }
             }
         }
@@ -254,14 +254,14 @@ groups! {
     Bn254G2, Projective<ark_bn254::g2::Config>, "bn254_g2";
 }
 
-/// What can be done with points of any group.
-pub(crate) trait VisitPoints {
+/// A computation on points that is generic over their group.
+pub(crate) trait PointsVisitor {
     type Output;
     fn visit<G: DeviceGroup>(self, points: &[G::Affine]) -> Self::Output;
 }
 
-/// What transforms values of any field in place.
-pub(crate) trait RunTransform<E> {
+/// A transform in place that is generic over the field of its values.
+pub(crate) trait TransformVisitor<E> {
     fn run<F: DeviceField>(
         &mut self,
         domain: &Domain<F>,
@@ -273,7 +273,7 @@ pub(crate) trait RunTransform<E> {
 // === impl Scalars ===
 
 impl Scalars {
-    /// Whether there are none.
+    /// Whether the length is zero.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -300,7 +300,7 @@ impl fmt::Debug for Scalars {
 // === impl Points ===
 
 impl Points {
-    /// Whether there are none.
+    /// Whether the length is zero.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

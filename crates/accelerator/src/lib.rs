@@ -22,11 +22,11 @@ mod cost;
 mod cpu;
 mod cuda;
 mod device;
+mod discovery;
 mod error;
 mod group;
 mod pool;
 mod queue;
-mod survey;
 mod ticket;
 
 pub use cost::Work;
@@ -35,8 +35,8 @@ pub use cuda::{cuda, cuda_cards};
 #[cfg(feature = "host-kernels")]
 pub use cuda::{host_cuda, poisoned_cuda};
 pub use device::{BasesId, Capabilities, Device, Job, Outcome, TransformKind};
+pub use discovery::{devices, user_cubin_directory};
 pub use error::Error;
 pub use group::{DeviceField, DeviceGroup, Group, Points, ScalarField, Scalars, Sum, Transform};
 pub use pool::{Member, Pool};
-pub use survey::{cubins_of_user, devices};
 pub use ticket::{Answer, Ticket, ticket};

@@ -15,27 +15,28 @@ use crate::ticket::{Answer, Ticket, ticket};
 
 /// Devices that share jobs.
 ///
-/// Bases go to the device that is done first with a product of each that it then has, and a job to the
-/// device that has its bases, or else to the one that is done with it first, by what devices say work
-/// costs. A device that fails gets nothing any more: its jobs run on another, where their bases are
-/// loaded again. For that the pool keeps the bases' points in host memory. The first bases of a group, and
-/// the first transform over a field, wait until all devices have measured what that costs them.
+/// Placement goes by the devices' predicted costs ([`Device::cost`]). Bases are loaded on the device that
+/// would finish soonest with one product of each of its bases, the new ones included. A job runs on the
+/// device that has its bases; without bases, on the one that would finish it soonest. A device that fails
+/// gets no more work: its jobs run on another device, where their bases are loaded again. For that the pool
+/// keeps the bases' points in host memory. The first bases of a group, and the first transform over a field,
+/// wait until all devices have measured their cost.
 pub struct Pool {
     shared: Arc<Shared>,
     caps: Capabilities,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// A device of a pool, for people.
+/// State of one device of a pool, for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// What it is and can do.
+    /// The device's name, groups, fields and limits.
     pub caps: Capabilities,
-    /// Why it is not used any more, if it is not.
+    /// The error after which the pool no longer uses the device; `None` while it is used.
     pub failure: Option<Error>,
-    /// Jobs that it has and has not finished.
+    /// Jobs assigned to the device and not finished.
     pub jobs: usize,
-    /// How long they take it, as foretold.
+    /// Predicted duration of these jobs on the device.
     pub queued: Duration,
 }
 
@@ -45,32 +46,32 @@ struct Shared {
 }
 
 struct State {
-    /// For each device the jobs that wait for it; none once the pool is dropped.
-    lines: Vec<Option<Sender<Waiting>>>,
+    /// The sender into each device's queue of jobs; `None` once the pool is dropped.
+    queues: Vec<Option<Sender<QueuedJob>>>,
     loads: Vec<Load>,
-    bases: HashMap<BasesId, Placed>,
+    bases: HashMap<BasesId, PooledBases>,
 }
 
-/// What a device has to do.
+/// A device's unfinished jobs: their number, and their predicted duration.
 #[derive(Clone, Copy, Default)]
 struct Load {
     jobs: usize,
     queued: Duration,
 }
 
-/// A job in a device's line.
-struct Waiting {
+/// A job in a device's queue.
+struct QueuedJob {
     job: Job,
     answer: Answer,
-    /// How long it takes the device, as foretold.
+    /// Predicted duration on that device.
     cost: Duration,
 }
 
-/// Bases, and what the devices that have them call them.
-struct Placed {
+/// Bases of the pool, and their ids on the devices where they are loaded.
+struct PooledBases {
     points: Points,
     memory_limit: usize,
-    /// For each device what a product costs.
+    /// Predicted duration of one product with these bases, by device.
     costs: Vec<Duration>,
     on: HashMap<usize, BasesId>,
 }
@@ -82,7 +83,7 @@ impl Pool {
     ///
     /// # Errors
     ///
-    /// [`Error::NoDevice`] if there is none.
+    /// [`Error::NoDevice`] if `devices` is empty.
     pub fn new(devices: Vec<Box<dyn Device>>) -> Result<Self, Error> {
         let caps: Vec<&Capabilities> = devices.iter().map(|device| device.caps()).collect();
         if caps.is_empty() {
@@ -103,10 +104,10 @@ impl Pool {
             memory: caps.iter().map(|caps| caps.memory).sum(),
             host_memory: caps.iter().map(|caps| caps.host_memory).sum(),
         };
-        let (lines, ends): (Vec<_>, Vec<_>) = devices.iter().map(|_| channel()).unzip();
+        let (queues, ends): (Vec<_>, Vec<_>) = devices.iter().map(|_| channel()).unzip();
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
-                lines: lines.into_iter().map(Some).collect(),
+                queues: queues.into_iter().map(Some).collect(),
                 loads: vec![Load::default(); devices.len()],
                 bases: HashMap::new(),
             }),
@@ -117,11 +118,11 @@ impl Pool {
             caps,
             threads: Vec::new(),
         };
-        for (member, line) in ends.into_iter().enumerate() {
+        for (member, queue) in ends.into_iter().enumerate() {
             let shared = Arc::clone(&pool.shared);
             let thread = std::thread::Builder::new()
                 .name("proofmill-pool".into())
-                .spawn(move || shared.serve(member, &line))
+                .spawn(move || shared.serve(member, &queue))
                 .map_err(|error| Error::NoDevice {
                     reason: format!("a pool's thread does not start: {error}"),
                 })?;
@@ -148,12 +149,12 @@ impl Pool {
 }
 
 impl Device for Pool {
-    /// What all of the devices can do, so that each can stand in for another.
+    /// The capabilities that all devices share, so that each can take over another's jobs.
     fn caps(&self) -> &Capabilities {
         &self.caps
     }
 
-    /// The quickest device's.
+    /// The predicted duration on the quickest device.
     fn cost(&self, work: Work) -> Result<Duration, Error> {
         work.check(&self.caps)?;
         let costs = self.shared.devices.iter().map(|device| device.cost(work));
@@ -169,7 +170,7 @@ impl Device for Pool {
     fn load_bases(&self, points: Points, memory_limit: usize) -> Result<BasesId, Error> {
         let id = BasesId::fresh();
         let costs = self.shared.costs(&[product(&points)]);
-        let placed = Placed {
+        let placed = PooledBases {
             points,
             memory_limit,
             costs: costs.clone(),
@@ -183,7 +184,7 @@ impl Device for Pool {
                 .fold(costs[member], Duration::saturating_add)
         };
         let attempt = || {
-            let member = self.shared.least(products)?;
+            let member = self.shared.least_loaded_device(products)?;
             self.shared.load(member, id)
         };
         let mut loaded = attempt();
@@ -202,7 +203,7 @@ impl Device for Pool {
     fn submit(&self, job: Job) -> Result<Ticket, Error> {
         let (ticket, answer) = ticket(&self.caps.name);
         let (member, cost) = self.shared.place(&job)?;
-        self.shared.line_up(member, Waiting { job, answer, cost });
+        self.shared.enqueue(member, QueuedJob { job, answer, cost });
         Ok(ticket)
     }
 
@@ -211,7 +212,7 @@ impl Device for Pool {
         let on = placed.ok_or(Error::UnknownBases(bases))?.on;
         for (member, id) in on {
             match self.shared.devices[member].evict(id) {
-                // Its memory is gone with it.
+                // A failed device has lost its memory too.
                 Err(Error::Failed { .. }) => {}
                 evicted => evicted?,
             }
@@ -235,17 +236,17 @@ impl Device for Pool {
     }
 }
 
-/// Jobs that are lined up are finished first.
+/// Dropping the pool blocks until the queued jobs are finished.
 impl Drop for Pool {
     fn drop(&mut self) {
-        self.shared.lock().lines.fill_with(|| None);
+        self.shared.lock().queues.fill_with(|| None);
         for thread in self.threads.drain(..) {
             drop(thread.join());
         }
     }
 }
 
-/// A product with bases.
+/// The work of one product with these bases.
 fn product(points: &Points) -> Work {
     Work::Msm {
         group: points.group(),
@@ -253,7 +254,7 @@ fn product(points: &Points) -> Work {
     }
 }
 
-/// What all have.
+/// The items of `all` that every device has.
 fn common<T: Copy + PartialEq>(
     all: &[T],
     caps: &[&Capabilities],
@@ -278,7 +279,7 @@ impl Shared {
         })
     }
 
-    /// What work costs on each device; as long as can be where it cannot be told.
+    /// Predicted duration of all of `work` on each device; `Duration::MAX` where a device cannot predict it.
     fn costs(&self, work: &[Work]) -> Vec<Duration> {
         let on = |device: &dyn Device| {
             work.iter().try_fold(Duration::ZERO, |sum, work| {
@@ -292,7 +293,10 @@ impl Shared {
     }
 
     /// The device with the least load that has not failed.
-    fn least<L: Ord>(&self, load: impl Fn(&State, usize) -> L) -> Result<usize, Error> {
+    fn least_loaded_device<L: Ord>(
+        &self,
+        load: impl Fn(&State, usize) -> L,
+    ) -> Result<usize, Error> {
         let state = self.lock();
         let works = |member: &usize| self.devices[*member].failure().is_none();
         (0..self.devices.len())
@@ -301,42 +305,42 @@ impl Shared {
             .ok_or_else(|| self.all_failed())
     }
 
-    /// The device for a job, and how long it takes: where most of its bases are; of several, the one
-    /// that is done with it first.
+    /// The device for a job, and the job's predicted duration there. The device is the one that lacks the fewest
+    /// of the job's bases; among several, the one that would finish it soonest.
     fn place(&self, job: &Job) -> Result<(usize, Duration), Error> {
         let bases = job.bases();
         let work = self.lock().work(job);
         let costs = self.costs(&work);
-        let member = self.least(|state, member| {
+        let member = self.least_loaded_device(|state, member| {
             let elsewhere = |id: &&BasesId| {
                 let placed = state.bases.get(*id);
                 placed.is_some_and(|placed| !placed.on.contains_key(&member))
             };
             let missing = bases.iter().filter(elsewhere).count();
             let done = state.loads[member].queued.saturating_add(costs[member]);
-            // Whoever has a job's bases gets it however long his line: loading them takes longer.
+            // A device that has the job's bases gets it however long its queue: loading the bases takes longer.
             (missing, done)
         })?;
         Ok((member, costs[member]))
     }
 
-    fn line_up(&self, member: usize, waiting: Waiting) {
-        let line = {
+    fn enqueue(&self, member: usize, queued: QueuedJob) {
+        let queue = {
             let mut state = self.lock();
             let load = &mut state.loads[member];
             load.jobs += 1;
-            load.queued = load.queued.saturating_add(waiting.cost);
-            state.lines[member].clone()
+            load.queued = load.queued.saturating_add(queued.cost);
+            state.queues[member].clone()
         };
-        if let Some(line) = line {
-            // Without a thread at its end the answer says for itself that the device is gone.
-            drop(line.send(waiting));
+        if let Some(queue) = queue {
+            // Without a receiving thread the dropped answer reports that the device stopped.
+            drop(queue.send(queued));
         }
     }
 
     /// Runs a device's jobs, one after the other; those it fails at go to another device.
-    fn serve(&self, member: usize, line: &Receiver<Waiting>) {
-        while let Ok(Waiting { job, answer, cost }) = line.recv() {
+    fn serve(&self, member: usize, queue: &Receiver<QueuedJob>) {
+        while let Ok(QueuedJob { job, answer, cost }) = queue.recv() {
             let outcome = self.run(member, job.clone(), &answer);
             {
                 let load = &mut self.lock().loads[member];
@@ -346,11 +350,11 @@ impl Shared {
             match outcome {
                 Err(Error::Failed { .. }) => match self.place(&job) {
                     Ok((other, cost)) if other != member => {
-                        self.line_up(other, Waiting { job, answer, cost });
+                        self.enqueue(other, QueuedJob { job, answer, cost });
                     }
-                    _ => answer.give(outcome),
+                    _ => answer.complete(outcome),
                 },
-                outcome => answer.give(outcome),
+                outcome => answer.complete(outcome),
             }
         }
     }
@@ -402,7 +406,7 @@ impl Shared {
 // === impl State ===
 
 impl State {
-    /// What a job consists of, but for products with bases that are gone.
+    /// The units of work in a job, without products whose bases were evicted.
     fn work(&self, job: &Job) -> Vec<Work> {
         match job {
             Job::Msm { bases, .. } => {

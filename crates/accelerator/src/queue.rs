@@ -6,17 +6,17 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::cost::{Costs, Line, Sort, Work};
+use crate::cost::{Costs, LinearCost, Work, WorkKind};
 use crate::device::{BasesId, Capabilities, Device, Job, Outcome};
 use crate::error::Error;
 use crate::group::{Points, Scalars, Transform};
 use crate::ticket::{Answer, Cancellation, Ticket, ticket};
 
-/// What does the work of a device, on one thread.
+/// The implementation of a device: it runs one command at a time, on the queue's thread.
 pub(crate) trait Backend: 'static {
     /// Makes bases resident.
     fn load(&mut self, id: BasesId, points: &Points, memory_limit: usize) -> Result<(), Error>;
-    /// Frees them.
+    /// Frees bases.
     fn evict(&mut self, id: BasesId) -> Result<(), Error>;
     /// A product.
     fn msm(
@@ -32,26 +32,26 @@ pub(crate) trait Backend: 'static {
         cancellation: &Cancellation,
     ) -> Result<Scalars, Error>;
 
-    /// What a sort of work costs here.
-    fn measure(&mut self, sort: Sort) -> Result<Line, Error>
+    /// Measures the cost of a kind of work on this back end.
+    fn measure(&mut self, kind: WorkKind) -> Result<LinearCost, Error>
     where
         Self: Sized,
     {
-        sort.measure(self)
+        kind.measure(self)
     }
 }
 
 /// A [`Device`] of a [`Backend`].
-pub(crate) struct Queue {
+pub(crate) struct QueuedDevice {
     caps: Capabilities,
     commands: Mutex<Option<Sender<Command>>>,
-    record: Arc<Record>,
+    state: Arc<SharedState>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the thread notes for others.
+/// State that the thread writes and callers of the device read.
 #[derive(Default)]
-struct Record {
+struct SharedState {
     failure: OnceLock<Error>,
     costs: Costs,
     /// Microseconds of work on jobs.
@@ -61,25 +61,25 @@ struct Record {
 enum Command {
     Load(BasesId, Points, usize, Sender<Result<(), Error>>),
     Evict(BasesId, Sender<Result<(), Error>>),
-    Measure(Sort, Sender<Result<Line, Error>>),
+    Measure(WorkKind, Sender<Result<LinearCost, Error>>),
     Run(Job, Answer),
 }
 
-// === impl Queue ===
+// === impl QueuedDevice ===
 
-impl Queue {
-    /// Starts the thread, which makes the back end and says what it is.
+impl QueuedDevice {
+    /// Starts the thread, which makes the back end with `open` and reports its capabilities.
     ///
     /// # Errors
     ///
-    /// What `open` says.
+    /// The error of `open`; [`Error::NoDevice`] if the thread does not start or `open` panics.
     pub(crate) fn start<B: Backend>(
         open: impl FnOnce() -> Result<(B, Capabilities), Error> + Send + 'static,
     ) -> Result<Self, Error> {
         let (opened, opening) = channel();
         let (commands, queue) = channel();
-        let record = Arc::new(Record::default());
-        let notes = Arc::clone(&record);
+        let state = Arc::new(SharedState::default());
+        let notes = Arc::clone(&state);
         let thread = std::thread::Builder::new()
             .name("proofmill-device".into())
             .spawn(move || match open() {
@@ -101,7 +101,7 @@ impl Queue {
         Ok(Self {
             caps,
             commands: Mutex::new(Some(commands)),
-            record,
+            state,
             thread: Some(thread),
         })
     }
@@ -135,7 +135,7 @@ impl Queue {
     }
 }
 
-impl Device for Queue {
+impl Device for QueuedDevice {
     fn caps(&self) -> &Capabilities {
         &self.caps
     }
@@ -145,10 +145,10 @@ impl Device for Queue {
         if let Some(failure) = self.failure() {
             return Err(failure);
         }
-        let sort = work.sort();
-        let line = match self.record.costs.known(sort) {
+        let kind = work.kind();
+        let line = match self.state.costs.get(kind) {
             Some(line) => line,
-            None => self.ask(|reply| Command::Measure(sort, reply))?,
+            None => self.ask(|reply| Command::Measure(kind, reply))?,
         };
         Ok(line.cost(work))
     }
@@ -186,33 +186,33 @@ impl Device for Queue {
     }
 
     fn busy(&self) -> Duration {
-        Duration::from_micros(self.record.busy_us.load(Ordering::Relaxed))
+        Duration::from_micros(self.state.busy_us.load(Ordering::Relaxed))
     }
 
     fn failure(&self) -> Option<Error> {
-        self.record.failure.get().cloned()
+        self.state.failure.get().cloned()
     }
 }
 
-/// What was queued is worked off first.
-impl Drop for Queue {
+/// Dropping the queue blocks until the commands in it have run.
+impl Drop for QueuedDevice {
     fn drop(&mut self) {
         let commands = self.commands.get_mut();
         *commands.unwrap_or_else(PoisonError::into_inner) = None;
         if let Some(thread) = self.thread.take() {
-            // A panic was told to whoever waited.
+            // Callers that waited for an answer already have the error of a panic.
             drop(thread.join());
         }
     }
 }
 
 /// Runs commands until there are no more, or the device fails: then the rest is refused.
-fn work(mut backend: impl Backend, queue: &Receiver<Command>, record: &Record) {
-    let Record {
+fn work(mut backend: impl Backend, queue: &Receiver<Command>, state: &SharedState) {
+    let SharedState {
         failure,
         costs,
         busy_us,
-    } = record;
+    } = state;
     let fence = |error: Error| {
         if matches!(error, Error::Failed { .. }) {
             failure.get_or_init(|| error.clone());
@@ -230,9 +230,9 @@ fn work(mut backend: impl Backend, queue: &Receiver<Command>, record: &Record) {
                 let evicted = refused.and_then(|()| backend.evict(id));
                 drop(reply.send(evicted.map_err(fence)));
             }
-            Command::Measure(sort, reply) => {
+            Command::Measure(kind, reply) => {
                 let measured =
-                    refused.and_then(|()| costs.measured(sort, || backend.measure(sort)));
+                    refused.and_then(|()| costs.get_or_measure(kind, || backend.measure(kind)));
                 drop(reply.send(measured.map_err(fence)));
             }
             Command::Run(job, answer) => {
@@ -241,7 +241,7 @@ fn work(mut backend: impl Backend, queue: &Receiver<Command>, record: &Record) {
                 let outcome = refused.and_then(|()| run(&mut backend, job, &cancellation));
                 let us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
                 busy_us.fetch_add(us, Ordering::Relaxed);
-                answer.give(outcome.map_err(fence));
+                answer.complete(outcome.map_err(fence));
             }
         }
     }
@@ -281,9 +281,9 @@ mod tests {
     use super::*;
     use crate::group::{DeviceField, DeviceGroup};
 
-    /// Does what it is told to at each job.
-    struct Told {
-        /// How often it was measured.
+    /// A back end that starts a job, then waits for the test's order on how to end it.
+    struct ScriptedBackend {
+        /// The number of calls of `measure`.
         measured: u32,
         started: Sender<()>,
         orders: Receiver<Order>,
@@ -295,7 +295,7 @@ mod tests {
         Panic,
     }
 
-    impl Backend for Told {
+    impl Backend for ScriptedBackend {
         fn load(&mut self, _: BasesId, _: &Points, _: usize) -> Result<(), Error> {
             Ok(())
         }
@@ -322,9 +322,9 @@ mod tests {
             Err(Error::BadJob("never asked for".into()))
         }
 
-        fn measure(&mut self, _: Sort) -> Result<Line, Error> {
+        fn measure(&mut self, _: WorkKind) -> Result<LinearCost, Error> {
             self.measured += 1;
-            Ok(Line {
+            Ok(LinearCost {
                 fixed_seconds: f64::from(self.measured),
                 unit_seconds: 1.0,
             })
@@ -338,11 +338,11 @@ mod tests {
         }
     }
 
-    /// The device, what says that a job has started, and what tells it how to end.
-    fn told() -> (Queue, Receiver<()>, Sender<Order>) {
+    /// A device, the receiver of its job starts, and the sender of orders on how to end them.
+    fn scripted_device() -> (QueuedDevice, Receiver<()>, Sender<Order>) {
         let (started, starts) = channel();
         let (orders, receiver) = channel();
-        let queue = Queue::start(move || {
+        let queue = QueuedDevice::start(move || {
             let caps = Capabilities {
                 name: "told".into(),
                 groups: vec![crate::Group::Bn254G1],
@@ -353,12 +353,12 @@ mod tests {
                 host_memory: 0,
             };
             let orders = receiver;
-            let told = Told {
+            let backend = ScriptedBackend {
                 measured: 0,
                 started,
                 orders,
             };
-            Ok((told, caps))
+            Ok((backend, caps))
         });
         (queue.unwrap(), starts, orders)
     }
@@ -372,7 +372,7 @@ mod tests {
 
     #[test]
     fn a_cancelled_job_does_not_start_and_one_that_runs_is_told() {
-        let (device, starts, orders) = told();
+        let (device, starts, orders) = scripted_device();
         let running = device.submit(job()).unwrap();
         let waiting = device.submit(job()).unwrap();
         let dropped = device.submit(job()).unwrap();
@@ -391,7 +391,7 @@ mod tests {
 
     #[test]
     fn a_device_that_failed_takes_no_more_and_says_why() {
-        let (device, starts, orders) = told();
+        let (device, starts, orders) = scripted_device();
         let first = device.submit(job()).unwrap();
         let second = device.submit(job()).unwrap();
         starts.recv().unwrap();
@@ -405,7 +405,7 @@ mod tests {
 
     #[test]
     fn a_device_that_panics_answers_everybody() {
-        let (device, starts, orders) = told();
+        let (device, starts, orders) = scripted_device();
         let first = device.submit(job()).unwrap();
         let second = device.submit(job()).unwrap();
         starts.recv().unwrap();
@@ -420,7 +420,7 @@ mod tests {
 
     #[test]
     fn bases_that_the_device_cannot_take_are_refused() {
-        let (device, _starts, _orders) = told();
+        let (device, _starts, _orders) = scripted_device();
         let load = |points: Points| device.load_bases(points, 0);
         let other = ark_bls12_381::G1Projective::points(Vec::new());
         assert!(matches!(load(other), Err(Error::BadJob(_))));
@@ -435,7 +435,7 @@ mod tests {
 
     #[test]
     fn a_cost_is_measured_once_and_what_cannot_be_done_has_none() {
-        let (device, starts, orders) = told();
+        let (device, starts, orders) = scripted_device();
         let product = |group, points| device.cost(Work::Msm { group, points });
         let group = crate::Group::Bn254G1;
         assert!(matches!(product(group, 2), Err(Error::BadJob(_))));
@@ -453,7 +453,7 @@ mod tests {
         assert!(product(group, 0).unwrap() < first);
         assert_eq!(product(group, 1), Ok(first));
 
-        // Known costs are told while a job runs.
+        // Measured costs are returned while a job runs.
         let running = device.submit(job()).unwrap();
         starts.recv().unwrap();
         assert_eq!(product(group, 1), Ok(first));
@@ -463,13 +463,13 @@ mod tests {
 
     #[test]
     fn a_device_that_does_not_open_says_why() {
-        let refused = Queue::start::<Told>(|| {
+        let refused = QueuedDevice::start::<ScriptedBackend>(|| {
             Err(Error::NoDevice {
                 reason: "told to".into(),
             })
         });
         assert!(matches!(refused, Err(Error::NoDevice { reason }) if reason == "told to"));
-        let panicked = Queue::start::<Told>(|| panic!("told to"));
+        let panicked = QueuedDevice::start::<ScriptedBackend>(|| panic!("told to"));
         assert!(matches!(panicked, Err(Error::NoDevice { .. })));
     }
 }

@@ -1,4 +1,4 @@
-//! What stands for a job that is queued or runs.
+//! Tickets: handles of jobs that are queued or running.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,7 +16,7 @@ pub struct Ticket {
     shared: Arc<Shared>,
 }
 
-/// The device's end of a ticket. One that is dropped answers that the device stopped.
+/// The device's end of a ticket. Dropping it unanswered gives the ticket an error: the device stopped.
 #[derive(Debug)]
 pub struct Answer {
     shared: Arc<Shared>,
@@ -56,11 +56,11 @@ pub fn ticket(device: &str) -> (Ticket, Answer) {
 // === impl Ticket ===
 
 impl Ticket {
-    /// Waits on this thread for the outcome.
+    /// Blocks this thread until the outcome is there.
     ///
     /// # Errors
     ///
-    /// Whatever came of the job.
+    /// The job's error.
     pub fn wait(self) -> Result<Outcome, Error> {
         let mut state = self.shared.lock();
         loop {
@@ -75,13 +75,13 @@ impl Ticket {
         }
     }
 
-    /// The outcome, if it is there and has not been taken.
+    /// The outcome; `None` if the job has not finished, or the outcome was already taken.
     pub fn try_take(&mut self) -> Option<Result<Outcome, Error>> {
         self.shared.lock().outcome.take()
     }
 
-    /// Asks the device to stop. The outcome is then [`Error::Cancelled`], or what it was if the job
-    /// was finished already.
+    /// Asks the device to stop. The outcome is then [`Error::Cancelled`], unless the job had already
+    /// finished.
     pub fn cancel(&self) {
         self.shared.cancel();
     }
@@ -124,18 +124,18 @@ impl Answer {
         }
     }
 
-    /// Whether nobody wants the outcome any more.
+    /// Whether the ticket was dropped or cancelled, so that the outcome is no longer wanted.
     pub fn is_cancelled(&self) -> bool {
         self.cancellation().check().is_err()
     }
 
-    /// Tells what came of the job.
-    pub fn give(self, outcome: Result<Outcome, Error>) {
+    /// Answers the ticket with the job's outcome.
+    pub fn complete(self, outcome: Result<Outcome, Error>) {
         self.shared.answer(outcome);
     }
 }
 
-/// A job that nobody answers has lost its device.
+/// A job whose answer is dropped has lost its device.
 impl Drop for Answer {
     fn drop(&mut self) {
         self.shared.answer(Err(Error::Failed {
@@ -161,7 +161,7 @@ impl Cancellation {
 // === impl State ===
 
 impl State {
-    /// The outcome, once it is there. It can be taken once.
+    /// Takes the outcome if it is there.
     fn take(&mut self) -> Option<Result<Outcome, Error>> {
         let taken = || Err(Error::BadJob("its outcome was taken before".into()));
         self.is_answered

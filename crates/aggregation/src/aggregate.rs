@@ -1,11 +1,11 @@
-//! The proof of many proofs, and its bytes.
+//! An aggregate, the proof of many proofs, and its encoding.
 //!
 //! Little-endian. A head of 44 bytes: magic `PMILLAGG`, version (4 bytes), kind (4 bytes: 1 Groth16, 2
 //! Mirage), curve (16 bytes, zero-padded), number of rounds (4 bytes), number of cross products (4
 //! bytes), and four zero bytes. Then elements of the target group, compressed as `torus` does: CM_D(A, B), CM₁(C),
 //! the cross products, six for each round. Then points, compressed as arkworks does: folded left (first group),
-//! right (second), v (twice the second), w (twice the first), and the openings of v and of w. The head
-//! says the length.
+//! right (second), v (twice the second), w (twice the first), and the openings of v and of w. The length
+//! follows from the head.
 
 use ark_ec::AffineRepr;
 use ark_ec::pairing::{Pairing, PairingOutput};
@@ -36,7 +36,7 @@ pub enum AggregateKind {
     Mirage = 2,
 }
 
-/// One proof for many: what it proves is in the key it is verified with, and the public inputs.
+/// One proof for many. Its statement consists of the key that it is verified with and the public inputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Aggregate<E: AggregationEngine> {
     pub(crate) kind: AggregateKind,
@@ -51,35 +51,35 @@ pub struct Aggregate<E: AggregationEngine> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AggregateError {
-    /// They do not begin as an aggregate does.
+    /// The bytes do not begin with the magic of an aggregate.
     #[error("not a Proofmill aggregate proof")]
     Magic,
-    /// Another release's.
+    /// The aggregate is of another version.
     #[error("an aggregate proof of version {found}: this release reads version {VERSION}")]
     Version {
         /// The version.
         found: u32,
     },
-    /// Of another curve.
+    /// The aggregate is over another curve.
     #[error("an aggregate proof over another curve than {expected}")]
     Curve {
-        /// The curve that was asked for.
+        /// The curve expected.
         expected: &'static str,
     },
     /// A head that no aggregate has.
     #[error("the head of the aggregate proof is of no proof: corrupt")]
     Head,
-    /// Another length than the head says.
+    /// The length does not follow from the head.
     #[error(
         "an aggregate proof of {found} bytes, whose head asks for {expected}: cut short or corrupt"
     )]
     Length {
-        /// The bytes that the head asks for.
+        /// Bytes that follow from the head.
         expected: usize,
         /// The bytes there are.
         found: usize,
     },
-    /// An element that is none of the target group.
+    /// The bytes of an element are not one of the target group.
     #[error("the aggregate proof: {0}")]
     Element(#[from] TorusError),
     /// Bytes that are no point, or one outside of its group, or not in its one encoding.
@@ -163,7 +163,7 @@ impl<E: AggregationEngine> Aggregate<E> {
         bytes
     }
 
-    /// Decodes an aggregate from anyone.
+    /// Decodes an untrusted aggregate.
     ///
     /// # Errors
     ///
@@ -311,7 +311,7 @@ pub(crate) fn write_point<A: AffineRepr>(point: &A, bytes: &mut Vec<u8>) {
         .expect("writing to a vector does not fail");
 }
 
-/// Compressed points, one after the other, from anyone.
+/// A reader of untrusted compressed points.
 pub(crate) struct Points<'a> {
     pub(crate) rest: &'a [u8],
     pub(crate) index: usize,

@@ -37,7 +37,7 @@ impl<E: AggregationEngine> Commitment<E> {
         bytes
     }
 
-    /// Decodes a commitment from anyone.
+    /// Decodes an untrusted commitment.
     ///
     /// # Errors
     ///
@@ -64,15 +64,6 @@ impl<E: AggregationEngine> CommitmentKey<'_, E> {
     /// If there are more points.
     pub fn commit_first(&self, points: &[E::G1Affine]) -> Commitment<E> {
         self.commit_both(points, &[])
-    }
-
-    /// CM₂ of up to N points; the rest are infinity.
-    ///
-    /// # Panics
-    ///
-    /// If there are more points.
-    pub fn commit_second(&self, points: &[E::G2Affine]) -> Commitment<E> {
-        self.commit_both(&[], points)
     }
 
     /// CM_D of up to N points of either group; the rest are infinity.

@@ -1,4 +1,4 @@
-//! Contributions to a reference string: that whoever made one knows the secrets it multiplies by.
+//! Contributions to a reference string, with proofs that the contributor knows the secret factors.
 //!
 //! A proof of knowledge of a discrete logarithm (Schnorr, CRYPTO 1989), made non-interactive over the
 //! chain before it. With it a simulator of the setup can extract the contributors' secrets, so that a
@@ -18,7 +18,7 @@ use crate::transcript::Transcript;
 pub struct Contribution<E: AggregationEngine> {
     /// a·G and b·G after it.
     pub(crate) first_powers: [E::G1Affine; 2],
-    /// That the factors of a and b are known.
+    /// Proofs of knowledge of the factors of a and of b.
     pub(crate) knowledge: [SecretKnowledge<E>; 2],
 }
 
@@ -42,7 +42,7 @@ impl<E: AggregationEngine> Contribution<E> {
         }
     }
 
-    /// A digest of this contribution, which its maker can publish: it is found in the string's chain.
+    /// A digest of this contribution. Its maker can publish it, so that others can find it in the string's chain.
     pub fn digest(&self) -> [u8; 32] {
         let mut transcript = Transcript::new::<E>("reference string contribution");
         self.absorb(&mut transcript);

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
+use proofmill_files::{FileError, Visibility, open_regular, write_whole};
 use proofmill_groth16::{Curve, KeyError};
-use proofmill_r1cs::iden3::{FileError, Visibility, open_regular, write_whole};
 use sha2::{Digest, Sha256};
 
 use crate::aggregate::{AggregateError, curve_name, curve_named, number};
@@ -20,15 +20,15 @@ pub const BEGINNING_BYTES: usize = 8 + 4 + 16;
 /// A SHA-256.
 pub const CHECKSUM_BYTES: usize = 32;
 
-/// The curve that the beginning of a file with this frame names, of 28 bytes or more: a reference string, a key.
-/// [`Aggregate::kind_and_curve`](crate::Aggregate::kind_and_curve) tells it of an aggregate.
+/// The curve named in the first 28 bytes of a reference string's or key's file. For an aggregate, use
+/// [`Aggregate::kind_and_curve`](crate::Aggregate::kind_and_curve).
 pub fn curve_of(head: &[u8]) -> Option<Curve> {
     let (magic, rest) = head.split_first_chunk::<8>()?;
     let is_ours = magic.starts_with(b"PMILL");
     curve_named(rest.get(4..BEGINNING_BYTES - 8)?).filter(|_| is_ours)
 }
 
-/// A file, or its content, that is not what was asked for.
+/// The reason why a file, or its content, is not accepted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AggregationFileError {
@@ -43,10 +43,10 @@ pub enum AggregationFileError {
     /// A file that could not be written.
     #[error(transparent)]
     Write(#[from] FileError),
-    /// It begins with other bytes.
+    /// The content does not begin with the magic.
     #[error("not a {0}")]
     Magic(&'static str),
-    /// Another release's.
+    /// The content is of another version.
     #[error("a {what} of version {found}: this release reads version {VERSION}")]
     Version {
         /// The kind of file.
@@ -54,7 +54,7 @@ pub enum AggregationFileError {
         /// The version.
         found: u32,
     },
-    /// Of another curve.
+    /// The content is for another curve.
     #[error("a {what} for another curve than {expected}")]
     Curve {
         /// The kind of file.
@@ -65,12 +65,12 @@ pub enum AggregationFileError {
     /// Numbers in the head that no file has.
     #[error("the head of the {0} is of no such file: corrupt")]
     Head(&'static str),
-    /// Another length than the head says.
+    /// The length does not follow from the head.
     #[error("a {what} of {found} bytes, whose head asks for {expected}: cut short or corrupt")]
     Length {
         /// The kind of file.
         what: &'static str,
-        /// The bytes that the head asks for.
+        /// Bytes that follow from the head.
         expected: u64,
         /// The bytes there are.
         found: u64,
@@ -78,7 +78,7 @@ pub enum AggregationFileError {
     /// The checksum is another.
     #[error("the checksum of the {0} does not match: the file is corrupt")]
     Checksum(&'static str),
-    /// A point or scalar that is none.
+    /// The bytes of a point or scalar are not one of its group.
     #[error("the {what} holds what is not a point or number of its group, in its {section}")]
     Point {
         /// The kind of file.
@@ -86,7 +86,7 @@ pub enum AggregationFileError {
         /// The section of the file.
         section: &'static str,
     },
-    /// An element that is none of the target group.
+    /// The bytes of an element are not one of the target group.
     #[error("the {what}: {source}")]
     Element {
         /// The kind of file.
@@ -94,13 +94,13 @@ pub enum AggregationFileError {
         /// The reason.
         source: TorusError,
     },
-    /// An element of the target field that has not the prime order.
+    /// An element of the target field does not have the prime order.
     #[error("the {0} holds an element that is not of the target group")]
     Order(&'static str),
     /// A reference string that is inconsistent.
     #[error(transparent)]
     Srs(#[from] SrsError),
-    /// A verifying key in the file that is none.
+    /// A verifying key in the file is malformed.
     #[error("a verifying key in the file: {0}")]
     Key(#[from] KeyError),
     /// Verifying keys and proofs that do not go together.
@@ -193,7 +193,7 @@ impl FileKind {
         }
     }
 
-    /// The error for a point or number that is none.
+    /// The error for a malformed point or number.
     pub const fn point(self, section: &'static str) -> AggregationFileError {
         let what = self.what;
         AggregationFileError::Point { what, section }

@@ -53,13 +53,12 @@ pub struct Groth16Index<E: AggregationEngine> {
 // === impl Groth16Index ===
 
 impl<E: AggregationEngine> Groth16Index<E> {
-    /// For as many proofs as `key_of` has numbers, proof i under `keys[key_of[i]]`. The points of the keys must
-    /// be in their groups, as those of decoded keys are.
+    /// An index for `key_of.len()` proofs, proof i under `keys[key_of[i]]`. The points of the keys must be in
+    /// their groups, as those of decoded keys are.
     ///
     /// # Errors
     ///
-    /// [`IndexError`] if the string is too small, a number is of no key, or anybody can prove anything
-    /// under a key.
+    /// [`IndexError`] if the string is too small, an index in `key_of` is out of range, or a key is insecure.
     pub fn new(
         srs: &Srs<E>,
         keys: Vec<VerifyingKey<E>>,
@@ -72,7 +71,7 @@ impl<E: AggregationEngine> Groth16Index<E> {
         Ok(Self::assemble(srs.verifier(), keys, key_of, delta))
     }
 
-    /// From keys and numbers that are checked, and the commitment to δ.
+    /// Assembles an index of checked keys and indices, and the commitment to δ.
     pub(crate) fn assemble(
         srs: VerifierSrs<E>,
         keys: Vec<VerifyingKey<E>>,
@@ -117,7 +116,7 @@ impl<E: AggregationEngine> Groth16Index<E> {
         &self.keys
     }
 
-    /// For each proof the number of its key among [`keys`](Self::keys).
+    /// For each proof, the index of its key among [`keys`](Self::keys).
     pub fn key_of(&self) -> &[u32] {
         &self.key_of
     }
@@ -214,7 +213,7 @@ impl<E: AggregationEngine> Groth16Index<E> {
         }
     }
 
-    /// For each key Σ rⁱ·xᵢⱼ over its proofs, for the leading one and each public input j.
+    /// For each key, Σ rⁱ·xᵢⱼ over its proofs, for the leading one and each public input j.
     fn input_sums(
         &self,
         inputs: &[Vec<E::ScalarField>],
@@ -258,7 +257,7 @@ impl<E: AggregationEngine> Groth16Index<E> {
     }
 }
 
-/// That every proof is under one of the keys, and that keys are not such that anybody can prove anything.
+/// Checks that every proof is under one of the keys, and that no key is known to be insecure.
 pub(crate) fn check_keys<E: AggregationEngine>(
     keys: &[VerifyingKey<E>],
     key_of: &[u32],

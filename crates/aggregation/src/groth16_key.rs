@@ -1,8 +1,8 @@
-//! The key that aggregates of Groth16 proofs are verified with, in a file.
+//! The file of the key that verifies aggregates of Groth16 proofs.
 //!
 //! Little-endian: magic `PMILLAGK`, version (4 bytes), curve (16 bytes, zero-padded), number of verifying keys (4
-//! bytes), number of proofs (4 bytes). Then each verifying key as its own file is, after its length (4 bytes);
-//! the number of each proof's key (4 bytes); a·G, b·G, a·H and b·H of the reference string, compressed; the
+//! bytes), number of proofs (4 bytes). Then each verifying key in the format of its own file, after its length (4
+//! bytes); the index of each proof's key (4 bytes); a·G, b·G, a·H and b·H of the reference string, compressed; the
 //! commitment to δ, two elements of the target group, compressed as `torus` does. Last the SHA-256 of all that.
 
 use std::path::Path;
@@ -44,9 +44,9 @@ impl<E: AggregationEngine> Groth16Index<E> {
         KIND.end(bytes)
     }
 
-    /// Decodes a key from anyone: its points and elements are in their groups, and its verifying keys are not
-    /// such that anybody can prove anything. Whether they are the right ones, and the commitment to δ is
-    /// theirs, is a matter of trust in who made it, or of its [digest](Self::digest).
+    /// Decodes an untrusted key, and checks that its points and elements are in their groups and that no verifying
+    /// key is known to be insecure. Whether they are the right keys, with the right commitment to δ, must be
+    /// ensured by trust in the key's maker, or by its [digest](Self::digest).
     ///
     /// # Errors
     ///
@@ -95,7 +95,7 @@ impl<E: AggregationEngine> Groth16Index<E> {
         write(path, &self.to_bytes())
     }
 
-    /// Reads a key from anyone.
+    /// Reads an untrusted key.
     ///
     /// # Errors
     ///

@@ -21,7 +21,7 @@ pub enum IndexError {
     Class {
         /// The proof.
         proof: usize,
-        /// Its class.
+        /// The part's class.
         class: u32,
         /// The number of classes.
         classes: usize,
@@ -36,10 +36,10 @@ pub enum IndexError {
         /// The points.
         found: usize,
     },
-    /// No vector of public-input points at all, or more than [`MAX_INPUTS`](crate::MAX_INPUTS).
+    /// There is no vector of public-input points, or more than [`MAX_INPUTS`](crate::MAX_INPUTS).
     #[error("{0} vectors of public-input points: a key has 1 to {max}", max = crate::MAX_INPUTS)]
     Inputs(usize),
-    /// More verifying keys than [`MAX_KEYS`](crate::MAX_KEYS).
+    /// There are more verifying keys than [`MAX_KEYS`](crate::MAX_KEYS).
     #[error("{0} verifying keys: an aggregate has {max} at most", max = crate::MAX_KEYS)]
     Keys(usize),
     /// Proofs under it prove nothing.
@@ -62,7 +62,7 @@ pub enum AggregateProveError {
     /// The reference string has other secrets than the one of the key.
     #[error("the key was made with another reference string")]
     OtherSrs,
-    /// Another number of what there must be one for each proof.
+    /// The number of items is not the number of proofs.
     #[error("{found} {what}: the key is for {expected}")]
     Count {
         /// The noun: the thing that is counted.
@@ -78,17 +78,17 @@ pub enum AggregateProveError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AggregateVerifyError {
-    /// Another number of public inputs than the key's.
+    /// The number of public inputs is not the key's.
     #[error("{found} {what}: the key is for {expected}")]
     Count {
-        /// Of what there are too many or too few.
+        /// The kind of the items, for the message.
         what: &'static str,
         /// The key's.
         expected: usize,
         /// The number there is.
         found: usize,
     },
-    /// It does not prove these public inputs under this key.
+    /// The aggregate does not prove these public inputs under this key.
     #[error("the aggregate proof does not verify against these public inputs")]
     Invalid,
 }
@@ -119,7 +119,7 @@ pub(crate) fn commit_classes<E: AggregationEngine>(
     key.commit_values(&values)
 }
 
-/// That there are as many as the key is for.
+/// Checks that the number of items is the one that the key is for.
 pub(crate) fn check_count(
     what: &'static str,
     expected: usize,

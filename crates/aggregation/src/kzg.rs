@@ -33,7 +33,7 @@ impl<F: Field> KeyPolynomial<F> {
         }
     }
 
-    /// The polynomial of w, whose upper halves are multiplied by the challenges' inverses, and whose
+    /// The polynomial of w, whose upper halves are multiplied by the inverses of the challenges, and whose
     /// powers begin with `size`.
     pub(crate) fn of_w(inverses: &[F], size: usize) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl<F: Field> KeyPolynomial<F> {
             carry = *coefficient + z * carry;
             *coefficient = above;
         }
-        // The first remainder was of the highest coefficient, whose place is one above the quotient's.
+        // The first remainder belongs to the highest coefficient, one place above the quotient's.
         quotient.pop();
         quotient
     }

@@ -8,10 +8,10 @@
 //! Any number of proofs is aggregated. An [`Aggregate`] and its verification take the logarithm of that number:
 //! one product of powers in the target group, and one product of eight pairings.
 //!
-//! **Assumed**: that one contributor to the reference string forgot its secrets; that commitments under
-//! structured keys bind and openings of keys are extractable, for which SnarkPack's assumptions (ASSGP,
-//! ASDBP) hold in the algebraic group model; SHA-256 as a random oracle; that the proof system itself is
-//! sound. An aggregate is not hiding beyond what the proofs in it hide.
+//! **Assumptions**: one contributor to the reference string forgot its secrets; commitments under structured
+//! keys bind and openings of keys are extractable, for which SnarkPack's assumptions (ASSGP, ASDBP) hold in the
+//! algebraic group model; SHA-256 is a random oracle; the proof system itself is sound. An aggregate hides no
+//! more than the proofs in it do.
 //!
 //! The transcript is in `docs/aggregation-transcript.md`.
 

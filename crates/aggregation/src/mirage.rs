@@ -7,15 +7,14 @@
 //! e(Aᵢ, Bᵢ) = e(α, β) · e(Sᵢ, γ) · e(Cᵢ, δ) · e(Dᵢ, η),      Sᵢ = S₀ᵢ + x₁·S₁ᵢ + … + x_u·S_uᵢ
 //! ```
 //!
-//! where x₁ … x_u are public inputs that all parts share, and the points Sⱼᵢ are known when the key is made: S₀ᵢ has
-//! the leading one and whatever is constant in a part, such as its number. The verifying key has
-//! commitments to the vectors Sⱼ, γ, δ and η, so that its size does not depend on n.
+//! where x₁ … x_u are public inputs that all parts share, and the points Sⱼᵢ are known when the key is made: S₀ᵢ
+//! covers the leading one and the constants of a part, such as its number. The verifying key has commitments to
+//! the vectors Sⱼ, γ, δ and η, so its size does not depend on n.
 //!
-//! The commitment to all Dᵢ is made before ([`MirageIndex::commit`]) and is part of the statement: public
-//! inputs may be challenges that are made of it. The proof is made of [`mpp`](crate::mpp) with
-//! X = (A, S, C, D), Y = (B, γ, δ, η) and Z₀ = (Σ rⁱ)·e(α, β). A place beyond n has points at infinity for γ, δ
-//! and η, and the sum of rⁱ is over n places: what a prover puts there must satisfy e(A, B) = 1, and says
-//! nothing about a part.
+//! The commitment to all Dᵢ is made before the proof ([`MirageIndex::commit`]) and is part of the statement:
+//! public inputs may be challenges derived from it. The proof is one of [`mpp`](crate::mpp) with X = (A, S, C, D),
+//! Y = (B, γ, δ, η) and Z₀ = (Σ rⁱ)·e(α, β). A place beyond n has points at infinity for γ, δ and η, and the sum of
+//! rⁱ is over n places: a prover's values there must satisfy e(A, B) = 1, and do not affect any part.
 
 use ark_ec::AffineRepr;
 use ark_ec::pairing::PairingOutput;
@@ -86,7 +85,7 @@ pub struct MirageVerifyingKey<E: AggregationEngine> {
 /// commitments that are committed to.
 #[derive(Clone, Copy, Debug)]
 pub struct MirageStatement<'a, E: AggregationEngine> {
-    /// Whatever was said before, or its digest: the aggregate belongs to it and to nothing else.
+    /// The protocol's messages before the aggregate, or their digest. The aggregate verifies with this context only.
     pub context: &'a [u8],
     /// The public inputs x₁ … x_u that all parts share.
     pub inputs: &'a [E::ScalarField],
@@ -97,7 +96,7 @@ pub struct MirageStatement<'a, E: AggregationEngine> {
 // === impl MirageParts ===
 
 impl<E: AggregationEngine> MirageParts<E> {
-    /// That no class is known to be one of which anybody can make proofs.
+    /// Checks that no class has a key that is known to be insecure.
     fn require_secure(&self) -> Result<(), IndexError> {
         for (number, class) in self.classes.iter().enumerate() {
             let key = mirage::VerifyingKey::<E> {
@@ -126,7 +125,7 @@ impl<E: AggregationEngine> MirageParts<E> {
 // === impl MirageIndex ===
 
 impl<E: AggregationEngine> MirageIndex<E> {
-    /// Makes the keys for these parts (Agg.G of figure 6). A verifier that trusts nobody makes its own.
+    /// Makes the keys for these parts (Agg.G of figure 6). A verifier without trust in another's key makes its own.
     ///
     /// # Errors
     ///

@@ -43,13 +43,13 @@ impl<E: AggregationEngine> MirageVerifyingKey<E> {
         KIND.end(bytes)
     }
 
-    /// The bytes of a key whose parts share so many public inputs.
+    /// Bytes of a key whose parts share `shared_inputs` public inputs.
     pub fn encoded_size(shared_inputs: usize) -> usize {
         file_bytes::<E>(shared_inputs + 1) as usize
     }
 
-    /// Decodes a key from anyone: its points are in their groups and its elements of the target group have
-    /// the prime order. Whether it is for the right parts is a matter of trust in who made it, or of its
+    /// Decodes an untrusted key, and checks that its points are in their groups and that its elements of the target
+    /// group have the prime order. Whether it is for the right parts must be ensured by trust in its maker, or by its
     /// [digest](Self::digest).
     ///
     /// # Errors
@@ -95,7 +95,7 @@ impl<E: AggregationEngine> MirageVerifyingKey<E> {
         write(path, &self.to_bytes())
     }
 
-    /// Reads a key from anyone.
+    /// Reads an untrusted key.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
 //! Several pairing products at once (section 5.2 and figure 5 of the Hekaton paper), in fewer messages.
 //!
 //! Vectors X₀ … X_k and Y₀ … Y_k, where Xⱼ has a commitment CM₁ and Yⱼ one CM₂, but X₀ and Y₀ one CM_D
-//! together; Y₁ … Y_k have one value for each class of places, and their commitments were made by whoever
-//! made the key. With X ∗ Y = Σ rⁱ·e(Xᵢ, Yᵢ) the claim is
+//! together; Y₁ … Y_k have one value for each class of places, and their commitments are part of the
+//! key. With X ∗ Y = Σ rⁱ·e(Xᵢ, Yᵢ) the claim is
 //!
 //! ```text
 //! X₀ ∗ Y₀ = X₁ ∗ Y₁ + … + X_k ∗ Y_k + Z₀
@@ -17,16 +17,16 @@
 //! L = X₀ + s·X₁ + … + s^k·X_k          R = Y₀ − s⁻¹·Y₁ − … − s⁻ᵏ·Y_k
 //! ```
 //!
-//! The term of L ∗ R without s is X₀ ∗ Y₀ − X₁ ∗ Y₁ − … − X_k ∗ Y_k, all that the claim is about: the verifier
-//! takes Z₀ for it. The other terms are sums along the diagonals, one for each of s, …, s^k and s⁻¹, …, s⁻ᵏ, six
-//! for Mirage, and the product A ∗ B need not be computed.
+//! The term of L ∗ R without s is X₀ ∗ Y₀ − X₁ ∗ Y₁ − … − X_k ∗ Y_k, which the claim says is Z₀: the verifier
+//! takes Z₀ for this term. The other terms are sums along the diagonals, one for each of s, …, s^k and s⁻¹, …, s⁻ᵏ,
+//! six for Mirage, and the product A ∗ B need not be computed.
 //!
-//! Soundness: TIPP's extractor, run for 3k + 1 challenges s (ten for Mirage: what a prover may hide in commitments
-//! gives L ∗ R terms from s⁻ᵏ to s²ᵏ), gives openings of each
-//! commitment by interpolation, as in the proof of theorem 5.4. Those of Y₁ … Y_k (and of an Xⱼ that the
-//! key commits to) are the honest ones, as commitments bind. One that the prover made for Xⱼ may turn out
-//! to have a part in the second group, which then is a term of R with sʲ, j ≥ 1. All terms of L have
-//! powers from 0 to k, so what it adds to L ∗ R has at least sʲ: the term without s stays as claimed.
+//! Soundness: TIPP's extractor, run for 3k + 1 challenges s (ten for Mirage: hidden parts of a prover's commitments
+//! give L ∗ R terms from s⁻ᵏ to s²ᵏ), gives openings of each commitment by interpolation, as in the proof of theorem
+//! 5.4. Those of Y₁ … Y_k (and of an Xⱼ that the key commits to) are the honest ones, as commitments bind. A prover's
+//! commitment to Xⱼ may turn out to have a part in the second group, which then is a term of R with sʲ, j ≥ 1. All
+//! terms of L have powers from 0 to k, so that part adds only terms of sʲ or higher to L ∗ R: the term without s
+//! stays as claimed.
 
 use ark_ec::CurveGroup;
 use ark_ec::pairing::PairingOutput;
@@ -192,7 +192,7 @@ impl<E: AggregationEngine> Vectors<'_, E> {
         with_power.chain(with_inverse).collect()
     }
 
-    /// For each class the sum of the points at its places, negated.
+    /// For each class, the negated sum of the points at its places.
     fn minus_class_sums(&self, points: &[E::G1Affine]) -> Vec<E::G1Affine> {
         let mut sums = vec![E::G1::default(); self.constants.len()];
         for (point, class) in points.iter().zip(self.class_of) {
@@ -235,7 +235,7 @@ pub(crate) fn geometric_sum<F: Field>(r: F, count: usize) -> F {
     sum
 }
 
-/// For each class the ranges of places that are its.
+/// For each class, the ranges of its places.
 pub(crate) fn places_of_classes(
     class_of: &[u32],
     classes: usize,

@@ -31,9 +31,9 @@ pub const MAX_CAPACITY: usize = 1 << 20;
 /// Powers of one secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Powers<E: AggregationEngine> {
-    /// Of the first group, twice the capacity.
+    /// Powers in the first group, twice as many as the capacity.
     pub(crate) g1: Vec<E::G1Affine>,
-    /// Of the second group, as many as the capacity.
+    /// Powers in the second group, as many as the capacity.
     pub(crate) g2: Vec<E::G2Affine>,
 }
 
@@ -70,7 +70,7 @@ pub struct CommitmentKey<'a, E: AggregationEngine> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SrsError {
-    /// More proofs than the string has powers for, or none.
+    /// The number of proofs is zero or exceeds the string's capacity.
     #[error("{count} proofs: this reference string is for 1 to {capacity}; make a larger one")]
     Count {
         /// The number of proofs.
@@ -107,7 +107,7 @@ pub enum SrsError {
 
 impl<E: AggregationEngine> Srs<E> {
     /// Makes a string for up to `capacity` proofs, a power of two, from secrets that are drawn here and
-    /// forgotten. **For development**, unless others contribute: whoever runs it could forge proofs.
+    /// forgotten. **For development**, unless others contribute: with the secrets, proofs can be forged.
     ///
     /// # Errors
     ///
@@ -128,8 +128,8 @@ impl<E: AggregationEngine> Srs<E> {
         Ok(srs)
     }
 
-    /// Multiplies a and b by secrets that are drawn here and forgotten, and adds the proof that they are
-    /// known to the chain. Not in constant time: on a machine that nobody else shares.
+    /// Multiplies a and b by secrets that are drawn here and forgotten, and adds a proof of knowledge of them to
+    /// the chain. It is not in constant time: run it on a machine without other users.
     pub fn contribute(&mut self, rng: &mut (impl RngCore + CryptoRng)) {
         let before = self.first_powers();
         let chain = chain_digest(&self.contributions);
@@ -215,15 +215,15 @@ impl<E: AggregationEngine> Srs<E> {
         self.powers.each_ref().map(|powers| powers.g1[1])
     }
 
-    /// Checks a string from anyone, whose points are in their groups: that all are powers of the same
-    /// two secrets, and that the chain of contributions leads to them.
+    /// Checks an untrusted string, whose points must be in their groups: all points must be powers of the same two
+    /// secrets, and the chain of contributions must lead to them.
     ///
-    /// The powers are checked by one combination under the powers of a challenge, which a false
-    /// string passes with a chance of 2⁻²³⁰ for each attempt of whoever made it.
+    /// The powers are checked by one combination under the powers of a challenge. A false string passes with a
+    /// probability of 2⁻²³⁰ for each attempt of its maker.
     ///
     /// # Errors
     ///
-    /// [`SrsError`] with what is false.
+    /// [`SrsError`] with the check that failed.
     pub fn check(&self) -> Result<(), SrsError> {
         let [a, b] = self.first_powers();
         let trivial = |point: &E::G1Affine| point.is_zero() || *point == E::G1Affine::generator();
@@ -321,7 +321,7 @@ fn combinations<G: MsmGroup>(points: &[G::Affine], weights: &[G::ScalarField]) -
     [&points[..last], &points[1..]].map(|points| msm::<G>(points, weights).into_affine())
 }
 
-/// 1, x, x², …: so many.
+/// The first `count` powers 1, x, x², ….
 pub(crate) fn powers_of<F: Field>(x: F, count: usize) -> Vec<F> {
     std::iter::successors(Some(F::one()), |power| Some(*power * x))
         .take(count)
@@ -346,7 +346,7 @@ impl<'a, E: AggregationEngine> CommitmentKey<'a, E> {
 // === impl VerifierSrs ===
 
 impl<E: AggregationEngine> VerifierSrs<E> {
-    /// From a·G and b·G, a·H and b·H.
+    /// The points of a·G and b·G, a·H and b·H.
     pub(crate) fn new(g1: [E::G1Affine; 2], g2: [E::G2Affine; 2]) -> Self {
         Self {
             g1,
@@ -363,7 +363,7 @@ impl<E: AggregationEngine> VerifierSrs<E> {
         second.for_each(|point| write_point(&point.point(), bytes));
     }
 
-    /// Reads what [`write`](Self::write) wrote, from anyone, in a file of this kind.
+    /// Reads untrusted bytes in the format of [`write`](Self::write), in a file of this kind.
     pub(crate) fn read(
         points: &mut Points<'_>,
         kind: FileKind,

@@ -11,6 +11,7 @@ use ark_ec::AffineRepr;
 use ark_serialize::{CanonicalDeserialize, CanonicalSerialize, Compress, Validate};
 use proofmill_groth16::PointGroup;
 use proofmill_kernels::{MsmGroup, in_subgroup_each};
+use proofmill_r1cs::iden3::SCALAR_BYTES;
 use rayon::prelude::*;
 
 use crate::aggregate::{Points, number, write_point};
@@ -26,7 +27,6 @@ const KIND: FileKind = FileKind {
     what: "reference string for aggregation",
 };
 const HEAD_BYTES: usize = 8;
-const SCALAR_BYTES: usize = 32;
 
 /// The most contributions that a file may have.
 pub const MAX_CONTRIBUTIONS: usize = 1 << 12;
@@ -62,11 +62,11 @@ impl<E: AggregationEngine> Srs<E> {
         KIND.end(bytes)
     }
 
-    /// Decodes and [checks](Self::check) a string from anyone.
+    /// Decodes and [checks](Self::check) an untrusted string.
     ///
     /// # Errors
     ///
-    /// [`AggregationFileError`] for any bytes that are not those of a consistent string.
+    /// [`AggregationFileError`] unless the bytes are those of a consistent string.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, AggregationFileError> {
         let head = KIND.after_beginning::<E>(bytes, HEAD_BYTES)?;
         let (log_capacity, contributions) = (number(&head[..4]), number(&head[4..8]) as usize);
@@ -109,11 +109,11 @@ impl<E: AggregationEngine> Srs<E> {
         write(path, &self.to_bytes())
     }
 
-    /// Reads and checks a string from anyone.
+    /// Reads and checks an untrusted string.
     ///
     /// # Errors
     ///
-    /// [`AggregationFileError`] if there is no such file or it holds no consistent string.
+    /// [`AggregationFileError`] if there is no such file or it does not hold a consistent string.
     pub fn load(path: &Path) -> Result<Self, AggregationFileError> {
         let bytes_max = file_bytes::<E>(MAX_CAPACITY, MAX_CONTRIBUTIONS);
         Self::from_bytes(&KIND.read(path, bytes_max)?)
@@ -172,7 +172,7 @@ fn write_points<A: AffineRepr>(points: &[A], bytes: &mut Vec<u8>) {
     }
 }
 
-/// Uncompressed points; nothing if one is malformed, off its curve or outside of the subgroup.
+/// Uncompressed points; `None` if one is malformed, off its curve or outside of the subgroup.
 fn read_points<G: MsmGroup<Affine: PointGroup>>(bytes: &[u8]) -> Option<Vec<G::Affine>> {
     let size = uncompressed_bytes::<G::Affine>();
     let chunks: Option<Vec<Vec<G::Affine>>> = bytes

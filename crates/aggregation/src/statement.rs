@@ -1,5 +1,5 @@
 //! The statement of an aggregate of Groth16 proofs as bytes: the public inputs of all proofs in their order,
-//! each in 32 little-endian bytes, without the leading one. The key says how many each proof has.
+//! each in 32 little-endian bytes, without the leading one. The number of inputs of each proof follows from the key.
 
 use ark_ff::PrimeField;
 use ark_serialize::{CanonicalDeserialize, CanonicalSerialize};
@@ -11,7 +11,7 @@ use crate::torus::AggregationEngine;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StatementError {
-    /// Another length than the key's proofs have public inputs for.
+    /// The length is not that of the public inputs of the key's proofs.
     #[error(
         "{found} bytes of public inputs: the proofs of the key have {inputs}, {expected} bytes"
     )]
@@ -28,7 +28,7 @@ pub enum StatementError {
     Input {
         /// The proof, from 0.
         proof: usize,
-        /// Its public input, from 0.
+        /// Index of the proof's public input, from 0.
         input: usize,
     },
 }
@@ -57,7 +57,7 @@ impl<E: AggregationEngine> Groth16Index<E> {
         bytes
     }
 
-    /// Decodes the public inputs of each proof from bytes of anyone.
+    /// Decodes the public inputs of each proof from untrusted bytes.
     ///
     /// # Errors
     ///

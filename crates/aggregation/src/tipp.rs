@@ -245,7 +245,7 @@ fn halves<A>(points: &[A], half: usize) -> (&[A], &[A]) {
     points.split_at(half.min(points.len()))
 }
 
-/// lower + x·upper, where what is missing is infinity.
+/// lower + x·upper; missing points count as infinity.
 fn folded<G: MsmGroup>(points: &[G::Affine], half: usize, x: G::ScalarField) -> Vec<G::Affine> {
     let (lower, upper) = halves(points, half);
     let (both, rest) = lower.split_at(upper.len());

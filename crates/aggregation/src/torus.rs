@@ -2,18 +2,17 @@
 //! Cryptography", CRYPTO 2003, section 4).
 //!
 //! The target field is F(w) with w² = v for the field F in its middle. An element c₀ + c₁·w whose norm over
-//! F is one, other than 1, is (τ + w)/(τ − w) for the one τ = (1 + c₀)/c₁ of F. τ is what is written: its
+//! F is one, other than 1, is (τ + w)/(τ − w) for exactly one τ = (1 + c₀)/c₁ of F. The encoding is that of τ: its
 //! coordinates, each little-endian and below the modulus. τ = 0 would be the element −1, which is not in
-//! the cyclotomic subgroup, whose order is odd; zeros stand for 1. So each element has one encoding.
+//! the cyclotomic subgroup, whose order is odd; zeros encode 1. So each element has one encoding.
 //!
-//! **What decoding checks.** The norm is one for every τ. Beyond that an element must be in the
-//! cyclotomic subgroup, of order Φ₁₂(p): there an inverse is a conjugate, which the products of powers
-//! stand on. It is *not* tested to have the prime order r, which would take longer than all of a
-//! verification, and need not be: the subgroup is a direct product of the target group and a group
-//! whose order r does not divide, so every element is z·z′ with z of the target group, and taking z
-//! is a homomorphism. An equation that a verifier checks between elements therefore holds between
-//! their parts in the target group too. An element is a name of that part; a proof that has another
-//! name of it has other challenges.
+//! **Checks of decoding.** The norm is one for every τ. In addition, an element must be in the cyclotomic
+//! subgroup, of order Φ₁₂(p): there an inverse is a conjugate, which the products of powers rely on. An
+//! element is *not* tested to have the prime order r, which would take longer than all of a verification and
+//! is not necessary: the subgroup is a direct product of the target group and a group whose order is not
+//! divisible by r, so every element is z·z′ with z of the target group, and taking z is a homomorphism. An
+//! equation that a verifier checks between elements therefore also holds between their parts in the target
+//! group. An element represents that part; a proof with another representative of it has other challenges.
 
 use ark_ec::pairing::PairingOutput;
 use ark_ff::fields::batch_inversion;
@@ -22,7 +21,7 @@ use ark_ff::{
     Zero,
 };
 use ark_serialize::{CanonicalDeserialize, CanonicalSerialize};
-use proofmill_groth16::Engine;
+use proofmill_groth16::SnarkCurve;
 
 /// A field of degree 12 as an extension of degree two of the field in its middle.
 pub trait TargetField: Field {
@@ -40,7 +39,7 @@ pub trait TargetField: Field {
 }
 
 /// A pairing whose proofs can be aggregated: BN254 and BLS12-381.
-pub trait AggregationEngine: Engine<TargetField: TargetField> {}
+pub trait AggregationEngine: SnarkCurve<TargetField: TargetField> {}
 
 /// Bytes that are no element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -60,7 +59,7 @@ pub enum TorusError {
         /// The number of the element, from 0.
         index: usize,
     },
-    /// It is not in the cyclotomic subgroup.
+    /// The element is not in the cyclotomic subgroup.
     #[error("element {index} of the target group is outside of the cyclotomic subgroup")]
     Subgroup {
         /// The number of the element, from 0.
@@ -89,7 +88,7 @@ impl<P: Fp12Config> TargetField for Fp12<P> {
 
 // === impl AggregationEngine ===
 
-impl<E: Engine<TargetField: TargetField>> AggregationEngine for E {}
+impl<E: SnarkCurve<TargetField: TargetField>> AggregationEngine for E {}
 
 type Half<E> = <<E as ark_ec::pairing::Pairing>::TargetField as TargetField>::Half;
 
@@ -101,7 +100,7 @@ pub fn element_bytes<E: AggregationEngine>() -> usize {
 /// Writes elements of the target group, one after the other.
 pub fn write_elements<E: AggregationEngine>(elements: &[PairingOutput<E>], out: &mut Vec<u8>) {
     let halves: Vec<_> = elements.iter().map(|element| element.0.halves()).collect();
-    // Of one, and of nothing else in the group, c₁ is zero: its inverse is left zero, and so is τ.
+    // c₁ is zero for the element 1 and for no other in the group: its inverse is left zero, and so is τ.
     let mut inverses: Vec<_> = halves.iter().map(|[_, c1]| *c1).collect();
     batch_inversion(&mut inverses);
     for ([c0, _], inverse) in halves.iter().zip(inverses) {
@@ -112,12 +111,12 @@ pub fn write_elements<E: AggregationEngine>(elements: &[PairingOutput<E>], out: 
     }
 }
 
-/// Reads as many elements as these bytes are, from anyone.
+/// Reads untrusted elements until the end of the bytes.
 ///
 /// # Errors
 ///
-/// [`TorusError`] for any bytes that [`write_elements`] does not write of elements of the cyclotomic
-/// subgroup. See the [module](self) for what this says about the order of an element.
+/// [`TorusError`] unless the bytes are those that [`write_elements`] writes for elements of the cyclotomic
+/// subgroup. See the [module](self) about the order of an element.
 pub fn read_elements<E: AggregationEngine>(
     bytes: &[u8],
 ) -> Result<Vec<PairingOutput<E>>, TorusError> {

@@ -1,4 +1,4 @@
-//! Challenges by hashing all that was said before: the transform of Fiat and Shamir (CRYPTO 1986).
+//! Challenges as hashes of all messages before: the transform of Fiat and Shamir (CRYPTO 1986).
 //!
 //! A chain of SHA-256. `docs/aggregation-transcript.md` lists the labels and their order.
 
@@ -116,7 +116,7 @@ impl Transcript {
     }
 }
 
-/// One in place of zero, which comes with a chance of 2⁻¹²⁸ and has no inverse.
+/// Replaces zero, which occurs with a probability of 2⁻¹²⁸ and has no inverse, by one.
 fn nonzero<F: Field>(challenge: F) -> F {
     if challenge.is_zero() {
         F::ONE

@@ -1,4 +1,4 @@
-//! Tokens: what whoever asks has to show.
+//! Access tokens of clients.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -11,47 +11,47 @@ use proofmill_engine::RequestId;
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
-/// Fewest bytes of a token: fewer can be guessed.
+/// Least length of a token, in bytes: shorter ones can be guessed.
 const TOKEN_LEAST: usize = 16;
 
-/// Most bytes of a token.
+/// Greatest length of a token, in bytes.
 const TOKEN_MOST: usize = 4096;
 
-/// A file that says who may ask cannot be used.
+/// The reason that a file of tokens or keys cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
-    /// It is a secret, and cannot be read, or by everybody.
+    /// The file is a secret, but cannot be read, or can be read by other users.
     #[error(transparent)]
     Secret(#[from] SecretError),
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read {}", path.display())]
     File {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// It does not hold what it should.
+    /// The content of the file is invalid.
     #[error("{}: {why}", path.display())]
     Content {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
-        /// What is wrong, and where.
+        /// The fault, and its place in the file.
         why: String,
     },
 }
 
-/// A token, kept as its digest. What is compared are digests, so that the time it takes tells nothing
-/// of the token.
+/// The digest of a token. Digests are compared in constant time, so that timing reveals nothing about a
+/// token.
 #[derive(Clone, Copy)]
 pub(crate) struct Token([u8; 32]);
 
-/// The clients that may call: their tokens, and what each may do. A token is compared with all of them
-/// each time, so that the time it takes tells nothing of whose it is.
+/// The clients that may call, with their tokens and rights. A token is compared with all of them each time,
+/// so that timing does not reveal whose it is.
 pub(crate) struct Clients<R>(Arc<[Client<R>]>);
 
-/// A client whose token was shown.
+/// A client, identified by its token.
 pub(crate) struct Client<R> {
     pub(crate) name: Arc<str>,
     token: Token,
@@ -61,10 +61,11 @@ pub(crate) struct Client<R> {
 // === impl Clients ===
 
 impl<R> Clients<R> {
-    /// Reads a file with a client's name, its token and its rights on each line; empty lines and what
-    /// follows `#` are left out. `rights` makes them of the words after the token, or says what is wrong.
+    /// Reads a file with a client's name, its token and its rights on each line; empty lines and comments
+    /// after `#` are ignored. `rights` parses the words after the token, and returns a message if they are
+    /// invalid.
     ///
-    /// A line of one word is a token of `sole_client`, where there is such a one.
+    /// If there is a `sole_client`, a line of one word is a token of that client.
     pub(crate) async fn read(
         path: &Path,
         sole_client: Option<&str>,
@@ -95,7 +96,7 @@ impl<R> Clients<R> {
                     return Err(wrong("expected a client's name and its token".to_owned()));
                 }
             };
-            // The rule for clients' names is the one of requests; the id does not matter here.
+            // Clients' names follow the same rule as in requests; the id does not matter here.
             RequestId::new(name, "any").map_err(wrong)?;
             let token = Token::try_new(token).map_err(wrong)?;
             let other = clients.iter().find(|it| it.token.is(&token).into());
@@ -117,8 +118,8 @@ impl<R> Clients<R> {
         Ok(Self(clients.into()))
     }
 
-    /// The client whose token this is.
-    pub(crate) fn whose(&self, shown: &Token) -> Option<&Client<R>> {
+    /// The client of this token; none if it is unknown.
+    pub(crate) fn find_by_token(&self, shown: &Token) -> Option<&Client<R>> {
         let none = u32::MAX;
         let mut found = none;
         for (index, client) in (0..).zip(&*self.0) {
@@ -149,7 +150,7 @@ impl<R> fmt::Debug for Clients<R> {
 // === impl Token ===
 
 impl Token {
-    /// The token of a word.
+    /// Checks the form of a token and computes its digest.
     pub(crate) fn try_new(word: &str) -> Result<Self, String> {
         if !(TOKEN_LEAST..=TOKEN_MOST).contains(&word.len()) {
             return Err(format!(
@@ -162,7 +163,7 @@ impl Token {
         Ok(Self::of(word.as_bytes()))
     }
 
-    /// The token that a request shows: `authorization: Bearer TOKEN`.
+    /// The token that a request shows, in the header `authorization: Bearer TOKEN`.
     pub(crate) fn shown(headers: &HeaderMap) -> Option<Self> {
         let value = headers.get(AUTHORIZATION)?.as_bytes();
         let (scheme, token) = value.split_at_checked(7)?;
@@ -201,7 +202,7 @@ mod tests {
     const FILE: &str =
         "# clients\nrollup 0123456789abcdef\n\nlight  fedcba9876543210 # a comment\n";
 
-    /// The words after a token, as they are.
+    /// The words after a token, joined.
     fn words(words: &[&str]) -> Result<String, String> {
         match words {
             ["wrong"] => Err("no such right".to_owned()),
@@ -212,14 +213,14 @@ mod tests {
     #[test]
     fn a_token_is_its_clients() {
         let clients = Clients::parse(FILE, None, words).expect("clients");
-        let whose = |word: &str| {
+        let find = |word: &str| {
             let shown = Token::try_new(word).expect("a token");
-            clients.whose(&shown).map(|client| &*client.name)
+            clients.find_by_token(&shown).map(|client| &*client.name)
         };
-        assert_eq!(whose("0123456789abcdef"), Some("rollup"));
-        assert_eq!(whose("fedcba9876543210"), Some("light"));
+        assert_eq!(find("0123456789abcdef"), Some("rollup"));
+        assert_eq!(find("fedcba9876543210"), Some("light"));
         for wrong in ["0123456789abcdeg", "0123456789abcdef0"] {
-            assert_eq!(whose(wrong), None, "{wrong}");
+            assert_eq!(find(wrong), None, "{wrong}");
         }
         assert!(!format!("{clients:?}").contains("0123"));
     }

@@ -1,37 +1,37 @@
-//! What became of a block.
+//! Status and history of blocks.
 
 use proofmill_orchestrator::core::{BLOCKS_MAX, BlockState, BlockSummary, BlockView, LiveStep};
-use proofmill_orchestrator::record::{FailedStep, Outcome, Past, StepRecord};
+use proofmill_orchestrator::record::{FailedAttemptSummary, HistoryEntry, TaskEnd, TaskOutcome};
 use serde::{Deserialize, Serialize};
 
 use crate::operations::{OperationError, Operations, dead_summary, phase_name};
 use crate::types::DeadSummary;
 
-/// Entries of the history that are shown of one block, at most: the last ones.
+/// Most history entries shown for a block: the last ones.
 const ENTRIES_SHOWN: usize = 2000;
 
-/// Blocks, from the first to the last.
+/// A range of blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlocksQuery {
-    /// The first.
+    /// The first block.
     pub first: u64,
-    /// The last, inclusive.
+    /// The last block, inclusive.
     pub last: u64,
 }
 
-/// What became of a block; all times are milliseconds since 1970-01-01 UTC.
+/// Status and history of a block. All times are milliseconds since 1970-01-01 UTC.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockStatus {
-    /// In short.
+    /// Its state in short.
     #[serde(flatten)]
     pub summary: BlockSummary,
-    /// What there is to say about that, if anything.
+    /// An explanation of the state, if there is one.
     pub note: Option<String>,
-    /// Its live tasks, and what each waits for.
+    /// Its live tasks, each with the event that it waits for.
     pub tasks: Vec<BlockTask>,
     /// Its dead letters.
     pub dead_letters: Vec<DeadSummary>,
-    /// What is remembered of it, oldest first.
+    /// The remembered part of its history, oldest first.
     pub history: Vec<BlockEntry>,
 }
 
@@ -44,13 +44,13 @@ pub struct BlockTask {
     pub last: u64,
     /// `waiting`, `delayed`, `leased`, `held`, `queued` or `recording`.
     pub phase: String,
-    /// What has to happen before it goes on, in words.
+    /// The event that the task waits for, in words.
     pub waits_for: String,
-    /// Who has it.
+    /// The workers that have it.
     pub workers: Vec<BlockWorker>,
     /// Failed attempts so far.
     pub failed_attempts: u32,
-    /// When it was accepted.
+    /// Time of acceptance.
     pub accepted_ms: u64,
 }
 
@@ -63,76 +63,78 @@ pub struct BlockWorker {
     pub attempt: u32,
 }
 
-/// What happened to a block.
+/// An entry in a block's history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockEntry {
-    /// What.
-    pub what: Happened,
-    /// When.
+    /// The kind of event.
+    #[serde(rename = "what")]
+    pub kind: BlockEventKind,
+    /// The time of the event.
     pub at_ms: u64,
-    /// The first block that it is about.
+    /// The first block of the event.
     pub first: u64,
-    /// The last block that it is about, inclusive.
+    /// The last block of the event, inclusive.
     pub last: u64,
-    /// Of a task that has ended: how it went.
+    /// For the end of a task: the task and its times.
     pub step: Option<BlockStep>,
-    /// Why, in words, where there is a reason.
+    /// The reason in words, if there is one.
     pub reason: Option<String>,
-    /// Of a task that became part of a group: the group's key.
+    /// For a task that became part of a group: the group's key.
     pub group: Option<String>,
-    /// Of an emission: the sinks that have it.
+    /// For an emission: the sinks that have the block.
     pub places: Vec<String>,
-    /// Of blocks that were taken back: the source.
+    /// For blocks that were taken back: the source.
     pub source: Option<String>,
 }
 
-/// What can happen to a block.
+/// A kind of event in a block's history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Happened {
+pub enum BlockEventKind {
     /// Workers completed a task.
     Completed,
     /// A task became part of a group.
     Grouped,
     /// A task came too late for its group, and went on alone.
     PassedOn,
-    /// A strategy or the sequencer had no use for a task.
+    /// A strategy or the sequencer did not need a task.
     Skipped,
     /// An operator dropped a dead letter.
     Dropped,
     /// A task went to the dead-letter queue.
-    Died,
-    /// It left the workflow.
+    #[serde(rename = "died")]
+    DeadLettered,
+    /// The block left the workflow.
     Emitted,
-    /// Its deadline was met.
+    /// The block's deadline was met.
     DeadlineMet,
-    /// Its deadline passed.
+    /// The block's deadline passed.
     DeadlineMissed,
-    /// Its source took it back.
+    /// The source took the block back.
     TakenBack,
-    /// Its source took it back after it had been emitted.
+    /// The source took the block back after it had been emitted.
     Stale,
 }
 
-/// How a task went.
+/// A task that has ended, with its times.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockStep {
     /// Its id, `STAGE/BLOCK/PART`.
     pub task: String,
-    /// Who completed it.
+    /// The workers that completed it.
     pub workers: Vec<BlockWorker>,
-    /// When it was accepted.
+    /// Time of acceptance.
     pub accepted_ms: u64,
-    /// For how long it waited, from acceptance to the assignment that led to its result, or to its end
-    /// where no worker ended it, milliseconds.
+    /// Milliseconds from acceptance to the assignment that led to its result, or to its end if no worker
+    /// ended it.
     pub waited_ms: u64,
-    /// For how long that assignment lasted, milliseconds; `None` if no worker ended it.
+    /// Milliseconds that this assignment lasted; `None` if no worker ended it.
     pub leased_ms: Option<u64>,
-    /// For how long the executor itself ran, milliseconds.
+    /// Milliseconds that the executor itself ran.
     pub ran_ms: Option<u64>,
-    /// Attempts that failed before.
+    /// Number of failed attempts before.
     pub failed_attempts: u32,
-    /// The last of them.
+    /// The last failed attempts.
     pub failures: Vec<BlockFailure>,
 }
 
@@ -141,24 +143,24 @@ pub struct BlockStep {
 pub struct BlockFailure {
     /// Its number, from 1.
     pub attempt: u32,
-    /// Who tried.
+    /// The worker of the attempt.
     pub worker: String,
-    /// When it failed.
+    /// Time of the failure.
     pub at_ms: u64,
-    /// How long it ran, milliseconds.
+    /// Milliseconds that it ran.
     pub ran_ms: u64,
-    /// What went wrong.
+    /// The reason of the failure.
     pub reason: String,
 }
 
 impl Operations {
-    /// What became of a block.
+    /// Status and history of a block.
     pub async fn block(&self, block: u64) -> Result<BlockStatus, OperationError> {
         let view = self.port().block(block).await?;
         Ok(status(view))
     }
 
-    /// What became of blocks, in short.
+    /// The states of a range of blocks, in short.
     pub async fn blocks(&self, query: BlocksQuery) -> Result<Vec<BlockSummary>, OperationError> {
         let BlocksQuery { first, last } = query;
         if last < first {
@@ -174,17 +176,17 @@ impl Operations {
 }
 
 fn status(view: BlockView) -> BlockStatus {
-    let surplus = view.past.len().saturating_sub(ENTRIES_SHOWN);
+    let surplus = view.history.len().saturating_sub(ENTRIES_SHOWN);
     BlockStatus {
         note: note(&view),
         tasks: view.live.iter().map(task).collect(),
         dead_letters: view.dead.iter().map(dead_summary).collect(),
-        history: view.past[surplus..].iter().map(entry).collect(),
+        history: view.history[surplus..].iter().map(entry).collect(),
         summary: view.summary,
     }
 }
 
-/// What a person would ask next.
+/// The explanation of a block's state.
 fn note(view: &BlockView) -> Option<String> {
     let block = view.summary.block;
     let from = |next: u64| match next > block {
@@ -235,11 +237,11 @@ fn worker(name: &str, attempt: u32) -> BlockWorker {
     }
 }
 
-fn entry(past: &Past) -> BlockEntry {
-    let (first, last) = past.span();
+fn entry(entry: &HistoryEntry) -> BlockEntry {
+    let (first, last) = entry.span();
     let blank = BlockEntry {
-        what: Happened::Completed,
-        at_ms: past.at_ms(),
+        kind: BlockEventKind::Completed,
+        at_ms: entry.at_ms(),
         first,
         last,
         step: None,
@@ -248,25 +250,25 @@ fn entry(past: &Past) -> BlockEntry {
         places: Vec::new(),
         source: None,
     };
-    match past {
-        Past::Deadline { missed, .. } => BlockEntry {
-            what: match missed {
-                true => Happened::DeadlineMissed,
-                false => Happened::DeadlineMet,
+    match entry {
+        HistoryEntry::Deadline { missed, .. } => BlockEntry {
+            kind: match missed {
+                true => BlockEventKind::DeadlineMissed,
+                false => BlockEventKind::DeadlineMet,
             },
             ..blank
         },
-        Past::TakenBack {
+        HistoryEntry::TakenBack {
             source, emitted, ..
         } => BlockEntry {
-            what: match emitted {
-                true => Happened::Stale,
-                false => Happened::TakenBack,
+            kind: match emitted {
+                true => BlockEventKind::Stale,
+                false => BlockEventKind::TakenBack,
             },
             source: Some(source.to_string()),
             ..blank
         },
-        Past::Step(ended) => {
+        HistoryEntry::TaskEnd(ended) => {
             let blank = BlockEntry {
                 step: Some(step(ended)),
                 ..blank
@@ -276,44 +278,44 @@ fn entry(past: &Past) -> BlockEntry {
     }
 }
 
-fn step_entry(outcome: &Outcome, blank: BlockEntry) -> BlockEntry {
+fn step_entry(outcome: &TaskOutcome, blank: BlockEntry) -> BlockEntry {
     match outcome {
-        Outcome::Completed { .. } => blank,
-        Outcome::Grouped { key } => BlockEntry {
-            what: Happened::Grouped,
+        TaskOutcome::Completed { .. } => blank,
+        TaskOutcome::Grouped { key } => BlockEntry {
+            kind: BlockEventKind::Grouped,
             group: Some(key.clone()),
             ..blank
         },
-        Outcome::Skipped { why } => BlockEntry {
-            what: Happened::Skipped,
+        TaskOutcome::Skipped { why } => BlockEntry {
+            kind: BlockEventKind::Skipped,
             reason: Some(why.clone()),
             ..blank
         },
-        Outcome::PassedOn { why } => BlockEntry {
-            what: Happened::PassedOn,
+        TaskOutcome::PassedOn { why } => BlockEntry {
+            kind: BlockEventKind::PassedOn,
             reason: Some(why.clone()),
             ..blank
         },
-        Outcome::Dropped => BlockEntry {
-            what: Happened::Dropped,
+        TaskOutcome::Dropped => BlockEntry {
+            kind: BlockEventKind::Dropped,
             ..blank
         },
-        Outcome::Died { why } => BlockEntry {
-            what: Happened::Died,
+        TaskOutcome::Died { why } => BlockEntry {
+            kind: BlockEventKind::DeadLettered,
             reason: Some(why.clone()),
             ..blank
         },
-        Outcome::Emitted { places } => BlockEntry {
-            what: Happened::Emitted,
+        TaskOutcome::Emitted { places } => BlockEntry {
+            kind: BlockEventKind::Emitted,
             places: places.clone(),
             ..blank
         },
     }
 }
 
-fn step(step: &StepRecord) -> BlockStep {
+fn step(step: &TaskEnd) -> BlockStep {
     let workers = match &step.outcome {
-        Outcome::Completed { by } => by.iter().map(|(name, at)| worker(name, *at)).collect(),
+        TaskOutcome::Completed { by } => by.iter().map(|(name, at)| worker(name, *at)).collect(),
         _ => Vec::new(),
     };
     let begun = step.begun_ms.unwrap_or(step.ended_ms);
@@ -331,7 +333,7 @@ fn step(step: &StepRecord) -> BlockStep {
     }
 }
 
-fn failure(failed: &FailedStep) -> BlockFailure {
+fn failure(failed: &FailedAttemptSummary) -> BlockFailure {
     BlockFailure {
         attempt: failed.attempt,
         worker: failed.worker.to_string(),

@@ -1,4 +1,4 @@
-//! The bodies of requests, for which there is room before they are read.
+//! Request bodies, for which memory is reserved before they are read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,31 +12,31 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use crate::pace::{Pace, Paced, Pressure, TooSlow};
+use crate::pace::{BodyTimedOut, BodyTimeout, Pressure, TimedBody};
 use crate::refused::Refused;
 
-/// Longest time that the body of a request may take; less while others wait.
+/// Longest time that a request's body may take. The limit is shorter while other requests wait.
 const BODY_TIME: Duration = Duration::from_secs(60);
 
-/// Memory for the bodies of the requests of a listener.
-pub(crate) struct Bodies {
-    /// A permit is for a KiB.
+/// Memory for request bodies on one listener.
+pub(crate) struct BodyMemory {
+    /// One permit for each KiB.
     pub(crate) room: Arc<Semaphore>,
-    /// Felt while a request waits for room.
+    /// Signalled while a request waits for room.
     pub(crate) pressure: Pressure,
-    /// Bytes of a body, at most.
+    /// Most bytes of a body.
     limit: usize,
-    /// How long a request waits for room.
+    /// Longest wait of a request for room.
     patience: Duration,
 }
 
-/// A share of that memory, given back when the last holder is gone.
+/// A share of that memory, given back when the last holder drops it.
 pub(crate) type Room = Arc<OwnedSemaphorePermit>;
 
-// === impl Bodies ===
+// === impl BodyMemory ===
 
-impl Bodies {
-    /// Bodies of at most `limit` bytes, with room for so many of the largest at a time.
+impl BodyMemory {
+    /// Room for `at_once` bodies of `limit` bytes, the most that a body may have.
     pub(crate) fn new(
         limit: usize,
         at_once: usize,
@@ -51,13 +51,13 @@ impl Bodies {
         }
     }
 
-    /// Waits for room for a request of so many bytes, no more than a body may have.
+    /// Waits for room for a request of `bytes` bytes, which must not exceed the limit of a body.
     pub(crate) async fn room(&self, bytes: usize) -> Result<Room, Refused> {
         let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
         if let Ok(room) = self.room.clone().try_acquire_many_owned(kib) {
             return Ok(Arc::new(room));
         }
-        // Those who have room and bring nothing lose it sooner.
+        // Signals pressure, so that requests that hold room but send nothing lose it sooner.
         let _waiting = self.pressure.wait();
         let room = self.room.clone().acquire_many_owned(kib);
         match timeout(self.patience, room).await {
@@ -69,7 +69,7 @@ impl Bodies {
         }
     }
 
-    /// The body of a request; there is room for it before it is read.
+    /// Reserves room for a request's body, and reads it.
     pub(crate) async fn read(&self, request: Request) -> Result<(Room, Bytes), Refused> {
         let too_large = || {
             let why = format!("a request has at most {} bytes", self.limit);
@@ -83,12 +83,12 @@ impl Bodies {
             return Err(too_large());
         }
         let room = self.room(length).await?;
-        let pace = Pace::new(BODY_TIME, self.pressure.clone());
-        let body = Paced::new(request.into_body(), pace);
+        let body_timeout = BodyTimeout::new(BODY_TIME, self.pressure.clone());
+        let body = TimedBody::new(request.into_body(), body_timeout);
         match Limited::new(body, length).collect().await {
             Ok(body) => Ok((room, body.to_bytes())),
             Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
-            Err(error) if error.is::<TooSlow>() => Err(Refused::new(
+            Err(error) if error.is::<BodyTimedOut>() => Err(Refused::new(
                 StatusCode::REQUEST_TIMEOUT,
                 format!(
                     "the body did not come within {} s, or brought too little while others waited",
@@ -100,8 +100,8 @@ impl Bodies {
     }
 }
 
-/// Whether a body is of a media type, whatever its parameters. A page in a browser cannot send types other
-/// than those of forms without asking first, which it may not.
+/// Whether a body is of a media type, ignoring parameters. A page in a browser cannot send types other than
+/// those of forms without a preflight request, which is refused.
 pub(crate) fn is_of_type(headers: &HeaderMap, name: &str) -> bool {
     let value = headers.get(CONTENT_TYPE);
     let value = value.and_then(|value| value.to_str().ok());

@@ -1,4 +1,4 @@
-//! The other end of the control socket, or of the bus.
+//! The client of the control socket, or of a workflow's leader over the bus.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,25 +21,24 @@ use crate::types::{
 };
 use crate::{over_bus, socket};
 
-/// How long a question that only looks may take: a mill that is stopped (SIGSTOP) or that hangs
-/// must not hang whoever asks.
+/// Time limit of a read-only request: a mill that is stopped (SIGSTOP) or hangs must not hang its clients.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Largest answer that is read, in bytes.
 pub(crate) const ANSWER_MAX: usize = 256 * 1024 * 1024;
 
-/// Why a running mill gave no answer.
+/// The reason that a running mill gave no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// It answered with an error.
+    /// The mill answered with an error.
     #[error(transparent)]
     Operation(#[from] OperationError),
     /// The connection failed.
     #[error("{place} did not answer: {why}")]
     Connection {
-        /// Whom.
+        /// The party that was asked.
         place: String,
-        /// Why.
+        /// The cause.
         why: String,
     },
 }
@@ -50,7 +49,7 @@ pub struct Client(Place);
 
 #[derive(Clone, Debug)]
 enum Place {
-    /// The state directory.
+    /// The state directory of the mill.
     Socket(PathBuf),
     Bus(Arc<OnBus>),
 }
@@ -65,11 +64,11 @@ struct OnBus {
 // === impl Client ===
 
 impl Client {
-    /// A client of the mill that runs on `state`, or `None` if none does.
+    /// A client of the mill that runs on `state`; `None` if none does.
     ///
     /// # Errors
     ///
-    /// There is a socket, and it may not be used: it belongs to another user.
+    /// The socket belongs to another user, and may not be used.
     pub async fn connect(state: &Path) -> Result<Option<Self>, ClientError> {
         let client = Self(Place::Socket(state.to_owned()));
         match socket::connect(&socket::socket_path(state)).await {
@@ -78,7 +77,7 @@ impl Client {
         }
     }
 
-    /// A client of whoever leads `workflow` on a cluster.
+    /// A client of the leader of `workflow` on a cluster.
     pub fn over_bus(connection: Connection, blobs: Arc<BlobStore>, workflow: &str) -> Self {
         Self(Place::Bus(Arc::new(OnBus {
             connection,
@@ -97,7 +96,7 @@ impl Client {
         ClientError::Connection { place, why }
     }
 
-    /// See [`crate::Operations::status`]; as JSON, since nobody but people reads it.
+    /// See [`crate::Operations::status`]. Returned as JSON, since only people read it.
     pub async fn status(&self) -> Result<serde_json::Value, ClientError> {
         self.get("/v1/status").await
     }
@@ -110,7 +109,7 @@ impl Client {
     /// See [`crate::Operations::tasks`].
     pub async fn tasks(&self, query: &TasksQuery) -> Result<Vec<TaskSummary>, ClientError> {
         let mut terms = Vec::new();
-        // Stage names hold nothing that a URL would need escaped; others match no stage.
+        // Stage names contain no characters that must be escaped in a URL; other names match no stage.
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
         if let Some(stage) = query.stage.as_deref() {
             if !stage.bytes().all(plain) {
@@ -191,7 +190,7 @@ impl Client {
                 .await
                 .unwrap_or_else(|_| Err(late()))
         } else {
-            // What changes something waits its turn: for the log, or for room in a queue.
+            // A change has no time limit: it may wait for the log, or for room in a queue.
             exchange.await
         };
         let (status, bytes) = answer.map_err(|why| self.no_answer(why))?;
@@ -262,7 +261,7 @@ fn encode(value: &impl Serialize) -> Bytes {
         .unwrap_or_default()
 }
 
-/// A task id that can stand in a URL's path as it is.
+/// Checks that a task id can be used in a URL's path unchanged.
 fn checked(task: &str) -> Result<&str, ClientError> {
     let id: Result<proofmill_orchestrator::id::TaskId, _> = task.parse();
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-:~=/.".contains(&byte);

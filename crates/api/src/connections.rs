@@ -1,4 +1,4 @@
-//! The connections of a listener: how many there are, from where, and which one makes room for another.
+//! The open connections of a listener: their limits, and the choice of one to close for another.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,34 +10,34 @@ use hyper::Request;
 use tokio::task::{AbortHandle, Id, JoinSet};
 use tokio::time::Instant;
 
-/// Limits on the connections of one TCP listener: their number, and the time for which an idle one
-/// is kept.
+/// Limits on the connections of one TCP listener: their number, and the time for which an idle one is kept
+/// open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionLimits {
-    /// Connections at a time. Where there are as many, the oldest one that never had a call let in is closed
-    /// for a further one; if there is none, the further one waits.
+    /// Most connections at a time (default 512). Beyond that, the oldest connection that never had an
+    /// admitted call is closed for a new one; if there is none, the new one waits.
     pub total: usize,
-    /// Connections at a time of one peer address; IPv6 addresses count as one when their first 64 bits
-    /// are equal. Where there are as many, the peer's oldest one that never had a call let in is closed for a
-    /// further one; if there is none, the further one is closed.
+    /// Most connections at a time of one peer address (default 256, since it may be a proxy). IPv6
+    /// addresses with the same first 64 bits count as one. Beyond that, the peer's oldest connection that
+    /// never had an admitted call is closed for a new one; if there is none, the new one is closed.
     pub per_peer: usize,
-    /// Time after which a connection is closed on which no call that was let in (one with a token, where
-    /// tokens are needed) is under way.
+    /// Time without an admitted call (one with a token, where tokens are needed) after which a connection
+    /// is closed (default 30 s).
     pub idle: Duration,
 }
 
-/// One connection, as the gate sees it that lets its calls in.
+/// The state of one connection, shared with the gate that admits its calls.
 #[derive(Clone)]
-pub(crate) struct Connection(Arc<Mutex<Standing>>);
+pub(crate) struct Connection(Arc<Mutex<ConnectionState>>);
 
-/// Kept as long as a call that was let in is under way. A request carries one among its extensions from
-/// the gate on.
+/// A guard for one admitted call, dropped when the call ends. The gate puts one into the extensions of each
+/// request that it admits.
 #[derive(Clone, Default)]
-pub(crate) struct Admitted {
+pub(crate) struct AdmittedCall {
     _call: Option<Arc<Call>>,
 }
 
-struct Standing {
+struct ConnectionState {
     calls: usize,
     idle_since: Instant,
     was_admitted: bool,
@@ -45,21 +45,21 @@ struct Standing {
 
 struct Call(Connection);
 
-/// Peers that share one bound.
+/// A peer address, or an IPv6 prefix, whose connections share one limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Peer(IpAddr);
 
-/// The address of the other end, if the network has one.
+/// A listener's type of address, with the peer if the network has one.
 pub(crate) trait Address {
     fn peer(&self) -> Option<Peer>;
 }
 
-/// Connections that are served.
+/// The connections that are being served.
 pub(crate) struct Connections {
     tasks: JoinSet<()>,
     open: HashMap<Id, Open>,
     total: usize,
-    /// Connections of one peer, where peers have addresses.
+    /// Most connections of one peer, where peers have addresses.
     per_peer: usize,
 }
 
@@ -70,20 +70,20 @@ struct Open {
     abort: AbortHandle,
 }
 
-/// Whether a further connection has a place.
+/// Whether there is room for a new connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ConnectionRoom {
     Free,
-    /// Every connection has had a call let in, and must end by itself.
+    /// Every connection has had an admitted call, and must end by itself.
     None,
-    /// Every one of its peer has, of which there are as many as may be.
+    /// Every connection of this peer has had an admitted call, and there are as many as allowed.
     NoneForPeer,
 }
 
 // === impl ConnectionLimits ===
 
 impl Default for ConnectionLimits {
-    /// 512, 256 from one address (that of a proxy, perhaps), 30 s.
+    /// 512 in all, 256 from one address (which may be a proxy), 30 s.
     fn default() -> Self {
         Self {
             total: 512,
@@ -97,34 +97,34 @@ impl Default for ConnectionLimits {
 
 impl Connection {
     pub(crate) fn new() -> Self {
-        Self(Arc::new(Mutex::new(Standing {
+        Self(Arc::new(Mutex::new(ConnectionState {
             calls: 0,
             idle_since: Instant::now(),
             was_admitted: false,
         })))
     }
 
-    fn admit(&self) -> Admitted {
-        let mut standing = self.standing();
-        standing.calls += 1;
-        standing.was_admitted = true;
-        Admitted {
+    fn admit(&self) -> AdmittedCall {
+        let mut state = self.state();
+        state.calls += 1;
+        state.was_admitted = true;
+        AdmittedCall {
             _call: Some(Arc::new(Call(self.clone()))),
         }
     }
 
     pub(crate) fn was_admitted(&self) -> bool {
-        self.standing().was_admitted
+        self.state().was_admitted
     }
 
-    /// Waits until no call that was let in has been under way for `limit`.
+    /// Waits until there has been no admitted call for `limit`.
     pub(crate) async fn until_idle(&self, limit: Duration) {
         loop {
             let (calls, idle) = {
-                let standing = self.standing();
-                (standing.calls, standing.idle_since.elapsed())
+                let state = self.state();
+                (state.calls, state.idle_since.elapsed())
             };
-            // A call that ends while this sleeps has ended for less than the limit after it.
+            // A call that ends during the sleep is followed by less than `limit` without calls.
             match limit.checked_sub(idle).filter(|left| !left.is_zero()) {
                 _ if calls > 0 => tokio::time::sleep(limit).await,
                 Some(left) => tokio::time::sleep(left).await,
@@ -133,8 +133,8 @@ impl Connection {
         }
     }
 
-    fn standing(&self) -> MutexGuard<'_, Standing> {
-        // Nothing panics while it is held.
+    fn state(&self) -> MutexGuard<'_, ConnectionState> {
+        // No code panics while the lock is held.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -147,16 +147,16 @@ impl fmt::Debug for Connection {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        let mut standing = self.0.standing();
-        standing.calls -= 1;
-        standing.idle_since = Instant::now();
+        let mut state = self.0.state();
+        state.calls -= 1;
+        state.idle_since = Instant::now();
     }
 }
 
-// === impl Admitted ===
+// === impl AdmittedCall ===
 
-impl Admitted {
-    /// Marks a request that is let in, and its connection as one that is used.
+impl AdmittedCall {
+    /// Admits a request: marks it, and its connection as used.
     pub(crate) fn mark<B>(request: &mut Request<B>) -> Self {
         let extensions = request.extensions_mut();
         let admitted = extensions
@@ -167,9 +167,9 @@ impl Admitted {
     }
 }
 
-impl fmt::Debug for Admitted {
+impl fmt::Debug for AdmittedCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Admitted").finish_non_exhaustive()
+        f.debug_struct("AdmittedCall").finish_non_exhaustive()
     }
 }
 
@@ -209,19 +209,19 @@ impl Connections {
         }
     }
 
-    /// Looks for a place for a further connection; one that never had a call let in is closed for it.
-    pub(crate) fn make_place(&mut self, peer: Option<Peer>) -> Place {
+    /// Makes room for a new connection, for which one that never had an admitted call may be closed.
+    pub(crate) fn make_room(&mut self, peer: Option<Peer>) -> ConnectionRoom {
         if peer.is_some() {
             let of_peer = self.open.values().filter(|it| it.peer == peer).count();
             if of_peer >= self.per_peer && !self.close_oldest(|it| it.peer == peer) {
-                return Place::NoneForPeer;
+                return ConnectionRoom::NoneForPeer;
             }
         }
-        // Those without an address are behind a socket of this user's.
+        // Connections without an address come by a Unix socket of this user.
         if self.open.len() < self.total || self.close_oldest(|it| it.peer.is_some()) {
-            Place::Free
+            ConnectionRoom::Free
         } else {
-            Place::None
+            ConnectionRoom::None
         }
     }
 
@@ -245,7 +245,7 @@ impl Connections {
         self.tasks.is_empty()
     }
 
-    /// Waits until one has ended. Cancelling this loses nothing.
+    /// Waits until a connection has ended. Safe to cancel.
     pub(crate) async fn ended(&mut self) {
         let id = match self.tasks.join_next_with_id().await {
             Some(Ok((id, ()))) => id,
@@ -300,13 +300,13 @@ mod tests {
         let used = opened(&mut connections, one);
         let admitted = used.admit();
         opened(&mut connections, one);
-        // The peer's second one is closed for its third, which then is used, too.
-        assert_eq!(connections.make_place(one), Place::Free);
+        // The peer's second connection is closed for its third, which is then used, too.
+        assert_eq!(connections.make_room(one), ConnectionRoom::Free);
         opened(&mut connections, one).admit();
-        assert_eq!(connections.make_place(one), Place::NoneForPeer);
-        assert_eq!(connections.make_place(other), Place::Free);
+        assert_eq!(connections.make_room(one), ConnectionRoom::NoneForPeer);
+        assert_eq!(connections.make_room(other), ConnectionRoom::Free);
         opened(&mut connections, other).admit();
-        assert_eq!(connections.make_place(other), Place::None);
+        assert_eq!(connections.make_room(other), ConnectionRoom::None);
         assert_eq!(connections.open.len(), 3);
         drop(admitted);
         assert!(used.was_admitted());

@@ -18,10 +18,10 @@ use crate::serve::{self, Terms, Versions};
 use crate::socket::{self, socket_path};
 use crate::types::{Cancellation, Submission, TasksQuery};
 
-/// Largest request body, in bytes: a payload and what surrounds it.
+/// Most bytes of a request's body: a payload and its envelope.
 pub(crate) const BODY_MAX: usize = 65 * 1024 * 1024;
 
-/// The socket cannot be offered.
+/// The control socket cannot be made.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot offer the control socket {}: {source}", path.display())]
 pub struct ControlError {
@@ -29,8 +29,8 @@ pub struct ControlError {
     source: std::io::Error,
 }
 
-/// Serves `operations` on the control socket in `state` until the future is dropped. A socket that
-/// an earlier process left is replaced: the caller holds the lock of the state directory.
+/// Serves `operations` on the control socket in `state` until the future is dropped. A socket left by an
+/// earlier process is replaced, since the caller holds the lock of the state directory.
 ///
 /// # Errors
 /// The socket cannot be made.
@@ -40,14 +40,14 @@ pub async fn serve(state: &Path, operations: Operations) -> Result<(), ControlEr
         source,
     };
     let (listener, _removed_with_us) = socket::bind(&socket_path(state)).map_err(failed)?;
-    // A submission may wait for room in its queue for as long as it takes.
+    // A submission may wait for room in its queue without a limit.
     let terms = Terms::local(Versions::One, Duration::MAX);
     let answer = serve::answers(router(operations));
     serve::serve(listener, terms, answer, pending()).await;
     Ok(())
 }
 
-/// The routes; also what tests call.
+/// The routes, which tests call too.
 pub fn router(operations: Operations) -> Router {
     Router::new()
         .route("/v1/status", get(status))

@@ -1,5 +1,5 @@
-//! Access control of ports that speak HTTP and gRPC: a caller shows a token where tokens are
-//! configured, and pages in a browser are refused.
+//! Access control of ports that speak HTTP and gRPC: a caller shows a token where tokens are configured,
+//! and pages in a browser are refused.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use tonic::Status;
 use tonic::body::Body;
 
 use crate::access::{Client, Clients, Token};
-use crate::connections::Admitted;
+use crate::connections::AdmittedCall;
 use crate::grpc::{is_call, is_health_check};
 use crate::page::{refuse_other_names, refuse_page};
 use crate::refused::Refused;
 
-/// Keeps out who may not ask.
+/// Admits or refuses requests.
 #[derive(Debug)]
 pub(crate) struct Gate<R> {
     clients: Option<Clients<R>>,
@@ -25,10 +25,10 @@ pub(crate) struct Gate<R> {
     option: &'static str,
 }
 
-/// Who asks. Each request that is let in carries one among its extensions.
+/// The caller of a request. The gate puts one into the extensions of each request that it admits.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller<R> {
-    /// The client's name; none where no token is needed.
+    /// The client's name; none if no token is needed.
     pub(crate) client: Option<Arc<str>>,
     pub(crate) rights: R,
 }
@@ -36,7 +36,7 @@ pub(crate) struct Caller<R> {
 // === impl Gate ===
 
 impl<R> Gate<R> {
-    /// Lets programs of this machine in.
+    /// A gate that admits programs on this machine.
     pub(crate) fn local() -> Self {
         Self {
             clients: None,
@@ -44,7 +44,7 @@ impl<R> Gate<R> {
         }
     }
 
-    /// Lets whoever shows a token of these clients in, which the file of `option` has.
+    /// A gate that admits callers with a token of these clients, from the file given by `option`.
     pub(crate) fn of(clients: Clients<R>, option: &'static str) -> Self {
         Self {
             clients: Some(clients),
@@ -52,7 +52,7 @@ impl<R> Gate<R> {
         }
     }
 
-    /// The clients that may ask; none where no token is needed.
+    /// The clients that are admitted; none if no token is needed.
     pub(crate) fn clients(&self) -> impl Iterator<Item = &Client<R>> {
         self.clients.iter().flat_map(Clients::iter)
     }
@@ -62,7 +62,7 @@ impl<R> Gate<R>
 where
     R: Clone + Default + Send + Sync + 'static,
 {
-    /// Lets a request pass, or answers it.
+    /// Passes a request on, or answers it with a refusal.
     pub(crate) async fn pass(
         State(gate): State<Self>,
         mut request: Request,
@@ -73,7 +73,7 @@ where
                 // Kept until there is an answer; calls keep one longer.
                 let _admitted = caller.map(|caller| {
                     request.extensions_mut().insert(caller);
-                    Admitted::mark(&mut request)
+                    AdmittedCall::mark(&mut request)
                 });
                 return next.run(request).await;
             }
@@ -89,12 +89,12 @@ where
             let scheme = HeaderValue::from_static("Bearer");
             headers.insert(header::WWW_AUTHENTICATE, scheme);
         }
-        // What it still sends is not read.
+        // The rest of the request is not read.
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         response
     }
 
-    /// Caller of a request; `None` for a health check from a caller that may ask for nothing else.
+    /// The caller of a request; `None` for a health check from a caller that may ask for nothing else.
     fn admit(&self, uri: &Uri, headers: &HeaderMap) -> Result<Option<Caller<R>>, Refused> {
         let admitted = refuse_page(headers).and_then(|()| self.caller(uri, headers));
         match admitted {
@@ -109,9 +109,9 @@ where
             refuse_other_names(uri, headers)?;
             return Ok(Caller::local());
         };
-        // A page in a browser has no token, whatever name it has given this machine.
+        // A page in a browser has no token, so the host name that it uses does not matter.
         let client = Token::shown(headers).and_then(|it| {
-            clients.whose(&it).map(|client| Caller {
+            clients.find_by_token(&it).map(|client| Caller {
                 client: Some(client.name.clone()),
                 rights: client.rights.clone(),
             })
@@ -140,7 +140,7 @@ impl<R> Clone for Gate<R> {
 // === impl Caller ===
 
 impl<R: Default> Caller<R> {
-    /// Whoever is on this machine, where no token is needed.
+    /// A caller on this machine, where no token is needed.
     fn local() -> Self {
         Self {
             client: None,
@@ -150,7 +150,7 @@ impl<R: Default> Caller<R> {
 }
 
 impl<R: Clone + Send + Sync + 'static> Caller<R> {
-    /// Caller of a call, as the gate has attached it to the request.
+    /// The caller of a call, as attached by the gate.
     pub(crate) fn of_call<T>(request: &tonic::Request<T>) -> Result<Self, Status> {
         let caller = request.extensions().get().cloned();
         caller.ok_or_else(|| Status::internal("it is not known who calls"))

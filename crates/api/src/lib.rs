@@ -1,12 +1,12 @@
-//! How a mill, or an engine, is asked and told.
+//! The APIs of mills, engines and verifiers, with their clients.
 //!
-//! [`Operations`] is what can be asked of an open mill. A running mill offers them over HTTP on a
-//! socket in its state directory that only its user can open ([`control`]); [`Client`] is the other
-//! end. The leader of a workflow on a cluster offers the same over the bus ([`over_bus`]). Producers on
-//! other machines post their messages to a TCP port ([`intake`]); metrics and health are on another
-//! ([`metrics`]), each when asked for.
+//! [`Operations`] are the requests to an open mill. A running mill offers them over HTTP on a socket in its
+//! state directory that only its user can open ([`control`]); [`Client`] is its client. The leader of a
+//! workflow on a cluster offers the same over the bus ([`over_bus`]). Producers on other machines post
+//! messages to a TCP port ([`intake`]), and metrics and health are on another one ([`metrics`]); both ports
+//! are optional.
 //!
-//! The proving engine has a front end of its own: [`engine`]; so has the verifier: [`verifier`].
+//! The proving engine has a front end of its own ([`engine`]), and so has the verifier ([`verifier`]).
 
 mod access;
 mod blocks;
@@ -34,7 +34,8 @@ pub mod verifier;
 
 pub use access::AccessError;
 pub use blocks::{
-    BlockEntry, BlockFailure, BlockStatus, BlockStep, BlockTask, BlockWorker, BlocksQuery, Happened,
+    BlockEntry, BlockEventKind, BlockFailure, BlockStatus, BlockStep, BlockTask, BlockWorker,
+    BlocksQuery,
 };
 pub use client::{Client, ClientError};
 pub use connections::ConnectionLimits;

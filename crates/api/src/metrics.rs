@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use crate::page::{PageGate, front};
 use crate::serve::{self, Terms, Versions};
 
-/// A number of a stage.
+/// Reads one number of a stage.
 type Value = fn(&StageStatus) -> f64;
 
 #[derive(Clone)]
@@ -44,14 +44,15 @@ const FRONT: FrontPage<'_> = FrontPage {
     document: "operate.md",
 };
 
-/// Connections are closed after so long: whoever scrapes opens another.
+/// Longest life of a connection; a scraper then reconnects.
 const LIFETIME: Duration = Duration::from_secs(600);
 
-/// Serves until the future is dropped. `settled` is [`Handle::observe`](proofmill_orchestrator::coordinator::Handle::observe)'s stream.
+/// Serves until the future is dropped. `settled` is the stream of
+/// [`Handle::observe`](proofmill_orchestrator::coordinator::Handle::observe).
 ///
-/// The page tells nothing of payloads, and needs no token: bind it to loopback, or to a network
-/// that may know how much work there is. Pages in a browser are refused; on loopback whatever asks by
-/// another name than `localhost` or an address is, too.
+/// The page shows nothing of payloads, and needs no token: bind it to loopback, or to a network that may
+/// know the amount of work. Pages in a browser are refused, and on loopback also requests whose host name
+/// is neither `localhost` nor an address.
 pub async fn serve(
     listener: TcpListener,
     port: OperatorPort,

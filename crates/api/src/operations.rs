@@ -1,4 +1,4 @@
-//! What can be asked of an open mill, and told to it.
+//! The operations on an open mill.
 
 use std::sync::Arc;
 
@@ -20,25 +20,25 @@ use crate::types::{
     SubmitAnswer, TaskSummary, TasksQuery,
 };
 
-/// Bytes of a dead letter's payload that are shown.
+/// Most bytes of a dead letter's payload that are shown.
 const SHOWN_PAYLOAD: usize = 64 * 1024;
 
-/// Tasks listed when no limit is given.
+/// Number of tasks listed when no limit is given.
 const LISTED_TASKS: usize = 1000;
 
-/// Why an operation was not carried out.
+/// The reason that an operation was not carried out.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum OperationError {
-    /// What was asked for is not there.
+    /// The object of the request does not exist.
     #[error("{0}")]
     NotFound(String),
-    /// The request is wrong.
+    /// The request is invalid.
     #[error("{0}")]
     Invalid(String),
     /// The request contradicts what is recorded.
     #[error("{0}")]
     Conflict(String),
-    /// Not now.
+    /// The request cannot be carried out now.
     #[error("{0}")]
     Unavailable(String),
 }
@@ -54,7 +54,7 @@ pub struct Operations {
 // === impl Operations ===
 
 impl Operations {
-    /// The operations on the mill behind the ports `operator`, and `source` to submit by.
+    /// The operations on a mill, through its port `operator`, and `source` for submissions.
     pub fn new(operator: OperatorPort, source: SourcePort, blobs: Arc<BlobStore>) -> Self {
         Self {
             port: operator,
@@ -63,13 +63,13 @@ impl Operations {
         }
     }
 
-    /// The whole at this moment.
+    /// The current state of the mill.
     pub async fn status(&self) -> Result<Status, OperationError> {
         Ok(self.port.status().await?)
     }
 
-    /// The workflow in a few words, as `leader` leads it, with up to `named_max` of its workers.
-    pub(crate) async fn led_by(
+    /// A summary of the workflow, which `leader` leads, with up to `named_max` of its workers.
+    pub(crate) async fn led_workflow(
         &self,
         leader: String,
         named_max: usize,
@@ -97,7 +97,7 @@ impl Operations {
         })
     }
 
-    /// Each queue at this moment.
+    /// The current state of each queue.
     pub async fn queues(&self) -> Result<Vec<QueueStatus>, OperationError> {
         let plan = self.port.plan();
         let rows = self.port.queues().await?;
@@ -118,7 +118,7 @@ impl Operations {
         Ok(rows.into_iter().filter_map(status).collect())
     }
 
-    /// Live tasks.
+    /// The live tasks that `query` selects.
     pub async fn tasks(&self, query: TasksQuery) -> Result<Vec<TaskSummary>, OperationError> {
         let limit = query.limit.unwrap_or(LISTED_TASKS);
         let of = TaskSelection {
@@ -152,7 +152,7 @@ impl Operations {
         Ok(summaries.collect())
     }
 
-    /// One dead letter with all that is known of it.
+    /// A dead letter in full.
     pub async fn dead_letter(&self, task: &str) -> Result<DeadLetter, OperationError> {
         let id = parse(task)?;
         let dead = self.port.dead_letter(id).await?;
@@ -174,13 +174,13 @@ impl Operations {
         })
     }
 
-    /// Puts a dead letter back into its queue, its attempts forgotten.
+    /// Puts a dead letter back into its queue, without its earlier attempts.
     pub async fn retry(&self, task: &str) -> Result<(), OperationError> {
         let reply = self.port.retry_dead(parse(task)?).await?;
         settle_dead(reply, task)
     }
 
-    /// Gives a dead letter up for good.
+    /// Drops a dead letter for good.
     pub async fn drop_dead(&self, task: &str) -> Result<Dropped, OperationError> {
         let id = parse(task)?;
         let gap = self.gap_without(&id).await?;
@@ -189,7 +189,7 @@ impl Operations {
         Ok(Dropped { task, gap })
     }
 
-    /// What the sequencer waits for when a dead letter is gone.
+    /// The gap in front of the sequencer if this dead letter is dropped.
     async fn gap_without(&self, id: &TaskId) -> Result<Option<Gap>, OperationError> {
         let dead = self.port.dead_letter(id.clone()).await?;
         let next = self.port.status().await?.next_block;
@@ -204,8 +204,8 @@ impl Operations {
         &self.port
     }
 
-    /// Stops live tasks, wherever they are, and moves them to the dead-letter queue: programs that
-    /// work on them are killed.
+    /// Stops live tasks in any phase and moves them to the dead-letter queue. Programs that work on them
+    /// are killed.
     pub async fn cancel(&self, cancellation: &Cancellation) -> Result<(), OperationError> {
         let target = match cancellation {
             Cancellation::Task(task) => Target::Task(parse(task)?),
@@ -226,7 +226,7 @@ impl Operations {
         }
     }
 
-    /// Brings a message; waits while its queue is full.
+    /// Submits a message; waits while its queue is full.
     pub async fn submit(&self, submission: Submission) -> Result<SubmitAnswer, OperationError> {
         self.submissions.submit(submission).await
     }
@@ -252,7 +252,7 @@ fn settle_dead(reply: Reply, task: &str) -> Result<(), OperationError> {
     }
 }
 
-/// What the sequencer, which emits block `next` next, waits for when the dead letter is gone.
+/// The gap in front of the sequencer, which emits block `next` next, if the dead letter is dropped.
 fn gap_at(plan: &Plan, dead: &DeadRecord, next: u64) -> Option<Gap> {
     let id = &dead.task.id;
     let stage = plan.stage_named(&id.stage)?;

@@ -1,5 +1,5 @@
-//! The operations of a workflow's leader, over the bus: the requests and answers of the control
-//! socket, carried in messages.
+//! The operations of a workflow's leader over the bus: the requests and answers of the control socket,
+//! carried in messages.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,16 +32,16 @@ struct Answer {
     body: Bytes,
 }
 
-/// In place of a workflow's name, which has no `_`: whoever leads any.
-const EVERYBODY: &str = "_all";
+/// The subject that all leaders answer, in place of a workflow's name, which cannot contain `_`.
+const ALL_LEADERS: &str = "_all";
 
-/// How long the leaders of a cluster have to say that they are there.
-const ROLL_CALL: Duration = Duration::from_secs(1);
+/// Time for the leaders of a cluster to answer.
+const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Workers that a leader names; of more it tells how many there are.
+/// Most workers that a leader lists by name.
 const NAMED_MAX: usize = 500;
 
-/// A workflow that is led now, and who works for it.
+/// A workflow that has a leader, and its workers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedWorkflow {
     /// Its name.
@@ -52,13 +52,13 @@ pub struct LedWorkflow {
     pub live: usize,
     /// Dead letters.
     pub dead: usize,
-    /// The next block that its sequencer emits.
+    /// The next block that its sequencer emits; none without a sequencer.
     pub next_block: Option<u64>,
-    /// Workers that have joined, also those that are not named.
+    /// Workers that have joined, including those not listed.
     pub worker_count: usize,
     /// The workers, by name, up to 500 of them.
     pub workers: Vec<WorkerSummary>,
-    /// Processes that keep partitions of its collectors; none: the leader does.
+    /// Processes that keep partitions of its collectors. Always empty, since the leader keeps them.
     pub collectors: Vec<String>,
 }
 
@@ -67,9 +67,9 @@ pub struct LedWorkflow {
 pub struct WorkerSummary {
     /// Its name.
     pub worker: String,
-    /// Its group: a stage's name, unless the workflow says otherwise.
+    /// Its group: its stage's name by default.
     pub group: String,
-    /// Tasks that it has.
+    /// Number of tasks that it has.
     pub tasks: usize,
 }
 
@@ -77,15 +77,15 @@ fn subject(connection: &Connection, workflow: &str) -> String {
     connection.subject(&["control", workflow])
 }
 
-/// The workflows that are led on this bus, by name.
+/// The workflows on this bus that have a leader, by name.
 ///
 /// # Errors
-/// In words: they cannot be asked for.
+/// A message that says why they cannot be asked for.
 pub async fn workflows(connection: &Connection) -> Result<Vec<LedWorkflow>, String> {
-    let subject = subject(connection, EVERYBODY);
-    let answers = connection.request_all(&subject, Bytes::new(), ROLL_CALL);
+    let subject = subject(connection, ALL_LEADERS);
+    let answers = connection.request_all(&subject, Bytes::new(), DISCOVERY_TIMEOUT);
     let answers = answers.await.map_err(|error| error.to_string())?;
-    // An answer that is none comes from a version that knows no such question.
+    // A malformed answer comes from a version that does not know the request.
     let mut found: Vec<LedWorkflow> = answers
         .iter()
         .filter_map(|answer| serde_json::from_slice(answer).ok())
@@ -95,8 +95,8 @@ pub async fn workflows(connection: &Connection) -> Result<Vec<LedWorkflow>, Stri
     Ok(found)
 }
 
-/// Answers for the workflow until the future is dropped: whoever leads it does. `leader` is what this
-/// process is called.
+/// Answers requests to the workflow until the future is dropped. Called by the process that leads, whose
+/// name is `leader`.
 pub async fn serve(
     connection: &Connection,
     blobs: &Arc<BlobStore>,
@@ -104,8 +104,10 @@ pub async fn serve(
     leader: &str,
     operations: Operations,
 ) -> Result<(), RemoteError> {
-    let mut asked = connection.listen(&subject(connection, workflow)).await?;
-    let mut called = connection.listen(&subject(connection, EVERYBODY)).await?;
+    let mut asked = connection.subscribe(&subject(connection, workflow)).await?;
+    let mut called = connection
+        .subscribe(&subject(connection, ALL_LEADERS))
+        .await?;
     let router = router(operations.clone());
     let mut answering = tokio::task::JoinSet::new();
     loop {
@@ -124,8 +126,8 @@ pub async fn serve(
             Some(request) = called.next() => {
                 let (operations, leader) = (operations.clone(), leader.to_owned());
                 answering.spawn(async move {
-                    // A leader that is just ending has nothing to say.
-                    if let Ok(here) = operations.led_by(leader, NAMED_MAX).await
+                    // A leader that is ending does not answer.
+                    if let Ok(here) = operations.led_workflow(leader, NAMED_MAX).await
                         && let Ok(answer) = serde_json::to_vec(&here)
                     {
                         request.reply(answer).await;
@@ -161,8 +163,8 @@ async fn answer(
     encode(&Answer { status, body }, connection, blobs).await
 }
 
-/// Asks whoever leads the workflow. A submission may wait for room in a queue for longer than an
-/// answer is waited for: asking again is safe.
+/// Sends a request to the workflow's leader. A submission may wait for room in a queue for longer than the
+/// limit of an answer; submitting again is safe.
 pub(crate) async fn ask(
     connection: &Connection,
     blobs: &BlobStore,

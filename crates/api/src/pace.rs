@@ -1,4 +1,4 @@
-//! Time limits on the body of a request, which are shorter while others wait.
+//! Time limits on request bodies, which are shorter while other requests wait.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,75 +11,75 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
 
-/// While others wait: how long a body may bring nothing, and how long it may take beside the time that its
-/// bytes take at [`RATE`].
+/// While other requests wait: the longest silence of a body, and the time that it may take beyond its
+/// length divided by [`RATE`].
 const STALL: Duration = Duration::from_secs(5);
 
-/// Bytes a second that a body brings at least while others wait.
+/// Least rate of a body while other requests wait, in bytes a second.
 const RATE: u64 = 64 << 10;
 
-/// Time between two checks whether others wait.
+/// Interval between two checks whether other requests wait.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Time for which a caller that was told to come again counts as waiting.
+/// Time for which a caller that was told to try again counts as waiting.
 const REFUSED: Duration = Duration::from_secs(2);
 
-/// Whether others wait for what a request holds: a connection, a place, room.
+/// Whether other requests wait for a resource that requests hold: a connection, a place, memory.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Pressure(Arc<Felt>);
+pub(crate) struct Pressure(Arc<PressureState>);
 
 #[derive(Debug, Default)]
-struct Felt {
+struct PressureState {
     waiting: AtomicUsize,
     refused: Mutex<Option<Instant>>,
 }
 
-/// Somebody who waits.
+/// A guard for one waiting request.
 pub(crate) struct Waiting(Pressure);
 
-/// The time that something with a body takes.
-pub(crate) struct Pace {
+/// The time limit of one body.
+pub(crate) struct BodyTimeout {
     began: Instant,
     last: Instant,
     received: u64,
-    /// Without others.
+    /// Time limit while no other request waits.
     patience: Duration,
     pressure: Pressure,
     tick: Pin<Box<Sleep>>,
 }
 
-/// A body that is given up when it takes too long.
-pub(crate) struct Paced<B> {
+/// A body that fails when it takes too long.
+pub(crate) struct TimedBody<B> {
     body: B,
-    pace: Pace,
+    timeout: BodyTimeout,
 }
 
-/// A body took too long.
+/// The error of a body that took too long.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the body did not come in time")]
-pub(crate) struct TooSlow;
+pub(crate) struct BodyTimedOut;
 
 // === impl Pressure ===
 
 impl Pressure {
-    /// Somebody waits until the answer is dropped.
+    /// Counts a waiting request until the guard is dropped.
     pub(crate) fn wait(&self) -> Waiting {
         self.0.waiting.fetch_add(1, Ordering::Relaxed);
         Waiting(self.clone())
     }
 
-    /// Somebody has been told to come again.
+    /// Records that a caller was told to try again.
     pub(crate) fn refused(&self) {
         *self.last_refusal() = Some(Instant::now());
     }
 
-    fn is_felt(&self) -> bool {
+    fn is_high(&self) -> bool {
         self.0.waiting.load(Ordering::Relaxed) > 0
             || self.last_refusal().is_some_and(|at| at.elapsed() < REFUSED)
     }
 
     fn last_refusal(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
-        // Nothing panics while it is held.
+        // No code panics while the lock is held.
         let refused = self.0.refused.lock();
         refused.unwrap_or_else(PoisonError::into_inner)
     }
@@ -91,9 +91,9 @@ impl Drop for Waiting {
     }
 }
 
-// === impl Pace ===
+// === impl BodyTimeout ===
 
-impl Pace {
+impl BodyTimeout {
     pub(crate) fn new(patience: Duration, pressure: Pressure) -> Self {
         let now = Instant::now();
         Self {
@@ -106,7 +106,7 @@ impl Pace {
         }
     }
 
-    /// So many bytes have come.
+    /// Records that bytes have come.
     pub(crate) fn received(&mut self, bytes: usize) {
         if bytes > 0 {
             self.last = Instant::now();
@@ -114,13 +114,13 @@ impl Pace {
         }
     }
 
-    /// For so long nobody asked for more: that time is not the body's.
+    /// Excludes time in which the reader did not ask for more.
     pub(crate) fn pause(&mut self, time: Duration) {
         self.began += time;
         self.last += time;
     }
 
-    /// Ready once it takes too long.
+    /// Ready when the body has taken too long.
     pub(crate) fn poll_late(&mut self, context: &mut Context<'_>) -> Poll<()> {
         loop {
             ready!(self.tick.as_mut().poll(context));
@@ -137,19 +137,19 @@ impl Pace {
         let taken = now - self.began;
         let fair = STALL + Duration::from_secs(self.received / RATE);
         taken >= self.patience
-            || self.pressure.is_felt() && (now - self.last >= STALL || taken >= fair)
+            || self.pressure.is_high() && (now - self.last >= STALL || taken >= fair)
     }
 }
 
-// === impl Paced ===
+// === impl TimedBody ===
 
-impl<B> Paced<B> {
-    pub(crate) fn new(body: B, pace: Pace) -> Self {
-        Self { body, pace }
+impl<B> TimedBody<B> {
+    pub(crate) fn new(body: B, timeout: BodyTimeout) -> Self {
+        Self { body, timeout }
     }
 }
 
-impl<B> Body for Paced<B>
+impl<B> Body for TimedBody<B>
 where
     B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin,
 {
@@ -163,14 +163,14 @@ where
         match Pin::new(&mut self.body).poll_frame(context) {
             Poll::Ready(Some(Ok(frame))) => {
                 let bytes = frame.data_ref().map_or(0, Bytes::len);
-                self.pace.received(bytes);
+                self.timeout.received(bytes);
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(error.into()))),
             Poll::Ready(None) => Poll::Ready(None),
             Poll::Pending => {
-                let late = self.pace.poll_late(context);
-                late.map(|()| Some(Err(TooSlow.into())))
+                let late = self.timeout.poll_late(context);
+                late.map(|()| Some(Err(BodyTimedOut.into())))
             }
         }
     }
@@ -192,39 +192,39 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(60);
 
-    async fn late(pace: &mut Pace) -> Duration {
-        let began = pace.began;
-        poll_fn(|context| pace.poll_late(context)).await;
+    async fn late(timeout: &mut BodyTimeout) -> Duration {
+        let began = timeout.began;
+        poll_fn(|context| timeout.poll_late(context)).await;
         began.elapsed()
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_body_has_its_time_unless_others_wait() {
         let pressure = Pressure::default();
-        let mut alone = Pace::new(PATIENCE, pressure.clone());
+        let mut alone = BodyTimeout::new(PATIENCE, pressure.clone());
         assert_eq!(late(&mut alone).await, PATIENCE);
 
         let waiting = pressure.wait();
-        let mut silent = Pace::new(PATIENCE, pressure.clone());
-        // What came at once does not buy time to be silent in.
+        let mut silent = BodyTimeout::new(PATIENCE, pressure.clone());
+        // A burst at the beginning does not pay for later silence.
         silent.received(10 << 20);
         assert_eq!(late(&mut silent).await, STALL);
         drop(waiting);
-        let mut alone = Pace::new(PATIENCE, pressure.clone());
+        let mut alone = BodyTimeout::new(PATIENCE, pressure.clone());
         assert_eq!(late(&mut alone).await, PATIENCE);
 
         pressure.refused();
-        let mut soon = Pace::new(PATIENCE, pressure.clone());
-        // Who was refused has gone by the time that it counts.
+        let mut soon = BodyTimeout::new(PATIENCE, pressure.clone());
+        // A refused caller no longer counts by the time of the check.
         assert_eq!(late(&mut soon).await, PATIENCE);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_reader_that_reads_nothing_takes_none_of_the_bodys_time() {
-        let mut pace = Pace::new(PATIENCE, Pressure::default());
+        let mut timeout = BodyTimeout::new(PATIENCE, Pressure::default());
         tokio::time::advance(2 * PATIENCE).await;
-        pace.pause(2 * PATIENCE);
-        assert_eq!(late(&mut pace).await, PATIENCE);
+        timeout.pause(2 * PATIENCE);
+        assert_eq!(late(&mut timeout).await, PATIENCE);
     }
 
     #[tokio::test(start_paused = true)]
@@ -232,13 +232,13 @@ mod tests {
         for (bytes, end) in [(1, STALL), (RATE as usize, PATIENCE)] {
             let pressure = Pressure::default();
             let _waiting = pressure.wait();
-            let mut pace = Pace::new(PATIENCE, pressure);
-            let began = pace.began;
+            let mut timeout = BodyTimeout::new(PATIENCE, pressure);
+            let began = timeout.began;
             let is_late = poll_fn(|context| {
-                pace.received(bytes);
-                pace.poll_late(context)
+                timeout.received(bytes);
+                timeout.poll_late(context)
             });
-            // It is polled once a second, and brings that much each time.
+            // The body is polled once a second, and brings that much each time.
             is_late.await;
             assert_eq!(began.elapsed(), end, "{bytes} bytes a second");
         }

@@ -1,5 +1,5 @@
-//! Pages in a browser, which may not ask: neither as themselves nor by a name that they have given this
-//! machine (DNS rebinding).
+//! Refusal of requests from pages in a browser: by their `Origin`, or by a host name that a page made to
+//! point to this machine (DNS rebinding).
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -10,28 +10,28 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use proofmill_telemetry::{FRONT_PAGE_TYPE, FrontPage};
 
-use crate::connections::Admitted;
+use crate::connections::AdmittedCall;
 use crate::refused::Refused;
 
-/// Keeps pages out of a port that needs no token.
+/// Refuses pages at a port that needs no token.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PageGate {
-    /// Whether it may be asked by any name: other machines reach it, and know it by one.
+    /// Whether any host name is allowed: other machines reach the port, by names that are not known here.
     any_name: bool,
 }
 
 // === impl PageGate ===
 
 impl PageGate {
-    /// On loopback only an address or `localhost` may be asked for. A port that other machines reach has names
-    /// that are not known here.
+    /// The gate for a port at `address`. On loopback only an address or `localhost` is allowed as host
+    /// name. The names of a port that other machines reach are not known.
     pub(crate) fn on(address: Option<SocketAddr>) -> Self {
         Self {
             any_name: address.is_some_and(|address| !address.ip().is_loopback()),
         }
     }
 
-    /// Lets a request pass, or answers it.
+    /// Passes a request on, or answers it with a refusal.
     pub(crate) async fn pass(
         State(gate): State<Self>,
         mut request: Request,
@@ -45,7 +45,7 @@ impl PageGate {
         };
         match checked {
             Ok(()) => {
-                let _admitted = Admitted::mark(&mut request);
+                let _admitted = AdmittedCall::mark(&mut request);
                 next.run(request).await
             }
             Err(refused) => refused.into_response(),
@@ -58,7 +58,7 @@ pub(crate) fn front(page: &FrontPage<'_>) -> Response {
     ([(CONTENT_TYPE, FRONT_PAGE_TYPE)], page.html()).into_response()
 }
 
-/// Refuses what says that it comes from a page.
+/// Refuses a request with an `Origin` header, which comes from a page.
 pub(crate) fn refuse_page(headers: &HeaderMap) -> Result<(), Refused> {
     if headers.contains_key(ORIGIN) {
         return Err(Refused::new(
@@ -69,8 +69,8 @@ pub(crate) fn refuse_page(headers: &HeaderMap) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Refuses what asks by another name than this machine's address or `localhost`: a page that has its own
-/// name point here asks by that name.
+/// Refuses a request whose host name is neither an address nor `localhost`: a page whose own name points to
+/// this machine uses that name.
 pub(crate) fn refuse_other_names(uri: &Uri, headers: &HeaderMap) -> Result<(), Refused> {
     if is_local(uri, headers) {
         return Ok(());
@@ -83,7 +83,7 @@ pub(crate) fn refuse_other_names(uri: &Uri, headers: &HeaderMap) -> Result<(), R
 
 fn is_local(uri: &Uri, headers: &HeaderMap) -> bool {
     let mut hosts = headers.get_all(HOST).iter();
-    // HTTP/2 has the name beside the path.
+    // In HTTP/2 the name is in the URI.
     let named = uri.host();
     let (first, None) = (hosts.next().map(HeaderValue::to_str), hosts.next()) else {
         return false;

@@ -1,4 +1,4 @@
-//! TCP ports, and what is needed where other machines can reach them.
+//! TCP ports, with TLS and tokens where other machines can reach them.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -18,33 +18,33 @@ use crate::connections::ConnectionLimits;
 use crate::pace::Pressure;
 use crate::serve::{Terms, Versions};
 
-/// What a server shows for itself, as PEM files.
+/// A server's certificate and key, as PEM files.
 #[derive(Clone, Debug)]
 pub struct TlsFiles {
-    /// The certificate, with those between it and its authority.
+    /// The certificate, followed by intermediate certificates.
     pub certificate: PathBuf,
-    /// Its key; not for everybody to read.
+    /// Its private key. Other users must not be able to read the file.
     pub key: PathBuf,
 }
 
-/// A TCP port to offer a service on. Beyond loopback TLS and tokens are needed.
+/// A TCP port on which to offer a service. Beyond loopback TLS and tokens are required.
 #[derive(Clone, Debug)]
 pub struct TcpOptions {
-    /// The address; port 0 is any.
+    /// The address to listen on; port 0 for any free port.
     pub address: SocketAddr,
-    /// TLS, or none.
+    /// The certificate and key for TLS; none without TLS.
     pub tls: Option<TlsFiles>,
     /// A file of tokens, with a client's name, its token and its rights on each line.
     pub tokens: Option<PathBuf>,
-    /// Connections at a time, and how long one is kept that asks nothing.
+    /// Limits on connections, and the time for which an idle one is kept.
     pub connections: ConnectionLimits,
 }
 
-/// A port cannot be offered.
+/// The reason that a port cannot be offered.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PortError {
-    /// Anybody could listen, or ask.
+    /// The address can be reached from other machines, and TLS or tokens are missing.
     #[error(
         "{0} can be reached from other machines: without TLS and a token only a loopback address is \
          offered"
@@ -53,26 +53,26 @@ pub enum PortError {
     /// The key cannot be used.
     #[error(transparent)]
     Secret(#[from] SecretError),
-    /// A file does not hold what it should.
+    /// The content of a file is invalid.
     #[error("{}: {why}", path.display())]
     File {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault.
         why: String,
     },
-    /// Nobody can listen there.
+    /// The address cannot be listened on.
     #[error("cannot listen on {address}")]
     Listen {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
 }
 
-/// A port that is listened on.
+/// A TCP port that is listened on.
 pub(crate) struct Port {
     listener: TcpListener,
     pub(crate) address: SocketAddr,
@@ -80,7 +80,7 @@ pub(crate) struct Port {
     tls: Option<TlsAcceptor>,
 }
 
-/// Listens on a port of any kind.
+/// Listens on a port without checks.
 pub(crate) async fn listen(address: SocketAddr) -> Result<TcpListener, PortError> {
     let listening = TcpListener::bind(address).await;
     listening.map_err(|source| PortError::Listen { address, source })
@@ -89,7 +89,7 @@ pub(crate) async fn listen(address: SocketAddr) -> Result<TcpListener, PortError
 // === impl Port ===
 
 impl Port {
-    /// Listens, if that is safe: beyond loopback with TLS, for callers with tokens.
+    /// Listens, if that is safe: beyond loopback only with TLS and tokens.
     pub(crate) async fn open(
         address: SocketAddr,
         versions: Versions,
@@ -113,13 +113,13 @@ impl Port {
         })
     }
 
-    /// Where it is, such as `http://127.0.0.1:9465`.
+    /// Its URL, such as `http://127.0.0.1:9465`.
     pub(crate) fn url(&self) -> String {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         format!("{scheme}://{}", self.address)
     }
 
-    /// What accepts its connections, and how they are served.
+    /// The listener, and the terms on which its connections are served.
     pub(crate) fn with_lifetime(
         self,
         lifetime: Duration,
@@ -127,7 +127,7 @@ impl Port {
         pressure: Pressure,
     ) -> (impl Listener<Addr = SocketAddr>, Terms) {
         let listener = self.listener.tap_io(|connection| {
-            // Without it answers come later, but they come.
+            // Without the option answers are slower, but still correct.
             let _ = connection.set_nodelay(true);
         });
         let terms = Terms {

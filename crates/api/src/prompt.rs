@@ -1,4 +1,4 @@
-//! Connections that must say soon what they want.
+//! A time limit on the first bytes of a connection.
 
 use std::io;
 use std::pin::Pin;
@@ -8,22 +8,22 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-/// How long a new connection may take to say what it speaks.
+/// Longest time until a new connection has sent its first bytes.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// Bytes that tell HTTP/2 from HTTP/1: the former's preface.
+/// Bytes that tell HTTP/2 from HTTP/1: the length of HTTP/2's preface.
 const PREFACE: usize = 24;
 
-/// A connection of which the first bytes come in time.
-pub(crate) struct Prompt<T> {
+/// A connection that fails if its first bytes do not come in time.
+pub(crate) struct HandshakeDeadline<T> {
     io: T,
-    /// Until when, and how many are still to come.
+    /// The time limit, and the number of bytes still to come; none once they have come.
     awaited: Option<(Pin<Box<Sleep>>, usize)>,
 }
 
-// === impl Prompt ===
+// === impl HandshakeDeadline ===
 
-impl<T> Prompt<T> {
+impl<T> HandshakeDeadline<T> {
     pub(crate) fn new(io: T) -> Self {
         let until = Box::pin(tokio::time::sleep(SILENCE));
         Self {
@@ -33,7 +33,7 @@ impl<T> Prompt<T> {
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Prompt<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for HandshakeDeadline<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -58,7 +58,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Prompt<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Prompt<T> {
+impl<T: AsyncWrite + Unpin> AsyncWrite for HandshakeDeadline<T> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -98,7 +98,7 @@ mod tests {
     async fn who_says_too_little_is_cut_off_and_who_has_said_it_may_be_silent() {
         for (said, is_kept) in [(0, false), (PREFACE - 1, false), (PREFACE, true)] {
             let (mut far, near) = duplex(64);
-            let mut near = Prompt::new(near);
+            let mut near = HandshakeDeadline::new(near);
             far.write_all(&vec![b'x'; said]).await.expect("room");
             let mut buffer = vec![0; said];
             near.read_exact(&mut buffer).await.expect("what was said");

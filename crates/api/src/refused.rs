@@ -1,4 +1,4 @@
-//! Answers that say no.
+//! Refusals of requests.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use axum::response::{IntoResponse, Response};
 
 use tonic::{Code, Status};
 
-use crate::grpc::{try_again, try_again_as};
+use crate::grpc::{retryable_status, try_again};
 use crate::operations::OperationError;
 
-/// When to ask again what is refused for now.
+/// Suggested wait after a temporary refusal.
 const LATER: Duration = Duration::from_secs(1);
 
-/// An answer that says no: a status, and `{"error": …}`; over gRPC the code that comes closest.
+/// A refusal: a status and `{"error": …}` over HTTP, and over gRPC the closest code.
 #[derive(Debug)]
 pub(crate) struct Refused {
     pub(crate) status: StatusCode,
@@ -60,7 +60,7 @@ impl From<Refused> for Status {
             StatusCode::CONFLICT => Code::AlreadyExists,
             StatusCode::TOO_MANY_REQUESTS => return try_again(why, LATER),
             StatusCode::SERVICE_UNAVAILABLE => {
-                return try_again_as(Code::Unavailable, why, LATER);
+                return retryable_status(Code::Unavailable, why, LATER);
             }
             _ => Code::Internal,
         };

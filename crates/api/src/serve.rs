@@ -1,4 +1,4 @@
-//! Serving HTTP: on Unix sockets and TCP ports; version 1, or 2 for gRPC; with and without TLS.
+//! Serving HTTP on Unix sockets and TCP ports: version 1, or 2 for gRPC; with and without TLS.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -17,58 +17,58 @@ use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use tower_service::Service;
 
-use crate::connections::{Address, Connection, ConnectionLimits, Connections, Place};
+use crate::connections::{Address, Connection, ConnectionLimits, ConnectionRoom, Connections};
 use crate::pace::Pressure;
-use crate::prompt::Prompt;
+use crate::prompt::HandshakeDeadline;
 
-/// Connections of a Unix socket at a time; further ones wait until one has ended.
+/// Most connections of a Unix socket at a time; further ones wait until one has ended.
 const LOCAL_CONNECTIONS_MAX: usize = 256;
 
-/// How long agreeing on TLS may take.
+/// Longest TLS handshake.
 const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 
-/// How long the head of a request may take, and how long a connection may have nothing to ask. One of
-/// version 2 is asked after that time whether it is still there, and then to answer.
+/// Longest time for the head of a request, and for a connection without requests. An HTTP/2 connection is
+/// pinged after that time, and has the same time to answer.
 const HEAD_TIME: Duration = Duration::from_secs(30);
 
-/// Bytes of a request's head, at most.
+/// Most bytes of a request's head.
 const HEAD_MAX: usize = 64 << 10;
 
-/// The same in version 2, where a connection may have many.
+/// The same in HTTP/2, where a connection may have many requests.
 const HEADERS_MAX: u32 = 16 << 10;
 
-/// Requests of a connection of version 2 at a time.
+/// Most requests of an HTTP/2 connection at a time.
 const REQUESTS_MAX: u32 = 256;
 
-/// How long a request that is under way may still take when its connection is to end.
+/// Longest time that an admitted request may still take when its connection is to end.
 const LAST_REQUEST: Duration = Duration::from_secs(60);
 
-/// Longest time that a request that was not let in may still take when its connection is to end.
+/// Longest time that a request that was not admitted may still take when its connection is to end.
 const LAST_REFUSALS: Duration = Duration::from_secs(1);
 
-/// How long all of them may take once the service is to end.
+/// Longest time that all requests together may still take when the service is to end.
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
 
-/// What is spoken on a listener.
+/// The versions of HTTP on a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Versions {
     /// HTTP/1.1.
     One,
-    /// HTTP/2, in which gRPC is spoken; without TLS by prior knowledge.
+    /// HTTP/2, which gRPC uses; without TLS by prior knowledge.
     Two,
-    /// Whichever a connection begins with.
+    /// The version with which a connection begins.
     Both,
 }
 
-/// How a listener is served.
+/// The terms on which a listener's connections are served.
 pub(crate) struct Terms {
     pub(crate) versions: Versions,
     pub(crate) tls: Option<TlsAcceptor>,
-    /// A connection that is so old is closed after its current requests.
+    /// Age at which a connection is closed after its current requests.
     pub(crate) lifetime: Duration,
-    /// None for a socket that only this user can connect to.
+    /// Limits on connections; none for a socket that only this user can connect to.
     pub(crate) limits: Option<ConnectionLimits>,
-    /// Felt while a connection waits for a place.
+    /// Signalled while a connection waits for a place.
     pub(crate) pressure: Pressure,
 }
 
@@ -85,7 +85,7 @@ struct Serving<A> {
 // === impl Terms ===
 
 impl Terms {
-    /// Without TLS, on a socket that only this user can connect to.
+    /// Terms for a socket that only this user can connect to: no TLS, no limits.
     pub(crate) fn local(versions: Versions, lifetime: Duration) -> Self {
         Self {
             versions,
@@ -96,7 +96,7 @@ impl Terms {
         }
     }
 
-    /// Without TLS, on a TCP port: for what is not reached from elsewhere, or tells nothing that matters.
+    /// Terms for a TCP port without TLS: for loopback, or for pages that reveal nothing sensitive.
     pub(crate) fn plain(versions: Versions, lifetime: Duration) -> Self {
         Self {
             limits: Some(ConnectionLimits::default()),
@@ -105,11 +105,11 @@ impl Terms {
     }
 }
 
-/// Serves what `answer` answers until `stop`, then lets what is under way end, for 5 s at most.
-/// Dropping the future closes all.
+/// Serves requests with `answer` until `stop`, then lets requests in progress end, for 5 s at most.
+/// Dropping the future closes all connections.
 ///
-/// Each request carries its [`Connection`] among its extensions: whatever lets it in says so by
-/// [`Admitted::mark`](crate::connections::Admitted::mark), without which the connection is closed soon.
+/// Each request has its [`Connection`] among its extensions. The code that admits the request must call
+/// [`AdmittedCall::mark`](crate::connections::AdmittedCall::mark); otherwise the connection is soon closed as idle.
 pub(crate) async fn serve<L, A, F, B>(
     mut listener: L,
     terms: Terms,
@@ -136,7 +136,7 @@ pub(crate) async fn serve<L, A, F, B>(
         stopped,
     };
     let mut connections = Connections::new(limits.total, limits.per_peer);
-    // One that has no place yet, and what is felt of it.
+    // A connection that has no place yet, with its share of the pressure.
     let mut next = None;
     let mut stop = pin!(stop);
     loop {
@@ -150,17 +150,17 @@ pub(crate) async fn serve<L, A, F, B>(
         let Some((stream, peer, waiting)) = next.take() else {
             continue;
         };
-        match connections.make_place(peer) {
-            Place::Free => {
+        match connections.make_room(peer) {
+            ConnectionRoom::Free => {
                 let connection = Connection::new();
                 let served = serving.clone().connection(stream, connection.clone());
                 connections.spawn(peer, connection, served);
             }
-            Place::None => {
+            ConnectionRoom::None => {
                 let waiting = waiting.or_else(|| Some(terms.pressure.wait()));
                 next = Some((stream, peer, waiting));
             }
-            Place::NoneForPeer => {
+            ConnectionRoom::NoneForPeer => {
                 tracing::debug!("a peer has as many connections as it may have");
                 terms.pressure.refused();
             }
@@ -173,11 +173,11 @@ pub(crate) async fn serve<L, A, F, B>(
             connections.ended().await;
         }
     };
-    // Those that are left are closed.
+    // Connections that are left are closed.
     let _ = tokio::time::timeout(LAST_REQUESTS, all).await;
 }
 
-/// What a router answers.
+/// A function that answers requests with a router.
 pub(crate) fn answers(
     router: Router,
 ) -> impl Fn(Request<Incoming>) -> AnswerOf<Router> + Clone + Send + 'static {
@@ -225,7 +225,7 @@ impl<A: Clone> Clone for Serving<A> {
 }
 
 impl<A> Serving<A> {
-    /// Answers the requests of one connection until it is to end.
+    /// Serves the requests of one connection until it ends.
     async fn connection<F, B>(
         self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -267,7 +267,7 @@ impl<A> Serving<A> {
             request.extensions_mut().insert(of.clone());
             answer(request)
         });
-        let stream = TokioIo::new(Prompt::new(stream));
+        let stream = TokioIo::new(HandshakeDeadline::new(stream));
         let mut serving = pin!(server.serve_connection(stream, service));
         let ended = async {
             tokio::select! {

@@ -1,4 +1,4 @@
-//! Sockets in the file system: how they are made, who may be behind them.
+//! Unix sockets in the file system: creating them privately, and connecting only to this user's.
 
 use std::ffi::OsStr;
 use std::fs::{File, Permissions};
@@ -9,30 +9,29 @@ use std::path::{Path, PathBuf};
 
 use tokio::net::{UnixListener, UnixStream};
 
-/// The control socket's name in a mill's state directory.
+/// Name of the control socket in a mill's state directory.
 pub const SOCKET_NAME: &str = "control.sock";
 
-/// Bytes of a path that fit into the address of a Unix socket on every system that has them.
+/// Most bytes of a path that fit into a Unix socket's address on every system.
 const ADDRESS_MAX: usize = 100;
 
-/// The socket of the process that listens; taken away when this is dropped, unless another process
-/// has put its own there.
-pub(crate) struct Bound {
+/// The socket file of a listening process. Dropping this removes the file, unless another process has
+/// replaced it.
+pub(crate) struct SocketFile {
     path: PathBuf,
     device_and_inode: (u64, u64),
 }
 
-/// Where the control socket of a state directory is.
+/// Path of the control socket of a state directory.
 pub fn socket_path(state: &Path) -> PathBuf {
     state.join(SOCKET_NAME)
 }
 
-/// Listens on the socket `path`; one that an earlier process left is replaced.
+/// Listens on the socket `path`, and replaces one that an earlier process left.
 ///
-/// The socket is made in a directory that nobody else can enter, and moved to its place when its
-/// mode is right: at no moment can another user connect, whatever the umask and whoever may look
-/// into the directory.
-pub(crate) fn bind(path: &Path) -> io::Result<(UnixListener, Bound)> {
+/// The socket is made in a directory that no other user can enter, and moved to its place when its mode is
+/// right. So no other user can connect at any moment, whatever the umask and the mode of the directory.
+pub(crate) fn bind(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
     let (directory, _) = split(path)?;
     let private = tempfile::Builder::new()
         .prefix(".s")
@@ -41,30 +40,32 @@ pub(crate) fn bind(path: &Path) -> io::Result<(UnixListener, Bound)> {
         .tempdir_in(directory)?;
     let made = private.path().join("s");
     let listener = {
-        let near = Near::to(private.path(), OsStr::new("s"))?;
-        UnixListener::bind(near.address())?
+        let short = ShortPath::to(private.path(), OsStr::new("s"))?;
+        UnixListener::bind(short.address())?
     };
     std::fs::set_permissions(&made, Permissions::from_mode(0o600))?;
     let metadata = std::fs::symlink_metadata(&made)?;
     std::fs::rename(&made, path)?;
     Ok((
         listener,
-        Bound {
+        SocketFile {
             path: path.to_owned(),
             device_and_inode: (metadata.dev(), metadata.ino()),
         },
     ))
 }
 
-/// Listens on the socket `path`, as [`bind`] does; `None` if somebody listens there already.
-pub(crate) async fn bind_unless_taken(path: &Path) -> io::Result<Option<(UnixListener, Bound)>> {
+/// Listens on the socket `path` like [`bind`]; `None` if another process listens there.
+pub(crate) async fn bind_unless_taken(
+    path: &Path,
+) -> io::Result<Option<(UnixListener, SocketFile)>> {
     if connect(path).await?.is_some() {
         return Ok(None);
     }
     bind(path).map(Some)
 }
 
-/// Connects to the socket `path`; `None` if nobody listens there.
+/// Connects to the socket `path`; `None` if no process listens there.
 ///
 /// # Errors
 ///
@@ -84,8 +85,8 @@ pub(crate) async fn connect(path: &Path) -> io::Result<Option<UnixStream>> {
         ));
     }
     let (directory, name) = split(path)?;
-    let near = Near::to(directory, name)?;
-    match UnixStream::connect(near.address()).await {
+    let short = ShortPath::to(directory, name)?;
+    match UnixStream::connect(short.address()).await {
         Ok(stream) => Ok(Some(stream)),
         Err(error) => match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Ok(None),
@@ -94,7 +95,7 @@ pub(crate) async fn connect(path: &Path) -> io::Result<Option<UnixStream>> {
     }
 }
 
-/// A path's directory and the name in it.
+/// A path's directory and file name.
 fn split(path: &Path) -> io::Result<(&Path, &OsStr)> {
     let name = path.file_name().ok_or_else(|| {
         io::Error::new(
@@ -109,16 +110,16 @@ fn split(path: &Path) -> io::Result<(&Path, &OsStr)> {
     Ok((directory, name))
 }
 
-/// A path to a file in a directory that is short enough for a socket's address: where the
-/// directory's own is too long, the way to it by this process's descriptor of it.
-struct Near {
+/// A path to a file in a directory, short enough for a socket's address. If the directory's own path is too
+/// long, the address goes by this process's file descriptor of the directory.
+struct ShortPath {
     address: PathBuf,
     _directory: Option<File>,
 }
 
-// === impl Near ===
+// === impl ShortPath ===
 
-impl Near {
+impl ShortPath {
     fn to(directory: &Path, name: &OsStr) -> io::Result<Self> {
         let address = directory.join(name);
         if address.as_os_str().len() <= ADDRESS_MAX {
@@ -146,12 +147,12 @@ impl Near {
     }
 }
 
-impl Drop for Bound {
+impl Drop for SocketFile {
     fn drop(&mut self) {
         let ours = std::fs::symlink_metadata(&self.path)
             .is_ok_and(|found| (found.dev(), found.ino()) == self.device_and_inode);
         if ours {
-            // Left for the next process to replace.
+            // On failure it is left for the next process to replace.
             let _ = std::fs::remove_file(&self.path);
         }
     }

@@ -1,10 +1,10 @@
-//! Messages from outside, brought to the queues of a mill.
+//! Submission of messages from outside to the queues of a mill.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use proofmill_bus::BlobStore;
-use proofmill_orchestrator::conversation::{Edition, Reply};
+use proofmill_orchestrator::conversation::{Reply, Uniqueness};
 use proofmill_orchestrator::core::Status;
 use proofmill_orchestrator::plan::{Plan, QueueIx};
 use proofmill_orchestrator::port::SourcePort;
@@ -13,7 +13,7 @@ use proofmill_orchestrator::source::{self, SourceMessage, SubmitError};
 use crate::operations::OperationError;
 use crate::types::{Submission, SubmitAnswer};
 
-/// What somebody who submits may do with a mill.
+/// The operations that a client which submits messages may use.
 #[derive(Clone)]
 pub struct Submissions {
     port: SourcePort,
@@ -23,17 +23,17 @@ pub struct Submissions {
 // === impl Submissions ===
 
 impl Submissions {
-    /// The way to the mill behind `port`; large payloads go to `blobs`.
+    /// Submissions to the mill behind `port`; large payloads go to `blobs`.
     pub fn new(port: SourcePort, blobs: Arc<BlobStore>) -> Self {
         Self { port, blobs }
     }
 
-    /// The whole at this moment.
+    /// The current state of the mill.
     pub async fn status(&self) -> Result<Status, OperationError> {
         Ok(self.port.status().await?)
     }
 
-    /// Brings a message; waits while its queue is full.
+    /// Submits a message; waits while its queue is full.
     pub async fn submit(&self, submission: Submission) -> Result<SubmitAnswer, OperationError> {
         let queue = self.queue(&submission.queue)?;
         let payload = Bytes::copy_from_slice(submission.payload.get().as_bytes());
@@ -65,15 +65,15 @@ impl Submissions {
         })
     }
 
-    /// As [`Submissions::submit`].
+    /// Submits a message like [`Submissions::submit`], to a queue that was looked up.
     pub(crate) async fn bring(
         &self,
         queue: QueueIx,
         message: SourceMessage,
     ) -> Result<SubmitAnswer, OperationError> {
-        // Whoever submits a block that was dropped wants it to be done after all.
+        // A block that was dropped and is submitted again is processed again.
         let message = SourceMessage {
-            edition: Edition::Anew,
+            uniqueness: Uniqueness::Resubmitted,
             ..message
         };
         let producer = "submit".into();

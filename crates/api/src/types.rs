@@ -1,38 +1,38 @@
-//! What goes over the wire, and what the command line prints with `--json`.
+//! The types on the wire, which the command line prints with `--json`.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-/// A queue at this moment.
+/// The current state of a queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueStatus {
     /// Its name.
     pub queue: String,
-    /// Its readers.
+    /// The stages that read it.
     pub readers: Vec<String>,
-    /// Messages of it that wait for a worker, for their backoff, or for their turn.
+    /// Messages that wait for a worker, for their backoff or for their turn.
     pub waiting: usize,
-    /// Messages of it that workers have.
+    /// Messages that workers have.
     pub leased: usize,
-    /// Messages of it that collectors hold.
+    /// Messages that collectors hold.
     pub held: usize,
-    /// Messages of it in the dead-letter queue.
+    /// Messages in the dead-letter queue.
     pub dead: usize,
-    /// The lowest block among the live ones.
+    /// The lowest block among its live messages.
     pub lowest: Option<u64>,
-    /// Waiting tasks at which producers wait.
+    /// Number of waiting tasks at which producers must wait.
     pub q_max: usize,
 }
 
-/// Which tasks to list.
+/// A selection of tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TasksQuery {
-    /// Only of this stage.
+    /// Only tasks of this stage.
     pub stage: Option<String>,
-    /// Only of this block.
+    /// Only tasks of this block.
     pub block: Option<u64>,
-    /// At most so many.
+    /// Most tasks to list.
     pub limit: Option<usize>,
 }
 
@@ -47,13 +47,13 @@ pub struct TaskSummary {
     pub queue: String,
     /// `waiting`, `delayed`, `leased`, `held`, `queued` or `recording`.
     pub phase: String,
-    /// Who has it.
+    /// The worker that has it.
     pub worker: Option<String>,
     /// Failed attempts so far.
     pub failed_attempts: usize,
-    /// Bytes of payload.
+    /// Bytes of its payload.
     pub payload_bytes: u64,
-    /// When it was accepted, milliseconds since 1970-01-01 UTC.
+    /// Time of acceptance, in milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
 }
 
@@ -62,24 +62,24 @@ pub struct TaskSummary {
 pub struct DeadSummary {
     /// Its id, `STAGE/BLOCK/PART`.
     pub task: String,
-    /// Why it is here.
+    /// The reason that it is dead.
     pub reason: String,
-    /// Attempts made.
+    /// Number of attempts made.
     pub attempts: usize,
-    /// Since when, milliseconds since 1970-01-01 UTC.
+    /// Time at which it died, in milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
 }
 
-/// A dead letter with all that is known of it.
+/// A dead letter in full.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadLetter {
-    /// In short.
+    /// The entry in a list.
     pub summary: DeadSummary,
     /// The queue it came by.
     pub queue: String,
     /// The last block that it spans.
     pub last: u64,
-    /// Every attempt.
+    /// All failed attempts.
     pub attempts: Vec<FailedAttempt>,
     /// The payload: JSON as text, anything else as hexadecimal digits, cut after 64 KiB.
     pub payload: String,
@@ -94,13 +94,13 @@ pub struct DeadLetter {
 pub struct FailedAttempt {
     /// Its number, from 1.
     pub number: u32,
-    /// Who tried.
+    /// The worker of the attempt.
     pub worker: String,
-    /// When it failed, milliseconds since 1970-01-01 UTC.
+    /// Time of the failure, in milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
-    /// In words.
+    /// The reason, in words.
     pub reason: String,
-    /// Whether it said that no other attempt can succeed.
+    /// Whether the attempt reported that no other attempt can succeed.
     pub permanent: bool,
     /// The program's exit code, if it exited.
     pub exit: Option<i32>,
@@ -108,42 +108,43 @@ pub struct FailedAttempt {
     pub stdout: String,
     /// Its standard error, cut in the middle if it was long.
     pub stderr: String,
-    /// How long it ran, milliseconds.
+    /// Duration of the attempt, in milliseconds.
     pub wall_ms: u64,
 }
 
-/// What is left when a dead letter has been dropped.
+/// The consequences of dropping a dead letter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dropped {
     /// Its id, `STAGE/BLOCK/PART`.
     pub task: String,
-    /// What the sequencer waits for now, if it does.
+    /// The gap for which the sequencer now waits, if there is one.
     #[serde(default)]
     pub gap: Option<Gap>,
 }
 
-/// Blocks that have not been emitted, and whose message has been dropped: the sequencer waits for them.
+/// Blocks that have not been emitted, and whose message was dropped: the sequencer waits for them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
     /// The first of them.
     pub first: u64,
     /// The last, inclusive.
     pub last: u64,
-    /// The queue by which the message had come: another one there is taken, and goes its way.
+    /// The queue by which the message had come. Another message may be submitted there, and goes the same
+    /// way.
     pub queue: String,
-    /// The queue that the sequencer reads: what comes there is emitted in the blocks' place.
+    /// The queue that the sequencer reads. A message there is emitted in the blocks' place.
     pub sequencer_queue: String,
 }
 
-/// Which live tasks to stop.
+/// A selection of live tasks to stop.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cancellation {
-    /// This one, `STAGE/BLOCK/PART`.
+    /// The task of this id, `STAGE/BLOCK/PART`.
     Task(String),
-    /// Those that are about this block, also where they are about others too.
+    /// All tasks about this block, even if they are about others too.
     Block(u64),
-    /// All.
+    /// All live tasks.
     All,
 }
 
@@ -153,43 +154,43 @@ pub enum Cancellation {
 pub struct Submission {
     /// The queue.
     pub queue: String,
-    /// First block it is about.
+    /// The first block that it is about.
     pub first: u64,
-    /// Last block it is about, inclusive.
+    /// The last block that it is about, inclusive.
     pub last: u64,
-    /// Which part of the block; a whole block if absent.
+    /// The part of the block; none for a whole block.
     #[serde(default)]
     pub part: Option<String>,
-    /// What it carries, as JSON.
+    /// The payload, as JSON.
     pub payload: Box<serde_json::value::RawValue>,
     /// Labels that a worker must have, instead of the stage's.
     #[serde(default)]
     pub requires: Option<BTreeSet<String>>,
 }
 
-/// What became of a submission.
+/// The outcome of a submission.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "outcome")]
 pub enum SubmitAnswer {
-    /// Durably recorded.
+    /// It was durably recorded.
     Accepted,
-    /// Known, or finished, already: nothing was recorded.
+    /// It was known or finished already, and nothing was recorded.
     Duplicate {
-        /// Whether what is known, or was finished, carried the same; `None` if that is not remembered:
-        /// the block has left long ago, or an earlier release finished it.
+        /// Whether the existing message has the same content; `None` if that is not remembered: the block
+        /// has left long ago, or an earlier release finished it.
         #[serde(default)]
         same: Option<bool>,
     },
-    /// Recorded in the dead-letter queue.
+    /// It was recorded in the dead-letter queue.
     Rejected {
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// The same message is in the dead-letter queue.
     Dead {
         /// The task.
         task: String,
-        /// Why it is there.
+        /// The reason that it is there.
         why: String,
     },
 }

@@ -1,4 +1,4 @@
-//! The control socket and its client, over a real socket, before a real mill.
+//! Tests of the control socket and its client, over a real socket, with a real mill.
 
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
@@ -16,8 +16,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::task::JoinHandle;
 
-/// Two messages with the same `/group` make a task. Nothing works here: what is told stays to be
-/// looked at.
+/// A workflow in which two messages with the same `/group` make a task. It has no workers, so that tasks
+/// stay as they are.
 const WORKFLOW: &str = r#"
 name = "still"
 [[source]]
@@ -38,7 +38,7 @@ executor = { kind = "native", prover = "none" }
 input = "proofs"
 "#;
 
-/// Nothing here takes as long unless it is stuck.
+/// A limit that is reached only if something is stuck.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Site {
@@ -72,11 +72,11 @@ impl Site {
         self.client.submit(&submission(queue, block, payload)).await
     }
 
-    /// A request as it is, and the answer.
+    /// Sends raw bytes, and returns the answer.
     async fn raw(&self, request: &[u8]) -> String {
         let path = socket_path(self.folder.path());
         let mut stream = UnixStream::connect(path).await.expect("connected");
-        // The other end may answer and close before it has read all.
+        // The server may answer and close before it has read everything.
         let _ = stream.write_all(request).await;
         let mut answer = Vec::new();
         let reading = stream.read_to_end(&mut answer);
@@ -163,7 +163,7 @@ async fn each_operation_does_what_it_says() {
         (&"still".into(), &0.into())
     );
 
-    // Submitting: new, known, in conflict, not to be grouped, to a queue beyond the collector.
+    // Submitting: new, known, in conflict, without a group, and to a queue beyond the collector.
     let group = r#"{"group": 7}"#;
     assert_eq!(
         site.submit("in", 4, group).await.expect("told"),
@@ -204,14 +204,14 @@ async fn each_operation_does_what_it_says() {
     };
     let error = operation(client.submit(&odd).await.expect_err("an odd part"));
     assert!(matches!(&error, OperationError::Invalid(why) if why.contains("invalid part")));
-    // A large payload goes by way of the blobs, and comes back.
+    // A large payload is stored as a blob, and read back.
     let large = format!(r#"{{"filling": "{}"}}"#, "x".repeat(300_000));
     assert_eq!(
         site.submit("groups", 6, &large).await.expect("told"),
         SubmitAnswer::Accepted
     );
 
-    // Looking.
+    // Reading.
     let queues = client.queues().await.expect("queues");
     let queue = |name: &str| {
         queues
@@ -370,7 +370,7 @@ async fn hostile_requests_are_refused_with_a_reason() {
             "{method} {path:.60}: {answer}"
         );
     }
-    // A body that is too large is refused, whatever it holds.
+    // A body that is too large is refused, whatever its content.
     let length = 66 * 1024 * 1024;
     let head = format!(
         "POST /v1/submit HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
@@ -384,7 +384,7 @@ async fn hostile_requests_are_refused_with_a_reason() {
         "{answer:.300}"
     );
     site.raw(b"\x00\xff\r\n\r\n\r\n").await;
-    // The client does not even send what is no id, nor a name that would change the URL.
+    // The client does not send a malformed id, nor one that would change the URL.
     for id in [
         "",
         "a/b",
@@ -403,7 +403,7 @@ async fn hostile_requests_are_refused_with_a_reason() {
         ..TasksQuery::default()
     };
     assert!(site.client.tasks(&query).await.expect("none").is_empty());
-    // And it still answers.
+    // The server still answers.
     assert_eq!(site.client.status().await.expect("a status")["live"], 0);
 }
 
@@ -421,7 +421,7 @@ async fn the_socket_is_private_replaced_when_stale_and_taken_away() {
         .collect();
     assert!(left.is_empty(), "{left:?}");
 
-    // The next process puts its own there; the end of the first leaves that alone.
+    // The next process replaces the socket, which the end of the first process leaves alone.
     let (second, client) = {
         let operations = Operations::new(
             site.mill.handle().operator(),
@@ -457,7 +457,7 @@ async fn the_socket_is_private_replaced_when_stale_and_taken_away() {
     let error = client.status().await.expect_err("nobody");
     assert!(error.to_string().contains("it has stopped"), "{error}");
 
-    // One that a killed process left is nobody, and is replaced.
+    // The socket of a killed process counts as absent, and is replaced.
     drop(std::os::unix::net::UnixListener::bind(&path).expect("bound"));
     assert!(path.exists());
     assert!(

@@ -1,7 +1,8 @@
-//! What to do about a server's certificate that is refused.
+//! Advice for a server's certificate that is refused.
 
-/// Says, of an error of a connection with TLS, what is wrong with the server's certificate and what to do
-/// about it; nothing if the error is of another kind. `ca_option` is the option that names an authority.
+/// Advice for an error `why` of a TLS connection: the fault of the server's certificate, and the
+/// remedy. `None` if the error is not about a certificate. `ca_option` is the command-line option
+/// that names an authority.
 pub fn certificate_remedy(why: &str, ca_option: &str) -> Option<String> {
     let has = |sign: &str| why.contains(sign);
     if !has("invalid peer certificate") && !has("not valid for name") {

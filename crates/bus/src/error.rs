@@ -1,25 +1,25 @@
-//! What can go wrong with a log.
+//! Errors of logs.
 
 use std::sync::Arc;
 
 use crate::key::Key;
 use crate::log::Seq;
 
-/// Why a log stopped: it accepts nothing more, and its watermark stands still for good.
+/// The reason why a log stopped. It accepts nothing more, and its watermark no longer moves.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the log {place} has stopped at record {durable}: {reason}; {remedy}", durable = .durable.0)]
 pub struct LogFailure {
-    /// Which log: a directory or an address.
+    /// Location of the log: a directory or an address.
     pub place: String,
-    /// What failed, with the system's own words.
+    /// The failure, with the system's message.
     pub reason: String,
-    /// What to do about it.
+    /// Advice for the user.
     pub remedy: String,
     /// The last record that is certainly on stable storage.
     pub durable: Seq,
 }
 
-/// Why a batch was not accepted. Nothing of it is, or ever will be, in the log.
+/// The reason why a batch was not accepted. No part of it is, or ever will be, in the log.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AppendError {
@@ -29,12 +29,12 @@ pub enum AppendError {
         /// The first key of the batch that has a live record.
         key: Key,
     },
-    /// A value or the batch is larger than every implementation can take.
+    /// A value or the batch exceeds the limits that all implementations share.
     #[error(
         "{what} is {size}, the limit is {limit}: put large payloads in the blob store, split large batches"
     )]
     TooLarge {
-        /// What is too large, with its key if it has one.
+        /// The value or batch that is too large, with its key if it has one.
         what: String,
         /// Its size, in bytes or operations.
         size: usize,
@@ -49,26 +49,26 @@ pub enum AppendError {
     Closed,
 }
 
-/// Why a record could not be read.
+/// The reason why a record could not be read.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// What is stored is not what was written.
+    /// The stored record is not the one that was written.
     #[error("record {seq} is corrupt: {reason}; restore {place} from a copy", seq = .seq.0)]
     Corrupt {
-        /// Which log: a directory or an address.
+        /// Location of the log: a directory or an address.
         place: String,
-        /// The record.
+        /// Position of the record.
         seq: Seq,
-        /// How the damage shows.
+        /// The sign of the damage, as a sentence fragment.
         reason: String,
     },
     /// The store could not be read.
     #[error("cannot read the log {place}: {reason}")]
     Unavailable {
-        /// Which log: a directory or an address.
+        /// Location of the log: a directory or an address.
         place: String,
-        /// What failed, with the system's own words.
+        /// The failure, with the system's message.
         reason: String,
     },
     /// The log was closed by its owner.

@@ -1,18 +1,18 @@
-//! The name a record lives under.
+//! Keys of records.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// The longest key, in bytes.
+/// Maximum length of a key, in bytes.
 pub const MAX_KEY_BYTES: usize = 512;
 
-/// The name a record lives under: non-empty tokens separated by dots, in printable ASCII without
-/// space, `*` and `>`, at most [`MAX_KEY_BYTES`] long. Every key is a valid NATS subject. Cheap to
-/// clone; ordered by its bytes.
+/// The name of a record: non-empty tokens separated by dots, in printable ASCII without space, `*`
+/// and `>`, at most [`MAX_KEY_BYTES`] long. Every key is a valid NATS subject. Cheap to clone;
+/// ordered by its bytes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(Arc<str>);
 
-/// Why a string is not a [`Key`].
+/// The reason why a string is not a [`Key`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidKey {
     /// The key has no characters.
@@ -37,7 +37,7 @@ pub enum InvalidKey {
 // === impl Key ===
 
 impl Key {
-    /// Checks `text` and makes a key of it.
+    /// Checks `text` and makes a key from it.
     pub fn new(text: impl Into<Arc<str>>) -> Result<Self, InvalidKey> {
         let text = text.into();
         if text.is_empty() {

@@ -1,9 +1,9 @@
-//! The durable log: keyed records in one total order, at most one live record for each key, and
-//! atomic conditional batches. It knows nothing of tasks or proofs.
+//! The durable log: keyed records in one total order, at most one live record per key, and atomic
+//! conditional batches. It is independent of tasks and proofs.
 //!
-//! [`Log`] is the whole contract. [`EmbeddedLog`] keeps it in a directory of this machine;
-//! [`MemoryLog`] without a disk, for tests and simulation. Large payloads live in a [`BlobStore`],
-//! and records refer to them by [`Digest`].
+//! [`Log`] is the whole contract. [`EmbeddedLog`] keeps a log in a directory of this machine;
+//! [`MemoryLog`] in memory, for tests and simulation. Large payloads are in a [`BlobStore`], and
+//! records refer to them by [`Digest`].
 //!
 //! ```
 //! use bytes::Bytes;
@@ -29,16 +29,14 @@ mod key;
 mod log;
 mod memory;
 mod pending;
-mod private;
 mod secret;
 
 pub use blob::{
-    BlobError, BlobStore, Bucket, Digest, Held, InvalidDigest, Look, Sightings, Sweeper, Swept,
+    BlobError, BlobStore, Bucket, Digest, Held, InvalidDigest, SweepScan, Sweeper, Swept,
+    UnreferencedSince,
 };
 pub use certificate::certificate_remedy;
-pub use embedded::{
-    DirectoryLock, EmbeddedLog, LockError, Loss, OpenError, Options, open_lock_file,
-};
+pub use embedded::{EmbeddedLog, Loss, OpenError, Options};
 pub use error::{AppendError, LogFailure, ReadError};
 #[doc(hidden)]
 pub use jetstream::hostile;
@@ -52,5 +50,4 @@ pub use log::{
     Durable, Entry, Expect, Log, MAX_BATCH_OPS, MAX_VALUE_BYTES, Op, Seq, until_durable,
 };
 pub use memory::MemoryLog;
-pub use private::{check_private_directory, make_private_directory};
 pub use secret::{SecretError, read_secret};

@@ -11,26 +11,26 @@ use tokio::sync::watch;
 use crate::error::{AppendError, LogFailure, ReadError};
 use crate::key::Key;
 
-/// The most operations in one batch (the server's limit for a JetStream atomic batch).
+/// Maximum number of operations in a batch (the server's limit for a JetStream atomic batch).
 pub const MAX_BATCH_OPS: usize = 1000;
 
-/// The largest value, in bytes: room for a group of some hundreds of messages. Larger things are
-/// blobs, and records refer to them; a log whose own limit is lower (a NATS server's payload, 1 MiB
-/// unless it is configured otherwise) has to keep large values elsewhere by itself.
+/// Maximum size of a value, in bytes: enough for a group of some hundreds of messages. Larger
+/// values are blobs, to which records refer. A log with a lower limit of its own (a NATS server's
+/// `max_payload`, 1 MiB by default) has to split large values itself.
 pub const MAX_VALUE_BYTES: usize = 8 * 1024 * 1024;
 
-/// A place in the log's total order. The first operation is 1, and later ones are strictly
+/// A position in the log's total order. The first operation is 1, and later ones are strictly
 /// greater; `Seq(0)` is before everything.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Seq(pub u64);
 
-/// What must hold for a put to be accepted.
+/// The condition for a put to be accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Expect {
-    /// Nothing: a live record under the key is superseded.
+    /// None: a live record under the key is superseded.
     #[default]
     Any,
-    /// There is no live record under the key.
+    /// No record is live under the key.
     Absent,
 }
 
@@ -39,16 +39,17 @@ pub enum Expect {
 pub enum Op {
     /// Makes `value` the live record under `key`.
     Put {
-        /// Where.
+        /// Key of the record.
         key: Key,
-        /// What, at most [`MAX_VALUE_BYTES`].
+        /// Content of the record, at most [`MAX_VALUE_BYTES`].
         value: Bytes,
-        /// On which condition.
+        /// Condition for the put.
         expect: Expect,
     },
-    /// Removes the live record under `key`, if there is one. Takes a place in the order either way.
+    /// Removes the live record under `key`, if there is one. Takes a position in the order either
+    /// way.
     Delete {
-        /// Where.
+        /// Key of the record.
         key: Key,
     },
 }
@@ -56,44 +57,45 @@ pub enum Op {
 /// A live record.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Its place in the order.
+    /// The record's position in the order.
     pub seq: Seq,
-    /// What it lives under.
+    /// The record's key.
     pub key: Key,
-    /// What it holds.
+    /// The record's content.
     pub value: Bytes,
 }
 
-/// How far the log is on stable storage.
+/// State of the log's durability: the watermark, and the failure that stopped it, if any.
 #[derive(Clone, Debug, Default)]
 pub struct Durable {
-    /// Everything up to and including this place survives any crash.
+    /// Everything up to and including this position survives any crash.
     pub seq: Seq,
     /// Set once, when the log stops; `seq` never moves again after that.
     pub failed: Option<Arc<LogFailure>>,
 }
 
-/// Keyed records in one total order, at most one live record for each key.
+/// Keyed records in one total order, at most one live record per key.
 ///
-/// A batch is atomic: after a crash all of it is there or none. Within a batch the operations
+/// A batch is atomic: after a crash all of it is present, or none. Within a batch the operations
 /// apply in order, so that each one's expectation sees those before it.
 pub trait Log: Send + Sync + 'static {
     /// Appends `ops` atomically, in order.
     ///
-    /// When the future resolves the batch is *accepted*: its place in the order is fixed, and its
-    /// expectations held against everything accepted before it. It is not yet durable: see
-    /// [`Log::durable`]. A crash loses a suffix of the accepted batches, never a middle one.
+    /// When the future resolves the batch is *accepted*: its position in the order is fixed, and
+    /// its expectations held against everything accepted before it. It is not yet durable: see
+    /// [`Log::durable`]. A crash loses a suffix of the accepted batches, never one in the middle.
     ///
-    /// Returns the place of the batch's last operation; for an empty batch, that of the last one
-    /// accepted before it. If the future is dropped before it resolves, the batch may or may not
-    /// have been accepted.
+    /// Returns the position of the batch's last operation; for an empty batch, that of the last
+    /// operation accepted before it. If the future is dropped before it resolves, the batch may or
+    /// may not have been accepted.
     fn append(&self, ops: Vec<Op>) -> BoxFuture<'_, Result<Seq, AppendError>>;
 
-    /// The watermark. Whatever is shown to the outside waits for it: see [`until_durable`].
+    /// The watermark. Everything that depends on a record and is visible outside must wait for it:
+    /// see [`until_durable`].
     fn durable(&self) -> watch::Receiver<Durable>;
 
-    /// All live records in order, as of the call: later appends do not show, and everything
-    /// accepted before it does, durable or not.
+    /// All live records in order, as of the call: everything accepted before the call, durable or
+    /// not, and nothing accepted later.
     fn replay(&self) -> BoxStream<'_, Result<Entry, ReadError>>;
 
     /// The live record under `key`, accepted or durable.
@@ -103,7 +105,7 @@ pub trait Log: Send + Sync + 'static {
 /// Waits until everything up to and including `seq` is on stable storage.
 ///
 /// # Errors
-/// [`AppendError::Failed`] or [`AppendError::Closed`] if that will never be.
+/// [`AppendError::Failed`] or [`AppendError::Closed`] if that can no longer happen.
 pub async fn until_durable(
     watermark: &mut watch::Receiver<Durable>,
     seq: Seq,
@@ -142,7 +144,7 @@ pub(crate) fn check_limits(ops: &[Op]) -> Result<(), AppendError> {
 // === impl Seq ===
 
 impl Seq {
-    /// The next place.
+    /// The next position.
     #[must_use]
     pub fn next(self) -> Self {
         Self(self.0 + 1)
@@ -158,7 +160,7 @@ impl fmt::Display for Seq {
 // === impl Op ===
 
 impl Op {
-    /// A put that supersedes whatever is there.
+    /// A put that supersedes any live record under the key.
     pub fn put(key: Key, value: impl Into<Bytes>) -> Self {
         Self::Put {
             key,
@@ -181,7 +183,7 @@ impl Op {
         Self::Delete { key }
     }
 
-    /// The key it acts on.
+    /// The key that the operation acts on.
     pub fn key(&self) -> &Key {
         match self {
             Self::Put { key, .. } | Self::Delete { key } => key,
@@ -189,7 +191,7 @@ impl Op {
     }
 }
 
-// Values may be witnesses: only their length is ever printed.
+// Only the length of a value is shown: values may be witnesses.
 impl fmt::Debug for Op {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

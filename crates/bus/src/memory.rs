@@ -13,8 +13,8 @@ use crate::error::{AppendError, LogFailure, ReadError};
 use crate::key::Key;
 use crate::log::{Durable, Entry, Expect, Log, Op, Seq, check_limits};
 
-/// A log in memory, for tests and for the simulator, which decides when records become durable,
-/// when the log fails, and what a crash loses. It needs no runtime.
+/// A log in memory, for tests and for the simulator. The caller decides when records become
+/// durable, when the log fails, and what a crash loses. Needs no runtime.
 #[derive(Debug)]
 pub struct MemoryLog {
     state: Mutex<State>,
@@ -24,11 +24,11 @@ pub struct MemoryLog {
 
 #[derive(Debug, Default)]
 struct State {
-    /// What would be replayed now.
+    /// Records that a replay returns now.
     live: Live,
-    /// What would be replayed after a crash that loses all it may.
+    /// Records that survive a crash that loses all pending batches.
     stable: Live,
-    /// The batches between the two, in order.
+    /// Accepted batches that are not yet durable, in order.
     pending: VecDeque<Vec<Op>>,
 }
 
@@ -47,13 +47,13 @@ impl MemoryLog {
         Self::with(State::default(), true)
     }
 
-    /// An empty log in which nothing is durable until [`MemoryLog::flush`] says so.
+    /// An empty log in which nothing becomes durable before [`MemoryLog::flush`].
     pub fn held() -> Self {
         Self::with(State::default(), false)
     }
 
-    /// A log that holds these live records, up to place `last`; every accepted batch is durable at
-    /// once.
+    /// A log that contains these live records, up to position `last`; every accepted batch is
+    /// durable at once.
     pub(crate) fn holding(entries: Vec<Entry>, last: Seq) -> Self {
         let mut live = Live {
             last,
@@ -81,12 +81,12 @@ impl MemoryLog {
         }
     }
 
-    /// How many accepted batches are not yet durable.
+    /// Number of accepted batches that are not yet durable.
     pub fn pending(&self) -> usize {
         self.lock().pending.len()
     }
 
-    /// Makes the oldest `batches` of the pending ones durable; returns the watermark.
+    /// Makes the oldest `batches` pending batches durable; returns the watermark.
     pub fn flush(&self, batches: usize) -> Seq {
         let mut state = self.lock();
         if self.durable.borrow().failed.is_none() {
@@ -97,8 +97,8 @@ impl MemoryLog {
         state.stable.last
     }
 
-    /// The log as it may be found after a crash that kept the oldest `kept` of the pending
-    /// batches. This handle is left as it is; the new log has the same flushing rule.
+    /// The log after a crash that kept the oldest `kept` pending batches. This handle is unchanged;
+    /// the new log has the same flushing rule.
     #[must_use]
     pub fn crash(&self, kept: usize) -> Self {
         let state = self.lock();
@@ -113,7 +113,7 @@ impl MemoryLog {
         Self::with(survivor, self.flush_at_once)
     }
 
-    /// Stops the log as a failing disk would: nothing more is accepted or becomes durable.
+    /// Stops the log, as a failing disk would: nothing more is accepted or becomes durable.
     pub fn fail(&self, reason: impl Into<String>) {
         let state = self.lock();
         let failure = LogFailure {
@@ -128,7 +128,7 @@ impl MemoryLog {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Every change is made after the last thing that can panic.
+        // Every change is made after the last operation that can panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -1,9 +1,9 @@
-//! What a log that commits in groups knows in memory: the live keys, and what is accepted and not
-//! yet durable.
+//! In-memory state of a log that commits in groups: the live keys, and the operations accepted and
+//! not yet durable.
 
 use std::collections::{BTreeMap, HashMap};
 use std::mem;
-use std::sync::{Arc, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use tokio::sync::watch;
@@ -12,7 +12,7 @@ use crate::error::{AppendError, LogFailure};
 use crate::key::Key;
 use crate::log::{Durable, Entry, Expect, Op, Seq, check_limits};
 
-/// Bytes a pending operation takes beside its key and value.
+/// Bytes counted for a pending operation in addition to its key and value.
 const OP_OVERHEAD: usize = 64;
 
 /// A log's state.
@@ -20,37 +20,38 @@ const OP_OVERHEAD: usize = 64;
 pub(crate) struct State {
     pub(crate) live: HashMap<Key, Seq>,
     pub(crate) last: Seq,
-    /// The last place when it was opened.
+    /// The last position when the log was opened.
     opened: Seq,
     pub(crate) durable: Seq,
     /// Live records that may not be in the store yet.
     pub(crate) recent: BTreeMap<Seq, (Key, Bytes)>,
-    /// Records that may still be in the store, by the operation that ended them.
+    /// Position of the operation that ended a record, to the record; those whose record may still
+    /// be in the store.
     pub(crate) ended: BTreeMap<Seq, Seq>,
     queue: Group,
-    /// Bytes accepted and not yet durable, those of the queue among them.
+    /// Bytes accepted and not yet durable, including those of the queue.
     pending_bytes: usize,
     pub(crate) closing: bool,
     pub(crate) failed: Option<Arc<LogFailure>>,
 }
 
-/// Accepted operations that are to become durable together: what they come to in the end.
+/// Accepted operations that become durable together, reduced to their net effect.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     /// Records to store.
     pub(crate) puts: BTreeMap<Seq, (Key, Bytes)>,
     /// Records to remove.
     pub(crate) removed: Vec<Seq>,
-    /// The last operation.
+    /// Position of the last operation.
     pub(crate) last: Seq,
-    /// What it weighs.
+    /// Bytes that the group counts for.
     pub(crate) bytes: usize,
 }
 
 // === impl Group ===
 
 impl Group {
-    /// A record that lives and dies within the group is never stored.
+    /// Removes a record; one that was put in the same group is never stored.
     fn remove(&mut self, seq: Seq) {
         if self.puts.remove(&seq).is_none() {
             self.removed.push(seq);
@@ -84,12 +85,13 @@ impl State {
         }
     }
 
-    /// Whether nothing has been accepted yet.
+    /// Whether nothing has been accepted since the log was opened.
     pub(crate) fn is_as_opened(&self) -> bool {
         self.last == self.opened
     }
 
-    /// The record that lives under `key`: itself, or only its place if it may be in the store alone.
+    /// The live record under `key`: the record itself, or only its position if it must be read from
+    /// the store.
     pub(crate) fn find(&self, key: &Key) -> Option<Result<Entry, Seq>> {
         let seq = *self.live.get(key)?;
         Some(match self.recent.get(&seq) {
@@ -102,7 +104,7 @@ impl State {
         })
     }
 
-    /// Whether `bytes` more may be pending.
+    /// Whether `bytes` more may be pending; a batch always fits if nothing is pending.
     pub(crate) fn has_room(&self, bytes: usize, limit: usize) -> bool {
         self.pending_bytes == 0 || self.pending_bytes.saturating_add(bytes) <= limit
     }
@@ -130,7 +132,7 @@ impl State {
         Ok(())
     }
 
-    /// Gives a checked batch its place and queues it for the writer.
+    /// Assigns positions to a checked batch and queues it for the writer.
     pub(crate) fn accept(&mut self, ops: Vec<Op>, bytes: usize) -> Seq {
         for op in ops {
             self.last = self.last.next();
@@ -158,7 +160,7 @@ impl State {
         self.queue.last > self.durable && self.failed.is_none()
     }
 
-    /// Everything queued, for the writer to commit.
+    /// Takes everything queued, for the writer to commit.
     pub(crate) fn take(&mut self) -> Group {
         mem::take(&mut self.queue)
     }
@@ -168,8 +170,8 @@ impl State {
         self.durable == self.last
     }
 
-    /// A group that weighed `bytes` is on stable storage, up to its last operation, `seq`, and with
-    /// it every group before it, whether or not those have been told of yet.
+    /// Records that a group of `bytes` is on stable storage, up to its last operation `seq`, and
+    /// with it every earlier group, reported or not.
     pub(crate) fn committed(&mut self, seq: Seq, bytes: usize) {
         if seq > self.durable {
             self.durable = seq;
@@ -180,7 +182,7 @@ impl State {
     }
 }
 
-/// What a batch counts for against the limit of pending bytes.
+/// Bytes that a batch counts for against the limit of pending bytes.
 fn weight(ops: &[Op]) -> usize {
     let weigh = |op: &Op| {
         let value = if let Op::Put { value, .. } = op {
@@ -193,62 +195,147 @@ fn weight(ops: &[Op]) -> usize {
     ops.iter().map(weigh).sum()
 }
 
-/// A log that accepts into a [`State`], and has somebody else make it durable.
-pub(crate) trait Accepting {
-    fn lock(&self) -> MutexGuard<'_, State>;
-
-    fn watermark(&self) -> &watch::Sender<Durable>;
-
-    /// Something was accepted.
-    fn wake(&self);
+/// A log's state, shared by appenders, readers and the writer, with what they wait for.
+#[derive(Debug)]
+pub(crate) struct SharedState {
+    /// The log's place, as errors name it.
+    pub(crate) place: String,
+    state: Mutex<State>,
+    watermark: watch::Sender<Durable>,
+    finished: watch::Sender<bool>,
 }
 
-/// Appends a batch, once no more than `limit` bytes are pending.
-pub(crate) async fn append(
-    log: &impl Accepting,
-    mut ops: Vec<Op>,
-    limit: usize,
-) -> Result<Seq, AppendError> {
-    check_limits(&ops)?;
-    let bytes = weight(&ops);
-    // Nearly always there is room: nobody watches then.
-    ops = match try_append(log, ops, bytes, limit) {
-        Ok(done) => return done,
-        Err(ops) => ops,
-    };
-    let mut watermark = log.watermark().subscribe();
-    loop {
-        // Marked as seen before the try, so that no move between the two is missed.
-        watermark.borrow_and_update();
-        ops = match try_append(log, ops, bytes, limit) {
+// === impl SharedState ===
+
+impl SharedState {
+    pub(crate) fn new(place: String, state: State) -> Self {
+        let durable = Durable {
+            seq: state.durable,
+            failed: None,
+        };
+        Self {
+            place,
+            state: Mutex::new(state),
+            watermark: watch::Sender::new(durable),
+            finished: watch::Sender::new(false),
+        }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        // No code panics half-way through a change under this lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn durable(&self) -> watch::Receiver<Durable> {
+        self.watermark.subscribe()
+    }
+
+    /// Appends a batch, waiting until it fits into `limit` pending bytes. `wake` wakes the writer.
+    pub(crate) async fn append(
+        &self,
+        mut ops: Vec<Op>,
+        limit: usize,
+        wake: impl Fn(),
+    ) -> Result<Seq, AppendError> {
+        check_limits(&ops)?;
+        let bytes = weight(&ops);
+        // There is nearly always space, so the watermark is not subscribed to for the first attempt.
+        ops = match self.try_append(ops, bytes, limit, &wake) {
             Ok(done) => return done,
             Err(ops) => ops,
         };
-        watermark.changed().await.map_err(|_| AppendError::Closed)?;
+        let mut watermark = self.watermark.subscribe();
+        loop {
+            // Marked as seen before the attempt, so that no change between the two is missed.
+            watermark.borrow_and_update();
+            ops = match self.try_append(ops, bytes, limit, &wake) {
+                Ok(done) => return done,
+                Err(ops) => ops,
+            };
+            watermark.changed().await.map_err(|_| AppendError::Closed)?;
+        }
     }
-}
 
-/// One try: `Err` gives the batch back if it has to wait for room.
-fn try_append(
-    log: &impl Accepting,
-    ops: Vec<Op>,
-    bytes: usize,
-    limit: usize,
-) -> Result<Result<Seq, AppendError>, Vec<Op>> {
-    let mut state = log.lock();
-    if let Err(error) = state.is_open().and_then(|()| state.check(&ops)) {
-        return Ok(Err(error));
+    /// One attempt; `Err` returns the batch if it has to wait for space.
+    fn try_append(
+        &self,
+        ops: Vec<Op>,
+        bytes: usize,
+        limit: usize,
+        wake: impl Fn(),
+    ) -> Result<Result<Seq, AppendError>, Vec<Op>> {
+        let mut state = self.lock();
+        if let Err(error) = state.is_open().and_then(|()| state.check(&ops)) {
+            return Ok(Err(error));
+        }
+        if ops.is_empty() {
+            return Ok(Ok(state.last));
+        }
+        if !state.has_room(bytes, limit) {
+            return Err(ops);
+        }
+        let seq = state.accept(ops, bytes);
+        drop(state);
+        wake();
+        Ok(Ok(seq))
     }
-    if ops.is_empty() {
-        return Ok(Ok(state.last));
+
+    /// Advances the watermark over a group of `bytes` up to `last`, which is on stable storage, unless the log has
+    /// stopped meanwhile.
+    pub(crate) fn committed(&self, last: Seq, bytes: usize) {
+        let mut state = self.lock();
+        if state.failed.is_some() {
+            return;
+        }
+        state.committed(last, bytes);
+        drop(state);
+        // Sent even if a later group was reported before: appends may be waiting for the space that
+        // this frees.
+        self.watermark.send_modify(|durable| {
+            if durable.failed.is_none() {
+                durable.seq = durable.seq.max(last);
+            }
+        });
     }
-    if !state.has_room(bytes, limit) {
-        return Err(ops);
+
+    /// Stops the log: nothing more is accepted or becomes durable. Returns the failure, unless the log had stopped
+    /// before.
+    pub(crate) fn fail(&self, reason: String, remedy: &str) -> Option<Arc<LogFailure>> {
+        let mut state = self.lock();
+        if state.failed.is_some() {
+            return None;
+        }
+        let seq = state.durable;
+        let failure = Arc::new(LogFailure {
+            place: self.place.clone(),
+            reason,
+            remedy: remedy.to_owned(),
+            durable: seq,
+        });
+        state.failed = Some(failure.clone());
+        drop(state);
+        self.watermark.send_modify(|durable| {
+            durable.seq = seq;
+            durable.failed = Some(failure.clone());
+        });
+        Some(failure)
     }
-    let seq = state.accept(ops, bytes);
-    drop(state);
-    log.wake();
-    Ok(Ok(seq))
+
+    /// Reports that the writer has ended.
+    pub(crate) fn finish(&self) {
+        self.finished.send_replace(true);
+    }
+
+    /// Waits until the writer has ended.
+    ///
+    /// # Errors
+    /// The failure that kept accepted records from becoming durable.
+    pub(crate) async fn finished(&self) -> Result<(), Arc<LogFailure>> {
+        let mut finished = self.finished.subscribe();
+        // The sender is in `self`, so this returns when the writer has ended.
+        let _ = finished.wait_for(|finished| *finished).await;
+        self.lock().failed.clone().map_or(Ok(()), Err)
+    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Files with secrets.
+//! Reading of files with secrets.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -7,35 +7,35 @@ use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
-/// Bytes of a file with secrets, at most.
+/// Maximum size of a file with secrets, in bytes.
 const SECRETS_MAX: usize = 1 << 20;
 
-/// A file with secrets cannot be used.
+/// The reason why a file with secrets cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
-    /// It cannot be read, or is no text.
+    /// It cannot be read, or is not UTF-8 text.
     #[error("cannot read {}: {source}", path.display())]
     Unreadable {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
     /// Other users can read or change it.
     #[error("{} is a secret that everybody on this machine can get at: `chmod 600` it", .0.display())]
     Open(PathBuf),
-    /// It is longer than any file with secrets.
+    /// It exceeds the size limit of 1 MiB.
     #[error("{} has more than {SECRETS_MAX} bytes: is it the file with the secret?", .0.display())]
     TooLong(PathBuf),
 }
 
-/// What a file holds that nobody but its owner, and perhaps a group, may read; at most 1 MiB.
+/// The content of a file, at most 1 MiB, that only its owner, and perhaps a group, can access.
 ///
 /// # Errors
 /// See [`SecretError`].
 pub async fn read_secret(path: &Path) -> Result<Zeroizing<String>, SecretError> {
     let owned = path.to_owned();
-    // The runtime's own files keep a copy of what was read.
+    // Read in blocking code: the runtime's own file type keeps a copy of the content.
     let reading = tokio::task::spawn_blocking(move || read(&owned)).await;
     reading.unwrap_or_else(|error| {
         Err(SecretError::Unreadable {
@@ -55,7 +55,7 @@ fn read(path: &Path) -> Result<Zeroizing<String>, SecretError> {
     if metadata.permissions().mode() & 0o007 != 0 {
         return Err(SecretError::Open(path.to_owned()));
     }
-    // Never moved to a larger place, so that no copy of it is left behind.
+    // Allocated at full size and never moved, so that no copy is left behind.
     let mut bytes = Zeroizing::new(Vec::with_capacity(SECRETS_MAX + 2));
     file.take(SECRETS_MAX as u64 + 1)
         .read_to_end(&mut bytes)

@@ -1,4 +1,4 @@
-//! The blob store in a directory.
+//! Tests of the blob store in a directory.
 
 use std::collections::HashSet;
 use std::fs;
@@ -76,20 +76,20 @@ async fn a_corrupt_blob_is_an_error_until_it_is_put_again() {
     assert_eq!(blobs.get(&digest).await.unwrap(), content);
 }
 
-/// A look, a wait, another look, and what is due then goes.
+/// Blobs are deleted after a look, a wait, and another look.
 async fn sweep(
     sweeper: &mut Sweeper,
     live: &HashSet<Digest>,
     meanwhile: impl AsyncFnOnce(),
 ) -> Swept {
-    let first = sweeper.look(live).await.unwrap();
+    let first = sweeper.scan(live).await.unwrap();
     assert!(first.is_empty(), "a first look deletes nothing");
     meanwhile().await;
-    let second = sweeper.look(live).await.unwrap();
+    let second = sweeper.scan(live).await.unwrap();
     sweeper.remove(second, live).await.unwrap()
 }
 
-/// A leader whose clock is an hour ahead took what was just put for old.
+/// A leader whose clock is an hour ahead once took new blobs for old ones.
 #[tokio::test]
 async fn no_clock_makes_a_blob_old() {
     let dir = tempfile::tempdir().unwrap();
@@ -127,16 +127,16 @@ async fn a_sweep_takes_only_what_nobody_names_holds_or_puts_again() {
     assert_eq!(all(&blobs).await, HashSet::from(left));
     assert!(!blobs.contains(&old).await.unwrap() && foreign.exists());
 
-    // What came to be named between the look and the deletion stays.
+    // A blob that a record refers to since the look is not deleted.
     drop(hold);
-    sweeper.look(&HashSet::new()).await.unwrap();
-    let look = sweeper.look(&HashSet::new()).await.unwrap();
-    let swept = sweeper.remove(look, &HashSet::from([taken])).await.unwrap();
+    sweeper.scan(&HashSet::new()).await.unwrap();
+    let scan = sweeper.scan(&HashSet::new()).await.unwrap();
+    let swept = sweeper.remove(scan, &HashSet::from([taken])).await.unwrap();
     assert_eq!((swept.deleted, swept.kept), (3, 1));
     assert_eq!(all(&blobs).await, HashSet::from([(taken, 10)]));
 }
 
-/// The end of a run that is alone in its directory.
+/// The sweep at the end of a run that is alone in its directory.
 #[tokio::test]
 async fn a_sweep_alone_leaves_what_is_named_or_held_and_no_rubbish() {
     let dir = tempfile::tempdir().unwrap();
@@ -144,7 +144,7 @@ async fn a_sweep_alone_leaves_what_is_named_or_held_and_no_rubbish() {
     let live = blobs.put(Bytes::from_static(b"live")).await.unwrap();
     let gone = blobs.put(Bytes::from_static(b"gone")).await.unwrap();
     let (held, _hold) = blobs.put_held(Bytes::from_static(b"held")).await.unwrap();
-    // What an interrupted put leaves.
+    // The remains of an interrupted put.
     let unfinished = PathBuf::from(format!("{}#1", path(dir.path(), &live).display()));
     fs::write(&unfinished, "x").unwrap();
     let swept = blobs.sweep_alone(&HashSet::from([live])).await.unwrap();

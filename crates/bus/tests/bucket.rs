@@ -1,4 +1,4 @@
-//! Blobs in a bucket, of a real server that speaks S3 (`make s3-server` installs it).
+//! Tests of blobs in a bucket, on a real server with S3's interface (`make s3-server` installs it).
 
 use std::collections::HashSet;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -13,10 +13,10 @@ use proofmill_bus::{
 };
 use proofmill_nats_server::{NatsServer, free_port};
 
-/// Nothing here takes as long unless it is stuck.
+/// Longer than anything here takes unless it is stuck.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A server that forgets everything when it ends, with the bucket `mill`.
+/// A server that keeps nothing after its end, with the bucket `mill`.
 struct S3Server {
     child: Child,
     address: SocketAddr,
@@ -88,7 +88,7 @@ async fn what_is_put_is_there_until_it_is_deleted() {
         .map(|n| (n.wrapping_mul(n) >> 7) as u8)
         .collect();
     let digest = blobs.put(large.clone().into()).await.unwrap();
-    // The same again is the same.
+    // Putting the same content again has the same result.
     assert_eq!(blobs.put(large.clone().into()).await.unwrap(), digest);
     let empty = blobs.put(Bytes::new()).await.unwrap();
     let again = server.blobs("s3://mill/a/b/");
@@ -119,15 +119,15 @@ async fn prefixes_do_not_see_each_other() {
     assert_eq!(one.get(&digest).await.unwrap(), "in one");
 }
 
-/// Looks twice, and deletes what is due.
+/// Looks twice, and deletes the blobs that are due.
 async fn swept(blobs: &BlobStore, live: &HashSet<proofmill_bus::Digest>) -> Swept {
     let mut sweeper = Sweeper::new(blobs.clone(), Duration::ZERO);
-    assert!(sweeper.look(live).await.unwrap().is_empty());
-    let look = sweeper.look(live).await.unwrap();
-    sweeper.remove(look, live).await.unwrap()
+    assert!(sweeper.scan(live).await.unwrap().is_empty());
+    let scan = sweeper.scan(live).await.unwrap();
+    sweeper.remove(scan, live).await.unwrap()
 }
 
-/// A leader that sweeps knows of what others hold only by what they leave in the store.
+/// A leader that sweeps knows other processes' holds only through the store.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sweep_keeps_what_is_live_or_held_elsewhere() {
     let server = S3Server::start();
@@ -137,30 +137,30 @@ async fn a_sweep_keeps_what_is_live_or_held_elsewhere() {
     let (proof, held) = elsewhere.put_held("proof".into()).await.unwrap();
     let mut sweeper = Sweeper::new(blobs.clone(), Duration::ZERO);
     let named = HashSet::from([live]);
-    sweeper.look(&named).await.unwrap();
+    sweeper.scan(&named).await.unwrap();
     elsewhere.renew_held().await.unwrap();
-    let look = sweeper.look(&named).await.unwrap();
-    let swept = sweeper.remove(look, &named).await.unwrap();
+    let scan = sweeper.scan(&named).await.unwrap();
+    let swept = sweeper.remove(scan, &named).await.unwrap();
     assert_eq!((swept.deleted, swept.kept, swept.bytes), (1, 2, 3));
     assert!(!blobs.contains(&old).await.unwrap());
 
     // Renewed between the look and the deletion.
-    let look = sweeper.look(&named).await.unwrap();
-    assert!(!look.is_empty());
+    let scan = sweeper.scan(&named).await.unwrap();
+    assert!(!scan.is_empty());
     elsewhere.renew_held().await.unwrap();
-    let swept = sweeper.remove(look, &named).await.unwrap();
+    let swept = sweeper.remove(scan, &named).await.unwrap();
     assert_eq!((swept.deleted, swept.kept), (0, 2));
     assert_eq!(blobs.get(&proof).await.unwrap(), "proof");
     assert_eq!(blobs.get(&live).await.unwrap(), "live");
 
     drop(held);
-    sweeper.look(&named).await.unwrap();
-    let look = sweeper.look(&named).await.unwrap();
-    let swept = sweeper.remove(look, &named).await.unwrap();
+    sweeper.scan(&named).await.unwrap();
+    let scan = sweeper.scan(&named).await.unwrap();
+    let swept = sweeper.remove(scan, &named).await.unwrap();
     assert_eq!((swept.deleted, swept.kept), (1, 1));
     assert_eq!(all(&blobs).await, HashSet::from([(live, 4)]));
-    // Nothing is left of what said that it was held.
-    assert_eq!(sweeper.look(&HashSet::new()).await.unwrap().kept(), 1);
+    // The object of the hold is gone, too.
+    assert_eq!(sweeper.scan(&HashSet::new()).await.unwrap().kept(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -178,7 +178,7 @@ async fn what_cannot_be_used_is_said() {
     assert!(!format!("{:?}", server.bucket("s3://mill/a")).contains("geheim"));
 }
 
-/// One that keeps payloads elsewhere than the others would find none.
+/// A process that stored payloads elsewhere than the others would not find theirs.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_has_one_place_for_its_blobs() {
     let (server, nats) = (S3Server::start(), NatsServer::start());

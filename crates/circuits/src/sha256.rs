@@ -10,10 +10,10 @@
 //! * **The new a from the new e**: `a = e + Σ₀ + Maj − d` has two bits of carry, where
 //!   `h + Σ₁ + Ch + K + W + Σ₀ + Maj` has three.
 //! * **Seven additions share one equation** ([`Sum::reduce`]).
-//! * **Words nobody looks into stay sums**: W₆₂ and W₆₃ and the last round's a and e are only ever
-//!   added, so they are never split into bits.
-//! * **Constants fold**: padding, the initial state and negations cost nothing, and what depends on
-//!   constants alone is computed when the circuit is built.
+//! * **Words whose bits are not needed stay sums**: W₆₂ and W₆₃ and the last round's a and e are only
+//!   ever added, so they are never split into bits.
+//! * **Constants fold**: padding, the initial state and negations cost nothing, and values that depend
+//!   on constants alone are computed when the circuit is built.
 
 use ark_ff::PrimeField;
 use ark_relations::gr1cs::SynthesisError;
@@ -46,7 +46,7 @@ pub fn initial_state() -> [Word; 8] {
 ///
 /// # Errors
 ///
-/// Whatever the constraint system returns.
+/// Those of the constraint system.
 pub fn compress<F: PrimeField>(
     b: &mut Builder<F>,
     state: &[Word; 8],
@@ -98,7 +98,7 @@ pub fn compress<F: PrimeField>(
 ///
 /// # Errors
 ///
-/// Whatever the constraint system returns.
+/// Those of the constraint system.
 pub fn hash_words<F: PrimeField>(
     b: &mut Builder<F>,
     words: &[Word],
@@ -118,7 +118,7 @@ pub fn hash_words<F: PrimeField>(
 ///
 /// # Errors
 ///
-/// Whatever the constraint system returns.
+/// Those of the constraint system.
 pub fn hash_bytes<F: PrimeField>(
     b: &mut Builder<F>,
     bytes: &[[Bit; 8]],

@@ -1,4 +1,5 @@
-//! A mill to ask: the one that runs, or its state if none does.
+//! Access to a mill for the commands that inspect or change it: through the control socket of the running process,
+//! over the bus, or by opening the state directory when no process runs the mill.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,34 +14,34 @@ use proofmill_bus::{OpenError, Role, open_blobs};
 use proofmill_orchestrator::core::BlockSummary;
 use proofmill_orchestrator::mill::{Mill, MillError, Options};
 
-use crate::args::Look;
+use crate::args::MillArgs;
 use crate::failure::Failure;
 use crate::{bus, provers, state};
 
-/// How long a state directory that is in use, by a mill that does not answer yet, is waited for.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Longest wait for a state directory that is locked by a mill whose control socket does not answer yet.
+const LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// The way to a mill.
-pub(crate) enum Access {
-    /// It runs, and answers on its control socket.
+/// A connection to a mill, or its opened state.
+pub(crate) enum MillAccess {
+    /// A running mill, reached over its control socket or over the bus.
     Running(Client),
-    /// It does not: its state, or a copy of it, is open here, until [`Access::close`].
+    /// A stopped mill: its state, or a read-only view of it, is open in this process until [`MillAccess::close`].
     Stopped(Box<Mill>, Operations),
 }
 
-/// Whether a command without a workflow's name is about a bus: it names one, and no state directory.
-pub(crate) fn is_bus_meant(args: &Look) -> bool {
+/// Whether the command line names a bus, but neither a workflow nor a state directory.
+pub(crate) fn names_bus_only(args: &MillArgs) -> bool {
     args.workflow.is_none() && args.bus.url.is_some() && args.state.state.is_none()
 }
 
-/// The workflows that are led on the bus.
-pub(crate) async fn workflows(args: &Look) -> Result<Vec<LedWorkflow>, Failure> {
+/// The workflows that have a leader on the bus.
+pub(crate) async fn workflows(args: &MillArgs) -> Result<Vec<LedWorkflow>, Failure> {
     let connection = bus::connect(&args.bus, Role::Operator, "status").await?;
     over_bus::workflows(&connection).await.map_err(Failure::new)
 }
 
-/// The refusal of a command that does not say which of them it is about.
-async fn which_workflow(args: &Look) -> Result<Failure, Failure> {
+/// The usage error for a command that names a bus but no workflow; it lists the workflows on the bus.
+async fn workflow_not_named(args: &MillArgs) -> Result<Failure, Failure> {
     let found = workflows(args).await?;
     let names: Vec<&str> = found.iter().map(|led| led.workflow.as_str()).collect();
     let message = match names[..] {
@@ -54,47 +55,47 @@ async fn which_workflow(args: &Look) -> Result<Failure, Failure> {
         .help("name one with --workflow, or a mill of this machine with --state"))
 }
 
-// === impl Access ===
+// === impl MillAccess ===
 
-impl Access {
-    /// The way to what a command looks at: it changes nothing, and needs no room on the disk.
-    pub(crate) async fn look(args: &Look) -> Result<Self, Failure> {
+impl MillAccess {
+    /// Opens the mill that the arguments name, read-only: nothing is written, so a full disk is no obstacle.
+    pub(crate) async fn open_for_reading(args: &MillArgs) -> Result<Self, Failure> {
         match &args.workflow {
-            None if is_bus_meant(args) => Err(which_workflow(args).await?),
+            None if names_bus_only(args) => Err(workflow_not_named(args).await?),
             None => Self::read(args.state.state.clone()).await,
             Some(workflow) => Self::on_bus(args, workflow).await,
         }
     }
 
-    /// The way to what a command changes.
-    pub(crate) async fn change(args: &Look) -> Result<Self, Failure> {
+    /// Opens the mill that the arguments name for a command that changes it.
+    pub(crate) async fn open_for_change(args: &MillArgs) -> Result<Self, Failure> {
         match &args.workflow {
-            None if is_bus_meant(args) => Err(which_workflow(args).await?),
-            None => Self::to(args.state.state.clone(), false).await,
+            None if names_bus_only(args) => Err(workflow_not_named(args).await?),
+            None => Self::open_directory(args.state.state.clone(), false).await,
             Some(workflow) => Self::on_bus(args, workflow).await,
         }
     }
 
-    /// The way to the mill of the state directory that is meant, to look at it.
+    /// Opens the mill of a state directory read-only. `None` means the only one under `.proofmill`.
     pub(crate) async fn read(named: Option<PathBuf>) -> Result<Self, Failure> {
-        Self::to(named, true).await
+        Self::open_directory(named, true).await
     }
 
-    async fn on_bus(args: &Look, workflow: &str) -> Result<Self, Failure> {
+    async fn on_bus(args: &MillArgs, workflow: &str) -> Result<Self, Failure> {
         let connection = bus::connect(&args.bus, Role::Operator, workflow).await?;
         let blobs = Arc::new(open_blobs(&connection).await?.of(workflow));
         Ok(Self::Running(Client::over_bus(connection, blobs, workflow)))
     }
 
-    /// The way to the mill of the state directory that is meant.
-    async fn to(named: Option<PathBuf>, read_only: bool) -> Result<Self, Failure> {
+    /// Connects to the mill that runs in the state directory, or opens the state if none runs.
+    async fn open_directory(named: Option<PathBuf>, read_only: bool) -> Result<Self, Failure> {
         let directory = state::choose(named)?;
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + LOCK_WAIT_MAX;
         loop {
             if let Some(client) = Client::connect(&directory).await? {
                 match client.status().await {
                     Ok(_) => return Ok(Self::Running(client)),
-                    // It may have been ending just now.
+                    // The mill may have been shutting down at that moment.
                     Err(_) if Instant::now() < until => {
                         tokio::time::sleep(Duration::from_millis(50)).await;
                         continue;
@@ -116,7 +117,7 @@ impl Access {
                         Operations::new(handle.operator(), handle.source(), mill.blobs().clone());
                     return Ok(Self::Stopped(Box::new(mill), operations));
                 }
-                // A mill that is starting or ending has the state, and no socket yet, or no more.
+                // A mill that is starting or shutting down holds the lock but has no socket.
                 Err(MillError::Open(OpenError::Locked(_))) if Instant::now() < until => {
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
@@ -125,7 +126,7 @@ impl Access {
         }
     }
 
-    /// Makes what was told durable, and lets go of the state.
+    /// Makes changes durable and releases the state. Does nothing for a running mill.
     pub(crate) async fn close(self) -> Result<(), Failure> {
         match self {
             Self::Running(_) => Ok(()),
@@ -212,8 +213,8 @@ impl Access {
         match self {
             Self::Running(client) => Ok(client.submit(&submission).await?),
             Self::Stopped(_, operations) => {
-                // Nobody makes room while the mill is stopped: a full queue would be waited for
-                // for ever.
+                // No worker empties a queue while the mill is stopped, so submitting to a full one
+                // would block for ever.
                 let queues = operations.queues().await?;
                 let full = queues
                     .iter()

@@ -40,10 +40,10 @@ const EXIT_CODES: &str = "\
 Exit codes: 0 all is done; 1 something failed; 2 the command line is wrong; 130 stopped by a signal
 before the end (the same command again goes on).";
 
-/// What every command takes.
+/// Arguments of every command.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Global {
-    /// Which log lines to show on standard error: `warn`, `info`, `proofmill_orchestrator=debug`.
+    /// Filter of the log lines on standard error, such as `warn`, `info`, `proofmill_orchestrator=debug`.
     #[arg(
         long,
         global = true,
@@ -53,16 +53,16 @@ pub(crate) struct Global {
         help_heading = "Logs"
     )]
     pub(crate) log: String,
-    /// How log lines look.
+    /// Format of log lines.
     #[arg(long, global = true, env = "PROOFMILL_LOG_FORMAT", value_enum, value_name = "FORMAT",
           default_value_t = Format::Human, help_heading = "Logs")]
     pub(crate) log_format: Format,
 }
 
-/// How log lines look.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Format {
-    /// For people.
+    /// Text for people.
     Human,
     /// One JSON object a line.
     Json,
@@ -70,52 +70,52 @@ pub(crate) enum Format {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// End the programs of the process whose pipe standard input is, once it is gone.
+    /// End the programs of the process at the other end of standard input once that process is gone.
     #[command(hide = true)]
     SupervisePrograms,
     /// Prove real Bitcoin headers, verify the proofs, emit them in chain order.
     Demo(Demo),
     /// Run every role of a workflow in this process.
     Run(Run),
-    /// Lead workflows on a cluster, or stand by to.
+    /// Lead workflows on a cluster, or stand by to take over.
     Coordinator(cluster::Coordinator),
-    /// Prove what a workflow on a cluster needs.
+    /// Run the provers of a workflow on a cluster.
     Dispatcher(cluster::Dispatcher),
-    /// Gather what a workflow on a cluster joins, in place of its coordinator.
+    /// Run the collectors of a workflow on a cluster, in place of its coordinator.
     Collector(cluster::Collector),
-    /// Hand out what a workflow on a cluster emits, in chain order.
+    /// Emit the results of a workflow on a cluster, in chain order.
     Sequencer(cluster::Sequencer),
-    /// Bring a workflow on a cluster its blocks.
+    /// Run the sources of a workflow on a cluster, which bring it its blocks.
     Source(cluster::SourceRole),
     /// Turn the environments of a push0 deployment into a workflow file.
     ImportEnv(cluster::ImportEnv),
     /// Check a workflow file, and draw it.
     Check(Check),
-    /// What a mill is doing.
-    Status(Look),
-    /// What each queue holds.
-    Queues(Look),
-    /// The live tasks.
+    /// Show what a mill is doing.
+    Status(MillArgs),
+    /// Show what each queue holds.
+    Queues(MillArgs),
+    /// List the live tasks.
     Tasks(Tasks),
-    /// What became of a block: who proved it, how long each step took, where it went.
+    /// Show the history of a block: its provers, the time of each step, and where it was emitted.
     Block(Block),
-    /// The dead-letter queue: tasks that failed for good.
+    /// Look at the dead-letter queue (tasks that failed for good), retry or drop its tasks.
     Dlq {
         #[command(subcommand)]
         command: Dlq,
     },
     /// Stop live tasks and move them to the dead-letter queue.
     ///
-    /// Programs that work on them are killed. `dlq retry` brings tasks back.
+    /// Programs that work on these tasks are killed. `dlq retry` puts the tasks back into their queues.
     Cancel(Cancel),
-    /// Bring a message to a queue.
+    /// Submit a message to a queue.
     Submit(Submit),
     /// Prove that a witness satisfies a circom circuit, with Groth16.
     ///
     /// Keys, witnesses and proofs are files of circom and snarkjs, over BN254 or BLS12-381. The
     /// proof is verified before anything is written, and both files are written whole.
     Prove(circuits::Prove),
-    /// Keep keys in memory and prove with them: the engine, and questions to it.
+    /// Run the proving engine, which keeps keys in memory, and send it requests.
     Engine {
         #[command(subcommand)]
         command: engine::Engine,
@@ -134,14 +134,14 @@ pub(crate) enum Command {
     },
     /// Make a proving key for a circom circuit, for development.
     ///
-    /// Whoever runs it, or can read its memory, could forge proofs. A deployment needs keys from a
-    /// ceremony of several parties: contribute to this one with `snarkjs zkey contribute`, or take
-    /// one that was made so.
+    /// Anyone who runs this command, or can read its memory, could forge proofs. A deployment needs keys
+    /// from a ceremony of several parties: contribute to this key with `snarkjs zkey contribute`, or use
+    /// one that several parties made.
     Setup(circuits::Setup),
     /// Make one proof of many Groth16 proofs, and verify it.
     ///
-    /// An aggregate of n proofs, under one verifying key or several, and its verification grow with the
-    /// logarithm of n. The proofs are those of snarkjs and of `proofmill prove`.
+    /// The size of an aggregate of n proofs, under one verifying key or several, and the time to verify it
+    /// grow with the logarithm of n. Its inputs are proofs of snarkjs and of `proofmill prove`.
     Aggregate {
         #[command(subcommand)]
         command: aggregate::Aggregate,
@@ -151,21 +151,21 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: partition::Partition,
     },
-    /// What this machine proves with: processors, memory, CUDA cards, and why one is not used.
+    /// Show what this machine proves with: processors, memory, CUDA cards, and why a card is not used.
     Doctor(doctor::Doctor),
     /// Print a completion script for your shell.
     ///
     /// For bash: `proofmill completions bash > /etc/bash_completion.d/proofmill`.
     Completions {
-        /// Which shell.
+        /// The shell.
         shell: Shell,
     },
 }
 
 impl Command {
-    /// Whether the process has nothing to compute itself, but in threads of its provers: one more
-    /// thread would only be woken up, at the cost of every message.
-    pub(crate) fn only_waits(&self) -> bool {
+    /// Whether the command's async tasks only wait for messages, with all computation on the provers' own
+    /// threads. Such a command gets a single-threaded runtime: waking a second thread would cost time on every message.
+    pub(crate) fn uses_single_thread_runtime(&self) -> bool {
         matches!(
             self,
             Self::Dispatcher(_)
@@ -177,15 +177,15 @@ impl Command {
     }
 }
 
-/// Which mill a command is about.
+/// The mill that a command is about, named by its state directory.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct StateArg {
-    /// The state directory. If there is only one under `.proofmill`, it need not be named.
+    /// The state directory [default: the only one under `.proofmill`].
     #[arg(long, env = "PROOFMILL_STATE", value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
 }
 
-/// Heights are shown with ten digits, and stay far from where they would overflow.
+/// Largest height of the first header: heights are printed with ten digits, and later ones must not overflow.
 const HEIGHT_MAX: u64 = 9_000_000_000;
 
 #[derive(Debug, Args)]
@@ -220,7 +220,7 @@ pub(crate) struct Demo {
     /// listed, and damaged files are kept in it.
     #[arg(long)]
     pub(crate) accept_loss: bool,
-    /// Forget the state of an earlier run and begin anew.
+    /// Delete the state of an earlier run and start again.
     #[arg(long)]
     pub(crate) fresh: bool,
     /// Print a summary as one JSON object on the last line of standard output.
@@ -241,8 +241,8 @@ pub(crate) struct MetricsArg {
 
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct DrainArg {
-    /// How long the first Ctrl-C or SIGTERM may wait for what is under way; then it is handed back, as
-    /// by the second.
+    /// Longest time to finish work under way after the first Ctrl-C or SIGTERM. What is left then is handed
+    /// back, as after the second.
     #[arg(long, env = "PROOFMILL_DRAIN_TIMEOUT", value_name = "DURATION", default_value = "15m",
           value_parser = parse_duration)]
     pub(crate) drain_timeout: Duration,
@@ -262,7 +262,7 @@ pub(crate) struct KeysArg {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct WorkersArg {
-    /// Run so many dispatchers of a stage, such as prove=4, instead of what the file says.
+    /// Run this many dispatchers of a stage, such as prove=4, instead of the number in the file.
     #[arg(long, value_name = "STAGE=N", value_parser = stage_and_count)]
     pub(crate) workers: Vec<(String, usize)>,
 }
@@ -285,8 +285,8 @@ pub(crate) struct Run {
     pub(crate) workers: WorkersArg,
     /// Keep running when the sources have ended and nothing moves.
     ///
-    /// Without it a run ends when all work is done; a workflow with a `submit` source always stays, and
-    /// so does one with --submit.
+    /// Without this option a run ends when all work is done, unless the workflow has a `submit` source or
+    /// --submit is given.
     #[arg(long)]
     pub(crate) stay: bool,
     /// Print a summary as one JSON object on the last line of standard output.
@@ -306,10 +306,10 @@ pub(crate) struct Run {
 pub(crate) struct Check {
     /// The workflow file.
     pub(crate) file: PathBuf,
-    /// Print the graph of the workflow instead of a word that it is right.
+    /// Print the graph of the workflow instead of the result of the check.
     #[arg(long, value_enum, value_name = "LANGUAGE")]
     pub(crate) graph: Option<Graph>,
-    /// Print what is wrong as a JSON array.
+    /// Print the errors as a JSON array.
     #[arg(long, conflicts_with = "graph")]
     pub(crate) json: bool,
 }
@@ -323,11 +323,11 @@ pub(crate) enum Graph {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Look {
+pub(crate) struct MillArgs {
     #[command(flatten)]
     pub(crate) state: StateArg,
-    /// A workflow on a cluster, by its name, instead of a mill of this machine. `status` with --bus and
-    /// without a name lists those that are led there, and who works for them.
+    /// Name of a workflow on a cluster, instead of a mill on this machine. `status` with --bus and without
+    /// a name lists the workflows that are led on that bus, and their workers.
     #[arg(long, value_name = "NAME", requires = "url", conflicts_with = "state")]
     pub(crate) workflow: Option<String>,
     #[command(flatten)]
@@ -340,14 +340,14 @@ pub(crate) struct Look {
 #[derive(Debug, Args)]
 pub(crate) struct Tasks {
     #[command(flatten)]
-    pub(crate) look: Look,
-    /// Only of this stage.
+    pub(crate) mill: MillArgs,
+    /// Only tasks of this stage.
     #[arg(long)]
     pub(crate) stage: Option<String>,
-    /// Only about this block.
+    /// Only tasks about this block.
     #[arg(long)]
     pub(crate) block: Option<u64>,
-    /// At most so many.
+    /// Most tasks to list.
     #[arg(long, default_value_t = 100)]
     pub(crate) limit: usize,
 }
@@ -356,8 +356,8 @@ pub(crate) struct Tasks {
 #[command(after_help = BLOCK_STATES)]
 pub(crate) struct Block {
     #[command(flatten)]
-    pub(crate) look: Look,
-    /// The block, or several in short, as in 10-20.
+    pub(crate) mill: MillArgs,
+    /// The block, or a range such as 10-20 for one line each.
     #[arg(value_name = "BLOCK", value_parser = blocks)]
     pub(crate) blocks: BlocksQuery,
 }
@@ -371,33 +371,33 @@ where no sequencer follows; emitted, and whether its deadline was met. How much 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Dlq {
     /// List the dead letters.
-    List(Look),
-    /// Show one, with every attempt, its output and the payload.
+    List(MillArgs),
+    /// Show one dead letter: its payload, and every attempt with its output.
     Show(DlqTask),
-    /// Put dead letters back into their queues, their attempts forgotten.
+    /// Put dead letters back into their queues and reset their attempts.
     Retry(DlqTasks),
-    /// Give dead letters up for good.
+    /// Drop dead letters for good.
     ///
-    /// The sequencer still waits for their blocks, and the command says for which: submit them again, or
-    /// a placeholder to the sequencer's own queue, which is emitted in their place.
+    /// The sequencer still waits for their blocks, and the command names them. Submit each again, or submit
+    /// a placeholder to the sequencer's own queue, which is emitted in its place.
     Drop(DlqTasks),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DlqTask {
     #[command(flatten)]
-    pub(crate) look: Look,
-    /// The task, STAGE/BLOCK/PART.
+    pub(crate) mill: MillArgs,
+    /// The task, as STAGE/BLOCK/PART.
     pub(crate) task: String,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DlqTasks {
     #[command(flatten)]
-    pub(crate) look: Look,
-    /// The tasks, STAGE/BLOCK/PART.
+    pub(crate) mill: MillArgs,
+    /// The tasks, as STAGE/BLOCK/PART.
     pub(crate) tasks: Vec<String>,
-    /// All there are.
+    /// Every dead letter.
     #[arg(long, conflicts_with = "tasks")]
     pub(crate) all: bool,
 }
@@ -406,11 +406,11 @@ pub(crate) struct DlqTasks {
 #[command(group = ArgGroup::new("which").required(true))]
 pub(crate) struct Cancel {
     #[command(flatten)]
-    pub(crate) look: Look,
-    /// The task, STAGE/BLOCK/PART.
+    pub(crate) mill: MillArgs,
+    /// The task, as STAGE/BLOCK/PART.
     #[arg(group = "which")]
     pub(crate) task: Option<String>,
-    /// Every live task that is about this block, also where it is about others too.
+    /// Every live task about this block, including tasks about several blocks.
     #[arg(long, group = "which")]
     pub(crate) block: Option<u64>,
     /// Every live task.
@@ -421,30 +421,30 @@ pub(crate) struct Cancel {
 #[derive(Debug, Args)]
 pub(crate) struct Submit {
     #[command(flatten)]
-    pub(crate) look: Look,
+    pub(crate) mill: MillArgs,
     /// The queue.
     #[arg(long)]
     pub(crate) queue: String,
     /// The block that the message is about, or the first of several.
     #[arg(long)]
     pub(crate) block: u64,
-    /// The last block that it is about [default: the first].
+    /// The last block that the message is about [default: the first].
     #[arg(long)]
     pub(crate) last: Option<u64>,
-    /// Which part of the block, where there are several.
+    /// The part of the block, if it has several.
     #[arg(long)]
     pub(crate) part: Option<String>,
-    /// A label that a worker must have, instead of those that the stage requires.
+    /// A label that a worker must have; replaces the labels that the stage requires.
     #[arg(long, value_name = "LABEL")]
     pub(crate) requires: Vec<String>,
     /// A file with the payload, as JSON; `-` for standard input.
     pub(crate) payload: PathBuf,
 }
 
-/// Dispatchers of one stage, at most; as in a workflow file.
+/// Most dispatchers of one stage, the same limit as in a workflow file.
 const WORKERS_MAX: usize = 4096;
 
-/// `N`, or `N-M`.
+/// Parses `N` or `N-M`.
 fn blocks(text: &str) -> Result<BlocksQuery, String> {
     let number = |text: &str| {
         let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! The bus, as the command line describes it.
+//! Connecting to the bus that the command line names.
 
 use std::time::Duration;
 
@@ -7,15 +7,15 @@ use proofmill_bus::{Bucket, Connection, Credentials, NatsOptions, Role};
 use crate::args::cluster::BusArgs;
 use crate::failure::Failure;
 
-/// Where the password of `--bus-user` is, and a token: on a command line others could read them.
+/// Environment variables with the password of `--bus-user` and with a token. They are not arguments because other users
+/// of the machine can read a command line.
 const PASSWORD: &str = "PROOFMILL_BUS_PASSWORD";
 const TOKEN: &str = "PROOFMILL_BUS_TOKEN";
 
-/// Longest time that a role waits for a bus that does not answer: servers and roles are started
-/// together.
+/// Default time for which a role keeps trying to reach a bus: servers and roles are often started together.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Connects as a role; `name` is what the server shows.
+/// Connects as `role`. The connection's name, which the NATS server shows, is `proofmill ROLE NAME`.
 pub(crate) async fn connect(args: &BusArgs, role: Role, name: &str) -> Result<Connection, Failure> {
     let url = args.url.as_deref().ok_or_else(|| {
         Failure::usage("no bus to connect to")
@@ -56,7 +56,7 @@ pub(crate) async fn connect(args: &BusArgs, role: Role, name: &str) -> Result<Co
         Bucket::new(url, texts)
     });
     let wait = match role {
-        // A person waits for the answer.
+        // A person is waiting for the answer, so one attempt is enough.
         Role::Operator => Duration::ZERO,
         _ => CONNECT_TIMEOUT,
     };

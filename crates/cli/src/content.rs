@@ -1,30 +1,31 @@
-//! What a file holds, by how it begins: to say what was expected where another kind of file was given.
+//! Recognizing the kind of a file by its first bytes, so that an error can name both the kind expected and the kind
+//! given.
 
 use std::io::{self, Read};
 use std::path::Path;
 
 use proofmill_aggregation::curve_of;
 use proofmill_aggregation::files::BEGINNING_BYTES;
+use proofmill_files::open_regular;
 use proofmill_groth16::Curve;
-use proofmill_r1cs::iden3::open_regular;
 
 use crate::failure::Failure;
 
-/// Bytes of a file that are looked at: a verifying key names one of its points before.
+/// Bytes read from the start of a file: enough to reach `vk_alpha_1` in a verifying key.
 const HEAD: u64 = 4096;
 
-/// What a file holds.
+/// A kind of file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Content {
-    /// A proving key of snarkjs.
+pub(crate) enum FileKind {
+    /// A snarkjs proving key (`.zkey`).
     Zkey,
-    /// A witness of circom.
+    /// A circom witness (`.wtns`).
     Witness,
-    /// Constraints that circom compiled.
+    /// Constraints compiled by circom (`.r1cs`).
     Circuit,
-    /// Powers of tau.
+    /// Powers of tau (`.ptau`).
     PowersOfTau,
-    /// A key of ours.
+    /// A proving key in Proofmill's own format (`.key`).
     Key,
     /// A reference string for aggregation.
     ReferenceString,
@@ -36,28 +37,33 @@ pub(crate) enum Content {
     PartitionKey,
     /// A proof of a circuit in parts.
     PartitionProof,
-    /// A verifying key of snarkjs.
+    /// A snarkjs verifying key (JSON with `vk_alpha_1`).
     VerifyingKey,
-    /// Other JSON.
+    /// Any other JSON.
     Json,
 }
 
-/// The curve that a file of ours names, which must be of this kind.
-pub(crate) fn curve_of_file(content: Content, path: &Path) -> Result<Curve, Failure> {
-    content.expect(path)?;
+/// The curve named in the header of a Proofmill file. Fails if the file is recognized as a kind other than `kind`.
+pub(crate) fn curve_of_file(kind: FileKind, path: &Path) -> Result<Curve, Failure> {
+    kind.expect(path)?;
     let shown = path.display();
     let mut head = Vec::new();
     open_regular(path)
         .and_then(|file| file.take(BEGINNING_BYTES as u64).read_to_end(&mut head))
         .map_err(|error| Failure::new(format!("{shown}: {error}")))?;
-    let no_curve = || Failure::new(format!("{shown}: not {}, or cut short", content.named()));
+    let no_curve = || {
+        Failure::new(format!(
+            "{shown}: not {}, or cut short",
+            kind.name_with_article()
+        ))
+    };
     curve_of(&head).ok_or_else(no_curve)
 }
 
-// === impl Content ===
+// === impl FileKind ===
 
-impl Content {
-    /// By the first bytes; nothing if they say nothing.
+impl FileKind {
+    /// Recognizes a kind by the first bytes of a file; `None` if they match none.
     pub(crate) fn of(head: &[u8]) -> Option<Self> {
         let magics: [(&[u8], Self); 10] = [
             (b"zkey", Self::Zkey),
@@ -72,8 +78,8 @@ impl Content {
             (b"PMILLPPR", Self::PartitionProof),
         ];
         let named = magics.iter().find(|(magic, _)| head.starts_with(magic));
-        if let Some((_, content)) = named {
-            return Some(*content);
+        if let Some((_, kind)) = named {
+            return Some(*kind);
         }
         let text = head.trim_ascii_start();
         match text {
@@ -88,7 +94,7 @@ impl Content {
         }
     }
 
-    /// Of the file at `path`.
+    /// The kind of the file at `path`.
     ///
     /// # Errors
     ///
@@ -99,8 +105,8 @@ impl Content {
         Ok(Self::of(&head))
     }
 
-    /// That the file at `path` does not hold something else; whether it holds this is for its reader to
-    /// say.
+    /// Fails if the file at `path` is recognized as another kind. A file of no known kind passes: its reader reports
+    /// the fault.
     pub(crate) fn expect(self, path: &Path) -> Result<(), Failure> {
         let shown = path.display();
         let found = Self::of_file(path)
@@ -111,8 +117,8 @@ impl Content {
         };
         let failure = Failure::new(format!(
             "{shown}: another kind of file: {}, not {}",
-            found.named(),
-            self.named()
+            found.name_with_article(),
+            self.name_with_article()
         ));
         Err(match (self, found) {
             (Self::Witness, Self::Json) => failure.help(
@@ -132,8 +138,8 @@ impl Content {
         })
     }
 
-    /// For an error: with its article and its usual extension.
-    pub(crate) fn named(self) -> &'static str {
+    /// Name for error messages, with its article and usual extension.
+    pub(crate) fn name_with_article(self) -> &'static str {
         match self {
             Self::Zkey => "a proving key (.zkey)",
             Self::Witness => "a witness (.wtns)",
@@ -150,14 +156,14 @@ impl Content {
         }
     }
 
-    /// Whether it is JSON.
+    /// Whether files of this kind are JSON.
     pub(crate) fn is_json(self) -> bool {
         matches!(self, Self::VerifyingKey | Self::Json)
     }
 
-    /// Whether it is hard to come by again, so that no proof or picture takes its place: keys, what they
-    /// are made from, and witnesses.
-    pub(crate) fn is_precious(self) -> bool {
+    /// Whether a file of this kind is hard to make again (keys, their inputs, witnesses): output that the user did not
+    /// explicitly allow to replace it never overwrites it.
+    pub(crate) fn is_hard_to_recreate(self) -> bool {
         !matches!(self, Self::Json | Self::Aggregate | Self::PartitionProof)
     }
 }
@@ -172,21 +178,21 @@ mod tests {
 
     #[test]
     fn contents_are_told_by_their_first_bytes() {
-        let cases: [(&[u8], Option<Content>); 16] = [
-            (b"zkey\x01\0\0\0", Some(Content::Zkey)),
-            (b"wtns\x02", Some(Content::Witness)),
-            (b"PMILLKEY\x01", Some(Content::Key)),
-            (b"PMILLAGS\x01", Some(Content::ReferenceString)),
-            (b"PMILLAGG\x01", Some(Content::Aggregate)),
-            (b"PMILLPVK\x01", Some(Content::PartitionKey)),
-            (b"PMILLPPR\x01", Some(Content::PartitionProof)),
-            (b" {\"pi_a\": []}", Some(Content::Json)),
+        let cases: [(&[u8], Option<FileKind>); 16] = [
+            (b"zkey\x01\0\0\0", Some(FileKind::Zkey)),
+            (b"wtns\x02", Some(FileKind::Witness)),
+            (b"PMILLKEY\x01", Some(FileKind::Key)),
+            (b"PMILLAGS\x01", Some(FileKind::ReferenceString)),
+            (b"PMILLAGG\x01", Some(FileKind::Aggregate)),
+            (b"PMILLPVK\x01", Some(FileKind::PartitionKey)),
+            (b"PMILLPPR\x01", Some(FileKind::PartitionProof)),
+            (b" {\"pi_a\": []}", Some(FileKind::Json)),
             (
                 b"{\"protocol\":\"groth16\",\"vk_alpha_1\":[",
-                Some(Content::VerifyingKey),
+                Some(FileKind::VerifyingKey),
             ),
-            (b"[\"7\"]", Some(Content::Json)),
-            (b"[ 7 ]", Some(Content::Json)),
+            (b"[\"7\"]", Some(FileKind::Json)),
+            (b"[ 7 ]", Some(FileKind::Json)),
             (b"[[source]]\n", None),
             (b"[sequencer]", None),
             (b"name = \"a\"", None),
@@ -194,7 +200,7 @@ mod tests {
             (b"", None),
         ];
         for (head, expected) in cases {
-            assert_eq!(Content::of(head), expected, "{}", head.escape_ascii());
+            assert_eq!(FileKind::of(head), expected, "{}", head.escape_ascii());
         }
     }
 }

@@ -1,28 +1,29 @@
-//! Which devices compute beside the processors.
+//! The `--devices` argument, and opening the CUDA cards it selects.
 
 use std::str::FromStr;
 use std::sync::Arc;
 
-use proofmill_accelerator::{Device, Error, Pool, cubins_of_user, cuda, cuda_cards};
+use proofmill_accelerator::{Device, Error, Pool, cuda, cuda_cards, user_cubin_directory};
 use proofmill_engine::{AcceleratorOptions, DeviceKind, DeviceOptions, OffloadRule};
 use proofmill_telemetry::console_line;
 
 use crate::failure::Failure;
 use crate::output;
 
-/// Partitions that an engine has on a card at once: it has work while one of them takes its results.
-const PARTITIONS: usize = 2;
+/// Partitions that an engine keeps on a card at once: while the results of one are copied back, the card computes the
+/// other.
+const PARTITIONS_PER_CARD: usize = 2;
 
-/// What `--devices` says.
+/// Value of `--devices`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Devices {
-    /// The cards that there are, for what they are done with sooner than the processors.
+    /// Every card present, used only for operations that it finishes sooner than the processors.
     Auto,
-    /// These cards, for all that they can do; without any, the processors alone.
+    /// These cards by CUDA index, used for every operation they support. An empty list (`cpu`) means processors only.
     Cards(Vec<usize>),
 }
 
-/// A card that is open.
+/// An opened card and its name, such as `cuda:0`.
 struct Card {
     name: String,
     device: Box<dyn Device>,
@@ -31,12 +32,12 @@ struct Card {
 // === impl Devices ===
 
 impl Devices {
-    /// What an engine computes with: cards, and processors for the rest, which compute the products of so
-    /// many partitions at once.
+    /// Devices of an engine: the cards, then the processors, which compute the products of up to `products` partitions
+    /// at once.
     ///
     /// # Errors
     ///
-    /// A card that was named cannot be used.
+    /// A card named on the command line cannot be used.
     pub(crate) fn for_engine(&self, products: usize) -> Result<Vec<DeviceOptions>, Failure> {
         let offload = match self {
             Self::Auto => OffloadRule::WhenItPays,
@@ -47,17 +48,17 @@ impl Devices {
             kind: DeviceKind::Accelerator(AcceleratorOptions {
                 device: Arc::from(card.device),
                 offload,
-                partitions: PARTITIONS,
+                partitions: PARTITIONS_PER_CARD,
             }),
         });
         Ok(cards.chain(DeviceOptions::processors(products)).collect())
     }
 
-    /// What computes one proof beside the processors, if anything does: a card, or a pool of them.
+    /// Device for a single proof: a card, or a pool of the cards if there are several. `None` means processors only.
     ///
     /// # Errors
     ///
-    /// A card that was named cannot be used.
+    /// A card named on the command line cannot be used.
     pub(crate) fn for_proof(&self) -> Result<Option<Arc<dyn Device>>, Failure> {
         let mut cards = self.open()?;
         if cards.len() > 1 {
@@ -70,13 +71,13 @@ impl Devices {
     fn open(&self) -> Result<Vec<Card>, Failure> {
         let numbers = match self {
             Self::Cards(cards) => cards.clone(),
-            // Without a card there is nothing to say: that is how most machines are.
+            // Most machines have no card, so its absence is not reported.
             Self::Auto => (0..cuda_cards().unwrap_or(0)).collect(),
         };
         if numbers.is_empty() {
             return Ok(Vec::new());
         }
-        let cubins = cubins_of_user().ok_or_else(|| {
+        let cubins = user_cubin_directory().ok_or_else(|| {
             Failure::new("no place to keep compiled kernels in")
                 .help("set HOME or XDG_CACHE_HOME to an absolute path, or give --devices cpu")
         })?;

@@ -1,4 +1,4 @@
-//! What went wrong, for the person at the terminal.
+//! A command's error: message, advice and exit code.
 
 use std::error::Error;
 use std::io::IsTerminal;
@@ -8,7 +8,7 @@ use proofmill_telemetry::console_line;
 
 use crate::output;
 
-/// A failure of a command: what, and what to do about it.
+/// Error that ends a command: a message, optional advice for the user, and the process's exit code.
 #[derive(Debug)]
 pub(crate) struct Failure {
     message: String,
@@ -19,7 +19,7 @@ pub(crate) struct Failure {
 // === impl Failure ===
 
 impl Failure {
-    /// Something failed: exit code 1.
+    /// A general failure: exit code 1.
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -28,7 +28,7 @@ impl Failure {
         }
     }
 
-    /// The command line is wrong: exit code 2.
+    /// An error in the command line: exit code 2.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self {
             code: 2,
@@ -36,15 +36,15 @@ impl Failure {
         }
     }
 
-    /// A question could not be answered, where the exit code 1 is an answer: exit code 3.
-    pub(crate) fn unanswered(message: impl Into<String>) -> Self {
+    /// No answer, for commands such as `verify` where exit code 1 is itself an answer: exit code 3.
+    pub(crate) fn no_verdict(message: impl Into<String>) -> Self {
         Self {
             code: 3,
             ..Self::new(message)
         }
     }
 
-    /// The same where it leaves a question without an answer: exit code 3.
+    /// This failure with exit code 3, for commands where exit code 1 is an answer.
     pub(crate) fn without_answer(self) -> Self {
         Self { code: 3, ..self }
     }
@@ -57,18 +57,18 @@ impl Failure {
         }
     }
 
-    /// An error with all that caused it.
+    /// An error with its chain of sources: exit code 1.
     pub(crate) fn of(error: &dyn Error) -> Self {
         Self::new(with_sources(error))
     }
 
-    /// With what to do about it.
+    /// Adds a line of advice.
     pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// Shows it on standard error.
+    /// Prints the message and the advice to standard error.
     pub(crate) fn print(&self) {
         let (red, bold, plain) = if std::io::stderr().is_terminal() {
             ("\x1b[1;31m", "\x1b[1m", "\x1b[0m")

@@ -1,4 +1,4 @@
-//! Files that commands write: that none is written over what is needed, and writing them whole.
+//! Output files of commands: checks that none replaces a file that is still needed, and atomic writes.
 
 use std::ffi::OsString;
 use std::fs::{File, Metadata};
@@ -6,59 +6,59 @@ use std::io::{BufWriter, ErrorKind, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use proofmill_r1cs::iden3::{
+use proofmill_files::{
     FileError, StagedFile, Visibility, check_regular, folder_of, open_regular_or_inherited,
     write_whole,
 };
 
-use crate::content::Content;
+use crate::content::FileKind;
 use crate::failure::Failure;
 
-/// The files that a command reads and those that it will write, each with what it is for.
+/// The files that a command reads and those that it will write, each with a name for error messages.
 #[derive(Debug, Default)]
-pub(crate) struct Plan<'a> {
+pub(crate) struct FilePlan<'a> {
     reads: Vec<(&'static str, &'a Path)>,
     writes: Vec<(&'static str, &'a Path)>,
 }
 
-/// What a command may write over.
+/// The existing files that a command may overwrite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Replace {
-    /// Any file but those that it reads: it was told to.
+pub(crate) enum OverwritePolicy {
+    /// Any file except the command's own inputs: the user asked for it.
     Anything,
-    /// Any but keys, circuits and witnesses.
-    NothingPrecious,
+    /// Any file except those that are [hard to recreate](FileKind::is_hard_to_recreate).
+    NothingHardToRecreate,
     /// No file.
     Nothing,
 }
 
-/// What tells a file from others, by whatever path it is named.
+/// Identity of a file, independent of the path by which it is named.
 #[derive(Debug, PartialEq, Eq)]
 enum Identity {
-    /// Device and inode.
-    There(u64, u64),
-    /// Of the folder, and the name, of a file that is not there.
+    /// Device and inode of an existing file.
+    Existing(u64, u64),
+    /// Device and inode of the folder, and the file's name, for a file that does not exist.
     Absent(u64, u64, OsString),
 }
 
-// === impl Plan ===
+// === impl FilePlan ===
 
-impl<'a> Plan<'a> {
-    /// Of a command that reads this file; `what` is what it is for: `the witness`.
+impl<'a> FilePlan<'a> {
+    /// Adds an input; `what` names it in errors, as in `the witness`.
     pub(crate) fn reads(mut self, what: &'static str, path: &'a Path) -> Self {
         self.reads.push((what, path));
         self
     }
 
-    /// And writes this one.
+    /// Adds an output; `what` names it in errors, as in `the proof`.
     pub(crate) fn writes(mut self, what: &'static str, path: &'a Path) -> Self {
         self.writes.push((what, path));
         self
     }
 
-    /// That each file can be written without loss: better known before the work than after. Links, hard
-    /// and symbolic, are the file that they lead to.
-    pub(crate) fn check(&self, replace: Replace) -> Result<(), Failure> {
+    /// Fails if an output has no folder, is the same file as an input or another output, or would replace a file that
+    /// `policy` protects. Called before the work starts. Hard and symbolic links count as the file they lead to.
+    pub(crate) fn check(&self, policy: OverwritePolicy) -> Result<(), Failure> {
         for (index, (what, path)) in self.writes.iter().enumerate() {
             let shown = path.display();
             let Some(own) = Identity::of(path) else {
@@ -82,14 +82,14 @@ impl<'a> Plan<'a> {
                 let message = format!("{shown}: {what} would overwrite {other}{named}");
                 return Err(Failure::usage(message).help(format!("name another file for {what}")));
             }
-            check_replaced(path, replace)?;
+            check_replaced(path, policy)?;
         }
         Ok(())
     }
 }
 
-/// That what is at a path, if anything, may be replaced.
-fn check_replaced(path: &Path, replace: Replace) -> Result<(), Failure> {
+/// Fails if a file exists at `path` that `policy` protects, or that is not a regular file.
+fn check_replaced(path: &Path, policy: OverwritePolicy) -> Result<(), Failure> {
     let shown = path.display();
     let found = match std::fs::metadata(path) {
         Ok(found) => found,
@@ -98,14 +98,17 @@ fn check_replaced(path: &Path, replace: Replace) -> Result<(), Failure> {
     };
     check_regular(&found)
         .map_err(|error| Failure::new(format!("cannot write {shown}: {error}")))?;
-    match replace {
-        Replace::Anything => Ok(()),
-        Replace::Nothing => Err(Failure::usage(format!("{shown} is there already"))
+    match policy {
+        OverwritePolicy::Anything => Ok(()),
+        OverwritePolicy::Nothing => Err(Failure::usage(format!("{shown} is there already"))
             .help("name another file with -o, or overwrite it with --force")),
-        // What cannot be looked at is not known to be any of them.
-        Replace::NothingPrecious => match Content::of_file(path).ok().flatten() {
-            Some(content) if content.is_precious() => {
-                let message = format!("{shown} would be overwritten, and is {}", content.named());
+        // A file that cannot be read is not known to be hard to recreate.
+        OverwritePolicy::NothingHardToRecreate => match FileKind::of_file(path).ok().flatten() {
+            Some(kind) if kind.is_hard_to_recreate() => {
+                let message = format!(
+                    "{shown} would be overwritten, and is {}",
+                    kind.name_with_article()
+                );
                 Err(Failure::usage(message).help("name another file, or remove that one first"))
             }
             _ => Ok(()),
@@ -116,12 +119,12 @@ fn check_replaced(path: &Path, replace: Replace) -> Result<(), Failure> {
 // === impl Identity ===
 
 impl Identity {
-    /// Nothing if neither the file nor its folder is there.
+    /// `None` if neither the file nor its folder exists.
     fn of(path: &Path) -> Option<Self> {
         let number = |found: &Metadata| (found.dev(), found.ino());
         if let Ok(found) = std::fs::metadata(path) {
             let (device, inode) = number(&found);
-            return Some(Self::There(device, inode));
+            return Some(Self::Existing(device, inode));
         }
         let folder = std::fs::metadata(folder_of(path)).ok();
         let (device, inode) = number(&folder.filter(Metadata::is_dir)?);
@@ -129,7 +132,7 @@ impl Identity {
     }
 }
 
-/// The content of a file, of which there are `bytes_max` at most; why not, without its path.
+/// Reads a file of at most `bytes_max` bytes. The error does not name the path: callers add it.
 pub(crate) fn read(path: &Path, bytes_max: usize) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     open_regular_or_inherited(path)
@@ -143,7 +146,7 @@ pub(crate) fn read(path: &Path, bytes_max: usize) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// Writes a file whole or not at all: `write` fills a new one, which is renamed to `path`.
+/// Writes a file atomically: `write` fills a new file, which is then renamed to `path`.
 pub(crate) fn write_with<T>(
     path: &Path,
     visibility: Visibility,
@@ -152,13 +155,13 @@ pub(crate) fn write_with<T>(
     write_whole(path, visibility, write).map_err(unwritten)
 }
 
-/// Writes bytes whole or not at all.
+/// Writes bytes atomically.
 pub(crate) fn write(path: &Path, visibility: Visibility, bytes: &[u8]) -> Result<(), Failure> {
     write_with(path, visibility, |file| file.write_all(bytes))
 }
 
-/// Writes contents that belong together, for anyone to read: every one is on the disk before the first takes
-/// its place, and if one cannot be written none does.
+/// Writes several world-readable files together: all are on the disk before the first is renamed into place, and if one
+/// cannot be written none is renamed.
 pub(crate) fn write_together<T: AsRef<[u8]>>(contents: &[(&Path, T)]) -> Result<(), Failure> {
     let staged = contents.iter().map(|(path, content)| {
         let write = |file: &mut BufWriter<&File>| file.write_all(content.as_ref());
@@ -197,20 +200,23 @@ mod tests {
         let path = Path::new(&name);
         assert_eq!(path.parent(), Some(Path::new("")));
         let _removed = Removed(path);
-        let plan = Plan::default().writes("the text", path);
+        let plan = FilePlan::default().writes("the text", path);
         for text in ["first", "second"] {
-            plan.check(Replace::NothingPrecious)
+            plan.check(OverwritePolicy::NothingHardToRecreate)
                 .expect("it may be written");
             write(path, Visibility::Public, text.as_bytes()).expect("written");
             assert_eq!(std::fs::read_to_string(path).expect("a text"), text);
         }
         write_together(&[(path, "third")]).expect("written");
         assert_eq!(std::fs::read_to_string(path).expect("a text"), "third");
-        let failure = plan.check(Replace::Nothing).expect_err("it is there");
+        let failure = plan
+            .check(OverwritePolicy::Nothing)
+            .expect_err("it is there");
         assert_eq!(failure.code, 2);
         let absent = folder.path().join("no/such");
-        let plan = Plan::default().writes("the text", &absent);
-        plan.check(Replace::Anything).expect_err("no folder");
+        let plan = FilePlan::default().writes("the text", &absent);
+        plan.check(OverwritePolicy::Anything)
+            .expect_err("no folder");
     }
 
     struct Removed<'a>(&'a Path);
@@ -232,22 +238,24 @@ mod tests {
         let key = path("key");
         for name in ["key", "hard", "soft", "inner/../key"] {
             let output = path(name);
-            let plan = Plan::default()
+            let plan = FilePlan::default()
                 .reads("the key", &key)
                 .writes("the proof", &output);
-            let failure = plan.check(Replace::Anything).expect_err(name);
+            let failure = plan.check(OverwritePolicy::Anything).expect_err(name);
             assert_eq!(failure.code, 2, "{name}");
         }
-        // Neither is there.
+        // Neither file exists.
         let (one, other) = (path("new"), path("inner/../new"));
-        let plan = Plan::default().writes("a", &one).writes("b", &other);
-        plan.check(Replace::Anything).expect_err("one file");
+        let plan = FilePlan::default().writes("a", &one).writes("b", &other);
+        plan.check(OverwritePolicy::Anything).expect_err("one file");
         let third = path("inner/new");
-        let plan = Plan::default().writes("a", &one).writes("b", &third);
-        plan.check(Replace::Nothing).expect("two files");
-        // Another key than the one that is read.
-        let plan = Plan::default().writes("the proof", &key);
-        plan.check(Replace::NothingPrecious).expect_err("a key");
-        plan.check(Replace::Anything).expect("it was asked for");
+        let plan = FilePlan::default().writes("a", &one).writes("b", &third);
+        plan.check(OverwritePolicy::Nothing).expect("two files");
+        // A key that is not among the inputs.
+        let plan = FilePlan::default().writes("the proof", &key);
+        plan.check(OverwritePolicy::NothingHardToRecreate)
+            .expect_err("a key");
+        plan.check(OverwritePolicy::Anything)
+            .expect("it was asked for");
     }
 }

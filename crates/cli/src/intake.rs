@@ -1,4 +1,4 @@
-//! Messages over HTTP and gRPC, beside whatever else a process does.
+//! Opening the HTTP and gRPC endpoint through which messages are submitted to a mill.
 
 use proofmill_api::PortError;
 use proofmill_api::intake::{Intake, OptionsError};
@@ -7,7 +7,7 @@ use crate::args::intake::IntakeArgs;
 use crate::failure::Failure;
 use crate::progress::Screen;
 
-/// Listens for messages, if that is asked for, and says where.
+/// Opens the endpoint if the arguments ask for one, and prints its address. `None` if they do not.
 pub(crate) async fn open(args: &IntakeArgs, screen: &Screen) -> Result<Option<Intake>, Failure> {
     let Some(options) = args.options() else {
         return Ok(None);

@@ -1,9 +1,9 @@
-//! Keys under which proofs prove nothing: refused, unless the command line allows them.
+//! Degenerate keys, under which proofs prove nothing: refused unless `--allow-insecure-key` is given.
 
 use std::path::Path;
 
-use proofmill_groth16::snarkjs::{PointCheck, ZkeyFile};
-use proofmill_groth16::{Engine, InsecureKey, VerifyingKey, with_curve};
+use proofmill_groth16::snarkjs::ZkeyFile;
+use proofmill_groth16::{InsecureKey, PointCheck, SnarkCurve, VerifyingKey, with_curve};
 use proofmill_telemetry::console_line;
 
 use crate::args::circuits::KeySafety;
@@ -11,9 +11,8 @@ use crate::failure::Failure;
 use crate::output;
 
 impl KeySafety {
-    /// That a key from the file at `path` is not degenerate, or that this is allowed, which is then
-    /// warned of.
-    pub(crate) fn check<E: Engine>(
+    /// Fails if the key from the file at `path` is degenerate. With `--allow-insecure-key` it prints a warning instead.
+    pub(crate) fn check<E: SnarkCurve>(
         self,
         path: &Path,
         key: &VerifyingKey<E>,
@@ -28,7 +27,7 @@ impl KeySafety {
         }
     }
 
-    /// The same of a `.zkey`, of which no more than the verifying key is read.
+    /// As [`Self::check`] for a `.zkey`; reads only its verifying key.
     pub(crate) fn check_zkey(self, path: &Path, key: &ZkeyFile<'_>) -> Result<(), Failure> {
         with_curve!(key.curve(), E => {
             let vk = key
@@ -39,7 +38,7 @@ impl KeySafety {
     }
 }
 
-/// Says that a key is not to be relied on.
+/// Prints a warning that a key is insecure.
 pub(crate) fn warn(path: &Path, insecure: &InsecureKey) {
     console_line(output::plain(&format!(
         "warning: {}: {insecure}",

@@ -1,4 +1,4 @@
-//! `proofmill`: arguments, configuration, wiring.
+//! The `proofmill` program: parses arguments and calls the command they name. Logic lives in the library crates.
 
 mod access;
 mod args;
@@ -29,8 +29,8 @@ use clap::Parser;
 use crate::args::{Cli, Command, Format};
 use crate::failure::Failure;
 
-/// How long the last lines may take to be read.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+/// Longest wait at exit for a slow reader of standard error to take the last lines.
+const STDERR_FLUSH_MAX: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -49,13 +49,13 @@ fn main() -> ExitCode {
             ExitCode::from(failure.code)
         }
     };
-    // A reader of standard error that stands still does not keep the program from ending.
-    proofmill_telemetry::console_flush(LAST_WORDS);
+    // A reader of standard error that has stalled does not keep the program from exiting.
+    proofmill_telemetry::console_flush(STDERR_FLUSH_MAX);
     code
 }
 
 fn run(command: Command) -> Result<(), Failure> {
-    let mut builder = if command.only_waits() {
+    let mut builder = if command.uses_single_thread_runtime() {
         tokio::runtime::Builder::new_current_thread()
     } else {
         tokio::runtime::Builder::new_multi_thread()
@@ -95,7 +95,7 @@ fn run(command: Command) -> Result<(), Failure> {
             Command::Completions { shell } => commands::completions::run(shell),
         }
     });
-    // A prover in this process cannot be interrupted; after a second Ctrl-C nobody waits for it.
+    // A prover in this process cannot be interrupted; after a second Ctrl-C the program does not wait for it.
     runtime.shutdown_background();
     result
 }

@@ -1,19 +1,20 @@
-//! The memory of this process: what it has, and what it gives back while it waits.
+//! Memory of this process: its resident size, and returning unused pages to the system.
 
 use std::time::Duration;
 
 use tokio::time::MissedTickBehavior;
 
-/// After the start, and then again and again: the pages that were used once come back only with use.
+/// Interval at which unused pages are returned. A returned page becomes resident again only when it is used.
 const PERIOD: Duration = Duration::from_secs(10);
 
-/// Gives back, now and then, the pages of the heap and of the program that are not used.
-pub(crate) fn settle() {
+/// Starts a task that returns unused heap and program pages to the system, first after one second and then every
+/// [`PERIOD`].
+pub(crate) fn start_releasing_pages() {
     tokio::spawn(async {
         let mut ticks = tokio::time::interval(PERIOD);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         ticks.tick().await;
-        // Whoever starts a process and looks at it does so sooner than after a period.
+        // A person who starts a process and inspects its memory does so within the first period.
         ticks.reset_after(Duration::from_secs(1));
         loop {
             ticks.tick().await;
@@ -23,12 +24,12 @@ pub(crate) fn settle() {
     });
 }
 
-/// The bytes of memory that this process has, as far as the system tells.
+/// Resident memory of this process in bytes (`VmRSS`); `None` where the system does not report it.
 pub(crate) fn resident() -> Option<u64> {
     status_bytes("VmRSS:")
 }
 
-/// The most bytes of memory that this process had at once, as far as the system tells.
+/// Peak resident memory of this process in bytes (`VmHWM`); `None` where the system does not report it.
 pub(crate) fn peak() -> Option<u64> {
     status_bytes("VmHWM:")
 }

@@ -1,10 +1,10 @@
-//! Standard output: what a command was asked for.
+//! Standard output, which carries only the result that a command was asked for.
 
 use std::io::{ErrorKind, Write};
 
 use crate::failure::Failure;
 
-/// Writes a line. A reader that has gone away (`| head -1`) is no failure.
+/// Writes a line. A reader that has closed the pipe (`| head -1`) is not an error.
 pub(crate) fn line(text: impl AsRef<str>) -> Result<(), Failure> {
     let mut whole = String::with_capacity(text.as_ref().len() + 1);
     whole.push_str(text.as_ref());
@@ -23,8 +23,8 @@ pub(crate) fn raw(bytes: &[u8]) -> Result<(), Failure> {
     }
 }
 
-/// A text of somebody else's making (a program's output, a reason, a name) that cannot move a
-/// terminal's cursor or change its colours: control characters but line ends and tabs are escaped.
+/// Escapes control characters, other than line ends and tabs, in text from outside (a program's output, an error, a
+/// name), so that it cannot move the terminal's cursor or change its colours.
 pub(crate) fn plain(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {

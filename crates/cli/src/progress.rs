@@ -1,4 +1,4 @@
-//! What a person sees while work goes on: bars on a terminal, plain lines otherwise.
+//! Progress on standard error while work goes on: bars on a terminal, plain lines otherwise.
 
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use proofmill_telemetry::{console_flush, console_line, console_printer};
 
 use crate::output;
 
-/// Standard error, as a place for progress. Cloning shares it.
+/// Progress display on standard error. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Screen {
     bars: Option<MultiProgress>,
     began: Arc<Instant>,
 }
 
-/// The progress of one thing.
+/// One bar or spinner; empty where standard error is not a terminal.
 pub(crate) struct Bar {
     bar: Option<ProgressBar>,
 }
@@ -24,12 +24,12 @@ pub(crate) struct Bar {
 // === impl Screen ===
 
 impl Screen {
-    /// Bars if standard error is a terminal, else lines.
+    /// Uses bars if standard error is a terminal, else lines.
     pub(crate) fn open() -> Self {
         let bars = std::io::stderr().is_terminal().then(MultiProgress::new);
         if let Some(bars) = bars.clone() {
-            // Every line, of whoever, makes room for the bars. The terminal may have gone away:
-            // there is nobody to tell then.
+            // Lines printed by any part of the program go above the bars. The error of a terminal
+            // that has been closed is ignored: there is nowhere to report it.
             console_printer(Some(Arc::new(move |text: &str| drop(bars.println(text)))));
         }
         Self {
@@ -38,7 +38,7 @@ impl Screen {
         }
     }
 
-    /// Leaves the bars as they are: what is shown from now on is below them.
+    /// Leaves the bars as they are; later lines are printed below them.
     pub(crate) fn close(&self) {
         if self.has_bars() {
             console_flush(Duration::from_secs(1));
@@ -51,7 +51,7 @@ impl Screen {
         self.bars.is_some()
     }
 
-    /// A line that stays.
+    /// Prints a line, above the bars where there are any.
     pub(crate) fn note(&self, text: &str) {
         match &self.bars {
             Some(_) => console_line(output::plain(text)),
@@ -62,14 +62,14 @@ impl Screen {
         }
     }
 
-    /// A line only where there are no bars to show it.
+    /// Prints a line only where there are no bars.
     pub(crate) fn line(&self, text: &str) {
         if self.bars.is_none() {
             self.note(text);
         }
     }
 
-    /// Prints to standard output, which may be the same terminal.
+    /// Runs `print`, which writes to standard output, with the bars hidden: it may be the same terminal.
     pub(crate) fn beside<T>(&self, print: impl FnOnce() -> T) -> T {
         match &self.bars {
             Some(bars) => bars.suspend(print),
@@ -77,7 +77,7 @@ impl Screen {
         }
     }
 
-    /// A bar of `total`, or of an unknown total.
+    /// A bar that ends at `total`; without a total it shows a count.
     pub(crate) fn bar(&self, name: &str, total: Option<u64>) -> Bar {
         let Some(bars) = &self.bars else {
             return Bar { bar: None };
@@ -109,7 +109,7 @@ impl Screen {
 // === impl Bar ===
 
 impl Bar {
-    /// Goes to a position, with a text beside it.
+    /// Sets the position and the text beside it.
     pub(crate) fn set(&self, position: u64, text: &str) {
         if let Some(bar) = &self.bar {
             bar.set_position(position);
@@ -124,14 +124,14 @@ impl Bar {
         }
     }
 
-    /// Leaves it as it is, for good.
+    /// Stops the bar and leaves it visible.
     pub(crate) fn finish(&self) {
         if let Some(bar) = &self.bar {
             bar.abandon();
         }
     }
 
-    /// Takes it away.
+    /// Removes the bar.
     pub(crate) fn clear(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -150,7 +150,7 @@ pub(crate) fn span(duration: Duration) -> String {
     }
 }
 
-/// Names a span of blocks, and the verb of what they have done: `block 8`, `has`.
+/// The name of a range of blocks and the form of "have" that goes with it: (`block 8`, `has`).
 pub(crate) fn blocks((first, last): (u64, u64)) -> (String, &'static str) {
     match first == last {
         true => (format!("block {first}"), "has"),
@@ -158,7 +158,7 @@ pub(crate) fn blocks((first, last): (u64, u64)) -> (String, &'static str) {
     }
 }
 
-/// So many of something, in words: `1 proof`, `3 proofs`.
+/// A count with its noun: `1 proof`, `3 proofs`.
 pub(crate) fn counted(count: usize, what: &str) -> String {
     if count == 1 {
         format!("1 {what}")

@@ -1,11 +1,11 @@
-//! Ctrl-C: once to finish what is under way, twice to stop.
+//! SIGINT and SIGTERM: the first drains (work under way is finished), the second stops.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use proofmill_orchestrator::executor::process::running_programs;
 use proofmill_orchestrator::shutdown::{Level, Shutdown, Trigger, channel};
+use proofmill_process::running_programs;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 
@@ -13,26 +13,28 @@ use crate::args::DrainArg;
 use crate::failure::Failure;
 use crate::progress::{Screen, counted, span};
 
-/// How often a drain says what it waits for: soon for the first time, as somebody may be looking.
-const SAID: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(15));
+/// Delay before a drain first reports what it waits for, and the interval between later reports. The first comes soon
+/// because the person who pressed Ctrl-C is likely watching.
+const REPORT_DELAYS: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(15));
 
-/// Things that are listed by name; of more, there is only a count.
+/// Most items listed by name in one line; the rest are only counted.
 const LISTED: usize = 3;
 
-/// Tells what a drain waits for, in words; nothing if it does not know.
-pub(crate) type Waits = Arc<dyn Fn() -> BoxFuture<'static, Option<String>> + Send + Sync>;
+/// Describes what a drain is waiting for; `None` if that is unknown.
+pub(crate) type DescribeWait = Arc<dyn Fn() -> BoxFuture<'static, Option<String>> + Send + Sync>;
 
-/// From now on SIGINT and SIGTERM drain first, and stop when they come again or the drain has taken as
-/// long as it may. While it drains it says what programs it waits for.
+/// Installs the handlers: the first SIGINT or SIGTERM drains, the next one or the end of `--drain-timeout` stops. While
+/// it drains, the running programs that it waits for are reported.
 pub(crate) fn listen(screen: Screen, drain: DrainArg) -> Result<Shutdown, Failure> {
-    listen_and_tell(screen, drain, Arc::new(|| Box::pin(async { None })))
+    listen_with_description(screen, drain, Arc::new(|| Box::pin(async { None })))
 }
 
-/// As [`listen`]; `waits` knows more than which programs run.
-pub(crate) fn listen_and_tell(
+/// As [`listen`], with `describe_wait` to describe the work under way; where it returns `None`, running programs are
+/// listed.
+pub(crate) fn listen_with_description(
     screen: Screen,
     drain: DrainArg,
-    waits: Waits,
+    describe_wait: DescribeWait,
 ) -> Result<Shutdown, Failure> {
     let (trigger, shutdown) = channel();
     let trigger = Arc::new(trigger);
@@ -51,7 +53,7 @@ pub(crate) fn listen_and_tell(
     let mut draining = shutdown.clone();
     tokio::spawn(async move {
         draining.reached(Level::Drain).await;
-        let ended = bound(&trigger, &screen, drain.drain_timeout, waits);
+        let ended = bound(&trigger, &screen, drain.drain_timeout, describe_wait);
         tokio::select! {
             () = ended => {}
             () = draining.reached(Level::Stop) => {}
@@ -60,9 +62,9 @@ pub(crate) fn listen_and_tell(
     Ok(shutdown)
 }
 
-/// Comes with the first SIGINT or SIGTERM from now on, for a command that has nothing to finish: it tells
-/// what it knows, and ends. The second ends it at once.
-pub(crate) fn first() -> Result<impl Future<Output = ()>, Failure> {
+/// Completes at the first SIGINT or SIGTERM, for a command that has nothing to finish and only prints its result so
+/// far. The second signal exits the process at once with code 130.
+pub(crate) fn first_signal() -> Result<impl Future<Output = ()>, Failure> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let (sender, receiver) = tokio::sync::oneshot::channel();
@@ -74,7 +76,7 @@ pub(crate) fn first() -> Result<impl Future<Output = ()>, Failure> {
                 _ = terminate.recv() => {}
             }
             match sender.take() {
-                // Whoever waited may have come to its end.
+                // The receiver may have been dropped.
                 Some(sender) => drop(sender.send(())),
                 None => std::process::exit(130),
             }
@@ -99,13 +101,13 @@ fn raise(trigger: &Trigger, screen: &Screen) {
     }
 }
 
-/// Says what a drain waits for, and stops once it has taken so long.
-async fn bound(trigger: &Trigger, screen: &Screen, longest: Duration, waits: Waits) {
+/// Reports what a drain waits for, and stops the process's work once the drain has taken `longest`.
+async fn bound(trigger: &Trigger, screen: &Screen, longest: Duration, describe_wait: DescribeWait) {
     let until = Instant::now() + longest;
-    let mut next = Instant::now() + SAID.0;
+    let mut next = Instant::now() + REPORT_DELAYS.0;
     loop {
         tokio::time::sleep_until(next.min(until)).await;
-        let what = waits().await.or_else(programs);
+        let what = describe_wait().await.or_else(programs);
         let what = what.unwrap_or_else(|| "what is under way".to_owned());
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
@@ -117,22 +119,22 @@ async fn bound(trigger: &Trigger, screen: &Screen, longest: Duration, waits: Wai
             return;
         }
         screen.note(&format!("waiting for {what}; stopping in {}", span(left)));
-        next += SAID.1;
+        next += REPORT_DELAYS.1;
     }
 }
 
-/// The programs that this process runs, in words.
+/// A list of the programs that this process runs; `None` if there are none.
 fn programs() -> Option<String> {
     let running = running_programs();
     let listed = running.iter().map(|program| {
         let since = span(program.elapsed);
         format!("{} (for {since})", program.task)
     });
-    several("program", running.len(), listed)
+    count_and_first_names("program", running.len(), listed)
 }
 
-/// So many things, the first of them by name; nothing if there are none.
-pub(crate) fn several(
+/// A count and the first [`LISTED`] names, as in `5 tasks: t0, t1, t2 and 2 more`; `None` if the count is 0.
+pub(crate) fn count_and_first_names(
     noun: &str,
     count: usize,
     named: impl Iterator<Item = String>,
@@ -147,11 +149,13 @@ pub(crate) fn several(
 
 #[cfg(test)]
 mod tests {
-    use super::several;
+    use super::count_and_first_names;
 
     #[test]
     fn the_first_are_named_and_the_rest_counted() {
-        let named = |count: usize| several("task", count, (0..count).map(|n| format!("t{n}")));
+        let named = |count: usize| {
+            count_and_first_names("task", count, (0..count).map(|n| format!("t{n}")))
+        };
         assert_eq!(named(0), None);
         assert_eq!(named(1).as_deref(), Some("1 task: t0"));
         assert_eq!(named(5).as_deref(), Some("5 tasks: t0, t1, t2 and 2 more"));

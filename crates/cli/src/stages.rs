@@ -1,4 +1,4 @@
-//! One long computation, stage by stage: what a person sees of it, and how the time splits.
+//! A long computation in stages: its progress on the terminal and the time of each stage.
 
 use std::time::{Duration, Instant};
 
@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 
 use crate::progress::{Bar, Screen, span};
 
-/// What takes less long is done before anyone wonders.
-const QUIET: Duration = Duration::from_secs(2);
+/// Stages are printed only once the computation has run for this long; a shorter one needs no progress lines.
+const PRINT_AFTER: Duration = Duration::from_secs(2);
 
-/// The stages of something, one after the other.
+/// Progress of a computation whose stages run one after the other.
 pub(crate) struct Stages {
     screen: Screen,
     bar: Bar,
     began: Instant,
-    /// When the stage that runs began, and its name.
+    /// Start and name of the running stage.
     current: Option<(Instant, String)>,
     done: Vec<(String, Duration)>,
 }
@@ -22,7 +22,7 @@ pub(crate) struct Stages {
 // === impl Stages ===
 
 impl Stages {
-    /// Begins, with `total` stages to come.
+    /// Starts a computation of `total` stages.
     pub(crate) fn begin(name: &str, total: usize) -> Self {
         let screen = Screen::open();
         let bar = screen.bar(name, Some(total as u64));
@@ -35,12 +35,12 @@ impl Stages {
         }
     }
 
-    /// The stage before has ended, and this one begins.
+    /// Ends the previous stage, if any, and starts the next.
     pub(crate) fn enter(&mut self, name: &str) {
         self.leave();
         self.current = Some((Instant::now(), name.to_owned()));
         self.bar.set(self.done.len() as u64, name);
-        if self.began.elapsed() >= QUIET {
+        if self.began.elapsed() >= PRINT_AFTER {
             self.screen.line(name);
         }
     }
@@ -51,10 +51,10 @@ impl Stages {
         }
     }
 
-    /// All stages have ended: how long each took, and all of them.
-    pub(crate) fn end(mut self) -> Split {
+    /// Ends the last stage; returns the time of each and of all.
+    pub(crate) fn end(mut self) -> StageTimes {
         self.leave();
-        Split {
+        StageTimes {
             stages: std::mem::take(&mut self.done),
             total: self.began.elapsed(),
         }
@@ -68,16 +68,16 @@ impl Drop for Stages {
     }
 }
 
-/// How the time of something splits.
-pub(crate) struct Split {
+/// Durations of the stages of a computation, and their total.
+pub(crate) struct StageTimes {
     stages: Vec<(String, Duration)>,
     pub(crate) total: Duration,
 }
 
-// === impl Split ===
+// === impl StageTimes ===
 
-impl Split {
-    /// In one line: `read the key 0.2 s, …`.
+impl StageTimes {
+    /// One line, such as `read the key 340 ms, …`.
     pub(crate) fn shown(&self) -> String {
         let stages: Vec<String> = self
             .stages
@@ -87,7 +87,7 @@ impl Split {
         stages.join(", ")
     }
 
-    /// A list of names and milliseconds.
+    /// A JSON array of stage names and milliseconds.
     pub(crate) fn to_json(&self) -> Value {
         let stages = self.stages.iter();
         stages
@@ -96,12 +96,12 @@ impl Split {
     }
 }
 
-/// Milliseconds, to the microsecond.
+/// A duration in milliseconds, with microsecond resolution.
 pub(crate) fn milliseconds(duration: Duration) -> f64 {
     duration.as_micros() as f64 / 1e3
 }
 
-/// `340 ms`, `12 s`.
+/// A duration for people, in milliseconds below one second: `340 ms`, `12 s`.
 pub(crate) fn short(duration: Duration) -> String {
     if duration < Duration::from_secs(1) {
         format!("{} ms", duration.as_millis())

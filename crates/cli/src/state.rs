@@ -1,4 +1,4 @@
-//! State directories, and the workflow that each belongs to.
+//! State directories, and the workflow to which each belongs.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -6,23 +6,25 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use proofmill_bus::{OpenError, check_private_directory};
+use proofmill_bus::OpenError;
+use proofmill_files::Visibility;
+use proofmill_files::check_private_directory;
 use proofmill_orchestrator::mill::{Mill, MillError, Options, Registry};
-use proofmill_r1cs::iden3::Visibility;
 use proofmill_workflow::{Workflow, render};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 use crate::files;
 
-/// Where state directories are by default.
+/// Default parent of state directories, relative to the working directory.
 pub(crate) const ROOT: &str = ".proofmill";
 
-/// The file in a state directory that says which workflow it belongs to.
+/// File in a state directory that records its workflow, as JSON.
 const FILE: &str = "workflow.json";
 
-/// What the program itself puts into a state directory, before it has written [`FILE`].
-const OURS: [&str; 8] = [
+/// Entries that the program may create in a state directory before it writes [`FILE`]; a directory with other entries
+/// and no [`FILE`] is refused.
+const STATE_ENTRIES: [&str; 8] = [
     "log",
     "blobs",
     "scratch",
@@ -33,21 +35,21 @@ const OURS: [&str; 8] = [
     "accepted-emissions",
 ];
 
-/// How long a mill waits for a state directory that a short command (`status`, `dlq`) has open.
-const LOCK_PATIENCE: Duration = Duration::from_secs(3);
+/// Longest wait of a starting mill for a short command (`status`, `dlq`) to release the state directory.
+const LOCK_WAIT_MAX: Duration = Duration::from_secs(3);
 
 #[derive(Serialize, Deserialize)]
-struct Saved {
+struct SavedWorkflow {
     /// The workflow's name.
     workflow: String,
-    /// The workflow file, as bytes in hexadecimal: a path need not be text.
+    /// Absolute path of the workflow file, its bytes in hexadecimal: a path need not be UTF-8.
     file: String,
-    /// What the file held.
+    /// Text of the workflow file.
     text: String,
 }
 
-/// Makes `state` if it is not there, or checks that it is a state directory of this workflow: what
-/// belongs to something else is left alone.
+/// Creates the directory `state`, or checks that it is a state directory of this workflow. A directory that belongs to
+/// another workflow, or holds other files, is refused and left unchanged.
 pub(crate) fn claim(state: &Path, workflow: &str) -> Result<(), Failure> {
     let shown = state.display();
     ensure_private(state)?;
@@ -80,7 +82,7 @@ pub(crate) fn claim(state: &Path, workflow: &str) -> Result<(), Failure> {
     };
     for entry in entries {
         let name = entry?.file_name();
-        let ours = OURS.iter().any(|ours| name == **ours)
+        let ours = STATE_ENTRIES.iter().any(|entry| name == **entry)
             || name.as_bytes().starts_with(b".new-")
             || name.as_bytes().starts_with(b".proofmill-")
             || name.as_bytes().starts_with(b"headers-");
@@ -95,8 +97,8 @@ pub(crate) fn claim(state: &Path, workflow: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses a state directory that others may change, and one below a folder of ours that they may:
-/// who can put files there decides what is proved, and which programs run.
+/// Refuses a state directory that other users can write to, or one under a `.proofmill` that they can: files placed
+/// there would decide what is proved and which programs run.
 fn ensure_private(state: &Path) -> Result<(), Failure> {
     let root = state.parent().filter(|parent| parent.ends_with(ROOT));
     for directory in root.into_iter().chain([state]) {
@@ -113,10 +115,10 @@ fn ensure_private(state: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Remembers the workflow of a state directory, for the commands that look at it later.
+/// Records the workflow in its state directory, for later commands that open it.
 pub(crate) fn save(state: &Path, workflow: &Workflow, file: &Path) -> Result<(), Failure> {
     let file = std::path::absolute(file)?;
-    let saved = serde_json::to_vec_pretty(&Saved {
+    let saved = serde_json::to_vec_pretty(&SavedWorkflow {
         workflow: workflow.name.clone(),
         file: hex::encode(file.as_os_str().as_bytes()),
         text: workflow.document().text().to_owned(),
@@ -124,7 +126,7 @@ pub(crate) fn save(state: &Path, workflow: &Workflow, file: &Path) -> Result<(),
     files::write(&state.join(FILE), Visibility::Private, &saved)
 }
 
-fn read(state: &Path) -> Result<Option<Saved>, Failure> {
+fn read(state: &Path) -> Result<Option<SavedWorkflow>, Failure> {
     let path = state.join(FILE);
     match std::fs::read(&path) {
         Ok(bytes) => match serde_json::from_slice(&bytes) {
@@ -143,7 +145,7 @@ fn read(state: &Path) -> Result<Option<Saved>, Failure> {
     }
 }
 
-/// The workflow of a state directory.
+/// Loads the workflow recorded in a state directory.
 pub(crate) fn load(state: &Path) -> Result<Workflow, Failure> {
     ensure_private(state)?;
     let saved = read(state)?.ok_or_else(|| {
@@ -160,14 +162,14 @@ pub(crate) fn load(state: &Path) -> Result<Workflow, Failure> {
     Workflow::parse(&saved.text, &file).map_err(|found| Failure::new(render(&found)))
 }
 
-/// Opens a mill on its state. A command that only looks holds the state for a moment: that is
-/// waited for; another mill is not.
+/// Opens a mill on its state. Waits up to [`LOCK_WAIT_MAX`] for the lock, which a short command holds only for a
+/// moment; another running mill holds it longer, and the error is returned.
 pub(crate) async fn open(
     workflow: &Workflow,
     registry: &Registry,
     mut options: impl FnMut() -> Options,
 ) -> Result<Mill, MillError> {
-    let until = Instant::now() + LOCK_PATIENCE;
+    let until = Instant::now() + LOCK_WAIT_MAX;
     loop {
         match Mill::open(workflow, registry.clone(), options()).await {
             Err(MillError::Open(OpenError::Locked(_))) if Instant::now() < until => {
@@ -178,7 +180,7 @@ pub(crate) async fn open(
     }
 }
 
-/// The state directory that is meant: the one named, or the only one there is.
+/// The state directory named on the command line, or the only one under [`ROOT`].
 pub(crate) fn choose(named: Option<PathBuf>) -> Result<PathBuf, Failure> {
     if let Some(named) = named {
         return Ok(named);

@@ -1,27 +1,27 @@
-//! The helper process by which programs end with the process that runs them, also when it is killed.
+//! The helper process that ends prover programs when the process that runs them ends, even if it is killed.
 
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 
-use proofmill_orchestrator::executor::process::{end_programs_left, supervise_programs_with};
+use proofmill_process::{run_supervisor, supervise_programs_with};
 
 use crate::failure::Failure;
 
-/// The subcommand that the helper runs, as `args::Command` has it.
+/// Hidden subcommand that the helper runs; must match `args::Command::SupervisePrograms`.
 const COMMAND: &str = "supervise-programs";
 
-/// From now on this process's programs have a helper, which is started with the first of them.
+/// Registers the helper, which is started together with this process's first program.
 pub(crate) fn begin() {
     supervise_programs_with(helper);
 }
 
-/// The helper: hears of programs on standard input.
+/// Body of the helper: reads the list of programs from standard input, and ends those left when the input closes.
 pub(crate) async fn run() -> Result<(), Failure> {
-    Ok(end_programs_left(std::io::stdin()).await?)
+    Ok(run_supervisor(std::io::stdin()).await?)
 }
 
-/// This program again: the very file that runs, whatever has its name by now.
+/// Command that runs this executable again. On Linux it is the file being run, even if its path was replaced since.
 fn helper() -> Command {
     let itself = if cfg!(target_os = "linux") {
         PathBuf::from("/proc/self/exe")

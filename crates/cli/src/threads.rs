@@ -1,4 +1,4 @@
-//! How many threads compute.
+//! Running work on the number of threads given by `--threads`.
 
 use crate::args::circuits::Threads;
 use crate::failure::Failure;
@@ -6,7 +6,7 @@ use crate::failure::Failure;
 // === impl Threads ===
 
 impl Threads {
-    /// Runs `work` on so many threads.
+    /// Runs `work` in a thread pool of `self.threads` threads; without a number, rayon's default.
     pub(crate) fn run<T: Send>(self, work: impl FnOnce() -> T + Send) -> Result<T, Failure> {
         let mut pool = rayon::ThreadPoolBuilder::new();
         if let Some(threads) = self.threads {

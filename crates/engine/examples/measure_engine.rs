@@ -1,14 +1,14 @@
-//! Measures the engine with a key that is hot: proofs a minute, how busy the processors are, and the
-//! peak of memory beside what was reserved. For so many partitions of a chain of so many
-//! multiplications, with so many partitions under way at once, and devices that share the pool (`0`) or
-//! have so many threads of their own each:
+//! Measures the engine with a hot key: proofs a minute, processor use, and peak memory beside the bytes
+//! that were reserved. Arguments: curve, multiplications in the circuit's chain, partitions of the measured
+//! job, partitions under way at once, and the threads of each device (`0`: the device shares the common
+//! pool).
 //!
 //! ```text
 //! cargo run --release -p proofmill-engine --example measure_engine -- bn254 60000 12 2 0
 //! cargo run --release -p proofmill-engine --example measure_engine -- bn254 60000 12 2 1 1
 //! ```
 //!
-//! It runs on Linux, whose `/proc` tells the peak and the processors' time.
+//! Linux only: peak memory and processor time are read from `/proc`.
 
 use std::fs;
 use std::io::{BufWriter, Cursor};
@@ -22,7 +22,7 @@ use proofmill_engine::{
     Partition, Priority, Registration, RequestId, Secret, Service, Stage, Submission, Tier,
 };
 use proofmill_groth16::snarkjs::setup_zkey;
-use proofmill_groth16::{Curve, Engine, with_curve};
+use proofmill_groth16::{Curve, SnarkCurve, with_curve};
 use proofmill_r1cs::R1cs;
 use proofmill_r1cs::iden3::{LabelledR1cs, R1csFile, write_r1cs};
 use proofmill_shutdown::{Level, channel};
@@ -90,7 +90,7 @@ async fn main() -> Result<(), Failure> {
             partitions: (0..count).map(partition).collect(),
         })
     };
-    // Tables are made and memory is taken in the first.
+    // The first job makes the tables and allocates the memory; it is not measured.
     handle
         .prove(submission("first", *partition_workers)?)
         .await?;
@@ -117,7 +117,7 @@ async fn main() -> Result<(), Failure> {
     println!(
         "{:.1} proofs a minute; processors {:.0} % busy; peak {} bytes over what was in use, {} reserved",
         *proofs as f64 * 60.0 / seconds,
-        // Of 10 ms each on every Linux there is.
+        // A tick is 10 ms on Linux.
         ticks as f64 / seconds / processors,
         peak().saturating_sub(before),
         budget.peak.saturating_sub(key.bytes),
@@ -135,7 +135,7 @@ async fn main() -> Result<(), Failure> {
 }
 
 /// A development key for zᵢ₊₂ = zᵢ·zᵢ₊₁, with the first two public, and a witness.
-fn chain<E: Engine>(constraints: usize, key: &Path) -> Result<Vec<u8>, Failure> {
+fn chain<E: SnarkCurve>(constraints: usize, key: &Path) -> Result<Vec<u8>, Failure> {
     let one = E::ScalarField::one();
     let rows = [0, 1, 2].map(|shift| {
         (0..constraints)
@@ -160,7 +160,7 @@ fn chain<E: Engine>(constraints: usize, key: &Path) -> Result<Vec<u8>, Failure> 
         .collect())
 }
 
-/// The processors' time that this process took.
+/// Processor time of this process in user and kernel mode, in ticks.
 fn processor_ticks() -> Result<u64, Failure> {
     let stat = fs::read_to_string("/proc/self/stat")?;
     let (_, fields) = stat.rsplit_once(')').ok_or("no fields")?;
@@ -173,7 +173,7 @@ fn processor_ticks() -> Result<u64, Failure> {
     Ok(times.collect::<Result<Vec<_>, _>>()?.iter().sum())
 }
 
-/// Makes the peak of memory the memory in use, and returns that.
+/// Resets the peak of resident memory to the current use, and returns that use in bytes.
 fn reset_peak() -> u64 {
     // proc_pid_clear_refs(5): 5 resets the peak.
     let _ = fs::write("/proc/self/clear_refs", "5");

@@ -1,4 +1,4 @@
-//! Telling what happens.
+//! The broadcast channel of engine events, and its clock.
 
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -7,10 +7,10 @@ use tokio::sync::broadcast;
 
 use crate::interface::{Event, EventKind};
 
-/// Events kept for who reads slowly.
+/// Events buffered for slow subscribers; older ones are lost to them.
 const KEPT: usize = 1 << 14;
 
-/// Where events go. Cloning shares it.
+/// Sends events to all subscribers. Clones share the channel.
 #[derive(Clone, Debug)]
 pub(crate) struct Events {
     epoch: Instant,
@@ -31,7 +31,7 @@ impl Events {
 
     pub(crate) fn send(&self, kind: EventKind) {
         let at_us = self.now();
-        // Nobody may be listening.
+        // An error only means that there is no subscriber.
         let _ = self.sender.send(Event { at_us, kind });
     }
 
@@ -44,13 +44,13 @@ impl Events {
         u64::try_from(self.epoch.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
-    /// When the service began, in milliseconds since 1970.
+    /// Time at which the service began, in milliseconds since 1970.
     pub(crate) fn started_ms(&self) -> u64 {
         self.started_ms
     }
 }
 
-/// Milliseconds since 1970; zero before.
+/// Milliseconds since 1970; 0 for earlier times.
 pub(crate) fn unix_ms(time: SystemTime) -> u64 {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)

@@ -1,9 +1,10 @@
-//! What a handle does by itself, in its caller's task: everything that is no decision about jobs.
+//! The part of a handle's work that runs in the caller's task: checks, files, and everything else that
+//! needs no decision about jobs.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use proofmill_r1cs::iden3::WtnsFile;
+use proofmill_r1cs::iden3::{SCALAR_BYTES, WtnsFile};
 
 use crate::events::unix_ms;
 use crate::generator::Generator;
@@ -16,24 +17,21 @@ use crate::pipeline::{Env, Prepared, PreparedPartition};
 use crate::registry::{Inspection, Registered, curve_of, inspect};
 use crate::residency::Residency;
 
-/// Bytes of a scalar.
-const SCALAR_BYTES: u64 = 32;
-
-pub(crate) struct Front {
+pub(crate) struct CallerSide {
     pub(crate) env: Arc<Env>,
     pub(crate) residency: Residency,
-    /// Where precompiled circuits lie.
+    /// Directory of precompiled circuits.
     pub(crate) precompiled: PathBuf,
     pub(crate) policy: KeyPolicy,
-    /// Partitions under way at once, and workers of each stage.
+    /// Partitions under way at once.
     pub(crate) partition_workers: usize,
     pub(crate) workers: [usize; 5],
 }
 
-// === impl Front ===
+// === impl CallerSide ===
 
-impl Front {
-    /// Refuses what can be refused before anything is put on disk.
+impl CallerSide {
+    /// Checks limits, circuits and inputs, before anything is written to disk.
     pub(crate) fn check(&self, submission: &Submission) -> Result<(), Error> {
         let limits = self.env.inputs.limits();
         let count = submission.partitions.len();
@@ -73,13 +71,13 @@ impl Front {
         Ok(())
     }
 
-    /// The names of the generators that there are.
+    /// Names of the configured witness generators.
     fn generators(&self) -> Vec<String> {
         self.env.generators.keys().cloned().collect()
     }
 
     fn check_input(&self, circuit: &Registered, input: &Input) -> Result<(), Error> {
-        let expected = circuit.variables * SCALAR_BYTES;
+        let expected = circuit.variables * SCALAR_BYTES as u64;
         match input {
             Input::Wtns(content) if is_json(content) => {
                 return Err(Error::Invalid(format!(
@@ -114,13 +112,13 @@ impl Front {
                     circuit.variables
                 )));
             }
-            // An upload's content is looked at when it is decoded.
+            // The content of an upload is checked when it is decoded.
             Input::Vector(_) | Input::Uploaded(_) | Input::Inputs { .. } => {}
         }
         Ok(())
     }
 
-    /// The bytes that are reserved for the program that makes an input's witness.
+    /// Bytes to reserve for the program that generates an input's witness; 0 without a program.
     fn generator_bytes(&self, input: &Input) -> Result<u64, Error> {
         let Input::Inputs { generator, .. } = input else {
             return Ok(0);
@@ -135,14 +133,14 @@ impl Front {
         }
     }
 
-    /// The most bytes that partitions of one circuit take together.
-    pub(crate) fn together(&self, circuit: &CircuitRef) -> Result<u64, Error> {
+    /// Most bytes that `partition_workers` partitions of one circuit use together, beside its key.
+    pub(crate) fn peak_bytes_together(&self, circuit: &CircuitRef) -> Result<u64, Error> {
         let circuit = self.residency.circuit(circuit)?;
         let footprint = circuit.footprint(self.residency.form());
-        Ok(footprint.together(self.partition_workers, self.workers))
+        Ok(footprint.peak_bytes_together(self.partition_workers, self.workers))
     }
 
-    /// Puts a submission's inputs on disk.
+    /// Writes a submission's inputs to disk.
     pub(crate) async fn prepare(&self, submission: Submission) -> Result<Prepared, Error> {
         let mut circuits = Vec::with_capacity(submission.partitions.len());
         for partition in &submission.partitions {
@@ -174,7 +172,7 @@ impl Front {
         })
     }
 
-    /// Reads a circuit's files.
+    /// Reads a circuit's files, and checks that one proof fits into the budget.
     pub(crate) async fn inspect(&self, registration: Registration) -> Result<Registered, Error> {
         let name = registration.name.clone();
         let inspection = blocking(move || Inspection::new(registration)).await??;
@@ -199,7 +197,7 @@ impl Front {
             Ok::<_, Error>(circuit)
         })
         .await??;
-        // A circuit that would never fit is told now.
+        // A circuit that never fits is refused at registration.
         let work = circuit.footprint(self.residency.form()).peak();
         let needed = self.residency.needed(circuit.clone(), work);
         let total = budget.total();
@@ -214,10 +212,10 @@ impl Front {
         Ok(circuit)
     }
 
-    /// Forgets a circuit, and removes what was precompiled for it.
+    /// Removes a circuit, and the file that was precompiled for it.
     pub(crate) fn unregister(&self, name: &str) -> Result<(), Error> {
         let precompiled = self.residency.remove(name)?;
-        // A file that was registered as it is lies elsewhere, and stays.
+        // A constraints file that the caller registered lies in another folder, and stays.
         if let Some(path) = precompiled.filter(|path| path.starts_with(&self.precompiled))
             && let Err(error) = std::fs::remove_file(&path)
         {
@@ -227,12 +225,12 @@ impl Front {
     }
 }
 
-/// Whether an input begins as an object in JSON does.
+/// Whether an input begins like a JSON object.
 fn is_json(content: &[u8]) -> bool {
     content.trim_ascii_start().starts_with(b"{")
 }
 
-/// Puts an input on disk, with the name of its generator.
+/// Writes an input to disk. Returns the name of its generator, if it has one, and the file.
 fn stage(inputs: &Inputs, input: Input) -> Result<(Option<String>, Staged), Error> {
     let limits = *inputs.limits();
     match input {
@@ -249,7 +247,7 @@ fn stage(inputs: &Inputs, input: Input) -> Result<(Option<String>, Staged), Erro
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Error> {
-    // It ends early only if it panics, or the runtime ends.
+    // The task ends early only if it panics or the runtime ends.
     tokio::task::spawn_blocking(work)
         .await
         .map_err(|_| Error::Stopped)

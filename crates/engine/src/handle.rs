@@ -1,4 +1,4 @@
-//! What callers hold.
+//! The client side of an engine.
 
 use futures_util::future::BoxFuture;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio::sync::{broadcast, mpsc, oneshot};
 
-use crate::front::Front;
+use crate::front::CallerSide;
 use crate::inputs::Upload;
 use crate::interface::{
     CircuitRef, CircuitView, Error, Event, JobId, JobResult, JobView, Load, Registration, Status,
@@ -14,37 +14,38 @@ use crate::interface::{
 };
 use crate::pipeline::Command;
 
-/// What callers hold of an engine. Cloning it shares it. A future of it that is dropped undoes
-/// nothing: a submission may have been accepted, and is found by its request id.
+/// Client of a running engine. Clones share it. Dropping a future does not undo its request: a submission
+/// may have been accepted, and can be found by its request id.
 #[derive(Clone)]
 pub struct Handle {
     pub(crate) commands: mpsc::Sender<Command>,
-    pub(crate) front: Arc<Front>,
+    pub(crate) caller_side: Arc<CallerSide>,
 }
 
 // === impl Handle ===
 
 impl Handle {
-    /// Accepts a job: when this returns it is on disk, and survives any crash.
+    /// Submits a job. When this returns, the job is on disk and survives any crash.
     ///
     /// # Errors
     ///
-    /// [`Error::Conflict`] if the request id was used for other content; [`Error::Exhausted`] if
-    /// there is no room now; [`Error::Impossible`] if a partition would never fit into the budget;
-    /// [`Error::TooLarge`], [`Error::Invalid`], [`Error::UnknownCircuit`],
-    /// [`Error::UnknownGenerator`]; [`Error::Draining`].
+    /// [`Error::Conflict`] if the request id was used for other content; [`Error::Exhausted`] if there is
+    /// no room now; [`Error::Impossible`] if a partition would never fit into the budget;
+    /// [`Error::TooLarge`], [`Error::Invalid`], [`Error::UnknownCircuit`], [`Error::UnknownGenerator`];
+    /// [`Error::Draining`].
     pub fn submit(&self, submission: Submission) -> BoxFuture<'_, Result<Submitted, Error>> {
-        // Boxed: compiled here, and not again in every program that calls it.
+        // Boxed, so that it is compiled in this crate and not again in every program that calls it.
         Box::pin(async move {
-            self.front.check(&submission)?;
+            self.caller_side.check(&submission)?;
             let request = submission.request.clone();
             self.ask(|reply| Command::MaySubmit(request, reply)).await?;
-            let prepared = self.front.prepare(submission).await?;
+            let prepared = self.caller_side.prepare(submission).await?;
             self.ask(|reply| Command::Submit(prepared, reply)).await
         })
     }
 
-    /// Waits until a job is at its end, and tells its result as long as that is kept.
+    /// Waits until a job has ended, and returns its result. Results are kept for
+    /// [`Options::result_ttl`](crate::Options::result_ttl).
     ///
     /// # Errors
     ///
@@ -65,9 +66,9 @@ impl Handle {
         self.await_result(submitted.job).await
     }
 
-    /// Cancels a job wherever it is; what it holds is given back at once, or where a computation is
-    /// under way, when the step that it is in ends. A job at its end stays as it is. Returns the job
-    /// as it then is.
+    /// Cancels a job in any state, and returns the job as it is then. What the job holds is given back at
+    /// once, or at the end of the current stage for a partition that is being computed. A job that has
+    /// ended stays as it is.
     ///
     /// # Errors
     ///
@@ -76,8 +77,8 @@ impl Handle {
         self.ask(|reply| Command::Cancel(job, None, reply)).await
     }
 
-    /// As [`cancel`](Self::cancel), but a job whose result more than `waiting` callers wait for goes
-    /// on: somebody else wants it.
+    /// As [`cancel`](Self::cancel), but the job goes on if more than `waiting` callers wait for its result,
+    /// since another caller still wants it.
     ///
     /// # Errors
     ///
@@ -87,17 +88,17 @@ impl Handle {
             .await
     }
 
-    /// The most bytes that `partition_workers` partitions of a circuit take together, beside its key:
-    /// see the crate's documentation. Less than what they reserve.
+    /// Most bytes that `partition_workers` partitions of a circuit use together, beside its key: see the
+    /// crate's documentation. Less than what they reserve.
     ///
     /// # Errors
     ///
     /// [`Error::UnknownCircuit`].
     pub fn together_bytes(&self, circuit: &CircuitRef) -> Result<u64, Error> {
-        self.front.together(circuit)
+        self.caller_side.peak_bytes_together(circuit)
     }
 
-    /// A job as it is now.
+    /// The current state of a job.
     ///
     /// # Errors
     ///
@@ -106,7 +107,7 @@ impl Handle {
         self.ask(|reply| Command::Job(job, reply)).await
     }
 
-    /// How much there is to do.
+    /// The number of unfinished jobs, and whether the engine drains.
     ///
     /// # Errors
     ///
@@ -115,7 +116,7 @@ impl Handle {
         self.ask(Command::Load).await
     }
 
-    /// Everything as it is now.
+    /// The current state of the whole engine.
     ///
     /// # Errors
     ///
@@ -124,26 +125,27 @@ impl Handle {
         self.ask(Command::Status).await
     }
 
-    /// What happens from now on. Who reads too slowly misses some, and is told how many.
+    /// Subscribes to events from now on. A receiver that reads too slowly loses events, and is told how
+    /// many.
     pub fn events(&self) -> broadcast::Receiver<Event> {
-        self.front.env.events.subscribe()
+        self.caller_side.env.events.subscribe()
     }
 
-    /// Makes a circuit known, after reading its files. Registering the same again under the same name
+    /// Registers a circuit, after reading its files. Registering the same circuit again under the same name
     /// changes nothing.
     ///
     /// # Errors
     ///
     /// [`Error::Circuit`] if the files cannot be used, [`Error::NameTaken`], [`Error::Name`],
-    /// [`Error::TooLarge`] if there are as many circuits as there may be.
+    /// [`Error::TooLarge`] if the limit of registered circuits is reached.
     pub fn register(
         &self,
         registration: Registration,
     ) -> BoxFuture<'_, Result<CircuitView, Error>> {
-        // Boxed: compiled here, and not again in every program that calls it.
+        // Boxed, so that it is compiled in this crate and not again in every program that calls it.
         Box::pin(async move {
-            let circuit = self.front.inspect(registration).await?;
-            let (view, new) = self.front.residency.insert(circuit.clone())?;
+            let circuit = self.caller_side.inspect(registration).await?;
+            let (view, new) = self.caller_side.residency.insert(circuit.clone())?;
             if new {
                 let circuit = Box::new(circuit);
                 self.ask(|reply| Command::KeepCircuit(circuit, reply))
@@ -153,13 +155,13 @@ impl Handle {
         })
     }
 
-    /// Forgets a circuit; its files stay.
+    /// Removes a circuit from the registry. Its own files stay.
     ///
     /// # Errors
     ///
     /// [`Error::UnknownCircuit`]; [`Error::InUse`] if a job needs it or it is pinned.
     pub async fn unregister(&self, name: String) -> Result<(), Error> {
-        self.front.unregister(&name)?;
+        self.caller_side.unregister(&name)?;
         self.ask(|reply| Command::ForgetCircuit(name, reply)).await
     }
 
@@ -169,43 +171,43 @@ impl Handle {
     ///
     /// [`Error::Stopped`].
     pub async fn circuits(&self) -> Result<Vec<CircuitView>, Error> {
-        Ok(self.front.residency.views().0)
+        Ok(self.caller_side.residency.views().0)
     }
 
-    /// Brings a key to a tier, if it is not there or nearer, and returns when it is.
+    /// Brings a key to a tier, and returns when it is in that tier or a nearer one.
     ///
     /// # Errors
     ///
     /// [`Error::UnknownCircuit`], [`Error::Impossible`], [`Error::Circuit`].
     pub async fn preload(&self, circuit: CircuitRef, tier: Tier) -> Result<CircuitView, Error> {
-        self.front.residency.preload(&circuit, tier).await
+        self.caller_side.residency.preload(&circuit, tier).await
     }
 
-    /// Gives a key's memory back, and returns how many bytes that was.
+    /// Evicts a key from memory, and returns the number of bytes given back.
     ///
     /// # Errors
     ///
     /// [`Error::UnknownCircuit`]; [`Error::InUse`] if a partition holds the key or it is pinned.
     pub async fn evict(&self, circuit: CircuitRef) -> Result<u64, Error> {
-        self.front.residency.evict(&circuit)
+        self.caller_side.residency.evict(&circuit)
     }
 
-    /// Keeps a key from being evicted once it is loaded, or no longer.
+    /// Pins or unpins a key. A pinned key that is loaded is never evicted.
     ///
     /// # Errors
     ///
     /// [`Error::UnknownCircuit`].
     pub async fn pin(&self, circuit: CircuitRef, pinned: bool) -> Result<CircuitView, Error> {
-        self.front.residency.pin(&circuit, pinned)
+        self.caller_side.residency.pin(&circuit, pinned)
     }
 
-    /// Begins a witness that comes piece by piece: see [`Input::Uploaded`](crate::Input::Uploaded).
+    /// Begins a witness that is uploaded in pieces: see [`Input::Uploaded`](crate::Input::Uploaded).
     ///
     /// # Errors
     ///
     /// [`Error::Exhausted`], [`Error::Storage`], [`Error::Draining`].
     pub async fn upload(&self) -> Result<Upload, Error> {
-        Upload::begin(&self.front.env.inputs)
+        Upload::begin(&self.caller_side.env.inputs)
     }
 
     async fn ask<T>(
@@ -222,7 +224,7 @@ impl Handle {
 impl fmt::Debug for Handle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Handle")
-            .field("budget", self.front.residency.budget())
+            .field("budget", self.caller_side.residency.budget())
             .finish_non_exhaustive()
     }
 }

@@ -1,8 +1,8 @@
 //! The resident proving engine: keys stay in memory, stages of many proofs overlap, and memory stays
 //! within one byte budget.
 //!
-//! [`Service::open`] makes an engine from [`Options`], [`Service::run`] does its work, and a
-//! [`Handle`] is what callers hold:
+//! [`Service::open`] makes an engine from [`Options`], [`Service::run`] does its work, and callers use a
+//! [`Handle`]:
 //!
 //! ```no_run
 //! use proofmill_engine::{
@@ -31,63 +31,64 @@
 //! # }
 //! ```
 //!
-//! # A job's way
+//! # The stages of a job
 //!
-//! Its inputs are put on disk, it is put into the log, and then it is accepted. Each of its partitions
-//! waits in one line, by priority and then by arrival, for one of `partition_workers` slots and for
-//! all the memory that it will need; its key is loaded if it is not there. Then it goes through five
-//! stages, before each of which it waits in the same order: witness, evaluate, prove (on a device),
-//! finish, verify. Each stage has workers of its own, so that several jobs overlap. A proof that does
-//! not verify is never returned: the partition is tried again, rather on another device. When all
-//! proofs are there, or the job fails, is cancelled or expires, its end is put into the log, and then
-//! told.
+//! A job is accepted once its inputs are on disk and the job is in the log. Each of its partitions then
+//! waits in one line, by priority and then by arrival, for one of `partition_workers` slots and for all the
+//! memory that it will need; its key is loaded if necessary. The partition then passes through five stages:
+//! witness, evaluate, prove (on a device), finish, verify. It waits before each in the same order. Each
+//! stage has workers of its own, so that several jobs overlap. A proof that does not verify is never
+//! returned: the partition is tried again, on another device if possible. When all proofs are made, or the
+//! job fails, is cancelled or expires, its end is written to the log, and then reported.
 //!
 //! # Memory
 //!
-//! Whatever is large is reserved before it is allocated, from one budget. With m variables, a domain of
-//! n points, q₁ points in the longest query of the first group (n at least) and q₂ in that of the second,
-//! points at infinity not counted, and g₁ and g₂ the bytes that a product takes for each point of its query
-//! (see [`proofmill_groth16::stages`]), a partition holds at most, beside its key:
+//! Every large allocation is reserved in one budget first. Let m be the number of variables, n the number
+//! of points of the domain, q₁ the number of points in the longest query of the first group (at least n)
+//! and q₂ in that of the second, not counting points at infinity, and g₁ and g₂ the bytes that a product
+//! takes for each point of its query (see [`proofmill_groth16::stages`]). A partition holds at most, beside
+//! its key:
 //!
 //! | stage | bytes |
 //! |---|---|
 //! | witness | 64·m: the input, and the values |
-//! | evaluate | 32·m + 96·n, or 32·m + 64·n with a key of ours |
+//! | evaluate | 32·m + 96·n, or 32·m + 64·n with a key of this project's format |
 //! | prove | 32·m + 32·n |
 //! | finish, verify | 32·m |
 //!
-//! and until it is finished, g₁·q₁ + g₂·q₂, which the products of the prove and the finish stage take and the
-//! kernels keep for the next ones. With accelerators the prove stage takes
-//! 160·m + 192·n, or 160·m + 128·n with a key of ours: the scalars of four queries, and the transforms'
-//! vectors on their way there and back. A partition reserves the most of these at once, which
-//! [`CircuitView::work_bytes`] tells, and gives back at each stage's end what no later one needs.
-//! `partition_workers` may be under way, and `express_workers` more while they are critical.
+//! and until it is finished, g₁·q₁ + g₂·q₂, which the products of the prove and finish stages take and the
+//! kernels keep for the next products. With accelerators the prove stage takes 160·m + 192·n, or 160·m +
+//! 128·n with a key of this project's format: the scalars of four queries, and the transforms' vectors on
+//! their way to the device and back. A partition reserves the largest of these sums ([`CircuitView::work_bytes`]), and gives
+//! back at the end of each stage the bytes that no later stage needs. `partition_workers` partitions may be
+//! under way, and `express_workers` more if they are critical.
 //!
-//! A hot key reserves what it takes, which [`CircuitView::bytes`] tells; [`CircuitView::hot_bytes`] is that
-//! before it is loaded, from the points counted when it was registered, or as it was measured the last time.
-//! Loading takes more for a while: all points of the file, and the larger of a section of it that is being
-//! read, the matrices while they are sorted, and, for a key that was never checked, the test of its points.
-//! As a partition begins when its key is there, the two together reserve the larger of what loading takes
-//! and what key and partition take: [`CircuitView::needed_bytes`]. Of that the partition gets what it is
-//! still missing when the key is loaded. Should a key take more than was thought, which can be found only
-//! once, its partition goes back into the line. Points and measured sizes are kept in the file `figures` of
-//! the state directory; one that is damaged or of another version is as good as none.
+//! A hot key reserves the bytes that it takes ([`CircuitView::bytes`]). Before it is loaded,
+//! [`CircuitView::hot_bytes`] estimates them, from the points counted at registration or from the last
+//! measurement. Loading takes more for a while: all points of the file, and the larger of a section of the
+//! file that is being read, the matrices while they are sorted, and, for a key that was never checked, the
+//! test of its points. Since a partition begins when its key is loaded, the two together reserve the larger
+//! of the bytes for loading and the bytes for key and partition: [`CircuitView::needed_bytes`]. When the
+//! key is loaded, the partition gets the part of this reservation that it still lacks. If a key takes more
+//! than estimated, which can happen only at its first load, its partition goes back into the line. Points
+//! and measured sizes are kept in the file `figures` of the state directory; a file that is damaged or of
+//! another version is ignored.
 //!
-//! That is what is reserved. As there are only so many devices and workers, less is used: what the
-//! kernels keep, once for each device and each worker of the finish stage, and of the stages' bytes those
-//! of the partitions under way, of which no more are in a stage than it has workers. One that is alone has
-//! nothing kept before its own first product.
-//! [`Handle::together_bytes`] tells how much that is, and `proofmill-bench engine memory` puts what is
-//! measured beside it; `proofmill-bench engine estimates` does so with [`CircuitView::needed_bytes`].
-//! The process has no more than that only if its allocator gives back what is freed,
-//! as `proofmill engine serve` has glibc's do with [`proofmill_kernels::return_large_allocations`].
+//! Less memory is used than reserved, since the numbers of devices and workers are limited: the kernels
+//! keep their buffers once for each device and each worker of the finish stage, and no stage holds more
+//! partitions than it has workers. A partition that is alone has no kept buffers before its own first
+//! product. [`Handle::together_bytes`] returns the memory used by all partitions of a circuit.
+//! `proofmill-bench engine memory` compares it with the measured use, and `proofmill-bench engine
+//! estimates` does the same for [`CircuitView::needed_bytes`]. The process stays within these bytes only if
+//! its allocator returns freed memory, which `proofmill engine serve` makes glibc do with
+//! [`proofmill_kernels::return_large_allocations`].
 //!
-//! A reservation never grows by what others hold, and one partition at a time waits for one: everyone else
-//! who holds memory has all that he needs, or a key that is being loaded has the rest of it. So nobody waits
-//! for ever.
+//! There is no deadlock: a reservation never grows while its holder waits for others, and only one
+//! partition at a time waits for memory. Every other holder has all the memory that it needs, or gets the
+//! rest when a key is loaded.
 
 mod budget;
-// Declared here: the budget's folder is also compiled into the test that model-checks it.
+// Declared here, since the budget's folder is also compiled into the test that model-checks it.
 #[cfg(test)]
 #[path = "budget/tests.rs"]
 mod budget_tests;

@@ -1,16 +1,16 @@
-//! How much memory there is.
+//! The memory of this machine, and the default budget.
 
 use std::fs;
 use std::path::Path;
 
-/// The budget of an engine that is given none: three quarters of the [`usable_memory`]. What is left is
-/// for what is not counted: code, stacks, small allocations. None where that cannot be told.
+/// Default budget: three quarters of [`usable_memory`]. The rest is for memory that is not counted: code,
+/// stacks, small allocations. `None` where the amount of memory is unknown.
 pub fn default_budget() -> Option<u64> {
     usable_memory().map(|bytes| bytes / 4 * 3)
 }
 
-/// The bytes of memory that this process may use: the machine's, or what its control group is limited
-/// to.
+/// Bytes of memory that this process may use: the least of the machine's memory and the limits of its
+/// control group. `None` if neither can be read.
 pub fn usable_memory() -> Option<u64> {
     let limits = [
         "/sys/fs/cgroup/memory.max",
@@ -22,7 +22,7 @@ pub fn usable_memory() -> Option<u64> {
     limits.chain(machine()).min()
 }
 
-/// A file's number; none if there is no such file or it says that there is no limit.
+/// The number in a file; `None` if the file cannot be read or has no number, such as `max` for no limit.
 fn number(path: &Path) -> Option<u64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }

@@ -11,172 +11,173 @@ use proofmill_accelerator::Device;
 use crate::generator::Generator;
 use crate::interface::Stage;
 
-/// Settings of an engine. The default is one for this machine, with nothing kept on disk.
+/// Settings of an engine. The default suits the present machine, and keeps nothing on disk.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where jobs, results, inputs and the list of circuits are kept, so that they survive a restart;
-    /// made (mode 0700) if it is not there, and open in one process at a time. Without one, inputs
-    /// lie in a private temporary directory, and everything is gone when the engine ends. Witnesses
-    /// are removed when their jobs end, but not overwritten: where that matters, give a directory on an
+    /// Directory for jobs, results, inputs and the list of circuits, so that they survive a restart. It is
+    /// created (mode 0700) if it does not exist, and only one process at a time may open it. If `None`,
+    /// inputs are in a private temporary directory, and everything is lost when the engine ends. Witnesses
+    /// are removed when their jobs end but not overwritten: where that matters, use a directory on an
     /// encrypted disk or in memory.
     pub state_dir: Option<PathBuf>,
-    /// Go on with a log there that holds less than was durable.
+    /// Whether to open a log that holds less than was durable. Default: false, which refuses it.
     pub accept_loss: bool,
-    /// The byte budget; without one, three quarters of the memory that this process may use.
+    /// Byte budget. Default: three quarters of the memory that this process may use.
     pub memory: Option<u64>,
-    /// Partitions under way at once: each has its memory reserved from its first stage to its last.
+    /// Partitions under way at once (default 2). Each has its memory reserved from its first stage to its
+    /// last.
     pub partition_workers: usize,
-    /// Partitions beyond these that may be under way if they are critical.
+    /// Critical partitions that may be under way beyond `partition_workers` (default 1).
     pub express_workers: usize,
-    /// How often a partition is passed by: while its key is not in memory and another's would have to be
-    /// evicted for it, so many partitions of the same priority whose keys are there go first. 0 is
-    /// strictly by arrival.
+    /// Partitions that may overtake one whose key is not loaded (default 0: strictly by arrival). If
+    /// loading that key would evict another, up to `batch` partitions of the same priority whose keys are
+    /// loaded go first.
     pub batch: u32,
-    /// Threads of the pool that all stages share, and devices that have none of their own; 0 is one
-    /// for each processor.
+    /// Threads of the pool that all stages share, as do devices without threads of their own. 0, the
+    /// default, is one for each processor.
     pub threads: usize,
-    /// What computes the multi-scalar products; at least one, and of processors. Where there are
-    /// accelerators, processors take what those failed at, or everything once all of them broke.
+    /// Devices that compute the multi-scalar products. At least one must be processors: they take the work
+    /// at which accelerators failed, or all work once every accelerator has broken.
     pub devices: Vec<DeviceOptions>,
-    /// Partitions in each other stage at once.
+    /// Partitions that each of the other stages works on at once.
     pub stage_workers: StageWorkers,
-    /// How hot keys are held.
+    /// Form in which hot keys are held in memory.
     pub key_form: KeyForm,
-    /// How often a partition is tried, the first time included.
+    /// Most attempts at a partition, including the first (default 2).
     pub attempts: u32,
-    /// What is taken.
+    /// Limits of requests and of stored data.
     pub limits: Limits,
-    /// How long a job's result is kept.
+    /// Time to live of a job's result (default one hour).
     pub result_ttl: Duration,
-    /// Jobs at their end in [`Status::recent`](crate::Status::recent).
+    /// Most ended jobs in [`Status::recent`](crate::Status::recent) (default 100).
     pub recent: usize,
-    /// Programs and functions that make witnesses, by name.
+    /// Witness generators, by name.
     pub generators: BTreeMap<String, Generator>,
-    /// Where it is remembered which keys' points were checked; without it, `checked-keys` in the
-    /// state directory, or nowhere.
+    /// Directory that records which keys' points have been checked. Default: `checked-keys` in the state
+    /// directory; without a state directory nothing is recorded.
     pub checked_keys: Option<PathBuf>,
-    /// Whether keys are taken under which proofs prove nothing
-    /// ([`VerifyingKey::weaknesses`](proofmill_groth16::VerifyingKey::weaknesses)), for tests. Otherwise
-    /// they are refused when they are registered and when they are loaded.
+    /// Whether to accept insecure keys, under which proofs prove nothing
+    /// ([`VerifyingKey::weaknesses`](proofmill_groth16::VerifyingKey::weaknesses)), for tests. Default:
+    /// false, which refuses them at registration and at loading.
     pub allow_insecure_keys: bool,
-    /// What tests break; nothing otherwise.
+    /// Faults that tests inject. Default: none.
     pub interference: Option<Arc<dyn Interference>>,
 }
 
-/// A device.
+/// A device that computes products.
 #[derive(Clone, Debug)]
 pub struct DeviceOptions {
     /// Its name in events, errors and the status.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: DeviceKind,
 }
 
-/// What a device is.
+/// The kind of a device.
 #[derive(Clone, Debug)]
 pub enum DeviceKind {
     /// A part of this machine's processors.
     Processors {
-        /// Threads of a pool of its own; none uses the pool that all stages share.
+        /// Threads of the device's own pool; `None` for the pool that all stages share.
         threads: Option<usize>,
     },
-    /// Something that products and transforms are submitted to.
+    /// A device that products and transforms are submitted to.
     Accelerator(AcceleratorOptions),
 }
 
-/// A device that products and transforms are submitted to, while the processors work on other stages:
-/// a card, a pool of cards.
+/// A device that products and transforms are submitted to while the processors work on other stages: one
+/// card or a pool of cards.
 ///
-/// The bases of the keys that were used last are kept in its memory. Hot keys are in the host's memory
-/// as well, for the processors and for a pool that loses a card; what the device keeps there for
-/// itself is taken off the budget. A device without memory of its own, as tests use, takes of the
-/// host's what nothing counts.
+/// The bases of the most recently used keys are kept in its memory. Hot keys stay in the host's memory as
+/// well, for the processors and for a pool that loses a card. Host memory that the device keeps for itself
+/// is subtracted from the budget. A device without memory of its own, as used in tests, takes host memory
+/// that is not counted.
 #[derive(Clone)]
 pub struct AcceleratorOptions {
     /// The device.
     pub device: Arc<dyn Device>,
-    /// What it computes.
+    /// Choice of the work to offload.
     pub offload: OffloadRule,
-    /// Partitions that submit to it at once, at least 1; with 2 it has work while one of them takes
-    /// its results.
+    /// Partitions that submit to it at once, at least 1. With 2, the device has work while one of them
+    /// collects its results.
     pub partitions: usize,
 }
 
-/// What an accelerator computes.
+/// Choice of the work that an accelerator computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OffloadRule {
-    /// What it is done with sooner than the processors, by what both were measured to take for little
-    /// work of that sort, when the first key is brought to it.
+    /// Only work that it finishes sooner than the processors, by measurements of small samples of that work
+    /// on both when the first key is brought to it.
     WhenItPays,
-    /// All that it can.
+    /// All work that it can compute.
     Always,
 }
 
 /// Partitions that a stage works on at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StageWorkers {
-    /// Reading or generating witnesses.
+    /// Witness stage: reading or generating witnesses.
     pub witness: usize,
-    /// Matrices and transforms.
+    /// Evaluate stage: products with the matrices, and transforms.
     pub evaluate: usize,
-    /// The second group, and assembling.
+    /// Finish stage: the product in the second group, and assembling the proof.
     pub finish: usize,
-    /// Verifying.
+    /// Verify stage.
     pub verify: usize,
 }
 
-/// How hot keys are held.
+/// Form in which hot keys are held in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyForm {
     /// Points as they are in the file.
     Plain,
-    /// Points in the kernels' layout, with multiples of them, in about so many times the bytes that
-    /// they take as they are.
+    /// Points in the kernels' layout together with multiples of them.
     Prepared {
-        /// In percent: 100 keeps about one copy.
+        /// Memory limit in percent of the size of the circuit's mapped files. Values below 150 count as
+        /// 150: one copy is always kept, and takes up to 1.5 times its size in the file.
         percent: u32,
     },
-    /// Points as they are in the file, shared with accelerators; more is reserved for what is on its
-    /// way to and from them. An engine with accelerators has this instead of
-    /// [`Plain`](Self::Plain), and cannot have prepared keys.
+    /// Points as they are in the file, shared with accelerators. More is reserved for data on its way to
+    /// and from them. An engine with accelerators uses this form in place of [`Plain`](Self::Plain), and
+    /// cannot hold prepared keys.
     Shared,
 }
 
-/// What is taken, and how much of it.
+/// Limits of requests and of stored data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Jobs that are not at their end.
+    /// Unfinished jobs of all clients (default 10,000).
     pub jobs: usize,
-    /// Those of one client.
+    /// Unfinished jobs of one client (default 1,000).
     pub jobs_per_client: usize,
-    /// Partitions of one job.
+    /// Partitions of one job (default 1,024).
     pub partitions: usize,
-    /// Bytes of one witness.
+    /// Bytes of one witness (default 4 GiB).
     pub witness_bytes: u64,
-    /// Bytes of one generator's inputs.
+    /// Bytes of one generator's inputs (default 16 MiB).
     pub json_bytes: u64,
-    /// Bytes of all inputs on disk, those being uploaded included.
+    /// Bytes of all inputs on disk, including open uploads (default 64 GiB).
     pub input_bytes: u64,
-    /// Uploads open at once.
+    /// Open uploads (default 64).
     pub uploads: usize,
-    /// Circuits registered at once.
+    /// Registered circuits (default 1,024).
     pub circuits: usize,
-    /// Results that are kept, whatever their time to live.
+    /// Results kept, even if their time to live has not passed (default 100,000).
     pub results: usize,
 }
 
-/// What a test may break, to see that it is noticed. It is asked on the threads that work.
+/// Fault injection, for tests of error handling. Called on the worker threads.
 pub trait Interference: Send + Sync + std::fmt::Debug {
-    /// What goes wrong with this attempt's products.
+    /// The fault to inject into the products of this attempt.
     fn with_products(&self, device: &str, partition: u32, attempt: u32) -> Fault;
 }
 
-/// What goes wrong.
+/// A fault in a computation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing.
+    /// No fault.
     None,
-    /// A product is not what it should be.
+    /// One product is wrong.
     WrongProduct,
     /// The device's code panics.
     Panic,
@@ -185,8 +186,8 @@ pub enum Fault {
 // === impl DeviceOptions ===
 
 impl DeviceOptions {
-    /// This machine's processors, for so many partitions' products at once on the pool that all stages
-    /// share.
+    /// The machine's processors as `products` devices, all on the pool that the stages share: so many
+    /// partitions can be in the prove stage at once.
     pub fn processors(products: usize) -> Vec<Self> {
         let name = |number: usize| match number {
             0 => "cpu".to_owned(),
@@ -203,7 +204,7 @@ impl DeviceOptions {
 // === impl Options ===
 
 impl Options {
-    /// Partitions that are in a stage at once, at most.
+    /// Most partitions in a stage at once.
     pub(crate) fn workers(&self, stage: Stage) -> usize {
         match stage {
             Stage::Witness => self.stage_workers.witness,
@@ -218,7 +219,7 @@ impl Options {
 // === impl DeviceOptions ===
 
 impl DeviceOptions {
-    /// The accelerator, if it is one.
+    /// The accelerator; `None` for processors.
     pub(crate) fn accelerator(&self) -> Option<&AcceleratorOptions> {
         match &self.kind {
             DeviceKind::Processors { .. } => None,
@@ -226,7 +227,7 @@ impl DeviceOptions {
         }
     }
 
-    /// Partitions on it at once.
+    /// Most partitions on the device at once.
     pub(crate) fn partitions(&self) -> usize {
         self.accelerator().map_or(1, |it| it.partitions)
     }

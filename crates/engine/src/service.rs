@@ -1,4 +1,4 @@
-//! The service.
+//! Opening and running an engine.
 
 use futures_util::future::BoxFuture;
 use std::collections::HashSet;
@@ -6,15 +6,15 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use proofmill_bus::make_private_directory;
-use proofmill_groth16::snarkjs::CheckedKeys;
+use proofmill_files::make_private_directory;
+use proofmill_groth16::snarkjs::CheckedKeyStore;
 use proofmill_shutdown::Shutdown;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
 use crate::budget::Budget;
 use crate::events::Events;
-use crate::front::Front;
+use crate::front::CallerSide;
 use crate::handle::Handle;
 use crate::inputs::Inputs;
 use crate::interface::{Error, Mib, Stage};
@@ -23,29 +23,29 @@ use crate::memory::default_budget;
 use crate::options::{AcceleratorOptions, DeviceOptions, KeyForm, Options};
 use crate::pipeline::{Device, Env, Scheduler, pool};
 use crate::queue::{Journal, Recovered};
-use crate::residency::{CheckedMemory, Figures, Remembered, Residency};
+use crate::residency::{CheckedMemory, KeySizes, Residency, StoredFacts};
 
-/// Commands that may wait for the service before their senders wait.
+/// Commands that are queued before senders have to wait.
 const COMMANDS: usize = 1024;
 
-/// An engine that was opened; [`run`](Self::run) does its work.
+/// An engine that was opened. [`run`](Self::run) does its work.
 pub struct Service {
     scheduler: Scheduler,
-    /// Where everything lies without a state directory; removed when the service ends.
+    /// The directory in use if the options name no state directory; removed when the service ends.
     temporary: Option<TempDir>,
 }
 
 // === impl Service ===
 
 impl Service {
-    /// Opens the state directory and takes up what was accepted before. Until [`run`](Self::run) does
-    /// the work, the handle's requests about jobs wait.
+    /// Opens the state directory and restores the accepted jobs. Requests about jobs wait until
+    /// [`run`](Self::run) is called.
     ///
     /// # Errors
     ///
     /// [`Error::Invalid`] for settings that contradict each other, [`Error::Storage`].
     pub fn open(options: Options) -> BoxFuture<'static, Result<(Self, Handle), Error>> {
-        // Boxed: compiled here, and not again in every program that calls it.
+        // Boxed, so that it is compiled in this crate and not again in every program that calls it.
         Box::pin(async move {
             check(&options)?;
             let total = options.memory.or_else(default_budget).ok_or_else(|| {
@@ -54,7 +54,7 @@ impl Service {
             let total = without_accelerators(total, &options)?;
             let (state, temporary) = state_directory(&options)?;
             let log = options.state_dir.is_some().then(|| state.join("log"));
-            // The log is locked: from here on the directory is this engine's alone.
+            // Opening the log locks it: from here on the directory belongs to this engine alone.
             let (journal, recovered) = Journal::open(log.as_deref(), options.accept_loss).await?;
             let precompiled = state.join("precompiled");
             make(&precompiled)?;
@@ -71,7 +71,7 @@ impl Service {
                 Budget::new(total),
                 events.clone(),
                 shared.clone(),
-                remembered(&options, &state, &recovered),
+                stored_facts(&options, &state, &recovered),
                 key_form(&options),
                 policy,
                 options.limits.circuits,
@@ -86,7 +86,7 @@ impl Service {
                 interference: options.interference.clone(),
                 pool: shared,
             });
-            let front = Front {
+            let caller_side = CallerSide {
                 env: env.clone(),
                 residency: residency.clone(),
                 precompiled,
@@ -100,7 +100,7 @@ impl Service {
             scheduler.recover(recovered);
             let handle = Handle {
                 commands: sender,
-                front: Arc::new(front),
+                caller_side: Arc::new(caller_side),
             };
             let service = Self {
                 scheduler,
@@ -110,16 +110,16 @@ impl Service {
         })
     }
 
-    /// Works until `shutdown` says [`Level::Stop`](proofmill_shutdown::Level::Stop); or until every
-    /// accepted job is at its end, once it says [`Level::Drain`](proofmill_shutdown::Level::Drain) or
-    /// every handle is gone. What is not at its end by then is kept in the state directory, and goes
-    /// on when the engine is opened again; who waits for it is told [`Error::Stopped`].
+    /// Works until `shutdown` reaches [`Level::Stop`](proofmill_shutdown::Level::Stop). After
+    /// [`Level::Drain`](proofmill_shutdown::Level::Drain), or when every handle is gone, it works until
+    /// every accepted job has ended. Unfinished jobs are kept in the state directory, and go on when the
+    /// engine is opened again; callers that wait for them get [`Error::Stopped`].
     ///
     /// # Errors
     ///
-    /// [`Error::Storage`] if the state cannot be written any more.
+    /// [`Error::Storage`] if the state can no longer be written.
     pub fn run(self, shutdown: Shutdown) -> BoxFuture<'static, Result<(), Error>> {
-        // Boxed: compiled here, and not again in every program that calls it.
+        // Boxed, so that it is compiled in this crate and not again in every program that calls it.
         Box::pin(async move {
             let outcome = self.scheduler.run(shutdown).await;
             drop(self.temporary);
@@ -134,8 +134,8 @@ impl fmt::Debug for Service {
     }
 }
 
-/// The directory that everything lies in, made if it is not there; with a private one that goes when it is
-/// dropped, if the options name none.
+/// The state directory, created if it does not exist; and, if the options name none, the private directory
+/// that takes its place, which is removed when it is dropped.
 fn state_directory(options: &Options) -> Result<(PathBuf, Option<TempDir>), Error> {
     let (state, temporary) = match &options.state_dir {
         Some(folder) => (folder.clone(), None),
@@ -145,7 +145,7 @@ fn state_directory(options: &Options) -> Result<(PathBuf, Option<TempDir>), Erro
         }
     };
     make(&state)?;
-    // Paths in it are kept in the log.
+    // Absolute, since paths in it are stored in the log.
     let state = std::fs::canonicalize(state).map_err(storage)?;
     Ok((state, temporary))
 }
@@ -158,20 +158,21 @@ fn devices(options: &Options, shared: &Arc<rayon::ThreadPool>) -> Result<Vec<Dev
         .collect()
 }
 
-/// What is known of keys from before; without a state directory nothing is kept, unless the options say where.
-fn remembered(options: &Options, state: &Path, recovered: &Recovered) -> Remembered {
+/// Stored facts about keys. Without a state directory nothing is stored, except where the options give a
+/// path.
+fn stored_facts(options: &Options, state: &Path, recovered: &Recovered) -> StoredFacts {
     let durable = options.state_dir.is_some();
     let checked = durable.then(|| state.join("checked-keys"));
     let checked = options.checked_keys.clone().or(checked);
     let figures = durable.then(|| state.join("figures"));
     let ids: Vec<_> = recovered.circuits.iter().map(|it| it.id).collect();
-    Remembered {
-        checked: CheckedMemory::new(checked.map(CheckedKeys::in_directory)),
-        figures: Figures::open(figures, &ids),
+    StoredFacts {
+        checked: CheckedMemory::new(checked.map(CheckedKeyStore::in_directory)),
+        key_sizes: KeySizes::open(figures, &ids),
     }
 }
 
-/// That the settings do not contradict each other.
+/// Checks that the settings do not contradict each other.
 fn check(options: &Options) -> Result<(), Error> {
     let workers = &options.stage_workers;
     let counts = [
@@ -214,7 +215,7 @@ fn check(options: &Options) -> Result<(), Error> {
     Ok(())
 }
 
-/// How hot keys are held, as the devices want them.
+/// The form of hot keys, as the devices require it.
 fn key_form(options: &Options) -> KeyForm {
     match options.key_form {
         KeyForm::Plain if accelerators(options).next().is_some() => KeyForm::Shared,
@@ -222,7 +223,7 @@ fn key_form(options: &Options) -> KeyForm {
     }
 }
 
-/// The budget without what accelerators keep of the host's memory as long as the engine runs.
+/// The budget less the host memory that accelerators keep as long as the engine runs.
 fn without_accelerators(total: u64, options: &Options) -> Result<u64, Error> {
     let kept: u64 = accelerators(options)
         .map(|it| it.device.caps().host_memory)
@@ -245,7 +246,7 @@ fn accelerators(options: &Options) -> impl Iterator<Item = &AcceleratorOptions> 
     devices.filter_map(DeviceOptions::accelerator)
 }
 
-/// The input files of jobs that go on.
+/// The input files of unfinished jobs.
 fn named(recovered: &Recovered) -> HashSet<crate::inputs::InputName> {
     let partitions = recovered.jobs.iter().flat_map(|job| &job.partitions);
     partitions
@@ -254,7 +255,7 @@ fn named(recovered: &Recovered) -> HashSet<crate::inputs::InputName> {
 }
 
 fn temporary() -> std::io::Result<TempDir> {
-    // Of mode 0700.
+    // Mode 0700.
     tempfile::Builder::new()
         .prefix("proofmill-engine-")
         .tempdir()

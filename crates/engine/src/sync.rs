@@ -1,3 +1,3 @@
-//! The locks of what is model-checked: the model's own stand in their place there.
+//! The locks of model-checked code. The model check replaces this module by its own.
 
 pub(crate) use std::sync::Mutex;

@@ -1,6 +1,6 @@
-//! The budget's own source under a scheduler that tries the interleavings of its threads: every one
-//! of a few small histories, and many random ones of larger ones. A deadlock fails the test, and so
-//! does a wake-up that never comes: it is one.
+//! Model check of the budget's source: a scheduler tries the interleavings of its threads, all of them for
+//! a few small histories, and random ones for larger histories. A deadlock fails the test; a lost wake-up
+//! is one.
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ use shuttle::thread;
 #[path = "../src/budget/mod.rs"]
 mod budget;
 
-/// What the budget's source finds in its own crate.
+/// The items that the budget's source imports from its crate.
 mod interface {
     pub(crate) use proofmill_engine::{BudgetStatus, JobId, Owner, OwnerUse, Priority};
 }
 
-/// The locks, by the model.
+/// The model's locks.
 mod sync {
     pub(crate) use shuttle::sync::Mutex;
 }
@@ -30,7 +30,7 @@ mod sync {
 const OWNER: Owner = Owner::Registration;
 const KEYS: Owner = Owner::Partition(interface::JobId([0; 16]), 0);
 
-/// Takes a thread's turn: reserves, and gives back.
+/// One thread: reserves bytes, and gives them back.
 fn reserve(budget: &Budget, bytes: u64, priority: Priority) {
     let one = block_on(budget.reserve(OWNER, bytes, priority)).expect("fits");
     assert_eq!(one.bytes(), bytes);
@@ -42,7 +42,7 @@ fn all_given_back(budget: &Budget) {
     assert!(status.peak <= status.total);
 }
 
-/// Three that do not fit beside each other.
+/// Three requests that do not fit beside each other.
 fn contention() {
     let budget = Budget::new(2);
     let requests = [
@@ -60,7 +60,7 @@ fn contention() {
     all_given_back(&budget);
 }
 
-/// One gives up at any moment, waiting or granted, and who stands behind it goes on.
+/// A request is dropped at any moment, waiting or granted, and the one behind it still succeeds.
 fn giving_up() {
     let budget = Budget::new(2);
     let held = block_on(budget.reserve(OWNER, 1, Priority::Normal)).unwrap();
@@ -83,7 +83,7 @@ fn giving_up() {
     all_given_back(&budget);
 }
 
-/// Keys in use, and keys that may go.
+/// Keys in use, and keys that can be evicted.
 struct Keys {
     idle: sync::Mutex<Vec<Reservation>>,
 }
@@ -102,7 +102,7 @@ impl Reclaim for Keys {
     }
 }
 
-/// A key becomes idle while someone finds that there is nothing to reclaim.
+/// A key becomes idle while a request finds that there is nothing to reclaim.
 fn becoming_idle() {
     let budget = Budget::new(2);
     let keys: Arc<Keys> = Arc::new(Keys {
@@ -123,7 +123,7 @@ fn becoming_idle() {
     all_given_back(&budget);
 }
 
-/// A reservation is cut up while others wait for its parts.
+/// A reservation is split while others wait for its parts.
 fn parts() {
     let budget = Budget::new(3);
     let mut whole = block_on(budget.reserve(OWNER, 3, Priority::Normal)).unwrap();

@@ -1,5 +1,5 @@
-//! Measures loading a `.zkey` and proving with it: times, and the peak of memory of each step where
-//! Linux tells. With files, or with a development key for a chain of so many multiplications:
+//! Measures loading a `.zkey` and proving with it: times, and on Linux the peak memory of each step. Takes
+//! files, or makes a development key for a chain of a given number of multiplications:
 //!
 //! ```text
 //! cargo run --release -p proofmill-groth16 --example measure_zkey -- circuit.zkey witness.wtns
@@ -12,15 +12,15 @@ use std::time::Instant;
 
 use ark_ff::{One, UniformRand};
 use ark_std::rand::rngs::OsRng;
-use proofmill_groth16::snarkjs::{CheckedKeys, PointCheck, Trust, Zkey, ZkeyFile, setup_zkey};
+use proofmill_files::{MappedFile, Visibility, write_whole};
+use proofmill_groth16::snarkjs::{CheckedKeyStore, Trust, Zkey, ZkeyFile, setup_zkey};
 use proofmill_groth16::stages::Products;
 use proofmill_groth16::{
-    Curve, Engine, PreparedVerifyingKey, Residency, ResidentKey, StageReport, verify, with_curve,
+    Curve, PointCheck, PreparedVerifyingKey, Residency, ResidentKey, SnarkCurve, StageReport,
+    verify, with_curve,
 };
 use proofmill_r1cs::R1cs;
-use proofmill_r1cs::iden3::{
-    LabelledR1cs, MappedFile, R1csFile, Visibility, WtnsFile, write_r1cs, write_whole, write_wtns,
-};
+use proofmill_r1cs::iden3::{LabelledR1cs, R1csFile, WtnsFile, write_r1cs, write_wtns};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -45,7 +45,10 @@ fn main() -> Result<(), Failure> {
 }
 
 /// A key and a witness for zᵢ₊₁ = zᵢ·zᵢ₋₁, with z₀ and z₁ public.
-fn chain<E: Engine>(constraints: usize, directory: &Path) -> Result<(PathBuf, PathBuf), Failure> {
+fn chain<E: SnarkCurve>(
+    constraints: usize,
+    directory: &Path,
+) -> Result<(PathBuf, PathBuf), Failure> {
     let one = E::ScalarField::one();
     let row = |variable| vec![(one, variable)];
     let rows = [0, 1, 2].map(|shift| (0..constraints).map(|i| row(1 + i + shift)).collect());
@@ -72,7 +75,7 @@ fn chain<E: Engine>(constraints: usize, directory: &Path) -> Result<(PathBuf, Pa
     Ok((key, witness))
 }
 
-fn measure<E: Engine>(file: &MappedFile, witness: &Path, state: &Path) -> Result<(), Failure> {
+fn measure<E: SnarkCurve>(file: &MappedFile, witness: &Path, state: &Path) -> Result<(), Failure> {
     let parsed = ZkeyFile::parse(file)?;
     let header = *parsed.header();
     println!(
@@ -89,8 +92,8 @@ fn measure<E: Engine>(file: &MappedFile, witness: &Path, state: &Path) -> Result
         "{:28} {:>10} {:>14} {:>14}",
         "", "ms", "bytes by us", "peak growth"
     );
-    let keys = CheckedKeys::in_directory(state.join("checked"));
-    timed("digest (BLAKE3)", || CheckedKeys::digest(file));
+    let keys = CheckedKeyStore::in_directory(state.join("checked"));
+    timed("digest (BLAKE3)", || CheckedKeyStore::digest(file));
     timed("read, points not checked", || {
         parsed.read::<E>(PointCheck::Skip)
     })?;

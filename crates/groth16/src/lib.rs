@@ -2,59 +2,43 @@
 //! section 3.2) with resident keys, a staged prover and a batch verifier.
 //!
 //! * [`setup`](fn@setup) makes keys for an [`R1cs`](proofmill_r1cs::R1cs). **For development
-//!   only**: whoever runs it could forge proofs. A deployment needs a multi-party ceremony.
-//! * [`prove`](fn@prove) makes a [`Proof`]. A [`ResidentKey`] holds a key for many, one of ours or
-//!   one from a `.zkey`; its [`Prover`] also has the proof's [`stages`] one by one, for callers that
-//!   pipeline them. A [`DeviceKey`] has a resident key's points on a
-//!   [`Device`](proofmill_accelerator::Device), such as a CUDA card, too.
+//!   only**: the process that runs it learns secrets with which proofs can be forged. A deployment needs a
+//!   multi-party ceremony.
+//! * [`prove`](fn@prove) makes a [`Proof`]. A [`ResidentKey`] holds a key for many proofs, in this crate's
+//!   format or from a `.zkey`; its [`Prover`] also has the proof's [`stages`] one by one, for callers that
+//!   pipeline them. A [`DeviceKey`] has a resident key's points also on a
+//!   [`Device`](proofmill_accelerator::Device), such as a CUDA card.
 //! * [`mirage`] is Groth16 with a part of the witness that is committed to before the proof is made.
 //! * [`snarkjs`] reads and writes snarkjs's keys, proofs and public inputs.
 //! * [`verify`](fn@verify), [`verify_each`] and [`verify_batch`] check proofs. None panics, whatever the bytes
 //!   the proofs and keys were decoded from. [`VerifyingKey::require_secure`] refuses keys under which
-//!   anybody can make a proof of anything; whoever takes a key from elsewhere asks it first.
-//! * [`header_chain`] puts it together for chunks of Bitcoin headers: keys cached on disk, proofs,
-//!   verdicts. It lives here, beside the proof system and above the circuit, because it is the one
-//!   place that needs both.
+//!   anyone can prove false statements; call it on every key from an untrusted source.
 //!
 //! The verification equation is the standard one, so any Groth16 verifier accepts our proofs with
 //! our verifying key. The proving key differs: see [`ProvingKey`].
 
-mod bases;
 mod device;
-mod encoding;
-mod engine;
-pub mod header_chain;
-mod key_file;
 mod keys;
-mod mapped_points;
 pub mod mirage;
-mod products;
 mod proof;
-mod prove;
-mod resident;
-mod setup;
+mod prover;
+mod snark_curve;
 pub mod snarkjs;
-pub mod stages;
-mod subgroup;
 mod verify;
-mod weakness;
 
 pub use ark_bls12_381::Bls12_381;
 pub use ark_bn254::Bn254;
-pub use device::{DeviceKey, Evaluated, Offload, PartialProducts, Placement, Started};
-pub use encoding::{READING_WINDOW, read_compressed_points};
-pub use engine::{Curve, Engine, PointGroup};
-pub use key_file::{Check, KeyError, MAX_KEY_BYTES, ProvingKeyInfo};
-pub use keys::{ProvingKey, QueryPoints, SparseQuery, VerifyingKey};
-pub use mapped_points::MAPPED_WINDOW;
+pub use device::{DeviceKey, Offload, PartialProducts, PendingProducts, Placement, QuotientInput};
+pub use keys::{
+    InsecureKey, KeyElement, KeyError, MAPPED_WINDOW_POINTS, MAX_KEY_BYTES, PointCheck, ProvingKey,
+    ProvingKeyInfo, QueryPoints, READING_WINDOW_BYTES, Residency, ResidentKey, SetupError,
+    SparseQuery, TESTED_TOGETHER, VerifyingKey, Weakness, read_compressed_points, setup,
+    setup_with_progress,
+};
 pub use proof::{Proof, ProofError};
-pub use prove::{ProveError, Timings, prove};
-pub use resident::{Residency, ResidentKey};
-pub use setup::{SetupError, setup, setup_with_progress};
-pub use stages::{Prover, Stage, StageReport};
-pub use subgroup::TESTED_TOGETHER;
+pub use prover::{ProveError, Prover, Stage, StageReport, Timings, prove, stages};
+pub use snark_curve::{Curve, PointGroup, SnarkCurve};
 pub use verify::{
-    KeyedProof, Multiples, PreparedVerifyingKey, VerifyError, Weight, WeightedProof, verify,
+    KeyedProof, MultiplesCache, PreparedVerifyingKey, VerifyError, Weight, WeightedProof, verify,
     verify_batch, verify_each, weighted_product, weighted_product_each,
 };
-pub use weakness::{InsecureKey, KeyElement, Weakness};

@@ -3,12 +3,12 @@
 use ark_ec::AffineRepr;
 use ark_serialize::{CanonicalSerialize, Compress};
 
-use crate::Engine;
-use crate::encoding::{CompressedForm, compressed_size, read_compressed_each};
+use crate::SnarkCurve;
+use crate::keys::encoding::{CompressedForm, compressed_size, read_compressed_each};
 
 /// A proof: two elements of the first group and one of the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Proof<E: Engine> {
+pub struct Proof<E: SnarkCurve> {
     /// A, in the first group.
     pub a: E::G1Affine,
     /// B, in the second group.
@@ -24,9 +24,9 @@ pub enum ProofError {
     /// The wrong number of bytes.
     #[error("a proof of {found} bytes: it has exactly {expected}")]
     Length {
-        /// What a proof has.
+        /// Bytes of a proof over this curve.
         expected: usize,
-        /// What there is.
+        /// Bytes given.
         found: usize,
     },
     /// An element is not a canonically encoded point of the right group.
@@ -39,7 +39,7 @@ pub enum ProofError {
 
 // === impl Proof ===
 
-impl<E: Engine> Proof<E> {
+impl<E: SnarkCurve> Proof<E> {
     /// The length of every encoded proof: 192 bytes over BLS12-381.
     pub fn encoded_size() -> usize {
         2 * compressed_size::<E::G1Affine>() + compressed_size::<E::G2Affine>()
@@ -54,7 +54,7 @@ impl<E: Engine> Proof<E> {
         bytes
     }
 
-    /// Decodes a proof from anyone: every element is checked to be canonical, on its curve and in
+    /// Decodes an untrusted proof: every element is checked to be canonical, on its curve and in
     /// the subgroup, so a proof has one encoding.
     ///
     /// # Errors
@@ -65,8 +65,8 @@ impl<E: Engine> Proof<E> {
         read.pop().expect("as many proofs as there were")
     }
 
-    /// As [`from_bytes`](Self::from_bytes) for each, in less time than one by one: what is costly is done
-    /// for eight points side by side.
+    /// Like [`from_bytes`](Self::from_bytes) for each, in less time than one by one: the costly steps run on eight
+    /// points side by side.
     pub fn from_bytes_each(proofs: &[&[u8]]) -> Vec<Result<Self, ProofError>> {
         let form = CompressedForm::of(E::CURVE);
         let (first, second) = (

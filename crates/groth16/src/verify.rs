@@ -5,7 +5,7 @@ mod weighted;
 
 pub use each::{KeyedProof, verify_each, weighted_product_each};
 pub(crate) use weighted::weighted_terms;
-pub use weighted::{Multiples, Weight, WeightedProof, weighted_product};
+pub use weighted::{MultiplesCache, Weight, WeightedProof, weighted_product};
 
 use ark_ec::pairing::PairingOutput;
 use ark_ec::{AffineRepr, CurveGroup};
@@ -14,11 +14,11 @@ use ark_std::rand::{CryptoRng, RngCore};
 use proofmill_kernels::msm;
 use proofmill_kernels::pairing::{self, PreparedG2, Product};
 
-use crate::{Engine, Proof, VerifyingKey};
+use crate::{Proof, SnarkCurve, VerifyingKey};
 
 /// A verifying key with what every verification needs computed once.
 #[derive(Clone, Debug)]
-pub struct PreparedVerifyingKey<E: Engine> {
+pub struct PreparedVerifyingKey<E: SnarkCurve> {
     vk: VerifyingKey<E>,
     alpha_beta: PairingOutput<E>,
     minus_gamma: PreparedG2<E>,
@@ -26,26 +26,26 @@ pub struct PreparedVerifyingKey<E: Engine> {
     beta: PreparedG2<E>,
 }
 
-/// Why a proof is refused.
+/// The reason why a proof is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VerifyError {
     /// The number of public inputs is not the circuit's.
     #[error("{found} public inputs: the circuit has {expected}")]
     InputCount {
-        /// The circuit's.
+        /// The circuit's number of public inputs.
         expected: usize,
-        /// What there is.
+        /// The number given.
         found: usize,
     },
     /// The prepared inputs are not some of the circuit's.
     #[error("{count} prepared public inputs from place {first} on: the circuit has {inputs}")]
     InputRange {
-        /// The first of them.
+        /// Index of the first prepared input.
         first: usize,
-        /// How many there are.
+        /// The number of prepared inputs.
         count: usize,
-        /// The circuit's.
+        /// The circuit's number of public inputs.
         inputs: usize,
     },
     /// The proof does not prove these public inputs under this key.
@@ -55,7 +55,7 @@ pub enum VerifyError {
 
 // === impl PreparedVerifyingKey ===
 
-impl<E: Engine> From<VerifyingKey<E>> for PreparedVerifyingKey<E> {
+impl<E: SnarkCurve> From<VerifyingKey<E>> for PreparedVerifyingKey<E> {
     fn from(vk: VerifyingKey<E>) -> Self {
         let negated = |point: E::G2Affine| PreparedG2::new((-point.into_group()).into_affine());
         Self {
@@ -68,13 +68,13 @@ impl<E: Engine> From<VerifyingKey<E>> for PreparedVerifyingKey<E> {
     }
 }
 
-impl<E: Engine> PreparedVerifyingKey<E> {
+impl<E: SnarkCurve> PreparedVerifyingKey<E> {
     /// The key itself.
     pub const fn vk(&self) -> &VerifyingKey<E> {
         &self.vk
     }
 
-    /// That a proof has as many public inputs as the circuit, the leading one left out.
+    /// Checks that a proof has as many public inputs as the circuit, the leading one left out.
     ///
     /// # Errors
     ///
@@ -113,7 +113,7 @@ impl<E: Engine> PreparedVerifyingKey<E> {
 /// # Errors
 ///
 /// [`VerifyError`] unless the proof proves `inputs`, given without the leading one.
-pub fn verify<E: Engine>(
+pub fn verify<E: SnarkCurve>(
     key: &PreparedVerifyingKey<E>,
     inputs: &[E::ScalarField],
     proof: &Proof<E>,
@@ -126,8 +126,8 @@ pub fn verify<E: Engine>(
 }
 
 /// `e(A, B) / (e(α, β) · e(Σ xⱼ·instanceⱼ, γ) · e(C, δ))` for inputs of the key's count, which is one (written as
-/// zero) if the proof holds. None if it does not exist, for which a point must be outside of its subgroup.
-fn quotient<E: Engine>(
+/// zero) if the proof holds. `None` if it does not exist, for which a point must be outside of its subgroup.
+fn quotient<E: SnarkCurve>(
     key: &PreparedVerifyingKey<E>,
     inputs: &[E::ScalarField],
     proof: &Proof<E>,
@@ -146,7 +146,7 @@ fn quotient<E: Engine>(
 /// and otherwise with probability at most 2⁻¹²⁷: n + 3 Miller loops and one final exponentiation.
 /// If it is not one, the batch is bisected, so k bad proofs of n cost about 2k·log₂(n) products
 /// more. `rng` must be unpredictable to whoever made the proofs.
-pub fn verify_batch<E: Engine>(
+pub fn verify_batch<E: SnarkCurve>(
     key: &PreparedVerifyingKey<E>,
     proofs: &[(&[E::ScalarField], &Proof<E>)],
     rng: &mut (impl RngCore + CryptoRng),
@@ -188,7 +188,7 @@ pub(crate) fn bisect(
 }
 
 /// The random linear combination over the proofs at `indices`, whose inputs are of the right count.
-fn all_hold<E: Engine>(
+fn all_hold<E: SnarkCurve>(
     key: &PreparedVerifyingKey<E>,
     proofs: &[(&[E::ScalarField], &Proof<E>)],
     indices: &[usize],

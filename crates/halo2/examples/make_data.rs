@@ -22,7 +22,7 @@ use rand_next::rngs::SysRng;
 /// Outputs of each bundle; there are at least two actions.
 const OUTPUTS: [u64; 4] = [1, 2, 3, 4];
 
-/// Makes a bundle of so many outputs, proven and signed for a message of zeros.
+/// Makes a bundle with `outputs` outputs, proven and signed for a message of zeros.
 fn make(key: &ProvingKey, outputs: u64) -> Bundle<Authorized, i64> {
     let rng = UnwrapErr(SysRng);
     let spending_key = SpendingKey::from_bytes([7; 32]);

@@ -64,8 +64,8 @@ fn damaged(bundle: &Bundle<Authorized, i64>) -> Bundle<Authorized, i64> {
         .map_authorization(&mut (), |(), _, signature| signature, |(), a| change(a))
 }
 
-/// A batch by the `orchard` crate, whose proofs are in a `BatchVerifier` of halo2: with the signatures,
-/// which are in no other time here.
+/// Verifies a batch by the `orchard` crate, with a `BatchVerifier` of halo2 for the proofs. Unlike all other times
+/// here, this includes the signatures.
 fn halo2_batch(key: &OrchardKey, bundles: &[Bundle<Authorized, i64>]) -> bool {
     let mut batch = BatchValidator::new(key);
     for bundle in bundles {
@@ -76,7 +76,8 @@ fn halo2_batch(key: &OrchardKey, bundles: &[Bundle<Authorized, i64>]) -> bool {
     batch.validate(UnwrapErr(SysRng))
 }
 
-/// Ours: all are reduced, one value; one more says where the only bad one is; it is checked alone.
+/// Verifies a batch by this crate: all proofs are reduced and one value computed; one more value locates the
+/// only bad proof, which is then checked alone.
 fn locate(
     verifier: &Verifier,
     key: &Arc<VerifyingKey>,
@@ -105,7 +106,7 @@ fn locate(
     let found = multiples
         .take(claims.len())
         .position(|multiple| multiple == numbered)?;
-    // Its value is a check of it alone, and the others hold if they add nothing to it.
+    // Its value is a check of that proof alone; the others are valid if they add nothing to the sum.
     assert!(verifier.value(&[weighted[found]]) == sum);
     Some(found)
 }

@@ -1,4 +1,4 @@
-//! What a proof says of one circuit's columns, and the constraints between its evaluations.
+//! The evaluations of one circuit's columns that a proof contains, and the constraints between them.
 
 use ark_ff::{AdditiveGroup, FftField, Field, One, Zero, batch_inversion};
 
@@ -7,17 +7,17 @@ use crate::key::{Lookup, VerifyingKey};
 use crate::transcript::Transcript;
 use crate::{Invalid, Scalar};
 
-/// The challenges that constraints are made of.
+/// The challenges that constraints depend on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Challenges {
-    /// θ, which joins a lookup's expressions.
+    /// θ, which combines the expressions of a lookup.
     pub(crate) theta: Scalar,
     /// β and γ of the permutation and lookup arguments.
     pub(crate) beta: Scalar,
     pub(crate) gamma: Scalar,
-    /// y, which joins constraints.
+    /// y, which combines the constraints.
     pub(crate) y: Scalar,
-    /// x, where columns are evaluated.
+    /// x, the point at which columns are evaluated.
     pub(crate) x: Scalar,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Circuit {
 #[derive(Clone, Debug)]
 pub(crate) struct Shared {
     pub(crate) fixed: Vec<Scalar>,
-    /// Of the permutation's columns.
+    /// Evaluations of the permutation's columns.
     pub(crate) permutation: Vec<Scalar>,
 }
 
@@ -186,7 +186,7 @@ fn permuted(
     challenges: &Challenges,
 ) -> Scalar {
     let Challenges { beta, gamma, x, .. } = *challenges;
-    // δ generates the cosets that stand for columns.
+    // δ generates the cosets that represent columns.
     let delta = Scalar::GENERATOR.pow([1u64 << Scalar::TWO_ADICITY]);
     let mut name = beta * x * delta.pow([from as u64]);
     let (mut left, mut right) = (product.next, product.here);

@@ -1,46 +1,46 @@
-//! What is left of a proof after all the work that is its own.
+//! A claim: the remainder of a proof after the work that it cannot share with others.
 
 use std::sync::Arc;
 
 use crate::{Point, Scalar, VerifyingKey};
 
-/// That a combination of points is zero: of the fixed points, the key's commitments and the proof's
+/// The claim that a combination of points is zero: of the fixed points, the key's commitments and the proof's
 /// own points.
 #[derive(Clone, Debug)]
 pub struct Claim {
     pub(crate) key: Arc<VerifyingKey>,
     /// The coefficient of g₀, without that in the folded vector.
     pub(crate) constant: Scalar,
-    /// Of W and of U.
+    /// The coefficients of W and of U.
     pub(crate) hiding: Scalar,
     pub(crate) value: Scalar,
     /// −c, and the rounds' challenges u: g has −c times the products of those challenges whose bit of
     /// the point's number is set, the highest bit being the first round's.
     pub(crate) folded: Scalar,
     pub(crate) challenges: Vec<Scalar>,
-    /// Of the key's commitments: to the fixed columns, then to the permutation's.
+    /// The coefficients of the key's commitments: to the fixed columns, then to the permutation's.
     pub(crate) key_scalars: Vec<Scalar>,
     /// The proof's points and their coefficients.
     pub(crate) points: Vec<Point>,
     pub(crate) scalars: Vec<Scalar>,
 }
 
-/// Why a proof is not valid.
+/// The reason why a proof is not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Invalid {
-    /// A key for other points.
+    /// The key's circuit has more rows than the verifier has points.
     #[error("the circuit has 2^{key} rows: the verifier has points for at most 2^{verifier}")]
     Rows {
-        /// The key's.
+        /// Binary logarithm of the circuit's rows.
         key: u32,
-        /// The verifier's most.
+        /// Binary logarithm of the most rows that the verifier has points for.
         verifier: u32,
     },
-    /// No circuit, or too many.
+    /// The proof is of no circuit, or of too many.
     #[error("{0} circuits in one proof: from 1 to {MAX_CIRCUITS}")]
     Circuits(usize),
-    /// More work than its bytes are worth.
+    /// The proof would take more work than this verifier allows for one.
     #[error("{circuits} circuits in {bytes} bytes of proof: more than this verifier evaluates")]
     Work {
         /// Circuits in one proof.
@@ -48,23 +48,24 @@ pub enum Invalid {
         /// Bytes of the proof.
         bytes: usize,
     },
-    /// Public inputs of another number of columns.
+    /// The number of columns of public inputs is not the circuit's.
     #[error("{found} columns of public inputs: the circuit has {expected}")]
     Columns {
-        /// What there are.
+        /// Columns given.
         found: usize,
-        /// What the circuit has.
+        /// Columns of the circuit.
         expected: usize,
     },
     /// A column of too many public inputs.
     #[error("{found} public inputs in a column: at most {maximum}")]
     Inputs {
-        /// What there are.
+        /// Public inputs given.
         found: usize,
-        /// What the verifier takes of this circuit.
+        /// The most that the verifier takes for this circuit.
         maximum: usize,
     },
-    /// Public inputs that nobody can find: their commitment has no coordinates to hash.
+    /// The commitment to the public inputs is the point at infinity, which has no coordinates to hash. Finding
+    /// such inputs is infeasible.
     #[error("a column of public inputs is committed to by the point at infinity")]
     InfiniteInstance,
     /// Too few bytes.
@@ -79,9 +80,9 @@ pub enum Invalid {
     /// A number that is not reduced by the field's modulus.
     #[error("a number that is not below the modulus at byte {0} of the proof")]
     NotCanonical(usize),
-    /// A circuit that its own halo2 verifies nothing of.
+    /// The circuit opens a polynomial twice at the same point, for which halo2 itself verifies no proof.
     #[error("the key's circuit asks for a polynomial twice at the same point")]
-    Twice,
+    DuplicateQuery,
     /// A hash that no honest prover meets.
     #[error("a challenge of the transcript is zero or a root of unity")]
     Challenge,

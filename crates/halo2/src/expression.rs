@@ -2,7 +2,7 @@
 
 use crate::Scalar;
 
-/// A polynomial as a sequence of operations on a stack: no recursion, whoever wrote it.
+/// A polynomial as a sequence of stack operations, so that evaluating untrusted ones needs no recursion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Expression {
     operations: Vec<Operation>,
@@ -44,7 +44,7 @@ pub(crate) struct Evaluations<'a> {
 // === impl Expression ===
 
 impl Expression {
-    /// Appends a step; operands come before what takes them.
+    /// Appends a step; operands come before the operation that takes them.
     pub(crate) fn push(&mut self, operation: Operation) {
         self.operations.push(operation);
     }

@@ -2,16 +2,16 @@
 //! one and of many.
 //!
 //! A [`Verifier`] has the points that polynomials are committed with. It reduces a proof to a
-//! [`Claim`]: all the work that is the proof's own, from its transcript to a combination of points
-//! that must be zero. Claims merge under random weights, whatever their circuits, into one such
-//! combination: most of it is over the fixed points.
+//! [`Claim`]: a combination of points that must be zero. The reduction is all the work that proofs
+//! cannot share, from the transcript on. Claims of any circuits merge under random weights into one
+//! combination, most of which is over the fixed points.
 //!
-//! A circuit's [`VerifyingKey`] is read from the text that `halo2_proofs` pins it by. So neither it nor
-//! a circuit is needed to verify. [`orchard`] has the statements of Zcash's Orchard bundles, and their
-//! circuit's key.
+//! A circuit's [`VerifyingKey`] is read from the pinned text that `halo2_proofs` prints, so verification
+//! needs neither that library nor the circuit. [`orchard`] has the statements of Zcash's Orchard bundles,
+//! and their circuit's key.
 //!
-//! What differs from `halo2_proofs::plonk::verify_proof`: bytes behind a proof are refused, and so are
-//! challenges for which it panics, of which none is ever met.
+//! Two differences from `halo2_proofs::plonk::verify_proof`: bytes behind a proof are refused, and so are
+//! the challenges for which it panics, which occur with negligible probability.
 
 mod arguments;
 mod claim;
@@ -25,14 +25,13 @@ mod reduce;
 mod statement;
 mod transcript;
 mod verifier;
-mod weights;
 
 pub use claim::{Claim, Invalid};
 pub use key::{KeyError, MAX_K, MAX_KEY_BYTES, VerifyingKey};
 pub use params::Params;
+pub use proofmill_kernels::{NoRandomness, draw_weights};
 pub use statement::{StatementError, decode_instances, encode_instances};
 pub use verifier::Verifier;
-pub use weights::{NoRandomness, draw_weights};
 
 /// Vesta's scalar field, which is Pallas' base field: columns, challenges, weights.
 pub type Scalar = ark_vesta::Fr;

@@ -8,25 +8,25 @@ use ark_ff::{AdditiveGroup, Field, One, Zero, batch_inversion};
 use crate::transcript::Transcript;
 use crate::{Invalid, Point, Scalar};
 
-/// What is committed to.
+/// A polynomial of a proof, by the origin of its commitment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Commitment {
-    /// By a point of the proof, by number.
-    Own(usize),
-    /// By a point of the key, by number.
+    /// The polynomial committed to by the proof's point of this number.
+    Proof(usize),
+    /// The polynomial committed to by the key's point of this number.
     Key(usize),
-    /// By the pieces of the quotient polynomial.
+    /// The quotient polynomial, committed to in pieces.
     Quotient,
 }
 
-/// Evaluations of polynomials, in the order in which they are asked for.
+/// Claimed evaluations of polynomials, in the order in which they were pushed.
 #[derive(Debug)]
 pub(crate) struct Queries {
-    /// By the first query of each.
+    /// The polynomials, in the order of the first query of each.
     polynomials: Vec<Polynomial>,
     numbers: HashMap<Commitment, usize>,
-    /// Rotations, below the number of rows, by the first query at each: those of the key's queries, of
-    /// which there are at most 64, and four more.
+    /// Distinct rotations, each below the number of rows, in the order of the first query at each: those of the
+    /// key's queries, at most 64, and four more.
     rotations: Vec<u64>,
     /// Binary logarithm of the number of rows.
     k: u32,
@@ -37,7 +37,7 @@ pub(crate) struct Queries {
 struct Polynomial {
     commitment: Commitment,
     points: Points,
-    /// By the number of the rotation.
+    /// Evaluations, each with the index of its rotation.
     evaluations: Vec<(u32, Scalar)>,
 }
 
@@ -45,30 +45,30 @@ struct Polynomial {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Points(u128);
 
-/// Polynomials that are evaluated at the same points, joined by powers of x₁.
+/// Polynomials that are evaluated at the same points, combined by powers of x₁.
 struct Set {
     points: Points,
-    /// By the place of the rotation among the set's.
+    /// Evaluations, in the order of the set's rotations.
     evaluations: Vec<Scalar>,
     /// The next power.
     power: Scalar,
 }
 
 /// The polynomials of an opening as one.
-struct Joined {
+struct CombinedPolynomials {
     sets: Vec<Set>,
-    /// For each polynomial its set and its power of x₁.
+    /// The set and the power of x₁ of each polynomial.
     coefficients: Vec<(usize, Scalar)>,
 }
 
 /// The opening as a combination of points.
 pub(crate) struct Opening {
-    /// For each polynomial its coefficient.
+    /// The coefficient of each polynomial.
     pub(crate) coefficients: Vec<(Commitment, Scalar)>,
     /// Points of the opening, and theirs.
     pub(crate) points: Vec<Point>,
     pub(crate) scalars: Vec<Scalar>,
-    /// As in a [`Claim`](crate::Claim).
+    /// The same as in a [`Claim`](crate::Claim).
     pub(crate) constant: Scalar,
     pub(crate) hiding: Scalar,
     pub(crate) value: Scalar,
@@ -79,7 +79,7 @@ pub(crate) struct Opening {
 // === impl Queries ===
 
 impl Queries {
-    /// None yet, of circuits of 2^k rows.
+    /// No queries yet, for circuits of 2^k rows.
     pub(crate) fn new(k: u32) -> Self {
         Self {
             polynomials: Vec::new(),
@@ -89,11 +89,12 @@ impl Queries {
         }
     }
 
-    /// That a polynomial has a value at ω^rotation·x.
+    /// Adds the claim that a polynomial has a value at ω^rotation·x.
     ///
     /// # Errors
     ///
-    /// [`Invalid::Twice`] if it has one there already: with two of them it would have neither.
+    /// [`Invalid::DuplicateQuery`] if there is already a claim for this polynomial and rotation: with two claims,
+    /// neither would be proved.
     pub(crate) fn push(
         &mut self,
         commitment: Commitment,
@@ -116,14 +117,14 @@ impl Queries {
         });
         let polynomial = &mut self.polynomials[number];
         if !polynomial.points.insert(point) {
-            return Err(Invalid::Twice);
+            return Err(Invalid::DuplicateQuery);
         }
         polynomial.evaluations.push((point, evaluation));
         Ok(())
     }
 
     /// Joins the polynomials of each set by powers of x₁, the last polynomial first.
-    fn join(&self, x_1: Scalar) -> Joined {
+    fn combine(&self, x_1: Scalar) -> CombinedPolynomials {
         let mut sets: Vec<Set> = Vec::new();
         let mut known: HashMap<Points, usize> = HashMap::new();
         let mut numbers = Vec::with_capacity(self.polynomials.len());
@@ -146,7 +147,7 @@ impl Queries {
             }
             set.power *= x_1;
         }
-        Joined { sets, coefficients }
+        CombinedPolynomials { sets, coefficients }
     }
 
     /// Reads the opening and reduces it (`poly/multiopen/verifier.rs` of halo2_proofs).
@@ -158,14 +159,14 @@ impl Queries {
     ) -> Result<Opening, Invalid> {
         let x_1 = transcript.challenge();
         let x_2 = transcript.challenge();
-        let joined = self.join(x_1);
+        let combined = self.combine(x_1);
         let quotient = transcript.point()?;
         let x_3 = transcript.challenge();
-        let evaluations = transcript.scalars(joined.sets.len())?;
+        let evaluations = transcript.scalars(combined.sets.len())?;
         let rotated = |rotation: &u64| x * omega.pow([*rotation]);
         let points: Vec<Scalar> = self.rotations.iter().map(rotated).collect();
         let mut value = Scalar::ZERO;
-        for (set, evaluation) in joined.sets.iter().zip(&evaluations) {
+        for (set, evaluation) in combined.sets.iter().zip(&evaluations) {
             let term = set.quotient(&points, *evaluation, x_3);
             value = value * x_2 + term.ok_or(Invalid::Challenge)?;
         }
@@ -180,9 +181,9 @@ impl Queries {
         let coefficient = |(polynomial, (set, power)): (&Polynomial, &(usize, Scalar))| {
             (polynomial.commitment, *power * powers[set + 1])
         };
-        let joined = self.polynomials.iter().zip(&joined.coefficients);
+        let polynomials = self.polynomials.iter().zip(&combined.coefficients);
         let mut opening = Opening {
-            coefficients: joined.map(coefficient).collect(),
+            coefficients: polynomials.map(coefficient).collect(),
             points: vec![quotient],
             scalars: vec![powers[0]],
             constant: -value,
@@ -199,19 +200,19 @@ impl Queries {
 // === impl Points ===
 
 impl Points {
-    /// Whether the rotation of this number is not yet among them; then it is.
+    /// Adds the point of this number; true if it was not in the set.
     fn insert(&mut self, number: u32) -> bool {
         let before = self.0;
         self.0 |= 1 << number;
         self.0 != before
     }
 
-    /// How many of them have a lower number.
+    /// The number of points in the set whose number is lower.
     fn place(self, number: u32) -> usize {
         (self.0 & ((1 << number) - 1)).count_ones() as usize
     }
 
-    /// Those of all points that are among them.
+    /// The points in the set, selected from `all` by number.
     fn of(self, all: &[Scalar]) -> Vec<Scalar> {
         let numbered = all.iter().enumerate();
         let own = numbered.filter(|(number, _)| self.0 >> number & 1 != 0);
@@ -222,8 +223,8 @@ impl Points {
 // === impl Set ===
 
 impl Set {
-    /// `(evaluation − r(x₃)) / ∏(x₃ − p)`, where r has the set's evaluations at its points p. Nothing,
-    /// if x₃ is one of them or they are not different.
+    /// `(evaluation − r(x₃)) / ∏(x₃ − p)`, where r has the set's evaluations at its points p. `None` if x₃ is
+    /// one of the points or two of them are equal.
     fn quotient(&self, points: &[Scalar], evaluation: Scalar, x_3: Scalar) -> Option<Scalar> {
         let points = self.points.of(points);
         let vanishing: Scalar = points.iter().map(|point| x_3 - point).product();
@@ -267,7 +268,7 @@ impl Opening {
         }
         self.folded = -transcript.scalar()?;
         self.hiding = -transcript.scalar()?;
-        // b: what the rounds fold the powers of x to.
+        // b: the powers of x, folded by the rounds.
         let (mut folded_power, mut power) = (Scalar::one(), x);
         for challenge in self.challenges.iter().rev() {
             folded_power *= Scalar::one() + *challenge * power;

@@ -1,12 +1,12 @@
-//! The statements of Zcash's Orchard bundles: what the proof of a bundle is about.
+//! The statements that proofs of Zcash's Orchard bundles prove.
 //!
-//! What is checked: that the bundle's proof is valid for its anchor, its flags and the value commitment,
+//! Verification checks that the bundle's proof is valid for its anchor, its flags and the value commitment,
 //! nullifier, randomized key and note commitment of each action.
 //!
-//! What is not: the RedPallas signatures, one for each action under its randomized key and one that
-//! binds the balance of value, which are of the transaction's digest; that the anchor is a root that
-//! the chain had; that no nullifier was seen before; the notes' ciphertexts. Whoever accepts bundles
-//! verifies them as well.
+//! It does not check the RedPallas signatures of the transaction's digest (one for each action under its
+//! randomized key, and one that binds the balance of value), that the anchor is a root that the chain had,
+//! that no nullifier was seen before, or the notes' ciphertexts. An application that accepts bundles must
+//! check these too.
 //!
 //! The circuit's versions have keys of their own. [`verifying_key`] is the newest. The older ones leave
 //! the row of the restriction of transfers to other addresses free, so that a bundle which is
@@ -28,7 +28,7 @@ const VERSION: u8 = 1;
 const HEAD_BYTES: usize = 4 + 1 + 1 + 2 + BYTES;
 const ACTION_BYTES: usize = 4 * BYTES;
 
-/// What an action shows of itself (protocol specification, section 4.17.4).
+/// The public fields of an action that the proof covers (protocol specification, section 4.17.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Action {
     /// cvⁿᵉᵗ, the commitment to the value: a compressed point of Pallas.
@@ -41,7 +41,7 @@ pub struct Action {
     pub note_commitment: [u8; BYTES],
 }
 
-/// What a bundle's actions may do.
+/// Permissions of all actions of a bundle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags {
     /// Notes of value may be spent.
@@ -52,12 +52,12 @@ pub struct Flags {
     pub cross_address_disabled: bool,
 }
 
-/// A bundle without what its proof is not about.
+/// The parts of a bundle that its proof covers, and the proof.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bundle {
     /// The root of the tree of notes.
     pub anchor: [u8; BYTES],
-    /// What its actions may do.
+    /// The permissions of its actions.
     pub flags: Flags,
     /// Its actions.
     pub actions: Vec<Action>,
@@ -65,14 +65,14 @@ pub struct Bundle {
     pub proof: Vec<u8>,
 }
 
-/// Bytes that are no bundle.
+/// The reason why bytes do not decode to a bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BundleError {
-    /// Something else.
+    /// The bytes do not begin with the magic of a bundle.
     #[error("no Orchard bundle: it begins with other bytes")]
     Magic,
-    /// Another release's.
+    /// A bundle of another version.
     #[error("a bundle of version {0}: this release reads version {VERSION}")]
     Version(u8),
     /// Unknown flags.
@@ -81,28 +81,28 @@ pub enum BundleError {
     /// The wrong number of bytes.
     #[error("{found} bytes: expected {expected}")]
     Length {
-        /// What it should be.
+        /// Bytes of a bundle with this number of actions.
         expected: usize,
-        /// What there is.
+        /// Bytes given.
         found: usize,
     },
-    /// No action.
+    /// The bundle has no actions.
     #[error("a bundle without actions")]
-    Empty,
+    NoActions,
     /// A number that is not reduced by the modulus.
     #[error("the {field} of action {action} is not below the modulus of Pallas' base field")]
     NotCanonical {
-        /// Which action, from 0.
+        /// Index of the action, from 0.
         action: usize,
-        /// What of it.
+        /// Name of the field.
         field: &'static str,
     },
-    /// Bytes of no point.
+    /// Bytes that do not encode a point.
     #[error("the {field} of action {action} is no point of Pallas that may be there")]
     NotAPoint {
-        /// Which action, from 0.
+        /// Index of the action, from 0.
         action: usize,
-        /// What of it.
+        /// Name of the field.
         field: &'static str,
     },
 }
@@ -134,7 +134,7 @@ impl Flags {
 // === impl Bundle ===
 
 impl Bundle {
-    /// Bytes of the proof of so many actions.
+    /// Bytes of the proof of a bundle with `actions` actions.
     pub const fn proof_bytes(actions: usize) -> usize {
         2720 + 2272 * actions
     }
@@ -203,8 +203,8 @@ impl Bundle {
         bytes
     }
 
-    /// Decodes a bundle from anyone; each has one encoding. What the fields hold is looked at by
-    /// [`instances`](Self::instances).
+    /// Decodes an untrusted bundle; each bundle has one encoding. The content of the fields is checked by
+    /// [`instances`](Self::instances), not here.
     ///
     /// # Errors
     ///
@@ -228,7 +228,7 @@ impl Bundle {
         let flags = Flags::from_byte(flags).ok_or(BundleError::Flags(flags))?;
         let count = usize::from(u16::from_be_bytes([high, low]));
         if count == 0 {
-            return Err(BundleError::Empty);
+            return Err(BundleError::NoActions);
         }
         if bytes.len() != expected(count) {
             return Err(length(expected(count)));

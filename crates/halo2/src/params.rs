@@ -1,4 +1,4 @@
-//! The points that polynomials are committed with, which nobody chose.
+//! The points that polynomials are committed with, derived by hashing to the curve.
 
 use ark_ec::CurveGroup;
 use ark_ff::{FftField, Field};
@@ -11,7 +11,7 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use crate::field::from_pasta;
 use crate::{MAX_K, Point, Scalar, Sum};
 
-/// What the points are hashed under.
+/// Domain separator of the hash to the curve.
 const DOMAIN: &str = "Halo2-Parameters";
 
 /// The points of circuits of 2^k rows: `poly::commitment::Params` of halo2_proofs.

@@ -12,7 +12,7 @@ use crate::opening::{Commitment, Opening, Queries};
 use crate::transcript::Transcript;
 use crate::{Claim, Invalid, Point, Scalar, VerifyingKey};
 
-/// A proof's points before the evaluations, by what they commit to. Numbers are places in `points`.
+/// Commitments in a proof, which precede its evaluations. Numbers are indices into `points`.
 struct Commitments {
     points: Vec<Point>,
     circuits: Vec<CircuitCommitments>,
@@ -33,15 +33,15 @@ struct CircuitCommitments {
     lookup_products: usize,
 }
 
-/// Reads a proof's evaluations.
-struct Evaluated {
+/// The evaluations that a proof contains.
+struct ProofEvaluations {
     circuits: Vec<Circuit>,
     shared: Shared,
     random: Scalar,
 }
 
-/// Reduces a proof whose public inputs are committed to by `instances`, the columns of one circuit
-/// after those of the other.
+/// Reduces a proof. `instances` are the commitments to the public inputs: the columns of the first circuit,
+/// then those of the next.
 pub(crate) fn reduce(
     key: &Arc<VerifyingKey>,
     instances: Vec<Point>,
@@ -54,7 +54,7 @@ pub(crate) fn reduce(
         transcript.add_point(commitment)?;
     }
     let (commitments, challenges) = Commitments::read(key, instances, circuits, &mut transcript)?;
-    let evaluated = Evaluated::read(key, circuits, &mut transcript)?;
+    let evaluated = ProofEvaluations::read(key, circuits, &mut transcript)?;
     let x = challenges.x;
     let power = (0..key.k).fold(x, |power, _| power.square());
     if x.is_zero() {
@@ -131,9 +131,9 @@ impl Commitments {
     }
 }
 
-// === impl Evaluated ===
+// === impl ProofEvaluations ===
 
-impl Evaluated {
+impl ProofEvaluations {
     fn read(
         key: &VerifyingKey,
         count: usize,
@@ -165,27 +165,27 @@ impl Evaluated {
     }
 }
 
-/// What is claimed of all polynomials, in the order in which the opening takes it.
+/// The claimed evaluations of all polynomials, in the order in which the opening reads them.
 fn queries(
     key: &VerifyingKey,
     commitments: &Commitments,
-    evaluated: &Evaluated,
+    evaluated: &ProofEvaluations,
     quotient: Scalar,
 ) -> Result<Queries, Invalid> {
     let mut queries = Queries::new(key.k);
     for (places, circuit) in commitments.circuits.iter().zip(&evaluated.circuits) {
         for (query, evaluation) in key.instance_queries.iter().zip(&circuit.instance) {
-            let commitment = Commitment::Own(places.instance + query.column);
+            let commitment = Commitment::Proof(places.instance + query.column);
             queries.push(commitment, query.rotation, *evaluation)?;
         }
         for (query, evaluation) in key.advice_queries.iter().zip(&circuit.advice) {
-            let commitment = Commitment::Own(places.advice + query.column);
+            let commitment = Commitment::Proof(places.advice + query.column);
             queries.push(commitment, query.rotation, *evaluation)?;
         }
         push_products(&mut queries, key, places, circuit)?;
         for (number, lookup) in circuit.lookups.iter().enumerate() {
-            let product = Commitment::Own(places.lookup_products + number);
-            let [input, table] = [0, 1].map(|i| Commitment::Own(places.lookups + 2 * number + i));
+            let product = Commitment::Proof(places.lookup_products + number);
+            let [input, table] = [0, 1].map(|i| Commitment::Proof(places.lookups + 2 * number + i));
             queries.push(product, 0, lookup.product)?;
             queries.push(input, 0, lookup.input)?;
             queries.push(table, 0, lookup.table)?;
@@ -201,7 +201,7 @@ fn queries(
         queries.push(commitment, 0, *evaluation)?;
     }
     queries.push(Commitment::Quotient, 0, quotient)?;
-    queries.push(Commitment::Own(commitments.random), 0, evaluated.random)?;
+    queries.push(Commitment::Proof(commitments.random), 0, evaluated.random)?;
     Ok(queries)
 }
 
@@ -211,7 +211,7 @@ fn push_products(
     places: &CircuitCommitments,
     circuit: &Circuit,
 ) -> Result<(), Invalid> {
-    let commitment = |number| Commitment::Own(places.products + number);
+    let commitment = |number| Commitment::Proof(places.products + number);
     for (number, product) in circuit.products.iter().enumerate() {
         queries.push(commitment(number), 0, product.here)?;
         queries.push(commitment(number), 1, product.next)?;
@@ -242,7 +242,7 @@ fn claim(
     let mut key_scalars = vec![Scalar::ZERO; key_points];
     for (commitment, coefficient) in opening.coefficients {
         match commitment {
-            Commitment::Own(number) => scalars[number] += coefficient,
+            Commitment::Proof(number) => scalars[number] += coefficient,
             Commitment::Key(number) => key_scalars[number] += coefficient,
             Commitment::Quotient => {
                 let mut coefficient = coefficient;

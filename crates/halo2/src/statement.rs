@@ -8,13 +8,13 @@ use crate::{Instances, Scalar};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StatementError {
-    /// Fewer than there should be.
+    /// The bytes end too soon.
     #[error("the public inputs end at byte {0} or before, where a count or a number should be")]
     Short(usize),
-    /// More than there should be.
+    /// Bytes follow the public inputs.
     #[error("{0} bytes behind the public inputs")]
     Long(usize),
-    /// No circuit, or too many.
+    /// The number of circuits is zero or too large.
     #[error("public inputs of {0} circuits: from 1 to {MAX_CIRCUITS}")]
     Circuits(usize),
     /// A number that is not reduced by the field's modulus.
@@ -41,7 +41,7 @@ pub fn encode_instances(instances: &Instances) -> Vec<u8> {
     encoded
 }
 
-/// Decodes the public inputs of circuits of so many columns; the same ones have one encoding.
+/// Decodes the public inputs of circuits with a given number of columns; they have one encoding.
 ///
 /// # Errors
 ///

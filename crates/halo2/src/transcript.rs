@@ -1,11 +1,11 @@
-//! The transcript of a proof: what is read is hashed, and challenges are hashes of all before.
+//! The transcript of a proof: everything read is hashed, and each challenge is a hash of all that precedes it.
 
 use ark_ec::AffineRepr;
 
 use crate::field::{BYTES, bytes, element, point, wide};
 use crate::{Invalid, Point, Scalar};
 
-/// What is hashed before a challenge, a point and a scalar (`transcript.rs` of halo2_proofs).
+/// Prefix bytes hashed before a challenge, a point and a scalar (`transcript.rs` of halo2_proofs).
 const CHALLENGE: u8 = 0;
 const POINT: u8 = 1;
 const SCALAR: u8 = 2;
@@ -77,17 +77,17 @@ impl<'a> Transcript<'a> {
         Ok(scalar)
     }
 
-    /// So many points.
+    /// Reads `count` points.
     pub(crate) fn points(&mut self, count: usize) -> Result<Vec<Point>, Invalid> {
         (0..count).map(|_| self.point()).collect()
     }
 
-    /// So many scalars.
+    /// Reads `count` scalars.
     pub(crate) fn scalars(&mut self, count: usize) -> Result<Vec<Scalar>, Invalid> {
         (0..count).map(|_| self.scalar()).collect()
     }
 
-    /// That nothing is left of the proof.
+    /// Checks that no bytes of the proof are left.
     pub(crate) fn expect_end(&self) -> Result<(), Invalid> {
         match self.proof.len().saturating_sub(self.at) {
             0 => Ok(()),

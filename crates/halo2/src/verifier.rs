@@ -13,20 +13,20 @@ use crate::params::row_commitments;
 use crate::reduce::reduce;
 use crate::{Claim, Instances, Invalid, Params, Point, Scalar, Sum, VerifyingKey};
 
-/// What the points of public inputs of one size of circuits may take in memory.
+/// Memory limit in bytes for the points of public inputs, for each number of rows.
 const ROWS_BYTES_MAX: usize = 1 << 20;
-/// Steps of evaluating constraints that any proof may take: about a second's.
+/// The most steps of evaluating constraints that one proof may take: about a second of work.
 const WORK_MAX: usize = 1 << 26;
 
-/// Checks proofs of circuits of up to so many rows, under any number of keys.
+/// Checks proofs of circuits of up to 2^k rows, under any number of keys.
 ///
-/// The points of smaller circuits are the first of those of greater ones, so that claims of all sizes
-/// are checked together.
+/// The points of a smaller circuit are the first points of a larger one, so claims of all sizes are
+/// checked together.
 pub struct Verifier {
     /// g, W and U.
     bases: PreparedBases<Sum>,
-    /// By the binary logarithm of the circuit's rows, made where such a circuit is met: for each of the
-    /// first rows a commitment to one in that row and zero in the others; and W.
+    /// Points for public inputs, by the binary logarithm of the circuit's rows, computed at the first circuit of
+    /// that size: for each of the first rows a commitment to one in that row and zero in the others; then W.
     rows: Vec<OnceLock<PreparedBases<Sum>>>,
     hiding: Point,
     inputs_max: usize,
@@ -66,14 +66,14 @@ impl Verifier {
         self.k
     }
 
-    /// What public inputs of circuits of 2^k rows are committed with.
+    /// The points that commit to public inputs of circuits of 2^k rows; computed at the first call for each k.
     fn rows(&self, k: u32) -> &PreparedBases<Sum> {
         let cell = &self.rows[k as usize];
         if let Some(rows) = cell.get() {
             return rows;
         }
-        // Not within the cell's initialization: this multiplies on a pool of threads, one of which may
-        // take up another proof of such a circuit meanwhile and would wait for itself.
+        // Not within the cell's initialization: this multiplies on a pool of threads, and one of them may
+        // meanwhile start on another proof of such a circuit, which would wait for itself.
         let count = self.inputs_max.min(1 << k);
         let mut rows = row_commitments(&self.bases, k, count);
         rows.push(self.hiding);
@@ -81,11 +81,11 @@ impl Verifier {
         cell.get_or_init(|| rows)
     }
 
-    /// All the work that is a proof's own, on this thread.
+    /// Reduces a proof to its claim, all the work that proofs cannot share, on this thread.
     ///
     /// # Errors
     ///
-    /// [`Invalid`] if it cannot hold, whatever the points are.
+    /// [`Invalid`] if the proof is invalid by itself, before any points are multiplied.
     pub fn reduce(
         &self,
         key: &Arc<VerifyingKey>,

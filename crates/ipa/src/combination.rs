@@ -1,17 +1,15 @@
 //! Claims under weights, as one combination of points.
 
 use ark_ff::{One, Zero};
-use proofmill_kernels::inner_products;
-use rand::TryRngCore;
-use rand::rngs::OsRng;
+use proofmill_kernels::{NoRandomness, draw_weights, inner_products};
 
 use crate::reduce::DeferredClaim;
 use crate::{Point, Scalar};
 
-/// What a claim's two combinations of points are multiplied by before claims are added up.
+/// The random factors of a claim's two combinations of points in a sum of claims.
 ///
-/// If weights are drawn independently after the claims are fixed, a sum of which one part is not
-/// zero is zero with a probability of 2⁻¹²⁸.
+/// If weights are drawn independently after the claims are fixed, a sum with a part that is not zero
+/// is zero with a probability of 2⁻¹²⁸.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Weights {
     /// ρ: the weight of the folded commitment.
@@ -19,11 +17,6 @@ pub struct Weights {
     /// σ: the weight of the folded SRS, which binds G₀.
     folded_base: Scalar,
 }
-
-/// The operating system refuses to give random numbers.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the operating system gives no random numbers: {0}")]
-pub struct NoRandomness(String);
 
 /// A sum of claims: coefficients of the SRS and of G, and points of the claims' own.
 pub(crate) struct Combination {
@@ -34,11 +27,11 @@ pub(crate) struct Combination {
 }
 
 /// Products of a claim's inverse challenges, whose products with each other make the vector s.
-struct Factors {
-    /// Of the first rounds, times the claim's weight: 2^h for each of `count` claims, the claims
-    /// side by side.
+struct ChallengeProducts {
+    /// Products over the first rounds, times the claim's weight: 2^h for each of `count` claims, with the
+    /// claims adjacent.
     high: Vec<Scalar>,
-    /// Of the others.
+    /// Products over the other rounds.
     low: Vec<Scalar>,
     count: usize,
 }
@@ -46,27 +39,24 @@ struct Factors {
 // === impl Weights ===
 
 impl Weights {
-    /// Weights for so many claims, of 128 bits each, from the operating system. Whoever can choose a
-    /// claim after its weights are known can make a false one pass: draw them last.
+    /// Draws weights of 128 bits for `count` claims from the operating system. Draw them after the claims are
+    /// fixed: a claim chosen with its weights known can be false and pass.
     ///
     /// # Errors
     ///
-    /// [`NoRandomness`]: nothing can be said of the claims then.
+    /// [`NoRandomness`] if the operating system gives no random numbers; the claims cannot be checked then.
     pub fn draw(count: usize) -> Result<Vec<Self>, NoRandomness> {
-        let mut bytes = vec![0; 32 * count];
-        let drawn = OsRng.try_fill_bytes(&mut bytes);
-        drawn.map_err(|error| NoRandomness(error.to_string()))?;
-        let number = |bytes: [u8; 16]| Scalar::from(u128::from_le_bytes(bytes));
-        let drawn = bytes.as_chunks::<16>().0.as_chunks::<2>().0.iter();
-        Ok(drawn
+        let drawn: Vec<Scalar> = draw_weights(2 * count)?;
+        let pairs = drawn.as_chunks::<2>().0.iter();
+        Ok(pairs
             .map(|[argument, folded_base]| Self {
-                argument: number(*argument),
-                folded_base: number(*folded_base),
+                argument: *argument,
+                folded_base: *folded_base,
             })
             .collect())
     }
 
-    /// The weights times a number: for sums that tell where a false claim is.
+    /// The weights times a number, for sums that locate a false claim.
     #[must_use]
     pub fn times(&self, factor: u64) -> Self {
         let factor = Scalar::from(factor);
@@ -109,7 +99,7 @@ impl Combination {
     }
 
     /// One claim's second combination with its own G₀: C + u·(v − a₀·b₀)·G + Σ(u_j⁻¹·L_j + u_j·R_j)
-    /// − a₀·G₀. All of it is in `points`.
+    /// − a₀·G₀. All its terms are in `points`.
     pub(crate) fn of_argument(claim: &DeferredClaim, generator: Point) -> Self {
         let mut combination = Self {
             srs: Vec::new(),
@@ -141,20 +131,19 @@ impl Combination {
 /// Σ seed·s of claims, given by their inverse challenges: s has at i the product of those u_j⁻¹
 /// whose bit of i is set, the highest bit being the first round's.
 ///
-/// No claim's s is ever stored, nor even computed: each entry is the product of one that stands for
-/// the upper bits of i and one that stands for the lower, so an entry of the sum is an inner product
-/// over the claims.
+/// No claim's s is ever stored or computed: each entry is the product of a factor for the upper bits of i and
+/// a factor for the lower bits, so an entry of the sum is an inner product over the claims.
 pub(crate) fn weighted_products(claims: &[(&[Scalar], Scalar)], log_size: u32) -> Vec<Scalar> {
-    let factors = Factors::of(claims, log_size);
+    let factors = ChallengeProducts::of(claims, log_size);
     if factors.count == 0 {
         return vec![Scalar::zero(); 1 << log_size];
     }
     inner_products(&factors.high, &factors.low, factors.count)
 }
 
-// === impl Factors ===
+// === impl ChallengeProducts ===
 
-impl Factors {
+impl ChallengeProducts {
     fn of(claims: &[(&[Scalar], Scalar)], log_size: u32) -> Self {
         let count = claims.len();
         let high_rounds = log_size as usize / 2;
@@ -180,8 +169,8 @@ impl Factors {
 fn expand(seed: Scalar, numbers: &[Scalar], products: &mut Vec<Scalar>) {
     products.clear();
     products.push(seed);
-    // The last number is the lowest bit of a product's place. Each number doubles what is there: as it
-    // is, without the number; and once more with it.
+    // The last number is for the lowest bit of a product's index. Each number doubles the list: the
+    // products without the number, then those with it.
     for number in numbers.iter().rev() {
         for i in 0..products.len() {
             products.push(products[i] * number);

@@ -1,4 +1,4 @@
-//! Field elements in 32 big-endian bytes, read from anyone.
+//! Decoding of untrusted field elements in 32 big-endian bytes.
 
 use ark_ec::AffineRepr;
 use ark_ff::{BigInt, BigInteger, PrimeField, Zero};
@@ -23,7 +23,7 @@ pub(crate) struct Elements<'a> {
 // === impl Elements ===
 
 impl<'a> Elements<'a> {
-    /// Of these bytes, of which the first element has this number.
+    /// A reader of these bytes. `index` is the number of the first element, for errors.
     pub(crate) fn new(bytes: &'a [u8], index: usize) -> Self {
         Self { bytes, index }
     }
@@ -90,7 +90,7 @@ impl<'a> Elements<'a> {
         }
     }
 
-    /// So many pairs of points.
+    /// Reads `count` pairs of points.
     pub(crate) fn rounds(&mut self, count: usize) -> Result<Vec<Round>, DecodeError> {
         let mut rounds = Vec::with_capacity(count);
         for _ in 0..count {

@@ -1,8 +1,8 @@
 //! Inner-product arguments over Grumpkin in barretenberg's format: the part of a `noir-rollup`
 //! proof that a pairing cannot check, and that takes a verifier longest.
 //!
-//! An [`Opening`] says that a committed polynomial has a value at a point. It is decoded from a
-//! rollup proof or from a compact form of its own, and checked by a [`Verifier`], alone or together
+//! An [`Opening`] claims that a committed polynomial has a value at a point. It is decoded from a
+//! rollup proof or from this crate's compact form, and checked by a [`Verifier`], alone or together
 //! with others. A check is a combination of points that must be zero, most of it over a fixed
 //! [`Srs`]; a batch has one such combination, under random weights.
 //!
@@ -19,8 +19,8 @@
 //! assert!(verifier.verify_batch(&[opening.clone(), opening]).is_ok());
 //! ```
 //!
-//! The rest of a rollup proof is not checked here: that its opening holds says nothing about its
-//! circuit.
+//! The rest of a rollup proof is not checked here: a valid opening does not show that the proof's
+//! circuit is satisfied.
 
 mod combination;
 mod elements;
@@ -34,8 +34,9 @@ mod srs_file;
 mod transcript;
 mod verifier;
 
-pub use combination::{NoRandomness, Weights};
+pub use combination::Weights;
 pub use opening::{DecodeError, Opening, OpeningClaim, Round};
+pub use proofmill_kernels::NoRandomness;
 pub use reduce::{DeferredClaim, Invalid};
 pub use srs::{MAX_LOG_SIZE, ROLLUP_LOG_SIZE, Srs};
 pub use srs_file::SrsFileError;

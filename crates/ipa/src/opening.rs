@@ -6,7 +6,7 @@ use crate::elements::{ELEMENT_BYTES, Elements, expect_length, write_element, wri
 use crate::srs::MAX_LOG_SIZE;
 use crate::{Base, Point, Scalar};
 
-/// That the polynomial behind a commitment has a value at a point.
+/// The claim that a committed polynomial has a value at a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpeningClaim {
     /// C: the coefficients' combination of the SRS.
@@ -17,7 +17,7 @@ pub struct OpeningClaim {
     pub value: Scalar,
 }
 
-/// What a prover sends in a round that halves the coefficients.
+/// The prover's message in a round that halves the coefficients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Round {
     /// L: the lower coefficients with the upper points.
@@ -29,36 +29,36 @@ pub struct Round {
 /// An opening claim with its argument: an inner product (Bowe, Grigg and Hopwood,
 /// eprint.iacr.org/2019/1021, section 3) in barretenberg's variant (`commitment_schemes/ipa`).
 ///
-/// Points must lie on the curve. What is decoded does; whoever fills the fields sees to it.
+/// Points must lie on the curve. Decoding checks this; code that fills the fields directly must ensure it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opening {
-    /// What is claimed.
+    /// The claim that the argument proves.
     pub claim: OpeningClaim,
     /// The rounds, of which the first halves all coefficients.
     pub rounds: Vec<Round>,
-    /// G₀: what the rounds fold the SRS to, by the prover's word.
+    /// G₀: the SRS folded by the rounds, as claimed by the prover.
     pub folded_base: Point,
-    /// a₀: what they fold the coefficients to.
+    /// a₀: the coefficients folded by the rounds.
     pub folded_coefficient: Scalar,
 }
 
-/// Bytes that are no opening. Elements of 32 bytes are counted from 0, at the beginning of the proof
-/// or, of a compact opening, after its head.
+/// The reason why bytes do not decode to an opening. Elements of 32 bytes are counted from 0, from the
+/// beginning of the proof or, in a compact opening, from the end of its head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
     /// The wrong number of bytes.
     #[error("{found} bytes: expected {expected}")]
     Length {
-        /// What it should be.
+        /// Expected bytes.
         expected: usize,
-        /// What there is.
+        /// Bytes given.
         found: usize,
     },
-    /// No compact opening.
+    /// The bytes do not begin with the magic of a compact opening.
     #[error("no compact opening: it begins with other bytes")]
     Magic,
-    /// A compact opening of another release.
+    /// A compact opening of another version.
     #[error("a compact opening of version {0}: this release reads version {COMPACT_VERSION}")]
     Version(u8),
     /// A compact opening of more coefficients than any SRS has points.
@@ -72,7 +72,7 @@ pub enum DecodeError {
     Limb {
         /// The element.
         index: usize,
-        /// What it may have.
+        /// The most bits of this half.
         bits: u32,
     },
     /// Two halves of a number that is not reduced.
@@ -95,7 +95,7 @@ impl Opening {
         self.rounds.len() as u32
     }
 
-    /// The length of a compact opening with so many rounds: 2150 bytes for the 15 of rollup proofs.
+    /// Bytes of a compact opening with `rounds` rounds: 2150 for the 15 rounds of rollup proofs.
     pub fn compact_size(rounds: usize) -> usize {
         COMPACT_HEAD_BYTES + ELEMENT_BYTES * (2 + 2 + 4 * rounds + 2 + 1)
     }
@@ -132,7 +132,7 @@ impl Opening {
         bytes
     }
 
-    /// Decodes a compact opening from anyone; each opening has one encoding.
+    /// Decodes an untrusted compact opening; each opening has one encoding.
     ///
     /// # Errors
     ///
@@ -170,7 +170,7 @@ impl Opening {
     }
 }
 
-/// Coordinates as they are hashed and encoded: zeros at infinity, which are no point of the curve.
+/// Coordinates in the form that is hashed and encoded: zeros at infinity, which no point of the curve has.
 pub(crate) fn coordinates(point: &Point) -> [Base; 2] {
     point.xy().map_or_else(Default::default, |(x, y)| [x, y])
 }

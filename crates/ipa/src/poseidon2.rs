@@ -23,7 +23,7 @@ pub fn permute(state: &mut [Base; WIDTH]) {
 }
 
 /// The hash of any number of elements: a sponge of rate [`RATE`] with the number of elements,
-/// times 2⁶⁴, in the capacity; what the last block lacks is zero.
+/// times 2⁶⁴, in the capacity; the last block is padded with zeros.
 pub fn hash(input: &[Base]) -> Base {
     let mut state = empty(input.len());
     if input.is_empty() {
@@ -49,12 +49,12 @@ pub fn hash_each<const N: usize>(inputs: &[[Base; N]]) -> Vec<Base> {
     states.into_iter().map(|state| state[0]).collect()
 }
 
-/// How many hashes side by side take about as long as one.
+/// The number of hashes that take about as long side by side as one alone: 8 with AVX-512, otherwise 1.
 pub fn lanes() -> usize {
     PERMUTATION.lanes()
 }
 
-/// The sponge before so many elements.
+/// The initial state of the sponge for an input of `length` elements.
 fn empty(length: usize) -> [Base; WIDTH] {
     let mut state = [Base::ZERO; WIDTH];
     state[RATE] = Base::from((length as u128) << 64);
@@ -83,7 +83,7 @@ mod tests {
         assert_eq!(hash(&[element; 4]), expected);
     }
 
-    /// One to three blocks, by themselves and in lanes that are not all taken.
+    /// One to three blocks, alone and in partly filled lanes.
     #[test]
     fn hashes_side_by_side_are_those_of_each() {
         fn check<const N: usize>() {

@@ -70,7 +70,7 @@ fn fold(values: &mut Vec<Scalar>, factor: Scalar) {
     values.truncate(half);
 }
 
-/// As [`fold`], of points.
+/// Like [`fold`], of points.
 fn folded_bases(bases: &[Point], factor: Scalar) -> Vec<Point> {
     let (lower, upper) = bases.split_at(bases.len() / 2);
     let sums: Vec<Sum> = lower

@@ -24,23 +24,23 @@ pub struct DeferredClaim {
     pub(crate) challenges: Vec<Scalar>,
     /// 1/u_j.
     pub(crate) inverses: Vec<Scalar>,
-    /// b₀: what the rounds fold the powers of x to.
+    /// b₀: the powers of x, folded by the rounds.
     pub(crate) folded_power: Scalar,
 }
 
-/// Why an opening is not valid.
+/// The reason why an opening is not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Invalid {
-    /// For an SRS of another size.
+    /// The argument is for an SRS of another size.
     #[error("an argument of {found} rounds: the SRS of 2^{expected} points takes {expected}")]
     Rounds {
-        /// What the SRS takes.
+        /// Rounds of an opening under this SRS.
         expected: u32,
-        /// What there are.
+        /// Rounds given.
         found: u32,
     },
-    /// A hash that ends with 127 zeros, which no honest prover meets.
+    /// The lowest 127 bits of a hash are zero, which happens to no honest prover.
     #[error("a challenge of the transcript is zero")]
     ZeroChallenge,
     /// The prover's G₀ is another point than the SRS folded by the challenges.
@@ -80,7 +80,7 @@ pub(crate) fn reduce_all(openings: &[&Opening]) -> Vec<Result<DeferredClaim, Inv
     reduced
 }
 
-/// A claim with its challenges, without what follows from their inverses.
+/// A claim with its challenges; values that depend on the challenges' inverses are not yet set.
 fn deferred(opening: &Opening, challenges: Challenges) -> Result<DeferredClaim, Invalid> {
     let Challenges { generator, rounds } = challenges;
     if generator.is_zero() || rounds.iter().any(Zero::is_zero) {
@@ -117,7 +117,7 @@ impl DeferredClaim {
         self.rounds.len() as u32
     }
 
-    /// Points of its own: C, each L and R, and G₀.
+    /// The number of the claim's own points: C, each L and R, and G₀.
     pub(crate) fn own_points(&self) -> usize {
         2 + 2 * self.rounds.len()
     }

@@ -5,7 +5,7 @@ use crate::{DecodeError, Opening, OpeningClaim, ROLLUP_LOG_SIZE};
 
 /// Elements of a proof, without the circuit's public inputs.
 const PROOF_ELEMENTS: usize = 480;
-/// Where the claim begins: after the points of the pairing that is put off.
+/// Index of the claim's first element: after the points of the deferred pairing.
 const CLAIM: usize = 8;
 /// Elements of the argument, which ends the proof: L and R of each round, G₀, and a₀ in two halves.
 const ARGUMENT_ELEMENTS: usize = 4 * ROLLUP_LOG_SIZE as usize + 2 + 2;
@@ -17,12 +17,12 @@ impl Opening {
     /// Takes the opening claim and its argument out of a `noir-rollup` proof as `bb prove` writes it:
     /// 480 elements of 32 big-endian bytes (barretenberg 5.0).
     ///
-    /// The rest of the proof, which is about the circuit and BN254, is not looked at beyond being
-    /// canonical: that this opening holds says nothing about the circuit.
+    /// The rest of the proof, for the circuit and over BN254, is only checked to be canonical: a valid opening
+    /// does not show that the circuit is satisfied.
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] if an element is not canonical, or one of the opening's is no scalar or point.
+    /// [`DecodeError`] if an element is not canonical, or one of the opening's elements is not a scalar or point.
     pub fn from_rollup_proof(bytes: &[u8]) -> Result<Self, DecodeError> {
         expect_length(bytes, Self::ROLLUP_PROOF_BYTES)?;
         let mut all = Elements::new(bytes, 0);

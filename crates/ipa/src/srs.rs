@@ -1,4 +1,4 @@
-//! The points that polynomials are committed with, which nobody chose.
+//! The points that polynomials are committed with, derived by hashing to the curve.
 
 use ark_ff::{BigInt, PrimeField};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
@@ -12,13 +12,13 @@ pub const ROLLUP_LOG_SIZE: u32 = 15;
 /// Largest binary logarithm of a size that is derived: as many points as barretenberg publishes.
 pub const MAX_LOG_SIZE: u32 = 18;
 
-/// What the hash of every point begins with.
+/// Prefix of the hash that derives each point.
 const DOMAIN: &[u8] = b"BARRETENBERG_GRUMPKIN_IPA_CRS";
 
-/// A structured reference string: 2^k points of Grumpkin, between which nobody knows a relation.
+/// A structured reference string: 2^k points of Grumpkin without a known relation between them.
 ///
-/// Each point is a hash of its number, so a shorter string is the beginning of a longer one, and
-/// there is no secret behind it.
+/// Each point is a hash of its number, so a shorter string is the beginning of a longer one, and there
+/// is no secret behind it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Srs {
     points: Vec<Point>,
@@ -105,12 +105,12 @@ fn candidate(index: u64, attempt: u64) -> Option<Point> {
     let odd = words[3] >> 63 == 1;
     words[3] &= u64::MAX >> 1;
     let x = Base::from_bigint(BigInt::new(words))?;
-    let (even_y, odd_y) = by_parity(Point::get_ys_from_x_unchecked(x)?);
+    let (even_y, odd_y) = even_first(Point::get_ys_from_x_unchecked(x)?);
     Some(Point::new_unchecked(x, if odd { odd_y } else { even_y }))
 }
 
-/// Opposite ordinates, the even one first: of two numbers whose sum is the odd modulus one is even.
-fn by_parity((a, b): (Base, Base)) -> (Base, Base) {
+/// A pair of opposite y-coordinates, the even one first: their sum is the odd modulus, so exactly one is even.
+fn even_first((a, b): (Base, Base)) -> (Base, Base) {
     if is_odd(&a) { (b, a) } else { (a, b) }
 }
 

@@ -1,14 +1,15 @@
 //! The structured reference string of rollup proofs on disk.
 //!
 //! Little-endian: magic (8 bytes), version (4), binary logarithm of the number of points (4), the
-//! points as abscissa and ordinate (32 bytes each), SHA-256 of all of that (32). Every such file has
-//! the same bytes, so the checksum is a constant, and no file can bring other points.
+//! points as x and y coordinates (32 bytes each), SHA-256 of all of that (32). Every such file has
+//! the same bytes, so the checksum is a constant, and a file with other points is refused.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use ark_ff::{BigInt, PrimeField};
+use proofmill_files::{FileError, Visibility, write_whole};
 use rayon::iter::ParallelIterator;
 use rayon::slice::ParallelSlice;
 use sha2::{Digest, Sha256};
@@ -30,25 +31,28 @@ const CHECKSUM: [u8; CHECKSUM_BYTES] = [
     0xf5, 0xbd, 0xe0, 0x1c, 0xbf, 0x08, 0xab, 0xba, 0x7c, 0xcf, 0xa8, 0x55, 0x2f, 0xe9, 0x07, 0x27,
 ];
 
-/// A file that does not hold the points.
+/// The reason why the points cannot be loaded from a file or stored in it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SrsFileError {
-    /// The file system refuses.
+    /// The file system refused.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What the file system says.
+        /// The file system's error.
         source: io::Error,
     },
-    /// Something else than points.
+    /// The file cannot be written.
+    #[error(transparent)]
+    Write(#[from] FileError),
+    /// The file does not begin with the magic of SRS points.
     #[error("{}: no file of SRS points: it begins with other bytes", path.display())]
     Magic {
         /// The file.
         path: PathBuf,
     },
-    /// Another release's.
+    /// The file is of another version.
     #[error(
         "{}: SRS points of version {found}: this release reads version {VERSION}; remove the file, \
          and it is made again",
@@ -57,15 +61,15 @@ pub enum SrsFileError {
     Version {
         /// The file.
         path: PathBuf,
-        /// Its version.
+        /// The file's version.
         found: u32,
     },
-    /// Cut off, lengthened or changed.
+    /// The file is cut short, lengthened or changed.
     #[error("{}: damaged: {what}; remove the file, and it is made again", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What does not fit.
+        /// The check that failed.
         what: String,
     },
 }
@@ -73,12 +77,12 @@ pub enum SrsFileError {
 // === impl Srs ===
 
 impl Srs {
-    /// The 2¹⁵ points of rollup proofs from the file at `path`; derived, and written there, if
-    /// there is none. A file that is there is never replaced.
+    /// The 2¹⁵ points of rollup proofs from the file at `path`. If there is no file, they are derived and
+    /// written there. An existing file is never replaced.
     ///
     /// # Errors
     ///
-    /// [`SrsFileError`] if there is a file that does not hold the points, or none can be written.
+    /// [`SrsFileError`] if an existing file does not hold the points, or a new one cannot be written.
     pub fn load_or_derive(path: &Path) -> Result<Self, SrsFileError> {
         match Self::load(path) {
             Err(SrsFileError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
@@ -105,7 +109,7 @@ impl Srs {
             .par_chunks_exact(POINT_BYTES)
             .map(|bytes| {
                 let (x, y) = bytes.split_at(COORDINATE_BYTES);
-                // The checksum says that they are on the curve.
+                // The constant checksum ensures that the points are on the curve.
                 Some(Point::new_unchecked(coordinate(x)?, coordinate(y)?))
             })
             .collect::<Option<Vec<_>>>()
@@ -113,11 +117,11 @@ impl Srs {
         Ok(Self::from_points(points))
     }
 
-    /// Writes the 2¹⁵ points of rollup proofs to a file, whole or not at all.
+    /// Writes the 2¹⁵ points of rollup proofs to a file atomically.
     ///
     /// # Errors
     ///
-    /// [`SrsFileError::Io`] if the file system refuses; what was at `path` is then as it was.
+    /// [`SrsFileError::Write`] if the file system refuses; the file at `path` is then unchanged.
     ///
     /// # Panics
     ///
@@ -128,10 +132,9 @@ impl Srs {
             ROLLUP_LOG_SIZE,
             "other than rollup proofs have"
         );
-        write_whole(path, &self.file_bytes()).map_err(|source| SrsFileError::Io {
-            path: path.to_owned(),
-            source,
-        })
+        let bytes = self.file_bytes();
+        write_whole(path, Visibility::Public, |file| file.write_all(&bytes))?;
+        Ok(())
     }
 
     fn file_bytes(&self) -> Vec<u8> {
@@ -202,27 +205,11 @@ fn coordinate(bytes: &[u8]) -> Option<Base> {
     Base::from_bigint(BigInt::new(words))
 }
 
-/// Writes a new file beside `path`, flushes it and renames it; others may read it.
-fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let mut file = tempfile::Builder::new()
-        .prefix(".srs-")
-        .suffix(".tmp")
-        .make_in(folder, |path| File::create_new(path))?;
-    file.write_all(bytes)?;
-    file.as_file().sync_all()?;
-    file.persist(path)?;
-    File::open(folder)?.sync_all()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A change, and what the error says of it.
+    /// A name, a change of the file, and the expected error message.
     type Case = (&'static str, fn(&mut Vec<u8>), &'static str);
 
     const DAMAGES: [Case; 8] = [

@@ -1,4 +1,4 @@
-//! What the verifier answers: hashes of all that was said before.
+//! The Fiat-Shamir transcript: each challenge of the verifier is a hash of all messages before it.
 
 use ark_ff::{BigInt, PrimeField};
 
@@ -16,7 +16,7 @@ pub(crate) struct Transcript {
     last: Base,
 }
 
-/// What the transcripts of one opening give.
+/// The challenges of one opening.
 pub(crate) struct Challenges {
     /// u, for the generator.
     pub(crate) generator: Scalar,
@@ -27,12 +27,12 @@ pub(crate) struct Challenges {
 // === impl Transcript ===
 
 impl Transcript {
-    /// Begins with the claim, and gives the challenge for the generator.
+    /// Starts a transcript with the claim and returns the challenge for the generator.
     pub(crate) fn begin(claim: &OpeningClaim) -> (Self, Scalar) {
         Self::after(hash(&beginning(claim)))
     }
 
-    /// Takes what the prover sent, and gives the challenge of the round.
+    /// Absorbs the prover's message of a round and returns the round's challenge.
     pub(crate) fn round(&mut self, round: &Round) -> Scalar {
         let drawn;
         (*self, drawn) = Self::after(hash(&self.next(round)));
@@ -43,7 +43,7 @@ impl Transcript {
         (Self { last: hash }, challenge(hash))
     }
 
-    /// What is hashed in a round.
+    /// The hash input of a round: the hash before it and the coordinates of L and R.
     fn next(self, round: &Round) -> [Base; 5] {
         let [left_x, left_y] = coordinates(&round.left);
         let [right_x, right_y] = coordinates(&round.right);
@@ -51,7 +51,7 @@ impl Transcript {
     }
 }
 
-/// The challenges of openings, whose transcripts go side by side as long as they have rounds.
+/// The challenges of several openings. Hashes of the same round are computed side by side.
 pub(crate) fn challenges(openings: &[&Opening]) -> Vec<Challenges> {
     let beginnings: Vec<_> = openings.iter().map(|of| beginning(&of.claim)).collect();
     let mut transcripts = Vec::with_capacity(openings.len());
@@ -83,7 +83,7 @@ pub(crate) fn challenges(openings: &[&Opening]) -> Vec<Challenges> {
     all
 }
 
-/// What is hashed first.
+/// The hash input that starts a transcript: commitment, point and value.
 fn beginning(claim: &OpeningClaim) -> [Base; 6] {
     let [x, y] = coordinates(&claim.commitment);
     let [point_low, point_high] = limbs(claim.point);

@@ -2,16 +2,16 @@
 
 use ark_ec::AffineRepr;
 use ark_ff::{One, Zero};
-use proofmill_kernels::{InstructionSet, PreparedBases, msm};
+use proofmill_kernels::{InstructionSet, NoRandomness, PreparedBases, msm};
 
-use crate::combination::{Combination, NoRandomness, Weights, weighted_products};
+use crate::combination::{Combination, Weights, weighted_products};
 use crate::reduce::{DeferredClaim, Invalid, reduce_all};
 use crate::{Opening, Point, Scalar, Srs, Sum};
 
-/// Checks openings under one SRS, which stays in memory in the form that products take.
+/// Checks openings under one SRS, which stays in memory prepared for multiplication.
 ///
 /// [`verify`](Self::verify) and [`verify_batch`](Self::verify_batch) are all that most callers need.
-/// Whoever looks for the false ones among many has the steps: [`reduce`](Self::reduce) each once,
+/// A caller that searches many openings for false ones uses the steps: [`reduce`](Self::reduce) each once,
 /// draw [`Weights`], and compare [`value`](Self::value)s of subsets with zero.
 #[derive(Debug)]
 pub struct Verifier {
@@ -20,22 +20,22 @@ pub struct Verifier {
     log_size: u32,
 }
 
-/// Why a batch is not valid.
+/// The reason why a batch was not accepted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BatchError {
-    /// One opening cannot be valid, whatever the points are.
+    /// One opening is invalid by itself, before any points are multiplied.
     #[error("opening {index}: {reason}")]
     Opening {
-        /// Which, from 0.
+        /// Index of the opening, from 0.
         index: usize,
-        /// Why.
+        /// The reason why the opening is not valid.
         reason: Invalid,
     },
     /// At least one opening is not valid.
     #[error("at least one of {0} openings is not valid")]
     Invalid(usize),
-    /// Nothing is known of the openings.
+    /// The openings were not checked, as no weights could be drawn.
     #[error(transparent)]
     NoRandomness(#[from] NoRandomness),
 }
@@ -68,16 +68,16 @@ impl Verifier {
         self.bases.bytes()
     }
 
-    /// Computes an opening's challenges: all the work that is its own.
+    /// Computes an opening's challenges, all the work that openings cannot share.
     ///
     /// # Errors
     ///
-    /// [`Invalid`] if it cannot hold, whatever the points are.
+    /// [`Invalid`] if the opening is invalid by itself, before any points are multiplied.
     pub fn reduce(&self, opening: &Opening) -> Result<DeferredClaim, Invalid> {
         self.reduce_all(&[opening]).remove(0)
     }
 
-    /// As [`reduce`](Self::reduce), on all threads of the current rayon pool: several openings are
+    /// Like [`reduce`](Self::reduce), on all threads of the current rayon pool: several openings are
     /// hashed side by side, and all challenges are inverted together.
     pub fn reduce_all(&self, openings: &[&Opening]) -> Vec<Result<DeferredClaim, Invalid>> {
         let mut reduced = reduce_all(openings);
@@ -111,7 +111,7 @@ impl Verifier {
     ///
     /// If it was reduced for an SRS of another size.
     pub fn check(&self, claim: &DeferredClaim) -> Result<(), Invalid> {
-        // The short one first: it says more, and whoever sends garbage pays with less of our time.
+        // The short check first: its error is more specific, and garbage then costs less time.
         self.check_argument(claim)?;
         let mut scalars = weighted_products(&[(&claim.inverses, Scalar::one())], self.log_size);
         scalars.push(Scalar::zero());
@@ -121,9 +121,9 @@ impl Verifier {
         }
     }
 
-    /// Checks the part of a reduced opening that takes its own points alone, by the prover's word on G₀:
-    /// a hundredth of the work, which shows that most false openings are false, and of none that it
-    /// holds.
+    /// Checks the part of a reduced opening that needs only its own points, trusting the prover's G₀. It is a
+    /// hundredth of the work and refuses most false openings, but a success does not show that an opening is
+    /// valid.
     ///
     /// # Errors
     ///
@@ -190,8 +190,8 @@ mod tests {
         Opening::prove(srs, &coefficients, Scalar::from(first + 1)).unwrap()
     }
 
-    /// Whoever may choose G₀ can open any commitment to any value: the argument's combination can be
-    /// solved for it, since no challenge depends on it. Aztec's batch check once accepted that.
+    /// A prover who may choose G₀ can open any commitment to any value: the argument's combination can be
+    /// solved for G₀, since no challenge depends on it. Aztec's batch check once accepted such openings.
     #[test]
     fn a_free_folded_base_is_refused() {
         let srs = Srs::derive(5);

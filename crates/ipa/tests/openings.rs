@@ -124,7 +124,7 @@ fn degenerate_polynomials_are_accepted() {
     verifier.verify_batch(&openings).unwrap();
 }
 
-/// Two wrong G₀ whose sum is right: equal weights would not tell.
+/// Two wrong G₀ whose sum is right: equal weights would not detect them.
 #[test]
 fn errors_that_cancel_each_other_are_refused() {
     let rng = &mut StdRng::seed_from_u64(2);
@@ -165,7 +165,7 @@ fn no_openings_are_all_valid() {
     assert!(verifier.value(&[]).is_zero());
 }
 
-/// What a bisection stands on.
+/// The properties that a bisection relies on.
 #[test]
 fn values_of_parts_add_up_and_locate_one_bad_opening() {
     let rng = &mut StdRng::seed_from_u64(4);

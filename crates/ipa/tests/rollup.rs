@@ -19,13 +19,13 @@ const PROOFS: [&[u8]; 3] = [
 
 /// Elements of a proof.
 const ELEMENTS: usize = 480;
-/// Where x and v are, each in two halves.
+/// Elements of x and v, each in two halves.
 const CLAIMED_SCALARS: std::ops::Range<usize> = 8..12;
-/// Where C is.
+/// First element of C.
 const COMMITMENT: usize = 12;
-/// Where the rounds' points and G₀ begin.
+/// Elements of the rounds' points and of G₀.
 const POINTS: std::ops::Range<usize> = 416..478;
-/// Where a₀ is, in two halves.
+/// Elements of a₀, in two halves.
 const FOLDED_COEFFICIENT: std::ops::Range<usize> = 478..480;
 
 fn opening(proof: &[u8]) -> Opening {

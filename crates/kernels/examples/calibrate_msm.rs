@@ -1,4 +1,4 @@
-//! Measures what the cost model of multi-scalar multiplication stands on, for every group and back
+//! Measures the parameters of the cost model of multi-scalar multiplication, for every group and back
 //! end: `cargo run --release -p proofmill-kernels --example calibrate_msm`.
 
 use proofmill_kernels::{InstructionSet, MsmGroup, calibrate};

@@ -7,8 +7,8 @@ use ark_ff::{PrimeField, UniformRand};
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_kernels::{InstructionSet, MsmGroup, PreparedBases, msm_on};
 
-/// What this process has used of all processors, in seconds: other than the clock's it is not
-/// lengthened by other processes.
+/// Processor time that this process has used on all cores, in seconds. Unlike wall-clock time, it does not
+/// grow while other processes run.
 fn processor_time() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9

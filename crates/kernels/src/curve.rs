@@ -11,7 +11,7 @@ use crate::msm::multiply::multiply;
 use crate::msm::multiply_each;
 use crate::msm::plan::Costs;
 use crate::msm::point_kernel::PointKernel;
-use crate::msm::prepared::{Prepared, Resident};
+use crate::msm::prepared::{Prepared, PreparedByKernel};
 use crate::msm::{calibrate, fold};
 use crate::portable::batch_add;
 use crate::portable::points::PortablePoints;
@@ -43,7 +43,7 @@ mod sealed {
     use super::{Costs, InstructionSet, Prepared, PrimeField};
     use ark_ec::CurveGroup;
 
-    /// What a product needs: a scalar, out of Montgomery form, by its number.
+    /// A function that returns the scalar of an index, out of Montgomery form.
     pub type ScalarAt<'a, G> = &'a (
             dyn Fn(usize) -> <<G as ark_ec::PrimeGroup>::ScalarField as PrimeField>::BigInt + Sync
         );
@@ -91,7 +91,7 @@ mod sealed {
         /// Whether each point of the curve is in the subgroup, on this thread.
         fn in_subgroup_each_here(set: InstructionSet, points: &[Self::Affine]) -> Vec<bool>;
 
-        /// For each x-coordinate either point of the curve that has it, on this thread.
+        /// For each x-coordinate, one of the two points of the curve with it, on this thread; `None` without one.
         fn point_of_x_each_here(
             set: InstructionSet,
             xs: &[Self::BaseField],
@@ -132,9 +132,9 @@ macro_rules! groups {
                 match checked(set) {
                     #[cfg(target_arch = "x86_64")]
                     InstructionSet::Avx512Ifma => Box::new(
-                        Resident::<VectorPoints<$curve, $vector>>::new(bases, memory_limit),
+                        PreparedByKernel::<VectorPoints<$curve, $vector>>::new(bases, memory_limit),
                     ),
-                    _ => Box::new(Resident::<PortablePoints<$curve>>::new(bases, memory_limit)),
+                    _ => Box::new(PreparedByKernel::<PortablePoints<$curve>>::new(bases, memory_limit)),
                 }
             }
 

@@ -9,18 +9,18 @@ use crate::{InstructionSet, MsmGroup};
 /// Points of a task.
 const CHUNK: usize = 64;
 
-/// For each x-coordinate a point of the curve that has it, if there is one: of the two, which are each
-/// other's opposites, either. Perhaps not in the subgroup of prime order
-/// ([`in_subgroup_each`](crate::in_subgroup_each)). On all threads of the current rayon pool.
+/// For each x-coordinate, one of the two opposite points of the curve with it; `None` if there are none. The
+/// point may be outside the subgroup of prime order ([`in_subgroup_each`](crate::in_subgroup_each)). Runs on all
+/// threads of the current rayon pool.
 pub fn point_of_x_each<G: MsmGroup>(xs: &[G::BaseField]) -> Vec<Option<G::Affine>> {
     point_of_x_each_on::<G>(InstructionSet::current(), xs)
 }
 
-/// As [`point_of_x_each`], on a chosen back end.
+/// Like [`point_of_x_each`], on a chosen back end.
 ///
 /// # Panics
 ///
-/// If this machine has not the instructions.
+/// If this machine lacks the instructions.
 pub fn point_of_x_each_on<G: MsmGroup>(
     set: InstructionSet,
     xs: &[<G as CurveGroup>::BaseField],
@@ -30,7 +30,7 @@ pub fn point_of_x_each_on<G: MsmGroup>(
         .collect()
 }
 
-/// By arkworks' arithmetic, on this thread.
+/// The same by arkworks' arithmetic, on this thread.
 pub(crate) fn portable<P: SWCurveConfig>(xs: &[P::BaseField]) -> Vec<Option<Affine<P>>> {
     xs.iter().map(|x| point_of_x(*x)).collect()
 }

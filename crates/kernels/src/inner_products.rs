@@ -21,11 +21,11 @@ pub fn inner_products(left: &[Fq], right: &[Fq], length: usize) -> Vec<Fq> {
     inner_products_on(InstructionSet::current(), left, right, length)
 }
 
-/// As [`inner_products`], on a chosen back end.
+/// Like [`inner_products`], on a chosen back end.
 ///
 /// # Panics
 ///
-/// As for [`inner_products`], and if this machine has not the instructions.
+/// As for [`inner_products`], and if this machine lacks the instructions.
 pub fn inner_products_on(set: InstructionSet, left: &[Fq], right: &[Fq], length: usize) -> Vec<Fq> {
     assert!(
         length > 0 && left.len().is_multiple_of(length) && right.len().is_multiple_of(length),

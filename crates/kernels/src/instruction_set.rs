@@ -1,17 +1,17 @@
-//! Which back end runs.
+//! The choice of the back end, by the processor's instructions or by an environment variable.
 
 use std::fmt;
 use std::str::FromStr;
 use std::sync::OnceLock;
 
-/// The variable that forces a back end: `portable` or `avx512ifma`.
+/// Name of the environment variable that forces a back end: `portable` or `avx512ifma`.
 pub const INSTRUCTION_SET_VARIABLE: &str = "PROOFMILL_KERNELS";
 
 /// A back end, by the instructions it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InstructionSet {
-    /// Scalar arithmetic, on every machine: arkworks', but for pairings, which are blst's on BLS12-381 and
-    /// ours on BLS12-377 and BN254. The latter two use MULX and ADX where the processor has them.
+    /// Scalar arithmetic, on every machine. It is that of arkworks, except for pairings: blst's on BLS12-381, this
+    /// crate's on BLS12-377 and BN254. These two use MULX and ADX where the processor has them.
     Portable,
     /// AVX-512 with IFMA and VBMI2, eight lanes of 52-bit limbs: x86-64 servers since Ice Lake
     /// and Zen 4.
@@ -34,7 +34,7 @@ impl InstructionSet {
         self.missing().is_empty()
     }
 
-    /// What this machine's processor has not that it would need.
+    /// The required processor features that this machine lacks; empty if the back end can run.
     pub fn missing(self) -> Vec<&'static str> {
         match self {
             Self::Portable => Vec::new(),
@@ -58,12 +58,12 @@ impl InstructionSet {
         }
     }
 
-    /// The one that [`INSTRUCTION_SET_VARIABLE`] names, else the fastest that is available.
+    /// The back end that [`INSTRUCTION_SET_VARIABLE`] names; without it, the fastest available one.
     ///
     /// # Errors
     ///
-    /// For people: the variable names no back end, or one this machine has not.
-    pub fn chosen() -> Result<Self, String> {
+    /// A message for the user: the variable names no back end, or one that this machine cannot run.
+    pub fn from_environment() -> Result<Self, String> {
         let told = |why: &dyn fmt::Display| format!("{INSTRUCTION_SET_VARIABLE}: {why}");
         match std::env::var(INSTRUCTION_SET_VARIABLE) {
             Ok(name) if !name.is_empty() => {
@@ -77,18 +77,18 @@ impl InstructionSet {
         }
     }
 
-    /// What this process uses: the [`chosen`](Self::chosen) one, decided at the first call.
+    /// The back end of this process, [from the environment](Self::from_environment), decided at the first call.
     ///
     /// # Panics
     ///
-    /// If the variable names no back end, or one this machine has not: a forced choice that
-    /// cannot be met must not pass in silence.
+    /// If the variable names no back end, or one that this machine cannot run: a forced choice must not
+    /// be ignored silently.
     pub fn current() -> Self {
         static CURRENT: OnceLock<InstructionSet> = OnceLock::new();
-        *CURRENT.get_or_init(|| Self::chosen().unwrap_or_else(|error| panic!("{error}")))
+        *CURRENT.get_or_init(|| Self::from_environment().unwrap_or_else(|error| panic!("{error}")))
     }
 
-    /// The fastest that this machine has.
+    /// The fastest back end that this machine can run.
     pub fn best() -> Self {
         *Self::ALL
             .iter()

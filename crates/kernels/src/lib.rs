@@ -2,9 +2,8 @@
 //! over affine bases, fixed-base multiplication, number-theoretic transforms, and products of
 //! pairings.
 //!
-//! Callers use [`msm`], [`fixed_base`], [`Domain`] and [`pairing`]; a back end is a folder of this
-//! crate.
-//! [`portable`] runs everywhere; it stands on arkworks' arithmetic, and on blst for pairings on BLS12-381.
+//! Callers use [`msm`], [`fixed_base`], [`Domain`] and [`pairing`]; each back end is a folder of this
+//! crate. [`portable`] runs everywhere; it uses arkworks' arithmetic, and blst for pairings on BLS12-381.
 //!
 //! ```
 //! use ark_bls12_381::{Fr, G1Affine, G1Projective};
@@ -26,6 +25,7 @@ pub mod pairing;
 pub mod portable;
 mod poseidon2;
 mod subgroup;
+mod weights;
 #[cfg(target_arch = "x86_64")]
 mod x86_64_adx;
 #[cfg(target_arch = "x86_64")]
@@ -46,3 +46,4 @@ pub use msm::{
 pub use ntt::{Domain, DomainTooLarge};
 pub use poseidon2::{Poseidon2, Poseidon2Field, Poseidon2Parameters};
 pub use subgroup::{in_subgroup_each, in_subgroup_each_on};
+pub use weights::{NoRandomness, draw_weights};

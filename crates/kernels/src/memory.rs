@@ -1,17 +1,17 @@
-//! What a process gives back of the system's memory when it has no use for it for now.
+//! Ways to give unused memory of this process back to the system.
 
-/// Gives back to the system what products keep for the next ones, 512 MiB at most: worth a call where
-/// every byte is counted.
+/// Gives back the memory that products keep for later ones, 512 MiB at most. It is worth a call where
+/// every byte of the process is counted.
 ///
-/// A product converts its bases into memory that would be taken from the system, page by page, each
-/// time; the system may take back what is kept when it is short of memory.
+/// A product converts its bases into a new copy. Kept memory saves the page faults of taking that copy
+/// from the system each time; the system may take it back when it is short of memory.
 pub fn release_memory() {
     #[cfg(target_arch = "x86_64")]
     crate::x86_64_avx512ifma::memory::release();
 }
 
-/// Gives back to the system the whole pages of the heap that nothing lies in: what a start needed and
-/// has given back to the allocator. Does nothing where the allocator is not glibc's.
+/// Gives back the unused whole pages of the heap, such as memory that only the start of the program needed.
+/// Does nothing where the allocator is not glibc's.
 pub fn release_heap() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     #[allow(unsafe_code)]
@@ -21,20 +21,20 @@ pub fn release_heap() {
     }
 }
 
-/// From now on the system has an allocation of a mebibyte or more back as soon as it is freed. glibc's
-/// allocator keeps freed memory up to twice the largest allocation so far, and so several times what a
-/// process that works on vectors has in use. Does nothing where the allocator is another one.
+/// From now on returns every allocation of 1 MiB or more to the system as soon as it is freed. By default
+/// glibc's allocator keeps freed memory up to twice the largest allocation so far, which is several times the
+/// memory in use of a process that works on vectors. Does nothing where the allocator is another one.
 pub fn return_large_allocations() {
     return_allocations_from(1 << 20);
 }
 
-/// As [`return_large_allocations`], of allocations of so many bytes or more, 32 MiB at most. The fewer, the less
-/// of the heap lies idle between what is in use, and the more often is the system asked for pages.
+/// Like [`return_large_allocations`], for allocations of `bytes` or more; larger limits than 32 MiB count as
+/// 32 MiB. A lower limit leaves less of the heap idle and takes pages from the system more often.
 pub fn return_allocations_from(bytes: u32) {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     #[allow(unsafe_code)]
-    // SAFETY: it may be called at any time: glibc sets the limit under its own lock, and where what is
-    // freed came from is told by the memory itself, not by the limit.
+    // SAFETY: it may be called at any time: glibc sets the limit under its own lock, and on a free it
+    // finds the origin of the memory in the memory's header, not by the limit.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, bytes.min(32 << 20) as libc::c_int);
     }
@@ -42,12 +42,12 @@ pub fn return_allocations_from(bytes: u32) {
     let _ = bytes;
 }
 
-/// Takes the pages of the program's and its libraries' files out of this process's memory: what is
-/// still used comes back from the system's cache. Answers how many bytes those files take when they
-/// are there as a whole; 0 where the system does not say.
+/// Removes the pages of the program's and its libraries' files from this process's memory; pages that are
+/// still used come back from the system's cache. Returns the bytes of the mappings released, whether or not
+/// all of their pages were present; 0 where the system does not list them.
 ///
-/// What ran only once, at the start, counts as the process's memory until the system is short of it:
-/// that is most of what a waiting process has.
+/// Code that ran only once, at the start, counts as the process's memory until the system is short of it. In
+/// an idle process such code is most of the memory.
 pub fn release_program_pages() -> u64 {
     #[cfg(target_os = "linux")]
     return linux::release_program_pages();
@@ -84,12 +84,12 @@ mod linux {
         permissions: &'a str,
         device: &'a str,
         inode: &'a str,
-        /// Whether some page is not the file's any more.
+        /// Whether the process has its own copy of some page.
         changed: bool,
     }
 
-    /// The mappings of files that are run that cannot be written to, and of which no page has been
-    /// changed, from `/proc/PID/smaps`.
+    /// The address ranges of mappings in `/proc/PID/smaps` that are of executed files, not writable, and
+    /// without changed pages.
     pub(super) fn unwritten(smaps: &str) -> Vec<Range<usize>> {
         let mut mappings: Vec<Mapping<'_>> = Vec::new();
         for line in smaps.lines() {
@@ -115,7 +115,7 @@ mod linux {
             .collect()
     }
 
-    /// Of the first line of a mapping: `start-end permissions offset device inode path`.
+    /// Parses the first line of a mapping: `start-end permissions offset device inode path`.
     fn mapping(line: &str) -> Option<Mapping<'_>> {
         let mut words = line.split_ascii_whitespace();
         let (start, end) = words.next()?.split_once('-')?;
@@ -127,7 +127,7 @@ mod linux {
             permissions,
             device: words.nth(1)?,
             inode: words.next()?,
-            // Until the system says otherwise.
+            // The line `Anonymous:` that follows may set it.
             changed: true,
         })
     }
@@ -138,7 +138,7 @@ mod tests {
     use super::linux::unwritten;
     use super::release_program_pages;
 
-    /// As the kernel prints them, most lines left out.
+    /// A sample of the kernel's output, with most lines left out.
     const SMAPS: &str = "\
 55d0c0000000-55d0c0100000 r--p 00000000 fe:00 1042 /bin/mill
 Anonymous:             0 kB

@@ -14,10 +14,10 @@ use crate::{InstructionSet, portable};
 /// Evaluations are in natural order: the i-th is at ωⁱ, or at shift·ωⁱ on the coset.
 /// Cloning is cheap: clones share what was precomputed.
 ///
-/// What a domain keeps, from the first transform of a kind on: with AVX-512 tables of about 500·√n
-/// bytes for each of the five kinds, and one copy of the values (n elements) as a scratch, which
-/// [`coset_extend`](Self::coset_extend) does without; on the portable back end n elements of powers.
-/// At work each thread has two buffers of 320·√n bytes with AVX-512.
+/// Memory: a domain makes its tables at the first transform of each kind and keeps them. With AVX-512 they are
+/// about 500·√n bytes for each of the five kinds, and one copy of the values (n elements) as scratch, which
+/// [`coset_extend`](Self::coset_extend) does without; on the portable back end they are n elements of powers.
+/// During an AVX-512 transform each thread has two buffers of 320·√n bytes.
 ///
 /// ```
 /// use ark_bn254::Fr;
@@ -45,15 +45,15 @@ struct Shared<F: PrimeField> {
     transforms: Box<dyn Transforms<F>>,
 }
 
-/// What a back end does for one domain. Slices have the domain's size.
+/// The transforms of a back end over one domain. Slices have the domain's size.
 pub(crate) trait Transforms<F>: Send + Sync {
     /// Coefficients to evaluations on the subgroup.
     fn forward(&self, values: &mut [F]);
-    /// And back.
+    /// Evaluations on the subgroup to coefficients.
     fn inverse(&self, values: &mut [F]);
     /// Coefficients to evaluations on the coset.
     fn coset_forward(&self, values: &mut [F]);
-    /// And back.
+    /// Evaluations on the coset to coefficients.
     fn coset_inverse(&self, values: &mut [F]);
     /// Evaluations on the subgroup to evaluations on the coset.
     fn coset_extend(&self, values: &mut [F]);
@@ -158,12 +158,12 @@ impl<F: PrimeField> Domain<F> {
         Self::with_roots(points, root, shift)
     }
 
-    /// The same domain on a back end of choice, for tests and measurements; a domain uses
-    /// [`InstructionSet::current`] else. Fields and sizes that a back end lacks run on the portable one.
+    /// The same domain on a chosen back end, for tests and measurements; otherwise a domain uses
+    /// [`InstructionSet::current`]. Fields and sizes that a back end lacks run on the portable one.
     ///
     /// # Panics
     ///
-    /// If this machine has not the instructions.
+    /// If this machine lacks the instructions.
     #[must_use]
     pub fn on(&self, set: InstructionSet) -> Self {
         assert!(set.is_available(), "this machine has no {set}");
@@ -193,12 +193,12 @@ impl<F: PrimeField> Domain<F> {
         self.shared.subgroup.group_gen
     }
 
-    /// What the subgroup's points are multiplied by to get the coset's.
+    /// The factor that takes the subgroup's points to the coset's.
     pub fn shift(&self) -> F {
         self.shared.coset.offset
     }
 
-    /// The root of order 2n that squares to ω, from the same chain of roots; none if n is the
+    /// The root of order 2n that squares to ω, from the same chain of roots; `None` if n is the
     /// field's largest. As a shift it makes subgroup and coset together the domain of 2n points.
     pub fn double_root(&self) -> Option<F> {
         Some(self.shared.double_root).filter(|root| !root.is_zero())
@@ -245,7 +245,7 @@ impl<F: PrimeField> Domain<F> {
         self.shared.subgroup.evaluate_vanishing_polynomial(point)
     }
 
-    /// The one value that the subgroup's vanishing polynomial takes all over the coset.
+    /// The value of the subgroup's vanishing polynomial on the coset, the same at all its points.
     pub fn vanishing_on_coset(&self) -> F {
         self.vanishing_at(self.shift())
     }
@@ -279,7 +279,7 @@ impl<F: PrimeField> fmt::Debug for Domain<F> {
     }
 }
 
-/// The transforms of a back end, or of the portable one for what it lacks.
+/// The transforms of a back end, or of the portable one if it lacks the field or size.
 fn transforms<F: PrimeField>(
     set: InstructionSet,
     subgroup: Radix2EvaluationDomain<F>,

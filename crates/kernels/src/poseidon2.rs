@@ -18,21 +18,21 @@ const WIDTH: usize = 4;
 const FULL_ROUNDS: usize = 8;
 /// Rounds with an S-box on the first element only.
 const PARTIAL_ROUNDS: usize = 56;
-/// States a vector must have to be faster than one state after the other.
+/// The fewest states for which a vector is faster than one state after the other.
 #[cfg(target_arch = "x86_64")]
 const FEWEST: usize = 2;
 
-/// The numbers that tell one instance of the permutation from others.
+/// Parameters of an instance of the permutation.
 #[derive(Clone, Debug)]
 pub struct Poseidon2Parameters<F = Fr> {
-    /// The diagonal of the internal matrix, less the one that all entries of that matrix have.
+    /// The diagonal of the internal matrix, minus one: all other entries of that matrix are one.
     pub diagonal_less_one: [F; WIDTH],
-    /// What is added in the full rounds before the partial ones.
-    pub first: Vec<[F; WIDTH]>,
-    /// What is added to the first element in the partial rounds.
-    pub partial: Vec<F>,
-    /// What is added in the full rounds after the partial ones.
-    pub last: Vec<[F; WIDTH]>,
+    /// Round constants of the full rounds before the partial ones.
+    pub initial_full_constants: Vec<[F; WIDTH]>,
+    /// Round constants of the partial rounds, added to the first element.
+    pub partial_constants: Vec<F>,
+    /// Round constants of the full rounds after the partial ones.
+    pub final_full_constants: Vec<[F; WIDTH]>,
 }
 
 /// A field with a published instance of the permutation for states of four elements.
@@ -87,21 +87,25 @@ impl<F: PrimeField> Poseidon2Parameters<F> {
         };
         Self {
             diagonal_less_one,
-            first: full(&mut grain),
-            partial: (0..PARTIAL_ROUNDS).map(|_| grain.element()).collect(),
-            last: full(&mut grain),
+            initial_full_constants: full(&mut grain),
+            partial_constants: (0..PARTIAL_ROUNDS).map(|_| grain.element()).collect(),
+            final_full_constants: full(&mut grain),
         }
     }
 
     /// Applies the permutation to a state.
     pub fn permute(&self, state: &mut [F; WIDTH]) {
         multiply_external(state);
-        self.first.iter().for_each(|added| full_round(state, added));
-        for added in &self.partial {
+        self.initial_full_constants
+            .iter()
+            .for_each(|added| full_round(state, added));
+        for added in &self.partial_constants {
             state[0] = fifth_power(state[0] + added);
             multiply_internal(state, &self.diagonal_less_one);
         }
-        self.last.iter().for_each(|added| full_round(state, added));
+        self.final_full_constants
+            .iter()
+            .for_each(|added| full_round(state, added));
     }
 }
 
@@ -156,7 +160,7 @@ impl Grain {
         bit
     }
 
-    /// Of two bits the first says whether the second counts.
+    /// The next bit: of each pair of raw bits, the second is used if the first is set, and otherwise skipped.
     fn bit(&mut self) -> bool {
         loop {
             let (counts, bit) = (self.step(), self.step());
@@ -193,11 +197,11 @@ impl Poseidon2 {
         Self::new_on(InstructionSet::current(), parameters)
     }
 
-    /// As [`new`](Self::new), on a chosen back end.
+    /// Like [`new`](Self::new), on a chosen back end.
     ///
     /// # Panics
     ///
-    /// If this machine has not the instructions.
+    /// If this machine lacks the instructions.
     pub fn new_on(set: InstructionSet, parameters: Poseidon2Parameters) -> Self {
         checked(set);
         Self {
@@ -208,7 +212,7 @@ impl Poseidon2 {
         }
     }
 
-    /// How many states take about as long together as one alone.
+    /// The number of states that take about as long together as one alone: 8 with AVX-512, otherwise 1.
     pub fn lanes(&self) -> usize {
         #[cfg(target_arch = "x86_64")]
         if self.vector.is_some() {
@@ -310,15 +314,15 @@ mod tests {
     fn constants_are_barretenbergs() {
         let constants = Fr::poseidon2();
         assert_eq!(
-            constants.first[0][0],
+            constants.initial_full_constants[0][0],
             MontFp!("0x19b849f69450b06848da1d39bd5e4a4302bb86744edc26238b0878e269ed23e5")
         );
         assert_eq!(
-            constants.partial[0],
+            constants.partial_constants[0],
             MontFp!("0x0c6f8f958be0e93053d7fd4fc54512855535ed1539f051dcb43a26fd926361cf")
         );
         assert_eq!(
-            constants.last[3][3],
+            constants.final_full_constants[3][3],
             MontFp!("0x176563472456aaa746b694c60e1823611ef39039b2edc7ff391e6f2293d2c404")
         );
     }

@@ -1,4 +1,4 @@
-//! Which points of a curve are in the subgroup of prime order.
+//! Tests of points of a curve for membership in the subgroup of prime order.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -24,11 +24,11 @@ pub fn in_subgroup_each<G: MsmGroup>(points: &[G::Affine]) -> Vec<bool> {
     in_subgroup_each_on::<G>(InstructionSet::current(), points)
 }
 
-/// As [`in_subgroup_each`], on a chosen back end.
+/// Like [`in_subgroup_each`], on a chosen back end.
 ///
 /// # Panics
 ///
-/// If this machine has not the instructions.
+/// If this machine lacks the instructions.
 pub fn in_subgroup_each_on<G: MsmGroup>(set: InstructionSet, points: &[G::Affine]) -> Vec<bool> {
     points
         .par_chunks(CHUNK)
@@ -36,9 +36,9 @@ pub fn in_subgroup_each_on<G: MsmGroup>(set: InstructionSet, points: &[G::Affine
         .collect()
 }
 
-/// How membership in the subgroup of prime order is tested, by an endomorphism that a curve has (El Housni,
-/// Guillevic and Piellard, eprint.iacr.org/2022/352 and 2022/348). With u the number that the curve's family has as
-/// its parameter:
+/// The test for membership in the subgroup of prime order, by an endomorphism of the curve (El Housni,
+/// Guillevic and Piellard, eprint.iacr.org/2022/352 and 2022/348). With u the parameter of the curve in its
+/// family:
 ///
 /// * First groups of BLS12 curves, k = u², the endomorphism φ of order three with a sign: from −φ(P) =
 ///   u²·P and φ² + φ + 1 = 0 follows (u⁴ − u² + 1)·P = 0, and that number is the order r.
@@ -52,7 +52,7 @@ pub fn in_subgroup_each_on<G: MsmGroup>(set: InstructionSet, points: &[G::Affine
 pub(crate) enum Criterion {
     /// All points of the curve are in the subgroup.
     WholeCurve,
-    /// k·P is what an endomorphism `(x, y) ↦ (a·x^p, b·y^p)` makes of P.
+    /// k·P is the image of P under an endomorphism `(x, y) ↦ (a·x^p, b·y^p)`.
     Multiple(u128),
     /// (u + 1)·P + ψ(u·P) + ψ²(u·P) = ψ³(2·u·P): half the doublings of ψ(P) = 6·u²·P.
     BnTwist(u64),
@@ -65,7 +65,7 @@ pub(crate) struct Endomorphism<F> {
     b: F,
 }
 
-/// By scalar arithmetic, on this thread.
+/// The same by scalar arithmetic, on this thread.
 pub(crate) fn portable<P: SWCurveConfig>(criterion: Criterion, points: &[Affine<P>]) -> Vec<bool> {
     match criterion {
         Criterion::BnTwist(u) => {
@@ -108,7 +108,7 @@ impl Criterion {
         }
     }
 
-    /// The endomorphism, found by what it makes of the generator; computed once for each curve.
+    /// The endomorphism, determined by its image of the generator; computed once for each curve.
     pub(crate) fn endomorphism<P: SWCurveConfig>(self) -> Endomorphism<P::BaseField> {
         static KNOWN: Mutex<Option<HashMap<TypeId, Box<dyn Any + Send>>>> = Mutex::new(None);
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -136,7 +136,7 @@ impl Criterion {
 // === impl Endomorphism ===
 
 impl<F: Field> Endomorphism<F> {
-    /// Whether it maps the point to this one in Jacobian coordinates, which is not infinite.
+    /// Whether it maps `point` to this finite point in Jacobian coordinates.
     pub(crate) fn maps<P: SWCurveConfig<BaseField = F>>(
         &self,
         point: &Affine<P>,
@@ -184,7 +184,8 @@ mod tests {
         BigUint::from_bytes_le(&bytes)
     }
 
-    /// What the test for second groups of BLS12 curves stands on.
+    /// Checks the premise of the test for second groups of BLS12 curves: (u − 1)²/3 and the cofactor have no
+    /// common factor.
     fn only_the_order_is_common<C: Bls12Config>(cofactor: &[u64]) {
         let u = number(C::X);
         let one = BigUint::from(1u8);
@@ -200,7 +201,7 @@ mod tests {
         only_the_order_is_common::<ark_bls12_377::Config>(ark_bls12_377::g2::Config::COFACTOR);
     }
 
-    /// What the test for the second group of BN254 stands on, with g(ψ) = (u + 1) + u·ψ + u·ψ² − 2u·ψ³.
+    /// The premise of the test for the second group of BN254, with g(ψ) = (u + 1) + u·ψ + u·ψ² − 2u·ψ³.
     #[test]
     fn the_norm_of_the_twists_polynomial_has_the_order_once() {
         type C = ark_bn254::Config;

@@ -107,8 +107,8 @@ macro_rules! group {
                 }
             }
 
-            /// Large enough for windows as wide as they are in use, for full batches and queues;
-            /// arkworks computes what is expected.
+            /// Products large enough for windows as wide as in practice, and for full batches and queues, against
+            /// arkworks.
             #[test]
             fn long_products_agree_with_arkworks() {
                 let rng = &mut StdRng::seed_from_u64(7);
@@ -201,7 +201,7 @@ proptest! {
 /// Small scalars are integers to any point of the curve, in the subgroup or not.
 #[test]
 fn small_scalars_multiply_points_outside_the_subgroup() {
-    // By the definition: arkworks' products may use the endomorphism.
+    // By the definition, as arkworks' products may use the endomorphism.
     fn times<P: SWCurveConfig>(point: &Affine<P>, scalar: u64) -> Projective<P> {
         let bits = (0..64).rev().map(|bit| scalar >> bit & 1);
         bits.fold(Projective::zero(), |sum, bit| {

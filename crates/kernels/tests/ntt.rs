@@ -42,7 +42,7 @@ for_each_back_end!(
     any_shift_and_any_roots,
 );
 
-/// Runs a check, or says by name that it cannot.
+/// Runs a check, or prints that this machine cannot run it.
 /// One of a domain's transforms.
 type Transform<F> = fn(&Domain<F>, &mut [F]);
 
@@ -71,7 +71,7 @@ fn check<F: PrimeField>(set: InstructionSet, values: &[F], shift: F) {
         transform(&domain, &mut values);
         values
     };
-    // No `assert_eq!`: a difference would print the whole of both.
+    // No `assert_eq!`, which would print both vectors.
     let same = |ours: Vec<F>, theirs: Vec<F>, name: &str| {
         let difference = ours.iter().zip(&theirs).position(|(a, b)| a != b);
         assert_eq!(difference, None, "{name} of {size} points on {set}");

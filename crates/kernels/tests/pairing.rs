@@ -307,7 +307,7 @@ fn lines_of_another_back_end<E: PairingCurve>() {
     }
 }
 
-/// On several threads the groups are shared out.
+/// Checks products on several threads, which divide the groups among them.
 fn threads_share_the_pairs<E: PairingCurve>() {
     let rng = &mut StdRng::seed_from_u64(21);
     let left: Vec<E::G1Affine> = random_points(rng, 43);
@@ -335,7 +335,7 @@ type Pairs<E> = Vec<(<E as Pairing>::G1Affine, PreparedG2<E>)>;
 /// A product on a back end with the value that it must have.
 type Case<'a, E> = (Product<'a, E>, Option<PairingOutput<E>>);
 
-/// Products of pairs whose points of the second group are prepared where `is_prepared` says so.
+/// Products of pairs; points of the second group are prepared if `is_prepared` returns true for them.
 fn cases<'a, E: PairingCurve>(
     set: InstructionSet,
     pairs: &'a [Pairs<E>],
@@ -360,7 +360,7 @@ fn cases<'a, E: PairingCurve>(
     pairs.iter().enumerate().map(case).collect()
 }
 
-/// Requires that each product has its value, and is said to be one if it is.
+/// Asserts that each product has its expected value, and that `is_one_each` finds those that are one.
 fn require_values<E: PairingCurve>(cases: Vec<Case<'_, E>>, told: &str) {
     let (products, expected): (Vec<_>, Vec<_>) = cases.into_iter().unzip();
     assert_eq!(Product::checked_value_each(&products), expected, "{told}");

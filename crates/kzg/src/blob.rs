@@ -1,14 +1,14 @@
-//! Blobs: their challenges, and their values there.
+//! Challenges of blobs, and the evaluation of blobs at them.
 
 use ark_ff::{FftField, Field, PrimeField};
 use sha2::{Digest, Sha256};
 
 use crate::{BLOB_BYTES, BLOB_ELEMENTS, POINT_BYTES, Scalar};
 
-/// What the hash begins with (`FIAT_SHAMIR_PROTOCOL_DOMAIN`).
+/// Prefix of the hash that gives the challenge (`FIAT_SHAMIR_PROTOCOL_DOMAIN`).
 const DOMAIN: &[u8; 16] = b"FSBLOBVERIFY_V1_";
 
-/// Evaluates blobs anywhere.
+/// Evaluates blobs at arbitrary points.
 pub(crate) struct Evaluator {
     /// 1/ωʲ, where j is the number i with its eleven bits reversed.
     inverse_roots: Vec<Scalar>,
@@ -57,9 +57,9 @@ impl Evaluator {
     /// bit-reversed order (`evaluate_polynomial_in_evaluation_form`).
     ///
     /// Two neighbours are f(w) and f(−w). With f(X) = e(X²) + X·o(X²), the polynomial e + z·o has at
-    /// w² the value (f(w) + f(−w))/2 + z·(f(w) − f(−w))/2w, and f's value at z²: so half as many
-    /// values are left, again in bit-reversed order. That takes two multiplications for each value and
-    /// no inversion, and is right at the roots of unity, too.
+    /// w² the value (f(w) + f(−w))/2 + z·(f(w) − f(−w))/2w, and f's value at z². So half as many values
+    /// remain, again in bit-reversed order. This takes two multiplications for each value and no inversion,
+    /// and is also right at the roots of unity.
     pub(crate) fn evaluate(&self, mut values: Vec<Scalar>, mut z: Scalar) -> Scalar {
         assert_eq!(values.len(), BLOB_ELEMENTS, "a blob's values");
         while values.len() > 1 {

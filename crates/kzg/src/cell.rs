@@ -12,7 +12,7 @@ pub(crate) struct Interpolator {
     cosets: Vec<Coset>,
 }
 
-/// Where a cell's values are: at h times the roots of unity of order 64.
+/// The points of a cell's values: h times the roots of unity of order 64.
 struct Coset {
     /// 1/h.
     inverse_shift: Scalar,

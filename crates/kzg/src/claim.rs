@@ -1,10 +1,10 @@
-//! What is left of a request after all the work that is its own.
+//! A claim: the remainder of a request after the work that it cannot share with others.
 
 use std::fmt;
 
 use crate::{CELLS, Point, Scalar};
 
-/// That a commitment opens to what was sent.
+/// The claim that a commitment opens to the blob or cell of a request.
 ///
 /// With the commitment C, the proof W, the polynomial I that was sent and the number s it holds if
 /// `e(C − [I(τ)] + s·W, G2) · e(−W, [Z]) = 1`. For a blob I is its value at the challenge z, s is z,

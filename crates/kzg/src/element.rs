@@ -1,4 +1,4 @@
-//! Field elements and points, read from anyone.
+//! Decoding of untrusted field elements and points.
 
 use ark_ff::{BigInt, PrimeField};
 use ark_serialize::{CanonicalDeserialize, Compress, Validate};

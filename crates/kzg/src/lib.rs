@@ -1,10 +1,10 @@
 //! KZG proofs of Ethereum's data availability over BLS12-381, with the trusted setup of Ethereum's
 //! main network: blob proofs (EIP-4844) and cell proofs (EIP-7594, PeerDAS).
 //!
-//! A [`Request`] is what a peer sends: a commitment, a proof, and a blob or one of its cells. A
-//! [`Verifier`] reduces it to a [`Claim`], all the work that is the request's own: hashing and
-//! evaluating a blob, or interpolating a cell; decoding and checking two points. Claims of both
-//! kinds merge under random weights into one product of three pairings, however many they are.
+//! A [`Request`] is a peer's message: a commitment, a proof, and a blob or one of its cells. A [`Verifier`]
+//! reduces it to a [`Claim`], by the work that requests cannot share: hashing and evaluating a blob, or
+//! interpolating a cell; decoding and checking two points. Any number of claims of both kinds merge under
+//! random weights into one product of three pairings.
 //!
 //! ```
 //! use proofmill_kzg::{BLOB_BYTES, Request, Verifier, draw_weights};
@@ -24,9 +24,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What is checked is `verify_blob_kzg_proof` and, for each cell alone, `verify_cell_kzg_proof_batch`
-//! of the consensus specification (github.com/ethereum/consensus-specs, `specs/deneb` and
-//! `specs/fulu`, `polynomial-commitments*.md`).
+//! The checks are those of `verify_blob_kzg_proof` and, for each cell alone,
+//! `verify_cell_kzg_proof_batch` of the consensus specification (github.com/ethereum/consensus-specs,
+//! `specs/deneb` and `specs/fulu`, `polynomial-commitments*.md`).
 
 mod blob;
 mod cell;
@@ -35,12 +35,11 @@ mod element;
 mod request;
 mod setup;
 mod verifier;
-mod weights;
 
 pub use claim::{Claim, Field, Invalid};
+pub use proofmill_kernels::{NoRandomness, draw_weights};
 pub use request::{DecodeError, Request};
 pub use verifier::Verifier;
-pub use weights::{NoRandomness, draw_weights};
 
 /// BLS12-381's scalar field: elements of blobs, and weights.
 pub type Scalar = ark_bls12_381::Fr;

@@ -9,10 +9,10 @@ const CELL: u8 = 2;
 const HEAD_BYTES: usize = 6;
 const INDEX_BYTES: usize = 8;
 
-/// A proof to be verified, with its blob or cell, as it was sent.
+/// A proof to be verified, with its blob or cell, in encoded form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request<'a> {
-    /// That a commitment is to a blob.
+    /// The claim that a commitment is to a blob.
     Blob {
         /// The commitment, compressed.
         commitment: &'a [u8; POINT_BYTES],
@@ -21,9 +21,9 @@ pub enum Request<'a> {
         /// The blob: 4096 elements in 32 big-endian bytes each.
         blob: &'a [u8; BLOB_BYTES],
     },
-    /// That a commitment is to a blob which, extended, has a certain cell.
+    /// The claim that a commitment is to a blob whose extension contains a cell.
     Cell {
-        /// Which cell, from 0; below 128.
+        /// Index of the cell, from 0; below 128.
         index: u64,
         /// The commitment, compressed.
         commitment: &'a [u8; POINT_BYTES],
@@ -34,14 +34,14 @@ pub enum Request<'a> {
     },
 }
 
-/// Bytes that are no request.
+/// The reason why bytes do not decode to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
-    /// Something else.
+    /// The bytes do not begin with the magic of a request.
     #[error("no request to verify a blob or a cell: it begins with other bytes")]
     Magic,
-    /// Another release's.
+    /// A request of another version.
     #[error("a request of version {0}: this release reads version {VERSION}")]
     Version(u8),
     /// An unknown kind.
@@ -50,9 +50,9 @@ pub enum DecodeError {
     /// The wrong number of bytes.
     #[error("{found} bytes: expected {expected}")]
     Length {
-        /// What it should be.
+        /// Bytes of a request of this kind.
         expected: usize,
-        /// What there is.
+        /// Bytes given.
         found: usize,
     },
 }
@@ -98,8 +98,8 @@ impl<'a> Request<'a> {
         bytes
     }
 
-    /// Decodes a request from anyone, without a copy; each request has one encoding. What the fields
-    /// hold is not looked at.
+    /// Decodes an untrusted request, without a copy; each request has one encoding. The content of the fields
+    /// is not checked.
     ///
     /// # Errors
     ///

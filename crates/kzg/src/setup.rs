@@ -10,7 +10,7 @@ use crate::{CELL_ELEMENTS, POINT_BYTES, Point};
 const DATA: &[u8; CELL_ELEMENTS * POINT_BYTES + 2 * 2 * POINT_BYTES] =
     include_bytes!("../data/setup.bin");
 
-/// Powers of the secret τ that nobody knows.
+/// Points of the trusted setup: powers of its secret τ.
 pub(crate) struct Setup {
     /// `τⁱ·G1`, i = 0..64: the generator first.
     pub(crate) powers: Vec<Point>,

@@ -17,12 +17,12 @@ use crate::{
     Scalar, Value, element,
 };
 
-/// What the 64 points of the setup may take in memory.
+/// Memory limit in bytes for the 64 points of the setup, with their multiples.
 const BASES_BYTES_MAX: usize = 1 << 20;
 
 /// Checks blobs and cells against their commitments.
 ///
-/// It keeps what all checks share: make one, and keep it.
+/// It holds the tables that all checks share: make one and reuse it.
 pub struct Verifier {
     /// `τⁱ·G1`, i = 0..64.
     powers: PreparedBases<G1Projective>,
@@ -33,7 +33,7 @@ pub struct Verifier {
     interpolator: Interpolator,
 }
 
-/// A sum of claims, by what is paired with each point of the setup.
+/// A sum of claims: the terms that are paired with each point of the setup.
 struct Combination {
     /// Coefficients of `τⁱ·G1` in Σ ρ·[I(τ)].
     opened: Vec<Scalar>,
@@ -63,7 +63,7 @@ impl fmt::Debug for Verifier {
 }
 
 impl Verifier {
-    /// With the trusted setup of Ethereum's main network.
+    /// A verifier with the trusted setup of Ethereum's main network.
     pub fn new() -> Self {
         let setup = Setup::load();
         Self {
@@ -97,7 +97,7 @@ impl Verifier {
         }
     }
 
-    /// As [`reduce`](Self::reduce), of a blob: its challenge, and its value there.
+    /// Like [`reduce`](Self::reduce), for a blob: computes its challenge, and its value there.
     ///
     /// # Errors
     ///
@@ -119,7 +119,7 @@ impl Verifier {
         })
     }
 
-    /// As [`reduce`](Self::reduce), of cell `index` of an extended blob: the polynomial that has its
+    /// Like [`reduce`](Self::reduce), for cell `index` of an extended blob: interpolates the polynomial with its
     /// values.
     ///
     /// # Errors

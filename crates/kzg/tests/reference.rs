@@ -17,7 +17,7 @@ static VERIFIER: LazyLock<Verifier> = LazyLock::new(Verifier::new);
 /// Valid requests of both kinds, encoded: cells of three blobs, and those blobs.
 static VALID: LazyLock<Vec<Vec<u8>>> = LazyLock::new(valid_requests);
 
-/// Where an encoded cell's index begins.
+/// Offset of an encoded cell's index.
 const INDEX: usize = 6;
 
 fn settings() -> &'static KzgSettings {
@@ -59,7 +59,7 @@ fn valid_requests() -> Vec<Vec<u8>> {
     requests
 }
 
-/// What c-kzg says of a request: whether it is valid; inputs that it refuses are not.
+/// The verdict of c-kzg on a request; an input that it refuses counts as invalid.
 fn reference_accepts(request: &[u8]) -> bool {
     let verdict = match Request::decode(request).unwrap() {
         Request::Blob {
@@ -90,7 +90,7 @@ fn is_cell(request: &[u8]) -> bool {
     request.len() == Request::CELL_REQUEST_BYTES
 }
 
-/// Where the commitment, the proof and the data begin.
+/// Offsets of the commitment, the proof and the data.
 fn offsets(request: &[u8]) -> [usize; 3] {
     let commitment = INDEX + if is_cell(request) { 8 } else { 0 };
     [
@@ -228,8 +228,8 @@ fn non_canonical_elements_are_refused() {
     }
 }
 
-/// The numbers of the claims that do not hold, of which `value` is the sum: halves are told apart by
-/// subtraction, each claim alone by a check.
+/// Indices of the false claims, given the sum `value` of all: the second half's sum is found by subtraction, and
+/// single claims are checked.
 fn bad(claims: &[(&Claim, Scalar)], first: usize, value: Value) -> Vec<usize> {
     match claims {
         _ if value.is_zero() => Vec::new(),
@@ -281,8 +281,8 @@ fn batches_name_the_bad_ones() {
     }
 }
 
-/// Cells do not depend on a hash of their commitments: two errors can be opposite, and equal weights
-/// would not tell.
+/// Cells do not depend on a hash of their commitments, so two errors can be opposite, and equal weights
+/// would not detect them.
 #[test]
 fn errors_that_cancel_each_other_are_refused() {
     let mut cells: Vec<_> = VALID
@@ -305,7 +305,7 @@ fn errors_that_cancel_each_other_are_refused() {
     assert!(claims.iter().all(|claim| VERIFIER.check(claim).is_err()));
 }
 
-/// What the location of a single bad proof by one more sum stands on.
+/// The property that locates a single bad proof with one more sum: numbered weights multiply its value by its number.
 #[test]
 fn a_numbered_sum_points_at_the_only_bad_claim() {
     let mut requests: Vec<_> = VALID[..9].to_vec();

@@ -40,7 +40,7 @@ fn data(segments: &str) -> Vec<u8> {
     segments.split(',').flat_map(segment).collect()
 }
 
-/// A request's encoding, whose fields may have wrong lengths: then the whole has, too.
+/// Encodes a request whose fields may have wrong lengths; then the encoding has a wrong length too.
 fn encoded(kind: u8, index: &[u8], commitment: &str, proof: &str, segments: &str) -> Vec<u8> {
     let points = [commitment, proof].map(|point| hex::decode(point).unwrap());
     [

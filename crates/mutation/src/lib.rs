@@ -1,19 +1,19 @@
-//! Hostile inputs for tests: valid ones, changed by chance. It finds less than a fuzzer that sees which
-//! code an input reaches, and needs no nightly compiler and no instrumented build, so every run of
-//! the tests has it. The same targets lie in the `fuzz` folders of their crates.
+//! Hostile inputs for tests: random mutations of valid inputs. They find less than a coverage-guided
+//! fuzzer, but need no nightly compiler and no instrumented build, so they run with every test run. The
+//! same targets are in the `fuzz` folders of their crates.
 //!
-//! `INPUTS=n` tries so many of each target.
+//! The environment variable `INPUTS=n` sets the number of inputs for each target.
 //!
-//! [`Numbers`] are the chance in it, and in simulated histories of other crates' tests.
+//! [`SplitMix64`] is the random generator, also for simulated histories in other crates' tests.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
-/// By how much memory may grow after a tenth of the inputs, KiB: what is kept for each
-/// input, however little, is more than this after a million of them.
+/// The most growth of resident memory, in KiB, after the first tenth of the inputs. A leak of 100 bytes for each
+/// input exceeds it after a million inputs.
 const GROWTH_MAX_KIB: u64 = 100_000;
 
-/// Bytes and numbers at which something may end.
+/// Boundary values to insert: bytes, varints, separators.
 const EDGES: [&[u8]; 8] = [
     &[0],
     &[0x7f],
@@ -25,27 +25,27 @@ const EDGES: [&[u8]; 8] = [
     &[2, 0, 1, 0, 2, 0, 1, 0],
 ];
 
-/// Makes inputs for a target.
+/// Generates mutated inputs for a target.
 #[derive(Debug)]
-pub struct Mutation<'a> {
+pub struct Mutator<'a> {
     seeds: &'a [Vec<u8>],
     words: &'a [&'a [u8]],
     inputs: u64,
 }
 
-/// Numbers by chance that are the same for a seed on every machine and with every version of every library: SplitMix64
-/// (Steele, Lea, Flood 2014).
+/// A pseudorandom generator whose numbers for a seed are the same on every machine and with every version of every
+/// library: SplitMix64 (Steele, Lea, Flood 2014).
 #[derive(Clone, Debug)]
-pub struct Numbers(u64);
+pub struct SplitMix64(u64);
 
-// === impl Mutation ===
+// === impl Mutator ===
 
-impl<'a> Mutation<'a> {
-    /// Changes these valid inputs, of which there is at least one.
+impl<'a> Mutator<'a> {
+    /// Mutates these valid inputs, at least one.
     ///
     /// # Panics
     ///
-    /// If there is none.
+    /// If `seeds` is empty.
     pub fn of(seeds: &'a [Vec<u8>]) -> Self {
         assert!(!seeds.is_empty(), "nothing to change");
         Self {
@@ -55,31 +55,31 @@ impl<'a> Mutation<'a> {
         }
     }
 
-    /// Puts in these words as well, which mean something to the target.
+    /// Also inserts these words, which have a meaning for the target.
     #[must_use]
     pub fn with_words(self, words: &'a [&'a [u8]]) -> Self {
         Self { words, ..self }
     }
 
-    /// Tries so many inputs, unless `INPUTS` says otherwise; 20,000 if this is not called.
+    /// Sets the number of mutated inputs; the default is 20,000. The environment variable `INPUTS` overrides it.
     #[must_use]
     pub fn inputs(self, inputs: u64) -> Self {
         Self { inputs, ..self }
     }
 
-    /// Tries the valid inputs and then the changed ones, and prints what that took.
+    /// Runs the target on the valid inputs, then on the mutated ones, and prints the time and memory used.
     ///
     /// # Panics
     ///
-    /// If the target does; the input is printed. If the memory of this process grows by much after
-    /// the first tenth. If `INPUTS` is no number.
+    /// If the target panics: the input is printed. If the resident memory of this process grows by 100 MB or more
+    /// after the first tenth of the inputs. If `INPUTS` is not a number.
     pub fn run(&self, name: &str, mut target: impl FnMut(&[u8])) {
         let wanted = std::env::var("INPUTS").ok();
         let inputs = wanted.map_or(self.inputs, |text| {
             text.parse().expect("INPUTS is a number")
         });
         self.seeds.iter().for_each(|seed| target(seed));
-        let (mut numbers, began, mut early) = (Numbers::new(7), Instant::now(), None);
+        let (mut numbers, began, mut early) = (SplitMix64::new(7), Instant::now(), None);
         for number in 0..inputs {
             if number == inputs / 10 {
                 early = resident_kib();
@@ -101,8 +101,8 @@ impl<'a> Mutation<'a> {
         }
     }
 
-    /// A seed with some of its bytes changed, left out, repeated or put in.
-    fn input(&self, numbers: &mut Numbers) -> Vec<u8> {
+    /// A seed with some of its bytes changed, removed, repeated or inserted.
+    fn input(&self, numbers: &mut SplitMix64) -> Vec<u8> {
         let mut bytes = numbers.one_of(self.seeds).clone();
         for _ in 0..=numbers.below(4) {
             let at = numbers.below(bytes.len());
@@ -141,10 +141,10 @@ impl<'a> Mutation<'a> {
     }
 }
 
-// === impl Numbers ===
+// === impl SplitMix64 ===
 
-impl Numbers {
-    /// Those of a seed.
+impl SplitMix64 {
+    /// The generator with this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -163,18 +163,18 @@ impl Numbers {
         (self.next_number() % bound.max(1) as u64) as usize
     }
 
-    /// True once in so many times, on average.
+    /// True with a probability of 1 in `times`.
     pub fn one_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
 
-    /// One of these, of which there is at least one.
+    /// A random element of `of`, which must not be empty.
     pub fn one_of<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         &of[self.below(of.len())]
     }
 }
 
-/// Resident memory of this process, KiB, where the system tells.
+/// Resident memory of this process in KiB; `None` where `/proc` does not report it.
 fn resident_kib() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;

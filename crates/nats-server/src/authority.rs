@@ -1,4 +1,4 @@
-//! A certificate authority for tests: what it signs lies in files, as servers and clients want it.
+//! A certificate authority for tests. Certificates and keys are PEM files, as servers and clients expect them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,16 +8,16 @@ use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, Issuer, KeyPair,
 };
 
-/// An authority of its own.
+/// A self-signed certificate authority.
 #[derive(Debug)]
 pub struct Authority {
     dir: PathBuf,
     issuer: Issuer<'static, KeyPair>,
-    /// Its certificate (PEM).
+    /// Path of its certificate (PEM).
     pub certificate: PathBuf,
 }
 
-/// A certificate and its key (PEM); nobody else may read the key.
+/// Paths of a certificate and its key (PEM). Only the owner may read the key's file.
 #[derive(Clone, Debug)]
 pub struct Certificate {
     /// The certificate.

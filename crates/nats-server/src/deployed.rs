@@ -1,11 +1,11 @@
-//! A server as `deploy/nats/cluster.conf` has it.
+//! A server with the configuration of `deploy/nats/cluster.conf`.
 
 use std::path::{Path, PathBuf};
 
 use crate::{Authority, Certificate, NatsServer};
 
-/// The users of the configuration: one for each role, but for dispatchers, of which each worker group
-/// has its own.
+/// The users of the configuration: one for each role, except that each worker group of dispatchers has a
+/// user of its own.
 const USERS: [&str; 7] = [
     "coordinator",
     "prover",
@@ -23,7 +23,7 @@ pub struct Deployed {
     pub server: NatsServer,
     /// The certificate of the authority that signed the server's.
     pub authority: PathBuf,
-    /// A certificate that it accepts of clients.
+    /// A client certificate that the server accepts.
     pub client: Certificate,
     _certificates: tempfile::TempDir,
 }
@@ -31,7 +31,7 @@ pub struct Deployed {
 // === impl Deployed ===
 
 impl Deployed {
-    /// Starts it.
+    /// Starts the server.
     pub fn start() -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let authority = Authority::new(dir.path(), "authority");

@@ -24,10 +24,11 @@ use rustix::process::{Pid, Signal, kill_process};
 pub use authority::{Authority, Certificate};
 pub use deployed::Deployed;
 
-/// How long a server may take to start.
+/// Time within which a started server must accept connections, and a cluster must have a leader; past it,
+/// starting panics.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A server.
+/// One `nats-server` process. Dropping it stops the process and removes its files.
 #[derive(Debug)]
 pub struct NatsServer {
     launch: Launch,
@@ -37,7 +38,7 @@ pub struct NatsServer {
     guard: Child,
 }
 
-/// How it is started.
+/// Configuration file, arguments and environment variables that the server is started with.
 #[derive(Debug)]
 struct Launch {
     config: PathBuf,
@@ -52,10 +53,10 @@ pub struct Cluster {
     pub servers: Vec<NatsServer>,
 }
 
-/// The program that is started.
+/// Path of the `nats-server` program.
 ///
 /// # Panics
-/// If it is not there: with what to do.
+/// If the program is not there; the message says how to install it.
 pub fn program() -> PathBuf {
     let path = std::env::var_os("PROOFMILL_NATS_SERVER").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("bin/nats-server"),
@@ -70,13 +71,13 @@ pub fn program() -> PathBuf {
     path
 }
 
-/// A port that nobody listens on now, and that no other call in this process has returned. Not one of
-/// those that the system gives to outgoing connections, which could take it before it is used.
+/// A free TCP port that no other call in this process has returned. It lies below the system's ephemeral
+/// ports, so an outgoing connection cannot take it before it is used.
 pub fn free_port() -> u16 {
     const FIRST: u32 = 10_000;
     const COUNT: u32 = 22_000;
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    // Processes begin far from each other.
+    // Concurrent processes start far from each other in the range.
     let begin = std::process::id().wrapping_mul(1_009);
     loop {
         let number = begin.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
@@ -95,20 +96,20 @@ impl NatsServer {
         Self::with_config("")
     }
 
-    /// A server with JetStream, and these lines more in its configuration. `$DIR` stands for its
-    /// directory, `$NAME` for its name.
+    /// A server with JetStream and additional configuration lines. In them `$DIR` stands for the server's
+    /// directory and `$NAME` for its name.
     pub fn with_config(more: &str) -> Self {
         Self::named("n1", free_port(), |_| more.to_owned())
     }
 
-    /// As [`with_config`](Self::with_config); `prepare` puts further files into the directory and
-    /// returns the lines.
+    /// Like [`with_config`](Self::with_config), but `prepare` may put further files into the server's directory
+    /// and returns the additional lines.
     pub fn prepared(prepare: impl FnOnce(&Path) -> String) -> Self {
         Self::named("n1", free_port(), prepare)
     }
 
-    /// A server with a configuration file as it is, and variables of the environment that it refers
-    /// to. `prepare` gets the server's directory, and returns them.
+    /// A server with an unchanged configuration file. `prepare` gets the server's directory and returns the
+    /// environment variables that the file refers to.
     pub fn with_file(config: &Path, prepare: impl FnOnce(&Path) -> Vec<(String, String)>) -> Self {
         let (dir, port) = (temporary(), free_port());
         let listen = ["--addr", "127.0.0.1", "--port", &port.to_string()];
@@ -170,7 +171,7 @@ impl NatsServer {
         }
     }
 
-    /// Where clients connect.
+    /// The URL that clients connect to.
     pub fn url(&self) -> String {
         format!("nats://127.0.0.1:{}", self.port)
     }
@@ -180,50 +181,50 @@ impl NatsServer {
         self.port
     }
 
-    /// What it has said so far.
+    /// The server's log so far; empty if it has written none.
     pub fn log(&self) -> String {
         fs::read_to_string(self.dir.path().join("server.log")).unwrap_or_default()
     }
 
-    /// Its directory.
+    /// The server's temporary directory: configuration, log and store.
     pub fn dir(&self) -> &Path {
         self.dir.path()
     }
 
-    /// Its process.
+    /// The server's process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Kills it (SIGKILL).
+    /// Kills the server (SIGKILL).
     pub fn kill(&mut self) {
-        // They may have ended by themselves.
+        // An error means that the process has already ended.
         for process in [&mut self.guard, &mut self.child] {
             let _ = process.kill();
             let _ = process.wait();
         }
     }
 
-    /// Starts it again, on the same port and files.
+    /// Starts the server again with the same port and files, after killing it if it runs.
     pub fn restart(&mut self) {
         self.kill();
         (self.child, self.guard) = spawn(&self.launch, self.dir.path());
         self.wait();
     }
 
-    /// Stops it in its tracks (SIGSTOP): its connections stay open, and nothing answers.
+    /// Suspends the server (SIGSTOP): its connections stay open, and it answers nothing.
     pub fn pause(&self) {
         self.signal(Signal::STOP);
     }
 
-    /// Lets it go on (SIGCONT).
+    /// Resumes a paused server (SIGCONT).
     pub fn resume(&self) {
         self.signal(Signal::CONT);
     }
 
     fn signal(&self, signal: Signal) {
         if let Some(pid) = Pid::from_raw(self.child.id().cast_signed()) {
-            // It may have ended.
+            // An error means that the process has already ended.
             let _ = kill_process(pid, signal);
         }
     }
@@ -242,7 +243,7 @@ fn temporary() -> tempfile::TempDir {
         .expect("a temporary directory")
 }
 
-/// The server, and a guard that kills it when this process has ended, however it did.
+/// Starts the server, and a guard process that kills it when this process has ended in any way.
 fn spawn(launch: &Launch, dir: &Path) -> (Child, Child) {
     let log = fs::OpenOptions::new()
         .create(true)
@@ -260,7 +261,7 @@ fn spawn(launch: &Launch, dir: &Path) -> (Child, Child) {
         .stderr(log)
         .spawn()
         .expect("nats-server starts");
-    // Its standard input ends when the last of this process has gone.
+    // The guard's standard input closes when this process ends.
     let guard = Command::new("sh")
         .args(["-c", "read _; kill -9 \"$1\"", "guard"])
         .arg(server.id().to_string())
@@ -275,9 +276,9 @@ fn spawn(launch: &Launch, dir: &Path) -> (Child, Child) {
 // === impl Cluster ===
 
 impl Cluster {
-    /// A cluster of `members` servers that knows its leader. `more` goes into every configuration.
+    /// Starts a cluster of `members` servers and waits until it has a leader. `more` is added to every configuration.
     ///
-    /// One member is a server by itself.
+    /// With one member it is a single server without a cluster.
     pub fn start(members: usize, more: &str) -> Self {
         if members == 1 {
             let servers = vec![NatsServer::with_config(more)];
@@ -316,7 +317,7 @@ impl Cluster {
         cluster
     }
 
-    /// The addresses of all, separated by commas.
+    /// The URLs of all members, separated by commas.
     pub fn url(&self) -> String {
         let urls: Vec<String> = self.servers.iter().map(NatsServer::url).collect();
         urls.join(",")

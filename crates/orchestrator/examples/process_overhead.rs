@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use proofmill_orchestrator::executor::process::{ProcessExecutor, ProcessSpec, TaskContext};
+use proofmill_process::{ProcessExecutor, ProcessSpec, TaskContext};
 
 const ROUNDS: usize = 1000;
 const WARM_UP: usize = 50;

@@ -1,7 +1,7 @@
-//! A dispatcher: takes tasks, runs them, brings the results.
+//! A dispatcher: takes tasks, runs them and returns the results.
 //!
-//! A failure of the machine ([`MachineFailure`]) does not count as an attempt: the task is handed
-//! back untried, and the dispatcher takes nothing, and says why, until a probe of the machine
+//! A failure of the machine ([`MachineFailure`]) does not count as an attempt: the task is handed back
+//! untried. The dispatcher then takes no tasks, and reports the reason, until a probe of the machine
 //! succeeds.
 
 mod pause;
@@ -20,10 +20,13 @@ use tokio::time::{Instant, MissedTickBehavior};
 use self::pause::{Machine, Pause};
 
 use crate::conversation::{
-    Complete, Fail, Join, Lease, LeaseRef, Output, WorkerCommand, WorkerEvent,
+    Lease, LeaseRef, Output, WorkerCommand, WorkerEvent, WorkerFailure, WorkerJoin, WorkerResult,
 };
 use crate::coordinator::CoordinatorGone;
-use crate::executor::{Cancel, Execution, Executor, MachineFailure, Product, Resolved, Unfinished};
+use crate::executor::{
+    Cancel, Execution, Executor, Product, Resolved, Unfinished, failure_of_fetching,
+    failure_of_storing,
+};
 use crate::id::WorkerId;
 use crate::message::grouping;
 use crate::payload::{Encoding, Payload};
@@ -31,19 +34,20 @@ use crate::plan::StageIx;
 use crate::port::WorkerPort;
 use crate::record::Failure;
 use crate::shutdown::{Level, Shutdown};
+use proofmill_process::MachineFailure;
 
 /// Settings of a dispatcher.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Its name, unique among those alive.
+    /// Name, unique among live dispatchers.
     pub name: WorkerId,
-    /// The worker group it belongs to.
+    /// Worker group that it belongs to.
     pub group: Arc<str>,
-    /// The labels it has.
+    /// Labels that it has.
     pub labels: BTreeSet<String>,
-    /// Bytes of memory it offers.
+    /// Memory that it offers, bytes.
     pub memory: u64,
-    /// Assignments that it works on at once (F_max).
+    /// Maximum number of concurrent assignments (F_max).
     pub f_max: usize,
     /// Time between heartbeats.
     pub heartbeat: Duration,
@@ -56,28 +60,28 @@ pub struct Dispatcher {
     blobs: Arc<BlobStore>,
     coordinator: WorkerPort,
     running: BTreeMap<LeaseRef, Running>,
-    /// What each assignment under way holds.
+    /// Leases of each assignment under way.
     assignments: HashMap<task::Id, Vec<LeaseRef>>,
     pause: Pause,
-    troubles: (
-        mpsc::UnboundedSender<Trouble>,
-        mpsc::UnboundedReceiver<Trouble>,
+    machine_failures: (
+        mpsc::UnboundedSender<MachineFailureReport>,
+        mpsc::UnboundedReceiver<MachineFailureReport>,
     ),
 }
 
-/// A failure of the machine that an assignment has met.
-struct Trouble {
+/// A failure of the machine during an assignment.
+struct MachineFailureReport {
     failure: MachineFailure,
-    /// Leases that the assignment cannot go on with, to be handed back; empty if it waits and tries
-    /// again itself.
+    /// Leases to hand back because the assignment cannot continue them; empty if it waits and tries again
+    /// itself.
     leases: Vec<LeaseRef>,
 }
 
-/// Longest time that a result that cannot be stored is kept, and its lease with it, before the task
-/// is handed back: proving anew may cost more than waiting, and others may be able to store it.
+/// Maximum time for which a result that cannot be stored is kept, with its lease, before the task is handed
+/// back. Proving anew may cost more than waiting, but other workers may be able to store it.
 const RESULT_KEPT: Duration = Duration::from_secs(60);
 
-/// First and longest time between two tries to store a result.
+/// First and longest delay between two attempts to store a result.
 const STORE_AGAIN: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
 
 struct Running {
@@ -88,7 +92,7 @@ struct Running {
 // === impl Dispatcher ===
 
 impl Dispatcher {
-    /// A dispatcher that runs the tasks of each stage in `executors` (all of its worker group).
+    /// A dispatcher that runs the tasks of each stage with `executors`, which must cover its worker group.
     pub fn new(
         options: Options,
         executors: Arc<BTreeMap<StageIx, Arc<dyn Executor>>>,
@@ -103,17 +107,17 @@ impl Dispatcher {
             coordinator,
             running: BTreeMap::new(),
             assignments: HashMap::new(),
-            troubles: mpsc::unbounded_channel(),
+            machine_failures: mpsc::unbounded_channel(),
         }
     }
 
-    /// Works until `shutdown`: on [`Level::Drain`] it finishes what it has, on [`Level::Stop`] it
-    /// cancels it and hands it back.
+    /// Works until `shutdown`: at [`Level::Drain`] it finishes its tasks, at [`Level::Stop`] it cancels them
+    /// and hands them back.
     pub fn run(
         mut self,
         mut shutdown: Shutdown,
     ) -> BoxFuture<'static, Result<(), CoordinatorGone>> {
-        // Boxed: compiled here, and not again in every program that calls it.
+        // Boxed, so that it is compiled here and not again in every program that calls it.
         Box::pin(async move {
             let (to_worker, mut inbox) = mpsc::unbounded_channel();
             self.join(to_worker.clone()).await?;
@@ -127,9 +131,9 @@ impl Dispatcher {
             let mut draining = false;
             let mut stopping = shutdown.clone();
             loop {
-                // What an assignment said before its end comes before what follows from its end.
-                while let Ok(trouble) = self.troubles.1.try_recv() {
-                    self.troubled(trouble, draining).await?;
+                // Messages that an assignment sent before its end are handled before the end itself.
+                while let Ok(report) = self.machine_failures.1.try_recv() {
+                    self.handle_machine_failure(report, draining).await?;
                 }
                 if draining && self.running.is_empty() {
                     break;
@@ -143,7 +147,7 @@ impl Dispatcher {
                         Some(WorkerCommand::Cancel(lease)) => self.cancel(&lease),
                         Some(WorkerCommand::Unknown) => {
                             self.join(to_worker.clone()).await?;
-                            // Whoever leads now learns at once what is running here.
+                            // The new leader learns at once which leases run here.
                             heartbeat.reset_immediately();
                         }
                         None => return Err(CoordinatorGone),
@@ -151,13 +155,15 @@ impl Dispatcher {
                     Some(ended) = finished.join_next_with_id(), if !finished.is_empty() => {
                         self.ended(ended).await?;
                     }
-                    Some(trouble) = self.troubles.1.recv() => self.troubled(trouble, draining).await?,
+                    Some(report) = self.machine_failures.1.recv() => {
+                        self.handle_machine_failure(report, draining).await?;
+                    }
                     _ = self.pause.probed(&machine) => self.beat(draining).await?,
                     _ = heartbeat.tick() => self.beat(draining).await?,
                     () = shutdown.reached(Level::Drain), if !draining => {
                         draining = true;
                         let worker = self.options.name.clone();
-                        self.coordinator.say(WorkerEvent::Retire { worker }).await?;
+                        self.coordinator.send_event(WorkerEvent::Retire { worker }).await?;
                     }
                     () = stopping.reached(Level::Stop), if draining => {
                         return self.stop(finished).await;
@@ -165,7 +171,9 @@ impl Dispatcher {
                 }
             }
             let worker = self.options.name.clone();
-            self.coordinator.say(WorkerEvent::Leave { worker }).await
+            self.coordinator
+                .send_event(WorkerEvent::Leave { worker })
+                .await
         })
     }
 
@@ -173,7 +181,7 @@ impl Dispatcher {
         &self,
         to_worker: mpsc::UnboundedSender<WorkerCommand>,
     ) -> Result<(), CoordinatorGone> {
-        let join = Join {
+        let join = WorkerJoin {
             worker: self.options.name.clone(),
             group: self.options.group.clone(),
             labels: self.options.labels.clone(),
@@ -191,22 +199,26 @@ impl Dispatcher {
             retired: draining,
             paused: self.pause.reason(),
         };
-        self.coordinator.say(beat).await
+        self.coordinator.send_event(beat).await
     }
 
-    /// The machine has failed: takes nothing, and hands back what cannot go on.
-    async fn troubled(&mut self, trouble: Trouble, draining: bool) -> Result<(), CoordinatorGone> {
-        for lease in &trouble.leases {
+    /// Pauses after a failure of the machine, and hands back the leases that cannot continue.
+    async fn handle_machine_failure(
+        &mut self,
+        report: MachineFailureReport,
+        draining: bool,
+    ) -> Result<(), CoordinatorGone> {
+        for lease in &report.leases {
             self.running.remove(lease);
         }
-        if self.pause.begin(&trouble.failure) {
-            // Before the tasks go back, so that they do not come here again.
+        if self.pause.begin(&report.failure) {
+            // Sent before the tasks go back, so that they do not come here again.
             self.beat(draining).await?;
         }
-        for lease in trouble.leases {
+        for lease in report.leases {
             let worker = self.options.name.clone();
             let release = WorkerEvent::Release { worker, lease };
-            self.coordinator.say(release).await?;
+            self.coordinator.send_event(release).await?;
         }
         Ok(())
     }
@@ -215,21 +227,21 @@ impl Dispatcher {
     /// or is paused.
     async fn hand_back(&self, leases: Vec<Lease>) -> Result<(), CoordinatorGone> {
         for lease in leases {
-            let (worker, lease) = (self.options.name.clone(), lease.name());
+            let (worker, lease) = (self.options.name.clone(), lease.reference());
             let release = WorkerEvent::Release { worker, lease };
-            self.coordinator.say(release).await?;
+            self.coordinator.send_event(release).await?;
         }
         Ok(())
     }
 
-    /// Cancels everything, hands it back, and waits until nothing of it runs any more.
+    /// Cancels all tasks, hands them back, and waits up to 5 s until none runs any more.
     async fn stop(mut self, mut finished: JoinSet<bool>) -> Result<(), CoordinatorGone> {
         for (lease, running) in std::mem::take(&mut self.running) {
             // The execution may have ended on its own.
             let _ = running.cancel.send(true);
             let worker = self.options.name.clone();
             let release = WorkerEvent::Release { worker, lease };
-            self.coordinator.say(release).await?;
+            self.coordinator.send_event(release).await?;
         }
         // Native provers cannot be interrupted: their threads end with the process.
         let _ = tokio::time::timeout(Duration::from_secs(5), async {
@@ -237,25 +249,27 @@ impl Dispatcher {
         })
         .await;
         let worker = self.options.name.clone();
-        self.coordinator.say(WorkerEvent::Leave { worker }).await
+        self.coordinator
+            .send_event(WorkerEvent::Leave { worker })
+            .await
     }
 
-    /// An assignment has ended. Its results were reported by itself, unless it panicked.
+    /// Handles the end of an assignment. It has reported its own results, unless it panicked.
     async fn ended(
         &mut self,
         ended: Result<(task::Id, bool), JoinError>,
     ) -> Result<(), CoordinatorGone> {
         let (id, panic) = match ended {
-            Ok((id, has_made)) => {
-                if has_made {
-                    self.pause.product_made();
+            Ok((id, completed_any)) => {
+                if completed_any {
+                    self.pause.note_completion();
                 }
                 (id, None)
             }
             Err(error) => (error.id(), Some(error.to_string())),
         };
         for lease in self.assignments.remove(&id).unwrap_or_default() {
-            // The same lease may have been given anew, after a dead letter was retried.
+            // The same lease may have been given again, after a dead letter was retried.
             if self
                 .running
                 .get(&lease)
@@ -265,14 +279,10 @@ impl Dispatcher {
             }
             self.running.remove(&lease);
             if let Some(panic) = &panic {
-                let reason = format!("the executor failed: {panic}");
-                let failure = Failure {
-                    reason,
-                    ..Failure::default()
-                };
+                let failure = Failure::retryable(format!("the executor failed: {panic}"));
                 let worker = self.options.name.clone();
                 self.coordinator
-                    .say(WorkerEvent::Fail(Fail {
+                    .send_event(WorkerEvent::Fail(WorkerFailure {
                         worker,
                         lease,
                         failure,
@@ -296,20 +306,20 @@ impl Dispatcher {
             executors: self.executors.clone(),
             blobs: self.blobs.clone(),
             coordinator: self.coordinator.clone(),
-            troubles: self.troubles.0.clone(),
+            machine_failures: self.machine_failures.0.clone(),
         };
         let mut names = Vec::with_capacity(leases.len());
         let mut cancels = Vec::with_capacity(leases.len());
         let mut batch = Vec::with_capacity(leases.len());
         for lease in leases {
             let (sender, cancel) = Cancel::new();
-            let name = lease.name();
+            let name = lease.reference();
             names.push(name.clone());
             cancels.push(sender);
             batch.push((name, lease, cancel));
         }
         let assignment = finished.spawn(async move {
-            // Where the coordinator is gone the dispatcher finds out by itself.
+            // A dispatcher notices by itself that the coordinator has gone.
             work.run(batch).await.unwrap_or(false)
         });
         let assignment = assignment.id();
@@ -321,17 +331,17 @@ impl Dispatcher {
     }
 }
 
-/// What it takes to run one assignment.
+/// Resources for running one assignment.
 struct Work {
     worker: WorkerId,
     executors: Arc<BTreeMap<StageIx, Arc<dyn Executor>>>,
     blobs: Arc<BlobStore>,
     coordinator: WorkerPort,
-    troubles: mpsc::UnboundedSender<Trouble>,
+    machine_failures: mpsc::UnboundedSender<MachineFailureReport>,
 }
 
 impl Work {
-    /// Runs an assignment, and reports what comes of it. Whether there was a product.
+    /// Runs an assignment and reports its results. Returns whether a task was completed.
     async fn run(&self, batch: Vec<(LeaseRef, Lease, Cancel)>) -> Result<bool, CoordinatorGone> {
         let Some(stage) = batch.first().map(|(_, lease, _)| lease.stage) else {
             return Ok(false);
@@ -350,56 +360,54 @@ impl Work {
                         cancel,
                     });
                 }
-                Err(error) => match MachineFailure::of_fetch(&error) {
-                    Some(failure) => self.trouble(failure, vec![name]),
-                    None => self.failed(name, with_sources(&error)).await?,
+                Err(error) => match failure_of_fetching(&error) {
+                    Some(failure) => self.report_machine_failure(failure, vec![name]),
+                    None => {
+                        let failure = Failure::retryable(with_sources(&error));
+                        self.failed(name, failure).await?;
+                    }
                 },
             }
         }
         let Some(executor) = self.executors.get(&stage) else {
             for (name, _) in names {
-                self.failed(name, "this dispatcher has no executor for the stage".into())
-                    .await?;
+                let reason = "this dispatcher has no executor for the stage";
+                self.failed(name, Failure::retryable(reason)).await?;
             }
             return Ok(false);
         };
         let results = executor.execute(executions).await;
-        let mut has_made = false;
+        let mut completed_any = false;
         for ((name, cancel), result) in names.into_iter().zip(results) {
             if cancel.is_raised() {
                 continue;
             }
             match result {
-                Ok(product) => has_made |= self.completed(stage, name, product, cancel).await?,
-                Err(Unfinished::Machine(failure)) => self.trouble(failure, vec![name]),
+                Ok(product) => {
+                    completed_any |= self.completed(stage, name, product, cancel).await?
+                }
+                Err(Unfinished::Machine(failure)) => {
+                    self.report_machine_failure(failure, vec![name])
+                }
                 Err(Unfinished::Failed(failure)) => {
-                    let worker = self.worker.clone();
-                    self.coordinator
-                        .say(WorkerEvent::Fail(Fail {
-                            worker,
-                            lease: name,
-                            failure,
-                        }))
-                        .await?;
+                    self.failed(name, failure).await?;
                 }
             }
         }
-        Ok(has_made)
+        Ok(completed_any)
     }
 
-    /// Tells the dispatcher that the machine has failed.
-    fn trouble(&self, failure: MachineFailure, leases: Vec<LeaseRef>) {
-        // A dispatcher that has stopped has handed everything back.
-        let _ = self.troubles.send(Trouble { failure, leases });
+    /// Reports a failure of the machine to the dispatcher.
+    fn report_machine_failure(&self, failure: MachineFailure, leases: Vec<LeaseRef>) {
+        // A dispatcher that has stopped has handed all leases back.
+        let _ = self
+            .machine_failures
+            .send(MachineFailureReport { failure, leases });
     }
 
-    async fn failed(&self, lease: LeaseRef, reason: String) -> Result<(), CoordinatorGone> {
-        let failure = Failure {
-            reason,
-            ..Failure::default()
-        };
+    async fn failed(&self, lease: LeaseRef, failure: Failure) -> Result<(), CoordinatorGone> {
         self.coordinator
-            .say(WorkerEvent::Fail(Fail {
+            .send_event(WorkerEvent::Fail(WorkerFailure {
                 worker: self.worker.clone(),
                 lease,
                 failure,
@@ -407,7 +415,7 @@ impl Work {
             .await
     }
 
-    /// Brings a result; whether it could be stored.
+    /// Stores and reports a result. Returns whether it could be stored.
     async fn completed(
         &self,
         stage: StageIx,
@@ -419,11 +427,11 @@ impl Work {
         let mut queues = plan.stage(stage).outputs.iter();
         let several = plan.stage(stage).dispatcher();
         let several = several.is_some_and(|of| of.speculation.accept > 1);
-        // Several results are one record in the end, as those that a collector gathers are.
+        // Several results become one record in the end, as the members of a collector's group do.
         let collected = several || queues.any(|queue| plan.is_collected(*queue));
         let mut outputs = Vec::with_capacity(product.outputs.len());
         let give_up = Instant::now() + RESULT_KEPT;
-        // Until the coordinator has the result nothing else names its blobs.
+        // Until the coordinator has the result, no record refers to its blobs.
         let mut held = Vec::new();
         for (index, (encoding, bytes)) in product.outputs.into_iter().enumerate() {
             let json = (encoding == Encoding::Json).then_some(&*bytes);
@@ -444,7 +452,7 @@ impl Work {
                     });
                 }
                 Some(Err(failure)) => {
-                    self.trouble(failure, vec![lease]);
+                    self.report_machine_failure(failure, vec![lease]);
                     return Ok(false);
                 }
                 None => return Ok(false),
@@ -452,7 +460,7 @@ impl Work {
         }
         let worker = self.worker.clone();
         self.coordinator
-            .say(WorkerEvent::Complete(Complete {
+            .send_event(WorkerEvent::Complete(WorkerResult {
                 worker,
                 lease,
                 outputs,
@@ -462,8 +470,8 @@ impl Work {
         Ok(true)
     }
 
-    /// Puts a message of a result where it belongs, again until `give_up` if the store cannot be
-    /// used; the dispatcher is paused meanwhile. `None` if the result is not wanted any more.
+    /// Stores one message of a result: inline, or as a blob. Tries again until `give_up` while the store is
+    /// unusable; the dispatcher is paused in the meantime. `None` if the result is no longer wanted.
     async fn store(
         &self,
         encoding: Encoding,
@@ -479,12 +487,12 @@ impl Work {
                 Ok(stored) => return Some(Ok(stored)),
                 Err(error) => error,
             };
-            // Storing has no failure that is the task's.
-            let failure = MachineFailure::of_storing(&error);
+            // Storing has no failure that is the task's fault.
+            let failure = failure_of_storing(&error);
             if Instant::now() + delay >= give_up {
                 return Some(Err(failure));
             }
-            self.trouble(failure, Vec::new());
+            self.report_machine_failure(failure, Vec::new());
             tokio::select! {
                 () = cancel.raised() => return None,
                 () = tokio::time::sleep(delay) => {}

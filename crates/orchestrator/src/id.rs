@@ -1,28 +1,28 @@
-//! Names of things: tasks, workers, and the parts of a block.
+//! Identifiers of tasks, workers, and the parts of a block.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// Longest part, in bytes. Parts become tokens of log keys, which are bounded.
+/// Maximum length of a part, bytes. Parts become tokens of log keys, whose length is limited.
 pub const MAX_PART: usize = 200;
 
-/// Which piece of a block a task is: `"0"` for a whole block, `"0~3"` for the fourth output of a
-/// fan-out, `"proofs:0"` where a stage reads several queues.
+/// Part of a block that a task is about: `"0"` for a whole block, `"0~3"` for the fourth output of a fan-out,
+/// `"proofs:0"` at a stage that reads several queues.
 ///
-/// Made of ASCII letters, digits and `_ - : ~ =`, at most [`MAX_PART`] bytes, so that it can stand
-/// as one token of a key of the log.
+/// Consists of 1 to [`MAX_PART`] ASCII letters, digits and `_ - : ~ =`, so that it can be one token of a log
+/// key.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Part(Arc<str>);
 
-/// A part that has characters a key of the log cannot hold, or too many.
+/// The error for a text that cannot be a part: too long, empty, or with other characters.
 #[derive(Debug, Clone, thiserror::Error, PartialEq, Eq)]
 #[error("invalid part {0:?}: use 1 to {MAX_PART} ASCII letters, digits, `_`, `-`, `:`, `~` or `=`")]
 pub struct InvalidPart(String);
 
-/// A number that no other process has drawn.
+/// A random number, different in practice from every other process's.
 pub(crate) fn fresh_number() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(0)
@@ -41,27 +41,27 @@ impl Part {
         }
     }
 
-    /// The part of a message that is a whole block.
+    /// Part of a message that is a whole block.
     pub fn whole() -> Self {
         Self("0".into())
     }
 
-    /// A part for any text: the text itself where it can be one, else a digest of it.
+    /// A part for any text: the text itself if it is valid, else a digest of it.
     pub fn from_text(text: &str) -> Self {
         Self::new(text).unwrap_or_else(|_| Self(format!("={}", short_digest(text)).into()))
     }
 
-    /// The part of element `index` of a fan-out of this part.
+    /// Part of element `index` of a fan-out of this part.
     pub fn element(&self, index: usize) -> Self {
         Self::from_text(&format!("{}~{index}", self.0))
     }
 
-    /// This part as made by `origin` (a queue, or one of many writers of a queue).
+    /// This part with the name of its origin: a queue, or one of several writers of a queue.
     pub fn of(&self, origin: &str) -> Self {
         Self::from_text(&format!("{origin}:{}", self.0))
     }
 
-    /// The text.
+    /// The part as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -96,16 +96,16 @@ impl fmt::Display for Part {
     }
 }
 
-/// The identity of a task within its workflow: which stage is to do it, for which block, for which
-/// part of the block. Derived from where the task comes from, never drawn at random, so that the
-/// same work submitted or produced twice has the same id.
+/// Identity of a task within its workflow: its stage, its block, and the part of the block. It is derived
+/// from the task's source, never drawn at random, so that the same work submitted or produced twice has the
+/// same id.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TaskId {
-    /// The stage that consumes the task.
+    /// Stage that runs the task.
     pub stage: Arc<str>,
-    /// The first block the task is about.
+    /// First block that the task is about.
     pub block: u64,
-    /// Which part of the block.
+    /// Part of the block.
     pub part: Part,
 }
 
@@ -121,7 +121,7 @@ impl fmt::Debug for TaskId {
     }
 }
 
-/// A task id that is not of the form `STAGE/BLOCK/PART`.
+/// The error for a text that is not of the form `STAGE/BLOCK/PART`.
 #[derive(Debug, Clone, thiserror::Error, PartialEq, Eq)]
 #[error("invalid task id {0:?}: expected STAGE/BLOCK/PART, such as prove/12/0")]
 pub struct InvalidTaskId(String);
@@ -144,7 +144,7 @@ impl std::str::FromStr for TaskId {
     }
 }
 
-/// The name of one dispatcher process or thread; unique among those alive.
+/// Name of one dispatcher process or thread; unique among live ones.
 pub type WorkerId = Arc<str>;
 
 #[cfg(test)]

@@ -1,19 +1,19 @@
-//! Identities that processes and releases agree on: SHA-256 over an encoding that is spelt out here,
-//! and not over how a library prints or hashes a value.
+//! Identities on which processes and releases agree: SHA-256 over an encoding defined here, not over a
+//! library's print or hash of a value.
 //!
-//! Numbers are eight bytes, little-endian. Texts and bytes are their length as a number, then
-//! themselves. A choice is the number of its variant, then what that holds. Lists are their length,
-//! then their elements.
+//! A number is eight bytes, little-endian. A text or a byte string is its length as a number, followed by its
+//! bytes. An enum value is the number of its variant, followed by the variant's contents. A list is its
+//! length, followed by its elements.
 
 use sha2::{Digest as _, Sha256};
 
-/// An identity in the making.
+/// An identity being computed.
 pub(crate) struct Identity(Sha256);
 
 // === impl Identity ===
 
 impl Identity {
-    /// Begins one; `domain` keeps identities of different kinds and versions apart.
+    /// Begins an identity; `domain` keeps identities of different kinds and versions apart.
     pub(crate) fn new(domain: &str) -> Self {
         let mut identity = Self(Sha256::new());
         identity.text(domain);
@@ -42,7 +42,7 @@ impl Identity {
         self.bytes(text.as_bytes());
     }
 
-    /// Something that may be missing.
+    /// An optional value.
     pub(crate) fn option<T>(&mut self, value: Option<T>, some: impl FnOnce(&mut Self, T)) {
         match value {
             None => self.number(0),
@@ -53,7 +53,7 @@ impl Identity {
         }
     }
 
-    /// Its first eight bytes, as a number to choose by.
+    /// First eight bytes of the digest, as a number.
     pub(crate) fn finish_short(self) -> u64 {
         let [a, b, c, d, e, f, g, h, ..] = self.finish();
         u64::from_le_bytes([a, b, c, d, e, f, g, h])

@@ -1,8 +1,8 @@
 //! Scheduling of proving work: a deterministic core, and the services around it.
 //!
-//! [`core`] decides; everything else does. A workflow's messages are tasks of a durable log; the
-//! core leases them to dispatchers head of chain first, retries what fails, gathers what belongs
-//! together and emits in block order.
+//! [`core`] makes the decisions; the services around it carry them out. A workflow's messages are
+//! tasks in a durable log. The core leases them to dispatchers, lowest block first, retries
+//! failures, gathers groups and emits in block order.
 
 pub mod cluster;
 pub mod collector;
@@ -25,6 +25,5 @@ pub mod record;
 pub mod remote;
 pub mod sink;
 pub mod source;
-mod whole_file;
 
 pub use proofmill_shutdown as shutdown;

@@ -1,4 +1,4 @@
-//! Messages on their way into a queue.
+//! Messages to be put into a queue.
 
 use std::sync::Arc;
 
@@ -10,37 +10,39 @@ use crate::payload::Payload;
 use crate::plan::{Needs, Plan, QueueIx, StageIx};
 use crate::record::TaskRecord;
 
-/// Bytes of a grouping value, at most: it is written with every message of its group.
+/// Maximum length of a grouping value in bytes: it is written with every message of its group.
 pub const GROUPING_MAX: usize = 1024;
 
-/// Bytes of the reason for which a message has no grouping value, at most.
+/// Maximum length in bytes of the reason why a message has no grouping value.
 pub(crate) const REASON_MAX: usize = 8 * 1024;
 
-/// A message for a queue, ready for the core: whatever needed a look at the payload is done.
+/// A message for a queue, ready for the core: everything that needs the payload's content is done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
     /// First block it is about.
     pub first: u64,
     /// Last block it is about, inclusive.
     pub last: u64,
-    /// Which part of the block.
+    /// The part of the block that the message is about.
     pub part: Part,
-    /// What it carries.
+    /// The content.
     pub payload: Payload,
-    /// What a worker must offer; `None` leaves it to the stage.
+    /// Capabilities required of a worker; `None` for those of the stage.
     pub needs: Option<Needs>,
-    /// For each reader of the queue that groups by a field: the value, or why there is none.
+    /// For each reader of the queue that groups by a field, the value, or the reason why there is
+    /// none.
     pub grouping: Vec<(StageIx, Result<Arc<str>, String>)>,
 }
 
-/// What a message becomes at one reader: a task, or a task that the reader cannot take and why.
+/// A message at one reader: a task, or a task that the reader cannot take and the reason.
 pub(crate) type Routed = (StageIx, Result<TaskRecord, (TaskRecord, String)>);
 
-/// The tasks that a message becomes: one for each reader of its queue.
+/// The tasks of a message: one for each reader of its queue.
 ///
-/// The identity of each follows from the plan and the message alone: a reader of several queues,
-/// or of a queue with several writers, tells messages apart by a part that names their origin.
-/// `origins` is what the core knows of where the payload comes from: no message says so itself.
+/// The identity of each task depends on the plan and the message alone. A reader of several queues,
+/// or of a queue with several writers, distinguishes messages by a part that names their origin.
+/// `origins` is the core's own record of the payload's origins, which is never taken from the
+/// message.
 pub(crate) fn tasks_of(
     plan: &Plan,
     queue: QueueIx,
@@ -90,8 +92,8 @@ pub(crate) fn tasks_of(
 
 /// The grouping values of a JSON payload for each reader of `queue` that groups by a field.
 ///
-/// A value is a string or an integer; anything else, or nothing, is the reason for which the
-/// message will be rejected.
+/// A value is a string or an integer; for anything else, or if it is missing, the result is the
+/// reason why the message will be rejected.
 pub fn grouping(
     plan: &Plan,
     queue: QueueIx,

@@ -1,8 +1,9 @@
-//! Where a payload comes from, as the core has recorded it: what a verifier compares a result with.
+//! Origins of payloads, as recorded by the core: the reference with which a verifier compares a
+//! result.
 //!
-//! A result is a worker's word. Its origin is not: the core takes the digest of what a source or a
-//! producer brought, and hands it on with everything that is made of it. So a prover that verifies
-//! knows what was to be proven without asking whoever proved it.
+//! A result is a worker's claim; its origin is not: the core computes the digest of the payload
+//! that a source or a producer submitted, and passes it on with every result derived from it. So a
+//! prover that verifies knows the statement without relying on the worker that proved it.
 
 use std::sync::Arc;
 
@@ -11,35 +12,35 @@ use sha2::{Digest as _, Sha256};
 
 use crate::payload::Payload;
 
-/// Prefix of the bytes that are hashed to a digest of several origins.
+/// Prefix of the input of [`digest_of_several`].
 const SEVERAL: &[u8] = b"proofmill origins v1\0";
 
-/// Prefix of the bytes that are hashed to the digest of a group's payload.
+/// Prefix of the hash input for a group's payload.
 const GROUP: &[u8] = b"proofmill group v1\0";
 
-/// Where one or several payloads come from that are results for the same task, or were submitted.
+/// The origin of one or several payloads that were submitted, or are results for the same task.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Origin {
-    /// The dispatcher stage whose results the payloads are; `None` for what was submitted.
+    /// The dispatcher stage whose results the payloads are; `None` for submitted payloads.
     pub stage: Option<Arc<str>>,
-    /// First block of what was submitted.
+    /// First block of the submission.
     pub first: u64,
-    /// Last block of what was submitted, inclusive.
+    /// Last block of the submission, inclusive.
     pub last: u64,
-    /// SHA-256 of the payload that was submitted. Of a result that was made of a group: of the
-    /// origins of its members, as [`digest_of_several`] computes it.
+    /// SHA-256 of the submitted payload. For the result of a task on a group, the digest of its
+    /// members' origins, computed by [`digest_of_several`].
     pub digest: [u8; 32],
-    /// Number of the task's payloads that have this origin: one, or as many results as the stage
+    /// Number of the task's payloads with this origin: one, or the number of results that the stage
     /// accepts.
     pub payloads: u32,
 }
 
 /// The origins of all payloads of a task, in their order: one for a message that no collector has
-/// gathered, several for a group. None if that is not known: the record was written by a version
-/// that did not record it.
+/// gathered, several for a group. Empty if unknown: the record was written by a version that did
+/// not record them.
 pub type Origins = Arc<[Origin]>;
 
-/// The origin of a message that comes from outside the workflow's stages.
+/// The origin of a message submitted from outside the workflow's stages.
 pub(crate) fn submitted(first: u64, last: u64, payload: &Payload) -> Origins {
     [Origin {
         stage: None,
@@ -51,7 +52,7 @@ pub(crate) fn submitted(first: u64, last: u64, payload: &Payload) -> Origins {
     .into()
 }
 
-/// The origin of `payload`, a result of `stage` for a task of these origins.
+/// The origin of `payload`, a result of `stage` for a task with the origins `of`.
 pub(crate) fn made_by(stage: &Arc<str>, of: &Origins, payload: &Payload) -> Origins {
     let (digest, first, last) = match &**of {
         [] => return Origins::default(),
@@ -84,8 +85,8 @@ pub(crate) fn together<'a>(members: impl Iterator<Item = &'a Origins>) -> Origin
     all.into()
 }
 
-/// SHA-256 of a payload's bytes. A blob's digest is the same, so that it does not matter where the
-/// bytes are. Of a group: of its members' digests.
+/// SHA-256 of a payload's bytes. A blob has the same digest, so it does not depend on where the
+/// bytes are stored. For a group, the hash of its members' digests.
 pub fn digest_of_payload(payload: &Payload) -> [u8; 32] {
     match payload {
         Payload::Inline { bytes, .. } => Sha256::digest(bytes).into(),
@@ -100,8 +101,8 @@ pub fn digest_of_payload(payload: &Payload) -> [u8; 32] {
     }
 }
 
-/// SHA-256 of `proofmill origins v1`, a zero byte, and of each origin its first block, its last block
-/// (8 little-endian bytes each) and its digest.
+/// SHA-256 of `proofmill origins v1`, a zero byte, and for each origin its first block, its last
+/// block (8 little-endian bytes each) and its digest.
 pub fn digest_of_several(origins: &[Origin]) -> [u8; 32] {
     let mut hasher = Sha256::new_with_prefix(SEVERAL);
     for origin in origins {
@@ -112,7 +113,7 @@ pub fn digest_of_several(origins: &[Origin]) -> [u8; 32] {
     hasher.finalize().into()
 }
 
-/// Number of messages whose bytes a payload holds.
+/// Number of messages in a payload: 1, or those of all members of a group.
 pub(crate) fn leaves(payload: &Payload) -> u32 {
     match payload {
         Payload::Inline { .. } | Payload::Blob { .. } => 1,
@@ -166,7 +167,7 @@ mod tests {
             hex::encode(made[0].digest),
             "54cfc919afa8dc5631c5eb7a41642ab193dd093e42febb7d9d700ed7a3f79bcf"
         );
-        // What is not known of one member is not known of the group.
+        // If the origin of one member is unknown, so is that of the group.
         let unknown = Origins::default();
         assert!(together([&one, &unknown].into_iter()).is_empty());
         assert!(made_by(&stage("s"), &unknown, &Payload::json("1")).is_empty());

@@ -1,4 +1,4 @@
-//! What a task carries.
+//! Payloads of tasks.
 
 use std::sync::Arc;
 
@@ -7,36 +7,36 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::identity::Identity;
 
-/// Payloads up to this many bytes travel in the record; larger ones are blobs.
+/// Payloads up to this many bytes are stored in the record; larger ones are blobs.
 pub const INLINE_LIMIT: usize = 64 * 1024;
 
-/// How payload bytes are to be read.
+/// Encoding of a payload's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Encoding {
-    /// UTF-8 JSON: what process executors read and write.
+    /// UTF-8 JSON: the input and output of process executors.
     Json,
-    /// Whatever the native provers on both sides agreed on.
+    /// A format agreed between the native provers that write and read it.
     Binary,
 }
 
-/// Groups within groups, at most, the outermost included: boundaries of bundles of batches of blocks,
-/// joined with what they bound (examples/proposer-flow has three), and results of several workers among
-/// them. Only the core makes groups: a message that carries one is refused.
+/// Maximum nesting of groups, including the outermost: batches of blocks, bundles of batches, joins
+/// with the boundaries of bundles (examples/proposer-flow has three levels), and results of several
+/// workers among them. Only the core makes groups: a message that carries one is refused.
 pub const NESTING_MAX: usize = 4;
 
-/// A task's payload, or where to find it. The core moves payloads about and never looks inside.
+/// A task's payload, or a reference to it. The core passes payloads on without reading them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub enum Payload {
     /// The bytes themselves.
     Inline {
-        /// How to read `bytes`.
+        /// Encoding of `bytes`.
         encoding: Encoding,
         /// At most [`INLINE_LIMIT`] bytes.
         bytes: Bytes,
     },
     /// A blob of the content-addressed store.
     Blob {
-        /// How to read the blob's bytes.
+        /// Encoding of the blob's content.
         encoding: Encoding,
         /// SHA-256 of the bytes.
         digest: [u8; 32],
@@ -44,12 +44,12 @@ pub enum Payload {
         len: u64,
     },
     /// The payloads of a collector's group, in order of (first block, queue, part); or several
-    /// results of one task, in order of what their workers count as.
+    /// results of one task, in order of their workers' distinct names.
     Group {
-        /// Whether the collector reads several queues: then a process sees an object that maps
-        /// each queue to an array, else one array.
+        /// Whether the collector reads several queues: a program then gets an object that maps each
+        /// queue to an array, else one array.
         by_queue: bool,
-        /// Each member with the queue it came by, or with what its worker counts as.
+        /// Each member with the queue it came from, or with the distinct name of its worker.
         members: Vec<(Arc<str>, Payload)>,
     },
 }
@@ -84,7 +84,7 @@ impl Payload {
         }
     }
 
-    /// Bytes of payload, blobs included.
+    /// Number of bytes, including those of blobs.
     pub fn len(&self) -> u64 {
         match self {
             Self::Inline { bytes, .. } => bytes.len() as u64,
@@ -93,12 +93,12 @@ impl Payload {
         }
     }
 
-    /// Whether there are no bytes.
+    /// Whether the payload has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Groups within groups, the outermost included; 0 for what is no group.
+    /// Nesting of groups, including the outermost; 0 if the payload is not a group.
     pub fn nesting(&self) -> usize {
         match self {
             Self::Inline { .. } | Self::Blob { .. } => 0,
@@ -109,7 +109,7 @@ impl Payload {
         }
     }
 
-    /// Adds what is carried to an identity.
+    /// Adds the payload to a hash of an identity.
     pub(crate) fn identify(&self, identity: &mut Identity) {
         match self {
             Self::Inline { encoding, bytes } => {
@@ -139,7 +139,7 @@ impl Payload {
         }
     }
 
-    /// Calls `visit` with the digest of each blob this payload refers to.
+    /// Calls `visit` with the digest of each blob that the payload refers to.
     pub fn each_blob(&self, visit: &mut impl FnMut(&[u8; 32])) {
         match self {
             Self::Inline { .. } => {}
@@ -153,8 +153,8 @@ impl Payload {
     }
 }
 
-/// A payload as it is decoded: with members of the type `M`, so that the depth is bounded by the
-/// type and not by the sender.
+/// A payload during decoding, with members of type `M`: the depth is bounded by the type and not by
+/// the sender.
 #[derive(Deserialize)]
 #[serde(rename = "Payload")]
 enum Decoded<M> {
@@ -173,7 +173,7 @@ enum Decoded<M> {
     },
 }
 
-/// A member that can be no group.
+/// A member that cannot be a group.
 #[derive(Deserialize)]
 #[serde(rename = "Payload")]
 enum Leaf {
@@ -190,7 +190,7 @@ enum Leaf {
 
 impl<'de> Deserialize<'de> for Payload {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // NESTING_MAX times `Decoded`.
+        // `Decoded` is nested NESTING_MAX times.
         Decoded::<Decoded<Decoded<Decoded<Leaf>>>>::deserialize(deserializer).map(Self::from)
     }
 }
@@ -275,7 +275,8 @@ mod tests {
 
     #[test]
     fn ten_thousand_nested_groups_are_refused_without_recursion() {
-        // Each level: the variant, by_queue, one member, its name of no bytes.
+        // Each level consists of the variant, by_queue, the number of members (1) and an empty
+        // name.
         let mut bytes = [2, 0, 1, 0].repeat(10_000);
         bytes.extend([2, 0, 0]);
         assert!(postcard::from_bytes::<Payload>(&bytes).is_err());
@@ -287,7 +288,8 @@ mod tests {
         assert!(postcard::from_bytes::<Payload>(&bytes).is_err());
     }
 
-    /// Running workflows compare these across processes and releases: they never change.
+    /// Running workflows compare these values across processes and releases, so they must never
+    /// change.
     #[test]
     fn the_identity_of_a_payload_is_pinned() {
         let of = |payload: &Payload| {

@@ -1,16 +1,16 @@
-//! Identity of whoever speaks to the coordinator, as the transport has made sure of it.
+//! Identity of a peer of the coordinator, as ensured by the transport.
 //!
-//! On a cluster a worker's process calls on a subject that ends with its worker group and its user,
-//! and the server lets each user publish on its own subjects only. A worker's name carries both, so
-//! that no process can name a worker of another user, and the core can tell from the name alone
-//! whose worker it is.
+//! On a cluster a worker's process publishes on a subject that ends with its worker group and its
+//! user, and the server lets each user publish on its own subjects only. A worker's name contains
+//! both, so that no process can name a worker of another user, and the core can derive a worker's
+//! user from its name alone.
 
 use std::sync::Arc;
 
-/// Identity of whoever speaks to the coordinator.
+/// Identity of a peer of the coordinator.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Principal {
-    /// This process itself: it may speak for every worker.
+    /// This process itself, which may act for every worker.
     Local,
     /// A user of the bus, for the workers of one group.
     Remote {
@@ -24,7 +24,7 @@ pub enum Principal {
 // === impl Principal ===
 
 impl Principal {
-    /// Whether a worker of this name is the principal's: `NAME@GROUP.USER`, or
+    /// Whether a worker with this name belongs to the principal: `NAME@GROUP.USER`, or
     /// `NAME@GROUP.USER.PROCESS`.
     pub fn owns(&self, worker: &str) -> bool {
         match self {
@@ -44,10 +44,10 @@ impl Principal {
     }
 }
 
-/// The identity that a worker has in a quorum: two results of one task count only if theirs
-/// differ. That is the user of a worker on a cluster, whatever the worker calls itself, and the name
-/// of a worker in the coordinator's own process.
-pub fn voter(worker: &str) -> &str {
+/// The identity of a worker for quorum counting: two results of one task count only if their
+/// identities differ. It is group and user for a worker on a cluster, whatever name the worker
+/// chooses, and the name for a worker in the coordinator's own process.
+pub fn quorum_id(worker: &str) -> &str {
     match group_and_user(worker) {
         Some((group, user)) => {
             let from = worker.len() - address(worker).map_or(0, str::len);
@@ -57,7 +57,7 @@ pub fn voter(worker: &str) -> &str {
     }
 }
 
-/// The name of a worker of a principal: `worker` is its name within the process.
+/// The full name of a principal's worker; `worker` is its name within the process.
 pub fn worker_name(worker: &str, group: &str, user: &str, process: &str) -> String {
     format!("{worker}@{group}.{user}.{process}")
 }
@@ -104,12 +104,15 @@ mod tests {
     }
 
     #[test]
-    fn a_voter_is_the_user_and_not_the_worker() {
+    fn a_quorum_id_is_the_user_and_not_the_worker() {
         let of = |name, process| worker_name(name, "prove", "alice", process);
-        assert_eq!(voter(&of("a", "x")), voter(&of("b", "y")));
-        assert_eq!(voter(&of("a", "x")), "prove.alice");
-        assert_eq!(voter("prove-0@prove.alice"), "prove.alice");
-        assert_ne!(voter(&worker_name("a", "prove", "bob", "x")), "prove.alice");
-        assert_ne!(voter("prove-0"), voter("prove-1"));
+        assert_eq!(quorum_id(&of("a", "x")), quorum_id(&of("b", "y")));
+        assert_eq!(quorum_id(&of("a", "x")), "prove.alice");
+        assert_eq!(quorum_id("prove-0@prove.alice"), "prove.alice");
+        assert_ne!(
+            quorum_id(&worker_name("a", "prove", "bob", "x")),
+            "prove.alice"
+        );
+        assert_ne!(quorum_id("prove-0"), quorum_id("prove-1"));
     }
 }

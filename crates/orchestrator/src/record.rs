@@ -1,38 +1,39 @@
-//! What is written to the log: the truth that the core is rebuilt from.
+//! Records of the log, from which the core is rebuilt.
 //!
 //! | key | value | meaning |
 //! |---|---|---|
 //! | `task.STAGE.BLOCK.PART` | [`TaskRecord`] | a live task |
 //! | `try.STAGE.BLOCK.PART` | attempts | the failed attempts of a live task |
-//! | `done.STAGE.BLOCK.PART` | [`DoneRecord`] | the task is finished, and how it went; appended on condition that no other is, so the first result wins |
-//! | `part.STAGE.BLOCK.PART.NAME` | [`PartRecord`] | one result of a live task that takes several |
-//! | `dead.STAGE.BLOCK.PART` | [`DeadRecord`] | the task is in the dead-letter queue |
-//! | `group.STAGE.KEY` | [`GroupRecord`] | a barrier fired; appended on the same condition |
-//! | `run.STAGE.BLOCK.PART` | [`RunRecord`] | attempts at a live task that have begun, and when the next is due |
-//! | `since.STAGE.KEY` | time | a group is gathered, whose time is limited, since then |
-//! | `opened` | time | a coordinator began with nothing in the log |
-//! | `slot.BLOCK` | [`SlotRecord`] | a block whose deadline runs, or is missed |
-//! | `cursor` | block | the sequencer has emitted everything below it |
-//! | `source.NAME` | block | where a source goes on |
-//! | `rewind.NAME` | [`RewindRecord`] | blocks of a source are being taken back: whoever leads next goes on with it |
-//! | `lease-key` | 32 bytes | the key that leases are tagged with; drawn once |
-//! | `past.SLOT` | [`PastRecord`] | entries of the history: what marks have said, some at a time, and what else this append ends; the slots are used again in turn, so that the history is bounded |
-//! | `count.STAGE` | numbers | the counters of a stage, as of this append; marks that follow are counted on top |
-//! | `totals` | numbers | the counters of the whole, as of this append |
+//! | `done.STAGE.BLOCK.PART` | [`DoneRecord`] | mark of a finished task, with its timeline; appended on condition that no other exists, so the first result wins |
+//! | `part.STAGE.BLOCK.PART.NAME` | [`PartialResult`] | one result of a live task that takes several |
+//! | `dead.STAGE.BLOCK.PART` | [`DeadRecord`] | a task in the dead-letter queue |
+//! | `group.STAGE.KEY` | [`GroupRecord`] | mark of a barrier that fired; appended on the same condition |
+//! | `run.STAGE.BLOCK.PART` | [`AttemptsInProgress`] | attempts at a live task that have begun, and the time of the next |
+//! | `since.STAGE.KEY` | time | beginning of a group that is being gathered and whose time is limited |
+//! | `opened` | time | a coordinator began with an empty log |
+//! | `slot.BLOCK` | [`SlotRecord`] | a block whose deadline is counted or missed |
+//! | `cursor` | block | the sequencer has emitted every block below this one |
+//! | `source.NAME` | block | position of a source: the block that it continues with |
+//! | `rewind.NAME` | [`RewindRecord`] | blocks of a source are being taken back; the next leader resumes this |
+//! | `lease-key` | 32 bytes | key that leases are tagged with; drawn once |
+//! | `past.SLOT` | [`HistoryRecord`] | entries of the history, from marks and from this append; slots are reused in turn, so the history is bounded |
+//! | `count.STAGE` | numbers | counters of a stage as of this append; later marks are added to them |
+//! | `totals` | numbers | counters of the whole workflow as of this append |
 //!
-//! A value is one version byte and the record in postcard's encoding. Records of versions 1 and 2 are
-//! read too: what the log of an earlier release holds is taken over as it is, and written anew in
-//! today's version when it changes.
+//! A value is one version byte and the record in postcard's encoding. Records of versions 1 and 2 are read
+//! too: the log of an earlier release is taken over as it is, and its records are written in the present
+//! version when they change.
 
 mod past;
 mod version1;
 mod version2;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use past::{
-    Course, FailedStep, Outcome, PAST_FAILURES_MAX, PAST_TEXT_MAX, PLACE_MAX, PLACES_MAX, Past,
-    PastRecord, StepRecord,
+    FailedAttemptSummary, HISTORY_FAILURES_MAX, HISTORY_TEXT_MAX, HistoryEntry, HistoryRecord,
+    PLACE_MAX, PLACES_MAX, TaskEnd, TaskOutcome, TaskTimeline,
 };
 
 use bytes::Bytes;
@@ -48,113 +49,112 @@ use crate::plan::Needs;
 /// Version of the encoding of values.
 pub const RECORD_VERSION: u8 = 3;
 
-/// The key of the record that holds the key of leases.
+/// Key of the record that holds the lease key.
 const LEASE_KEY: &str = "lease-key";
 
-/// Which record a key of the log holds.
+/// Identity of a record: the parsed form of its key in the log.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RecordKey {
     /// A live task.
     Task(TaskId),
-    /// Its failed attempts.
-    Tries(TaskId),
-    /// The mark that it is finished.
+    /// Failed attempts of a live task.
+    Attempts(TaskId),
+    /// Mark of a finished task.
     Done(TaskId),
-    /// Its dead letter.
+    /// Dead letter of a task.
     Dead(TaskId),
-    /// One of its results, and the name that tells it from the others.
-    Part(TaskId, Part),
-    /// The mark that a barrier fired: the collector stage, and the group's key.
+    /// One of a task's results, and the distinct name of its worker.
+    PartialResult(TaskId, Part),
+    /// Mark of a barrier that fired: the collector's stage, and the group's key.
     Group(Arc<str>, Part),
-    /// The deadline of the blocks from this one on.
+    /// Deadline of the blocks from this one on.
     Slot(u64),
-    /// The sequencer's position.
+    /// Position of the sequencer.
     Cursor,
-    /// A source's position.
+    /// Position of a source.
     Source(Arc<str>),
-    /// A source's rewind that is under way.
+    /// Rewind of a source that is under way.
     Rewind(Arc<str>),
-    /// The key that leases are tagged with.
+    /// Key that leases are tagged with.
     LeaseKey,
     /// Attempts at a live task that have begun.
     Run(TaskId),
-    /// Since when a group is gathered: the collector stage, and the group's key.
-    Since(Arc<str>, Part),
-    /// The mark of a log that was empty.
+    /// Beginning of a group that is being gathered: the collector's stage, and the group's key.
+    GroupStart(Arc<str>, Part),
+    /// Mark of a log that was empty when a coordinator opened it.
     Opened,
     /// A slot of the history.
-    Past(u64),
-    /// The counters of a stage.
+    History(u64),
+    /// Counters of a stage.
     Counts(Arc<str>),
-    /// The counters of the whole.
+    /// Counters of the whole workflow.
     Totals,
 }
 
-/// One record.
+/// Value of a record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Record {
     /// See [`TaskRecord`].
     Task(TaskRecord),
     /// The failed attempts of a live task, oldest first.
-    Tries(Vec<Attempt>),
+    Attempts(Vec<Attempt>),
     /// See [`DoneRecord`].
     Done(DoneRecord),
     /// See [`DeadRecord`].
     Dead(DeadRecord),
     /// See [`GroupRecord`].
     Group(GroupRecord),
-    /// The next block to emit.
+    /// Next block to emit.
     Cursor(u64),
-    /// The next block that the source will submit.
+    /// Next block that the source will submit.
     Source(u64),
-    /// See [`PartRecord`].
-    Part(PartRecord),
+    /// See [`PartialResult`].
+    PartialResult(PartialResult),
     /// See [`SlotRecord`].
     Slot(SlotRecord),
-    /// The key that leases are tagged with ([`crate::core::LeaseKey`]): a secret of the workflow's
-    /// coordinators.
+    /// Key that leases are tagged with ([`crate::core::LeaseKey`]): a secret of the workflow's coordinators.
     LeaseKey([u8; 32]),
-    /// See [`RunRecord`].
-    Run(RunRecord),
-    /// When the first message of a group came to wait in it, milliseconds since 1970-01-01 UTC.
-    Since(u64),
-    /// When a coordinator began with nothing in the log, milliseconds since 1970-01-01 UTC.
+    /// See [`AttemptsInProgress`].
+    Run(AttemptsInProgress),
+    /// Time at which a group's first message was held, milliseconds since 1970-01-01 UTC.
+    GroupStart(u64),
+    /// Time at which a coordinator began with an empty log, milliseconds since 1970-01-01 UTC.
     Opened(u64),
-    /// See [`PastRecord`].
-    Past(PastRecord),
-    /// Counters, in an order to which later releases only add.
+    /// See [`HistoryRecord`].
+    History(HistoryRecord),
+    /// Counters, in an order that later releases only extend.
     Counts(Vec<u64>),
     /// See [`RewindRecord`].
     Rewind(RewindRecord),
 }
 
-/// A rewind that is under way: it takes several appends, and a coordinator may end between two.
+/// A rewind that is under way. It takes several appends, and the coordinator may stop between two.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RewindRecord {
-    /// The queues that the source writes.
+    /// Queues that the source writes, by name.
     pub queues: Vec<Arc<str>>,
-    /// The first block that is taken back.
+    /// First block that is taken back.
     pub from: u64,
 }
 
 /// A task, as accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskRecord {
-    /// Its identity.
+    /// Identity of the task.
     pub id: TaskId,
-    /// The queue it came by.
+    /// Queue that the task came by.
     pub queue: Arc<str>,
-    /// The last block it spans, inclusive; the first is `id.block`.
+    /// Last block that the task spans, inclusive; the first is `id.block`.
     pub last: u64,
-    /// Its value at the collector's grouping pointer.
+    /// Value at the collector's grouping pointer; `None` at stages without one.
     pub group: Option<Arc<str>>,
-    /// What a worker must offer; `None` leaves it to the stage.
+    /// Requirements on a worker; `None` means the stage's.
     pub needs: Option<Needs>,
-    /// What it carries.
+    /// Content of the message.
     pub payload: Payload,
-    /// When it was accepted, milliseconds since 1970-01-01 UTC. For people: nothing is decided by it.
+    /// Time of acceptance, milliseconds since 1970-01-01 UTC. For people; no decision depends on it.
     pub at_ms: u64,
-    /// Where what it carries comes from.
+    /// Origins of the content: the submitted messages and stages that it comes from.
     pub origins: Origins,
 }
 
@@ -176,8 +176,8 @@ impl TaskRecord {
 }
 
 impl TaskRecord {
-    /// Tells it from a task of the same id that carries something else: SHA-256 over the last block,
-    /// the payload and its origins, in an encoding that no release changes.
+    /// Digest that distinguishes tasks of the same id by content: SHA-256 over the last block, the payload
+    /// and its origins, in an encoding that no release changes.
     pub fn content(&self) -> [u8; 32] {
         let mut identity = Identity::new("proofmill task content 1");
         identity.number(self.last);
@@ -196,14 +196,14 @@ impl TaskRecord {
     }
 }
 
-/// How a task was finished. New kinds are added at the end: logs hold their numbers.
+/// End of a finished task. New kinds are added at the end, since logs hold their numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Finish {
+pub enum EndKind {
     /// A worker completed it.
     Completed {
-        /// Which one.
+        /// Worker whose result completed the task.
         worker: WorkerId,
-        /// In which attempt, from 1.
+        /// Number of the attempt, from 1.
         attempt: u32,
     },
     /// It became part of this group.
@@ -211,16 +211,16 @@ pub enum Finish {
         /// The group's key.
         key: String,
     },
-    /// A strategy or the sequencer had no use for it.
+    /// A strategy or the sequencer skipped it.
     Skipped {
-        /// Why.
+        /// Reason.
         why: String,
     },
     /// An operator dropped it from the dead-letter queue.
     Dropped,
-    /// It came to its collector too late, and did not go to the dead-letter queue.
+    /// It came to its collector too late and was skipped or passed on alone.
     Late {
-        /// What it came too late for.
+        /// Reason: the group, or the blocks, already emitted.
         why: String,
         /// Whether it was passed on alone.
         passed_on: bool,
@@ -230,47 +230,46 @@ pub enum Finish {
 /// The mark of a finished task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DoneRecord {
-    /// How.
-    pub finish: Finish,
-    /// The last block that the task spanned, inclusive: the mark is kept until the sequencer has
-    /// passed it.
+    /// Kind of end.
+    pub end: EndKind,
+    /// Last block that the task spanned, inclusive. The mark is kept until the sequencer has passed it.
     pub last: u64,
-    /// When, milliseconds since 1970-01-01 UTC.
+    /// Time of the end, milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
-    /// The first half of [`TaskRecord::content`]: tells what comes again from something else under
+    /// First half of [`TaskRecord::content`], which distinguishes a repeated message from another one under
     /// the same id. `None` if an earlier release wrote the mark.
     pub content: Option<[u8; 16]>,
-    /// How the task went until then. `None` if an earlier release wrote the mark.
-    pub course: Option<Course>,
+    /// Timeline of the task. `None` if an earlier release wrote the mark.
+    pub timeline: Option<TaskTimeline>,
 }
 
-/// A stage that groups by a field, and the value there, or why there is none.
+/// Name of a stage that groups by a field, and the value of that field or the reason for its absence.
 pub type GroupingOf = (Arc<str>, Result<Arc<str>, String>);
 
-/// A result of a task that takes several, until it has as many as it takes.
+/// One result of a task that takes several, kept until the required number has come.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PartRecord {
-    /// What its worker counts as: no other result of the task has the same.
-    pub name: Arc<str>,
-    /// Who brought it.
+pub struct PartialResult {
+    /// Name of the worker by the stage's `distinct` setting; no other result of the task has the same.
+    pub distinct_name: Arc<str>,
+    /// Worker that sent the result.
     pub worker: WorkerId,
-    /// In which attempt, from 1.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
-    /// What is to go on.
+    /// Content of the result.
     pub payload: Payload,
-    /// The value at the grouping field, for each collector that reads it; by the stage's name.
+    /// Grouping value for each collector that reads the result, by the collector's name.
     pub grouping: Vec<GroupingOf>,
-    /// When, milliseconds since 1970-01-01 UTC.
+    /// Time of arrival, milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
 }
 
-/// A block, or a span of them that came as one message, whose deadline is counted.
+/// Deadline of a block, or of a span of blocks that came as one message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlotRecord {
-    /// The last block, inclusive.
+    /// Last block, inclusive.
     pub last: u64,
-    /// When its first message was accepted, milliseconds since 1970-01-01 UTC. After a restart the
-    /// rest of its time is reckoned from this.
+    /// Time at which the first message was accepted, milliseconds since 1970-01-01 UTC. After a restart the
+    /// remaining time is computed from it.
     pub at_ms: u64,
     /// Whether the deadline has passed.
     pub missed: bool,
@@ -279,83 +278,112 @@ pub struct SlotRecord {
 /// The mark of a barrier that fired.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupRecord {
-    /// The last block of the group, inclusive.
+    /// Last block of the group and of its members, inclusive.
     pub last: u64,
-    /// How many messages it had.
+    /// Number of messages in the group.
     pub members: u32,
 }
 
 /// One failed attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
-    /// Its number, from 1.
+    /// Number of the attempt, from 1.
     pub number: u32,
-    /// Who tried.
+    /// Worker that made the attempt.
     pub worker: WorkerId,
-    /// When it failed, milliseconds since 1970-01-01 UTC.
+    /// Time of the failure, milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
-    /// What went wrong.
+    /// Description of the failure.
     pub failure: Failure,
 }
 
-/// Attempts at a live task that have begun and whose end is not recorded, and the wait for the next.
+/// Attempts at a live task that have begun and not ended, and the time of the next.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct RunRecord {
-    /// Those attempts. After a restart they count as failed, unless their workers are heard of.
-    pub begun: Vec<Begun>,
-    /// When the next attempt is due, milliseconds since 1970-01-01 UTC, if that is waited for.
+pub struct AttemptsInProgress {
+    /// Those attempts. After a restart they count as failed, unless their workers report them.
+    pub attempts: Vec<StartedAttempt>,
+    /// Time of the next attempt, milliseconds since 1970-01-01 UTC; `None` if none is scheduled.
     pub retry_at_ms: Option<u64>,
 }
 
 /// An attempt that has begun.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Begun {
+pub struct StartedAttempt {
     /// Worker that makes the attempt.
     pub worker: WorkerId,
-    /// The attempt, from 1, as the lease names it.
+    /// Number of the attempt, from 1, as in its lease.
     pub attempt: u32,
-    /// When it began, milliseconds since 1970-01-01 UTC. For people.
+    /// Time of its beginning, milliseconds since 1970-01-01 UTC. For people.
     pub at_ms: u64,
-    /// Whether its worker was not heard of after an earlier restart either.
+    /// Whether its worker already had the time to report it after an earlier restart.
     pub orphaned: bool,
 }
 
-/// What went wrong in an attempt.
+/// Description of a failed attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Failure {
-    /// Whether another attempt would fail just so.
+    /// Whether another attempt would fail in the same way.
     pub permanent: bool,
-    /// In words.
+    /// Reason, as text for people.
     pub reason: String,
     /// The program's exit code, where there was a program and it exited.
     pub exit: Option<i32>,
-    /// The end of its standard output.
+    /// End of the program's standard output.
     pub stdout: String,
-    /// The end of its standard error.
+    /// End of the program's standard error.
     pub stderr: String,
-    /// How long it ran, milliseconds.
+    /// Run time, milliseconds.
     pub wall_ms: u64,
 }
 
-/// A task in the dead-letter queue: everything needed to understand it, and to retry it.
+// === impl Failure ===
+
+impl Failure {
+    /// A failure that every other attempt would meet too: the task is not retried.
+    pub fn permanent(reason: impl Into<String>) -> Self {
+        Self {
+            permanent: true,
+            ..Self::retryable(reason)
+        }
+    }
+
+    /// A failure that another attempt may not meet: the task is retried while its stage allows it.
+    pub fn retryable(reason: impl Into<String>) -> Self {
+        Self {
+            reason: reason.into(),
+            ..Self::default()
+        }
+    }
+
+    /// The same failure, of an attempt that ran for `ran`.
+    #[must_use]
+    pub fn after(self, ran: Duration) -> Self {
+        Self {
+            wall_ms: u64::try_from(ran.as_millis()).unwrap_or(u64::MAX),
+            ..self
+        }
+    }
+}
+
+/// A task in the dead-letter queue, with the data needed to understand and to retry it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadRecord {
     /// The task.
     pub task: TaskRecord,
-    /// Why it is here.
+    /// Reason for the task's death.
     pub reason: String,
-    /// Every attempt.
+    /// Failed attempts that are kept.
     pub attempts: Vec<Attempt>,
-    /// Since when, milliseconds since 1970-01-01 UTC.
+    /// Time of death, milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
-    /// Whether it came to its collector after its group, or its blocks, had been emitted.
+    /// Whether the message reached its collector after its group, or its blocks, had been emitted.
     pub late: bool,
 }
 
-/// A record of the log that cannot be read.
+/// Error of reading a record of the log.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum RecordError {
-    /// The key is not one of ours.
+    /// The key is not a Proofmill key.
     #[error("the log holds a record under the unknown key {0:?}; it was written by something else")]
     UnknownKey(String),
     /// The value is of a version that this program does not know.
@@ -363,17 +391,17 @@ pub enum RecordError {
         "record {key:?} is of version {version}; this program reads version {RECORD_VERSION}: use the release that wrote it, or a newer one"
     )]
     UnknownVersion {
-        /// Its key.
+        /// Key of the record.
         key: String,
-        /// Its version.
+        /// Version of the record.
         version: u8,
     },
     /// The value does not decode.
     #[error("record {key:?} does not decode: {why}")]
     Malformed {
-        /// Its key.
+        /// Key of the record.
         key: String,
-        /// What the decoder said.
+        /// Error of the decoder.
         why: String,
     },
 }
@@ -381,17 +409,18 @@ pub enum RecordError {
 // === impl RecordKey ===
 
 impl RecordKey {
-    /// The key in the log.
+    /// The record's key in the log.
     ///
     /// # Errors
-    /// A name in it cannot stand in a key, or it is too long: names come from other processes too.
+    /// A name in the key has a character that keys cannot hold, or the key is too long. Names come from other
+    /// processes too.
     pub fn to_key(&self) -> Result<Key, InvalidKey> {
         let text = match self {
             Self::Task(id) => task_key("task", id),
-            Self::Tries(id) => task_key("try", id),
+            Self::Attempts(id) => task_key("try", id),
             Self::Done(id) => task_key("done", id),
             Self::Dead(id) => task_key("dead", id),
-            Self::Part(id, name) => format!("{}.{name}", task_key("part", id)),
+            Self::PartialResult(id, name) => format!("{}.{name}", task_key("part", id)),
             Self::Group(stage, key) => format!("group.{stage}.{key}"),
             Self::Slot(block) => format!("slot.{block}"),
             Self::Cursor => "cursor".to_owned(),
@@ -399,21 +428,21 @@ impl RecordKey {
             Self::Rewind(name) => format!("rewind.{name}"),
             Self::LeaseKey => LEASE_KEY.to_owned(),
             Self::Run(id) => task_key("run", id),
-            Self::Since(stage, key) => format!("since.{stage}.{key}"),
+            Self::GroupStart(stage, key) => format!("since.{stage}.{key}"),
             Self::Opened => "opened".to_owned(),
-            Self::Past(slot) => format!("past.{slot}"),
+            Self::History(slot) => format!("past.{slot}"),
             Self::Counts(stage) => format!("count.{stage}"),
             Self::Totals => "totals".to_owned(),
         };
         Key::new(text)
     }
 
-    /// Whether the record goes beside others, in their appends.
-    pub(crate) fn is_beside(&self) -> bool {
-        matches!(self, Self::Past(_) | Self::Counts(_) | Self::Totals)
+    /// Whether the record accompanies others in their appends.
+    pub(crate) fn is_auxiliary(&self) -> bool {
+        matches!(self, Self::History(_) | Self::Counts(_) | Self::Totals)
     }
 
-    /// Reads a key of the log.
+    /// Parses a key of the log.
     pub fn parse(text: &str) -> Result<Self, RecordError> {
         Self::parse_known(text).ok_or_else(|| RecordError::UnknownKey(text.to_owned()))
     }
@@ -433,7 +462,7 @@ impl RecordKey {
         }
         let (kind, rest) = text.split_once('.')?;
         if kind == "past" {
-            return Some(Self::Past(rest.parse().ok()?));
+            return Some(Self::History(rest.parse().ok()?));
         }
         if kind == "count" {
             return (!rest.contains('.')).then(|| Self::Counts(rest.into()));
@@ -453,7 +482,7 @@ impl RecordKey {
             let only = tokens.next().is_none();
             return only.then_some(match kind {
                 "group" => Self::Group(stage, key),
-                _ => Self::Since(stage, key),
+                _ => Self::GroupStart(stage, key),
             });
         }
         let (stage, block, part) = (tokens.next()?, tokens.next()?, tokens.next()?);
@@ -471,11 +500,11 @@ impl RecordKey {
         };
         match kind {
             "task" => Some(Self::Task(id)),
-            "try" => Some(Self::Tries(id)),
+            "try" => Some(Self::Attempts(id)),
             "done" => Some(Self::Done(id)),
             "dead" => Some(Self::Dead(id)),
             "run" => Some(Self::Run(id)),
-            "part" => Some(Self::Part(id, name?)),
+            "part" => Some(Self::PartialResult(id, name?)),
             _ => None,
         }
     }
@@ -493,19 +522,19 @@ impl Record {
         match self {
             Self::Task(task) => Some(&task.payload),
             Self::Dead(dead) => Some(&dead.task.payload),
-            Self::Part(part) => Some(&part.payload),
+            Self::PartialResult(part) => Some(&part.payload),
             _ => None,
         }
     }
 
-    /// The value in the log.
+    /// The record's value in the log.
     pub fn encode(&self) -> Bytes {
         let bytes = postcard::to_extend(self, vec![RECORD_VERSION])
             .expect("records hold nothing that postcard cannot encode");
         Bytes::from(bytes)
     }
 
-    /// Whether the record is of the kind that stands under `key`, and about what the key says.
+    /// Checks that the record is of the kind that `key` names, and about the same task.
     ///
     /// # Errors
     /// The mismatch, in words.
@@ -518,11 +547,11 @@ impl Record {
                 is(task.last >= id.block, "its last block is before its first")
             }
             (RecordKey::Dead(id), Self::Dead(dead)) => is(dead.task.id == *id, other_task),
-            (RecordKey::Part(_, name), Self::Part(part)) => is(
-                Part::from_text(&part.name) == *name,
+            (RecordKey::PartialResult(_, name), Self::PartialResult(part)) => is(
+                Part::from_text(&part.distinct_name) == *name,
                 "it has another name than its key",
             ),
-            (RecordKey::Tries(_), Self::Tries(_))
+            (RecordKey::Attempts(_), Self::Attempts(_))
             | (RecordKey::Done(_), Self::Done(_))
             | (RecordKey::Group(..), Self::Group(_))
             | (RecordKey::Slot(_), Self::Slot(_))
@@ -531,15 +560,15 @@ impl Record {
             | (RecordKey::Rewind(_), Self::Rewind(_))
             | (RecordKey::LeaseKey, Self::LeaseKey(_))
             | (RecordKey::Run(_), Self::Run(_))
-            | (RecordKey::Since(..), Self::Since(_))
+            | (RecordKey::GroupStart(..), Self::GroupStart(_))
             | (RecordKey::Opened, Self::Opened(_))
-            | (RecordKey::Past(_), Self::Past(_))
+            | (RecordKey::History(_), Self::History(_))
             | (RecordKey::Counts(_) | RecordKey::Totals, Self::Counts(_)) => Ok(()),
             _ => Err("it is of another kind than its key"),
         }
     }
 
-    /// Reads a value of the log; `key` is for the error.
+    /// Decodes a value of the log; `key` is used for the error.
     pub fn decode(key: &str, value: &[u8]) -> Result<Self, RecordError> {
         let malformed = |why: &str| RecordError::Malformed {
             key: key.to_owned(),
@@ -580,10 +609,10 @@ mod tests {
     fn keys_round_trip() {
         for key in [
             RecordKey::Task(id()),
-            RecordKey::Tries(id()),
+            RecordKey::Attempts(id()),
             RecordKey::Done(id()),
             RecordKey::Dead(id()),
-            RecordKey::Part(id(), Part::from_text("prover:a b")),
+            RecordKey::PartialResult(id(), Part::from_text("prover:a b")),
             RecordKey::Group("batch".into(), Part::from_text("α")),
             RecordKey::Slot(7),
             RecordKey::Cursor,
@@ -591,9 +620,9 @@ mod tests {
             RecordKey::Rewind("blocks".into()),
             RecordKey::LeaseKey,
             RecordKey::Run(id()),
-            RecordKey::Since("batch".into(), Part::from_text("α")),
+            RecordKey::GroupStart("batch".into(), Part::from_text("α")),
             RecordKey::Opened,
-            RecordKey::Past(19_999),
+            RecordKey::History(19_999),
             RecordKey::Counts("batch".into()),
             RecordKey::Totals,
         ] {
@@ -621,7 +650,7 @@ mod tests {
         }
     }
 
-    /// Leases are tagged over it, and outlive releases: it never changes.
+    /// Lease tags cover it and outlive releases, so it never changes.
     #[test]
     fn the_content_of_a_task_is_pinned() {
         let task = TaskRecord {

@@ -1,4 +1,5 @@
-//! Tasks at engines that do as they are told: who gets them, and what becomes of them.
+//! Tests of the engine executor against scripted engines: the choice of an engine, and the outcome of each
+//! task.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -6,7 +7,8 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use proofmill_orchestrator::executor::engine::{
-    End, Endpoint, EndpointError, EngineExecutor, Job, Look, Made, Ticket, Tier,
+    Endpoint, EndpointError, EngineExecutor, EngineSnapshot, Job, JobOutcome, ProofOutput, Ticket,
+    Tier,
 };
 use proofmill_orchestrator::executor::{
     Cancel, Execution, Executor, Product, Resolved, Unfinished,
@@ -19,10 +21,10 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// Nothing here takes as long unless it is stuck.
+/// Time limit of every wait; no test takes as long unless it is stuck.
 const STUCK: Duration = Duration::from_secs(30);
 
-/// An engine of which the test decides everything.
+/// An engine whose behaviour the test controls completely.
 struct Fake {
     name: &'static str,
     state: Mutex<State>,
@@ -32,13 +34,13 @@ struct Fake {
 #[derive(Default)]
 struct State {
     down: bool,
-    look: Option<Look>,
-    /// What the next submissions are answered with.
+    snapshot: Option<EngineSnapshot>,
+    /// Errors with which the next submissions are answered, in order.
     refusals: VecDeque<EndpointError>,
     /// Whether jobs end with a proof at once.
     proves: bool,
-    /// By request id, which is the job's id too.
-    jobs: BTreeMap<String, (EnginePriority, Option<End>)>,
+    /// Priority and end of each job, by request id, which is also the job's id.
+    jobs: BTreeMap<String, (EnginePriority, Option<JobOutcome>)>,
     submitted: Vec<String>,
     cancelled: Vec<(String, u32)>,
 }
@@ -47,13 +49,13 @@ struct State {
 
 impl Fake {
     fn new(name: &'static str, tier: Option<Tier>) -> Arc<Self> {
-        let look = Look {
+        let snapshot = EngineSnapshot {
             tier,
             jobs: 0,
             draining: false,
         };
         let state = State {
-            look: Some(look),
+            snapshot: Some(snapshot),
             ..State::default()
         };
         Arc::new(Self {
@@ -63,7 +65,7 @@ impl Fake {
         })
     }
 
-    /// One that proves whatever comes.
+    /// An engine that proves every job.
     fn proving(name: &'static str, tier: Tier) -> Arc<Self> {
         let fake = Self::new(name, Some(tier));
         fake.change(|state| state.proves = true);
@@ -80,7 +82,7 @@ impl Fake {
         self.change(|state| state.refusals.extend(errors));
     }
 
-    fn end(&self, job: &str, end: End) {
+    fn end(&self, job: &str, end: JobOutcome) {
         self.change(|state| state.jobs.get_mut(job).unwrap().1 = Some(end));
     }
 
@@ -88,7 +90,7 @@ impl Fake {
         self.change(|state| state.submitted.clone())
     }
 
-    /// Waits until the state is as it should be.
+    /// Waits until the state satisfies `is`.
     async fn until(&self, is: impl Fn(&State) -> bool) {
         let mut changed = self.changed.subscribe();
         let wait = async {
@@ -115,12 +117,12 @@ impl Endpoint for Fake {
         self.name
     }
 
-    fn look<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Look, EndpointError>> {
-        let look = self.change(|state| match state.down {
+    fn snapshot<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<EngineSnapshot, EndpointError>> {
+        let snapshot = self.change(|state| match state.down {
             true => Err(EndpointError::Unavailable("nobody answers".to_owned())),
-            false => Ok(state.look.unwrap()),
+            false => Ok(state.snapshot.unwrap()),
         });
-        Box::pin(std::future::ready(look))
+        Box::pin(std::future::ready(snapshot))
     }
 
     fn submit<'a>(
@@ -137,7 +139,7 @@ impl Endpoint for Fake {
                 return Err(error);
             }
             let existing = state.jobs.contains_key(request);
-            let end = state.proves.then(|| End::Proved(made()));
+            let end = state.proves.then(|| JobOutcome::Proved(proof_output()));
             let new = (job.priority, end);
             state.jobs.entry(request.to_owned()).or_insert(new);
             Ok(Ticket {
@@ -148,7 +150,11 @@ impl Endpoint for Fake {
         Box::pin(std::future::ready(ticket))
     }
 
-    fn result<'a>(&'a self, job: &'a str, _: &'a Job) -> BoxFuture<'a, Result<End, EndpointError>> {
+    fn result<'a>(
+        &'a self,
+        job: &'a str,
+        _: &'a Job,
+    ) -> BoxFuture<'a, Result<JobOutcome, EndpointError>> {
         Box::pin(async move {
             self.until(|state| state.down || state.jobs[job].1.is_some())
                 .await;
@@ -168,14 +174,14 @@ impl Endpoint for Fake {
     ) -> BoxFuture<'a, Result<(), EndpointError>> {
         self.change(|state| {
             state.cancelled.push((job.to_owned(), waiting));
-            state.jobs.get_mut(job).unwrap().1 = Some(End::Stopped);
+            state.jobs.get_mut(job).unwrap().1 = Some(JobOutcome::Cancelled);
         });
         Box::pin(std::future::ready(Ok(())))
     }
 }
 
-fn made() -> Made {
-    Made {
+fn proof_output() -> ProofOutput {
+    ProofOutput {
         circuit_id: "00".to_owned(),
         curve: "bn254".to_owned(),
         proof_json: r#"{"pi_a": ["1"]}"#.to_owned(),
@@ -183,10 +189,10 @@ fn made() -> Made {
     }
 }
 
-/// A stage with engines.
+/// A stage whose tasks run on engines.
 struct Stage(Arc<EngineExecutor>);
 
-/// A task of it that runs.
+/// A running task of the stage.
 struct Running {
     result: JoinHandle<Result<Product, Failure>>,
     cancel: watch::Sender<bool>,
@@ -218,7 +224,7 @@ impl Stage {
         Self(Arc::new(executor))
     }
 
-    /// Gives it a task with a JSON payload.
+    /// Gives the stage a task with a JSON payload.
     fn begin(&self, block: u64, payload: &str) -> Running {
         let bytes = payload.as_bytes().to_vec();
         self.begin_with(block, Resolved::One(Encoding::Json, bytes.into()))
@@ -314,7 +320,7 @@ async fn the_engine_with_the_hot_key_proves_and_the_result_has_the_proof() {
 async fn the_same_task_is_the_same_request_and_another_payload_is_another() {
     let engine = Fake::proving("a", Tier::Hot);
     for payload in ["1", "1", "2"] {
-        // Another process that knows nothing of the one before.
+        // Another process, without the state of the one before.
         let stage = Stage::new(&[&engine], Some("mul"));
         stage.begin(7, payload).proved().await;
     }
@@ -372,7 +378,7 @@ async fn an_only_engine_that_comes_back_is_asked_for_the_same_job() {
     engine.change(|state| state.down = true);
     engine.change(|state| {
         state.down = false;
-        state.jobs.get_mut(&job).unwrap().1 = Some(End::Proved(made()));
+        state.jobs.get_mut(&job).unwrap().1 = Some(JobOutcome::Proved(proof_output()));
     });
     task.proved().await;
     assert!(engine.submitted().iter().all(|request| *request == job));
@@ -433,7 +439,7 @@ async fn a_proof_that_fails_at_two_engines_has_failed_and_its_id_is_spent() {
     let task = stage.begin(1, "1");
     for engine in [a, b] {
         let job = engine.until_jobs(1).await.remove(0);
-        engine.end(&job, End::Failed("it does not verify".to_owned()));
+        engine.end(&job, JobOutcome::Failed("it does not verify".to_owned()));
     }
     let failure = task.failed().await;
     assert!(!failure.permanent, "{failure:?}");
@@ -443,7 +449,7 @@ async fn a_proof_that_fails_at_two_engines_has_failed_and_its_id_is_spent() {
     );
     assert_eq!(c.submitted(), [""; 0]);
 
-    // The next attempt is another job there.
+    // The next attempt is another job at the same engine.
     a.change(|state| state.proves = true);
     stage.begin(1, "1").proved().await;
     let submitted = a.submitted();
@@ -460,7 +466,7 @@ async fn a_task_that_is_cancelled_stops_its_job() {
     let job = engine.until_jobs(1).await.remove(0);
     task.cancel();
     assert_eq!(task.failed().await.reason, "cancelled");
-    // The copy waits for it yet.
+    // The copy still waits for the job.
     assert!(engine.change(|state| state.cancelled.is_empty()));
     copy.cancel();
     copy.failed().await;
@@ -479,7 +485,7 @@ async fn copies_of_a_task_race_at_different_engines() {
     let at_a = a.until_jobs(1).await;
     let second = stage.begin(1, "1");
     assert_eq!(b.until_jobs(1).await, at_a);
-    b.end(&at_a[0], End::Proved(made()));
+    b.end(&at_a[0], JobOutcome::Proved(proof_output()));
     second.proved().await;
     first.cancel();
     first.failed().await;
@@ -500,7 +506,7 @@ async fn the_lowest_block_goes_first() {
         jobs.map(|(priority, _)| *priority).collect::<Vec<_>>()
     });
     let (high, normal) = (EnginePriority::High, EnginePriority::Normal);
-    // In order of their blocks.
+    // In the order of their blocks.
     assert_eq!(priorities, [high, high, normal]);
 }
 
@@ -524,7 +530,7 @@ async fn payloads_that_are_no_witness_say_so_and_not_what_they_are() {
     assert!(failure.permanent && failure.reason.contains("binary"));
 }
 
-/// The failed attempt that it must be: an engine's troubles are never this machine's.
+/// The failed attempt in `unfinished`; an engine's failure must never count as this machine's.
 fn attempt(unfinished: Unfinished) -> Failure {
     match unfinished {
         Unfinished::Failed(failure) => failure,

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use proofmill_bus::Seq;
 use proofmill_orchestrator::conversation::{
-    Complete, Edition, Fail, Join, LeaseRef, Reply, Request, Submit, WorkerEvent,
+    LeaseRef, Reply, Request, Submit, Uniqueness, WorkerEvent, WorkerFailure, WorkerJoin,
+    WorkerResult,
 };
 use proofmill_orchestrator::core::{
     Action, Core, CoreOptions, Event, LeaseKey, LeaseTag, Now, RequestId, TaskPhase, Time,
@@ -94,7 +95,7 @@ struct Model {
     now: u64,
     counter: u64,
     tasks: Vec<Task>,
-    /// What each finished task carried.
+    /// Content of each finished task, by block.
     done: Vec<(u64, u8)>,
     dead: Vec<(u64, u8, usize)>,
     workers: Vec<Worker>,
@@ -158,7 +159,7 @@ impl Model {
         leased
     }
 
-    /// The worker has gone: the task does not wait for its next attempt.
+    /// Makes a task claimable at once, as after its worker has left.
     fn without_wait(&mut self, block: u64) {
         for task in &mut self.tasks {
             if task.block == block && matches!(task.state, State::Delayed { .. }) {
@@ -188,7 +189,7 @@ impl Model {
     }
 
     fn pass(&mut self, to: u64) {
-        // One instant after another, in the order of what is due.
+        // Steps through time, in the order of due timers.
         while self.now < to {
             self.now += 1;
             let due: Vec<u64> = self
@@ -216,8 +217,8 @@ impl Model {
         }
     }
 
-    /// The lowest block first, retries before first attempts, then the older; to whom it has not
-    /// failed, who has least to do, and has been idle for longest.
+    /// Assigns tasks as the core must: the lowest block first, retries before first attempts, then the older
+    /// task; to a worker that did not fail it last, then the least busy, then the one idle for longest.
     fn assign(&mut self) {
         loop {
             let head = self
@@ -277,7 +278,7 @@ struct Real {
 }
 
 impl Real {
-    /// The lease of a task as it is now, as the core would give it to a worker.
+    /// The lease that the core would give a worker for the task in its present state.
     fn lease(&self, worker: usize, block: u64, number: u64) -> LeaseRef {
         let task = task(block);
         let attempt = u32::try_from(number).expect("few attempts");
@@ -425,7 +426,7 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
                         producer,
                         queue,
                         message,
-                        edition: Edition::Any,
+                        uniqueness: Uniqueness::Multiple,
                         source_next: None,
                     }),
                 });
@@ -438,7 +439,7 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
                 prop_assert_eq!(reply, Some(expected), "step {}", n);
             }
             Step::Join { worker, slots } => {
-                real.tell(WorkerEvent::Join(Join {
+                real.tell(WorkerEvent::Join(WorkerJoin {
                     worker: WORKERS[worker].into(),
                     group: "g".into(),
                     labels: Default::default(),
@@ -510,7 +511,7 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
                 let Some((block, worker, number)) = at(nth) else {
                     continue;
                 };
-                real.tell(WorkerEvent::Complete(Complete {
+                real.tell(WorkerEvent::Complete(WorkerResult {
                     worker: WORKERS[worker].into(),
                     lease: real.lease(worker, block, number),
                     outputs: Vec::new(),
@@ -525,13 +526,12 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
                 let Some((block, worker, number)) = at(nth) else {
                     continue;
                 };
-                real.tell(WorkerEvent::Fail(Fail {
+                real.tell(WorkerEvent::Fail(WorkerFailure {
                     worker: WORKERS[worker].into(),
                     lease: real.lease(worker, block, number),
                     failure: Failure {
                         permanent,
-                        reason: "no".into(),
-                        ..Failure::default()
+                        ..Failure::retryable("no")
                     },
                 }));
                 model.hear(worker);

@@ -44,7 +44,7 @@ pub(crate) struct Memory<'a, F> {
 /// The accesses of one part in one run of its code.
 #[derive(Debug)]
 pub(crate) struct Accesses<'a, F> {
-    /// The variable of each access, where the part has its trace; nothing where it is only recorded.
+    /// The variable of each access, if the part has its trace; `None` while accesses are only recorded.
     variables: Option<&'a [Variable]>,
     /// The value of each access, where it is known from a trace.
     values: Option<&'a [F]>,
@@ -118,7 +118,7 @@ fn check_count(found: usize) -> Result<(), PartitionError> {
 // === impl Memory ===
 
 impl<F> Memory<'_, F> {
-    /// The value of the address of an access; nothing for one access too many.
+    /// The value at the address of an access; `None` for an access beyond the expected number.
     fn at(&mut self, access: usize) -> Option<&mut F> {
         let address = *self.addresses.get(access)? as usize;
         self.values.get_mut(address.checked_sub(1)?)
@@ -142,7 +142,7 @@ impl<'a, F: PrimeField> Accesses<'a, F> {
         }
     }
 
-    /// Accesses that are recorded, of a part whose trace has these variables.
+    /// Records accesses of a part whose trace has these variables.
     pub(crate) fn constrained(variables: &'a [Variable], recorder: &'a mut Recorder<F>) -> Self {
         Self::new(Some(variables), None, Some(recorder))
     }
@@ -206,7 +206,7 @@ impl<'a, F: PrimeField> Accesses<'a, F> {
         Ok(Wire { variable, value })
     }
 
-    /// Takes what a part writes, and gives the variable of the trace that must be equal to it.
+    /// Records a write of a part and returns the variable of the trace that must be equal to it.
     pub(crate) fn write(
         &mut self,
         access: Access,
@@ -222,8 +222,8 @@ impl<'a, F: PrimeField> Accesses<'a, F> {
         Ok(self.next(access))
     }
 
-    /// Counts and hashes an access; its variable in the trace. One access too many has none: the
-    /// number is compared when the part is complete.
+    /// Counts and hashes an access and returns its variable in the trace. An access beyond the expected number has
+    /// none: the number is compared when the part is complete.
     fn next(&mut self, access: Access) -> Option<Variable> {
         let (kind, name) = match access {
             Access::Set(name) => (0, Some(name)),

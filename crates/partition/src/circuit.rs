@@ -27,7 +27,7 @@ pub trait PartitionedCircuit<F: PrimeField> {
         0
     }
 
-    /// The public inputs; not asked for where there is no witness.
+    /// The public inputs; not called on a circuit without a witness.
     fn public_inputs(&self) -> Vec<F> {
         Vec::new()
     }

@@ -35,7 +35,7 @@ pub struct Class<F: PrimeField> {
 pub struct Layout {
     /// Instance variables that all parts have the same values of: the leading one, the root, α, β.
     pub shared: usize,
-    /// Instance variables whose values the partition fixes for each part, after the shared ones.
+    /// Number of instance variables, after the shared ones, whose values the partition fixes for each part.
     pub preprocessed: usize,
     /// Witness variables that are committed to before α and β are drawn: the first of the witness.
     pub committed: usize,
@@ -75,12 +75,12 @@ impl<F: PrimeField> Class<F> {
         &self.system
     }
 
-    /// The same with the variables that are committed to, for a Mirage key.
+    /// The same system with its committed variables, for a Mirage key.
     ///
     /// # Errors
     ///
-    /// None: every committed variable has a row of its own, in a running product. A key is made of what this
-    /// says, so it is checked nevertheless.
+    /// None in practice: every committed variable has a row of its own, in a running product. The result is still
+    /// checked, as keys are made from it.
     pub fn committed_system(&self) -> Result<CommittedR1cs<'_, F>, CommittedR1csError> {
         CommittedR1cs::new(&self.system, 2 * self.shape.accesses)
     }

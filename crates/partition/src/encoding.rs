@@ -9,14 +9,14 @@ use crate::PartTrace;
 use crate::partition::MAX_PARTS;
 use crate::tree::{ARITY, Path, depth};
 
-/// Bytes that are none of the thing asked for.
+/// The reason why bytes do not decode to the expected value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EncodingError {
-    /// Another number of bytes than any has.
+    /// The number of bytes is not possible.
     #[error("{found} bytes are no {what}")]
     Length {
-        /// The thing asked for.
+        /// Name of the expected value, for the message.
         what: &'static str,
         /// The bytes there are.
         found: usize,
@@ -24,7 +24,7 @@ pub enum EncodingError {
     /// An element that is not below the prime.
     #[error("element {index} of the {what} is not below the field's prime")]
     NotCanonical {
-        /// The thing asked for.
+        /// Name of the expected value, for the message.
         what: &'static str,
         /// The element, from 0.
         index: usize,
@@ -39,12 +39,12 @@ impl<F: Poseidon2Field> Path<F> {
         write(self.children().iter().flatten())
     }
 
-    /// Decodes a path from anyone, of as many levels as the bytes have. Whether it
-    /// [leads](Path::leads) anywhere is another question.
+    /// Decodes an untrusted path; its number of levels follows from the bytes. Whether it leads from a leaf to a
+    /// root is checked by [`leads`](Path::leads), not here.
     ///
     /// # Errors
     ///
-    /// [`EncodingError`] for a number of bytes that no path has, and elements beyond the prime.
+    /// [`EncodingError`] for a number of bytes that no path has, and for elements not below the prime.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, EncodingError> {
         let (what, found) = ("path", bytes.len());
         let level = ARITY * width::<F>();
@@ -64,12 +64,12 @@ impl<F: PrimeField> PartTrace<F> {
         write(self.by_part.iter().chain(&self.by_address))
     }
 
-    /// Decodes a trace from anyone. The caller bounds the bytes; the partition says how many entries the
-    /// part has.
+    /// Decodes an untrusted trace. The caller must limit the bytes; the right number of entries follows from the
+    /// partition.
     ///
     /// # Errors
     ///
-    /// [`EncodingError`] for a number of bytes that no trace has, and elements beyond the prime.
+    /// [`EncodingError`] for a number of bytes that no trace has, and for elements not below the prime.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, EncodingError> {
         let (what, found) = ("share of the traces", bytes.len());
         if !found.is_multiple_of(2 * width::<F>()) {
@@ -89,7 +89,7 @@ fn write<'a, F: PrimeField>(elements: impl Iterator<Item = &'a F>) -> Vec<u8> {
     numbers.flatten().collect()
 }
 
-/// Elements of bytes whose number is a multiple of an element's.
+/// Reads elements from bytes whose number is a multiple of an element's.
 fn read<F: PrimeField>(what: &'static str, bytes: &[u8]) -> Result<Vec<F>, EncodingError> {
     let elements = bytes.chunks_exact(width::<F>()).enumerate();
     let elements = elements.map(|(index, bytes)| {

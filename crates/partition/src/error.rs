@@ -1,4 +1,4 @@
-//! Circuits that cannot be partitioned as they are described, and inputs that do not fit.
+//! Errors of circuits that cannot be partitioned as described, and of inputs that do not fit.
 
 use std::fmt;
 

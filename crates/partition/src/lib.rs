@@ -69,7 +69,7 @@
 //!     let class = &partition.classes()[partition.class_of(part)?];
 //!     assert!(class.system().is_satisfied(assignment.z()).is_ok());
 //! }
-//! // What a verifier checks besides the proofs of all parts.
+//! // The verifier's check besides the proofs of all parts.
 //! let (public, path) = (partition.public_state(), states.public_path());
 //! assert!(public.holds(&[Fr::from(6561)], &challenges, states.root(), &path));
 //! # Ok::<(), PartitionError>(())
@@ -90,9 +90,9 @@
 //! ([`Partition::preprocessed`]): a verifier's key has them, no prover chooses them. The committed
 //! variables are the first of the witness.
 //!
-//! # What a prover could try, and what refuses it
+//! # Possible cheats of a prover, and the checks that refuse them
 //!
-//! | cheat | what refuses it |
+//! | cheat | check |
 //! |---|---|
 //! | set a portal to another value than the circuit's | [`Check::Circuit`]: the entry is equal to the sum it is set to |
 //! | read another value than was set | the entry of A has the set value's address: [`Check::EqualValues`] |
@@ -128,7 +128,7 @@
 //! [`proof`] has the rest: keys, the transcript that draws α and β, the prover that holds one part at a time, and
 //! the verifier. `docs/partition.md` has the whole protocol.
 //!
-//! # What is held
+//! # Memory
 //!
 //! Parts are synthesised one after the other; no structure has all constraints. A [`Partition`] holds
 //! one constraint system for each class, and a number of 32 bits for each access and for each shared wire; [`Traces`]

@@ -17,7 +17,7 @@ use crate::tree::{Leaf, Path, child};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Check {
-    /// The author's circuit, and portals that are equal to what they are set to.
+    /// The author's circuit, and the equality of portals with the values that they are set to.
     Circuit,
     /// The running product of the trace by part.
     ProductByPart,
@@ -339,7 +339,7 @@ impl<F: Poseidon2Field> MemoryCheck<F> {
     /// Equal values for equal addresses: the value of an entry is that of the entry before if the address is. One
     /// constraint each.
     ///
-    /// Consecutive addresses are equal or differ by one: what is preprocessed was checked to.
+    /// Consecutive addresses are equal or differ by one, which was checked when the partition was made.
     fn enforce_equal_values(
         &self,
         s: &Synthesizer<F>,

@@ -5,7 +5,7 @@ use std::fmt;
 /// The name of a portal or of a memory cell: a label and up to two indices, for example
 /// `"total"`, `("digest", 3)` or `("state", 7, 0)`.
 ///
-/// A read-only memory is a label whose index is the address: `("rom", address)`.
+/// The portals of a read-only memory share a label, and their index is the address: `("rom", address)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Name {
     label: &'static str,

@@ -13,7 +13,7 @@ use crate::{Name, PartitionError};
 pub struct Wire<F> {
     /// The variable.
     pub variable: Variable,
-    /// Its value.
+    /// The wire's value.
     pub value: F,
 }
 
@@ -52,7 +52,7 @@ impl<'a, F: PrimeField> Part<'a, F> {
         Self { cs, number, wires }
     }
 
-    /// The record of what the part's code did, after its run.
+    /// The record of the part's run, after its end.
     pub(crate) fn finish(self) -> Run<F> {
         match self.wires {
             Wires::Traced(accesses) => accesses.finish(),
@@ -121,11 +121,11 @@ impl<'a, F: PrimeField> Part<'a, F> {
         self.write(Access::Set(name.into()), wire)
     }
 
-    /// As [`set`](Self::set), to a sum of variables.
+    /// Like [`set`](Self::set), to a sum of variables.
     ///
     /// # Errors
     ///
-    /// As [`set`](Self::set).
+    /// Like [`set`](Self::set).
     pub fn set_sum<S: Into<LinearCombination<F>>>(
         &mut self,
         name: impl Into<Name>,

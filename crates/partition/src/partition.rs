@@ -1,4 +1,4 @@
-//! A partition: what a circuit in parts fixes before there is any witness.
+//! A partition: the part of a circuit in parts that does not depend on a witness.
 
 use std::fmt;
 use std::ops::Range;
@@ -25,9 +25,8 @@ pub const MAX_PARTS: usize = 1 << 24;
 /// Domain of [`Partition::digest`].
 const DIGEST_DOMAIN: &[u8] = b"proofmill/partition/1";
 
-/// All that a circuit in parts fixes before there is a witness: the constraints of each class, and
-/// the preprocessed inputs of each part. Keys are made of it, and its digest stands for it in
-/// transcripts.
+/// The witness-independent data of a circuit in parts: the constraints of each class, and the preprocessed
+/// inputs of each part. Keys are made from it, and its digest represents it in transcripts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partition<F: PrimeField> {
     pub(crate) plan: Plan,
@@ -304,7 +303,7 @@ impl<F: Poseidon2Field> Partition<F> {
         self.salted_states(traces, challenges, |_| F::rand(rng))
     }
 
-    /// As [`states`](Self::states), with a salt for the state after each part, which only the prover may
+    /// Like [`states`](Self::states), with a salt for the state after each part, which only the prover may
     /// know.
     ///
     /// # Errors
@@ -453,7 +452,7 @@ fn check_length(what: &'static str, expected: usize, found: usize) -> Result<(),
 // === impl PartRecord ===
 
 impl<F> PartRecord<F> {
-    /// Another run of the part's code must make the same accesses and have the same constants.
+    /// Checks that another run of the part's code made the same accesses and has the same constants.
     fn check(&self, part: usize, run: &Run<F>) -> Result<(), PartitionError> {
         if run.digest == self.accesses {
             return Ok(());

@@ -13,11 +13,11 @@
 //! | the address of each access, the public inputs' first, then part after part | 4 each |
 //! | SHA-256 of all that | 32 |
 //!
-//! Left out is all that follows from that: the depth of the tree, the first part of each class (classes
-//! are in the order of their first parts), the number of constants, where parts begin, the order by address.
+//! Derived values are left out: the depth of the tree, the first part of each class (classes are in the order
+//! of their first parts), the number of constants, the first accesses of parts, the order by address.
 //!
-//! The checksum finds damage, not malice: whoever writes a file of their own describes another circuit.
-//! [`Partition::digest`] tells, and a verifying key has the digest of the partition that it is for.
+//! The checksum detects damage, not malice: a forged file describes another circuit. Compare
+//! [`Partition::digest`]; a verifying key has the digest of the partition that it is for.
 
 mod error;
 mod reader;
@@ -28,8 +28,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ark_ff::{BigInteger, PrimeField};
+use proofmill_files::{MappedFile, Visibility, write_whole};
 use proofmill_kernels::Poseidon2Field;
-use proofmill_r1cs::iden3::{MappedFile, Visibility, canonical_from_le, write_whole};
+use proofmill_r1cs::iden3::canonical_from_le;
 use proofmill_r1cs::{PrecompiledFile, R1cs, write_precompiled};
 use sha2::{Digest, Sha256};
 
@@ -55,7 +56,7 @@ const CLASS_BYTES_MIN: u64 = 4 + 4 + 4 * Check::ORDER.len() as u64 + 8;
 const PART_BYTES_MIN: u64 = 4 + DIGEST_BYTES as u64;
 const ADDRESS_BYTES: u64 = 4;
 
-/// Addresses whose bytes are made at once.
+/// Addresses encoded at a time.
 const CHUNK: usize = 1 << 14;
 
 /// A writer that hashes.
@@ -90,12 +91,12 @@ impl<F: Poseidon2Field> Partition<F> {
         Ok(())
     }
 
-    /// Decodes a partition from anyone. Nothing is allocated that the bytes do not have, and
-    /// [`to_bytes`](Self::to_bytes) of the partition is `bytes` again.
+    /// Decodes an untrusted partition. Memory is allocated only in proportion to the bytes, and
+    /// [`to_bytes`](Self::to_bytes) of the partition returns the same bytes.
     ///
     /// # Errors
     ///
-    /// [`PartitionFileError`] for any bytes that are not those of a partition over `F`.
+    /// [`PartitionFileError`] unless the bytes are those of a partition over `F`.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, PartitionFileError> {
         let mut reader = Reader::new::<F>(bytes)?;
         let head = Head::read(&mut reader)?;

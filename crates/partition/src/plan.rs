@@ -18,11 +18,11 @@ pub(crate) struct Plan {
 // === impl Plan ===
 
 impl Plan {
-    /// Counts the accesses of each address, which is their order by address.
+    /// A plan of these accesses, sorted by address with a counting sort.
     ///
     /// # Panics
     ///
-    /// If [`checked`](Self::checked) refuses them, which the recorder prevents.
+    /// If [`checked`](Self::checked) refuses the accesses, which the recorder prevents.
     pub(crate) fn new(by_part: Vec<u32>, starts: Vec<usize>) -> Self {
         match Self::checked(by_part, starts) {
             Ok(plan) => plan,
@@ -30,7 +30,7 @@ impl Plan {
         }
     }
 
-    /// As [`new`](Self::new), of accesses from anyone; the error is what they lack.
+    /// Like [`new`](Self::new), for untrusted accesses; the error names the rule that they break.
     pub(crate) fn checked(by_part: Vec<u32>, starts: Vec<usize>) -> Result<Self, &'static str> {
         if starts.last() != Some(&by_part.len()) || !starts.is_sorted() {
             return Err("parts that have all accesses");
@@ -104,7 +104,7 @@ impl Plan {
         addresses
     }
 
-    /// The address before a part's share of the trace by address; 0 where there is none.
+    /// The address before a part's share of the trace by address; 0 for the first.
     pub(crate) fn address_before(&self, part: usize) -> u32 {
         let last = self.starts[part].checked_sub(1);
         last.map_or(0, |entry| self.address_of(entry))
@@ -130,8 +130,8 @@ impl Plan {
     }
 }
 
-/// The end of each address's entries when accesses are sorted; nothing if addresses are not the numbers from 1 to the
-/// largest.
+/// The end of each address's entries when accesses are sorted; `None` unless the addresses are all numbers from 1 to
+/// the largest.
 fn ends(by_part: &[u32]) -> Option<Vec<u32>> {
     let largest = by_part.iter().max().map_or(0, |address| *address as usize);
     // Without gaps there are no more addresses than accesses.

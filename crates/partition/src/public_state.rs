@@ -93,9 +93,9 @@ impl<F: Poseidon2Field> Running<F> {
 // === impl PublicState ===
 
 impl PublicState {
-    /// Of a partition with so many parts, from the addresses of the first entries of its trace by address, as
-    /// many as it has public inputs. Nothing if no partition has them: they begin with 1, and each further one
-    /// is that of the entry before or the next.
+    /// The public state of a partition with `parts` parts and the addresses of the first entries of its trace by
+    /// address, one for each public input. `None` if no partition has these addresses: the first must be 1, and
+    /// each further one equal to the one before or larger by one.
     pub fn new(addresses: Vec<u32>, parts: usize) -> Option<Self> {
         are_sorted(addresses.iter().copied()).then(|| Self {
             addresses,
@@ -118,7 +118,7 @@ impl PublicState {
         self.depth
     }
 
-    /// The leaf at position 0: the state that the public inputs make. Nothing for another number of them.
+    /// The leaf at position 0: the state after the public inputs. `None` for a wrong number of inputs.
     pub fn leaf<F: Poseidon2Field>(
         &self,
         public_inputs: &[F],
@@ -136,8 +136,8 @@ impl PublicState {
         Some(running.leaf(F::zero()))
     }
 
-    /// True if these public inputs are at position 0 of the tree with this root: what a verifier
-    /// must check besides the proofs of all parts.
+    /// Whether these public inputs are at position 0 of the tree with this root. A verifier must check this
+    /// besides the proofs of all parts.
     pub fn holds<F: Poseidon2Field>(
         &self,
         public_inputs: &[F],

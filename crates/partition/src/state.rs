@@ -20,8 +20,8 @@ pub struct States<F> {
 // === impl States ===
 
 impl<F: Poseidon2Field> States<F> {
-    /// The states that the values of both traces make, of which one part's are asked for at a time; with a salt for
-    /// each part's.
+    /// The states after each part, computed from the values of both traces, which are requested one part at a time, and
+    /// from a salt for each state.
     pub(crate) fn new(
         plan: &Plan,
         mut share: impl FnMut(Range<usize>) -> PartTrace<F>,
@@ -47,7 +47,7 @@ impl<F: Poseidon2Field> States<F> {
         Self::from_leaves(challenges, leaves)
     }
 
-    /// From all leaves, that of position 0 first.
+    /// The states with these leaves, that of position 0 first.
     pub(crate) fn from_leaves(challenges: Challenges<F>, leaves: Vec<Leaf<F>>) -> Self {
         let tree = Tree::new(&leaves);
         Self {

@@ -21,7 +21,7 @@ pub(crate) struct PartValues<'a, F> {
     pub(crate) opening: &'a Opening<F>,
 }
 
-/// A closure as a circuit, whose error is kept.
+/// Adapter of a closure to a circuit; it keeps the closure's error.
 struct Closure<'e, G> {
     run: G,
     error: &'e mut Option<PartitionError>,
@@ -152,8 +152,8 @@ fn reason(error: Option<PartitionError>, part: usize, source: R1csError) -> Part
     error.unwrap_or(PartitionError::System { part, source })
 }
 
-/// The part's trace first, as the first witness variables; then its own code; then the rest of its
-/// memory check.
+/// Synthesises the part's trace as the first witness variables, then the part's code, then the rest of its memory
+/// check.
 fn with_memory_check<F: Poseidon2Field>(
     cs: &ConstraintSystemRef<F>,
     shape: Shape,

@@ -31,7 +31,7 @@ pub struct Path<F> {
 /// A tree with all its nodes.
 #[derive(Clone, Debug)]
 pub struct Tree<F> {
-    /// From the leaves' hashes to the root; nodes without leaves below are left out at the end.
+    /// Levels from the leaves' hashes to the root; nodes without leaves below them are left out at the end.
     levels: Vec<Vec<F>>,
 }
 
@@ -43,7 +43,7 @@ pub fn compress<F: Poseidon2Field>(nodes: &[F; ARITY]) -> F {
     state[0] + nodes[0]
 }
 
-/// Levels of nodes above so many leaves, at least one.
+/// Levels of nodes above `leaves` leaves, at least one.
 pub fn depth(leaves: usize) -> usize {
     let mut depth = 1;
     while leaves > 1usize.checked_shl(2 * depth as u32).unwrap_or(usize::MAX) {
@@ -70,7 +70,7 @@ impl<F: Poseidon2Field> Leaf<F> {
 // === impl Path ===
 
 impl<F: Poseidon2Field> Path<F> {
-    /// From the four children of each node, from the leaves upwards.
+    /// A path of the four children of each node, from the leaves upwards.
     pub const fn new(children: Vec<[F; ARITY]>) -> Self {
         Self { children }
     }

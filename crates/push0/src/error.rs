@@ -1,18 +1,18 @@
-//! Why a role cannot run.
+//! Errors that end a role.
 
 use std::net::SocketAddr;
 
 use proofmill_bus::ConnectError;
-use proofmill_orchestrator::executor::process::ProcessError;
 use proofmill_orchestrator::http::HttpError;
+use proofmill_process::ProcessError;
 
 use crate::environment::EnvError;
 
-/// Why a role cannot run. What goes wrong with a message is never one of these.
+/// The reason that a role cannot run. Faults of single messages are never errors of this kind.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// The environment does not say what the role needs.
+    /// A variable that the role needs is missing or invalid.
     #[error(transparent)]
     Environment(#[from] EnvError),
     /// The server cannot be reached or used.
@@ -21,22 +21,22 @@ pub enum RunError {
     /// The endpoint of the chain cannot be asked.
     #[error("L1_RPC: {0}")]
     Endpoint(#[from] HttpError),
-    /// A stream is not as it must be, and was made by others.
+    /// An existing stream, made by others, does not have the settings that are needed.
     #[error("the stream {stream} cannot be used: {why}")]
     Stream {
-        /// Its name.
+        /// The name of the stream.
         stream: String,
-        /// What is wrong, and what to do.
+        /// The fault, and what to do about it.
         why: String,
     },
-    /// A consumer is not as it must be, and was made by others.
+    /// An existing consumer, made by others, does not have the settings that are needed.
     #[error("the consumer {consumer} of stream {stream} cannot be used: {why}")]
     Consumer {
-        /// Its name.
+        /// The name of the consumer.
         consumer: String,
         /// The stream it reads.
         stream: String,
-        /// What is wrong, and what to do.
+        /// The fault, and what to do about it.
         why: String,
     },
     /// The program cannot be run.
@@ -45,9 +45,9 @@ pub enum RunError {
     /// A directory cannot be used.
     #[error("cannot use {}: {source}", path.display())]
     Directory {
-        /// Which.
+        /// The path of the directory.
         path: std::path::PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// Metrics cannot be served.
@@ -57,7 +57,7 @@ pub enum RunError {
     Metrics {
         /// `METRICS_PORT` at `METRICS_BIND`.
         address: SocketAddr,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
 }

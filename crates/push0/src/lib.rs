@@ -1,6 +1,6 @@
-//! push0 in place: dispatchers and collectors on plain JetStream queues, configured wholly by the
-//! environment variables of the push0 paper and of its public demo, so that they can join or replace
-//! the processes of an existing deployment. No coordinator runs.
+//! push0 in place: dispatchers and collectors on plain JetStream queues, configured only by the environment
+//! variables of the push0 paper and of its public demo, so that they can join or replace the processes of
+//! an existing deployment. There is no coordinator.
 //!
 //! A role reads its variables and runs until it is told to stop:
 //!
@@ -17,9 +17,9 @@
 //! # Ok(()) }
 //! ```
 //!
-//! What is promised rests on JetStream alone: a message is acknowledged when what came of it is
-//! stored, and what is stored twice has the same id. `docs/push0.md` says what that is worth, and
-//! which promises need a workflow instead; [`import`] makes one of a deployment's environments.
+//! All guarantees rest on JetStream alone: a message is acknowledged when its results are stored, and a
+//! result that is stored twice has the same id. `docs/push0.md` describes these guarantees, and those that
+//! need a workflow instead; [`import`] makes a workflow of a deployment's environments.
 
 pub mod collector;
 pub mod dispatcher;
@@ -38,5 +38,5 @@ pub use environment::{
 };
 pub use error::RunError;
 
-/// Where a role says, in a line for a person, that it is ready.
+/// A callback for one-line messages to a person, such as that a role is ready.
 pub type Notices = std::sync::Arc<dyn Fn(&str) + Send + Sync>;

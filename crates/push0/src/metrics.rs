@@ -1,4 +1,4 @@
-//! What a role counts, and the page on METRICS_PORT that shows it.
+//! The counters of a role, and the metrics page on METRICS_PORT.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,30 +15,30 @@ use tokio::net::TcpListener;
 use crate::error::RunError;
 use crate::port::Bounded;
 
-/// One count.
+/// A counter or gauge.
 #[derive(Debug, Default)]
 pub(crate) struct Count(AtomicU64);
 
-/// What a role counts.
+/// The counters of a role.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     role: &'static str,
     consumer: String,
     /// Messages delivered.
     pub(crate) received: Count,
-    /// Of these, such as had been delivered before.
+    /// Deliveries of messages that had been delivered before.
     pub(crate) redelivered: Count,
-    /// Messages done with: a program's outputs, a group's members, a source's blocks are stored.
+    /// Messages finished: a program's outputs, a group's members or a source's blocks are stored.
     pub(crate) completed: Count,
-    /// Runs of a program that failed; requests of a source that failed.
+    /// Failed runs of a program; failed requests of a source.
     pub(crate) failed: Count,
-    /// Messages put beside the queue.
+    /// Messages dead-lettered.
     pub(crate) dead_lettered: Count,
-    /// Repeats of members, dropped.
+    /// Repeated members, dropped.
     pub(crate) repeated: Count,
     /// Groups emitted.
     pub(crate) groups: Count,
-    /// Messages held for groups that are not complete, or that a program works on.
+    /// Messages held for incomplete groups, or that a program works on.
     pub(crate) held: Count,
     /// The last block emitted.
     pub(crate) block: Count,
@@ -83,7 +83,7 @@ impl Metrics {
         })
     }
 
-    /// Counts a message that was delivered.
+    /// Counts a delivery.
     pub(crate) fn delivered(&self, delivery: &crate::queues::Delivery) {
         self.received.add(1);
         if delivery.delivered > 1 {
@@ -133,7 +133,7 @@ impl Metrics {
         page.render()
     }
 
-    /// Runs `role`, and serves the page meanwhile if there is a port for it.
+    /// Runs `role`, and serves the metrics page meanwhile if there is an address for it.
     pub(crate) async fn beside(
         self: Arc<Self>,
         address: Option<SocketAddr>,

@@ -1,30 +1,30 @@
-//! What the bare JSON of a message says of itself.
+//! Properties read from the bare JSON of a message.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::environment::Field;
 
-/// Most messages that one run of a program may make.
+/// Most messages that one run of a program may produce.
 pub(crate) const MAX_ELEMENTS: usize = 65_536;
 
-/// What a collector needs to know of a message.
+/// The properties of a message that a collector needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Facts {
     /// The value of the grouping field, as text: 7 and "7" are equal.
     pub(crate) group: Option<String>,
-    /// The block it is about.
+    /// The block that it is about.
     pub(crate) block: Option<u64>,
-    /// It is the block itself: a bare number.
+    /// Whether it is the block itself: a bare number.
     pub(crate) is_block: bool,
-    /// What tells it from the other messages of its group: `task_id` or `step_id`.
+    /// `task_id` or `step_id`, which tells it from the other messages of its group.
     pub(crate) id: Option<String>,
 }
 
-/// The facts of a payload.
+/// Reads the properties of a payload.
 ///
 /// # Errors
-/// It is not JSON; with why.
+/// A message that says why the payload is not JSON.
 pub(crate) fn facts(payload: &[u8], field: Option<&Field>) -> Result<Facts, String> {
     let value: Value =
         serde_json::from_slice(payload).map_err(|error| format!("it is not JSON: {error}"))?;
@@ -50,10 +50,10 @@ pub(crate) fn block_of(payload: &[u8]) -> Option<u64> {
     facts(payload, None).ok()?.block
 }
 
-/// The elements of a JSON array, each as it was written.
+/// The elements of a JSON array, each with its original text.
 ///
 /// # Errors
-/// It is not an array, or too long; with why.
+/// A message that says that the payload is not an array or too long.
 pub(crate) fn elements(payload: &[u8]) -> Result<Vec<Box<RawValue>>, String> {
     let elements: Vec<Box<RawValue>> = serde_json::from_slice(payload).map_err(|error| {
         format!("its output is not a JSON array, as MULTIPLE_OUTPUT wants: {error}")
@@ -67,15 +67,15 @@ pub(crate) fn elements(payload: &[u8]) -> Result<Vec<Box<RawValue>>, String> {
     Ok(elements)
 }
 
-/// One JSON value, without the space around it.
+/// One JSON value, without surrounding white space.
 ///
 /// # Errors
-/// It is not JSON; with why.
+/// A message that says why the payload is not JSON.
 pub(crate) fn one(payload: &[u8]) -> Result<&RawValue, String> {
     serde_json::from_slice(payload).map_err(|error| format!("its output is not JSON: {error}"))
 }
 
-/// A JSON array of values that are JSON already, each kept as it was written.
+/// Makes a JSON array of JSON values, each with its original text.
 pub(crate) fn array<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut array = vec![b'['];
     for value in values {
@@ -88,7 +88,7 @@ pub(crate) fn array<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
     array
 }
 
-/// What `of` says of a value; of an array, what it says of every element, if that is the same.
+/// Applies `of` to a value; for an array, to every element, and returns the result if all are equal.
 fn agreed<T: PartialEq>(value: &Value, of: impl Fn(&Value) -> Option<T>) -> Option<T> {
     let Value::Array(values) = value else {
         return of(value);

@@ -1,4 +1,4 @@
-//! A port that whoever reaches it can ask, and nobody can wear out.
+//! A listener for untrusted clients, with limits on connections.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,10 +13,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Sleep;
 
-/// Connections at a time; further ones wait until one has ended.
+/// Most connections at a time; further ones wait until one has ended.
 const CONNECTIONS_MAX: usize = 64;
 
-/// How long a connection may last. A scraper that keeps one makes another then.
+/// Longest life of a connection. A scraper that keeps one open must then reconnect.
 const LIFETIME: Duration = Duration::from_secs(120);
 
 /// A listener with a bounded number of connections, each for a bounded time.
@@ -26,11 +26,12 @@ pub(crate) struct Bounded {
     lifetime: Duration,
 }
 
-/// A connection. Reading fails once its time is over.
+/// A connection. Reading fails after its time is over.
 pub(crate) struct Timed {
     stream: TcpStream,
     end: Pin<Box<Sleep>>,
-    /// Its place, free when this is dropped; none only if the semaphore was closed, which nobody does.
+    /// Its place, which is free when this is dropped. `None` only if the semaphore was closed, which never
+    /// happens.
     _place: Option<OwnedSemaphorePermit>,
 }
 

@@ -7,8 +7,9 @@ use std::time::Instant;
 
 use ark_bn254::Fr;
 use ark_ff::{Field, UniformRand, Zero};
+use proofmill_files::MappedFile;
 use proofmill_r1cs::R1cs;
-use proofmill_r1cs::iden3::{FileError, MappedFile, R1csFile, WtnsFile};
+use proofmill_r1cs::iden3::{R1csFile, ReadError, WtnsFile};
 
 const RUNS: usize = 21;
 
@@ -24,7 +25,7 @@ fn median(mut run: impl FnMut()) -> f64 {
     times[RUNS / 2]
 }
 
-fn read_circuit(path: &str) -> Result<R1cs<Fr>, FileError> {
+fn read_circuit(path: &str) -> Result<R1cs<Fr>, ReadError> {
     let path = Path::new(path);
     let file = MappedFile::open(path)?;
     let read = || R1csFile::parse(&file)?.system();
@@ -32,7 +33,7 @@ fn read_circuit(path: &str) -> Result<R1cs<Fr>, FileError> {
     read().map_err(|error| error.in_file(path))
 }
 
-fn read_witness(path: &str) -> Result<Vec<Fr>, FileError> {
+fn read_witness(path: &str) -> Result<Vec<Fr>, ReadError> {
     let path = Path::new(path);
     let file = MappedFile::read(path)?;
     let read = || WtnsFile::parse(&file)?.read();
@@ -50,7 +51,7 @@ fn chain(constraints: usize) -> R1cs<Fr> {
     R1cs::from_rows(1, constraints + 1, [a, b, c]).expect("a system")
 }
 
-fn main() -> Result<(), FileError> {
+fn main() -> Result<(), ReadError> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let system = match arguments.first() {
         Some(path) => read_circuit(path)?,

@@ -21,7 +21,7 @@ pub struct Assignment<F: PrimeField> {
 // === impl Assignment ===
 
 impl<F: PrimeField> Assignment<F> {
-    /// From public inputs, without the leading one, and the witness.
+    /// An assignment of public inputs, without the leading one, and a witness.
     pub fn new(inputs: &[F], witness: &[F]) -> Self {
         let mut values = Vec::with_capacity(1 + inputs.len() + witness.len());
         values.push(F::one());
@@ -33,11 +33,11 @@ impl<F: PrimeField> Assignment<F> {
         }
     }
 
-    /// From the whole vector, the first `instance` values of which are the instance.
+    /// An assignment of the whole vector, whose first `instance` values are the instance.
     ///
     /// # Panics
     ///
-    /// If `instance` is zero or more than there are values.
+    /// If `instance` is zero or exceeds the number of values.
     pub fn from_values(values: Vec<F>, instance: usize) -> Self {
         assert!(
             (1..=values.len()).contains(&instance),

@@ -47,7 +47,7 @@ impl<F: PrimeField> Coefficients<F> {
         table
     }
 
-    /// The table with these values, in this order; nothing unless they begin with 1 and −1 and are
+    /// The table with these values, in this order; `None` unless they begin with 1 and −1 and are
     /// distinct.
     pub(crate) fn from_values(values: &[F]) -> Option<Self> {
         let mut table = Self::new();
@@ -82,7 +82,7 @@ impl<F: PrimeField> Coefficients<F> {
         }
     }
 
-    /// Gives back what was allocated in advance.
+    /// Frees capacity that was allocated in advance.
     pub fn shrink(&mut self) {
         self.values.shrink_to_fit();
     }

@@ -1,8 +1,8 @@
 //! Rank-1 constraint systems: `A·z ∘ B·z = C·z` with three sparse matrices.
 //!
 //! [`R1cs`] is built once from an arkworks circuit and then only read; an [`Assignment`] is made
-//! for each proof, without building matrices again. [`write_precompiled`] keeps a system in a file as
-//! it is in memory, so that it is not synthesised again either.
+//! for each proof, without building matrices again. [`write_precompiled`] writes a system to a file in its
+//! form in memory, so that it need not be synthesised again either.
 
 mod assignment;
 mod coefficients;

@@ -15,8 +15,8 @@ const CHUNK: usize = 1 << 11;
 /// are more than 2³² entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Matrix {
-    /// Where each row starts in the two vectors below; one more than there are rows.
-    pub(crate) starts: Packed,
+    /// The start of each row in the two vectors below, and the end of the last row.
+    pub(crate) row_starts: Packed,
     pub(crate) columns: Vec<u32>,
     pub(crate) coefficients: Packed,
     /// One more than the last column with an entry.
@@ -26,7 +26,7 @@ pub struct Matrix {
 /// Makes a matrix row after row.
 #[derive(Clone, Debug)]
 pub struct MatrixBuilder<F> {
-    starts: Packed,
+    row_starts: Packed,
     columns: Vec<u32>,
     coefficients: Packed,
     /// The row that is being made.
@@ -38,10 +38,10 @@ pub struct MatrixBuilder<F> {
 impl<F: PrimeField> MatrixBuilder<F> {
     /// A matrix without rows.
     pub fn new() -> Self {
-        let mut starts = Packed::new();
-        starts.push(0);
+        let mut row_starts = Packed::new();
+        row_starts.push(0);
         Self {
-            starts,
+            row_starts,
             columns: Vec::new(),
             coefficients: Packed::new(),
             row: Vec::new(),
@@ -73,15 +73,15 @@ impl<F: PrimeField> MatrixBuilder<F> {
                 self.coefficients.push(u64::from(table.index(value)));
             }
         }
-        self.starts.push(self.columns.len() as u64);
+        self.row_starts.push(self.columns.len() as u64);
     }
 
     /// The matrix of all rows ended.
     pub fn finish(mut self) -> Matrix {
         self.columns.shrink_to_fit();
-        self.starts.shrink();
+        self.row_starts.shrink();
         self.coefficients.shrink();
-        Matrix::from_parts(self.starts, self.columns, self.coefficients)
+        Matrix::from_parts(self.row_starts, self.columns, self.coefficients)
     }
 }
 
@@ -94,10 +94,10 @@ impl<F: PrimeField> Default for MatrixBuilder<F> {
 // === impl Matrix ===
 
 impl Matrix {
-    pub(crate) fn from_parts(starts: Packed, columns: Vec<u32>, coefficients: Packed) -> Self {
+    pub(crate) fn from_parts(row_starts: Packed, columns: Vec<u32>, coefficients: Packed) -> Self {
         let width = columns.iter().max().map_or(0, |last| *last as usize + 1);
         Self {
-            starts,
+            row_starts,
             columns,
             coefficients,
             width,
@@ -105,8 +105,8 @@ impl Matrix {
     }
 
     /// A matrix of `rows` rows and at most `columns` columns, from entries (row, column, value) in
-    /// any order. Values of one place are added up; what is zero is dropped. The entries are gone
-    /// through twice, and sorted by counting: there is no vector for each row.
+    /// any order. Values of one place are added up; zeros are dropped. The entries are iterated twice and
+    /// sorted by counting, without a vector for each row.
     ///
     /// The caller bounds `rows`, for which 12 bytes each are allocated.
     ///
@@ -119,7 +119,7 @@ impl Matrix {
         entries: impl Iterator<Item = (u32, u32, F)> + Clone,
         table: &mut Coefficients<F>,
     ) -> Result<Self, R1csError> {
-        // Where the next entry of each row goes: at first, counts.
+        // The place of the next entry of each row; at first, counts.
         let mut next = vec![0u64; rows];
         for (row, column, _) in entries.clone() {
             let (row, column) = (row as usize, column as usize);
@@ -139,7 +139,7 @@ impl Matrix {
         }
         let mut places = vec![(0u32, 0u32); total as usize];
         for (row, column, value) in entries {
-            // An iterator whose clone gives other entries is the caller's mistake: it panics here.
+            // An iterator whose clone yields other entries is the caller's mistake, and panics here.
             let place = &mut next[row as usize];
             places[*place as usize] = (column, table.index(value));
             *place += 1;
@@ -159,7 +159,7 @@ impl Matrix {
                     builder.columns.push(*column);
                     builder.coefficients.push(u64::from(*index));
                 }
-                builder.starts.push(builder.columns.len() as u64);
+                builder.row_starts.push(builder.columns.len() as u64);
             } else {
                 for (column, index) in row {
                     builder.push(*column, table.values()[*index as usize]);
@@ -173,7 +173,7 @@ impl Matrix {
 
     /// The number of rows.
     pub fn rows(&self) -> usize {
-        self.starts.len() - 1
+        self.row_starts.len() - 1
     }
 
     /// One more than the last column with an entry.
@@ -188,7 +188,7 @@ impl Matrix {
 
     /// The memory its entries and rows take, in bytes.
     pub fn memory(&self) -> usize {
-        self.starts.bytes() + 4 * self.columns.len() + self.coefficients.bytes()
+        self.row_starts.bytes() + 4 * self.columns.len() + self.coefficients.bytes()
     }
 
     /// The entries of a row: column and index into the table.
@@ -206,11 +206,11 @@ impl Matrix {
     }
 
     fn range(&self, row: usize) -> std::ops::Range<usize> {
-        self.starts.get(row) as usize..self.starts.get(row + 1) as usize
+        self.row_starts.get(row) as usize..self.row_starts.get(row + 1) as usize
     }
 
-    /// A row times a vector. Most of a witness is 0 or 1, most coefficients are ±1: few
-    /// multiplications are left.
+    /// A row times a vector. Most of a witness is 0 or 1 and most coefficients are ±1, so few
+    /// multiplications are needed.
     pub(crate) fn dot<F: PrimeField>(&self, row: usize, table: &[F], z: &[F]) -> F {
         let mut sum = F::zero();
         for entry in self.range(row) {

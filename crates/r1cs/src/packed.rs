@@ -84,8 +84,8 @@ impl Packed {
         }
     }
 
-    /// Of little-endian numbers, each of `width` bytes; nothing for another width than this type has,
-    /// or bytes that are no multiple of it.
+    /// Reads little-endian numbers of `width` bytes each; `None` if this type does not have that width, or the
+    /// bytes are not a multiple of it.
     pub(crate) fn from_le(width: usize, bytes: &[u8]) -> Option<Self> {
         if width == 0 || !bytes.len().is_multiple_of(width) {
             return None;

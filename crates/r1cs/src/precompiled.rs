@@ -1,4 +1,4 @@
-//! Precompiled systems: a file that holds the matrices as they are in memory.
+//! Precompiled systems: files that hold the matrices in their form in memory.
 //!
 //! A container (see [`iden3`](crate::iden3)) of version 1, little-endian; with w a width of 1, 2, 4 or
 //! 8 bytes:
@@ -9,7 +9,7 @@
 //! | 2 coefficients | each as its number, 32 bytes; 1 and −1 first |
 //! | 3 A, 4 B, 5 C | entries (u64), w of the row starts, w of the coefficient indices (u32 each), row starts (one more than constraints), columns (u32 each), coefficient indices |
 //!
-//! The digest, [`R1cs::digest`], is over everything that follows it: it is the checksum too. A `.r1cs`
+//! The digest, [`R1cs::digest`], covers everything that follows it, so it is also the checksum. A `.r1cs`
 //! file would hold the same system in 36 bytes for each entry instead of 5 to 8, without a checksum.
 
 use std::io::{self, Seek, Write};
@@ -18,17 +18,17 @@ use std::path::Path;
 use ark_ff::{BigInteger, PrimeField};
 
 use crate::iden3::{
-    Container, ContainerWriter, Cursor, FileError, Format, FormatError, MappedFile, Reason,
-    ScalarField, Visibility, write_whole,
+    Container, ContainerWriter, Cursor, Format, FormatError, ReadError, Reason, ScalarField,
 };
 use crate::packed::Packed;
 use crate::{Coefficients, Matrix, R1cs};
+use proofmill_files::{FileError, MappedFile, Visibility, write_whole};
 
 const HEADER: u32 = 1;
 const COEFFICIENTS: u32 = 2;
 const MATRICES: [u32; 3] = [3, 4, 5];
 
-/// Numbers whose bytes are made at once.
+/// Numbers encoded at a time.
 const CHUNK: usize = 1 << 16;
 
 /// The container of precompiled systems.
@@ -58,7 +58,7 @@ pub struct PrecompiledHeader {
     pub constraints: u32,
     /// The number of distinct coefficients.
     pub coefficients: u32,
-    /// What [`R1cs::digest`] is of the system.
+    /// The system's digest, [`R1cs::digest`].
     pub digest: [u8; 32],
 }
 
@@ -97,13 +97,13 @@ impl<'a> PrecompiledFile<'a> {
         &self.header
     }
 
-    /// The system. Nothing is allocated that the file does not hold, and what is returned has the
-    /// header's digest.
+    /// Reads the system. No more is allocated than the file holds, and the returned system has the header's
+    /// digest.
     ///
     /// # Errors
     ///
     /// [`FormatError`] with the section and the offset: among others if the header names another field
-    /// than `F`, entries lie beyond the matrices, or the digest is another.
+    /// than `F`, entries lie beyond the matrices, or the digest does not match.
     pub fn read<F: PrimeField>(&self) -> Result<R1cs<F>, FormatError> {
         let head = self.container.section(HEADER)?;
         let header = &self.header;
@@ -182,8 +182,8 @@ impl<'a> PrecompiledFile<'a> {
 ///
 /// # Errors
 ///
-/// [`FileError`]: a format error names the section and the offset.
-pub fn load_precompiled<F: PrimeField>(file: &MappedFile) -> Result<R1cs<F>, FileError> {
+/// [`ReadError`]: a format error names the section and the offset.
+pub fn load_precompiled<F: PrimeField>(file: &MappedFile) -> Result<R1cs<F>, ReadError> {
     PrecompiledFile::parse(file)
         .and_then(|precompiled| precompiled.read())
         .map_err(|error| error.in_file(file.path()))
@@ -241,10 +241,10 @@ pub fn write_precompiled<F: PrimeField, W: Write + Seek>(
     for (section, matrix) in MATRICES.into_iter().zip(system.matrices()) {
         out.begin(section)?;
         out.write_all(&(matrix.entries() as u64).to_le_bytes())?;
-        for numbers in [&matrix.starts, &matrix.coefficients] {
+        for numbers in [&matrix.row_starts, &matrix.coefficients] {
             out.write_all(&(numbers.width() as u32).to_le_bytes())?;
         }
-        write_packed(&matrix.starts, &mut out)?;
+        write_packed(&matrix.row_starts, &mut out)?;
         for columns in matrix.columns.chunks(CHUNK) {
             let bytes: Vec<u8> = columns
                 .iter()

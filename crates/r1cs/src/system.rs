@@ -68,11 +68,11 @@ pub enum R1csError {
     /// There is no leading one, or too many variables or rows.
     #[error("{found} {what}: there must be {least} to {MAX_SIZE}")]
     Size {
-        /// What there is too much or too little of.
+        /// The things counted, such as variables or rows.
         what: &'static str,
-        /// How many there are.
+        /// Their number in the system.
         found: usize,
-        /// The fewest.
+        /// The fewest allowed; the most is [`MAX_SIZE`].
         least: usize,
     },
     /// An assignment is not for this system.
@@ -122,7 +122,7 @@ impl<F: PrimeField> R1cs<F> {
         )
     }
 
-    /// From the rows of A, B and C, each a list of (coefficient, variable). `instance` counts the
+    /// A system of the rows of A, B and C, each a list of (coefficient, variable). `instance` counts the
     /// leading one.
     ///
     /// # Errors
@@ -158,7 +158,7 @@ impl<F: PrimeField> R1cs<F> {
         Self::from_matrices(instance, witness, matrices, table)
     }
 
-    /// From matrices made with one table of coefficients, in the order A, B, C. `instance` counts
+    /// A system of matrices made with one table of coefficients, in the order A, B, C. `instance` counts
     /// the leading one.
     ///
     /// # Errors
@@ -235,11 +235,11 @@ impl<F: PrimeField> R1cs<F> {
         matrices + size_of_val(self.coefficients())
     }
 
-    /// A·z, B·z or C·z, into the front of `out`, whose rest is left as it is.
+    /// Writes A·z, B·z or C·z to the front of `out`; the rest of `out` is unchanged.
     ///
     /// # Errors
     ///
-    /// [`R1csError::Length`] if `z` has not one value for each variable.
+    /// [`R1csError::Length`] unless `z` has one value for each variable.
     ///
     /// # Panics
     ///
@@ -254,8 +254,8 @@ impl<F: PrimeField> R1cs<F> {
     ///
     /// # Errors
     ///
-    /// [`Unsatisfied`] with the first row that does not hold; row 0 for an empty or short `z`,
-    /// whose missing values cannot hold, and for a `z` that does not start with one.
+    /// [`Unsatisfied`] with the first row that does not hold; row 0 if `z` is empty or too short, or does not
+    /// start with one.
     pub fn is_satisfied(&self, z: &[F]) -> Result<(), Unsatisfied> {
         if self.check_length(z).is_err() || !z[0].is_one() {
             return Err(Unsatisfied { row: 0 });
@@ -273,7 +273,7 @@ impl<F: PrimeField> R1cs<F> {
         }
     }
 
-    /// As [`is_satisfied`](Self::is_satisfied) where A·z and B·z are known already.
+    /// Like [`is_satisfied`](Self::is_satisfied) where A·z and B·z are known already.
     ///
     /// # Errors
     ///
@@ -327,7 +327,7 @@ impl<F: PrimeField> R1cs<F> {
                 4
             };
             let columns = || matrix.columns.iter().map(|column| u64::from(*column));
-            hash_numbers(&mut hasher, &mut buffer, width, matrix.starts.iter());
+            hash_numbers(&mut hasher, &mut buffer, width, matrix.row_starts.iter());
             hash_numbers(&mut hasher, &mut buffer, 4, columns());
             hash_numbers(&mut hasher, &mut buffer, 4, matrix.coefficients.iter());
         }

@@ -6,9 +6,10 @@ use ark_bls12_381::Fq;
 use ark_bn254::Fr;
 use ark_ff::{BigInteger, UniformRand};
 use ark_std::rand::{SeedableRng, rngs::StdRng};
+use proofmill_files::{FileError, MappedFile, Visibility, write_whole};
 use proofmill_r1cs::iden3::{
-    Container, ContainerWriter, FileError, Format, FormatError, MappedFile, MontgomeryField,
-    Reason, Visibility, canonical_from_le, width, write_whole,
+    Container, ContainerWriter, Format, FormatError, MontgomeryField, Reason, canonical_from_le,
+    width,
 };
 
 static FORMAT: Format = Format {
@@ -212,7 +213,7 @@ fn files_are_written_whole_and_read_back() {
         }
     }
 
-    // A mapping keeps what it mapped when the file is replaced, which is noticed all the same.
+    // A mapping keeps its content when the file is replaced; the replacement is detected nevertheless.
     write_whole(&path, Visibility::Public, |out| out.write_all(&content)).unwrap();
     let mapped = MappedFile::open(&path).unwrap();
     assert_eq!(
@@ -248,7 +249,7 @@ fn files_are_written_whole_and_read_back() {
     assert!(MappedFile::open(directory.path()).is_err());
 }
 
-/// Whoever may write to a file may also set its time of modification back.
+/// A process with write access may also set the time of modification back.
 #[cfg(unix)]
 #[test]
 #[expect(

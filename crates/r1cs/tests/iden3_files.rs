@@ -95,7 +95,7 @@ fn fields_are_named() {
     );
 }
 
-/// Everything a file's readers do.
+/// Runs all readers of a file.
 fn read_all(bytes: &[u8]) -> Result<(), proofmill_r1cs::iden3::FormatError> {
     if bytes.starts_with(b"w") {
         WtnsFile::parse(bytes)?.read::<ark_bn254::Fr>().map(drop)

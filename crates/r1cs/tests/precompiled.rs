@@ -4,7 +4,8 @@ use std::io::Cursor;
 
 use ark_ff::PrimeField;
 use ark_std::rand::{Rng, SeedableRng, rngs::StdRng};
-use proofmill_r1cs::iden3::{MappedFile, Reason};
+use proofmill_files::MappedFile;
+use proofmill_r1cs::iden3::Reason;
 use proofmill_r1cs::{PrecompiledFile, R1cs, load_precompiled, write_precompiled};
 use proptest::prelude::*;
 

@@ -37,7 +37,7 @@ pub struct CgroupLimits {
     pub pids: u32,
 }
 
-/// A group for one run. Dropped, it kills what is left in it and removes itself.
+/// A control group for one run. Dropping it kills the processes left in it and removes it.
 #[derive(Debug)]
 pub struct Cgroup {
     path: PathBuf,
@@ -49,7 +49,7 @@ pub enum NoCgroup {
     /// The machine, or this process's place in it, has none that may be written to.
     #[error("{0}")]
     Absent(String),
-    /// The one that [`CGROUP_VARIABLE`] or a caller names cannot be used.
+    /// The group that [`CGROUP_VARIABLE`] or a caller names cannot be used.
     #[error("control group `{}` cannot be used: {why}", path.display())]
     Unusable {
         /// The group.
@@ -140,8 +140,8 @@ impl CgroupRoot {
         if let Some(memory) = limits.memory {
             write(&group.path, "memory.max", &memory.to_string())?;
             write(&group.path, "memory.oom.group", "1")?;
-            // Without it the bound would be one of what is not swapped out. Kernels without swap
-            // have no such file.
+            // Without this, memory that is swapped out would not count towards the limit. Kernels without
+            // swap have no such file.
             match write(&group.path, "memory.swap.max", "0") {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
@@ -151,8 +151,8 @@ impl CgroupRoot {
     }
 }
 
-/// Kills and removes the groups whose names begin with `prefix`, which an earlier process left where
-/// [`CgroupRoot::find`] looks. Their number.
+/// Kills and removes the groups whose names begin with `prefix`, which an earlier process left in the root that
+/// [`CgroupRoot::find`] finds. Returns their number.
 pub fn end_left(prefix: &str) -> usize {
     let named = std::env::var_os(CGROUP_VARIABLE).map(PathBuf::from);
     let places = match named {
@@ -202,7 +202,7 @@ impl Cgroup {
         Ok(())
     }
 
-    /// Kills everything in the group; later calls kill what has come since.
+    /// Kills all processes in the group; a later call kills those that joined since.
     pub fn kill(&self) {
         // Linux 5.14; without it the run's own ways have to do.
         let _ = write(&self.path, "cgroup.kill", "1");
@@ -226,7 +226,7 @@ impl Drop for Cgroup {
         if is_gone(fs::remove_dir(&self.path)) {
             return;
         }
-        // What was killed is not gone yet. Nobody has to wait for that.
+        // The killed processes have not ended yet. No caller has to wait for that.
         #[expect(
             clippy::disallowed_methods,
             reason = "on a thread of its own, which has no runtime"
@@ -285,7 +285,7 @@ fn own_group() -> Result<PathBuf, String> {
         .ok_or_else(|| "this machine has no control groups of version 2".to_owned())
 }
 
-/// Where `/proc/PID/mountinfo` and `/proc/PID/cgroup` say that a process's group is: proc_pid_mountinfo(5),
+/// The path of a process's group, from `/proc/PID/mountinfo` and `/proc/PID/cgroup`: proc_pid_mountinfo(5),
 /// cgroups(7).
 fn group_in(mounts: &str, groups: &str) -> Option<PathBuf> {
     let group = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
@@ -301,7 +301,7 @@ fn group_in(mounts: &str, groups: &str) -> Option<PathBuf> {
     })
 }
 
-/// Whether systemd says that whoever is in the group may divide it.
+/// Whether systemd has delegated the group, so that its processes may create groups in it.
 #[cfg(target_os = "linux")]
 fn is_delegated(group: &Path) -> bool {
     let mut value = [0; 8];
@@ -314,16 +314,16 @@ fn is_delegated(_group: &Path) -> bool {
     false
 }
 
-/// Has the process that `command` starts write itself into a group before it executes the program.
-/// Afterwards would be too late: what the program has started by then would be outside. The standard
-/// library has no other way, and forks instead of calling `posix_spawn`.
+/// Makes the process that `command` starts write itself into a group before it executes the program.
+/// Afterwards would be too late: processes that the program had started by then would be outside. The standard
+/// library has no other way for this, and then forks instead of calling `posix_spawn`.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "a hook between fork and exec")]
 fn join_before_exec(command: &mut Command, members: File) {
     use std::os::unix::process::CommandExt as _;
 
     let hook = move || {
-        // 0 is whoever writes.
+        // 0 stands for the writing process.
         rustix::io::write(&members, b"0")?;
         Ok(())
     };
@@ -413,7 +413,7 @@ mod tests {
         assert_eq!(group.killed_for_memory(), 3);
     }
 
-    /// With the kernel's own groups, where some may be made, if without bounds.
+    /// Uses the kernel's own groups, where this user may create some, if without limits.
     #[test]
     fn a_program_that_hides_from_its_process_group_dies_with_its_control_group() {
         let name = format!("proofmill-test-{}", std::process::id());

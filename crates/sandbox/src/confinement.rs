@@ -8,12 +8,12 @@ use std::thread;
 /// Stack of the thread that starts a program, in bytes.
 const STACK: usize = 512 << 10;
 
-/// Bounds on what a program may do. They hold for everything that the program starts, and cannot be
-/// undone.
+/// Limits on a program's rights. They also hold for all processes that the program starts, and cannot be
+/// lifted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Confinement<'a> {
-    /// On Linux: no set-user-id program or file capability gives it rights (`no_new_privs`).
-    /// Elsewhere: whatever this user may.
+    /// On Linux: no set-user-id program or file capability gives it further rights (`no_new_privs`).
+    /// Elsewhere: all rights of this user.
     Basic,
     /// Linux only, and refused where the kernel cannot: [`Basic`](Self::Basic), and
     ///
@@ -23,10 +23,10 @@ pub enum Confinement<'a> {
     /// - it neither traces other processes nor reads their memory and environment, shares no System V
     ///   memory or message queues with them, and from Landlock ABI 6 on (Linux 6.12) sends signals to
     ///   none but its own;
-    /// - it has no capabilities: run by root, it is a user who owns root's files;
-    /// - it makes no namespaces, mounts nothing and does nothing else that is an administrator's.
+    /// - it has no capabilities: run by root, it is an ordinary user who owns root's files;
+    /// - it makes no namespaces, mounts nothing and performs no other administrative operations.
     ///
-    /// It reads whatever this user may read, and nothing bounds the processors that it uses.
+    /// It can read all that this user may read, and its use of processors is not limited.
     Strict {
         /// The folder.
         writable: &'a Path,
@@ -36,10 +36,10 @@ pub enum Confinement<'a> {
 /// A program that was not started.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    /// It could not be confined.
+    /// The program could not be confined, and was not started.
     #[error("{0}")]
     Confinement(String),
-    /// It could be, and did not start nevertheless.
+    /// The program could be confined but did not start.
     #[error(transparent)]
     Start(io::Error),
 }

@@ -12,7 +12,7 @@ const ALLOWED: &[&str] = &[
     "LC_ALL",
     "LC_CTYPE",
     "TMPDIR",
-    // Where containers with CUDA have the driver's libraries, and which cards they show.
+    // The driver's libraries in containers with CUDA, and the selection of visible cards.
     "LD_LIBRARY_PATH",
     "NVIDIA_VISIBLE_DEVICES",
     "NVIDIA_DRIVER_CAPABILITIES",
@@ -22,8 +22,8 @@ const ALLOWED: &[&str] = &[
 /// is a secret.
 const CUDA: &str = "CUDA_";
 
-/// Where the environment of a program comes from: the allow-list, then [`inherit`](Self::inherit),
-/// then [`set`](Self::set), each overriding what came before.
+/// Sources of a program's environment: the allow-list, then [`inherit`](Self::inherit), then
+/// [`set`](Self::set); later ones override earlier ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Environment {
     /// Further variables of this process that the program gets, by name. One that is not set here is

@@ -1,18 +1,18 @@
 //! Environment and confinement of the programs that Proofmill starts.
 //!
-//! The programs of stages, of sinks and of witness generators are all started through here, so that
-//! one place answers two questions:
+//! The programs of stages, of sinks and of witness generators are all started through this crate, so that
+//! two things are decided in one place:
 //!
-//! - **Which variables does it see?** [`Environment`]: a short list of those that Proofmill runs with,
-//!   and what the workflow names. Passwords of buses and keys of clouds are not among them.
-//! - **What may it do?** [`Confinement`]: on Linux no program gains rights by executing another
+//! - **The variables a program sees**: [`Environment`], a short list of the variables that Proofmill runs
+//!   with, and those that the workflow names. Passwords of buses and keys of clouds are not among them.
+//! - **The rights of a program**: [`Confinement`]. On Linux no program gains rights by executing another
 //!   (`no_new_privs`). Under [`Confinement::Strict`] it writes to one folder only, and has no network.
-//!   A [`Cgroup`] bounds the memory and the number of a whole tree of processes.
+//!   A [`Cgroup`] limits the memory and the number of a whole tree of processes.
 //!
-//! A thread confines itself and then starts the program, which inherits what holds for the thread:
+//! A thread confines itself and then starts the program, which inherits the thread's restrictions:
 //! `no_new_privs`, the Landlock domain and the seccomp filter belong to threads, not to processes. So
-//! nothing runs between fork and exec, the standard library keeps `posix_spawn`, whose cost does not
-//! grow with the memory of this process, and the threads of this process keep their rights. The one
+//! nothing runs between fork and exec, the standard library can use `posix_spawn`, whose cost does not
+//! grow with the memory of this process, and the other threads of this process keep their rights. The one
 //! exception is a program that is started in a control group ([`Cgroup::admit`]).
 //!
 //! ```

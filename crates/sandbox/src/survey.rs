@@ -12,17 +12,17 @@ pub struct Survey {
     pub basic: Option<String>,
     /// Reason for which [`Confinement::Strict`] is not to be had; `None` if it is.
     pub strict: Option<String>,
-    /// The version of Landlock's interface, if there is Landlock. From 6 on, a strict program
-    /// signals none but its own processes.
+    /// The version of Landlock's interface; `None` without Landlock. From 6 on, a strict program can
+    /// signal only its own processes.
     pub landlock: Option<i32>,
-    /// The control group in which the runs of strict programs get theirs; or why there is none.
+    /// The control group in which groups for runs of strict programs are made, or the reason why there is none.
     pub cgroup: Result<PathBuf, NoCgroup>,
 }
 
 // === impl Survey ===
 
 impl Survey {
-    /// Of this machine, by trying.
+    /// Surveys this machine by trying each feature.
     pub fn take() -> Self {
         let why = |confinement: Confinement<'_>| {
             let tried = confinement.check();
@@ -30,7 +30,7 @@ impl Survey {
         };
         Self {
             basic: why(Confinement::Basic),
-            // Some folder: nothing is written.
+            // Any folder will do: nothing is written.
             strict: why(Confinement::Strict {
                 writable: Path::new("/"),
             }),
@@ -42,7 +42,7 @@ impl Survey {
 
 #[cfg(target_os = "linux")]
 fn landlock() -> Option<i32> {
-    // On a thread of its own, since the question changes the thread that asks.
+    // On a separate thread, since the query changes the calling thread.
     let asked = std::thread::spawn(crate::strict::landlock_version);
     asked.join().ok().flatten()
 }

@@ -1,5 +1,5 @@
-//! Programs that try what they must not. The program is this test binary itself, called as
-//! [`intruder`]; each attack is first tried without confines, where it has to succeed.
+//! Attacks by confined programs. The program is this test binary itself, run as [`intruder`]. Each attack is
+//! first tried without confinement, where it must succeed.
 
 #![cfg(target_os = "linux")]
 
@@ -23,7 +23,7 @@ const VICTIM: &str = "INTRUDER_VICTIM";
 
 /// An attack that went through.
 const SUCCEEDED: i32 = 0;
-/// One that was refused.
+/// Exit status of a refused attack.
 const REFUSED: i32 = 3;
 
 /// A scratch folder, and a folder beside it.
@@ -63,7 +63,7 @@ impl Ground {
         self.run(Confinement::Strict { writable }, command)
     }
 
-    /// Tries an attack without and with confines. `prepare` makes the victim as it is before.
+    /// Tries an attack without and with confinement. `prepare` restores the victim's initial state.
     fn assert_only_strict_refuses(&self, attack: &str, victim: &str, prepare: impl Fn()) {
         let mut intruder = Command::new(std::env::current_exe().unwrap());
         intruder
@@ -79,7 +79,7 @@ impl Ground {
     }
 }
 
-/// Not a test: the program that the tests start. Does nothing unless it is one of them that does.
+/// Not a test, but the program that the tests start. It does nothing unless a test started it.
 #[test]
 fn intruder() {
     let Ok(attack) = std::env::var(ATTACK) else {
@@ -155,7 +155,7 @@ fn path(text: &str) -> std::ffi::CString {
     std::ffi::CString::new(text).unwrap()
 }
 
-/// A system call that no library makes as it is.
+/// Makes a system call by number, for calls without a library function.
 #[expect(unsafe_code, reason = "calls with numbers of their own")]
 fn raw(call: libc::c_long, arguments: [usize; 3]) -> io::Result<()> {
     let [first, second, third] = arguments;
@@ -205,7 +205,7 @@ fn a_strict_program_reaches_no_listener() {
     let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
     let socket = ground.outside("service.sock");
     let _unix = UnixListener::bind(&socket).unwrap();
-    // In the scratch folder too, where it may write.
+    // Also in the scratch folder, where writing is allowed.
     let inside = ground.scratch().join("service.sock");
     let _inside = UnixListener::bind(&inside).unwrap();
     for (attack, victim) in [
@@ -288,7 +288,7 @@ fn no_program_gains_rights_through_set_user_id() {
         eprintln!("the rest needs root, to make a set-user-id program of another user");
         return;
     }
-    // The other way round: root's program, which would run as somebody else.
+    // The reverse: root's program, which would run as another user.
     let id = ground.outside("id");
     fs::set_permissions(ground.root.path(), Permissions::from_mode(0o755)).unwrap();
     fs::copy("/usr/bin/id", &id).unwrap();
@@ -346,7 +346,7 @@ fn a_strict_program_works_in_its_scratch_folder() {
 
 #[test]
 fn a_kernel_that_cannot_confine_is_named_and_nothing_is_started() {
-    // This thread, and those that it starts, are told that there is no such call.
+    // For this thread and those that it starts, this call fails as if it did not exist.
     let rules = [(libc::SYS_landlock_create_ruleset, Vec::new())];
     let filter = SeccompFilter::new(
         rules.into_iter().collect(),

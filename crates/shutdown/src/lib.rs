@@ -1,4 +1,4 @@
-//! Telling services to finish, or to stop.
+//! Shutdown signals to services: drain, then stop.
 //!
 //! ```
 //! use proofmill_shutdown::{Level, channel};
@@ -13,27 +13,27 @@
 
 use tokio::sync::watch;
 
-/// How far a shutdown has gone.
+/// Stage of a shutdown. It only rises.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Carry on.
+    /// Normal operation.
     #[default]
     Run,
-    /// Take nothing new, finish what is under way, then return.
+    /// Accept no new work, finish the work under way, then return.
     Drain,
-    /// Return now; what is under way is handed back.
+    /// Return now and hand unfinished work back.
     Stop,
 }
 
-/// The end that asks.
+/// The sending end, which requests the shutdown.
 #[derive(Debug)]
 pub struct Trigger(watch::Sender<Level>);
 
-/// The end that listens; cloned to every service.
+/// The receiving end, cloned to every service.
 #[derive(Clone, Debug)]
 pub struct Shutdown(watch::Receiver<Level>);
 
-/// A trigger and what listens to it.
+/// A trigger and the receiver connected to it, at [`Level::Run`].
 pub fn channel() -> (Trigger, Shutdown) {
     let (sender, receiver) = watch::channel(Level::Run);
     (Trigger(sender), Shutdown(receiver))
@@ -60,9 +60,9 @@ impl Trigger {
 // === impl Shutdown ===
 
 impl Shutdown {
-    /// Waits until the level is at least `level`. If the trigger is gone, that is [`Level::Stop`].
+    /// Waits until the level is at least `level`. Returns at once if the trigger was dropped.
     pub async fn reached(&mut self, level: Level) {
-        // An error means that the trigger was dropped: nobody is left to run for.
+        // An error means that the trigger was dropped: nothing is left to wait for.
         let _ = self.0.wait_for(|current| *current >= level).await;
     }
 

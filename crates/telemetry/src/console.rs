@@ -1,8 +1,8 @@
-//! Standard error, one line at a time, without ever holding up who writes.
+//! Standard error, one line at a time, without ever blocking the writer.
 //!
-//! A reader that stalls (a full pipe, a terminal on hold) must not stall the mill: lines wait in a
-//! bounded buffer, and what does not fit is left out and counted. A reader that is gone is no
-//! error: there is nobody left to tell.
+//! A reader that stalls (a full pipe, a paused terminal) must not stall the mill: lines wait in a bounded
+//! buffer; those that do not fit are dropped and counted. A closed reader is not an error, as there is no
+//! other place to report it.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -106,7 +106,7 @@ fn show(incoming: &Receiver<Message>, left_out: &AtomicU64, printer: &Mutex<Opti
                 }
             }
             Message::Flush(done) => {
-                // Whoever asked may have given up waiting.
+                // The caller may have stopped waiting.
                 let _ = done.try_send(());
             }
         }

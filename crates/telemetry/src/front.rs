@@ -1,22 +1,22 @@
-//! The page at `/` of a port: what is here, and where that is explained.
+//! The HTML page at `/` of an HTTP port: the service's name, its paths and calls, and its documentation.
 
 use std::fmt::Write;
 
-/// Where the documents are.
+/// URL of the folder of documents.
 const DOCUMENTS: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs");
 
-/// What a port answers to `GET /`. All texts are the program's own.
+/// Content of the page that answers `GET /`. Texts are inserted unescaped: they must be the program's own.
 #[derive(Clone, Copy, Debug)]
 pub struct FrontPage<'a> {
-    /// What answers here, such as `proofmill engine`.
+    /// Name of the program and service, such as `proofmill engine`.
     pub title: &'a str,
-    /// What it is for, in a sentence or two.
+    /// Purpose of the service, in a sentence or two.
     pub about: &'a str,
-    /// Paths that can be read, and what each shows.
+    /// Paths to link to, each with a description of its content.
     pub links: &'a [(&'a str, &'a str)],
-    /// What else is answered here, and how to ask.
+    /// Other calls that the port answers, such as `POST /v1/x`, each with a description.
     pub calls: &'a [(&'a str, &'a str)],
-    /// The document that explains it, a file's name in `docs`.
+    /// Name of the service's document, a file in `docs`.
     pub document: &'a str,
 }
 
@@ -26,7 +26,7 @@ pub const FRONT_PAGE_TYPE: &str = "text/html; charset=utf-8";
 // === impl FrontPage ===
 
 impl FrontPage<'_> {
-    /// The page.
+    /// The page as HTML.
     pub fn html(&self) -> String {
         let Self {
             title,
@@ -38,7 +38,7 @@ impl FrontPage<'_> {
             "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>{title}</title>\n\
              <h1>{title}</h1>\n<p>{about}</p>\n<ul>\n"
         );
-        // A String takes whatever is written to it.
+        // Writing into a String cannot fail.
         for (path, what) in self.links {
             let _ = writeln!(page, "<li><a href=\"{path}\">{path}</a>: {what}</li>");
         }

@@ -1,6 +1,6 @@
-//! Logs, lines for people on standard error, and metrics in the Prometheus text format.
+//! Logs, console lines on standard error, and metrics in the OpenMetrics text format, which Prometheus reads.
 //!
-//! It knows nothing of tasks: services describe what they count, this crate shows it.
+//! The crate knows nothing of tasks: services name and describe their metrics, this crate renders them.
 
 mod console;
 mod front;

@@ -1,4 +1,4 @@
-//! Where log lines go, and how they look.
+//! Setup of log lines: their destination, filter and format.
 
 use std::io::IsTerminal;
 
@@ -8,10 +8,10 @@ use tracing_subscriber::prelude::*;
 
 use crate::console::ConsoleWriter;
 
-/// How log lines look.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
-    /// For people: colours on a terminal, plain otherwise.
+    /// Human-readable text; coloured on a terminal, plain otherwise.
     #[default]
     Human,
     /// One JSON object a line.

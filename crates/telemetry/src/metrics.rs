@@ -1,7 +1,7 @@
-//! A page of metrics, made when it is asked for.
+//! A page of metrics, built anew for each scrape.
 //!
-//! Services keep their own counts; a scrape reads them. Nothing is counted twice and nothing is
-//! paid on the hot path.
+//! Services keep their own counts and a scrape reads them, so metrics add no work to the hot path. Only
+//! histograms are filled as events happen.
 
 use std::sync::atomic::AtomicU64;
 
@@ -14,20 +14,20 @@ use prometheus_client::registry::Registry;
 /// The content type of [`Page::render`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// What kind of number a metric is.
+/// The type of a metric with a single number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It only grows.
+    /// A number that only grows.
     Counter,
-    /// It goes up and down.
+    /// A number that goes up and down.
     Gauge,
 }
 
-/// A histogram that is filled as things happen.
+/// A histogram, filled as events happen. Clones share their counts.
 #[derive(Clone, Debug)]
 pub struct Histogram(prometheus_client::metrics::histogram::Histogram);
 
-/// Histograms of one kind, one for each set of labels.
+/// Histograms under one name, one for each set of labels. Clones share their counts.
 #[derive(Clone, Debug)]
 pub struct Histograms(Family<Labels, prometheus_client::metrics::histogram::Histogram>);
 
@@ -47,7 +47,7 @@ impl Histogram {
         Self(of_seconds())
     }
 
-    /// Counts one.
+    /// Counts one event of this duration.
     pub fn observe(&self, seconds: f64) {
         self.0.observe(seconds);
     }
@@ -56,12 +56,12 @@ impl Histogram {
 // === impl Histograms ===
 
 impl Histograms {
-    /// As [`Histogram::of_seconds`].
+    /// Like [`Histogram::of_seconds`].
     pub fn of_seconds() -> Self {
         Self(Family::new_with_constructor(of_seconds))
     }
 
-    /// Counts one under these labels.
+    /// Counts one event of this duration under these labels.
     pub fn observe(&self, labels: &[(&str, &str)], seconds: f64) {
         let labels: Labels = labels
             .iter()
@@ -79,7 +79,7 @@ fn of_seconds() -> prometheus_client::metrics::histogram::Histogram {
 // === impl Page ===
 
 impl Page {
-    /// An empty page; the names of its metrics begin with `prefix`.
+    /// An empty page; the names of its metrics begin with `prefix` and an underscore.
     pub fn new(prefix: &str) -> Self {
         Self {
             registry: Registry::with_prefix(prefix),
@@ -119,12 +119,12 @@ impl Page {
         }
     }
 
-    /// Adds a histogram as it stands.
+    /// Adds a histogram.
     pub fn add_histogram(&mut self, name: &str, help: &str, histogram: &Histogram) {
         self.registry.register(name, help, histogram.0.clone());
     }
 
-    /// Adds histograms as they stand.
+    /// Adds histograms, with their labels.
     pub fn add_histograms(&mut self, name: &str, help: &str, histograms: &Histograms) {
         self.registry.register(name, help, histograms.0.clone());
     }

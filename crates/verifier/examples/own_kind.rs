@@ -17,10 +17,8 @@ use ark_std::rand::SeedableRng;
 use ark_std::rand::rngs::StdRng;
 use proofmill_verifier::isolation::Costs;
 use proofmill_verifier::{
-    Invalid, Kind, Kinds, NoRandomness, Options, Request, Service, UnusableKey,
+    Invalid, Kind, Kinds, NoRandomness, Options, Request, Service, UnusableKey, draw_weights,
 };
-use rand::TryRngCore;
-use rand::rngs::OsRng;
 use sha2::{Digest, Sha256};
 
 /// Schnorr signatures: a key is a point, a statement is the message, a proof is R and s.
@@ -32,7 +30,7 @@ struct Claim {
     scalars: [Scalar; 3],
 }
 
-/// Compressed points and scalars have so many bytes.
+/// Bytes of a compressed point and of a scalar.
 const SIZE: usize = 32;
 
 impl Kind for Schnorr {
@@ -76,13 +74,7 @@ impl Kind for Schnorr {
     }
 
     fn draw_weights(&self, count: usize) -> Result<Vec<Scalar>, NoRandomness> {
-        let draw = |_| {
-            let mut bytes = [0; 16];
-            let drawn = OsRng.try_fill_bytes(&mut bytes);
-            drawn.map_err(|error| NoRandomness(error.to_string()))?;
-            Ok(Scalar::from(u128::from_le_bytes(bytes).max(1)))
-        };
-        (0..count).map(draw).collect()
+        draw_weights(count)
     }
 
     fn times(&self, weight: &Scalar, factor: u64) -> Scalar {
@@ -163,7 +155,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!(
             "{number}: {} in a batch of {}",
             verdict.status.name(),
-            verdict.course.batch
+            verdict.stats.batch
         );
         assert_eq!(verdict.status.is_valid(), number != 5);
     }

@@ -1,15 +1,16 @@
-//! One batch of claims of one kind: checked together, the false ones found.
+//! The check of one batch of claims of one kind: all together, then a search for the false ones.
 
 use ark_ff::Zero;
+use proofmill_kernels::NoRandomness;
 use rayon::prelude::*;
 
-use crate::isolation::{Suspicion, Values, isolate};
-use crate::kind::{Invalid, Kind, NoRandomness};
+use crate::isolation::{ExpectedFalseShare, Values, isolate};
+use crate::kind::{Invalid, Kind};
 
 /// The outcome of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// For each claim, in their order.
+    /// The verdict of each claim, in their order.
     pub verdicts: Vec<Result<(), Invalid>>,
     /// The checks that it took.
     pub checks: Checks,
@@ -29,19 +30,19 @@ pub struct Checks {
 /// The most claims of a batch. Weights are multiplied by powers of a claim's place, up to the tenth.
 pub const MAX_BATCH: usize = 1 << 10;
 
-/// Checks claims whose proofs nobody can change any more.
+/// Checks claims together. The proofs must be fixed before the call, since it draws random weights.
 ///
 /// # Errors
 ///
-/// [`NoRandomness`]: nothing can be said of any of them.
+/// [`NoRandomness`] if the operating system gives no random numbers; no claim has a verdict then.
 ///
 /// # Panics
 ///
-/// If there are more than [`MAX_BATCH`].
+/// If there are more claims than [`MAX_BATCH`].
 pub fn check<K: Kind>(
     kind: &K,
     claims: &[&K::Claim],
-    suspicion: Suspicion,
+    expected_false_share: ExpectedFalseShare,
 ) -> Result<Outcome, NoRandomness> {
     assert!(claims.len() <= MAX_BATCH, "a batch beyond the limit");
     let mut batch = Batch {
@@ -59,14 +60,14 @@ pub fn check<K: Kind>(
         }
         _ if !kind
             .costs()
-            .pays(claims.len(), kind.costs_alone(), suspicion.0) =>
+            .pays(claims.len(), kind.costs_alone(), expected_false_share.0) =>
         {
             batch.checks.alone = claims.len() as u64;
             check_each(kind, claims)
         }
         _ => {
             batch.weights = kind.draw_weights(claims.len())?;
-            batch.verdicts(suspicion)
+            batch.verdicts(expected_false_share)
         }
     };
     Ok(Outcome {
@@ -89,14 +90,14 @@ struct Batch<'a, K: Kind> {
 }
 
 /// A batch's claims among which the false ones are searched, by their places in the search.
-struct Suspects<'a, 'b, K: Kind> {
+struct CandidateValues<'a, 'b, K: Kind> {
     batch: &'a mut Batch<'b, K>,
     indices: &'a [usize],
 }
 
-// === impl Suspects ===
+// === impl CandidateValues ===
 
-impl<K: Kind> Values<K::Value> for Suspects<'_, '_, K> {
+impl<K: Kind> Values<K::Value> for CandidateValues<'_, '_, K> {
     fn sum(&mut self, places: &[usize], k: u32) -> K::Value {
         let members: Vec<_> = places
             .iter()
@@ -127,10 +128,10 @@ impl<K: Kind> Values<K::Value> for Suspects<'_, '_, K> {
 // === impl Batch ===
 
 impl<K: Kind> Batch<'_, K> {
-    fn verdicts(&mut self, suspicion: Suspicion) -> Vec<Result<(), Invalid>> {
+    fn verdicts(&mut self, expected_false_share: ExpectedFalseShare) -> Vec<Result<(), Invalid>> {
         let mut verdicts = vec![Ok(()); self.claims.len()];
         let mut suspects: Vec<_> = (0..self.claims.len()).collect();
-        let is_screened = self.screens_first(suspicion);
+        let is_screened = self.screens_first(expected_false_share);
         if is_screened {
             suspects = self.screen(&mut verdicts);
         }
@@ -152,11 +153,11 @@ impl<K: Kind> Batch<'_, K> {
             }
         }
         let (count, costs, alone) = (suspects.len(), self.kind.costs(), self.kind.costs_alone());
-        let values = Suspects {
+        let values = CandidateValues {
             batch: self,
             indices: &suspects,
         };
-        for place in isolate(count, total, costs, alone, suspicion, values) {
+        for place in isolate(count, total, costs, alone, expected_false_share, values) {
             verdicts[suspects[place]] = Err(Invalid("the final check fails".into()));
         }
         verdicts
@@ -164,8 +165,8 @@ impl<K: Kind> Batch<'_, K> {
 
     /// Whether to screen before the first sum, which is then over fewer claims: if a false one is expected,
     /// or the first claim is one. A batch of false ones alone takes no sum then.
-    fn screens_first(&mut self, suspicion: Suspicion) -> bool {
-        if suspicion.0 * self.claims.len() as f64 >= 0.5 {
+    fn screens_first(&mut self, expected_false_share: ExpectedFalseShare) -> bool {
+        if expected_false_share.0 * self.claims.len() as f64 >= 0.5 {
             return true;
         }
         let probe = self.kind.screen(self.claims[0]);
@@ -173,7 +174,7 @@ impl<K: Kind> Batch<'_, K> {
         matches!(probe, Some(Err(_)))
     }
 
-    /// Settles what the kind can tell cheaply, and returns the rest.
+    /// Applies the kind's cheap check, sets the verdicts of claims that fail it, and returns the other claims' indices.
     fn screen(&mut self, verdicts: &mut [Result<(), Invalid>]) -> Vec<usize> {
         let kind = self.kind;
         let results: Vec<_> = self
@@ -297,7 +298,7 @@ mod tests {
         has_screen: false,
     };
 
-    /// As Groth16's, eight alone in the time of three.
+    /// Costs like those of Groth16: eight single checks side by side take the time of three.
     const SIDE_BY_SIDE: Points = Points {
         costs: Costs {
             fixed: 14.0,
@@ -311,8 +312,8 @@ mod tests {
         has_screen: false,
     };
 
-    /// Checks a batch with these false claims, whose verdicts must be right.
-    fn run(kind: &Points, count: usize, bad: &[usize], suspicion: f64) -> Checks {
+    /// Checks a batch with these false claims and asserts that the verdicts are right.
+    fn run(kind: &Points, count: usize, bad: &[usize], expected_false_share: f64) -> Checks {
         let rng = &mut ark_std::test_rng();
         let claims: Vec<_> = (0..count)
             .map(|place| match bad.contains(&place) {
@@ -321,7 +322,7 @@ mod tests {
             })
             .collect();
         let references: Vec<_> = claims.iter().collect();
-        let outcome = check(kind, &references, Suspicion(suspicion)).unwrap();
+        let outcome = check(kind, &references, ExpectedFalseShare(expected_false_share)).unwrap();
         for (place, verdict) in outcome.verdicts.iter().enumerate() {
             assert_eq!(verdict.is_err(), bad.contains(&place), "{place} of {bad:?}");
         }
@@ -348,9 +349,9 @@ mod tests {
     fn false_claims_alone_take_at_most_as_many_more_checks_as_there_are() {
         for count in [2, 5, 16, 64] {
             let all: Vec<_> = (0..count).collect();
-            for suspicion in [0.0, 0.01, 0.1, 1.0] {
+            for expected_false_share in [0.0, 0.01, 0.1, 1.0] {
                 for kind in [&PAIRING, &SIDE_BY_SIDE] {
-                    let made = run(kind, count, &all, suspicion);
+                    let made = run(kind, count, &all, expected_false_share);
                     assert!(made.together + made.alone <= 1 + count as u64, "{made:?}");
                 }
             }

@@ -3,9 +3,11 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use proofmill_kernels::NoRandomness;
+
 use crate::batch::{self, Outcome};
-use crate::isolation::Suspicion;
-use crate::kind::{Invalid, Kind, NoRandomness, Unreduced, UnusableKey};
+use crate::isolation::ExpectedFalseShare;
+use crate::kind::{Invalid, Kind, ProofInput, UnusableKey};
 use crate::request::Request;
 
 /// A key of some kind.
@@ -28,16 +30,20 @@ pub(crate) trait AnyKind: Send + Sync {
     fn reduce_each(&self, proofs: &[AnyProof]) -> Vec<Result<AnyClaim, Invalid>>;
     fn reduced_together(&self) -> usize;
     fn side_by_side(&self) -> usize;
-    fn check(&self, claims: &[AnyClaim], suspicion: Suspicion) -> Result<Outcome, NoRandomness>;
+    fn check(
+        &self,
+        claims: &[AnyClaim],
+        expected_false_share: ExpectedFalseShare,
+    ) -> Result<Outcome, NoRandomness>;
 }
 
 impl AnyProof {
-    fn unreduced<K: Send + Sync + 'static>(&self) -> Unreduced<'_, K> {
+    fn proof_input<K: Send + Sync + 'static>(&self) -> ProofInput<'_, K> {
         let key = self.key.as_ref().map(|key| {
             let key = Arc::clone(key).downcast();
             key.expect("a key is stored with the kind that read it")
         });
-        Unreduced {
+        ProofInput {
             key,
             statement: &self.request.statement,
             proof: &self.request.proof,
@@ -59,8 +65,8 @@ impl<K: Kind> AnyKind for K {
     }
 
     fn reduce_each(&self, proofs: &[AnyProof]) -> Vec<Result<AnyClaim, Invalid>> {
-        let unreduced: Vec<_> = proofs.iter().map(AnyProof::unreduced).collect();
-        let claims = Kind::reduce_each(self, &unreduced);
+        let inputs: Vec<_> = proofs.iter().map(AnyProof::proof_input).collect();
+        let claims = Kind::reduce_each(self, &inputs);
         assert_eq!(claims.len(), proofs.len(), "a claim for each proof");
         let any = |claim: Result<K::Claim, Invalid>| Ok(Arc::new(claim?) as AnyClaim);
         claims.into_iter().map(any).collect()
@@ -74,7 +80,11 @@ impl<K: Kind> AnyKind for K {
         self.costs_alone().lanes.max(1)
     }
 
-    fn check(&self, claims: &[AnyClaim], suspicion: Suspicion) -> Result<Outcome, NoRandomness> {
+    fn check(
+        &self,
+        claims: &[AnyClaim],
+        expected_false_share: ExpectedFalseShare,
+    ) -> Result<Outcome, NoRandomness> {
         let claims: Vec<&K::Claim> = claims
             .iter()
             .map(|claim| {
@@ -82,6 +92,6 @@ impl<K: Kind> AnyKind for K {
                 claim.expect("a batch has the claims of one kind")
             })
             .collect();
-        batch::check(self, &claims, suspicion)
+        batch::check(self, &claims, expected_false_share)
     }
 }

@@ -8,7 +8,7 @@ use crate::schedule::SourceReport;
 /// Counts of a verifier since it was opened, and its present load.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// For each kind by which a proof was reduced.
+    /// Figures of each kind that has reduced a proof, by its name.
     pub kinds: BTreeMap<String, KindFigures>,
     /// The sources that are remembered.
     pub sources: Vec<SourceReport>,
@@ -35,7 +35,7 @@ pub struct KindFigures {
     pub sizes: [u64; SIZES],
 }
 
-/// Sizes of batches that are told apart: powers of two to 1024.
+/// The number of histogram buckets for batch sizes: powers of two to 1024.
 pub const SIZES: usize = 11;
 
 // === impl KindFigures ===

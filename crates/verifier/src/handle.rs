@@ -1,4 +1,4 @@
-//! The handle by which a verifier is asked.
+//! The handle for requests to a verifier.
 
 use std::pin::Pin;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -39,7 +39,7 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// [`Refused`] if it is not even taken.
+    /// [`Refused`] if the request is not accepted.
     pub async fn verify(&self, request: Request) -> Result<Verdict, Refused> {
         Ok(self.submit(request).await?.await)
     }
@@ -107,7 +107,7 @@ impl Handle {
         }
     }
 
-    /// Takes back a request; whether there was one under way. The source is as in [`Request`].
+    /// Withdraws a request; true if it was under way. The source is that of the [`Request`].
     pub fn cancel(&self, client: &str, source: &str, id: &str) -> bool {
         let mut state = self.shared.state();
         let found = state.scheduler.cancel(&full_source(client, source), id);
@@ -116,7 +116,7 @@ impl Handle {
         found
     }
 
-    /// Takes back all requests of a source, and says how many there were.
+    /// Withdraws all requests of a source and returns their number.
     pub fn cancel_source(&self, client: &str, source: &str) -> usize {
         let mut state = self.shared.state();
         let found = state.scheduler.cancel_source(&full_source(client, source));
@@ -159,7 +159,7 @@ impl Handle {
         Ok(digest)
     }
 
-    /// Removes a client's key; whether it had it. Requests under way keep it.
+    /// Removes a client's key; true if the client had it. Requests under way still use it.
     pub fn remove_key(&self, client: &str, digest: KeyDigest) -> bool {
         self.keys_held().remove(client, digest)
     }

@@ -11,7 +11,7 @@ use crate::erased::AnyKey;
 use crate::kind::UnusableKey;
 use crate::kinds::Kinds;
 
-/// A key's digest: SHA-256 of the kind's name, a zero byte, and the key's bytes as they were sent.
+/// A key's digest: SHA-256 of the kind's name, a zero byte, and the key's bytes as sent.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyDigest([u8; 32]);
 
@@ -25,7 +25,7 @@ pub struct NoDigest;
 pub struct KeyLimits {
     /// Keys of one client.
     pub keys: usize,
-    /// Bytes of one client's keys, as they were sent.
+    /// The most bytes of one client's keys, as sent.
     pub bytes: usize,
 }
 
@@ -56,7 +56,7 @@ pub enum KeyError {
         keys: usize,
         /// Bytes that they would have.
         bytes: usize,
-        /// Its limits.
+        /// The limits exceeded.
         limits: KeyLimits,
     },
 }
@@ -64,11 +64,11 @@ pub enum KeyError {
 /// A key in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyInfo {
-    /// Its digest.
+    /// The key's digest.
     pub digest: KeyDigest,
     /// The kind of proofs that it is for.
     pub kind: String,
-    /// Its bytes as they were sent.
+    /// The key's length in bytes, as sent.
     pub bytes: usize,
 }
 
@@ -156,7 +156,7 @@ impl Keys {
         Ok(())
     }
 
-    /// Whether there was one. Proofs that are under way are verified under it all the same.
+    /// Removes a key; true if there was one. Proofs under way are still verified under it.
     pub(crate) fn remove(&mut self, client: &str, digest: KeyDigest) -> bool {
         let Some(own) = self.of_clients.get_mut(client) else {
             return false;
@@ -230,12 +230,12 @@ impl KeyDigest {
         Self(hash.finalize().into())
     }
 
-    /// From its 32 bytes.
+    /// The digest with these 32 bytes.
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// Its 32 bytes.
+    /// The digest's 32 bytes.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }

@@ -5,21 +5,22 @@ use std::fmt;
 use std::sync::Arc;
 
 use ark_ec::PrimeGroup;
+use proofmill_kernels::NoRandomness;
 use rayon::prelude::*;
 
 use crate::isolation::{Costs, LoneCosts};
 
-/// A kind of proof: how one is reduced to a claim that is cheap to check with others, and how claims
-/// are added up.
+/// A kind of proof: the reduction of a proof to a claim that is cheap to check with others, and the sum of
+/// claims.
 ///
-/// All the work that is for one proof is done in [`reduce`](Self::reduce), once. What is left has a value
-/// in a group, zero if the proof is valid: a combination of points, or a product of pairings. Values
-/// of claims under random weights add up, so that one check does for many, and the false ones among them
-/// are found by checks of subsets.
+/// [`reduce`](Self::reduce) does all the work that proofs cannot share, once for each proof. The resulting claim
+/// has a value in a group, zero if the proof is valid: a combination of points, or a product of pairings.
+/// Values of claims under random weights add up, so one check suffices for many claims, and checks of
+/// subsets find the false ones.
 ///
 /// `examples/own_kind.rs` adds a kind.
 pub trait Kind: Send + Sync + 'static {
-    /// A verifying key, as this kind wants it. `()` where there are none.
+    /// A decoded verifying key; `()` for kinds without keys.
     type Key: Send + Sync + 'static;
     /// A proof after all that can be done for it alone.
     type Claim: Send + Sync + 'static;
@@ -34,19 +35,19 @@ pub trait Kind: Send + Sync + 'static {
     /// Whether a proof needs a key.
     fn has_keys(&self) -> bool;
 
-    /// Reads a key from anyone.
+    /// Reads an untrusted key.
     ///
     /// # Errors
     ///
     /// [`UnusableKey`], with the reason.
     fn read_key(&self, bytes: &[u8]) -> Result<Self::Key, UnusableKey>;
 
-    /// Decodes a proof from anyone and does all the work that is its own. `key` is there if
+    /// Decodes an untrusted proof and does all the work that proofs cannot share. `key` is `Some` if
     /// [`has_keys`](Self::has_keys).
     ///
     /// # Errors
     ///
-    /// [`Invalid`] if these bytes prove nothing, whatever the final check would say.
+    /// [`Invalid`] if the proof is invalid already, without the final check.
     fn reduce(
         &self,
         key: Option<&Arc<Self::Key>>,
@@ -54,13 +55,13 @@ pub trait Kind: Send + Sync + 'static {
         proof: &[u8],
     ) -> Result<Self::Claim, Invalid>;
 
-    /// As [`reduce`](Self::reduce) for each of some proofs, in their order: for kinds that do it for several
-    /// in less time than one by one.
+    /// The result of [`reduce`](Self::reduce) for each proof, in their order. Kinds override it that reduce several
+    /// proofs in less time than one by one.
     fn reduce_each(
         &self,
-        proofs: &[Unreduced<'_, Self::Key>],
+        proofs: &[ProofInput<'_, Self::Key>],
     ) -> Vec<Result<Self::Claim, Invalid>> {
-        let reduce = |proof: &Unreduced<'_, Self::Key>| {
+        let reduce = |proof: &ProofInput<'_, Self::Key>| {
             self.reduce(proof.key.as_ref(), proof.statement, proof.proof)
         };
         proofs.iter().map(reduce).collect()
@@ -86,28 +87,28 @@ pub trait Kind: Send + Sync + 'static {
     /// rayon pool.
     fn value(&self, claims: &[(&Self::Claim, Self::Weight)]) -> Self::Value;
 
-    /// Checks a claim for itself, without weights.
+    /// Checks a single claim, without weights.
     ///
     /// # Errors
     ///
-    /// [`Invalid`], with what this kind can tell.
+    /// [`Invalid`], with the reason as far as this kind can tell it.
     fn check(&self, claim: &Self::Claim) -> Result<(), Invalid>;
 
-    /// As [`check`](Self::check) for each of some claims, in their order, on the threads of the current rayon pool:
-    /// for kinds that do it for several in less time than one by one.
+    /// The [`check`](Self::check) of each claim alone, in their order, on the threads of the current rayon pool.
+    /// Kinds override it that check several claims side by side in less time than one by one.
     fn check_each(&self, claims: &[&Self::Claim]) -> Vec<Result<(), Invalid>> {
         claims.par_iter().map(|claim| self.check(claim)).collect()
     }
 
-    /// What [`value`](Self::value) is of each of some claims alone, in their order, on the threads of the current rayon
-    /// pool: for kinds that do it for several in less time than one by one.
+    /// The [`value`](Self::value) of each claim alone, in their order, on the threads of the current rayon pool.
+    /// Kinds override it that compute several values side by side in less time than one by one.
     fn value_each(&self, claims: &[(&Self::Claim, Self::Weight)]) -> Vec<Self::Value> {
         let claims = claims.par_chunks(1);
         claims.map(|claim| self.value(claim)).collect()
     }
 
-    /// A check that costs little beside [`value`](Self::value) and that most false claims fail; none if
-    /// this kind has none. It is asked only where a batch has a false claim.
+    /// A check that costs little beside [`value`](Self::value) and that most false claims fail; `None` if
+    /// this kind has no such check. It is called only for batches that contain a false claim.
     fn screen(&self, claim: &Self::Claim) -> Option<Result<(), Invalid>> {
         let _ = claim;
         None
@@ -116,42 +117,37 @@ pub trait Kind: Send + Sync + 'static {
     /// The cost of checking several together, in any unit.
     fn costs(&self) -> Costs;
 
-    /// The cost of [`check_each`](Self::check_each) for claims that hold, in that unit.
+    /// The cost of [`check_each`](Self::check_each) for valid claims, in the unit of [`costs`](Self::costs).
     fn costs_alone(&self) -> LoneCosts {
         let costs = self.costs();
         LoneCosts::one_by_one(costs.fixed + costs.each)
     }
 }
 
-/// A proof from anyone, with what it is said to prove.
+/// An untrusted proof, with its claimed statement.
 #[derive(Debug)]
-pub struct Unreduced<'a, K> {
-    /// The key it is under, if its kind has keys.
+pub struct ProofInput<'a, K> {
+    /// The verifying key; `None` for kinds without keys.
     pub key: Option<Arc<K>>,
-    /// What it is said to prove.
+    /// The encoded statement that the proof claims to prove.
     pub statement: &'a [u8],
     /// The proof.
     pub proof: &'a [u8],
 }
 
-/// A proof proves nothing: for this reason.
+/// The reason why a proof is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invalid(pub Cow<'static, str>);
 
-/// A key that cannot be used: for this reason.
+/// The reason why a key cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct UnusableKey(pub String);
 
-/// The operating system gives no random numbers: for this reason.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the operating system gives no random numbers: {0}")]
-pub struct NoRandomness(pub String);
-
 // === impl UnusableKey ===
 
 impl UnusableKey {
-    /// With a reason for a person.
+    /// An error with a human-readable reason.
     pub fn because(reason: impl fmt::Display) -> Self {
         Self(reason.to_string())
     }
@@ -160,7 +156,7 @@ impl UnusableKey {
 // === impl Invalid ===
 
 impl Invalid {
-    /// With a reason for a person.
+    /// An error with a human-readable reason.
     pub fn because(reason: impl fmt::Display) -> Self {
         Self(Cow::Owned(reason.to_string()))
     }

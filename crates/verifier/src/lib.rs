@@ -1,16 +1,16 @@
 //! A verdict for every proof of a stream.
 //!
 //! Nodes, sequencers and aggregators get proofs of several kinds from many sources. A [`Service`]
-//! verifies them in batches, which cost little more than one check, and still answers for each proof:
-//! `valid`, `invalid` with a reason, or `unavailable` with a reason. It finds the false ones of a batch by
-//! the fewest checks, and a source that sends them slows nobody else down.
+//! verifies them in batches, which cost little more than one check, and still gives a verdict for each proof:
+//! `valid`, `invalid` with a reason, or `unavailable` with a reason. It finds the false proofs of a batch with
+//! few checks, and sources that send false proofs do not slow others down.
 //!
 //! * A [`Kind`] reduces a proof to a claim whose value adds up with others'. [`kinds`] has those that
 //!   come with the program; `examples/own_kind.rs` adds one.
 //! * [`batch`] checks claims together; [`isolation`] finds the false ones.
-//! * [`schedule`] decides what is worked on next. It is a deterministic state machine with a simulator
-//!   in `tests/schedule`.
-//! * [`Service`] runs it on threads; a [`Handle`] asks it, also as a `tower` service.
+//! * [`schedule`] decides the order of work. It is a deterministic state machine with a simulator in
+//!   `tests/schedule`.
+//! * [`Service`] runs it on threads; a [`Handle`] sends it requests, also as a `tower` service.
 //!
 //! ```
 //! use proofmill_verifier::{Kinds, Options, Request, Service, Status};
@@ -22,7 +22,7 @@
 //!
 //! let request = Request::new("me", "1", "groth16-bn254", "no proof");
 //! let verdict = verifier.verify(request).await.expect("it is taken");
-//! // Without its key nobody knows.
+//! // Without its key the proof cannot be verified.
 //! assert!(matches!(verdict.status, Status::Unavailable(_)));
 //! # running.abort();
 //! # });
@@ -46,9 +46,10 @@ mod verdict;
 pub use figures::{KindFigures, Report, SIZES};
 pub use handle::{Handle, Pending};
 pub use keys::{KeyDigest, KeyError, KeyInfo, KeyLimits, NoDigest};
-pub use kind::{Invalid, Kind, NoRandomness, Unreduced, UnusableKey};
+pub use kind::{Invalid, Kind, ProofInput, UnusableKey};
 pub use kinds::Kinds;
 pub use options::Options;
+pub use proofmill_kernels::{NoRandomness, draw_weights};
 pub use request::{MAX_ID_BYTES, Refused, Request};
 pub use service::{Error, Service};
-pub use verdict::{Course, Status, Unavailable, Verdict};
+pub use verdict::{Status, Unavailable, Verdict, VerdictStats};

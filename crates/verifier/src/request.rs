@@ -11,13 +11,13 @@ use crate::keys::KeyDigest;
 /// A proof to be verified.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The client, whose keys are used.
+    /// Name of the client, whose keys are used.
     pub client: Arc<str>,
     /// The peer that the client has the proof from; empty for the client itself. Sources
     /// are served in turn, and one that sends false proofs is put apart.
     pub source: Arc<str>,
-    /// Its name among the source's requests, of at most 128 bytes. The same id with the same bytes is
-    /// verified once; with others it is refused.
+    /// The request's name among the source's requests, of at most 128 bytes. A repeated id with the same bytes is
+    /// verified once; with other bytes it is refused.
     pub id: Arc<str>,
     /// The kind's name.
     pub kind: String,
@@ -27,7 +27,7 @@ pub struct Request {
     pub statement: Bytes,
     /// The proof, as the kind encodes it.
     pub proof: Bytes,
-    /// Of the requests that wait, those of greater priority go first; 0 is usual.
+    /// Waiting requests of greater priority go first; the default is 0.
     pub priority: u8,
     /// After this time the verdict is of no more use.
     pub deadline: Option<Duration>,
@@ -80,7 +80,7 @@ impl Request {
         }
     }
 
-    /// With a key and a statement.
+    /// The request with a key and a statement.
     #[must_use]
     pub fn under(mut self, key: KeyDigest, statement: impl Into<Bytes>) -> Self {
         self.key = Some(key);

@@ -45,11 +45,11 @@ pub(crate) struct Shared {
     began: Instant,
     /// A verdict was given: there may be room for more.
     pub(crate) room: Notify,
-    /// Something may have changed that [`Service::run`] waits for.
+    /// Signals [`Service::run`] that the state may have changed.
     changed: Notify,
-    /// Jobs of the common lane that wait for a thread.
+    /// Jobs of the trusted lane that wait for a thread.
     at_hand: AtomicUsize,
-    /// Outcomes of jobs that the scheduler does not know yet.
+    /// Outcomes of jobs that are not reported to the scheduler yet.
     ended: Mutex<Vec<(Lane, Done)>>,
 }
 
@@ -57,44 +57,47 @@ pub(crate) struct State {
     pub(crate) scheduler: Scheduler,
     pub(crate) work: HashMap<Ticket, Work>,
     pub(crate) waiting: HashMap<Ticket, Vec<oneshot::Sender<Verdict>>>,
-    /// Verdicts that are not handed out yet.
+    /// Verdicts that are not delivered yet.
     outgoing: Vec<Outgoing>,
-    /// The time at which [`Service::run`] looks at the state by itself, if it sleeps until then.
+    /// The time until which [`Service::run`] sleeps; `None` if it does not sleep until a set time.
     looks_at: Option<Micros>,
     pub(crate) figures: BTreeMap<usize, KindFigures>,
 }
 
-/// A verdict that is not handed out yet.
+/// A verdict that is not delivered yet.
 struct Outgoing {
     verdict: Verdict,
-    /// Those who wait for it.
+    /// The callers that wait for it.
     waiting: Vec<oneshot::Sender<Verdict>>,
-    /// What is of no more use, and is given back to the allocator with the rest.
+    /// The request's finished work, kept only so that its memory is freed when the verdict is delivered.
     _work: Option<Work>,
 }
 
-/// A request's proof, or the claim that it was reduced to.
+/// The work of a request: its proof, or the claim that the proof was reduced to.
 pub(crate) enum Work {
-    /// Its bytes, and its key.
+    /// The proof's bytes and its key.
     Proof(AnyProof),
-    /// The claim, which is left to check.
+    /// The claim, which is still to be checked.
     Claim(AnyClaim),
 }
 
-/// The niceness of threads of the lane apart: the greatest there is, so that all others go first.
+/// Niceness of the threads of the quarantine lane: the greatest possible, so that all other threads go first.
 const NICE_APART: i32 = 19;
 
 // === impl Service ===
 
 impl Service {
-    /// Starts the threads. Proofs are verified from now on.
+    /// Starts the threads, which verify proofs from now on.
     ///
     /// # Errors
     ///
     /// [`Error::Threads`].
     pub fn open(options: Options) -> Result<(Self, Handle), Error> {
-        let pools = [pool(Lane::Common, &options)?, pool(Lane::Apart, &options)?];
-        let threads = pools[Lane::Common as usize].current_num_threads();
+        let pools = [
+            pool(Lane::Trusted, &options)?,
+            pool(Lane::Quarantine, &options)?,
+        ];
+        let threads = pools[Lane::Trusted as usize].current_num_threads();
         let shared = Arc::new(Shared {
             pools,
             state: Mutex::new(State {
@@ -117,12 +120,12 @@ impl Service {
         Ok((Self { shared }, handle))
     }
 
-    /// Works until `shutdown` says [`Level::Stop`], when requests under way are answered as unavailable;
-    /// or until all that was accepted is answered, once it says [`Level::Drain`].
+    /// Runs until `shutdown` reaches [`Level::Stop`], when requests under way are answered as unavailable; or
+    /// until all accepted requests are answered, once it reaches [`Level::Drain`].
     ///
-    /// Proofs are verified while this is polled: requests expire in here, sources whose proofs were false
-    /// get their turns from here, and while all threads are at work the scheduler learns of the outcomes of jobs here, and
-    /// verdicts are handed out. A runtime that blocks its only thread holds all of that up.
+    /// This future must be polled: it expires requests, gives sources of the quarantine lane their turns, and while all threads
+    /// are at work reports the outcomes of jobs to the scheduler and delivers verdicts. A runtime that blocks its only
+    /// thread delays all of these.
     pub async fn run(self, mut shutdown: Shutdown) {
         let mut level = Level::Run;
         loop {
@@ -156,7 +159,7 @@ impl Service {
             };
             tokio::select! {
                 () = changed => {}
-                // Also where whoever could raise it is gone.
+                // This also returns when the trigger was dropped.
                 () = shutdown.reached(next) => level = next.max(shutdown.level()),
                 () = tokio::time::sleep(deadline.unwrap_or(Duration::MAX)), if deadline.is_some() => {}
             }
@@ -168,13 +171,13 @@ impl Service {
 fn pool(lane: Lane, options: &Options) -> Result<ThreadPool, ThreadPoolBuildError> {
     let pool = ThreadPoolBuilder::new().num_threads(options.threads);
     match lane {
-        Lane::Common => pool.thread_name(|number| format!("verify-{number}")),
-        Lane::Apart => pool
+        Lane::Trusted => pool.thread_name(|number| format!("verify-{number}")),
+        Lane::Quarantine => pool
             .thread_name(|number| format!("apart-{number}"))
             .start_handler(|_| {
-                // Of this thread alone, on Linux. Without it the lane is only not first.
+                // On Linux this sets the niceness of this thread alone. An error only means that the lane yields less.
                 if let Err(error) = rustix::process::setpriority_process(None, NICE_APART) {
-                    tracing::debug!(%error, "the lane apart has the same priority as the other");
+                    tracing::debug!(%error, "the quarantine lane has the same priority as the other");
                 }
             }),
     }
@@ -184,15 +187,15 @@ fn pool(lane: Lane, options: &Options) -> Result<ThreadPool, ThreadPoolBuildErro
 // === impl State ===
 
 impl State {
-    /// The next deadline, or the lane apart's next turn if that comes before.
+    /// The next deadline, or the quarantine lane's next turn if that comes before.
     fn next_event(&self, now: Micros) -> Option<Micros> {
         let deadline = self.scheduler.next_deadline();
         let turn = self.scheduler.next_turn(now);
         deadline.into_iter().chain(turn).min()
     }
 
-    /// Whether something is due before [`Service::run`] looks at the state. It is not woken for what is due later: a
-    /// thread that woke for each request and each job would take a processor from the next one.
+    /// Whether an event is due before [`Service::run`] wakes by itself. It is not woken for later events: waking a
+    /// thread for each request and each job would take processor time from the next one.
     pub(crate) fn is_awaited(&self, now: Micros) -> bool {
         let next = self.next_event(now);
         next.is_some_and(|next| self.looks_at.is_none_or(|looks_at| next < looks_at))
@@ -203,7 +206,7 @@ impl State {
 
 impl Shared {
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
-        // The state is changed by small steps that do not panic; what a job computes is outside.
+        // The state is changed in small steps that do not panic; jobs compute outside the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -211,9 +214,9 @@ impl Shared {
         Micros(self.began.elapsed().as_micros() as u64)
     }
 
-    /// Runs something on a thread of the common lane.
+    /// Runs something on a thread of the trusted lane.
     pub(crate) fn spawn(&self, work: impl FnOnce() + Send + 'static) {
-        self.pools[Lane::Common as usize].spawn(work);
+        self.pools[Lane::Trusted as usize].spawn(work);
     }
 
     /// Collects verdicts, which [`hand_out`](Self::hand_out) gives to those who wait, and starts the jobs that lanes take.
@@ -233,14 +236,14 @@ impl Shared {
         let shared = self.clone();
         let pool = &self.pools[lane as usize];
         match lane {
-            Lane::Common => {
+            Lane::Trusted => {
                 self.at_hand.fetch_add(1, Ordering::Relaxed);
                 pool.spawn(move || {
                     shared.at_hand.fetch_sub(1, Ordering::Relaxed);
                     let done = job.run(&shared);
                     shared.ended().push((lane, done));
-                    // The scheduler's work on a batch takes as long as that on a proof, and so does waking up all who
-                    // wait for a verdict: while there are proofs to verify it is done beside that.
+                    // Reporting a batch to the scheduler takes as long as verifying a proof, and so does waking the tasks
+                    // that wait for its verdicts: another thread does both while this one has a next job.
                     if shared.at_hand.load(Ordering::Relaxed) > 0 {
                         shared.wake();
                     } else {
@@ -248,10 +251,10 @@ impl Shared {
                     }
                 });
             }
-            Lane::Apart => pool.spawn(move || {
+            Lane::Quarantine => pool.spawn(move || {
                 let done = job.run(&shared);
                 shared.ended().push((lane, done));
-                // A thread of the lane apart that held the state could be kept from going on by all others, which would
+                // A thread of the quarantine lane that held the state could be kept from going on by all others, which would
                 // then wait for the state.
                 let to = shared.clone();
                 to.spawn(move || shared.finish());
@@ -259,13 +262,13 @@ impl Shared {
         }
     }
 
-    /// Tells the scheduler of the outcomes of jobs, and goes on.
+    /// Reports the outcomes of jobs to the scheduler and starts the next jobs.
     fn finish(self: &Arc<Self>) {
         let mut state = self.state();
         self.record_ended(&mut state);
         let now = self.now();
         self.advance(&mut state);
-        let has_work = state.scheduler.is_busy(Lane::Common);
+        let has_work = state.scheduler.is_busy(Lane::Trusted);
         let is_left = has_work && !state.outgoing.is_empty();
         // It may have been the last one.
         let is_awaited = is_left || state.scheduler.is_closed() || state.is_awaited(now);
@@ -279,7 +282,7 @@ impl Shared {
         }
     }
 
-    /// Tells the scheduler of the outcomes of jobs.
+    /// Reports the outcomes of jobs to the scheduler.
     fn record_ended(&self, state: &mut State) {
         let ended = std::mem::take(&mut *self.ended());
         for (lane, done) in ended {
@@ -313,7 +316,7 @@ impl Shared {
         }
     }
 
-    /// Gives the verdicts there are to those who wait for them, once the state is free: whoever wakes up asks for it.
+    /// Delivers verdicts to the waiting callers after unlocking the state, since a woken caller may lock it.
     pub(crate) fn hand_out(&self, mut state: MutexGuard<'_, State>) {
         let verdicts = std::mem::take(&mut state.outgoing);
         drop(state);
@@ -322,7 +325,7 @@ impl Shared {
         }
         for outgoing in verdicts {
             for waiter in outgoing.waiting {
-                // Whoever asked has gone: the verdict is remembered for a while.
+                // An error means that the caller has gone; the verdict is remembered for a while.
                 let _ = waiter.send(outgoing.verdict.clone());
             }
         }

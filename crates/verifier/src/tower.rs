@@ -8,7 +8,7 @@ use crate::handle::Handle;
 use crate::request::{Refused, Request};
 use crate::verdict::Verdict;
 
-/// Always ready: a call waits for room by itself, and nothing is dropped.
+/// Always ready: the returned future waits for room itself, and no request is dropped.
 impl tower_service::Service<Request> for Handle {
     type Response = Verdict;
     type Error = Refused;

@@ -3,23 +3,23 @@
 use crate::keys::KeyDigest;
 use crate::kind::Invalid;
 
-/// A verdict on a proof, and its course.
+/// A verdict on a proof, and how it was reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// The verdict itself.
     pub status: Status,
     /// Times and batch; all zero where the proof was not looked at.
-    pub course: Course,
+    pub stats: VerdictStats,
 }
 
 /// A verdict on a proof.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// It proves its statement.
+    /// The proof proves its statement.
     Valid,
-    /// It proves nothing.
+    /// The proof does not prove its statement, for this reason.
     Invalid(Invalid),
-    /// Nothing is known of it. Another attempt may tell.
+    /// There is no verdict, for this reason. Another attempt may give one.
     Unavailable(Unavailable),
 }
 
@@ -36,10 +36,10 @@ pub enum Unavailable {
     /// The kind needs a key, and the request names none.
     #[error("this kind of proof needs a key: add one, and name it by its digest")]
     NoKey,
-    /// Its time was over before there was a verdict.
+    /// The deadline passed before there was a verdict.
     #[error("its deadline passed before there was a verdict")]
     Deadline,
-    /// It was cancelled.
+    /// The request was cancelled.
     #[error("it was cancelled")]
     Cancelled,
     /// The service was stopped before there was a verdict.
@@ -50,27 +50,27 @@ pub enum Unavailable {
     Internal(String),
 }
 
-/// Times and batch of a proof on its way to its verdict.
+/// Times and batch of a proof until its verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Course {
+pub struct VerdictStats {
     /// Microseconds before work on it began.
     pub queue_us: u64,
     /// Microseconds from then on until the verdict: its reduction, waiting for the batch, the check.
     pub verify_us: u64,
     /// Proofs in its batch, itself included; 0 if it came into none.
     pub batch: u32,
-    /// Those of them that were not valid.
+    /// Proofs in its batch that were not valid, itself included.
     pub batch_failures: u32,
 }
 
 // === impl Verdict ===
 
 impl Verdict {
-    /// On a proof that was not looked at.
+    /// The verdict on a proof that was not checked.
     pub(crate) fn unavailable(reason: Unavailable) -> Self {
         Self {
             status: Status::Unavailable(reason),
-            course: Course::default(),
+            stats: VerdictStats::default(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! From text to a [`Workflow`]: syntax, fields, types and ranges.
+//! Decodes text to a [`Workflow`]: syntax, fields, types and ranges.
 
 use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::document::{Document, Field};
 use crate::ethereum::ethereum;
 use crate::fields::{Faults, Fields, MAX_COUNT};
 use crate::history::History;
-use crate::inner::{executor, path, queue_name, speculation, strategy, text, word};
+use crate::inner::{executor, keyword, path, queue_name, speculation, strategy, text};
 use crate::late::late;
 use crate::model::{
     Backoff, Collector, Deadline, Defaults, Dispatcher, OnMissed, Policy, Queue, Sequencer, Sink,
@@ -19,27 +19,28 @@ use crate::model::{
 use crate::sinks::{MAX_SINKS, sink};
 use crate::template::Template;
 
-/// Largest workflow file, in bytes.
+/// Maximum size of a workflow file, in bytes.
 pub const MAX_FILE_SIZE: usize = 1 << 20;
 
-/// Most tables in each of `[[source]]`, `[[queue]]`, `[[dispatcher]]` and `[[collector]]`.
+/// Maximum number of tables in each of `[[source]]`, `[[queue]]`, `[[dispatcher]]` and
+/// `[[collector]]`.
 pub const MAX_STAGES: usize = 512;
 
 const MAX_BLOCK: u64 = i64::MAX as u64;
 
-/// What decoding found: the workflow, as far as it could be read, and every fault.
+/// The result of decoding: the workflow, as far as it could be read, and every fault.
 pub(crate) struct Decoded {
     /// Absent if the text is not TOML.
     pub(crate) workflow: Option<Workflow>,
     pub(crate) faults: Faults,
 }
 
-/// Decodes as much as it can.
+/// Decodes as much of the text as possible.
 pub(crate) fn decode(text: &str, file: &Path) -> Decoded {
     let mut faults = Faults {
         document: Document::new(file, ""),
         list: Vec::new(),
-        structural: false,
+        graph_unreliable: false,
     };
     if text.len() > MAX_FILE_SIZE {
         let message = format!(
@@ -85,7 +86,7 @@ pub(crate) fn decode(text: &str, file: &Path) -> Decoded {
     }
 }
 
-/// The folder of a file, as an absolute path where the system can tell it.
+/// The folder of a file; absolute if the system can resolve it.
 fn folder_of(file: &Path) -> PathBuf {
     let folder = match file.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -185,7 +186,7 @@ fn repeated_queues(faults: &mut Faults, declared: &[Queue]) {
         if !seen.insert(&queue.name) {
             let field = faults.document.origin("queue", index).child("name");
             let message = format!("the queue `{}` is declared twice", queue.name);
-            faults.structural = true;
+            faults.graph_unreliable = true;
             faults.push(
                 Code::DuplicateName,
                 &field,
@@ -261,7 +262,7 @@ fn policy(fields: &mut Fields<'_, '_>, inherited: &Policy) -> Policy {
     }
 }
 
-/// Waits between attempts.
+/// Reads the table `backoff`; its absent fields are inherited.
 pub(crate) fn backoff(fields: &mut Fields<'_, '_>, inherited: &Backoff) -> Backoff {
     let example = "{ initial = \"1s\", max = \"1m\" }";
     let Some(mut fields) = fields.table("backoff", example) else {
@@ -287,7 +288,7 @@ fn deadline(mut fields: Fields<'_, '_>) -> Option<Deadline> {
         fields.missing("slot", "\"12s\"");
     }
     let on_missed = match fields.has("on_missed") {
-        true => word(&mut fields, "on_missed", &["keep", "drop"]),
+        true => keyword(&mut fields, "on_missed", &["keep", "drop"]),
         false => fields.string("on_missed", "").and(None),
     };
     fields.finish();
@@ -301,7 +302,7 @@ fn deadline(mut fields: Fields<'_, '_>) -> Option<Deadline> {
     })
 }
 
-/// The field `name`, or a fault.
+/// Reads the field `name`; reports a fault if it is absent.
 fn stage_name(fields: &mut Fields<'_, '_>, example: &str) -> Option<String> {
     let name = fields.token("name", example, true);
     if !fields.has("name") {
@@ -317,7 +318,7 @@ fn source(mut fields: Fields<'_, '_>, folder: &Path) -> Option<Source> {
         fields.missing("output", "\"chunks\"");
     }
     let rate = fields.rate("rate");
-    let kind = match word(
+    let kind = match keyword(
         &mut fields,
         "kind",
         &["range", "headers", "jsonl", "ethereum", "submit"],
@@ -355,7 +356,7 @@ fn source(mut fields: Fields<'_, '_>, folder: &Path) -> Option<Source> {
         }
         Some("ethereum") => ethereum(&mut fields),
         Some(_) => Some(SourceKind::Submit),
-        // Without a kind nobody can say which of the other fields belong here.
+        // Without a kind it is unknown which other fields belong here.
         None => return None,
     };
     fields.finish();
@@ -380,7 +381,7 @@ fn queue(mut fields: Fields<'_, '_>, defaults: &Defaults) -> Option<Queue> {
         .number32("q_max", 1..=10_000_000)
         .unwrap_or(defaults.q_max);
     let writers = match fields.has("writers") {
-        true => word(&mut fields, "writers", &["one", "many"]),
+        true => keyword(&mut fields, "writers", &["one", "many"]),
         false => fields.string("writers", "").and(None),
     };
     let writers = if writers == Some("many") {

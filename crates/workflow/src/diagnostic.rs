@@ -1,4 +1,4 @@
-//! What is wrong with a workflow file, where, and how to mend it.
+//! Faults in a workflow file: position, message, and advice for the fix.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,15 +7,14 @@ use serde::{Serialize, Serializer};
 
 use crate::document::{Document, Field};
 
-/// One thing that is wrong with a workflow file.
+/// A fault in a workflow file.
 ///
-/// `Display` renders it for a person: the place, the field, what is wrong, the line with a caret,
-/// and how to mend it.
+/// `Display` renders it for a person: position, field, message, the line with a caret, and advice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
-    /// If the workflow can run nevertheless.
+    /// Whether the workflow can run in spite of the fault.
     pub severity: Severity,
-    /// What kind of fault this is.
+    /// The kind of fault.
     pub code: Code,
     /// The file, as given.
     pub file: PathBuf,
@@ -25,25 +24,25 @@ pub struct Diagnostic {
     pub column: usize,
     /// The field, as in `dispatcher "prove".t_ack`; empty for the file as a whole.
     pub field: String,
-    /// What is wrong.
+    /// The fault, as a sentence fragment.
     pub message: String,
-    /// How to mend it.
+    /// Advice for the fix.
     pub help: String,
     #[serde(skip)]
     snippet: Option<Snippet>,
 }
 
-/// How bad a fault is.
+/// Severity of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// The workflow cannot run.
     Error,
-    /// It can, but a setting has no effect, or something is not verified.
+    /// The workflow can run, but a setting has no effect, or something is not verified.
     Warning,
 }
 
-/// The source line and how many of its characters the caret marks.
+/// The source line, and the number of its characters that the caret marks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Snippet {
     text: String,
@@ -80,9 +79,9 @@ codes! {
     TooLarge = "too-large",
     /// Not TOML.
     Syntax = "syntax",
-    /// A field that does not exist there.
+    /// A field that does not exist in this table.
     UnknownField = "unknown-field",
-    /// A field that must be there is not.
+    /// A required field is absent.
     MissingField = "missing-field",
     /// A value of another type than the field's.
     WrongType = "wrong-type",
@@ -118,7 +117,7 @@ codes! {
     UnusedQueue = "unused-queue",
     /// Two stages write a queue that is meant to have one writer.
     TwoWriters = "two-writers",
-    /// Messages would go round for ever.
+    /// Messages would go round in a cycle.
     Cycle = "cycle",
     /// The workflow has no source.
     NoSource = "no-source",
@@ -132,7 +131,7 @@ codes! {
     EmptyGroup = "empty-group",
     /// A group counts messages of a queue that is not an input.
     CountNotInput = "count-not-input",
-    /// An input of which a group counts no messages.
+    /// An input whose messages a group does not count.
     InputNotCounted = "input-not-counted",
     /// The queue that sets the groups' boundaries is not an input.
     ByNotInput = "by-not-input",
@@ -158,31 +157,31 @@ codes! {
     UnknownStrategy = "unknown-strategy",
     /// A heartbeat too slow to keep a lease.
     SlowHeartbeat = "slow-heartbeat",
-    /// A first wait longer than the longest.
+    /// A first wait longer than the longest wait.
     BackoffOrder = "backoff-order",
-    /// A stage that nobody works on.
+    /// A stage without workers.
     NoWorkers = "no-workers",
     /// A stage requires labels that its workers lack.
     UnmetRequirement = "unmet-requirement",
     /// A stage's tasks need more memory than its workers offer.
     UnmetMemory = "unmet-memory",
-    /// More results asked for than copies given out.
+    /// More results required than copies made.
     AcceptAboveCopies = "accept-above-copies",
-    /// More copies than there are workers that differ.
+    /// More copies than workers that may take them.
     TooFewWorkers = "too-few-workers",
-    /// Several results of a stage that makes many messages of one.
+    /// Several results required of a stage that fans out.
     AcceptWithFanOut = "accept-with-fan-out",
-    /// Batches of tasks that several workers get.
+    /// Batches of tasks of which several copies are made.
     BatchWithCopies = "batch-with-copies",
     /// Blocks are dropped that the sequencer would wait for.
     DropWithSequencer = "drop-with-sequencer",
-    /// A chain's messages with a payload of their own, and the whole block too.
+    /// A payload template and the whole block, which exclude each other.
     PayloadWithFull = "payload-with-full",
-    /// A secret that is said to be in two places.
+    /// Two locations for one secret.
     TwoSecrets = "two-secrets",
     /// Batches for a program or an engine, which take one task at a time.
     BatchNeedsNative = "batch-needs-native",
-    /// A fan-out of what is one proof.
+    /// Fan-out of a result that is a single proof.
     FanOutOfProof = "fan-out-of-proof",
     /// A fan-out without an output.
     FanOutToNobody = "fan-out-to-nobody",
@@ -190,18 +189,18 @@ codes! {
     SequencerNotChain = "sequencer-not-chain",
     /// The sequencer starts at a block that never comes.
     SequencerStart = "sequencer-start",
-    /// A stage verifies, and what it passes cannot be checked again where it leaves.
+    /// A stage verifies, and the process that emits cannot check its results again.
     NoEmissionCheck = "no-emission-check",
-    /// The sequencer emits what nothing has verified.
+    /// The sequencer emits results that no stage has verified.
     UnverifiedEmission = "unverified-emission",
-    /// The sequencer emits what verifiers say is right.
+    /// The sequencer emits results of verifying stages without a second check.
     TrustedVerifiers = "trusted-verifiers",
 }
 
 // === impl Code ===
 
 impl Code {
-    /// How bad a fault of this kind is.
+    /// Severity of faults of this kind.
     pub fn severity(self) -> Severity {
         match self {
             Self::UnusedQueue | Self::UnverifiedEmission | Self::TrustedVerifiers => {
@@ -238,10 +237,10 @@ impl fmt::Display for Severity {
 // === impl Diagnostic ===
 
 impl Diagnostic {
-    /// Longest piece of a source line that is shown, in characters.
+    /// Maximum length of the source line that is shown, in characters.
     const MAX_SNIPPET: usize = 160;
 
-    /// The fault that a file is no workflow file at all.
+    /// The fault of a path that cannot be read as a workflow file.
     pub fn of_file(file: &Path, message: impl Into<String>, help: impl Into<String>) -> Self {
         let document = Document::new(file, "");
         let field = Field::root();
@@ -290,7 +289,7 @@ impl Diagnostic {
         }
     }
 
-    /// If the workflow cannot run.
+    /// Whether the fault prevents the workflow from running.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
@@ -334,7 +333,7 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// Renders several, one after the other, with a line at the end that counts them.
+/// Renders diagnostics one after the other, and a last line that counts errors and warnings.
 pub fn render(diagnostics: &[Diagnostic]) -> String {
     let mut text = String::new();
     for diagnostic in diagnostics {

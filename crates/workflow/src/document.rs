@@ -1,24 +1,24 @@
-//! The file behind a workflow: its text, and where in it each field stands.
+//! The text of a workflow file, and the position of each field in it.
 
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The text a workflow was read from, with the place of every field.
+/// The text that a workflow was read from, with the byte range of every field.
 #[derive(Clone, Debug)]
 pub struct Document {
     file: PathBuf,
     text: Arc<str>,
     /// Fields by [`Field::key`].
     spans: HashMap<String, Range<usize>>,
-    /// What a person calls a table: `dispatcher[1]` is `dispatcher "prove"`.
+    /// Names of tables in messages: `dispatcher[1]` is shown as `dispatcher "prove"`.
     labels: HashMap<String, String>,
-    /// Where, among the file's tables of one section, each kept one stands.
+    /// For each section, the index in the file of each table that was read without a fault.
     kept: HashMap<&'static str, Vec<usize>>,
 }
 
-/// A field of the file: a table, and the way from it to a value.
+/// A field of the file: a table, and the path from that table to a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Field {
     base: String,
@@ -71,7 +71,7 @@ impl Field {
         }
     }
 
-    /// The way to it from the file's top.
+    /// The path from the top of the file, as in `dispatcher[1].executor.program`.
     pub(crate) fn key(&self) -> String {
         format!("{}{}", self.base, self.rest)
     }
@@ -100,17 +100,17 @@ impl Document {
         &self.text
     }
 
-    /// Notes where a field stands, in bytes.
+    /// Records the byte range of a field.
     pub(crate) fn mark(&mut self, field: &Field, span: Range<usize>) {
         self.spans.insert(field.key(), span);
     }
 
-    /// Notes what a person calls a table.
+    /// Records the name that messages show for a table.
     pub(crate) fn name(&mut self, field: &Field, label: String) {
         self.labels.insert(field.base.clone(), label);
     }
 
-    /// Notes that the file's table `index` of `section` became the model's next one.
+    /// Records that table `index` of `section` in the file became the model's next element.
     pub(crate) fn keep(&mut self, section: &'static str, index: usize) {
         self.kept.entry(section).or_default().push(index);
     }
@@ -125,12 +125,12 @@ impl Document {
         Field::element(section, index.unwrap_or(0))
     }
 
-    /// If the file has this field.
+    /// Whether the file has this field.
     pub(crate) fn has(&self, field: &Field) -> bool {
         self.spans.contains_key(&field.key())
     }
 
-    /// Where the field stands, in bytes; else its nearest parent; else the beginning.
+    /// The byte range of the field; else of its nearest parent; else `0..0`.
     pub(crate) fn span(&self, field: &Field) -> Range<usize> {
         let mut key = field.key();
         loop {
@@ -144,7 +144,7 @@ impl Document {
         }
     }
 
-    /// What a person calls the field.
+    /// The field's name in messages, as in `dispatcher "prove".t_ack`.
     pub(crate) fn label(&self, field: &Field) -> String {
         let base = self
             .labels

@@ -1,22 +1,22 @@
-//! The fields of an executor that has engines make its proofs.
+//! The fields of an executor that sends its tasks to proving engines.
 
 use std::path::Path;
 use std::time::Duration;
 
 use crate::diagnostic::Code;
 use crate::fields::Fields;
-use crate::inner::{path, text, word};
+use crate::inner::{keyword, path, text};
 use crate::model::{EngineAddress, EngineExecutor, EnginePriority};
 use crate::url::HttpUrl;
 use crate::value::InvalidValue;
 
-/// Most endpoints.
+/// Maximum number of endpoints.
 const MAX_ENDPOINTS: usize = 64;
 
-/// Longest name of a circuit, in bytes; the engine's own limit.
+/// Maximum length of a circuit's name in bytes: the engine's own limit.
 const MAX_CIRCUIT: usize = 128;
 
-/// How long a task waits for an engine, unless the file says otherwise.
+/// Default of `patience`: the longest wait of a task for an engine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn engine(fields: &mut Fields<'_, '_>, folder: &Path) -> Option<EngineExecutor> {
@@ -24,7 +24,7 @@ pub(crate) fn engine(fields: &mut Fields<'_, '_>, folder: &Path) -> Option<Engin
     let endpoints = endpoints(fields, folder);
     let generator = text(fields, "generator", "\"mul\"");
     let priority = match fields.has("priority") {
-        true => word(fields, "priority", &["low", "normal", "high", "critical"]),
+        true => keyword(fields, "priority", &["low", "normal", "high", "critical"]),
         false => fields.string("priority", "").and(None),
     };
     let priority = priority.map(|word| match word {
@@ -101,7 +101,7 @@ fn endpoints(fields: &mut Fields<'_, '_>, folder: &Path) -> Option<Vec<EngineAdd
 // === impl EngineAddress ===
 
 impl EngineAddress {
-    /// Reads an address; a relative socket is one in `folder`.
+    /// Reads an address; a relative socket path is resolved against `folder`.
     fn try_new(text: &str, folder: &Path) -> Result<Self, InvalidValue> {
         if let Some(socket) = text.strip_prefix("unix:") {
             return match Path::new(socket).file_name() {
@@ -133,7 +133,7 @@ impl std::fmt::Display for EngineAddress {
 // === impl EnginePriority ===
 
 impl EnginePriority {
-    /// What files and messages call it.
+    /// The name in workflow files and messages.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Low => "low",

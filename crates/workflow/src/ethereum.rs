@@ -8,16 +8,16 @@ use crate::model::{ChainStart, SourceKind};
 use crate::template::Template;
 use crate::url::HttpUrl;
 
-/// Most endpoints.
+/// Maximum number of endpoints.
 const MAX_ENDPOINTS: usize = 16;
 
-/// Most blocks that are waited for, or remembered.
+/// Maximum of `confirmations` and `reorg_depth`, in blocks.
 const MAX_DEPTH: u32 = 4096;
 
-/// Time between two questions for the head, unless the file says otherwise.
+/// Default of `poll`: time between two requests for the head.
 const POLL: Duration = Duration::from_secs(2);
 
-/// Blocks that are remembered, unless the file says otherwise: two epochs of the main chain.
+/// Default of `reorg_depth`, in blocks: two epochs of the main chain.
 const REORG_DEPTH: u32 = 64;
 
 pub(crate) fn ethereum(fields: &mut Fields<'_, '_>) -> Option<SourceKind> {
@@ -70,7 +70,7 @@ pub(crate) fn ethereum(fields: &mut Fields<'_, '_>) -> Option<SourceKind> {
     })
 }
 
-/// A block, `"head"`, or how many blocks behind it, as a negative number.
+/// Reads `from`: a block, `"head"`, or the number of blocks behind the head as a negative number.
 fn start(fields: &mut Fields<'_, '_>) -> Option<ChainStart> {
     if fields.is_string("from") {
         let text = fields.string("from", "\"head\"")?;

@@ -14,24 +14,24 @@ use crate::text::{clipped, is_name, printable, to_json, type_name};
 use crate::url::HttpUrl;
 use crate::value::{InvalidValue, JsonPointer, Rate, parse_duration, parse_size};
 
-/// Fields whose faults would make every check of the graph mislead.
+/// Fields whose faults would make the checks of the graph report misleading faults.
 const STRUCTURAL: &[&str] = &[
     "name", "input", "inputs", "output", "kind", "strategy", "by", "k", "n", "start", "end",
     "chunk", "fan_out", "writers",
 ];
 
-/// Longest list, and most fields of a free-form table.
+/// Maximum length of a list, and of a free-form table.
 pub(crate) const MAX_LIST: usize = 1024;
 
-/// Where faults go.
+/// Collects faults.
 pub(crate) struct Faults {
     pub(crate) document: Document,
     pub(crate) list: Vec<Diagnostic>,
-    /// A fault that would make every check of the graph mislead was found.
-    pub(crate) structural: bool,
+    /// Whether a fault was found that would make the checks of the graph misleading.
+    pub(crate) graph_unreliable: bool,
 }
 
-/// A table being read.
+/// Reader of one table; it records which fields were read.
 pub(crate) struct Fields<'d, 't> {
     faults: &'d mut Faults,
     at: Field,
@@ -42,7 +42,7 @@ pub(crate) struct Fields<'d, 't> {
 // === impl Faults ===
 
 impl Faults {
-    /// Faults after this many are counted, not listed.
+    /// Maximum number of faults listed; the rest are dropped.
     pub(crate) const MAX: usize = 200;
 
     pub(crate) fn push(
@@ -56,7 +56,7 @@ impl Faults {
             self.list
                 .push(Diagnostic::new(&self.document, code, field, message, help));
         } else {
-            self.structural = true;
+            self.graph_unreliable = true;
         }
     }
 }
@@ -77,7 +77,7 @@ impl<'d, 't> Fields<'d, 't> {
         self.faults
     }
 
-    /// Reports every field that nobody asked for.
+    /// Reports every field of the table that was not read.
     pub(crate) fn finish(self) {
         for (key, _) in self.table {
             let name = key.get_ref().as_ref();
@@ -93,11 +93,11 @@ impl<'d, 't> Fields<'d, 't> {
             self.faults.document.mark(&field, key.span());
             let message = format!("there is no field `{}` here", printable(name));
             self.faults.push(Code::UnknownField, &field, message, help);
-            self.faults.structural = true;
+            self.faults.graph_unreliable = true;
         }
     }
 
-    /// The value of a field, whose place is noted.
+    /// The value of a field; records its position and that the field exists.
     fn take(&mut self, key: &'static str) -> Option<&'t DeValue<'t>> {
         self.known.push(key);
         let value = self.table.get(key)?;
@@ -117,13 +117,13 @@ impl<'d, 't> Fields<'d, 't> {
         } else {
             self.at.child(key)
         };
-        self.faults.structural |= STRUCTURAL.contains(&key);
+        self.faults.graph_unreliable |= STRUCTURAL.contains(&key);
         self.faults.push(code, &field, message, help);
     }
 
     pub(crate) fn missing(&mut self, key: &'static str, example: &str) {
         let field = self.at.clone();
-        self.faults.structural = true;
+        self.faults.graph_unreliable = true;
         self.faults.push(
             Code::MissingField,
             &field,
@@ -132,10 +132,10 @@ impl<'d, 't> Fields<'d, 't> {
         );
     }
 
-    /// A field that holds one of a few words is missing.
+    /// Reports a missing field whose value is one of a few words.
     pub(crate) fn missing_word(&mut self, key: &'static str, words: &str) {
         let field = self.at.clone();
-        self.faults.structural = true;
+        self.faults.graph_unreliable = true;
         let message = format!("the field `{key}` is missing");
         self.faults.push(
             Code::MissingField,
@@ -337,7 +337,7 @@ impl<'d, 't> Fields<'d, 't> {
         }
     }
 
-    /// A name for a bus key: `[a-z0-9][a-z0-9_-]{0,62}`, or without `_`.
+    /// A name usable in a bus key: `[a-z0-9][a-z0-9_-]{0,62}`; without `_` unless `underscores`.
     pub(crate) fn token(
         &mut self,
         key: &'static str,
@@ -359,7 +359,7 @@ impl<'d, 't> Fields<'d, 't> {
             "and `-`"
         };
         let help = format!("use 1 to 63 of a-z, 0-9{also}, beginning with a letter or a digit");
-        self.faults.structural = true;
+        self.faults.graph_unreliable = true;
         self.faults.push(
             Code::BadName,
             field,
@@ -444,7 +444,7 @@ impl<'d, 't> Fields<'d, 't> {
             match item.get_ref() {
                 DeValue::String(text) => texts.push(text.to_string()),
                 other => {
-                    self.faults.structural |= STRUCTURAL.contains(&key);
+                    self.faults.graph_unreliable |= STRUCTURAL.contains(&key);
                     let message = format!("{} stands where a string is expected", type_name(other));
                     let help = format!("write it as in `{key} = {example}`");
                     self.faults.push(Code::WrongType, &place, message, help);
@@ -492,7 +492,7 @@ impl<'d, 't> Fields<'d, 't> {
             match count.filter(|&count| count <= MAX_COUNT) {
                 Some(count) => counts.push((name, count)),
                 None => {
-                    self.faults.structural = true;
+                    self.faults.graph_unreliable = true;
                     let help = format!("give a whole number from 1 to {MAX_COUNT}");
                     self.faults
                         .push(Code::OutOfRange, &place, "not a count", help);
@@ -531,7 +531,7 @@ impl<'d, 't> Fields<'d, 't> {
         }
     }
 
-    /// The tables of `[[key]]` in this one, with their index.
+    /// The tables of `[[key]]` in this table, each with its index in the file.
     pub(crate) fn sections(
         &mut self,
         key: &'static str,
@@ -546,7 +546,7 @@ impl<'d, 't> Fields<'d, 't> {
                     "{} stands where a list of tables is expected",
                     type_name(other)
                 );
-                self.faults.structural = true;
+                self.faults.graph_unreliable = true;
                 self.bad(
                     Code::WrongType,
                     key,
@@ -558,7 +558,7 @@ impl<'d, 't> Fields<'d, 't> {
         };
         if items.len() > most {
             let message = format!("{} of them are more than {most}", items.len());
-            self.faults.structural = true;
+            self.faults.graph_unreliable = true;
             self.bad(Code::TooLarge, key, message, "split the workflow");
             return Vec::new();
         }
@@ -578,7 +578,7 @@ impl<'d, 't> Fields<'d, 't> {
                 }
                 other => {
                     let message = format!("{} stands where a table is expected", type_name(other));
-                    self.faults.structural = true;
+                    self.faults.graph_unreliable = true;
                     self.faults.push(
                         Code::WrongType,
                         &at,
@@ -592,5 +592,5 @@ impl<'d, 't> Fields<'d, 't> {
     }
 }
 
-/// Largest count of messages in a group.
+/// Maximum number of messages or blocks in a group.
 pub(crate) const MAX_COUNT: u32 = 1_000_000;

@@ -240,7 +240,7 @@ fn queue_label(workflow: &Workflow, queue: &PlanQueue) -> Vec<String> {
     lines
 }
 
-/// Text inside a quoted Mermaid label: what is markup to it becomes an entity.
+/// Text inside a quoted Mermaid label: characters that are markup become entities.
 fn entities(text: impl AsRef<str>) -> String {
     let mut out = String::with_capacity(text.as_ref().len());
     for c in text.as_ref().chars() {

@@ -4,15 +4,16 @@ use std::time::Duration;
 
 use crate::fields::Fields;
 
-/// Largest number of steps that may be remembered: the leader keeps them in memory.
+/// Maximum of `steps`: the leader keeps the steps in memory.
 const STEPS_MAX: u64 = 1_000_000;
 
-/// The table `[history]`: how much is remembered of blocks that have ended.
+/// The table `[history]`: how much is kept about blocks that have ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct History {
-    /// Ends of tasks, and what else happened to blocks, at most; nothing with 0.
+    /// Maximum number of steps kept: ends of tasks and other events of blocks. From 0 (nothing is
+    /// kept) to 1,000,000; 20,000 by default.
     pub steps: u64,
-    /// Time after which the oldest goes when something is added.
+    /// Age at which the oldest step is dropped when another is added; 30 days by default.
     pub keep: Duration,
 }
 

@@ -1,19 +1,20 @@
-//! What a check asks of the machine and of the program that will run the workflow.
+//! The interface through which a check asks about the machine and the program that run the
+//! workflow.
 
 use std::ffi::OsString;
 use std::path::Path;
 
 use crate::model::Program;
 
-/// What a check asks of the machine and of the program that will run the workflow.
+/// Facts that a check needs about the machine and the program that run the workflow.
 pub trait Host {
-    /// If the program can be executed.
+    /// Checks that the program can be executed.
     ///
     /// # Errors
-    /// Why it cannot.
+    /// The reason why it cannot.
     fn program(&self, program: &Program) -> Result<(), ProgramFault>;
 
-    /// If a regular file is there.
+    /// Whether the path is a regular file.
     fn is_file(&self, path: &Path) -> bool;
 
     /// Names of the native provers that are registered.
@@ -22,18 +23,18 @@ pub trait Host {
     /// Names of the custom collector strategies that are registered.
     fn strategies(&self) -> Vec<&str>;
 
-    /// Names of the native provers whose results can be checked again where they leave.
+    /// Names of the native provers whose results the process that emits can check again.
     fn emission_checks(&self) -> Vec<&str> {
         Vec::new()
     }
 }
 
-/// Why a program cannot be executed.
+/// The reason why a program cannot be executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProgramFault {
     /// There is no such file.
     Missing,
-    /// It is there, but is not a regular file with the right to be executed.
+    /// The file exists, but is not a regular file with execute permission.
     NotExecutable,
 }
 
@@ -49,7 +50,7 @@ pub struct LocalHost {
 // === impl LocalHost ===
 
 impl LocalHost {
-    /// A host that knows these native provers, and searches bare names in `PATH`.
+    /// A host with these native provers, which searches `PATH` for bare names of programs.
     pub fn new<S: Into<String>>(provers: impl IntoIterator<Item = S>) -> Self {
         Self {
             provers: provers.into_iter().map(Into::into).collect(),
@@ -70,7 +71,7 @@ impl LocalHost {
         self
     }
 
-    /// Adds native provers whose results can be checked again where they leave.
+    /// Adds native provers whose results the process that emits can check again.
     #[must_use]
     pub fn with_emission_checks<S: Into<String>>(
         mut self,
@@ -78,13 +79,6 @@ impl LocalHost {
     ) -> Self {
         self.emission_checks
             .extend(provers.into_iter().map(Into::into));
-        self
-    }
-
-    /// Searches bare names in these folders (written as `PATH` is) instead.
-    #[must_use]
-    pub fn with_path(mut self, path: impl Into<OsString>) -> Self {
-        self.path = Some(path.into());
         self
     }
 }

@@ -1,4 +1,4 @@
-//! The tables inside a stage's table: what it runs, and how it groups.
+//! The tables inside a stage's table: executor, strategy and speculation.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -14,20 +14,20 @@ use crate::model::{
 };
 use crate::suggest::nearest;
 
-/// Workers that get the same task, at most.
+/// Maximum number of workers that get the same task.
 const MAX_COPIES: u32 = 16;
 
-/// No task is hedged before, unless the file says otherwise.
+/// Default of `hedge.min`.
 const HEDGE_MIN: Duration = Duration::from_secs(1);
 
-/// Most processes and threads of a strict program at a time, unless the file says otherwise.
+/// Default of `pids_limit` for strict programs.
 const PIDS_LIMIT: u32 = 4096;
 
-/// The kernel's own bound of process ids.
+/// Maximum of `pids_limit`: the kernel's own limit of process ids.
 const MAX_PIDS: u32 = 4_194_304;
 
-/// One of a few words; a fault and `None` if it is none of them.
-pub(crate) fn word(
+/// Reads a field whose value is one of `words`; otherwise reports a fault and returns `None`.
+pub(crate) fn keyword(
     fields: &mut Fields<'_, '_>,
     key: &'static str,
     words: &[&'static str],
@@ -56,11 +56,11 @@ pub(crate) fn word(
         format!("there is no {shown:?}"),
         help,
     );
-    fields.faults().structural = true;
+    fields.faults().graph_unreliable = true;
     None
 }
 
-/// A required field with one name.
+/// Reads a required field that holds one name.
 pub(crate) fn queue_name(
     fields: &mut Fields<'_, '_>,
     key: &'static str,
@@ -73,7 +73,7 @@ pub(crate) fn queue_name(
     name
 }
 
-/// Who gets the same task.
+/// Reads the fields of redundant execution; see [`Speculation`].
 pub(crate) fn speculation(fields: &mut Fields<'_, '_>) -> Speculation {
     let copies = fields.number32("copies", 1..=MAX_COPIES).unwrap_or(1);
     let accept = fields.number32("accept", 1..=MAX_COPIES).unwrap_or(1);
@@ -96,20 +96,20 @@ pub(crate) fn speculation(fields: &mut Fields<'_, '_>) -> Speculation {
 }
 
 pub(crate) fn executor(mut fields: Fields<'_, '_>, folder: &Path) -> Option<Executor> {
-    let executor = match word(&mut fields, "kind", &["process", "native", "engine"])? {
+    let executor = match keyword(&mut fields, "kind", &["process", "native", "engine"])? {
         "engine" => engine(&mut fields, folder).map(Executor::Engine),
         "process" => {
-            let started = started(&mut fields, folder, "\"./prove.sh\"");
+            let common = program_fields(&mut fields, folder, "\"./prove.sh\"");
             let input_flag = text(&mut fields, "input_flag", "\"-i\"");
             let output_flag = text(&mut fields, "output_flag", "\"-o\"");
             let memory_limit = fields.size("memory_limit");
-            started.program.map(|program| {
+            common.program.map(|program| {
                 Executor::Process(ProcessExecutor {
                     program,
-                    args: started.args,
-                    env: started.env,
-                    inherit_env: started.inherit_env,
-                    sandbox: started.sandbox,
+                    args: common.args,
+                    env: common.env,
+                    inherit_env: common.inherit_env,
+                    sandbox: common.sandbox,
                     input_flag: input_flag.unwrap_or_else(|| "--input-path".to_owned()),
                     output_flag: output_flag.unwrap_or_else(|| "--output-path".to_owned()),
                     memory_limit,
@@ -132,8 +132,8 @@ pub(crate) fn executor(mut fields: Fields<'_, '_>, folder: &Path) -> Option<Exec
     executor
 }
 
-/// Fields that the tables of all programs that are started have in common.
-pub(crate) struct Started {
+/// Fields common to every table that starts a program.
+pub(crate) struct ProgramFields {
     /// `None` after a fault.
     pub(crate) program: Option<Program>,
     pub(crate) args: Vec<String>,
@@ -142,7 +142,11 @@ pub(crate) struct Started {
     pub(crate) sandbox: Sandbox,
 }
 
-pub(crate) fn started(fields: &mut Fields<'_, '_>, folder: &Path, example: &str) -> Started {
+pub(crate) fn program_fields(
+    fields: &mut Fields<'_, '_>,
+    folder: &Path,
+    example: &str,
+) -> ProgramFields {
     if !fields.has("program") {
         fields.missing("program", example);
     }
@@ -152,7 +156,7 @@ pub(crate) fn started(fields: &mut Fields<'_, '_>, folder: &Path, example: &str)
         let help = "remove the character U+0000";
         fields.bad(Code::BadPath, "args", "an argument holds a NUL", help);
     }
-    Started {
+    ProgramFields {
         program: program.map(|program| locate(program, folder)),
         args,
         env: environment(fields),
@@ -163,7 +167,7 @@ pub(crate) fn started(fields: &mut Fields<'_, '_>, folder: &Path, example: &str)
 
 fn sandbox(fields: &mut Fields<'_, '_>) -> Sandbox {
     let strict = match fields.has("sandbox") {
-        true => word(fields, "sandbox", &["basic", "strict"]) == Some("strict"),
+        true => keyword(fields, "sandbox", &["basic", "strict"]) == Some("strict"),
         false => false,
     };
     let pids_limit = fields.number32("pids_limit", 1..=MAX_PIDS);
@@ -180,7 +184,7 @@ fn sandbox(fields: &mut Fields<'_, '_>) -> Sandbox {
     Sandbox::Basic
 }
 
-/// A string that is neither empty nor holds a NUL.
+/// Reads a string that is neither empty nor contains a NUL.
 pub(crate) fn text(
     fields: &mut Fields<'_, '_>,
     key: &'static str,
@@ -204,7 +208,7 @@ pub(crate) fn text(
     Some(text)
 }
 
-/// Names of variables that a program gets.
+/// Reads `inherit_env`: names of variables that a program inherits.
 fn inherited(fields: &mut Fields<'_, '_>) -> Vec<String> {
     let names = fields.strings("inherit_env", "[\"TZ\"]");
     let names = names.unwrap_or_default();
@@ -264,7 +268,7 @@ pub(crate) fn path(
 }
 
 pub(crate) fn strategy(mut fields: Fields<'_, '_>) -> Option<Strategy> {
-    let strategy = match word(
+    let strategy = match keyword(
         &mut fields,
         "kind",
         &["match", "sequential", "range", "custom"],

@@ -1,10 +1,10 @@
-//! What becomes of a message that comes to a collector too late.
+//! Treatment of messages that reach a collector too late.
 
 use crate::fields::Fields;
-use crate::inner::word;
+use crate::inner::keyword;
 
-/// What becomes of a message that comes to a collector after the group that it belongs to was
-/// emitted. Each is counted. The same message again is none: it is known already.
+/// Treatment of a message that reaches a collector after the group that it belongs to was emitted.
+/// Each such message is counted. A duplicate of a message already known is not late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Late {
     /// It goes to the dead-letter queue.
@@ -19,11 +19,11 @@ pub enum Late {
 /// The field `late`, which may be absent.
 pub(crate) fn late(fields: &mut Fields<'_, '_>) -> Late {
     if !fields.has("late") {
-        // Asked for all the same: the field is one that exists here.
+        // Read nevertheless, so that the field counts as known.
         let _ = fields.string("late", "\"dead\"");
         return Late::default();
     }
-    match word(fields, "late", &["dead", "emit", "skip"]) {
+    match keyword(fields, "late", &["dead", "emit", "skip"]) {
         Some("emit") => Late::Emit,
         Some("skip") => Late::Skip,
         _ => Late::Dead,

@@ -1,8 +1,8 @@
-//! The workflow file: one TOML file that says where blocks come from, which provers they pass
-//! through, where they are gathered, and what leaves in chain order.
+//! The workflow file: one TOML file that states the sources of blocks, the provers that they pass
+//! through, the groups that proofs are gathered into, and what is emitted in chain order.
 //!
-//! This crate reads the file, checks it before anything runs, and draws it. It does no input or
-//! output of its own beyond reading the file and asking a host whether programs and files exist.
+//! This crate reads the file, checks it before anything runs, and draws it. Its only input and
+//! output are reading that file and asking a [`Host`] whether programs and files exist.
 //!
 //! ```
 //! use std::path::Path;

@@ -1,4 +1,4 @@
-//! The workflow as data: what the file says, with every default filled in.
+//! The workflow as data: the content of the file, with every default filled in.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,14 +17,14 @@ use crate::value::{JsonPointer, Rate};
 /// queues, and a sequencer that emits in chain order.
 ///
 /// Every message carries the span of blocks `first..=last` that it is about, a `part` (a string
-/// that tells messages of the same span apart) and a JSON payload.
+/// that distinguishes messages of the same span) and a JSON payload.
 #[derive(Clone, Debug)]
 pub struct Workflow {
-    /// `[a-z0-9][a-z0-9-]{0,62}`; part of every task id.
+    /// The workflow's name, `[a-z0-9][a-z0-9-]{0,62}`; part of every task id.
     pub name: String,
     /// Folder of the workflow file; relative programs and files are resolved against it.
     pub folder: PathBuf,
-    /// What stages and queues inherit.
+    /// Settings that stages and queues inherit.
     pub defaults: Defaults,
     /// Every queue, declared or only mentioned, in the order of first mention.
     pub queues: Vec<Queue>,
@@ -34,14 +34,14 @@ pub struct Workflow {
     pub dispatchers: Vec<Dispatcher>,
     /// Stages that gather messages into groups.
     pub collectors: Vec<Collector>,
-    /// Emits in chain order.
+    /// The stage that emits messages in chain order; `None` if the workflow has none.
     pub sequencer: Option<Sequencer>,
-    /// How long a block may take; not counted if absent.
+    /// The time limit for each block; not measured if absent.
     pub deadline: Option<Deadline>,
-    /// How much is remembered of blocks that have ended.
+    /// Limits on what is kept about blocks that have ended.
     pub history: History,
-    /// Whether what stages with [`verify`](Dispatcher::verify) pass leaves without being checked
-    /// again by the process that emits.
+    /// Whether results of stages with [`verify`](Dispatcher::verify) are emitted without a second
+    /// check by the process that emits them; `false` by default.
     pub trust_verifiers: bool,
     pub(crate) document: Document,
 }
@@ -49,20 +49,21 @@ pub struct Workflow {
 /// The table `[defaults]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Defaults {
-    /// What stages inherit.
+    /// Leases and retries that stages inherit.
     pub policy: Policy,
-    /// What queues inherit: waiting tasks before producers wait.
+    /// Limit of waiting tasks that queues inherit, above which producers wait; 10,000 by default.
     pub q_max: u32,
 }
 
-/// How a stage's tasks are leased and retried.
+/// Leases and retries of a stage's tasks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
-    /// Lease duration: a task whose worker was silent for this long is given to another.
+    /// Lease duration: a task whose worker has been silent for this long is given to another. 30 s
+    /// by default.
     pub t_ack: Duration,
-    /// Time between a worker's heartbeats; below `t_ack / 2`.
+    /// Time between a worker's heartbeats; less than `t_ack / 2`. 5 s by default.
     pub heartbeat: Duration,
-    /// Retries after the first attempt, before the dead-letter queue.
+    /// Retries after the first attempt, before the dead-letter queue: from 0 to 1000, 3 by default.
     pub r_max: u32,
     /// Waits between attempts.
     pub backoff: Backoff,
@@ -72,71 +73,72 @@ pub struct Policy {
 /// `min(initial * factor^i, max) * (1 ± jitter)`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Backoff {
-    /// The first wait.
+    /// The first wait; 1 s by default.
     pub initial: Duration,
-    /// No wait is longer, before jitter.
+    /// The longest wait, before jitter; 60 s by default.
     pub max: Duration,
-    /// Growth, from 1 to 100.
+    /// Growth from one wait to the next, from 1 to 100; 2 by default.
     pub factor: f64,
-    /// Share of the wait that is random, from 0 to 1.
+    /// Random share of each wait, from 0 to 1; 0.2 by default.
     pub jitter: f64,
 }
 
-/// The table `[deadline]`: how long a block may take.
+/// The table `[deadline]`: the time limit for each block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Deadline {
-    /// From its first accepted message until the sequencer has emitted it, or, without one, until
-    /// nothing of it is left.
+    /// Time from a block's first accepted message until the sequencer has emitted the block, or,
+    /// without a sequencer, until no task of the block is left.
     pub slot: Duration,
-    /// What becomes of a block that takes longer.
+    /// Treatment of a block that exceeds `slot`.
     pub on_missed: OnMissed,
 }
 
-/// What becomes of a block that has missed its deadline.
+/// Treatment of a block that has missed its deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum OnMissed {
-    /// It goes on.
+    /// Its tasks continue.
     #[default]
     Keep,
-    /// What is left of it goes to the dead-letter queue; only where no sequencer waits for it.
+    /// Its remaining tasks go to the dead-letter queue. Only allowed without a sequencer, which
+    /// would wait for the block for ever.
     Drop,
 }
 
 /// A queue.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Queue {
-    /// `[a-z0-9][a-z0-9_-]{0,62}`.
+    /// The queue's name, `[a-z0-9][a-z0-9_-]{0,62}`.
     pub name: String,
-    /// Waiting tasks before producers wait.
+    /// Limit of waiting tasks, above which producers wait.
     pub q_max: u32,
-    /// How many stages are meant to write it.
+    /// Number of stages that may write the queue.
     pub writers: Writers,
 }
 
-/// How many stages are meant to write a queue.
+/// Number of stages that may write a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Writers {
-    /// Exactly one; a second one is an error.
+    /// Exactly one; a second writer is an error in the workflow.
     #[default]
     One,
     /// One or more.
     Many,
 }
 
-/// A stage without an input: it makes the messages that the workflow begins with.
+/// A stage without an input: it produces the messages that the workflow begins with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Source {
     /// Unique among the stages; `[a-z0-9][a-z0-9_-]{0,62}`.
     pub name: String,
-    /// Where the messages come from.
+    /// Origin of the messages.
     pub kind: SourceKind,
     /// Queues written; each gets every message.
     pub outputs: Vec<String>,
-    /// Optional limit on messages.
+    /// Limit on the rate of messages; unlimited if absent.
     pub rate: Option<Rate>,
 }
 
-/// Where a source's messages come from.
+/// Origin of a source's messages.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SourceKind {
     /// Counts blocks: each message spans `chunk` of them (the last may span fewer).
@@ -152,8 +154,8 @@ pub enum SourceKind {
     },
     /// Bitcoin block headers: each message carries `chunk` consecutive ones.
     Headers {
-        /// Raw 80-byte headers, or one in hexadecimal on each line; the caller's own headers
-        /// (the demo's) if absent.
+        /// A file of raw 80-byte headers, or of one header in hexadecimal per line; if absent,
+        /// headers that the caller supplies (those of the demo).
         file: Option<PathBuf>,
         /// Height of the file's first header.
         start: u64,
@@ -162,40 +164,41 @@ pub enum SourceKind {
         /// Headers in a message, at least 1 (the last message may hold fewer).
         chunk: u32,
     },
-    /// One message a line: `{"block": 7, "part": "a", "payload": {…}}` or, for a span,
-    /// `{"first": 8, "last": 15, …}`; `part` may be absent.
+    /// One message per line: `{"block": 7, "part": "a", "payload": {…}}` or, for a span, `{"first":
+    /// 8, "last": 15, …}`; `part` is optional.
     Jsonl {
         /// The file.
         file: PathBuf,
     },
     /// Follows an Ethereum chain: each message is a block.
     Ethereum {
-        /// JSON-RPC endpoints, at least one; the next is asked when one fails.
+        /// JSON-RPC endpoints, from 1 to 16; if one fails, the next is asked.
         rpc: Vec<HttpUrl>,
-        /// Where to begin, the first time.
+        /// The first block of the first run; later runs continue where the last one stopped.
         from: ChainStart,
-        /// A block is brought when so many follow it.
+        /// Number of blocks that must follow a block before it is taken, from 0 to 4096.
         confirmations: u64,
-        /// How often the head of the chain is asked for.
+        /// Time between two requests for the head of the chain; 2 s by default.
         poll: Duration,
-        /// Whether a message holds the whole block.
+        /// Whether each message contains the whole block.
         full: bool,
         /// The payload of each message, instead of an object with the block's number, hash, parent
         /// and time.
         payload: Option<Template>,
-        /// Blocks that are remembered, at least 1: a reorganisation of so many is found exactly.
+        /// Number of recent blocks kept, from 1 to 4096, 64 by default: the first block of a
+        /// reorganisation no deeper than this is found exactly.
         reorg_depth: u32,
     },
     /// Messages come only from the command line or the API.
     Submit,
 }
 
-/// Where a chain is first followed.
+/// The block at which a source begins to follow a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChainStart {
-    /// At this block.
+    /// This block.
     At(u64),
-    /// So many blocks behind its head.
+    /// The block this far behind the head.
     Behind(u64),
 }
 
@@ -208,122 +211,127 @@ pub struct Dispatcher {
     pub input: String,
     /// Queues written; each gets every result. Empty for a terminal stage.
     pub outputs: Vec<String>,
-    /// Dispatchers that `run` starts in its process, at least 1.
+    /// Number of dispatchers that `run` starts in its process, at least 1 and 1 by default.
     pub workers: u32,
-    /// Assignments in flight for each dispatcher, at least 1; each is a task or a batch of them.
+    /// Assignments in flight for each dispatcher, at least 1; an assignment is a task or a batch of
+    /// tasks.
     pub f_max: u32,
-    /// Most tasks handed to a native prover in one call, without waiting for more.
+    /// Maximum number of tasks given to a native prover in one call. A smaller batch does not wait
+    /// for more tasks.
     pub batch: u32,
-    /// The result is a JSON array; each element becomes a message.
+    /// Whether the result is a JSON array of which each element becomes a message.
     pub fan_out: bool,
-    /// The stage verifies: what it passes on to the sequencer is checked again, in batches, by the
-    /// process that emits, unless [`trust_verifiers`](Workflow::trust_verifiers) is set.
+    /// Whether the stage verifies proofs. The process that emits checks its results again, in
+    /// batches, unless [`trust_verifiers`](Workflow::trust_verifiers) is set.
     pub verify: bool,
-    /// Worker group, the stage's own name unless it is given: stages that name the same one share
-    /// their workers.
+    /// Worker group, by default the stage's own name. Stages that name the same group share their
+    /// workers.
     pub group: String,
-    /// Labels that a dispatcher must have to be given a task of this stage.
+    /// Labels that a dispatcher needs to be given a task of this stage.
     pub requires: Vec<String>,
-    /// Labels of the dispatchers that `run` starts.
+    /// Labels of the dispatchers that `run` starts for this stage.
     pub labels: Vec<String>,
-    /// Memory that a task needs, in bytes.
+    /// Memory that a task needs, in bytes; 0 by default.
     pub memory: u64,
     /// Memory that each dispatcher started by `run` offers, in bytes; unlimited if absent.
     pub memory_available: Option<u64>,
-    /// Longest time for one attempt; unlimited if absent.
+    /// Time limit of one attempt; unlimited if absent.
     pub time_limit: Option<Duration>,
-    /// What runs.
+    /// Program, native prover or engines that run each task.
     pub executor: Executor,
-    /// How many workers get the same task.
+    /// Redundant execution of each task.
     pub speculation: Speculation,
     /// Leases and retries.
     pub policy: Policy,
 }
 
-/// How many workers get the same task, and what becomes of their results.
+/// Redundant execution: number of workers that get the same task, and results that complete it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Speculation {
-    /// Workers that each task is given to, from 1 to 16.
+    /// Number of workers that get each task, from 1 to 16; 1 by default.
     pub copies: u32,
-    /// Results that complete it, from 1 to `copies`. One goes on as it is; several, as an array in
-    /// order of their workers' names, or labels.
+    /// Number of results that complete a task, from 1 to `copies`; 1 by default. A single result is
+    /// passed on as it is; several are passed on as an array, in order of their workers' names, or
+    /// of their labels with `distinct_label`.
     pub accept: u32,
-    /// What the label begins with in which the workers of one task must differ; their names if
-    /// absent.
+    /// Prefix of the label in which the workers of one task must differ; if absent, their names
+    /// must differ.
     pub distinct_label: Option<String>,
-    /// When one more worker gets a task that takes long; never if absent.
+    /// Rule for giving a slow task to one more worker; never done if absent.
     pub hedge: Option<Hedge>,
 }
 
-/// When one more worker gets a task: it has taken longer than `percentile` of the stage's latest
-/// runs, and longer than `min`.
+/// Rule for giving a task to one more worker: the task has run longer than `percentile` of the
+/// stage's latest runs, and longer than `min`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hedge {
-    /// From 1 to 99.
+    /// Percentile, from 1 to 99; 95 by default.
     pub percentile: u32,
-    /// No task is hedged before.
+    /// Shortest run after which a task is hedged; 1 s by default.
     pub min: Duration,
 }
 
-/// What a dispatcher runs for each task.
+/// Program, native prover or engines that run a dispatcher's tasks.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Executor {
-    /// A program: `PROGRAM ARGS… INPUT_FLAG IN OUTPUT_FLAG OUT` in a scratch folder.
+    /// A program, run in a scratch folder as `PROGRAM ARGS… INPUT_FLAG IN OUTPUT_FLAG OUT`.
     Process(ProcessExecutor),
-    /// A prover that is registered by name in this process.
+    /// A prover registered by name in this process.
     Native {
-        /// Its name.
+        /// The prover's name.
         prover: String,
-        /// What it is configured with.
+        /// The prover's parameters: a JSON object.
         params: Value,
     },
-    /// Proving engines, in processes of their own.
+    /// Proving engines, which run as processes of their own.
     Engine(EngineExecutor),
 }
 
-/// Proving engines, each task going to one of them.
+/// Proving engines; each task goes to one of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EngineExecutor {
-    /// The circuit that is proven: its name at the engines, or its id.
+    /// The circuit to prove: its name at the engines, or its id.
     pub circuit: String,
-    /// Where the engines are, from 1 to 64.
+    /// Addresses of the engines, from 1 to 64.
     pub endpoints: Vec<EngineAddress>,
-    /// The engines' witness generator that is given the payload; without one the payload is the
-    /// witness itself.
+    /// Name of the engines' witness generator, which is given the payload; if absent, the payload
+    /// is the witness itself.
     pub generator: Option<String>,
-    /// Whose turn it is at the engine; if absent, the lowest block that a process has under way for
-    /// the stage goes first.
+    /// Priority of the proofs at the engine. If absent, tasks of the lowest block that this process
+    /// has in progress for the stage are [`High`](EnginePriority::High), others
+    /// [`Normal`](EnginePriority::Normal).
     pub priority: Option<EnginePriority>,
-    /// A file whose first line ends with the token to show.
+    /// A file whose first line ends with the token to authenticate with.
     pub token: Option<PathBuf>,
-    /// Certificates (PEM) of the authority that the engines' are of, instead of the system's.
+    /// A file of CA certificates (PEM) that the engines' certificates are checked against, instead
+    /// of the system's.
     pub ca: Option<PathBuf>,
-    /// The circuit's verifying key (snarkjs's JSON): the dispatcher verifies each proof of an engine's with
-    /// it, and takes no other. Without one an engine is believed that a proof holds.
+    /// A file with the circuit's verifying key (snarkjs's JSON). The dispatcher verifies each proof
+    /// of an engine with it and rejects those that fail. If absent, proofs are not verified here.
     pub verifying_key: Option<PathBuf>,
-    /// How long a task waits for an engine that answers and has the circuit.
+    /// Longest wait of a task for an engine that answers and has the circuit; 60 s by default.
     pub patience: Duration,
 }
 
-/// Where an engine is.
+/// The address of an engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EngineAddress {
-    /// Its Unix socket, already resolved against the workflow's folder.
+    /// A Unix socket, already resolved against the workflow's folder.
     Socket(PathBuf),
-    /// Its TCP port, with or without TLS; the path is `/`.
+    /// A TCP port, with or without TLS; the path is `/`.
     Tcp(HttpUrl),
 }
 
-/// Whose turn it is at an engine.
+/// Priority of a proof at an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EnginePriority {
-    /// When nothing else is to be done.
+    /// After everything else.
     Low,
-    /// Unless something else is said.
+    /// Between [`Low`](Self::Low) and [`High`](Self::High).
     Normal,
-    /// Before what is normal.
+    /// Before normal ones.
     High,
-    /// Before everything.
+    /// Before everything else.
     Critical,
 }
 
@@ -332,38 +340,39 @@ pub enum EnginePriority {
 pub struct ProcessExecutor {
     /// The program.
     pub program: Program,
-    /// Arguments before the two flags.
+    /// Arguments before `input_flag`.
     pub args: Vec<String>,
-    /// Variables added to the environment.
+    /// Variables added to the program's environment.
     pub env: BTreeMap<String, String>,
-    /// Variables of the dispatcher that the program gets, beside a short list that every program
-    /// gets.
+    /// Names of the dispatcher's variables that the program inherits, beside a short list that
+    /// every program inherits.
     pub inherit_env: Vec<String>,
     /// Confinement of the program.
     pub sandbox: Sandbox,
-    /// Flag before the path of the input, `--input-path` unless said otherwise.
+    /// Flag before the path of the input; `--input-path` by default.
     pub input_flag: String,
-    /// Flag before the path of the output, `--output-path` unless said otherwise.
+    /// Flag before the path of the output; `--output-path` by default.
     pub output_flag: String,
-    /// Most memory for the program, in bytes; unlimited if absent.
+    /// Limit on the program's memory, in bytes; unlimited if absent.
     pub memory_limit: Option<u64>,
 }
 
 /// Confinement of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Sandbox {
-    /// Rights of its user, without ever gaining any.
+    /// The rights of the user that runs it; it cannot gain more.
     #[default]
     Basic,
-    /// It writes to its scratch folder only and has no network; machines that cannot see to that
-    /// do not run it.
+    /// It can write to its scratch folder only and has no network. Machines that cannot enforce
+    /// this do not run the program.
     Strict {
-        /// Most processes and threads at a time, where control groups can be used.
+        /// Maximum number of processes and threads at a time, where control groups can be used;
+        /// 4096 by default.
         pids_limit: u32,
     },
 }
 
-/// Where a program is.
+/// Location of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Program {
     /// A bare name: searched in `PATH`.
@@ -374,8 +383,8 @@ pub enum Program {
 
 /// A stage that gathers messages into groups and emits one message for each group.
 ///
-/// The payload it emits is a JSON array of the members' payloads, ordered by (first block, queue,
-/// part), if it has one input; an object `{queue: [payload, …]}` if it has several.
+/// The emitted payload is a JSON array of the members' payloads, ordered by (first block, queue,
+/// part), if the stage has one input, and an object `{queue: [payload, …]}` if it has several.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Collector {
     /// Unique among the stages; `[a-z0-9][a-z0-9_-]{0,62}`.
@@ -384,26 +393,26 @@ pub struct Collector {
     pub inputs: Vec<String>,
     /// Queues written; each gets every group.
     pub outputs: Vec<String>,
-    /// What makes a group, and when it is complete.
+    /// Rule that assigns messages to groups and completes a group.
     pub strategy: Strategy,
-    /// Longest wait for a group, from its first member; forever if absent.
+    /// Longest wait for a group to complete, from its first member; unlimited if absent.
     pub t_collect: Option<Duration>,
-    /// After `t_collect`: emit what there is (`true`) or dead-letter the members (`false`).
+    /// After `t_collect`: emit the incomplete group (`true`) or dead-letter its members (`false`).
     pub partial: bool,
-    /// What becomes of a message that comes after its group was emitted.
+    /// Treatment of a message that arrives after its group was emitted.
     pub late: Late,
     /// Leases and retries.
     pub policy: Policy,
 }
 
-/// What makes a group, and when it is complete.
+/// Rule that assigns messages to groups and completes a group.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Strategy {
-    /// Messages whose value at `group_by` is equal.
+    /// Messages with an equal value at `group_by` form a group.
     Match {
-        /// How many make a group.
+        /// Number of messages in a group.
         k: MatchCount,
-        /// Where the grouping value is, in the payload: a string or an integer.
+        /// Pointer to the grouping value in the payload: a string or an integer.
         group_by: JsonPointer,
     },
     /// Group `block / n`: complete when each input covers all `n` blocks. A message may span
@@ -418,21 +427,21 @@ pub enum Strategy {
         /// The input whose messages set the groups' boundaries.
         by: String,
     },
-    /// Registered in code.
+    /// A strategy registered in code.
     Custom {
-        /// Its name.
+        /// The strategy's name.
         name: String,
-        /// What it is configured with.
+        /// The strategy's parameters: a JSON object.
         params: Value,
     },
 }
 
-/// How many messages make a group of [`Strategy::Match`].
+/// Number of messages in a group of [`Strategy::Match`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MatchCount {
-    /// So many, from whichever input.
+    /// This many, from any of the inputs.
     Total(u32),
-    /// So many from each input, by the queue's name.
+    /// This many from each input, by the queue's name.
     PerQueue(BTreeMap<String, u32>),
 }
 
@@ -442,86 +451,89 @@ pub enum MatchCount {
 pub struct Sequencer {
     /// Queue read.
     pub input: String,
-    /// First block to emit.
+    /// The first block to emit; 0 by default.
     pub start: u64,
-    /// Where each emitted payload is written, relative to the state folder; not written if absent.
+    /// Folder that emitted payloads are written to, relative to the state folder; not written if
+    /// absent.
     pub directory: Option<PathBuf>,
-    /// Where else each emitted payload goes: to all of them, in this order.
+    /// Further destinations of emitted payloads: each payload goes to all of them, in this order.
     pub sinks: Vec<Sink>,
 }
 
-/// Where emitted payloads go, one after the other, each until it is taken.
+/// A destination of emitted payloads. They are delivered one after the other, each retried until
+/// the destination accepts it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sink {
-    /// Which kind of place.
+    /// Destination and its settings.
     pub kind: SinkKind,
-    /// Waits between attempts at a payload that is not taken.
+    /// Waits between attempts to deliver a payload.
     pub backoff: Backoff,
 }
 
-/// Which kind of place emitted payloads go to.
+/// Kind of a destination, and its settings.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SinkKind {
-    /// An HTTP server: a POST for each payload.
+    /// An HTTP server, which gets a POST request for each payload.
     Webhook {
-        /// Where.
+        /// Address that requests are sent to.
         url: HttpUrl,
-        /// With which each request is signed.
+        /// Secret that each request is signed with.
         secret: Secret,
-        /// Certificates (PEM) of the authorities to trust, beside the system's.
+        /// A file of CA certificates (PEM) to trust in addition to the system's.
         ca: Option<PathBuf>,
-        /// Longest time for one attempt.
+        /// Time limit of one attempt; 30 s by default.
         time_limit: Duration,
     },
-    /// A stream of a NATS server: a message for each payload.
+    /// A stream of a NATS server, which gets a message for each payload.
     JetStream {
-        /// Addresses of the server, separated by commas; the cluster's own if absent.
+        /// Addresses of the servers, separated by commas; if absent, the cluster's own connection
+        /// is used.
         url: Option<String>,
-        /// The subject, of a stream that somebody else has made.
+        /// The subject to publish to. Its stream must already exist.
         subject: String,
-        /// The stream that must have the subject; whichever has it if absent.
+        /// Name of the stream that must hold the subject; if absent, any stream may.
         stream: Option<String>,
-        /// A file with a JWT and a seed.
+        /// A NATS credentials file: a JWT and a seed.
         creds: Option<PathBuf>,
-        /// Certificates (PEM) of the authorities to trust, beside the system's.
+        /// A file of CA certificates (PEM) to trust in addition to the system's.
         ca: Option<PathBuf>,
     },
-    /// A program: a run for each payload; exit status 0 says that it was taken.
+    /// A program, run once for each payload; exit status 0 means that it accepted the payload.
     Exec {
         /// The program.
         program: Program,
         /// Its arguments.
         args: Vec<String>,
-        /// Variables added to the environment.
+        /// Variables added to the program's environment.
         env: BTreeMap<String, String>,
-        /// Variables of the sequencer's process that the program gets, beside a short list that
-        /// every program gets.
+        /// Names of the variables of the sequencer's process that the program inherits, beside a
+        /// short list that every program inherits.
         inherit_env: Vec<String>,
         /// Confinement of the program.
         sandbox: Sandbox,
-        /// How it gets the payload.
+        /// Channel that carries the payload to the program.
         input: ExecInput,
-        /// Longest time for one attempt; unlimited if absent.
+        /// Time limit of one attempt; unlimited if absent.
         time_limit: Option<Duration>,
     },
 }
 
-/// How a program of a sink gets the payload.
+/// Channel that carries a payload to a sink's program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ExecInput {
-    /// On standard input.
+    /// Standard input.
     #[default]
     Stdin,
-    /// In a file, whose path is the last argument.
+    /// A file, whose path is the last argument.
     File,
 }
 
-/// Where a secret is; it never stands in the workflow file itself.
+/// Location of a secret, which is never written in the workflow file itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Secret {
-    /// In this variable of the environment.
+    /// This environment variable.
     Environment(String),
-    /// In this file.
+    /// This file.
     File(PathBuf),
 }
 
@@ -543,7 +555,7 @@ impl Workflow {
         self.collectors.iter().find(|stage| stage.name == name)
     }
 
-    /// The file this was read from, and its text.
+    /// The file that this workflow was read from, and its text.
     pub fn document(&self) -> &Document {
         &self.document
     }
@@ -552,7 +564,7 @@ impl Workflow {
 // === impl Source ===
 
 impl Source {
-    /// If it may come to an end that the workflow file does not tell.
+    /// Whether the source may end at a block that the workflow file does not state.
     pub(crate) fn may_end_unsaid(&self) -> bool {
         matches!(self.kind, SourceKind::Headers { end: None, .. })
     }
@@ -574,7 +586,7 @@ impl Default for Policy {
 // === impl Speculation ===
 
 impl Default for Speculation {
-    /// One worker, one result.
+    /// One worker and one result, without hedging.
     fn default() -> Self {
         Self {
             copies: 1,
@@ -612,13 +624,13 @@ impl Default for Backoff {
 // === impl Sink ===
 
 impl Sink {
-    /// The tables that sinks are read from.
+    /// The section of the file that sinks are read from.
     pub(crate) const SECTION: &'static str = "sequencer.sink";
 }
 
 // === impl Sequencer ===
 
 impl Sequencer {
-    /// Its name among the stages.
+    /// The sequencer's name among the stages.
     pub const NAME: &'static str = "sequencer";
 }

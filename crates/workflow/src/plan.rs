@@ -1,4 +1,5 @@
-//! The workflow as the orchestrator runs it: stages and queues by index, linked both ways.
+//! The workflow as the orchestrator runs it: stages and queues by index, with links in both
+//! directions.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -13,7 +14,7 @@ pub struct StageId(pub usize);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QueueId(pub usize);
 
-/// Stages and queues by index, linked both ways.
+/// Stages and queues by index, with links in both directions.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The workflow's name.
@@ -35,11 +36,11 @@ pub struct PlanStage {
     pub inputs: Vec<QueueId>,
     /// Queues written, in the file's order.
     pub outputs: Vec<QueueId>,
-    /// What it does.
+    /// The stage's kind and settings.
     pub kind: StageKind,
 }
 
-/// What a stage does.
+/// Kind and settings of a stage.
 #[expect(
     clippy::large_enum_variant,
     reason = "a workflow has a few stages, and they are not moved about"
@@ -63,13 +64,13 @@ pub struct PlanQueue {
     pub id: QueueId,
     /// Its name.
     pub name: String,
-    /// Waiting tasks before producers wait.
+    /// Limit of waiting tasks, above which producers wait.
     pub q_max: u32,
     /// Stages that write it.
     pub writers: Vec<StageId>,
     /// Stages that read it; each gets every message.
     pub readers: Vec<StageId>,
-    /// Where, in a message's payload, each reader that groups by value looks.
+    /// For each reader that groups by value, the pointer to that value in a message's payload.
     pub grouping: Vec<(StageId, JsonPointer)>,
 }
 
@@ -171,7 +172,7 @@ impl Plan {
     /// The stage with this index.
     ///
     /// # Panics
-    /// If the index is another plan's.
+    /// If the index is out of range: it belongs to another plan.
     pub fn stage(&self, id: StageId) -> &PlanStage {
         &self.stages[id.0]
     }
@@ -179,13 +180,13 @@ impl Plan {
     /// The queue with this index.
     ///
     /// # Panics
-    /// If the index is another plan's.
+    /// If the index is out of range: it belongs to another plan.
     pub fn queue(&self, id: QueueId) -> &PlanQueue {
         &self.queues[id.0]
     }
 
     /// The stages whose messages the sequencer emits, as they are or in groups: the sources and
-    /// dispatchers that write its queue, or one of a collector that does, and so on.
+    /// dispatchers that write its queue, directly or through collectors.
     pub fn emitters(&self) -> BTreeSet<StageId> {
         let sequencer = self.stages.iter();
         let sequencer = sequencer.filter(|stage| matches!(stage.kind, StageKind::Sequencer(_)));
@@ -218,7 +219,7 @@ impl Plan {
 }
 
 impl Workflow {
-    /// Stages and queues by index, linked both ways.
+    /// The plan of this workflow.
     pub fn to_plan(&self) -> Plan {
         Plan::new(self)
     }

@@ -1,4 +1,4 @@
-//! The tables `[[sequencer.sink]]`: where emitted payloads go.
+//! The tables `[[sequencer.sink]]`: destinations of emitted payloads.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -6,21 +6,21 @@ use std::time::Duration;
 use crate::decode::backoff;
 use crate::diagnostic::Code;
 use crate::fields::Fields;
-use crate::inner::{path, started, text, word};
+use crate::inner::{keyword, path, program_fields, text};
 use crate::model::{Backoff, ExecInput, Secret, Sink, SinkKind};
 
-/// Most sinks of a sequencer.
+/// Maximum number of sinks of a sequencer.
 pub(crate) const MAX_SINKS: usize = 64;
 
-/// Longest attempt at a webhook, unless the file says otherwise.
+/// Default time limit of one webhook request.
 const WEBHOOK_LIMIT: Duration = Duration::from_secs(30);
 
-/// Longest subject, in bytes; the server's own limit for names.
+/// Maximum length of a subject in bytes: the NATS server's own limit for names.
 const MAX_SUBJECT: usize = 255;
 
 pub(crate) fn sink(mut fields: Fields<'_, '_>, inherited: &Backoff, folder: &Path) -> Option<Sink> {
     let backoff = backoff(&mut fields, inherited);
-    let kind = match word(&mut fields, "kind", &["webhook", "jetstream", "exec"])? {
+    let kind = match keyword(&mut fields, "kind", &["webhook", "jetstream", "exec"])? {
         "webhook" => webhook(&mut fields, folder),
         "jetstream" => jetstream(&mut fields, folder),
         _ => exec(&mut fields, folder),
@@ -48,7 +48,7 @@ fn webhook(fields: &mut Fields<'_, '_>, folder: &Path) -> Option<SinkKind> {
     })
 }
 
-/// Whether the file is there is not asked: only the sequencer's machine should have it.
+/// Does not check that the secret's file exists: only the sequencer's machine should have it.
 fn secret(fields: &mut Fields<'_, '_>, folder: &Path) -> Option<Secret> {
     let variable = text(fields, "secret_env", "\"WEBHOOK_SECRET\"");
     if variable.as_ref().is_some_and(|name| name.contains('=')) {
@@ -134,9 +134,9 @@ fn is_subject(text: &str) -> bool {
 }
 
 fn exec(fields: &mut Fields<'_, '_>, folder: &Path) -> Option<SinkKind> {
-    let started = started(fields, folder, "\"./publish.sh\"");
+    let common = program_fields(fields, folder, "\"./publish.sh\"");
     let input = match fields.has("input") {
-        true => word(fields, "input", &["stdin", "file"]),
+        true => keyword(fields, "input", &["stdin", "file"]),
         false => fields.string("input", "").and(None),
     };
     let input = match input {
@@ -145,11 +145,11 @@ fn exec(fields: &mut Fields<'_, '_>, folder: &Path) -> Option<SinkKind> {
     };
     let time_limit = fields.duration("time_limit");
     Some(SinkKind::Exec {
-        program: started.program?,
-        args: started.args,
-        env: started.env,
-        inherit_env: started.inherit_env,
-        sandbox: started.sandbox,
+        program: common.program?,
+        args: common.args,
+        env: common.env,
+        inherit_env: common.inherit_env,
+        sandbox: common.sandbox,
         input,
         time_limit,
     })
@@ -158,7 +158,7 @@ fn exec(fields: &mut Fields<'_, '_>, folder: &Path) -> Option<SinkKind> {
 // === impl SinkKind ===
 
 impl SinkKind {
-    /// The file of certificates that it reads.
+    /// The file of CA certificates, if the sink's table names one.
     pub(crate) fn ca(&self) -> Option<&PathBuf> {
         match self {
             Self::Webhook { ca, .. } | Self::JetStream { ca, .. } => ca.as_ref(),

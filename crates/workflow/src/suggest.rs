@@ -1,6 +1,6 @@
-//! "did you mean": the nearest of a few known names.
+//! "did you mean": the known name nearest to a misspelt one.
 
-/// The nearest of `known` to `given`, if it is near enough to be a slip of the pen.
+/// The name in `known` nearest to `given`, if it is near enough to be a typing mistake.
 pub(crate) fn nearest<'a>(
     given: &str,
     known: impl IntoIterator<Item = &'a str>,

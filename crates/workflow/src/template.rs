@@ -1,16 +1,16 @@
-//! Payloads made from what a source knows of a block.
+//! Payload templates of sources.
 
 use serde_json::{Map, Value};
 
-/// The payload of a source's messages. In its strings names in braces stand for what the source
-/// knows; a string that is nothing but one of them becomes that value, such as a number.
+/// The payload of a source's messages. Names in braces inside strings are replaced by the values of
+/// the block; a string that consists of one such name becomes the value itself, such as a number.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Template(Value);
 
 // === impl Template ===
 
 impl Default for Template {
-    /// `{"block": first}`, which is what a source without a `payload` produces for single blocks.
+    /// `{"block": first}`: the payload of a source without `payload`, for single blocks.
     fn default() -> Self {
         Self(Value::Object(Map::from_iter([(
             "block".to_owned(),
@@ -20,13 +20,13 @@ impl Default for Template {
 }
 
 impl Template {
-    /// A template, as it stands in the file.
+    /// A template as written in the file.
     pub(crate) fn new(payload: Value) -> Self {
         Self(payload)
     }
 
-    /// `{"first": first, "last": last}`, which is what a source without a `payload` produces when
-    /// its messages span several blocks.
+    /// `{"first": first, "last": last}`: the payload of a source without `payload` whose messages
+    /// span several blocks.
     pub(crate) fn span() -> Self {
         Self(Value::Object(Map::from_iter([
             ("first".to_owned(), Value::from("{first}")),
@@ -63,7 +63,7 @@ impl Template {
     }
 }
 
-/// `value` with each name in its strings replaced by what stands for it.
+/// `value` with each known name in its strings replaced by its value.
 fn fill(value: &Value, known: &[(&str, Value)]) -> Value {
     match value {
         Value::String(text) => {

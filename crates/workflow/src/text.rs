@@ -1,11 +1,11 @@
-//! Values and names of a file, as they are shown, tested and passed on.
+//! Conversion, validation and shortening of values and names from the file.
 
 use serde_json::{Number, Value};
 use toml::de::DeValue;
 
 use crate::value::InvalidValue;
 
-/// What a person calls the type of a value.
+/// The name of a value's type in messages.
 pub(crate) fn type_name(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "a string",
@@ -64,7 +64,7 @@ pub(crate) fn to_json(value: &DeValue<'_>) -> Result<Value, InvalidValue> {
     })
 }
 
-/// If the text is `[a-z0-9][a-z0-9_-]{0,62}`, or without `_`.
+/// Whether the text is `[a-z0-9][a-z0-9_-]{0,62}`; without `_` unless `underscores`.
 pub(crate) fn is_name(text: &str, underscores: bool) -> bool {
     let first = text
         .bytes()
@@ -77,7 +77,7 @@ pub(crate) fn is_name(text: &str, underscores: bool) -> bool {
         })
 }
 
-/// A key that a file made up, as it may be shown.
+/// A key from the file, made safe for messages: 64 characters at most, without control characters.
 pub(crate) fn printable(key: &str) -> String {
     let mut shown: String = key
         .chars()
@@ -90,7 +90,7 @@ pub(crate) fn printable(key: &str) -> String {
     shown
 }
 
-/// Text for a message, without its tail if it is long.
+/// Text for a message, cut after 200 characters.
 pub(crate) fn clipped(text: &str) -> String {
     match text.char_indices().nth(200) {
         Some((at, _)) => format!("{}…", &text[..at]),

@@ -7,9 +7,9 @@ use http::uri::{Authority, PathAndQuery};
 
 use crate::value::InvalidValue;
 
-/// The address of something that is asked by HTTP: `http://HOST[:PORT][/PATH]`, or `https`.
+/// The address of an HTTP server: `http://HOST[:PORT][/PATH]`, or `https`.
 ///
-/// What it shows of itself leaves out path and query: keys are kept there.
+/// `Display` and `Debug` leave out path and query, which often hold an API key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HttpUrl {
     tls: bool,
@@ -26,8 +26,8 @@ impl HttpUrl {
     /// Reads an address.
     ///
     /// # Errors
-    /// If it is longer than [`HttpUrl::MAX_LEN`], is not one, or names a user, whose password would
-    /// stand where it can be read.
+    /// If it is longer than [`HttpUrl::MAX_LEN`], is not such an address, or names a user: the
+    /// user's password would be readable in the file.
     pub fn try_new(text: &str) -> Result<Self, InvalidValue> {
         if text.len() > Self::MAX_LEN {
             let length = text.len();
@@ -36,7 +36,7 @@ impl HttpUrl {
                 Self::MAX_LEN
             )));
         }
-        // Not shown: there may be a key in it.
+        // The text is not shown: it may hold a key.
         let bad = |why: &str| InvalidValue(format!("not the address of an HTTP server: {why}"));
         let uri: Uri = text.parse().map_err(|_| bad("it does not parse"))?;
         let tls = match uri.scheme_str() {
@@ -50,7 +50,7 @@ impl HttpUrl {
         if authority.as_str().contains('@') {
             return Err(bad("it names a user"));
         }
-        // What `http` lets pass after the colon is not looked at before it is asked for.
+        // `http` accepts any text after the colon and parses it as a port only when asked.
         let after_host = authority.as_str().strip_prefix(authority.host());
         if after_host.is_some_and(|rest| !rest.is_empty()) && authority.port_u16().is_none() {
             return Err(bad("its port is none"));
@@ -68,28 +68,28 @@ impl HttpUrl {
         })
     }
 
-    /// Whether it is to be asked through TLS.
+    /// Whether the scheme is `https`.
     pub fn is_tls(&self) -> bool {
         self.tls
     }
 
-    /// The host: a name, or an address, one of IPv6 in brackets.
+    /// The host: a name or an address. An IPv6 address is in brackets.
     pub fn host(&self) -> &str {
         self.authority.host()
     }
 
-    /// The port, 80 or 443 unless it is said.
+    /// The port; if the address has none, 80 for `http` and 443 for `https`.
     pub fn port(&self) -> u16 {
         let usual = if self.tls { 443 } else { 80 };
         self.authority.port_u16().unwrap_or(usual)
     }
 
-    /// Host and port as the address has them: what the header `Host` says.
+    /// Host and port as written in the address: the value of the header `Host`.
     pub fn authority(&self) -> &str {
         self.authority.as_str()
     }
 
-    /// Path and query, at least `/`. There may be a key in it.
+    /// Path and query, at least `/`. They may hold a key.
     pub fn path(&self) -> &str {
         self.path.as_str()
     }

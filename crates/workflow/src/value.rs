@@ -1,4 +1,4 @@
-//! Values a workflow file writes as strings: JSON pointers, rates, durations and sizes.
+//! Values that a workflow file writes as strings: JSON pointers, rates, durations and sizes.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use thiserror::Error;
 
-/// A value that could not be read. The text is a fragment that says what is wrong with it.
+/// A value that could not be read. The text is a sentence fragment that states the fault.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct InvalidValue(pub(crate) String);
@@ -62,7 +62,7 @@ impl JsonPointer {
         &self.0
     }
 
-    /// What it points to in `payload`, if that exists.
+    /// The value in `payload` that the pointer refers to; `None` if there is none.
     pub fn resolve<'a>(&self, payload: &'a Value) -> Option<&'a Value> {
         payload.pointer(&self.0)
     }

@@ -1,4 +1,4 @@
-//! Each kind of fault, found where it is, with a way to mend it.
+//! Tests that each kind of fault is reported at its position, with advice.
 
 mod support;
 
@@ -6,7 +6,7 @@ use support::{FakeHost, codes, fault, with};
 
 use proofmill_workflow::{Code, Diagnostic, validate};
 
-/// A sound workflow, which each test spoils in one place.
+/// A valid workflow, which each test damages in one place.
 const SOUND: &str = r#"name = "sound"
 
 [[source]]
@@ -570,7 +570,7 @@ fn what_leaves_unverified_is_said() {
         "nothing verifies what prove makes: it leaves as it is"
     );
 
-    // Behind it, another stage makes something of what was verified.
+    // A further stage after the verifying one processes its results.
     let more = "[[dispatcher]]\nname = \"more\"\ninput = \"groups\"\noutput = \"made\"\n\
                 executor = { kind = \"native\", prover = \"test.prove\" }\n\n[sequencer]";
     let behind = SOUND.replace("[sequencer]", more);
@@ -581,7 +581,7 @@ fn what_leaves_unverified_is_said() {
     let found = fault(&behind, Code::UnverifiedEmission);
     assert!(found.message.contains("what more makes"), "{found}");
 
-    // Its verifiers are believed: said, too.
+    // Trusting the verifiers is reported, too.
     let name = "name = \"sound\"";
     let trusting = format!("{name}\ntrust_verifiers = true");
     let found = spoiled(name, &trusting, Code::TrustedVerifiers);
@@ -766,7 +766,7 @@ fn late_messages() {
     );
     let wrong = fault(&with("true"), Code::WrongType);
     assert_eq!(wrong.field, "collector \"gather\".late");
-    // The sequencer emits one message for each block.
+    // The sequencer emits one message per block.
     let wrong = fault(&with("\"emit\""), Code::SequencerNotChain);
     assert!(
         wrong

@@ -1,5 +1,5 @@
-//! The examples are sound, and their programs make what their workflows need: each is evaluated
-//! here, naively and stage by stage, with real processes.
+//! Tests that the examples are valid, and that their programs produce the messages that their
+//! workflows need: each is evaluated here, naively and stage by stage, with real processes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ fn host() -> LocalHost {
 fn sound(file: &Path) -> Workflow {
     let (workflow, warnings) =
         validate_file(file, &host()).unwrap_or_else(|found| panic!("{}", render(&found)));
-    // Programs that only stand for provers: nothing verifies what they make.
+    // The programs only stand in for provers, so no stage verifies results.
     let native = |stage: &Dispatcher| matches!(stage.executor, Executor::Native { .. });
     let verified = workflow.dispatchers.iter().any(native);
     let expected: &[Code] = match verified {
@@ -140,7 +140,7 @@ struct Message {
     payload: Value,
 }
 
-/// All messages of each queue, once every stage has done all its work.
+/// All messages of each queue, once every stage has finished its work.
 fn evaluate(plan: &Plan) -> Vec<Vec<Message>> {
     let mut queues: Vec<Vec<Message>> = vec![Vec::new(); plan.queues.len()];
     let mut done = vec![false; plan.stages.len()];
@@ -244,7 +244,7 @@ fn prove(executor: &Executor, message: &Message) -> Value {
     serde_json::from_slice(&text).unwrap_or_else(|error| panic!("{program:?}: {error}"))
 }
 
-/// Groups by a key, which must hold what the strategy counts.
+/// Groups by a key; each group must have the number of messages that the strategy states.
 fn gather(strategy: &Strategy, inputs: &[(&str, &[Message])]) -> Vec<Message> {
     let mut groups: BTreeMap<String, Vec<(&str, &Message)>> = BTreeMap::new();
     for (queue, messages) in inputs {

@@ -1,4 +1,5 @@
-//! The pictures of examples, compared with committed ones. `UPDATE_SNAPSHOTS=1` writes them anew.
+//! The graphs of the examples, compared with committed snapshots. `UPDATE_SNAPSHOTS=1` rewrites
+//! them.
 
 use std::path::Path;
 

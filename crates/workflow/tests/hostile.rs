@@ -1,4 +1,4 @@
-//! Spoiled workflow files are refused or understood, and nothing panics.
+//! Tests that damaged workflow files are refused or read without a panic.
 
 mod support;
 
@@ -19,7 +19,7 @@ const SEEDS: [&str; 4] = [
     include_str!("../../../examples/fan-out/workflow.toml"),
 ];
 
-/// Pieces that matter to the format.
+/// Fragments of the format's syntax.
 const PIECES: [&str; 20] = [
     "0",
     "99999999999999999999",

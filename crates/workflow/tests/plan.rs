@@ -1,4 +1,5 @@
-//! The plan links stages and queues both ways, and defaults reach every stage.
+//! Tests that the plan links stages and queues in both directions, and that defaults reach every
+//! stage.
 
 use std::time::Duration;
 

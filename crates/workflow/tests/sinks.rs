@@ -1,4 +1,4 @@
-//! Sinks: read as they are written, and refused where they could not work.
+//! Tests of sinks: the fields that are read, and the faults that are reported.
 
 mod support;
 

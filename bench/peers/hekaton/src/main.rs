@@ -6,8 +6,8 @@
 //! ```
 //!
 //! `prove` runs its coordinator and its workers in one process, one part after the other, each part's state kept from
-//! its commitment to its proof. The last line is `{"ms": [...]}`; keys are not timed. `RAYON_NUM_THREADS` says how
-//! many threads it may use.
+//! its commitment to its proof. The last line is `{"ms": [...]}`; keys are not timed. `RAYON_NUM_THREADS` sets the
+//! number of threads.
 
 use std::time::Instant;
 

@@ -2,7 +2,7 @@
 
 use cudarc::driver::DeviceRepr;
 
-/// What a kernel takes.
+/// The arguments of one kernel, laid out as the kernel reads them.
 pub(crate) trait Arguments: DeviceRepr {
     /// The kernel's name, after its module's and an underscore.
     const KERNEL: &'static str;
@@ -63,7 +63,7 @@ arguments! {
         totals: u64,
         count: u32,
     }
-    /// What precedes each tile.
+    /// Adds to each tile's prefix sums the total of the tiles before it.
     AddTotals("add_totals", 256) {
         values: u64,
         totals: u64,
@@ -105,7 +105,7 @@ arguments! {
         segment: u32,
         none: u32,
     }
-    /// Runs of what was left over to their buckets.
+    /// Adds runs of left-over sums to their buckets.
     AddLeftOver("add_left_over", 128) {
         sums: u64,
         unused: u64,

@@ -11,8 +11,8 @@ use crate::cpu::check_lengths;
 use crate::device::{BasesId, Capabilities, Outcome, TransformKind};
 use crate::error::Error;
 use crate::group::{
-    DeviceField, DeviceGroup, Group, Points, RunTransform, ScalarField, Scalars, Transform,
-    VisitPoints,
+    DeviceField, DeviceGroup, Group, Points, PointsVisitor, ScalarField, Scalars, Transform,
+    TransformVisitor,
 };
 use crate::queue::Backend;
 use crate::ticket::Cancellation;
@@ -51,7 +51,7 @@ struct Run<'a, M: Machine> {
 // === impl CudaBackend ===
 
 impl<M: Machine> CudaBackend<M> {
-    /// A back end on a machine, that takes a product's scalars `chunk` at a time.
+    /// A back end on a machine. It uploads a product's scalars `chunk` at a time.
     pub(crate) fn new(machine: M, chunk: usize) -> Self {
         Self {
             machine,
@@ -61,7 +61,7 @@ impl<M: Machine> CudaBackend<M> {
         }
     }
 
-    /// What any machine with our kernels can do.
+    /// The capabilities of any machine that runs these kernels.
     pub(crate) fn caps(name: String, memory: Option<u64>) -> Capabilities {
         Capabilities {
             name,
@@ -119,7 +119,7 @@ impl<M: Machine> Backend for CudaBackend<M> {
     }
 }
 
-impl<M: Machine> VisitPoints for Load<'_, M> {
+impl<M: Machine> PointsVisitor for Load<'_, M> {
     type Output = Result<Box<dyn Resident<M>>, Error>;
 
     fn visit<G: DeviceGroup>(self, points: &[G::Affine]) -> Self::Output {
@@ -147,7 +147,7 @@ impl<G: DeviceGroup, M: Machine> Resident<M> for ResidentBases<G, M::Buffer> {
     }
 }
 
-impl<M: Machine> RunTransform<Error> for Run<'_, M> {
+impl<M: Machine> TransformVisitor<Error> for Run<'_, M> {
     fn run<F: DeviceField>(
         &mut self,
         domain: &Domain<F>,

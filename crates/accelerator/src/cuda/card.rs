@@ -23,17 +23,17 @@ use super::transforms::UPLOAD_CHUNK;
 use super::words::Words;
 use crate::device::Device;
 use crate::error::Error;
-use crate::queue::Queue;
+use crate::queue::QueuedDevice;
 
-/// The oldest version of CUDA whose driver will do, as drivers tell it: what is called of it is there
-/// since then.
+/// The oldest CUDA driver supported, in the driver's own encoding (1000·major + 10·minor): the functions
+/// called here exist since that version.
 const OLDEST_DRIVER: i32 = 12_000;
 
-/// How many CUDA cards there are.
+/// The number of CUDA cards of this machine.
 ///
 /// # Errors
 ///
-/// [`Error::NoDevice`] if CUDA's driver is not here, or finds none.
+/// [`Error::NoDevice`] if CUDA's driver is not installed, is too old, or finds no card.
 #[expect(unsafe_code, reason = "a foreign library")]
 pub fn cuda_cards() -> Result<usize, Error> {
     // SAFETY: it opens the library if it is there; its initialisers are NVIDIA's.
@@ -66,7 +66,7 @@ pub fn cuda(card: usize, cubins: &Path) -> Result<impl Device + use<>, Error> {
     open(card, cubins, false)
 }
 
-/// The same for tests: memory is filled with what is no field element when it is allocated, so that a
+/// The same for tests: allocated memory is filled with a pattern that is no field element, so that a
 /// result that no kernel wrote is an error.
 ///
 /// # Errors
@@ -77,7 +77,7 @@ pub fn poisoned_cuda(card: usize, cubins: &Path) -> Result<impl Device + use<>, 
     open(card, cubins, true)
 }
 
-fn open(card: usize, cubins: &Path, is_poisoned: bool) -> Result<Queue, Error> {
+fn open(card: usize, cubins: &Path, is_poisoned: bool) -> Result<QueuedDevice, Error> {
     let cards = cuda_cards()?;
     if card >= cards {
         return Err(no_device(format!(
@@ -85,7 +85,7 @@ fn open(card: usize, cubins: &Path, is_poisoned: bool) -> Result<Queue, Error> {
         )));
     }
     let cubins = Cubins::new(cubins);
-    Queue::start(move || {
+    QueuedDevice::start(move || {
         let opened = Card::open(card, cubins);
         let (mut machine, memory) =
             opened.map_err(|error| no_device(format!("card {card} does not open: {error}")))?;
@@ -120,7 +120,7 @@ struct Card {
     compute: Arc<CudaStream>,
     copies: Arc<CudaStream>,
     staging: [Staging; 2],
-    /// Which staging memory was used longest ago.
+    /// Index of the staging memory that was used longest ago.
     next_staging: usize,
     cubins: Cubins,
     architecture: String,
@@ -133,8 +133,8 @@ struct Card {
 /// The byte that fresh memory is filled with for tests: no modulus is as large.
 const POISON: u8 = 0xde;
 
-/// What both pieces of staging memory take at most: as much as is uploaded at once, of scalars or of
-/// the largest points.
+/// The most bytes that both pieces of staging memory take together. Each holds the largest upload, of
+/// scalars or of the largest points.
 const STAGED_BYTES: u64 = {
     let point = 4 * point_words::<ark_bls12_381::G2Projective>();
     let scalar = 4 * <ark_bls12_381::Fr as Words>::WORDS;
@@ -147,7 +147,7 @@ const fn larger(left: usize, right: usize) -> usize {
     if left > right { left } else { right }
 }
 
-/// Pinned memory, and when what was in it last had been copied.
+/// Pinned memory, and the event that marks the end of the last copy out of it.
 #[derive(Default)]
 struct Staging {
     memory: Option<PinnedHostSlice<u32>>,
@@ -365,7 +365,7 @@ impl Machine for Card {
 
 impl Drop for Card {
     fn drop(&mut self) {
-        // What is still under way must not outlive its memory; an error here changes nothing.
+        // Running copies must not outlive their memory; an error here changes nothing.
         let _ = self.copies.synchronize();
         let _ = self.compute.synchronize();
         self.staging.iter_mut().for_each(Staging::wipe);

@@ -8,9 +8,9 @@ use super::modules::Module;
 
 /// A module for one architecture.
 pub(crate) struct Compiled {
-    /// What a card loads.
+    /// The compiled code, as a card loads it.
     pub(crate) cubin: Vec<u8>,
-    /// What the compiler said: registers and spills of each kernel.
+    /// The compiler's log: registers and spills of each kernel.
     #[cfg_attr(
         not(test),
         expect(dead_code, reason = "the register budget's test reads it")
@@ -18,8 +18,8 @@ pub(crate) struct Compiled {
     pub(crate) log: String,
 }
 
-/// Compiles a module for an architecture such as `sm_90`; it takes up to half a minute. What went
-/// wrong is told for people.
+/// Compiles a module for an architecture such as `sm_90`; it takes up to half a minute. The error is a
+/// message for the user.
 #[expect(unsafe_code, reason = "a foreign library")]
 pub(crate) fn compile(module: Module, architecture: &str) -> Result<Compiled, String> {
     // SAFETY: it opens the library if it is there; its initialisers are NVIDIA's.

@@ -1,4 +1,4 @@
-//! Points as kernels have them: see `weierstrass.cuh` and `edwards.cuh`.
+//! The kernels' layout of points: see `weierstrass.cuh` and `edwards.cuh`.
 
 use ark_ec::short_weierstrass::{Affine, Projective, SWCurveConfig};
 use ark_ec::twisted_edwards::{MontCurveConfig, TECurveConfig};
@@ -7,7 +7,7 @@ use ark_ff::{AdditiveGroup, Field, Zero, batch_inversion};
 
 use super::words::{Words, read_all, write_all};
 
-/// What a group's points and sums are made of, in elements of its field.
+/// The sizes of a group's points and sums, in elements of its base field, and their conversion to words.
 pub trait Coordinates: CurveGroup<BaseField: Words> {
     /// Elements of a point.
     const POINT: usize;
@@ -17,7 +17,7 @@ pub trait Coordinates: CurveGroup<BaseField: Words> {
     /// Writes points.
     fn write_points(points: &[Self::Affine], words: &mut [u32]);
 
-    /// A sum, if the words are one.
+    /// Reads a sum; `None` if the words do not encode one.
     fn read_sum(words: &[u32]) -> Option<Self>;
 }
 

@@ -31,8 +31,8 @@ impl Cubins {
         }
     }
 
-    /// The module's cubin from its file; or made by `compile`, and written to be there next time.
-    /// A file that is damaged is made anew, and a folder that cannot be written to is done without.
+    /// The module's cubin from its file. If the file is missing or damaged, `compile` makes the cubin, and it is
+    /// stored for the next time; an error while storing it is ignored.
     pub(crate) fn get(
         &self,
         module: Module,
@@ -71,7 +71,7 @@ impl Cubins {
     }
 }
 
-/// The cubin of a file that is there and whole.
+/// The cubin in a file; `None` if the file is missing or damaged.
 fn read(path: &Path) -> Option<Vec<u8>> {
     if std::fs::metadata(path).ok()?.len() > MAX_BYTES {
         return None;

@@ -8,7 +8,7 @@ use super::machine::{Buffer, Machine};
 use super::modules::Module;
 use crate::device::Device;
 use crate::error::Error;
-use crate::queue::Queue;
+use crate::queue::QueuedDevice;
 
 /// The CUDA kernels, compiled for this machine's processor. A product takes `chunk` scalars at a
 /// time. The threads of a block run one after another between two barriers, from the first to the
@@ -18,7 +18,7 @@ use crate::queue::Queue;
 ///
 /// [`Error::NoDevice`] if the system starts no thread.
 pub fn host_cuda(chunk: usize, backwards: bool) -> Result<impl Device, Error> {
-    Queue::start(move || {
+    QueuedDevice::start(move || {
         let machine = Host { backwards };
         let caps = CudaBackend::<Host>::caps("the CUDA kernels on the host".into(), None);
         Ok((CudaBackend::new(machine, chunk), caps))
@@ -30,7 +30,7 @@ struct Host {
     backwards: bool,
 }
 
-/// Words, aligned as elements of fields are, and behind them some that no kernel may touch.
+/// Words aligned as field elements are, followed by guard words that no kernel may write.
 struct HostBuffer {
     blocks: *mut [Block],
     words: usize,
@@ -40,7 +40,7 @@ struct HostBuffer {
 #[repr(C, align(16))]
 struct Block([u32; 4]);
 
-/// What fresh memory holds, so that a kernel that reads what was never written gives a wrong result.
+/// Content of fresh memory, chosen so that a kernel that reads unwritten memory gives a wrong result.
 const POISON: Block = Block([0xdead_beef; 4]);
 /// Blocks behind a buffer's end.
 const GUARDS: usize = 4;
@@ -169,7 +169,7 @@ mod tests {
     use crate::cuda::words::Words;
     use crate::group::DeviceGroup;
 
-    /// So whatever a kernel should have written and did not is refused when it is read.
+    /// Checks that unwritten memory is refused when it is read as a result.
     fn assert_poison_is_refused<G: DeviceGroup>() {
         let mut machine = Host { backwards: false };
         let mut words = vec![0; 24];

@@ -1,4 +1,4 @@
-//! What runs kernels.
+//! The machine that kernels run on: memory, copies and launches, implemented by a card and by the host.
 
 use super::arguments::Arguments;
 use super::modules::Module;
@@ -6,10 +6,10 @@ use crate::error::Error;
 
 /// Memory, and kernels that run on it in the order of their launches.
 ///
-/// Memory is counted in words of 32 bits. What fails makes the machine unusable, except for
-/// [`Error::OutOfMemory`].
+/// Memory is counted in words of 32 bits. After any error but [`Error::OutOfMemory`] the machine is
+/// unusable.
 pub(crate) trait Machine: 'static {
-    /// A piece of the machine's memory, freed when it is dropped and what was launched has run.
+    /// A piece of the machine's memory. Dropping it frees the memory once the kernels launched before have run.
     type Buffer: Buffer;
     /// A moment in the order of launches.
     type Mark;
@@ -28,7 +28,7 @@ pub(crate) trait Machine: 'static {
         fill: &mut dyn FnMut(&mut [u32]),
     ) -> Result<(), Error>;
 
-    /// Waits for what was launched, and copies from the buffer's beginning.
+    /// Waits for the launched kernels, then copies from the buffer's beginning.
     fn download(&mut self, from: &Self::Buffer, words: &mut [u32]) -> Result<(), Error>;
 
     /// Fills a buffer with zeros, in the order of launches.
@@ -52,16 +52,16 @@ pub(crate) trait Machine: 'static {
 
 /// A piece of a machine's memory.
 pub(crate) trait Buffer {
-    /// Where it begins, for kernels.
+    /// Address of its beginning, for kernels.
     fn address(&self) -> u64;
 
-    /// Where its word of number `word` is.
+    /// Address of the word of index `word`.
     fn at(&self, word: usize) -> u64 {
         self.address() + 4 * word as u64
     }
 }
 
-/// Launches enough full blocks for `items` threads; nothing for none.
+/// Launches enough full blocks for `items` threads; no blocks if `items` is zero.
 pub(crate) fn launch_for<M: Machine, A: Arguments>(
     machine: &mut M,
     module: Module,

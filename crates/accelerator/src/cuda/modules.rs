@@ -4,18 +4,18 @@ use std::fmt;
 
 use crate::group::{Group, ScalarField};
 
-/// A file of kernels that is compiled by itself.
+/// A file of kernels that is compiled separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Module {
-    /// What knows no field.
+    /// Kernels that work on no field's elements: sorting and prefix sums.
     Sort,
-    /// What works on scalars.
+    /// Kernels that work on scalars of this field.
     Scalars(ScalarField),
-    /// What works on points.
+    /// Kernels that work on points of this group.
     Points(Group),
 }
 
-/// What modules include, each after what it includes itself.
+/// The headers that modules include, in an order in which each follows the headers that it includes itself.
 const HEADERS: &[&str] = &[
     include_str!("../../kernels/cuda/platform.cuh"),
     include_str!("../../kernels/cuda/chain.cuh"),
@@ -44,7 +44,7 @@ impl Module {
             .fold(String::new(), |source, line| source + line + "\n")
     }
 
-    /// What its kernels' names begin with.
+    /// The prefix of its kernels' names.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Sort => "sort",

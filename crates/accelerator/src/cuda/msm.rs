@@ -22,7 +22,7 @@ pub(crate) const CARD_CHUNK: usize = 1 << 22;
 pub(crate) const LOAD_CHUNK: usize = 1 << 20;
 /// Points that share an inversion.
 const NORMALIZED_TOGETHER: usize = 32;
-/// Items of a thread: many, so that few sums are left over, but threads enough to fill a card.
+/// Items of a thread: as many as possible, so that few sums are left over, with enough threads to fill a card.
 const SEGMENTS: std::ops::RangeInclusive<usize> = 8..=64;
 const WANTED_SEGMENTS: usize = 1 << 18;
 /// Left-over sums of a thread.
@@ -38,13 +38,13 @@ pub(crate) struct ResidentBases<G, B> {
     group: PhantomData<fn() -> G>,
 }
 
-/// What a product needs beside the bases.
+/// Working memory of a product, beside the bases.
 struct Scratch<B> {
-    /// Two: one is read while the other is filled.
+    /// Two buffers: one is read while the other is filled.
     scalars: [B; 2],
     pairs: Pairs<B>,
     buckets: B,
-    /// The first round's, and the next one's, which are fewer.
+    /// Two buffers that rounds of additions use in turn: the second holds the sums of a later round, which are fewer.
     left_over: [LeftOver<B>; 2],
 }
 
@@ -104,7 +104,7 @@ impl<G: DeviceGroup, B: Buffer> ResidentBases<G, B> {
         let products = machine.allocate(chunk * G::BaseField::WORDS)?;
         let made = count * (plan.copies() - 1);
         for from in (0..made).step_by(chunk.max(1)) {
-            // No more points than a copy has, so that each is made of one that is there.
+            // At most as many points as one copy has, so that each is made from a point that already exists.
             let part = chunk.min(made - from);
             let doubling = DoublePoints {
                 points: points.at(from * words),
@@ -132,7 +132,7 @@ impl<G: DeviceGroup, B: Buffer> ResidentBases<G, B> {
         self.count
     }
 
-    /// `Σ scalars[i] · bases[i]`. What was uploaded or made of scalars is wiped, whatever happens.
+    /// `Σ scalars[i] · bases[i]`. The uploaded scalars and values derived from them are wiped, also after an error.
     pub(crate) fn msm<M: Machine<Buffer = B>>(
         &self,
         machine: &mut M,

@@ -1,4 +1,4 @@
-//! How a product's scalars are cut into windows.
+//! The division of a product's scalars into windows.
 
 /// Windows of signed digits, and the copies of the bases that let windows share buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,15 +14,15 @@ pub(crate) struct Plan {
 /// Multiplications in the base field that an addition of an affine point costs, and one of sums.
 const MIXED_ADDITION: u64 = 10;
 const ADDITION: u64 = 14;
-/// Additions for each bucket: to its running sum, to the weighted one, and about one more for what
-/// a segment leaves over.
+/// Additions for each bucket: one to the running sum, one to the weighted sum, and about one for the left-over
+/// sums of a segment.
 const BUCKET_ADDITIONS: u64 = 3;
 /// The widest window: the buckets of one are then 400 MB of BLS12-381's G1.
 const MAX_WINDOW_BITS: u32 = 22;
 
 impl Plan {
-    /// The cheapest plan for products of `bases` scalars of `scalar_bits`, with room for so many
-    /// copies of the bases.
+    /// The cheapest plan for products of `bases` scalars of `scalar_bits` bits, with room for `copies` copies of the
+    /// bases.
     pub(crate) fn new(bases: usize, scalar_bits: u32, copies: usize) -> Self {
         (2..=MAX_WINDOW_BITS)
             .map(|window_bits| Self::with(window_bits, scalar_bits, copies))

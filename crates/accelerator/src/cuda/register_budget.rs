@@ -1,7 +1,8 @@
 //! The register budget: every kernel compiles for the architectures below without spills, and takes
 //! no more registers than `kernels/registers.txt` allows it.
 //!
-//! It needs NVRTC, which `make cuda-toolkit` installs below this crate. A module that has not changed since it was last compiled is not compiled again.
+//! It needs NVRTC, which `make cuda-toolkit` installs below this crate. A module that has not changed since it was
+//! last compiled is not compiled again.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,12 +13,12 @@ use super::{Module, compile};
 use crate::group::{Group, ScalarField};
 
 const ARCHITECTURES: [&str; 2] = ["sm_80", "sm_90"];
-/// Names a module and an architecture to the process that compiles them.
+/// Name of the environment variable that gives the child process the module and architecture to compile.
 const CHILD: &str = "PROOFMILL_COMPILE_MODULE";
-/// Writes the budget instead of keeping to it.
+/// Name of the environment variable that makes the test write the budget instead of checking it.
 const UPDATE: &str = "UPDATE_REGISTERS";
 
-/// What a kernel takes: registers of a thread, bytes spilled.
+/// Resources of a compiled kernel: registers of a thread, bytes spilled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Usage {
     registers: u32,
@@ -106,7 +107,7 @@ fn kernels_keep_to_their_registers_and_spill_nothing() {
     );
 }
 
-/// What the compiler says of a module: kept from the last time, or told by a process that has the
+/// The compiler's log of a module: from the cache of an earlier run, or from a child process that has the
 /// toolkit in its library path.
 fn log(module: Module, architecture: &str, library: &Path) -> String {
     let kept = kept(module, architecture);
@@ -131,14 +132,14 @@ fn log(module: Module, architecture: &str, library: &Path) -> String {
     std::fs::read_to_string(&kept).unwrap()
 }
 
-/// Where the compiler's words are kept: another source is another file.
+/// Path of the compiler's cached log; it depends on the source.
 fn kept(module: Module, architecture: &str) -> PathBuf {
     let digest = blake3::hash(module.source().as_bytes()).to_hex();
     let folder = crate_folder().join("toolkit/registers");
     folder.join(format!("{module}-{architecture}-{digest}.log"))
 }
 
-/// Compiles what the process above names; as a test of its own it does nothing.
+/// Compiles the module that the parent process names in the environment; run as an ordinary test, it does nothing.
 #[test]
 fn child() {
     let Ok(wanted) = std::env::var(CHILD) else {
@@ -155,7 +156,7 @@ fn child() {
     file.persist(kept).unwrap();
 }
 
-/// The kernels of the assembler's report, and what they take with what they call.
+/// The kernels of the assembler's report with their usage, which includes the functions that they call.
 fn parse(log: &str) -> BTreeMap<String, Usage> {
     let number = |line: &str, after: &str| -> u32 {
         let (before, _) = line.split_once(after).unwrap();

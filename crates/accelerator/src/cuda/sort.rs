@@ -22,7 +22,7 @@ pub(crate) struct Pairs<B> {
 }
 
 impl<B: Buffer> Pairs<B> {
-    /// Room for so many pairs.
+    /// Allocates room for `pairs` pairs.
     pub(crate) fn allocate<M: Machine<Buffer = B>>(
         machine: &mut M,
         pairs: usize,
@@ -78,7 +78,7 @@ impl<B: Buffer> Pairs<B> {
         Ok(())
     }
 
-    /// Wipes what tells of scalars.
+    /// Wipes the data that depends on scalars.
     pub(crate) fn wipe<M: Machine<Buffer = B>>(&mut self, machine: &mut M) -> Result<(), Error> {
         for buffer in [
             &mut self.keys,

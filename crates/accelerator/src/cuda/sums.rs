@@ -1,4 +1,4 @@
-//! From buckets to the sum: chunks, a tree of nodes, and what is left for the host.
+//! The sum of the buckets: chunks, then a tree of nodes, then the rest on the host.
 
 use super::arguments::{FoldNodes, SumChunks};
 use super::coordinates::sum_words;
@@ -11,7 +11,7 @@ use crate::group::DeviceGroup;
 /// The base-two logarithm of the buckets that one thread sums up.
 const CHUNK_LOG: u32 = 4;
 
-/// The sum that buckets stand for.
+/// The weighted sum of the buckets.
 pub(crate) fn sum_buckets<G: DeviceGroup, M: Machine>(
     machine: &mut M,
     buckets: &M::Buffer,

@@ -24,7 +24,7 @@ pub(crate) const UPLOAD_CHUNK: usize = 1 << 22;
 /// Tables kept: those of four domains, or about.
 const KEPT_TABLES: usize = 16;
 
-/// The tables of powers in a machine's memory, the latest ones.
+/// The most recently used tables of powers in a machine's memory.
 pub(crate) struct Tables<B> {
     kept: Vec<Table<B>>,
 }
@@ -34,7 +34,7 @@ struct Table<B> {
     module: Module,
     key: Vec<u32>,
     powers: Powers,
-    /// What the powers' addresses point to.
+    /// The memory that the addresses in `powers` point into.
     _memory: [B; 2],
 }
 
@@ -45,14 +45,14 @@ struct Scaling<F> {
     scale: F,
 }
 
-/// One transform of a kind's one or two: by the powers of a root, before it and after it others.
+/// One of the one or two transforms of a kind: a transform by a root, with optional scaling before and after.
 struct Step<F> {
     root: F,
     before: Option<Scaling<F>>,
     after: Option<Scaling<F>>,
 }
 
-/// Transforms `values` in place. What was uploaded is wiped, whatever happens.
+/// Transforms `values` in place. The uploaded values are wiped from the machine's memory, also after an error.
 pub(crate) fn transform<F: DeviceField, M: Machine>(
     machine: &mut M,
     tables: &mut Tables<M::Buffer>,
@@ -107,7 +107,7 @@ fn run_steps<F: DeviceField, M: Machine>(
     Ok(())
 }
 
-/// What a kind of transform consists of.
+/// The steps of a kind of transform, in order.
 fn steps<F: DeviceField>(domain: &Domain<F>, kind: TransformKind) -> Vec<Step<F>> {
     // Neither is zero: a root of unity, a power of two below the modulus, a shift that was checked.
     let inverse = |value: F| value.inverse().unwrap_or(F::ZERO);
@@ -196,7 +196,7 @@ impl<B: Buffer> Tables<B> {
         Self { kept: Vec::new() }
     }
 
-    /// The tables of a scaling's powers, made unless they are there.
+    /// The tables of a scaling's powers, made if they are not kept.
     fn powers<F: DeviceField, M: Machine<Buffer = B>>(
         &mut self,
         machine: &mut M,

@@ -22,7 +22,7 @@ pub(crate) fn write_all<F: Words>(elements: &[F], words: &mut [u32]) {
     }
 }
 
-/// As many elements as there are words for, if all are below the modulus.
+/// Reads N elements; `None` if one is not below the modulus.
 pub(crate) fn read_all<F: Words, const N: usize>(words: &[u32]) -> Option<[F; N]> {
     let mut elements = [F::ZERO; N];
     for (element, words) in elements.iter_mut().zip(words.chunks_exact(F::WORDS)) {

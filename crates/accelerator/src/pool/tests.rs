@@ -3,16 +3,16 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use proofmill_kernels::Domain;
 
 use super::*;
-use crate::cost::{Line, Sort};
+use crate::cost::{LinearCost, WorkKind};
 use crate::device::TransformKind;
 use crate::group::{DeviceField, DeviceGroup, Scalars, Transform};
-use crate::queue::{Backend, Queue};
+use crate::queue::{Backend, QueuedDevice};
 use crate::ticket::Cancellation;
 
-/// Says who runs what, and answers as it is told.
-struct Told {
+/// A back end that reports each job it starts, then waits for the test's order on how to end it.
+struct ScriptedBackend {
     name: &'static str,
-    /// What a unit of work costs.
+    /// Seconds that a unit of work costs.
     unit_seconds: f64,
     resident: Vec<BasesId>,
     says: Sender<&'static str>,
@@ -26,7 +26,7 @@ enum Order {
     AwaitCancellation,
 }
 
-impl Backend for Told {
+impl Backend for ScriptedBackend {
     fn load(&mut self, id: BasesId, _: &Points, _: usize) -> Result<(), Error> {
         self.resident.push(id);
         Ok(())
@@ -66,15 +66,15 @@ impl Backend for Told {
         ]))
     }
 
-    fn measure(&mut self, _: Sort) -> Result<Line, Error> {
-        Ok(Line {
+    fn measure(&mut self, _: WorkKind) -> Result<LinearCost, Error> {
+        Ok(LinearCost {
             fixed_seconds: 0.0,
             unit_seconds: self.unit_seconds,
         })
     }
 }
 
-impl Told {
+impl ScriptedBackend {
     fn obey(&self, cancellation: &Cancellation) -> Result<(), Error> {
         self.says.send(self.name).unwrap();
         match self.orders.recv().unwrap() {
@@ -91,12 +91,12 @@ impl Told {
     }
 }
 
-/// Two equal devices in a pool, what says who runs, and what tells each how to end.
+/// A pool of two equal devices, the receiver of the names of those that start a job, and the senders of orders to each.
 fn pool() -> (Pool, Receiver<&'static str>, [Sender<Order>; 2]) {
     pool_of([1.0, 1.0])
 }
 
-/// The same of devices whose units of work cost so many seconds.
+/// The same with devices whose units of work cost `unit_seconds`.
 fn pool_of(unit_seconds: [f64; 2]) -> (Pool, Receiver<&'static str>, [Sender<Order>; 2]) {
     let (says, said) = channel();
     let mut devices: Vec<Box<dyn Device>> = Vec::new();
@@ -104,7 +104,7 @@ fn pool_of(unit_seconds: [f64; 2]) -> (Pool, Receiver<&'static str>, [Sender<Ord
         [("left", unit_seconds[0]), ("right", unit_seconds[1])].map(|(name, unit_seconds)| {
             let (orders, receiver) = channel();
             let says = says.clone();
-            let queue = Queue::start(move || {
+            let queue = QueuedDevice::start(move || {
                 let caps = Capabilities {
                     name: name.into(),
                     groups: vec![Group::Bn254G1],
@@ -114,7 +114,7 @@ fn pool_of(unit_seconds: [f64; 2]) -> (Pool, Receiver<&'static str>, [Sender<Ord
                     memory: Some(1),
                     host_memory: 0,
                 };
-                let backend = Told {
+                let backend = ScriptedBackend {
                     name,
                     unit_seconds,
                     resident: Vec::new(),
@@ -212,7 +212,7 @@ fn transform() -> Job {
     ))
 }
 
-/// Who has jobs, and how many.
+/// Unfinished jobs of each member.
 fn jobs(pool: &Pool) -> Vec<usize> {
     pool.members().iter().map(|member| member.jobs).collect()
 }

@@ -1,4 +1,4 @@
-//! What devices say that work costs.
+//! Tests of the devices' predicted costs.
 
 use proofmill_accelerator::{Device, Group, ScalarField, TransformKind, Work, host_cuda};
 

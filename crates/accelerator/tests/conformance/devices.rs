@@ -2,7 +2,7 @@
 
 use proofmill_accelerator::{Device, cpu, cuda_cards, host_cuda, poisoned_cuda};
 
-/// The host's kernels take so many scalars at a time: the larger products take several rounds.
+/// Scalars in a round on the host's kernels: few, so that the larger products take several rounds.
 const CHUNK: usize = 1 << 10;
 
 /// All devices but the CPU's own, which the others are compared with.
@@ -28,7 +28,7 @@ pub(crate) fn cards() -> Vec<Box<dyn Device>> {
     }
 }
 
-/// The CPU's kernels, whose own tests compare them with the definition.
+/// The reference device: the CPU's kernels, whose own tests compare them with the definition.
 pub(crate) fn oracle() -> impl Device {
     cpu().unwrap()
 }

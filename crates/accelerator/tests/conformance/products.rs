@@ -116,7 +116,7 @@ fn shapes<F: PrimeField>(rng: &mut StdRng, count: usize) -> Vec<(&'static str, V
     ]
 }
 
-/// What the large products are tried with.
+/// The shapes of scalars that large products are tested with.
 const SKEWED: [&str; 3] = ["equal scalars", "random scalars", "scalars of 32 bits"];
 
 /// All shapes with both kinds of points, and copies of the bases.
@@ -204,8 +204,8 @@ fn bn254_g2() {
     large::<Bn254G2>(&[1 << 12], &SKEWED[..1]);
 }
 
-/// Products on the cards alone, of each of the sizes. The points of a large one repeat: so many
-/// different ones would take longer to make than to multiply.
+/// Products on cards only, of each size. The points of a large product repeat: distinct ones would take
+/// longer to make than to multiply.
 fn on_cards<G: DeviceGroup>(logs: &[u32]) {
     let cards = cards();
     if cards.is_empty() {
@@ -226,7 +226,7 @@ fn on_cards<G: DeviceGroup>(logs: &[u32]) {
     }
 }
 
-/// What `make cuda-check` runs under compute-sanitizer.
+/// `make cuda-check` runs this test under compute-sanitizer.
 #[test]
 fn small_on_cards() {
     on_cards::<Bls12_381G1>(&[0, 5, 10]);

@@ -1,4 +1,4 @@
-//! Jobs, tickets and bases: what is refused, batches, cancelling, awaiting.
+//! Tests of jobs, tickets and bases: refusals, batches, cancelling, awaiting.
 
 use std::future::Future;
 use std::pin::Pin;

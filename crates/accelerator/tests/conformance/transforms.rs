@@ -87,7 +87,7 @@ fn zeros_and_the_largest_element() {
     }
 }
 
-/// What `make cuda-check` runs under compute-sanitizer.
+/// `make cuda-check` runs this test under compute-sanitizer.
 #[test]
 fn small_on_cards() {
     let cards = cards();

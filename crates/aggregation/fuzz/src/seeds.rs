@@ -9,23 +9,23 @@ use proofmill_r1cs::{Assignment, R1cs};
 
 use super::case::{Case, rng, srs};
 
-/// All that is decoded, for one curve, and what it is checked against.
+/// Valid seeds of every decoder for one curve, with the keys and inputs that they are verified with.
 pub struct Seeds<E: AggregationEngine> {
     /// The reference string.
     pub srs: Srs<E>,
     /// The key for three proofs of Mirage.
     pub mirage_key: MirageVerifyingKey<E>,
-    /// Their public inputs.
+    /// The public inputs of the Mirage proofs.
     pub mirage_inputs: Vec<E::ScalarField>,
     /// The commitment that their aggregate is for.
     pub commitment: Commitment<E>,
-    /// Their aggregate.
+    /// The aggregate of the Mirage proofs.
     pub mirage: Aggregate<E>,
     /// The key for three Groth16 proofs under two verifying keys.
     pub groth16_key: Groth16Index<E>,
     /// The public inputs of each.
     pub groth16_inputs: Vec<Vec<E::ScalarField>>,
-    /// Their aggregate.
+    /// The aggregate of the Groth16 proofs.
     pub groth16: Aggregate<E>,
 }
 

@@ -14,8 +14,8 @@ use super::seeds::Seeds;
 static BN254: LazyLock<Seeds<Bn254>> = LazyLock::new(Seeds::new);
 static BLS12_381: LazyLock<Seeds<Bls12_381>> = LazyLock::new(Seeds::new);
 
-/// Bytes as all that the crate decodes, over both curves: what is read is written again as it was, and
-/// only the aggregates that were made verify.
+/// Takes bytes as every format that the crate decodes, over both curves: decoded values must encode to the same bytes,
+/// and only the original aggregates may verify.
 pub fn decode(bytes: &[u8]) {
     over(&BN254, bytes);
     over(&BLS12_381, bytes);

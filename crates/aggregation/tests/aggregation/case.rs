@@ -20,7 +20,7 @@ pub(crate) struct Case<E: AggregationEngine> {
     pub(crate) d: Vec<E::G1Affine>,
 }
 
-/// A case with all that was made of it.
+/// A case with its keys, commitment and aggregate.
 pub(crate) struct Proved<E: AggregationEngine> {
     pub(crate) index: MirageIndex<E>,
     pub(crate) commitment: Commitment<E>,

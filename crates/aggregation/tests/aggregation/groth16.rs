@@ -14,7 +14,7 @@ use crate::case::{rng, srs};
 
 type Row<F> = Vec<(F, usize)>;
 
-/// A circuit that says: the public inputs are the powers x², x³ … of a witness x.
+/// A circuit whose public inputs must be the powers x², x³ … of a witness x.
 struct Circuit<E: AggregationEngine> {
     system: R1cs<E::ScalarField>,
     key: ProvingKey<E>,
@@ -61,7 +61,7 @@ impl<E: AggregationEngine> Circuit<E> {
 }
 
 impl<E: AggregationEngine> Batch<E> {
-    /// So many proofs under random ones of so many keys.
+    /// A case of `count` proofs, each under a random one of `keys` keys.
     fn random(seed: u64, count: usize, keys: usize) -> Self {
         let rng = &mut rng(seed);
         let circuits: Vec<_> = (1..=keys).map(|i| Circuit::<E>::new(rng, i)).collect();
@@ -103,7 +103,7 @@ fn any_number_under_several_keys<E: AggregationEngine>() {
         assert_eq!(key.digest(), index.digest());
         assert_eq!(key.verify(&batch.inputs, &read), Ok(()));
 
-        // One false proof among them, or one false input.
+        // One false proof, or one false input.
         let at = count / 2;
         let invalid = Err(AggregateVerifyError::Invalid);
         let c = batch.proofs[at].c;

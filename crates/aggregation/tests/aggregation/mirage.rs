@@ -70,7 +70,7 @@ fn any_number_is_proved_on_bn254() {
     any_number_is_proved::<Bn254>();
 }
 
-/// One of the changes that a cheating prover may make to a case that holds.
+/// Makes one of a cheating prover's possible changes to a valid case.
 fn change<E: AggregationEngine>(case: &mut Case<E>, what: usize, at: usize, rng: &mut impl Rng) {
     let count = case.proofs.len();
     let other = (at + 1) % count;

@@ -1,6 +1,6 @@
-//! A verifier of aggregates of Mirage proofs, slow and plain, written from section 5 of the Hekaton paper,
-//! `docs/aggregation-transcript.md`, the formats of the files, and arkworks alone: each equation by
-//! itself, round by round.
+//! A slow and simple verifier of aggregates of Mirage proofs, written only from section 5 of the Hekaton paper,
+//! `docs/aggregation-transcript.md`, the file formats and arkworks. It checks each equation separately, round by
+//! round.
 
 use ark_ec::pairing::{Pairing, PairingOutput};
 use ark_ec::{AffineRepr, CurveGroup, PrimeGroup};
@@ -90,13 +90,13 @@ impl<'a> Reader<'a> {
             E::TargetField::from_base_prime_field_elems(all)
         };
         let element = with(1)? * with(-1)?.inverse()?;
-        // Of the prime order, which is more than is required.
+        // A check for the prime order, which is more than the format requires.
         let element = PairingOutput::<E>(element);
         let power: E::TargetField = element.0.pow(E::ScalarField::MODULUS);
         (power == <E::TargetField as Field>::ONE).then_some((element, bytes))
     }
 
-    /// So many elements, and the bytes of all.
+    /// Reads `count` elements; returns them and their bytes.
     pub(crate) fn elements<E: Pairing>(
         &mut self,
         count: usize,

@@ -1,4 +1,4 @@
-//! The reference string: contributions, its file, and strings that are none.
+//! Tests of the reference string: contributions, its file, and invalid strings.
 
 use ark_ec::{AffineRepr, CurveGroup};
 use proofmill_aggregation::{AggregationEngine, AggregationFileError, Srs, SrsError};
@@ -96,7 +96,7 @@ fn changed_strings_are_refused() {
             assert!(copied(at, from, 128).contains(&expected));
         }
     }
-    // The powers of the other secret, consistent as they are.
+    // The powers of the other secret, which are consistent by themselves.
     let length = 8 * 64 + 4 * 128;
     assert!(copied(powers, b, length).contains("trivial secret"));
     let ark = |point: ark_bn254::G1Affine| {

@@ -1,5 +1,5 @@
-//! The fuzz target's function on valid inputs changed by chance: nothing panics, and nothing but what
-//! was made is taken.
+//! The fuzz target's function on random mutations of valid inputs: nothing panics, and only the original
+//! aggregates are accepted.
 
 #[path = "../aggregation/case.rs"]
 #[expect(dead_code, reason = "the tests of aggregates use more of it")]
@@ -13,7 +13,7 @@ mod targets;
 
 use proofmill_aggregation::{Aggregate, Groth16Index, MirageVerifyingKey, Srs};
 use proofmill_groth16::Bn254;
-use proofmill_mutation::Mutation;
+use proofmill_mutation::Mutator;
 
 /// The inputs that are changed are valid ones.
 #[test]
@@ -32,7 +32,7 @@ fn seeds_are_decoded() {
 #[test]
 fn no_bytes_panic() {
     let seeds = seeds::decode();
-    Mutation::of(&seeds)
+    Mutator::of(&seeds)
         .inputs(20_000)
         .run("decode", targets::decode);
 }

@@ -1,4 +1,4 @@
-//! Writes calls and bodies that are right, for the fuzzer to begin with.
+//! Writes valid calls and bodies as seeds for the fuzzer.
 
 use std::fs;
 
@@ -100,7 +100,7 @@ fn calls() {
         end: true,
         job: "0a".repeat(16),
     };
-    // Of the circuit of `calls`: 1, 9, 3.
+    // A witness of the circuit of `calls`: 1, 9, 3.
     let witness = [1, 9, 3]
         .iter()
         .flat_map(|value| [&[*value][..], &[0; 31]].concat())

@@ -1,4 +1,4 @@
-//! Any bytes, posted or called to the intake, are answered: see `tests/intake/hostile.rs`.
+//! Posts or calls with any bytes to the intake are answered: see `tests/intake/hostile.rs`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

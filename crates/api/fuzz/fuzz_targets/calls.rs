@@ -1,7 +1,7 @@
-//! Any bytes, taken for the messages of any call, are answered: with a status, and without a panic.
+//! Any bytes as the messages of any call are answered with a status and without a panic.
 //!
-//! The first byte chooses the call, the second how the rest is framed: as one message, as messages
-//! whose lengths it holds itself, or as a body that may end anywhere.
+//! The first byte chooses the call, the second the framing of the rest: one message, messages that each
+//! begin with their length, or a body that may end anywhere.
 #![no_main]
 
 use std::cell::RefCell;
@@ -55,7 +55,7 @@ const CALLS: [&str; 17] = [
 
 type Answer = Pin<Box<dyn Future<Output = Response<Body>>>>;
 
-/// An engine with a circuit, and its services; it runs as long as the process does.
+/// An engine with a circuit, and its services, for the life of the process.
 struct Site {
     runtime: Runtime,
     services: Box<dyn Fn(Request<Body>) -> Answer>,
@@ -63,7 +63,7 @@ struct Site {
     _trigger: Trigger,
 }
 
-/// y = x·x, of which y is public.
+/// The circuit y = x·x with y public.
 struct Square;
 
 thread_local! {
@@ -78,7 +78,7 @@ impl ConstraintSynthesizer<Fr> for Square {
     }
 }
 
-/// Its files.
+/// Writes the circuit's files.
 fn square(folder: &Path) -> CircuitSource {
     let (constraints, key) = (folder.join("circuit.pmcs"), folder.join("circuit.key"));
     let system = R1cs::<Fr>::from_circuit(Square).unwrap();
@@ -93,7 +93,7 @@ fn square(folder: &Path) -> CircuitSource {
 impl Site {
     fn open() -> Self {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-        // Few of everything, so that limits are met and what is kept stops growing.
+        // Low limits, so that they are reached and stored data stops growing.
         let options = Options {
             memory: Some(64 << 20),
             threads: 1,
@@ -149,15 +149,14 @@ fuzz_target!(|input: &[u8]| {
         let answered = async {
             let answer = (site.services)(request).await;
             let told = Status::from_header_map(answer.headers());
-            // A stream that goes on says nothing here.
+            // The rest of a stream that goes on is not checked.
             let rest = answer.into_body().collect().now_or_never();
             (told, rest)
         };
         let patient = async { tokio::time::timeout(Duration::from_secs(20), answered).await };
         let (told, rest) = site.runtime.block_on(patient).expect("an answer in time");
-        // INTERNAL is what gRPC answers to frames that are none, and to a call without a message. What
-        // reads the messages of health and reflection is not ours: it says so to messages that are none
-        // as well.
+        // gRPC answers malformed frames, and a call without a message, with INTERNAL. The decoders of
+        // health and reflection are tonic's, and answer malformed messages so as well.
         let well_framed = framing & 0x83 < 3 && has_message;
         if let Some(told) = told.filter(|_| well_framed && path.starts_with("proofmill.")) {
             assert_ne!(told.code(), tonic::Code::Internal, "{told}");

@@ -12,7 +12,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::access::{AccessError, Clients, Token};
-use crate::connections::Admitted;
+use crate::connections::AdmittedCall;
 use crate::grpc::is_health_check;
 use crate::page::{refuse_other_names, refuse_page};
 
@@ -23,7 +23,7 @@ pub struct Tokens(Clients<Rights>);
 /// Rights of a client beside those to its own jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rights {
-    /// Loading and evicting keys, and seeing where their files are.
+    /// Whether the client is an operator, who may load and evict keys and see the paths of their files.
     pub(crate) operator: bool,
 }
 
@@ -34,14 +34,14 @@ pub(crate) struct Caller {
     pub(crate) rights: Rights,
 }
 
-/// Callers that a listener answers.
+/// The callers that a listener admits.
 #[derive(Clone, Debug)]
 pub(crate) enum Gate {
-    /// Whoever can connect: it is a socket of this user's, or there is no connection.
+    /// All callers: a Unix socket of this user, or calls within the process.
     Open,
-    /// Programs of this machine: pages in a browser are refused.
+    /// Programs on this machine; pages in a browser are refused.
     Local,
-    /// Whoever shows a token; all may ask after the health.
+    /// Callers with a token; health checks need none.
     Tokens(Tokens),
 }
 
@@ -55,13 +55,13 @@ pub(crate) struct Gated<S> {
 // === impl Tokens ===
 
 impl Tokens {
-    /// Reads a file with a client's name and its token on each line, such as `rollup 7f3c…`, and
-    /// `operator` after that for a client that may load and evict keys and see their paths; empty lines
-    /// and what follows `#` are left out.
+    /// Reads a file with a client's name and its token on each line, such as `rollup 7f3c…`, followed by
+    /// `operator` for a client that may load and evict keys and see their paths. Empty lines and comments
+    /// after `#` are ignored.
     ///
     /// # Errors
     ///
-    /// The file cannot be read, or by everybody; or which line is malformed.
+    /// The file cannot be read, or can be read by other users; or a message that names the malformed line.
     pub async fn read(path: &Path) -> Result<Self, AccessError> {
         Clients::read(path, None, rights).await.map(Self)
     }
@@ -80,8 +80,7 @@ fn rights(words: &[&str]) -> Result<Rights, String> {
 // === impl Gate ===
 
 impl Gate {
-    /// Marks a call that is let in with its caller. One that only asks after the health is let through
-    /// without.
+    /// Admits a call and attaches its caller. A health check is let through without a caller.
     fn admit(&self, request: &mut Request<Body>) -> Result<(), Status> {
         let (uri, headers) = (request.uri(), request.headers());
         match self {
@@ -93,7 +92,7 @@ impl Gate {
             Self::Tokens(Tokens(clients)) => {
                 refuse_page(headers)?;
                 let shown = Token::shown(headers);
-                let client = shown.as_ref().and_then(|it| clients.whose(it));
+                let client = shown.as_ref().and_then(|it| clients.find_by_token(it));
                 let caller = client.map(|client| Caller {
                     name: client.name.clone(),
                     rights: client.rights,
@@ -115,7 +114,7 @@ impl Gate {
                 }
             }
         }
-        Admitted::mark(request);
+        AdmittedCall::mark(request);
         Ok(())
     }
 }

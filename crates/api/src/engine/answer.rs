@@ -1,8 +1,8 @@
-//! Checking an engine's answer before anything is made of it.
+//! Checks of an engine's answer before it is used.
 //!
-//! An engine is another process, perhaps on another machine. Its answer has a proof twice, as points
-//! and as text, and nothing makes the two agree. So only points and numbers are read, which have to be
-//! canonical, and the texts that go on are written from them here.
+//! An engine is another process, perhaps on another machine. Its answer contains the proof twice, as points
+//! and as text, and the two need not agree. So only points and numbers are read, which must be canonical,
+//! and the texts are written again from these.
 
 use std::path::Path;
 
@@ -11,16 +11,13 @@ use proofmill_groth16::snarkjs::{
     curve_of_json, inputs_to_json, proof_to_json, read_json, verifying_key_from_json,
 };
 use proofmill_groth16::{
-    Bls12_381, Bn254, Curve, Engine, PreparedVerifyingKey, ProofError, VerifyError, verify,
+    Bls12_381, Bn254, Curve, PreparedVerifyingKey, ProofError, SnarkCurve, VerifyError, verify,
 };
-use proofmill_r1cs::iden3::{FormatError, WTNS_FORMAT, WtnsFile, canonical_from_le};
+use proofmill_r1cs::iden3::{FormatError, SCALAR_BYTES, WTNS_FORMAT, WtnsFile, canonical_from_le};
 
 use super::proto;
 
-/// Bytes of a value in a witness that is a vector.
-const VALUE_BYTES: usize = 32;
-
-/// A proof and its public inputs as snarkjs writes them.
+/// A proof and its public inputs in snarkjs's format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProofTexts {
     /// `proof.json`.
@@ -33,29 +30,29 @@ pub struct ProofTexts {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AnswerError {
-    /// The curve is none that is known here.
+    /// The curve is unknown.
     #[error("the engine's proof is over {0:?}, which is no curve")]
     Curve(String),
-    /// The curve is another than the verifying key's.
+    /// The curve is not that of the verifying key.
     #[error("the engine's proof is over {found}, where the key is over {expected}")]
     OtherCurve {
-        /// The proof's.
+        /// The curve of the proof.
         found: Curve,
-        /// The key's.
+        /// The curve of the key.
         expected: Curve,
     },
-    /// The proof's bytes are none.
+    /// The proof's bytes are malformed.
     #[error("the engine's proof is malformed: {0}")]
     Proof(#[from] ProofError),
-    /// A public input is no canonical number.
+    /// A public input is not a canonical number.
     #[error("public input {0} of the engine's proof is not below the field's prime")]
     Input(usize),
-    /// The proof is about other values than those that were sent.
+    /// The proof's public inputs are not those of the witness that was sent.
     #[error(
         "the engine's proof is of other public inputs than the witness's: the first is number {0}"
     )]
     OtherInputs(usize),
-    /// The witness that was sent is none.
+    /// The witness that was sent is malformed.
     #[error("the witness is malformed: {0}")]
     Witness(String),
     /// The proof does not hold under the verifying key.
@@ -63,7 +60,7 @@ pub enum AnswerError {
     Invalid(#[from] VerifyError),
 }
 
-/// A verifying key that engines' proofs are checked with, over any curve.
+/// A verifying key for checking engines' proofs, over any curve.
 #[derive(Clone, Debug)]
 pub struct AnswerKey(KeyOf);
 
@@ -73,13 +70,13 @@ enum KeyOf {
     Bls12_381(Box<PreparedVerifyingKey<Bls12_381>>),
 }
 
-/// Decodes and checks an engine's proof over `E`: with `witness`, the `.wtns` file or vector that was sent, that its
-/// public inputs are those of the proof; with `key`, that the proof holds.
+/// Decodes and checks an engine's proof over `E`. With `witness`, the `.wtns` file or vector that was sent,
+/// its public inputs must be those of the proof; with `key`, the proof must verify.
 ///
 /// # Errors
 ///
 /// See [`AnswerError`].
-pub fn check_answer<E: Engine>(
+pub fn check_answer<E: SnarkCurve>(
     answer: &proto::Proof,
     witness: Option<&[u8]>,
     key: Option<&PreparedVerifyingKey<E>>,
@@ -89,7 +86,7 @@ pub fn check_answer<E: Engine>(
     Ok(proof)
 }
 
-/// As [`check_answer`], over the curve that the answer names.
+/// Decodes and checks a proof like [`check_answer`], over the curve that the answer names.
 ///
 /// # Errors
 ///
@@ -112,7 +109,7 @@ pub fn check_answer_of_any_curve(
     Ok(proof)
 }
 
-/// As [`check_answer_of_any_curve`], of a proof that is decoded.
+/// As [`check_answer_of_any_curve`], for a proof that is already decoded.
 ///
 /// # Errors
 ///
@@ -138,7 +135,7 @@ pub(super) fn check_proof(
     }
 }
 
-fn check<E: Engine>(
+fn check<E: SnarkCurve>(
     made: &ProofOf<E>,
     witness: Option<&[u8]>,
     key: Option<&PreparedVerifyingKey<E>>,
@@ -156,8 +153,8 @@ fn check<E: Engine>(
     Ok(())
 }
 
-/// The first values of a witness after the leading one.
-fn public_inputs<E: Engine>(
+/// The first `count` values of a witness after the leading one.
+fn public_inputs<E: SnarkCurve>(
     witness: &[u8],
     count: usize,
 ) -> Result<Vec<E::ScalarField>, AnswerError> {
@@ -166,7 +163,7 @@ fn public_inputs<E: Engine>(
         let file = WtnsFile::parse(witness).map_err(malformed)?;
         return file.leading(count).map_err(malformed);
     }
-    let mut values = witness.chunks_exact(VALUE_BYTES).skip(1);
+    let mut values = witness.chunks_exact(SCALAR_BYTES).skip(1);
     (0..count)
         .map(|i| {
             let value = values.next().and_then(canonical_from_le);
@@ -179,7 +176,7 @@ fn public_inputs<E: Engine>(
 
 // === impl ProofTexts ===
 
-impl<E: Engine> From<&ProofOf<E>> for ProofTexts {
+impl<E: SnarkCurve> From<&ProofOf<E>> for ProofTexts {
     fn from(made: &ProofOf<E>) -> Self {
         Self {
             proof: proof_to_json(&made.proof),
@@ -218,11 +215,11 @@ impl AnswerKey {
         }
     }
 
-    /// Reads `verification_key.json`, and refuses a key under which proofs prove nothing.
+    /// Reads `verification_key.json`, and refuses an insecure key, under which proofs prove nothing.
     ///
     /// # Errors
     ///
-    /// A message with the path of the file and what is wrong with it.
+    /// A message with the path of the file and the fault.
     pub fn load(path: &Path) -> Result<Self, String> {
         let unusable = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
         let json = read_json(path).map_err(|error| error.to_string())?;
@@ -235,7 +232,7 @@ impl AnswerKey {
     }
 }
 
-fn prepared<E: Engine>(json: &[u8]) -> Result<Box<PreparedVerifyingKey<E>>, String> {
+fn prepared<E: SnarkCurve>(json: &[u8]) -> Result<Box<PreparedVerifyingKey<E>>, String> {
     let key = verifying_key_from_json::<E>(json).map_err(|error| error.to_string())?;
     key.require_secure().map_err(|error| error.to_string())?;
     Ok(Box::new(key.into()))

@@ -1,4 +1,4 @@
-//! The other end: what talks to an engine elsewhere.
+//! The client of an engine in another process.
 
 use std::fmt;
 use std::io;
@@ -33,19 +33,19 @@ use crate::access::AccessError;
 use crate::grpc::retry_after;
 use crate::socket;
 
-/// Bytes of a job that go in one message; witnesses of larger ones are streamed.
+/// Most bytes of a job in one message; the witnesses of larger jobs are streamed.
 const WHOLE_MAX: usize = WITNESS_MESSAGE_MAX - (64 << 10);
-/// Bytes of a chunk.
+/// Bytes of a streamed chunk.
 const CHUNK: usize = 1 << 20;
-/// How long connecting may take.
+/// Longest time to connect.
 const CONNECT: Duration = Duration::from_secs(10);
-/// How long a connection may be still before the engine is asked whether it is there, and then to
-/// answer: who waits for a proof would wait for ever for a machine that is gone.
+/// Time without traffic after which the engine is pinged, and then time for its answer. Otherwise a caller
+/// that waits for a proof would wait for ever for a machine that is gone.
 const KEEPALIVE: Duration = Duration::from_secs(30);
-/// Bytes of an answer that are read: proofs of many partitions are larger than gRPC's default.
+/// Most bytes of an answer: proofs of many partitions exceed gRPC's default.
 const ANSWER_MAX: usize = 256 << 20;
 
-/// Where an engine is.
+/// The address of an engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// Its Unix socket.
@@ -54,36 +54,36 @@ pub enum Address {
     Tcp(Uri),
 }
 
-/// A text that is no address of an engine.
+/// A text that is not an address of an engine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no address of an engine: `unix:PATH`, `http://HOST:PORT` or `https://HOST:PORT`")]
 pub struct InvalidAddress(String);
 
-/// Why there is no answer, or one that says no.
+/// The reason that a call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The engine refuses.
+    /// The engine refused the request.
     #[error("{message}")]
     Refused {
-        /// The kind of refusal, as the proto file explains it.
+        /// The gRPC code; the proto file explains each.
         code: Code,
-        /// What and why.
+        /// The engine's message.
         message: String,
-        /// When to try again, if that helps.
+        /// Wait before the next try, if that helps.
         retry_after: Option<Duration>,
     },
-    /// No engine answers there.
+    /// No engine answers at the address.
     #[error("no engine answers at {address}: {why}")]
     Unreachable {
-        /// Where.
+        /// The address.
         address: Address,
-        /// Why.
+        /// The cause.
         why: String,
     },
-    /// The file of an authority.
+    /// The file of the authority cannot be used.
     #[error(transparent)]
     Access(#[from] AccessError),
-    /// The file of a token.
+    /// The file of the token cannot be used.
     #[error(transparent)]
     Secret(#[from] SecretError),
     /// The file holds no token.
@@ -91,21 +91,21 @@ pub enum ClientError {
     NoToken(PathBuf),
 }
 
-/// How a client shows who it is, and knows whom it talks to.
+/// The client's token, and the authority by which it verifies the engine.
 #[derive(Clone, Debug, Default)]
 pub struct Credentials {
     /// The authority of the engine's certificate (PEM).
     pub authority: Option<PathBuf>,
-    /// A file whose first line is the token, or a client's name, its token and what it may do.
+    /// A file whose first line is the token, or a client's name, its token and its rights.
     pub token: Option<PathBuf>,
 }
 
-/// A client of one engine. Cloning it shares its connection.
+/// A client of one engine. Clones share its connection.
 #[derive(Clone, Debug)]
 pub struct Client {
     calls: ProvingEngineClient<InterceptedService<Channel, Bearer>>,
     address: Address,
-    /// Whether an engine ever answered there.
+    /// Whether an engine ever answered at the address.
     answered: Arc<AtomicBool>,
 }
 
@@ -153,11 +153,11 @@ impl fmt::Display for Address {
 // === impl Client ===
 
 impl Client {
-    /// Connects.
+    /// Connects to an engine.
     ///
     /// # Errors
     ///
-    /// Nobody answers there, or it is not the one it should be; a file cannot be used.
+    /// No engine answers at the address, its certificate is not valid, or a file cannot be used.
     pub async fn connect(
         address: &Address,
         credentials: &Credentials,
@@ -166,7 +166,7 @@ impl Client {
             |error: tonic::transport::Error| unreachable(address, with_sources(&error), false);
         let channel = match address {
             Address::Socket(path) => {
-                // The host is not looked at.
+                // The host is ignored.
                 let endpoint = kept_alive(Endpoint::from_static("http://engine"));
                 let connector = Connector(path.clone());
                 endpoint
@@ -196,16 +196,16 @@ impl Client {
         })
     }
 
-    /// Where the engine is.
+    /// The address of the engine.
     pub const fn address(&self) -> &Address {
         &self.address
     }
 
-    /// The client of the engine that listens on a Unix socket, or nothing if none does.
+    /// The client of the engine that listens on a Unix socket; none if none does.
     ///
     /// # Errors
     ///
-    /// There is a socket, and it may not be used: it belongs to another user.
+    /// The socket belongs to another user, and may not be used.
     pub async fn find(socket_path: &Path) -> Result<Option<Self>, ClientError> {
         let address = Address::Socket(socket_path.to_owned());
         match socket::connect(socket_path).await {
@@ -220,7 +220,7 @@ impl Client {
         }
     }
 
-    /// Submits a job. Witnesses of one that is larger than a message are streamed.
+    /// Submits a job. If it is larger than a message, its witnesses are streamed.
     pub async fn submit(
         &self,
         request: proto::SubmitRequest,
@@ -231,19 +231,19 @@ impl Client {
         } else {
             calls.submit_stream(stream::iter(parts(request))).await
         };
-        self.told(answer)
+        self.receive_answer(answer)
     }
 
-    /// Waits for a job's end.
+    /// Waits for a job's end, and returns its result.
     pub async fn await_result(&self, job: &str) -> Result<proto::JobResult, ClientError> {
         let request = proto::AwaitRequest {
             job: job.to_owned(),
         };
-        self.told(self.calls.clone().r#await(request).await)
+        self.receive_answer(self.calls.clone().r#await(request).await)
     }
 
-    /// Submits a job and waits for its proofs; `timeout` is its deadline too. A job without proofs is
-    /// refused with how it ended.
+    /// Submits a job and waits for its proofs; `timeout` is the job's deadline too. A job that ends without
+    /// proofs is returned as a refusal.
     pub async fn prove(
         &self,
         request: proto::SubmitRequest,
@@ -253,19 +253,19 @@ impl Client {
         if let Some(timeout) = timeout {
             request.set_timeout(timeout);
         }
-        self.told(self.calls.clone().prove(request).await)
+        self.receive_answer(self.calls.clone().prove(request).await)
     }
 
-    /// Stops a job.
+    /// Cancels a job.
     pub async fn cancel(&self, job: &str) -> Result<proto::Job, ClientError> {
         let request = proto::CancelRequest {
             job: job.to_owned(),
             waiting: None,
         };
-        self.told(self.calls.clone().cancel(request).await)
+        self.receive_answer(self.calls.clone().cancel(request).await)
     }
 
-    /// Stops a job, unless more than `waiting` callers wait for its result.
+    /// Cancels a job, unless more than `waiting` callers wait for its result.
     pub async fn cancel_unless_wanted(
         &self,
         job: &str,
@@ -275,26 +275,26 @@ impl Client {
             job: job.to_owned(),
             waiting: Some(waiting),
         };
-        self.told(self.calls.clone().cancel(request).await)
+        self.receive_answer(self.calls.clone().cancel(request).await)
     }
 
-    /// A job as it is now.
+    /// The current state of a job.
     pub async fn job(&self, job: &str) -> Result<proto::Job, ClientError> {
         let request = proto::GetJobRequest {
             job: job.to_owned(),
         };
-        self.told(self.calls.clone().get_job(request).await)
+        self.receive_answer(self.calls.clone().get_job(request).await)
     }
 
-    /// What happens; `request` says from when on and until when.
+    /// Streams events; `request` says whether with remembered ones and whether to go on.
     pub async fn events(
         &self,
         request: proto::StreamEventsRequest,
     ) -> Result<Streaming<proto::Event>, ClientError> {
-        self.told(self.calls.clone().stream_events(request).await)
+        self.receive_answer(self.calls.clone().stream_events(request).await)
     }
 
-    /// What is remembered of what happened.
+    /// The remembered events.
     pub async fn past_events(&self) -> Result<Vec<proto::Event>, ClientError> {
         let request = proto::StreamEventsRequest {
             past: true,
@@ -309,27 +309,28 @@ impl Client {
         Ok(events)
     }
 
-    /// Everything as it is now.
+    /// The current state of the whole engine.
     pub async fn status(&self) -> Result<proto::EngineStatus, ClientError> {
         let request = proto::GetStatusRequest {};
-        self.told(self.calls.clone().get_status(request).await)
+        self.receive_answer(self.calls.clone().get_status(request).await)
     }
 
-    /// Makes a circuit known.
+    /// Registers a circuit.
     pub async fn register(
         &self,
         request: proto::RegisterRequest,
     ) -> Result<proto::Circuit, ClientError> {
-        self.told(self.calls.clone().register(request).await)
+        self.receive_answer(self.calls.clone().register(request).await)
     }
 
-    /// Forgets a circuit.
+    /// Removes a circuit from the registry.
     pub async fn unregister(&self, name: &str) -> Result<(), ClientError> {
         let request = proto::UnregisterRequest {
             name: name.to_owned(),
         };
         let answer = self.calls.clone().unregister(request).await;
-        self.told(answer).map(|proto::UnregisterResponse {}| ())
+        self.receive_answer(answer)
+            .map(|proto::UnregisterResponse {}| ())
     }
 
     /// The registered circuits.
@@ -337,13 +338,13 @@ impl Client {
         self.list_circuits().await.map(|it| it.circuits)
     }
 
-    /// The registered circuits, and how much the engine has to do.
+    /// The registered circuits, the number of unfinished jobs, and whether the engine drains.
     pub async fn list_circuits(&self) -> Result<proto::ListCircuitsResponse, ClientError> {
         let request = proto::ListCircuitsRequest {};
-        self.told(self.calls.clone().list_circuits(request).await)
+        self.receive_answer(self.calls.clone().list_circuits(request).await)
     }
 
-    /// Loads a key.
+    /// Brings a key to a tier.
     pub async fn preload(
         &self,
         circuit: &str,
@@ -353,28 +354,31 @@ impl Client {
             circuit: circuit.to_owned(),
             tier: tier.into(),
         };
-        self.told(self.calls.clone().preload(request).await)
+        self.receive_answer(self.calls.clone().preload(request).await)
     }
 
-    /// Gives a key's memory back, and returns how many bytes that was.
+    /// Evicts a key from memory, and returns the number of bytes given back.
     pub async fn evict(&self, circuit: &str) -> Result<u64, ClientError> {
         let request = proto::EvictRequest {
             circuit: circuit.to_owned(),
         };
         let answer = self.calls.clone().evict(request).await;
-        self.told(answer).map(|it| it.bytes)
+        self.receive_answer(answer).map(|it| it.bytes)
     }
 
-    /// Keeps a key from being evicted, or no longer.
+    /// Pins or unpins a key.
     pub async fn pin(&self, circuit: &str, pinned: bool) -> Result<proto::Circuit, ClientError> {
         let request = proto::PinRequest {
             circuit: circuit.to_owned(),
             pinned,
         };
-        self.told(self.calls.clone().pin(request).await)
+        self.receive_answer(self.calls.clone().pin(request).await)
     }
 
-    fn told<T>(&self, answer: Result<tonic::Response<T>, Status>) -> Result<T, ClientError> {
+    fn receive_answer<T>(
+        &self,
+        answer: Result<tonic::Response<T>, Status>,
+    ) -> Result<T, ClientError> {
         let answered = match &answer {
             Ok(_) => true,
             Err(status) => std::error::Error::source(status).is_none(),
@@ -387,7 +391,7 @@ impl Client {
     }
 
     fn refused(&self, status: Status) -> ClientError {
-        // Only what did not come from the engine has a cause on this side.
+        // Only errors that did not come from the engine have a cause on this side.
         match std::error::Error::source(&status) {
             Some(cause) => {
                 let answered = self.answered.load(Ordering::Relaxed);
@@ -409,7 +413,7 @@ fn kept_alive(endpoint: Endpoint) -> Endpoint {
         .keep_alive_timeout(KEEPALIVE)
 }
 
-/// A job's messages when its whole witnesses are streamed.
+/// The messages of a job whose whole witnesses are streamed.
 fn parts(
     mut request: proto::SubmitRequest,
 ) -> impl Iterator<Item = proto::SubmitStreamRequest> + Send {
@@ -455,7 +459,7 @@ async fn token(path: &Path) -> Result<MetadataValue<Ascii>, ClientError> {
     let text = read_secret(path).await?;
     let words = text.lines().next().unwrap_or_default().split_whitespace();
     let words: Vec<&str> = words.collect();
-    // By itself, or as in the engine's file: after the client's name, before what the client may do.
+    // The token alone, or as in the engine's file: after the client's name and before its rights.
     let token = words.get(1).or(words.first());
     let header = token.and_then(|token| format!("Bearer {token}").parse().ok());
     let mut header: MetadataValue<Ascii> =

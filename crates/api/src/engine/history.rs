@@ -1,4 +1,4 @@
-//! The last events, and those that follow them.
+//! The remembered events of an engine, and the stream of new ones.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,13 +11,13 @@ use super::convert;
 use super::metrics::Durations;
 use super::proto;
 
-/// Events that are remembered; the proto file says so too.
+/// Number of events remembered; the proto file states it too.
 const REMEMBERED: usize = 1 << 16;
-/// Events kept for a reader that is slow.
+/// Number of events buffered for a slow reader.
 const SLACK: usize = 1 << 12;
 
-/// The last events of an engine. Everything that is told of events comes from here, so that a reader
-/// can begin with what is remembered and go on with what happens, without a gap.
+/// The last events of an engine. All readers of events are served from here, so that a reader can begin
+/// with remembered events and go on with new ones without a gap.
 #[derive(Debug)]
 pub(crate) struct History {
     recent: Mutex<Recent>,
@@ -27,20 +27,20 @@ pub(crate) struct History {
 #[derive(Debug)]
 struct Recent {
     events: VecDeque<Recorded>,
-    /// None once the engine has ended.
+    /// None after the engine has ended.
     live: Option<broadcast::Sender<Recorded>>,
 }
 
-/// An event, or that some are missing.
+/// An event, or a number of missing events.
 #[derive(Clone, Debug)]
 enum Recorded {
     Event(Arc<Event>),
     Missed { at_us: u64, events: u64 },
 }
 
-/// What a reader gets.
+/// One reader of events.
 pub(crate) struct Reader {
-    /// What is remembered.
+    /// The remembered events.
     pub(crate) past: Vec<proto::Event>,
     live: Option<broadcast::Receiver<Recorded>>,
     job: Option<JobId>,
@@ -61,7 +61,7 @@ impl History {
         })
     }
 
-    /// Remembers what comes, until the future is dropped.
+    /// Records events until the future is dropped.
     pub(crate) async fn record(&self, mut events: broadcast::Receiver<Event>) {
         let mut at_us = 0;
         loop {
@@ -83,23 +83,24 @@ impl History {
             }
             recent.events.push_back(recorded.clone());
             if let Some(live) = &recent.live {
-                // Nobody may be listening.
+                // An error only means that there is no reader.
                 let _ = live.send(recorded);
             }
         }
     }
 
-    /// Nothing more will happen: readers come to their end.
+    /// Ends the streams of all readers, since the engine has ended.
     pub(crate) fn close(&self) {
         self.recent().live = None;
     }
 
-    /// The durations seen so far.
+    /// The durations observed so far.
     pub(crate) fn durations(&self) -> &Durations {
         &self.durations
     }
 
-    /// A reader of what is remembered, if `past`, and of what follows.
+    /// A reader of new events and, if `past`, of the remembered ones; with `job`, of that job's events
+    /// only.
     pub(crate) fn read(&self, past: bool, job: Option<JobId>) -> Reader {
         let (events, live) = {
             let recent = self.recent();
@@ -113,7 +114,7 @@ impl History {
         };
         Reader {
             at_us: events.last().map_or(0, Recorded::at_us),
-            past: events.iter().filter_map(|it| it.told(job)).collect(),
+            past: events.iter().filter_map(|it| it.to_message(job)).collect(),
             live,
             job,
         }
@@ -134,8 +135,8 @@ impl Recorded {
         }
     }
 
-    /// The message, unless only another job's events are wanted.
-    fn told(&self, job: Option<JobId>) -> Option<proto::Event> {
+    /// The event as a message; none if the reader wants another job's events.
+    fn to_message(&self, job: Option<JobId>) -> Option<proto::Event> {
         match self {
             Self::Event(event) => {
                 let wanted = job.is_none() || event.kind.job() == job;
@@ -154,7 +155,7 @@ impl Recorded {
 // === impl Reader ===
 
 impl Reader {
-    /// The next event; nothing once the engine has ended.
+    /// The next event; none after the engine has ended.
     pub(crate) async fn next(&mut self) -> Option<proto::Event> {
         loop {
             let recorded = match self.live.as_mut()?.recv().await {
@@ -169,7 +170,7 @@ impl Reader {
                 }
             };
             self.at_us = recorded.at_us();
-            if let Some(event) = recorded.told(self.job) {
+            if let Some(event) = recorded.to_message(self.job) {
                 return Some(event);
             }
         }

@@ -1,4 +1,4 @@
-//! What there is to see of an engine, over HTTP.
+//! The engine's pages over HTTP.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -46,12 +46,11 @@ struct Site {
     history: Arc<History>,
 }
 
-/// `/metrics` (Prometheus) and `/healthz`; and if only this machine can ask, `/status` and `/timeline`,
-/// which name jobs, clients and files.
-/// Pages in a browser are refused.
+/// `/metrics` (Prometheus) and `/healthz`; on a loopback address also `/status` and `/timeline`, which name
+/// jobs, clients and files. Pages in a browser are refused.
 pub(crate) fn router(handle: Handle, history: Arc<History>, address: Option<SocketAddr>) -> Router {
     let is_local = address.is_some_and(|address| address.ip().is_loopback());
-    // Others are not pointed to what they are not shown.
+    // The front page has no links to pages that are not served.
     let links = if is_local { LINKS } else { &LINKS[..2] };
     let mut router = Router::new()
         .route("/", get(async || front(&FrontPage { links, ..FRONT })))

@@ -1,5 +1,4 @@
-//! The engine's metrics: its own counts, read when asked for, and histograms of what its events
-//! tell.
+//! The engine's metrics: its own counters, read at each scrape, and histograms made from its events.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,14 +6,14 @@ use std::sync::{Mutex, PoisonError};
 use proofmill_engine::{Event, EventKind, JobId, JobState, Status};
 use proofmill_telemetry::{Histograms, Kind, Page};
 
-/// How long things took.
+/// Histograms of durations.
 #[derive(Debug)]
 pub(crate) struct Durations {
     stages: Histograms,
     loads: Histograms,
     waits: Histograms,
     jobs: Histograms,
-    /// When each job that is not at its end was accepted, in microseconds.
+    /// Time of acceptance of each unfinished job, in microseconds since the engine began.
     accepted: Mutex<HashMap<JobId, u64>>,
 }
 
@@ -33,7 +32,7 @@ impl Default for Durations {
 }
 
 impl Durations {
-    /// Counts what an event tells.
+    /// Observes the durations that an event completes.
     pub(crate) fn observe(&self, event: &Event) {
         match &event.kind {
             EventKind::Job {
@@ -82,12 +81,12 @@ impl Durations {
                 let took = event.at_us.saturating_sub(*began_us);
                 self.loads.observe(&labels, seconds(took));
             }
-            // No metric is made of the others.
+            // Other events have no metric.
             _ => {}
         }
     }
 
-    /// Events were lost, perhaps ends of jobs: what waits for its end is forgotten.
+    /// Events were lost, perhaps ends of jobs: the unfinished jobs are forgotten.
     pub(crate) fn missed(&self) {
         let mut accepted = self.accepted.lock().unwrap_or_else(PoisonError::into_inner);
         accepted.clear();

@@ -1,9 +1,8 @@
-//! The proving engine's front end: `proofmill.engine.v1` over gRPC, and what there is to see over
-//! HTTP.
+//! The proving engine's front end: `proofmill.engine.v1` over gRPC, and pages over HTTP.
 //!
-//! [`Server`] offers an engine on a Unix socket of mode 0600 and, if asked to, on a TCP port;
-//! [`Client`] is the other end, and [`proto`] what they say. [`endpoints`] and [`in_process_endpoint`]
-//! are what a dispatcher's tasks reach engines by. [`timeline`] makes pictures of events.
+//! [`Server`] offers an engine on a Unix socket of mode 0600 and, if asked to, on a TCP port. [`Client`] is
+//! its client, and [`proto`] has the messages. [`endpoints`] and [`in_process_endpoint`] connect a
+//! dispatcher's tasks to engines. [`timeline`] draws events.
 
 mod access;
 mod answer;

@@ -1,5 +1,5 @@
-//! The messages of `proofmill.engine.v1`, its client and its server, as the proto files in
-//! `crates/api/proto` describe them.
+//! The messages of `proofmill.engine.v1`, its client and its server, generated from the proto files in
+//! `crates/api/proto`.
 
 use std::fmt;
 
@@ -16,14 +16,14 @@ mod generated {
 
 pub use generated::*;
 
-/// All of the proto files, encoded: what reflection tells.
+/// The encoded proto files, for reflection.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/engine_descriptor.bin"));
 
-/// For each enumeration its numbers' short names, and a function that serialises by them.
+/// Implements for each enumeration the short names of its numbers, and a function that serialises by them.
 macro_rules! short_names {
     ($($function:ident: $enum:ident { $($variant:ident $name:literal)* })*) => {
         $(impl $enum {
-            /// What messages and files call it; `unknown` for what this version does not know.
+            /// The name in JSON and files; `unknown` for a number that this version does not have.
             pub fn short_name(number: i32) -> &'static str {
                 match Self::try_from(number) {
                     $(Ok(Self::$variant) => $name,)*
@@ -57,7 +57,7 @@ short_names! {
     stage_end: StageEnd { Done "done" Failed "failed" Dropped "dropped" }
 }
 
-// What holds witnesses shows their sizes only.
+// Types that hold witnesses show only sizes.
 
 impl fmt::Debug for Partition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

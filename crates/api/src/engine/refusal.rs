@@ -1,12 +1,12 @@
-//! What a caller is told when the engine refuses.
+//! Conversion of the engine's errors into gRPC statuses.
 
 use proofmill_engine::Error;
 use tonic::{Code, Status};
 
 use crate::grpc::try_again;
 
-/// The status of an error of the engine.
-pub(crate) fn of(error: Error) -> Status {
+/// The status of an engine's error.
+pub(crate) fn status_of_error(error: Error) -> Status {
     let text = error.to_string();
     let code = match error {
         Error::Exhausted { retry_after, .. } => return try_again(text, retry_after),
@@ -33,7 +33,7 @@ mod tests {
 
     #[test]
     fn who_is_over_quota_is_told_when_to_come_back() {
-        let status = of(Error::Exhausted {
+        let status = status_of_error(Error::Exhausted {
             resource: Resource::ClientJobs,
             used: 7,
             limit: 7,
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn what_never_fits_is_not_to_be_tried_again() {
-        let status = of(Error::Impossible {
+        let status = status_of_error(Error::Impossible {
             what: "a partition".to_owned(),
             needed: 2,
             total: 1,

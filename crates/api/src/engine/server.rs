@@ -34,15 +34,15 @@ use crate::port::{Port, PortError, TcpOptions, listen};
 use crate::serve::{self, Terms, Versions};
 use crate::socket;
 
-/// The engine's socket in its state directory.
+/// Name of the engine's socket in its state directory.
 pub const ENGINE_SOCKET: &str = "engine.sock";
 
-/// A connection over HTTP is closed after so long: whoever scrapes opens another.
+/// Longest life of an HTTP connection; a scraper then reconnects.
 const HTTP_LIFETIME: Duration = Duration::from_secs(600);
 
-/// Bytes of a message that may hold witnesses.
+/// Most bytes of a message that may hold witnesses.
 pub(super) const WITNESS_MESSAGE_MAX: usize = 4 << 20;
-/// KiB of large messages that are being read at once on one listener.
+/// KiB of large messages that one listener reads at once.
 const ROOM_KIB: usize = 8 * WITNESS_MESSAGE_MAX / 1024;
 
 type Api = ProvingEngineServer<EngineService>;
@@ -64,39 +64,39 @@ const FRONT: FrontPage<'_> = FrontPage {
     document: "engine.md",
 };
 
-/// Where an engine is offered.
+/// The addresses at which an engine is offered.
 #[derive(Clone, Debug, Default)]
 pub struct ServerOptions {
     /// A Unix socket that only this user can connect to.
     pub socket: Option<PathBuf>,
     /// A TCP port.
     pub tcp: Option<TcpOptions>,
-    /// `/metrics` and `/healthz` over HTTP; on a loopback address `/status` and `/timeline` too.
+    /// The HTTP port of `/metrics` and `/healthz`; on a loopback address also of `/status` and `/timeline`.
     pub http: Option<SocketAddr>,
 }
 
-/// The front end cannot be offered.
+/// The reason that the front end cannot be offered.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// A TCP port.
+    /// A TCP port cannot be offered.
     #[error(transparent)]
     Port(#[from] PortError),
-    /// Another engine answers there.
+    /// Another engine listens on the socket.
     #[error("an engine listens on {} already: end it, or use another socket", .0.display())]
     Taken(PathBuf),
     /// The socket cannot be listened on.
     #[error("cannot listen on {}", path.display())]
     Listen {
-        /// Which.
+        /// The path of the socket.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// A file of tokens.
+    /// A file of tokens cannot be used.
     #[error(transparent)]
     Access(#[from] AccessError),
-    /// Reflection.
+    /// Reflection cannot be set up.
     #[error("cannot serve: {0}")]
     Serve(String),
     /// The engine has failed.
@@ -104,11 +104,11 @@ pub enum ServeError {
     Engine(#[from] EngineError),
 }
 
-/// An engine's front end whose sockets are bound; [`run`](Self::run) answers.
+/// An engine's front end with bound sockets. [`run`](Self::run) serves it.
 pub struct Server {
     handle: Handle,
     history: Arc<History>,
-    unix: Option<(UnixListener, socket::Bound)>,
+    unix: Option<(UnixListener, socket::SocketFile)>,
     tcp: Option<(Port, Gate, ConnectionLimits)>,
     http: Option<TcpListener>,
 }
@@ -143,22 +143,22 @@ impl Server {
         })
     }
 
-    /// The TCP port's address.
+    /// The address of the TCP port.
     pub fn tcp_address(&self) -> Option<SocketAddr> {
         Some(self.tcp.as_ref()?.0.address)
     }
 
-    /// The HTTP port's address.
+    /// The address of the HTTP port.
     pub fn http_address(&self) -> Option<SocketAddr> {
         self.http.as_ref()?.local_addr().ok()
     }
 
-    /// Runs `engine` and answers for it, until it has ended as `shutdown` says and everybody who
-    /// waits has had an answer.
+    /// Runs `engine` and serves its callers until it has ended by `shutdown` and every waiting caller has
+    /// an answer.
     ///
     /// # Errors
     ///
-    /// The engine has failed, or a listener has.
+    /// The engine or a listener has failed.
     pub async fn run(self, engine: Service, shutdown: Shutdown) -> Result<(), ServeError> {
         let Self {
             handle,
@@ -179,7 +179,7 @@ impl Server {
             history: history.clone(),
             private,
         };
-        // Kept until the last answer is out.
+        // Kept until the last answer is sent.
         let (unix, _bound) = unix.unzip();
         let unix = async {
             let Some(listener) = unix else { return Ok(()) };
@@ -222,9 +222,9 @@ impl Server {
                 () = drain => Ok(()),
             };
             history.close();
-            // Nobody may be listening.
+            // An error only means that there is no listener.
             let _ = ended.send(true);
-            // What it ended with waits until the callers have been answered.
+            // The engine's outcome is returned after the callers have been answered.
             Ok(outcome)
         };
         let served = tokio::try_join!(engine, unix, tcp, http);
@@ -234,7 +234,7 @@ impl Server {
     }
 }
 
-/// What a TCP port on loopback answers, without the port: what is called in the same process.
+/// The services of a loopback TCP port without the port, for calls within the process.
 ///
 /// # Errors
 ///
@@ -259,12 +259,13 @@ pub fn in_process(
     Ok(Gate::Open.layer(bounds(Pressure::default()).layer(routes)))
 }
 
-/// The bounds of one listener; each has its own, so that who fills one leaves the other usable.
+/// The bounds of one listener. Each listener has its own, so that a caller who exhausts one leaves the
+/// others usable.
 fn bounds(pressure: Pressure) -> Bounds {
     Bounds::new(limit, Arc::new(Semaphore::new(ROOM_KIB)), pressure)
 }
 
-/// How long the messages of a call may be.
+/// Most bytes of a message of the call at `path`.
 fn limit(path: &str) -> MessageLimit {
     match path.strip_prefix("/proofmill.engine.v1.ProvingEngine/") {
         Some("Submit" | "SubmitStream" | "Prove") => MessageLimit {
@@ -303,8 +304,7 @@ fn routes(
     Ok(routes)
 }
 
-/// Answers on one listener until `end`, and then until the last answers have left, or nobody reads
-/// them.
+/// Serves one listener until `end`, and then until the last answers have been sent or are no longer read.
 async fn serve(
     listener: impl Listener<Addr: Address>,
     terms: Terms,
@@ -313,10 +313,10 @@ async fn serve(
     end: watch::Receiver<bool>,
 ) {
     let services = bounds(terms.pressure.clone()).layer(routes.prepare());
-    // Who may call is known before a call takes a place.
+    // A call is authorised before it takes a place.
     let services = gate.layer(services);
     let answer = move |request: hyper::Request<hyper::body::Incoming>| {
-        // Whoever looks with a browser is told what this is; it needs no token, and tells of no job.
+        // A browser gets a page about the server. It needs no token, and shows nothing about jobs.
         if request.method() == Method::GET && request.uri().path() == "/" {
             let page = front(&FRONT).map(Body::new);
             return Either::Left(ready(Ok(page)));
@@ -327,13 +327,13 @@ async fn serve(
     serve::serve(listener, terms, answer, reached(end)).await;
 }
 
-/// When it has ended.
+/// Waits until the engine has ended.
 async fn reached(mut end: watch::Receiver<bool>) {
-    // An error means that nobody is left to end it.
+    // An error means that the sender is gone, which ends the service too.
     let _ = end.wait_for(|ended| *ended).await;
 }
 
-async fn bind_unix(path: &Path) -> Result<(UnixListener, socket::Bound), ServeError> {
+async fn bind_unix(path: &Path) -> Result<(UnixListener, socket::SocketFile), ServeError> {
     match socket::bind_unless_taken(path).await {
         Ok(bound) => bound.ok_or_else(|| ServeError::Taken(path.to_owned())),
         Err(source) => Err(ServeError::Listen {
@@ -350,7 +350,7 @@ async fn bind_tcp(options: &TcpOptions) -> Result<(Port, Gate, ConnectionLimits)
         tokens,
         connections,
     } = options;
-    // Of version 1 there is only the page that says what this is.
+    // Version 1 serves only the page for browsers.
     let port = Port::open(*address, Versions::Both, tls.as_ref(), tokens.is_some()).await?;
     let gate = match tokens {
         Some(path) => Gate::Tokens(Tokens::read(path).await?),

@@ -1,4 +1,4 @@
-//! `proofmill.engine.v1.ProvingEngine`, as calls of an engine's handle.
+//! `proofmill.engine.v1.ProvingEngine`, implemented with an engine's handle.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -22,8 +22,8 @@ use crate::grpc::timeout_of_call;
 pub(crate) struct EngineService {
     pub(crate) handle: Handle,
     pub(crate) history: Arc<History>,
-    /// Whether only the engine's own user can call: what reads the engine's files, or keeps its memory
-    /// from everybody else, is for that one.
+    /// Whether only the engine's own user can call. Only that user may use calls that read the engine's
+    /// files or take its memory from all other clients.
     pub(crate) private: bool,
 }
 
@@ -35,7 +35,8 @@ fn caller<T>(request: &Request<T>) -> Option<Arc<str>> {
     caller.map(|caller: &Caller| caller.name.clone())
 }
 
-/// Whether a call is an operator's: where tokens are needed, one whose client is named as such.
+/// Whether a call may use operators' rights: always where no tokens are needed, otherwise if the client is
+/// an operator.
 fn is_operators<T>(request: &Request<T>) -> bool {
     let caller = request.extensions().get();
     caller.is_none_or(|caller: &Caller| caller.rights.operator)
@@ -63,23 +64,31 @@ impl EngineService {
         ))
     }
 
-    /// Whose token a call carries sees that client's jobs: others are as good as unknown.
+    /// Checks that a job belongs to the client of the call's token. Other clients' jobs are reported as
+    /// unknown.
     async fn check_owner(&self, caller: Option<&str>, job: JobId) -> Result<(), Status> {
         let Some(caller) = caller else { return Ok(()) };
-        let view = self.handle.job(job).await.map_err(refusal::of)?;
+        let view = self
+            .handle
+            .job(job)
+            .await
+            .map_err(refusal::status_of_error)?;
         if view.request.client() == caller {
             Ok(())
         } else {
-            Err(refusal::of(Error::UnknownJob(job)))
+            Err(refusal::status_of_error(Error::UnknownJob(job)))
         }
     }
 
     async fn result_of(&self, job: JobId) -> Result<JobResult, Status> {
-        self.handle.await_result(job).await.map_err(refusal::of)
+        self.handle
+            .await_result(job)
+            .await
+            .map_err(refusal::status_of_error)
     }
 }
 
-/// Leaves out where a circuit's files are.
+/// Removes the paths of a circuit's files.
 fn without_paths(circuit: proto::Circuit) -> proto::Circuit {
     proto::Circuit {
         key_path: String::new(),
@@ -88,10 +97,10 @@ fn without_paths(circuit: proto::Circuit) -> proto::Circuit {
     }
 }
 
-/// The circuits of an engine, and how much it has to do.
+/// The circuits of an engine, the number of its unfinished jobs, and whether it drains.
 async fn list_circuits(handle: &Handle) -> Result<proto::ListCircuitsResponse, Status> {
-    let circuits = handle.circuits().await.map_err(refusal::of)?;
-    let load = handle.load().await.map_err(refusal::of)?;
+    let circuits = handle.circuits().await.map_err(refusal::status_of_error)?;
+    let load = handle.load().await.map_err(refusal::status_of_error)?;
     Ok(proto::ListCircuitsResponse {
         circuits: circuits.iter().map(convert::circuit).collect(),
         jobs: load.jobs,
@@ -110,7 +119,7 @@ impl ProvingEngine for EngineService {
         let submission = planned.complete([])?;
         let submitted = self.handle.submit(submission).await;
         Ok(Response::new(convert::submitted(
-            submitted.map_err(refusal::of)?,
+            submitted.map_err(refusal::status_of_error)?,
         )))
     }
 
@@ -123,7 +132,7 @@ impl ProvingEngine for EngineService {
         let submission = streaming::receive(&self.handle, messages, caller.as_deref()).await?;
         let submitted = self.handle.submit(submission).await;
         Ok(Response::new(convert::submitted(
-            submitted.map_err(refusal::of)?,
+            submitted.map_err(refusal::status_of_error)?,
         )))
     }
 
@@ -143,7 +152,7 @@ impl ProvingEngine for EngineService {
             planned.end_by(until);
         }
         let submitted = self.handle.submit(planned.complete([])?).await;
-        let job = submitted.map_err(refusal::of)?.job;
+        let job = submitted.map_err(refusal::status_of_error)?.job;
         let result = self.result_of(job).await?;
         match &result.state {
             JobState::Cancelled => Err(Status::cancelled(format!("job {job} was cancelled"))),
@@ -169,7 +178,7 @@ impl ProvingEngine for EngineService {
                     .await
             }
         };
-        let view = cancelled.map_err(refusal::of)?;
+        let view = cancelled.map_err(refusal::status_of_error)?;
         Ok(Response::new(convert::job(&view)))
     }
 
@@ -177,7 +186,11 @@ impl ProvingEngine for EngineService {
         let caller = caller(&request);
         let job = convert::job_id(&request.get_ref().job)?;
         self.check_owner(caller.as_deref(), job).await?;
-        let view = self.handle.job(job).await.map_err(refusal::of)?;
+        let view = self
+            .handle
+            .job(job)
+            .await
+            .map_err(refusal::status_of_error)?;
         Ok(Response::new(convert::job(&view)))
     }
 
@@ -211,7 +224,7 @@ impl ProvingEngine for EngineService {
             let mut reader = reader?;
             match reader.next().await {
                 Some(event) => Some((Ok(event), Some(reader))),
-                None => Some((Err(refusal::of(Error::Stopped)), None)),
+                None => Some((Err(refusal::status_of_error(Error::Stopped)), None)),
             }
         });
         Ok(Response::new(Box::pin(before.chain(after))))
@@ -221,7 +234,11 @@ impl ProvingEngine for EngineService {
         &self,
         request: Request<proto::GetStatusRequest>,
     ) -> Answer<proto::EngineStatus> {
-        let mut status = self.handle.status().await.map_err(refusal::of)?;
+        let mut status = self
+            .handle
+            .status()
+            .await
+            .map_err(refusal::status_of_error)?;
         if let Some(caller) = caller(&request) {
             let own = |job: &proofmill_engine::JobView| job.request.client() == &*caller;
             status.jobs.retain(own);
@@ -240,7 +257,7 @@ impl ProvingEngine for EngineService {
         let registration = convert::registration(request.into_inner())?;
         let circuit = self.handle.register(registration).await;
         Ok(Response::new(convert::circuit(
-            &circuit.map_err(refusal::of)?,
+            &circuit.map_err(refusal::status_of_error)?,
         )))
     }
 
@@ -250,7 +267,10 @@ impl ProvingEngine for EngineService {
     ) -> Answer<proto::UnregisterResponse> {
         self.only_in_private()?;
         let name = request.into_inner().name;
-        self.handle.unregister(name).await.map_err(refusal::of)?;
+        self.handle
+            .unregister(name)
+            .await
+            .map_err(refusal::status_of_error)?;
         Ok(Response::new(proto::UnregisterResponse {}))
     }
 
@@ -273,14 +293,18 @@ impl ProvingEngine for EngineService {
         let tier = convert::preload_tier(tier)?;
         let circuit = self.handle.preload(circuit, tier).await;
         Ok(Response::new(convert::circuit(
-            &circuit.map_err(refusal::of)?,
+            &circuit.map_err(refusal::status_of_error)?,
         )))
     }
 
     async fn evict(&self, request: Request<proto::EvictRequest>) -> Answer<proto::EvictResponse> {
         only_for_operators(&request)?;
         let circuit = convert::circuit_ref(&request.get_ref().circuit)?;
-        let bytes = self.handle.evict(circuit).await.map_err(refusal::of)?;
+        let bytes = self
+            .handle
+            .evict(circuit)
+            .await
+            .map_err(refusal::status_of_error)?;
         Ok(Response::new(proto::EvictResponse { bytes }))
     }
 
@@ -290,7 +314,7 @@ impl ProvingEngine for EngineService {
         let circuit = convert::circuit_ref(&circuit)?;
         let circuit = self.handle.pin(circuit, pinned).await;
         Ok(Response::new(convert::circuit(
-            &circuit.map_err(refusal::of)?,
+            &circuit.map_err(refusal::status_of_error)?,
         )))
     }
 }

@@ -1,4 +1,4 @@
-//! Witnesses that are larger than a message.
+//! Receiving witnesses that are larger than a message.
 
 use std::time::Duration;
 
@@ -11,16 +11,16 @@ use super::proto::SubmitStreamRequest;
 use super::proto::submit_stream_request::Part;
 use super::refusal;
 
-/// Witnesses of one job that may be streamed: each is an open upload, of which there are few.
+/// Most streamed witnesses of one job. Each is an open upload, whose number is limited.
 const STREAMED_MAX: usize = 16;
-/// How long the next message may take.
+/// Longest wait for the next message.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The submission that `messages` bring: the job, then the bytes of its streamed witnesses.
+/// Receives a submission: the job, then the bytes of its streamed witnesses.
 ///
 /// # Errors
 ///
-/// What is missing, too much or malformed; that there is no room now. What has come is removed.
+/// A part is missing, too large or malformed, or there is no room now. Data received so far is removed.
 pub(crate) async fn receive(
     handle: &Handle,
     mut messages: Streaming<SubmitStreamRequest>,
@@ -51,14 +51,14 @@ pub(crate) async fn receive(
     planned.complete(uploads)
 }
 
-/// The `index`-th streamed witness, of so many bytes.
+/// Receives the streamed witness of index `index`, which has `bytes` bytes.
 async fn witness(
     handle: &Handle,
     messages: &mut Streaming<SubmitStreamRequest>,
     index: usize,
     bytes: u64,
 ) -> Result<Upload, Status> {
-    let mut upload = handle.upload().await.map_err(refusal::of)?;
+    let mut upload = handle.upload().await.map_err(refusal::status_of_error)?;
     while upload.bytes() < bytes {
         let wrong =
             |why: String| Status::invalid_argument(format!("streamed witness {index}: {why}"));
@@ -81,7 +81,10 @@ async fn witness(
                 "a chunk of {size} bytes where {left} were left"
             )));
         }
-        upload.write(&chunk).await.map_err(refusal::of)?;
+        upload
+            .write(&chunk)
+            .await
+            .map_err(refusal::status_of_error)?;
     }
     Ok(upload)
 }

@@ -1,11 +1,11 @@
-//! What to say of an engine that does not answer.
+//! The error for an engine that cannot be reached, with advice.
 
 use proofmill_bus::certificate_remedy;
 
 use super::client::{Address, ClientError};
 
-/// The error of a connection that there is none of, with what to do about it where that is known; `answered`
-/// if an engine ever answered there.
+/// The error of a failed connection, with advice where the cause is known; `answered` tells whether an
+/// engine ever answered at the address.
 pub(super) fn unreachable(address: &Address, why: String, answered: bool) -> ClientError {
     let is_tls = matches!(address, Address::Tcp(uri) if uri.scheme_str() == Some("https"));
     let remedy = if is_tls {
@@ -30,8 +30,8 @@ const NOT_PLAIN: &str = "whoever listens there does not speak gRPC without TLS: 
                          --tls-certificate is asked by https://HOST:PORT with --ca, and the port is that of \
                          --listen, not of --http";
 
-/// Whether what came on a connection with TLS was none: an answer in the clear, or an end of the connection
-/// which overtook it, as it may where the listener has not read all.
+/// Whether a connection with TLS met a peer without TLS: an answer in the clear, or the end of the
+/// connection, which may arrive before that answer if the peer has not read everything.
 fn no_tls(why: &str) -> bool {
     let signs = [
         "invalidcontenttype",
@@ -43,9 +43,9 @@ fn no_tls(why: &str) -> bool {
     has_one(why, &signs)
 }
 
-/// Whether what came on a connection without TLS, instead of a first answer, was no HTTP/2: the first bytes of
-/// TLS are those of a frame that is too large, and who speaks HTTP/1 only closes the connection, which is a
-/// reset where it has not read all; or it is closed before the call is written, and so never ready for it.
+/// Whether a connection without TLS got something other than HTTP/2 before any answer. The first bytes of
+/// TLS look like a frame that is too large. A peer with HTTP/1 closes the connection, which is a reset if
+/// the peer has not read everything, or may close it before the call is written.
 fn no_http2(why: &str) -> bool {
     let signs = [
         "frame with invalid size",
@@ -58,7 +58,7 @@ fn no_http2(why: &str) -> bool {
     has_one(why, &signs)
 }
 
-/// Whether one of these signs, in lower case, is there: systems and libraries write the same in both cases.
+/// Whether one of these signs, given in lower case, occurs; systems and libraries differ in case.
 fn has_one(why: &str, signs: &[&str]) -> bool {
     let why = why.to_lowercase();
     signs.iter().any(|sign| why.contains(sign))
@@ -94,7 +94,7 @@ mod tests {
         }
         let unknown = said("https://a:1", "invalid peer certificate: UnknownIssuer");
         assert!(unknown.contains("with --ca"), "{unknown}");
-        // An engine that has answered, and is gone, is an engine.
+        // An engine that answered before and is gone was an engine.
         let address = "http://a:1".parse().expect("an address");
         let gone = unreachable(&address, "connection closed".to_owned(), true).to_string();
         assert!(gone.ends_with(": connection closed"), "{gone}");

@@ -1,4 +1,4 @@
-//! Bounds on every call, applied once it is known whether the call was let in: the number of calls,
+//! Bounds on every call, applied once it is known whether the call was admitted: the number of calls,
 //! the caller's timeout and the size of messages.
 
 use std::pin::Pin;
@@ -18,23 +18,24 @@ use tower_service::Service;
 use super::frames::CheckedMessages;
 use super::later::try_again;
 use super::timeout::timeout_of_call;
-use crate::connections::Admitted;
+use crate::connections::AdmittedCall;
 use crate::pace::Pressure;
 
-/// Calls under way at once on one listener, waiting ones and streams included.
+/// Most calls at once on one listener, including waiting ones and streams.
 const CALLS: usize = 1024;
-/// Calls without a token under way at once on one listener, which are questions after its health.
+/// Most calls without a token at once on one listener; these are health checks.
 const HEALTH_CHECKS: usize = 64;
-/// Longest time that one health check may take.
+/// Longest time of one health check.
 const HEALTH_CHECK: Duration = Duration::from_secs(5);
-/// How long a message may take from its first byte to its last.
+/// Longest time of a message from its first byte to its last.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// When to come again who calls while as many calls are under way as may be.
+/// Suggested wait for a caller that is refused since too many calls are under way.
 const LATER: Duration = Duration::from_secs(1);
-/// An answer leaves so much before the caller stops listening.
+/// Time before the caller's own timeout at which an answer is sent.
 const MARGIN: Duration = Duration::from_millis(20);
 
-/// The bounds of one listener; each has its own, so that who fills one leaves the other usable.
+/// The bounds of one listener. Each listener has its own, so that a caller who exhausts one leaves the
+/// others usable.
 #[derive(Clone)]
 pub(crate) struct Bounds {
     calls: Arc<Semaphore>,
@@ -45,12 +46,12 @@ pub(crate) struct Bounds {
     patience: Duration,
 }
 
-/// How long the messages of a call may be.
+/// The size limit of a call's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MessageLimit {
-    /// Bytes, at most.
+    /// Most bytes of a message.
     pub(crate) bytes: usize,
-    /// Where larger ones go, for the refusal: `, and …`.
+    /// Advice for larger messages, for the refusal: `, and …`.
     pub(crate) beyond: &'static str,
 }
 
@@ -61,18 +62,18 @@ pub(crate) struct Bounded<S> {
     bounds: Bounds,
 }
 
-/// A body that is counted as a call until it ends.
+/// A response body that counts as a call until it ends.
 struct Counted {
     body: Body,
     _call: OwnedSemaphorePermit,
-    _admitted: Admitted,
+    _admitted: AdmittedCall,
 }
 
 // === impl Bounds ===
 
 impl Bounds {
-    /// `limit` tells of a call's path how long its messages may be; `room` has a permit for each KiB of
-    /// large ones that are being read at once.
+    /// `limit` returns the size limit of messages for a call's path. `room` has a permit for each KiB of
+    /// large messages that are read at once.
     pub(crate) fn new(
         limit: fn(&str) -> MessageLimit,
         room: Arc<Semaphore>,
@@ -88,7 +89,7 @@ impl Bounds {
         }
     }
 
-    /// The messages of a call, checked as they come.
+    /// Checks the messages of a call as they come.
     fn checked(&self, request: Request<Body>) -> Request<Body> {
         let limit = (self.limit)(request.uri().path());
         let (room, pressure) = (self.room.clone(), self.pressure.clone());
@@ -129,8 +130,8 @@ where
             Ok(timeout) => timeout.map(|timeout| timeout - MARGIN.min(timeout / 4)),
             Err(malformed) => return refused(malformed),
         };
-        // Whoever was not let in takes no place from those who are.
-        let (admitted, places, timeout) = match request.extensions_mut().remove::<Admitted>() {
+        // Callers without a token use places of their own.
+        let (admitted, places, timeout) = match request.extensions_mut().remove::<AdmittedCall>() {
             Some(admitted) => (Some(admitted), &self.bounds.calls, timeout),
             None => {
                 let timeout = timeout.map_or(HEALTH_CHECK, |it| it.min(HEALTH_CHECK));
@@ -144,7 +145,7 @@ where
             return refused(try_again("as many calls are under way as may be", LATER));
         };
         let request = self.bounds.checked(request);
-        // The clone was not asked whether it is ready; the one that was is used.
+        // The service that was polled for readiness must be used, not its clone.
         let next = self.inner.clone();
         let mut ready = std::mem::replace(&mut self.inner, next);
         Box::pin(async move {
@@ -158,7 +159,8 @@ where
                     }),
             }?;
             let Some(admitted) = admitted else {
-                // It is short, and may wait for ever for a reader: it keeps no place.
+                // The answer to a health check is short, and may wait for ever for a reader, so it keeps no
+                // place.
                 return Ok(answer);
             };
             Ok(answer.map(|body| {

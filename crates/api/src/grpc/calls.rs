@@ -1,4 +1,4 @@
-//! gRPC on a port that speaks HTTP too: a service, health and reflection.
+//! gRPC on a port that also speaks HTTP: a service, health and reflection.
 
 use axum::extract::Request;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -14,18 +14,18 @@ use super::bounds::{Bounded, Bounds};
 use super::services::reflection;
 use crate::refused::Refused;
 
-/// What answers calls.
+/// The services that answer calls.
 #[derive(Clone)]
 pub(crate) struct Calls {
     services: Bounded<Routes>,
     health: HealthReporter,
     /// The service's name.
     name: &'static str,
-    /// What else is answered on the port, for requests to other paths.
+    /// The message for requests to unknown paths, which names the known ones.
     known: &'static str,
 }
 
-/// Whether a request is a call.
+/// Whether a request is a gRPC call.
 pub(crate) fn is_call(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).map(|it| it.as_bytes());
     kind.is_some_and(|kind| kind.starts_with(b"application/grpc"))
@@ -34,8 +34,8 @@ pub(crate) fn is_call(headers: &HeaderMap) -> bool {
 // === impl Calls ===
 
 impl Calls {
-    /// `routes` have the service called `name`, which `descriptors` describe; `known` names the other
-    /// paths of the port.
+    /// `routes` has the service `name`, which `descriptors` describe; `known` names the other paths of the
+    /// port.
     pub(crate) async fn new(
         routes: Routes,
         name: &'static str,
@@ -55,21 +55,21 @@ impl Calls {
             name,
             known,
         };
-        calls.say(ServingStatus::Serving).await;
+        calls.set_health(ServingStatus::Serving).await;
         calls
     }
 
-    /// Who asks for its health is told that it ends.
-    pub(crate) async fn ends(&self) {
-        self.say(ServingStatus::NotServing).await;
+    /// Reports in health checks that the service is ending.
+    pub(crate) async fn report_stopping(&self) {
+        self.set_health(ServingStatus::NotServing).await;
     }
 
-    async fn say(&self, status: ServingStatus) {
+    async fn set_health(&self, status: ServingStatus) {
         self.health.set_service_status("", status).await;
         self.health.set_service_status(self.name, status).await;
     }
 
-    /// Answers a call; whatever else comes here is not known.
+    /// Answers a call; other requests get an error that lists the known paths.
     pub(crate) async fn answer(mut self, request: Request) -> Response {
         if !is_call(request.headers()) {
             return Refused::new(StatusCode::NOT_FOUND, self.known).into_response();

@@ -1,4 +1,4 @@
-//! Messages from bytes: who sends what is none is told so.
+//! Decoding of messages, with an error that blames malformed ones on their sender.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -8,10 +8,11 @@ use tonic::Status;
 use tonic::codec::{BufferSettings, DecodeBuf};
 use tonic_prost::ProstEncoder;
 
-/// As tonic's own, which answers bytes that are no message with INTERNAL, as if the fault were here.
+/// Like tonic's own codec, which however answers malformed messages with INTERNAL, as if the fault were on
+/// this side.
 pub(crate) struct Codec<T, U>(PhantomData<(T, U)>);
 
-/// Reads messages.
+/// The decoder of messages.
 pub(crate) struct Decoder<U>(PhantomData<U>);
 
 impl<T, U> Default for Codec<T, U> {
@@ -46,7 +47,7 @@ impl<U: Message + Default> tonic::codec::Decoder for Decoder<U> {
     fn decode(&mut self, bytes: &mut DecodeBuf<'_>) -> Result<Option<U>, Status> {
         U::decode(bytes).map(Some).map_err(|error| {
             let mut status = Status::invalid_argument(format!("the message: {error}"));
-            // By its cause a client knows that it is not the other end that refuses.
+            // The cause tells a client that the error is its own and not the server's.
             status.set_source(Arc::new(error));
             status
         })

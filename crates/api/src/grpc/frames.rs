@@ -1,7 +1,7 @@
-//! The messages of a call's body, looked at before anything is allocated for them.
+//! Checks of the messages in a call's body, before memory is allocated for them.
 //!
-//! A message is a byte (whether it is compressed), its length as four bytes, the most significant
-//! first, and so many bytes: "gRPC over HTTP2", `Length-Prefixed-Message`.
+//! A message is a byte (whether it is compressed), its length as four big-endian bytes, and its content:
+//! "gRPC over HTTP2", `Length-Prefixed-Message`.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,38 +16,38 @@ use tonic::Status;
 
 use super::bounds::MessageLimit;
 use super::later::try_again;
-use crate::pace::{Pace, Pressure};
+use crate::pace::{BodyTimeout, Pressure};
 
-/// Bytes from which on a message is large, and needs room while it is read.
+/// Size in bytes above which a message counts as large, and needs room while it is read.
 const LARGE: usize = 64 << 10;
-/// When to come again who brings a large message while others are being read.
+/// Suggested wait for a caller that sends a large message while there is no room.
 const LATER: Duration = Duration::from_millis(200);
 
-/// A body whose messages are checked: none is longer than `limit`, for large ones there is room, and one
-/// that began is complete in time, which is less while others wait.
+/// A body whose messages are checked: none is longer than `limit`, large ones need room, and each is
+/// complete within a time limit, which is shorter while other requests wait.
 pub(crate) struct CheckedMessages<B> {
     body: B,
     limit: MessageLimit,
     patience: Duration,
-    /// A permit is for a KiB.
+    /// One permit for each KiB.
     room: Arc<Semaphore>,
     pressure: Pressure,
     position: Position,
-    /// Held until more is asked for than the message: till then it may still be here.
+    /// Held until more is read than the message, since it may still be in memory until then.
     permit: Option<OwnedSemaphorePermit>,
-    /// Of the message that has begun.
-    pace: Option<Pace>,
-    /// When bytes were handed on, and more has not been asked for.
+    /// The time limit of the message that has begun.
+    timeout: Option<BodyTimeout>,
+    /// Time at which bytes were handed on, until more is read.
     handed_on: Option<Instant>,
-    /// What is wrong with the message after those that were handed on.
+    /// The fault of the message after those that were handed on.
     refused: Option<Status>,
 }
 
-/// Where in a message the body stands.
+/// The position in the message stream.
 enum Position {
-    /// So many bytes of the five before a message have come.
+    /// In the five bytes before a message, of which this many have come.
     Head([u8; 5], usize),
-    /// So many bytes of the message are to come.
+    /// In a message, of which this many bytes are still to come.
     Message(usize),
 }
 
@@ -69,13 +69,14 @@ impl<B> CheckedMessages<B> {
             pressure,
             position: Position::Head([0; 5], 0),
             permit: None,
-            pace: None,
+            timeout: None,
             handed_on: None,
             refused: None,
         }
     }
 
-    /// What is wrong with a message, with how many of the bytes are those of messages before it.
+    /// Checks bytes. The error has the number of bytes that belong to complete messages before the faulty
+    /// one.
     fn check(&mut self, mut bytes: &[u8]) -> Result<(), (usize, Status)> {
         let all = bytes.len();
         let mut sound = 0;
@@ -101,9 +102,9 @@ impl<B> CheckedMessages<B> {
                     bytes = &bytes[take..];
                     if *left == 0 {
                         self.position = Position::Head([0; 5], 0);
-                        self.pace = None;
-                    } else if let Some(pace) = &mut self.pace {
-                        pace.received(take);
+                        self.timeout = None;
+                    } else if let Some(timeout) = &mut self.timeout {
+                        timeout.received(take);
                     }
                 }
             }
@@ -112,7 +113,7 @@ impl<B> CheckedMessages<B> {
     }
 
     fn begin(&mut self, length: u32) -> Result<(), Status> {
-        // More than an address space is more than any limit.
+        // A length beyond the address space exceeds every limit.
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         let MessageLimit { bytes, beyond } = self.limit;
         if length > bytes {
@@ -132,7 +133,7 @@ impl<B> CheckedMessages<B> {
             self.position = Position::Head([0; 5], 0);
         } else {
             self.position = Position::Message(length);
-            self.pace = Some(Pace::new(self.patience, self.pressure.clone()));
+            self.timeout = Some(BodyTimeout::new(self.patience, self.pressure.clone()));
         }
         Ok(())
     }
@@ -153,13 +154,13 @@ where
             return Poll::Ready(Some(Err(refused)));
         }
         if matches!(self.position, Position::Head(_, 0)) {
-            // Whoever asks for more has taken what was complete.
+            // A reader that asks for more has taken the complete messages.
             self.permit = None;
         }
-        // A reader that has no room for more does not make its sender late.
+        // Time during which the reader did not ask for more does not count against the sender.
         let this = &mut *self;
-        if let (Some(since), Some(pace)) = (this.handed_on.take(), &mut this.pace) {
-            pace.pause(since.elapsed());
+        if let (Some(since), Some(timeout)) = (this.handed_on.take(), &mut this.timeout) {
+            timeout.pause(since.elapsed());
         }
         match Pin::new(&mut self.body).poll_frame(context) {
             Poll::Ready(Some(Ok(frame))) => {
@@ -170,7 +171,7 @@ where
                 match self.check(data) {
                     Ok(()) => Poll::Ready(Some(Ok(frame))),
                     Err((0, refused)) => Poll::Ready(Some(Err(refused))),
-                    // Messages that came with a wrong one are handed on before it is told.
+                    // Valid messages before a faulty one are handed on before the error.
                     Err((sound, refused)) => {
                         self.refused = Some(refused);
                         Poll::Ready(Some(Ok(Frame::data(data.slice(..sound)))))
@@ -179,10 +180,10 @@ where
             }
             Poll::Ready(end) => Poll::Ready(end),
             Poll::Pending => {
-                let Some(pace) = &mut self.pace else {
+                let Some(timeout) = &mut self.timeout else {
                     return Poll::Pending;
                 };
-                pace.poll_late(context).map(|()| {
+                timeout.poll_late(context).map(|()| {
                     let late = "a message that began was not complete in time";
                     Some(Err(Status::deadline_exceeded(late)))
                 })
@@ -247,7 +248,7 @@ mod tests {
         body.extend(message(5));
         let (sound, _) = messages(4, &room).check(&body).unwrap_err();
         assert_eq!(sound, before);
-        // Its head began in a frame that was handed on.
+        // The head of the message began in a frame that was handed on.
         let mut checked = messages(4, &room);
         checked.check(&body[..before + 2]).unwrap();
         let (sound, _) = checked.check(&body[before + 2..]).unwrap_err();

@@ -1,30 +1,30 @@
-//! Refusals that hold for now only.
+//! Temporary refusals, which say when to try again.
 
 use std::time::Duration;
 
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
-/// The header by which gRPC's own clients are told when to try again, in milliseconds.
+/// The header that tells gRPC clients the wait before the next try, in milliseconds.
 const PUSHBACK: &str = "grpc-retry-pushback-ms";
 
-/// There is no room now; there will be after `wait`.
+/// RESOURCE_EXHAUSTED: there is no room now, but there should be after `wait`.
 pub(crate) fn try_again(text: impl Into<String>, wait: Duration) -> Status {
-    try_again_as(Code::ResourceExhausted, text, wait)
+    retryable_status(Code::ResourceExhausted, text, wait)
 }
 
-/// Not now, for a reason of another kind.
-pub(crate) fn try_again_as(code: Code, text: impl Into<String>, wait: Duration) -> Status {
+/// A temporary refusal with another code.
+pub(crate) fn retryable_status(code: Code, text: impl Into<String>, wait: Duration) -> Status {
     let details = ErrorDetails::with_retry_info(Some(wait));
     let mut status = Status::with_error_details(code, text, details);
-    // A number is ASCII.
+    // A decimal number is always a valid header value.
     if let Ok(milliseconds) = wait.as_millis().to_string().parse() {
         status.metadata_mut().insert(PUSHBACK, milliseconds);
     }
     status
 }
 
-/// When a status says to try again.
+/// The wait that a status suggests; none if it suggests none.
 pub(crate) fn retry_after(status: &Status) -> Option<Duration> {
     status.get_details_retry_info()?.retry_delay
 }

@@ -1,4 +1,4 @@
-//! What the gRPC services have in common: bounds of calls and messages, refusals, reading messages.
+//! The common parts of the gRPC services: limits on calls and messages, refusals, decoding.
 
 mod bounds;
 mod calls;
@@ -11,6 +11,6 @@ mod timeout;
 pub(crate) use bounds::{Bounds, MessageLimit};
 pub(crate) use calls::{Calls, is_call};
 pub(crate) use codec::Codec;
-pub(crate) use later::{retry_after, try_again, try_again_as};
+pub(crate) use later::{retry_after, retryable_status, try_again};
 pub(crate) use services::{MESSAGE_MAX, is_health_check, reflection};
-pub(crate) use timeout::{FAR, timeout_of_call};
+pub(crate) use timeout::{TIMEOUT_MAX, timeout_of_call};

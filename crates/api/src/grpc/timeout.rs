@@ -1,14 +1,15 @@
-//! How long callers wait.
+//! The timeouts of callers.
 
 use std::time::Duration;
 
 use hyper::HeaderMap;
 use tonic::Status;
 
-/// The longest timeout, and what is no deadline any more: clocks would overflow.
-pub(crate) const FAR: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+/// Longest timeout, to which longer ones are shortened, and farthest deadline that is accepted: beyond it
+/// clocks could overflow.
+pub(crate) const TIMEOUT_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// How long the caller waits, by its `grpc-timeout`.
+/// The caller's timeout, from the header `grpc-timeout`.
 ///
 /// # Errors
 ///
@@ -40,7 +41,7 @@ fn timeout(text: &str) -> Option<Duration> {
         "n" => Duration::from_nanos(count),
         _ => return None,
     };
-    Some(timeout.min(FAR))
+    Some(timeout.min(TIMEOUT_MAX))
 }
 
 #[cfg(test)]
@@ -50,7 +51,7 @@ mod tests {
     #[test]
     fn timeouts_have_units() {
         assert_eq!(timeout("5S"), Some(Duration::from_secs(5)));
-        assert_eq!(timeout("99999999H"), Some(FAR));
+        assert_eq!(timeout("99999999H"), Some(TIMEOUT_MAX));
         for bad in ["", "5", "S", "-1S", "123456789n", "5é", "5x"] {
             assert_eq!(timeout(bad), None, "{bad}");
         }

@@ -1,9 +1,9 @@
-//! Messages from producers on other machines, in any language: `POST /v1/queues/NAME/messages` over
-//! HTTP, one or many, and `GET /v1/status`; the same over gRPC, on the same port ([`proto`]). See
-//! docs/submit.md.
+//! The intake: messages from producers on other machines, in any language. `POST /v1/queues/NAME/messages`
+//! over HTTP takes one message or many, and `GET /v1/status` shows the workflow; the same calls exist over
+//! gRPC, on the same port ([`proto`]). See docs/submit.md.
 //!
-//! Beyond loopback nothing is taken without TLS and a token; pages in a browser are refused anywhere.
-//! What a message waits for, and how much of them is held, is bounded.
+//! Beyond loopback TLS and a token are required; pages in a browser are always refused. The waiting time of
+//! a message and the memory for messages are limited.
 
 mod options;
 pub mod proto;

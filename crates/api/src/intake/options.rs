@@ -1,4 +1,4 @@
-//! Where messages are taken, and what has to be there for it.
+//! Options of the intake.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -8,34 +8,35 @@ use crate::access::AccessError;
 use crate::connections::ConnectionLimits;
 use crate::port::{PortError, TlsFiles};
 
-/// Where messages are taken, and from whom. Beyond loopback TLS and a token are needed.
+/// Options of the intake. Beyond loopback TLS and tokens are required.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where to listen; port 0 for any.
+    /// The address to listen on; port 0 for any free port.
     pub address: SocketAddr,
-    /// TLS, or none.
+    /// The certificate and key for TLS; none without TLS.
     pub tls: Option<TlsFiles>,
-    /// A file with the tokens that producers show, and the queues that they may post to: on each line
-    /// `TOKEN`, `CLIENT TOKEN` or `CLIENT TOKEN queues=NAME,NAME`. Without `queues` a client may post to
-    /// the queues that no stage writes; with `queues=*` to all.
+    /// A file with the tokens of producers, and the queues that they may post to. Each line is `TOKEN`,
+    /// `CLIENT TOKEN` or `CLIENT TOKEN queues=NAME,NAME`. Without `queues` a client may post to the queues
+    /// that no stage writes; with `queues=*` to all.
     pub tokens: Option<PathBuf>,
-    /// How long a message may wait for room in its queue before its producer is told to ask again.
+    /// Longest wait of a message for room in its queue. Then its producer is told to try again (default
+    /// [`PATIENCE`](Self::PATIENCE)).
     pub patience: Duration,
-    /// Whether a message whose blocks are finished, and which carries something else than they did, is
-    /// refused (409, `ALREADY_EXISTS`) instead of being answered as a duplicate that is not the same.
+    /// Whether a message for finished blocks whose content differs from theirs is refused (409,
+    /// `ALREADY_EXISTS`). Otherwise it is answered as a duplicate with other content.
     pub exact: bool,
-    /// Connections at a time, and how long one is kept that asks nothing.
+    /// Limits on connections, and the time for which an idle one is kept.
     pub connections: ConnectionLimits,
 }
 
-/// Why messages cannot be taken.
+/// The reason that the intake cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OptionsError {
     /// The port cannot be offered.
     #[error(transparent)]
     Port(#[from] PortError),
-    /// The tokens cannot be used.
+    /// The file of tokens cannot be used.
     #[error(transparent)]
     Access(#[from] AccessError),
 }
@@ -43,6 +44,6 @@ pub enum OptionsError {
 // === impl Options ===
 
 impl Options {
-    /// How long a message may wait for room in its queue.
+    /// Default of `patience`.
     pub const PATIENCE: Duration = Duration::from_secs(30);
 }

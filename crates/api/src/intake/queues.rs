@@ -1,4 +1,4 @@
-//! Queues that a client may post to.
+//! The queues that a client may post to.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,25 +9,25 @@ use proofmill_orchestrator::plan::{Plan, QueueIx};
 use crate::gate::Caller;
 use crate::refused::Refused;
 
-/// Begins the right of a client in the file of tokens.
+/// Prefix of a client's right in the file of tokens.
 const RIGHT: &str = "queues=";
 
-/// Queues that a client may post to.
+/// The queues that a client may post to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Queues {
-    /// Those that no stage writes: what comes there is no stage's result.
+    /// Queues that no stage writes, so that no message can pass for a stage's result.
     #[default]
     Unwritten,
-    /// These, whoever else writes them.
+    /// These queues, even if stages write them.
     Named(Arc<BTreeSet<Box<str>>>),
-    /// Every one.
+    /// All queues.
     All,
 }
 
 // === impl Queues ===
 
 impl Queues {
-    /// The queues that the words after a token name: none, or `queues=a,b`, or `queues=*`.
+    /// Parses the words after a token: none, `queues=a,b` or `queues=*`.
     pub(super) fn parse(words: &[&str]) -> Result<Self, String> {
         let expected = |word: &str| {
             format!(
@@ -49,7 +49,7 @@ impl Queues {
         Ok(Self::Named(Arc::new(names)))
     }
 
-    /// The named ones that a workflow does not have.
+    /// Named queues that a workflow does not have.
     pub(super) fn unknown<'a>(&'a self, plan: &'a Plan) -> impl Iterator<Item = &'a str> {
         let named = match self {
             Self::Named(names) => Some(names.iter()),
@@ -63,7 +63,7 @@ impl Queues {
 // === impl Caller ===
 
 impl Caller<Queues> {
-    /// Whether the caller may post to a queue.
+    /// Checks that the caller may post to a queue.
     pub(super) fn check(&self, plan: &Plan, queue: QueueIx) -> Result<(), Refused> {
         let name = &*plan.queue(queue).name;
         let is_written = || {

@@ -1,4 +1,4 @@
-//! What can be asked.
+//! The HTTP routes of the intake.
 
 use std::sync::Arc;
 
@@ -17,25 +17,25 @@ use proofmill_telemetry::FrontPage;
 use tokio::time::Instant;
 
 use super::queues::Queues;
-use super::taker::{AT_ONCE, Taker, Told};
+use super::taker::{AT_ONCE, TakeResult, Taker};
 use crate::bodies::{Room, is_of_type};
 use crate::gate::{Caller, Gate};
 use crate::grpc::Calls;
 use crate::page::front;
 use crate::refused::Refused;
 
-/// Messages in a request, at most.
+/// Most messages in a request.
 const LINES_MAX: usize = 10_000;
 
 const LINES: &str = "application/x-ndjson";
 
 type Answer = Result<Response, Refused>;
 
-/// What the body of a request is.
+/// The form of a request's body.
 enum Form {
-    /// A message.
+    /// One message.
     One,
-    /// A message on each line.
+    /// One message on each line.
     Lines,
 }
 
@@ -47,7 +47,7 @@ pub(super) fn router(taker: Arc<Taker>, calls: Calls, gate: Gate<Queues>) -> Rou
         .fallback(others)
         .layer(middleware::from_fn_with_state(gate, Gate::pass))
         .with_state(taker)
-        // It tells nothing of the workflow, and so needs no token.
+        // The front page shows nothing about the workflow, so it needs no token.
         .route("/", get(async || front(&FRONT)))
 }
 
@@ -110,7 +110,7 @@ fn form(headers: &HeaderMap) -> Result<Form, Refused> {
     }
 }
 
-/// Takes a message from each line; what became of each is on the same line of the answer.
+/// Takes a message from each line, and answers each on the same line.
 async fn lines(taker: &Arc<Taker>, queue: QueueIx, body: Bytes, room: Room) -> Answer {
     let lines = body.split(|byte| *byte == b'\n');
     let lines: Vec<Bytes> = lines
@@ -138,15 +138,21 @@ async fn lines(taker: &Arc<Taker>, queue: QueueIx, body: Bytes, room: Room) -> A
     Ok(([(header::CONTENT_TYPE, LINES)], answer).into_response())
 }
 
-/// Takes a message, as JSON.
-async fn take(taker: &Taker, queue: QueueIx, text: &[u8], room: Room, until: Instant) -> Told {
+/// Takes a message in JSON.
+async fn take(
+    taker: &Taker,
+    queue: QueueIx,
+    text: &[u8],
+    room: Room,
+    until: Instant,
+) -> TakeResult {
     let message = parse_message(text)
         .map_err(|why| Refused::new(StatusCode::BAD_REQUEST, format!("the message: {why}")))?;
     taker.take(queue, message, room, until).await
 }
 
-/// What became of one of several messages.
-fn line(told: Told) -> String {
+/// The line of the answer for one message.
+fn line(told: TakeResult) -> String {
     let (status, mut said) = match told {
         Ok((status, answer)) => (status, serde_json::json!(answer)),
         Err(Refused { status, why }) => (status, serde_json::json!({ "error": why })),

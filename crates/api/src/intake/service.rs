@@ -1,4 +1,4 @@
-//! The listener, and serving on it.
+//! The intake's listener, and serving on it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,15 +24,15 @@ use crate::port::Port;
 use crate::serve::{self, Versions};
 use crate::submissions::Submissions;
 
-/// A connection is closed after so long: a producer opens another.
+/// Longest life of a connection; a producer then reconnects.
 const LIFETIME: Duration = Duration::from_secs(600);
 
-/// The client of a token that stands alone on its line.
+/// Client of a token that stands alone on its line.
 const SOLE_CLIENT: &str = "submit";
 
 type Api = IntakeServer<IntakeService>;
 
-/// A place where messages are taken.
+/// An intake that listens.
 pub struct Intake {
     port: Port,
     gate: Gate<Queues>,
@@ -41,7 +41,7 @@ pub struct Intake {
     connections: ConnectionLimits,
 }
 
-/// Router of an intake without tokens and without a port, for calls from within the same process.
+/// Router of an intake without tokens and without a port, for calls within the process.
 pub async fn in_process(submissions: Submissions, patience: Duration) -> axum::Router {
     let taker = Arc::new(Taker::new(
         submissions,
@@ -53,7 +53,7 @@ pub async fn in_process(submissions: Submissions, patience: Duration) -> axum::R
     router(taker, calls, Gate::local())
 }
 
-/// The same over gRPC: `proofmill.mill.v1.Intake`.
+/// The gRPC service `proofmill.mill.v1.Intake`.
 async fn calls(taker: &Arc<Taker>) -> Calls {
     let service = IntakeService::new(taker.clone());
     let routes = Routes::new(Api::new(service).max_decoding_message_size(BODY_MAX));
@@ -74,7 +74,7 @@ fn limit(path: &str) -> MessageLimit {
     }
 }
 
-/// Tells of queues that a client may post to, and that the workflow does not have.
+/// Warns of queues in the file of tokens that the workflow does not have.
 fn warn_of_unknown_queues(gate: &Gate<Queues>, plan: &Plan) {
     for client in gate.clients() {
         for queue in client.rights.unknown(plan) {
@@ -90,7 +90,7 @@ fn warn_of_unknown_queues(gate: &Gate<Queues>, plan: &Plan) {
 // === impl Intake ===
 
 impl Intake {
-    /// Reads what has to be there, and listens. Nobody is answered before [`Intake::serve`].
+    /// Reads the files and listens. Requests wait until [`Intake::serve`].
     ///
     /// # Errors
     /// [`OptionsError`], which says what to change.
@@ -120,12 +120,12 @@ impl Intake {
         })
     }
 
-    /// Where it is, such as `http://127.0.0.1:9465`.
+    /// The URL of the intake, such as `http://127.0.0.1:9465`.
     pub fn url(&self) -> String {
         self.port.url()
     }
 
-    /// Takes messages by `submissions` until `stop`; who waits for an answer by then has 5 s to get it.
+    /// Takes messages for `submissions` until `stop`; requests that wait then have 5 s to be answered.
     pub async fn serve(self, submissions: Submissions, stop: impl Future<Output = ()>) {
         warn_of_unknown_queues(&self.gate, submissions.plan());
         let pressure = Pressure::default();
@@ -138,7 +138,7 @@ impl Intake {
             .with_lifetime(LIFETIME, self.connections, pressure);
         let stop = async {
             stop.await;
-            calls.ends().await;
+            calls.report_stopping().await;
         };
         serve::serve(listener, terms, answer, stop).await;
     }

@@ -1,4 +1,4 @@
-//! Messages over gRPC, one or many.
+//! Messages over gRPC, single or in a stream.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::gate::Caller;
 use crate::grpc::retry_after;
 use crate::types::SubmitAnswer;
 
-/// The service.
+/// The gRPC service.
 pub(super) struct IntakeService {
     taker: Arc<Taker>,
 }
@@ -56,13 +56,13 @@ impl Intake for IntakeService {
         let answers = request.into_inner().map(move |message| {
             let (taker, caller) = (taker.clone(), caller.clone());
             async move {
-                // What is no message ends the stream.
+                // A malformed message ends the stream.
                 let SubmitStreamRequest { message } = message?;
                 let taken = match message {
                     Some(message) => take(&taker, &caller, message).await,
                     None => Err(Status::invalid_argument("there is no message in it")),
                 };
-                Ok(told(taken))
+                Ok(stream_response(taken))
             }
         });
         Ok(Response::new(Box::pin(answers.buffered(AT_ONCE))))
@@ -117,13 +117,13 @@ fn message(request: SubmitRequest) -> Result<SourceMessage, String> {
     SourceMessage::of_json(blocks, part.as_deref(), payload, requires)
 }
 
-/// JSON without the white space around it, which is no part of what is compared.
+/// JSON without surrounding white space, which comparisons ignore.
 fn trimmed(json: &Bytes) -> Result<Bytes, serde_json::Error> {
     let value: &RawValue = serde_json::from_slice(json)?;
     Ok(json.slice_ref(value.get().as_bytes()))
 }
 
-fn told(taken: Result<SubmitResponse, Status>) -> SubmitStreamResponse {
+fn stream_response(taken: Result<SubmitResponse, Status>) -> SubmitStreamResponse {
     let told = match taken {
         Ok(taken) => Told::Taken(taken),
         Err(status) => Told::Refused(Refusal {

@@ -1,4 +1,4 @@
-//! Taking messages: how many at a time, how long they wait, what their producers are told.
+//! Taking messages, with limits on their number and their waiting time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,34 +9,34 @@ use proofmill_orchestrator::source::SourceMessage;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
-use crate::bodies::{Bodies, Room};
+use crate::bodies::{BodyMemory, Room};
 use crate::control::BODY_MAX;
 use crate::pace::Pressure;
 use crate::refused::Refused;
 use crate::submissions::Submissions;
 use crate::types::SubmitAnswer;
 
-/// Messages at a time that have no answer yet. One whose producer has gone away counts: it keeps its
-/// place at its queue.
+/// Most messages without an answer. A message whose producer has disconnected still counts, since it keeps
+/// its place at its queue.
 const WAITING_MAX: usize = 4096;
 
-/// Messages of one request or stream that are on their way at a time.
+/// Most messages of one request or stream in progress.
 pub(super) const AT_ONCE: usize = 64;
 
-/// Requests of the largest size that are held at a time.
+/// Number of requests of the largest size that fit into memory at a time.
 const BODIES_AT_ONCE: usize = 4;
 
-/// Takes messages from whoever has been let in.
+/// Takes messages from admitted callers.
 pub(super) struct Taker {
     pub(super) submissions: Submissions,
     patience: Duration,
     exact: bool,
     waiting: Arc<Semaphore>,
-    pub(super) bodies: Bodies,
+    pub(super) bodies: BodyMemory,
 }
 
-/// What became of a message: its status, and what is said of it.
-pub(super) type Told = Result<(StatusCode, SubmitAnswer), Refused>;
+/// The answer to a message: its status, and the outcome.
+pub(super) type TakeResult = Result<(StatusCode, SubmitAnswer), Refused>;
 
 // === impl Taker ===
 
@@ -52,24 +52,24 @@ impl Taker {
             patience,
             exact,
             waiting: Arc::new(Semaphore::new(WAITING_MAX)),
-            bodies: Bodies::new(BODY_MAX, BODIES_AT_ONCE, patience, pressure),
+            bodies: BodyMemory::new(BODY_MAX, BODIES_AT_ONCE, patience, pressure),
         }
     }
 
-    /// Until when messages that come now may wait.
+    /// Time limit of messages that come now.
     pub(super) fn until(&self) -> Instant {
         Instant::now() + self.patience
     }
 
-    /// Takes one message for a queue, and waits until it is durable. Where that takes longer than the
-    /// patience, the message keeps its place, and may be recorded later.
+    /// Takes one message for a queue, and waits until it is durable. If that takes too long an error is
+    /// returned, but the message keeps its place and may be recorded later.
     pub(super) async fn take(
         &self,
         queue: QueueIx,
         message: SourceMessage,
         room: Room,
         until: Instant,
-    ) -> Told {
+    ) -> TakeResult {
         if Instant::now() >= until {
             return Err(Refused::new(
                 StatusCode::SERVICE_UNAVAILABLE,
@@ -96,7 +96,7 @@ impl Taker {
         }
     }
 
-    /// Why a message has no answer in time.
+    /// The error for a message that has no answer in time.
     async fn overdue(&self) -> Refused {
         let moment = Instant::now() + Duration::from_secs(2);
         match timeout_at(moment, self.submissions.status()).await {
@@ -117,7 +117,7 @@ async fn bring(
     queue: QueueIx,
     message: SourceMessage,
     exact: bool,
-) -> Told {
+) -> TakeResult {
     let answer = submissions.bring(queue, message).await?;
     let status = match &answer {
         SubmitAnswer::Accepted => StatusCode::CREATED,

@@ -1,4 +1,4 @@
-//! `proofmill.verifier.v1.Verifier`: the same conversation over gRPC, and calls for keys.
+//! `proofmill.verifier.v1.Verifier`: conversations over gRPC, and calls for keys.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,26 +8,26 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Request, Response, Status, Streaming};
 
-use super::conversation::{Answers, Break, End, Questions, converse_over};
-use super::desk::{Desk, Rights};
+use super::conversation::{AnswerSink, End, ReadError, RequestStream, converse_over};
+use super::desk::{PortState, Rights};
 use super::message::{Answer, AnswerBody, KeyEntry, VerificationResult};
-use super::order::{Order, ProofOrder, Question};
+use super::order::{NumberedRequest, Operation, ProofToVerify};
 use super::proto::verifier_server::Verifier;
 use super::proto::verify_request::Ask;
 use super::proto::verify_response::Answer as Reply;
 use super::proto::{self, VerificationStatus};
 use crate::gate::Caller;
 
-/// Answers of a stream that have not left, beside those that the connection holds.
+/// Most answers of a stream that have not been sent, beside those that the connection buffers.
 const ANSWERS_HELD: usize = 64;
 
 /// The service on one listener.
-pub(super) struct VerifierCalls(pub(super) Arc<Desk>);
+pub(super) struct VerifierCalls(pub(super) Arc<PortState>);
 
 /// The requests of a stream.
-struct StreamQuestions(Streaming<proto::VerifyRequest>);
+struct StreamRequests(Streaming<proto::VerifyRequest>);
 
-/// Its answers.
+/// The answers of a stream.
 struct StreamAnswers(mpsc::Sender<Result<proto::VerifyResponse, Status>>);
 
 type Called<T> = Result<Response<T>, Status>;
@@ -41,24 +41,24 @@ impl Verifier for VerifierCalls {
         request: Request<Streaming<proto::VerifyRequest>>,
     ) -> Called<Self::VerifyStream> {
         let caller = Caller::of_call(&request)?;
-        let received = self.0.receive()?;
+        let open_call = self.0.admit()?;
         let peer = self.0.peer(&caller);
         let (handle, shutdown) = (self.0.handle.clone(), self.0.shutdown.clone());
         let (sender, receiver) = mpsc::channel(ANSWERS_HELD);
-        let questions = StreamQuestions(request.into_inner());
+        let requests = StreamRequests(request.into_inner());
         let answers = StreamAnswers(sender.clone());
         tokio::spawn(async move {
-            let ended = converse_over(handle, peer, questions, answers, shutdown).await;
+            let ended = converse_over(handle, peer, requests, answers, shutdown).await;
             let last = match ended {
-                Ok(End::Asked) => None,
-                Ok(End::Drained) => Some(Desk::stopping().into()),
+                Ok(End::RequestsEnded) => None,
+                Ok(End::Drained) => Some(PortState::stopping().into()),
                 Err(status) => Some(status),
             };
             if let Some(status) = last {
                 // The client may have gone.
                 let _ = sender.send(Err(status)).await;
             }
-            drop(received);
+            drop(open_call);
         });
         Ok(Response::new(ReceiverStream::new(receiver)))
     }
@@ -69,7 +69,10 @@ impl Verifier for VerifierCalls {
     ) -> Called<proto::AddKeyResponse> {
         let caller = Caller::<Rights>::of_call(&request)?;
         let proto::AddKeyRequest { kind, key } = request.into_inner();
-        let added = self.0.handle.add_key(Desk::client(&caller), &kind, key);
+        let added = self
+            .0
+            .handle
+            .add_key(PortState::client(&caller), &kind, key);
         let digest = added.await.map_err(|error| match error {
             KeyError::TooMany { .. } => Status::failed_precondition(error.to_string()),
             error => Status::invalid_argument(error.to_string()),
@@ -84,7 +87,7 @@ impl Verifier for VerifierCalls {
         request: Request<proto::ListKeysRequest>,
     ) -> Called<proto::ListKeysResponse> {
         let caller = Caller::<Rights>::of_call(&request)?;
-        let keys = self.0.handle.keys(Desk::client(&caller)).into_iter();
+        let keys = self.0.handle.keys(PortState::client(&caller)).into_iter();
         let keys = keys.map(KeyEntry::from).map(|key| proto::Key {
             digest: key.digest,
             kind: key.kind,
@@ -105,7 +108,7 @@ impl Verifier for VerifierCalls {
             .digest
             .parse()
             .map_err(|error| Status::invalid_argument(format!("`digest`: {error}")))?;
-        let removed = self.0.handle.remove_key(Desk::client(&caller), digest);
+        let removed = self.0.handle.remove_key(PortState::client(&caller), digest);
         Ok(Response::new(proto::RemoveKeyResponse { removed }))
     }
 
@@ -123,44 +126,50 @@ impl Verifier for VerifierCalls {
     ) -> Called<proto::CancelSourceResponse> {
         let caller = Caller::<Rights>::of_call(&request)?;
         let source = &request.get_ref().source;
-        let count = self.0.handle.cancel_source(Desk::client(&caller), source);
+        let count = self
+            .0
+            .handle
+            .cancel_source(PortState::client(&caller), source);
         Ok(Response::new(proto::CancelSourceResponse {
             count: count as u64,
         }))
     }
 }
 
-// === impl StreamQuestions ===
+// === impl StreamRequests ===
 
-impl Questions for StreamQuestions {
+impl RequestStream for StreamRequests {
     type Error = Status;
 
-    async fn next(&mut self) -> Result<Option<Question>, Break<Status>> {
+    async fn next(&mut self) -> Result<Option<NumberedRequest>, ReadError<Status>> {
         match self.0.message().await {
-            Ok(message) => Ok(message.map(question)),
-            // What is wrong with a message was found here; all else is wrong with the connection.
+            Ok(message) => Ok(message.map(read_request)),
+            // Faults of messages are detected on this side; all other errors are faults of the connection.
             Err(status) => Err(match status.code() {
                 Code::InvalidArgument | Code::ResourceExhausted | Code::DeadlineExceeded => {
-                    Break::Malformed(status)
+                    ReadError::Malformed(status)
                 }
-                _ => Break::Gone(status),
+                _ => ReadError::Gone(status),
             }),
         }
     }
 }
 
-fn question(message: proto::VerifyRequest) -> Question {
+fn read_request(message: proto::VerifyRequest) -> NumberedRequest {
     let proto::VerifyRequest { request_id, ask } = message;
-    let order = match ask {
-        Some(Ask::Proof(proof)) => proof_order(proof).map(Order::Verify),
-        Some(Ask::Cancel(request)) => Ok(Order::Cancel(request)),
-        Some(Ask::CancelSource(source)) => Ok(Order::CancelSource(source)),
+    let operation = match ask {
+        Some(Ask::Proof(proof)) => proof_to_verify(proof).map(Operation::Verify),
+        Some(Ask::Cancel(request)) => Ok(Operation::Cancel(request)),
+        Some(Ask::CancelSource(source)) => Ok(Operation::CancelSource(source)),
         None => Err("no request: there is neither `proof`, `cancel` nor `cancel_source`".into()),
     };
-    Question { request_id, order }
+    NumberedRequest {
+        request_id,
+        operation,
+    }
 }
 
-fn proof_order(proof: proto::Proof) -> Result<ProofOrder, String> {
+fn proof_to_verify(proof: proto::Proof) -> Result<ProofToVerify, String> {
     let key = match &*proof.key {
         "" => None,
         digest => {
@@ -170,7 +179,7 @@ fn proof_order(proof: proto::Proof) -> Result<ProofOrder, String> {
     };
     let priority = u8::try_from(proof.priority)
         .map_err(|_| format!("`priority`: {} is not within 0 to 255", proof.priority))?;
-    Ok(ProofOrder {
+    Ok(ProofToVerify {
         kind: proof.kind,
         key,
         statement: proof.statement,
@@ -183,7 +192,7 @@ fn proof_order(proof: proto::Proof) -> Result<ProofOrder, String> {
 
 // === impl StreamAnswers ===
 
-impl Answers for StreamAnswers {
+impl AnswerSink for StreamAnswers {
     type Error = Status;
 
     async fn write(&mut self, answer: Answer) -> Result<(), Status> {
@@ -205,7 +214,7 @@ fn response(answer: Answer) -> proto::VerifyResponse {
         AnswerBody::Result(result) => Reply::Result(result_message(result)),
         AnswerBody::Count(count) => Reply::Count(count),
         AnswerBody::Refused { error_message } => Reply::Refused(error_message),
-        // No question of a stream is answered so.
+        // No request of a stream has such an answer.
         AnswerBody::Key { .. } | AnswerBody::Keys(_) | AnswerBody::Kinds(_) => {
             Reply::Refused("the answer has no place in a stream".to_owned())
         }
@@ -220,7 +229,7 @@ fn result_message(result: VerificationResult) -> proto::VerificationResult {
     let status = match result.status() {
         Some(super::ResultStatus::Valid) => VerificationStatus::Valid,
         Some(super::ResultStatus::Invalid) => VerificationStatus::Invalid,
-        // Of any other number nothing is known, either.
+        // A verdict with an unknown number is treated as none.
         Some(super::ResultStatus::Unavailable) | None => VerificationStatus::Unavailable,
     };
     proto::VerificationResult {

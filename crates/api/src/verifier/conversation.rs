@@ -1,4 +1,4 @@
-//! One client's requests and their answers, whatever they are encoded in.
+//! One client's requests and their answers, independent of their encoding.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use proofmill_verifier::{Handle, Request};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::message::{Answer, AnswerBody, KeyEntry};
-use super::order::{Order, ProofOrder, Question};
+use super::order::{NumberedRequest, Operation, ProofToVerify};
 
 /// A client's conversation with a verifier.
 #[derive(Clone, Debug)]
@@ -25,54 +25,55 @@ pub(super) struct Conversation {
 pub struct Peer {
     /// The client whose keys are used.
     client: Arc<str>,
-    /// The name of this conversation among the client's: what numbers its requests.
+    /// The name of this conversation among the client's, which makes its requests' numbers unique.
     conversation: Arc<str>,
-    /// The source of requests that name none.
+    /// Source of requests that name none.
     source: Arc<str>,
     /// Places for requests whose answers have not been written.
     places: Arc<Semaphore>,
 }
 
-/// The questions of a conversation, as they come.
-pub(super) trait Questions: Send {
-    /// The reason for which no more can be read.
+/// The incoming requests of a conversation.
+pub(super) trait RequestStream: Send {
+    /// The reason that no more can be read.
     type Error;
 
-    /// The next one; none at the end.
-    fn next(&mut self)
-    -> impl Future<Output = Result<Option<Question>, Break<Self::Error>>> + Send;
+    /// The next request; none at the end.
+    fn next(
+        &mut self,
+    ) -> impl Future<Output = Result<Option<NumberedRequest>, ReadError<Self::Error>>> + Send;
 }
 
-/// Where the answers of a conversation go.
-pub(super) trait Answers: Send {
-    /// The reason for which none can be written.
+/// The outgoing answers of a conversation.
+pub(super) trait AnswerSink: Send {
+    /// The reason that no more can be written.
     type Error;
 
-    /// Writes one.
+    /// Writes an answer, perhaps to a buffer.
     fn write(&mut self, answer: Answer) -> impl Future<Output = Result<(), Self::Error>> + Send;
 
-    /// Sends on its way what was written.
+    /// Sends buffered answers.
     fn flush(&mut self) -> impl Future<Output = Result<(), Self::Error>> + Send;
 
-    /// Waits until nobody reads any more, as far as that can be told.
+    /// Waits until the client no longer reads, where that can be detected.
     fn closed(&mut self) -> impl Future<Output = ()> + Send;
 }
 
-/// The reason for which questions end too soon.
+/// The reason that requests end too soon.
 #[derive(Debug)]
-pub(super) enum Break<E> {
-    /// What comes is no question, nor is what follows. The client is there, and has its answers.
+pub(super) enum ReadError<E> {
+    /// A request is malformed, and so is all that follows. The client is there, and gets its answers.
     Malformed(E),
-    /// The client has gone: what it asked is taken back.
+    /// The client has gone: its requests are cancelled.
     Gone(E),
 }
 
 /// The end of a conversation that did not break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// The client has asked everything.
-    Asked,
-    /// The verifier is to end.
+    /// The client has sent all its requests.
+    RequestsEnded,
+    /// The verifier drains.
     Drained,
 }
 
@@ -80,34 +81,34 @@ pub(super) enum End {
 #[derive(Debug, Default)]
 struct UnderWay(Mutex<HashMap<u64, Arc<str>>>);
 
-/// Requests of a client whose answers have not been written, at most: whoever reads none is not read
-/// either.
+/// Most requests of a client whose answers have not been written. A client that does not read answers is
+/// not read from.
 pub(super) const UNANSWERED_MAX: usize = 4096;
 
-/// An answer to come, with its place among those not written.
-type ToCome = BoxFuture<'static, (Answer, OwnedSemaphorePermit)>;
+/// An answer to come, with its place among the unwritten ones.
+type PendingAnswer = BoxFuture<'static, (Answer, OwnedSemaphorePermit)>;
 
-/// Answers everything that is asked, in whatever order the answers come, until the questions end or
-/// `shutdown` says [`Level::Drain`]; then what was accepted is answered. If the client goes, what it asked
-/// is taken back.
+/// Answers requests as soon as answers are known, until the requests end or `shutdown` reaches
+/// [`Level::Drain`]; then accepted requests are still answered. If the client goes, its requests are
+/// cancelled.
 pub(super) async fn converse_over<Q, A>(
     handle: Handle,
     peer: Peer,
-    questions: Q,
+    requests: Q,
     answers: A,
     shutdown: Shutdown,
 ) -> Result<End, Q::Error>
 where
-    Q: Questions,
-    A: Answers<Error: Into<Q::Error>>,
+    Q: RequestStream,
+    A: AnswerSink<Error: Into<Q::Error>>,
 {
     let conversation = Conversation::new(handle, peer);
     let (sender, receiver) = mpsc::channel(1);
-    let asking = conversation.clone().read(questions, sender, shutdown);
+    let asking = conversation.clone().read(requests, sender, shutdown);
     let (asked, answered) = tokio::join!(asking, async {
         let answered = write(answers, receiver).await;
-        // Whatever has no answer by now is for nobody.
-        conversation.take_back();
+        // Requests without an answer by now have no reader.
+        conversation.cancel_all();
         answered
     });
     let end = asked?;
@@ -118,7 +119,7 @@ where
 // === impl Peer ===
 
 impl Peer {
-    /// A conversation of a client that is a source of its own, with places of its own.
+    /// A conversation of a client, which is a source of its own and has places of its own.
     pub fn new(client: &str, conversation: &str) -> Self {
         let conversation: Arc<str> = conversation.into();
         Self {
@@ -129,7 +130,7 @@ impl Peer {
         }
     }
 
-    /// A conversation among several of a client, which are one source and share its places.
+    /// A conversation of a client that may have several, which share one source and its places.
     pub(super) fn of_client(client: Arc<str>, conversation: &str, places: Arc<Semaphore>) -> Self {
         Self {
             client,
@@ -151,63 +152,66 @@ impl Conversation {
         }
     }
 
-    async fn read<Q: Questions>(
+    async fn read<Q: RequestStream>(
         self,
-        mut questions: Q,
-        answers: mpsc::Sender<ToCome>,
+        mut requests: Q,
+        answers: mpsc::Sender<PendingAnswer>,
         mut shutdown: Shutdown,
     ) -> Result<End, Q::Error> {
         loop {
-            // What was read of a request that is not complete is nothing that was accepted.
-            let question = tokio::select! {
-                question = questions.next() => question,
+            // An incomplete request was not accepted, so it may be dropped.
+            let request = tokio::select! {
+                request = requests.next() => request,
                 () = shutdown.reached(Level::Drain) => return Ok(End::Drained),
-                // Nobody writes answers any more.
+                // No answers can be written any more.
                 () = answers.closed() => {
-                    self.take_back();
-                    return Ok(End::Asked);
+                    self.cancel_all();
+                    return Ok(End::RequestsEnded);
                 }
             };
-            let question = match question {
-                Ok(Some(question)) => question,
-                Ok(None) => return Ok(End::Asked),
-                Err(Break::Malformed(error)) => return Err(error),
-                Err(Break::Gone(error)) => {
-                    self.take_back();
+            let request = match request {
+                Ok(Some(request)) => request,
+                Ok(None) => return Ok(End::RequestsEnded),
+                Err(ReadError::Malformed(error)) => return Err(error),
+                Err(ReadError::Gone(error)) => {
+                    self.cancel_all();
                     return Err(error);
                 }
             };
             let place = self.place().await;
-            let answer = self.answer(question).await;
-            // The receiver is gone once nothing can be written.
+            let answer = self.answer(request).await;
+            // The receiver is gone if no answers can be written.
             let _ = answers
                 .send(Box::pin(async move { (answer.await, place) }))
                 .await;
         }
     }
 
-    /// Waits until one more request of the client may be without an answer.
+    /// Waits until the client may have one more request without an answer.
     pub(super) async fn place(&self) -> OwnedSemaphorePermit {
         let place = self.peer.places.clone().acquire_owned().await;
         place.expect("the semaphore is never closed")
     }
 
-    /// The answer to a question, once what it asks for is accepted.
-    pub(super) async fn answer(&self, question: Question) -> BoxFuture<'static, Answer> {
-        let Question { request_id, order } = question;
+    /// Accepts a request, and returns the future of its answer.
+    pub(super) async fn answer(&self, request: NumberedRequest) -> BoxFuture<'static, Answer> {
+        let NumberedRequest {
+            request_id,
+            operation,
+        } = request;
         let client = &self.peer.client;
-        let body = match order {
+        let body = match operation {
             Err(reason) => return at_once(Answer::refused(request_id, reason)),
-            Ok(Order::Verify(proof)) => return self.verify(request_id, proof).await,
-            Ok(Order::Cancel(request)) => {
+            Ok(Operation::Verify(proof)) => return self.verify(request_id, proof).await,
+            Ok(Operation::Cancel(request)) => {
                 let source = self.under_way.get().get(&request).cloned();
                 let found = source.is_some_and(|source| self.cancel(&source, request));
                 AnswerBody::Count(found.into())
             }
-            Ok(Order::CancelSource(source)) => {
+            Ok(Operation::CancelSource(source)) => {
                 AnswerBody::Count(self.handle.cancel_source(client, &source) as u64)
             }
-            Ok(Order::AddKey { kind, key }) => {
+            Ok(Operation::AddKey { kind, key }) => {
                 match self.handle.add_key(client, &kind, key).await {
                     Ok(digest) => AnswerBody::Key {
                         digest: digest.to_string(),
@@ -215,19 +219,19 @@ impl Conversation {
                     Err(error) => return at_once(Answer::refused(request_id, error)),
                 }
             }
-            Ok(Order::RemoveKey(digest)) => {
+            Ok(Operation::RemoveKey(digest)) => {
                 AnswerBody::Count(self.handle.remove_key(client, digest).into())
             }
-            Ok(Order::ListKeys) => {
+            Ok(Operation::ListKeys) => {
                 let keys = self.handle.keys(client).into_iter();
                 AnswerBody::Keys(keys.map(KeyEntry::from).collect())
             }
-            Ok(Order::ListKinds) => AnswerBody::Kinds(self.handle.kinds()),
+            Ok(Operation::ListKinds) => AnswerBody::Kinds(self.handle.kinds()),
         };
         at_once(Answer::new(request_id, body))
     }
 
-    async fn verify(&self, request_id: u64, proof: ProofOrder) -> BoxFuture<'static, Answer> {
+    async fn verify(&self, request_id: u64, proof: ProofToVerify) -> BoxFuture<'static, Answer> {
         let request = self.request(request_id, proof);
         let source = request.source.clone();
         let before = self.under_way.get().insert(request_id, source);
@@ -236,7 +240,7 @@ impl Conversation {
             let reason = format!("request {request_id} is under way: number each one anew");
             return at_once(Answer::refused(request_id, reason));
         }
-        // Nothing more is read until there is room for it.
+        // No further request is read until there is room for this one.
         let pending = match self.handle.submit(request).await {
             Ok(pending) => pending,
             Err(error) => {
@@ -252,7 +256,7 @@ impl Conversation {
         })
     }
 
-    fn request(&self, request_id: u64, proof: ProofOrder) -> Request {
+    fn request(&self, request_id: u64, proof: ProofToVerify) -> Request {
         Request {
             client: self.peer.client.clone(),
             source: match &*proof.source {
@@ -269,8 +273,8 @@ impl Conversation {
         }
     }
 
-    /// Takes back all that has no answer.
-    pub(super) fn take_back(&self) {
+    /// Cancels all requests without an answer.
+    pub(super) fn cancel_all(&self) {
         let under_way: Vec<_> = self.under_way.get().drain().collect();
         for (request, source) in under_way {
             self.cancel(&source, request);
@@ -282,7 +286,7 @@ impl Conversation {
             .cancel(&self.peer.client, source, &self.id(request))
     }
 
-    /// The name of a request among those of its source, which may come by several conversations.
+    /// The name of a request, unique among those of its source, which may come by several conversations.
     fn id(&self, request: u64) -> Arc<str> {
         format!("{} {request}", self.peer.conversation).into()
     }
@@ -300,30 +304,30 @@ fn at_once(answer: Answer) -> BoxFuture<'static, Answer> {
     Box::pin(std::future::ready(answer))
 }
 
-/// Writes answers as they come, until no more can come or nobody reads them.
-async fn write<A: Answers>(
+/// Writes answers as they become known, until no more can come or the client no longer reads.
+async fn write<A: AnswerSink>(
     mut answers: A,
-    mut asked: mpsc::Receiver<ToCome>,
+    mut asked: mpsc::Receiver<PendingAnswer>,
 ) -> Result<(), A::Error> {
-    let mut to_come = FuturesUnordered::<ToCome>::new();
+    let mut pending = FuturesUnordered::<PendingAnswer>::new();
     let mut is_open = true;
-    while is_open || !to_come.is_empty() {
+    while is_open || !pending.is_empty() {
         let (answer, _place) = tokio::select! {
             answer = asked.recv(), if is_open => {
                 match answer {
-                    Some(answer) => to_come.push(answer),
+                    Some(answer) => pending.push(answer),
                     None => is_open = false,
                 }
                 continue;
             }
-            Some(answer) = to_come.next(), if !to_come.is_empty() => answer,
+            Some(answer) = pending.next(), if !pending.is_empty() => answer,
             () = answers.closed() => {
                 return Ok(());
             }
         };
         answers.write(answer).await?;
-        // Many that come together leave together.
-        while let Some(Some((answer, _place))) = to_come.next().now_or_never() {
+        // Answers that are ready together are sent together.
+        while let Some(Some((answer, _place))) = pending.next().now_or_never() {
             answers.write(answer).await?;
         }
         answers.flush().await?;

@@ -1,5 +1,5 @@
-//! What the conversations of a TCP port have in common: who has how many requests under way, and that
-//! all of them are answered before the port closes.
+//! The state shared by the conversations of a TCP port: limits on each client's requests, and the count of
+//! open conversations, all of which are answered before the port closes.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,32 +14,32 @@ use super::conversation::{Conversation, Peer, UNANSWERED_MAX};
 use crate::gate::Caller;
 use crate::refused::Refused;
 
-/// The client of a port that needs no token: whoever is on this machine. It is not the one behind the
+/// Client of a port that needs no token: any program on this machine. It differs from the client of the
 /// socket, which only this user can open.
 const LOOPBACK: &str = "loopback";
 
-/// Calls and requests at a time, more than a listener has connections for.
+/// Most calls and requests at a time, more than a listener has connections for.
 const AT_ONCE: u32 = 1 << 20;
 
-/// Rights of a verifier's clients, which are all the same.
+/// Rights of a verifier's clients, which are all equal.
 pub(super) type Rights = ();
 
-/// Where the callers of a port are received.
-pub(super) struct Desk {
+/// The state that the conversations of a port share.
+pub(super) struct PortState {
     pub(super) handle: Handle,
     pub(super) shutdown: Shutdown,
-    /// Of each client, for its requests without an answer.
+    /// Places of each client for its requests without an answer.
     places: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
     conversations: AtomicU64,
     open: Arc<Semaphore>,
 }
 
-/// Kept until a caller has its answer.
-pub(super) type Received = OwnedSemaphorePermit;
+/// The guard of a call, kept until the caller has its answer.
+pub(super) type OpenCall = OwnedSemaphorePermit;
 
-// === impl Desk ===
+// === impl PortState ===
 
-impl Desk {
+impl PortState {
     pub(super) fn new(handle: Handle, shutdown: Shutdown) -> Arc<Self> {
         Arc::new(Self {
             handle,
@@ -50,21 +50,21 @@ impl Desk {
         })
     }
 
-    /// Receives a caller, unless the verifier is to end.
-    pub(super) fn receive(&self) -> Result<Received, Refused> {
-        let received = self.open.clone().try_acquire_owned();
-        match received {
-            Ok(received) if !self.is_stopping() => Ok(received),
+    /// Admits a call, unless the verifier is stopping.
+    pub(super) fn admit(&self) -> Result<OpenCall, Refused> {
+        let open_call = self.open.clone().try_acquire_owned();
+        match open_call {
+            Ok(open_call) if !self.is_stopping() => Ok(open_call),
             _ => Err(Self::stopping()),
         }
     }
 
-    /// Whether the verifier is to end.
+    /// Whether the verifier is stopping.
     pub(super) fn is_stopping(&self) -> bool {
         self.shutdown.level() >= Level::Drain
     }
 
-    /// Waits until everybody who was received has an answer; nobody is received from now on.
+    /// Waits until every admitted call has an answer; further callers are refused.
     pub(super) async fn close(&self) {
         // The semaphore is never closed.
         let _ = self.open.acquire_many(AT_ONCE).await;
@@ -75,7 +75,7 @@ impl Desk {
         Conversation::new(self.handle.clone(), self.peer(caller))
     }
 
-    /// A caller, as the other end of a new conversation.
+    /// The peer of a new conversation of a caller.
     pub(super) fn peer(&self, caller: &Caller<Rights>) -> Peer {
         let number = self.conversations.fetch_add(1, Ordering::Relaxed);
         let name = format!("port {number}");
@@ -95,9 +95,9 @@ impl Desk {
         Refused::new(StatusCode::SERVICE_UNAVAILABLE, why)
     }
 
-    /// There are as many clients as the file of tokens has.
+    /// The places of a client. The map has at most as many entries as the file of tokens has clients.
     fn places(&self, client: &Arc<str>) -> Arc<Semaphore> {
-        // Nothing panics while it is held.
+        // No code panics while the lock is held.
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         let places = places
             .entry(client.clone())

@@ -1,15 +1,15 @@
-//! Frames: a length as four bytes, the most significant first, and so many bytes.
+//! Frames: a length as four big-endian bytes, and that many bytes.
 
 use std::io;
 
 use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// Bytes of a frame, at most: a key, or a proof with its statement, and what names them.
+/// Most bytes of a frame: a key, or a proof with its statement, and their names.
 pub const MAX_FRAME_BYTES: usize = 17 << 20;
 
-/// Bytes that are taken from a stream at a time. A frame's buffer grows as its bytes come: whoever
-/// announces many and sends few takes no memory.
+/// Bytes that are read from a stream at a time. A frame's buffer grows as its bytes come, so a client that
+/// announces many and sends few uses little memory.
 const PIECE: usize = 64 << 10;
 
 /// Frames of a stream.
@@ -44,11 +44,11 @@ impl<R: AsyncRead + Unpin> Frames<R> {
         Self { stream }
     }
 
-    /// The next frame; none where the stream ends between two.
+    /// The next frame; none if the stream ends between two frames.
     ///
     /// # Errors
     ///
-    /// [`FrameError`]: nothing more can be read.
+    /// [`FrameError`], after which no more can be read.
     pub async fn next(&mut self) -> Result<Option<Bytes>, FrameError> {
         let mut head = [0; 4];
         let mut have = 0;
@@ -62,7 +62,7 @@ impl<R: AsyncRead + Unpin> Frames<R> {
                 read => have += read,
             }
         }
-        // More than an address space is more than any limit.
+        // A length beyond the address space exceeds every limit.
         let length = usize::try_from(u32::from_be_bytes(head)).unwrap_or(usize::MAX);
         if length > MAX_FRAME_BYTES {
             return Err(FrameError::TooLong(length));
@@ -83,7 +83,7 @@ impl<R: AsyncRead + Unpin> Frames<R> {
 ///
 /// # Errors
 ///
-/// The stream cannot be written, or the frame is longer than a length can say.
+/// The stream cannot be written, or the content is longer than a 32-bit length can express.
 pub async fn write_frame(stream: &mut (impl AsyncWrite + Unpin), content: &[u8]) -> io::Result<()> {
     let length = u32::try_from(content.len()).map_err(io::Error::other)?;
     stream.write_all(&length.to_be_bytes()).await?;

@@ -8,18 +8,18 @@ use proofmill_shutdown::Shutdown;
 use proofmill_verifier::Handle;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, BufWriter};
 
-use super::conversation::{Answers, Break, Peer, Questions, converse_over};
+use super::conversation::{AnswerSink, Peer, ReadError, RequestStream, converse_over};
 use super::frame::{FrameError, Frames, write_frame};
-use super::message::{Answer, decode_ask};
-use super::order::Question;
+use super::message::{Answer, decode_request};
+use super::order::NumberedRequest;
 
-/// Answers everything that is asked on a stream, in whatever order the answers come, until it ends or
-/// `shutdown` says [`Level::Drain`](proofmill_shutdown::Level::Drain); then what was accepted is answered.
-/// If the stream breaks, what was asked on it is taken back.
+/// Answers requests in a stream as soon as answers are known, until the stream ends or `shutdown` reaches
+/// [`Level::Drain`](proofmill_shutdown::Level::Drain); then accepted requests are still answered. If the
+/// stream breaks, its requests are cancelled.
 ///
 /// # Errors
 ///
-/// [`FrameError`] for a stream that breaks, or that has no frames.
+/// [`FrameError`] if the stream breaks or has malformed frames.
 pub async fn converse(
     handle: Handle,
     peer: Peer,
@@ -27,66 +27,69 @@ pub async fn converse(
     writer: impl AsyncWrite + Unpin + Send,
     shutdown: Shutdown,
 ) -> Result<(), FrameError> {
-    let questions = FramedQuestions {
+    let requests = FramedRequests {
         // Frames are small, and come many at a time.
         frames: Frames::new(BufReader::new(reader)),
         end: None,
     };
     let answers = FramedAnswers(BufWriter::new(writer));
-    converse_over(handle, peer, questions, answers, shutdown)
+    converse_over(handle, peer, requests, answers, shutdown)
         .await
         .map(|_| ())
 }
 
-/// The question in a frame.
-pub(super) fn question(frame: &Bytes) -> Question {
-    match decode_ask(frame) {
-        Ok(ask) => Question {
-            request_id: ask.request_id,
-            order: ask.body.order(frame).map_err(|error| error.to_string()),
+/// The request in a frame.
+pub(super) fn read_request(frame: &Bytes) -> NumberedRequest {
+    match decode_request(frame) {
+        Ok(request) => NumberedRequest {
+            request_id: request.request_id,
+            operation: request
+                .body
+                .into_operation(frame)
+                .map_err(|error| error.to_string()),
         },
-        Err((request_id, error)) => Question {
+        Err((request_id, error)) => NumberedRequest {
             request_id,
-            order: Err(error.to_string()),
+            operation: Err(error.to_string()),
         },
     }
 }
 
-struct FramedQuestions<R> {
+struct FramedRequests<R> {
     frames: Frames<BufReader<R>>,
-    /// Nothing more can be told apart, and this is said first.
+    /// An error after which no more frames can be read; an answer reports it first.
     end: Option<FrameError>,
 }
 
 struct FramedAnswers<W: AsyncWrite>(BufWriter<W>);
 
-// === impl FramedQuestions ===
+// === impl FramedRequests ===
 
-impl<R: AsyncRead + Unpin + Send> Questions for FramedQuestions<R> {
+impl<R: AsyncRead + Unpin + Send> RequestStream for FramedRequests<R> {
     type Error = FrameError;
 
-    async fn next(&mut self) -> Result<Option<Question>, Break<FrameError>> {
+    async fn next(&mut self) -> Result<Option<NumberedRequest>, ReadError<FrameError>> {
         if let Some(error) = self.end.take() {
-            return Err(Break::Malformed(error));
+            return Err(ReadError::Malformed(error));
         }
         match self.frames.next().await {
-            Ok(frame) => Ok(frame.map(|frame| question(&frame))),
+            Ok(frame) => Ok(frame.map(|frame| read_request(&frame))),
             Err(error @ FrameError::TooLong(_)) => {
-                let order = Err(error.to_string());
+                let operation = Err(error.to_string());
                 self.end = Some(error);
-                Ok(Some(Question {
+                Ok(Some(NumberedRequest {
                     request_id: 0,
-                    order,
+                    operation,
                 }))
             }
-            Err(error) => Err(Break::Gone(error)),
+            Err(error) => Err(ReadError::Gone(error)),
         }
     }
 }
 
 // === impl FramedAnswers ===
 
-impl<W: AsyncWrite + Unpin + Send> Answers for FramedAnswers<W> {
+impl<W: AsyncWrite + Unpin + Send> AnswerSink for FramedAnswers<W> {
     type Error = io::Error;
 
     async fn write(&mut self, answer: Answer) -> io::Result<()> {
@@ -97,7 +100,7 @@ impl<W: AsyncWrite + Unpin + Send> Answers for FramedAnswers<W> {
         self.0.flush().await
     }
 
-    /// A stream tells when it is written to.
+    /// A closed stream is detected only when it is written to.
     async fn closed(&mut self) {
         pending().await
     }

@@ -1,4 +1,4 @@
-//! Metrics and health of a verifier, over HTTP.
+//! Metrics and health of a verifier over HTTP.
 
 use std::net::SocketAddr;
 
@@ -14,7 +14,7 @@ use proofmill_verifier::Handle;
 use super::metrics;
 use crate::page::{PageGate, front};
 
-/// The simulator of the service, which needs nothing but itself.
+/// The simulator of the service, a page without dependencies.
 const SIMULATOR: &str = include_str!("../../../../docs/verifier-simulator.html");
 
 const FRONT: FrontPage<'_> = FrontPage {
@@ -35,7 +35,7 @@ const FRONT: FrontPage<'_> = FrontPage {
     document: "verifier.md",
 };
 
-/// The pages. They tell how much is verified for whom, and nothing of proofs.
+/// The pages. They show the amount of work for each client, and nothing of proofs.
 pub(super) fn router(handle: Handle, address: Option<SocketAddr>) -> Router {
     Router::new()
         .route("/", get(async || front(&FRONT)))

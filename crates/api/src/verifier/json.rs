@@ -1,4 +1,4 @@
-//! A proof to be verified as JSON, and its verdict.
+//! Requests to verify a proof in JSON, and their verdicts.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::message::VerificationResult;
-use super::order::{Order, ProofOrder, Question};
+use super::order::{NumberedRequest, Operation, ProofToVerify};
 use crate::refused::Refused;
 
 /// The body of a request.
@@ -31,9 +31,9 @@ struct Body<'a> {
     deadline_ms: Option<u64>,
 }
 
-/// The question in a body. Proof and statement are JSON as the kind reads it, or bytes as a string of
+/// The request in a body. Proof and statement are JSON in the kind's format, or bytes as a string of
 /// hexadecimal digits after `0x`.
-pub(super) fn question(body: &Bytes) -> Result<Question, Refused> {
+pub(super) fn read_request(body: &Bytes) -> Result<NumberedRequest, Refused> {
     let wrong = |why: String| Refused::new(StatusCode::BAD_REQUEST, why);
     let asked: Body<'_> = serde_json::from_slice(body)
         .map_err(|error| wrong(format!("no request to verify a proof: {error}")))?;
@@ -41,7 +41,7 @@ pub(super) fn question(body: &Bytes) -> Result<Question, Refused> {
     let statement = asked
         .statement
         .map(|value| content(body, value, "statement"));
-    let order = ProofOrder {
+    let proof = ProofToVerify {
         kind: asked.kind,
         key: key.map_err(|error| wrong(format!("`key`: {error}")))?,
         statement: statement.transpose()?.unwrap_or_default(),
@@ -50,19 +50,19 @@ pub(super) fn question(body: &Bytes) -> Result<Question, Refused> {
         priority: asked.priority,
         deadline: asked.deadline_ms.map(Duration::from_millis),
     };
-    Ok(Question {
+    Ok(NumberedRequest {
         request_id: asked.request_id,
-        order: Ok(Order::Verify(order)),
+        operation: Ok(Operation::Verify(proof)),
     })
 }
 
-/// What a field holds.
+/// The content of a field: its JSON, or the bytes of a string.
 fn content(body: &Bytes, value: &RawValue, field: &str) -> Result<Bytes, Refused> {
     let text = value.get();
     if !text.starts_with('"') {
         return Ok(body.slice_ref(text.as_bytes()));
     }
-    // Digits have no escapes: what has any is refused with the quotes' rest.
+    // Hexadecimal digits need no escapes; a string that has any is refused.
     let digits = text.trim_matches('"').strip_prefix("0x");
     let decoded = digits.and_then(|digits| hex::decode(digits).ok());
     decoded.map(Bytes::from).ok_or_else(|| {
@@ -74,7 +74,7 @@ fn content(body: &Bytes, value: &RawValue, field: &str) -> Result<Bytes, Refused
     })
 }
 
-/// A verdict, with its status in a word too.
+/// A verdict as JSON, with the name of its status.
 pub(super) fn verdict(result: &VerificationResult) -> Value {
     json!({
         "request_id": result.request_id,
@@ -92,21 +92,21 @@ pub(super) fn verdict(result: &VerificationResult) -> Value {
 mod tests {
     use super::*;
 
-    fn asked(body: &str) -> Result<Question, Refused> {
-        question(&Bytes::copy_from_slice(body.as_bytes()))
+    fn asked(body: &str) -> Result<NumberedRequest, Refused> {
+        read_request(&Bytes::copy_from_slice(body.as_bytes()))
     }
 
     #[test]
     fn proofs_are_json_as_it_is_or_hexadecimal_digits() {
         let body =
             r#"{"request_id": 7, "kind": "k", "proof": {"a": [1,  2]}, "statement": "0x00fF"}"#;
-        let question = asked(body).unwrap();
-        assert_eq!(question.request_id, 7);
-        let Ok(Order::Verify(order)) = question.order else {
-            panic!("{question:?}");
+        let request = asked(body).unwrap();
+        assert_eq!(request.request_id, 7);
+        let Ok(Operation::Verify(proof)) = request.operation else {
+            panic!("{request:?}");
         };
-        assert_eq!(order.proof, r#"{"a": [1,  2]}"#);
-        assert_eq!(*order.statement, [0, 255]);
+        assert_eq!(proof.proof, r#"{"a": [1,  2]}"#);
+        assert_eq!(*proof.statement, [0, 255]);
     }
 
     #[test]

@@ -3,40 +3,40 @@
 use std::time::Duration;
 
 use ::bytes::Bytes;
-use proofmill_verifier::{Course, KeyInfo, NoDigest, Status, Verdict};
+use proofmill_verifier::{KeyInfo, NoDigest, Status, Verdict, VerdictStats};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use super::order::{Order, ProofOrder};
+use super::order::{Operation, ProofToVerify};
 
-/// The version of these messages. Each message names it: those of another version are refused.
+/// The version of these messages. Each message names its version, and other versions are refused.
 pub const VERSION: u32 = 1;
 
 /// A request with its number, which the client chooses; answers come in any order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Ask<'a> {
+pub struct Request<'a> {
     /// [`VERSION`].
     pub version: u32,
-    /// Names the request in its answer.
+    /// The number of the request, which its answer repeats.
     pub request_id: u64,
     /// The request.
     #[serde(borrow)]
-    pub body: AskBody<'a>,
+    pub body: RequestBody<'a>,
 }
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum AskBody<'a> {
+pub enum RequestBody<'a> {
     /// Verify a proof; the answer is a result.
     Verify {
         /// The kind's name.
         kind: &'a str,
-        /// The digest of its verifying key in hexadecimal digits, or nothing.
+        /// The digest of its verifying key, in hexadecimal digits; none if the kind has no keys.
         #[serde(default, borrow)]
         key: Option<&'a str>,
-        /// The statement, as the kind encodes it.
+        /// The statement, in the kind's encoding.
         #[serde(default, with = "bytes", borrow)]
         statement: &'a [u8],
         /// The proof.
@@ -45,19 +45,19 @@ pub enum AskBody<'a> {
         /// The proof's source, such as a peer; empty for the client itself.
         #[serde(default, borrow)]
         source: &'a str,
-        /// Greater ones go first.
+        /// Priority among waiting requests; higher ones go first.
         #[serde(default)]
         priority: u8,
-        /// Milliseconds after which a verdict is of no more use.
+        /// Milliseconds after which a verdict is no longer useful.
         #[serde(default)]
         deadline_ms: Option<u64>,
     },
-    /// Take back the request of that number: it is answered as unavailable. The answer is a count.
+    /// Cancel the request of that number, which is then answered as unavailable. The answer is a count.
     Cancel {
-        /// The number.
+        /// The number of the request.
         request: u64,
     },
-    /// Take back all requests of a source. The answer is a count.
+    /// Cancel all requests of a source. The answer is a count.
     CancelSource {
         /// The source.
         source: &'a str,
@@ -72,10 +72,10 @@ pub enum AskBody<'a> {
     },
     /// Remove a verifying key; the answer is a count.
     RemoveKey {
-        /// Its digest.
+        /// The key's digest.
         key: &'a str,
     },
-    /// List one's verifying keys; the answer is keys.
+    /// List the client's verifying keys; the answer is keys.
     ListKeys,
     /// List the kinds of proofs that are taken; the answer is kinds.
     ListKinds,
@@ -86,7 +86,7 @@ pub enum AskBody<'a> {
 pub struct Answer {
     /// [`VERSION`].
     pub version: u32,
-    /// The request's number; 0 where a message was not understood so far.
+    /// The number of the request; 0 if a message was too malformed to read it.
     pub request_id: u64,
     /// The answer.
     pub body: AnswerBody,
@@ -100,18 +100,18 @@ pub enum AnswerBody {
     Result(VerificationResult),
     /// A key's digest.
     Key {
-        /// In hexadecimal digits.
+        /// The digest, in hexadecimal digits.
         digest: String,
     },
     /// Keys.
     Keys(Vec<KeyEntry>),
     /// Names of kinds.
     Kinds(Vec<String>),
-    /// So many things were found, and done.
+    /// The number of objects that were found and acted on.
     Count(u64),
-    /// The request is refused, and why.
+    /// The request was refused.
     Refused {
-        /// For a person.
+        /// The reason, for a person.
         error_message: String,
     },
 }
@@ -119,7 +119,7 @@ pub enum AnswerBody {
 /// A verdict, with the fields of Aztec's service (`VerifyResult` of its `ChonkBatchVerifier`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VerificationResult {
-    /// The request's number.
+    /// The number of the request.
     pub request_id: u64,
     /// [`ResultStatus`] as a number.
     pub status: u8,
@@ -127,11 +127,11 @@ pub struct VerificationResult {
     pub error_message: String,
     /// Milliseconds before work on it began.
     pub time_in_queue_ms: f64,
-    /// Milliseconds of work on it, the wait for its batch included.
+    /// Milliseconds of work on it, including the wait for its batch.
     pub time_in_verify_ms: f64,
-    /// Proofs of its batch that were not valid.
+    /// Invalid proofs in its batch.
     pub batch_failure_count: u32,
-    /// Proofs of its batch.
+    /// Number of proofs in its batch.
     pub batch_size: u32,
 }
 
@@ -141,9 +141,9 @@ pub struct VerificationResult {
 pub enum ResultStatus {
     /// The proof is valid.
     Valid = 0,
-    /// It proves nothing.
+    /// The proof does not prove its statement.
     Invalid = 1,
-    /// Nothing is known of it.
+    /// There is no verdict.
     Unavailable = 2,
 }
 
@@ -154,32 +154,32 @@ pub struct KeyEntry {
     pub digest: String,
     /// The kind of proofs that it is for.
     pub kind: String,
-    /// Its bytes as they were sent.
+    /// Its length in bytes, as it was sent.
     pub bytes: u64,
 }
 
-/// A message that is not understood.
+/// The reason that a message is refused.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MessageError {
-    /// It is no request.
+    /// It is not a request.
     #[error("no request: {0}")]
     Malformed(#[from] rmp_serde::decode::Error),
-    /// Something follows it.
+    /// Bytes follow the request in its frame.
     #[error("no request: something follows it in its frame")]
     Trailing,
-    /// It is of another version.
+    /// It has another version.
     #[error("a request of version {0}: this verifier takes version {VERSION}")]
     Version(u32),
 }
 
-/// Decodes a request from anyone.
+/// Decodes a request from an untrusted source.
 ///
 /// # Errors
 ///
-/// [`MessageError`], with the request's number if that much is understood.
-pub fn decode_ask(frame: &[u8]) -> Result<Ask<'_>, (u64, MessageError)> {
-    // What all versions have.
+/// [`MessageError`], with the request's number, or 0 if that cannot be read.
+pub fn decode_request(frame: &[u8]) -> Result<Request<'_>, (u64, MessageError)> {
+    // The fields that all versions have.
     #[derive(Deserialize)]
     struct Head {
         version: u32,
@@ -195,19 +195,19 @@ pub fn decode_ask(frame: &[u8]) -> Result<Ask<'_>, (u64, MessageError)> {
         Err(error) => return Err((0, error.into())),
     };
     let mut reader = rmp_serde::Deserializer::from_read_ref(frame);
-    let ask = Ask::deserialize(&mut reader).map_err(|error| (request_id, error.into()))?;
+    let request = Request::deserialize(&mut reader).map_err(|error| (request_id, error.into()))?;
     match IgnoredAny::deserialize(&mut reader) {
-        // Not even the first byte of another value is there.
-        Err(rmp_serde::decode::Error::InvalidMarkerRead(_)) => Ok(ask),
+        // Not even the first byte of another value follows.
+        Err(rmp_serde::decode::Error::InvalidMarkerRead(_)) => Ok(request),
         _ => Err((request_id, MessageError::Trailing)),
     }
 }
 
-// === impl AskBody ===
+// === impl RequestBody ===
 
-impl AskBody<'_> {
-    /// The same, owned; `frame` is what it was decoded from.
-    pub(super) fn order(self, frame: &Bytes) -> Result<Order, NoDigest> {
+impl RequestBody<'_> {
+    /// The request with owned data; `frame` is the frame that it was decoded from.
+    pub(super) fn into_operation(self, frame: &Bytes) -> Result<Operation, NoDigest> {
         Ok(match self {
             Self::Verify {
                 kind,
@@ -217,7 +217,7 @@ impl AskBody<'_> {
                 source,
                 priority,
                 deadline_ms,
-            } => Order::Verify(ProofOrder {
+            } => Operation::Verify(ProofToVerify {
                 kind: kind.to_owned(),
                 key: key.map(str::parse).transpose()?,
                 statement: frame.slice_ref(statement),
@@ -226,15 +226,15 @@ impl AskBody<'_> {
                 priority,
                 deadline: deadline_ms.map(Duration::from_millis),
             }),
-            Self::Cancel { request } => Order::Cancel(request),
-            Self::CancelSource { source } => Order::CancelSource(source.to_owned()),
-            Self::AddKey { kind, key } => Order::AddKey {
+            Self::Cancel { request } => Operation::Cancel(request),
+            Self::CancelSource { source } => Operation::CancelSource(source.to_owned()),
+            Self::AddKey { kind, key } => Operation::AddKey {
                 kind: kind.to_owned(),
                 key: frame.slice_ref(key),
             },
-            Self::RemoveKey { key } => Order::RemoveKey(key.parse()?),
-            Self::ListKeys => Order::ListKeys,
-            Self::ListKinds => Order::ListKinds,
+            Self::RemoveKey { key } => Operation::RemoveKey(key.parse()?),
+            Self::ListKeys => Operation::ListKeys,
+            Self::ListKinds => Operation::ListKinds,
         })
     }
 }
@@ -277,7 +277,7 @@ impl Answer {
         )
     }
 
-    /// As it is sent.
+    /// Encodes the answer for sending.
     pub fn encode(&self) -> Vec<u8> {
         rmp_serde::to_vec_named(self).expect("numbers and texts are written to memory")
     }
@@ -286,7 +286,7 @@ impl Answer {
 // === impl VerificationResult ===
 
 impl VerificationResult {
-    /// The status, if its number is one of this version's.
+    /// The status; none if its number is unknown to this version.
     pub fn status(&self) -> Option<ResultStatus> {
         [
             ResultStatus::Valid,
@@ -303,12 +303,12 @@ impl VerificationResult {
             Status::Invalid(_) => ResultStatus::Invalid,
             Status::Unavailable(_) => ResultStatus::Unavailable,
         };
-        let Course {
+        let VerdictStats {
             queue_us,
             verify_us,
             batch,
             batch_failures,
-        } = verdict.course;
+        } = verdict.stats;
         Self {
             request_id,
             status: status as u8,
@@ -324,7 +324,7 @@ impl VerificationResult {
 // === impl ResultStatus ===
 
 impl ResultStatus {
-    /// One word: `valid`, `invalid` or `unavailable`.
+    /// The name: `valid`, `invalid` or `unavailable`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Valid => "valid",
@@ -353,11 +353,11 @@ mod bytes {
 mod tests {
     use super::*;
 
-    fn ask() -> Ask<'static> {
-        Ask {
+    fn request() -> Request<'static> {
+        Request {
             version: VERSION,
             request_id: 7,
-            body: AskBody::Verify {
+            body: RequestBody::Verify {
                 kind: "groth16-bn254",
                 key: Some("00"),
                 statement: b"[]",
@@ -371,40 +371,40 @@ mod tests {
 
     #[test]
     fn requests_are_read_as_they_are_written() {
-        let bytes = rmp_serde::to_vec_named(&ask()).unwrap();
-        assert_eq!(decode_ask(&bytes).unwrap(), ask());
-        for body in [AskBody::ListKeys, AskBody::Cancel { request: 3 }] {
-            let ask = Ask { body, ..ask() };
-            let bytes = rmp_serde::to_vec_named(&ask).unwrap();
-            assert_eq!(decode_ask(&bytes).unwrap(), ask);
+        let bytes = rmp_serde::to_vec_named(&request()).unwrap();
+        assert_eq!(decode_request(&bytes).unwrap(), request());
+        for body in [RequestBody::ListKeys, RequestBody::Cancel { request: 3 }] {
+            let request = Request { body, ..request() };
+            let bytes = rmp_serde::to_vec_named(&request).unwrap();
+            assert_eq!(decode_request(&bytes).unwrap(), request);
         }
     }
 
     #[test]
     fn what_is_no_request_is_refused_with_its_number() {
-        let other = rmp_serde::to_vec_named(&Ask {
+        let other = rmp_serde::to_vec_named(&Request {
             version: 2,
-            ..ask()
+            ..request()
         })
         .unwrap();
         assert!(matches!(
-            decode_ask(&other),
+            decode_request(&other),
             Err((7, MessageError::Version(2)))
         ));
-        let mut longer = rmp_serde::to_vec_named(&ask()).unwrap();
+        let mut longer = rmp_serde::to_vec_named(&request()).unwrap();
         longer.push(0);
         assert!(matches!(
-            decode_ask(&longer),
+            decode_request(&longer),
             Err((7, MessageError::Trailing))
         ));
         let whole = &longer[..longer.len() - 1];
         for cut in 0..whole.len() {
-            assert!(decode_ask(&whole[..cut]).is_err());
+            assert!(decode_request(&whole[..cut]).is_err());
         }
-        // A binary that announces more than there is.
+        // A binary value that announces more bytes than there are.
         let huge = [0xc6, 0xff, 0xff, 0xff, 0xff, 1];
         assert!(matches!(
-            decode_ask(&huge),
+            decode_request(&huge),
             Err((0, MessageError::Malformed(_)))
         ));
     }

@@ -99,7 +99,7 @@ pub(super) fn page(report: &Report) -> String {
     );
     let apart = report.sources.iter().map(|source| {
         let labels = vec![("source", source.source.to_string())];
-        (labels, f64::from(u8::from(source.is_apart)))
+        (labels, f64::from(u8::from(source.is_quarantined)))
     });
     page.add(
         "source_apart",

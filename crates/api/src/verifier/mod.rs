@@ -1,7 +1,7 @@
 //! The verifier's front end: frames of MessagePack over a Unix socket or a pair of pipes;
-//! `proofmill.verifier.v1` over gRPC, and single requests over HTTP, on a TCP port; metrics on another.
+//! `proofmill.verifier.v1` over gRPC and single requests over HTTP, on a TCP port; metrics on another port.
 //!
-//! A conversation is the same however its requests are encoded: [`converse`] has it in frames.
+//! Conversations are independent of the encoding of their requests; [`converse`] runs one in frames.
 
 mod calls;
 mod conversation;
@@ -23,8 +23,8 @@ pub use conversation::Peer;
 pub use frame::{FrameError, Frames, MAX_FRAME_BYTES, write_frame};
 pub use framed::converse;
 pub use message::{
-    Answer, AnswerBody, Ask, AskBody, MessageError, ResultStatus, VERSION, VerificationResult,
-    decode_ask,
+    Answer, AnswerBody, MessageError, Request, RequestBody, ResultStatus, VERSION,
+    VerificationResult, decode_request,
 };
 pub use pipes::{PipePair, make_pipes};
 pub use server::{Server, ServerOptions, VERIFIER_SOCKET, VerifierServeError};

@@ -1,4 +1,4 @@
-//! Requests, whatever they were encoded in.
+//! Requests, independent of their encoding.
 
 use std::time::Duration;
 
@@ -7,21 +7,21 @@ use proofmill_verifier::KeyDigest;
 
 /// A request of a conversation, with its number.
 #[derive(Clone, Debug)]
-pub(super) struct Question {
-    /// Names the request in its answer.
+pub(super) struct NumberedRequest {
+    /// The number of the request, which its answer repeats.
     pub(super) request_id: u64,
-    /// What is asked; or why it is not understood, which the answer says.
-    pub(super) order: Result<Order, String>,
+    /// The request; or the reason that it is malformed, which the answer reports.
+    pub(super) operation: Result<Operation, String>,
 }
 
-/// What is asked.
+/// A request.
 #[derive(Clone, Debug)]
-pub(super) enum Order {
+pub(super) enum Operation {
     /// Verify a proof.
-    Verify(ProofOrder),
-    /// Take back the conversation's request of that number.
+    Verify(ProofToVerify),
+    /// Cancel the conversation's request of that number.
     Cancel(u64),
-    /// Take back all requests of a source.
+    /// Cancel all requests of a source.
     CancelSource(String),
     /// Add a verifying key.
     AddKey {
@@ -38,21 +38,21 @@ pub(super) enum Order {
     ListKinds,
 }
 
-/// A proof to be verified.
+/// A proof to verify.
 #[derive(Clone, Debug)]
-pub(super) struct ProofOrder {
+pub(super) struct ProofToVerify {
     /// The kind's name.
     pub(super) kind: String,
     /// Its verifying key.
     pub(super) key: Option<KeyDigest>,
-    /// The statement, as the kind encodes it.
+    /// The statement, in the kind's encoding.
     pub(super) statement: Bytes,
     /// The proof.
     pub(super) proof: Bytes,
     /// The proof's source; empty for the default of the conversation.
     pub(super) source: String,
-    /// Greater ones go first.
+    /// Priority among waiting requests; higher ones go first.
     pub(super) priority: u8,
-    /// After this time a verdict is of no more use.
+    /// Time after which a verdict is no longer useful.
     pub(super) deadline: Option<Duration>,
 }

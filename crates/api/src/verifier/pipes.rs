@@ -1,4 +1,4 @@
-//! A pair of named pipes, for a process that starts the verifier and speaks with it alone.
+//! A pair of named pipes, for a process that starts the verifier and is its only client.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,8 +26,8 @@ impl PipePair {
         }
     }
 
-    /// Opens them for the verifier. Reading and writing at both ends: no end is awaited, and a client
-    /// that goes away leaves them for the next.
+    /// Opens the pipes for the verifier. Each is opened for reading and writing, so that opening does not
+    /// wait for a client, and a client that goes away leaves the pipes usable for the next.
     pub(super) fn open(&self) -> io::Result<(pipe::Receiver, pipe::Sender)> {
         let mut options = pipe::OpenOptions::new();
         options.read_write(true);
@@ -38,11 +38,11 @@ impl PipePair {
     }
 }
 
-/// Makes the pipes that are not there, for this user alone.
+/// Makes the pipes that do not exist, accessible to this user only.
 ///
 /// # Errors
 ///
-/// A pipe cannot be made, or there is something else in its place.
+/// A pipe cannot be made, or its path is another kind of file.
 pub fn make_pipes(pair: &PipePair) -> io::Result<()> {
     use std::os::unix::fs::FileTypeExt;
     for path in [&pair.requests, &pair.results] {

@@ -1,5 +1,5 @@
-//! The messages of `proofmill.verifier.v1`, its client and its server, as the proto files in
-//! `crates/api/proto` describe them.
+//! The messages of `proofmill.verifier.v1`, its client and its server, generated from the proto files in
+//! `crates/api/proto`.
 
 #[allow(
     missing_docs,
@@ -14,5 +14,5 @@ mod generated {
 
 pub use generated::*;
 
-/// The proto file, encoded: what reflection tells.
+/// The encoded proto file, for reflection.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/verifier_descriptor.bin"));

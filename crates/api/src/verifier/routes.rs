@@ -1,4 +1,4 @@
-//! Requests over HTTP, on the port that speaks gRPC: one proof each, and keys.
+//! HTTP requests on the port that also speaks gRPC: one proof each, and keys.
 
 use std::sync::Arc;
 
@@ -16,18 +16,18 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::conversation::Conversation;
-use super::desk::{Desk, Rights};
+use super::desk::{PortState, Rights};
 use super::framed;
-use super::json::{question, verdict};
+use super::json::{read_request, verdict};
 use super::message::{Answer, AnswerBody, KeyEntry};
-use super::order::{Order, Question};
-use crate::bodies::{Bodies, is_of_type};
+use super::order::{NumberedRequest, Operation};
+use crate::bodies::{BodyMemory, is_of_type};
 use crate::gate::{Caller, Gate};
 use crate::grpc::Calls;
 use crate::page::front;
 use crate::refused::Refused;
 
-/// What else is answered on the port, for requests to other paths.
+/// The message for requests to unknown paths, which names the known ones.
 pub(super) const KNOWN: &str = "there is POST /v1/verify, GET and POST /v1/keys, DELETE /v1/keys/DIGEST, \
                                 and GET /v1/kinds";
 
@@ -54,26 +54,26 @@ const FRONT: FrontPage<'_> = FrontPage {
 
 type Answered = Result<Response, Refused>;
 
-/// What the requests need.
+/// The state that the routes share.
 #[derive(Clone)]
 struct Site {
-    desk: Arc<Desk>,
-    bodies: Arc<Bodies>,
+    port_state: Arc<PortState>,
+    bodies: Arc<BodyMemory>,
 }
 
-/// How the body of a request for a verdict is encoded, and its answer.
+/// The encoding of a request for a verdict, and of its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Json,
     MessagePack,
 }
 
-/// A conversation of one request, which is taken back if nobody waits for its answer any more.
-struct Asking(Conversation);
+/// A conversation of one request, which is cancelled if its client disconnects.
+struct SingleRequest(Conversation);
 
 pub(super) fn router(
-    desk: Arc<Desk>,
-    bodies: Arc<Bodies>,
+    port_state: Arc<PortState>,
+    bodies: Arc<BodyMemory>,
     calls: Calls,
     gate: Gate<Rights>,
 ) -> Router {
@@ -85,8 +85,8 @@ pub(super) fn router(
         .route("/v1/kinds", get(kinds))
         .fallback(others)
         .layer(middleware::from_fn_with_state(gate, Gate::pass))
-        .with_state(Site { desk, bodies })
-        // It tells nothing of what is verified, and so needs no token.
+        .with_state(Site { port_state, bodies })
+        // The front page shows nothing about requests, so it needs no token.
         .route("/", get(async || front(&FRONT)))
 }
 
@@ -96,35 +96,36 @@ async fn verify(
     request: Request,
 ) -> Answered {
     let form = form(request.headers())?;
-    let received = site.desk.receive()?;
+    let open_call = site.port_state.admit()?;
     let (room, body) = site.bodies.read(request).await?;
-    let question = match form {
-        Form::Json => question(&body)?,
-        Form::MessagePack => framed::question(&body),
+    let request = match form {
+        Form::Json => read_request(&body)?,
+        Form::MessagePack => framed::read_request(&body),
     };
-    if let Question {
-        order: Ok(order), ..
-    } = &question
-        && !matches!(order, Order::Verify(_))
+    if let NumberedRequest {
+        operation: Ok(operation),
+        ..
+    } = &request
+        && !matches!(operation, Operation::Verify(_))
     {
         let why = "no proof to verify: keys are at /v1/keys";
         return Err(Refused::new(StatusCode::BAD_REQUEST, why));
     }
-    let asking = Asking(site.desk.conversation(&caller));
-    let place = asking.0.place().await;
-    let answer = asking.0.answer(question).await;
-    // It is accepted, and counted among what the verifier holds.
+    let conversation = SingleRequest(site.port_state.conversation(&caller));
+    let place = conversation.0.place().await;
+    let answer = conversation.0.answer(request).await;
+    // The request is accepted: from here on the verifier's own limits count it.
     drop((room, body));
     let answer = answer.await;
-    drop((place, received));
-    if matches!(answer.body, AnswerBody::Refused { .. }) && site.desk.is_stopping() {
-        return Err(Desk::stopping());
+    drop((place, open_call));
+    if matches!(answer.body, AnswerBody::Refused { .. }) && site.port_state.is_stopping() {
+        return Err(PortState::stopping());
     }
-    told(form, &answer)
+    response(form, &answer)
 }
 
-/// The verdict, or why the request was not taken.
-fn told(form: Form, answer: &Answer) -> Answered {
+/// The verdict, or the refusal of the request.
+fn response(form: Form, answer: &Answer) -> Answered {
     match (&answer.body, form) {
         (AnswerBody::Refused { error_message }, _) => {
             Err(Refused::new(StatusCode::BAD_REQUEST, error_message))
@@ -151,19 +152,23 @@ async fn keys(
     State(site): State<Site>,
     Extension(caller): Extension<Caller<Rights>>,
 ) -> Json<serde_json::Value> {
-    let keys = site.desk.handle.keys(Desk::client(&caller)).into_iter();
+    let keys = site
+        .port_state
+        .handle
+        .keys(PortState::client(&caller))
+        .into_iter();
     let keys: Vec<KeyEntry> = keys.map(KeyEntry::from).collect();
     Json(json!({ "keys": keys }))
 }
 
-/// What is beside the key in the request to add it.
+/// The query parameters of a request to add a key.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OfKind {
     kind: String,
 }
 
-/// Adds a key, which is the body as it is.
+/// Adds a key, whose bytes are the body.
 async fn add_key(
     State(site): State<Site>,
     Extension(caller): Extension<Caller<Rights>>,
@@ -191,11 +196,11 @@ async fn add_key(
             "Content-Type: application/json for a key in JSON, application/octet-stream for any other",
         ));
     }
-    let received = site.desk.receive()?;
+    let open_call = site.port_state.admit()?;
     let (room, body): (_, Bytes) = site.bodies.read(request).await?;
-    let client = Desk::client(&caller);
-    let digest = site.desk.handle.add_key(client, &kind, body).await?;
-    drop((room, received));
+    let client = PortState::client(&caller);
+    let digest = site.port_state.handle.add_key(client, &kind, body).await?;
+    drop((room, open_call));
     let added = json!({ "digest": digest.to_string(), "kind": kind });
     Ok((StatusCode::CREATED, Json(added)).into_response())
 }
@@ -209,7 +214,11 @@ async fn remove_key(
     let digest: KeyDigest = digest
         .parse()
         .map_err(|error| Refused::new(StatusCode::BAD_REQUEST, format!("{error}")))?;
-    if site.desk.handle.remove_key(Desk::client(&caller), digest) {
+    if site
+        .port_state
+        .handle
+        .remove_key(PortState::client(&caller), digest)
+    {
         Ok(StatusCode::NO_CONTENT.into_response())
     } else {
         let why = format!("no key {digest} of yours is here");
@@ -218,13 +227,13 @@ async fn remove_key(
 }
 
 async fn kinds(State(site): State<Site>) -> Json<serde_json::Value> {
-    Json(json!({ "kinds": site.desk.handle.kinds() }))
+    Json(json!({ "kinds": site.port_state.handle.kinds() }))
 }
 
-// === impl Asking ===
+// === impl SingleRequest ===
 
-impl Drop for Asking {
+impl Drop for SingleRequest {
     fn drop(&mut self) {
-        self.0.take_back();
+        self.0.cancel_all();
     }
 }

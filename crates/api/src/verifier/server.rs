@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::conversation::Peer;
-use super::desk::Desk;
+use super::desk::PortState;
 use super::frame::FrameError;
 use super::framed::converse;
 use super::http;
@@ -24,16 +24,16 @@ use crate::port::{PortError, TcpOptions, listen};
 use crate::serve::{self, Terms, Versions};
 use crate::socket;
 
-/// The verifier's socket in its state directory.
+/// Name of the verifier's socket in its state directory.
 pub const VERIFIER_SOCKET: &str = "verifier.sock";
 
-/// A connection over HTTP is closed after so long: whoever scrapes opens another.
+/// Longest life of an HTTP connection; a scraper then reconnects.
 const HTTP_LIFETIME: Duration = Duration::from_secs(600);
-/// Connections of the socket at a time; further ones wait until one has ended.
+/// Most connections of the socket at a time; further ones wait until one has ended.
 const CONNECTIONS_MAX: usize = 256;
-/// How long answers may take to be read once the verifier was told to stop at once.
+/// Time for clients to read their answers after the verifier was told to stop at once.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
-/// The client behind the socket and the pipes, which only this user can open.
+/// Client of the socket and the pipes, which only this user can open.
 pub(super) const LOCAL: &str = "local";
 
 /// Addresses that a verifier is offered on.
@@ -41,42 +41,42 @@ pub(super) const LOCAL: &str = "local";
 pub struct ServerOptions {
     /// A Unix socket that only this user can connect to.
     pub socket: Option<PathBuf>,
-    /// Named pipes, which are made if they are not there.
+    /// Named pipes, which are made if they do not exist.
     pub pipes: Option<PipePair>,
     /// A TCP port, which speaks gRPC and HTTP.
     pub tcp: Option<TcpOptions>,
-    /// `/metrics` and `/healthz` over HTTP.
+    /// The HTTP port of `/metrics` and `/healthz`.
     pub http: Option<SocketAddr>,
 }
 
-/// The front end cannot be offered.
+/// The reason that the front end cannot be offered.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum VerifierServeError {
-    /// A TCP port.
+    /// A TCP port cannot be offered.
     #[error(transparent)]
     Port(#[from] PortError),
-    /// A file of tokens.
+    /// A file of tokens cannot be used.
     #[error(transparent)]
     Access(#[from] AccessError),
-    /// Another verifier answers there.
+    /// Another verifier listens on the socket.
     #[error("a verifier listens on {} already: end it, or use another socket", .0.display())]
     Taken(PathBuf),
     /// The socket or a pipe cannot be used.
     #[error("cannot listen on {}", path.display())]
     Listen {
-        /// Which.
+        /// The path of the socket or pipe.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
 }
 
-/// A verifier's front end whose sockets are bound; [`run`](Self::run) answers.
+/// A verifier's front end with bound sockets. [`run`](Self::run) serves it.
 pub struct Server {
     handle: Handle,
-    unix: Option<(UnixListener, socket::Bound)>,
+    unix: Option<(UnixListener, socket::SocketFile)>,
     pipes: Option<PipePair>,
     tcp: Option<Tcp>,
     http: Option<TcpListener>,
@@ -115,23 +115,23 @@ impl Server {
         })
     }
 
-    /// The TCP port's address.
+    /// The address of the TCP port.
     pub fn tcp_address(&self) -> Option<SocketAddr> {
         self.tcp.as_ref().map(Tcp::address)
     }
 
-    /// Where the TCP port is, such as `https://127.0.0.1:9471`.
+    /// The URL of the TCP port, such as `https://127.0.0.1:9471`.
     pub fn tcp_url(&self) -> Option<String> {
         self.tcp.as_ref().map(Tcp::url)
     }
 
-    /// The HTTP port's address.
+    /// The address of the HTTP port.
     pub fn http_address(&self) -> Option<SocketAddr> {
         self.http.as_ref()?.local_addr().ok()
     }
 
-    /// Runs `verifier` and answers for it until `shutdown` says so; everything that
-    /// was accepted is answered before it returns, unless it is told to stop at once.
+    /// Runs `verifier` and serves its clients until `shutdown`. All accepted requests are answered before
+    /// it returns, unless it is told to stop at once.
     ///
     /// # Errors
     ///
@@ -156,14 +156,14 @@ impl Server {
             let handle = handle.clone();
             let shutdown = shutdown.clone();
             conversations.spawn(async move {
-                talk(handle, "pipes", reader, writer, shutdown).await;
+                run_conversation(handle, "pipes", reader, writer, shutdown).await;
             });
         }
         let (ended, end) = watch::channel(false);
-        let desk = Desk::new(handle.clone(), shutdown.clone());
+        let port_state = PortState::new(handle.clone(), shutdown.clone());
         let on_tcp = async {
             if let Some(tcp) = tcp {
-                tcp.serve(desk.clone(), end.clone()).await;
+                tcp.serve(port_state.clone(), end.clone()).await;
             }
         };
         let on_http = async {
@@ -171,7 +171,7 @@ impl Server {
                 let router = http::router(handle.clone(), listener.local_addr().ok());
                 let terms = Terms::plain(Versions::One, HTTP_LIFETIME);
                 let mut end = end.clone();
-                // An error means that nobody is left to end it.
+                // An error means that the sender is gone, which ends the service too.
                 let stop = async move { drop(end.wait_for(|ended| *ended).await) };
                 serve::serve(listener, terms, serve::answers(router), stop).await;
             }
@@ -179,7 +179,7 @@ impl Server {
         // The verifier itself drains after its clients have had their answers.
         let (draining, drained) = proofmill_shutdown::channel();
         let mut verifying = tokio::spawn(verifier.run(drained));
-        // Kept until the last answer is out.
+        // Kept until the last answer is sent.
         let (unix, _bound) = unix.unzip();
         let conversing = async {
             let mut stopping = shutdown.clone();
@@ -189,7 +189,7 @@ impl Server {
             }
             let mut answered = pin!(async {
                 while conversations.join_next().await.is_some() {}
-                desk.close().await;
+                port_state.close().await;
             });
             let is_answered = tokio::select! {
                 () = &mut answered => true,
@@ -208,10 +208,10 @@ impl Server {
                 }
             }
             if !is_answered {
-                // Everything has its answer now. Who does not read it is not waited for.
+                // All requests have their answers now; clients that do not read them are not waited for.
                 let _ = tokio::time::timeout(LAST_ANSWERS, answered).await;
             }
-            // Nobody may be listening.
+            // An error only means that there is no listener.
             let _ = ended.send(true);
         };
         tokio::join!(conversing, on_tcp, on_http);
@@ -219,7 +219,7 @@ impl Server {
     }
 }
 
-/// Takes connections; for ever, if there is no listener.
+/// Accepts connections; pending for ever if there is no listener.
 async fn accept(
     listener: Option<UnixListener>,
     handle: &Handle,
@@ -241,7 +241,7 @@ async fn accept(
                 let handle = handle.clone();
                 let shutdown = shutdown.clone();
                 conversations.spawn(async move {
-                    talk(handle, &name, reader, writer, shutdown).await;
+                    run_conversation(handle, &name, reader, writer, shutdown).await;
                 });
             }
             Err(error) => {
@@ -252,8 +252,8 @@ async fn accept(
     }
 }
 
-/// One conversation, until it ends.
-async fn talk(
+/// Runs one conversation until it ends.
+async fn run_conversation(
     handle: Handle,
     name: &str,
     reader: impl AsyncRead + Unpin + Send,
@@ -275,7 +275,7 @@ fn failed(path: &Path, source: std::io::Error) -> VerifierServeError {
     }
 }
 
-async fn bind_unix(path: &Path) -> Result<(UnixListener, socket::Bound), VerifierServeError> {
+async fn bind_unix(path: &Path) -> Result<(UnixListener, socket::SocketFile), VerifierServeError> {
     match socket::bind_unless_taken(path).await {
         Ok(bound) => bound.ok_or_else(|| VerifierServeError::Taken(path.to_owned())),
         Err(error) => Err(failed(path, error)),

@@ -11,14 +11,14 @@ use tonic::server::NamedService;
 use tonic::service::Routes;
 
 use super::calls::VerifierCalls;
-use super::desk::{Desk, Rights};
+use super::desk::{PortState, Rights};
 use super::frame::MAX_FRAME_BYTES;
 use super::proto::DESCRIPTORS;
 use super::proto::verifier_server::VerifierServer;
 use super::routes::{KNOWN, router};
 use super::server::{LOCAL, VerifierServeError};
 use crate::access::{AccessError, Clients};
-use crate::bodies::Bodies;
+use crate::bodies::BodyMemory;
 use crate::connections::ConnectionLimits;
 use crate::gate::Gate;
 use crate::grpc::{Bounds, Calls, MESSAGE_MAX, MessageLimit};
@@ -28,14 +28,14 @@ use crate::serve::{self, Versions};
 
 type Api = VerifierServer<VerifierCalls>;
 
-/// Bytes of a message of a stream: the largest request, and what names it.
+/// Most bytes of a message in a stream: the largest request, and its envelope.
 const REQUEST_MESSAGE_MAX: usize = (4 << 20) + MESSAGE_MAX;
-/// Requests of the largest size that are being read at once.
+/// Number of requests of the largest size for which there is room at once.
 const BODIES_AT_ONCE: usize = 16;
-/// How long a request waits for room to be read.
+/// Longest wait of a request for room.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A port that is listened on.
+/// A verifier's TCP port that is listened on.
 pub(super) struct Tcp {
     port: Port,
     gate: Gate<Rights>,
@@ -68,20 +68,21 @@ impl Tcp {
         self.port.address
     }
 
-    /// Where it is, such as `https://127.0.0.1:9471`.
+    /// Its URL, such as `https://127.0.0.1:9471`.
     pub(super) fn url(&self) -> String {
         self.port.url()
     }
 
-    /// Answers until `end`, which comes once everybody at the desk has an answer.
-    pub(super) async fn serve(self, desk: Arc<Desk>, mut end: watch::Receiver<bool>) {
+    /// Serves until `end`, which comes after all admitted calls have an answer.
+    pub(super) async fn serve(self, port_state: Arc<PortState>, mut end: watch::Receiver<bool>) {
         let pressure = Pressure::default();
-        let bodies = Bodies::new(MAX_FRAME_BYTES, BODIES_AT_ONCE, PATIENCE, pressure.clone());
-        let api = Api::new(VerifierCalls(desk.clone())).max_decoding_message_size(MAX_FRAME_BYTES);
+        let bodies = BodyMemory::new(MAX_FRAME_BYTES, BODIES_AT_ONCE, PATIENCE, pressure.clone());
+        let api =
+            Api::new(VerifierCalls(port_state.clone())).max_decoding_message_size(MAX_FRAME_BYTES);
         let bounds = Bounds::new(limit, bodies.room.clone(), pressure.clone());
         let calls = Calls::new(Routes::new(api), Api::NAME, DESCRIPTORS, &bounds, KNOWN).await;
-        let mut draining = desk.shutdown.clone();
-        let router = router(desk, Arc::new(bodies), calls.clone(), self.gate);
+        let mut draining = port_state.shutdown.clone();
+        let router = router(port_state, Arc::new(bodies), calls.clone(), self.gate);
         // Streams last as long as their clients want.
         let lifetime = Duration::MAX;
         let (listener, terms) = self
@@ -89,8 +90,8 @@ impl Tcp {
             .with_lifetime(lifetime, self.connections, pressure);
         let stop = async {
             draining.reached(Level::Drain).await;
-            calls.ends().await;
-            // An error means that nobody is left to end it.
+            calls.report_stopping().await;
+            // An error means that the sender is gone, which ends the service too.
             let _ = end.wait_for(|ended| *ended).await;
         };
         serve::serve(listener, terms, serve::answers(router), stop).await;
@@ -118,7 +119,7 @@ fn rights(words: &[&str]) -> Result<Rights, String> {
     }
 }
 
-/// How long the messages of a call may be.
+/// Most bytes of a message of the call at `path`.
 fn limit(path: &str) -> MessageLimit {
     let bytes = match path.strip_prefix("/proofmill.verifier.v1.Verifier/") {
         Some("Verify") => REQUEST_MESSAGE_MAX,

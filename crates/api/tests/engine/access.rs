@@ -1,4 +1,4 @@
-//! Who may connect, and who may ask what.
+//! Tests of access control: who may connect, and who may use which calls.
 
 use std::fs::{self, Permissions};
 use std::net::SocketAddr;
@@ -99,7 +99,7 @@ async fn beyond_loopback_tls_and_tokens_are_needed() {
     ] {
         assert_not_served(bind(half).await, "can be reached from other machines");
     }
-    // What is wrong with the files is told before anything is offered.
+    // Faulty files are reported before anything is offered.
     let open = private(folder.path(), "open", TOKENS);
     fs::set_permissions(&open, Permissions::from_mode(0o644)).unwrap();
     let short = private(folder.path(), "short", "rollup secret\n");
@@ -129,7 +129,7 @@ async fn beyond_loopback_tls_and_tokens_are_needed() {
     assert!(bind(everywhere).await.is_ok());
 }
 
-/// A TCP port with TLS, by a certificate for that name, and tokens; and its authority.
+/// A TCP port with tokens and TLS, whose certificate has this name; and its authority.
 fn guard(name: &str) -> (TempDir, TcpOptions, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let authority = Authority::new(folder.path(), "authority");
@@ -179,7 +179,7 @@ async fn a_wrong_authority_or_none_at_all_is_noticed() {
         matches!(refused, Err(ClientError::Unreachable { .. })),
         "{refused:?}"
     );
-    // Who does not speak TLS gets nothing.
+    // A client without TLS gets no answer.
     let plain = Address::Tcp(format!("http://{}", site.tcp.unwrap()).parse().unwrap());
     let answered = match Client::connect(&plain, &Credentials::default()).await {
         Ok(client) => client.status().await.map(drop),
@@ -262,7 +262,7 @@ async fn a_wrong_token_or_none_is_refused_and_a_client_is_itself_only() {
         ..request("2", BN254, 7)
     };
     assert_refused(light.submit(posing).await, Code::PermissionDenied, "light");
-    // Another's jobs are as good as unknown.
+    // Another client's jobs are reported as unknown.
     for answer in [
         light.job(&job).await.map(drop),
         light.cancel(&job).await.map(drop),
@@ -308,7 +308,7 @@ async fn a_token_that_is_no_operators_neither_moves_keys_nor_sees_their_paths() 
     let site = Site::with(options(), offer).await;
     let of = |name: &str, token: &str| private(folder.path(), name, token);
     let light = of("light", "fedcba9876543210fedcba9876543210\n");
-    // A line of the engine's own file is as good.
+    // A line in the format of the engine's own file works too.
     let keeper = of(
         "keeper",
         "keeper 00112233445566778899aabbccddeeff operator\n",

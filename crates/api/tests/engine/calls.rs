@@ -1,4 +1,4 @@
-//! What each call does.
+//! Tests of each call.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -82,7 +82,7 @@ async fn a_witness_that_is_none_fails_with_the_reason() {
     wrong.partitions[0].input = Some(Input::Vector(BN254.wrong_vector(7)));
     let refused = client.prove(wrong.clone(), None).await;
     assert_refused(refused, Code::FailedPrecondition, "failed");
-    // Whoever waits for the job itself is told how it ended.
+    // A caller that awaits the job gets its outcome.
     let job = client.submit(wrong).await.unwrap().job;
     let result = client.await_result(&job).await.unwrap();
     assert_eq!(result.state(), JobState::Failed);

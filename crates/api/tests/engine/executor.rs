@@ -1,4 +1,4 @@
-//! A dispatcher's tasks, proved by real engines over their sockets, and by one in this process.
+//! Tests of a dispatcher's tasks, proved by real engines over their sockets, and by one in this process.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ fn stage(table: &Table, endpoints: Vec<Arc<dyn Endpoint>>) -> Arc<EngineExecutor
 
 type Running = (JoinHandle<Result<Product, Failure>>, watch::Sender<bool>);
 
-/// Gives a stage the task of proving the witness of `seed`.
+/// Gives a stage the task to prove this witness.
 fn begin(stage: &Arc<EngineExecutor>, witness: Vec<u8>) -> Running {
     let task = TaskRecord {
         id: TaskId {
@@ -73,7 +73,7 @@ fn begin(stage: &Arc<EngineExecutor>, witness: Vec<u8>) -> Running {
     (result, sender)
 }
 
-/// That the result has a proof of the witness of `seed`, as snarkjs writes it.
+/// Checks that the result has a proof of the witness of `seed`, in snarkjs's format.
 fn check_result(result: Result<Product, Failure>, seed: u64) {
     let product = result.unwrap();
     let result: Value = serde_json::from_slice(&product.outputs[0].1).unwrap();
@@ -96,7 +96,7 @@ fn check_result(result: Result<Product, Failure>, seed: u64) {
     check(BN254, &made, seed);
 }
 
-/// A partition's products begin.
+/// Whether a partition's products begin.
 fn multiplies(kind: &EventKind) -> bool {
     let began = Stage::Prove;
     matches!(kind, EventKind::Began { stage, .. } if *stage == began)
@@ -126,7 +126,7 @@ async fn when_the_engine_with_the_hot_key_is_killed_another_proves() {
     gate.open();
     check_result(result.await.unwrap(), 7);
 
-    // Whoever tries again has the same proof from the one that made it.
+    // A repeated task gets the same proof, from the engine that made it.
     let (again, _cancel) = begin(&stage, BN254.wtns(7));
     check_result(again.await.unwrap(), 7);
     let counts = cold.handle.status().await.unwrap().counts;
@@ -192,7 +192,7 @@ async fn an_engine_in_this_process_is_asked_in_the_same_way() {
     site.stop().await;
 }
 
-/// The failed attempt that it must be: an engine's troubles are never this machine's.
+/// The failed attempt: faults of an engine must not count as faults of this machine.
 fn attempt(unfinished: Unfinished) -> Failure {
     match unfinished {
         Unfinished::Failed(failure) => failure,

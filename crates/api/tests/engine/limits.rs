@@ -1,4 +1,4 @@
-//! Too much of anything.
+//! Tests of limits.
 
 use futures_util::stream;
 use proofmill_api::ConnectionLimits;
@@ -18,7 +18,7 @@ use tonic::{Code, Status};
 use crate::engines::{BN254, Chain, Gate, options};
 use crate::site::{Offer, Site, assert_refused, check, request};
 
-/// A site with a TCP port on loopback, and a client that says whatever one wants.
+/// A site with a TCP port on loopback, and a client that can send any message.
 async fn with_raw_client(options: Options) -> (Site, ProvingEngineClient<Channel>) {
     let tcp = TcpOptions {
         address: "127.0.0.1:0".parse().unwrap(),
@@ -125,7 +125,7 @@ async fn messages_have_a_size_by_kind() {
         waiting: None,
     };
     assert_status(calls.cancel(cancel).await, Code::InvalidArgument, "65536");
-    // The connection is as good as before.
+    // The connection still works.
     calls.submit(request("1", BN254, 7)).await.unwrap();
     site.stop().await;
 }
@@ -135,7 +135,7 @@ async fn what_is_no_message_is_the_callers_fault() {
     let (site, mut calls) = with_raw_client(options()).await;
     let address = format!("http://{}", site.tcp.unwrap());
     let channel = Endpoint::from_shared(address).unwrap().connect().await;
-    // A message of another kind: what is a number there is none here.
+    // A message of another type, whose first field is a number.
     let mut raw = tonic::client::Grpc::new(channel.unwrap());
     raw.ready().await.unwrap();
     let path = "/proofmill.engine.v1.ProvingEngine/Submit".parse().unwrap();
@@ -166,7 +166,8 @@ async fn large_witnesses_are_streamed() {
     let proofs = result.into_inner().proofs;
     assert_eq!(proofs.len(), 4);
     proofs.iter().for_each(|proof| check(BN254, proof, 7));
-    // The client streams by itself what is too large for a message; that it is no witness is told.
+    // The client streams a witness that is too large for a message; the engine reports that it is
+    // malformed.
     let client = site.client().await;
     let mut padded = request("padded", BN254, 7);
     padded.partitions[0].input = Some(Input::Vector(vec![0; 5 << 20]));
@@ -237,7 +238,7 @@ async fn a_stream_that_is_not_what_it_said_is_refused() {
         let answer = calls.submit_stream(stream::iter(parts)).await;
         assert_status(answer, Code::InvalidArgument, why);
     }
-    // Nothing of them was kept: there is room for one that is right.
+    // None of them is kept, so there is room for a valid one.
     calls.submit_stream(stream::iter(whole())).await.unwrap();
     let mut inline = streaming(&vector, 1, 1000).remove(0);
     let Some(Part::Job(job)) = inline.part.take() else {

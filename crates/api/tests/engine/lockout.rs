@@ -1,4 +1,4 @@
-//! Attacks on the port by those who have no token: whoever has one is served all the while.
+//! Attacks on the port by callers without a token; callers with one are served all the while.
 
 use std::convert::Infallible;
 use std::path::PathBuf;
@@ -29,10 +29,10 @@ use crate::site::{Offer, Site, request};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
-/// Nothing here takes as long unless it is stuck.
+/// A limit that is reached only if something is stuck.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// An engine on TCP that asks for a token, with TLS if there is an authority.
+/// An engine on TCP that requires a token, with TLS if there is an authority.
 struct Guarded {
     site: Site,
     authority: Option<PathBuf>,
@@ -85,7 +85,7 @@ impl Guarded {
         format!("{scheme}://localhost:{}", self.site.tcp.unwrap().port())
     }
 
-    /// A connection of somebody who has no token.
+    /// A connection without a token.
     async fn channel(&self) -> Result<Channel, tonic::transport::Error> {
         let mut endpoint = Endpoint::from_shared(self.url()).unwrap();
         if let Some(authority) = &self.authority {
@@ -96,7 +96,7 @@ impl Guarded {
         endpoint.connect().await
     }
 
-    /// A client that has one.
+    /// A client with a token.
     async fn client(&self) -> Client {
         let address = Address::Tcp(self.url().parse().unwrap());
         let credentials = Credentials {
@@ -112,7 +112,7 @@ impl Guarded {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_health_watches_without_a_token_lock_nobody_out() {
     let guarded = Guarded::open(true, ConnectionLimits::default()).await;
-    // As many calls as a listener has at a time, on as few connections as it takes, and some more.
+    // As many calls as a listener has at a time, on the fewest connections, and some more.
     let mut watched = Vec::new();
     let mut codes = Vec::new();
     for _ in 0..5 {
@@ -130,7 +130,7 @@ async fn a_thousand_health_watches_without_a_token_lock_nobody_out() {
     assert_eq!(watched.len(), 0);
     assert!(codes.iter().all(|code| *code == Code::Unauthenticated));
 
-    // How the engine is may be asked by all, and be watched with a token.
+    // Health can be checked by all callers, and watched with a token.
     let mut health = HealthClient::new(guarded.channel().await.unwrap());
     health.check(HealthCheckRequest::default()).await.unwrap();
     let mut question = Request::new(HealthCheckRequest::default());
@@ -156,7 +156,7 @@ async fn half_open_health_checks_lock_out_neither_calls_nor_checks_with_a_token(
             asking.spawn(async move { sender.send_request(question).await.map(drop) });
         }
     }
-    // They have all been sent when one that is whole has an answer.
+    // All have been sent by the time that a complete one has an answer.
     let (mut sender, connection) = hand_shake(&guarded).await;
     let question = check(&guarded, whole());
     sender.send_request(question).await.unwrap();
@@ -173,7 +173,7 @@ async fn idle_connections_from_one_address_lock_nobody_out() {
         ..options()
     };
     let guarded = Guarded::with(true, ConnectionLimits::default(), options).await;
-    // A client that was there before is not closed for those that come.
+    // A connection that existed before is not closed for new ones.
     let before = guarded.client().await;
     let job = before.submit(request("1", BN254, 7)).await.unwrap().job;
     let mut events = before
@@ -186,7 +186,7 @@ async fn idle_connections_from_one_address_lock_nobody_out() {
         .unwrap();
     let mut idle = Vec::new();
     for _ in 0..300 {
-        // Some may be refused: that is no worry of whoever attacks.
+        // Some may be refused, which does not matter here.
         idle.extend(guarded.channel().await);
     }
     assert!(idle.len() > 256, "{} connections", idle.len());
@@ -198,7 +198,7 @@ async fn idle_connections_from_one_address_lock_nobody_out() {
     guarded.site.stop().await;
 }
 
-/// Limits under which a connection that asks nothing is closed soon.
+/// Limits under which an idle connection is closed soon.
 fn soon() -> ConnectionLimits {
     ConnectionLimits {
         idle: Duration::from_millis(500),
@@ -226,7 +226,7 @@ async fn a_connection_that_asks_nothing_is_closed() {
 type Question = BoxBody<Bytes, Infallible>;
 type Sender = hyper::client::conn::http2::SendRequest<Question>;
 
-/// A question after the health, with that body.
+/// A health check with this body.
 fn check(guarded: &Guarded, body: Question) -> hyper::Request<Question> {
     hyper::Request::post(format!("{}/grpc.health.v1.Health/Check", guarded.url()))
         .header("content-type", "application/grpc")
@@ -240,7 +240,7 @@ fn whole() -> Question {
     Full::new(Bytes::from_static(&[0; 5])).boxed()
 }
 
-/// A connection, and what ends with it.
+/// A connection, and the task that drives it.
 async fn hand_shake(guarded: &Guarded) -> (Sender, tokio::task::JoinHandle<()>) {
     let stream = TcpStream::connect(guarded.site.tcp.unwrap()).await.unwrap();
     let (sender, connection) =
@@ -248,7 +248,7 @@ async fn hand_shake(guarded: &Guarded) -> (Sender, tokio::task::JoinHandle<()>) 
             .await
             .unwrap();
     let connection = tokio::spawn(async move {
-        // However it ends.
+        // Any end is acceptable.
         let _ = connection.await;
     });
     (sender, connection)
@@ -292,7 +292,7 @@ async fn a_connection_with_a_call_under_way_is_kept() {
     };
     let (result, ()) = tokio::join!(client.await_result(&job), opening);
     result.unwrap();
-    // One that was closed while nothing was asked is opened again by the next call.
+    // A connection that was closed as idle is opened again by the next call.
     tokio::time::sleep(Duration::from_secs(1)).await;
     client.status().await.unwrap();
     guarded.site.stop().await;

@@ -1,4 +1,4 @@
-//! The engine's front end over real sockets, before a real engine.
+//! Tests of the engine's front end over real sockets, with a real engine.
 
 mod access;
 mod calls;

@@ -1,4 +1,4 @@
-//! What can be seen of an engine: status, events, metrics, reflection.
+//! Tests of an engine's status, events, metrics and reflection.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! What callers hear when the engine ends.
+//! Tests of the answers to callers when the engine ends.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use tonic_health::pb::health_client::HealthClient;
 use crate::engines::{BN254, Gate, options, until};
 use crate::site::{Offer, Site, assert_refused, request};
 
-/// Nothing here takes as long unless it is stuck.
+/// A limit that is reached only if something is stuck.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread")]
@@ -58,7 +58,7 @@ async fn callers_that_wait_are_answered_at_shutdown() {
         .expect("an answer");
     site.ended().await;
 
-    // What was accepted goes on when it is started again, and the same request is the same job.
+    // Accepted jobs go on when the engine is started again, and the same request is the same job.
     let site = Site::with(
         Options {
             interference: None,
@@ -106,7 +106,7 @@ async fn while_it_drains_nothing_new_is_taken_and_health_says_so() {
     site.raise(Level::Drain);
     let then = watched.message().await.unwrap().unwrap();
     assert_eq!(then.status(), ServingStatus::NotServing);
-    // The engine hears of it as the front end does, not before it.
+    // The engine gets the signal together with the front end, not before it.
     let refused = loop {
         match client.submit(request("2", BN254, 8)).await {
             Ok(_) => tokio::task::yield_now().await,

@@ -1,4 +1,4 @@
-//! An engine that is offered, and clients of it.
+//! An engine with its front end, and clients of it.
 
 use std::path::PathBuf;
 
@@ -25,7 +25,7 @@ pub(crate) struct Site {
     task: JoinHandle<Result<(), ServeError>>,
 }
 
-/// How an engine is offered beside its socket.
+/// The ports at which an engine is offered beside its socket.
 #[derive(Default)]
 pub(crate) struct Offer {
     pub(crate) tcp: Option<TcpOptions>,
@@ -92,7 +92,7 @@ impl Site {
         self.task.await.unwrap().unwrap();
     }
 
-    /// Ends it in the middle of whatever it does.
+    /// Ends it at once, whatever it is doing.
     pub(crate) async fn kill(self) {
         self.task.abort();
         assert!(self.task.await.unwrap_err().is_cancelled());
@@ -125,7 +125,7 @@ pub(crate) fn refusal<T: std::fmt::Debug>(answer: Result<T, ClientError>) -> (Co
     }
 }
 
-/// That a call is refused, in this way and for this reason.
+/// Checks that a call is refused with this code and reason.
 #[track_caller]
 pub(crate) fn assert_refused<T: std::fmt::Debug>(
     answer: Result<T, ClientError>,
@@ -137,7 +137,7 @@ pub(crate) fn assert_refused<T: std::fmt::Debug>(
     assert!(text.contains(why), "no {why:?} in {text:?}");
 }
 
-/// The proof of a result, as the engine's tests check it.
+/// Checks the proof of a result as the engine's tests do.
 pub(crate) fn check(chain: Chain, proof: &proto::Proof, seed: u64) {
     let made = proofmill_engine::PartitionProof {
         circuit: proof.circuit_id.parse().unwrap(),

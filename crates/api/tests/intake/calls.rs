@@ -1,4 +1,4 @@
-//! The same over gRPC.
+//! Tests of the intake over gRPC.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ fn message(queue: &str, block: u64, payload: &str) -> SubmitRequest {
     }
 }
 
-/// What a message came to.
+/// The outcome of a message.
 async fn told(
     client: &mut IntakeClient<Channel>,
     message: SubmitRequest,
@@ -68,7 +68,7 @@ async fn what_becomes_of_a_message_is_said_by_the_code() {
         Some(Outcome::Accepted)
     );
     assert_eq!(told(&mut calls, first).await.ok(), Some(Outcome::Duplicate));
-    // The same as over HTTP, where a line may have white space.
+    // The same content as over HTTP, where a line may have white space.
     let spaced = message("in", 4, " {\"group\": 7}\n");
     assert_eq!(
         told(&mut calls, spaced).await.ok(),
@@ -191,7 +191,7 @@ async fn a_full_queue_says_when_to_come_back_and_who_does_not_read_is_not_read_f
             .expect("a number"),
         "1000"
     );
-    // The same in a stream, of which the rest goes on.
+    // In a stream, the messages after a refused one are still taken.
     let messages = [message("few", 3, "3"), message("few", 0, "0")];
     let requests = messages.map(|message| SubmitStreamRequest {
         message: Some(message),
@@ -216,7 +216,7 @@ async fn what_is_too_large_or_no_message_is_refused() {
     let large = message("groups", 1, &" ".repeat((65 << 20) + 1));
     let refused = told(&mut calls, large).await;
     assert_status(refused, Code::InvalidArgument, "at most 68157440");
-    // A message of another kind: its first field is a number.
+    // A message of another type, whose first field is a number.
     let mut raw = tonic::client::Grpc::new(channel(&site).await);
     raw.ready().await.expect("it listens");
     let path = "/proofmill.mill.v1.Intake/Submit".parse().expect("a path");
@@ -277,7 +277,7 @@ async fn over_tls_whoever_shows_the_token_is_served_and_all_may_ask_how_it_is() 
     let whole = HealthCheckRequest::default();
     let checked = health.check(whole.clone()).await.expect("an answer");
     assert_eq!(checked.into_inner().status(), ServingStatus::Serving);
-    // Once: what lasts needs the token.
+    // Only single checks: a watch needs the token.
     for _ in 0..1100 {
         let refused = health.watch(whole.clone()).await;
         assert_status(refused.map(drop), Code::Unauthenticated, "--submit-token");
@@ -354,7 +354,7 @@ async fn a_token_for_one_queue_calls_for_no_other() {
         taken.expect("taken").into_inner().outcome(),
         Outcome::Accepted
     );
-    // In a stream each message is asked about.
+    // In a stream each message is authorised by itself.
     let messages = ["in", "proofs"].map(|queue| SubmitStreamRequest {
         message: Some(message(queue, 2, r#"{"group": 8}"#)),
     });

@@ -1,4 +1,4 @@
-//! Messages for a workflow on a cluster, by way of a process that brings them to whoever leads.
+//! Tests of messages for a workflow on a cluster, through a process that forwards them to the leader.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -8,7 +8,7 @@ use proofmill_api::Submissions;
 use proofmill_api::intake::Intake;
 use proofmill_bus::{Connection, NatsOptions, Role};
 use proofmill_nats_server::NatsServer;
-use proofmill_orchestrator::cluster::{self, ClusterError, Leading, Site};
+use proofmill_orchestrator::cluster::{self, ClusterError, LedWorkflows, ProcessContext};
 use proofmill_orchestrator::mill::Registry;
 use proofmill_orchestrator::shutdown::{self, Level};
 use proofmill_workflow::Workflow;
@@ -33,12 +33,12 @@ input = "proofs"
 
 const MESSAGES: &str = "/v1/queues/blocks/messages";
 
-async fn site(server: &NatsServer, role: Role, name: &str, state: &Path) -> Site {
+async fn context(server: &NatsServer, role: Role, name: &str, state: &Path) -> ProcessContext {
     let workflow = Workflow::parse(WORKFLOW, Path::new("far.toml")).expect("a workflow");
     let mut options = NatsOptions::new(&server.url());
     options.role = role;
     let connection = Connection::open(options).await.expect("the bus");
-    Site::open(
+    ProcessContext::open(
         connection,
         &workflow,
         Registry::default(),
@@ -49,19 +49,19 @@ async fn site(server: &NatsServer, role: Role, name: &str, state: &Path) -> Site
     .expect("a site")
 }
 
-/// A process that leads, or stands by to, until it is dropped.
+/// A process that leads, or stands by to lead, until it is dropped.
 struct Leader {
-    leading: Leading,
+    leading: LedWorkflows,
     running: JoinHandle<Result<(), ClusterError>>,
     _trigger: shutdown::Trigger,
 }
 
 impl Leader {
     async fn start(server: &NatsServer, name: &str, state: &Path) -> Self {
-        let site = site(server, Role::Coordinator, name, state).await;
-        let leading = Leading::default();
+        let context = context(server, Role::Coordinator, name, state).await;
+        let leading = LedWorkflows::default();
         let (trigger, shutdown) = shutdown::channel();
-        let running = tokio::spawn(cluster::lead(site, leading.clone(), shutdown));
+        let running = tokio::spawn(cluster::lead(context, leading.clone(), shutdown));
         Self {
             leading,
             running,
@@ -69,7 +69,7 @@ impl Leader {
         }
     }
 
-    /// It is gone, as if its process had been killed.
+    /// Ends it, as if its process had been killed.
     async fn kill(self) {
         self.running.abort();
         let ended = self.running.await.expect_err("it leads until then");
@@ -77,7 +77,7 @@ impl Leader {
     }
 }
 
-/// What a message came to.
+/// The status of a posted message.
 async fn posted(address: SocketAddr, block: u64, payload: &str) -> u16 {
     post(address, MESSAGES, &submission(block, payload))
         .await
@@ -89,11 +89,11 @@ async fn a_message_outlives_the_leader_that_it_was_sent_to() {
     let server = NatsServer::start();
     let folder = tempfile::tempdir().expect("a folder");
     let first = Leader::start(&server, "a", folder.path()).await;
-    let led = tokio::time::timeout(PATIENCE, first.leading.leads("far")).await;
+    let led = tokio::time::timeout(PATIENCE, first.leading.wait_until_leading("far")).await;
     led.expect("it leads");
     let second = Leader::start(&server, "b", folder.path()).await;
 
-    let source = site(&server, Role::Source, "s", folder.path()).await;
+    let source = context(&server, Role::Source, "s", folder.path()).await;
     let intake = Intake::open(&options_on_loopback())
         .await
         .expect("it listens");
@@ -108,18 +108,18 @@ async fn a_message_outlives_the_leader_that_it_was_sent_to() {
     assert_eq!(posted(address, 0, "0").await, 201);
     assert_eq!(posted(address, 0, "0").await, 200);
     assert_eq!(posted(address, 0, "1").await, 409);
-    // Larger than any message of the bus.
+    // A payload larger than any message of the bus.
     let large = format!("{:?}", "x".repeat(2_000_000));
     assert_eq!(posted(address, 1, &large).await, 201);
 
-    // Nobody leads while these are on their way.
+    // There is no leader while these are on their way.
     first.kill().await;
     let mut waiting = tokio::task::JoinSet::new();
     for block in 2..20 {
         waiting.spawn(async move { posted(address, block, "2").await });
     }
     assert!(waiting.join_all().await.iter().all(|status| *status == 201));
-    let handle = second.leading.leads("far").await;
+    let handle = second.leading.wait_until_leading("far").await;
     let status = handle.operator().status().await.expect("it leads");
     assert_eq!((status.live, status.dead), (20, 0));
     for block in 2..20 {
@@ -144,7 +144,7 @@ async fn a_message_that_nobody_takes_in_time_is_safe_to_send_again() {
     let server = NatsServer::start();
     let folder = tempfile::tempdir().expect("a folder");
     let leader = Leader::start(&server, "a", folder.path()).await;
-    let source = site(&server, Role::Source, "s", folder.path()).await;
+    let source = context(&server, Role::Source, "s", folder.path()).await;
     let mut options = options_on_loopback();
     options.patience = Duration::from_millis(200);
     let intake = Intake::open(&options).await.expect("it listens");
@@ -153,7 +153,7 @@ async fn a_message_that_nobody_takes_in_time_is_safe_to_send_again() {
     let taking = tokio::spawn(cluster::run_submissions(source, |handle| {
         intake.serve(Submissions::new(handle, blobs), std::future::pending())
     }));
-    let led = tokio::time::timeout(PATIENCE, leader.leading.leads("far")).await;
+    let led = tokio::time::timeout(PATIENCE, leader.leading.wait_until_leading("far")).await;
     led.expect("it leads");
     leader.kill().await;
     let answer = post(address, MESSAGES, &submission(1, "1")).await;
@@ -166,9 +166,9 @@ async fn a_message_that_nobody_takes_in_time_is_safe_to_send_again() {
     let answer = request(address, "GET", "/v1/status", &headers, "").await;
     assert_eq!(answer.status, 503, "{answer:?}");
 
-    // It is brought as soon as somebody leads, whoever asks again by then.
+    // It is forwarded as soon as there is a leader, even if it was submitted again by then.
     let leader = Leader::start(&server, "b", folder.path()).await;
-    let handle = tokio::time::timeout(PATIENCE, leader.leading.leads("far")).await;
+    let handle = tokio::time::timeout(PATIENCE, leader.leading.wait_until_leading("far")).await;
     let handle = handle.expect("it leads");
     let recorded = async {
         while handle.operator().status().await.expect("it leads").live == 0 {

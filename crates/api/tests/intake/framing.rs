@@ -1,8 +1,8 @@
-//! How fuzzed calls are framed; the fuzz target `calls` is made of this file, too.
+//! The framing of fuzzed calls; also used by the fuzz target `calls`.
 
 /// The body of a gRPC call. The lower bits of `framing` choose whether `content` is one message, messages
-/// that each begin with their length, or a body that may end anywhere; the highest bit says that
-/// messages are compressed.
+/// that each begin with their length, or a body that may end anywhere. The highest bit marks messages as
+/// compressed.
 pub(crate) fn framed(framing: u8, content: &[u8]) -> Vec<u8> {
     let framed = |message: &[u8]| {
         let mut bytes = vec![framing >> 7];

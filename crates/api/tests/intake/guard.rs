@@ -1,4 +1,4 @@
-//! Who is kept out, and what is not read.
+//! Tests of refused callers, and of requests that are not read.
 
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ async fn a_page_in_a_browser_cannot_ask() {
             "{origin}"
         );
     }
-    // Types that a page can send without asking first.
+    // Types that a page can send without a preflight request.
     for kind in [
         "text/plain",
         "application/x-www-form-urlencoded",
@@ -39,13 +39,13 @@ async fn a_page_in_a_browser_cannot_ask() {
         assert_eq!(post(&[here, ("content-type", kind)]).await, 415, "{kind}");
     }
     assert_eq!(post(&[here]).await, 415);
-    // A name of its own that points here.
+    // A page's own name that points here.
     assert_eq!(post(&[("host", "evil.example:9465"), json]).await, 403);
     assert_eq!(post(&[json]).await, 403);
     let headers = [("host", "evil.example")];
     let answer = site.request("GET", "/v1/status", &headers, "").await;
     assert_eq!(answer.status, 403);
-    // Asking first is no use.
+    // A preflight request is refused, too.
     let headers = [here, ("origin", "https://evil.example")];
     let answer = site
         .request("OPTIONS", "/v1/queues/groups/messages", &headers, "")
@@ -61,14 +61,14 @@ async fn a_page_in_a_browser_cannot_ask() {
 async fn what_is_too_large_is_not_read() {
     let site = Site::open(|_| {}).await;
     let path = "/v1/queues/groups/messages";
-    // The length is refused, not the body: none of it is sent.
+    // The length is refused before the body: none of it is sent.
     let head = format!(
         "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
          content-length: 68157441\r\nexpect: 100-continue\r\n\r\n"
     );
     let answer = site.raw(head.as_bytes()).await;
     assert_eq!(answer.status, 413, "{}", answer.head);
-    // One that does not say how long it is, is read as far as it may go.
+    // A body of unknown length is read up to the limit.
     let head = format!(
         "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
          transfer-encoding: chunked\r\n\r\n"
@@ -81,9 +81,9 @@ async fn what_is_too_large_is_not_read() {
         request.extend_from_slice(b"\r\n");
     }
     let answer = site.raw(&request).await;
-    // The answer may be lost with what is not read.
+    // The answer may be lost with the part that is not read.
     assert!([413, 0].contains(&answer.status), "{}", answer.head);
-    // Heads are bounded, too.
+    // The size of heads is limited, too.
     let long = "x".repeat(100_000);
     let headers = [("host", "localhost"), ("x-long", &*long)];
     let answer = site.request("GET", "/v1/status", &headers, "").await;
@@ -187,7 +187,7 @@ async fn over_tls_whoever_shows_the_token_is_served() {
         let said = post(ca, Some(&bearer)).await.expect_err("not trusted");
         assert!(said.contains("invalid peer certificate"), "{said}");
     }
-    // Without TLS nothing is said but that TLS is wanted.
+    // A client without TLS learns only that TLS is needed.
     let answer = site.get("/v1/status").await;
     assert!(!answer.head.contains("HTTP"), "{}", answer.head);
     assert_eq!(site.status().await["live"], 1);
@@ -219,7 +219,7 @@ async fn a_token_for_one_queue_posts_to_no_other() {
         let message = submission(block, &format!(r#"{{"group": {block}}}"#));
         site.request("POST", &path, &headers, &message).await
     };
-    // `gathered` and `proofs` are written by stages.
+    // Stages write `gathered` and `proofs`.
     for (digit, allowed) in [
         ("0", &["in", "groups"][..]),
         ("1", &["in"]),
@@ -261,7 +261,7 @@ async fn without_a_token_nothing_is_posted_to_a_stages_queue() {
 #[tokio::test]
 async fn half_open_bodies_do_not_keep_others_from_posting() {
     let site = Site::open(|_| {}).await;
-    // There is room for four requests of which the length is not known.
+    // There is room for four requests of unknown length.
     let head = "POST /v1/queues/groups/messages HTTP/1.1\r\nhost: localhost\r\n\
                 content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n5\r\n    ";
     let mut halves = Vec::new();
@@ -270,7 +270,7 @@ async fn half_open_bodies_do_not_keep_others_from_posting() {
         stream.write_all(head.as_bytes()).await.expect("sent");
         halves.push(stream);
     }
-    // All of them have been given room by the time that a further one waits.
+    // All of them have room by the time that another one waits.
     tokio::time::sleep(Duration::from_millis(300)).await;
     let began = Instant::now();
     let answer = site.post("groups", &submission(1, "1")).await;
@@ -296,11 +296,11 @@ async fn idle_connections_keep_nobody_from_posting() {
     }
     let answer = site.post("groups", &submission(1, "1")).await;
     assert_eq!(answer.status, 201, "{answer:?}");
-    // Those that are left ask nothing, and are closed.
+    // The remaining connections are idle, and are closed.
     for mut stream in idle {
         let mut said = Vec::new();
         let ended = tokio::time::timeout(PATIENCE / 2, stream.read_to_end(&mut said)).await;
-        // It is closed, or was before it was looked at.
+        // The connection is closed now or was closed before.
         let _ = ended.expect("it is closed");
     }
 }

@@ -1,8 +1,8 @@
-//! Any bytes, posted or called to the intake, are answered: with a status, and without a panic. The fuzz
-//! target `bodies` is made of this file, too.
+//! Any bytes posted to or called at the intake are answered with a status and without a panic. Also used by
+//! the fuzz target `bodies`.
 //!
-//! The first byte chooses HTTP or gRPC and the kind of body, the second the queue or how the rest is
-//! framed: as one message, as messages whose lengths it holds itself, or as a body that may end anywhere.
+//! The first byte chooses HTTP or gRPC and the kind of body; the second chooses the queue, or the framing
+//! of the rest: one message, messages that each begin with their length, or a body that may end anywhere.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ use tower_service::Service;
 mod framing;
 use framing::framed;
 
-/// Nothing works here: what is taken stays until the site is left.
+/// A workflow without workers: messages stay until the site is replaced.
 const WORKFLOW: &str = r#"
 name = "fuzzed"
 [[queue]]
@@ -71,7 +71,7 @@ executor = { kind = "native", prover = "none" }
 input = "proofs"
 "#;
 
-/// Inputs after which a site is left for a new one: what it took is kept as long as it is there.
+/// Inputs after which a site is replaced, since it keeps all messages.
 const INPUTS: usize = 4096;
 
 const QUEUES: [&str; 6] = ["in", "few", "groups", "proofs", "nowhere", "%ff"];
@@ -130,8 +130,8 @@ impl Site {
     }
 }
 
-/// Reads a body to its end, which trailers are: tonic's bodies say so to whoever asks, as HTTP/2 does, and
-/// repeat their trailers for whoever does not.
+/// Reads a body to its end, which is marked by trailers. tonic's bodies report their end to callers that
+/// ask, as HTTP/2 does, and repeat their trailers to callers that do not.
 async fn read(mut body: Answered) -> Result<(), String> {
     while let Some(frame) = body.frame().await {
         if frame?.is_trailers() {
@@ -141,7 +141,7 @@ async fn read(mut body: Answered) -> Result<(), String> {
     Ok(())
 }
 
-/// The request of an input, and whether it is a call whose messages are framed as they should be.
+/// The request of an input, and whether it is a call with valid framing.
 fn request(kind: u8, second: u8, content: &[u8]) -> (Request<Body>, bool) {
     let post = |path: &str, kind: &str, bytes: Vec<u8>| {
         let whole = Full::new(Bytes::from(bytes)).map_err(|never| match never {});
@@ -170,11 +170,11 @@ fn request(kind: u8, second: u8, content: &[u8]) -> (Request<Body>, bool) {
     }
 }
 
-/// Has an input answered.
+/// Processes an input.
 ///
 /// # Panics
 ///
-/// If it is not, or with what no input may be answered with.
+/// If there is no answer, or an answer that no input may have.
 pub(crate) fn answer(input: &[u8]) {
     let [kind, second, content @ ..] = input else {
         return;
@@ -193,7 +193,7 @@ pub(crate) fn answer(input: &[u8]) {
                 let status = answer.status().as_u16();
                 let told = Status::from_header_map(answer.headers());
                 if is_call {
-                    // A stream that goes on says nothing here.
+                    // The rest of a stream that goes on is not checked.
                     let rest = read(answer.into_body()).now_or_never();
                     return (status, told, rest);
                 }
@@ -209,7 +209,7 @@ pub(crate) fn answer(input: &[u8]) {
                 let known = [200, 201, 400, 403, 404, 409, 413, 422, 429, 503];
                 assert!(known.contains(&status), "{status}");
             }
-            // INTERNAL is what gRPC answers to frames that are none, and to a call without a message.
+            // gRPC answers malformed frames, and a call without a message, with INTERNAL.
             if let Some(told) = told.filter(|_| is_framed) {
                 assert!(
                     ![Code::Internal, Code::Unknown].contains(&told.code()),
@@ -222,11 +222,11 @@ pub(crate) fn answer(input: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use proofmill_mutation::Mutation;
+    use proofmill_mutation::Mutator;
 
     use super::answer;
 
-    /// Bytes of inputs that are right, and words that mean something in them.
+    /// Bytes of valid inputs, and words that have a meaning in them.
     const SEEDS: [&[u8]; 6] = [
         b"\0\0{\"block\": 7, \"payload\": {\"group\": 7}}",
         b"\0\x01{\"first\": 6, \"last\": 9, \"part\": \"a\", \"requires\": [\"gpu\"], \"payload\": [1]}",
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn any_body_is_answered() {
         let seeds = SEEDS.map(<[u8]>::to_vec);
-        let bodies = Mutation::of(&seeds).with_words(&WORDS).inputs(2_000);
+        let bodies = Mutator::of(&seeds).with_words(&WORDS).inputs(2_000);
         bodies.run("bodies", answer);
     }
 }

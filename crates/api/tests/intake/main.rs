@@ -1,4 +1,4 @@
-//! Messages over HTTP, by real connections.
+//! Tests of the intake over real connections.
 
 mod calls;
 mod cluster;

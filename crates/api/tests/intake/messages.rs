@@ -1,4 +1,4 @@
-//! What is taken, and what is said of it.
+//! Tests of messages over HTTP and their answers.
 
 use std::time::Duration;
 
@@ -21,12 +21,12 @@ async fn what_becomes_of_a_message_is_said_by_the_status() {
     let why = said["error"].as_str().expect("a reason");
     assert_eq!(status, 409, "{said}");
     assert!(why.contains("gather/4/") && why.contains("carries something else"));
-    // Nothing to group it by: to the dead-letter queue, and there already.
+    // Without a group it goes to the dead-letter queue, and the second time it is there already.
     let (status, said) = told("in", &submission(5, "{}")).await;
     assert_eq!((status, &said["outcome"]), (422, &"rejected".into()));
     let (status, said) = told("in", &submission(5, "{}")).await;
     assert_eq!((status, &said["outcome"]), (409, &"dead".into()));
-    // A span with a part and labels; a payload that goes by way of the blobs.
+    // A span with a part and labels; a payload that is stored as a blob.
     let span = r#"{"first": 6, "last": 9, "part": "a", "requires": ["gpu"], "payload": [1]}"#;
     assert_eq!(told("groups", span).await.0, 201);
     let large = submission(10, &format!("{:?}", "x".repeat(300_000)));
@@ -78,7 +78,7 @@ async fn what_becomes_of_a_message_is_said_by_the_status() {
         "{}",
         page.body
     );
-    // What an operator may do is not done here.
+    // Operators' requests are not served here.
     for path in ["/v1/queues", "/v1/tasks", "/v1/dead", "/v1/queues/in"] {
         assert_eq!(site.get(path).await.status, 404, "{path}");
     }
@@ -112,7 +112,7 @@ async fn many_messages_are_taken_in_one_request() {
         .map(|line| line["status"].as_u64().expect("a status"))
         .collect();
     assert_eq!(statuses[2..], [409, 400, 201], "{said:?}");
-    // The two that are the same may come in either order.
+    // The two equal messages may come in either order.
     assert_eq!(statuses[0] + statuses[1], 401, "{said:?}");
     assert_eq!(said[4]["outcome"], "accepted");
     assert!(said[3]["error"].as_str().expect("why").contains("EOF"));
@@ -134,9 +134,9 @@ async fn a_full_queue_is_said_and_the_message_keeps_its_place() {
         "{}",
         answer.body
     );
-    // A lower block does not wait: the queue may be full because it waits for it.
+    // A lower block does not wait, since the full queue may be waiting for it.
     assert_eq!(site.post("few", &submission(0, "0")).await.status, 201);
-    // When there is room, what was refused for now is there.
+    // When there is room, the message that was refused for now is recorded.
     for block in [0, 1] {
         site.mill
             .handle()
@@ -162,7 +162,7 @@ async fn who_waits_for_an_answer_when_it_ends_gets_it() {
     site.until("it waits", |status| status["producers_waiting"] == 1)
         .await;
     site.stop();
-    // No new connection; the old one is answered.
+    // New connections are refused, and the old one is answered.
     site.until_refused().await;
     site.mill
         .handle()

@@ -1,4 +1,4 @@
-//! A mill that takes messages, and requests as they are on the wire.
+//! A mill with an intake, and raw requests to it.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
-/// Nothing works here: what is taken stays to be looked at. `few` holds one message.
+/// A workflow without workers, so that messages stay. `few` holds one message.
 const WORKFLOW: &str = r#"
 name = "taken"
 [[queue]]
@@ -62,12 +62,12 @@ executor = { kind = "native", prover = "none" }
 input = "proofs"
 "#;
 
-/// Nothing here takes as long unless it is stuck.
+/// A limit that is reached only if something is stuck.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) const TOKEN: &str = "0123456789abcdef";
 
-/// A mill, and where it takes messages.
+/// A mill with an intake.
 pub(crate) struct Site {
     pub(crate) mill: Mill,
     pub(crate) address: SocketAddr,
@@ -76,10 +76,10 @@ pub(crate) struct Site {
     _folder: tempfile::TempDir,
 }
 
-/// What came back.
+/// The answer to a request.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    /// 0 if nothing did.
+    /// 0 if there was no answer.
     pub(crate) status: u16,
     /// In lower case.
     pub(crate) head: String,
@@ -124,7 +124,7 @@ impl Site {
         }
     }
 
-    /// One that asks for TLS and the token.
+    /// A site that requires TLS and the token.
     pub(crate) async fn guarded(files: &Files) -> Self {
         Self::open(|options| {
             options.tls = Some(files.tls());
@@ -170,7 +170,7 @@ impl Site {
         raw(self.address, request).await
     }
 
-    /// The status of the answer, or why there is none.
+    /// The status of the answer, or the error if there is none.
     pub(crate) async fn post_over_tls(
         &self,
         ca: Option<&Path>,
@@ -205,7 +205,7 @@ impl Site {
         serde_json::to_value(status).expect("JSON")
     }
 
-    /// Waits until the mill's status is so.
+    /// Waits until the mill's status satisfies `is`.
     pub(crate) async fn until(&self, what: &str, is: impl Fn(&Value) -> bool) {
         let reached = async {
             while !is(&self.status().await) {
@@ -220,14 +220,14 @@ impl Site {
         self.stopping.raise(Level::Drain);
     }
 
-    /// Waits until nobody listens any more.
+    /// Waits until the port is closed.
     pub(crate) async fn until_refused(&self) {
         while TcpStream::connect(self.address).await.is_ok() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
 
-    /// Waits until nothing is served any more.
+    /// Waits until serving has ended.
     pub(crate) async fn ended(&self) {
         let serving = self.serving.lock().expect("no panic").take();
         let serving = serving.expect("it was not waited for");
@@ -290,7 +290,7 @@ fn set_mode(file: &Path, mode: u32) {
     std::fs::set_permissions(file, permissions).expect("it is ours");
 }
 
-/// Any port of this machine, without TLS and without a token.
+/// Options for any port of this machine, without TLS and without a token.
 pub(crate) fn options_on_loopback() -> Options {
     Options {
         address: "127.0.0.1:0".parse().expect("an address"),
@@ -313,7 +313,7 @@ pub(crate) fn submission(block: u64, payload: &str) -> String {
     format!(r#"{{"block": {block}, "payload": {payload}}}"#)
 }
 
-/// Each line, as JSON.
+/// The lines of a text, parsed as JSON.
 pub(crate) fn lines(text: &str) -> Vec<Value> {
     let lines = text.lines();
     lines
@@ -342,12 +342,12 @@ pub(crate) async fn request(
     raw(address, request.as_bytes()).await
 }
 
-/// A request as it is, and the answer.
+/// Sends raw bytes, and returns the answer.
 pub(crate) async fn raw(address: SocketAddr, request: &[u8]) -> Answer {
     let mut stream = TcpStream::connect(address).await.expect("connected");
     let (mut reader, mut writer) = stream.split();
     let mut bytes = Vec::new();
-    // The other end may answer and close before it has read all.
+    // The server may answer and close before it has read everything.
     let exchange = async {
         let (_, _) = tokio::join!(writer.write_all(request), reader.read_to_end(&mut bytes));
     };

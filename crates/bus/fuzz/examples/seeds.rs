@@ -1,4 +1,4 @@
-//! Writes valid inputs for the fuzz targets to start from.
+//! Writes valid inputs as seeds for the fuzz targets.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! A log's stream is read without a panic, whatever its messages hold.
+//! Fuzz target: a log's stream is read without a panic, whatever its messages contain.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

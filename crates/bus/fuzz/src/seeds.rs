@@ -1,8 +1,8 @@
-//! Valid inputs to start from.
+//! Valid inputs for fuzzing to start from.
 
 use proofmill_bus::hostile::log_messages;
 
-/// Streams of one frame, whole and in pieces.
+/// Streams of one frame, as a single message and in pieces.
 pub fn frames() -> Vec<Vec<u8>> {
     let records: [(&str, &[u8]); 3] = [
         ("task.prove.1.0", b"\x01value"),
@@ -20,7 +20,7 @@ pub fn frames() -> Vec<Vec<u8>> {
     [1 << 10, 60, 30].map(of).to_vec()
 }
 
-/// Subjects of pieces, and what they say of the blob's length.
+/// Subjects of pieces, each with the header that states the blob's length.
 pub fn blob_pieces() -> Vec<Vec<u8>> {
     let name = "ab".repeat(32);
     [("0", "12345"), ("17", ""), ("18446744073709551615", "x")]

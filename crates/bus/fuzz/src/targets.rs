@@ -1,11 +1,10 @@
-//! Functions that feed hostile bytes to the code under test. Each ends the process, by a panic, if
-//! it finds a defect.
+//! Functions that feed hostile bytes to the code under test. Each panics if it finds a defect.
 
 use bytes::Bytes;
 use proofmill_bus::hostile::{read_blob_piece, read_log, with_checksum};
 
-/// The messages of a log's stream: length (two bytes) and message, and so on. A length that is odd
-/// says that the checksum is to be made right.
+/// Messages of a log's stream, each as length (two bytes: twice the length, plus 1 if the checksum
+/// is to be corrected) and content.
 pub fn frames(bytes: &[u8]) {
     let (mut rest, mut messages) = (bytes, Vec::new());
     while let Some((length, after)) = rest.split_first_chunk::<2>() {
@@ -22,7 +21,7 @@ pub fn frames(bytes: &[u8]) {
     read_log(&messages);
 }
 
-/// A subject, a line's end, and the header that says how long the blob is.
+/// A subject, a line feed, and the header that states the blob's length.
 pub fn blob_pieces(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;

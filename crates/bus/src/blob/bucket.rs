@@ -1,4 +1,4 @@
-//! Blobs in S3, or what speaks like it.
+//! Blobs in S3, or in another service with the same interface.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use object_store::{ObjectStore, RetryConfig};
 use super::https::Https;
 use super::store::{BlobError, BlobStore};
 
-/// How long a request that fails is made again.
+/// Time for which a failing request is retried.
 const RETRIES_FOR: Duration = Duration::from_secs(30);
 
-/// A bucket, and the part of it where blobs are.
+/// A bucket, and the prefix in it under which blobs are stored.
 #[derive(Clone)]
 pub struct Bucket {
     url: String,
     settings: Vec<(String, String)>,
 }
 
-// Settings hold secrets.
+// The settings are not shown: they contain secrets.
 impl fmt::Debug for Bucket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Bucket({})", self.url)
@@ -32,10 +32,10 @@ impl fmt::Debug for Bucket {
 // === impl Bucket ===
 
 impl Bucket {
-    /// The bucket and prefix of `url`, `s3://BUCKET/PREFIX`. `settings` say how to reach it, under the
-    /// names that other tools read from the environment: `AWS_ENDPOINT_URL`, `AWS_REGION`,
-    /// `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN` and so on; others are left
-    /// aside. Without keys the machine's own role is asked for.
+    /// The bucket and prefix of `url`, `s3://BUCKET/PREFIX`. `settings` configure the access, under
+    /// the names that other tools read from the environment: `AWS_ENDPOINT_URL`, `AWS_REGION`,
+    /// `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN` and so on; others are
+    /// ignored. Without keys the machine's own role is used.
     pub fn new(url: &str, settings: impl IntoIterator<Item = (String, String)>) -> Self {
         let ours = |(name, _): &(String, String)| name.starts_with("AWS_");
         Self {
@@ -44,7 +44,7 @@ impl Bucket {
         }
     }
 
-    /// Where it is.
+    /// The address, as `s3://BUCKET/PREFIX`.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -74,7 +74,7 @@ impl Bucket {
                 AmazonS3ConfigKey::Endpoint | AmazonS3ConfigKey::S3Endpoint
             );
             if is_address && value.starts_with("http://") {
-                // Whoever writes that means it.
+                // An explicit `http://` permits unencrypted requests.
                 builder = builder.with_allow_http(true);
             }
             builder = builder.with_config(key, value);
@@ -91,10 +91,10 @@ impl Bucket {
 // === impl BlobStore ===
 
 impl BlobStore {
-    /// Blobs in a bucket, which must be there. Nothing is asked of it yet.
+    /// Blobs in a bucket, which must exist. No request is sent yet.
     ///
     /// # Errors
-    /// [`BlobError::Bucket`].
+    /// [`BlobError::Bucket`]: the address or a setting is invalid.
     pub fn in_bucket(bucket: &Bucket) -> Result<Self, BlobError> {
         let store = bucket.store().map_err(|why| BlobError::Bucket {
             url: bucket.url.clone(),

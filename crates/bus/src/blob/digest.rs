@@ -1,4 +1,4 @@
-//! The name of a blob.
+//! The digest that names a blob.
 
 use std::fmt;
 use std::str::FromStr;
@@ -53,7 +53,7 @@ impl FromStr for Digest {
 
     fn from_str(text: &str) -> Result<Self, InvalidDigest> {
         let mut bytes = [0; 32];
-        // One blob has one name.
+        // Upper-case digits are refused: a blob has exactly one name.
         if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
             return Err(InvalidDigest);
         }

@@ -1,4 +1,4 @@
-//! Blobs that something in this process is going to name, and that must not be swept until it has.
+//! Holds: protection of blobs from sweeps until a record refers to them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,12 +14,13 @@ pub(super) struct Holds(Arc<Mutex<HashMap<Digest, Hold>>>);
 #[derive(Debug)]
 struct Hold {
     holders: usize,
-    /// When the store last had a sign of it: its put, or a renewal.
+    /// Time of the last put or renewal of the blob in the store.
     renewed: Instant,
 }
 
-/// Keeps blobs for as long as it lives: no sweep of this process deletes them, and while
-/// [`BlobStore::renew_held`](super::BlobStore::renew_held) is called no other process's does.
+/// Protects blobs from sweeps until it is dropped: no sweep of this process deletes them, nor does
+/// one of another process as long as [`BlobStore::renew_held`](super::BlobStore::renew_held) is
+/// called.
 #[derive(Debug)]
 #[must_use = "what it holds may be swept once it is dropped"]
 pub struct Held {
@@ -31,7 +32,7 @@ pub struct Held {
 
 impl Holds {
     fn lock(&self) -> MutexGuard<'_, HashMap<Digest, Hold>> {
-        // Nothing under this lock panics half-way through a change.
+        // No code panics half-way through a change under this lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -67,7 +68,7 @@ impl Holds {
         }
     }
 
-    /// When the oldest of these was last renewed; `None` if none is held.
+    /// Time of the oldest last renewal among these blobs; `None` if none of them is held.
     pub(super) fn renewed(&self, digests: &[Digest]) -> Option<Instant> {
         if digests.is_empty() {
             return None;
@@ -81,12 +82,12 @@ impl Holds {
 // === impl Held ===
 
 impl Held {
-    /// Digests of the blobs that are held.
+    /// Digests of the blobs held.
     pub fn digests(&self) -> &[Digest] {
         &self.digests
     }
 
-    /// Holds what `other` does, too.
+    /// Also holds the blobs of `other`.
     pub fn join(&mut self, mut other: Self) {
         self.digests.append(&mut other.digests);
     }

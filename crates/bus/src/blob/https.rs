@@ -1,5 +1,5 @@
-//! Requests over HTTP and HTTPS for the object store, by the libraries that are here for other
-//! reasons.
+//! HTTP and HTTPS requests for the object store, made with the HTTP libraries that this program
+//! already uses elsewhere.
 
 use std::time::Duration;
 
@@ -17,13 +17,13 @@ use object_store::client::{
 };
 use tokio::time::timeout;
 
-/// How long a connection may take to be made.
+/// Time limit for making a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long nothing may come of an answer.
+/// Longest wait for the beginning of a response, and for each further part of it.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// Makes clients.
+/// Makes HTTP clients.
 #[derive(Debug)]
 pub(super) struct Https;
 

@@ -1,4 +1,4 @@
-//! Large payloads, named by their content.
+//! Blobs: large payloads, addressed by the digest of their content.
 
 mod bucket;
 mod digest;
@@ -10,6 +10,6 @@ mod sweep;
 pub use bucket::Bucket;
 pub use digest::{Digest, InvalidDigest};
 pub use hold::Held;
-pub(crate) use store::RemoveSeen;
+pub(crate) use store::ConditionalDelete;
 pub use store::{BlobError, BlobStore};
-pub use sweep::{Look, Sightings, Sweeper, Swept};
+pub use sweep::{SweepScan, Sweeper, Swept, UnreferencedSince};

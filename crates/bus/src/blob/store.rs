@@ -20,40 +20,41 @@ use tokio::sync::RwLock;
 use super::digest::Digest;
 use super::hold::{Held, Holds};
 
-/// Time between two renewals of what a process holds in a store that others sweep.
+/// Time between two renewals of this process's holds in a store that other processes sweep.
 const RENEWAL: Duration = Duration::from_secs(20);
 
 /// Time without a renewal after which a held blob may have been swept, for instance because this
-/// process was stopped. Far below the grace period of any sweeper.
+/// process was stopped. Far shorter than the grace period of any sweeper.
 const DOUBTFUL_AFTER: Duration = Duration::from_secs(60);
 
-/// Suffix of an object's name that marks a blob as held.
+/// Suffix of the object that marks a blob as held.
 const HOLD_SUFFIX: &str = ".held";
 
-/// Content-addressed blobs: a directory of this machine, or any other
-/// [`object_store`] back end. Cheap to clone.
+/// Content-addressed blobs in a directory of this machine, or in any other [`object_store`] back
+/// end. Cheap to clone.
 ///
-/// A blob lies under the first two digits of its digest, a slash, and the other 62; beside it an
-/// object `….held`, if somebody has held it for long. The blobs of a workflow lie in a folder of
-/// its name where several workflows share a store, since each sweeps its own.
+/// The path of a blob is the first two digits of its digest, a slash, and the other 62; beside it
+/// is an object `….held` once a hold of it has been renewed. Where several workflows share a store,
+/// the blobs of each are in a folder of its name, since each sweeps only its own.
 #[derive(Clone, Debug)]
 pub struct BlobStore {
     store: Arc<dyn ObjectStore>,
-    /// Set if the store is a directory: one process uses it at a time.
+    /// The directory, if the store is one: one process uses it at a time.
     root: Option<Arc<Path>>,
     /// The workflow whose blobs these are, where several share the store.
     workflow: Option<Arc<str>>,
-    conditional: Option<Arc<dyn RemoveSeen>>,
-    /// Held by a sweep from looking at a blob's version to deleting it; shared by puts.
+    conditional: Option<Arc<dyn ConditionalDelete>>,
+    /// Write-locked by a sweep from looking at a blob's version to deleting it; read-locked by
+    /// puts.
     sweeping: Arc<RwLock<()>>,
     holds: Holds,
 }
 
-/// A store that can delete what was seen, and leave what has been put since.
-pub(crate) trait RemoveSeen: std::fmt::Debug + Send + Sync {
-    /// Deletes the object, as far as it is not newer than `seen`, a
-    /// [version](ObjectMeta::version) that the store has given; whatever there is of it for `None`.
-    fn remove_seen<'a>(
+/// A store that can delete an object that was seen, and leave a newer version of it.
+pub(crate) trait ConditionalDelete: std::fmt::Debug + Send + Sync {
+    /// Deletes the object, except for parts newer than `seen`, a [version](ObjectMeta::version)
+    /// that the store has returned; for `None`, deletes all of it.
+    fn delete_if_unchanged<'a>(
         &'a self,
         location: &'a Location,
         seen: Option<&'a str>,
@@ -72,9 +73,9 @@ pub(super) struct Version {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ObjectVersion {
     tag: Option<String>,
-    /// S3 gives it where one object is asked for, and not in listings.
+    /// Version number. S3 returns it for single objects, and not in listings.
     number: Option<String>,
-    /// In whole seconds: S3 gives no more where one object is asked for.
+    /// Time of the last change in seconds since 1970: S3 returns no finer time for single objects.
     changed_s: i64,
     size: u64,
 }
@@ -86,29 +87,29 @@ pub(super) enum Kind {
     Hold,
 }
 
-/// Why a blob could not be stored or read.
+/// The reason why a blob could not be stored or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BlobError {
     /// There is no such blob.
     #[error("there is no blob {0}")]
     Missing(Digest),
-    /// It is larger than whoever asks can take.
+    /// It is larger than the reader's limit.
     #[error("blob {blob} has {size} bytes, the limit is {limit}")]
     TooLarge {
         /// The blob.
         blob: Digest,
-        /// Bytes.
+        /// Its size, in bytes.
         size: u64,
-        /// Bytes.
+        /// The reader's limit, in bytes.
         limit: u64,
     },
-    /// What is stored is not what was put: putting the blob again mends it.
+    /// The stored content is not what was put; putting the blob again repairs it.
     #[error("blob {expected} is corrupt: its content has the digest {found}")]
     Corrupt {
         /// The blob.
         expected: Digest,
-        /// The digest of what was found.
+        /// The digest of the content found.
         found: Digest,
     },
     /// The directory cannot be used.
@@ -116,41 +117,41 @@ pub enum BlobError {
     Directory {
         /// The directory, or a file in it.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
     /// The bucket cannot be used.
     #[error("cannot keep blobs in {url}: {why}")]
     Bucket {
-        /// Which, and where in it.
+        /// The address, as `s3://BUCKET/PREFIX`.
         url: String,
-        /// In words.
+        /// The reason, as a sentence fragment.
         why: String,
     },
     /// The object store failed.
     #[error("cannot {what}")]
     Store {
-        /// What was tried.
+        /// The operation that failed, as in "read blob …".
         what: String,
-        /// Why.
+        /// The error of the store.
         #[source]
         source: object_store::Error,
     },
 }
 
-/// Bytes that a probe of a directory writes: with less room the next blob would hardly fit.
+/// Bytes that a probe writes to a directory: with less free space the next blob would hardly fit.
 const PROBE_BYTES: usize = 1 << 20;
 
-/// Content that a probe puts into a store other than a directory: always the same object, a blob
-/// that nothing refers to.
+/// Content that a probe puts into a store other than a directory: always the same blob, to which no
+/// record refers.
 const PROBE: &[u8] = b"proofmill: the blob store can be written\n";
 
 // === impl BlobError ===
 
 impl BlobError {
-    /// Whether the store itself could not be used. Otherwise it has answered, and the blob is
-    /// missing or damaged.
+    /// Whether the store itself failed. Otherwise it has answered, and the blob is missing, damaged
+    /// or too large.
     pub fn is_of_store(&self) -> bool {
         !matches!(
             self,
@@ -158,7 +159,7 @@ impl BlobError {
         )
     }
 
-    /// The system's error beneath, if there is one.
+    /// The operating system's error that caused this one, if any.
     pub fn io(&self) -> Option<&io::Error> {
         let mut error: Option<&(dyn std::error::Error + 'static)> = Some(self);
         while let Some(cause) = error {
@@ -174,8 +175,8 @@ impl BlobError {
 // === impl BlobStore ===
 
 impl BlobStore {
-    /// Blobs in the directory `dir`, which is made if it is not there. The directory is private
-    /// (mode 0700), and so is every file in it (0600).
+    /// Blobs in the directory `dir`, which is created if necessary. The directory is private (mode
+    /// 0700), and so is every file in it (0600).
     ///
     /// # Errors
     /// [`BlobError::Directory`].
@@ -209,8 +210,8 @@ impl BlobStore {
         })
     }
 
-    /// Blobs in the directory `dir`, which is left as it is: to read what is there, also where nothing
-    /// can be written. If it is not there, there are no blobs.
+    /// Blobs in the directory `dir`, for reading only: nothing is created or changed, so it also
+    /// works on a read-only disk. If `dir` does not exist, there are no blobs.
     ///
     /// # Errors
     /// [`BlobError::Directory`].
@@ -245,17 +246,17 @@ impl BlobStore {
         }
     }
 
-    /// As [`BlobStore::over`], for a store that can delete on a condition.
-    pub(crate) fn over_conditional<S: ObjectStore + RemoveSeen + Clone>(store: S) -> Self {
+    /// As [`BlobStore::over`], for a store that can delete conditionally.
+    pub(crate) fn over_conditional<S: ObjectStore + ConditionalDelete + Clone>(store: S) -> Self {
         Self {
             conditional: Some(Arc::new(store.clone())),
             ..Self::over(Arc::new(store))
         }
     }
 
-    /// The blobs of a workflow (ASCII letters, digits, `_` and `-`) in a store that several share:
-    /// no other workflow's sweep sees them. What the store holds without a workflow can still be
-    /// read.
+    /// Restricts the store to the blobs of one workflow (ASCII letters, digits, `_` and `-`), in a
+    /// store that several workflows share: sweeps of other workflows do not see them. Blobs stored
+    /// without a workflow can still be read.
     pub fn of(self, workflow: &str) -> Self {
         Self {
             workflow: Some(workflow.into()),
@@ -263,10 +264,10 @@ impl BlobStore {
         }
     }
 
-    /// Stores `content`. When this returns it is on stable storage. Putting a blob that is there
-    /// already changes its version for sweeps, and mends it if it was corrupt.
+    /// Stores `content`; it is on stable storage when this returns. Putting an existing blob again
+    /// changes its version for sweeps, and repairs it if it was corrupt.
     ///
-    /// Nothing keeps it from being swept after a grace period: see [`BlobStore::put_held`].
+    /// The blob may be swept after a grace period; [`BlobStore::put_held`] prevents this.
     pub async fn put(&self, content: Bytes) -> Result<Digest, BlobError> {
         let digest = Digest::of(&content);
         let location = self.location(&digest);
@@ -279,15 +280,15 @@ impl BlobStore {
             })?;
         if let Some(root) = &self.root {
             let path = root.join(location.as_ref());
-            // Until then the directory alone keeps others out.
+            // Until then only the mode of the directory protects the file.
             fs::set_permissions(&path, Permissions::from_mode(0o600))
                 .map_err(|source| BlobError::Directory { path, source })?;
         }
         Ok(digest)
     }
 
-    /// As [`BlobStore::put`], and holds the blob: it is not swept before that is dropped, which is
-    /// to be when a record names it.
+    /// As [`BlobStore::put`], and holds the blob: it is not swept before the [`Held`] is dropped,
+    /// which the caller does once a record refers to the blob.
     pub async fn put_held(&self, content: Bytes) -> Result<(Digest, Held), BlobError> {
         let held = self.hold([Digest::of(&content)]);
         let digest = self.put(content).await?;
@@ -300,12 +301,12 @@ impl BlobStore {
         self.store.put(location, payload).await.map(drop)
     }
 
-    /// Holds blobs that were put just now, or that somebody holds.
+    /// Holds blobs that were put just now, or that are held already.
     pub fn hold(&self, digests: impl IntoIterator<Item = Digest>) -> Held {
         self.holds.hold(digests)
     }
 
-    /// The blobs that are held in this process.
+    /// The blobs held in this process.
     pub fn held(&self) -> Vec<Digest> {
         self.holds.all()
     }
@@ -314,16 +315,17 @@ impl BlobStore {
         self.holds.contains(digest)
     }
 
-    /// Tells other processes' sweeps what this one holds; to be done at least every 20 s for as long
-    /// as anything is held. In a directory, which one process uses, there is nobody to tell.
+    /// Renews this process's holds in the store, so that sweeps of other processes keep the blobs;
+    /// to be called at least every 20 s while any blob is held. Does nothing for a directory, which
+    /// only one process uses.
     ///
     /// # Errors
-    /// [`BlobError::Store`]: not everything was renewed.
+    /// [`BlobError::Store`]: not all holds were renewed.
     pub async fn renew_held(&self) -> Result<(), BlobError> {
         self.renew(&self.held()).await
     }
 
-    /// Renews what is held, every 20 s, for as long as another clone of this store is there.
+    /// Renews this process's holds every 20 s, until every other clone of this store is dropped.
     pub fn keep_renewing(&self) -> BoxFuture<'static, ()> {
         let (held, blobs) = (Arc::downgrade(&self.sweeping), self.clone());
         let (store, workflow, holds) = (blobs.store, blobs.workflow, blobs.holds);
@@ -352,7 +354,8 @@ impl BlobStore {
             return Ok(());
         }
         for digest in digests {
-            // Its content differs each time, so that no clock is needed to tell it from the last.
+            // Random content, so that every renewal changes the object's version without relying on
+            // a clock.
             let nonce: [u8; 16] = rand::random();
             let content = Bytes::from(hex::encode(nonce));
             let put = self.put_at(&self.hold_location(digest), content).await;
@@ -365,12 +368,12 @@ impl BlobStore {
         Ok(())
     }
 
-    /// Digests in `held` whose blobs are not in the store any more. The store is asked only where
-    /// that is in doubt: the process was stopped, or could not reach the store, perhaps for longer
-    /// than a sweeper's grace period. Blobs that are still there are renewed.
+    /// Digests in `held` whose blobs are no longer in the store. The store is asked only if a blob
+    /// may have been swept: the process was stopped, or could not reach the store, perhaps for
+    /// longer than a sweeper's grace period. Blobs that still exist are renewed.
     ///
     /// # Errors
-    /// [`BlobError::Store`]: it cannot be told.
+    /// [`BlobError::Store`]: the store cannot be asked.
     pub async fn lost(&self, held: &Held) -> Result<Vec<Digest>, BlobError> {
         let renewed = self.holds.renewed(held.digests());
         if renewed.is_none_or(|renewed| renewed.elapsed() < DOUBTFUL_AFTER) {
@@ -394,11 +397,11 @@ impl BlobStore {
         self.get_within(digest, u64::MAX).await
     }
 
-    /// As [`BlobStore::get`], for a blob that another process has named: one of more than `limit`
-    /// bytes is not fetched.
+    /// As [`BlobStore::get`], for a blob that another process has named: a blob of more than
+    /// `limit` bytes is not fetched.
     ///
     /// # Errors
-    /// As there, and [`BlobError::TooLarge`].
+    /// As [`BlobStore::get`], and [`BlobError::TooLarge`].
     pub async fn get_within(&self, digest: &Digest, limit: u64) -> Result<Bytes, BlobError> {
         let failed = |source| match source {
             object_store::Error::NotFound { .. } => BlobError::Missing(*digest),
@@ -408,7 +411,7 @@ impl BlobStore {
             },
         };
         let found = match self.store.get(&self.location(digest)).await {
-            // An earlier version of this program put it beside the workflows' folders.
+            // Earlier versions of this program stored blobs outside the workflows' folders.
             Err(object_store::Error::NotFound { .. }) if self.workflow.is_some() => {
                 self.store.get(&location(digest)).await
             }
@@ -432,8 +435,8 @@ impl BlobStore {
         }
     }
 
-    /// Whether blobs can be stored now: writes 1 MiB to the directory and removes it, or puts one
-    /// small blob to any other store, the same each time, for the next sweep to remove.
+    /// Checks whether blobs can be stored now: writes 1 MiB to the directory and removes it, or
+    /// puts one small blob into any other store, always the same, which the next sweep removes.
     ///
     /// # Errors
     /// The failure of the store.
@@ -450,7 +453,7 @@ impl BlobStore {
         })
     }
 
-    /// Whether the blob is there; its content is not looked at.
+    /// Whether the blob exists; its content is not read.
     pub async fn contains(&self, digest: &Digest) -> Result<bool, BlobError> {
         if self.head(&self.location(digest)).await?.is_some() {
             return Ok(true);
@@ -468,7 +471,7 @@ impl BlobStore {
         listed.boxed()
     }
 
-    /// Deletes a blob; that it is not there is no error.
+    /// Deletes a blob; a missing blob is no error.
     pub async fn delete(&self, digest: &Digest) -> Result<(), BlobError> {
         self.delete_at(&self.location(digest), None).await?;
         self.delete_at(&self.hold_location(digest), None).await
@@ -482,7 +485,7 @@ impl BlobStore {
         let deleted = match &self.conditional {
             Some(store) => {
                 let number = seen.and_then(|seen| seen.number.as_deref());
-                store.remove_seen(location, number).await
+                store.delete_if_unchanged(location, number).await
             }
             None => self.store.delete(location).await,
         };
@@ -495,9 +498,9 @@ impl BlobStore {
         }
     }
 
-    /// Deletes a blob that is not held, if it is still of the version that was seen (`None`: any).
-    /// Returns its length in bytes if it was deleted.
-    pub(super) async fn remove_seen(
+    /// Deletes a blob that is not held, if its version is still the one that was seen (`None`: any
+    /// version). Returns its length in bytes if it was deleted.
+    pub(super) async fn delete_if_unchanged(
         &self,
         digest: &Digest,
         seen: Option<&Version>,
@@ -509,7 +512,7 @@ impl BlobStore {
         let (location, hold) = (self.location(digest), self.hold_location(digest));
         let content = self.head(&location).await?;
         let now = match &self.root {
-            // Nobody else renews it.
+            // A directory is used by one process, so no other process renews holds in it.
             Some(_) => None,
             None => self.head(&hold).await?,
         };
@@ -519,7 +522,7 @@ impl BlobStore {
                 (Some(meta), Some(seen)) => seen.is_of(meta),
                 (now, seen) => now.is_none() && seen.is_none(),
             };
-            // What was never finished has no beginning that could be looked at.
+            // Remains of an unfinished put have no first piece, so `head` does not find them.
             let same_content = match (&content, &seen.content) {
                 (Some(meta), Some(seen)) => seen.is_of(meta),
                 (content, _) => content.is_none(),
@@ -537,7 +540,7 @@ impl BlobStore {
         Ok(Some(size))
     }
 
-    /// Removes what interrupted puts have left in a directory that no other process uses.
+    /// Removes the remains of interrupted puts from a directory that no other process uses.
     pub(super) async fn remove_unfinished(&self) -> Result<(), BlobError> {
         let Some(root) = &self.root else {
             return Ok(());
@@ -560,7 +563,8 @@ impl BlobStore {
         }
     }
 
-    /// Objects whose name is not a blob's are somebody else's, and left alone.
+    /// The blobs and holds in the store. Objects with other names belong to other programs and are
+    /// ignored.
     pub(super) fn metas(&self) -> BoxStream<'_, Result<(Digest, Kind, ObjectMeta), BlobError>> {
         let failed = |source| BlobError::Store {
             what: "list the blobs".to_owned(),
@@ -586,7 +590,7 @@ impl BlobStore {
         Location::from(format!("{}{HOLD_SUFFIX}", self.location(digest)))
     }
 
-    /// The blob that an object belongs to.
+    /// The blob that an object belongs to, and its role; `None` if it is not a blob's.
     fn named(&self, location: &Location) -> Option<(Digest, Kind)> {
         let name = location.as_ref();
         let (name, kind) = match name.strip_suffix(HOLD_SUFFIX) {
@@ -622,7 +626,7 @@ impl Version {
 // === impl ObjectVersion ===
 
 impl ObjectVersion {
-    /// Whether the object is still the same, by what is told of it alone.
+    /// Whether the object is unchanged, judged by its metadata alone.
     fn is_of(&self, meta: &ObjectMeta) -> bool {
         let now = Version::of(meta);
         let number = now.number.is_none() || self.number.is_none() || now.number == self.number;
@@ -633,9 +637,9 @@ impl ObjectVersion {
 fn probe_directory(root: &Path) -> Result<(), BlobError> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    // No blob's name, so that neither a list nor a sweep takes it for one.
+    // Not a valid blob name, so that lists and sweeps ignore the file.
     let path = root.join(format!(".probe-{}-{number}", std::process::id()));
-    // Nothing that a file system could compress away.
+    // Pseudo-random content, which a file system cannot compress away.
     let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
     let content: Vec<u8> = (0..PROBE_BYTES / 8)
         .flat_map(|_| {
@@ -647,7 +651,7 @@ fn probe_directory(root: &Path) -> Result<(), BlobError> {
         .collect();
     let written = fs::File::create(&path).and_then(|mut file| {
         file.write_all(&content)?;
-        // Some file systems allocate late, and say only here that there is no room.
+        // File systems with delayed allocation report a lack of space only here.
         file.sync_all()
     });
     let removed = fs::remove_file(&path);
@@ -661,7 +665,8 @@ fn location(digest: &Digest) -> Location {
     Location::from(format!("{}/{}", &name[..2], &name[2..]))
 }
 
-/// A put writes to a file with `#` in its name, then renames it; an interrupted one leaves it.
+/// Removes the remains of interrupted puts: a put writes to a file with `#` in its name, then
+/// renames it.
 fn remove_unfinished(root: &Path) -> io::Result<()> {
     for folder in fs::read_dir(root)? {
         let folder = folder?;

@@ -1,9 +1,10 @@
-//! Deleting blobs that nothing can name any more.
+//! Deletion of blobs that no record can refer to any more.
 //!
-//! A blob may be deleted when no record names it, nobody holds it (see [`Held`](super::Held)), and
-//! neither was so at an earlier look, a grace period ago. A put and a renewal change a blob's
-//! version, and versions are only compared for equality. The grace period passes on the sweeper's
-//! own monotonic clock: no clock is compared with another's, nor with the time of a file.
+//! A blob may be deleted when no record refers to it and no process holds it (see
+//! [`Held`](super::Held)), and the same was true at an earlier scan, a grace period ago. A put and
+//! a renewal change a blob's version; versions are only compared for equality. The grace period is
+//! measured on the sweeper's own monotonic clock, which is never compared with another clock or
+//! with the time of a file.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
@@ -15,25 +16,26 @@ use tokio::time::Instant;
 use super::digest::Digest;
 use super::store::{BlobError, BlobStore, Kind, Version};
 
-/// Unreferenced objects that one sweeper has seen, and the time since which each has been so.
+/// Unreferenced objects that one sweeper has seen, each with the time since which it has been
+/// unreferenced.
 #[derive(Clone, Debug)]
-pub struct Sightings<K, V> {
+pub struct UnreferencedSince<K, V> {
     grace: Duration,
     seen: HashMap<K, (V, Duration)>,
 }
 
-/// Sweeps a store, look by look.
+/// Sweeps a store, scan by scan.
 #[derive(Debug)]
 pub struct Sweeper {
     blobs: BlobStore,
     epoch: Instant,
-    sightings: Sightings<Digest, Version>,
+    unreferenced: UnreferencedSince<Digest, Version>,
 }
 
-/// Result of one look at the store.
+/// Result of one scan of the store.
 #[derive(Debug, Default)]
-pub struct Look {
-    /// Unreferenced and unchanged since a look at least a grace period ago.
+pub struct SweepScan {
+    /// Unreferenced and unchanged since a scan at least a grace period ago.
     due: Vec<(Digest, Version)>,
     /// Blobs that are not due.
     kept: usize,
@@ -50,11 +52,11 @@ pub struct Swept {
     pub kept: usize,
 }
 
-// === impl Sightings ===
+// === impl UnreferencedSince ===
 
-impl<K: Eq + Hash + Copy, V: PartialEq> Sightings<K, V> {
-    /// No sightings yet. `grace` is the least time from the first sighting of a blob to its deletion;
-    /// it must be longer than holders may go without renewing what they hold.
+impl<K: Eq + Hash + Copy, V: PartialEq> UnreferencedSince<K, V> {
+    /// No objects yet. `grace` is the minimum time from the first scan that finds a blob to its
+    /// deletion; it must be longer than a holder may go without renewing its holds.
     pub fn new(grace: Duration) -> Self {
         Self {
             grace,
@@ -62,10 +64,14 @@ impl<K: Eq + Hash + Copy, V: PartialEq> Sightings<K, V> {
         }
     }
 
-    /// Takes a look into account: everything that is unreferenced at `now`, with its version.
-    /// `now` counts from any origin and never goes back. Returns what may be deleted: it was seen
-    /// before, with the same version in every look since, and the first is a grace period ago.
-    pub fn look(&mut self, now: Duration, found: impl IntoIterator<Item = (K, V)>) -> Vec<(K, V)>
+    /// Processes one scan. `found` is every object that is unreferenced at `now`, with its version;
+    /// `now` counts from any origin and never decreases. Returns the objects that may be deleted:
+    /// they were in every scan since a grace period ago or longer, with the same version.
+    pub fn record_scan(
+        &mut self,
+        now: Duration,
+        found: impl IntoIterator<Item = (K, V)>,
+    ) -> Vec<(K, V)>
     where
         V: Clone,
     {
@@ -83,15 +89,15 @@ impl<K: Eq + Hash + Copy, V: PartialEq> Sightings<K, V> {
     }
 }
 
-// === impl Look ===
+// === impl SweepScan ===
 
-impl Look {
-    /// Whether nothing is to be deleted.
+impl SweepScan {
+    /// Whether no blob is due.
     pub fn is_empty(&self) -> bool {
         self.due.is_empty()
     }
 
-    /// Blobs that are not to be deleted now.
+    /// Number of blobs that are not due.
     pub fn kept(&self) -> usize {
         self.kept
     }
@@ -100,48 +106,58 @@ impl Look {
 // === impl Sweeper ===
 
 impl Sweeper {
-    /// A sweeper that has seen nothing yet. `grace`: see [`Sightings::new`].
+    /// A sweeper that has seen nothing yet. `grace`: see [`UnreferencedSince::new`].
     pub fn new(blobs: BlobStore, grace: Duration) -> Self {
         Self {
             blobs,
             epoch: Instant::now(),
-            sightings: Sightings::new(grace),
+            unreferenced: UnreferencedSince::new(grace),
         }
     }
 
-    /// Looks at every blob. `live` are those that records name; what was held before they were asked
-    /// for is among them, see [`BlobStore::held`].
+    /// Scans every blob. `live` are the digests that records refer to; it must also contain
+    /// every blob that was held before the records were read, see [`BlobStore::held`].
     ///
     /// # Errors
-    /// [`BlobError`]: the store failed; the next look goes on.
-    pub async fn look(&mut self, live: &HashSet<Digest>) -> Result<Look, BlobError> {
+    /// [`BlobError`]: the store failed; another scan can be made later.
+    pub async fn scan(&mut self, live: &HashSet<Digest>) -> Result<SweepScan, BlobError> {
         let found = self.blobs.versions().await?;
         let count = found.len();
         let unreferenced = found.into_iter().filter(|(digest, _)| {
-            // What is held has a holder that may name it at any moment.
+            // The holder of a held blob may write a record that refers to it at any moment.
             !live.contains(digest) && !self.blobs.is_held(digest)
         });
-        let due = self.sightings.look(self.epoch.elapsed(), unreferenced);
-        Ok(Look {
+        let due = self
+            .unreferenced
+            .record_scan(self.epoch.elapsed(), unreferenced);
+        Ok(SweepScan {
             kept: count - due.len(),
             due,
         })
     }
 
-    /// Deletes what is due, unless it is in `live`: what records name now, after everything that
-    /// they followed from has become durable.
+    /// Deletes the blobs that are due, unless they are in `live`: the digests that records refer to
+    /// now, read after every record that they depend on has become durable.
     ///
     /// # Errors
-    /// As for [`Sweeper::look`].
-    pub async fn remove(&self, look: Look, live: &HashSet<Digest>) -> Result<Swept, BlobError> {
+    /// As for [`Sweeper::scan`].
+    pub async fn remove(
+        &self,
+        scan: SweepScan,
+        live: &HashSet<Digest>,
+    ) -> Result<Swept, BlobError> {
         let mut swept = Swept {
-            kept: look.kept,
+            kept: scan.kept,
             ..Swept::default()
         };
-        for (digest, version) in look.due {
+        for (digest, version) in scan.due {
             let removed = match live.contains(&digest) {
                 true => None,
-                false => self.blobs.remove_seen(&digest, Some(&version)).await?,
+                false => {
+                    self.blobs
+                        .delete_if_unchanged(&digest, Some(&version))
+                        .await?
+                }
             };
             swept.count(removed);
         }
@@ -166,10 +182,10 @@ impl Swept {
 // === impl BlobStore ===
 
 impl BlobStore {
-    /// Deletes every blob that is neither in `live` nor held, at once, and what interrupted puts have
-    /// left. Only for a directory that no other process uses: a process that looks at all that is
-    /// held has no need of a grace period. `live` must have been asked for after [`BlobStore::held`],
-    /// and hold what that returned.
+    /// Deletes at once every blob that is neither in `live` nor held, and the remains of
+    /// interrupted puts. Only for a directory that no other process uses: this process knows every
+    /// holder, so no grace period is needed. `live` must have been read after [`BlobStore::held`],
+    /// and contain the digests that it returned.
     ///
     /// # Errors
     /// [`BlobError`]: the store failed.
@@ -178,7 +194,7 @@ impl BlobStore {
         for (digest, _) in self.versions().await? {
             let removed = match live.contains(&digest) {
                 true => None,
-                false => self.remove_seen(&digest, None).await?,
+                false => self.delete_if_unchanged(&digest, None).await?,
             };
             swept.count(removed);
         }
@@ -212,32 +228,42 @@ mod tests {
     }
 
     #[test]
-    fn one_look_deletes_nothing_however_late_it_comes() {
-        let mut sightings = Sightings::new(GRACE);
-        assert!(sightings.look(at(0), [(1, 'a')]).is_empty());
-        assert!(sightings.look(at(9), [(1, 'a'), (2, 'a')]).is_empty());
+    fn one_scan_deletes_nothing_however_late_it_comes() {
+        let mut unreferenced = UnreferencedSince::new(GRACE);
+        assert!(unreferenced.record_scan(at(0), [(1, 'a')]).is_empty());
+        assert!(
+            unreferenced
+                .record_scan(at(9), [(1, 'a'), (2, 'a')])
+                .is_empty()
+        );
         assert_eq!(
-            sightings.look(at(11), [(1, 'a'), (2, 'a')]),
+            unreferenced.record_scan(at(11), [(1, 'a'), (2, 'a')]),
             [(1, 'a')],
             "the other was seen two seconds ago"
         );
         assert!(
-            sightings.look(at(1_000_000), [(3, 'a')]).is_empty(),
+            unreferenced
+                .record_scan(at(1_000_000), [(3, 'a')])
+                .is_empty(),
             "seen for the first time after a long gap"
         );
     }
 
     #[test]
     fn a_renewal_or_a_reference_begins_the_time_anew() {
-        let mut sightings = Sightings::new(GRACE);
-        sightings.look(at(0), [(1, 'a'), (2, 'a')]);
+        let mut unreferenced = UnreferencedSince::new(GRACE);
+        unreferenced.record_scan(at(0), [(1, 'a'), (2, 'a')]);
         assert!(
-            sightings.look(at(20), [(1, 'b')]).is_empty(),
+            unreferenced.record_scan(at(20), [(1, 'b')]).is_empty(),
             "put again; the other is referenced"
         );
-        assert!(sightings.look(at(29), [(1, 'b'), (2, 'a')]).is_empty());
+        assert!(
+            unreferenced
+                .record_scan(at(29), [(1, 'b'), (2, 'a')])
+                .is_empty()
+        );
         assert_eq!(
-            sightings.look(at(30), [(1, 'b'), (2, 'a')]),
+            unreferenced.record_scan(at(30), [(1, 'b'), (2, 'a')]),
             [(1, 'b')],
             "the other was referenced in between"
         );

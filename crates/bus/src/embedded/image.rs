@@ -1,6 +1,6 @@
-//! The database as one would find it, in memory: the file, and over it what its write-ahead log has
-//! committed. Nothing on disk is made, changed or locked, so that a log can be read on a full or
-//! read-only disk, and looked at after damage without SQLite tidying up what is left.
+//! An image of the database in memory: the file, with the committed pages of its write-ahead log
+//! applied. Nothing on disk is created, changed or locked, so a log can be read on a full or
+//! read-only disk, and inspected after damage before SQLite removes the traces.
 //!
 //! The layout of a write-ahead log is <https://www.sqlite.org/fileformat2.html#walformat>.
 
@@ -17,10 +17,12 @@ use super::verify::StoreError;
 
 const WAL_HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
-/// The write-ahead log's magic number; with the lowest bit its checksums are of big-endian words.
+/// The write-ahead log's magic number. Its lowest bit is set if checksums are over big-endian
+/// words.
 const WAL_MAGIC: u32 = 0x377f_0682;
 const WAL_VERSION: u32 = 3_007_000;
-/// Bytes of the database's header that say whether a write-ahead log goes with it: 2 if so, else 1.
+/// Bytes of the database's header with the read and write version: 2 with a write-ahead log, else
+/// 1.
 const JOURNAL_VERSIONS: std::ops::Range<usize> = 18..20;
 
 /// The write-ahead log of a database.
@@ -30,7 +32,8 @@ pub(super) fn wal_file(database: &Path) -> PathBuf {
     name.into()
 }
 
-/// Opens a copy of `database` in memory, with or without what its write-ahead log has committed.
+/// Opens a copy of `database` in memory, with or without the committed pages of its write-ahead
+/// log.
 pub(super) fn open(database: &Path, with_wal: bool) -> Result<Connection, StoreError> {
     let mut pages = read(database)?;
     if with_wal {
@@ -40,7 +43,7 @@ pub(super) fn open(database: &Path, with_wal: bool) -> Result<Connection, StoreE
             Err(error) => return Err(error.into()),
         }
     }
-    // All that was in the write-ahead log is in the pages: none goes with them.
+    // The pages of the write-ahead log have been applied, so the image must not expect one.
     if let Some(versions) = pages.get_mut(JOURNAL_VERSIONS)
         && versions == [2, 2]
     {
@@ -61,8 +64,8 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Puts the pages of every transaction that `wal` has committed in their places. Ends, as SQLite does,
-/// at the first frame that is not as it was written.
+/// Applies the pages of every transaction committed in `wal`. Stops, as SQLite does, at the first
+/// frame whose checksum is wrong.
 fn apply(pages: &mut Vec<u8>, wal: &[u8]) {
     let Some((header, mut rest)) = wal.split_at_checked(WAL_HEADER) else {
         return;
@@ -84,8 +87,8 @@ fn apply(pages: &mut Vec<u8>, wal: &[u8]) {
     if sum != (number(header, 24), number(header, 28)) {
         return;
     }
-    // A page that is taken and freed in one transaction counts and is never written: a database may
-    // have more pages than its files hold. Memory is bounded all the same.
+    // A page that is allocated and freed in one transaction is counted but never written, so a
+    // database may have more pages than its files contain. This bounds the memory used.
     let most = 4 * (pages.len() + wal.len()) / size + 1024;
     let mut uncommitted: HashMap<u32, &[u8]> = HashMap::new();
     while let Some((frame, content)) = rest.split_at_checked(FRAME_HEADER)
@@ -114,7 +117,7 @@ fn apply(pages: &mut Vec<u8>, wal: &[u8]) {
     }
 }
 
-/// The running checksum of a write-ahead log, over `bytes` as well; their number is a multiple of 8.
+/// Extends the running checksum of a write-ahead log over `bytes`, whose length is a multiple of 8.
 fn checksum((mut a, mut b): (u32, u32), bytes: &[u8], is_big_endian: bool) -> (u32, u32) {
     let (pairs, _) = bytes.as_chunks::<8>();
     for [a0, a1, a2, a3, b0, b1, b2, b3] in pairs {

@@ -1,4 +1,4 @@
-//! The handle.
+//! The embedded log's handle.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -10,7 +10,6 @@ use futures_util::stream::{self, BoxStream};
 use futures_util::{FutureExt, StreamExt};
 use tokio::sync::watch;
 
-use super::lock::DirectoryLock;
 use super::loss::Loss;
 use super::options::{OpenError, Options};
 use super::store::{self, Opened, Reader, Store};
@@ -20,41 +19,41 @@ use crate::error::{AppendError, LogFailure, ReadError};
 use crate::key::Key;
 use crate::log::{Durable, Entry, Log, Op, Seq};
 use crate::memory::MemoryLog;
-use crate::pending::{Accepting, State, append};
-use crate::private::{check_private_directory, make_private_directory};
+use crate::pending::State;
+use proofmill_files::{DirectoryLock, check_private_directory, make_private_directory};
 
-/// Records read in one go by a replay.
+/// Number of records that a replay reads at a time.
 const REPLAY_CHUNK: i64 = 256;
 
 /// The log in one directory of this machine, open in one process at a time.
 ///
 /// An append checks its expectations against an index in memory and never waits for the disk,
-/// unless more than [`Options::max_pending_bytes`] are not yet durable. Two threads take turns: each
-/// commits whatever is queued in one transaction with one fsync, then moves the watermark. Reads take
-/// microseconds from the page cache and run where they are awaited.
+/// unless more than [`Options::max_pending_bytes`] are not yet durable. Two threads take turns:
+/// each commits whatever is queued in one transaction with one fsync, then advances the watermark.
+/// Reads take microseconds from the page cache and run on the thread that awaits them.
 ///
 /// Memory in use grows with the number of live keys (about 100 bytes and the key for each), not
 /// with their values. Dropping the handle, or [`EmbeddedLog::close`], makes everything accepted
-/// durable before it lets the directory go.
+/// durable before it releases the directory.
 #[derive(Debug)]
 pub struct EmbeddedLog {
     shared: Arc<Shared>,
     options: Options,
     loss: Option<Loss>,
     reader: Mutex<Option<Reader>>,
-    /// The lock goes only when the writer has ended.
+    /// The lock is released only after the writer has ended.
     writer: Mutex<Option<(JoinHandle<()>, DirectoryLock)>>,
 }
 
 // === impl EmbeddedLog ===
 
 impl EmbeddedLog {
-    /// Opens the log in `dir`, which is made (mode 0700) if it is not there, and verifies every
-    /// live record. Blocks for about 1 ms for each 1,000 of them.
+    /// Opens the log in `dir`, which is created (mode 0700) if necessary, and verifies every live
+    /// record. Blocks for about 1 ms per 1,000 of them.
     ///
     /// # Errors
-    /// See [`OpenError`]; in particular if another handle has it open, or if it holds less than was
-    /// durable ([`OpenError::Damaged`]).
+    /// See [`OpenError`]; in particular, if another handle has the log open, or if it contains less
+    /// than was durable ([`OpenError::Damaged`]).
     pub fn open(dir: impl AsRef<Path>, options: Options) -> Result<Self, OpenError> {
         let dir = dir.as_ref();
         let directory = |source| OpenError::Directory {
@@ -87,9 +86,9 @@ impl EmbeddedLog {
         })
     }
 
-    /// The log in `dir` as it is on disk, copied into memory: what is appended to the copy never
-    /// reaches the disk. Nothing is written, not even a lock's holder, so that this works on a full or
-    /// read-only disk; while it reads no other process can open the log for writing.
+    /// The log in `dir` as it is on disk, copied into memory; appends to the copy never reach the
+    /// disk. Nothing is written, not even the lock's holder, so this works on a full or read-only
+    /// disk. During the read no other process can open the log for writing.
     ///
     /// # Errors
     /// As for [`EmbeddedLog::open`].
@@ -110,27 +109,25 @@ impl EmbeddedLog {
         Ok(MemoryLog::holding(entries, last))
     }
 
-    /// Loss that was found when the log was opened with [`Options::accept_loss`]; `None` if nothing
-    /// was missing.
+    /// The loss found when the log was opened with [`Options::accept_loss`]; `None` if nothing was
+    /// missing.
     pub fn accepted_loss(&self) -> Option<&Loss> {
         self.loss.as_ref()
     }
 
-    /// Accepts nothing more, makes everything accepted durable, and lets the directory go.
+    /// Accepts nothing more, makes everything accepted durable, and releases the directory.
     ///
     /// # Errors
     /// The failure that kept accepted records from becoming durable.
     pub async fn close(&self) -> Result<(), Arc<LogFailure>> {
         self.begin_close();
-        let mut finished = self.shared.finished.subscribe();
-        // The sender lives in `shared`: this ends when the writer does.
-        let _ = finished.wait_for(|finished| *finished).await;
+        let ended = self.shared.state.finished().await;
         self.release();
-        self.shared.lock().failed.clone().map_or(Ok(()), Err)
+        ended
     }
 
     fn begin_close(&self) {
-        // The writer's connection closes last, and so leaves no write-ahead log behind.
+        // The writer's connection must close last: it then removes the write-ahead log.
         self.reader
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -153,7 +150,7 @@ impl EmbeddedLog {
 
     fn get_now(&self, key: &Key) -> Result<Option<Entry>, ReadError> {
         loop {
-            let seq = match self.shared.lock().find(key) {
+            let seq = match self.shared.state.lock().find(key) {
                 None => return Ok(None),
                 Some(Ok(entry)) => return Ok(Some(entry)),
                 Some(Err(seq)) => seq,
@@ -166,8 +163,8 @@ impl EmbeddedLog {
             if found.is_some() {
                 return Ok(found);
             }
-            // Superseded since it was looked up, or lost?
-            if self.shared.lock().live.get(key) == Some(&seq) {
+            // The record was superseded since it was looked up, or it is lost.
+            if self.shared.state.lock().live.get(key) == Some(&seq) {
                 return Err(self.missing(seq));
             }
         }
@@ -184,9 +181,10 @@ impl EmbeddedLog {
         }
         let read_error = |error| self.read_error(error);
         let reader = Reader::open(&self.shared.dir).map_err(read_error)?;
-        // Under the lock the store holds everything durable, perhaps the groups being committed,
-        // and nothing later: with `recent` and `ended` that makes the log as it is now.
-        let state = self.shared.lock();
+        // While the lock is held the store contains everything durable, perhaps the groups being
+        // committed, and nothing later; together with `recent` and `ended` that is the log at this
+        // moment.
+        let state = self.shared.state.lock();
         reader.pin().map_err(read_error)?;
         let entry = |(seq, (key, value)): (&Seq, &(Key, bytes::Bytes))| Entry {
             seq: *seq,
@@ -208,7 +206,7 @@ impl EmbeddedLog {
     }
 
     fn read_error(&self, error: StoreError) -> ReadError {
-        let place = self.shared.dir.display().to_string();
+        let place = self.shared.state.place.clone();
         match error {
             StoreError::Corrupt { seq, reason } => ReadError::Corrupt { place, seq, reason },
             error => ReadError::Unavailable {
@@ -226,11 +224,16 @@ impl EmbeddedLog {
 
 impl Log for EmbeddedLog {
     fn append(&self, ops: Vec<Op>) -> BoxFuture<'_, Result<Seq, AppendError>> {
-        append(&*self.shared, ops, self.options.max_pending_bytes).boxed()
+        let shared = &*self.shared;
+        let wake = move || shared.work.notify_one();
+        shared
+            .state
+            .append(ops, self.options.max_pending_bytes, wake)
+            .boxed()
     }
 
     fn durable(&self) -> watch::Receiver<Durable> {
-        self.shared.watermark.subscribe()
+        self.shared.state.durable()
     }
 
     fn replay(&self) -> BoxStream<'_, Result<Entry, ReadError>> {
@@ -261,16 +264,16 @@ impl Drop for EmbeddedLog {
     }
 }
 
-/// The live records as of one moment.
+/// The live records at one moment.
 #[derive(Debug)]
 struct Snapshot {
     /// `None` once the store is read to its end.
     reader: Option<Reader>,
     after: Seq,
     durable: Seq,
-    /// Live records still to come from the store.
+    /// Number of live records not yet read from the store.
     stored: usize,
-    /// Records of the store that are not live any more, sorted.
+    /// Records in the store that are no longer live, sorted.
     ended: Vec<Seq>,
     ready: VecDeque<Entry>,
     recent: VecDeque<Entry>,

@@ -1,4 +1,5 @@
-//! A log that is not what it promised: what can still be read of it, and going on with that.
+//! A log that contains less than was durable: a survey of what can still be read, and a new log
+//! made of that.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -11,27 +12,27 @@ use bytes::Bytes;
 use rusqlite::Connection;
 
 use super::image;
-use super::mark::{self, Mark, Promise};
+use super::mark::{self, DurablePoint, Mark};
 use super::store::{self, Store, create_tables, remove_if_there};
 use super::verify::{Head, StoreError, decode, sql, sum, verify};
 use crate::key::Key;
 use crate::log::{Entry, Seq};
 
-/// Records that are listed one by one.
+/// Maximum number of corrupt records listed one by one.
 const LISTED: usize = 20;
 
-/// Report on content that a log had made durable and does not hold any more.
+/// Report on durable content that a log no longer contains.
 ///
-/// Shown, it says what is wrong, what was promised, and what can be read.
+/// `Display` states the fault, the last durable point, and how much can be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
     cause: String,
-    /// The last place that was promised.
-    promised: Seq,
-    /// The whole promise, in words: how long ago it was made is told as of when it was looked at.
-    promise: Option<String>,
+    /// Position of the last record that was durable.
+    durable: Seq,
+    /// The durable point as text, with its age at the time of the survey.
+    point: Option<String>,
     readable: usize,
-    /// Records that are there and are not what was written.
+    /// Descriptions of records that exist but are not as they were written.
     corrupt: Vec<String>,
     is_complete: bool,
     kept_in: Option<PathBuf>,
@@ -43,14 +44,14 @@ pub(super) struct Survey {
     records: BTreeMap<Seq, (Key, Bytes)>,
     head: Head,
     corrupt: Vec<String>,
-    /// It is the log as it was at some moment, `head`.
+    /// Whether the content is an intact log, as it was at `head`.
     is_sound: bool,
 }
 
 // === impl Loss ===
 
 impl Loss {
-    /// Where the damaged files were put when the loss was accepted.
+    /// The folder that the damaged files were moved to when the loss was accepted.
     pub fn kept_in(&self) -> Option<&Path> {
         self.kept_in.as_deref()
     }
@@ -64,8 +65,8 @@ impl Loss {
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.cause)?;
-        if let Some(promise) = &self.promise {
-            write!(f, "; {promise}")?;
+        if let Some(point) = &self.point {
+            write!(f, "; {point}")?;
         }
         if self.is_complete {
             return f.write_str("; all of them can be read");
@@ -84,8 +85,8 @@ impl fmt::Display for Loss {
 // === impl Survey ===
 
 impl Survey {
-    /// Reads what can be read of the log in `dir`, and changes nothing. The write-ahead log may hide
-    /// later pages of the database, if it is damaged and they were moved: both views are tried.
+    /// Reads as much as possible of the log in `dir`, and changes nothing. A damaged write-ahead
+    /// log may hide later pages of the database that a checkpoint moved, so both views are tried.
     pub(super) fn of(dir: &Path) -> Self {
         let path = store::file(dir);
         let views = [true, false].map(|with_wal| {
@@ -103,15 +104,15 @@ impl Survey {
 
     fn read(db: &Connection, path: &Path) -> Self {
         let mut survey = Self::default();
-        let promise = Promise::default();
-        let verified = verify(db, path, Some(promise), |entry| survey.keep(entry));
+        let point = DurablePoint::default();
+        let verified = verify(db, path, Some(point), |entry| survey.keep(entry));
         if let Ok(verified) = verified {
             survey.head = verified.head;
             survey.is_sound = true;
             return survey;
         }
         survey = Self::default();
-        // From both ends, up to what cannot be read.
+        // Scans from both ends, up to the records that cannot be read.
         for order in ["ASC", "DESC"] {
             let _ = survey.scan(db, order);
         }
@@ -147,14 +148,14 @@ impl Survey {
         self.records.insert(entry.seq, (entry.key, entry.value));
     }
 
-    pub(super) fn loss(&self, cause: &StoreError, promise: Option<Promise>) -> Loss {
-        let is_complete = promise.is_some_and(|promise| {
-            self.is_sound && self.head.seq == promise.seq && self.head.live == promise.live
+    pub(super) fn loss(&self, cause: &StoreError, point: Option<DurablePoint>) -> Loss {
+        let is_complete = point.is_some_and(|point| {
+            self.is_sound && self.head.seq == point.seq && self.head.live == point.live
         });
         Loss {
             cause: cause.to_string(),
-            promised: promise.unwrap_or_default().seq,
-            promise: promise.map(|promise| promise.to_string()),
+            durable: point.unwrap_or_default().seq,
+            point: point.map(|point| point.to_string()),
             readable: self.records.len(),
             corrupt: self.corrupt.clone(),
             is_complete,
@@ -162,25 +163,26 @@ impl Survey {
         }
     }
 
-    /// Puts a log of what could be read in the place of the damaged one, whose files are kept in a
-    /// folder beside it, with what is lost. Returns the folder.
+    /// Replaces the damaged log by a log of the readable records. The damaged files are kept in a
+    /// folder beside it, with a list of the losses. Returns the folder.
     pub(super) fn rebuild(mut self, dir: &Path, loss: &Loss) -> Result<PathBuf, StoreError> {
         self.drop_superseded();
         self.head.live = self.records.len() as u64;
-        // A place is never given out twice, not even after a loss.
-        self.head.seq = self.head.seq.max(loss.promised);
+        // A position is never assigned twice, not even after a loss.
+        self.head.seq = self.head.seq.max(loss.durable);
         let new = dir.join("log.rebuilt");
         remove_if_there(&new)?;
         self.write_to(&new)?;
 
         let kept = keep_damaged_files(dir, loss)?;
         fs::rename(&new, store::file(dir))?;
-        Mark::create(dir, Promise::now(self.head.seq, self.head.live))?;
+        Mark::create(dir, DurablePoint::now(self.head.seq, self.head.live))?;
         File::open(dir)?.sync_all()?;
         Ok(kept)
     }
 
-    /// A damaged database may show a record and the one that replaced it.
+    /// Keeps the latest record of each key: a damaged database may contain a record and its
+    /// successor.
     fn drop_superseded(&mut self) {
         let mut latest: HashMap<&Key, Seq> = HashMap::new();
         for (seq, (key, _)) in &self.records {
@@ -209,10 +211,10 @@ impl Survey {
     }
 }
 
-/// Moves the files of a damaged log into a folder of their own, with a list of what is lost. The
-/// database itself is copied: until another is in its place, what is lost can be found again.
+/// Moves the files of a damaged log into a folder of their own, with a list of the losses. The
+/// database itself is copied: until it is replaced, the losses can be determined again.
 fn keep_damaged_files(dir: &Path, loss: &Loss) -> io::Result<PathBuf> {
-    let at_ms = Promise::now(Seq(0), 0).at_ms;
+    let at_ms = DurablePoint::now(Seq(0), 0).at_ms;
     let kept = dir.join(format!("damaged-{at_ms}"));
     DirBuilder::new().mode(0o700).create(&kept)?;
     let database = store::file(dir);
@@ -235,7 +237,7 @@ fn keep_damaged_files(dir: &Path, loss: &Loss) -> io::Result<PathBuf> {
     writeln!(list, "{loss}")?;
     list.sync_all()?;
     File::open(&kept)?.sync_all()?;
-    // A write-ahead log counts for whatever database is beside it.
+    // SQLite applies a write-ahead log to any database beside it.
     remove_if_there(&wal)?;
     let mut index = database.into_os_string();
     index.push("-shm");

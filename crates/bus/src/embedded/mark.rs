@@ -1,18 +1,18 @@
-//! The high-water mark: what the log has promised, in a file of its own.
+//! The high-water mark: the extent of the log that has been reported durable, in a file of its own.
 //!
-//! A damaged write-ahead log is not an error to SQLite: it goes on with what lies before the damage.
-//! So beside the database lies a file that says up to which record the log was durable; an open that
-//! finds less is refused.
+//! SQLite does not treat a damaged write-ahead log as an error: it continues with the part before
+//! the damage. A file beside the database therefore records up to which record the log was durable;
+//! a log with less is not opened.
 //!
-//! The mark is written after each commit, and only then is anybody told of the commit. It is never
-//! ahead of what is durable, and a process that is killed leaves it exact. It is not synced with each
-//! commit, which would double the cost of one: at most [`SYNC_EVERY`] later while the log has quiet
-//! moments, [`SYNC_AT_LATEST`] later if it has none, and when the log is closed. After a loss of power
-//! it may lag by that much, so that damage done by the same loss of power to the last moments before
-//! it shows in the write-ahead log's own checksums alone.
+//! The mark is written after each commit, and the commit is reported only after that. The mark is
+//! never ahead of stable storage, and is exact after the process is killed. It is not synced with
+//! each commit, which would double a commit's cost: it is synced at most [`SYNC_EVERY`] later while
+//! the log has idle moments, [`SYNC_AT_LATEST`] later if it has none, and when the log is closed.
+//! After a loss of power it may lag by that much; damage that the same loss of power did to the
+//! last moments before it is then noticed only by the write-ahead log's own checksums.
 //!
-//! The file has two slots, written in turn, each in a sector of its own: a write that is torn damages
-//! the older promise only.
+//! The file has two slots, written in turn, each in a sector of its own: a torn write damages the
+//! older point only.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -26,16 +26,16 @@ use rustix::fs::OFlags;
 use super::store::{FORMAT, remove_if_there};
 use crate::log::Seq;
 
-/// Longest that a mark stays unsynced while the log has quiet moments.
+/// Longest time that a mark stays unsynced while the log has idle moments.
 pub(super) const SYNC_EVERY: Duration = Duration::from_secs(1);
-/// Longest that a mark stays unsynced in any case.
+/// Longest time that a mark stays unsynced in any case.
 const SYNC_AT_LATEST: Duration = Duration::from_secs(5);
 
 const MAGIC: [u8; 8] = *b"PFMLMARK";
 /// Version of a slot's layout.
 const VERSION: u32 = 1;
-/// Bytes of a slot: magic, version, the database's format, generation, place, live records, time,
-/// checksum.
+/// Bytes of a slot: magic, version, the database's format, generation, last record, number of live
+/// records, time, checksum.
 const SLOT: usize = 52;
 /// Bytes from one slot to the next: more than a sector of any disk.
 const STRIDE: usize = 4096;
@@ -43,10 +43,10 @@ const SLOTS: usize = 2;
 
 /// State of the log that was durable at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Promise {
-    /// The last record.
+pub(super) struct DurablePoint {
+    /// The last record's position.
     pub(super) seq: Seq,
-    /// Live records.
+    /// Number of live records.
     pub(super) live: u64,
     /// Milliseconds since 1970, by this machine's clock.
     pub(super) at_ms: u64,
@@ -59,12 +59,12 @@ pub(super) struct Promise {
 pub(super) struct Mark {
     file: File,
     generation: u64,
-    promised: Seq,
-    /// Since when it holds a promise that may not be on stable storage.
+    durable: Seq,
+    /// Time since which the file has held a point that may not be on stable storage.
     unsynced_since: Option<Instant>,
 }
 
-/// Reason for which a mark cannot be used.
+/// Reason why a mark cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum MarkError {
     #[error("neither copy in it is whole")]
@@ -80,9 +80,9 @@ pub(super) fn file(dir: &Path) -> PathBuf {
     dir.join("high-water")
 }
 
-// === impl Promise ===
+// === impl DurablePoint ===
 
-impl Promise {
+impl DurablePoint {
     pub(super) fn now(seq: Seq, live: u64) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let at_ms = now.unwrap_or_default().as_millis();
@@ -112,7 +112,7 @@ impl Promise {
         slot
     }
 
-    /// The promise in a slot and its generation; `None` if the slot is not whole.
+    /// The point in a slot and its generation; `None` if the slot is not whole.
     fn decode(slot: &[u8]) -> Option<Result<(u64, Self), u32>> {
         let slot: &[u8; SLOT] = slot.first_chunk()?;
         let short = |at: usize| slot[at..].first_chunk().map(|it| u32::from_le_bytes(*it));
@@ -125,17 +125,17 @@ impl Promise {
         if version != VERSION {
             return Some(Err(version));
         }
-        let promise = Self {
+        let point = Self {
             format: short(12)?.cast_signed(),
             seq: Seq(long(24)?),
             live: long(32)?,
             at_ms: long(40)?,
         };
-        Some(Ok((long(16)?, promise)))
+        Some(Ok((long(16)?, point)))
     }
 }
 
-impl fmt::Display for Promise {
+impl fmt::Display for DurablePoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let now = Self::now(self.seq, self.live).at_ms;
         let seconds = now.saturating_sub(self.at_ms) / 1000;
@@ -150,12 +150,12 @@ impl fmt::Display for Promise {
 // === impl Mark ===
 
 impl Mark {
-    /// The latest promise in `dir`; `None` if there is no mark.
-    pub(super) fn read(dir: &Path) -> Result<Option<Promise>, MarkError> {
-        Ok(Self::read_latest(dir)?.map(|(_, promise)| promise))
+    /// The latest point in `dir`; `None` if there is no mark.
+    pub(super) fn read(dir: &Path) -> Result<Option<DurablePoint>, MarkError> {
+        Ok(Self::read_latest(dir)?.map(|(_, point)| point))
     }
 
-    fn read_latest(dir: &Path) -> Result<Option<(u64, Promise)>, MarkError> {
+    fn read_latest(dir: &Path) -> Result<Option<(u64, DurablePoint)>, MarkError> {
         let file = match options().read(true).open(file(dir)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             file => file?,
@@ -168,9 +168,9 @@ impl Mark {
                 more => read += more,
             }
         }
-        let mut latest: Option<(u64, Promise)> = None;
+        let mut latest: Option<(u64, DurablePoint)> = None;
         for number in 0..SLOTS {
-            match Promise::decode(&bytes[number * STRIDE..]) {
+            match DurablePoint::decode(&bytes[number * STRIDE..]) {
                 Some(Ok(found)) if latest.is_none_or(|latest| found.0 > latest.0) => {
                     latest = Some(found);
                 }
@@ -181,13 +181,13 @@ impl Mark {
         latest.map(Some).ok_or(MarkError::Damaged)
     }
 
-    /// Makes the mark of `dir`, or replaces it; when this returns it is on stable storage.
-    pub(super) fn create(dir: &Path, promise: Promise) -> io::Result<Self> {
+    /// Creates or replaces the mark of `dir`; it is on stable storage when this returns.
+    pub(super) fn create(dir: &Path, point: DurablePoint) -> io::Result<Self> {
         let (path, new) = (file(dir), dir.join("high-water.new"));
         remove_if_there(&new)?;
         let mut bytes = vec![0; STRIDE * SLOTS];
         for (number, slot) in bytes.chunks_mut(STRIDE).enumerate() {
-            slot[..SLOT].copy_from_slice(&promise.encode(number as u64));
+            slot[..SLOT].copy_from_slice(&point.encode(number as u64));
         }
         let mut file = options()
             .write(true)
@@ -198,52 +198,52 @@ impl Mark {
         file.sync_all()?;
         fs::rename(&new, &path)?;
         File::open(dir)?.sync_all()?;
-        Ok(Self::of(file, SLOTS as u64 - 1, promise.seq))
+        Ok(Self::of(file, SLOTS as u64 - 1, point.seq))
     }
 
-    /// Opens the mark of `dir`, which is there and whole, for writing.
+    /// Opens the mark of `dir` for writing; it must exist and be whole.
     pub(super) fn open(dir: &Path) -> Result<Self, MarkError> {
-        let (generation, promise) = Self::read_latest(dir)?.ok_or(MarkError::Damaged)?;
+        let (generation, point) = Self::read_latest(dir)?.ok_or(MarkError::Damaged)?;
         let file = options().write(true).open(file(dir))?;
-        Ok(Self::of(file, generation, promise.seq))
+        Ok(Self::of(file, generation, point.seq))
     }
 
-    fn of(file: File, generation: u64, promised: Seq) -> Self {
+    fn of(file: File, generation: u64, durable: Seq) -> Self {
         Self {
             file,
             generation,
-            promised,
+            durable,
             unsynced_since: None,
         }
     }
 
-    /// Promises what has just become durable, unless more has been promised already.
-    pub(super) fn raise(&mut self, promise: Promise) -> io::Result<()> {
-        if promise.seq < self.promised {
+    /// Records what has just become durable, unless the mark is already at a later record.
+    pub(super) fn advance(&mut self, point: DurablePoint) -> io::Result<()> {
+        if point.seq < self.durable {
             return Ok(());
         }
         let generation = self.generation + 1;
         let at = (generation % SLOTS as u64) * STRIDE as u64;
-        self.file.write_all_at(&promise.encode(generation), at)?;
+        self.file.write_all_at(&point.encode(generation), at)?;
         self.generation = generation;
-        self.promised = promise.seq;
+        self.durable = point.seq;
         self.unsynced_since.get_or_insert_with(Instant::now);
         Ok(())
     }
 
-    /// Time until the mark should be synced in a quiet moment; `None` if it is.
+    /// Time until the mark should be synced in an idle moment; `None` if it is synced.
     pub(super) fn due_in(&self) -> Option<Duration> {
         let since = self.unsynced_since?;
         Some(SYNC_EVERY.saturating_sub(since.elapsed()))
     }
 
-    /// Whether it must be synced now, whatever else is to do.
+    /// Whether the mark must be synced now, even if the log is busy.
     pub(super) fn is_overdue(&self) -> bool {
         self.unsynced_since
             .is_some_and(|since| since.elapsed() >= SYNC_AT_LATEST)
     }
 
-    /// Puts the last promise on stable storage.
+    /// Puts the last point on stable storage.
     pub(super) fn sync(&mut self) -> io::Result<()> {
         if self.unsynced_since.is_some() {
             self.file.sync_data()?;

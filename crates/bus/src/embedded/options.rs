@@ -1,20 +1,22 @@
-//! How to open an embedded log, and why that may fail.
+//! Options for opening an embedded log, and the errors of doing so.
 
 use std::io;
 use std::path::PathBuf;
 
-use super::lock::LockError;
 use super::loss::Loss;
+use proofmill_files::LockError;
 
-/// How an [`EmbeddedLog`](super::EmbeddedLog) behaves.
+/// Options of an [`EmbeddedLog`](super::EmbeddedLog).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// Bytes of keys and values that may be accepted and not yet durable; an append beyond them
-    /// waits. A batch larger than this waits until nothing else is pending.
+    /// Limit on bytes of keys and values that are accepted and not yet durable; an append that
+    /// would exceed it waits. 64 MiB by default. A batch larger than this waits until nothing else
+    /// is pending.
     pub max_pending_bytes: usize,
-    /// Whether a log that holds less than was durable is opened all the same, with what can be read
-    /// of it: see [`EmbeddedLog::accepted_loss`](super::EmbeddedLog::accepted_loss).
+    /// Whether a log that contains less than was durable is opened nevertheless, with the part that
+    /// can be read; `false` by default. See
+    /// [`EmbeddedLog::accepted_loss`](super::EmbeddedLog::accepted_loss).
     pub accept_loss: bool,
 }
 
@@ -43,23 +45,23 @@ impl Options {
     }
 }
 
-/// Why a log could not be opened.
+/// The reason why a log could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The directory cannot be made or used.
+    /// The directory cannot be created or used.
     #[error("cannot use {path} for the log")]
     Directory {
         /// The directory or the file in it.
         path: PathBuf,
-        /// Error of the system.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
     /// Another handle has the log open.
     #[error(transparent)]
     Locked(#[from] LockError),
-    /// The file there is some other program's.
+    /// The file belongs to another program.
     #[error(
         "{path} is not a proofmill log (application id {found:#010x}): choose another directory"
     )]
@@ -81,12 +83,12 @@ pub enum OpenError {
         /// The format version of this build.
         known: i32,
     },
-    /// The system does not let this process use the log.
+    /// The system denies this process access to the log.
     #[error("cannot open the log {path}: {reason}")]
     Unusable {
         /// The file.
         path: PathBuf,
-        /// Reason for which the log cannot be used, in words.
+        /// The reason, as a sentence fragment.
         reason: String,
     },
     /// Durable content of the log is missing or altered.
@@ -97,7 +99,7 @@ pub enum OpenError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Content that is missing.
+        /// The content that is missing or altered.
         loss: Box<Loss>,
     },
     /// The writer thread could not be started.

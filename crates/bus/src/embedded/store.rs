@@ -1,10 +1,11 @@
-//! What is on disk: an SQLite database in WAL mode with one table of live records.
+//! The log on disk: an SQLite database in WAL mode with one table of live records.
 //!
 //! The header's application id is [`MAGIC`] and its user version is [`FORMAT`]. Table `records`
-//! holds each live record under its place, with a CRC-32 of place, key and value; the one row of
-//! `head` holds the last place given out and the count of live records, with a CRC-32, so that a
-//! place is never given twice and a record that vanished is noticed. Format 1 had no checksum in
-//! `head`, and no [mark](super::mark) beside the database; it is read, and turned into format 2.
+//! holds each live record under its position, with a CRC-32 of position, key and value. The one row
+//! of `head` holds the position last assigned and the number of live records, with a CRC-32, so
+//! that a position is never assigned twice and a lost record is noticed. Format 1 had no checksum
+//! in `head`, and no [mark](super::mark) beside the database; it is read, and converted to format
+//! 2.
 
 use std::collections::HashMap;
 use std::fs::OpenOptions;
@@ -21,7 +22,7 @@ use rustix::fs::OFlags;
 
 use super::image::{self, wal_file};
 use super::loss::{Loss, Survey};
-use super::mark::{self, Mark, MarkError, Promise};
+use super::mark::{self, DurablePoint, Mark, MarkError};
 use super::options::OpenError;
 use super::verify::{
     Fault, Head, SELECT_FROM, SELECT_ONE, StoreError, Verified, decode, sql, sum, verify,
@@ -50,11 +51,12 @@ const SCHEMA: &str = "
         sum INTEGER NOT NULL DEFAULT 0
     ) STRICT;";
 
-/// Pages in the write-ahead log from which a checkpoint is made when nothing else is to do.
+/// Number of pages in the write-ahead log from which an idle log makes a checkpoint.
 const CHECKPOINT_WHEN_IDLE: u32 = 1024;
-/// Pages in the write-ahead log from which a checkpoint is made in any case.
+/// Number of pages in the write-ahead log from which a checkpoint is made in any case.
 const CHECKPOINT_ALWAYS: u32 = 8192;
-/// Free bytes in the file, if they are also more than half of it, that are given back on open.
+/// Free bytes in the file from which opening it reclaims them, if they are also more than half of
+/// it.
 const VACUUM_FROM_BYTES: i64 = 16 * 1024 * 1024;
 
 /// The connection that writes.
@@ -68,9 +70,9 @@ pub(super) struct Store {
     head: Head,
 }
 
-/// The writes of a store made durable and promised: one for each thread that does it.
+/// One thread's means to make the store's writes durable and to record them in the mark.
 #[derive(Debug)]
-pub(super) struct Stable {
+pub(super) struct Syncer {
     wal: WalSync,
     mark: Arc<Mutex<Mark>>,
 }
@@ -81,16 +83,16 @@ pub(super) struct Reader {
     db: Connection,
 }
 
-/// A log that has been opened.
+/// The result of opening a log.
 pub(super) struct Opened {
     pub(super) store: Store,
     pub(super) live: HashMap<Key, Seq>,
-    /// Content that was missing, if opening the log without it was asked for.
+    /// The content that was missing, if the log was opened without it.
     pub(super) loss: Option<Loss>,
 }
 
-/// A log that is whole, of which nothing has been changed yet.
-struct Sound {
+/// A log that passed all checks, and has not been changed yet.
+struct CheckedLog {
     db: Connection,
     verified: Verified,
     mark: Mark,
@@ -99,12 +101,12 @@ struct Sound {
 // === impl Store ===
 
 impl Store {
-    /// Opens or creates the log in `dir`, and reads the keys of its live records. A log that holds
-    /// less than it promised is left as it is, unless `accept_loss`.
+    /// Opens or creates the log in `dir`, and reads the keys of its live records. A log that
+    /// contains less than was durable is left unchanged, unless `accept_loss`.
     pub(super) fn open(dir: &Path, accept_loss: bool) -> Result<Opened, OpenError> {
         let path = file(dir);
-        let (sound, loss) = match open_sound(dir) {
-            Ok(sound) => (sound, None),
+        let (checked, loss) = match open_checked(dir) {
+            Ok(checked) => (checked, None),
             Err(Fault::Refused(error)) => return Err(error),
             Err(Fault::Damaged(cause)) => {
                 let (survey, loss) = survey(dir, &cause);
@@ -115,15 +117,15 @@ impl Store {
                     });
                 }
                 let kept = survey.rebuild(dir, &loss).map_err(unusable(&path))?;
-                let sound = open_sound(dir).map_err(|fault| fault.into_error(dir))?;
-                (sound, Some(loss.accepted(kept)))
+                let checked = open_checked(dir).map_err(|fault| fault.into_error(dir))?;
+                (checked, Some(loss.accepted(kept)))
             }
         };
-        let Sound {
+        let CheckedLog {
             mut db,
             verified,
             mark,
-        } = sound;
+        } = checked;
         let wal_pages = Arc::new(AtomicU32::new(0));
         let counter = wal_pages.clone();
         db.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, pages: i32| {
@@ -131,7 +133,7 @@ impl Store {
             Ok(())
         }))
         .map_err(|error| unusable(&path)(error.into()))?;
-        // SQLite makes the file at the first access.
+        // SQLite creates the write-ahead log at the first access.
         Head::read(&db, verified.format).map_err(unusable(&path))?;
         let wal = Wal::open(&path, CHECKPOINT_WHEN_IDLE)
             .map_err(|error| unusable(&path)(error.into()))?;
@@ -146,7 +148,7 @@ impl Store {
         store
             .make_current(verified.format)
             .map_err(unusable(&path))?;
-        // The names of new files are as durable as what is in them.
+        // Makes the names of new files as durable as their content.
         for folder in [
             Some(dir),
             dir.parent().filter(|p| !p.as_os_str().is_empty()),
@@ -163,14 +165,14 @@ impl Store {
         })
     }
 
-    /// From here on the database may be changed. What a process that was killed has left in the
-    /// write-ahead log may not be on stable storage: it is before it is promised.
+    /// From here on the database may be changed. Commits that a killed process left in the
+    /// write-ahead log may not be on stable storage: they are put there before they are in the mark.
     fn make_current(&mut self, format: i32) -> Result<(), StoreError> {
         self.db
             .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
         self.checkpoint()?;
         let mut mark = locked(&self.mark);
-        mark.raise(Promise::now(self.head.seq, self.head.live))?;
+        mark.advance(DurablePoint::now(self.head.seq, self.head.live))?;
         mark.sync()?;
         drop(mark);
         if format == 1 {
@@ -184,13 +186,13 @@ impl Store {
             tracing::info!("the log is of the format before, and has been brought to this one");
         }
         self.vacuum()?;
-        // From here on commits are synced by `Stable`; checkpoints by SQLite all the same.
+        // From here on commits are synced by `Syncer`; SQLite still syncs checkpoints.
         self.db.pragma_update(None, "synchronous", "NORMAL")?;
         self.make_room()
     }
 
-    /// Makes an empty file that only its owner can read. SQLite gives its other files the permissions
-    /// of the database.
+    /// Creates an empty file that only its owner can read. SQLite gives its other files the
+    /// permissions of the database.
     pub(super) fn create_file(path: &Path) -> Result<(), StoreError> {
         let mut options = OpenOptions::new();
         options
@@ -224,17 +226,17 @@ impl Store {
     }
 
     /// A means for one thread to make this store's writes durable.
-    pub(super) fn stable(&self) -> Result<Stable, StoreError> {
-        Ok(Stable {
+    pub(super) fn syncer(&self) -> Result<Syncer, StoreError> {
+        Ok(Syncer {
             wal: WalSync::open(&self.path)?,
             mark: self.mark.clone(),
         })
     }
 
-    /// Writes `group` in one transaction, and returns what is to be promised once that is on stable
-    /// storage: nobody may be told of it before. A failure ends the log, and its connection with it:
-    /// that undoes the transaction.
-    pub(super) fn write(&mut self, group: &Group) -> Result<Promise, StoreError> {
+    /// Writes `group` in one transaction, and returns the point to record once it is on stable
+    /// storage; the commit must not be reported before. A failure ends the log, and closes its
+    /// connection, which rolls back the transaction.
+    pub(super) fn write(&mut self, group: &Group) -> Result<DurablePoint, StoreError> {
         let head = Head {
             seq: group.last,
             live: self.head.live + group.puts.len() as u64 - group.removed.len() as u64,
@@ -254,12 +256,12 @@ impl Store {
         db.prepare_cached("COMMIT")?.execute([])?;
         drop((delete, insert));
         self.head = head;
-        Ok(Promise::now(head.seq, head.live))
+        Ok(DurablePoint::now(head.seq, head.live))
     }
 
-    /// Lets a store go that may have written what is not on stable storage, and never will be: it is
-    /// left in the write-ahead log for the next open, which does not rely on it. Folding it into the
-    /// database would be a sync that does not know of the failure.
+    /// Closes a store after a failed sync. Its last writes may never reach stable storage: they are
+    /// left in the write-ahead log for the next open, which does not rely on them. Moving them into
+    /// the database would involve a sync that does not know of the failure.
     pub(super) fn abandon(self) {
         let config = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
         if let Err(error) = self.db.set_db_config(config, true) {
@@ -272,10 +274,10 @@ impl Store {
         Ok(self.wal.make_room(pages)?)
     }
 
-    /// Maintenance that cannot wait for a quiet moment. Moves the write-ahead log into the database
-    /// when it has grown too much, so that it is used again from its start: appending to a file
-    /// costs more than overwriting it. Syncs the mark if that is overdue.
-    pub(super) fn tidy(&mut self) -> Result<(), StoreError> {
+    /// Maintenance that cannot wait for an idle moment. Makes a checkpoint when the write-ahead log
+    /// has grown too much, so that it is used again from its start: appending to a file costs more
+    /// than overwriting it. Syncs the mark if that is overdue.
+    pub(super) fn maintain(&mut self) -> Result<(), StoreError> {
         if self.wal_pages.load(Ordering::Relaxed) >= CHECKPOINT_ALWAYS {
             self.checkpoint()?;
         }
@@ -286,8 +288,8 @@ impl Store {
         Ok(())
     }
 
-    /// Time until there is something to do in a quiet moment; `None` if there is nothing.
-    pub(super) fn tidying_due_in(&self) -> Option<Duration> {
+    /// Time until maintenance is due in an idle moment; `None` if none is pending.
+    pub(super) fn maintenance_due_in(&self) -> Option<Duration> {
         let pages = self.wal_pages.load(Ordering::Relaxed);
         if pages >= CHECKPOINT_WHEN_IDLE || self.wal.wants_room(pages) {
             return Some(Duration::ZERO);
@@ -295,9 +297,9 @@ impl Store {
         locked(&self.mark).due_in()
     }
 
-    /// Maintenance for a quiet moment: a checkpoint, room in the write-ahead log, and a sync of the
-    /// mark, where they are due.
-    pub(super) fn tidy_when_idle(&mut self) -> Result<(), StoreError> {
+    /// Maintenance for an idle moment: a checkpoint, space in the write-ahead log, and a sync of
+    /// the mark, each if it is due.
+    pub(super) fn maintain_when_idle(&mut self) -> Result<(), StoreError> {
         if self.wal_pages.load(Ordering::Relaxed) >= CHECKPOINT_WHEN_IDLE {
             self.checkpoint()?;
         }
@@ -309,35 +311,35 @@ impl Store {
         Ok(())
     }
 
-    /// The last of a log that is closed.
+    /// The last writes before the log is closed.
     pub(super) fn finish(&mut self) -> Result<(), StoreError> {
         locked(&self.mark).sync()?;
         self.checkpoint()
     }
 
-    /// Readers may keep part of the write-ahead log from being moved: that is not an error.
+    /// Readers may keep part of the write-ahead log from being moved, which is not an error.
     fn checkpoint(&self) -> Result<(), StoreError> {
         self.db
             .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
-        // The next commit counts anew: from the start, or on from what a reader kept.
+        // The next commit counts anew: from the start, or after the part that a reader kept.
         self.wal_pages.store(0, Ordering::Relaxed);
         Ok(())
     }
 }
 
 fn locked(mark: &Mutex<Mark>) -> MutexGuard<'_, Mark> {
-    // A mark that was raised half-way is one that was not raised: the file's other slot holds.
+    // If a panic interrupted an update of the mark, the file's other slot is still valid.
     mark.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-// === impl Stable ===
+// === impl Syncer ===
 
-impl Stable {
-    /// Puts on stable storage what the store had written when it gave `promise`, and everything
-    /// before it; then promises it. Only then may anybody be told.
-    pub(super) fn promise(&self, promise: Promise) -> Result<(), StoreError> {
+impl Syncer {
+    /// Puts on stable storage everything that the store had written when it returned `point`,
+    /// then records the point in the mark. The commit may be reported only after that.
+    pub(super) fn make_durable(&self, point: DurablePoint) -> Result<(), StoreError> {
         self.wal.sync()?;
-        Ok(locked(&self.mark).raise(promise)?)
+        Ok(locked(&self.mark).advance(point)?)
     }
 }
 
@@ -350,7 +352,7 @@ impl Reader {
         })
     }
 
-    /// Fixes what later reads see, until this reader is dropped.
+    /// Fixes the state that later reads see, until this reader is dropped.
     pub(super) fn pin(&self) -> Result<(), StoreError> {
         self.db.execute_batch("BEGIN")?;
         Head::read(&self.db, FORMAT)?;
@@ -388,7 +390,7 @@ pub(super) fn connect(path: &Path, read_only: bool) -> rusqlite::Result<Connecti
         OpenFlags::SQLITE_OPEN_READ_WRITE
     };
     let db = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    // A damaged write-ahead log is not folded into the database by closing it.
+    // Closing must not move a damaged write-ahead log into the database.
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     db.busy_timeout(Duration::from_secs(10))?;
     db.pragma_update(None, "wal_autocheckpoint", 0)?;
@@ -400,7 +402,7 @@ pub(super) fn connect(path: &Path, read_only: bool) -> rusqlite::Result<Connecti
 // === impl Fault ===
 
 impl Fault {
-    /// The error for whoever only looks at the log in `dir`.
+    /// The error for a caller that only reads the log in `dir`.
     pub(super) fn into_error(self, dir: &Path) -> OpenError {
         match self {
             Self::Refused(error) => error,
@@ -412,35 +414,36 @@ impl Fault {
     }
 }
 
-/// Reads the log in `dir` into memory, and changes nothing: its last place, and its live records.
+/// Reads the log in `dir` into memory, and changes nothing. Returns its last position and its live
+/// records.
 pub(super) fn read_only(dir: &Path) -> Result<(Seq, Vec<Entry>), OpenError> {
     let read = || {
-        let Some(promise) = look(dir)? else {
+        let Some(point) = read_durable_point(dir)? else {
             return Ok((Seq(0), Vec::new()));
         };
         let path = file(dir);
         let db = image::open(&path, true).map_err(|error| Fault::of(&path, error))?;
         let mut entries = Vec::new();
-        let verified = verify(&db, &path, promise, |entry| entries.push(entry))?;
+        let verified = verify(&db, &path, point, |entry| entries.push(entry))?;
         Ok((verified.head.seq, entries))
     };
     read().map_err(|fault: Fault| fault.into_error(dir))
 }
 
 fn survey(dir: &Path, cause: &StoreError) -> (Survey, Loss) {
-    let promise = Mark::read(dir).ok().flatten();
+    let point = Mark::read(dir).ok().flatten();
     let survey = Survey::of(dir);
-    let loss = survey.loss(cause, promise);
+    let loss = survey.loss(cause, point);
     (survey, loss)
 }
 
-/// Promise made for the log in `dir`, if there is a log; `None` if nothing has ever been in it.
-/// Looks before SQLite does, which deletes the write-ahead log of an empty database.
-fn look(dir: &Path) -> Result<Option<Option<Promise>>, Fault> {
+/// The durable point of the log in `dir`, if there is a log; `None` if nothing has ever been in it.
+/// Must run before SQLite opens the file, which deletes the write-ahead log of an empty database.
+fn read_durable_point(dir: &Path) -> Result<Option<Option<DurablePoint>>, Fault> {
     let unsound = |why: String| Err(Fault::Damaged(StoreError::Unsound(why)));
     let path = file(dir);
-    let promise = match Mark::read(dir) {
-        Ok(promise) => promise,
+    let point = match Mark::read(dir) {
+        Ok(point) => point,
         Err(MarkError::Io(error)) => return Err(Fault::of(&mark::file(dir), error.into())),
         Err(MarkError::Unknown(found)) => {
             return Err(Fault::Refused(OpenError::UnknownFormat {
@@ -453,12 +456,12 @@ fn look(dir: &Path) -> Result<Option<Option<Promise>>, Fault> {
             return unsound("its high-water mark is damaged: neither copy in it is whole".into());
         }
     };
-    if let Some(promise) = promise
-        && promise.format > FORMAT
+    if let Some(point) = point
+        && point.format > FORMAT
     {
         return Err(Fault::Refused(OpenError::UnknownFormat {
             path,
-            found: promise.format,
+            found: point.format,
             known: FORMAT,
         }));
     }
@@ -467,47 +470,47 @@ fn look(dir: &Path) -> Result<Option<Option<Promise>>, Fault> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Fault::of(path, error.into())),
     };
-    let was_used = promise.is_some_and(|promise| promise.seq > Seq(0));
+    let was_used = point.is_some_and(|point| point.seq > Seq(0));
     match length(&path)? {
         None if !was_used && length(&wal_file(&path))?.is_none() => Ok(None),
         None => unsound("the database is not there".into()),
         Some(0) => unsound("the database is empty: it has 0 bytes".into()),
-        Some(_) => Ok(Some(promise)),
+        Some(_) => Ok(Some(point)),
     }
 }
 
-/// Opens the log in `dir` for writing, without a change to it: what is wrong with it may be mended by
-/// hand, or from a copy.
-fn open_sound(dir: &Path) -> Result<Sound, Fault> {
+/// Opens the log in `dir` for writing, without changing it: a damaged log may still be repaired by
+/// hand, or restored from a copy.
+fn open_checked(dir: &Path) -> Result<CheckedLog, Fault> {
     let path = file(dir);
     let fault = |error: StoreError| Fault::of(&path, error);
-    let promise = if let Some(promise) = look(dir)? {
-        promise
+    let point = if let Some(point) = read_durable_point(dir)? {
+        point
     } else {
-        let promise = Promise::now(Seq(0), 0);
-        // The mark is first: a database without one is of the format before.
-        Mark::create(dir, promise).map_err(|error| fault(error.into()))?;
+        let point = DurablePoint::now(Seq(0), 0);
+        // The mark is created first: a database without one is of format 1.
+        Mark::create(dir, point).map_err(|error| fault(error.into()))?;
         create(&path).map_err(fault)?;
-        Some(promise)
+        Some(point)
     };
     let db = connect(&path, false).map_err(|error| fault(error.into()))?;
-    let verified = verify(&db, &path, promise, drop)?;
+    let verified = verify(&db, &path, point, drop)?;
     db.pragma_update(None, "journal_mode", "WAL")
         .map_err(|error| fault(error.into()))?;
-    let mark = match promise {
+    let mark = match point {
         Some(_) => Mark::open(dir).map_err(|error| match error {
             MarkError::Io(error) => fault(error.into()),
             other => fault(StoreError::Unsound(other.to_string())),
         })?,
         None => {
-            let promise = Promise::now(verified.head.seq, verified.head.live);
-            Mark::create(dir, promise).map_err(|error| fault(error.into()))?
+            let point = DurablePoint::now(verified.head.seq, verified.head.live);
+            Mark::create(dir, point).map_err(|error| fault(error.into()))?
         }
     };
-    Ok(Sound { db, verified, mark })
+    Ok(CheckedLog { db, verified, mark })
 }
 
-/// Makes an empty log, which is there whole or not at all.
+/// Creates an empty log; afterwards it exists completely or not at all.
 fn create(path: &Path) -> Result<(), StoreError> {
     let new = path.with_extension("new");
     remove_if_there(&new)?;
@@ -527,7 +530,7 @@ pub(super) fn remove_if_there(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes the tables of an empty database, for a log that goes on after `head`.
+/// Creates the tables of an empty database, for a log that continues after `head`.
 pub(super) fn create_tables(db: &Connection, head: Head) -> Result<(), StoreError> {
     db.execute_batch(&format!(
         "PRAGMA application_id = {MAGIC}; PRAGMA user_version = {FORMAT}; {SCHEMA}"
@@ -562,38 +565,38 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_is_not_synced_is_not_promised_and_may_be_there_later() {
+    fn a_group_that_is_not_synced_is_not_in_the_mark_and_may_be_there_later() {
         let folder = tempfile::tempdir().unwrap();
         let dir = folder.path();
         let mut store = Store::open(dir, false).ok().unwrap().store;
-        let mut stable = store.stable().unwrap();
+        let mut syncer = store.syncer().unwrap();
         let first = store.write(&put(1)).unwrap();
-        stable.promise(first).unwrap();
-        stable.wal = WalSync::that_fails();
+        syncer.make_durable(first).unwrap();
+        syncer.wal = WalSync::that_fails();
         let second = store.write(&put(2)).unwrap();
-        stable.promise(second).unwrap_err();
+        syncer.make_durable(second).unwrap_err();
         assert_eq!(Mark::read(dir).unwrap(), Some(first));
         store.abandon();
         assert!(wal_file(&file(dir)).exists());
         let store = Store::open(dir, false).ok().unwrap().store;
         assert!([Seq(1), Seq(2)].contains(&store.head().seq));
-        // All that this store promises is in the database.
+        // Moves all that is in this store's mark into the database.
         std::fs::remove_file(wal_file(&file(dir))).unwrap();
         let db = image::open(&file(dir), true).unwrap();
         assert_eq!(Head::read(&db, FORMAT).unwrap(), store.head());
     }
 
     #[test]
-    fn a_later_group_is_promised_with_those_before_it_and_stays_promised() {
+    fn a_later_group_is_marked_with_those_before_it_and_stays_marked() {
         let folder = tempfile::tempdir().unwrap();
         let dir = folder.path();
         let mut store = Store::open(dir, false).ok().unwrap().store;
-        let (one, other) = (store.stable().unwrap(), store.stable().unwrap());
+        let (one, other) = (store.syncer().unwrap(), store.syncer().unwrap());
         let first = store.write(&put(1)).unwrap();
         let second = store.write(&put(2)).unwrap();
-        other.promise(second).unwrap();
+        other.make_durable(second).unwrap();
         assert_eq!(Mark::read(dir).unwrap(), Some(second));
-        one.promise(first).unwrap();
+        one.make_durable(first).unwrap();
         assert_eq!(Mark::read(dir).unwrap(), Some(second));
     }
 }

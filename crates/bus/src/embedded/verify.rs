@@ -1,4 +1,4 @@
-//! Reading the tables, and whether they are as they were written and as they were promised.
+//! Reading of the tables, and checks that they are as they were written and reported durable.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use bytes::Bytes;
 use rusqlite::{Connection, ErrorCode, Row};
 
-use super::mark::Promise;
+use super::mark::DurablePoint;
 use super::options::OpenError;
 use super::store::{FORMAT, MAGIC};
 use crate::key::Key;
@@ -16,14 +16,14 @@ pub(super) const SELECT_ONE: &str = "SELECT seq, key, value, sum FROM records WH
 pub(super) const SELECT_FROM: &str =
     "SELECT seq, key, value, sum FROM records WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?";
 
-/// The last place given out, and the count of live records.
+/// The position last assigned, and the number of live records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) seq: Seq,
     pub(super) live: u64,
 }
 
-/// A database that is whole.
+/// The content of a database that passed all checks.
 #[derive(Debug)]
 pub(super) struct Verified {
     pub(super) format: i32,
@@ -44,12 +44,13 @@ pub(super) enum StoreError {
     Io(#[from] std::io::Error),
 }
 
-/// Reason for which a log is not opened as it is.
+/// Reason why a log is not opened as it is.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// It may be whole: it is another program's or another version's, or the system refuses it.
+    /// The log may be intact, but was written by another program or version, or the system denies
+    /// access.
     Refused(OpenError),
-    /// Something that was durable is not there as it was.
+    /// Durable content is missing or altered.
     Damaged(StoreError),
 }
 
@@ -64,7 +65,7 @@ impl Head {
         i64::from(sum.finalize())
     }
 
-    /// The head of a database of the format before, which has no checksum there.
+    /// The head of a database of format 1, which has no checksum for it.
     fn read_unsummed(db: &Connection) -> rusqlite::Result<Self> {
         db.query_row("SELECT seq, live FROM head", [], |row| {
             Ok(Self {
@@ -90,7 +91,7 @@ impl Head {
 // === impl Fault ===
 
 impl Fault {
-    /// Tells damage from a system that does not let this process use the file now.
+    /// Distinguishes damage from a system that denies this process the file at present.
     pub(super) fn of(path: &Path, error: StoreError) -> Self {
         let is_of_the_system = match &error {
             StoreError::Corrupt { .. } | StoreError::Unsound(_) => false,
@@ -120,36 +121,36 @@ impl Fault {
     }
 }
 
-/// Checks that the database is a log, whole, and holds what was promised; hands every live record to
-/// `take`, in order.
+/// Checks that the database is an intact log and contains what was reported durable; passes every live
+/// record to `take`, in order.
 pub(super) fn verify(
     db: &Connection,
     path: &Path,
-    promise: Option<Promise>,
+    point: Option<DurablePoint>,
     mut take: impl FnMut(Entry),
 ) -> Result<Verified, Fault> {
     let damaged = |error: StoreError| Fault::of(path, error);
-    let format = format_of(db, path, promise)?;
+    let format = format_of(db, path, point)?;
     check_structure(db).map_err(damaged)?;
     let (head, live) = load(db, format, &mut take).map_err(damaged)?;
-    let Some(promise) = promise else {
+    let Some(point) = point else {
         return if format < 2 {
-            // A log of the version before, which kept no mark.
+            // A log of format 1, which has no mark.
             Ok(Verified { format, head, live })
         } else {
             let why = "its high-water mark is gone";
             Err(damaged(StoreError::Unsound(why.into())))
         };
     };
-    if head.seq < promise.seq {
-        let why = match promise.seq.0 - head.seq.0 {
-            1 => format!("record {} is missing", promise.seq),
-            _ => format!("records {} to {} are missing", head.seq.next(), promise.seq),
+    if head.seq < point.seq {
+        let why = match point.seq.0 - head.seq.0 {
+            1 => format!("record {} is missing", point.seq),
+            _ => format!("records {} to {} are missing", head.seq.next(), point.seq),
         };
         let why = format!("it ends at record {}: {why}", head.seq);
         return Err(damaged(StoreError::Unsound(why)));
     }
-    if head.seq == promise.seq && head.live != promise.live {
+    if head.seq == point.seq && head.live != point.live {
         let why = format!("it holds {} live records at record {}", head.live, head.seq);
         return Err(damaged(StoreError::Unsound(why)));
     }
@@ -157,7 +158,7 @@ pub(super) fn verify(
 }
 
 /// The format in the header, if it is one that this build reads.
-fn format_of(db: &Connection, path: &Path, promise: Option<Promise>) -> Result<i32, Fault> {
+fn format_of(db: &Connection, path: &Path, point: Option<DurablePoint>) -> Result<i32, Fault> {
     let header = |name: &str| {
         db.pragma_query_value(None, name, |row| row.get::<_, i32>(0))
             .map_err(|error| Fault::of(path, error.into()))
@@ -165,8 +166,8 @@ fn format_of(db: &Connection, path: &Path, promise: Option<Promise>) -> Result<i
     let (magic, format) = (header("application_id")?, header("user_version")?);
     match (magic, format) {
         (MAGIC, 1..=FORMAT) => Ok(format),
-        // With a mark beside it this is our database, of the mark's format.
-        _ if promise.is_some() => Err(Fault::Damaged(StoreError::Unsound(format!(
+        // The mark beside it shows that the database is ours, so its header is damaged.
+        _ if point.is_some() => Err(Fault::Damaged(StoreError::Unsound(format!(
             "its header is not a log's (application id {magic:#010x}, format {format})"
         )))),
         (MAGIC, found) => Err(Fault::Refused(OpenError::UnknownFormat {
@@ -181,8 +182,8 @@ fn format_of(db: &Connection, path: &Path, promise: Option<Promise>) -> Result<i
     }
 }
 
-/// Check of the database's pages by SQLite: a page that is used twice, or by nothing, would
-/// otherwise show only when it is too late.
+/// Lets SQLite check the database's pages: a page that is used twice, or not at all, would
+/// otherwise be noticed too late.
 fn check_structure(db: &Connection) -> Result<(), StoreError> {
     let found: String = db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     if found == "ok" {
@@ -194,7 +195,7 @@ fn check_structure(db: &Connection) -> Result<(), StoreError> {
     )))
 }
 
-/// Reads and verifies every record, and the count of them.
+/// Reads and verifies every record, and their number.
 fn load(
     db: &Connection,
     format: i32,
@@ -264,7 +265,7 @@ pub(super) fn sum(seq: Seq, key: &Key, value: &[u8]) -> i64 {
     i64::from(sum.finalize())
 }
 
-/// 2^63 records at a million a second last 290,000 years.
+/// The position as SQLite stores it. 2^63 records at a million per second last 290,000 years.
 pub(super) fn sql(seq: Seq) -> i64 {
     seq.0.cast_signed()
 }

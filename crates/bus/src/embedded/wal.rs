@@ -1,13 +1,13 @@
-//! The file of the write-ahead log, as the writers treat it beside SQLite: commits are synced here,
-//! and there is room for them before they come.
+//! The file of the write-ahead log, as the writer threads use it beside SQLite: they sync commits
+//! in it, and enlarge it before commits need the space.
 //!
-//! SQLite syncs with `fsync` and lets the file grow with every commit. Either makes the file system
-//! write its own records each time, and commit its journal if it has one: for the file's new length,
-//! or for nothing but its new time of modification. `fdatasync` of a file that is long enough already
+//! SQLite syncs with `fsync` and lets the file grow with every commit. Both make the file system
+//! write records of its own each time, and commit its journal if it has one: for the file's new
+//! length, or only for its new modification time. `fdatasync` of a file that is long enough already
 //! writes the commit's pages alone.
 //!
-//! Zeros after the last frame are not a frame: SQLite, and [`image`](super::image), end before them
-//! as they end before frames of an earlier round.
+//! Zeros after the last frame are not a frame: SQLite and [`image`](super::image) stop before them,
+//! as they stop before frames of an earlier round.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -20,33 +20,35 @@ use super::image::wal_file;
 
 /// Bytes of a page and of its frame's header.
 const FRAME: u64 = 4096 + 24;
-/// Frames for which room is made in one go.
+/// Number of frames by which the file is enlarged in one step.
 const STEP_FRAMES: u64 = 128;
 
-/// The file, open to be synced.
+/// The file, opened for syncing.
 #[derive(Debug)]
 pub(super) struct WalSync(File);
 
-/// The file, open to make room in it.
+/// The file, opened for enlarging it.
 #[derive(Debug)]
 pub(super) struct Wal {
     file: File,
-    /// Length for which the file has room; later than the file's own if SQLite has made it longer.
+    /// Length up to which the file has space; stale if SQLite has enlarged the file since.
     length: u64,
-    /// Length beyond which no room is made.
+    /// Length beyond which the file is not enlarged.
     length_max: u64,
 }
 
 // === impl WalSync ===
 
 impl WalSync {
-    /// Opens the write-ahead log of `database`, which SQLite has open. Of each failure to write the
-    /// file the system tells every handle once: threads that sync it have a handle each.
+    /// Opens the write-ahead log of `database`, which SQLite has open. The system reports each
+    /// failure to write the file once per handle, so every thread that syncs it needs a handle of
+    /// its own.
     pub(super) fn open(database: &Path) -> io::Result<Self> {
         open(database).map(Self)
     }
 
-    /// Puts what SQLite has written to the file on stable storage, whoever is syncing it as well.
+    /// Puts on stable storage what SQLite has written to the file; other threads may sync it at the
+    /// same time.
     pub(super) fn sync(&self) -> io::Result<()> {
         self.0.sync_data()
     }
@@ -55,8 +57,8 @@ impl WalSync {
 // === impl Wal ===
 
 impl Wal {
-    /// Opens the write-ahead log of `database`, which SQLite has open. No room will be made for more
-    /// than about `frames_max`.
+    /// Opens the write-ahead log of `database`, which SQLite has open. It will not be enlarged
+    /// beyond about `frames_max` frames.
     pub(super) fn open(database: &Path, frames_max: u32) -> io::Result<Self> {
         Ok(Self {
             file: open(database)?,
@@ -65,14 +67,14 @@ impl Wal {
         })
     }
 
-    /// Whether little room is left after the first `frames`.
+    /// Whether the space after the first `frames` frames is running out.
     pub(super) fn wants_room(&self, frames: u32) -> bool {
         let wanted = (u64::from(frames) + STEP_FRAMES / 2) * FRAME;
         self.length < wanted.min(self.length_max)
     }
 
-    /// Makes room after the first `frames`, if there is little. On a full disk there is none to be
-    /// made, and SQLite finds out by itself.
+    /// Enlarges the file if the space after the first `frames` frames is running out. On a full
+    /// disk it does nothing: SQLite reports that itself.
     pub(super) fn make_room(&mut self, frames: u32) -> io::Result<()> {
         if !self.wants_room(frames) {
             return Ok(());
@@ -101,7 +103,7 @@ fn open(database: &Path) -> io::Result<File> {
 
 #[cfg(test)]
 impl WalSync {
-    /// One whose every sync fails: a pipe has nothing to sync.
+    /// A handle whose every sync fails: it is a pipe, which cannot be synced.
     pub(super) fn that_fails() -> Self {
         let (_, pipe) = io::pipe().unwrap();
         Self(File::from(std::os::fd::OwnedFd::from(pipe)))
@@ -162,7 +164,7 @@ mod tests {
     fn a_disk_without_room_is_no_failure() {
         let dir = tempfile::tempdir().unwrap();
         let mut wal = wal(dir.path(), 1000);
-        // A file that is open for reading only takes nothing, as a full disk does.
+        // A file that is open for reading only refuses writes, as a full disk does.
         wal.file = File::open(wal_file(&dir.path().join("log.sqlite"))).unwrap();
         wal.make_room(0).unwrap();
         assert!(!wal.wants_room(0));

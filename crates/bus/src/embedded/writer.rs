@@ -1,119 +1,68 @@
-//! The threads that make accepted batches durable: whatever is queued goes into one transaction
-//! with one fsync, and what arrives meanwhile into the next.
+//! The threads that make accepted batches durable: everything queued goes into one transaction with
+//! one fsync, and batches that arrive meanwhile go into the next.
 //!
-//! There are two, which take turns: while one waits for the disk, the other writes the next group and
-//! has the disk begin with it. A group is durable when a sync that began after it was written has
-//! succeeded; by then everything before it is too, for the sync waits for the whole file. So groups
-//! become durable in order, whichever thread is told first.
+//! Two threads take turns: while one waits for the disk, the other writes the next group and starts
+//! its sync. A group is durable when a sync that began after it was written has succeeded;
+//! everything before it is durable too, since the sync covers the whole file. So groups become
+//! durable in order, whichever thread's sync returns first.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
-
-use tokio::sync::watch;
 
 use super::mark::SYNC_EVERY;
 use super::store::Store;
 use super::verify::StoreError;
-use crate::error::LogFailure;
-use crate::log::Durable;
-use crate::pending::{Accepting, Group, State};
+use crate::pending::{Group, SharedState, State};
 
-/// The log is idle once nothing has been appended for this long. A task's record and its result's
-/// come within a fraction of a millisecond where the prover is quick: tidying up between them would
-/// make the result wait for it.
+/// Time without an append after which the log is idle. A task's record and that of its result come
+/// within a fraction of a millisecond of each other if the prover is fast: maintenance between them
+/// would delay the result.
 const IDLE_AFTER: Duration = Duration::from_millis(5);
+
+/// Number of operations from which on a group is synced before the next one is written. Under load a second sync at the same
+/// time makes groups smaller and more, and takes the processor's time from the appenders.
+const LARGE_GROUP: usize = 16;
+
+/// Remedy for a failed write.
+const REMEDY: &str = "free space or repair the disk, then start again: nothing durable is lost";
 
 /// State that appenders, readers and the writers share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) dir: PathBuf,
-    state: Mutex<State>,
+    pub(super) state: SharedState,
     pub(super) work: Condvar,
-    pub(super) watermark: watch::Sender<Durable>,
-    pub(super) finished: watch::Sender<bool>,
 }
 
 // === impl Shared ===
 
 impl Shared {
     pub(super) fn new(dir: PathBuf, state: State) -> Self {
-        let durable = Durable {
-            seq: state.durable,
-            failed: None,
-        };
         Self {
+            state: SharedState::new(dir.display().to_string(), state),
             dir,
-            state: Mutex::new(state),
             work: Condvar::new(),
-            watermark: watch::Sender::new(durable),
-            finished: watch::Sender::new(false),
         }
     }
 
     pub(super) fn close(&self) {
-        self.lock().closing = true;
+        self.state.lock().closing = true;
         self.work.notify_all();
     }
 
-    /// After a failed write the system may hold pages it will never write: nothing is retried.
+    /// After a failed write the system may hold pages that it will never write, so nothing is
+    /// retried.
     fn fail(&self, reason: String) {
-        let mut state = self.lock();
-        if state.failed.is_some() {
-            return;
+        if let Some(failure) = self.state.fail(reason, REMEDY) {
+            tracing::error!(error = %failure, "the log has stopped");
+            self.work.notify_all();
         }
-        let failure = Arc::new(LogFailure {
-            place: self.dir.display().to_string(),
-            reason,
-            remedy: "free space or repair the disk, then start again: nothing durable is lost"
-                .to_owned(),
-            durable: state.durable,
-        });
-        tracing::error!(error = %failure, "the log has stopped");
-        state.failed = Some(failure.clone());
-        let seq = state.durable;
-        drop(state);
-        self.watermark.send_modify(|durable| {
-            durable.seq = seq;
-            durable.failed = Some(failure);
-        });
-        self.work.notify_all();
     }
 
     fn has_failed(&self) -> bool {
-        self.lock().failed.is_some()
-    }
-
-    /// Tells that `group` is on stable storage, unless the log has stopped meanwhile.
-    fn committed(&self, group: &Group) {
-        let mut state = self.lock();
-        if state.failed.is_some() {
-            return;
-        }
-        state.committed(group.last, group.bytes);
-        drop(state);
-        // Told also if a later group was told before: there is room again for what waits for it.
-        self.watermark.send_modify(|durable| {
-            if durable.failed.is_none() {
-                durable.seq = durable.seq.max(group.last);
-            }
-        });
-    }
-}
-
-impl Accepting for Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing under this lock panics half-way through a change.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn watermark(&self) -> &watch::Sender<Durable> {
-        &self.watermark
-    }
-
-    fn wake(&self) {
-        self.work.notify_one();
+        self.state.lock().failed.is_some()
     }
 }
 
@@ -136,7 +85,8 @@ pub(super) fn run(shared: &Shared, store: Store) {
     {
         shared.fail(error.to_string());
     }
-    // The last connection to close removes the write-ahead log: before anyone is told.
+    // Dropping the last connection removes the write-ahead log; this happens before the end is
+    // reported.
     if shared.has_failed() {
         store.abandon();
     } else {
@@ -152,45 +102,52 @@ fn take_turns(shared: &Shared, store: &Mutex<Store>) {
     }
 }
 
-/// The thread that holds the store waits for work, and writes it; then it makes it durable and tells,
-/// while the other waits and writes.
+/// The thread that holds the store waits for work and writes it; then it syncs and reports it,
+/// while the other thread waits and writes.
 fn commit_in_turn(shared: &Shared, store: &Mutex<Store>) -> Result<(), StoreError> {
-    // A store that cannot be locked: the other thread panicked, and has reported it.
-    let Ok(stable) = store.lock().map(|store| store.stable()) else {
+    // The lock is poisoned only if the other thread panicked, which has reported it.
+    let Ok(syncer) = store.lock().map(|store| store.syncer()) else {
         return Ok(());
     };
-    let stable = stable?;
+    let syncer = syncer?;
     loop {
-        let (group, promise) = {
+        let (group, point) = {
             let Ok(mut store) = store.lock() else {
                 return Ok(());
             };
-            store.tidy()?;
+            store.maintain()?;
             let Some(group) = next_group(shared, &mut store)? else {
                 return Ok(());
             };
-            let promise = store.write(&group)?;
-            (group, promise)
+            let point = store.write(&group)?;
+            if group.puts.len() + group.removed.len() >= LARGE_GROUP {
+                // The other thread waits: what is queued meanwhile is the next group.
+                syncer.make_durable(point)?;
+                shared.state.committed(group.last, group.bytes);
+                continue;
+            }
+            (group, point)
         };
-        stable.promise(promise)?;
-        shared.committed(&group);
+        syncer.make_durable(point)?;
+        shared.state.committed(group.last, group.bytes);
     }
 }
 
-/// Waits for a group to commit, and tidies up meanwhile; `None` if there will be none.
+/// Waits for a group to commit, and does maintenance meanwhile; `None` if the log is closed or has
+/// failed.
 fn next_group(shared: &Shared, store: &mut Store) -> Result<Option<Group>, StoreError> {
-    let mut state = shared.lock();
+    let mut state = shared.state.lock();
     while !state.has_work() {
         if state.closing || state.failed.is_some() {
             return Ok(None);
         }
-        let due = match store.tidying_due_in() {
+        let due = match store.maintenance_due_in() {
             None if state.is_durable() => {
                 let woken = shared.work.wait(state);
                 state = woken.unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
-            // What the other is making durable will have to be tidied up after.
+            // The other thread's commit will need maintenance afterwards.
             due => due.unwrap_or(SYNC_EVERY).max(IDLE_AFTER),
         };
         let waited = shared.work.wait_timeout(state, due);
@@ -198,14 +155,14 @@ fn next_group(shared: &Shared, store: &mut Store) -> Result<Option<Group>, Store
         state = woken;
         if timeout.timed_out() && !state.has_work() && state.is_durable() {
             drop(state);
-            store.tidy_when_idle()?;
-            state = shared.lock();
+            store.maintain_when_idle()?;
+            state = shared.state.lock();
         }
     }
     Ok(Some(state.take()))
 }
 
-/// Reports a panic of the thread that holds it.
+/// Reports a panic of the thread that holds this guard.
 struct Panic<'a>(&'a Shared);
 
 impl Drop for Panic<'_> {
@@ -217,11 +174,11 @@ impl Drop for Panic<'_> {
     }
 }
 
-/// Tells those who wait that the writers have ended, even if one panicked.
+/// Reports that the writers have ended, even after a panic.
 struct Ending<'a>(&'a Shared);
 
 impl Drop for Ending<'_> {
     fn drop(&mut self) {
-        self.0.finished.send_replace(true);
+        self.0.state.finish();
     }
 }

@@ -1,10 +1,10 @@
 //! Blobs in a JetStream stream.
 //!
 //! A blob is cut into pieces of one size, each a message under a subject of its own, of which the
-//! stream keeps the last: the same blob put again is the same messages again, which are young then
-//! and whole. The first piece is written last, and says how long the blob is: without it there is no
-//! blob. Nothing but publishing is needed to put, and nothing that a publisher may say removes
-//! anything: in the server's own object stores one header does.
+//! stream keeps the last: putting the blob again publishes the same messages again, which are then
+//! new and complete. The first piece is written last, and states the blob's length: without it the
+//! blob does not exist. A put only publishes, and a publisher cannot remove anything; in the
+//! server's own object stores a single header can.
 
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
@@ -26,38 +26,37 @@ use object_store::{
     PutResult, Result,
 };
 
-use super::connection::{Connection, HEADERS, LEAST_PAYLOAD, Patience, patiently};
+use super::connection::{Connection, HEADERS, LEAST_PAYLOAD, RetryDeadline, retry};
 use super::options::ConnectError;
 use super::refusal::Refusal;
 use super::resource::open_stream;
-use crate::blob::{BlobStore, Bucket, RemoveSeen};
+use crate::blob::{BlobStore, Bucket, ConditionalDelete};
 
 const STORE: &str = "JetStream";
 
-/// Bytes of a piece, all but the last: what fits into a message of every server.
+/// Bytes of every piece but the last: this fits into a message of every supported server.
 const PIECE: usize = LEAST_PAYLOAD - HEADERS;
 
-/// Pieces on their way at a time.
+/// Number of pieces sent or fetched concurrently.
 const AT_ONCE: usize = 8;
 
-/// The last token of the subject that says that a blob is held, and what the name of that object ends
-/// with.
+/// Last token of the subject of a hold, and the suffix of that object's name.
 const HOLD: &str = "held";
 const HOLD_SUFFIX: &str = ".held";
 
-/// On the first piece: bytes of the whole blob.
+/// Header of the first piece: bytes of the whole blob.
 pub(super) const SIZE: &str = "Proofmill-Size";
 
-/// On the stream: where the blobs are, if in a bucket.
+/// Metadata of the stream: the address of the bucket, if blobs are in one.
 const PLACE: &str = "proofmill-blobs";
 
-/// The blobs of this cluster: on the server, or in the bucket that the connection's options name. The
-/// server knows which, so that everyone uses the same.
+/// The blobs of this cluster: on the server, or in the bucket that the connection's options name.
+/// The stream's metadata records which, so that every process uses the same.
 ///
 /// # Errors
 /// [`ConnectError`].
 pub fn open_blobs(connection: &Connection) -> BoxFuture<'_, Result<BlobStore, ConnectError>> {
-    // Boxed: compiled here, and not again in every program that calls it.
+    // Boxed, so that it is compiled in this crate and not again in every caller's.
     Box::pin(async move {
         let bucket = connection.options().blobs.as_ref();
         let place = bucket.map(|bucket| (PLACE.to_owned(), bucket.url().to_owned()));
@@ -116,8 +115,8 @@ impl fmt::Display for JetStreamObjects {
 // === impl JetStreamObjects ===
 
 impl JetStreamObjects {
-    /// The subject of a piece, or of all of an object's. What says that a blob is held is a message
-    /// beside the blob's pieces.
+    /// The subject of a piece, or, with `*`, of all pieces of an object. A hold is a message beside
+    /// the blob's pieces.
     fn subject(&self, location: &Path, piece: &str) -> String {
         let (location, piece) = match location.as_ref().strip_suffix(HOLD_SUFFIX) {
             Some(blob) => (blob, HOLD),
@@ -132,14 +131,14 @@ impl JetStreamObjects {
         self.connection.subject(&["blob", &name, piece])
     }
 
-    /// Publishes a piece; again, when a server has gone away: it is the same message then.
+    /// Publishes a piece. Retries if a server has failed, which is safe: it is the same message.
     async fn publish(&self, subject: String, message: PublishMessage) -> Result<(), PublishError> {
         let context = &self.connection.context;
         let publish = || async {
             let sent = context.send_publish(subject.clone(), message.clone());
             sent.await?.await.map(drop)
         };
-        patiently(publish).await
+        retry(publish).await
     }
 
     async fn put(&self, location: &Path, content: Bytes) -> Result<()> {
@@ -159,19 +158,19 @@ impl JetStreamObjects {
                 .header(SIZE, size.to_string());
             self.publish(self.subject(location, "0"), first).await
         };
-        self.unless_refused(all).await?.map_err(failed)
+        self.or_refusal(all).await?.map_err(failed)
     }
 
-    /// A piece. Any server that has a copy may answer; one that lags does not know of it yet, so that
-    /// only the stream's leader is believed that it is not there.
+    /// Fetches a piece. Any server with a copy may answer; since a copy may lag, only the stream's
+    /// leader is believed that a piece does not exist.
     async fn piece(&self, location: &Path, number: usize) -> Result<StreamMessage> {
-        let patience = Patience::new();
+        let deadline = RetryDeadline::new();
         loop {
-            let looked = self.unless_refused(self.look_for(location, number));
+            let looked = self.or_refusal(self.look_for(location, number));
             match looked.await? {
                 Ok(found) => return Ok(found),
                 Err(error @ Error::NotFound { .. }) => return Err(error),
-                Err(error) if !patience.bears(&error.to_string()).await => return Err(error),
+                Err(error) if !deadline.pause(&error.to_string()).await => return Err(error),
                 Err(_) => {}
             }
         }
@@ -198,7 +197,7 @@ impl JetStreamObjects {
         if size <= PIECE {
             return Ok(first);
         }
-        // Not reserved at once: that the blob is as long as it says is seen when its pieces come.
+        // Memory is not reserved for the stated length, which is not yet confirmed by the pieces.
         let mut content = BytesMut::from(first);
         let rest = stream::iter(1..size.div_ceil(PIECE)).map(|number| self.piece(location, number));
         let mut rest = rest.buffered(AT_ONCE);
@@ -208,24 +207,24 @@ impl JetStreamObjects {
         Ok(content.freeze())
     }
 
-    /// Removes all pieces; those that are newer than `seen`, a sequence number, are left.
+    /// Removes all pieces, except those newer than `seen`, a stream sequence.
     async fn remove(&self, location: &Path, seen: Option<u64>) -> Result<()> {
         let purge = self.stream.purge().filter(self.subject(location, "*"));
         let purge = match seen {
             Some(seen) => purge.sequence(seen.saturating_add(1)).into_future(),
             None => purge.into_future(),
         };
-        let purged = self.unless_refused(purge).await?;
+        let purged = self.or_refusal(purge).await?;
         purged.map(|_| ()).map_err(failed)
     }
 
-    /// Every object, and what an interrupted put has left of one.
+    /// Every object, and the remains of interrupted puts.
     async fn all(&self) -> Result<Vec<ObjectMeta>> {
         let config = pull::OrderedConfig {
             headers_only: true,
             ..pull::OrderedConfig::default()
         };
-        let consumer = self.unless_refused(self.stream.create_consumer(config));
+        let consumer = self.or_refusal(self.stream.create_consumer(config));
         let mut consumer = consumer.await?.map_err(failed)?;
         let mut found: BTreeMap<Path, (ObjectMeta, bool)> = BTreeMap::new();
         if consumer.info().await.map_err(failed)?.num_pending == 0 {
@@ -243,7 +242,8 @@ impl JetStreamObjects {
                 let size = message.headers.as_ref().and_then(size_of).unwrap_or(0);
                 let size = if piece == 0 { size } else { 0 };
                 let meta = meta(location.clone(), time, size, info.stream_sequence);
-                // The first piece is the object; others say of what was never finished how new it is.
+                // The first piece is the object; other pieces only show the age of an unfinished
+                // put.
                 match found.get(&location) {
                     Some((_, true)) if piece != 0 => {}
                     _ => {
@@ -258,13 +258,14 @@ impl JetStreamObjects {
         Ok(found.into_values().map(|(meta, _)| meta).collect())
     }
 
-    async fn unless_refused<T>(&self, work: impl Future<Output = T>) -> Result<T> {
-        let done = self.connection.unless_refused(work).await;
+    async fn or_refusal<T>(&self, work: impl Future<Output = T>) -> Result<T> {
+        let done = self.connection.or_refusal(work).await;
         done.map_err(|refusal: Refusal| failed(refusal))
     }
 }
 
-/// The object and the piece that a subject names.
+/// The object's location and the number of the piece that a subject names; `None` for other
+/// subjects.
 pub(super) fn named(subject: &str) -> Option<(Path, usize)> {
     let mut tokens = subject.rsplitn(3, '.');
     let piece = tokens.next()?;
@@ -309,8 +310,8 @@ fn unsupported(operation: &str) -> Error {
     }
 }
 
-impl RemoveSeen for JetStreamObjects {
-    fn remove_seen<'a>(
+impl ConditionalDelete for JetStreamObjects {
+    fn delete_if_unchanged<'a>(
         &'a self,
         location: &'a Path,
         seen: Option<&'a str>,

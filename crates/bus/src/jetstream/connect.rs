@@ -1,4 +1,4 @@
-//! Connecting: what the settings come to, and whether they fit.
+//! Connecting to the server: validation of the options, and the client's settings.
 
 use std::future::ready;
 use std::path::Path;
@@ -6,17 +6,17 @@ use std::time::{Duration, Instant};
 
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event};
 
-use super::connection::{ANSWER_TIMEOUT, Connected, with_sources};
+use super::connection::{ANSWER_TIMEOUT, ConnectedSince, with_sources};
 use super::options::{ConnectError, Credentials, NatsOptions};
 use super::refusal::Refusals;
 use super::role::Role;
 use crate::certificate::certificate_remedy;
 use crate::secret::read_secret;
 
-/// Connects; `connected` and `refusals` are told what happens to the connection.
+/// Connects; `connected` and `refusals` are updated by later events of the connection.
 pub(super) async fn connect(
     options: &NatsOptions,
-    connected: Connected,
+    connected: ConnectedSince,
     refusals: Refusals,
 ) -> Result<Client, ConnectError> {
     check(options)?;
@@ -44,7 +44,7 @@ pub(super) async fn connect(
     })
 }
 
-/// What to do about a server that does not let us in, or that we do not trust.
+/// Advice for a server that refuses this client, or that this client does not trust.
 fn remedy(options: &NatsOptions, kind: ConnectErrorKind, why: &str) -> Option<String> {
     let remedy = match kind {
         ConnectErrorKind::AuthorizationViolation => {
@@ -96,7 +96,7 @@ fn check(options: &NatsOptions) -> Result<(), ConnectError> {
 
 async fn connect_options(
     options: &NatsOptions,
-    connected: Connected,
+    connected: ConnectedSince,
     refusals: Refusals,
 ) -> Result<ConnectOptions, ConnectError> {
     let mut connect = ConnectOptions::new()
@@ -105,7 +105,7 @@ async fn connect_options(
         .ping_interval(Duration::from_secs(2))
         .connection_timeout(Duration::from_secs(3))
         .request_timeout(Some(ANSWER_TIMEOUT))
-        // A server that was full or gone for long is tried again all the same.
+        // Reconnects without limit, so that a server that was full or away for long is still found.
         .max_reconnects(None)
         .reconnect_delay_callback(|attempts| {
             let millis = 20 << attempts.min(6);

@@ -1,4 +1,4 @@
-//! A connection, what the server must offer, and requests between processes.
+//! Connections: checks of the server, and requests between processes.
 
 use futures_util::future::BoxFuture;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,35 +16,35 @@ use super::connect::connect;
 use super::options::{ConnectError, NatsOptions};
 use super::refusal::{INBOX, Refusal, Refusals};
 
-/// The oldest server that is known to work, and is tested for.
+/// Version of the oldest server supported and tested.
 const OLDEST: (i64, i64, i64) = (2, 11, 0);
 
-/// The smallest limit of a message's payload with which a frame has room for a record.
+/// Smallest `max_payload` of a server with which a frame has space for a record, in bytes.
 pub(super) const LEAST_PAYLOAD: usize = 128 << 10;
 
-/// The largest message that is sent, whatever the server allows: a larger one delays those behind it.
+/// Largest message sent, in bytes, whatever the server allows: larger ones delay those behind them.
 const LARGEST_MESSAGE: usize = 1 << 20;
 
-/// How long a server that has been reached may take to do what it is asked.
-const SETTLING: Duration = Duration::from_secs(15);
+/// Time for which a reachable server may be unable to answer, for example during an election.
+const RETRY_MIN: Duration = Duration::from_secs(15);
 
-/// Between two tries to connect: doubled from the first to the longest.
+/// Pauses between attempts to connect: doubled from `FIRST_PAUSE` up to `LONGEST_PAUSE`.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// How long the server may take to answer. One that dies does not answer, and the next that is asked
-/// may: it is asked again, see [`Patience`].
+/// Time limit of one answer of the server. A server that dies does not answer, but another may when
+/// the request is repeated: see [`RetryDeadline`].
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Answers that are taken of those who are all asked at once.
+/// Maximum number of answers accepted to a request that goes to all listeners.
 const ANSWERS_MAX: usize = 1024;
 
-/// Room for what a message has beside its payload: subject, headers.
+/// Space reserved in a message for subject and headers, in bytes.
 pub(super) const HEADERS: usize = 1024;
 
-/// Since when there has been a connection, if there is one.
+/// Time since which the connection has existed; `None` while there is none.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Connected(Arc<Mutex<Option<Instant>>>);
+pub(super) struct ConnectedSince(Arc<Mutex<Option<Instant>>>);
 
 /// A connection to a NATS server or cluster. Reconnects by itself; cheap to clone.
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ pub struct Connection {
     pub(super) client: Client,
     pub(super) context: Context,
     pub(super) options: Arc<NatsOptions>,
-    connected: Connected,
+    connected: ConnectedSince,
     refusals: Refusals,
 }
 
@@ -61,37 +61,37 @@ pub struct Connection {
 pub struct Request {
     /// The subject that it was sent to.
     pub subject: String,
-    /// What it asks.
+    /// The content of the request.
     pub payload: Bytes,
     client: Client,
     reply: Option<async_nats::Subject>,
 }
 
-/// Why a request has no answer.
+/// The reason why a request has no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    /// Nobody listens: known at once.
+    /// No process listens on the subject; known at once.
     #[error("nobody listens on {0}")]
     NoResponders(String),
     /// No answer came in time.
     #[error("no answer from {0} in time")]
     TimedOut(String),
-    /// The server does not let this user ask.
+    /// The server denies this user the permission to send the request.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// The connection failed.
     #[error("the request to {subject} failed: {why}")]
     Failed {
-        /// Whom.
+        /// The subject of the request.
         subject: String,
-        /// In words.
+        /// The reason, as a sentence fragment.
         why: String,
     },
 }
 
-// === impl Connected ===
+// === impl ConnectedSince ===
 
-impl Connected {
+impl ConnectedSince {
     pub(super) fn set(&self, since: Option<Instant>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = since;
     }
@@ -104,13 +104,14 @@ impl Connected {
 // === impl Connection ===
 
 impl Connection {
-    /// Connects, and checks that the server offers what is needed. A server that cannot be reached and
-    /// a cluster without a quorum are waited for, for [`NatsOptions::connect_timeout`].
+    /// Connects, and checks that the server offers what is needed. Waits up to
+    /// [`NatsOptions::connect_timeout`] for a server that cannot be reached and for a cluster
+    /// without a quorum.
     ///
     /// # Errors
-    /// [`ConnectError`], which says what to change.
+    /// [`ConnectError`], whose text says what to change.
     pub fn open(options: NatsOptions) -> BoxFuture<'static, Result<Self, ConnectError>> {
-        // Boxed: compiled here, and not again in every program that calls it.
+        // Boxed, so that it is compiled in this crate and not again in every caller's.
         Box::pin(async move {
             let until = Instant::now() + options.connect_timeout;
             let options = Arc::new(options);
@@ -132,7 +133,7 @@ impl Connection {
     }
 
     async fn open_now(options: &Arc<NatsOptions>) -> Result<Self, ConnectError> {
-        let connected = Connected::default();
+        let connected = ConnectedSince::default();
         let refusals = Refusals::new(options.role);
         let client = connect(options, connected.clone(), refusals.clone()).await?;
         let info = client.server_info();
@@ -154,7 +155,7 @@ impl Connection {
         }
         let mut context = jetstream::new(client.clone());
         context.set_timeout(ANSWER_TIMEOUT);
-        let account = refusals.or(patiently(|| context.query_account())).await?;
+        let account = refusals.or(retry(|| context.query_account())).await?;
         let account = account.map_err(|error| {
             if lacks_quorum(&error) {
                 return ConnectError::NoQuorum {
@@ -178,38 +179,38 @@ impl Connection {
         })
     }
 
-    /// The settings it was opened with.
+    /// The options that the connection was opened with.
     pub fn options(&self) -> &NatsOptions {
         &self.options
     }
 
-    /// The word for this process's user in subjects, if it has one.
+    /// The token for this process's user in subjects, if it has one.
     pub fn identity(&self) -> Option<&str> {
         self.options.identity()
     }
 
-    /// The client beneath, for streams that are not this cluster's own.
+    /// The underlying client, for streams that do not belong to this cluster.
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// For how long there has been a connection without a break; zero if there is none now.
+    /// Time since the last interruption of the connection; zero while there is none.
     pub fn connected_for(&self) -> Duration {
         let since = self.connected.since();
         since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// Waits until the server has refused something that this process's role needs.
+    /// Waits until the server denies a permission that this process's role needs.
     pub async fn refused(&self) -> Refusal {
         self.refusals.first().await
     }
 
-    /// What `work` on this connection comes to, unless the server refuses something first: the work
-    /// itself would just get no answer.
+    /// The result of `work` on this connection, unless the server denies a permission first: the
+    /// work would then just get no answer.
     ///
     /// # Errors
-    /// What was refused.
-    pub async fn unless_refused<T>(&self, work: impl Future<Output = T>) -> Result<T, Refusal> {
+    /// The refusal.
+    pub async fn or_refusal<T>(&self, work: impl Future<Output = T>) -> Result<T, Refusal> {
         self.refusals.or(work).await
     }
 
@@ -223,15 +224,16 @@ impl Connection {
         subject
     }
 
-    /// The largest payload of a message, in bytes.
+    /// Maximum payload of a message, in bytes.
     pub fn max_message(&self) -> usize {
         self.client.max_payload().min(LARGEST_MESSAGE) - HEADERS
     }
 
-    /// Asks whoever listens on `subject`.
+    /// Sends a request to a listener on `subject`, and waits up to `timeout` for the answer.
     ///
     /// # Errors
-    /// [`RequestError`]; the request may have been carried out all the same, unless nobody listened.
+    /// [`RequestError`]. The request may have been carried out, except after
+    /// [`RequestError::NoResponders`].
     pub async fn request(
         &self,
         subject: &str,
@@ -242,7 +244,7 @@ impl Connection {
             .payload(payload)
             .timeout(Some(timeout));
         let answer = self.client.send_request(subject.to_owned(), request);
-        match self.unless_refused(answer).await? {
+        match self.or_refusal(answer).await? {
             Ok(message) => Ok(message.payload),
             Err(error) => Err(match error.kind() {
                 RequestErrorKind::NoResponders => RequestError::NoResponders(subject.into()),
@@ -255,8 +257,8 @@ impl Connection {
         }
     }
 
-    /// Asks everybody who listens on `subject`: the answers that come within `wait`, 1024 at most. None
-    /// at once if nobody listens.
+    /// Sends a request to all listeners on `subject`, and returns the answers that arrive within
+    /// `wait`, 1024 at most. Returns an empty list at once if there are no listeners.
     ///
     /// # Errors
     /// [`RequestError`].
@@ -286,18 +288,16 @@ impl Connection {
                 found.push(answer.payload);
             }
         };
-        // Nobody knows how many there are: time ends it.
-        let _ = self
-            .unless_refused(tokio::time::timeout(wait, gather))
-            .await?;
+        // The number of listeners is unknown, so the time limit ends the wait.
+        let _ = self.or_refusal(tokio::time::timeout(wait, gather)).await?;
         Ok(found)
     }
 
-    /// Tells whoever listens on `subject`, without waiting for anyone.
+    /// Sends a message to all listeners on `subject`, without waiting for an answer.
     ///
     /// # Errors
     /// [`RequestError::Failed`] if the connection has been closed.
-    pub async fn tell(&self, subject: &str, payload: Bytes) -> Result<(), RequestError> {
+    pub async fn publish(&self, subject: &str, payload: Bytes) -> Result<(), RequestError> {
         let sent = self.client.publish(subject.to_owned(), payload).await;
         sent.map_err(|error| RequestError::Failed {
             subject: subject.into(),
@@ -305,11 +305,14 @@ impl Connection {
         })
     }
 
-    /// Listens on `subject`. Returns once the server knows of it.
+    /// Subscribes to `subject`. Returns once the server has processed the subscription.
     ///
     /// # Errors
     /// [`RequestError::Failed`] if the connection has been closed or does not come back.
-    pub async fn listen(&self, subject: &str) -> Result<BoxStream<'static, Request>, RequestError> {
+    pub async fn subscribe(
+        &self,
+        subject: &str,
+    ) -> Result<BoxStream<'static, Request>, RequestError> {
         let failed = |why: String| RequestError::Failed {
             subject: subject.into(),
             why,
@@ -325,8 +328,8 @@ impl Connection {
             .map_err(|error| failed(with_sources(&error)))?;
         let client = self.client.clone();
         let requests = subscriber.filter_map(move |message| {
-            // Nobody here sends headers. The server does, in answers that somebody without the right
-            // to speak on this subject has made it send here.
+            // Requests never have headers. Messages with headers are answers of the server that a
+            // process without permission to publish here has directed to this subject.
             let request = message.headers.is_none().then(|| Request {
                 subject: message.subject.into_string(),
                 payload: message.payload,
@@ -342,22 +345,22 @@ impl Connection {
 // === impl Request ===
 
 impl Request {
-    /// Answers it, unless the answer is wanted elsewhere than where answers go: this process may
-    /// speak where whoever asks may not.
+    /// Answers the request, if its reply subject is one for answers: this process may have
+    /// permission to publish where the asker has not.
     pub async fn reply(self, payload: impl Into<Bytes>) {
         let is_inbox = |reply: &async_nats::Subject| {
             let rest = reply.strip_prefix(INBOX);
             rest.is_some_and(|rest| rest.starts_with('.'))
         };
         if let Some(reply) = self.reply.filter(is_inbox) {
-            // If the connection is gone the asker hears nothing, and asks again.
+            // If the connection is lost the asker gets no answer, and asks again.
             let _ = self.client.publish(reply, payload.into()).await;
         }
     }
 }
 
-/// Whether JetStream is there, and cannot answer: it would say so, or nobody would listen, if it were
-/// not enabled.
+/// Whether JetStream is enabled but cannot answer. If it were not enabled, it would say so, or
+/// there would be no responders.
 fn lacks_quorum(error: &AccountError) -> bool {
     match error.kind() {
         AccountErrorKind::TimedOut => true,
@@ -373,7 +376,7 @@ fn lacks_quorum(error: &AccountError) -> bool {
 }
 
 fn check_limits(account: &Account) -> Result<(), String> {
-    // The log, the leaders, the other leases, the blobs.
+    // The log, the leaders, the other leases, and the blobs.
     const STREAMS: i64 = 4;
     let limits = &account.limits;
     if limits.max_streams.is_some_and(|most| most < STREAMS) {
@@ -389,24 +392,24 @@ fn check_limits(account: &Account) -> Result<(), String> {
     Ok(())
 }
 
-/// How long failures are borne: a cluster that elects a leader answers late, or not at all.
-pub(super) struct Patience(Instant);
+/// Deadline for retries: a cluster that elects a leader answers late, or not at all.
+pub(super) struct RetryDeadline(Instant);
 
-// === impl Patience ===
+// === impl RetryDeadline ===
 
-impl Patience {
-    /// From now on, for [`SETTLING`].
+impl RetryDeadline {
+    /// A deadline [`RETRY_MIN`] from now.
     pub(super) fn new() -> Self {
-        Self::lasting(SETTLING)
+        Self::lasting(RETRY_MIN)
     }
 
-    /// From now on, for so long, or for [`SETTLING`] if that is longer.
+    /// A deadline `duration` from now, or [`RETRY_MIN`] if that is longer.
     pub(super) fn lasting(duration: Duration) -> Self {
-        Self(Instant::now() + duration.max(SETTLING))
+        Self(Instant::now() + duration.max(RETRY_MIN))
     }
 
-    /// Waits a moment before another try. False: it has been tried for long enough.
-    pub(super) async fn bears(&self, why: &str) -> bool {
+    /// Pauses 250 ms before another attempt; `false` if the deadline has passed.
+    pub(super) async fn pause(&self, why: &str) -> bool {
         if Instant::now() >= self.0 {
             return false;
         }
@@ -416,29 +419,29 @@ impl Patience {
     }
 }
 
-/// Tries until it succeeds, or [`Patience`] has ended.
-pub(super) async fn patiently<T, E, F>(mut attempt: impl FnMut() -> F) -> Result<T, E>
+/// Repeats `attempt` until it succeeds, or the deadline of [`RetryDeadline`] has passed.
+pub(super) async fn retry<T, E, F>(mut attempt: impl FnMut() -> F) -> Result<T, E>
 where
     F: Future<Output = Result<T, E>>,
     E: std::error::Error,
 {
-    let patience = Patience::new();
+    let deadline = RetryDeadline::new();
     loop {
         match attempt().await {
             Ok(done) => return Ok(done),
-            Err(error) if !patience.bears(&with_sources(&error)).await => return Err(error),
+            Err(error) if !deadline.pause(&with_sources(&error)).await => return Err(error),
             Err(_) => {}
         }
     }
 }
 
-/// An error with all that caused it, on one line.
+/// The text of an error and of its sources, on one line.
 pub fn with_sources(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
         let cause_text = cause.to_string();
-        // Some errors print their cause themselves.
+        // Some errors already include the text of their source.
         if !text.contains(&cause_text) {
             text.push_str(": ");
             text.push_str(&cause_text);

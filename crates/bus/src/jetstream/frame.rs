@@ -1,8 +1,8 @@
-//! Frames: what the messages of the stream hold.
+//! Frames: the content of the stream's messages.
 //!
-//! A message: [`MAGIC`]; flags (1 byte: 1 for the first message of a frame, 2 for the last); the
+//! A message is: [`MAGIC`]; flags (1 byte: 1 for the first message of a frame, 2 for the last); the
 //! writer's number and the message's number with this writer (8 bytes each, little-endian); a piece
-//! of the frame; CRC-32 of all that (4 bytes). The pieces of a frame, put together, are a [`Body`] in
+//! of the frame; CRC-32 of all that (4 bytes). The concatenated pieces of a frame are a [`Body`] in
 //! postcard's encoding.
 
 use std::collections::BTreeMap;
@@ -20,17 +20,17 @@ const LAST: u8 = 2;
 const HEAD: usize = 4 + 1 + 8 + 8;
 const SUM: usize = 4;
 
-/// Bytes that a message takes beside its piece of the frame.
+/// Bytes of a message in addition to its piece of the frame.
 pub(super) const OVERHEAD: usize = HEAD + SUM;
 
-/// Who wrote a message, and which of its messages it is.
+/// Identity of a message: its writer, and its number among that writer's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Origin {
     pub(super) writer: u64,
     pub(super) number: u64,
 }
 
-/// A message of the stream, read.
+/// A decoded message of the stream.
 #[derive(Debug)]
 pub(super) struct Piece {
     pub(super) is_first: bool,
@@ -41,7 +41,7 @@ pub(super) struct Piece {
 /// A frame.
 #[derive(Debug, Default)]
 pub(super) struct Frame {
-    /// The place of the last operation, of this frame or an earlier one.
+    /// Position of the last operation of this frame, or of an earlier one if this frame is empty.
     pub(super) last: Seq,
     pub(super) puts: BTreeMap<Seq, (Key, Bytes)>,
     pub(super) removed: Vec<Seq>,
@@ -55,7 +55,7 @@ struct Body<'a> {
     removed: Vec<u64>,
 }
 
-/// Why a message is not one of ours, or damaged.
+/// The reason why a message is not a valid frame of this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Malformed {
     #[error("it is not a frame of this version of Proofmill")]
@@ -71,7 +71,7 @@ pub(super) enum Malformed {
 }
 
 impl Frame {
-    /// The messages of the frame, each of at most `limit` bytes; the first has number `first`.
+    /// Encodes the frame as messages of at most `limit` bytes each; the first has number `first`.
     pub(super) fn encode(&self, writer: u64, first: u64, limit: usize) -> Vec<Bytes> {
         let body = Body {
             last: self.last.0,
@@ -104,7 +104,7 @@ impl Frame {
             .collect()
     }
 
-    /// Reads the pieces of a frame, put together.
+    /// Decodes the concatenated pieces of a frame.
     pub(super) fn decode(body: &[u8]) -> Result<Self, Malformed> {
         let body: Body<'_> = postcard::from_bytes(body).map_err(|_| Malformed::Content)?;
         let puts = body
@@ -122,7 +122,7 @@ impl Frame {
         })
     }
 
-    /// What its records weigh.
+    /// Bytes of the keys and values put.
     pub(super) fn put_bytes(&self) -> usize {
         let weigh = |(key, value): &(Key, Bytes)| key.as_str().len() + value.len();
         self.puts.values().map(weigh).sum()
@@ -130,7 +130,7 @@ impl Frame {
 }
 
 impl Piece {
-    /// Reads a message.
+    /// Decodes a message.
     pub(super) fn read(message: &Bytes) -> Result<Self, Malformed> {
         let content_end = message
             .len()
@@ -153,7 +153,7 @@ impl Piece {
 }
 
 impl Origin {
-    /// Who wrote `message`, if it is one of ours.
+    /// The identity of `message`; `None` if it is not in this format.
     pub(super) fn of(message: &[u8]) -> Option<Self> {
         let number = |at: usize| {
             let bytes = message.get(at..at + 8)?;
@@ -169,7 +169,7 @@ impl Origin {
     }
 }
 
-/// Puts pieces together, message after message.
+/// Assembles frames from the pieces of successive messages.
 #[derive(Debug, Default)]
 pub(super) struct Assembly {
     /// The stream sequence of the frame's first message, and its content so far.
@@ -177,11 +177,11 @@ pub(super) struct Assembly {
 }
 
 impl Assembly {
-    /// Takes the next message of the stream. Returns a frame when this is its last message, with the
-    /// stream sequence of its first.
+    /// Takes the next message of the stream. If it is the last of a frame, returns the frame and
+    /// the stream sequence of its first message.
     ///
-    /// A frame that is not finished when another begins was left by a writer that died: nobody was
-    /// told that it is durable, and it counts for nothing.
+    /// If a frame begins before the previous one was finished, the previous one is dropped: it was
+    /// left by a writer that died, and was never reported durable.
     pub(super) fn take(
         &mut self,
         stream_seq: u64,

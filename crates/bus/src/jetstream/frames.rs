@@ -1,30 +1,30 @@
-//! Which frames of the stream hold records that live, and which can go.
+//! Bookkeeping of the frames in the stream: which contain live records, and which can be removed.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::frame::Frame;
 use crate::log::Seq;
 
-/// Bytes of removed records that are left in the stream whatever lives.
+/// Bytes of removed records that may stay in the stream without being cleaned up.
 const SLACK_BYTES: usize = 8 << 20;
 
-/// One frame, or the part of it that matters here.
+/// A frame's size and place in the stream.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct FrameEntry {
     /// The stream sequence of its first message.
     first: u64,
-    /// Records that live.
+    /// Number of live records.
     live: usize,
-    /// Bytes of records, living or not.
+    /// Bytes of keys and values, of live and removed records.
     bytes: usize,
 }
 
-/// The frames of the stream, from the oldest that holds a living record.
+/// The frames of the stream, from the oldest that contains a live record.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
-    /// By the stream sequence of the last message.
-    held: BTreeMap<u64, Held>,
-    /// For each record that lives: its frame, and its bytes.
+    /// Frames by the stream sequence of their last message.
+    entries: BTreeMap<u64, FrameEntry>,
+    /// For each live record: the frame that contains it (its last stream sequence), and its bytes.
     of: HashMap<Seq, (u64, usize)>,
     /// Bytes of all frames.
     bytes: usize,
@@ -32,13 +32,13 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// A frame was written, or read, at stream sequences `first..=last`.
+    /// Records a frame that was written, or read, at stream sequences `first..=last`.
     pub(super) fn push(&mut self, first: u64, last: u64, frame: &Frame) {
         for seq in &frame.removed {
             self.forget(*seq);
         }
         for (seq, (key, value)) in &frame.puts {
-            // Put again under its old place: the older copy is garbage.
+            // A record put again under its old position makes the older copy garbage.
             self.forget(*seq);
             let bytes = key.as_str().len() + value.len();
             self.of.insert(*seq, (last, bytes));
@@ -46,61 +46,62 @@ impl Frames {
         }
         let bytes = frame.put_bytes();
         self.bytes += bytes;
-        let held = Held {
+        let entry = FrameEntry {
             first,
             live: frame.puts.len(),
             bytes,
         };
-        self.held.insert(last, held);
+        self.entries.insert(last, entry);
     }
 
     fn forget(&mut self, seq: Seq) {
         if let Some((frame, bytes)) = self.of.remove(&seq) {
             self.live_bytes -= bytes;
-            if let Some(held) = self.held.get_mut(&frame) {
-                held.live -= 1;
+            if let Some(entry) = self.entries.get_mut(&frame) {
+                entry.live -= 1;
             }
         }
     }
 
-    /// The stream sequences of the frame that holds a record.
+    /// First and last stream sequence of the frame that contains a record; `None` if it is not
+    /// live.
     pub(super) fn of(&self, seq: Seq) -> Option<(u64, u64)> {
         let (last, _) = self.of.get(&seq)?;
-        let held = self.held.get(last)?;
-        Some((held.first, *last))
+        let entry = self.entries.get(last)?;
+        Some((entry.first, *last))
     }
 
-    /// Whether `seq` lives, and in the frame that ends at `last`.
+    /// Whether record `seq` is live in the frame that ends at `last`.
     pub(super) fn lives_in(&self, seq: Seq, last: u64) -> bool {
         self.of.get(&seq).is_some_and(|(frame, _)| *frame == last)
     }
 
-    /// The oldest frame, if its records should be put again so that it can go: more than half of
-    /// the stream, and more than [`SLACK_BYTES`], is garbage.
-    pub(super) fn to_carry(&self) -> Option<(u64, u64)> {
+    /// The oldest frame, if its records should be put again so that the frame can be removed: more
+    /// than half of the stream, and more than [`SLACK_BYTES`], is garbage.
+    pub(super) fn frame_to_compact(&self) -> Option<(u64, u64)> {
         let garbage = self.bytes - self.live_bytes;
         if garbage <= SLACK_BYTES.max(self.live_bytes) {
             return None;
         }
-        let (last, held) = self.held.iter().find(|(_, held)| held.live > 0)?;
-        // The newest stays in any case.
-        (self.held.keys().next_back() != Some(last)).then_some((held.first, *last))
+        let (last, entry) = self.entries.iter().find(|(_, entry)| entry.live > 0)?;
+        // The newest frame always stays.
+        (self.entries.keys().next_back() != Some(last)).then_some((entry.first, *last))
     }
 
-    /// Forgets the frames at the beginning in which nothing lives, as far as they end at or before
-    /// `durable`; returns the stream sequence before which nothing is needed.
+    /// Removes leading frames without live records that end at or before `durable`. Returns the
+    /// stream sequence of the first message that is still needed; `None` if nothing was removed.
     ///
-    /// The newest frame stays: it says what the last place was.
+    /// The newest frame stays: it states the last position.
     pub(super) fn prune(&mut self, durable: u64) -> Option<u64> {
         let mut needed = None;
-        while self.held.len() > 1
-            && let Some((last, held)) = self.held.first_key_value()
-            && held.live == 0
+        while self.entries.len() > 1
+            && let Some((last, entry)) = self.entries.first_key_value()
+            && entry.live == 0
             && *last <= durable
         {
-            self.bytes -= held.bytes;
-            self.held.pop_first();
-            needed = self.held.first_key_value().map(|(_, held)| held.first);
+            self.bytes -= entry.bytes;
+            self.entries.pop_first();
+            needed = self.entries.first_key_value().map(|(_, entry)| entry.first);
         }
         needed
     }
@@ -136,7 +137,7 @@ mod tests {
         assert_eq!(frames.prune(0), None);
         assert_eq!(frames.prune(6), Some(5));
         assert_eq!(frames.of(Seq(4)), Some((5, 5)));
-        // The newest stays though nothing lives in it.
+        // The newest frame stays although it contains no live record.
         frames.push(7, 7, &frame(&[], &[4], 10));
         assert_eq!(frames.prune(7), Some(7));
         assert_eq!(frames.bytes, 0);
@@ -149,13 +150,13 @@ mod tests {
         for n in 2..20 {
             frames.push(n, n, &frame(&[n], &[n - 1].map(|n| n.max(2)), 1 << 20));
         }
-        let (first, last) = frames.to_carry().expect("17 MiB of garbage");
+        let (first, last) = frames.frame_to_compact().expect("17 MiB of garbage");
         assert_eq!((first, last), (1, 1));
         assert!(frames.lives_in(Seq(1), 1));
         frames.push(20, 20, &frame(&[1], &[], 10));
         assert!(!frames.lives_in(Seq(1), 1));
         assert_eq!(frames.of(Seq(1)), Some((20, 20)));
         assert_eq!(frames.prune(20), Some(19));
-        assert_eq!(frames.to_carry(), None);
+        assert_eq!(frames.frame_to_compact(), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Ways in for fuzzing: what is decoded of a stream, without a server.
+//! Entry points for fuzzing: decoding of a stream's messages, without a server.
 
 use async_nats::header::HeaderMap;
 use bytes::Bytes;
@@ -9,8 +9,8 @@ use super::frames::Frames;
 use crate::key::Key;
 use crate::log::Seq;
 
-/// Reads messages as those of the log's stream, one after the other, and keeps account of their
-/// frames. Returns how many frames there were.
+/// Decodes messages as those of the log's stream, one after the other, and tracks their frames.
+/// Returns the number of frames.
 pub fn read_log(messages: &[Bytes]) -> usize {
     let (mut assembly, mut frames, mut count) = (Assembly::default(), Frames::default(), 0);
     for (message, number) in messages.iter().zip(1..) {
@@ -21,7 +21,7 @@ pub fn read_log(messages: &[Bytes]) -> usize {
                 assert!(frames.lives_in(*seq, number), "{seq} was put");
                 assert_eq!(frames.of(*seq), Some((first, number)));
             }
-            let _ = frames.to_carry();
+            let _ = frames.frame_to_compact();
             let _ = frames.prune(number);
             count += 1;
         }
@@ -29,7 +29,8 @@ pub fn read_log(messages: &[Bytes]) -> usize {
     count
 }
 
-/// A message whose last four bytes are made the checksum of the others: for inputs that get past it.
+/// The message with its last four bytes replaced by a valid checksum, for inputs that must pass the
+/// check.
 pub fn with_checksum(mut message: Vec<u8>) -> Bytes {
     if let Some(end) = message.len().checked_sub(4) {
         let sum = crc32fast::hash(&message[..end]).to_le_bytes();
@@ -38,7 +39,7 @@ pub fn with_checksum(mut message: Vec<u8>) -> Bytes {
     message.into()
 }
 
-/// Messages of a frame with records of these keys and values.
+/// The messages of a frame with these keys and values, each of at most `limit` bytes.
 pub fn log_messages(records: &[(&str, &[u8])], limit: usize) -> Vec<Bytes> {
     let records = records.iter().zip(1..).filter_map(|((key, value), seq)| {
         let key = Key::new(*key).ok()?;
@@ -52,8 +53,8 @@ pub fn log_messages(records: &[(&str, &[u8])], limit: usize) -> Vec<Bytes> {
     frame.encode(7, 1, limit)
 }
 
-/// Fields in the subject and the size header of a blob's piece: the blob's location, the number of
-/// the piece, and the length that the blob is said to have.
+/// Decodes the subject and the size header of a blob's piece: the blob's location, the number of
+/// the piece, and the stated length of the blob in bytes.
 pub fn read_blob_piece(subject: &str, size: &str) -> Option<(String, usize, Option<u64>)> {
     let (location, piece) = blobs::named(subject)?;
     let mut headers = HeaderMap::new();

@@ -1,4 +1,4 @@
-//! Leases: who does what only one process may do at a time.
+//! Leases: exclusive rights to work that only one process may do at a time.
 
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
@@ -18,28 +18,29 @@ use super::options::ConnectError;
 use super::resource::open_stream;
 use super::role::Role;
 
-/// A lease is renewed so many times while it lives.
+/// Number of renewals within a lease's lifetime.
 const RENEWALS: u32 = 4;
 
-/// The leases of a cluster of processes: a stream with one message for each, which vanishes when it
-/// is not renewed.
+/// The leases of a cluster: a stream with one message per lease, which expires if it is not
+/// renewed.
 ///
-/// Not a bucket of the server's own kind: whoever may write one key of such a bucket may remove all
-/// of them. Here a user's permission for a subject is a permission for that lease alone.
+/// The server's own key-value buckets are not used: permission to write one key of such a bucket is
+/// permission to remove all of them. Here a user's permission for a subject is permission for that
+/// lease alone.
 ///
-/// Leases that coordinators take (the lead of a workflow) are in a stream of their own, whose
-/// subjects have a word that only coordinators can look up: the server sends its answers to any
-/// subject that an asker names, and an answer that lands on a lease's subject ends the lease.
+/// Leases that coordinators take (the lead of a workflow) are in a separate stream, whose subjects
+/// contain a secret word that only coordinators can look up: the server sends its answers to any
+/// subject that an asker names, and an answer on a lease's subject would end the lease.
 #[derive(Clone, Debug)]
 pub struct Leases {
     entries: Entries,
     ttl: Duration,
 }
 
-/// A lease that this process holds, and renews until it is dropped or lost.
+/// A lease that this process holds, renewed until it is dropped or lost.
 ///
-/// A process that is stopped for longer than the lease lives may believe for a moment that it still
-/// has it: whatever it writes must be refused by other means (the log is).
+/// A process that is stopped for longer than the lease's lifetime may believe for a moment that it
+/// still holds it: its writes must be refused by other means, as the log does.
 #[derive(Debug)]
 pub struct Lease {
     key: Arc<str>,
@@ -50,7 +51,7 @@ pub struct Lease {
     renewing: tokio::task::JoinHandle<()>,
 }
 
-/// The way to look at a lease that a process of its own holds.
+/// Read access to a lease, for code of this process that does not own the [`Lease`].
 #[derive(Clone, Debug)]
 pub struct LeaseView {
     key: Arc<str>,
@@ -58,7 +59,7 @@ pub struct LeaseView {
     entries: Entries,
 }
 
-/// Why a lease could not be asked for.
+/// The reason why the state of a lease is unknown.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("cannot ask for the lease {key:?}: {why}")]
 pub struct LeaseError {
@@ -66,19 +67,19 @@ pub struct LeaseError {
     why: String,
 }
 
-/// The stream, as a map.
+/// The stream of leases as a map from key to holder.
 #[derive(Clone, Debug)]
 struct Entries {
     connection: Connection,
     stream: Stream,
-    /// Prefix of every subject, up to the lease's own tokens.
+    /// Beginning of every subject, up to the lease's own tokens.
     base: Arc<str>,
 }
 
-/// The last word on a lease.
+/// The latest message of a lease.
 struct Entry {
     revision: u64,
-    /// Empty: it was given back.
+    /// The holder; empty if the lease was given back.
     holder: Bytes,
 }
 
@@ -93,7 +94,8 @@ impl Entries {
         let subject = self.subject(key);
         match self.stream.get_last_raw_message_by_subject(&subject).await {
             Ok(message) => {
-                // An answer of the server's that somebody has made it send here says nothing.
+                // The answer to another process's request, which that process has directed to this
+                // subject, is not a holder.
                 let headers = &message.headers;
                 let is_ours = headers.get(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE).is_some()
                     && headers.get(NATS_STREAM).is_none();
@@ -111,8 +113,8 @@ impl Entries {
         }
     }
 
-    /// Writes if the last word has this revision (0: there is none), and returns the new one. `None`:
-    /// there is a later word.
+    /// Writes if the latest message has revision `after` (0: there is no message), and returns the
+    /// new revision. `None` if there is a later message.
     async fn write(&self, key: &str, holder: Bytes, after: u64) -> Result<Option<u64>, LeaseError> {
         let message = PublishMessage::build()
             .payload(holder)
@@ -130,7 +132,7 @@ impl Entries {
         }
     }
 
-    /// Takes the lease if nobody has it, and returns the revision.
+    /// Takes the lease if it is free, and returns the revision.
     async fn take(&self, key: &str, holder: &Bytes) -> Result<Option<u64>, LeaseError> {
         let after = match self.last(key).await? {
             Some(entry) if entry.holder.is_empty() => entry.revision,
@@ -149,7 +151,7 @@ impl Leases {
     /// # Errors
     /// [`ConnectError`].
     pub fn open(connection: &Connection) -> BoxFuture<'_, Result<Self, ConnectError>> {
-        // Boxed: compiled here, and not again in every program that calls it.
+        // Boxed, so that it is compiled in this crate and not again in every caller's.
         Box::pin(async move {
             let options = connection.options();
             let config = Config {
@@ -177,8 +179,8 @@ impl Leases {
         })
     }
 
-    /// The stream of the coordinators' leases, and what its subjects begin with. `others` is the stream
-    /// of all other leases, in which these were before.
+    /// The stream of the coordinators' leases, and the beginning of its subjects. `others` is the
+    /// stream of all other leases, which earlier versions also used for these.
     async fn open_leaders(
         connection: &Connection,
         others: &Stream,
@@ -192,7 +194,7 @@ impl Leases {
             subjects: vec![connection.subject(&["lead", &format!("{word:032x}"), ">"])],
             max_messages_per_subject: 1,
             max_age: options.lease_ttl,
-            // Terms go on where they were: clients follow the highest.
+            // Terms continue from those of the older stream: clients follow the highest.
             first_sequence: Some(last + 1),
             ..Config::default()
         };
@@ -211,13 +213,13 @@ impl Leases {
         Ok((stream, base))
     }
 
-    /// How long a lease lives that is not renewed.
+    /// Lifetime of a lease that is not renewed.
     pub fn ttl(&self) -> Duration {
         self.ttl
     }
 
-    /// Takes the lease `key` if nobody has it: tokens of a subject. `holder` is what others see, and
-    /// should be different for each process.
+    /// Takes the lease `key` (tokens of a subject) if it is free. `holder` is visible to other
+    /// processes, and should be unique to this process.
     pub async fn try_take(&self, key: &str, holder: &str) -> Result<Option<Lease>, LeaseError> {
         let holder = Bytes::copy_from_slice(holder.as_bytes());
         let Some(term) = self.entries.take(key, &holder).await? else {
@@ -244,7 +246,7 @@ impl Leases {
         }))
     }
 
-    /// Waits until the lease is this process's.
+    /// Waits until this process has taken the lease.
     pub async fn take(&self, key: &str, holder: &str) -> Lease {
         loop {
             let begun = Instant::now();
@@ -257,7 +259,7 @@ impl Leases {
         }
     }
 
-    /// Who holds the lease.
+    /// The holder of the lease; `None` if it is free.
     pub async fn holder(&self, key: &str) -> Result<Option<String>, LeaseError> {
         let entry = self.entries.last(key).await?;
         let held = entry.filter(|entry| !entry.holder.is_empty());
@@ -268,12 +270,12 @@ impl Leases {
 // === impl Lease ===
 
 impl Lease {
-    /// A number that is higher for each later holder.
+    /// A number that increases with each holder.
     pub fn term(&self) -> u64 {
         self.term
     }
 
-    /// A look at the lease for those who do not hold it themselves.
+    /// Read access to the lease, for code that does not own it.
     pub fn view(&self) -> LeaseView {
         LeaseView {
             key: self.key.clone(),
@@ -282,20 +284,20 @@ impl Lease {
         }
     }
 
-    /// Waits until another process has it.
+    /// Waits until the lease is lost.
     pub async fn lost(&self) {
         let mut lost = self.lost.clone();
-        // The sender sends before it goes; it goes early only if the runtime ends.
+        // The sender is dropped without sending only if the runtime ends.
         let _ = lost.wait_for(|lost| *lost).await;
     }
 
-    /// Gives it back, so that another process need not wait for it to end.
+    /// Gives the lease back, so that another process need not wait for it to expire.
     pub async fn give_back(self) {
         if *self.lost.borrow() {
             return;
         }
         self.renewing.abort();
-        // It ends by itself if this fails.
+        // If this fails, the lease expires.
         if let Ok(Some(entry)) = self.entries.last(&self.key).await
             && entry.holder == self.holder
         {
@@ -308,10 +310,11 @@ impl Lease {
 // === impl LeaseView ===
 
 impl LeaseView {
-    /// Whether the lease is still that process's. One that has ended is not: another may have had it since.
+    /// Whether that process still holds the lease. An expired lease counts as lost: another process
+    /// may have held it since.
     ///
     /// # Errors
-    /// The server does not answer.
+    /// [`LeaseError`]: the server does not answer.
     pub async fn is_held(&self) -> Result<bool, LeaseError> {
         let entry = self.entries.last(&self.key).await?;
         Ok(entry.is_some_and(|entry| entry.holder == self.holder))
@@ -344,7 +347,8 @@ struct Renewing {
 }
 
 impl Renewing {
-    /// Renews until somebody else has it. While the server does not answer, nobody can.
+    /// Renews until the lease is lost. While the server does not answer, no other process can take
+    /// it.
     async fn run(mut self) {
         loop {
             tokio::time::sleep(self.every).await;
@@ -364,15 +368,17 @@ impl Renewing {
         }
     }
 
-    /// The revision is not what it was: an answer was lost, or the lease. Whether it is still held.
+    /// Called when the revision is not the expected one: an answer was lost, or the lease. Returns
+    /// whether it is still held.
     async fn look(&mut self) -> bool {
         match self.entries.last(&self.key).await {
             Ok(Some(entry)) if !entry.holder.is_empty() => {
                 self.revision = entry.revision;
                 entry.holder == self.holder
             }
-            // It ended: the server was away, or this process was. Another may have had it since, with a higher term, and
-            // have ended too: this one's term would be too low for those who have heard of the other's.
+            // The lease expired because the server or this process was away. Another process may
+            // have held it since, with a higher term, and lost it too: this process's term would be
+            // too low for clients that know the other's.
             Ok(_) => false,
             Err(_) => true,
         }

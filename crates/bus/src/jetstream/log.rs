@@ -1,4 +1,4 @@
-//! The handle.
+//! The JetStream log's handle.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
@@ -12,7 +12,7 @@ use futures_util::{FutureExt, StreamExt};
 use rand::Rng;
 use tokio::sync::watch;
 
-use super::connection::{Connection, Patience, with_sources};
+use super::connection::{Connection, RetryDeadline, with_sources};
 use super::frame::{Assembly, Frame};
 use super::frames::Frames;
 use super::options::ConnectError;
@@ -21,33 +21,36 @@ use super::writer::{Shared, Writer};
 use crate::error::{AppendError, LogFailure, ReadError};
 use crate::key::Key;
 use crate::log::{Durable, Entry, Log, Op, Seq};
-use crate::pending::{Accepting, State, append};
+use crate::pending::State;
 
-/// Bytes of keys and values that may be accepted and not yet durable; an append beyond them waits.
+/// Limit on bytes of keys and values accepted and not yet durable; an append that would exceed it
+/// waits.
 const MAX_PENDING_BYTES: usize = 64 << 20;
 
-/// Times that a new writer tries to get its first frame in before those of the old one.
+/// Maximum number of attempts of a new writer to get its first frame in before another of the old
+/// writer's.
 const FENCE_TRIES: usize = 1000;
 
-/// A log in a JetStream stream, written by one process at a time: opening it shuts every earlier
-/// writer out. Who may open it is decided elsewhere ([`Leases`](super::Leases)).
+/// A log in a JetStream stream, written by one process at a time: opening it shuts out every
+/// earlier writer. [`Leases`](super::Leases) decide which process may open it.
 ///
-/// Batches are accepted at once, as by the embedded log, and durable when the server has
+/// Batches are accepted at once, as by the embedded log, and are durable when the server has
 /// acknowledged their frame. While the server does not answer nothing becomes durable, and nothing
-/// fails: the log goes on when it is back.
+/// fails: the log continues when the server is back.
 ///
 /// Memory in use grows with the number of live keys, not with their values.
 #[derive(Debug)]
 pub struct JetStreamLog {
     shared: Arc<Shared>,
-    /// What was read when it was opened, for the replay that follows: the stream is read once.
+    /// The records read when the log was opened, kept for the first replay so that the stream is
+    /// read once.
     opened: Mutex<Option<Records>>,
 }
 
 /// Records in order.
 type Records = BTreeMap<Seq, (Key, Bytes)>;
 
-/// The records of the stream, while it is read from its beginning.
+/// The state of the stream's records while it is read from its beginning.
 #[derive(Default)]
 struct Reading {
     records: Records,
@@ -86,8 +89,8 @@ impl Reading {
 // === impl JetStreamLog ===
 
 impl JetStreamLog {
-    /// Opens the log `name`, which is made if it is not there, and shuts every earlier writer out.
-    /// `name` is made of ASCII letters, digits, `_` and `-`.
+    /// Opens the log `name`, which is created if necessary, and shuts out every earlier writer.
+    /// `name` consists of ASCII letters, digits, `_` and `-`.
     ///
     /// # Errors
     /// [`ConnectError`].
@@ -95,10 +98,10 @@ impl JetStreamLog {
         connection: &'a Connection,
         name: &'a str,
     ) -> BoxFuture<'a, Result<Self, ConnectError>> {
-        // Boxed: compiled here, and not again in every program that calls it.
+        // Boxed, so that it is compiled in this crate and not again in every caller's.
         Box::pin(async move {
             let opened = Self::open_allowed(connection, name);
-            connection.unless_refused(opened).await?
+            connection.or_refusal(opened).await?
         })
     }
 
@@ -107,7 +110,7 @@ impl JetStreamLog {
         let id: u64 = rand::rng().random();
         let mut reading = Reading::default();
         let mut read_to = 0;
-        let patience = Patience::new();
+        let deadline = RetryDeadline::new();
         for _ in 0..FENCE_TRIES {
             let (first, last) = stream.bounds().await?;
             stream
@@ -118,9 +121,9 @@ impl JetStreamLog {
             read_to = last;
             let fenced = match Self::fence(&stream, id, last, reading.last).await {
                 Ok(fenced) => fenced,
-                // It may have been stored all the same: then the next look finds it, as any other
-                // writer's.
-                Err(why) if patience.bears(&why).await => None,
+                // The frame may have been stored nevertheless; then the next pass reads it like any
+                // other writer's.
+                Err(why) if deadline.pause(&why).await => None,
                 Err(why) => return Err(stream.unusable(why)),
             };
             if let Some(message) = fenced {
@@ -149,8 +152,8 @@ impl JetStreamLog {
         Err(stream.unusable("another process writes to it without pause".into()))
     }
 
-    /// Writes an empty frame after message `last`, and returns it. `None`: another process was
-    /// quicker.
+    /// Writes an empty frame after message `last`, and returns it. `None` if another process wrote
+    /// first.
     async fn fence(
         stream: &LogStream,
         id: u64,
@@ -180,16 +183,13 @@ impl JetStreamLog {
     /// The failure that kept accepted records from becoming durable.
     pub async fn close(&self) -> Result<(), Arc<LogFailure>> {
         self.shared.close();
-        let mut finished = self.shared.finished.subscribe();
-        // The sender lives in `shared`: this ends when the writer does.
-        let _ = finished.wait_for(|finished| *finished).await;
-        self.shared.lock().failed.clone().map_or(Ok(()), Err)
+        self.shared.state.finished().await
     }
 
     async fn find(&self, key: &Key) -> Result<Option<Entry>, ReadError> {
         loop {
             let found = {
-                let state = self.shared.lock();
+                let state = self.shared.state.lock();
                 if state.closing {
                     return Err(ReadError::Closed);
                 }
@@ -207,8 +207,8 @@ impl JetStreamLog {
             };
             match found.map(|mut frame| frame.puts.remove(&seq)) {
                 Ok(Some((key, value))) => return Ok(Some(Entry { seq, key, value })),
-                // Superseded or moved since it was looked up?
-                _ if self.shared.lock().live.get(key) != Some(&seq)
+                // The record was superseded or moved since it was looked up.
+                _ if self.shared.state.lock().live.get(key) != Some(&seq)
                     || self.shared.frames().of(seq) != place => {}
                 Ok(None) => return Err(self.corrupt(seq, "its frame does not hold it".into())),
                 Err(why) => return Err(self.unavailable(why)),
@@ -224,7 +224,7 @@ impl JetStreamLog {
             .take();
         let reading = ReaderGuard::new(&self.shared);
         let (live, recent) = {
-            let state = self.shared.lock();
+            let state = self.shared.state.lock();
             if state.closing {
                 return Err(ReadError::Closed);
             }
@@ -240,7 +240,8 @@ impl JetStreamLog {
         };
         let stream = &self.shared.stream;
         let (mut assembly, mut records) = (Assembly::default(), BTreeMap::new());
-        // Removals are left out: what lives at this moment may be removed while this reads.
+        // Removals are ignored: a record that is live in this snapshot may be removed during the
+        // read.
         let mut keep = |sequence, message: &Bytes| {
             let taken = assembly.take(sequence, message);
             let taken = taken.map_err(|why| stream.damaged(sequence, why))?;
@@ -266,7 +267,7 @@ impl JetStreamLog {
 
     fn corrupt(&self, seq: Seq, reason: String) -> ReadError {
         ReadError::Corrupt {
-            place: self.shared.place.clone(),
+            place: self.shared.state.place.clone(),
             seq,
             reason,
         }
@@ -274,7 +275,7 @@ impl JetStreamLog {
 
     fn unavailable(&self, reason: String) -> ReadError {
         ReadError::Unavailable {
-            place: self.shared.place.clone(),
+            place: self.shared.state.place.clone(),
             reason,
         }
     }
@@ -282,11 +283,13 @@ impl JetStreamLog {
 
 impl Log for JetStreamLog {
     fn append(&self, ops: Vec<Op>) -> BoxFuture<'_, Result<Seq, AppendError>> {
-        append(&*self.shared, ops, MAX_PENDING_BYTES).boxed()
+        let shared = &*self.shared;
+        let wake = move || shared.work.notify_one();
+        shared.state.append(ops, MAX_PENDING_BYTES, wake).boxed()
     }
 
     fn durable(&self) -> watch::Receiver<Durable> {
-        self.shared.watermark.subscribe()
+        self.shared.state.durable()
     }
 
     fn replay(&self) -> BoxStream<'_, Result<Entry, ReadError>> {

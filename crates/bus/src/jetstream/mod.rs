@@ -1,25 +1,25 @@
-//! The log on a NATS server or cluster, in one JetStream stream, and what goes with it there: blobs
-//! and leases in a stream each, requests between processes.
+//! The log on a NATS server or cluster, in one JetStream stream; also blobs and leases, each in
+//! streams of their own, and requests between processes.
 //!
 //! # The stream is a journal
 //!
-//! Each message is a frame: what one group of batches came to, as records put and records removed.
-//! One process writes at a time, and every frame expects the sequence number of the frame before
-//! it, so that
+//! Each message is a frame or a piece of one. A frame is the net result of one group of batches:
+//! records put and records removed. One process writes at a time, and every frame states the
+//! expected sequence number of the message before it, so that
 //!
-//! - a batch is atomic, on every server: it is in one frame, and a frame too large for one message
-//!   counts only with its last;
-//! - frames follow each other without waiting: the number that each will get is known;
-//! - a writer that was replaced without noticing is refused from its successor's first frame on,
-//!   whatever it believes. The successor's first frame is empty: nothing but this fence.
+//! - a batch is atomic on every server: it is in one frame, and a frame too large for one message
+//!   takes effect only with its last message;
+//! - frames are sent without waiting for each other, since the number that each will get is known;
+//! - a writer that was replaced without noticing is refused from its successor's first frame on.
+//!   That first frame is empty: it serves only as this fence.
 //!
-//! Frames at the beginning whose records are all removed are purged; when much of the stream is
-//! removed records, those that still live in the oldest frames are put again into the next, under
-//! their old places, and the frames go.
+//! Frames at the beginning whose records are all removed are purged. When much of the stream is
+//! removed records, the live records of the oldest frames are put again into the next frame, under
+//! their old positions, and the old frames are purged.
 //!
 //! With a message for each record instead, a batch would need atomic batches (servers from 2.12 on)
-//! or a protocol of its own, every removal its own request to the server, and the fence a header on
-//! each; the server would sync, replicate and index several messages for each task.
+//! or a separate protocol, every removal would be a request to the server, and the fence a header
+//! on each message; the server would sync, replicate and index several messages per task.
 
 mod blobs;
 mod connect;

@@ -1,4 +1,4 @@
-//! How to reach a NATS server, and why that may fail.
+//! Options for a NATS server, and the errors of connecting to it.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use super::role::Role;
 use crate::blob::{BlobError, Bucket};
 use crate::secret::SecretError;
 
-/// Who connects.
+/// Credentials of the client.
 #[derive(Clone, Default)]
 pub enum Credentials {
-    /// Nobody, or whoever the address names (`nats://user:password@host`).
+    /// None, or those in the address (`nats://user:password@host`).
     #[default]
     None,
     /// A user and a password.
@@ -25,11 +25,11 @@ pub enum Credentials {
     Token(String),
     /// A file with the seed of an nkey.
     NkeyFile(PathBuf),
-    /// A file with a JWT and a seed, as `nsc` writes it.
+    /// A credentials file: a JWT and a seed, as `nsc` writes it.
     CredentialsFile(PathBuf),
 }
 
-// Secrets are not printed.
+// The secrets are not shown.
 impl std::fmt::Debug for Credentials {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
@@ -42,43 +42,45 @@ impl std::fmt::Debug for Credentials {
     }
 }
 
-/// How to reach a NATS server or cluster, and how to use it.
+/// Options for a connection to a NATS server or cluster, and for the use of it.
 #[derive(Clone, Debug)]
 pub struct NatsOptions {
-    /// Addresses, of which any one will do: `nats://host:4222`, or `tls://host` for TLS.
+    /// Addresses of the servers, tried until one answers: `nats://host:4222`, or `tls://host` for
+    /// TLS.
     pub servers: Vec<String>,
-    /// Who connects.
+    /// Credentials of the client; none by default.
     pub credentials: Credentials,
-    /// Certificates (PEM) of the authorities to trust, beside the system's.
+    /// A file of CA certificates (PEM) to trust in addition to the system's. If set, TLS is
+    /// required.
     pub ca_file: Option<PathBuf>,
-    /// The client's own certificate and key (PEM).
+    /// Files with the client's own certificate and its key (PEM).
     pub client_certificate: Option<(PathBuf, PathBuf)>,
-    /// What the server shows as the connection's name.
+    /// Name of the connection at the server; `proofmill` by default.
     pub name: String,
-    /// What this process does.
+    /// Role of this process; [`Role::Coordinator`] by default.
     pub role: Role,
-    /// The word by which the server's permissions know this process's user in subjects, if it is
-    /// another than the user's name: one token of ASCII letters, digits, `_` and `-`.
+    /// Token for this process's user in subjects, as the server's permissions have it: ASCII
+    /// letters, digits, `_` and `-`. If absent, the user's name.
     pub identity: Option<String>,
-    /// First token of every subject, and of the names of streams: several clusters may
-    /// share a server. ASCII letters, digits, `_` and `-`.
+    /// First token of every subject, and of the names of streams, so that several clusters can
+    /// share a server; `proofmill` by default. ASCII letters, digits, `_` and `-`.
     pub prefix: String,
-    /// Copies of everything that is stored: 1, or 3 on a cluster of at least three servers.
+    /// Number of copies of everything stored: 1 (the default), 3 or 5, which need as many servers.
     pub replicas: usize,
-    /// Where large payloads are, if not on the server.
+    /// Bucket for blobs; if absent, they are stored on the server.
     pub blobs: Option<Bucket>,
-    /// How long a lease lives that its holder does not renew.
+    /// Lifetime of a lease that its holder does not renew; 1.5 s by default.
     pub lease_ttl: Duration,
     /// Longest time to wait for a server that cannot be reached, or for a cluster without a
-    /// majority of its servers, before connecting fails. Zero: no longer than it takes to find out.
+    /// majority of its servers, before connecting fails. Zero, the default, means a single attempt.
     pub connect_timeout: Duration,
 }
 
-/// Why a server cannot be used.
+/// The reason why a server cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// A setting is wrong in itself.
+    /// A setting is invalid.
     #[error("{0}")]
     Setting(String),
     /// A file cannot be read.
@@ -86,7 +88,7 @@ pub enum ConnectError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         #[source]
         source: std::io::Error,
     },
@@ -98,53 +100,53 @@ pub enum ConnectError {
     Unreachable {
         /// The addresses.
         servers: String,
-        /// In words.
+        /// The reason, as a sentence fragment.
         why: String,
-        /// Whether another try would come to the same: the server answers, and one of the two does not
-        /// accept the other.
+        /// Whether another attempt would fail too: the server answers, and one side does not accept
+        /// the other.
         is_final: bool,
     },
-    /// Too few servers of the cluster run for it to decide anything.
+    /// Too few servers of the cluster run for a quorum.
     #[error(
         "{server} answers, and its cluster does not ({why}): a majority of the servers has to run, \
          start those that are missing"
     )]
     NoQuorum {
-        /// Its name and version.
+        /// The server's name and version.
         server: String,
-        /// In words.
+        /// The reason, as a sentence fragment.
         why: String,
     },
-    /// The server, or the account on it, does not offer what is needed.
+    /// The server, or the account on it, lacks something that is needed.
     #[error("{server} cannot be used: {why}")]
     Unfit {
-        /// Its name and version.
+        /// The server's name and version.
         server: String,
-        /// What is missing, and what to change.
+        /// The fault, and the change that mends it.
         why: String,
     },
-    /// The server does not let this user do what the role needs.
+    /// The server denies this user a permission that the role needs.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The place for large payloads cannot be used.
+    /// The blob store cannot be used.
     #[error(transparent)]
     Blobs(#[from] BlobError),
-    /// A stream cannot be made, or is not as it must be.
+    /// A stream cannot be created, or has other settings than required.
     #[error("cannot use {what} on the server: {why}")]
     Resource {
-        /// Which.
+        /// The resource, as in "the stream NAME".
         what: String,
-        /// In words.
+        /// The reason, as a sentence fragment.
         why: String,
     },
-    /// What the stream holds cannot be read.
+    /// A message of the stream is not a valid frame, or a frame is incomplete.
     #[error("message {sequence} of stream {stream} is damaged: {why}")]
     Damaged {
         /// The stream.
         stream: String,
-        /// The message.
+        /// Stream sequence of the message.
         sequence: u64,
-        /// In words.
+        /// The reason, as a sentence fragment.
         why: String,
     },
 }
@@ -152,7 +154,7 @@ pub enum ConnectError {
 // === impl ConnectError ===
 
 impl ConnectError {
-    /// Whether the same try may succeed later, without a change here.
+    /// Whether another attempt may succeed without a change on this side.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Unreachable { is_final, .. } => !is_final,
@@ -165,7 +167,7 @@ impl ConnectError {
 // === impl NatsOptions ===
 
 impl NatsOptions {
-    /// The servers of `url` (several are separated by commas), everything else as it usually is.
+    /// Options for the servers of `url` (several are separated by commas), with defaults otherwise.
     pub fn new(url: &str) -> Self {
         Self {
             servers: url.split(',').map(|server| server.trim().into()).collect(),
@@ -183,7 +185,7 @@ impl NatsOptions {
         }
     }
 
-    /// The word for this process's user in subjects: the one that is set, else the user's name.
+    /// The token for this process's user in subjects: `identity` if set, else the user's name.
     pub(super) fn identity(&self) -> Option<&str> {
         let user = match &self.credentials {
             Credentials::UserPassword { user, .. } => Some(user.as_str()),
@@ -192,7 +194,8 @@ impl NatsOptions {
         self.identity.as_deref().or(user)
     }
 
-    /// Where answers go: nobody else's role may listen there, and no other user's workers.
+    /// Prefix of the subjects on which this process receives answers. Permissions keep other roles,
+    /// and workers of other users, from listening there.
     pub(super) fn inbox(&self) -> String {
         let role = format!("{INBOX}.{}.{}", self.prefix, self.role);
         match self.identity() {
@@ -201,7 +204,7 @@ impl NatsOptions {
         }
     }
 
-    /// The addresses as they may be shown: without a user's password.
+    /// The addresses without user names and passwords, for messages.
     pub(super) fn shown(&self) -> String {
         let shown = self.servers.iter().map(|server| {
             let (scheme, rest) = server.split_once("://").unwrap_or(("nats", server));

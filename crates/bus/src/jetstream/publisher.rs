@@ -1,4 +1,4 @@
-//! Publishing to a stream that somebody else has made.
+//! Publishing to a stream that does not belong to this cluster.
 
 use async_nats::HeaderMap;
 use async_nats::jetstream::ErrorCode;
@@ -10,10 +10,10 @@ use futures_util::future::BoxFuture;
 
 use super::connection::{Connection, with_sources};
 
-/// The header by which a stream knows a message that comes again.
+/// Header with the id by which a stream recognises a duplicate message.
 const MESSAGE_ID: &str = "Nats-Msg-Id";
 
-/// Publishes to one subject of a stream that somebody else has made.
+/// Publishes to one subject of an existing stream that does not belong to this cluster.
 #[derive(Clone, Debug)]
 pub struct Publisher {
     connection: Connection,
@@ -21,7 +21,7 @@ pub struct Publisher {
     stream: Option<String>,
 }
 
-/// Why a message is not known to be in the stream.
+/// The reason why a message may not be in the stream.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PublishError {
     /// No stream has the subject.
@@ -33,9 +33,9 @@ pub enum PublishError {
     /// Another stream has the subject.
     #[error("it belongs to stream {found}, not to {expected}: mend the one or the other")]
     OtherStream {
-        /// The stream that has it.
+        /// Name of the stream that has the subject.
         found: String,
-        /// The stream that should.
+        /// Name of the stream that should have it.
         expected: String,
     },
     /// The message is larger than the server or the stream takes.
@@ -44,7 +44,8 @@ pub enum PublishError {
         /// Bytes of the payload.
         size: usize,
     },
-    /// It may be in the stream, or not: publishing it again, under the same id, settles that.
+    /// The message may or may not be in the stream; publishing it again under the same id resolves
+    /// this.
     #[error("{0}")]
     Failed(String),
 }
@@ -61,7 +62,7 @@ impl Publisher {
         subject: &'a str,
         stream: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Self, PublishError>> {
-        // Boxed: compiled here, and not again in every program that calls it.
+        // Boxed, so that it is compiled in this crate and not again in every caller's.
         Box::pin(async move {
             let publisher = Self {
                 connection: connection.clone(),
@@ -73,12 +74,12 @@ impl Publisher {
         })
     }
 
-    /// The subject.
+    /// The subject published to.
     pub fn subject(&self) -> &str {
         &self.subject
     }
 
-    /// The stream that has the subject now.
+    /// Name of the stream that has the subject now.
     async fn stream(&self) -> Result<String, PublishError> {
         let found = self.connection.context.stream_by_subject(&self.subject);
         let found = found.await.map_err(|error| match error.kind() {
@@ -94,7 +95,7 @@ impl Publisher {
         }
     }
 
-    /// The id of the subject's last message; `None` if there is none, or it has none.
+    /// Id of the subject's last message; `None` if there is no message, or it has no id.
     ///
     /// # Errors
     /// As [`Publisher::open`].
@@ -113,10 +114,11 @@ impl Publisher {
         }
     }
 
-    /// Publishes under `id`, and returns when the stream has it.
+    /// Publishes under `id`, and returns when the stream has stored the message.
     ///
     /// # Errors
-    /// [`PublishError`]; after [`PublishError::Failed`] the stream may have it all the same.
+    /// [`PublishError`]; after [`PublishError::Failed`] the stream may have stored the message
+    /// nevertheless.
     pub async fn publish(
         &self,
         id: &str,

@@ -1,7 +1,7 @@
-//! What the server does not let this process do.
+//! Permission errors of the server.
 //!
-//! The server says so beside the operation, which itself just gets no answer: whoever waits for one
-//! waits for a refusal as well.
+//! The server reports them separately from the operation, which simply gets no answer, so a caller
+//! that waits for an answer also waits for a refusal.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use tokio::sync::watch;
 
 use super::role::Role;
 
-/// The first token of every subject that answers go to.
+/// First token of the subjects on which answers are received.
 pub(super) const INBOX: &str = "_INBOX";
 
-/// The server does not let this process's user do something that its role needs.
+/// The server denies this process's user a permission that its role needs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the server does not let this {role} {action} {subject:?}: give its user that permission \
@@ -24,7 +24,7 @@ pub struct Refusal {
     subject: String,
 }
 
-/// The first refusal of a connection, for all who wait.
+/// The first refusal on a connection, shared by all who wait.
 #[derive(Clone, Debug)]
 pub(super) struct Refusals {
     role: Role,
@@ -34,12 +34,12 @@ pub(super) struct Refusals {
 // === impl Refusal ===
 
 impl Refusal {
-    /// The subject that is refused.
+    /// The subject to which access is denied.
     pub fn subject(&self) -> &str {
         &self.subject
     }
 
-    /// Reads what the server says.
+    /// Parses the server's error message; `None` if it is not a permission error.
     fn parse(role: Role, said: &str) -> Option<Self> {
         const PUBLISH: &str = "Permissions Violation for Publish to \"";
         const SUBSCRIBE: &str = "Permissions Violation for Subscription to \"";
@@ -65,14 +65,14 @@ impl Refusals {
         }
     }
 
-    /// Takes note of what the server said, if it is a refusal.
+    /// Handles an error message of the server; remembers it if it is a refusal.
     pub(super) fn note(&self, said: &str) {
         let Some(refusal) = Refusal::parse(self.role, said) else {
             tracing::warn!(said, "the bus complains");
             return;
         };
         if refusal.action == "publish to" && refusal.subject.starts_with(INBOX) {
-            // An answer that came too late: whoever asked asks again.
+            // The reply came too late; the asker asks again.
             tracing::debug!(subject = refusal.subject, "an answer was not let through");
             return;
         }
@@ -84,7 +84,7 @@ impl Refusals {
         });
     }
 
-    /// Waits until something has been refused.
+    /// Waits for the first refusal.
     pub(super) async fn first(&self) -> Refusal {
         let mut first = self.first.subscribe();
         match first
@@ -93,12 +93,12 @@ impl Refusals {
             .map(|found| found.clone())
         {
             Ok(Some(refusal)) => refusal,
-            // The sender lives in `self`.
+            // The sender is in `self`, so this is never reached.
             _ => std::future::pending().await,
         }
     }
 
-    /// What `work` comes to, unless something is refused first.
+    /// The result of `work`, unless the server refuses something first.
     pub(super) async fn or<T>(&self, work: impl Future<Output = T>) -> Result<T, Refusal> {
         tokio::select! {
             biased;

@@ -1,4 +1,4 @@
-//! The streams of a cluster: made by who leads, opened by everybody else.
+//! The streams of a cluster: created by coordinators, opened by all other processes.
 
 use std::time::Duration;
 
@@ -6,21 +6,22 @@ use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::context::{GetStreamError, GetStreamErrorKind};
 use async_nats::jetstream::stream::{Config, StorageType, Stream};
 
-use super::connection::{Connection, Patience, with_sources};
+use super::connection::{Connection, RetryDeadline, with_sources};
 use super::options::ConnectError;
 use super::role::Role;
 
-/// Between two looks for a stream that a coordinator has yet to make.
+/// Pause between two looks for a stream that a coordinator has yet to create.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
-/// Opens the stream of `config`, kept in files with as many replicas as the cluster is to have. A
-/// coordinator makes it if it is not there; an operator is told; everyone else waits for it.
+/// Opens the stream of `config`, kept in files, with the configured number of replicas. If it does
+/// not exist, a coordinator creates it, an operator gets an error, and every other role waits for
+/// it.
 pub(super) async fn open_stream(
     connection: &Connection,
     config: Config,
 ) -> Result<Stream, ConnectError> {
     let opened = open_allowed(connection, config);
-    connection.unless_refused(opened).await?
+    connection.or_refusal(opened).await?
 }
 
 async fn open_allowed(connection: &Connection, config: Config) -> Result<Stream, ConnectError> {
@@ -35,8 +36,8 @@ async fn open_allowed(connection: &Connection, config: Config) -> Result<Stream,
         why,
     };
     let makes = options.role == Role::Coordinator;
-    let mut patience = Patience::new();
-    let quorum_patience = Patience::lasting(options.connect_timeout);
+    let mut deadline = RetryDeadline::new();
+    let quorum_deadline = RetryDeadline::lasting(options.connect_timeout);
     let mut told = false;
     let mut unready = false;
     loop {
@@ -50,7 +51,7 @@ async fn open_allowed(connection: &Connection, config: Config) -> Result<Stream,
             Err(error) if !is_absent(&error) => with_sources(&error),
             Err(_) if makes => match context.create_stream(config.clone()).await {
                 Ok(stream) => return Ok(stream),
-                // Another coordinator was quicker, perhaps.
+                // Another coordinator may have created it first.
                 Err(error) => with_sources(&error),
             },
             Err(_) if options.role == Role::Operator => {
@@ -64,7 +65,7 @@ async fn open_allowed(connection: &Connection, config: Config) -> Result<Stream,
                     tracing::warn!(stream = config.name, "waiting for a coordinator to make it");
                 }
                 tokio::time::sleep(LOOK_AGAIN).await;
-                patience = Patience::new();
+                deadline = RetryDeadline::new();
                 continue;
             }
         };
@@ -76,19 +77,19 @@ async fn open_allowed(connection: &Connection, config: Config) -> Result<Stream,
                 "waiting for the bus: a majority of the servers has to run"
             );
         }
-        let bears = if lacks_quorum {
-            quorum_patience.bears(&why).await
+        let paused = if lacks_quorum {
+            quorum_deadline.pause(&why).await
         } else {
-            patience.bears(&why).await
+            deadline.pause(&why).await
         };
-        if !bears {
+        if !paused {
             return Err(resource(why));
         }
     }
 }
 
-/// Whether the server answers late or not at all, or says that its cluster decides nothing now, or has too
-/// few servers for a stream's replicas now; what cannot be done at all is told differently.
+/// Whether the error may pass: the server answers late or not at all, its cluster has no quorum, or
+/// it has too few servers for a stream's replicas at present. Permanent errors have other texts.
 fn is_without_quorum(why: &str) -> bool {
     const UNAVAILABLE: &str = "error code 10008";
     const TOO_FEW_PEERS: &str = "error code 10005";
@@ -102,7 +103,7 @@ fn is_absent(error: &GetStreamError) -> bool {
         if error.error_code() == ErrorCode::STREAM_NOT_FOUND)
 }
 
-/// Whether a stream that was there already keeps what it is given.
+/// Checks that an existing stream is kept in files, and has the requested number of replicas.
 fn ensure_fits(found: &Config, replicas: Option<usize>) -> Result<(), String> {
     if found.storage != StorageType::File {
         return Err("it is kept in memory: remove it, it is made again in files".into());

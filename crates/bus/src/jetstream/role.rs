@@ -1,30 +1,30 @@
-//! Which of a cluster's processes connects.
+//! Roles of a cluster's processes on the bus.
 
 use std::fmt;
 
-/// What a process does on the bus. The subjects it may use follow from it, and whether it makes the
-/// streams that it needs; what it may in truth do is decided by the server, by its user.
+/// Role of a process on the bus. It determines the subjects that the process uses, and whether it
+/// creates the streams it needs. Its actual permissions are those of its user on the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// Leads workflows: writes the log, and makes whatever is not there.
+    /// Leads workflows: writes the log, and creates missing streams.
     #[default]
     Coordinator,
     /// Runs tasks.
     Dispatcher,
-    /// Gathers what tasks bring.
+    /// Gathers messages into groups.
     Collector,
-    /// Hands out what leaves.
+    /// Delivers emitted payloads to the sinks.
     Sequencer,
-    /// Brings work.
+    /// Produces messages.
     Source,
-    /// Asks, and changes what a person may change.
+    /// A person's commands: queries, and changes that a person may make.
     Operator,
 }
 
 // === impl Role ===
 
 impl Role {
-    /// Its name in subjects.
+    /// The name in subjects.
     pub fn name(self) -> &'static str {
         match self {
             Self::Coordinator => "coordinator",

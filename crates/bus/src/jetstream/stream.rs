@@ -1,4 +1,4 @@
-//! The stream that holds a log.
+//! The stream of a log.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use rand::Rng;
 
-use super::connection::{Connection, Patience, patiently, with_sources};
+use super::connection::{Connection, RetryDeadline, retry, with_sources};
 use super::frame::{Assembly, Frame, Malformed};
 use super::options::ConnectError;
 use super::resource::open_stream;
 
-/// How long a message of the stream may take to come before a new consumer is made.
+/// Longest wait for a message of the stream, after which a new consumer is made.
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The stream of one log.
@@ -29,10 +29,10 @@ pub(super) struct LogStream {
 // === impl LogStream ===
 
 impl LogStream {
-    /// The stream of the log `name`, which is made if it is not there.
+    /// Opens the stream of the log `name`, which is created if necessary.
     ///
-    /// Its subject ends with a word that nobody can guess: the server sends its answers wherever an
-    /// asker wants them, whatever the asker itself may publish to.
+    /// Its subject ends with a secret random word: the server sends its answers to any subject that
+    /// an asker names, whatever the asker itself may publish to.
     pub(super) async fn open(connection: &Connection, name: &str) -> Result<Self, ConnectError> {
         let word: u128 = rand::rng().random();
         let config = Config {
@@ -66,15 +66,15 @@ impl LogStream {
         &self.stream.cached_info().config.name
     }
 
-    /// Its first and last sequence numbers, as its leader knows them.
+    /// First and last sequence number of the stream, as its leader knows them.
     pub(super) async fn bounds(&self) -> Result<(u64, u64), ConnectError> {
-        let info = patiently(|| self.stream.get_info()).await;
+        let info = retry(|| self.stream.get_info()).await;
         let info = info.map_err(|error| self.unusable(with_sources(&error)))?;
         Ok((info.state.first_sequence, info.state.last_sequence))
     }
 
-    /// Hands every message from sequence number `from` to `last` to `take`, each once. Goes on where
-    /// it was when a server has gone away meanwhile.
+    /// Passes every message from sequence number `from` to `last` to `take`, each once. If a server
+    /// fails meanwhile, reading resumes after the last message taken.
     pub(super) async fn read(
         &self,
         from: u64,
@@ -82,19 +82,19 @@ impl LogStream {
         mut take: impl FnMut(u64, &Bytes) -> Result<(), ConnectError>,
     ) -> Result<(), ConnectError> {
         let mut next = from.max(1);
-        let mut patience = Patience::new();
+        let mut deadline = RetryDeadline::new();
         while next <= last {
             let before = next;
             let Err(stopped) = self.read_on(&mut next, last, &mut take).await else {
                 return Ok(());
             };
             if next > before {
-                patience = Patience::new();
+                deadline = RetryDeadline::new();
             }
             match stopped {
                 Stopped::Refused(error) => return Err(error),
                 Stopped::Unread(why) => {
-                    if !patience.bears(&why).await {
+                    if !deadline.pause(&why).await {
                         return Err(self.unusable(why));
                     }
                 }
@@ -140,7 +140,8 @@ impl LogStream {
         Ok(())
     }
 
-    /// One message, from any server that has a copy: one that lags may not have a new message yet.
+    /// One message, from any server with a copy; a copy that lags may lack a new message. `None` if
+    /// it is not found.
     pub(super) async fn message(&self, sequence: u64) -> Result<Option<Bytes>, String> {
         match self.stream.direct_get(sequence).await {
             Ok(message) => Ok(Some(message.payload)),
@@ -149,14 +150,13 @@ impl LogStream {
         }
     }
 
-    /// The frame whose messages have these sequence numbers. The answer may come late, when a server
-    /// has gone away.
+    /// The frame whose messages have these sequence numbers. Retries if a server fails.
     pub(super) async fn frame(&self, first: u64, last: u64) -> Result<Frame, String> {
-        let patience = Patience::new();
+        let deadline = RetryDeadline::new();
         loop {
             match self.frame_now(first, last).await {
                 Ok(frame) => return Ok(frame),
-                Err(why) if !patience.bears(&why).await => return Err(why),
+                Err(why) if !deadline.pause(&why).await => return Err(why),
                 Err(_) => {}
             }
         }
@@ -210,10 +210,10 @@ impl LogStream {
     }
 }
 
-/// Why messages are not read on.
+/// The reason why reading stopped early.
 enum Stopped {
-    /// They do not come.
+    /// The messages do not arrive.
     Unread(String),
-    /// One is not as it should be.
+    /// A message is invalid.
     Refused(ConnectError),
 }

@@ -1,5 +1,5 @@
-//! The task that makes accepted batches durable: whatever is queued goes into one frame, and the
-//! next frame does not wait for the answer to the one before.
+//! The task that makes accepted batches durable: everything queued goes into one frame, and the
+//! next frame is sent without waiting for the acknowledgement of the one before.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,60 +8,58 @@ use std::time::Duration;
 
 use async_nats::jetstream::context::{PublishAckFuture, PublishErrorKind};
 use bytes::Bytes;
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::connection::with_sources;
 use super::frame::{Frame, Origin};
 use super::frames::Frames;
 use super::stream::LogStream;
-use crate::error::LogFailure;
-use crate::log::{Durable, Seq};
-use crate::pending::{Accepting, Group, State};
+use crate::log::Seq;
+use crate::pending::{Group, SharedState, State};
 
-/// Messages on their way to the server, at most. Few: what waits meanwhile shares the next frame.
+/// Maximum number of unacknowledged messages. It is small so that batches that wait share the next
+/// frame.
 const IN_FLIGHT: usize = 4;
 
-/// Messages at the beginning of the stream that must be useless before they are purged: a request
-/// to the server for so many.
+/// Minimum number of unneeded messages at the beginning of the stream for which a purge is
+/// requested.
 const PURGE_FROM: u64 = 256;
 
-/// What appenders, readers and the writer share.
+/// State that appenders, readers and the writer share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) stream: LogStream,
-    pub(super) place: String,
-    state: Mutex<State>,
+    pub(super) state: SharedState,
     frames: Mutex<Frames>,
     pub(super) work: Notify,
-    pub(super) watermark: watch::Sender<Durable>,
-    pub(super) finished: watch::Sender<bool>,
-    /// Replays under way: nothing is purged meanwhile.
+    /// Number of replays in progress; nothing is purged during one.
     pub(super) readers: AtomicUsize,
 }
 
 type Ack = <PublishAckFuture as IntoFuture>::IntoFuture;
 
-/// A message on its way.
+/// A message not yet acknowledged.
 struct Sent {
     payload: Bytes,
-    /// The stream sequence that it must get.
+    /// The stream sequence that the message must get.
     sequence: u64,
     ack: Ack,
-    /// What is durable with it, if it ends a frame: the last place, and what the group weighed.
+    /// For the last message of a frame: the last position that is durable with it, and the group's
+    /// bytes.
     commits: Option<(Seq, usize)>,
 }
 
 /// The writer's side of the stream.
 pub(super) struct Writer {
     pub(super) shared: Arc<Shared>,
-    /// Tells this writer's messages from all others.
+    /// Random id that distinguishes this writer's messages from all others.
     pub(super) id: u64,
     /// The number of the next message.
     pub(super) number: u64,
     /// The stream sequence of the last message sent.
     pub(super) sequence: u64,
-    /// Before this stream sequence everything has been purged.
+    /// Stream sequence before which everything has been purged.
     pub(super) purged: u64,
 }
 
@@ -69,72 +67,39 @@ pub(super) struct Writer {
 
 impl Shared {
     pub(super) fn new(stream: LogStream, state: State, frames: Frames) -> Self {
-        let durable = Durable {
-            seq: state.durable,
-            failed: None,
-        };
         let options = stream.connection.options();
+        let place = format!("{} on {}", stream.name(), options.shown());
         Self {
-            place: format!("{} on {}", stream.name(), options.shown()),
             stream,
-            state: Mutex::new(state),
+            state: SharedState::new(place, state),
             frames: Mutex::new(frames),
             work: Notify::new(),
-            watermark: watch::Sender::new(durable),
-            finished: watch::Sender::new(false),
             readers: AtomicUsize::new(0),
         }
     }
 
     pub(super) fn frames(&self) -> MutexGuard<'_, Frames> {
-        // As above.
+        // No code panics half-way through a change under this lock.
         self.frames.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn close(&self) {
-        self.lock().closing = true;
+        self.state.lock().closing = true;
         self.work.notify_one();
     }
 
-    pub(super) fn fail(&self, reason: String, remedy: &str) {
-        let mut state = self.lock();
-        if state.failed.is_some() {
-            return;
+    fn fail(&self, reason: String, remedy: &str) {
+        if let Some(failure) = self.state.fail(reason, remedy) {
+            tracing::warn!(error = %failure, "the log has stopped");
         }
-        let failure = Arc::new(LogFailure {
-            place: self.place.clone(),
-            reason,
-            remedy: remedy.to_owned(),
-            durable: state.durable,
-        });
-        tracing::warn!(error = %failure, "the log has stopped");
-        state.failed = Some(failure.clone());
-        drop(state);
-        self.watermark
-            .send_modify(|durable| durable.failed = Some(failure));
     }
 }
 
-impl Accepting for Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing under this lock panics half-way through a change.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn watermark(&self) -> &watch::Sender<Durable> {
-        &self.watermark
-    }
-
-    fn wake(&self) {
-        self.work.notify_one();
-    }
-}
-
-/// Why the writer stops.
+/// The reason why the writer stops.
 enum Stop {
     /// Another process writes the log now.
-    Fenced,
-    /// The stream does not hold what it acknowledged.
+    Superseded,
+    /// The stream lacks messages that it has acknowledged.
     Lost(String),
 }
 
@@ -147,7 +112,7 @@ impl Writer {
         let ending = Ending(&shared);
         match self.write().await {
             Ok(()) => {}
-            Err(Stop::Fenced) => shared.fail(
+            Err(Stop::Superseded) => shared.fail(
                 "another process writes it now".into(),
                 "this one must not go on; nothing that was acknowledged is lost",
             ),
@@ -166,7 +131,7 @@ impl Writer {
         loop {
             while sent.len() < IN_FLIGHT {
                 let group = {
-                    let mut state = shared.lock();
+                    let mut state = shared.state.lock();
                     if !state.has_work() {
                         break;
                     }
@@ -176,7 +141,7 @@ impl Writer {
             }
             let Some(mut first) = sent.pop_front() else {
                 let closing = {
-                    let state = shared.lock();
+                    let state = shared.state.lock();
                     state.closing && !state.has_work()
                 };
                 if closing {
@@ -185,14 +150,14 @@ impl Writer {
                 shared.work.notified().await;
                 continue;
             };
-            // A group that came meanwhile goes out while this one is waited for.
+            // Groups that are queued meanwhile are sent while this acknowledgement is awaited.
             let outcome = loop {
                 tokio::select! {
                     biased;
                     outcome = &mut first.ack => break outcome,
                     () = shared.work.notified(), if sent.len() + 1 < IN_FLIGHT => {
                         let group = {
-                            let mut state = shared.lock();
+                            let mut state = shared.state.lock();
                             if !state.has_work() {
                                 continue;
                             }
@@ -212,18 +177,18 @@ impl Writer {
                 }
                 Err(error) => {
                     tracing::debug!(error = %with_sources(&error), "a frame is sent again");
-                    self.insist(&first.payload, first.sequence).await?;
+                    self.resend_until_stored(&first.payload, first.sequence)
+                        .await?;
                 }
             }
             if let Some((seq, bytes)) = first.commits {
-                shared.lock().committed(seq, bytes);
-                shared.watermark.send_modify(|durable| durable.seq = seq);
+                shared.state.committed(seq, bytes);
                 self.prune(first.sequence);
             }
         }
     }
 
-    /// Sends a group as a frame, with old records that live among garbage.
+    /// Sends a group as a frame, together with live records of an old frame that is to be purged.
     async fn send(&mut self, group: Group, sent: &mut VecDeque<Sent>) {
         let shared = self.shared.clone();
         let mut frame = Frame {
@@ -231,8 +196,8 @@ impl Writer {
             puts: group.puts,
             removed: group.removed,
         };
-        let carry = shared.frames().to_carry();
-        if let Some((first, last)) = carry {
+        let to_compact = shared.frames().frame_to_compact();
+        if let Some((first, last)) = to_compact {
             match shared.stream.frame(first, last).await {
                 Ok(old) => {
                     let frames = shared.frames();
@@ -264,7 +229,7 @@ impl Writer {
         self.sequence = last;
     }
 
-    /// Publishes a message that must get this stream sequence.
+    /// Publishes a message that must get the given stream sequence.
     async fn publish(&self, payload: &Bytes, sequence: u64) -> Ack {
         let stream = &self.shared.stream;
         let mut pause = Duration::from_millis(10);
@@ -272,7 +237,7 @@ impl Writer {
             match stream.publish(payload, sequence).await {
                 Ok(ack) => return ack.into_future(),
                 Err(error) => {
-                    // The client itself has no room, or is reconnecting.
+                    // The client's own buffer is full, or it is reconnecting.
                     tracing::debug!(error = %with_sources(&error), "a frame has to wait");
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(Duration::from_secs(1));
@@ -281,8 +246,9 @@ impl Writer {
         }
     }
 
-    /// Sends a message again and again until it is stored, or another writer's is in its place.
-    async fn insist(&self, payload: &Bytes, sequence: u64) -> Result<(), Stop> {
+    /// Sends a message repeatedly until it is stored, or another writer's message is found in its
+    /// place.
+    async fn resend_until_stored(&self, payload: &Bytes, sequence: u64) -> Result<(), Stop> {
         let mut pause = Duration::from_millis(10);
         let mut warned = Instant::now();
         loop {
@@ -296,8 +262,8 @@ impl Writer {
                     )));
                 }
                 Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => {
-                    // An earlier try was stored and its answer lost, or another process writes.
-                    if let Some(found) = self.look_for(payload, sequence).await {
+                    // An earlier attempt was stored and its answer lost, or another process writes.
+                    if let Some(found) = self.check_stored(payload, sequence).await {
                         return found;
                     }
                 }
@@ -314,17 +280,17 @@ impl Writer {
         }
     }
 
-    /// Whether a message is in the stream. `None`: that cannot be told now.
-    async fn look_for(&self, payload: &Bytes, sequence: u64) -> Option<Result<(), Stop>> {
+    /// Whether the message is in the stream; `None` if that cannot be determined now.
+    async fn check_stored(&self, payload: &Bytes, sequence: u64) -> Option<Result<(), Stop>> {
         let stream = &self.shared.stream;
         match stream.message(sequence).await {
             Ok(Some(found)) if Origin::of(&found) == Origin::of(payload) => Some(Ok(())),
-            Ok(Some(_)) => Some(Err(Stop::Fenced)),
+            Ok(Some(_)) => Some(Err(Stop::Superseded)),
             Ok(None) => {
                 let (first, last) = stream.bounds().await.ok()?;
                 if first > sequence {
-                    // Purged by somebody who knows more.
-                    return Some(Err(Stop::Fenced));
+                    // Another writer, whose state is newer, has purged it.
+                    return Some(Err(Stop::Superseded));
                 }
                 (last + 1 < sequence).then(|| {
                     Err(Stop::Lost(format!(
@@ -337,7 +303,7 @@ impl Writer {
         }
     }
 
-    /// Purges what is useless at the beginning, now and then.
+    /// Purges unneeded messages at the beginning of the stream, once there are enough of them.
     fn prune(&mut self, durable: u64) {
         if self.shared.readers.load(Ordering::SeqCst) > 0 {
             return;
@@ -352,14 +318,14 @@ impl Writer {
         let stream = self.shared.stream.clone();
         tokio::spawn(async move {
             if let Err(why) = stream.purge_before(needed).await {
-                // A later purge takes these as well.
+                // A later purge will include these messages.
                 tracing::debug!(why, "not purged");
             }
         });
     }
 }
 
-/// Tells those who wait that the writer has ended, even if it panicked.
+/// Reports that the writer has ended, even after a panic.
 struct Ending<'a>(&'a Shared);
 
 impl Drop for Ending<'_> {
@@ -368,6 +334,6 @@ impl Drop for Ending<'_> {
             let reason = "the writer panicked, which is a defect: please report it";
             self.0.fail(reason.into(), "start again");
         }
-        self.0.finished.send_replace(true);
+        self.0.state.finish();
     }
 }

@@ -1,4 +1,4 @@
-//! Who gets in.
+//! Tests of the credentials and certificates that a server accepts.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Certificates, block_on, says, write_secret};
 
-/// A server that shows a certificate, and asks clients for one.
+/// A server with a certificate, which requires one of its clients.
 fn with_tls(certificates: &Certificates) -> NatsServer {
     let (server, authority) = (&certificates.server, &certificates.authority);
     NatsServer::with_config(&format!(
@@ -169,7 +169,7 @@ fn an_nkey_gets_in_and_another_does_not() {
     });
 }
 
-/// Claims, signed as the server wants them.
+/// Claims, signed as the server requires.
 fn jwt(issuer: &KeyPair, subject: &KeyPair, kind: &str, more: Value) -> String {
     let mut nats = json!({ "type": kind, "version": 2 });
     nats.as_object_mut()
@@ -242,7 +242,7 @@ fn a_file_of_credentials_gets_in_and_one_of_another_account_does_not() {
     });
 }
 
-/// What holds a secret must be its owner's alone.
+/// Files with secrets must not be accessible to all users.
 #[test]
 fn secrets_that_everybody_can_read_are_refused() {
     let certificates = Certificates::new();

@@ -1,4 +1,4 @@
-//! Who gets in, and what they may do there, with real servers: TLS, credentials, permissions.
+//! Tests of access with real servers: TLS, credentials, permissions.
 
 mod credentials;
 mod permissions;

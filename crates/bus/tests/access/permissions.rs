@@ -1,5 +1,5 @@
-//! What each role's user may not do on a server with deploy/nats/cluster.conf: every refusal is the
-//! server's own.
+//! Tests of permissions denied to each role's user on a server with deploy/nats/cluster.conf; every
+//! refusal is made by the server.
 
 use std::sync::LazyLock;
 
@@ -12,7 +12,7 @@ use proofmill_nats_server::Deployed;
 
 use crate::support::{PATIENCE, ROLES, block_on, connect, options, options_of, user_of};
 
-/// One server for all: nothing that is refused changes it.
+/// One server for all tests: refused operations do not change it.
 static SERVER: LazyLock<Deployed> = LazyLock::new(|| {
     let server = Deployed::start();
     let make_streams = || {
@@ -23,12 +23,12 @@ static SERVER: LazyLock<Deployed> = LazyLock::new(|| {
             open_blobs(&connection).await.unwrap();
         });
     };
-    // The thread that asks first is in a runtime already.
+    // The first test to use it runs in a runtime already.
     std::thread::scope(|scope| scope.spawn(make_streams).join().unwrap());
     server
 });
 
-/// A user as the server's own protocol has it: no more than its permissions holds it back.
+/// A user with a plain client, restricted only by the server's permissions.
 struct User {
     role: Role,
     client: async_nats::Client,
@@ -66,7 +66,7 @@ impl User {
         Self { role, client, said }
     }
 
-    /// The server has said that this is not allowed.
+    /// Waits until the server has refused this.
     async fn refused(&mut self, what: &str, subject: &str) {
         let said = timeout(PATIENCE, self.said.recv()).await;
         let said = said.unwrap_or_else(|_| panic!("{}: {what} {subject} is allowed", self.role));
@@ -94,7 +94,7 @@ impl User {
         drop(listening);
     }
 
-    /// The server has answered something asked after everything else, and has refused nothing.
+    /// Checks that the server has refused nothing, by a request after everything else.
     async fn has_done_nothing_wrong(&mut self) {
         let context = async_nats::jetstream::new(self.client.clone());
         context.query_account().await.unwrap();
@@ -102,7 +102,7 @@ impl User {
     }
 }
 
-/// Where a user's answers go.
+/// Prefix of the subjects of a user's answers.
 fn inbox_of(role: Role, user: &str) -> String {
     match role {
         Role::Dispatcher => format!("_INBOX.proofmill.dispatcher.{user}"),
@@ -110,7 +110,7 @@ fn inbox_of(role: Role, user: &str) -> String {
     }
 }
 
-/// Where a role speaks from.
+/// The seat of a role, as tokens of a subject.
 fn seat_of(role: Role) -> &'static str {
     match role {
         Role::Dispatcher => "dispatcher.prove.prover",
@@ -118,7 +118,7 @@ fn seat_of(role: Role) -> &'static str {
     }
 }
 
-/// None of the roles but these may publish to the subjects.
+/// Checks that exactly the roles in `allowed` may publish to the subjects.
 fn only(allowed: &[Role], subjects: &[&str]) {
     block_on(async {
         for role in ROLES {
@@ -138,7 +138,7 @@ fn only(allowed: &[Role], subjects: &[&str]) {
     });
 }
 
-/// None of the roles but these may listen on the subjects.
+/// Checks that exactly the roles in `allowed` may listen on the subjects.
 fn only_listen(allowed: &[Role], subjects: &[&str]) {
     block_on(async {
         for role in ROLES {
@@ -212,7 +212,7 @@ fn only_a_coordinator_makes_streams_and_consumers() {
 #[test]
 fn only_a_sequencer_looks_for_the_names_of_streams() {
     only(&[Role::Sequencer], &["$JS.API.STREAM.NAMES"]);
-    // What streams have as their subjects is in this answer.
+    // The answer would contain the subjects of streams.
     only(&[], &["$JS.API.STREAM.LIST"]);
 }
 
@@ -232,7 +232,7 @@ fn only_a_sequencer_publishes_what_is_emitted() {
 fn only_a_coordinator_takes_the_leaders_lease() {
     only(&[Role::Coordinator], &["proofmill.lead.0123.w.leader"]);
     only(&[], &["proofmill.lease.w.leader"]);
-    // The word in its subject.
+    // The answer would contain the secret word in its subject.
     let gets = [
         "$JS.API.STREAM.INFO.proofmill_leaders",
         "$JS.API.STREAM.MSG.GET.proofmill_leaders",
@@ -283,7 +283,7 @@ fn nobody_calls_the_leader_as_another_role() {
     );
 }
 
-/// The attack: a prover says that it has verified.
+/// The attack: a prover claims to have verified.
 #[test]
 fn a_provers_user_cannot_enlist_in_complete_for_or_listen_to_the_verifiers_group() {
     block_on(async {
@@ -360,7 +360,7 @@ fn a_sequencer_puts_no_blobs() {
     only(&others.collect::<Vec<_>>(), &["proofmill.blob.0123.0"]);
 }
 
-/// Those who may put a blob may not make it go away, nor others, by any header.
+/// Users that may put a blob cannot remove it, or others, with any header.
 #[test]
 fn no_header_removes_blobs() {
     block_on(async {
@@ -388,7 +388,7 @@ fn no_header_removes_blobs() {
     });
 }
 
-/// The server sends its answers wherever whoever asks wants them.
+/// The server sends its answers to whatever subject the asker names.
 #[test]
 fn an_answer_of_the_servers_is_no_call_no_lease_and_no_frame() {
     block_on(async {
@@ -400,7 +400,7 @@ fn an_answer_of_the_servers_is_no_call_no_lease_and_no_frame() {
             .unwrap()
             .unwrap();
         let mut calls = coordinator
-            .listen("proofmill.leader.forged.>")
+            .subscribe("proofmill.leader.forged.>")
             .await
             .unwrap();
         let user = User::connect(Role::Dispatcher).await;
@@ -423,15 +423,15 @@ fn an_answer_of_the_servers_is_no_call_no_lease_and_no_frame() {
                 .publish_with_reply(get.clone(), reply, "".into());
             sent.await.unwrap();
         }
-        // Asked in the same way after them, and answered.
+        // A request sent the same way afterwards is answered.
         let answer = user.client.request(get.clone(), "".into()).await.unwrap();
         assert_eq!(answer.payload, "anything");
-        // What a log's subject ends with is known to coordinators only.
+        // The end of a log's subject is known to coordinators only.
         let sent = user
             .client
             .publish_with_reply(get, "proofmill.log.w", "".into());
         sent.await.unwrap();
-        // A call that comes after them is the first that is taken.
+        // A call published afterwards is the first that is received.
         user.client
             .publish(
                 "proofmill.leader.forged.dispatcher.prove.prover",
@@ -446,7 +446,7 @@ fn an_answer_of_the_servers_is_no_call_no_lease_and_no_frame() {
             call.subject,
             "proofmill.leader.forged.dispatcher.prove.prover"
         );
-        // The lease is held on, whatever its last word was for a moment.
+        // The lease stays held, although its latest message was briefly another's.
         tokio::time::sleep(leases.ttl() * 2).await;
         assert_eq!(
             leases.holder("forged.leader").await.unwrap().as_deref(),
@@ -463,7 +463,7 @@ fn an_answer_of_the_servers_is_no_call_no_lease_and_no_frame() {
     });
 }
 
-/// Whoever can make the server answer where it wants cannot end a leader's lease, not for a moment.
+/// A user that can direct the server's answers cannot end a leader's lease, even briefly.
 #[test]
 fn an_answer_of_the_servers_does_not_end_the_leaders_lease() {
     block_on(async {
@@ -486,7 +486,7 @@ fn an_answer_of_the_servers_does_not_end_the_leaders_lease() {
                     .publish_with_reply(get.clone(), reply, "".into());
                 sent.await.unwrap();
             }
-            // Asked in the same way after them, and answered.
+            // A request sent the same way afterwards is answered.
             user.client.request(get.clone(), "".into()).await.unwrap();
             let taken = leases.try_take("aimed.leader", "b").await.unwrap();
             assert!(taken.is_none(), "another process leads");
@@ -501,7 +501,7 @@ fn a_request_is_not_answered_where_the_asker_may_not_speak() {
         let coordinator = connect(&SERVER, Role::Coordinator).await;
         let log = JetStreamLog::open(&coordinator, "answered").await.unwrap();
         let mut calls = coordinator
-            .listen("proofmill.leader.answered.>")
+            .subscribe("proofmill.leader.answered.>")
             .await
             .unwrap();
         let stream = async_nats::jetstream::new(coordinator.client().clone())
@@ -522,7 +522,7 @@ fn a_request_is_not_answered_where_the_asker_may_not_speak() {
     });
 }
 
-/// Not a time-out: an error, at once, with the subject.
+/// A refusal is an immediate error with the subject, not a time-out.
 #[test]
 fn a_refusal_says_what_is_refused() {
     block_on(async {
@@ -553,12 +553,12 @@ fn a_refusal_says_what_is_refused() {
         assert!(said.contains("publish to \"proofmill.blob."), "{said}");
 
         let connection = connect(&SERVER, Role::Dispatcher).await;
-        let listening = connection.listen("proofmill.control.w").await;
+        let listening = connection.subscribe("proofmill.control.w").await;
         let refusal = timeout(PATIENCE, connection.refused()).await.unwrap();
         assert_eq!(refusal.subject(), "proofmill.control.w");
         drop(listening);
 
-        // The credentials of another role: its answers would go where they may not be heard.
+        // With another role's credentials it may not listen on the subjects of its answers.
         let mut options = options(&SERVER, Role::Operator);
         options.role = Role::Coordinator;
         let said = proofmill_bus::Connection::open(options)
@@ -572,7 +572,7 @@ fn a_refusal_says_what_is_refused() {
     });
 }
 
-/// An operator is told that nothing is there, at once; others wait until it is.
+/// An operator gets an error at once if the streams do not exist; other roles wait for them.
 #[test]
 fn streams_that_a_coordinator_has_yet_to_make_are_waited_for() {
     let server = Deployed::start();

@@ -1,4 +1,4 @@
-//! Servers with certificates and users.
+//! Servers with certificates and users for tests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use proofmill_bus::{Connection, Credentials, NatsOptions, Role};
 use proofmill_nats_server::{Authority, Certificate, Deployed};
 
-/// Nothing here takes as long unless it is stuck.
+/// Longer than anything here takes unless it is stuck.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) const ROLES: [Role; 6] = [
@@ -28,7 +28,7 @@ pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
         .block_on(future)
 }
 
-/// An authority, and what it has signed for a server and a client.
+/// An authority, with the certificates that it has signed for a server and a client.
 pub(crate) struct Certificates {
     pub(crate) dir: tempfile::TempDir,
     pub(crate) authority: PathBuf,
@@ -49,7 +49,7 @@ impl Certificates {
     }
 }
 
-/// The user of a role; of the dispatchers' two, the one whose worker group is `prove`.
+/// The user of a role; of the dispatchers' two users, the one with worker group `prove`.
 pub(crate) fn user_of(role: Role) -> &'static str {
     match role {
         Role::Dispatcher => "prover",
@@ -57,7 +57,7 @@ pub(crate) fn user_of(role: Role) -> &'static str {
     }
 }
 
-/// How a role connects.
+/// Options with which a role connects, as the user of that role.
 pub(crate) fn options(deployed: &Deployed, role: Role) -> NatsOptions {
     options_of(deployed, role, user_of(role))
 }
@@ -81,7 +81,7 @@ pub(crate) async fn connect(deployed: &Deployed, role: Role) -> Connection {
     Connection::open(options(deployed, role)).await.unwrap()
 }
 
-/// What connecting comes to: nothing, or the error.
+/// The error of connecting, with its source; `None` if it succeeds.
 pub(crate) async fn says(options: NatsOptions) -> Option<String> {
     Connection::open(options).await.err().map(|error| {
         let text = error.to_string();
@@ -89,7 +89,7 @@ pub(crate) async fn says(options: NatsOptions) -> Option<String> {
     })
 }
 
-/// Writes a file that nobody else may read.
+/// Writes a file that only its owner can read.
 pub(crate) fn write_secret(path: &Path, text: &str) {
     use std::os::unix::fs::PermissionsExt;
     fs::write(path, text).unwrap();

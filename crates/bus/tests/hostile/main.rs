@@ -1,5 +1,5 @@
-//! Bytes that somebody else has chosen, by chance from valid ones: the targets of `fuzz/`.
-//! `INPUTS=n cargo test --test hostile` runs more of them.
+//! Runs the fuzz targets of `fuzz/` on random changes of valid inputs. `INPUTS=n cargo test --test
+//! hostile` sets their number.
 
 #[path = "../../fuzz/src/seeds.rs"]
 #[expect(unreachable_pub, reason = "the fuzz targets are of another crate")]
@@ -8,14 +8,14 @@ mod seeds;
 #[expect(unreachable_pub, reason = "as above")]
 mod targets;
 
-use proofmill_mutation::Mutation;
+use proofmill_mutation::Mutator;
 
 #[test]
 fn no_message_of_its_stream_ends_a_log() {
-    Mutation::of(&seeds::frames()).run("frames", targets::frames);
+    Mutator::of(&seeds::frames()).run("frames", targets::frames);
 }
 
 #[test]
 fn no_piece_of_a_blob_ends_its_reader() {
-    Mutation::of(&seeds::blob_pieces()).run("blob_pieces", targets::blob_pieces);
+    Mutator::of(&seeds::blob_pieces()).run("blob_pieces", targets::blob_pieces);
 }

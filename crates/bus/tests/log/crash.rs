@@ -1,4 +1,4 @@
-//! Processes that die, and write-ahead logs that end in rubbish.
+//! Tests of processes that die, and of write-ahead logs that end in garbage.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -15,7 +15,8 @@ use crate::scenario::{batch, batch_ending, block_on, check_prefix, without_room}
 const DIR: &str = "PROOFMILL_TEST_CRASH_DIR";
 const FIRST: &str = "PROOFMILL_TEST_CRASH_FIRST";
 
-/// The child of [`a_killed_writer_loses_nothing_durable`]: does nothing in a usual run.
+/// The child process of [`a_killed_writer_loses_nothing_durable`]; does nothing in a normal test
+/// run.
 #[test]
 fn child_appends_until_killed() {
     let Ok(dir) = std::env::var(DIR) else { return };
@@ -57,7 +58,7 @@ fn a_killed_writer_loses_nothing_durable() {
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        // The first line of the test harness itself has no `durable`.
+        // The first line is the test harness's own, without `durable`.
         let mut last = None;
         let mut read = |line: Option<std::io::Result<String>>| {
             let line = line?.ok()?;
@@ -70,7 +71,7 @@ fn a_killed_writer_loses_nothing_durable() {
             Some(())
         };
         if round % 5 != 0 {
-            // Now and then the child dies while it opens.
+            // Sometimes the child dies while it opens the log.
             read(lines.next());
             read(lines.next());
         }
@@ -95,8 +96,8 @@ fn a_killed_writer_loses_nothing_durable() {
     assert!(first > 500, "only {first} batches were written in all");
 }
 
-/// A log whose batches are all in the write-ahead log, as a loss of power would leave it: the
-/// high-water mark is what it was before.
+/// A log whose batches are all in the write-ahead log, as after a loss of power: the high-water
+/// mark is still the earlier one.
 fn crashed(to: &Path, batches: u64) {
     let dir = tempfile::tempdir().unwrap();
     let log = EmbeddedLog::open(dir.path(), Options::default()).unwrap();
@@ -157,8 +158,8 @@ fn a_torn_tail_costs_a_suffix() {
         } else {
             partial += 1
         }
-        // A batch takes at least one page: no more is lost than was touched, and the batch that
-        // the first byte of it is in.
+        // A batch takes at least one page, so at most the damaged pages' batches are lost, and the
+        // batch that contains the first damaged byte.
         let allowed = if touched == 0 {
             0
         } else {
@@ -168,7 +169,7 @@ fn a_torn_tail_costs_a_suffix() {
             left + allowed >= BATCHES,
             "trial {trial}: {left} left, {touched} bytes torn"
         );
-        // It goes on from there.
+        // The log continues from there.
         let log = EmbeddedLog::open(dir.path(), Options::default()).unwrap();
         let seq = block_on(log.append(batch(left))).unwrap();
         assert_eq!(batch_ending(seq), Some(left));

@@ -1,5 +1,5 @@
-//! Files that are damaged while no process has them: what was durable is there as it was, or the log
-//! is refused and says what is missing.
+//! Tests of files that are damaged while no process uses them: everything durable is unchanged, or
+//! the log is refused with a description of the loss.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,11 +15,11 @@ const DATABASE: &str = "log.sqlite";
 const WAL: &str = "log.sqlite-wal";
 const MARK: &str = "high-water";
 
-/// Batches that are in the database itself, and in its write-ahead log.
+/// Numbers of batches in the database itself, and in its write-ahead log.
 const FOLDED: u64 = 300;
 const BATCHES: u64 = 360;
 
-/// A log as a killed process leaves it, partly folded into the database, and what it holds.
+/// A log as a killed process leaves it, partly checkpointed into the database, and its records.
 fn killed() -> (tempfile::TempDir, Vec<Entry>) {
     let (dir, left) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let mut found = Vec::new();
@@ -46,7 +46,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The files of a directory, with what they hold.
+/// The files of a directory, with their content.
 fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let files = fs::read_dir(dir).unwrap().map(|file| file.unwrap());
     let files = files.filter(|file| file.file_type().unwrap().is_file());
@@ -62,7 +62,7 @@ fn open(dir: &Path, accept_loss: bool) -> Result<EmbeddedLog, OpenError> {
     EmbeddedLog::open(dir, Options::default().with_accepted_loss(accept_loss))
 }
 
-/// Damages the database or its write-ahead log in one of the ways that disks, and people, do.
+/// Damages the database or its write-ahead log in one of the ways that disks and people do.
 fn damage(dir: &Path, random: &mut StdRng) -> String {
     let name = if random.random() { DATABASE } else { WAL };
     let path = dir.join(name);
@@ -142,7 +142,7 @@ fn two_hundred_damages_are_refused_or_harmless() {
                     assert!(said.contains(part), "{what}: no {part:?} in {said}");
                 }
                 let mut after = files(dir.path());
-                // Made by every process that opens a log, and of no consequence.
+                // Created by every process that opens a log, and irrelevant.
                 after.retain(|name, bytes| match name.as_str() {
                     "lock" | "log.sqlite-shm" => false,
                     WAL => !bytes.is_empty() || damaged.contains_key(WAL),
@@ -170,7 +170,7 @@ fn two_hundred_damages_are_refused_or_harmless() {
     );
 }
 
-/// Checks that records written after the damage stay, and that no place is given twice.
+/// Checks that records written after the damage stay, and that no position is assigned twice.
 fn goes_on(dir: &Path, promised: Seq, what: &str) {
     let names: Vec<_> = (0..60).map(|n| key(&format!("later.{n}"))).collect();
     let log = open(dir, false).unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -266,7 +266,8 @@ fn an_empty_or_deleted_database_is_no_new_log() {
         assert!(error.contains(says), "{name}: {error}");
         let error = EmbeddedLog::read(dir.path()).unwrap_err().to_string();
         assert!(error.contains(says), "{name}: {error}");
-        // SQLite would have deleted it; with the database from a copy all is there again.
+        // SQLite would have deleted the write-ahead log; with a copy of the database everything is
+        // recovered.
         assert!(dir.path().join(WAL).exists(), "{name}");
         let (copy, _) = killed();
         fs::copy(copy.path().join(DATABASE), &path).unwrap();

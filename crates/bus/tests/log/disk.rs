@@ -1,4 +1,4 @@
-//! The disk: full, bounded, damaged.
+//! Tests of the disk: full, limited, damaged.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::scenario::{block_on, check_prefix, entries, key};
 
 const DIR: &str = "PROOFMILL_TEST_FULL_DIR";
 
-/// The child of [`a_full_disk_stops_the_log`]: does nothing in a usual run.
+/// The child process of [`a_full_disk_stops_the_log`]; does nothing in a normal test run.
 #[test]
 fn child_fills_the_disk() {
     let Ok(dir) = std::env::var(DIR) else { return };
@@ -94,7 +94,7 @@ fn size(dir: &Path) -> u64 {
 fn superseded_and_deleted_records_leave_the_disk() {
     const LIVE: u64 = 2000;
     let dir = tempfile::tempdir().unwrap();
-    // Small groups: otherwise most records would die before they are ever written.
+    // The groups are small: in larger ones most records would be removed before they are written.
     let options = Options::default().with_max_pending_bytes(200_000);
     let log = EmbeddedLog::open(dir.path(), options).unwrap();
     let mut peak = 0;
@@ -240,7 +240,7 @@ fn damage_under_an_open_log_is_found_by_reading() {
 fn other_formats_are_refused() {
     let dir = closed_log(1);
     alter(dir.path(), "PRAGMA user_version = 3");
-    // With its mark beside it, that it was a log of this version is known.
+    // The mark beside it shows that it was a log of this version.
     assert!(matches!(open_error(dir.path()), OpenError::Damaged { .. }));
     fs::remove_file(dir.path().join("high-water")).unwrap();
     let error = open_error(dir.path());

@@ -1,4 +1,4 @@
-//! What is particular to the embedded log: one holder, threads, snapshots, limits.
+//! Tests of properties that only the embedded log has: one holder, threads, snapshots, limits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,7 +24,7 @@ fn one_holder_at_a_time() {
     let says = format!("is open in process {}", std::process::id());
     assert!(error.to_string().contains(&says), "{error}");
     block_on(log.close()).unwrap();
-    // Closed lets go, though the handle is still there.
+    // A closed log releases the directory although the handle still exists.
     drop(open(&dir));
     drop(log);
     drop(open(&dir));
@@ -96,7 +96,7 @@ fn one_of_many_wins_each_key() {
                             Ok(_) => wins[n].fetch_add(1, Ordering::Relaxed),
                             Err(AppendError::Conflict { key }) => {
                                 assert_eq!(key, result);
-                                // Nothing of a refused batch is there.
+                                // No part of a refused batch is in the log.
                                 assert_eq!(log.get(&mine).await.unwrap(), None);
                                 0
                             }
@@ -193,13 +193,14 @@ fn appends_beyond_the_limit_wait_for_the_disk() {
                 block_on(async {
                     for n in 0..200 {
                         let name = key(&format!("k.{thread}.{n}"));
-                        // Even what is larger than the limit gets its turn.
+                        // Even a batch larger than the limit gets its turn.
                         let bytes = if n % 50 == 49 { 30_000 } else { 1900 };
                         let seq = log
                             .append(vec![Op::put(name, vec![1; bytes])])
                             .await
                             .unwrap();
-                        // Ten fit; the watermark is published a little after room is made.
+                        // Ten batches fit; the watermark is published a little after space is
+                        // freed.
                         let durable = log.durable().borrow().seq;
                         assert!(seq.0 <= durable.0 + 25, "{seq} accepted, {durable} durable");
                     }

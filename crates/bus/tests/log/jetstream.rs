@@ -1,4 +1,4 @@
-//! The log on a NATS server.
+//! Tests of the log on a NATS server.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ fn batches_survive_in_order_and_the_stream_stays_small() {
         let connection = connect(&server.url()).await;
         let log = JetStreamLog::open(&connection, "w").await.unwrap();
         for n in 0..5000 {
-            // Accepted at once, though the server has not heard of it.
+            // Accepted at once, although it has not reached the server.
             let seq = log.append(batch(n)).now_or_never().unwrap().unwrap();
             if n % 10 == 0 {
                 until_durable(&mut log.durable(), seq).await.unwrap();
@@ -73,7 +73,8 @@ fn walk(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
     files
 }
 
-/// A record that stays for ever among much that does not must not keep the stream from shrinking.
+/// A record that stays for ever among many short-lived ones must not keep the stream from
+/// shrinking.
 #[test]
 fn old_records_are_carried_along() {
     let server = NatsServer::start();
@@ -138,7 +139,7 @@ fn a_new_writer_shuts_the_old_one_out() {
         let new = JetStreamLog::open(&connect(&server.url()).await, "w")
             .await
             .unwrap();
-        // Accepted in good faith, but never durable.
+        // Accepted by the old writer, but never durable.
         let seq = append(&old, 1).await;
         let waited = until_durable(&mut old.durable(), seq).await;
         let Err(AppendError::Failed(failure)) = waited else {
@@ -155,8 +156,8 @@ fn a_new_writer_shuts_the_old_one_out() {
     });
 }
 
-/// Two writers that take the log from each other all the time: each batch is there once, in the
-/// order in which their writers were told.
+/// Two writers repeatedly take the log from each other: each batch is in it once, in the order in
+/// which it was acknowledged to its writer.
 #[test]
 fn writers_that_fight_lose_nothing_durable() {
     let server = NatsServer::start();
@@ -259,7 +260,7 @@ fn a_cluster_that_loses_a_server_at_a_time_loses_nothing() {
                 next += 1;
             }
             until_durable(&mut log.durable(), last).await.unwrap();
-            // The next to go may be the one that the others need to catch up from.
+            // The next server to stop may be the one that the others catch up from.
             tokio::time::sleep(Duration::from_millis(1500)).await;
         }
         assert_eq!(check_entries(&log).await, Some(next - 1));
@@ -277,7 +278,7 @@ fn leases_have_one_holder_and_end() {
         let first = leases.try_take("w", "a").await.unwrap().unwrap();
         assert!(leases.try_take("w", "b").await.unwrap().is_none());
         assert!(leases.try_take("other", "b").await.unwrap().is_some());
-        // Renewed for longer than it lives.
+        // The lease is renewed for longer than its lifetime.
         tokio::time::sleep(leases.ttl() * 2).await;
         assert_eq!(leases.holder("w").await.unwrap().as_deref(), Some("a"));
         assert!(leases.try_take("w", "b").await.unwrap().is_none());
@@ -291,7 +292,7 @@ fn leases_have_one_holder_and_end() {
         let begun = std::time::Instant::now();
         let third = leases.take("w", "c").await;
         assert!(begun.elapsed() < leases.ttl() * 2);
-        // Somebody else has it, by whatever means: the holder hears.
+        // The lease is overwritten with another holder's name, and the holder notices.
         put_lease(&server, "w", "d").await;
         tokio::time::timeout(leases.ttl() * 2, third.lost())
             .await
@@ -299,7 +300,7 @@ fn leases_have_one_holder_and_end() {
     });
 }
 
-/// Puts a lease under another's name.
+/// Overwrites a lease with another holder's name.
 async fn put_lease(server: &NatsServer, key: &str, holder: &'static str) {
     let client = async_nats::connect(server.url()).await.unwrap();
     let context = async_nats::jetstream::new(client);
@@ -312,7 +313,7 @@ async fn put_lease(server: &NatsServer, key: &str, holder: &'static str) {
             .payload(holder.into())
             .expected_last_subject_sequence(last.unwrap().sequence);
         let sent = context.send_publish(subject.clone(), message).await;
-        // It may have been renewed in between.
+        // It may have been renewed meanwhile.
         if sent.unwrap().await.is_ok() {
             return;
         }
@@ -337,9 +338,9 @@ fn blobs_on_the_server() {
         assert!(blobs.contains(&digest).await.unwrap());
         let live = [empty].into();
         let mut sweeper = Sweeper::new(blobs.clone(), Duration::ZERO);
-        assert!(sweeper.look(&live).await.unwrap().is_empty());
-        let look = sweeper.look(&live).await.unwrap();
-        let swept = sweeper.remove(look, &live).await.unwrap();
+        assert!(sweeper.scan(&live).await.unwrap().is_empty());
+        let scan = sweeper.scan(&live).await.unwrap();
+        let swept = sweeper.remove(scan, &live).await.unwrap();
         assert_eq!((swept.deleted, swept.kept, swept.bytes), (1, 1, 3_000_000));
         assert!(!blobs.contains(&digest).await.unwrap());
         assert!(blobs.get(&digest).await.is_err());
@@ -347,7 +348,7 @@ fn blobs_on_the_server() {
     });
 }
 
-/// A leader that sweeps knows of what others hold only by what they leave in the stream.
+/// A leader that sweeps knows other processes' holds only through the stream.
 #[test]
 fn blobs_that_others_hold_or_put_again_are_not_swept() {
     let server = NatsServer::start();
@@ -359,30 +360,30 @@ fn blobs_that_others_hold_or_put_again_are_not_swept() {
         let again = blobs.put("again".into()).await.unwrap();
         let nobody = HashSet::new();
         let mut sweeper = Sweeper::new(blobs.clone(), Duration::ZERO);
-        sweeper.look(&nobody).await.unwrap();
+        sweeper.scan(&nobody).await.unwrap();
         elsewhere.renew_held().await.unwrap();
         elsewhere.put("again".into()).await.unwrap();
-        assert!(sweeper.look(&nobody).await.unwrap().is_empty());
+        assert!(sweeper.scan(&nobody).await.unwrap().is_empty());
 
         // Between the look and the deletion.
-        let look = sweeper.look(&nobody).await.unwrap();
+        let scan = sweeper.scan(&nobody).await.unwrap();
         elsewhere.renew_held().await.unwrap();
         elsewhere.put("again".into()).await.unwrap();
-        let swept = sweeper.remove(look, &nobody).await.unwrap();
+        let swept = sweeper.remove(scan, &nobody).await.unwrap();
         assert_eq!((swept.deleted, swept.kept), (0, 2));
         assert_eq!(blobs.get(&proof).await.unwrap(), vec![7; 600_000]);
         assert_eq!(blobs.get(&again).await.unwrap(), "again");
 
         drop(held);
-        sweeper.look(&nobody).await.unwrap();
-        let look = sweeper.look(&nobody).await.unwrap();
-        let swept = sweeper.remove(look, &nobody).await.unwrap();
+        sweeper.scan(&nobody).await.unwrap();
+        let scan = sweeper.scan(&nobody).await.unwrap();
+        let swept = sweeper.remove(scan, &nobody).await.unwrap();
         assert_eq!((swept.deleted, swept.bytes), (2, 600_005));
-        assert_eq!(sweeper.look(&nobody).await.unwrap().kept(), 0);
+        assert_eq!(sweeper.scan(&nobody).await.unwrap().kept(), 0);
     });
 }
 
-/// Each leader knows the records of its own workflow only: it deleted the others' blobs.
+/// Each leader knows the records of its own workflow only; sweeps once deleted the blobs of others.
 #[test]
 fn a_workflow_does_not_sweep_another_s_blobs() {
     let server = NatsServer::start();
@@ -395,9 +396,9 @@ fn a_workflow_does_not_sweep_another_s_blobs() {
         assert_eq!(other.put("a witness".into()).await.unwrap(), digest);
         let nobody = HashSet::new();
         let mut sweeper = Sweeper::new(other.clone(), Duration::ZERO);
-        sweeper.look(&nobody).await.unwrap();
-        let look = sweeper.look(&nobody).await.unwrap();
-        assert_eq!(sweeper.remove(look, &nobody).await.unwrap().deleted, 1);
+        sweeper.scan(&nobody).await.unwrap();
+        let scan = sweeper.scan(&nobody).await.unwrap();
+        assert_eq!(sweeper.remove(scan, &nobody).await.unwrap().deleted, 1);
         assert!(!other.contains(&digest).await.unwrap());
         assert_eq!(one.get(&digest).await.unwrap(), "a witness");
         assert_eq!(one.get(&before).await.unwrap(), "of an earlier release");

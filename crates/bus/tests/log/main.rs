@@ -1,4 +1,4 @@
-//! The logs, as their users see them.
+//! Tests of the logs through their public interface.
 
 mod crash;
 mod damage;

@@ -1,4 +1,4 @@
-//! Both logs against a naive model: a list of everything ever accepted.
+//! Tests of both logs against a naive model: a list of all accepted batches.
 
 use bytes::Bytes;
 use proofmill_bus::{
@@ -14,14 +14,14 @@ enum Step {
     Get(Key),
     Replay,
     WaitUntilDurable,
-    /// Close and open; for the log in memory, a crash that loses this part (in 255ths) of what is
-    /// not durable.
+    /// Closes and reopens the log; for the log in memory, a crash that loses this fraction (in
+    /// 255ths) of the batches that are not durable.
     Reopen(u8),
     /// In memory only: makes this many batches durable.
     Flush(usize),
 }
 
-/// Every batch ever accepted, from the first.
+/// Every accepted batch, from the first.
 #[derive(Clone, Debug, Default)]
 struct Model(Vec<Vec<Op>>);
 
@@ -51,7 +51,7 @@ impl Model {
         Seq(self.0.iter().flatten().count() as u64)
     }
 
-    /// Tries the operations one by one, to find the one that is refused.
+    /// Tries the operations one by one, to find the refused one.
     fn append(&mut self, ops: &[Op]) -> Result<Seq, Key> {
         let before = self.0.len();
         for op in ops {
@@ -102,7 +102,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The steps that every log takes alike.
+/// The steps that are the same for every log.
 async fn take(log: &dyn Log, model: &mut Model, step: &Step) {
     match step {
         Step::Append(ops) => match (log.append(ops.clone()).await, model.append(ops)) {

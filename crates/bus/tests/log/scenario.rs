@@ -1,4 +1,4 @@
-//! Batches whose every prefix can be recognised: what the crash tests write and check.
+//! Batches of which every prefix can be recognised, written and checked by the crash tests.
 
 use std::path::Path;
 
@@ -32,7 +32,7 @@ pub(crate) fn batch(n: u64) -> Vec<Op> {
     ]
 }
 
-/// The batch that ends at `seq`.
+/// Number of the batch that ends at `seq`.
 pub(crate) fn batch_ending(seq: Seq) -> Option<u64> {
     assert_eq!(seq.0 % OPS, 0, "the watermark is inside a batch");
     (seq.0 / OPS).checked_sub(1)
@@ -46,8 +46,8 @@ pub(crate) async fn entries(log: &dyn Log) -> Vec<Entry> {
     log.replay().try_collect().await.unwrap()
 }
 
-/// A write-ahead log without the room that is made after its last frame, so that whoever damages a
-/// part of it by chance damages a frame.
+/// A write-ahead log without the reserved space after its last frame, so that random damage hits a
+/// frame.
 pub(crate) fn without_room(mut wal: Vec<u8>) -> Vec<u8> {
     const HEADER: usize = 32;
     const FRAME: usize = 24 + 4096;
@@ -60,8 +60,8 @@ pub(crate) fn without_room(mut wal: Vec<u8>) -> Vec<u8> {
     wal
 }
 
-/// Opens the log and checks that it holds the batches up to some one, whole and in order, and
-/// nothing else; returns that one.
+/// Opens the log and checks that it contains the batches up to some number, whole and in order, and
+/// nothing else; returns that number.
 pub(crate) fn check_prefix(dir: &Path) -> Option<u64> {
     let log = EmbeddedLog::open(dir, Options::default()).unwrap();
     block_on(async {
@@ -73,7 +73,7 @@ pub(crate) fn check_prefix(dir: &Path) -> Option<u64> {
     })
 }
 
-/// As [`check_prefix`], of a log that is open.
+/// As [`check_prefix`], for an open log.
 pub(crate) async fn check_entries(log: &dyn Log) -> Option<u64> {
     let found = entries(log).await;
     let head = log.get(&key("head")).await.unwrap();

@@ -10,7 +10,7 @@ use super::{Builder, Lc};
 /// Constants and negations fold: an operation on a constant, or a negation, costs no constraint.
 #[derive(Clone, Copy, Debug)]
 pub struct Bit {
-    /// The variable and whether it is negated; nothing for a constant.
+    /// The variable and whether it is negated; `None` for a constant.
     source: Option<(Variable, bool)>,
     value: bool,
 }
@@ -47,8 +47,8 @@ impl Bit {
         self.source
     }
 
-    /// The same variable with another claimed value: what follows is computed from the claim,
-    /// and contradicts the variable's own assignment unless the two agree. A constant stays.
+    /// The same variable with a claimed value: later values are computed from the claim, and contradict the
+    /// variable's own assignment unless the two agree. A constant is returned unchanged.
     pub fn claiming(self, value: bool) -> Self {
         match self.source {
             None => self,

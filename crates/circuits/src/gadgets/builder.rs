@@ -211,7 +211,7 @@ impl<F: PrimeField> Builder<F> {
         self.enforce_zero(|| pending)
     }
 
-    /// Enforces what is still deferred. A circuit that forgets this is under-constrained.
+    /// Enforces the remaining deferred equations. A circuit that does not call this is under-constrained.
     pub fn finish(mut self) -> Result<(), SynthesisError> {
         self.flush()
     }

@@ -82,7 +82,7 @@ impl Word {
         self.0.iter().all(Bit::is_constant).then(|| self.value())
     }
 
-    /// The largest value the word can take, its constant bits being what they are.
+    /// The largest value that the word can take, given its constant bits.
     fn max(&self) -> u64 {
         self.0.iter().enumerate().fold(0, |max, (i, bit)| {
             max | u64::from(!bit.is_constant() || bit.value()) << i

@@ -78,15 +78,15 @@ verdict: a file cannot be read, or the key is of no use.";
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum Aggregate {
-    /// Make a reference string, for development unless others contribute.
+    /// Make a reference string. Without contributions by others it is for development only.
     Setup(AggregateSetup),
-    /// Add a contribution to a reference string, with secrets that are drawn and forgotten.
+    /// Add a contribution to a reference string, with secrets that are drawn and discarded.
     Contribute(Contribute),
-    /// Check a reference string from anyone: its powers, and the chain of its contributions.
+    /// Check a reference string from any origin: its powers, and the chain of its contributions.
     Check(CheckString),
-    /// Make the key that aggregates are made and verified with.
+    /// Make the key for making and verifying aggregates.
     Key(AggregateKey),
-    /// Verify Groth16 proofs, and make one proof of them all.
+    /// Verify Groth16 proofs, and make one proof of all of them.
     Prove(AggregateProve),
     /// Verify an aggregate.
     Verify(AggregateVerify),
@@ -109,7 +109,7 @@ pub(crate) struct AggregateSetup {
     /// The curve of the proofs.
     #[arg(long, value_enum)]
     pub(crate) curve: CurveName,
-    /// The most proofs of an aggregate; rounded up to a power of two.
+    /// Most proofs in an aggregate, rounded up to a power of two.
     #[arg(long, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=MAX_CAPACITY as i64))]
     pub(crate) capacity: u32,
@@ -126,7 +126,7 @@ pub(crate) struct AggregateSetup {
 #[derive(Debug, Args)]
 #[command(after_help = CONTRIBUTE_EXAMPLES)]
 pub(crate) struct Contribute {
-    /// The reference string, which stays as it is.
+    /// The reference string, which is left unchanged.
     pub(crate) srs: PathBuf,
     #[command(flatten)]
     pub(crate) output: OutputArg,
@@ -170,13 +170,13 @@ pub(crate) struct AggregateKey {
     pub(crate) json: bool,
 }
 
-/// A file that is written, and none that is there overwritten.
+/// The output file; an existing file is not overwritten without `--force`.
 #[derive(Debug, Args)]
 pub(crate) struct OutputArg {
-    /// Where it is written.
+    /// The file to write.
     #[arg(short, long, value_name = "FILE", alias = "out")]
     pub(crate) output: PathBuf,
-    /// Overwrite the file that is there.
+    /// Overwrite an existing file.
     #[arg(long)]
     pub(crate) force: bool,
 }
@@ -242,7 +242,7 @@ pub(crate) struct KeyAndCount {
     pub(crate) count: NonZeroU32,
 }
 
-/// `VK:COUNT`.
+/// Parses `VK:COUNT`.
 fn key_and_count(text: &str) -> Result<KeyAndCount, String> {
     let split = text.rsplit_once(':').filter(|(path, _)| !path.is_empty());
     let (path, count) = split.ok_or(

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::engine::{Which, which};
+use super::engine::{EngineChoice, parse_engine_choice};
 use crate::devices::Devices;
 
 const PROVE_EXAMPLES: &str = "\
@@ -33,7 +33,7 @@ Examples:
                       proofmill prove [OPTIONS] <ZKEY> <WTNS> <PROOF> <PUBLIC>"
 )]
 pub(crate) struct Prove {
-    /// The four files, in the order of snarkjs: key, witness, and where proof and public signals go.
+    /// The four files, in the order of snarkjs: key, witness, proof (written) and public signals (written).
     #[arg(num_args = 4, value_names = ["ZKEY", "WTNS", "PROOF", "PUBLIC"],
           conflicts_with_all = ["zkey", "witness", "proof", "public"])]
     pub(crate) files: Vec<PathBuf>,
@@ -51,18 +51,18 @@ pub(crate) struct Prove {
     pub(crate) public: Option<PathBuf>,
     /// Do not check the key's points again if this very key was checked before.
     ///
-    /// The first time, the key is checked as always, and its digest remembered in
+    /// The first time, the key is checked as always, and its digest is recorded in
     /// `proofmill/checked-keys` of $XDG_STATE_HOME, or of ~/.local/state. A key whose digest is
-    /// remembered is read without looking at each point, which takes most of the time of loading.
+    /// recorded is read without checking each point, which takes most of the time of loading.
     #[arg(long)]
     pub(crate) trust_key: bool,
     #[command(flatten)]
     pub(crate) key_safety: KeySafety,
-    /// Let a running engine make the proof: `auto`, the one that listens in .proofmill/engine, if it
-    /// has this key; `off`; or the address of one on this machine.
+    /// The running engine that makes the proof: `auto` for the one in .proofmill/engine, if it has this key;
+    /// `off` for none; or the address of an engine on this machine.
     #[arg(long, env = "PROOFMILL_ENGINE", value_name = "WHICH", default_value = "auto",
-          value_parser = which)]
-    pub(crate) engine: Which,
+          value_parser = parse_engine_choice)]
+    pub(crate) engine: EngineChoice,
     #[command(flatten)]
     pub(crate) devices: DevicesArg,
     #[command(flatten)]
@@ -76,7 +76,7 @@ pub(crate) struct Prove {
 #[derive(Debug, Subcommand)]
 #[command(after_help = ZKEY_EXAMPLES)]
 pub(crate) enum Zkey {
-    /// What a key is for, and what it holds.
+    /// Show the curve, sizes and contributions of a key.
     Info(ZkeyInfo),
     /// Check a whole key: sizes, every point on its curve and in its group, no known weakness.
     Check(ZkeyCheck),
@@ -127,21 +127,21 @@ pub(crate) struct ZkeyExport {
 pub(crate) struct Setup {
     /// The circuit, as circom compiles it with `--r1cs`.
     pub(crate) r1cs: PathBuf,
-    /// Powers of tau of the circuit's curve; prepared for phase 2 it is faster [default: secrets
-    /// that are drawn and forgotten].
+    /// Powers of tau of the circuit's curve; a file prepared for phase 2 is faster [default: secrets that
+    /// are drawn and discarded].
     #[arg(long, value_name = "PTAU")]
     pub(crate) ptau: Option<PathBuf>,
-    /// Check first that the file holds powers of one tau, and what follows from them: it takes
+    /// Check first that the file holds powers of one tau and the values that follow from them. This takes
     /// longer than the setup itself.
     #[arg(long)]
     pub(crate) verify_ptau: bool,
-    /// The name that the contribution to delta is recorded under, with --ptau.
+    /// Name under which the contribution to delta is recorded, with --ptau.
     #[arg(long, default_value = "proofmill setup")]
     pub(crate) name: String,
     /// Where the proving key is written.
     #[arg(short, long, value_name = "ZKEY")]
     pub(crate) output: PathBuf,
-    /// Overwrite the file that is there.
+    /// Overwrite an existing file.
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]
@@ -151,11 +151,11 @@ pub(crate) struct Setup {
     pub(crate) json: bool,
 }
 
-/// What computes beside the processors.
+/// The `--devices` argument.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DevicesArg {
-    /// What computes beside the processors: `auto`, the cards that there are, for what they are done
-    /// with sooner; `cpu`, nothing; or cards such as `cuda:0,cuda:1`, for all that they can do.
+    /// Devices beside the processors: `auto` uses the cards of this machine where they are faster; `cpu` uses
+    /// none; cards such as `cuda:0,cuda:1` are used for everything they can do.
     #[arg(
         long,
         env = "PROOFMILL_DEVICES",
@@ -165,19 +165,19 @@ pub(crate) struct DevicesArg {
     pub(crate) devices: Devices,
 }
 
-/// Whether keys are used under which proofs prove nothing.
+/// Whether keys under which proofs prove nothing may be used.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct KeySafety {
-    /// Use a key under which anybody can prove anything, such as one to whose second phase nobody
-    /// contributed. For tests only.
+    /// Use a key under which anyone can prove anything, such as one without a contribution to its second
+    /// phase. For tests only.
     #[arg(long)]
     pub(crate) allow_insecure_key: bool,
 }
 
-/// How many threads compute.
+/// The `--threads` argument.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Threads {
-    /// Threads that compute [default: one for each core].
+    /// Threads to compute with [default: one for each core].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,
 }

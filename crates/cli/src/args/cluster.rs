@@ -1,4 +1,4 @@
-//! The roles of a workflow on a cluster, and how the bus between them is reached.
+//! The roles of a workflow on a cluster, and the arguments for connecting to the bus between them.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,13 +21,13 @@ Examples, each line a process, on one machine or on many:
   proofmill source      workflow.toml --bus nats://127.0.0.1:4222
   proofmill status      --bus nats://127.0.0.1:4222 --workflow NAME";
 
-/// How the bus is reached.
+/// Arguments for connecting to the bus.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct BusArgs {
     /// A NATS server with JetStream, or several of a cluster, separated by commas; tls:// for TLS.
     #[arg(long = "bus", env = "PROOFMILL_BUS", value_name = "URL", help_heading = BUS_HELP)]
     pub(crate) url: Option<String>,
-    /// A file with credentials for it, as `nsc` writes them.
+    /// A file with NATS credentials, as `nsc` writes them.
     #[arg(long, env = "PROOFMILL_BUS_CREDS", value_name = "FILE", help_heading = BUS_HELP,
           requires = "url")]
     pub(crate) bus_creds: Option<PathBuf>,
@@ -35,16 +35,16 @@ pub(crate) struct BusArgs {
     #[arg(long, env = "PROOFMILL_BUS_NKEY", value_name = "FILE", help_heading = BUS_HELP,
           requires = "url", conflicts_with = "bus_creds")]
     pub(crate) bus_nkey: Option<PathBuf>,
-    /// A user of it; the password comes from the environment, PROOFMILL_BUS_PASSWORD.
+    /// The NATS user; the password comes from the environment, PROOFMILL_BUS_PASSWORD.
     #[arg(long, env = "PROOFMILL_BUS_USER", value_name = "NAME", help_heading = BUS_HELP,
           requires = "url", conflicts_with_all = ["bus_creds", "bus_nkey"])]
     pub(crate) bus_user: Option<String>,
-    /// The word for this process's user in subjects, if it is not --bus-user: dispatchers need it where
-    /// the server has a user for each worker group and knows it by --bus-nkey or --bus-creds.
+    /// The word for this process's user in subjects, if it is not --bus-user. Dispatchers need it where the
+    /// server has a user for each worker group and authenticates it by --bus-nkey or --bus-creds.
     #[arg(long, env = "PROOFMILL_BUS_IDENTITY", value_name = "WORD", help_heading = BUS_HELP,
           requires = "url")]
     pub(crate) bus_identity: Option<String>,
-    /// Certificates (PEM) of the authority that signed the server's: TLS is then required.
+    /// Certificates (PEM) of the authority that signed the server's; makes TLS required.
     #[arg(long, env = "PROOFMILL_BUS_CA", value_name = "FILE", help_heading = BUS_HELP,
           requires = "url")]
     pub(crate) bus_ca: Option<PathBuf>,
@@ -60,18 +60,17 @@ pub(crate) struct BusArgs {
     #[arg(long, env = "PROOFMILL_BUS_PREFIX", value_name = "WORD", help_heading = BUS_HELP,
           default_value = "proofmill")]
     pub(crate) bus_prefix: String,
-    /// Copies of everything that is stored: 1, or 3 on a cluster of three servers or more.
+    /// Copies of everything stored: 1, or 3 on a cluster of three servers or more.
     #[arg(long, env = "PROOFMILL_BUS_REPLICAS", value_name = "N", help_heading = BUS_HELP,
           default_value_t = 1)]
     pub(crate) replicas: usize,
-    /// Wait so long for a server that does not answer, or a cluster without a majority of its servers,
-    /// such as 30s [default: 5m; 0s for a command that asks].
+    /// Longest wait for a server that does not answer, or a cluster without a majority of its servers, such
+    /// as 30s [default: 5m for a role, 0s for other commands].
     #[arg(long, env = "PROOFMILL_CONNECT_TIMEOUT", value_name = "DURATION", help_heading = BUS_HELP,
           value_parser = parse_duration)]
     pub(crate) connect_timeout: Option<Duration>,
-    /// Keep large payloads in this bucket of S3, or of what speaks like it, instead of on the server:
-    /// s3://BUCKET/PREFIX. AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID and so on say how to reach
-    /// it.
+    /// Keep large payloads in this bucket of S3, or of a compatible store, instead of on the server:
+    /// s3://BUCKET/PREFIX. AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID and so on configure the access.
     #[arg(long, env = "PROOFMILL_BLOBS", value_name = "URL", help_heading = BUS_HELP,
           requires = "url")]
     pub(crate) blobs: Option<String>,
@@ -88,7 +87,7 @@ pub(crate) struct Coordinator {
     pub(crate) bus: BusArgs,
     #[command(flatten)]
     pub(crate) role: RoleArgs,
-    /// Of the first workflow, while this process leads it.
+    /// Metrics of the first workflow, while this process leads it.
     #[command(flatten)]
     pub(crate) metrics: MetricsArg,
 }
@@ -97,8 +96,8 @@ pub(crate) struct Coordinator {
 #[derive(Debug, Args)]
 #[command(after_help = ROLE_EXAMPLES)]
 pub(crate) struct Dispatcher {
-    /// The workflow file. Without one, the environment says what to do, as push0's dispatchers are
-    /// told: NATS_URL, INPUT_QUEUE, OUTPUT_QUEUE, BINARY and so on (docs/push0.md).
+    /// The workflow file. Without one, the dispatcher is configured by push0's environment variables:
+    /// NATS_URL, INPUT_QUEUE, OUTPUT_QUEUE, BINARY and so on (docs/push0.md).
     pub(crate) file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) bus: BusArgs,
@@ -109,8 +108,8 @@ pub(crate) struct Dispatcher {
     pub(crate) stages: Vec<String>,
     #[command(flatten)]
     pub(crate) workers: WorkersArg,
-    /// Where programs have their files [default: .proofmill/NAME/dispatcher-N, by the workflow's
-    /// name, N the first that no other process has].
+    /// Directory of the programs' files [default: .proofmill/NAME/dispatcher-N, with the workflow's name
+    /// and the first N that no other process uses].
     #[arg(long, env = "PROOFMILL_STATE", value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
     #[command(flatten)]
@@ -121,8 +120,8 @@ pub(crate) struct Dispatcher {
 #[derive(Debug, Args)]
 #[command(after_help = ROLE_EXAMPLES)]
 pub(crate) struct Collector {
-    /// The workflow file. Without one, the environment says what to do, as push0's collectors are
-    /// told: NATS_URL, STRATEGY, INPUT_QUEUE, OUTPUT_QUEUE and so on (docs/push0.md).
+    /// The workflow file. Without one, the collector is configured by push0's environment variables:
+    /// NATS_URL, STRATEGY, INPUT_QUEUE, OUTPUT_QUEUE and so on (docs/push0.md).
     pub(crate) file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) bus: BusArgs,
@@ -143,10 +142,10 @@ pub(crate) struct Sequencer {
     pub(crate) bus: BusArgs,
     #[command(flatten)]
     pub(crate) role: RoleArgs,
-    /// Where the sequencer's directory is [default: .proofmill/NAME, by the workflow's name].
+    /// The sequencer's directory [default: .proofmill/NAME, by the workflow's name].
     #[arg(long, env = "PROOFMILL_STATE", value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
-    /// Those of the machines that prove: what leaves is verified with them.
+    /// The same keys as on the proving machines: results are verified with them before they are emitted.
     #[command(flatten)]
     pub(crate) keys: KeysArg,
 }
@@ -171,8 +170,8 @@ pub(crate) struct SourceRole {
 /// `proofmill import-env`
 #[derive(Debug, Args)]
 pub(crate) struct ImportEnv {
-    /// Compose files, merged in their order as `docker compose -f A -f B` does; files NAME.env, one for
-    /// each process; or a directory of either.
+    /// Compose files, merged in order as by `docker compose -f A -f B`; files NAME.env, one for each
+    /// process; or a directory of either.
     #[arg(value_name = "FILE_OR_DIR", required = true)]
     pub(crate) from: Vec<PathBuf>,
     /// Write the workflow to this file instead of standard output.
@@ -183,10 +182,10 @@ pub(crate) struct ImportEnv {
     pub(crate) force: bool,
 }
 
-/// What every role takes.
+/// Arguments of every role.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RoleArgs {
-    /// How this process is called in logs [default: the machine's name].
+    /// Name of this process in logs [default: the machine's name].
     #[arg(long, env = "PROOFMILL_NAME", value_name = "NAME")]
     pub(crate) name: Option<String>,
     #[command(flatten)]

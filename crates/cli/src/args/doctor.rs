@@ -20,7 +20,7 @@ Exit codes: 0 there is a device that works; 1 there is none; 2 the command line 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Doctor {
-    /// Do not measure what work costs, nor try whether a card's kernels compile.
+    /// Skip the measurements, and do not try to compile a card's kernels.
     #[arg(long)]
     pub(crate) quick: bool,
     /// Print JSON.

@@ -11,9 +11,9 @@ use super::DrainArg;
 use super::circuits::{DevicesArg, KeySafety, Threads};
 use super::listen::ListenArgs;
 
-/// Where an engine keeps its state, and its socket, by default.
+/// Default directory of an engine's state and socket.
 const STATE: &str = ".proofmill/engine";
-/// Its socket there.
+/// Default address: the socket in [`STATE`].
 const DEFAULT_ADDRESS: &str = "unix:.proofmill/engine/engine.sock";
 
 const ENGINE_EXAMPLES: &str = "\
@@ -67,50 +67,50 @@ Examples:
 pub(crate) enum Engine {
     /// Run an engine: keys stay in memory, proofs overlap, memory stays within a budget.
     Serve(Box<Serve>),
-    /// What the engine is doing.
-    Status(EngineLook),
-    /// The circuits it knows, and where their keys are.
-    Circuits(EngineLook),
-    /// Its jobs: those under way, and those that ended lately.
-    Jobs(EngineLook),
-    /// One job: how far it is, and if it failed, all that is known of why.
-    Job(OneJob),
-    /// Wait for a job's end.
+    /// Show what the engine is doing.
+    Status(EngineQueryArgs),
+    /// List the registered circuits, and where their keys are.
+    Circuits(EngineQueryArgs),
+    /// List the jobs under way, and those that ended recently.
+    Jobs(EngineQueryArgs),
+    /// Show the progress of one job, and the full error if it failed.
+    Job(JobArgs),
+    /// Wait for a job to end.
     ///
-    /// Exit status 0 if it is done; 1 if it failed, was cancelled or expired, or is not at its end in time.
+    /// Exit status 0 if the job is done; 1 if it failed, was cancelled, expired, or did not end in time.
     Wait(WaitJob),
-    /// Write the proof of a job that is done: of one whose client has gone, say.
+    /// Write the proof of a finished job, for example one whose client is gone.
     ///
-    /// Results are kept for --result-seconds of `engine serve`, an hour unless said otherwise.
+    /// Results are kept for the --result-seconds of `engine serve`, an hour by default.
     Get(GetProof),
-    /// Make a circuit known.
+    /// Register a circuit.
     Register(Register),
-    /// Forget a circuit; its files stay.
-    Unregister(OneCircuit),
+    /// Remove a circuit from the engine; its files stay.
+    Unregister(CircuitArgs),
     /// Load a circuit's key.
     Preload(Preload),
-    /// Give the memory of a circuit's key back.
-    Evict(OneCircuit),
+    /// Free the memory of a circuit's key.
+    Evict(CircuitArgs),
     /// Keep a circuit's key from being evicted once it is loaded.
-    Pin(OneCircuit),
+    Pin(CircuitArgs),
     /// Let a pinned key be evicted again.
-    Unpin(OneCircuit),
-    /// Prove that a witness satisfies a circuit the engine knows.
+    Unpin(CircuitArgs),
+    /// Prove that a witness satisfies a registered circuit.
     ///
     /// The proof is verified by the engine before it is returned; files are written whole, in
     /// snarkjs's format.
     Prove(EngineProve),
     /// Stop a job.
-    Cancel(OneJob),
+    Cancel(JobArgs),
     /// Watch an engine: stages, devices, memory, jobs.
     ///
-    /// q or Esc ends it, the space bar holds it still. It fits into 80 columns and 24 rows.
+    /// q or Esc quits, the space bar pauses. The display fits into 80 columns and 24 rows.
     Top(Top),
-    /// When each partition was in which stage, as a trace or a picture.
+    /// Export when each partition was in each stage, as a trace or a picture.
     Timeline(TimelineArgs),
 }
 
-/// Which engine, and who asks.
+/// The engine to ask, and the client's credentials.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct EngineArg {
     /// The engine: unix:PATH, http://HOST:PORT or https://HOST:PORT.
@@ -121,7 +121,7 @@ pub(crate) struct EngineArg {
     pub(crate) credentials: CredentialArgs,
 }
 
-/// How to be known to an engine, and to know it.
+/// The client's token, and the authority that certifies the engine.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct CredentialArgs {
     /// The authority of the engine's certificate (PEM), over https.
@@ -132,7 +132,7 @@ pub(crate) struct CredentialArgs {
         help_heading = "Engine"
     )]
     pub(crate) ca: Option<PathBuf>,
-    /// A file with the token to show; not for everybody to read.
+    /// A file with the client's token; it must not be readable by everybody.
     #[arg(
         long,
         env = "PROOFMILL_ENGINE_TOKEN",
@@ -146,49 +146,49 @@ pub(crate) struct CredentialArgs {
 #[derive(Debug, Args)]
 #[command(after_help = SERVE_EXAMPLES)]
 pub(crate) struct Serve {
-    /// Where jobs, results and the list of circuits are kept, and the socket is.
+    /// Directory of the jobs, the results, the list of circuits, and the socket.
     #[arg(long, env = "PROOFMILL_ENGINE_STATE", value_name = "DIR", default_value = STATE)]
     pub(crate) state: PathBuf,
     /// Go on with a state directory that holds less than was durable.
     #[arg(long)]
     pub(crate) accept_loss: bool,
     /// Circuits to register: a folder of .zkey files (and of NAME.key with NAME.r1cs or the
-    /// precompiled NAME.pmcs), NAME=KEY.zkey, or NAME=CONSTRAINTS,KEY. Those of an earlier run are known already.
+    /// precompiled NAME.pmcs), NAME=KEY.zkey, or NAME=CONSTRAINTS,KEY. Those of an earlier run are still registered.
     #[arg(long, value_name = "DIR|NAME=FILE")]
     pub(crate) circuits: Vec<String>,
-    /// Load this circuit's key at once.
+    /// Load this circuit's key at the start.
     #[arg(long, value_name = "NAME")]
     pub(crate) preload: Vec<String>,
-    /// All the memory that keys and proofs may take [default: three quarters of what there is].
+    /// Most memory that keys and proofs may take together [default: three quarters of the usable memory].
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) budget: Option<u64>,
     /// Partitions under way at once.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) workers: u16,
-    /// Partitions whose products are computed at once, on the same threads: with two, and three under
-    /// way, no processor waits where one product's steps end.
+    /// Partitions whose products are computed at once, on the same threads. With two, and three under way,
+    /// no processor is idle at the end of a product's steps.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) products: u16,
-    /// How often a proof is passed by: while another key would have to be evicted for its own, so many of
-    /// the same priority whose keys are in memory go first. 0 is strictly by arrival.
+    /// Most times that a waiting proof is overtaken: while loading its key would evict another, this many
+    /// proofs of the same priority whose keys are in memory go first. 0 keeps the order of arrival.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) batch: u32,
     #[command(flatten)]
     pub(crate) devices: DevicesArg,
     #[command(flatten)]
     pub(crate) threads: Threads,
-    /// Hold keys with multiples of their points, in about so many percent of their size: faster, and
-    /// larger. For processors alone.
+    /// Hold keys with precomputed multiples of their points, in about this percentage of their size: faster
+    /// and larger. Used by processors only.
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(100..=3200))]
     pub(crate) prepared: Option<u32>,
-    /// A program that makes witnesses: its arguments are split at spaces, {input} is a file with the
-    /// inputs and {output} the one to write.
+    /// A program that makes witnesses. The command is split at spaces; {input} stands for the file with the
+    /// inputs and {output} for the file to write.
     #[arg(long, value_name = "NAME=COMMAND")]
     pub(crate) generator: Vec<String>,
-    /// A variable of this program that generators get, beside PATH, HOME, LANG, TMPDIR and CUDA's.
+    /// An environment variable that generators inherit, beside PATH, HOME, LANG, TMPDIR and CUDA's.
     #[arg(long, value_name = "NAME")]
     pub(crate) generator_inherit_env: Vec<String>,
-    /// The memory to reserve while a generator runs.
+    /// Memory to reserve while a generator runs.
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = size)]
     pub(crate) generator_memory: u64,
     /// Seconds after which a generator is killed.
@@ -198,14 +198,14 @@ pub(crate) struct Serve {
     pub(crate) key_safety: KeySafety,
     #[command(flatten)]
     pub(crate) drain: DrainArg,
-    /// Make the beginning of what a generator writes on standard error a part of the error when it fails.
-    /// It may quote the inputs, and errors are kept with the job.
+    /// Include the start of a failed generator's standard error in the job's error. It may quote the
+    /// inputs, and errors are kept with the job.
     #[arg(long)]
     pub(crate) generator_stderr: bool,
-    /// Jobs of one client that are not at their end, at most.
+    /// Most unfinished jobs of one client.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub(crate) client_jobs: u32,
-    /// Seconds that results are kept.
+    /// Seconds for which results are kept.
     #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
     pub(crate) result_seconds: u32,
     /// The Unix socket, which only this user can connect to [default: engine.sock in the state
@@ -214,8 +214,8 @@ pub(crate) struct Serve {
     pub(crate) socket: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) listen: ListenArgs,
-    /// Serve only the clients in this file: a client's name and its token on each line, and `operator`
-    /// after them for one that may load and evict keys; not for everybody to read.
+    /// Serve only the clients in this file. Each line has a client's name and its token, and `operator`
+    /// after them for one that may load and evict keys. The file must not be readable by everybody.
     #[arg(
         long,
         value_name = "FILE",
@@ -228,9 +228,9 @@ pub(crate) struct Serve {
     pub(crate) http: Option<SocketAddr>,
 }
 
-/// What only looks.
+/// Arguments of commands that ask an engine.
 #[derive(Debug, Args)]
-pub(crate) struct EngineLook {
+pub(crate) struct EngineQueryArgs {
     #[command(flatten)]
     pub(crate) engine: EngineArg,
     /// Print JSON.
@@ -244,26 +244,26 @@ pub(crate) struct EngineLook {
 pub(crate) struct Register {
     /// The name: letters, digits, - and _.
     pub(crate) name: String,
-    /// A key of snarkjs's, which has the constraints in it.
+    /// A snarkjs key, which contains the constraints.
     #[arg(long, value_name = "FILE", required_unless_present = "key", conflicts_with_all = ["key", "constraints"])]
     pub(crate) zkey: Option<PathBuf>,
     /// The constraints: a .r1cs file, or a precompiled one.
     #[arg(long, value_name = "FILE", requires = "key")]
     pub(crate) constraints: Option<PathBuf>,
-    /// A key of ours for them.
+    /// A key in Proofmill's own format for these constraints.
     #[arg(long, value_name = "FILE", requires = "constraints")]
     pub(crate) key: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) look: EngineLook,
+    pub(crate) query: EngineQueryArgs,
 }
 
-/// What is about one circuit.
+/// Arguments of commands about one circuit.
 #[derive(Debug, Args)]
-pub(crate) struct OneCircuit {
+pub(crate) struct CircuitArgs {
     /// The circuit's name, or its id.
     pub(crate) circuit: String,
     #[command(flatten)]
-    pub(crate) look: EngineLook,
+    pub(crate) query: EngineQueryArgs,
 }
 
 /// `proofmill engine preload`
@@ -271,16 +271,16 @@ pub(crate) struct OneCircuit {
 pub(crate) struct Preload {
     /// The circuit's name, or its id.
     pub(crate) circuit: String,
-    /// How near.
-    #[arg(long, value_enum, default_value_t = Near::Hot)]
-    pub(crate) tier: Near,
+    /// The tier to load the key into.
+    #[arg(long, value_enum, default_value_t = KeyTier::Hot)]
+    pub(crate) tier: KeyTier,
     #[command(flatten)]
-    pub(crate) look: EngineLook,
+    pub(crate) query: EngineQueryArgs,
 }
 
-/// How near a key is brought.
+/// Tier that a key is loaded into.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Near {
+pub(crate) enum KeyTier {
     /// Mapped into memory.
     Warm,
     /// Ready to prove.
@@ -312,16 +312,16 @@ pub(crate) struct EngineProve {
     pub(crate) witness: PathBuf,
     #[command(flatten)]
     pub(crate) files: ProofFiles,
-    /// Make the witness with this generator of the engine.
+    /// Make the witness with the engine's generator of this name.
     #[arg(long, value_name = "NAME")]
     pub(crate) generator: Option<String>,
-    /// Whose turn it is.
-    #[arg(long, value_enum, default_value_t = Urgency::Normal)]
-    pub(crate) priority: Urgency,
-    /// Seconds after which nobody wants the proof any more.
+    /// Priority of the job.
+    #[arg(long, value_enum, default_value_t = JobPriority::Normal)]
+    pub(crate) priority: JobPriority,
+    /// Seconds after which the job expires.
     #[arg(long, value_name = "SECONDS")]
     pub(crate) timeout: Option<u32>,
-    /// Who asks: quotas are counted by it [default: the token's client, or `default`].
+    /// The client's name, by which quotas are counted [default: the token's client, or `default`].
     #[arg(
         long,
         value_name = "NAME",
@@ -329,34 +329,33 @@ pub(crate) struct EngineProve {
         hide_default_value = true
     )]
     pub(crate) client: String,
-    /// What the request is called: the same again, with the same content, is the same job [default:
-    /// drawn].
+    /// Id of the request: the same id again, with the same content, returns the same job [default: random].
     #[arg(long, value_name = "ID")]
     pub(crate) request: Option<String>,
     #[command(flatten)]
-    pub(crate) look: EngineLook,
+    pub(crate) query: EngineQueryArgs,
 }
 
-/// Whose turn it is.
+/// Priority of the job.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Urgency {
-    /// When nothing else is to be done.
+pub(crate) enum JobPriority {
+    /// Only when no other job waits.
     Low,
-    /// Unless said otherwise.
+    /// The default.
     Normal,
-    /// Before what is normal.
+    /// Before normal jobs.
     High,
-    /// Before everything.
+    /// Before all other jobs.
     Critical,
 }
 
-/// What is about one job.
+/// Arguments of commands about one job.
 #[derive(Debug, Args)]
-pub(crate) struct OneJob {
+pub(crate) struct JobArgs {
     /// The job's id.
     pub(crate) job: String,
     #[command(flatten)]
-    pub(crate) look: EngineLook,
+    pub(crate) query: EngineQueryArgs,
 }
 
 /// `proofmill engine wait`
@@ -365,11 +364,11 @@ pub(crate) struct OneJob {
 pub(crate) struct WaitJob {
     /// The job's id.
     pub(crate) job: String,
-    /// Seconds to wait, at most [default: until the job's end].
+    /// Longest wait in seconds [default: until the job ends].
     #[arg(long, value_name = "SECONDS")]
     pub(crate) timeout: Option<u32>,
     #[command(flatten)]
-    pub(crate) look: EngineLook,
+    pub(crate) query: EngineQueryArgs,
 }
 
 /// `proofmill engine get`
@@ -380,24 +379,24 @@ pub(crate) struct GetProof {
     pub(crate) job: String,
     #[command(flatten)]
     pub(crate) files: ProofFiles,
-    /// Which proof of a job of several partitions, from 0.
+    /// Index of the proof in a job of several partitions, from 0.
     #[arg(long, value_name = "N")]
     pub(crate) partition: Option<usize>,
     #[command(flatten)]
-    pub(crate) look: EngineLook,
+    pub(crate) query: EngineQueryArgs,
 }
 
 /// `proofmill engine top`
 #[derive(Debug, Args)]
 pub(crate) struct Top {
-    /// Print one frame as text and end.
+    /// Print one frame as text and exit.
     #[arg(long)]
     pub(crate) once: bool,
     /// Milliseconds from frame to frame.
     #[arg(long, value_name = "MS", default_value_t = 500, value_parser = clap::value_parser!(u64).range(50..=60_000))]
     pub(crate) every: u64,
     #[command(flatten)]
-    pub(crate) look: EngineLook,
+    pub(crate) query: EngineQueryArgs,
 }
 
 /// `proofmill engine timeline`
@@ -407,45 +406,45 @@ pub(crate) struct TimelineArgs {
     /// Where the trace is written, in the format of Chrome and Perfetto.
     #[arg(long, value_name = "FILE", required_unless_present_any = ["svg", "json"])]
     pub(crate) out: Option<PathBuf>,
-    /// Where the waterfall is written, an SVG with the time in seconds from left to right; where nothing was
-    /// done for long, it is cut.
+    /// Where the waterfall is written: an SVG with the time in seconds from left to right, with long idle
+    /// spans cut out.
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
-    /// Only the so many seconds before the last event, which may be long ago [default: all that is
+    /// Only this many seconds before the last event, which may be long ago [default: all that is
     /// remembered: the last 65,536 events].
     #[arg(long, value_name = "SECONDS")]
     pub(crate) last: Option<u32>,
-    /// Partitions in the waterfall, at most: the last ones.
+    /// Most partitions in the waterfall; the last ones are shown.
     #[arg(long, value_name = "N", default_value_t = 60)]
     pub(crate) rows: usize,
     #[command(flatten)]
-    pub(crate) look: EngineLook,
+    pub(crate) query: EngineQueryArgs,
 }
 
-/// Which engine `proofmill prove` asks.
+/// The engine that `proofmill prove` uses.
 #[derive(Clone, Debug)]
-pub(crate) enum Which {
-    /// The one whose socket is where it is by default, if one listens and has the key.
+pub(crate) enum EngineChoice {
+    /// The engine at the default socket, if one listens there and has the key.
     Auto,
-    /// None.
+    /// No engine: prove in this process.
     Off,
-    /// This one.
+    /// The engine at this address.
     At(Address),
 }
 
-/// Reads [`Which`].
-pub(crate) fn which(text: &str) -> Result<Which, String> {
+/// Parses [`EngineChoice`].
+pub(crate) fn parse_engine_choice(text: &str) -> Result<EngineChoice, String> {
     match text {
-        "auto" => Ok(Which::Auto),
-        "off" => Ok(Which::Off),
+        "auto" => Ok(EngineChoice::Auto),
+        "off" => Ok(EngineChoice::Off),
         address => match address.parse() {
-            Ok(address) => Ok(Which::At(address)),
+            Ok(address) => Ok(EngineChoice::At(address)),
             Err(error) => Err(format!("{error}, `auto` or `off`")),
         },
     }
 }
 
-/// The socket of the engine that is used unless another is named.
+/// Path of the default engine's socket.
 pub(crate) fn default_socket() -> PathBuf {
     PathBuf::from(STATE).join(proofmill_api::engine::ENGINE_SOCKET)
 }

@@ -1,4 +1,4 @@
-//! A TCP port that a service listens on, and TLS there.
+//! Arguments for a service's TCP port and its TLS.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -6,16 +6,16 @@ use std::path::PathBuf;
 use clap::Args;
 use proofmill_api::{ConnectionLimits, TcpOptions, TlsFiles};
 
-/// Where a service listens beside its socket.
+/// The TCP port of a service, beside its Unix socket.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ListenArgs {
-    /// A TCP port, too. Beyond loopback it needs a certificate and tokens.
+    /// Listen on this TCP address too. Beyond loopback it needs a certificate and tokens.
     #[arg(long, value_name = "ADDRESS", help_heading = "Listening")]
     pub(crate) listen: Option<SocketAddr>,
-    /// The certificate to show there (PEM).
+    /// The certificate for that address (PEM).
     #[arg(long, value_name = "FILE", requires_all = ["tls_key", "listen"], help_heading = "Listening")]
     pub(crate) tls_certificate: Option<PathBuf>,
-    /// The certificate's key (PEM); not for everybody to read.
+    /// The certificate's key (PEM); it must not be readable by everybody.
     #[arg(
         long,
         value_name = "FILE",
@@ -28,7 +28,7 @@ pub(crate) struct ListenArgs {
 // === impl ListenArgs ===
 
 impl ListenArgs {
-    /// As the service wants them, with its file of tokens.
+    /// Options of the service, with its file of tokens; `None` without `--listen`.
     pub(crate) fn options(&self, tokens: Option<&PathBuf>) -> Option<TcpOptions> {
         let tls = self.tls_certificate.clone().zip(self.tls_key.clone());
         Some(TcpOptions {

@@ -55,13 +55,13 @@ Examples:
 pub(crate) enum Partition {
     /// Make the keys of a circuit in parts, for development.
     ///
-    /// Whoever runs it, or can read its memory, could forge proofs.
+    /// Anyone who runs this command, or can read its memory, could forge proofs.
     Setup(PartitionSetup),
-    /// Prove a circuit in parts, one part after the other, and make one proof of all.
+    /// Prove a circuit in parts, one part after the other, and make one proof of all parts.
     Prove(PartitionProve),
     /// Verify the proof of a circuit in parts.
     Verify(PartitionVerify),
-    /// What keys, a verifying key or a proof are for, and what each part costs.
+    /// Show what keys, a verifying key or a proof are for, and the cost of each part.
     Info(PartitionInfo),
 }
 
@@ -80,11 +80,11 @@ pub(crate) struct MerkleTree {
     /// Levels of the tree: 2 to this power leaves of 64 bytes, and twice as many parts.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=19))]
     pub(crate) levels: u8,
-    /// Hashes in each part: its node's, and so many less one of the digest again.
+    /// Hashes in each part: one of its node, and the others of the digest again.
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub(crate) hashes: u16,
-    /// Values that each part hands on to the next, beside the digests.
+    /// Values that each part passes to the next, beside the digests.
     #[arg(long, value_name = "N", default_value_t = 0,
           value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     pub(crate) portals: u32,
@@ -95,14 +95,14 @@ pub(crate) struct MerkleTree {
 /// `proofmill partition setup squarings`
 #[derive(Debug, Args)]
 pub(crate) struct Squarings {
-    /// Parts.
+    /// Number of parts.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub(crate) parts: u32,
     /// Squarings of each value in each part.
     #[arg(long, value_name = "N", default_value_t = 4,
           value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
     pub(crate) squarings: u32,
-    /// Values that each part hands on to the next.
+    /// Values that each part passes to the next.
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) portals: u32,
@@ -124,7 +124,7 @@ pub(crate) struct SetupArgs {
     /// The curve.
     #[arg(long, value_enum, default_value_t = CurveName::Bn254)]
     pub(crate) curve: CurveName,
-    /// The folder that the keys go into, which must not be there yet.
+    /// The folder for the keys, which must not exist yet.
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: PathBuf,
     #[command(flatten)]
@@ -141,7 +141,7 @@ pub(crate) struct PartitionProve {
     /// The folder with the keys.
     #[arg(value_name = "DIR")]
     pub(crate) keys: PathBuf,
-    /// The secret input: of a tree its leaves, 64 bytes each; of squarings 32 bytes for each value.
+    /// The secret input: for a tree its leaves of 64 bytes each, for squarings 32 bytes for each value.
     #[arg(long, value_name = "FILE")]
     pub(crate) witness: PathBuf,
     /// Where the proof is written.
@@ -150,12 +150,12 @@ pub(crate) struct PartitionProve {
     /// Where the public inputs are written, as JSON, in decimal.
     #[arg(long, value_name = "PUBLIC")]
     pub(crate) public: PathBuf,
-    /// The journal of what was done [default: the proof's path with `.journal`].
+    /// The journal of finished work [default: the proof's path with `.journal`].
     #[arg(long, value_name = "FILE")]
     pub(crate) journal: Option<PathBuf>,
-    /// The most memory that this process may take. Keys are held in the fastest form that fits: with multiples of their
-    /// points, as they are, or in their files. Too little is refused before anything large is read [default: no
-    /// bound, and keys as they are].
+    /// Most memory that this process may take. Keys are held in the fastest form that fits: with multiples
+    /// of their points, as they are, or in their files. Too small a limit is refused before anything large
+    /// is read [default: no limit, and keys as they are].
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) memory: Option<u64>,
     #[command(flatten)]

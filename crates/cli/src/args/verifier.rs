@@ -9,7 +9,7 @@ use super::DrainArg;
 use super::circuits::Threads;
 use super::listen::ListenArgs;
 
-/// Default folder of a verifier's socket and of the points that it derives once.
+/// Default folder of a verifier's socket, and of the points that it derives once and keeps.
 pub(crate) const STATE: &str = ".proofmill/verifier";
 
 const SERVE_EXAMPLES: &str = "\
@@ -30,10 +30,10 @@ Twice: it ends now, and answers what is left as unavailable.";
 /// `proofmill verifier`
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verifier {
-    /// Run a verifier: proofs of any kinds in, a verdict for each out.
+    /// Run a verifier, which reads proofs of any kind and answers each with a verdict.
     ///
-    /// Proofs that come while others are checked are checked together, which costs little more than
-    /// one check; the false ones among them are found, and those who send them slow nobody else down.
+    /// Proofs that arrive during a check are checked together in the next one, which costs little more than
+    /// checking one. Invalid proofs among them are found, and their senders do not slow down others.
     Serve(Serve),
 }
 
@@ -41,28 +41,28 @@ pub(crate) enum Verifier {
 #[derive(Debug, Args)]
 #[command(after_help = SERVE_EXAMPLES)]
 pub(crate) struct Serve {
-    /// Where the socket is, and the points that rollup proofs are checked against, which are derived
+    /// Directory of the socket, and of the points that rollup proofs are checked against, which are derived
     /// once.
     #[arg(long, env = "PROOFMILL_VERIFIER_STATE", value_name = "DIR", default_value = STATE)]
     pub(crate) state: PathBuf,
-    /// Proofs that are checked together, at most.
+    /// Most proofs that are checked together.
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) batch: u16,
-    /// Proofs of one source that are under way, at most; whoever sends more waits.
+    /// Most proofs of one source under way; a source that sends more waits.
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) source_requests: u32,
     /// The Unix socket, which only this user can connect to [default: verifier.sock in the state
     /// directory].
     #[arg(long, value_name = "PATH", help_heading = "Listening")]
     pub(crate) socket: Option<PathBuf>,
-    /// Named pipes `requests` and `results` in a folder, for one program beside it; made if they are
-    /// not there.
+    /// Folder of the named pipes `requests` and `results`, for one program on this machine; they are made if
+    /// they do not exist.
     #[arg(long, value_name = "DIR", help_heading = "Listening")]
     pub(crate) pipes: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) listen: ListenArgs,
-    /// Serve only the clients in this file there: a client's name and its token on each line; not for
-    /// everybody to read. Keys and limits are each client's own.
+    /// On that port, serve only the clients in this file: a client's name and its token on each line. The
+    /// file must not be readable by everybody. Each client has its own keys and limits.
     #[arg(
         long,
         value_name = "FILE",
@@ -70,7 +70,7 @@ pub(crate) struct Serve {
         help_heading = "Listening"
     )]
     pub(crate) tokens: Option<PathBuf>,
-    /// Counters for Prometheus, and /healthz, on this address.
+    /// Serve `/metrics` (Prometheus) and `/healthz` on this address.
     #[arg(long, value_name = "ADDRESS", help_heading = "Listening")]
     pub(crate) http: Option<SocketAddr>,
     #[command(flatten)]

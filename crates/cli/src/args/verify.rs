@@ -39,7 +39,7 @@ pub(crate) struct Verify {
     /// proof and its public signals.
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
-    /// The kind of proofs that do not tell it themselves, such as groth16-bls12-381 or kzg.
+    /// The kind of proofs whose files do not show it, such as groth16-bls12-381 or kzg.
     #[arg(long, value_name = "KIND")]
     pub(crate) kind: Option<String>,
     /// The verifying key of every proof that needs one [default: the nearest verification_key.json].
@@ -56,8 +56,8 @@ pub(crate) struct Verify {
     pub(crate) key_safety: KeySafety,
     #[command(flatten)]
     pub(crate) threads: Threads,
-    /// Print one JSON object for each proof, and a summary on the last line; with --vk all in one
-    /// object.
+    /// Print one JSON object for each proof, and a summary on the last line; with --vk one object for
+    /// everything.
     #[arg(long)]
     pub(crate) json: bool,
 }

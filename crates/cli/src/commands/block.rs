@@ -1,22 +1,22 @@
 //! `proofmill block`
 
-use proofmill_api::{BlockEntry, BlockStatus, BlockStep, BlocksQuery, Happened};
+use proofmill_api::{BlockEntry, BlockEventKind, BlockStatus, BlockStep, BlocksQuery};
 use proofmill_orchestrator::core::{BlockState, BlockSummary, DeadlineState};
 
-use crate::access::Access;
+use crate::access::MillAccess;
 use crate::args::Block;
 use crate::commands::look::{ago, print_table};
 use crate::failure::Failure;
 use crate::output;
 
 pub(crate) async fn run(args: Block) -> Result<(), Failure> {
-    let access = Access::look(&args.look).await?;
-    let answer = answer(&access, args.blocks, args.look.json).await;
+    let access = MillAccess::open_for_reading(&args.mill).await?;
+    let answer = answer(&access, args.blocks, args.mill.json).await;
     access.close().await?;
     answer
 }
 
-async fn answer(access: &Access, blocks: BlocksQuery, json: bool) -> Result<(), Failure> {
+async fn answer(access: &MillAccess, blocks: BlocksQuery, json: bool) -> Result<(), Failure> {
     if blocks.first != blocks.last {
         let summaries = access.blocks(blocks).await?;
         return match json {
@@ -125,7 +125,7 @@ fn row(entry: &BlockEntry) -> [String; 8] {
     };
     [
         step.map_or(span, |step| step.task.clone()),
-        word(entry.what).to_owned(),
+        word(entry.kind).to_owned(),
         of(|step| {
             let names = step.workers.iter().map(|by| by.worker.as_str());
             Some(names.collect::<Vec<_>>().join(", ")).filter(|names| !names.is_empty())
@@ -138,7 +138,7 @@ fn row(entry: &BlockEntry) -> [String; 8] {
     ]
 }
 
-/// What does not fit into a row.
+/// Lines below the table for one entry of the history: failed attempts, reason, group, places and source.
 fn details(entry: &BlockEntry) -> Vec<String> {
     let name = entry.step.as_ref().map_or("", |step| step.task.as_str());
     let mut lines = Vec::new();
@@ -149,7 +149,7 @@ fn details(entry: &BlockEntry) -> Vec<String> {
             "{name}: attempt {attempt} by {worker} failed after {ran}, {when}: {reason}"
         ));
     }
-    let word = word(entry.what);
+    let word = word(entry.kind);
     lines.extend(
         entry
             .reason
@@ -208,18 +208,18 @@ fn state_text(summary: &BlockSummary) -> String {
     format!("{state}{deadline}{stale}")
 }
 
-fn word(what: Happened) -> &'static str {
-    match what {
-        Happened::Completed => "completed",
-        Happened::Grouped => "grouped",
-        Happened::PassedOn => "passed on alone",
-        Happened::Skipped => "skipped",
-        Happened::Dropped => "dropped",
-        Happened::Died => "died",
-        Happened::Emitted => "emitted",
-        Happened::DeadlineMet => "in time",
-        Happened::DeadlineMissed => "deadline missed",
-        Happened::TakenBack => "taken back",
-        Happened::Stale => "taken back after it was emitted",
+fn word(kind: BlockEventKind) -> &'static str {
+    match kind {
+        BlockEventKind::Completed => "completed",
+        BlockEventKind::Grouped => "grouped",
+        BlockEventKind::PassedOn => "passed on alone",
+        BlockEventKind::Skipped => "skipped",
+        BlockEventKind::Dropped => "dropped",
+        BlockEventKind::DeadLettered => "died",
+        BlockEventKind::Emitted => "emitted",
+        BlockEventKind::DeadlineMet => "in time",
+        BlockEventKind::DeadlineMissed => "deadline missed",
+        BlockEventKind::TakenBack => "taken back",
+        BlockEventKind::Stale => "taken back after it was emitted",
     }
 }

@@ -2,7 +2,7 @@
 
 use proofmill_api::Cancellation;
 
-use crate::access::Access;
+use crate::access::MillAccess;
 use crate::args::Cancel;
 use crate::failure::Failure;
 use crate::output;
@@ -13,11 +13,11 @@ pub(crate) async fn run(args: Cancel) -> Result<(), Failure> {
         (None, Some(block)) => Cancellation::Block(block),
         (None, None) => Cancellation::All,
     };
-    let access = Access::change(&args.look).await?;
+    let access = MillAccess::open_for_change(&args.mill).await?;
     let cancelled = access.cancel(&cancellation).await;
     access.close().await?;
     cancelled?;
-    if args.look.json {
+    if args.mill.json {
         return output::line(serde_json::json!({ "cancelled": cancellation }).to_string());
     }
     let what = match cancellation {

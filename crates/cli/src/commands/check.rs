@@ -3,12 +3,12 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use proofmill_r1cs::iden3::is_inherited;
+use proofmill_files::is_inherited;
 use proofmill_telemetry::console_line;
 use proofmill_workflow::{Diagnostic, LocalHost, Workflow, graph, render, validate_file};
 
 use crate::args::{Check, Graph};
-use crate::content::Content;
+use crate::content::FileKind;
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::counted;
@@ -56,29 +56,33 @@ pub(crate) fn validate(file: &Path) -> Result<(Workflow, Vec<Diagnostic>), Vec<D
     validate_file(file, &host)
 }
 
-/// What is said of a file that is no workflow file, but one of those that other commands take.
+/// The diagnostic for a file that other commands take, such as a key, or that is not a regular file. `None` if the file
+/// may be a workflow.
 fn another_kind(file: &Path) -> Option<Diagnostic> {
-    let found = match Content::of_file(file) {
+    let found = match FileKind::of_file(file) {
         Ok(found) => found?,
         Err(error) if error.kind() == ErrorKind::InvalidInput && !is_inherited(file) => {
             let message = format!("the file cannot be read: {error}");
             let help = "give the path of a workflow file (TOML)";
             return Some(Diagnostic::of_file(file, message, help));
         }
-        // Whoever reads it says what is wrong.
+        // The workflow's reader reports the error.
         Err(_) => return None,
     };
-    let message = format!("the file is {}, not a workflow (TOML)", found.named());
+    let message = format!(
+        "the file is {}, not a workflow (TOML)",
+        found.name_with_article()
+    );
     let shown = file.display();
     let help = match found {
-        Content::Zkey => format!(
+        FileKind::Zkey => format!(
             "`proofmill zkey check {shown}` checks a proving key; `proofmill engine serve --circuits \
              {shown}` proves with it"
         ),
-        Content::VerifyingKey => {
+        FileKind::VerifyingKey => {
             format!("`proofmill verify --vk {shown} PROOF PUBLIC` verifies proofs with it")
         }
-        Content::ReferenceString => {
+        FileKind::ReferenceString => {
             format!("`proofmill aggregate check {shown}` checks a reference string")
         }
         _ => "give the path of a workflow file, such as examples/fan-out/workflow.toml".to_owned(),
@@ -93,7 +97,7 @@ pub(crate) fn warn(warnings: &[Diagnostic]) {
     }
 }
 
-/// What a file that is not right is answered with.
+/// Prints the diagnostics of a refused workflow file, and returns the command's failure.
 pub(crate) fn refused(file: &Path, found: &[Diagnostic]) -> Failure {
     console_line(render(found).trim_end());
     Failure::new(format!("{} is not right", file.display()))

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use proofmill_api::{Operations, Submissions, metrics, over_bus};
-use proofmill_bus::{Connection, DirectoryLock, Role, make_private_directory};
-use proofmill_orchestrator::cluster::{self, Leading, Site};
+use proofmill_bus::{Connection, Role};
+use proofmill_files::{DirectoryLock, make_private_directory};
+use proofmill_orchestrator::cluster::{self, LedWorkflows, ProcessContext};
 use proofmill_orchestrator::mill::Registry;
 use proofmill_orchestrator::shutdown::Level;
 use proofmill_workflow::{Source, SourceKind, Workflow};
@@ -33,20 +34,21 @@ pub(crate) async fn coordinator(args: Coordinator) -> Result<(), Failure> {
     let connection = bus::connect(&args.bus, Role::Coordinator, &name).await?;
     let screen = Screen::open();
     let shutdown = signals::listen(screen.clone(), args.role.drain)?;
-    let leading = Leading::default();
+    let leading = LedWorkflows::default();
     let mut roles = JoinSet::new();
     let mut serving = JoinSet::new();
     for (number, workflow) in workflows.iter().enumerate() {
         let registry = provers::registry(Path::new(""));
-        let site = site(&connection, workflow, registry, None, &name).await?;
-        serving.spawn(control(site.clone(), leading.clone()));
+        let context = context(&connection, workflow, registry, None, &name).await?;
+        serving.spawn(control(context.clone(), leading.clone()));
         if let (0, Some(_)) = (number, args.metrics.metrics) {
-            let (args, site) = (args.metrics.clone(), site.clone());
-            serving.spawn(scraped(args, site, leading.clone(), screen.clone()));
+            let (args, context) = (args.metrics.clone(), context.clone());
+            serving.spawn(scraped(args, context, leading.clone(), screen.clone()));
         }
         let (leading, shutdown) = (leading.clone(), shutdown.clone());
         roles.spawn(async move {
-            site.unless_refused(cluster::lead(site.clone(), leading, shutdown))
+            context
+                .or_refusal(cluster::lead(context.clone(), leading, shutdown))
                 .await
         });
     }
@@ -57,17 +59,17 @@ pub(crate) async fn coordinator(args: Coordinator) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Answers questions about a workflow whenever this process leads it.
-async fn control(site: Site, leading: Leading) {
+/// Serves operators' requests about a workflow over the bus whenever this process leads it.
+async fn control(context: ProcessContext, leading: LedWorkflows) {
     loop {
-        let handle = leading.leads(&site.plan.workflow).await;
-        let operations = Operations::new(handle.operator(), handle.source(), site.blobs.clone());
+        let handle = leading.wait_until_leading(&context.plan.workflow).await;
+        let operations = Operations::new(handle.operator(), handle.source(), context.blobs.clone());
         tokio::select! {
             served = over_bus::serve(
-                &site.connection,
-                &site.blobs,
-                &site.plan.workflow,
-                &site.name,
+                &context.connection,
+                &context.blobs,
+                &context.plan.workflow,
+                &context.name,
                 operations,
             ) => {
                 if let Err(error) = served {
@@ -77,19 +79,19 @@ async fn control(site: Site, leading: Leading) {
             }
             () = handle.gone() => {}
         }
-        until_forgotten(&site, &leading).await;
+        until_forgotten(&context, &leading).await;
     }
 }
 
 /// Serves metrics of a workflow whenever this process leads it.
-async fn scraped(args: MetricsArg, site: Site, leading: Leading, screen: Screen) {
+async fn scraped(args: MetricsArg, context: ProcessContext, leading: LedWorkflows, screen: Screen) {
     let Some(address) = args.metrics else { return };
     loop {
-        let handle = leading.leads(&site.plan.workflow).await;
+        let handle = leading.wait_until_leading(&context.plan.workflow).await;
         let (sender, settled) = mpsc::unbounded_channel();
         let serve = async {
             let listener = TcpListener::bind(address).await?;
-            // If the coordinator is gone the page says so.
+            // If the coordinator is gone, the metrics page reports it.
             let _ = handle.observe(sender).await;
             metrics::serve(listener, handle.operator(), settled).await;
             Ok::<(), std::io::Error>(())
@@ -103,14 +105,14 @@ async fn scraped(args: MetricsArg, site: Site, leading: Leading, screen: Screen)
             }
             () = handle.gone() => {}
         }
-        until_forgotten(&site, &leading).await;
+        until_forgotten(&context, &leading).await;
     }
 }
 
-/// Waits until a leadership that has ended is not listed any more.
-async fn until_forgotten(site: &Site, leading: &Leading) {
+/// Waits until `leading` no longer lists a leadership that has ended.
+async fn until_forgotten(context: &ProcessContext, leading: &LedWorkflows) {
     while leading
-        .handle(&site.plan.workflow)
+        .handle(&context.plan.workflow)
         .is_some_and(|handle| handle.is_gone())
     {
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -134,14 +136,14 @@ pub(crate) async fn dispatcher(args: Dispatcher) -> Result<(), Failure> {
         })?,
         None => first_free(&Path::new(state::ROOT).join(&workflow.name))?,
     };
-    let site = site(&connection, &workflow, registry, Some(state), &name).await?;
+    let context = context(&connection, &workflow, registry, Some(state), &name).await?;
     let shutdown = signals::listen(screen.clone(), args.role.drain)?;
     screen.note(&format!("dispatcher {name}: ready"));
-    memory::settle();
+    memory::start_releasing_pages();
     let stages: BTreeSet<String> = args.stages.into_iter().collect();
     let workers: BTreeMap<String, usize> = args.workers.workers.into_iter().collect();
-    let dispatching = cluster::run_dispatchers(site.clone(), stages, workers, shutdown);
-    Ok(site.unless_refused(dispatching).await?)
+    let dispatching = cluster::run_dispatchers(context.clone(), stages, workers, shutdown);
+    Ok(context.or_refusal(dispatching).await?)
 }
 
 pub(crate) async fn collector(args: Collector) -> Result<(), Failure> {
@@ -153,14 +155,14 @@ pub(crate) async fn collector(args: Collector) -> Result<(), Failure> {
     let name = process_name(&args.role);
     let connection = bus::connect(&args.bus, Role::Collector, &name).await?;
     let registry = provers::registry(Path::new(""));
-    let site = site(&connection, &workflow, registry, None, &name).await?;
+    let context = context(&connection, &workflow, registry, None, &name).await?;
     let screen = Screen::open();
     let shutdown = signals::listen(screen.clone(), args.role.drain)?;
     screen.note(&format!("collector {name}: ready"));
-    memory::settle();
+    memory::start_releasing_pages();
     let stages: BTreeSet<String> = args.stages.into_iter().collect();
-    let gathering = cluster::run_collectors(site.clone(), stages, shutdown);
-    Ok(site.unless_refused(gathering).await?)
+    let gathering = cluster::run_collectors(context.clone(), stages, shutdown);
+    Ok(context.or_refusal(gathering).await?)
 }
 
 pub(crate) async fn sequencer(args: Sequencer) -> Result<(), Failure> {
@@ -168,13 +170,13 @@ pub(crate) async fn sequencer(args: Sequencer) -> Result<(), Failure> {
     let name = process_name(&args.role);
     let connection = bus::connect(&args.bus, Role::Sequencer, &name).await?;
     let registry = provers::registry(&args.keys.keys);
-    let site = site(&connection, &workflow, registry, args.state, &name).await?;
+    let context = context(&connection, &workflow, registry, args.state, &name).await?;
     let screen = Screen::open();
     let shutdown = signals::listen(screen.clone(), args.role.drain)?;
     screen.note(&format!("sequencer {name}: ready"));
-    memory::settle();
-    let handing_out = cluster::run_sequencer(site.clone(), Vec::new(), shutdown);
-    Ok(site.unless_refused(handing_out).await?)
+    memory::start_releasing_pages();
+    let handing_out = cluster::run_sequencer(context.clone(), Vec::new(), shutdown);
+    Ok(context.or_refusal(handing_out).await?)
 }
 
 pub(crate) async fn source(args: SourceRole) -> Result<(), Failure> {
@@ -182,18 +184,18 @@ pub(crate) async fn source(args: SourceRole) -> Result<(), Failure> {
     let name = process_name(&args.role);
     let connection = bus::connect(&args.bus, Role::Source, &name).await?;
     let registry = provers::registry(Path::new(""));
-    let site = site(&connection, &workflow, registry, None, &name).await?;
+    let context = context(&connection, &workflow, registry, None, &name).await?;
     let screen = Screen::open();
     let intake = intake::open(&args.intake, &screen).await?;
     let shutdown = signals::listen(screen.clone(), args.role.drain)?;
     screen.note(&format!("source {name}: ready"));
-    memory::settle();
+    memory::start_releasing_pages();
     let bringing = async {
         let Some(intake) = intake else {
-            return cluster::run_sources(site.clone(), shutdown).await;
+            return cluster::run_sources(context.clone(), shutdown).await;
         };
-        let taking = cluster::run_submissions(site.clone(), |port| {
-            let submissions = Submissions::new(port, site.blobs.clone());
+        let taking = cluster::run_submissions(context.clone(), |port| {
+            let submissions = Submissions::new(port, context.blobs.clone());
             let mut draining = shutdown.clone();
             intake.serve(submissions, async move {
                 draining.reached(Level::Drain).await;
@@ -204,11 +206,11 @@ pub(crate) async fn source(args: SourceRole) -> Result<(), Failure> {
             taking.await?;
             return Ok(BTreeMap::new());
         }
-        let own = cluster::run_sources(site.clone(), shutdown.clone());
+        let own = cluster::run_sources(context.clone(), shutdown.clone());
         let ((), summaries) = tokio::try_join!(taking, own)?;
         Ok(summaries)
     };
-    let summaries = site.unless_refused(bringing).await?;
+    let summaries = context.or_refusal(bringing).await?;
     for (name, source) in &summaries {
         let left = if source.ended { "" } else { "; it has more" };
         screen.note(&format!(
@@ -234,19 +236,20 @@ fn load(file: &Path) -> Result<Workflow, Failure> {
     Ok(workflow)
 }
 
-async fn site(
+async fn context(
     connection: &Connection,
     workflow: &Workflow,
     registry: Registry,
     state: Option<PathBuf>,
     name: &str,
-) -> Result<Site, Failure> {
+) -> Result<ProcessContext, Failure> {
     let state = state.unwrap_or_else(|| Path::new(state::ROOT).join(&workflow.name));
-    let opened = Site::open(connection.clone(), workflow, registry, state, name);
+    let opened = ProcessContext::open(connection.clone(), workflow, registry, state, name);
     Ok(opened.await?)
 }
 
-/// A name that no other process has, not even an earlier one of the same command.
+/// A unique name for this process: the machine's name, the process id and a random number, so that it also differs from
+/// the name of an earlier process of the same command.
 fn process_name(args: &RoleArgs) -> String {
     use std::hash::{BuildHasher, RandomState};
     let machine = args.name.clone().unwrap_or_else(|| {
@@ -262,7 +265,7 @@ fn process_name(args: &RoleArgs) -> String {
     format!("{plain}-{}-{random:04x}", std::process::id())
 }
 
-/// The first directory `dispatcher-N` in `parent` that no other process has.
+/// Locks the first directory `dispatcher-N` in `parent` that no other process holds.
 fn first_free(parent: &Path) -> Result<(PathBuf, DirectoryLock), Failure> {
     let mut number = 1_u32;
     loop {
@@ -273,7 +276,7 @@ fn first_free(parent: &Path) -> Result<(PathBuf, DirectoryLock), Failure> {
     }
 }
 
-/// Makes `directory` and holds it until the lock is dropped. `None` if another process has it.
+/// Makes `directory` and locks it until the lock is dropped. `None` if another process holds the lock.
 fn hold(directory: &Path) -> Result<Option<(PathBuf, DirectoryLock)>, Failure> {
     let failed = |error: std::io::Error| {
         Failure::new(format!("cannot use {}: {error}", directory.display()))

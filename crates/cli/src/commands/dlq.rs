@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use proofmill_api::{DeadLetter, Gap};
 use proofmill_telemetry::console_line;
 
-use crate::access::Access;
-use crate::args::{Dlq, DlqTask, DlqTasks, Look};
+use crate::access::MillAccess;
+use crate::args::{Dlq, DlqTask, DlqTasks, MillArgs};
 use crate::commands::look::{ago, print_table};
 use crate::failure::Failure;
 use crate::output;
@@ -21,8 +21,8 @@ pub(crate) async fn run(command: Dlq) -> Result<(), Failure> {
     }
 }
 
-async fn list(args: Look) -> Result<(), Failure> {
-    let access = Access::look(&args).await?;
+async fn list(args: MillArgs) -> Result<(), Failure> {
+    let access = MillAccess::open_for_reading(&args).await?;
     let letters = access.dead_letters().await?;
     access.close().await?;
     if args.json {
@@ -43,11 +43,11 @@ async fn list(args: Look) -> Result<(), Failure> {
 }
 
 async fn show(args: DlqTask) -> Result<(), Failure> {
-    let access = Access::look(&args.look).await?;
+    let access = MillAccess::open_for_reading(&args.mill).await?;
     let letter = access.dead_letter(&args.task).await;
     access.close().await?;
     let letter = letter?;
-    if args.look.json {
+    if args.mill.json {
         return output::line(serde_json::to_string(&letter)?);
     }
     output::raw(output::plain(&described(&letter)).as_bytes())
@@ -90,16 +90,16 @@ fn described(letter: &DeadLetter) -> String {
     lines.join("\n")
 }
 
-/// Blocks named in a warning, at most.
+/// Most gaps named in warnings.
 const GAPS_SHOWN: usize = 5;
 
-/// What became of the tasks that were named.
+/// Outcome of retrying or dropping several dead letters.
 #[derive(Default)]
 struct Changed {
     tasks: Vec<String>,
-    /// What the sequencer waits for, now that its message has been dropped.
+    /// Blocks that the sequencer waits for because a task of theirs was dropped.
     gaps: Vec<Gap>,
-    /// The first failure, and how many there were.
+    /// The first failure; `failures` counts all of them.
     failed: Option<Failure>,
     failures: usize,
 }
@@ -109,13 +109,13 @@ async fn change(args: DlqTasks, retry: bool) -> Result<(), Failure> {
         return Err(Failure::usage("no dead letter is named")
             .help("name them, STAGE/BLOCK/PART, or give --all"));
     }
-    let access = Access::change(&args.look).await?;
+    let access = MillAccess::open_for_change(&args.mill).await?;
     let result = change_all(&access, args.tasks, args.all, retry).await;
     let running = access.is_running();
     access.close().await?;
     let changed = result?;
     let count = changed.tasks.len();
-    if args.look.json {
+    if args.mill.json {
         let mut said = serde_json::json!({ "tasks": changed.tasks });
         if !retry {
             said["gaps"] = serde_json::to_value(&changed.gaps)?;
@@ -138,7 +138,7 @@ async fn change(args: DlqTasks, retry: bool) -> Result<(), Failure> {
     }
 }
 
-/// Tells what the sequencer waits for, and what can be done about it.
+/// Warns of the blocks that the sequencer waits for, and shows the commands that fill the gap or skip it.
 fn warn_of_gaps(gaps: &[Gap]) {
     for gap in gaps.iter().take(GAPS_SHOWN) {
         let Gap {
@@ -170,7 +170,7 @@ fn warn_of_gaps(gaps: &[Gap]) {
 }
 
 async fn change_all(
-    access: &Access,
+    access: &MillAccess,
     named: Vec<String>,
     all: bool,
     retry: bool,
@@ -202,14 +202,14 @@ async fn change_all(
             Err(failure) => {
                 changed.failures += 1;
                 changed.failed.get_or_insert(failure);
-                // Of all there are, those that cannot be do not keep the others.
+                // With --all, one task that cannot be changed does not stop the others.
                 if !all {
                     break;
                 }
             }
         }
     }
-    // Several tasks may be about one block.
+    // Several tasks may be about the same block.
     changed.gaps.dedup();
     Ok(changed)
 }

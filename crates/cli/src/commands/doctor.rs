@@ -18,13 +18,13 @@ use crate::failure::Failure;
 use crate::output;
 use crate::stages::milliseconds;
 
-/// The base-two logarithm of the sizes whose cost is told: those of a circuit of a million constraints.
+/// Base-two logarithm of the sizes that are measured: those of a circuit with a million constraints.
 const TYPICAL_LOG: u32 = 20;
 
-/// What was found.
+/// Findings about this machine.
 struct Report {
     kernels: InstructionSet,
-    /// Faster ones, and why they are not used.
+    /// Faster instruction sets, each with the reason why it is not used.
     faster: Vec<(InstructionSet, String)>,
     threads: usize,
     memory: Option<u64>,
@@ -33,14 +33,14 @@ struct Report {
     devices: Vec<Found>,
 }
 
-/// A device, or why there is none.
+/// A device and its measurements, or the error that makes it unusable.
 struct Found {
     caps: Option<Capabilities>,
     costs: Costs,
     why: Option<Error>,
 }
 
-/// How long typical work takes.
+/// Times of one multi-scalar multiplication and one transform of size 2^[`TYPICAL_LOG`], by group and by field.
 #[derive(Default)]
 struct Costs {
     products: Vec<(Group, Duration)>,
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Doctor) -> Result<(), Failure> {
 
 impl Report {
     fn of_this_machine(quick: bool) -> Result<Self, Failure> {
-        let kernels = InstructionSet::chosen().map_err(|error| {
+        let kernels = InstructionSet::from_environment().map_err(|error| {
             Failure::new(error).help(format!(
                 "unset {INSTRUCTION_SET_VARIABLE} for the fastest that there is"
             ))
@@ -102,7 +102,7 @@ impl Report {
         })
     }
 
-    /// For people.
+    /// The report as text.
     fn shown(&self) -> String {
         let size = |count: Option<u64>| count.map_or_else(|| "unknown".to_owned(), bytes);
         let mut lines = format!("kernels   {} on {} threads\n", self.kernels, self.threads);
@@ -163,7 +163,7 @@ fn sandbox_shown(sandbox: &Survey) -> String {
     lines
 }
 
-/// Why a faster instruction set is not used.
+/// The reason why a faster instruction set is not used: a missing processor feature, or the environment variable.
 fn why_not(set: InstructionSet) -> String {
     match &set.missing()[..] {
         [] => format!("{INSTRUCTION_SET_VARIABLE} says so"),
@@ -254,7 +254,7 @@ impl Found {
 
 fn row(work: &str, log: u32, of: &str, over: &str, cost: Duration) -> String {
     let mut line = String::new();
-    // Into a string it cannot fail.
+    // Writing into a string cannot fail.
     let _ = writeln!(
         line,
         "          {work:<9} of 2^{log} {of} {over:<12} {:>10.1} ms",

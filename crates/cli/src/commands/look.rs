@@ -4,14 +4,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use proofmill_api::TasksQuery;
 
-use crate::access::{self, Access};
-use crate::args::{Look, Tasks};
+use crate::access::{self, MillAccess};
+use crate::args::{MillArgs, Tasks};
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::{blocks, counted};
 
-/// The workflows of a bus, and who works for them.
-async fn workflows(args: &Look) -> Result<(), Failure> {
+/// Prints the workflows that are led on the bus, with their workers and collectors.
+async fn workflows(args: &MillArgs) -> Result<(), Failure> {
     let found = access::workflows(args).await?;
     if args.json {
         return output::line(serde_json::to_string(&found)?);
@@ -59,11 +59,11 @@ async fn workflows(args: &Look) -> Result<(), Failure> {
     print_table(["WORKFLOW", "WORKER", "GROUP", "TASKS"], rows)
 }
 
-pub(crate) async fn status(args: Look) -> Result<(), Failure> {
-    if access::is_bus_meant(&args) {
+pub(crate) async fn status(args: MillArgs) -> Result<(), Failure> {
+    if access::names_bus_only(&args) {
         return workflows(&args).await;
     }
-    let access = Access::look(&args).await?;
+    let access = MillAccess::open_for_reading(&args).await?;
     let mut status = access.status().await?;
     let running = access.is_running();
     access.close().await?;
@@ -115,7 +115,7 @@ pub(crate) async fn status(args: Look) -> Result<(), Failure> {
     paused(&status["paused"])
 }
 
-/// What the table does not show: messages that came late, and blocks that the sequencer waits for.
+/// Prints the remarks below the table: messages that came late, and blocks that the sequencer waits for.
 fn remarks(status: &serde_json::Value) -> Result<(), Failure> {
     let each = |value: &serde_json::Value| value.as_array().cloned().unwrap_or_default();
     let mut remarks = Vec::new();
@@ -143,7 +143,7 @@ fn remarks(status: &serde_json::Value) -> Result<(), Failure> {
     remarks.iter().try_for_each(output::line)
 }
 
-/// The workers that take nothing for now, and why.
+/// Prints the paused workers, which take no tasks for now, with the reason.
 fn paused(workers: &serde_json::Value) -> Result<(), Failure> {
     let workers = workers.as_array().map_or(&[][..], Vec::as_slice);
     if workers.is_empty() {
@@ -157,8 +157,8 @@ fn paused(workers: &serde_json::Value) -> Result<(), Failure> {
     print_table(["PAUSED", "GROUP", "REASON"], rows)
 }
 
-pub(crate) async fn queues(args: Look) -> Result<(), Failure> {
-    let access = Access::look(&args).await?;
+pub(crate) async fn queues(args: MillArgs) -> Result<(), Failure> {
+    let access = MillAccess::open_for_reading(&args).await?;
     let queues = access.queues().await?;
     access.close().await?;
     if args.json {
@@ -192,7 +192,7 @@ pub(crate) async fn queues(args: Look) -> Result<(), Failure> {
 }
 
 pub(crate) async fn tasks(args: Tasks) -> Result<(), Failure> {
-    let access = Access::look(&args.look).await?;
+    let access = MillAccess::open_for_reading(&args.mill).await?;
     if let Some(stage) = &args.stage {
         let status = access.status().await?;
         let names: Vec<String> = status["stages"]
@@ -209,7 +209,7 @@ pub(crate) async fn tasks(args: Tasks) -> Result<(), Failure> {
             )));
         }
     }
-    // One more than is shown tells whether there are more.
+    // Ask for one more task than is shown, to know whether there are more.
     let limit = args.limit.saturating_add(1);
     let query = TasksQuery {
         stage: args.stage,
@@ -220,7 +220,7 @@ pub(crate) async fn tasks(args: Tasks) -> Result<(), Failure> {
     access.close().await?;
     let more = tasks.len() > args.limit;
     tasks.truncate(args.limit);
-    if args.look.json {
+    if args.mill.json {
         return output::line(serde_json::to_string(&tasks)?);
     }
     if tasks.is_empty() && !more {
@@ -255,7 +255,7 @@ fn text(value: &serde_json::Value) -> String {
         .map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// How long ago a moment was, in words.
+/// Time since `at_ms`, milliseconds since the Unix epoch, in words: `5 min ago`.
 pub(crate) fn ago(at_ms: u64) -> String {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)

@@ -1,4 +1,4 @@
-//! One file for each command, but for the demo.
+//! One file or folder for each command, except the demo, which is in `crate::demo`.
 
 pub(crate) mod aggregate;
 pub(crate) mod block;

@@ -9,35 +9,35 @@ use proofmill_accelerator::{Device, cpu};
 use proofmill_api::engine::proto::partition::Input;
 use proofmill_api::engine::proto::{self, Partition, SubmitRequest};
 use proofmill_api::engine::{Client, ProofTexts, check_answer};
+use proofmill_files::MappedFile;
 use proofmill_groth16::snarkjs::{
-    Checked, CheckedKeys, PointCheck, Trust, Zkey, ZkeyFile, ZkeyHeader, inputs_to_json,
-    proof_to_json,
+    Checked, CheckedKeyStore, Trust, Zkey, ZkeyFile, ZkeyHeader, inputs_to_json, proof_to_json,
 };
-use proofmill_groth16::stages::{Products, Stage};
+use proofmill_groth16::stages::Stage;
 use proofmill_groth16::{
-    DeviceKey, Engine, Offload, PreparedVerifyingKey, Proof, ProveError, Prover, Residency,
-    ResidentKey, verify, with_curve,
+    DeviceKey, Offload, PointCheck, PreparedVerifyingKey, Proof, ProveError, Prover, Residency,
+    ResidentKey, SnarkCurve, verify, with_curve,
 };
-use proofmill_r1cs::iden3::{FileError, MappedFile, Witness, WtnsFile};
+use proofmill_r1cs::iden3::{ReadError, Witness, WtnsFile};
 use proofmill_telemetry::console_line;
 use serde_json::json;
 
 use crate::args::circuits::Prove;
 use crate::commands::engine;
 use crate::commands::engine::prove::{drawn, with_key};
-use crate::content::Content;
+use crate::content::FileKind;
 use crate::devices::Devices;
 use crate::failure::Failure;
-use crate::files::{Plan, Replace, write_together};
+use crate::files::{FilePlan, OverwritePolicy, write_together};
 use crate::output;
 use crate::progress::counted;
-use crate::stages::{Split, Stages, milliseconds, short};
+use crate::stages::{StageTimes, Stages, milliseconds, short};
 
 /// Steps of a proof, for the bar: reading two files, the prover's eight, verifying, writing.
 const STEPS: usize = 12;
 
-/// Points of the domain from which on it is asked whether a card pays: to open one and to bring a key
-/// there takes longer than a smaller proof does.
+/// Domain size from which `--devices auto` considers a card: opening one and copying a key to it takes longer than a
+/// smaller proof.
 const WORTH_A_CARD: u32 = 1 << 17;
 
 /// The four files.
@@ -48,19 +48,19 @@ struct Files<'a> {
     public: &'a Path,
 }
 
-/// What computes beside the processors.
+/// Device that computes beside the processors.
 struct Card {
     device: Arc<dyn Device>,
-    /// Only what it is done with sooner than they, rather than all that it can do.
+    /// Use the device only for operations that it finishes sooner than the processors; otherwise for all it supports.
     if_it_pays: bool,
 }
 
-/// What is told at the end.
-struct Done {
+/// Facts about a finished proof, for the summary.
+struct ProofSummary {
     header: ZkeyHeader,
     checked: Checked,
     threads: usize,
-    split: Split,
+    stage_times: StageTimes,
 }
 
 pub(crate) async fn run(args: &Prove) -> Result<(), Failure> {
@@ -74,7 +74,7 @@ pub(crate) async fn run(args: &Prove) -> Result<(), Failure> {
         .map_err(|error| error.in_file(files.zkey))?
         .header();
     let remembered = if args.trust_key {
-        let known = CheckedKeys::of_user().ok_or_else(|| {
+        let known = CheckedKeyStore::of_user().ok_or_else(|| {
             Failure::new("--trust-key: no place to remember checked keys in")
                 .help("set HOME or XDG_STATE_HOME to an absolute path")
         })?;
@@ -94,14 +94,14 @@ pub(crate) async fn run(args: &Prove) -> Result<(), Failure> {
         if_it_pays: auto,
     });
     let trust = remembered.as_ref().map_or(Trust::Check, Trust::Remembered);
-    let done = args
+    let summary = args
         .threads
         .run(|| with_curve!(header.curve, E => prove::<E>(args, &files, &key, trust, card)))??;
-    tell(args, &files, &done)
+    tell(args, &files, &summary)
 }
 
-/// Has an engine make the proof, compares what it answers with key and witness, and writes the two files
-/// from what was compared.
+/// Has an engine make the proof, checks its answer against the key and the witness, and writes the two files from the
+/// checked values.
 async fn through_engine(
     args: &Prove,
     files: &Files<'_>,
@@ -145,8 +145,8 @@ async fn through_engine(
     Ok(())
 }
 
-/// The texts of the engine's proof, if it proves the witness's public signals under the key file.
-fn check<E: Engine>(
+/// The JSON texts of the engine's proof. Fails unless it proves the witness's public signals under the key file.
+fn check<E: SnarkCurve>(
     files: &Files<'_>,
     key: &ZkeyFile<'_>,
     witness: &[u8],
@@ -166,14 +166,14 @@ fn check<E: Engine>(
     Ok(ProofTexts::from(&checked))
 }
 
-/// Makes the proof, verifies it, and writes the two files.
-fn prove<E: Engine>(
+/// Makes the proof in this process, verifies it, and writes the two files.
+fn prove<E: SnarkCurve>(
     args: &Prove,
     files: &Files<'_>,
     key: &MappedFile,
     trust: Trust<'_>,
     card: Option<Card>,
-) -> Result<Done, Failure> {
+) -> Result<ProofSummary, Failure> {
     let mut stages = Stages::begin("prove", STEPS);
     stages.enter("read witness");
     let header = *ZkeyFile::parse(key)
@@ -208,53 +208,33 @@ fn prove<E: Engine>(
     }
     stages.enter("write");
     files.write(&inputs_to_json(inputs), &proof_to_json(&proof))?;
-    Ok(Done {
+    Ok(ProofSummary {
         header,
         checked,
         threads: rayon::current_num_threads(),
-        split: stages.end(),
+        stage_times: stages.end(),
     })
 }
 
-/// Makes the proof, stage by stage.
-fn on_processors<E: Engine>(
+/// Makes the proof on the processors, stage by stage.
+fn on_processors<E: SnarkCurve>(
     prover: &Prover<'_, E>,
     z: &[E::ScalarField],
     stages: &mut Stages,
 ) -> Result<Proof<E>, ProveError> {
-    stages.enter(Stage::Evaluate.name());
-    let (evaluations, _) = prover.evaluate(z)?;
-    stages.enter(Stage::Quotient.name());
-    let (quotient, _) = prover.quotient(evaluations);
-    stages.enter(Stage::MsmH.name());
-    let (h, _) = prover.multiply_h(quotient);
-    stages.enter(Stage::MsmA.name());
-    let (a, _) = prover.multiply_a(z)?;
-    stages.enter(Stage::MsmBG1.name());
-    let (b_g1, _) = prover.multiply_b_g1(z)?;
-    stages.enter(Stage::MsmBG2.name());
-    let (b_g2, _) = prover.multiply_b_g2(z)?;
-    stages.enter(Stage::MsmL.name());
-    let (l, _) = prover.multiply_l(z)?;
-    stages.enter(Stage::Assemble.name());
-    let products = Products {
-        a,
-        b_g1,
-        b_g2,
-        l,
-        h,
-    };
-    Ok(prover.assemble(&products, &mut OsRng).0)
+    let enter = |stage: Stage| stages.enter(stage.name());
+    let (proof, _) = prover.prove_observed(z, &mut OsRng, enter)?;
+    Ok(proof)
 }
 
-/// Reads a witness, if it can be one of the key's circuit.
-fn read_witness<E: Engine>(
+/// Reads the witness; fails if its number of values is not that of the key's circuit.
+fn read_witness<E: SnarkCurve>(
     files: &Files<'_>,
     header: &ZkeyHeader,
 ) -> Result<Witness<E::ScalarField>, Failure> {
     let in_file =
-        |error: proofmill_r1cs::iden3::FormatError| -> FileError { error.in_file(files.witness) };
-    // A copy: whoever makes witnesses may overwrite the file meanwhile.
+        |error: proofmill_r1cs::iden3::FormatError| -> ReadError { error.in_file(files.witness) };
+    // A copy: another program may overwrite the witness file meanwhile.
     let file = MappedFile::read(files.witness)?;
     let witness = WtnsFile::parse(&file)
         .and_then(|witness| witness.read::<E::ScalarField>())
@@ -280,8 +260,8 @@ fn unproved(files: &Files<'_>, error: &ProveError) -> Failure {
     }
 }
 
-/// A key from a file has no matrix C: that constraints are not satisfied shows when the proof is
-/// verified.
+/// The failure for an unsatisfied circuit. A `.zkey` has no matrix C, so unsatisfied constraints are found only when
+/// the proof is verified.
 fn unsatisfied(files: &Files<'_>, why: &str) -> Failure {
     Failure::new(format!(
         "{} does not satisfy the circuit of {}: {why}; nothing was written",
@@ -294,30 +274,30 @@ fn unsatisfied(files: &Files<'_>, why: &str) -> Failure {
     )
 }
 
-fn tell(args: &Prove, files: &Files<'_>, done: &Done) -> Result<(), Failure> {
-    let header = &done.header;
+fn tell(args: &Prove, files: &Files<'_>, summary: &ProofSummary) -> Result<(), Failure> {
+    let header = &summary.header;
     console_line(output::plain(&format!(
         "{}, {}: a proof over {} of {}, made and verified in {}",
         files.proof.display(),
         files.public.display(),
         header.curve,
         counted(header.public as usize, "public signal"),
-        short(done.split.total),
+        short(summary.stage_times.total),
     )));
-    console_line(format!("  {}", done.split.shown()));
+    console_line(format!("  {}", summary.stage_times.shown()));
     if args.json {
         let answer = json!({
             "curve": header.curve.name(),
             "variables": header.variables,
             "domain": header.domain_size,
             "public_signals": header.public,
-            "threads": done.threads,
-            "key_points_checked": match done.checked {
-                Checked::Now => "now",
-                Checked::Before => "before",
+            "threads": summary.threads,
+            "key_points_checked": match summary.checked {
+                Checked::Full => "now",
+                Checked::PointsRemembered => "before",
             },
-            "stages": done.split.to_json(),
-            "total_ms": milliseconds(done.split.total),
+            "stages": summary.stage_times.to_json(),
+            "total_ms": milliseconds(summary.stage_times.total),
         });
         output::line(answer.to_string())?;
     }
@@ -327,8 +307,8 @@ fn tell(args: &Prove, files: &Files<'_>, done: &Done) -> Result<(), Failure> {
 // === impl Card ===
 
 impl Card {
-    /// Makes the proof with what pays there, on the processors otherwise.
-    fn prove<E: Engine>(
+    /// Makes the proof on the device, as far as `if_it_pays` allows, and the rest on the processors.
+    fn prove<E: SnarkCurve>(
         self,
         key: &Arc<ResidentKey<E>>,
         z: &[E::ScalarField],
@@ -341,7 +321,7 @@ impl Card {
         } else {
             Offload::Always
         };
-        // For one proof multiples of the points do not pay.
+        // Precomputed multiples of the points cost more than they save for a single proof.
         let key = DeviceKey::load(key.clone(), self.device, offload, 0)?;
         stages.enter("prove");
         key.prove(z, &mut OsRng).map(|(proof, _)| proof)
@@ -367,19 +347,19 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// That the first two are what they should be, and the others can be written without loss.
+    /// Fails unless the key and the witness are files of their kinds and the other two can be written without loss.
     fn check(&self) -> Result<(), Failure> {
-        Plan::default()
+        FilePlan::default()
             .reads("the key", self.zkey)
             .reads("the witness", self.witness)
             .writes("the proof", self.proof)
             .writes("the public signals", self.public)
-            .check(Replace::NothingPrecious)?;
-        Content::Zkey.expect(self.zkey)?;
-        Content::Witness.expect(self.witness)
+            .check(OverwritePolicy::NothingHardToRecreate)?;
+        FileKind::Zkey.expect(self.zkey)?;
+        FileKind::Witness.expect(self.witness)
     }
 
-    /// Writes proof and public signals, both or neither; a proof is never there without its signals.
+    /// Writes the public signals and the proof, both or neither; the signals first, so no proof exists without them.
     fn write(&self, public: &str, proof: &str) -> Result<(), Failure> {
         write_together(&[(self.public, public), (self.proof, proof)])
     }

@@ -1,44 +1,44 @@
-//! `proofmill dispatcher` and `collector` by the environment alone, and `proofmill import-env`
+//! `proofmill dispatcher` and `collector` configured by the environment alone, and `proofmill import-env`
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use proofmill_files::{Visibility, folder_of};
 use proofmill_push0::import::Deployment;
 use proofmill_push0::{Config, Environment, Notices, RunError, collector, dispatcher};
-use proofmill_r1cs::iden3::{Visibility, folder_of};
 use proofmill_telemetry::console_line;
 
 use crate::args::DrainArg;
 use crate::args::cluster::{BusArgs, ImportEnv};
 use crate::failure::Failure;
-use crate::files::{Plan, Replace};
+use crate::files::{FilePlan, OverwritePolicy};
 use crate::progress::Screen;
 use crate::{files, memory, output, signals};
 
 const HELP: &str = "the variables are those of push0 (docs/push0.md); for a workflow on a cluster name \
                     its file and the bus";
 
-/// A dispatcher on plain queues.
+/// Runs a dispatcher on plain push0 queues.
 pub(crate) async fn run_dispatcher(drain: DrainArg) -> Result<(), Failure> {
     let config = environment()?;
     let screen = Screen::open();
     let shutdown = signals::listen(screen.clone(), drain)?;
-    memory::settle();
+    memory::start_releasing_pages();
     let ran = dispatcher::run(config, shutdown, notices(screen)).await;
     ran.map_err(failure)
 }
 
-/// A collector on plain queues, or a source of blocks for them.
+/// Runs a collector on plain push0 queues, or a source of blocks for them.
 pub(crate) async fn run_collector(drain: DrainArg) -> Result<(), Failure> {
     let config = environment()?;
     let screen = Screen::open();
     let shutdown = signals::listen(screen.clone(), drain)?;
-    memory::settle();
+    memory::start_releasing_pages();
     let ran = collector::run(config, shutdown, notices(screen)).await;
     ran.map_err(failure)
 }
 
-/// Refuses what is for a workflow's role where no workflow is named: it would be passed over.
+/// Refuses options of a workflow's role where no workflow is named: they would have no effect.
 pub(crate) fn refuse_workflow_options(
     role: &str,
     bus: &BusArgs,
@@ -73,7 +73,7 @@ fn environment() -> Result<Config, Failure> {
         .map_err(|error| failure(RunError::Environment(error)))
 }
 
-/// What a role says of itself goes to the screen.
+/// Prints a role's notices on the screen.
 fn notices(screen: Screen) -> Notices {
     Arc::new(move |text| screen.note(text))
 }
@@ -104,25 +104,25 @@ pub(crate) fn import(args: &ImportEnv) -> Result<(), Failure> {
     }
 }
 
-/// That the workflow file overwrites none of the files that it is made from, and nothing else unless
-/// that is wanted.
+/// Fails if the workflow file would overwrite a file that it is made from, or, without `--force`, any other file.
 fn check_output(args: &ImportEnv) -> Result<(), Failure> {
     let Some(path) = &args.output else {
         return Ok(());
     };
     let read: Vec<PathBuf> = args.from.iter().flat_map(|named| read_for(named)).collect();
-    let plan = Plan::default().writes("the workflow", path);
+    let plan = FilePlan::default().writes("the workflow", path);
     let plan = read.iter().fold(plan, |plan, file| {
         plan.reads("a file of the deployment", file)
     });
     plan.check(if args.force {
-        Replace::Anything
+        OverwritePolicy::Anything
     } else {
-        Replace::Nothing
+        OverwritePolicy::Nothing
     })
 }
 
-/// The files that are read for one that the command line names: it, what lies beside it, or in it.
+/// Files that may be read for a path on the command line: the path itself, and the Compose and `.env` files in its
+/// folder.
 fn read_for(named: &Path) -> Vec<PathBuf> {
     let folder = if named.is_dir() {
         named
@@ -138,7 +138,7 @@ fn read_for(named: &Path) -> Vec<PathBuf> {
     beside.filter(is_read).chain([named.to_owned()]).collect()
 }
 
-/// Who may read a workflow: what asks an endpoint has its address, and keys are often a part of that.
+/// Visibility of a workflow file. One that contains a URL is private, because URLs often contain access keys.
 fn visibility(workflow: &str) -> Visibility {
     if workflow.contains("://") {
         Visibility::Private

@@ -22,14 +22,14 @@ use crate::args::{MetricsArg, Run};
 use crate::commands::check;
 use crate::failure::Failure;
 use crate::progress::{Bar, Screen, blocks, counted, span};
-use crate::provers::{Keys, Note, Watcher};
-use crate::signals::{Waits, several};
+use crate::provers::{Keys, OnProverEvent, ProverEvent};
+use crate::signals::{DescribeWait, count_and_first_names};
 use crate::{bus, intake, output, provers, signals, state};
 
-/// Between two looks at the status.
+/// Interval between reads of the status for the display.
 const REFRESH: Duration = Duration::from_millis(250);
 
-/// Between two lines of progress where there are no bars.
+/// Interval between lines of progress where there are no bars.
 const LINE_EACH: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(args: Run) -> Result<(), Failure> {
@@ -66,7 +66,7 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
         workers: workers.clone(),
         bus: bus.clone(),
         accept_loss: args.accept_loss,
-        stay: args.stay || submits || args.intake.submit.is_some(),
+        keep_running: args.stay || submits || args.intake.submit.is_some(),
         ..Options::in_directory(&directory)
     };
     state::claim(&directory, &workflow.name)?;
@@ -74,12 +74,12 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
     let intake = intake::open(&args.intake, &screen).await?;
     let registry = provers::registry_with(Keys::in_directory(&args.keys.keys), key_notes(&screen));
     let mill = state::open(&workflow, &registry, options).await?;
-    tell_losses(&mill);
+    print_losses(&mill);
     state::save(&directory, &workflow, &args.file)?;
 
-    let waits = leased(mill.handle().operator());
-    let shutdown = signals::listen_and_tell(screen.clone(), args.drain, waits)?;
-    let attended = attend(&mill, &directory, &args.metrics, &screen).await?;
+    let describe_wait = leased(mill.handle().operator());
+    let shutdown = signals::listen_with_description(screen.clone(), args.drain, describe_wait)?;
+    let servers = serve_control(&mill, &directory, &args.metrics, &screen).await?;
     let taking = intake.map(|intake| {
         let handle = mill.handle().clone();
         let submissions = Submissions::new(handle.source(), mill.blobs().clone());
@@ -95,10 +95,10 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
     let result = mill.run(shutdown).await;
     watching.abort();
     if let Some(taking) = taking {
-        // The coordinator has ended: nobody waits any more. How this did does not matter.
+        // The coordinator has ended, so no request is waiting; the task's result does not matter.
         let _ = taking.await;
     }
-    attended.end().await;
+    servers.end().await;
     screen.close();
     let summary = result?;
     tell(&summary, began.elapsed());
@@ -117,8 +117,8 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
     verdict(&summary, &directory)
 }
 
-/// What workers have, in words.
-fn leased(port: OperatorPort) -> Waits {
+/// Describes the leased tasks and their workers, for a drain.
+fn leased(port: OperatorPort) -> DescribeWait {
     Arc::new(move || {
         let port = port.clone();
         Box::pin(async move {
@@ -132,12 +132,12 @@ fn leased(port: OperatorPort) -> Waits {
                 let worker = task.worker.as_deref().unwrap_or("a worker");
                 format!("{} at {worker}", task.task)
             });
-            several("task", count, at_work)
+            count_and_first_names("task", count, at_work)
         })
     })
 }
 
-/// The folder with what the sequencer has emitted, if there is anything in it.
+/// The folder of the sequencer's output; `None` if nothing has been emitted.
 fn emitted(workflow: &Workflow, state: &Path, summary: &Summary) -> Option<PathBuf> {
     let sequencer = workflow.sequencer.as_ref()?;
     let directory = state.join(sequencer.directory.as_ref()?);
@@ -145,50 +145,50 @@ fn emitted(workflow: &Workflow, state: &Path, summary: &Summary) -> Option<PathB
     has_emitted.then_some(directory)
 }
 
-/// Lists what was missing from the state and is gone on without.
-pub(crate) fn tell_losses(mill: &Mill) {
+/// Prints the losses that `--accept-loss` accepted.
+pub(crate) fn print_losses(mill: &Mill) {
     for loss in mill.accepted_losses() {
         console_line(output::plain(&format!("accepted loss: {loss}")));
     }
 }
 
-/// Tells of keys that are made: it takes a while, and nothing else moves.
-pub(crate) fn key_notes(screen: &Screen) -> Watcher {
+/// A callback that prints a note when keys are being made, which takes a while and holds up everything else.
+pub(crate) fn key_notes(screen: &Screen) -> OnProverEvent {
     let screen = screen.clone();
-    Arc::new(move |note| {
-        if let Note::Keys(text) = note {
+    Arc::new(move |event| {
+        if let ProverEvent::Keys(text) = event {
             screen.note(&format!("keys: {text}"));
         }
     })
 }
 
-/// What serves the outside while a mill runs; it ends when this is dropped.
-pub(crate) struct Attended(Vec<JoinHandle<()>>);
+/// The tasks that serve the control socket and metrics while a mill runs. Dropping it aborts them.
+pub(crate) struct BackgroundServers(Vec<JoinHandle<()>>);
 
-impl Attended {
-    /// Ends it: nothing answers any more when this returns.
+impl BackgroundServers {
+    /// Aborts the tasks and waits until they have ended.
     pub(crate) async fn end(mut self) {
         for serving in &mut self.0 {
             serving.abort();
-            // It was told to end: how it did does not matter.
+            // The task was aborted; its result does not matter.
             let _ = serving.await;
         }
     }
 }
 
-impl Drop for Attended {
+impl Drop for BackgroundServers {
     fn drop(&mut self) {
         self.0.iter().for_each(JoinHandle::abort);
     }
 }
 
 /// Serves the control socket, and metrics if they are asked for.
-pub(crate) async fn attend(
+pub(crate) async fn serve_control(
     mill: &Mill,
     directory: &std::path::Path,
     args: &MetricsArg,
     screen: &Screen,
-) -> Result<Attended, Failure> {
+) -> Result<BackgroundServers, Failure> {
     let handle = mill.handle();
     let operations = Operations::new(handle.operator(), handle.source(), mill.blobs().clone());
     let directory = directory.to_owned();
@@ -213,10 +213,10 @@ pub(crate) async fn attend(
         let serve = metrics::serve(listener, handle.operator(), settled);
         serving.push(tokio::spawn(serve));
     }
-    Ok(Attended(serving))
+    Ok(BackgroundServers(serving))
 }
 
-/// Shows each stage as it goes.
+/// Shows the progress of each stage until the mill ends.
 async fn watch(port: OperatorPort, screen: Screen) {
     let mut bars: Vec<Bar> = Vec::new();
     let mut line_at = Instant::now() + LINE_EACH;
@@ -281,7 +281,7 @@ fn tell(summary: &Summary, took: Duration) {
     console_line(format!("{}; {}", one_line(&summary.status), span(took)));
 }
 
-/// What the end of a run means for the exit code.
+/// Result of a run: success, or a failure for an interrupted run (130), dead tasks (1) or tasks that cannot go on (1).
 pub(crate) fn verdict(summary: &Summary, state: &std::path::Path) -> Result<(), Failure> {
     let status = &summary.status;
     let shown = state.display();
@@ -317,10 +317,10 @@ pub(crate) fn verdict(summary: &Summary, state: &std::path::Path) -> Result<(), 
     Ok(())
 }
 
-/// Gaps named at the end of a run, at most.
+/// Most gaps named at the end of a run.
 const GAPS_SHOWN: usize = 5;
 
-/// What is left waits for, when nothing moves any more.
+/// The message for a run that cannot go on: the missing blocks, and the messages that wait for others.
 fn stuck(status: &Status) -> String {
     let mut text = "nothing moves any more".to_owned();
     let gaps = &status.gaps;

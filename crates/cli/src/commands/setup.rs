@@ -4,22 +4,23 @@ use std::cell::RefCell;
 use std::path::Path;
 
 use ark_std::rand::rngs::OsRng;
+use proofmill_files::{MappedFile, Visibility};
 use proofmill_groth16::snarkjs::{
     Ptau, ZkeyFile, ZkeySetupError, setup_zkey, setup_zkey_from_ptau,
 };
-use proofmill_groth16::{Curve, Engine, with_curve};
-use proofmill_r1cs::iden3::{FileError, MappedFile, R1csFile, R1csHeader, ScalarField, Visibility};
+use proofmill_groth16::{Curve, SnarkCurve, with_curve};
+use proofmill_r1cs::iden3::{R1csFile, R1csHeader, ReadError, ScalarField};
 use proofmill_telemetry::console_line;
 use serde_json::json;
 
 use crate::args::circuits::Setup;
-use crate::content::Content;
+use crate::content::FileKind;
 use crate::failure::Failure;
-use crate::files::{Plan, Replace, write_with};
+use crate::files::{FilePlan, OverwritePolicy, write_with};
 use crate::output;
-use crate::stages::{Split, Stages, milliseconds, short};
+use crate::stages::{StageTimes, Stages, milliseconds, short};
 
-/// Stages of a setup, about: for the bar.
+/// Approximate number of stages of a setup, for the bar.
 const STAGES: usize = 7;
 
 pub(crate) fn run(args: &Setup) -> Result<(), Failure> {
@@ -37,44 +38,44 @@ pub(crate) fn run(args: &Setup) -> Result<(), Failure> {
             "--verify-ptau: there is no --ptau to verify",
         ));
     }
-    let split = args
+    let stage_times = args
         .threads
         .run(|| with_curve!(curve, E => make::<E>(args, &circuit, powers.as_ref())))??;
-    tell(args, curve, &header, &split)
+    tell(args, curve, &header, &stage_times)
 }
 
-/// That the files to read are what they should be, and that the key overwrites nothing.
+/// Fails unless the input files are of their kinds and the key can be written without loss.
 fn check(args: &Setup) -> Result<(), Failure> {
-    let mut plan = Plan::default()
+    let mut plan = FilePlan::default()
         .reads("the circuit", &args.r1cs)
         .writes("the key", &args.output);
     if let Some(ptau) = &args.ptau {
         plan = plan.reads("the powers of tau", ptau);
     }
     plan.check(if args.force {
-        Replace::Anything
+        OverwritePolicy::Anything
     } else {
-        Replace::Nothing
+        OverwritePolicy::Nothing
     })?;
-    Content::Circuit.expect(&args.r1cs)?;
+    FileKind::Circuit.expect(&args.r1cs)?;
     match &args.ptau {
-        Some(ptau) => Content::PowersOfTau.expect(ptau),
+        Some(ptau) => FileKind::PowersOfTau.expect(ptau),
         None => Ok(()),
     }
 }
 
 /// Makes the key and writes it.
-fn make<E: Engine>(
+fn make<E: SnarkCurve>(
     args: &Setup,
     circuit: &R1csFile<'_>,
     powers: Option<&MappedFile>,
-) -> Result<Split, Failure> {
+) -> Result<StageTimes, Failure> {
     let stages = RefCell::new(Stages::begin("setup", STAGES));
     let enter = |what: &str| stages.borrow_mut().enter(what);
     let powers = match powers {
         None => None,
         Some(file) => {
-            let in_file = |error| FileError::Format {
+            let in_file = |error| ReadError::Format {
                 path: file.path().to_owned(),
                 source: error,
             };
@@ -86,7 +87,8 @@ fn make<E: Engine>(
             Some(powers)
         }
     };
-    // Only this writes to the file: an error of another kind must not pass for one of its own.
+    // `write_with` reports every error as one of writing; an error of the setup itself is kept
+    // here, to be reported as such.
     let mut failed = None;
     let written = write_with(&args.output, Visibility::Public, |file| {
         let made = match &powers {
@@ -111,7 +113,7 @@ fn make<E: Engine>(
     Ok(stages.into_inner().end())
 }
 
-/// An error with the file that it is about.
+/// Adds to an error the file that it is about.
 fn told(args: &Setup, error: ZkeySetupError) -> Failure {
     let ptau = args
         .ptau
@@ -127,7 +129,12 @@ fn told(args: &Setup, error: ZkeySetupError) -> Failure {
     }
 }
 
-fn tell(args: &Setup, curve: Curve, header: &R1csHeader, split: &Split) -> Result<(), Failure> {
+fn tell(
+    args: &Setup,
+    curve: Curve,
+    header: &R1csHeader,
+    stage_times: &StageTimes,
+) -> Result<(), Failure> {
     let file = MappedFile::open(&args.output)?;
     let key = ZkeyFile::parse(&file).map_err(|error| error.in_file(&args.output))?;
     console_line(output::plain(&format!(
@@ -135,7 +142,7 @@ fn tell(args: &Setup, curve: Curve, header: &R1csHeader, split: &Split) -> Resul
         args.output.display(),
         header.n_constraints,
         file.len(),
-        short(split.total)
+        short(stage_times.total)
     )));
     console_line(
         "warning: one party made this key and could forge proofs: it is for development. Let others \
@@ -149,8 +156,8 @@ fn tell(args: &Setup, curve: Curve, header: &R1csHeader, split: &Split) -> Resul
             "public_signals": key.header().public,
             "domain": key.header().domain_size,
             "bytes": file.len(),
-            "stages": split.to_json(),
-            "total_ms": milliseconds(split.total),
+            "stages": stage_times.to_json(),
+            "total_ms": milliseconds(stage_times.total),
         });
         output::line(answer.to_string())?;
     }

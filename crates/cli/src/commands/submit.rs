@@ -4,10 +4,10 @@ use std::io::Read;
 use std::path::Path;
 
 use proofmill_api::{Submission, SubmitAnswer};
-use proofmill_r1cs::iden3::open_regular_or_inherited;
+use proofmill_files::open_regular_or_inherited;
 use serde_json::value::RawValue;
 
-use crate::access::Access;
+use crate::access::MillAccess;
 use crate::args::Submit;
 use crate::failure::Failure;
 use crate::output;
@@ -27,12 +27,12 @@ pub(crate) async fn run(args: Submit) -> Result<(), Failure> {
         payload,
         requires: (!args.requires.is_empty()).then(|| args.requires.into_iter().collect()),
     };
-    let access = Access::change(&args.look).await?;
+    let access = MillAccess::open_for_change(&args.mill).await?;
     let answer = access.submit(submission).await;
     let running = access.is_running();
     access.close().await?;
     let answer = answer?;
-    if args.look.json {
+    if args.mill.json {
         output::line(serde_json::to_string(&answer)?)?;
     }
     let told = match &answer {
@@ -57,7 +57,7 @@ pub(crate) async fn run(args: Submit) -> Result<(), Failure> {
             );
         }
     };
-    if args.look.json {
+    if args.mill.json {
         Ok(())
     } else {
         output::line(told)

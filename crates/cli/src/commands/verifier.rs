@@ -6,7 +6,7 @@ use proofmill_api::PortError;
 use proofmill_api::verifier::{
     PipePair, Server, ServerOptions, VERIFIER_SOCKET, VerifierServeError,
 };
-use proofmill_bus::make_private_directory;
+use proofmill_files::make_private_directory;
 use proofmill_ipa::Srs;
 use proofmill_verifier::{Kinds, Options, Service};
 
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::progress::Screen;
 use crate::{output, signals};
 
-/// The file of the points for rollup proofs, in the state directory.
+/// File in the state directory with the points for rollup proofs.
 pub(super) const SRS_FILE: &str = "grumpkin-srs";
 
 pub(crate) async fn run(command: Verifier) -> Result<(), Failure> {
@@ -81,7 +81,7 @@ fn unbound(error: VerifierServeError) -> Failure {
     }
 }
 
-/// All kinds, with the points for rollup proofs from their file.
+/// All kinds of proofs, with the points for rollup proofs loaded from [`SRS_FILE`], or derived and kept there.
 fn kinds(state: &Path) -> Result<Kinds, Failure> {
     let path = state.join(SRS_FILE);
     let srs = Srs::load_or_derive(&path)

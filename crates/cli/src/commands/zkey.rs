@@ -2,18 +2,19 @@
 
 use std::path::Path;
 
+use proofmill_files::{MappedFile, Visibility};
 use proofmill_groth16::snarkjs::{
     Trust, Zkey as Key, ZkeyFile, ZkeyInfo, read_json, verifying_key_to_json,
 };
 use proofmill_groth16::with_curve;
-use proofmill_r1cs::iden3::{FileError, MappedFile, Visibility};
+use proofmill_r1cs::iden3::ReadError;
 use serde_json::json;
 
 use crate::args::circuits::{Zkey, ZkeyCheck, ZkeyExport, ZkeyInfo as InfoArgs};
 use crate::commands::look::print_table;
-use crate::content::Content;
+use crate::content::FileKind;
 use crate::failure::Failure;
-use crate::files::{Plan, Replace, write};
+use crate::files::{FilePlan, OverwritePolicy, write};
 use crate::key_safety::warn;
 use crate::output;
 use crate::progress::counted;
@@ -135,10 +136,10 @@ fn check(args: &ZkeyCheck) -> Result<(), Failure> {
 }
 
 fn export(args: &ZkeyExport) -> Result<(), Failure> {
-    let plan = Plan::default()
+    let plan = FilePlan::default()
         .reads("the proving key", &args.zkey)
         .writes("the verifying key", &args.output);
-    plan.check(Replace::Anything)?;
+    plan.check(OverwritePolicy::Anything)?;
     let file = open(&args.zkey)?;
     let curve = parse(&args.zkey, &file)?.curve();
     let mut stages = Stages::begin("export", 1);
@@ -152,23 +153,23 @@ fn export(args: &ZkeyExport) -> Result<(), Failure> {
         verifying_key_to_json(&key)
     });
     drop(stages);
-    // The same key again is no loss.
+    // Overwriting the same key with itself loses nothing.
     let is_there = || read_json(&args.output).is_ok_and(|found| found == text.as_bytes());
     if !args.force && !is_there() {
-        let checked = plan.check(Replace::NothingPrecious);
+        let checked = plan.check(OverwritePolicy::NothingHardToRecreate);
         checked
             .map_err(|failure| failure.help("name another file, or overwrite it with --force"))?;
     }
     write(&args.output, Visibility::Public, text.as_bytes())
 }
 
-/// The bytes of a file that should be a proving key.
+/// Opens a proving key file; fails if it is recognized as another kind.
 fn open(path: &Path) -> Result<MappedFile, Failure> {
-    Content::Zkey.expect(path)?;
+    FileKind::Zkey.expect(path)?;
     Ok(MappedFile::open(path)?)
 }
 
-/// Finds the parts of a key.
-pub(crate) fn parse<'a>(path: &Path, file: &'a MappedFile) -> Result<ZkeyFile<'a>, FileError> {
+/// Parses the header and the sections of a key file.
+pub(crate) fn parse<'a>(path: &Path, file: &'a MappedFile) -> Result<ZkeyFile<'a>, ReadError> {
     ZkeyFile::parse(file).map_err(|error| error.in_file(path))
 }

@@ -1,25 +1,25 @@
-//! Trust nothing: the emitted files are read back and checked against the headers.
+//! The check at the end of the demo: reads the emitted files back and compares them with the headers.
 
 use std::path::Path;
 
-use proofmill_circuits::bitcoin::{ChainFault, ChunkStatement, check_chain};
-use proofmill_groth16::header_chain::{Proof, verify_chunks};
+use proofmill_bitcoin::{ChainFault, ChunkStatement, check_chain};
+use proofmill_bitcoin::{Proof, verify_chunks};
 
 use super::prepare::{Chain, is_emitted};
 use crate::failure::Failure;
 use crate::provers::{EmittedChunk, Keys};
 
-/// What the emitted files hold.
+/// Result of reading the emitted files.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Audit {
-    /// Blocks from the first header on, without a gap.
+    /// Number of blocks emitted from the first header on, without a gap.
     pub(super) blocks: u64,
-    /// Proofs that verify.
+    /// Number of proofs that verified.
     pub(super) verified: u64,
 }
 
-/// Headers of which each is right by itself but that do not follow from one another are no chain,
-/// and no proof of a chunk would show it.
+/// Fails if a header does not follow from the one before. The proof of a chunk does not show a broken link between
+/// two chunks.
 pub(super) fn check_links(chain: &Chain) -> Result<(), Failure> {
     for (index, pair) in chain.headers.windows(2).enumerate() {
         let alone_right = pair.iter().all(|header| check_chain(&[*header]).is_ok());
@@ -41,8 +41,8 @@ pub(super) fn check_links(chain: &Chain) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads every emitted file in order and checks all that it says: no gap, no overlap, the
-/// statement is that of these headers, each chunk follows from the one before, the proof verifies.
+/// Reads every emitted file in order and checks it: no gap, no overlap, the statement is that of these headers, each
+/// chunk follows from the one before, the proof verifies.
 pub(super) fn audit(
     directory: &Path,
     chain: &Chain,
@@ -102,7 +102,7 @@ pub(super) fn audit(
     }
     let verifier = keys.verifier(
         slots,
-        &(std::sync::Arc::new(|_| {}) as crate::provers::Watcher),
+        &(std::sync::Arc::new(|_| {}) as crate::provers::OnProverEvent),
     )?;
     let verdicts = verify_chunks(&verifier, &chunks);
     for (name, verdict) in names.iter().zip(&verdicts) {

@@ -18,10 +18,10 @@ use tokio::sync::{mpsc, oneshot};
 
 use self::prepare::Chain;
 use crate::args::Demo;
-use crate::commands::run::{attend, tell_losses};
+use crate::commands::run::{print_losses, serve_control};
 use crate::failure::Failure;
 use crate::progress::{Screen, counted, span};
-use crate::provers::{ChunkEngine, KeyFiles, Keys, Note, Watcher, registry_with};
+use crate::provers::{ChunkEngine, KeyFiles, Keys, OnProverEvent, ProverEvent, registry_with};
 use crate::{output, signals, state};
 
 /// Headers in a chunk by default.
@@ -30,10 +30,10 @@ pub(crate) const DEFAULT_CHUNK: u32 = 2;
 /// The demo's name as a workflow.
 const WORKFLOW: &str = "bitcoin-demo";
 
-/// Where the emitted proofs are, in the state directory.
+/// Folder of the emitted proofs, in the state directory.
 const PROOFS: &str = "proofs";
 
-/// Where the engine keeps its jobs, in the state directory.
+/// Folder of the engine's jobs, in the state directory.
 const ENGINE: &str = "engine";
 
 /// The last line of standard output with `--json`.
@@ -54,7 +54,7 @@ struct Report {
     overhead_ms_p99: Option<f64>,
 }
 
-/// What the provers did in this run.
+/// Counts and times of the proofs that this run made and verified.
 #[derive(Debug, Default)]
 struct Work {
     proved: u64,
@@ -78,12 +78,12 @@ pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
 
     let mut shutdown = signals::listen(screen.clone(), args.drain)?;
     let work = Arc::new(Mutex::new(Work::default()));
-    let watcher = watcher(&screen, &work);
+    let on_event = on_event(&screen, &work);
     let keys = Keys::in_directory(&args.keys.keys);
     let slots = args.chunk as usize;
     let files = tokio::select! {
         made = make_keys(&keys, slots, &screen) => made?,
-        // Keys are made by threads that nothing can interrupt, and are kept only when complete:
+        // The threads that make keys cannot be interrupted, and incomplete keys are not kept, so
         // there is nothing to finish.
         () = shutdown.reached(Level::Drain) => {
             screen.close();
@@ -108,14 +108,14 @@ pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
         accept_loss: args.accept_loss,
         ..Options::in_directory(&args.state)
     };
-    let mut registry = registry_with(keys.clone(), watcher.clone());
+    let mut registry = registry_with(keys.clone(), on_event.clone());
     let engine = ChunkEngine::new(WORKFLOW, slots);
-    engine.register(&mut registry, watcher);
+    engine.register(&mut registry, on_event);
     let mill = state::open(&workflow, &registry, options).await?;
-    tell_losses(&mill);
+    print_losses(&mill);
     drop(emitted_sender);
     state::save(&args.state, &workflow, &file)?;
-    // Only now: the state directory is this process's.
+    // Start the engine only now that this process holds the state directory.
     let engine = engine
         .start(
             args.state.join(ENGINE),
@@ -124,7 +124,7 @@ pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
             args.accept_loss,
         )
         .await?;
-    let attended = attend(&mill, &args.state, &args.metrics, &screen).await?;
+    let servers = serve_control(&mill, &args.state, &args.metrics, &screen).await?;
     let (settled_sender, settled) = mpsc::unbounded_channel();
     mill.handle().observe(settled_sender).await?;
     let order = tokio::spawn(show::emissions(emitted, screen.clone()));
@@ -143,14 +143,14 @@ pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
     ));
     let result = mill.run(shutdown).await;
     if let Ok(summary) = &result {
-        // The bars may have seen the end already.
+        // The task of the bars may have ended already.
         let _ = last_status.send(summary.status.clone());
     } else {
         view.abort();
     }
-    // Aborted, or at its end: how does not matter.
+    // The task was aborted or has ended; its result does not matter.
     let _ = view.await;
-    attended.end().await;
+    servers.end().await;
     let engine = engine.end().await;
     screen.close();
     let summary = result?;
@@ -195,7 +195,8 @@ pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
 
 /// The demo as a workflow file; `proofmill check --graph` can draw it.
 fn workflow_text(args: &Demo, chain: &Chain, file: &str) -> String {
-    // Named by what it brings: a mended header file is another source, and begins at its start.
+    // The source's name depends on the headers, so a corrected header file is a new source that
+    // starts from the beginning.
     let Chain { name, start, .. } = chain;
     let Demo { chunk, workers, .. } = args;
     format!(
@@ -232,34 +233,34 @@ directory = "{PROOFS}"
     )
 }
 
-/// Loads or makes the keys before anything else, where it can be seen.
+/// Loads or makes the keys before the mill starts, and shows the progress.
 async fn make_keys(keys: &Keys, slots: usize, screen: &Screen) -> Result<KeyFiles, Failure> {
     let keys = keys.clone();
     let began = Instant::now();
     let spinner = Arc::new(screen.spinner("keys"));
     let (told, lines) = (spinner.clone(), screen.clone());
-    let watcher: Watcher = Arc::new(move |note| {
-        if let Note::Keys(text) = note {
+    let on_event: OnProverEvent = Arc::new(move |event| {
+        if let ProverEvent::Keys(text) = event {
             told.say(&format!("keys: {text}"));
             lines.line(&format!("keys: {text}"));
         }
     });
-    let made = tokio::task::spawn_blocking(move || keys.files(slots, &watcher)).await?;
+    let made = tokio::task::spawn_blocking(move || keys.files(slots, &on_event)).await?;
     spinner.clear();
     let files = made?;
     screen.note(&format!("keys ready after {}", span(began.elapsed())));
     Ok(files)
 }
 
-fn watcher(screen: &Screen, work: &Arc<Mutex<Work>>) -> Watcher {
+fn on_event(screen: &Screen, work: &Arc<Mutex<Work>>) -> OnProverEvent {
     let (screen, work) = (screen.clone(), work.clone());
-    Arc::new(move |note| match note {
-        Note::Keys(_) => {}
-        Note::Proving { first, last } => {
+    Arc::new(move |event| match event {
+        ProverEvent::Keys(_) => {}
+        ProverEvent::Proving { first, last } => {
             tracing::info!(first, last, "proving");
             screen.line(&format!("proving blocks {first} to {last}"));
         }
-        Note::Proved { first, last, took } => {
+        ProverEvent::Proved { first, last, took } => {
             let mut work = work.lock().unwrap_or_else(PoisonError::into_inner);
             work.proved += 1;
             work.proving += took;
@@ -269,7 +270,7 @@ fn watcher(screen: &Screen, work: &Arc<Mutex<Work>>) -> Watcher {
                 span(took)
             ));
         }
-        Note::Verified { count, took } => {
+        ProverEvent::Verified { count, took } => {
             tracing::info!(
                 count,
                 took_ms = took.as_millis() as u64,
@@ -278,7 +279,7 @@ fn watcher(screen: &Screen, work: &Arc<Mutex<Work>>) -> Watcher {
             let proofs = counted(count, "proof");
             screen.line(&format!("verified {proofs} in {} ms", took.as_millis()));
         }
-        Note::Checked { count, took } => {
+        ProverEvent::Checked { count, took } => {
             let took_ms = took.as_millis() as u64;
             tracing::info!(count, took_ms, "checked again before they leave");
         }
@@ -354,7 +355,7 @@ async fn conclude(
 
 /// The reason of each dead letter, by its block.
 async fn dead_reasons(state: &Path) -> Result<Vec<(String, String)>, Failure> {
-    let access = crate::access::Access::read(Some(PathBuf::from(state))).await?;
+    let access = crate::access::MillAccess::read(Some(PathBuf::from(state))).await?;
     let letters = access.dead_letters().await;
     access.close().await?;
     Ok(letters?

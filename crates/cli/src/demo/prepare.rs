@@ -1,12 +1,12 @@
-//! What the demo is about to prove, and the state directory that it is kept in.
+//! The demo's headers, and its state directory.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use proofmill_api::Client;
+use proofmill_bitcoin::{Header, MAX_HEADERS, mainnet_headers, parse_headers};
 use proofmill_bus::{EmbeddedLog, OpenError};
-use proofmill_circuits::bitcoin::{Header, MAX_HEADERS, mainnet_headers, parse_headers};
-use proofmill_r1cs::iden3::{Visibility, open_regular_or_inherited};
+use proofmill_files::{Visibility, open_regular_or_inherited};
 use serde::{Deserialize, Serialize};
 
 use super::{ENGINE, PROOFS, WORKFLOW};
@@ -14,27 +14,27 @@ use crate::args::Demo;
 use crate::failure::Failure;
 use crate::{files, state};
 
-/// The file in the state directory that says what the state is of.
-const MARK: &str = "demo.json";
+/// File in the state directory that records the demo's settings, a [`DemoSettings`].
+const SETTINGS_FILE: &str = "demo.json";
 
-/// Bytes of a header file, at most: as text, with a line end and a blank for each header.
+/// Largest header file, in bytes: 160 hexadecimal digits and two characters of white space for each header.
 const FILE_MAX: u64 = MAX_HEADERS as u64 * 162;
 
-/// What a state directory of the demo is of: with other chunks it cannot go on.
+/// Settings that a state directory was made with; a run with others cannot continue it.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Mark {
+struct DemoSettings {
     chunk: u32,
     start: u64,
 }
 
-/// Headers, and where they are in their chain.
+/// Consecutive headers and their position in their chain.
 pub(super) struct Chain {
     pub(super) headers: Vec<Header>,
     /// Height of the first.
     pub(super) start: u64,
-    /// In words.
+    /// Description for people.
     pub(super) what: String,
-    /// A name that is theirs alone: with other headers it is another.
+    /// A name unique to these headers; other headers have another.
     pub(super) name: String,
 }
 
@@ -61,8 +61,8 @@ impl Chain {
         })
     }
 
-    /// Keeps the headers in the state directory: a header file may be a pipe, and may change while
-    /// it is proven. Returns the name of the file.
+    /// Writes the headers into the state directory, because a header file may be a pipe or may change during the run.
+    /// Returns the name of the written file.
     pub(super) fn keep(&self, state: &Path) -> Result<String, Failure> {
         let file = format!("{}.bin", self.name);
         let mut bytes = Vec::with_capacity(self.headers.len() * 80);
@@ -83,8 +83,8 @@ fn name(headers: &[Header]) -> String {
     format!("headers-{}", &hex::encode(digest.finalize())[..12])
 }
 
-/// The height of the first header, if any of them is among those that come with the program. One
-/// is enough: another may have been changed.
+/// The height of the first header, found from any header that is among the built-in ones; one match is enough, as
+/// others may have been altered. 0 if none matches.
 fn known_height(headers: &[Header]) -> u64 {
     let known = mainnet_headers();
     let found = headers.iter().enumerate().find_map(|(index, header)| {
@@ -112,11 +112,11 @@ fn read_file(file: &Path) -> Result<Vec<Header>, Failure> {
     parse_headers(&bytes).map_err(|error| Failure::new(format!("{shown}: {error}")))
 }
 
-/// Makes the state directory, or checks that it is of this demo.
+/// Makes the state directory, or checks that it was made with the same settings.
 pub(super) async fn directory(args: &Demo, chain: &Chain) -> Result<(), Failure> {
-    let path = args.state.join(MARK);
+    let path = args.state.join(SETTINGS_FILE);
     let shown = args.state.display();
-    let mark = Mark {
+    let settings = DemoSettings {
         chunk: args.chunk,
         start: chain.start,
     };
@@ -126,22 +126,22 @@ pub(super) async fn directory(args: &Demo, chain: &Chain) -> Result<(), Failure>
     state::claim(&args.state, WORKFLOW)?;
     match std::fs::read(&path) {
         Ok(bytes) => {
-            let marked: Mark = serde_json::from_slice(&bytes).map_err(|error| {
+            let stored: DemoSettings = serde_json::from_slice(&bytes).map_err(|error| {
                 Failure::new(format!("{}: {error}", path.display()))
                     .help("begin anew with --fresh, or name another --state")
             })?;
-            if marked == mark {
+            if stored == settings {
                 return Ok(());
             }
             Err(Failure::usage(format!(
                 "{shown} holds a demo with chunks of {} from height {}, not chunks of {} from \
                  height {}",
-                marked.chunk, marked.start, mark.chunk, mark.start
+                stored.chunk, stored.start, settings.chunk, settings.start
             ))
             .help("go on with the same --chunk, begin anew with --fresh, or name another --state"))
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            files::write(&path, Visibility::Private, &serde_json::to_vec(&mark)?)
+            files::write(&path, Visibility::Private, &serde_json::to_vec(&settings)?)
         }
         Err(error) => Err(Failure::new(format!(
             "cannot read {}: {error}",
@@ -150,10 +150,10 @@ pub(super) async fn directory(args: &Demo, chain: &Chain) -> Result<(), Failure>
     }
 }
 
-/// Deletes what the demo keeps in a state directory, and nothing else.
+/// Deletes the demo's own files in a state directory, and nothing else.
 async fn forget(state: &Path) -> Result<(), Failure> {
     let shown = state.display();
-    if !state.join(MARK).exists() {
+    if !state.join(SETTINGS_FILE).exists() {
         return match std::fs::read_dir(state).map(|mut entries| entries.next().is_none()) {
             Ok(true) => Ok(()),
             _ => Err(Failure::usage(format!(
@@ -173,12 +173,12 @@ async fn forget(state: &Path) -> Result<(), Failure> {
     }
     let held = match EmbeddedLog::open(state.join("log"), proofmill_bus::Options::default()) {
         Err(OpenError::Locked(_)) => return Err(in_use()),
-        // A log that cannot be opened is a reason to begin anew.
+        // A log that cannot be opened does not prevent a fresh start.
         opened => opened.ok(),
     };
     remove(state).map_err(|error| Failure::new(format!("cannot empty {shown}: {error}")))?;
     if let Some(log) = held {
-        // Its files are gone, and it does not matter what it says of that.
+        // The log's files are deleted; an error of closing it does not matter.
         let _ = log.close().await;
     }
     Ok(())
@@ -207,10 +207,10 @@ fn remove(state: &Path) -> std::io::Result<()> {
     {
         absent(std::fs::remove_file(file))?;
     }
-    // It stays if it holds something that is not of the demo.
+    // The folder stays if it holds other files.
     let _ = std::fs::remove_dir(proofs);
-    // The last: until then another --fresh finishes what this one began.
-    absent(std::fs::remove_file(state.join(MARK)))
+    // Delete the settings file last: until then another --fresh can finish this deletion.
+    absent(std::fs::remove_file(state.join(SETTINGS_FILE)))
 }
 
 fn files_in(directory: &Path, ours: fn(&str) -> bool) -> std::io::Result<Vec<PathBuf>> {
@@ -228,7 +228,7 @@ fn files_in(directory: &Path, ours: fn(&str) -> bool) -> std::io::Result<Vec<Pat
     Ok(files)
 }
 
-/// Whether a name is that of an emitted proof, `FIRST-LAST.json`, or of one that was being written.
+/// Whether a file name is that of an emitted proof, `FIRST-LAST.json`, or of an unfinished one.
 pub(super) fn is_emitted(name: &str) -> bool {
     let digits = |text: &str| text.len() == 10 && text.bytes().all(|byte| byte.is_ascii_digit());
     let span = name

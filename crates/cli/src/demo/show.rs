@@ -1,4 +1,4 @@
-//! What the demo shows while it runs, and at its end.
+//! The demo's progress display and final summary.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::Report;
 use crate::progress::{Screen, counted, span};
 
-/// How much there is to do.
+/// Totals of the run: blocks, chunks, headers in a chunk.
 pub(super) struct Totals {
     pub(super) blocks: u64,
     pub(super) chunks: u64,
@@ -21,7 +21,7 @@ pub(super) struct Totals {
     pub(super) start: u64,
 }
 
-/// How many chunks are past each step.
+/// Number of chunks that have completed each step.
 struct Steps {
     proposed: u64,
     proven: u64,
@@ -29,7 +29,7 @@ struct Steps {
     emitted_blocks: u64,
 }
 
-/// Watches the stream of emissions; returns how many came out of order.
+/// Watches the emitted chunks; returns the number that came out of order.
 pub(super) async fn emissions(mut emitted: mpsc::Receiver<Emitted>, screen: Screen) -> u64 {
     let mut out_of_order = 0;
     let mut next: Option<u64> = None;
@@ -43,7 +43,7 @@ pub(super) async fn emissions(mut emitted: mpsc::Receiver<Emitted>, screen: Scre
     out_of_order
 }
 
-/// Keeps the bars in step until all is emitted or the mill has ended: `last` brings its last state.
+/// Updates the bars until everything is emitted or the mill has ended; `last` receives the mill's final status.
 pub(super) async fn bars(
     port: OperatorPort,
     last: oneshot::Receiver<Status>,
@@ -145,7 +145,7 @@ fn eta(done: u64, left: u64, began: Instant) -> String {
     )
 }
 
-/// The summary for people.
+/// Prints the summary as text.
 pub(super) fn report(report: &Report, proofs: &Path) {
     let chunks = counted(report.chunks as usize, "chunk");
     let verified = counted(report.proofs_verified as usize, "proof");

@@ -1,4 +1,4 @@
-//! `bitcoin.prove`: chunks of block headers; and the keys of their circuits.
+//! `bitcoin.prove`, the prover of chunks of block headers, and the keys of its circuits.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -6,22 +6,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use proofmill_bus::make_private_directory;
-use proofmill_groth16::header_chain::{
-    HeaderChainKeys, HeaderChainVerifier, KeysError, ProveError, prove_chunk,
-};
-use proofmill_orchestrator::executor::{Context, MachineFailure, Prover, ProverError};
+use proofmill_bitcoin::{HeaderChainKeys, HeaderChainVerifier, KeysError, ProveError, prove_chunk};
+use proofmill_files::make_private_directory;
+use proofmill_orchestrator::executor::{Context, Prover, ProverError, machine_failure_of};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::chunk::{ProvenChunk, split_headers};
 
-/// Slots of the circuit when a workflow file does not say.
+/// Default number of headers that the circuit has room for (its slots).
 pub(super) const DEFAULT_SLOTS: usize = 4;
 
-/// Something that a prover did, for who shows it.
+/// An event of a prover, for the progress display.
 #[derive(Clone, Debug)]
-pub(crate) enum Note {
+pub(crate) enum ProverEvent {
     /// Keys are being loaded or made.
     Keys(String),
     /// A proof is being made.
@@ -32,27 +30,27 @@ pub(crate) enum Note {
         last: u64,
         took: Duration,
     },
-    /// So many proofs were checked together.
+    /// `count` proofs were checked together.
     Verified { count: usize, took: Duration },
-    /// So many proofs were checked again, before they leave.
+    /// `count` proofs were checked again before emission.
     Checked { count: usize, took: Duration },
 }
 
-/// Is told what the provers do.
-pub(crate) type Watcher = Arc<dyn Fn(Note) + Send + Sync>;
+/// Callback that receives the provers' events.
+pub(crate) type OnProverEvent = Arc<dyn Fn(ProverEvent) + Send + Sync>;
 
-/// Proving keys by the slots of their circuit, loaded or made when first needed.
+/// Proving keys by the number of slots of their circuit, loaded or made when first needed. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Keys {
     directory: PathBuf,
-    loaded: Arc<Mutex<HashMap<usize, Loaded>>>,
+    loaded: Arc<Mutex<HashMap<usize, LoadedKeys>>>,
 }
 
-/// What is in memory of the keys of a circuit.
+/// The part of a circuit's keys that is in memory.
 #[derive(Clone)]
-enum Loaded {
+enum LoadedKeys {
     All(HeaderChainKeys),
-    /// The proving key is only needed elsewhere.
+    /// Only the verifying part: the proving key is used by an engine instead.
     Verifier(HeaderChainVerifier),
 }
 
@@ -67,13 +65,13 @@ pub(crate) struct KeyFiles {
 pub(super) struct Prove {
     slots: usize,
     keys: Keys,
-    watcher: Watcher,
+    on_event: OnProverEvent,
 }
 
 // === impl Keys ===
 
 impl Keys {
-    /// Keys that are kept in `directory`.
+    /// Keys stored in `directory`.
     pub(crate) fn in_directory(directory: &Path) -> Self {
         Self {
             directory: directory.to_owned(),
@@ -81,30 +79,34 @@ impl Keys {
         }
     }
 
-    /// The keys for a circuit of `slots` headers. Whoever asks while they are made waits.
+    /// The keys for a circuit of `slots` headers. Blocks while they are loaded or made, also by another caller.
     pub(crate) fn get(
         &self,
         slots: usize,
-        watcher: &Watcher,
+        on_event: &OnProverEvent,
     ) -> Result<HeaderChainKeys, KeysError> {
         let mut loaded = self.loaded();
-        if let Some(Loaded::All(keys)) = loaded.get(&slots) {
+        if let Some(LoadedKeys::All(keys)) = loaded.get(&slots) {
             return Ok(keys.clone());
         }
-        let keys = self.load(slots, watcher)?;
-        loaded.insert(slots, Loaded::All(keys.clone()));
+        let keys = self.load(slots, on_event)?;
+        loaded.insert(slots, LoadedKeys::All(keys.clone()));
         Ok(keys)
     }
 
-    /// The files of the keys, for who loads them by himself: here only what verifies is kept.
-    pub(crate) fn files(&self, slots: usize, watcher: &Watcher) -> Result<KeyFiles, KeysError> {
+    /// The files of the keys, for an engine that loads them itself; keeps only the verifying part in memory.
+    pub(crate) fn files(
+        &self,
+        slots: usize,
+        on_event: &OnProverEvent,
+    ) -> Result<KeyFiles, KeysError> {
         let mut loaded = self.loaded();
         let keys = match loaded.get(&slots) {
-            Some(Loaded::All(keys)) => keys.clone(),
-            _ => self.load(slots, watcher)?,
+            Some(LoadedKeys::All(keys)) => keys.clone(),
+            _ => self.load(slots, on_event)?,
         };
         let verifier = keys.verifier().clone();
-        let verifier = || Loaded::Verifier(verifier);
+        let verifier = || LoadedKeys::Verifier(verifier);
         loaded.entry(slots).or_insert_with(verifier);
         Ok(KeyFiles {
             constraints: keys.constraints_path()?,
@@ -112,24 +114,24 @@ impl Keys {
         })
     }
 
-    /// What verifies proofs of a circuit of `slots` headers.
+    /// The verifier of proofs of a circuit of `slots` headers; loads or makes the keys if needed.
     pub(crate) fn verifier(
         &self,
         slots: usize,
-        watcher: &Watcher,
+        on_event: &OnProverEvent,
     ) -> Result<HeaderChainVerifier, KeysError> {
-        if let Some(Loaded::Verifier(verifier)) = self.loaded().get(&slots) {
+        if let Some(LoadedKeys::Verifier(verifier)) = self.loaded().get(&slots) {
             return Ok(verifier.clone());
         }
-        Ok(self.get(slots, watcher)?.verifier().clone())
+        Ok(self.get(slots, on_event)?.verifier().clone())
     }
 
-    /// As [`Keys::verifier`], of keys that are there: where proofs are only checked, a key made anew
-    /// would refuse them all.
+    /// As [`Keys::verifier`], but only with keys that exist: a process that only checks proofs would reject all of them
+    /// under a new key.
     pub(crate) fn known_verifier(
         &self,
         slots: usize,
-        watcher: &Watcher,
+        on_event: &OnProverEvent,
     ) -> Result<HeaderChainVerifier, ProverError> {
         if self.loaded().get(&slots).is_none() && !self.has_files(slots) {
             return Err(ProverError::Retry(format!(
@@ -138,7 +140,7 @@ impl Keys {
                 self.directory.display()
             )));
         }
-        let verifier = self.verifier(slots, watcher);
+        let verifier = self.verifier(slots, on_event);
         verifier.map_err(|error| no_keys(&error))
     }
 
@@ -149,14 +151,14 @@ impl Keys {
         names.any(|name| name.starts_with(&begin) && name.ends_with(".pk"))
     }
 
-    fn loaded(&self) -> MutexGuard<'_, HashMap<usize, Loaded>> {
+    fn loaded(&self) -> MutexGuard<'_, HashMap<usize, LoadedKeys>> {
         // A panic while keys were made left the map as it was.
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn load(&self, slots: usize, watcher: &Watcher) -> Result<HeaderChainKeys, KeysError> {
-        let tell = |text: &str| watcher(Note::Keys(text.to_owned()));
-        // Who may change the keys may have anything proven.
+    fn load(&self, slots: usize, on_event: &OnProverEvent) -> Result<HeaderChainKeys, KeysError> {
+        let tell = |text: &str| on_event(ProverEvent::Keys(text.to_owned()));
+        // A user who can change the keys could have false statements accepted.
         make_private_directory(&self.directory).map_err(|source| KeysError::Io {
             path: self.directory.clone(),
             source,
@@ -176,7 +178,7 @@ fn slots(params: &Value) -> Result<usize, String> {
 }
 
 pub(super) fn no_keys(error: &KeysError) -> ProverError {
-    match MachineFailure::beneath(error) {
+    match machine_failure_of(error) {
         Some(failure) => ProverError::Machine(failure),
         None => ProverError::Retry(format!("no keys: {error}")),
     }
@@ -185,11 +187,11 @@ pub(super) fn no_keys(error: &KeysError) -> ProverError {
 // === impl Prove ===
 
 impl Prove {
-    pub(super) fn new(params: &Value, keys: Keys, watcher: Watcher) -> Result<Self, String> {
+    pub(super) fn new(params: &Value, keys: Keys, on_event: OnProverEvent) -> Result<Self, String> {
         Ok(Self {
             slots: slots(params)?,
             keys,
-            watcher,
+            on_event,
         })
     }
 }
@@ -202,13 +204,13 @@ impl Prover for Prove {
         let headers = split_headers(&input).map_err(ProverError::Permanent)?;
         let keys = self
             .keys
-            .get(self.slots, &self.watcher)
+            .get(self.slots, &self.on_event)
             .map_err(|error| no_keys(&error))?;
         let (first, last) = (context.first, context.last);
-        (self.watcher)(Note::Proving { first, last });
+        (self.on_event)(ProverEvent::Proving { first, last });
         let began = Instant::now();
         let proof = prove_chunk(&keys, &headers).map_err(|error| name_header(first, error))?;
-        (self.watcher)(Note::Proved {
+        (self.on_event)(ProverEvent::Proved {
             first,
             last,
             took: began.elapsed(),
@@ -217,7 +219,7 @@ impl Prover for Prove {
     }
 }
 
-/// Says which header is wrong by its height, not by its place in the chunk.
+/// Converts an error so that it names an invalid header by its height instead of its index in the chunk.
 pub(super) fn name_header(first: u64, error: ProveError) -> ProverError {
     match error {
         ProveError::InvalidHeader(chain) => {

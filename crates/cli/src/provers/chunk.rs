@@ -1,13 +1,13 @@
-//! A proven chunk of headers on its way: what `bitcoin.prove` hands to `bitcoin.verify`, what leaves,
-//! and what both are compared with.
+//! A proven chunk of headers: its encoding between `bitcoin.prove` and `bitcoin.verify`, its emitted form, and the
+//! comparison of both with the submitted headers.
 
-use proofmill_circuits::bitcoin::{ChunkStatement, Difficulty, HEADER_BYTES, Header, MAX_SLOTS};
-use proofmill_groth16::header_chain::ChunkProof;
+use proofmill_bitcoin::ChunkProof;
+use proofmill_bitcoin::{ChunkStatement, Difficulty, HEADER_BYTES, Header, MAX_SLOTS};
 use proofmill_orchestrator::origin::Origin;
 use serde::{Deserialize, Serialize};
 use sha2::Digest as _;
 
-/// A chunk's headers and the proof of what they are, not yet compared with anything.
+/// A chunk's headers and their proof, neither checked yet.
 ///
 /// Encoded as the number of headers (4 little-endian bytes), the headers, and the proof in
 /// [`ChunkProof`]'s encoding.
@@ -17,7 +17,7 @@ pub(super) struct ProvenChunk {
     proof: ChunkProof,
 }
 
-/// A proven chunk as it leaves the mill.
+/// A proven chunk in the form that the mill emits, as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EmittedChunk {
@@ -53,7 +53,7 @@ impl ProvenChunk {
         bytes
     }
 
-    /// Reads an encoding, which anybody may have made.
+    /// Decodes an encoding from an untrusted source.
     pub(super) fn decode(bytes: &[u8]) -> Result<Self, String> {
         let short = || format!("{} bytes are no proven chunk", bytes.len());
         let (count, rest) = bytes.split_first_chunk::<4>().ok_or_else(short)?;
@@ -69,7 +69,7 @@ impl ProvenChunk {
         })
     }
 
-    /// The chunk that has left as `emitted`.
+    /// The chunk that was emitted as `emitted`.
     pub(super) fn of(emitted: &EmittedChunk) -> Result<Self, String> {
         let headers = hex::decode(&emitted.headers).map_err(|error| error.to_string())?;
         Ok(Self {
@@ -82,10 +82,10 @@ impl ProvenChunk {
         &self.proof
     }
 
-    /// Compares everything but the proof itself with what was submitted: the headers are those of
-    /// `origin`, as many as its blocks, and the proof's statement (the hash before them, the last
-    /// hash, the bits of each) is theirs. With `retarget` their bits must be what Bitcoin's main
-    /// network demands at the heights of these blocks, as far as the chunk alone shows.
+    /// Compares the chunk with the submission; does not verify the proof. The headers must be those of `origin`, as
+    /// many as its blocks, and the proof's statement (the hash before them, the last hash, the bits of each) must be
+    /// theirs. With `retarget` their bits must be those that Bitcoin's main network requires at the heights of these
+    /// blocks, as far as the chunk alone shows.
     pub(super) fn compare(&self, origin: &Origin, retarget: bool) -> Result<(), String> {
         let Origin { first, last, .. } = origin;
         let raw = raw(&self.headers);
@@ -120,7 +120,7 @@ impl ProvenChunk {
         Ok(())
     }
 
-    /// Checks that the headers' bits are what the network demands after those before them.
+    /// Checks that the headers' bits are those that the network requires after the headers before them.
     pub(super) fn take(&self, difficulty: &mut Difficulty) -> Result<(), String> {
         for header in &self.headers {
             let height = difficulty.height();
@@ -130,7 +130,7 @@ impl ProvenChunk {
         Ok(())
     }
 
-    /// As it leaves, proven with a circuit of `slots` headers.
+    /// The emitted form of the chunk, proven with a circuit of `slots` headers.
     pub(super) fn emitted(&self, origin: &Origin, slots: usize) -> Result<EmittedChunk, String> {
         let statement = &self.proof.statement;
         let work = statement.total_work().map_err(|error| error.to_string())?;
@@ -158,7 +158,7 @@ impl EmittedChunk {
     }
 }
 
-/// Headers of 80 bytes each.
+/// Splits bytes into headers of 80 bytes each.
 pub(super) fn split_headers(bytes: &[u8]) -> Result<Vec<Header>, String> {
     let (headers, rest) = bytes.as_chunks::<HEADER_BYTES>();
     if !rest.is_empty() {

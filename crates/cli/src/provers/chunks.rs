@@ -1,4 +1,4 @@
-//! Chunk proofs by an engine in this process.
+//! `bitcoin.prove` by a proving engine in this process.
 
 use std::io::Cursor;
 use std::path::PathBuf;
@@ -7,15 +7,13 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::{BoxFuture, join_all};
 use proofmill_api::engine::in_process_endpoint;
-use proofmill_circuits::bitcoin::Header;
+use proofmill_bitcoin::Header;
+use proofmill_bitcoin::{ChunkProof, ChunkTimings, Proof, chunk_statement, chunk_witness};
 use proofmill_engine::{
     CircuitSource, Error, Generator, Options, Registration, Secret, Service, WitnessGenerator,
 };
 use proofmill_groth16::ProvingKeyInfo;
-use proofmill_groth16::header_chain::{
-    ChunkProof, ChunkTimings, Proof, chunk_statement, chunk_witness,
-};
-use proofmill_groth16::snarkjs::{CheckedKeys, proof_from_json};
+use proofmill_groth16::snarkjs::{CheckedKeyStore, proof_from_json};
 use proofmill_orchestrator::executor::engine::{
     Job, JobInput, RouteError, Router, failure, request_id, stopped,
 };
@@ -29,17 +27,17 @@ use proofmill_workflow::EnginePriority;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinHandle;
 
-use super::bitcoin::{KeyFiles, Note, Watcher, name_header};
+use super::bitcoin::{KeyFiles, OnProverEvent, ProverEvent, name_header};
 use super::chunk::{ProvenChunk, split_headers};
 use crate::failure::Failure;
 
-/// The engine's generator of witnesses for headers.
+/// Name of the engine's witness generator for headers.
 const GENERATOR: &str = "bitcoin.headers";
 
-/// The engine is there from the start and has the circuit; it may be slow to say so while it proves.
+/// Longest wait for the engine to report its circuit; it may answer slowly while it proves.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// An engine for chunks of up to so many headers, once it was started.
+/// An engine for chunks of up to `slots` headers, usable once it is started.
 #[derive(Clone)]
 pub(crate) struct ChunkEngine {
     workflow: &'static str,
@@ -47,32 +45,32 @@ pub(crate) struct ChunkEngine {
     started: Arc<OnceLock<Started>>,
 }
 
-/// The engine's circuit, and the way there.
+/// The engine's circuit, and the router to it.
 struct Started {
     circuit: String,
     router: Router,
 }
 
-/// An engine that runs.
+/// A running engine.
 pub(crate) struct RunningEngine {
     trigger: Trigger,
     running: JoinHandle<Result<(), Error>>,
 }
 
-/// `bitcoin.prove` by the engine.
+/// The executor of `bitcoin.prove` that uses the engine.
 struct Prove {
     engine: ChunkEngine,
-    watcher: Watcher,
+    on_event: OnProverEvent,
 }
 
-/// Headers as the engine's generator is given them.
+/// Input of the engine's generator, as JSON.
 #[derive(Serialize, Deserialize)]
 struct Inputs {
-    /// In hexadecimal, 80 bytes each.
+    /// The headers in hexadecimal, 80 bytes each.
     headers: String,
 }
 
-/// Makes witnesses of headers.
+/// The engine's witness generator for headers.
 struct HeaderWitness {
     slots: usize,
 }
@@ -80,7 +78,7 @@ struct HeaderWitness {
 // === impl ChunkEngine ===
 
 impl ChunkEngine {
-    /// For the tasks of `workflow`.
+    /// An engine for the tasks of `workflow`, not started yet.
     pub(crate) fn new(workflow: &'static str, slots: usize) -> Self {
         Self {
             workflow,
@@ -89,19 +87,19 @@ impl ChunkEngine {
         }
     }
 
-    /// Has `bitcoin.prove` done by it.
-    pub(crate) fn register(&self, registry: &mut Registry, watcher: Watcher) {
+    /// Registers the engine as the executor of `bitcoin.prove`.
+    pub(crate) fn register(&self, registry: &mut Registry, on_event: OnProverEvent) {
         let engine = self.clone();
         registry.executor("bitcoin.prove", move |_, _| {
             Ok(Arc::new(Prove {
                 engine: engine.clone(),
-                watcher: watcher.clone(),
+                on_event: on_event.clone(),
             }))
         });
     }
 
-    /// Starts it, with `workers` proofs under way at once. Jobs and their results are in `state`:
-    /// what it had accepted goes on after a crash.
+    /// Starts the engine, with `workers` proofs under way at once. Jobs and results are kept in `state`, so accepted
+    /// jobs continue after a crash.
     pub(crate) async fn start(
         &self,
         state: PathBuf,
@@ -111,8 +109,8 @@ impl ChunkEngine {
     ) -> Result<RunningEngine, Failure> {
         let checksum = ProvingKeyInfo::of(&files.key)?.checksum;
         let checked = state.join("checked-keys");
-        // The key directory's keys are this program's own, and believed by their checksum.
-        CheckedKeys::in_directory(&checked).remember(&checksum, &files.key)?;
+        // The keys in the key directory were made by this program; a matching checksum is enough.
+        CheckedKeyStore::in_directory(&checked).remember(&checksum, &files.key)?;
         let generator = HeaderWitness { slots: self.slots };
         let generator = Generator::Native(Arc::new(generator));
         let options = Options {
@@ -129,7 +127,7 @@ impl ChunkEngine {
             trigger,
             running: tokio::spawn(service.run(shutdown)),
         };
-        // With another key it is another circuit.
+        // The name contains the key's checksum: another key is another circuit.
         let circuit = format!(
             "header-chain-{}-{}",
             self.slots,
@@ -145,7 +143,7 @@ impl ChunkEngine {
         };
         handle.register(registration).await?;
         let router = Router::new(&circuit, vec![in_process_endpoint(handle)], PATIENCE);
-        // Nobody starts it twice.
+        // `start` is called only once.
         let _ = self.started.set(Started { circuit, router });
         Ok(running)
     }
@@ -154,7 +152,7 @@ impl ChunkEngine {
 // === impl RunningEngine ===
 
 impl RunningEngine {
-    /// Ends it; what a step computes is waited for.
+    /// Stops the engine; waits for steps that are being computed.
     pub(crate) async fn end(self) -> Result<(), Failure> {
         self.trigger.raise(Level::Stop);
         Ok(self.running.await??)
@@ -206,14 +204,14 @@ impl Prove {
             },
         };
         let request = request_id(self.engine.workflow, &task, &job);
-        (self.watcher)(Note::Proving { first, last });
+        (self.on_event)(ProverEvent::Proving { first, last });
         let began = Instant::now();
         let made = router.prove(&request, &job, stopped(&mut cancel, None));
         let made = made.await?;
         let unreadable =
             |error| RouteError::Retry(format!("the engine's proof is malformed: {error}"));
         let proof: Proof = proof_from_json(made.proof_json.as_bytes()).map_err(unreadable)?;
-        (self.watcher)(Note::Proved {
+        (self.on_event)(ProverEvent::Proved {
             first,
             last,
             took: began.elapsed(),

@@ -4,12 +4,12 @@ use std::io::Read;
 use std::path::Path;
 
 use futures_util::future::BoxFuture;
-use proofmill_circuits::bitcoin::{HEADER_BYTES, Header, mainnet_headers, parse_headers};
-use proofmill_orchestrator::conversation::Edition;
+use proofmill_bitcoin::{HEADER_BYTES, Header, mainnet_headers, parse_headers};
+use proofmill_files::open_regular_or_inherited;
+use proofmill_orchestrator::conversation::Uniqueness;
 use proofmill_orchestrator::id::Part;
 use proofmill_orchestrator::payload::Encoding;
-use proofmill_orchestrator::source::{Brought, Source, SourceMessage};
-use proofmill_r1cs::iden3::open_regular_or_inherited;
+use proofmill_orchestrator::source::{Source, SourceItem, SourceMessage};
 
 /// Chunks of consecutive headers; a message's payload is its headers, 80 bytes each. The position
 /// is the height of the next header.
@@ -23,8 +23,8 @@ pub(super) struct Headers {
 // === impl Headers ===
 
 impl Headers {
-    /// The headers of a file, or those of the built-in chain. `start` is the height of the first,
-    /// `end` the last height to take.
+    /// Opens a file of headers, or the built-in chain. `start` is the height of the first header, `end` the last height
+    /// to take.
     pub(super) fn open(
         file: Option<&Path>,
         start: u64,
@@ -62,7 +62,7 @@ impl Source for Headers {
         Ok(())
     }
 
-    fn next(&mut self) -> BoxFuture<'_, Option<Result<Brought, String>>> {
+    fn next(&mut self) -> BoxFuture<'_, Option<Result<SourceItem, String>>> {
         let index = usize::try_from(self.next - self.start).unwrap_or(usize::MAX);
         let Some(rest) = self.headers.get(index..).filter(|rest| !rest.is_empty()) else {
             return Box::pin(std::future::ready(None));
@@ -81,9 +81,9 @@ impl Source for Headers {
             encoding: Encoding::Binary,
             bytes: bytes.into(),
             needs: None,
-            edition: Edition::Any,
+            uniqueness: Uniqueness::Multiple,
             next: self.next,
         };
-        Box::pin(std::future::ready(Some(Ok(Brought::Message(message)))))
+        Box::pin(std::future::ready(Some(Ok(SourceItem::Message(message)))))
     }
 }

@@ -1,5 +1,4 @@
-//! The provers and sources that come with the program, by the names that workflow files use, and what
-//! talks to engines.
+//! The built-in provers, sources and engine clients, registered under the names that workflow files use.
 
 mod bitcoin;
 mod chunk;
@@ -8,7 +7,7 @@ mod headers;
 mod verdicts;
 mod verify;
 
-pub(crate) use bitcoin::{KeyFiles, Keys, Note, Watcher};
+pub(crate) use bitcoin::{KeyFiles, Keys, OnProverEvent, ProverEvent};
 pub(crate) use chunk::EmittedChunk;
 pub(crate) use chunks::ChunkEngine;
 
@@ -18,20 +17,20 @@ use std::sync::Arc;
 use proofmill_orchestrator::mill::Registry;
 use proofmill_workflow::SourceKind;
 
-/// Everything that comes with the program; `keys` is where proving keys are kept.
+/// All built-in provers and sources; `keys` is the directory of proving keys.
 pub(crate) fn registry(keys: &Path) -> Registry {
     registry_with(Keys::in_directory(keys), Arc::new(|_| {}))
 }
 
-/// As [`registry`], with keys that may be loaded already, and somebody who watches.
-pub(crate) fn registry_with(keys: Keys, watcher: Watcher) -> Registry {
+/// As [`registry`], with a shared store of keys and a callback for the provers' events.
+pub(crate) fn registry_with(keys: Keys, on_event: OnProverEvent) -> Registry {
     let mut registry = Registry::default();
-    let (proving, watching) = (keys.clone(), watcher.clone());
+    let (proving, watching) = (keys.clone(), on_event.clone());
     registry.prover("bitcoin.prove", move |params| {
         bitcoin::Prove::new(params, proving.clone(), watching.clone())
     });
     registry.verifier("bitcoin.verify", move |params| {
-        verify::Verify::new(params, keys.clone(), watcher.clone())
+        verify::Verify::new(params, keys.clone(), on_event.clone())
     });
     registry.endpoints(Arc::new(proofmill_api::engine::endpoints));
     registry.source(Arc::new(|kind| match kind {

@@ -1,5 +1,5 @@
-//! The verifier in this process, which the workflow's stages that verify and the check before emission
-//! share: proofs that come while others are checked are checked together.
+//! The verifier in this process, shared by the stages that verify and the check before emission. Proofs that arrive
+//! during a check are checked together in the next one.
 
 use std::error::Error;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,41 +7,41 @@ use std::sync::{LazyLock, OnceLock};
 use std::thread;
 
 use futures_util::future::join_all;
-use proofmill_circuits::bitcoin::ChunkStatement;
+use proofmill_bitcoin::ChunkStatement;
+use proofmill_bitcoin::{HeaderChainVerifier, Proof};
 use proofmill_groth16::Bls12_381;
-use proofmill_groth16::header_chain::{HeaderChainVerifier, Proof};
 use proofmill_verifier::kinds::Groth16;
 use proofmill_verifier::{Handle, KeyDigest, Kind, Kinds, Options, Request, Service, Status};
 use tokio::runtime;
 
-/// The client that the mill is for its verifier.
+/// Client name of the mill at its verifier.
 const CLIENT: &str = "mill";
 
-/// Proofs of this verifier's kind.
+/// The verifier's kind of proofs.
 static KIND: Groth16<Bls12_381> = Groth16::new();
-/// Numbers requests, each of which is verified anew.
+/// Number of the next request. Every request has its own, so no verdict is reused.
 static NUMBER: AtomicU64 = AtomicU64::new(0);
-/// The verifier; none where the system gives it no threads.
+/// The verifier; the error if its threads could not be started.
 static VERIFIER: LazyLock<Result<Handle, String>> =
     LazyLock::new(|| open().map_err(|error| error.to_string()));
 
-/// The reason for which a proof is not passed on.
+/// The reason why a proof is not passed on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Objection {
-    /// It does not prove what it is said to.
+pub(super) enum NotPassed {
+    /// The proof is not valid.
     Invalid(String),
-    /// Nobody knows: another attempt may tell.
+    /// There is no verdict; another attempt may give one.
     Unknown(String),
 }
 
-/// A circuit's verifying key, at the verifier.
+/// A circuit's verifying key, registered at the verifier on first use.
 #[derive(Default)]
 pub(super) struct KeyOfVerifier(OnceLock<KeyDigest>);
 
-/// A proof, what it states, and the first block that it is of.
-pub(super) type Stated<'a> = (u64, &'a ChunkStatement, &'a Proof);
+/// The first block of a chunk, its statement and its proof.
+pub(super) type ClaimedChunk<'a> = (u64, &'a ChunkStatement, &'a Proof);
 
-/// Opens the verifier, which ends with the process.
+/// Starts the verifier, which runs until the process ends.
 fn open() -> Result<Handle, Box<dyn Error>> {
     let options = Options::of(Kinds::none().with(Groth16::<Bls12_381>::new()));
     let (service, handle) = Service::open(options)?;
@@ -59,16 +59,16 @@ fn open() -> Result<Handle, Box<dyn Error>> {
 // === impl KeyOfVerifier ===
 
 impl KeyOfVerifier {
-    /// A verdict for each proof, in order. Blocks it.
+    /// A verdict for each proof, in order. Blocks the calling thread.
     pub(super) fn verify(
         &self,
         verifier: &HeaderChainVerifier,
-        proofs: &[Stated<'_>],
-    ) -> Vec<Result<(), Objection>> {
+        proofs: &[ClaimedChunk<'_>],
+    ) -> Vec<Result<(), NotPassed>> {
         let unknown = |why: &str| {
             proofs
                 .iter()
-                .map(|_| Err(Objection::Unknown(why.to_owned())))
+                .map(|_| Err(NotPassed::Unknown(why.to_owned())))
                 .collect()
         };
         let handle = match &*VERIFIER {
@@ -106,23 +106,23 @@ async fn verdict(
     handle: &Handle,
     verifier: &HeaderChainVerifier,
     key: KeyDigest,
-    (block, statement, proof): &Stated<'_>,
-) -> Result<(), Objection> {
+    (block, statement, proof): &ClaimedChunk<'_>,
+) -> Result<(), NotPassed> {
     let inputs = statement.to_inputs(verifier.slots());
-    let inputs: Vec<_> = inputs.map_err(|error| Objection::Invalid(error.to_string()))?;
+    let inputs: Vec<_> = inputs.map_err(|error| NotPassed::Invalid(error.to_string()))?;
     let statement = Groth16::<Bls12_381>::compact_statement(&inputs);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let request = Request::new(CLIENT, &number.to_string(), KIND.name(), proof.to_bytes());
     let request = Request {
-        // A false proof of one block is nothing against the others.
+        // The source is the block, so an invalid proof of one block does not slow down others.
         source: block.to_string().into(),
         ..request.under(key, statement)
     };
     let verdict = handle.verify(request).await;
     match verdict.map(|verdict| verdict.status) {
         Ok(Status::Valid) => Ok(()),
-        Ok(Status::Invalid(reason)) => Err(Objection::Invalid(reason.to_string())),
-        Ok(Status::Unavailable(reason)) => Err(Objection::Unknown(reason.to_string())),
-        Err(refused) => Err(Objection::Unknown(refused.to_string())),
+        Ok(Status::Invalid(reason)) => Err(NotPassed::Invalid(reason.to_string())),
+        Ok(Status::Unavailable(reason)) => Err(NotPassed::Unknown(reason.to_string())),
+        Err(refused) => Err(NotPassed::Unknown(refused.to_string())),
     }
 }

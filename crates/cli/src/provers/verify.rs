@@ -1,38 +1,38 @@
-//! `bitcoin.verify`: proven chunks of headers, in batches, compared with what was submitted; and the
-//! same again where they leave.
+//! `bitcoin.verify`: verifies proven chunks of headers in batches and compares them with the submission; the sequencer
+//! runs the same check before emission.
 
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use proofmill_circuits::bitcoin::Difficulty;
-use proofmill_groth16::header_chain::HeaderChainVerifier;
+use proofmill_bitcoin::Difficulty;
+use proofmill_bitcoin::HeaderChainVerifier;
 use proofmill_orchestrator::executor::{Context, Json, Prover, ProverError};
 use proofmill_orchestrator::origin::Origin;
-use proofmill_orchestrator::sink::{EmissionCheck, Passed};
+use proofmill_orchestrator::sink::{EmissionCheck, VerifiedResult};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::bitcoin::{DEFAULT_SLOTS, Keys, Note, Watcher, no_keys};
+use super::bitcoin::{DEFAULT_SLOTS, Keys, OnProverEvent, ProverEvent, no_keys};
 use super::chunk::{EmittedChunk, ProvenChunk};
-use super::verdicts::{KeyOfVerifier, Objection, Stated};
+use super::verdicts::{ClaimedChunk, KeyOfVerifier, NotPassed};
 
-/// Proven chunks in, [`EmittedChunk`]s out.
+/// The executor of `bitcoin.verify`: takes proven chunks, returns [`EmittedChunk`]s.
 pub(super) struct Verify {
     slots: usize,
     /// Whether blocks are heights of Bitcoin's main chain, and bits are checked by its rule.
     retarget: bool,
     keys: Keys,
     key: KeyOfVerifier,
-    watcher: Watcher,
+    on_event: OnProverEvent,
 }
 
-/// A chunk with what it must be of, or why it cannot be right.
+/// A chunk and its origin, or the reason why the chunk is wrong.
 type Compared = Result<(ProvenChunk, Origin), String>;
 
 // === impl Verify ===
 
 impl Verify {
-    pub(super) fn new(params: &Value, keys: Keys, watcher: Watcher) -> Result<Self, String> {
+    pub(super) fn new(params: &Value, keys: Keys, on_event: OnProverEvent) -> Result<Self, String> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Params {
@@ -46,28 +46,28 @@ impl Verify {
             retarget: params.retarget,
             keys,
             key: KeyOfVerifier::default(),
-            watcher,
+            on_event,
         })
     }
 
-    /// Verifies the proofs of those that can be right, together; one verdict for each, in order.
+    /// Verifies the proofs of the chunks that passed the comparison as one batch; one verdict for each, in order.
     fn verify(
         &self,
         compared: Vec<Compared>,
         verifier: &HeaderChainVerifier,
-        note: fn(usize, Duration) -> Note,
-    ) -> Vec<Result<(ProvenChunk, Origin), Objection>> {
+        event: fn(usize, Duration) -> ProverEvent,
+    ) -> Vec<Result<(ProvenChunk, Origin), NotPassed>> {
         let began = Instant::now();
-        let together: Vec<Stated<'_>> = compared
+        let together: Vec<ClaimedChunk<'_>> = compared
             .iter()
             .flatten()
             .map(|(chunk, origin)| (origin.first, &chunk.proof().statement, &chunk.proof().proof))
             .collect();
         let mut verdicts = self.key.verify(verifier, &together).into_iter();
-        (self.watcher)(note(together.len(), began.elapsed()));
+        (self.on_event)(event(together.len(), began.elapsed()));
         let verdict = |compared: Compared| {
-            let right = compared.map_err(Objection::Invalid)?;
-            let none = || Err(Objection::Unknown("no verdict".to_owned()));
+            let right = compared.map_err(NotPassed::Invalid)?;
+            let none = || Err(NotPassed::Unknown("no verdict".to_owned()));
             verdicts.next().unwrap_or_else(none).map(|()| right)
         };
         compared.into_iter().map(verdict).collect()
@@ -79,10 +79,10 @@ impl Verify {
         Ok((chunk, origin.clone()))
     }
 
-    fn compare_passed(&self, passed: &Passed) -> Compared {
+    fn compare_passed(&self, passed: &VerifiedResult) -> Compared {
         let emitted = read(&passed.bytes)?;
         let chunk = self.compare(ProvenChunk::of(&emitted), &passed.origin)?;
-        // Whatever else it says of the chunk: to the byte, so that nothing is smuggled along.
+        // Compare every byte, so that no other field can carry wrong or additional data.
         let expected = chunk.0.emitted(&passed.origin, self.slots)?;
         let expected = serde_json::to_vec(&expected).map_err(|error| error.to_string())?;
         match *expected == *passed.bytes {
@@ -110,23 +110,23 @@ impl Prover for Verify {
             let origin = context.origin().map_err(|error| error.to_string())?;
             self.compare(ProvenChunk::decode(bytes), origin)
         };
-        let note = |count, took| Note::Verified { count, took };
-        let verifier = match self.keys.verifier(self.slots, &self.watcher) {
+        let event = |count, took| ProverEvent::Verified { count, took };
+        let verifier = match self.keys.verifier(self.slots, &self.on_event) {
             Ok(verifier) => verifier,
             Err(error) => return batch.iter().map(|_| Err(no_keys(&error))).collect(),
         };
         let compared = batch.iter().map(compare).collect();
-        let verdicts = self.verify(compared, &verifier, note);
-        let emit = |verdict: Result<(ProvenChunk, Origin), Objection>| {
+        let verdicts = self.verify(compared, &verifier, event);
+        let emit = |verdict: Result<(ProvenChunk, Origin), NotPassed>| {
             let (chunk, origin) = verdict?;
             let emitted = chunk.emitted(&origin, self.slots);
-            emitted.map(Json).map_err(Objection::Invalid)
+            emitted.map(Json).map_err(NotPassed::Invalid)
         };
         let wrong = |objection| match objection {
-            Objection::Invalid(why) => {
+            NotPassed::Invalid(why) => {
                 ProverError::Permanent(format!("the proof does not verify: {why}"))
             }
-            Objection::Unknown(why) => ProverError::Retry(why),
+            NotPassed::Unknown(why) => ProverError::Retry(why),
         };
         let verdicts = verdicts.into_iter();
         verdicts
@@ -136,25 +136,26 @@ impl Prover for Verify {
 }
 
 impl EmissionCheck for Verify {
-    fn check(&self, passed: &[Passed]) -> Vec<Result<(), ProverError>> {
-        let verifier = match self.keys.known_verifier(self.slots, &self.watcher) {
+    fn check(&self, passed: &[VerifiedResult]) -> Vec<Result<(), ProverError>> {
+        let verifier = match self.keys.known_verifier(self.slots, &self.on_event) {
             Ok(verifier) => verifier,
             Err(error) => return passed.iter().map(|_| Err(error.clone())).collect(),
         };
-        let note = |count, took| Note::Checked { count, took };
+        let event = |count, took| ProverEvent::Checked { count, took };
         let compared = passed.iter().map(|one| self.compare_passed(one)).collect();
         let wrong = |objection| match objection {
-            Objection::Invalid(why) => ProverError::Permanent(why),
-            Objection::Unknown(why) => ProverError::Retry(why),
+            NotPassed::Invalid(why) => ProverError::Permanent(why),
+            NotPassed::Unknown(why) => ProverError::Retry(why),
         };
-        let verdicts = self.verify(compared, &verifier, note).into_iter();
+        let verdicts = self.verify(compared, &verifier, event).into_iter();
         verdicts
             .map(|verdict| verdict.map(|_| ()).map_err(wrong))
             .collect()
     }
 
-    /// A chunk ends with its last hash (32 bytes) and the difficulty from there on.
-    fn follow(&self, before: Option<&[u8]>, passed: &Passed) -> Result<Vec<u8>, String> {
+    /// Checks that a chunk follows from the one before. The returned state is the chunk's last hash (32 bytes) and the
+    /// difficulty after it.
+    fn follow(&self, before: Option<&[u8]>, passed: &VerifiedResult) -> Result<Vec<u8>, String> {
         let emitted = read(&passed.bytes)?;
         let chunk = ProvenChunk::of(&emitted)?;
         let statement = &chunk.proof().statement;

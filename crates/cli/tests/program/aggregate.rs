@@ -8,16 +8,16 @@ use ark_ff::One;
 use ark_std::rand::SeedableRng;
 use ark_std::rand::rngs::StdRng;
 use proofmill_groth16::snarkjs::{inputs_to_json, proof_to_json, verifying_key_to_json};
-use proofmill_groth16::{Bls12_381, Bn254, Engine, ProvingKey, prove, setup};
+use proofmill_groth16::{Bls12_381, Bn254, ProvingKey, SnarkCurve, prove, setup};
 use proofmill_r1cs::{Assignment, R1cs};
 use proofmill_verifier::kinds::Groth16;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::support::{Ran, Running, finish, folder, proofmill, repository, run};
+use crate::support::{Finished, Running, finish, folder, proofmill, repository, run};
 
-/// A circuit that says: the public inputs are the powers x², x³ … of a witness x.
-struct Circuit<E: Engine> {
+/// A circuit whose public inputs are the powers x², x³ … of a witness x.
+struct Circuit<E: SnarkCurve> {
     system: R1cs<E::ScalarField>,
     key: ProvingKey<E>,
     inputs: usize,
@@ -26,7 +26,7 @@ struct Circuit<E: Engine> {
     next: u64,
 }
 
-impl<E: Engine> Circuit<E> {
+impl<E: SnarkCurve> Circuit<E> {
     fn new(inputs: usize, seed: u64) -> Self {
         let mut rng = StdRng::seed_from_u64(seed);
         let one = E::ScalarField::one();
@@ -71,7 +71,7 @@ impl<E: Engine> Circuit<E> {
         }
     }
 
-    /// So many proofs in folders of a folder that has the key.
+    /// Writes `count` proofs into folders below `folder`, which has the key.
     fn write_proofs(&mut self, folder: &Path, count: usize) {
         for number in 0..count {
             self.write_proof(&folder.join(format!("{number:02}")), false);
@@ -81,7 +81,7 @@ impl<E: Engine> Circuit<E> {
 }
 
 /// A command's words, split at spaces.
-fn aggregate(folder: &Path, words: &str) -> Ran {
+fn aggregate(folder: &Path, words: &str) -> Finished {
     run(
         folder,
         ["aggregate"].into_iter().chain(words.split_whitespace()),
@@ -93,7 +93,7 @@ fn make_string(folder: &Path, name: &str, curve: &str, capacity: usize) {
     aggregate(folder, &words).succeeded();
 }
 
-/// A folder with an aggregate of four proofs, as `all.proof`, and all that it is made of.
+/// A folder with an aggregate of four proofs, `all.proof`, and the files it was made from.
 fn four() -> tempfile::TempDir {
     let folder = folder();
     let here = folder.path();
@@ -109,7 +109,7 @@ fn four() -> tempfile::TempDir {
 const BY_PUBLIC: &str = "verify --key aggregate.key --public all.public all.proof";
 
 /// Verifies by the JSON of each proof, in an order.
-fn by_inputs(folder: &Path, order: [usize; 4]) -> Ran {
+fn by_inputs(folder: &Path, order: [usize; 4]) -> Finished {
     let files = order.map(|number| format!("p/{number:02}/public.json"));
     let words = format!(
         "verify --key aggregate.key --inputs {} -- all.proof",
@@ -199,7 +199,7 @@ fn one_three_and_eight_proofs_are_aggregated() {
         );
         let ran = aggregate(here, &words).succeeded();
         assert!(ran.stdout.starts_with("valid    "), "{ran:?}");
-        // The same by its neighbours' names.
+        // Find the public inputs by the names of the files beside it.
         let proof = format!("{count}/all.proof");
         let ran = run(here, ["verify", &proof, "--json"]).succeeded();
         let first: Value =
@@ -355,7 +355,7 @@ fn files_that_cannot_be_read_are_no_verdict_and_named() {
     let write = |name: &str, bytes: &[u8]| fs::write(here.join(name), bytes).expect("written");
     let read = |name: &str| fs::read(here.join(name)).expect("a file");
     let (proof, key) = (read("all.proof"), read("aggregate.key"));
-    // What is whole, and too short, proves nothing.
+    // A complete but too short list of inputs is not valid.
     write("all.proof", &proof[..proof.len() - 1]);
     let ran = aggregate(here, BY_PUBLIC).failed(1, "not valid");
     assert!(
@@ -443,7 +443,7 @@ fn false_proofs_are_named_and_nothing_is_written() {
         fs::read(here.join("all.proof")).expect("an aggregate"),
         before
     );
-    // What is read is never overwritten.
+    // Inputs are never overwritten.
     for output in [
         "s.srs",
         "aggregate.key",
@@ -511,7 +511,7 @@ fn strings_and_keys_from_anyone_are_checked() {
     key("--key weak.json:1").failed(1, "weak.json: ");
     assert!(!here.join("new.key").exists());
 
-    // Nothing is overwritten unasked.
+    // Existing files are not overwritten without --force.
     for words in [
         "setup --curve bn254 --capacity 2 -o s.srs",
         "contribute t.srs -o s.srs",

@@ -1,15 +1,15 @@
-//! Workers that lie, on a cluster of the program's own processes: nothing wrong leaves.
+//! Malicious workers on a cluster of the program's own processes: no wrong result is emitted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use proofmill_bitcoin::{ChunkProof, HeaderChainKeys, prove_chunk};
+use proofmill_bitcoin::{Header, check_chain};
 use proofmill_bus::{Connection, NatsOptions};
-use proofmill_circuits::bitcoin::{Header, check_chain};
-use proofmill_groth16::header_chain::{ChunkProof, HeaderChainKeys, prove_chunk};
 use proofmill_nats_server::NatsServer;
-use proofmill_orchestrator::cluster::{Site, run_dispatchers};
+use proofmill_orchestrator::cluster::{ProcessContext, run_dispatchers};
 use proofmill_orchestrator::executor::{Context, Prover, ProverError};
 use proofmill_orchestrator::mill::Registry;
 use proofmill_orchestrator::payload::Encoding;
@@ -52,13 +52,13 @@ input = "verified"
 directory = "proofs"
 "#;
 
-/// The compact target that nearly every second hash meets.
+/// The easiest compact target, met by nearly every second hash.
 const LOWEST_DIFFICULTY: u32 = 0x207f_ffff;
 
 /// Blocks of the workflow.
 const BLOCKS: usize = 6;
 
-/// A worker that answers what the attacker likes: of the headers of a block and the input, its result.
+/// The attacker's prover: takes a block and its input, returns any result.
 type Lie = dyn Fn(u64, Bytes) -> Result<(Encoding, Bytes), String> + Send + Sync;
 
 struct Liar(Arc<Lie>);
@@ -186,9 +186,10 @@ fn attack(
     runtime.spawn(async move {
         let connection = Connection::open(NatsOptions::new(&url)).await;
         let connection = connection.expect("the bus");
-        let site = Site::open(connection, &workflow, registry, state, "attacker").await;
-        let site = site.expect("a site");
-        run_dispatchers(site, stages, BTreeMap::new(), shutdown).await
+        let context =
+            ProcessContext::open(connection, &workflow, registry, state, "attacker").await;
+        let context = context.expect("a site");
+        run_dispatchers(context, stages, BTreeMap::new(), shutdown).await
     });
     Attacker {
         _runtime: runtime,
@@ -300,7 +301,7 @@ fn attacks_of_a_verifier_that_lies_are_caught_where_they_would_leave() {
     let _coordinator = start(&["coordinator", "workflow.toml"]);
     let _source = start(&["source", "workflow.toml"]);
     let _prover = start(&["dispatcher", "workflow.toml", "--stage", "prove"]);
-    let refused = |ran: crate::support::Ran| {
+    let refused = |ran: crate::support::Finished| {
         let ran = ran.failed(
             1,
             "blocks 2 to 2 are not emitted: stage \"verify\" has passed",

@@ -1,4 +1,4 @@
-//! `proofmill block`: what became of a block, while the mill runs and after it was killed.
+//! `proofmill block`: the history of a block, while the mill runs and after it was killed.
 
 use std::fs;
 use std::path::Path;
@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use crate::cluster_roles;
 use crate::operate::{Site, THREE, blocks, site};
-use crate::support::{Ran, Running, emitted, eventually, finish, names, proofmill};
+use crate::support::{Finished, Running, emitted, eventually, finish, names, proofmill};
 
-/// By then the log has it that an attempt has begun: one that has just begun is not recorded.
+/// Time after which the log has recorded the start of an attempt; an attempt that has just started is not recorded.
 const BEGUN_AFTER: Duration = Duration::from_secs(1);
 
 fn outcome(status: &Value, what: &str) -> Value {
@@ -40,7 +40,7 @@ fn failed_once(site: &Site, block: u64) {
     fs::write(site.file("prove.sh"), script).expect("written");
 }
 
-/// A mill of which blocks 0 and 1 have left, 2 is dead, 3 waits behind it, and 4 hangs; killed.
+/// A mill that was killed after blocks 0 and 1 were emitted; block 2 is dead, 3 waits behind it, and 4 hangs.
 fn killed() -> Site {
     let source = "kind = \"range\"\nstart = 0\nend = 4";
     // One of them hangs, perhaps while block 1 waits to be tried again.
@@ -61,7 +61,7 @@ fn killed() -> Site {
     site
 }
 
-/// What is said of each block, whether the mill runs or not.
+/// Checks the answer for each block, with the mill running or stopped.
 fn check(site: &Site, running: bool) {
     let states = ["emitted", "emitted", "dead", "waiting"];
     for (block, expected) in (0..).zip(states) {
@@ -245,7 +245,7 @@ fn a_block_on_a_cluster_is_told_by_whoever_leads() {
     eventually("all have left", || {
         (names(&proofs).len() == 2).then_some(())
     });
-    let ask = |args: &[&str]| -> Ran {
+    let ask = |args: &[&str]| -> Finished {
         let mut command = role(args);
         finish(command.args(["--workflow", "roles", "--json"]))
     };

@@ -1,4 +1,4 @@
-//! Stopping what is under way.
+//! Cancelling tasks that are running.
 
 use proofmill_nats_server::NatsServer;
 use serde_json::{Value, json};

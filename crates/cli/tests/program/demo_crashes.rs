@@ -1,4 +1,4 @@
-//! `proofmill demo`, killed at any moment and run again, makes the same set, each chunk once.
+//! `proofmill demo`, killed at random moments and run again, emits the same set of chunks, each once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -36,7 +36,7 @@ fn block(line: &str, before: &str) -> Option<u64> {
     digits.parse().ok()
 }
 
-/// What earlier processes had reported; it binds all later ones.
+/// Progress reported by earlier processes, which later ones must not contradict.
 #[derive(Default)]
 struct Known {
     recorded: BTreeSet<u64>,
@@ -85,7 +85,7 @@ fn killed_at_random_moments_it_loses_nothing_and_proves_nothing_twice() {
     };
     println!("SEED={seed}");
     let mut random = StdRng::seed_from_u64(seed);
-    // The keys are there before the first kill: making them anew each time would be all there is.
+    // Make the keys before the first kill; otherwise each run would spend all its time on them.
     let warm = folder();
     std::fs::write(warm.path().join("headers.bin"), raw(&headers(0, 0))).expect("written");
     finish(&mut demo(warm.path())).succeeded();
@@ -105,7 +105,7 @@ fn killed_at_random_moments_it_loses_nothing_and_proves_nothing_twice() {
         while kills < KILLS {
             let running = Running::start(&mut demo(here));
             if random.random_bool(0.5) {
-                // At some moment near a step of the work.
+                // Kill at a random moment near a step of the work.
                 let step = ["proving", "proved", "recorded", "verified", "emitted"];
                 let step = step[random.random_range(0..step.len())];
                 let count = random.random_range(1..=2);

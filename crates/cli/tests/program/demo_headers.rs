@@ -1,10 +1,10 @@
-//! `proofmill demo` with headers of the user's.
+//! `proofmill demo` with the user's own headers.
 
 use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::{Ran, emitted, files, folder, headers, names, raw, run};
+use crate::support::{Finished, emitted, files, folder, headers, names, raw, run};
 
 /// Where a field of a header begins, in bytes.
 const FIELDS: [(&str, usize); 6] = [
@@ -16,7 +16,7 @@ const FIELDS: [(&str, usize); 6] = [
     ("nonce", 76),
 ];
 
-fn demo(folder: &Path, more: &[&str]) -> Ran {
+fn demo(folder: &Path, more: &[&str]) -> Finished {
     run(
         folder,
         ["demo", "--headers", "headers", "--state", "state", "--json"]

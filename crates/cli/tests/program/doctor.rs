@@ -1,4 +1,4 @@
-//! What a machine proves with.
+//! `proofmill doctor`.
 
 use crate::support::{finish, folder, proofmill, run};
 

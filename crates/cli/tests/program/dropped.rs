@@ -1,4 +1,4 @@
-//! Blocks that an operator drops: who waits for them is told, and they can come again.
+//! Blocks that an operator drops: the command names the waiting sequencer, and the blocks can be submitted again.
 
 use std::fs;
 

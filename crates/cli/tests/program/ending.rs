@@ -1,4 +1,4 @@
-//! How a mill ends: killed, told to, or without its state; and what it says at its end.
+//! The end of a mill: killed, by a signal, or after losing its state; and its last output.
 
 use std::path::Path;
 use std::time::Instant;

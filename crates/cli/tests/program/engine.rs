@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::operate::get_as;
-use crate::support::{Ran, Running, eventually, files, folder, proofmill, repository, run};
+use crate::support::{Finished, Running, eventually, files, folder, proofmill, repository, run};
 
 /// A circuit's key and a witness, as files in `folder`.
 pub(crate) fn fixtures(folder: &Path) {
@@ -39,7 +39,7 @@ fn json(folder: &Path, args: &[&str]) -> Value {
     run(folder, args).succeeded().json()
 }
 
-fn ended(engine: Running) -> Ran {
+fn ended(engine: Running) -> Finished {
     engine.signal(Signal::TERM);
     engine.end().1.succeeded()
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use crate::engine::{fixtures, serve};
 use crate::machine::has_namespaces;
-use crate::support::{Ran, Running, finish, folder, proofmill, repository, run};
+use crate::support::{Finished, Running, finish, folder, proofmill, repository, run};
 
 /// A folder with a key `k.zkey`, a witness `w.wtns`, the circuit `c.r1cs`, and a proof of it.
 fn circuit() -> tempfile::TempDir {
@@ -199,7 +199,7 @@ fn a_key_is_replaced_only_if_that_is_asked_for() {
 
 /// Runs `prove` into a file system of its own with a proof and its signals from before, after the
 /// shell commands `prepare` in it; returns what it said, and the files that were there at the end.
-fn prove_into(prepare: &str) -> (Ran, Vec<(String, Vec<u8>)>) {
+fn prove_into(prepare: &str) -> (Finished, Vec<(String, Vec<u8>)>) {
     let folder = circuit();
     let here = folder.path();
     for name in ["out", "seen"] {
@@ -476,7 +476,7 @@ fn promised() -> Vec<Vec<String>> {
     .collect()
 }
 
-/// What `prove` says to files that are not right.
+/// Errors of `prove` about wrong files.
 fn said() -> Vec<String> {
     let folder = circuit();
     let here = folder.path();

@@ -5,10 +5,9 @@ use std::path::Path;
 use ark_bn254::{Fr, G1Affine, G2Affine};
 use ark_ec::{AffineRepr, CurveGroup};
 use proofmill_groth16::snarkjs::{
-    PointCheck, ZkeyFile, inputs_to_json, proof_to_json, verifying_key_from_json,
-    verifying_key_to_json,
+    ZkeyFile, inputs_to_json, proof_to_json, verifying_key_from_json, verifying_key_to_json,
 };
-use proofmill_groth16::{Bn254, Proof, VerifyingKey};
+use proofmill_groth16::{Bn254, PointCheck, Proof, VerifyingKey};
 use rustix::process::Signal;
 
 use crate::engine::serve;

@@ -8,7 +8,7 @@ use std::path::Path;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::support::{Ran, Running, eventually, files, folder, post, proofmill, run, url};
+use crate::support::{Finished, Running, eventually, files, folder, post, proofmill, run, url};
 
 const PROVERS: [&str; 3] = ["sp1", "risc0", "openvm"];
 
@@ -77,7 +77,7 @@ fn run_blocks(folder: &Path, workflow: &str, state: &str) -> (BTreeSet<(u64, Str
     (emitted, status)
 }
 
-fn ask(folder: &Path, state: &str, args: &[&str]) -> Ran {
+fn ask(folder: &Path, state: &str, args: &[&str]) -> Finished {
     let args = args.iter().copied();
     run(folder, args.chain(["--state", state, "--json"]))
 }
@@ -210,9 +210,9 @@ fn late_proofs_are_passed_on_alone_where_the_workflow_says_so() {
     );
 }
 
-// === impl Ran ===
+// === impl Finished ===
 
-impl Ran {
+impl Finished {
     /// A run that ended well, or with dead letters.
     #[track_caller]
     fn succeeded_or_dead(self) -> Self {

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-/// What `cargo metadata` says of the workspace's crates.
+/// Output of `cargo metadata` about the workspace's crates.
 fn metadata() -> Value {
     let cargo = std::env::var_os("CARGO").expect("cargo runs the tests");
     let output = Command::new(cargo)

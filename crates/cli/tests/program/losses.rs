@@ -9,7 +9,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use crate::operate::{Site, THREE, blocks, site};
-use crate::support::{Ran, Running, eventually, files, finish, proofmill};
+use crate::support::{Finished, Running, eventually, files, finish, proofmill};
 
 /// Blocks of the mill that is damaged.
 const BLOCKS: u64 = 12;
@@ -171,7 +171,7 @@ fn a_log_that_was_deleted_is_no_new_one_where_proofs_were_emitted() {
 }
 
 /// The program, where no file may grow: as on a full disk.
-fn without_room(site: &Site, args: &[&str]) -> Ran {
+fn without_room(site: &Site, args: &[&str]) -> Finished {
     let program = proofmill(site.path());
     let mut command = std::process::Command::new("sh");
     command

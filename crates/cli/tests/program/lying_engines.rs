@@ -1,4 +1,4 @@
-//! Engines that lie: what they answer is compared with what was asked before anything is written.
+//! Malicious engines: their answers are checked against the request before anything is written.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -19,7 +19,7 @@ use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::engine::fixtures;
-use crate::support::{Ran, Running, eventually, files, folder, proofmill, run};
+use crate::support::{Finished, Running, eventually, files, folder, proofmill, run};
 
 /// An engine that has one circuit, and answers every job with one proof.
 #[derive(Clone)]
@@ -198,7 +198,7 @@ impl Site {
     }
 
     /// `proofmill prove` of the witness through an engine with that answer.
-    fn prove(&self, answer: proto::Proof) -> Ran {
+    fn prove(&self, answer: proto::Proof) -> Finished {
         let address = format!("http://{}", self.liar(answer));
         let args = ["prove", "--engine", &address, "keys/circuit.zkey"];
         let more = ["witness.wtns", "proof.json", "public.json"];
@@ -206,7 +206,7 @@ impl Site {
     }
 
     /// `proofmill engine prove` of it.
-    fn engine_prove(&self, answer: proto::Proof, more: &[&str]) -> Ran {
+    fn engine_prove(&self, answer: proto::Proof, more: &[&str]) -> Finished {
         let address = format!("http://{}", self.liar(answer));
         let args = ["engine", "prove", "circuit", "witness.wtns", "--engine"];
         let args = args.iter().copied().chain([&*address]);

@@ -1,5 +1,5 @@
-//! Peers that lie, on a cluster with the shipped configuration of nats-server: each has the
-//! credentials of one role and says whatever it likes, in the protocol that the programs speak.
+//! Malicious peers on a cluster with the shipped configuration of nats-server: each has the credentials
+//! of one role and sends arbitrary messages in the protocol of the programs.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,8 +9,8 @@ use std::time::Duration;
 use proofmill_bus::{Connection, Credentials, NatsOptions, RequestError, Role};
 use proofmill_nats_server::Deployed;
 use proofmill_orchestrator::conversation::{
-    Complete, Edition, Fail, HostEvent, Join, LeaseRef, Output, Request, Rewind, RoleEvent,
-    SinkEvent, Submit, WorkerEvent,
+    HostEvent, LeaseRef, Output, Request, Rewind, RoleEvent, SinkEvent, Submit, Uniqueness,
+    WorkerEvent, WorkerFailure, WorkerJoin, WorkerResult,
 };
 use proofmill_orchestrator::core::LeaseTag;
 use proofmill_orchestrator::id::{Part, TaskId};
@@ -22,7 +22,7 @@ use proofmill_orchestrator::remote::{Call, CallBody, encode};
 use proofmill_workflow::{LocalHost, validate_file};
 
 use crate::cluster_roles::{as_user, prepare};
-use crate::support::{Ran, Running, eventually, finish, names};
+use crate::support::{Finished, Running, eventually, finish, names};
 
 /// Honest part of the cluster: its server, its folder and its coordinator.
 struct Mill {
@@ -63,7 +63,7 @@ impl Mill {
         mill
     }
 
-    fn ask(&self, args: &[&str]) -> Ran {
+    fn ask(&self, args: &[&str]) -> Finished {
         let mut command = as_user(&self.server, self.folder.path(), "operator");
         finish(command.args(args).args(["--workflow", "roles"]))
     }
@@ -198,8 +198,8 @@ fn lease(stage: &str, block: u64, part: &str) -> LeaseRef {
     }
 }
 
-fn result(worker: &str, lease: LeaseRef, payload: Payload) -> Complete {
-    Complete {
+fn result(worker: &str, lease: LeaseRef, payload: Payload) -> WorkerResult {
+    WorkerResult {
         worker: worker.into(),
         lease,
         outputs: vec![Output {
@@ -212,7 +212,7 @@ fn result(worker: &str, lease: LeaseRef, payload: Payload) -> Complete {
 }
 
 fn join(worker: &str, group: &str) -> WorkerEvent {
-    WorkerEvent::Join(Join {
+    WorkerEvent::Join(WorkerJoin {
         worker: worker.into(),
         group: group.into(),
         labels: ["site-a".to_owned()].into(),
@@ -237,14 +237,10 @@ fn a_provers_credentials_forge_no_stage() {
         for (stage, block, part) in tasks {
             let complete = result(worker, lease(stage, block, part), forged());
             liar.says(vec![WorkerEvent::Complete(complete)]);
-            let failure = Failure {
-                permanent: true,
-                ..Failure::default()
-            };
-            liar.says(vec![WorkerEvent::Fail(Fail {
+            liar.says(vec![WorkerEvent::Fail(WorkerFailure {
                 worker: worker.into(),
                 lease: lease(stage, block, part),
-                failure,
+                failure: Failure::permanent(""),
             })]);
             liar.says(vec![WorkerEvent::Heartbeat {
                 worker: worker.into(),
@@ -355,7 +351,7 @@ fn a_source_submits_to_no_queue_that_a_stage_writes_or_that_is_not_there() {
                 needs: None,
                 grouping: Vec::new(),
             },
-            edition: Edition::Any,
+            uniqueness: Uniqueness::Multiple,
             source_next: Some(1_000),
         };
         liar.asks(Request::Submit(request(
@@ -383,7 +379,7 @@ fn a_source_submits_to_no_queue_that_a_stage_writes_or_that_is_not_there() {
                 needs: None,
                 grouping: vec![(StageIx(99), Ok("x".into()))],
             },
-            edition: Edition::Any,
+            uniqueness: Uniqueness::Multiple,
             source_next: Some(u64::MAX),
         }));
     }

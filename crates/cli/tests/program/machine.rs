@@ -1,5 +1,5 @@
-//! Machines that run out of something: real disks that are full, real processes without descriptors.
-//! In each workflow one failed attempt is one too many: `r_max` is 0, so the task would be dead.
+//! Machines that run out of resources: full disks, and processes without free descriptors. In each
+//! workflow `r_max` is 0, so a single failed attempt would leave a dead task.
 
 use std::fs;
 use std::io::Write as _;
@@ -12,7 +12,7 @@ use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::Value;
 
 use crate::operate::blocks;
-use crate::support::{Ran, Running, eventually, finish, folder, names, proofmill};
+use crate::support::{Finished, Running, eventually, finish, folder, names, proofmill};
 
 /// Healthy tasks.
 const TASKS: u64 = 113;
@@ -86,7 +86,7 @@ fn check_unharmed(status: &Value) {
 }
 
 /// The reasons of the workers that are paused, once there are some.
-fn paused(what: &str, ask: impl Fn() -> Ran) -> Vec<String> {
+fn paused(what: &str, ask: impl Fn() -> Finished) -> Vec<String> {
     let status = eventually(what, || {
         let status = ask().succeeded().json();
         let paused = status["paused"].as_array().is_some_and(|it| !it.is_empty());

@@ -1,4 +1,4 @@
-//! Operating a mill: looking at it, mending it, stopping it.
+//! Operating a mill: inspecting it, repairing it, stopping it.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -11,8 +11,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::support::{
-    Ran, Running, emitted, eventually, finish, folder, headers, names, proofmill, raw, repository,
-    run,
+    Finished, Running, emitted, eventually, finish, folder, headers, names, proofmill, raw,
+    repository, run,
 };
 
 /// A workflow of one stage whose program does what files in its folder say.
@@ -20,7 +20,7 @@ pub(crate) struct Site {
     folder: tempfile::TempDir,
 }
 
-/// Where `kind` says how blocks come, and `stage` is more of the stage's table.
+/// A site whose source has the table `source`; `stage` adds settings to the stage's table.
 pub(crate) fn site(source: &str, stage: &str) -> Site {
     let site = Site { folder: folder() };
     let workflow = format!(
@@ -93,7 +93,7 @@ impl Site {
         command
     }
 
-    pub(crate) fn ask(&self, args: &[&str]) -> Ran {
+    pub(crate) fn ask(&self, args: &[&str]) -> Finished {
         run(
             self.path(),
             args.iter().copied().chain(["--state", "state"]),

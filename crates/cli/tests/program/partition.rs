@@ -6,7 +6,7 @@ use std::path::Path;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::support::{Ran, Running, eventually, folder, proofmill, run};
+use crate::support::{Finished, Running, eventually, folder, proofmill, run};
 
 const PROVE: [&str; 9] = [
     "partition",
@@ -29,7 +29,7 @@ const VERIFY: [&str; 7] = [
     "proof",
 ];
 
-fn setup(here: &Path, circuit: &[&str]) -> Ran {
+fn setup(here: &Path, circuit: &[&str]) -> Finished {
     let args = ["partition", "setup"].iter().chain(circuit);
     run(here, args.chain(&["-o", "keys", "--json"])).succeeded()
 }

@@ -1,4 +1,4 @@
-//! The program in push0's place: without a workflow, by the environment alone.
+//! The program as a replacement for push0: without a workflow, configured by the environment alone.
 
 use std::process::Command;
 

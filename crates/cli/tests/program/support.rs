@@ -10,11 +10,11 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use proofmill_circuits::bitcoin::{Header, mainnet_headers};
+use proofmill_bitcoin::{Header, mainnet_headers};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// Longest that anything here may take on a loaded machine; a test that waits so long has failed.
+/// Longest wait for anything in a test, sized for a loaded machine; after it the test fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
 
 /// A folder that is gone after the test.
@@ -44,33 +44,33 @@ pub(crate) fn proofmill(folder: &Path) -> Command {
     command
 }
 
-/// What a program that has ended left.
+/// Result of a program that has ended: exit code and output.
 #[derive(Debug)]
-pub(crate) struct Ran {
+pub(crate) struct Finished {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
 /// Runs to the end.
-pub(crate) fn run<S: AsRef<OsStr>>(folder: &Path, args: impl IntoIterator<Item = S>) -> Ran {
+pub(crate) fn run<S: AsRef<OsStr>>(folder: &Path, args: impl IntoIterator<Item = S>) -> Finished {
     finish(proofmill(folder).args(args))
 }
 
 /// Runs a command to its end.
-pub(crate) fn finish(command: &mut Command) -> Ran {
+pub(crate) fn finish(command: &mut Command) -> Finished {
     let output = command.output().expect("the program starts");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
-    Ran {
+    Finished {
         code: output.status.code(),
         stdout: text(output.stdout),
         stderr: text(output.stderr),
     }
 }
 
-// === impl Ran ===
+// === impl Finished ===
 
-impl Ran {
+impl Finished {
     #[track_caller]
     pub(crate) fn succeeded(self) -> Self {
         assert_eq!(self.code, Some(0), "{self:?}");
@@ -189,7 +189,7 @@ impl Running {
 
     /// Waits for its end.
     #[track_caller]
-    pub(crate) fn end(mut self) -> (ExitStatus, Ran) {
+    pub(crate) fn end(mut self) -> (ExitStatus, Finished) {
         let status = eventually("the program ends", || {
             self.child.try_wait().expect("a status")
         });
@@ -206,7 +206,7 @@ impl Running {
         let stderr = self.stderr().join("\n");
         (
             status,
-            Ran {
+            Finished {
                 code: status.code(),
                 stdout,
                 stderr,
@@ -214,7 +214,7 @@ impl Running {
         )
     }
 
-    /// Kills it, and returns what it had said.
+    /// Kills the program, and returns its output so far.
     pub(crate) fn kill(mut self) -> Vec<String> {
         self.signal(Signal::KILL);
         let status = self.child.wait().expect("a status");
@@ -238,7 +238,7 @@ impl Drop for Running {
     }
 }
 
-/// Waits until `check` has something.
+/// Waits until `check` returns a value.
 #[track_caller]
 pub(crate) fn eventually<T>(what: &str, mut check: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;

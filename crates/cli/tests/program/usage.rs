@@ -1,10 +1,9 @@
-//! What a person reads: help and errors, as files in `snapshots/`. `UPDATE_SNAPSHOTS=1` rewrites
-//! them.
+//! Help and error texts, compared with the files in `snapshots/`. `UPDATE_SNAPSHOTS=1` rewrites them.
 
 use std::fmt::Write;
 use std::path::Path;
 
-use crate::support::{Ran, finish, folder, proofmill, repository, run};
+use crate::support::{Finished, finish, folder, proofmill, repository, run};
 
 #[track_caller]
 pub(crate) fn snapshot(name: &str, text: &str) {
@@ -106,7 +105,7 @@ fn help_of_every_command() {
         if name != "version" {
             program.arg("--help");
         }
-        // Help shows what the environment sets, and where the tests keep their keys is no matter.
+        // Help shows values from the environment; the tests' key directory must not appear in it.
         program.env_remove("PROOFMILL_KEYS");
         let ran = finish(&mut program).succeeded();
         assert!(ran.stderr.is_empty(), "{ran:?}");
@@ -115,7 +114,7 @@ fn help_of_every_command() {
 }
 
 /// A command, its exit code and what it said.
-pub(crate) fn told(text: &mut String, args: &[&str], ran: &Ran) {
+pub(crate) fn record_output(text: &mut String, args: &[&str], ran: &Finished) {
     assert!(ran.stdout.is_empty(), "{ran:?}");
     writeln!(text, "$ proofmill {}", args.join(" ")).expect("a string");
     writeln!(text, "{}[{}]\n", ran.stderr, ran.code.unwrap_or(-1)).expect("a string");
@@ -184,7 +183,7 @@ fn typical_errors() {
     for args in commands {
         let ran = run(here, args);
         assert!(!ran.stderr.contains("panicked"), "{ran:?}");
-        told(&mut text, args, &ran);
+        record_output(&mut text, args, &ran);
     }
     snapshot("errors", &text);
 }

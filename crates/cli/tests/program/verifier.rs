@@ -1,4 +1,4 @@
-//! `proofmill verifier serve`, spoken with in frames as any program would.
+//! `proofmill verifier serve` over its socket, in frames as other programs send them.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use proofmill_api::verifier::{
-    Answer, AnswerBody, Ask, AskBody, MAX_FRAME_BYTES, VERSION, VerificationResult,
+    Answer, AnswerBody, MAX_FRAME_BYTES, Request, RequestBody, VERSION, VerificationResult,
 };
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -70,20 +70,20 @@ impl<S: Read + Write> Client<S> {
     }
 
     /// Asks, and returns the request's number.
-    pub(crate) fn ask(&mut self, body: AskBody<'_>) -> u64 {
+    pub(crate) fn ask(&mut self, body: RequestBody<'_>) -> u64 {
         let request_id = self.next;
         self.next += 1;
-        let ask = Ask {
+        let request = Request {
             version: VERSION,
             request_id,
             body,
         };
-        self.frame(&rmp_serde::to_vec_named(&ask).expect("encoded"));
+        self.frame(&rmp_serde::to_vec_named(&request).expect("encoded"));
         request_id
     }
 
     fn verify(&mut self, kind: &str, key: Option<&str>, statement: &[u8], proof: &[u8]) -> u64 {
-        self.ask(AskBody::Verify {
+        self.ask(RequestBody::Verify {
             kind,
             key,
             statement,
@@ -120,7 +120,7 @@ impl<S: Read + Write> Client<S> {
 
     /// Adds a key of [`KIND`], and returns its digest.
     pub(crate) fn add_key_of(&mut self, key: &[u8]) -> String {
-        self.ask(AskBody::AddKey { kind: KIND, key });
+        self.ask(RequestBody::AddKey { kind: KIND, key });
         match self.body() {
             AnswerBody::Key { digest } => digest,
             other => panic!("no key: {other:?}"),
@@ -133,7 +133,7 @@ fn proofs_of_two_kinds_have_their_verdicts() {
     let folder = folder();
     let verifier = serve(folder.path(), &["--http", "127.0.0.1:0"]);
     let mut client = connect(folder.path());
-    client.ask(AskBody::ListKinds);
+    client.ask(RequestBody::ListKinds);
     let kinds = [
         KIND,
         "groth16-bls12-381",
@@ -247,7 +247,7 @@ fn a_stop_answers_everything_that_was_accepted() {
         .map(|_| client.verify("grumpkin-ipa", None, &[], &rollup))
         .collect();
     // It has been read: an answer to what was asked after it is there.
-    client.ask(AskBody::ListKeys);
+    client.ask(RequestBody::ListKeys);
     let mut results = Vec::new();
     loop {
         match client.body() {
@@ -308,7 +308,7 @@ fn resident_kib(verifier: &Running) -> Option<u64> {
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Garbage, frames that are too long, clients that vanish: whoever comes afterwards is served.
+/// Garbage, frames that are too long, clients that vanish: later clients are still served.
 #[test]
 fn whatever_is_sent_the_next_client_is_served() {
     let folder = folder();
@@ -335,10 +335,10 @@ fn whatever_is_sent_the_next_client_is_served() {
     garbage.verify(KIND, Some(&key), &public, &proof);
     assert_eq!(garbage.result().status, 0);
 
-    let ask = Ask {
+    let request = Request {
         version: VERSION,
         request_id: 1,
-        body: AskBody::Verify {
+        body: RequestBody::Verify {
             kind: KIND,
             key: Some(&key),
             statement: &public,
@@ -348,7 +348,7 @@ fn whatever_is_sent_the_next_client_is_served() {
             deadline_ms: Some(1000),
         },
     };
-    let whole = rmp_serde::to_vec_named(&ask).expect("encoded");
+    let whole = rmp_serde::to_vec_named(&request).expect("encoded");
     bend(&verifier, &mut connect(folder.path()), &whole);
 
     // Clients that go in the middle of a frame, and before their answers.

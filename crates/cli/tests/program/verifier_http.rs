@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use proofmill_api::verifier::{Answer, AnswerBody, Ask, AskBody, MAX_FRAME_BYTES, VERSION};
+use proofmill_api::verifier::{Answer, AnswerBody, MAX_FRAME_BYTES, Request, RequestBody, VERSION};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ use crate::verifier::{KIND, fixture, rollup_proof, serve};
 /// The port of a verifier.
 struct Port(String);
 
-/// What a port answers.
+/// The answer of a port: status, head and body.
 #[derive(Debug)]
 struct Answered {
     status: u16,
@@ -105,7 +105,7 @@ impl Answered {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// Whether it refuses so, with such a reason.
+    /// Asserts that the port refuses with this status and reason.
     #[track_caller]
     fn refuses(&self, status: u16, why: &str) {
         assert_eq!(self.status, status, "{self:?}");
@@ -164,10 +164,10 @@ fn a_proof_has_its_verdict_over_http() {
 
     // The content of a frame.
     let (statement, proof) = (fixture("public.json"), fixture("proof.json"));
-    let frame = Ask {
+    let frame = Request {
         version: VERSION,
         request_id: 8,
-        body: AskBody::Verify {
+        body: RequestBody::Verify {
             kind: KIND,
             key: Some(&key),
             statement: &statement,
@@ -185,8 +185,8 @@ fn a_proof_has_its_verdict_over_http() {
         AnswerBody::Result(result) => assert_eq!((result.request_id, result.status), (8, 0)),
         other => panic!("no result: {other:?}"),
     }
-    let other = Ask {
-        body: AskBody::ListKeys,
+    let other = Request {
+        body: RequestBody::ListKeys,
         ..frame
     };
     let bytes = rmp_serde::to_vec_named(&other).expect("encoded");
@@ -286,7 +286,7 @@ fn what_is_no_request_is_refused_with_what_to_do() {
         let head = format!("GET {path} HTTP/1.1\nhost: evil.example");
         port.ask(&head, b"").refuses(403, "Host header");
     }
-    // Whatever came, the next one is served.
+    // After any of these, the next request is served.
     let rollup = json!({"kind": "grumpkin-ipa", "proof": format!("0x{}", hex(&rollup_proof()))});
     assert_eq!(port.verify(&rollup).json()["verdict"], "valid");
     ended(verifier);

@@ -1,5 +1,4 @@
-//! `proofmill verifier serve --listen` over gRPC: streams of proofs, keys, tokens, and clients that do
-//! as they should not.
+//! `proofmill verifier serve --listen` over gRPC: streams of proofs, keys, tokens, and misbehaving clients.
 
 use std::path::Path;
 use std::time::Duration;

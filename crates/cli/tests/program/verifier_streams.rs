@@ -1,5 +1,5 @@
-//! Streams of `proofmill verifier serve` that are cut short: by their client, by its end, by want of room, by a
-//! stop.
+//! Streams of `proofmill verifier serve` that end early: closed by the client, with the client's process, for lack of
+//! room, or by a stop of the verifier.
 
 use proofmill_api::verifier::proto::verify_request::Ask;
 use proofmill_api::verifier::proto::verify_response::Answer;

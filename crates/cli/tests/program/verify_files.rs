@@ -8,7 +8,7 @@ use std::process::Stdio;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::support::{Ran, folder, proofmill, repository, run};
+use crate::support::{Finished, folder, proofmill, repository, run};
 use crate::verifier::{fixture, rollup_proof};
 
 /// Puts a proof of snarkjs into a folder, with its statement; the key, too, if asked for.
@@ -50,7 +50,7 @@ fn mixed(folder: &Path) {
 }
 
 /// The objects on standard output: of proofs, and of the summary.
-fn objects(ran: &Ran) -> (Vec<Value>, Value) {
+fn objects(ran: &Finished) -> (Vec<Value>, Value) {
     let lines = ran.stdout.lines();
     let mut objects: Vec<Value> = lines
         .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
@@ -277,10 +277,10 @@ fn what_is_no_proof_and_what_cannot_be_read_has_no_verdict() {
 #[test]
 fn compact_proofs_are_told_by_their_length_and_name() {
     use proofmill_groth16::snarkjs::{inputs_from_json, proof_from_json};
-    use proofmill_groth16::{Bls12_381, Bn254, Engine};
+    use proofmill_groth16::{Bls12_381, Bn254, SnarkCurve};
     use proofmill_verifier::kinds::Groth16;
 
-    fn write<E: Engine>(folder: &Path, curve: &str) {
+    fn write<E: SnarkCurve>(folder: &Path, curve: &str) {
         let from = repository("crates/groth16/tests/fixtures").join(curve);
         let read = |name: &str| fs::read(from.join(name)).expect("a fixture");
         let proof = proof_from_json::<E>(&read("proof.json")).expect("a proof");
@@ -334,7 +334,7 @@ fn an_interrupt_tells_what_is_known_and_how_much_is_not() {
     let output = child.wait_with_output().expect("an end");
     let stderr = String::from_utf8(output.stderr).expect("text");
     assert_eq!(output.status.code(), Some(130), "{stderr}");
-    let ran = Ran {
+    let ran = Finished {
         code: output.status.code(),
         stdout: format!("{first}{rest}"),
         stderr,

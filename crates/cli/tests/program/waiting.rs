@@ -1,4 +1,4 @@
-//! Roles whose bus is not there yet.
+//! Roles started before their bus.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -42,7 +42,7 @@ fn a_role_waits_no_longer_than_it_was_told() {
     let ran = finish(&mut role(&site, "source", &server.url(), &more));
     ran.failed(1, "cannot connect to nats://127.0.0.1");
     assert!(began.elapsed() >= Duration::from_secs(2));
-    // Whoever asks is told at once.
+    // A command that only asks fails at once.
     let asked = Instant::now();
     let mut command = proofmill(site.path());
     command.args(["status", "--workflow", "site", "--bus", &server.url()]);

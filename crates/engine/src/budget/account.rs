@@ -1,4 +1,4 @@
-//! Reserving.
+//! The byte budget and requests for reservations of it.
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -12,30 +12,29 @@ use super::state::{Place, State, Waiter};
 use crate::interface::{BudgetStatus, Owner, OwnerUse, Priority};
 use crate::sync::Mutex;
 
-/// Gives memory back that is held and not in use.
+/// Gives back memory that is held but not in use.
 pub(crate) trait Reclaim: Send + Sync {
-    /// Gives at least so many bytes back, by dropping reservations before it returns, and says that it
-    /// did; or gives nothing back, where it cannot give so many.
+    /// Drops reservations of at least `bytes` bytes before it returns, and returns true. If so many cannot
+    /// be given back, drops nothing and returns false.
     fn reclaim(&self, bytes: u64) -> bool;
 }
 
-/// A number of bytes, from which reservations are taken in the order of their priority, then of their
-/// arrival. Cloning it shares it.
+/// A number of bytes from which reservations are granted, by priority and then by arrival. Clones share it.
 ///
-/// A reservation never grows: who holds some and waited for more could wait for someone who does the
-/// same. What is needed is reserved in one piece, and what is no longer needed is given back.
+/// A reservation never grows: a holder that waited for more could wait for another holder that does the
+/// same. A user reserves all that it needs at once, and gives back early what it no longer needs.
 #[derive(Clone)]
 pub(crate) struct Budget {
     shared: Arc<Shared>,
 }
 
-/// A request for more than there is: it would wait for ever.
+/// A request for more bytes than the whole budget: it would wait for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{needed} bytes of a budget of {total}")]
 pub(crate) struct OverBudget {
     /// The bytes asked for.
     pub(crate) needed: u64,
-    /// All there are.
+    /// The size of the budget, in bytes.
     pub(crate) total: u64,
 }
 
@@ -44,13 +43,14 @@ pub(super) struct Shared {
     reclaimer: OnceLock<Weak<dyn Reclaim>>,
 }
 
-/// A request that waits. Dropping it gives up its place, and what it may just have been granted.
+/// A waiting request. Dropping it gives up its place in the order, and its bytes if they were granted
+/// meanwhile.
 struct Reserving<'a> {
     budget: &'a Budget,
     owner: Owner,
     bytes: u64,
     priority: Priority,
-    /// Its place, once it was polled.
+    /// Its place in the order; none before the first poll.
     place: Option<Place>,
 }
 
@@ -70,18 +70,19 @@ impl Budget {
         }
     }
 
-    /// Whom to ask before anyone waits; asked once, whoever comes first.
+    /// Sets the reclaimer, which is asked for memory before a request waits. Only the first call has an
+    /// effect.
     pub(crate) fn reclaim_from(&self, reclaimer: Weak<dyn Reclaim>) {
-        // A second one is a mistake of this crate, which has one residency for each budget.
+        // A second call is a mistake of this crate, which has one residency for each budget.
         let first = self.shared.reclaimer.set(reclaimer).is_ok();
         debug_assert!(first, "one reclaimer for each budget");
     }
 
-    /// Waits for so many bytes. The future may be dropped at any time.
+    /// Waits until `bytes` bytes are reserved. The future may be dropped at any time.
     ///
     /// # Errors
     ///
-    /// [`OverBudget`], at once, if there are not so many in all.
+    /// [`OverBudget`], at once, if the whole budget is smaller than `bytes`.
     pub(crate) async fn reserve(
         &self,
         owner: Owner,
@@ -96,7 +97,7 @@ impl Budget {
             });
         }
         if bytes == 0 {
-            // Nothing is needed, so nobody is waited for.
+            // A request for nothing does not wait behind others.
             return Ok(Reservation::new(self.shared.clone(), owner, 0));
         }
         let reserving = Reserving {
@@ -109,23 +110,22 @@ impl Budget {
         Ok(reserving.await)
     }
 
-    /// Looks again whether the first in line can be served: something can be reclaimed that could
-    /// not before.
+    /// Tries again to serve the first waiting request, after memory has become reclaimable.
     pub(crate) fn reconsider(&self) {
         self.shared.pump();
     }
 
-    /// All there is.
+    /// The size of the budget, in bytes.
     pub(crate) fn total(&self) -> u64 {
         self.shared.with(|state| state.total)
     }
 
-    /// What nobody has reserved.
+    /// Bytes that are not reserved.
     pub(crate) fn free(&self) -> u64 {
         self.shared.with(|state| state.total - state.used)
     }
 
-    /// As it is now; evictions are the residency's to count.
+    /// The current state. Its count of evictions is 0: the residency fills that in.
     pub(crate) fn status(&self) -> BudgetStatus {
         self.shared.with(|state| {
             let mut owners: Vec<OwnerUse> = state
@@ -161,12 +161,13 @@ impl fmt::Debug for Budget {
 
 impl Shared {
     pub(super) fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
-        // Nothing under this lock panics half-way through a change.
+        // No code panics under this lock in the middle of a change, so a poisoned lock is safe to use.
         act(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Serves who can be served. Called after every change that may let someone be: bytes given back,
-    /// a request that came or went, a key that nobody uses any more.
+    /// Grants waiting requests as long as they fit, and reclaims memory for the first that does not. Called
+    /// after every change that may let one be granted: bytes given back, a request that came or went, a key
+    /// that became idle.
     pub(super) fn pump(&self) {
         loop {
             let (wakers, missing) = self.with(|state| {
@@ -182,7 +183,7 @@ impl Shared {
             });
             wakers.into_iter().for_each(Waker::wake);
             let Some(missing) = missing else { return };
-            // Without the lock: what is dropped comes back here.
+            // Without the lock: dropping what is reclaimed calls this function again.
             let reclaimer = self.reclaimer.get().and_then(Weak::upgrade);
             let reclaimed = reclaimer.is_some_and(|reclaimer| reclaimer.reclaim(missing));
             let again = self.with(|state| {
@@ -207,7 +208,7 @@ impl Future for Reserving<'_> {
         let place = match this.place {
             Some(place) => place,
             None => {
-                // The waker is there before anyone can grant: no grant goes unheard.
+                // The waker is stored before any grant can happen, so that no wake-up is lost.
                 let place = shared.with(|state| {
                     let place = (Reverse(this.priority), state.next);
                     state.next += 1;
@@ -245,7 +246,7 @@ impl Drop for Reserving<'_> {
         let shared = &self.budget.shared;
         shared.with(|state| {
             if state.waiters.remove(&place).is_none() {
-                // Granted, and nobody there to take it.
+                // The request was granted, and nobody takes the bytes.
                 state.give_back(self.owner, self.bytes);
             }
         });

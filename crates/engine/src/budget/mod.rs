@@ -1,4 +1,4 @@
-//! One byte budget for everything large: what is allocated was reserved before.
+//! The byte budget of the engine: every large allocation is reserved in it first.
 
 mod account;
 mod reservation;

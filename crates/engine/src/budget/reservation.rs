@@ -1,4 +1,4 @@
-//! Bytes that are reserved.
+//! Reserved bytes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::account::Shared;
 use crate::interface::Owner;
 
-/// Bytes of a budget, given back when dropped.
+/// Bytes reserved from a budget. Dropping the reservation gives them back.
 pub(crate) struct Reservation {
     shared: Arc<Shared>,
     owner: Owner,
@@ -24,12 +24,12 @@ impl Reservation {
         }
     }
 
-    /// How many.
+    /// The number of bytes reserved.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Gives all but `bytes` back; what is fewer already stays as it is.
+    /// Gives back all but `bytes` bytes. A reservation that is smaller already stays as it is.
     pub(crate) fn shrink_to(&mut self, bytes: u64) {
         let less = self.bytes.saturating_sub(bytes);
         if less == 0 {
@@ -40,7 +40,7 @@ impl Reservation {
         self.shared.pump();
     }
 
-    /// Takes `bytes` out of it, or all if there are fewer, for `owner`.
+    /// Splits `bytes` bytes off for `owner`, or all if there are fewer.
     pub(crate) fn split(&mut self, bytes: u64, owner: Owner) -> Self {
         let bytes = bytes.min(self.bytes);
         self.bytes -= bytes;
@@ -49,11 +49,11 @@ impl Reservation {
         Self::new(self.shared.clone(), owner, bytes)
     }
 
-    /// Puts `other` and this together, for this one's owner.
+    /// Adds `other` to this reservation; its bytes now count for this one's owner.
     ///
     /// # Panics
     ///
-    /// If they are of different budgets.
+    /// If the two are reservations of different budgets.
     pub(crate) fn merge(&mut self, mut other: Self) {
         assert!(
             Arc::ptr_eq(&self.shared, &other.shared),

@@ -1,4 +1,4 @@
-//! What the lock guards: plain bookkeeping, without waking anyone.
+//! The state behind the budget's lock: bookkeeping only, wakers are returned to the caller.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -6,14 +6,14 @@ use std::task::Waker;
 
 use crate::interface::{Owner, Priority};
 
-/// A place in the order: higher priority first, then arrival.
+/// A place in the order of requests: higher priority first, then earlier arrival.
 pub(super) type Place = (Reverse<Priority>, u64);
 
-/// Who waits, at its place.
+/// A waiting request.
 pub(super) struct Waiter {
     pub(super) owner: Owner,
     pub(super) bytes: u64,
-    /// Who to wake; none until the future was polled.
+    /// The waker of the request's task; always present once the request is in the map.
     pub(super) waker: Option<Waker>,
 }
 
@@ -25,17 +25,17 @@ pub(super) struct State {
     pub(super) owners: BTreeMap<Owner, u64>,
     pub(super) waiters: BTreeMap<Place, Waiter>,
     pub(super) next: u64,
-    /// Whether someone asks for keys to be evicted just now, outside the lock.
+    /// Whether a thread is reclaiming memory now, outside the lock.
     pub(super) reclaiming: bool,
-    /// Whether something changed since: whoever reclaims looks again.
+    /// Whether the state changed since reclaiming began: if so, the reclaiming thread tries again.
     pub(super) changed: bool,
 }
 
 // === impl State ===
 
 impl State {
-    /// Grants to the first in line as long as it fits. Nobody overtakes: a large request at the head
-    /// gets all that is given back until it fits. Returns who to wake.
+    /// Grants the first request as long as it fits, and returns the wakers of those granted. Requests are
+    /// never overtaken: a large one at the head gets all bytes that are given back until it fits.
     pub(super) fn grant(&mut self) -> Vec<Waker> {
         let mut wakers = Vec::new();
         while let Some(first) = self.waiters.first_entry() {
@@ -49,7 +49,7 @@ impl State {
         wakers
     }
 
-    /// The bytes that the first in line lacks.
+    /// The bytes that the first waiting request lacks; none if no request waits.
     pub(super) fn missing(&self) -> Option<u64> {
         let (_, first) = self.waiters.first_key_value()?;
         Some(first.bytes.saturating_sub(self.total - self.used))
@@ -61,7 +61,7 @@ impl State {
         self.charge(owner, bytes, 0);
     }
 
-    /// Moves bytes from one owner to another.
+    /// Moves the accounting of bytes from one owner to another.
     pub(super) fn pass_on(&mut self, from: Owner, to: Owner, bytes: u64) {
         self.charge(from, bytes, 0);
         self.charge(to, 0, bytes);

@@ -1,4 +1,4 @@
-//! The budget by itself; `tests/budget_model.rs` tries the interleavings of its threads.
+//! Unit tests of the budget; `tests/budget_model.rs` model-checks the interleavings of its threads.
 
 use std::future::Future;
 use std::pin::pin;
@@ -128,12 +128,12 @@ fn a_request_that_is_dropped_blocks_nobody_and_keeps_nothing() {
         let mut granted = pin!(budget.reserve(TWO, 90, Priority::Normal));
         assert!(granted.as_mut().poll(&mut context).is_pending());
         drop(held);
-        // Granted by now, and dropped before anyone looked.
+        // Granted by now, and dropped before it was polled again.
     }
     assert_eq!(budget.status().used, 0);
 }
 
-/// Holds reservations that can be reclaimed, one by one.
+/// Reservations that can be reclaimed, one by one.
 struct Idle(Mutex<Vec<Reservation>>);
 
 impl Reclaim for Idle {
@@ -195,7 +195,7 @@ fn many_threads_reserve_split_shrink_and_give_up_without_a_byte_lost() {
                     let priority = Priority::ALL[rng.random_range(0..4)];
                     let reserve = budget.reserve(ONE, bytes, priority);
                     if rng.random_bool(0.2) {
-                        // Given up after a turn of the others, granted or not.
+                        // Dropped after one turn of the other tasks, granted or not.
                         let mut reserve = Box::pin(reserve);
                         let _ = now(reserve.as_mut());
                         tokio::task::yield_now().await;

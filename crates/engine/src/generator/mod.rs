@@ -1,4 +1,4 @@
-//! Making witnesses of inputs.
+//! Generating witnesses from a circuit's inputs.
 
 mod options;
 mod program;

@@ -1,4 +1,4 @@
-//! What makes a witness of a circuit's inputs.
+//! Settings of witness generators.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,46 +7,47 @@ use std::time::Duration;
 
 use crate::interface::Secret;
 
-/// A function of this program.
+/// A witness generator that is a function in this process.
 pub trait WitnessGenerator: Send + Sync {
     /// The witness of `inputs`, as a `.wtns` file's content or as a vector (see
     /// [`Input`](crate::Input)).
     ///
     /// # Errors
     ///
-    /// Why these inputs have none; it must not contain them.
+    /// The reason that these inputs have no witness. It is kept with the job and shown, so it must not
+    /// contain the inputs.
     fn generate(&self, inputs: &[u8]) -> Result<Secret, String>;
 }
 
-/// What makes a witness of a circuit's inputs.
+/// A witness generator.
 #[derive(Clone)]
 pub enum Generator {
-    /// A function of this program.
+    /// A function in this process.
     Native(Arc<dyn WitnessGenerator>),
-    /// Another program.
+    /// A program, run once for each witness.
     Program(GeneratorProgram),
 }
 
-/// A program that makes witnesses. It is started in a private, empty directory, with the inputs in a
-/// file; in its arguments `{input}` stands for that file and `{output}` for the one it is to write,
-/// such as `["generate_witness.js", "circuit.wasm", "{input}", "{output}"]` for circom's.
+/// A program that generates witnesses. It is started in a private, empty directory, with the inputs in a
+/// file. In its arguments `{input}` stands for that file and `{output}` for the file it must write, as in
+/// `["generate_witness.js", "circuit.wasm", "{input}", "{output}"]` for circom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GeneratorProgram {
-    /// The program.
+    /// The path of the program.
     pub program: PathBuf,
     /// Its arguments.
     pub args: Vec<String>,
-    /// Names of variables of this process that it gets, beside those that every program gets
-    /// ([`proofmill_sandbox::Environment`]).
+    /// Names of environment variables that the program inherits from this process, beside those that every
+    /// program gets ([`proofmill_sandbox::Environment`]).
     pub inherit_env: Vec<String>,
-    /// When it is killed, and the attempt has failed.
+    /// Longest run; then the program is killed, and the attempt has failed.
     pub time_limit: Duration,
-    /// Bytes of memory that are reserved while it runs.
+    /// Bytes reserved in the budget while the program runs.
     pub memory: u64,
-    /// Whether the beginning of what it writes on standard error becomes a part of the error when it
-    /// fails. Programs quote their inputs there, and errors are kept with the job, on disk too, and shown
-    /// to whoever may see it: for circuits without secrets, or to find a fault. Otherwise only the exit
-    /// status is kept.
+    /// Whether a failed run's error message includes the beginning of the program's standard error.
+    /// Programs quote their inputs there, and error messages are stored with the job, on disk too, and
+    /// shown to everyone who may see the job: enable it for circuits without secrets, or to find a fault.
+    /// Otherwise only the exit status is kept.
     pub keep_stderr: bool,
 }
 

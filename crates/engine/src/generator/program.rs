@@ -1,4 +1,4 @@
-//! Running another program.
+//! Running a generator program.
 
 use std::fs::Permissions;
 use std::io;
@@ -8,7 +8,7 @@ use std::pin::pin;
 use std::process::Stdio;
 use std::time::Duration;
 
-use proofmill_r1cs::iden3::MappedFile;
+use proofmill_files::MappedFile;
 use proofmill_sandbox::{Confinement, Environment, LaunchError};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::io::AsyncReadExt;
@@ -17,18 +17,19 @@ use tokio::process::{Child, ChildStderr, Command};
 use super::GeneratorProgram;
 use crate::key::{StepError, Stop};
 
-/// Bytes of what a program says on standard error that an error message shows, if that is kept.
-const SAID: usize = 2048;
+/// Most bytes of a program's standard error in an error message.
+const STDERR_MAX: usize = 2048;
 
-/// Longest wait for the rest of a program's standard error once the program has ended.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// Longest wait for the rest of a program's standard error after the program has ended.
+const STDERR_WAIT: Duration = Duration::from_secs(1);
 
-/// Makes a witness with a program, in a private directory that is removed afterwards.
+/// Runs a program that writes a witness, in a private directory that is removed afterwards. The output file
+/// may have at most `limit` bytes.
 ///
 /// # Errors
 ///
-/// [`StepError::Permanent`] if the program refuses, [`StepError::Retry`] if it could not run or took
-/// too long, [`StepError::Stopped`].
+/// [`StepError::Permanent`] if the program fails, [`StepError::Retry`] if it could not be run or exceeded
+/// its time limit, [`StepError::Stopped`] if `stop` was raised.
 pub(crate) async fn run(
     generator: &GeneratorProgram,
     inputs: &[u8],
@@ -49,18 +50,18 @@ pub(crate) async fn run(
     write_private(&input, inputs).map_err(failed)?;
     let mut child = start(command(generator, &input, &output).current_dir(folder.path()))
         .map_err(|error| StepError::Retry(format!("{name} could not run: {error}")))?;
-    let mut said = Said {
+    let mut stderr = Stderr {
         stderr: child.stderr.take(),
         head: Vec::new(),
     };
-    // After the child, so that it is dropped before: once the child is reaped, its group's number may be
-    // another's.
+    // Declared after the child, so that it is dropped first: once the child is reaped, another process
+    // group may get its number.
     let group = Group::of(&child);
     let ended = async {
         let mut exited = pin!(group.exited());
         tokio::select! {
             exited = &mut exited => exited,
-            () = said.read() => exited.await,
+            () = stderr.read() => exited.await,
         }
     };
     tokio::select! {
@@ -76,7 +77,7 @@ pub(crate) async fn run(
     if !status.success() {
         return Err(StepError::Permanent(format!(
             "{name} made no witness ({status}){}",
-            said.shown(generator.keep_stderr).await
+            stderr.shown(generator.keep_stderr).await
         )));
     }
     let written = std::fs::metadata(&output).map_or(0, |metadata| metadata.len());
@@ -112,17 +113,17 @@ fn command(generator: &GeneratorProgram, input: &Path, output: &Path) -> Command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(stderr)
-        // A group of its own, so that what it started ends with it.
+        // A process group of its own, so that processes which it starts are killed with it.
         .process_group(0)
         .kill_on_drop(true);
     command
 }
 
-/// Starts a program that gains no rights.
+/// Starts a program that cannot gain privileges.
 fn start(command: &mut Command) -> Result<Child, LaunchError> {
     let runtime = tokio::runtime::Handle::current();
     Confinement::Basic.launch(|| {
-        // The thread that starts it is none of the runtime's.
+        // The launching thread is not one of the runtime's, so it must enter the runtime.
         let _entered = runtime.enter();
         command.spawn()
     })
@@ -139,25 +140,26 @@ fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
         .write_all(content)
 }
 
-/// The beginning of what a program writes on standard error.
-struct Said {
+/// Reads a program's standard error and keeps the beginning.
+struct Stderr {
     stderr: Option<ChildStderr>,
     head: Vec<u8>,
 }
 
-/// A process group, killed when this is dropped, which is before its leader is reaped.
+/// A process group. Dropping it kills the group, which must happen before its leader is reaped.
 struct Group(Option<Pid>);
 
-// === impl Said ===
+// === impl Stderr ===
 
-impl Said {
-    /// Reads to the end, so that the program does not wait for a reader. May be dropped and called again.
+impl Stderr {
+    /// Reads to the end, so that the program never blocks on a full pipe. The future may be dropped and the
+    /// function called again.
     async fn read(&mut self) {
         let mut buffer = [0; 1024];
         while let Some(stderr) = &mut self.stderr {
             match stderr.read(&mut buffer).await {
                 Ok(read @ 1..) => {
-                    let room = SAID - self.head.len();
+                    let room = STDERR_MAX - self.head.len();
                     self.head.extend_from_slice(&buffer[..read.min(room)]);
                 }
                 Ok(0) | Err(_) => self.stderr = None,
@@ -165,22 +167,25 @@ impl Said {
         }
     }
 
-    /// The end of an error message.
+    /// The part of an error message that shows standard error, or says that it is not kept.
     async fn shown(mut self, kept: bool) -> String {
         if !kept {
             let why = "; its standard error is not kept, since it may quote the inputs";
             return why.to_owned();
         }
-        // Whoever left the group may hold the pipe open for ever.
-        let _ = tokio::time::timeout(LAST_WORDS, self.read()).await;
-        told(&String::from_utf8_lossy(&self.head))
+        // A process that left the group may hold the pipe open for ever.
+        let _ = tokio::time::timeout(STDERR_WAIT, self.read()).await;
+        error_text(&String::from_utf8_lossy(&self.head))
     }
 }
 
-/// What a program said, after the line that tells most: that is what a table shows of an error.
-fn told(said: &str) -> String {
-    let said = said.trim();
-    let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+/// The program's output with its most informative line first: tables show only the first line of an error.
+fn error_text(stderr: &str) -> String {
+    let stderr = stderr.trim();
+    let mut lines = stderr
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty());
     let Some(first) = lines.next() else {
         return "; it wrote nothing on standard error".to_owned();
     };
@@ -189,28 +194,29 @@ fn told(said: &str) -> String {
         true => first,
         false => lines.find(|line| is_error(line)).unwrap_or(first),
     };
-    match telling == said {
-        true => format!(": {said}"),
-        false => format!(": {telling}\n{said}"),
+    match telling == stderr {
+        true => format!(": {stderr}"),
+        false => format!(": {telling}\n{stderr}"),
     }
 }
 
 // === impl Group ===
 
 impl Group {
-    /// That of a child that leads it and was not waited for.
+    /// The group that a child leads. The child must not have been waited for.
     fn of(child: &Child) -> Self {
         let id = child.id();
         Self(id.and_then(|id| Pid::from_raw(id.cast_signed())))
     }
 
-    /// Waits until the leader has exited. It is not reaped: as long as it is a zombie the number of its
-    /// group is its own, and a signal to the group reaches nobody else.
+    /// Waits until the leader has exited, without reaping it. As long as the leader is a zombie, the
+    /// group's number is not reused, so a signal to the group reaches no other process.
     async fn exited(&self) -> io::Result<()> {
         let Some(leader) = self.0 else {
             return Ok(());
         };
-        // A thread for each program that runs. It ends with the program, which is killed if nobody waits.
+        // One blocking thread for each running program. It ends with the program, which is killed if this
+        // future is dropped.
         let waited = tokio::task::spawn_blocking(move || {
             let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
             rustix::io::retry_on_intr(|| waitid(WaitId::Pid(leader), options))
@@ -223,7 +229,7 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         if let Some(leader) = self.0 {
-            // Most often the leader has exited alone, and there is nobody to kill.
+            // Most often the leader has exited and there is no other process to kill.
             let _ = kill_process_group(leader, Signal::KILL);
         }
     }
@@ -231,19 +237,19 @@ impl Drop for Group {
 
 #[cfg(test)]
 mod tests {
-    use super::told;
+    use super::error_text;
 
     #[test]
     fn the_line_that_tells_most_comes_first() {
         let stack = "/app/witness_calculator.js:167\n    throw new Error(err);\n    ^\n\n\
                      Error: Assert Failed.\nError in template Main line: 4\n    at run (a.js:1)\n";
-        let text = told(stack);
+        let text = error_text(stack);
         assert!(text.starts_with(": Error: Assert Failed.\n/app/"), "{text}");
         assert!(text.ends_with("at run (a.js:1)"), "{text}");
-        let python = told("Traceback (most recent call last):\n  line 1\nValueError: no\n");
+        let python = error_text("Traceback (most recent call last):\n  line 1\nValueError: no\n");
         assert!(python.starts_with(": ValueError: no\n"), "{python}");
-        assert_eq!(told("no such input\n"), ": no such input");
-        assert_eq!(told("one\ntwo"), ": one\none\ntwo");
-        assert_eq!(told(" \n"), "; it wrote nothing on standard error");
+        assert_eq!(error_text("no such input\n"), ": no such input");
+        assert_eq!(error_text("one\ntwo"), ": one\none\ntwo");
+        assert_eq!(error_text(" \n"), "; it wrote nothing on standard error");
     }
 }

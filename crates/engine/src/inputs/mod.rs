@@ -1,4 +1,4 @@
-//! Witnesses and generators' inputs on disk, until their jobs are at their end.
+//! Files with witnesses and generators' inputs, kept until their jobs end.
 
 mod store;
 mod writer;

@@ -1,4 +1,4 @@
-//! The folder they lie in.
+//! The folder of input files, and its quotas.
 
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder};
@@ -8,17 +8,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use proofmill_r1cs::iden3::{FileError, MappedFile};
+use proofmill_files::{FileError, MappedFile};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::interface::{Error, Resource};
 use crate::options::Limits;
 
-/// What a client is told when there is no room for inputs: jobs end within seconds.
+/// Wait suggested to a client when there is no room for inputs. Short, since jobs end within seconds.
 const RETRY_AFTER: std::time::Duration = std::time::Duration::from_secs(2);
 
-/// The files of jobs' inputs: mode 0600, in a folder of mode 0700. Cloning shares it.
+/// The input files of jobs: mode 0600, in a folder of mode 0700. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Inputs {
     shared: Arc<Shared>,
@@ -28,16 +28,16 @@ pub(crate) struct Inputs {
 struct Shared {
     folder: PathBuf,
     limits: Limits,
-    /// Bytes of all files.
+    /// Bytes of all files together.
     used: AtomicU64,
     uploads: AtomicUsize,
 }
 
-/// A file's name: random, so that a name is never used twice.
+/// The name of an input file: 128 random bits in hexadecimal, never used twice.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct InputName(String);
 
-/// A file that is complete and on disk. Dropping it removes it, unless a job has taken it.
+/// A complete input file, synced to disk. Dropping it removes the file, unless a job has taken it over.
 #[derive(Debug)]
 pub(crate) struct Staged {
     inputs: Inputs,
@@ -58,7 +58,7 @@ impl InputName {
 // === impl Inputs ===
 
 impl Inputs {
-    /// Opens the folder, which is made if it is not there.
+    /// Opens the folder, and creates it if it does not exist.
     pub(crate) fn open(folder: PathBuf, limits: Limits) -> io::Result<Self> {
         DirBuilder::new()
             .recursive(true)
@@ -75,7 +75,8 @@ impl Inputs {
         })
     }
 
-    /// Counts the files of jobs that go on, and removes all others: what a crash left behind.
+    /// Counts the files in `named`, which unfinished jobs use, and removes all others, which a crash left
+    /// behind.
     pub(crate) fn keep_only(&self, named: &HashSet<InputName>) -> io::Result<()> {
         for file in fs::read_dir(&self.shared.folder)? {
             let file = file?;
@@ -92,7 +93,7 @@ impl Inputs {
         Ok(())
     }
 
-    /// The content of a job's file: mapped, since nobody else writes here.
+    /// Maps the content of a job's input file. No other process writes to this folder.
     pub(crate) fn read(&self, name: &InputName) -> Result<MappedFile, FileError> {
         MappedFile::open(&self.path(name))
     }
@@ -108,7 +109,7 @@ impl Inputs {
         self.shared.used.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Takes room for so many bytes more.
+    /// Counts `bytes` more bytes of files, or refuses them if the limit would be exceeded.
     pub(super) fn take(&self, bytes: u64) -> Result<(), Error> {
         let limit = self.shared.limits.input_bytes;
         let fits = |used: u64| used.checked_add(bytes).filter(|used| *used <= limit);
@@ -119,7 +120,7 @@ impl Inputs {
             .map_err(|used| exhausted(Resource::InputBytes, used, limit))
     }
 
-    /// Takes one of the uploads that may be open.
+    /// Counts one more open upload, or refuses it if the limit is reached.
     pub(super) fn begin_upload(&self) -> Result<(), Error> {
         let limit = self.shared.limits.uploads;
         let fits = |open: usize| (open < limit).then_some(open + 1);
@@ -172,9 +173,9 @@ impl Staged {
         }
     }
 
-    /// The file, now a job's to remove.
+    /// Hands the file over to a job, which is then responsible for removing it.
     pub(crate) fn keep(mut self) -> InputName {
-        // Taken only here and when it is dropped.
+        // Taken only here and in `drop`.
         self.name
             .take()
             .unwrap_or_else(|| unreachable!("kept once"))

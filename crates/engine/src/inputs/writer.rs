@@ -1,4 +1,4 @@
-//! Writing them.
+//! Writing input files.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -10,17 +10,17 @@ use sha2::{Digest, Sha256};
 use super::store::{InputName, Inputs, Staged};
 use crate::interface::{Error, Secret};
 
-/// A witness that is being streamed to disk; what is dropped before it is submitted is removed.
+/// A witness that is being streamed to disk. Dropping it before it is submitted removes the file.
 pub struct Upload {
     writer: Writer,
     /// Dropped with it.
     _open: Open,
 }
 
-/// One of the uploads that may be open.
+/// One open upload, counted against the limit until dropped.
 struct Open(Inputs);
 
-/// A file that is being written. Dropping it removes it.
+/// An input file that is being written. Dropping it before it is finished removes the file.
 struct Writer {
     inputs: Inputs,
     name: InputName,
@@ -69,7 +69,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes it durable: its name first becomes known in a record of the log.
+    /// Syncs the file and its folder, before a record of the log names it.
     fn finish(mut self) -> Result<Staged, Error> {
         self.file.sync_all().map_err(storage)?;
         File::open(self.inputs.folder())
@@ -107,22 +107,23 @@ impl Upload {
         })
     }
 
-    /// Appends `chunk`, to the page cache: the disk is waited for when the witness is submitted.
+    /// Appends `chunk` to the file. The data reaches the page cache only; it is synced when the witness is
+    /// submitted.
     ///
     /// # Errors
     ///
-    /// [`Error::TooLarge`], [`Error::Exhausted`] if inputs take all the room that they may,
-    /// [`Error::Storage`].
+    /// [`Error::TooLarge`] for the witness, [`Error::Exhausted`] if all inputs together would exceed their
+    /// limit, [`Error::Storage`].
     pub async fn write(&mut self, chunk: &[u8]) -> Result<(), Error> {
         self.writer.write(chunk)
     }
 
-    /// Makes it durable. Blocks until it is.
+    /// Syncs the file to disk; blocks until that is done.
     pub(crate) fn finish(self) -> Result<Staged, Error> {
         self.writer.finish()
     }
 
-    /// The bytes that have come.
+    /// Bytes written so far.
     pub const fn bytes(&self) -> u64 {
         self.writer.bytes
     }
@@ -145,7 +146,7 @@ impl fmt::Debug for Upload {
 // === impl Inputs ===
 
 impl Inputs {
-    /// Puts an input that came in one piece on disk. Blocks until it is there.
+    /// Writes an input that is in memory to disk; blocks until it is synced.
     pub(crate) fn stage(&self, content: &Secret, limit: u64) -> Result<Staged, Error> {
         let mut writer = Writer::new(self.clone(), limit)?;
         writer.write(content)?;

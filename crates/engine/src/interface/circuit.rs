@@ -1,4 +1,4 @@
-//! Circuits and what is known of them.
+//! Circuits: references, registrations and their current state.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use super::CircuitId;
 
-/// The longest name of a circuit, in bytes.
+/// Longest name of a circuit, in bytes.
 pub const MAX_NAME_BYTES: usize = 128;
 
-/// How a circuit is named.
+/// A reference to a registered circuit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CircuitRef {
     /// By the name it was registered under.
@@ -27,32 +27,31 @@ pub enum CircuitRef {
 )]
 pub struct InvalidName(pub String);
 
-/// A circuit that is to be known.
+/// A circuit to register.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registration {
-    /// The name: 1 to [`MAX_NAME_BYTES`] of `a-z A-Z 0-9 - _`. A name that is taken is refused unless
-    /// it is the same circuit.
+    /// The name: 1 to [`MAX_NAME_BYTES`] of `a-z A-Z 0-9 - _`. The name of another circuit is refused.
     pub name: String,
-    /// Where it is.
+    /// The files of the circuit and its key.
     pub source: CircuitSource,
 }
 
-/// Where a circuit and its key are. The files stay where they are, and must not be changed in place:
-/// they are read again whenever the key is loaded, and refused if their digests are others by then.
+/// The files of a circuit and its key. They stay where they are and must not be changed in place: they are
+/// read again whenever the key is loaded, and refused if their digests have changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CircuitSource {
-    /// A key of snarkjs's, which has the constraints in it.
+    /// A snarkjs key (`.zkey`), which contains the constraints.
     Zkey(PathBuf),
-    /// Constraints, as a `.r1cs` file or precompiled, and a key of ours for them.
+    /// Constraints, as a `.r1cs` file or precompiled, and a key of this project's own format for them.
     System {
-        /// The constraints; which of the two formats it has, its first bytes say.
+        /// The constraints. The first bytes of the file tell its format.
         constraints: PathBuf,
         /// The key file.
         key: PathBuf,
     },
 }
 
-/// Where a loaded circuit's matrices came from.
+/// Source of a loaded circuit's matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ConstraintsFrom {
@@ -64,7 +63,7 @@ pub enum ConstraintsFrom {
     R1cs,
 }
 
-/// How near a key is.
+/// Residency of a key, from far to near.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Tier {
@@ -76,56 +75,56 @@ pub enum Tier {
     Hot,
 }
 
-/// A circuit as it is now.
+/// The current state of a circuit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CircuitView {
     /// Its name.
     pub name: String,
     /// Its digest.
     pub id: CircuitId,
-    /// The curve's name.
+    /// The name of the curve.
     pub curve: &'static str,
-    /// The number of variables, the leading one included.
+    /// The number of variables, including the leading one.
     pub variables: u64,
-    /// The number of public inputs, the leading one not included.
+    /// The number of public inputs, without the leading one.
     pub public: u64,
-    /// The size of the domain.
+    /// The number of points of the domain.
     pub domain: u64,
-    /// Where it is.
+    /// The files of the circuit and its key.
     pub source: CircuitSource,
-    /// Where its matrices come from when it is loaded.
+    /// Source of its matrices, at the last load or the next one.
     pub from: ConstraintsFrom,
-    /// Where its key is now.
+    /// The current tier of its key.
     pub tier: Tier,
-    /// Whether its key is being loaded.
+    /// Whether its key is being loaded now.
     pub loading: bool,
     /// Whether its key is never evicted.
     pub pinned: bool,
-    /// The bytes it holds of the budget now.
+    /// Bytes of the budget that its key holds now.
     pub bytes: u64,
-    /// The bytes of its key when hot: measured if it ever was, before a restart too, and otherwise
+    /// Bytes of its key when hot: measured if the key was ever loaded, before a restart too, otherwise
     /// estimated from its points.
     pub hot_bytes: u64,
     /// Whether `hot_bytes` was measured.
     pub measured: bool,
-    /// The bytes a partition needs beside the key.
+    /// Bytes that a partition reserves beside the key.
     pub work_bytes: u64,
-    /// The bytes to make a proof while the key is not there: the most that loading it takes, or, if that is
-    /// more, the key and a partition. A smaller budget takes no proofs of it.
+    /// Bytes needed to make a proof while the key is not loaded: the most that loading takes, or key and
+    /// partition together if that is more. With a smaller budget no proof of the circuit can be made.
     pub needed_bytes: u64,
     /// Partitions that hold the key now.
     pub users: u64,
-    /// How often its key was loaded.
+    /// The number of times that its key was loaded.
     pub loads: u64,
-    /// How long the last load took, in milliseconds.
+    /// Duration of the last load, in milliseconds; none before the first.
     pub load_ms: Option<u64>,
-    /// How often its key was evicted.
+    /// The number of times that its key was evicted.
     pub evictions: u64,
-    /// Proofs delivered.
+    /// Verified proofs made, since the service began.
     pub proofs: u64,
 }
 
-/// Checks a name.
+/// Checks the form of a circuit's name.
 ///
 /// # Errors
 ///
@@ -144,7 +143,7 @@ pub fn check_name(name: &str) -> Result<(), InvalidName> {
 impl FromStr for CircuitRef {
     type Err = InvalidName;
 
-    /// 64 lower-case hexadecimal digits are a digest, anything else a name.
+    /// Parses 64 lower-case hexadecimal digits as a digest, anything else as a name.
     fn from_str(text: &str) -> Result<Self, InvalidName> {
         if let Ok(id) = text.parse() {
             return Ok(Self::Id(id));
@@ -166,7 +165,7 @@ impl fmt::Display for CircuitRef {
 // === impl Tier ===
 
 impl Tier {
-    /// What messages call it.
+    /// The name in messages, files and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Cold => "cold",

@@ -1,27 +1,27 @@
-//! Why the engine refuses.
+//! Errors of requests to the engine.
 
 use std::fmt;
 use std::time::Duration;
 
 use super::{CircuitRef, InvalidName, JobId, RequestId};
 
-/// The most names of circuits or generators that an error tells.
+/// Most names of circuits or generators that an error message lists.
 const NAMES_MAX: usize = 20;
 
-/// What there is not enough of.
+/// A limited resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resource {
-    /// Jobs that wait, all together.
+    /// Unfinished jobs of all clients together.
     Queue,
-    /// Jobs of one client that are not at their end.
+    /// Unfinished jobs of one client.
     ClientJobs,
-    /// Bytes of inputs on disk, all together.
+    /// Bytes of all inputs on disk together.
     InputBytes,
-    /// Uploads that are open.
+    /// Open uploads.
     Uploads,
 }
 
-/// Why a request to the engine was not carried out.
+/// Reasons for refusing a request to the engine.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -37,9 +37,9 @@ pub enum Error {
         listed(known)
     )]
     UnknownCircuit {
-        /// The one that was named.
+        /// The circuit that was asked for.
         circuit: CircuitRef,
-        /// The names of those that are registered.
+        /// Names of the registered circuits.
         known: Vec<String>,
     },
     /// No witness generator of that name is configured.
@@ -48,25 +48,25 @@ pub enum Error {
         listed(known)
     )]
     UnknownGenerator {
-        /// The one that was named.
+        /// The generator that was asked for.
         name: String,
-        /// The names of those that are configured.
+        /// Names of the configured generators.
         known: Vec<String>,
     },
-    /// No such job is known: there never was, or its result was pruned.
+    /// The job was never submitted, or its result was pruned.
     #[error("no job {0} is known: it was never submitted, or its result was kept long enough")]
     UnknownJob(JobId),
-    /// The request id was used for something else.
+    /// The request id was used before with other content.
     #[error(
         "request {request} was submitted before with other content, as job {job}: use a new id"
     )]
     Conflict {
         /// The request.
         request: RequestId,
-        /// The job that has it.
+        /// The job that the id belongs to.
         job: JobId,
     },
-    /// The name is another circuit's.
+    /// The name belongs to another circuit.
     #[error("the name {name:?} is taken by another circuit, {id}: choose another")]
     NameTaken {
         /// The name.
@@ -74,29 +74,29 @@ pub enum Error {
         /// The circuit that has it.
         id: super::CircuitId,
     },
-    /// There is no room now; later there will be.
+    /// There is no room now, but there will be later.
     #[error("{resource}: {used} of {limit}; try again in {} ms", retry_after.as_millis())]
     Exhausted {
-        /// Of what.
+        /// The resource that is used up.
         resource: Resource,
-        /// How much there is.
+        /// The amount in use.
         used: u64,
-        /// How much there may be.
+        /// The most that may be in use.
         limit: u64,
-        /// When to try again.
+        /// Suggested wait before the next try.
         retry_after: Duration,
     },
-    /// A part of the request is larger than any that is taken.
+    /// A part of the request is over a limit.
     #[error("{what} is {size}, the limit is {limit}")]
     TooLarge {
-        /// Which, and its unit.
+        /// The part, and its unit.
         what: &'static str,
         /// Its size.
         size: u64,
         /// The limit.
         limit: u64,
     },
-    /// It would never fit into memory.
+    /// The work would never fit into the budget.
     #[error(
         "{what} needs {} of memory and the budget is {}, {} of them pinned: raise the budget, unpin \
          keys, or prove elsewhere",
@@ -105,28 +105,28 @@ pub enum Error {
         Mib(*pinned)
     )]
     Impossible {
-        /// What.
+        /// The work that does not fit.
         what: String,
         /// The bytes it needs.
         needed: u64,
-        /// All there are.
+        /// The size of the budget, in bytes.
         total: u64,
-        /// Those of keys that are never evicted.
+        /// Bytes of keys that are pinned.
         pinned: u64,
     },
-    /// A key is in use and cannot be evicted, or is pinned.
+    /// A key is in use or pinned, and so cannot be evicted: the circuit's name, and which of the two.
     #[error("the key of {0} is {1}: it is not evicted")]
     InUse(String, &'static str),
     /// A circuit's files cannot be used.
     #[error("{0}")]
     Circuit(String),
-    /// The engine takes nothing new.
+    /// The engine drains and accepts nothing new.
     #[error("the engine is shutting down: submit elsewhere, or again once it is back")]
     Draining,
-    /// The engine has ended; what was accepted is kept and goes on when it is started again.
+    /// The engine has ended. Accepted jobs are kept, and go on when it is started again.
     #[error("the engine has ended; what it accepted goes on when it is started again")]
     Stopped,
-    /// A result from before a restart cannot be read.
+    /// A result from before a restart cannot be decoded.
     #[error("{0}")]
     Damaged(String),
     /// The state directory cannot be written.
@@ -134,11 +134,11 @@ pub enum Error {
     Storage(String),
 }
 
-/// A number of bytes, as people are told of it: in mebibytes.
+/// A number of bytes, displayed in mebibytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mib(pub(crate) u64);
 
-/// Which names there are, as the end of a sentence: the first ones, if there are many.
+/// The end of a sentence that lists names, at most [`NAMES_MAX`] of them.
 pub(crate) fn listed(names: &[String]) -> String {
     let shown = names.len().min(NAMES_MAX);
     match (names.len() - shown, &names[..shown]) {

@@ -1,4 +1,4 @@
-//! What happens, as it happens: a timeline is made of it.
+//! Events of the engine, from which timelines are drawn.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{CircuitId, JobId, JobState, Priority, Tier};
 
-/// A step of a partition.
+/// A stage of a partition's way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stage {
@@ -17,22 +17,22 @@ pub enum Stage {
     Evaluate,
     /// The multi-scalar products in the first group, on a device.
     Prove,
-    /// The product in the second group, and the proof put together.
+    /// The multi-scalar product in the second group, and assembling the proof.
     Finish,
     /// Verifying the proof.
     Verify,
 }
 
-/// Something that happened.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Event {
     /// Microseconds since the service began, by a clock that never goes back.
     pub at_us: u64,
-    /// What.
+    /// The change that happened.
     pub kind: EventKind,
 }
 
-/// What happened.
+/// A change of a job, a partition or a key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EventKind {
@@ -47,53 +47,54 @@ pub enum EventKind {
         /// Its new state.
         state: JobState,
     },
-    /// A partition got the memory it needs, and a slot.
+    /// A partition got a slot and the memory it needs.
     Admitted {
-        /// Which, and where it stands.
+        /// The partition and attempt.
         span: Span,
         /// The bytes reserved for it, beside its key.
         bytes: u64,
     },
     /// A partition entered a stage.
     Began {
-        /// Which.
+        /// The partition and attempt.
         span: Span,
         /// The stage.
         stage: Stage,
-        /// The device's name, or the stage's worker's.
+        /// The name of the device or the stage.
         worker: Arc<str>,
     },
     /// A partition left a stage.
     Ended {
-        /// Which.
+        /// The partition and attempt.
         span: Span,
         /// The stage.
         stage: Stage,
-        /// The device's name, or the stage's worker's.
+        /// The name of the device or the stage.
         worker: Arc<str>,
-        /// When it entered, in microseconds since the service began.
+        /// Time of entry, in microseconds since the service began.
         began_us: u64,
-        /// How.
+        /// The outcome of the stage.
         end: StageEnd,
-        /// The bytes it keeps of the budget from here on.
+        /// Bytes of the budget that the partition keeps from now on.
         bytes: u64,
     },
-    /// A key came nearer or was evicted.
+    /// A key came to a nearer tier or was evicted.
     Key {
         /// The circuit.
         circuit: CircuitId,
-        /// Its name.
+        /// The circuit's name.
         name: Arc<str>,
-        /// Where it is now.
+        /// The current tier.
         tier: Tier,
-        /// The bytes of the budget it holds now.
+        /// Bytes of the budget that the key holds now.
         bytes: u64,
-        /// When loading it began; none if it was evicted.
+        /// Time at which loading began, in microseconds since the service began; none if the key was
+        /// evicted.
         began_us: Option<u64>,
     },
 }
 
-/// A partition of a job, tried so often.
+/// One attempt at a partition of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Span {
     /// The job.
@@ -106,22 +107,22 @@ pub struct Span {
     pub circuit: Arc<str>,
 }
 
-/// How a stage ended.
+/// The outcome of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StageEnd {
-    /// It did what it should.
+    /// The stage succeeded.
     Done,
-    /// It failed: the partition is tried again, or its job has failed.
+    /// The stage failed: the partition is tried again, or its job fails.
     Failed,
-    /// Its job was cancelled, expired or failed meanwhile.
+    /// The job was cancelled, expired or failed meanwhile.
     Dropped,
 }
 
 // === impl EventKind ===
 
 impl EventKind {
-    /// The job that it is about, if it is about one.
+    /// The job that the event is about; none for events about keys.
     pub fn job(&self) -> Option<JobId> {
         match self {
             Self::Job { job, .. } => Some(*job),
@@ -136,7 +137,7 @@ impl EventKind {
 // === impl Stage ===
 
 impl Stage {
-    /// All of them, in order.
+    /// All stages, in order.
     pub const ALL: [Self; 5] = [
         Self::Witness,
         Self::Evaluate,
@@ -145,7 +146,7 @@ impl Stage {
         Self::Verify,
     ];
 
-    /// What messages and metrics call it.
+    /// The name in messages and metrics.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Witness => "witness",
@@ -156,7 +157,7 @@ impl Stage {
         }
     }
 
-    /// The one that follows.
+    /// The next stage; none after the last.
     pub(crate) const fn next(self) -> Option<Self> {
         match self {
             Self::Witness => Some(Self::Evaluate),

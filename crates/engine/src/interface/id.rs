@@ -1,4 +1,4 @@
-//! Names of jobs, requests and circuits.
+//! Identifiers of jobs, requests and circuits.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,29 +6,30 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use sha2::{Digest, Sha256};
 
-/// What hashes to a job's id; another version of it has another.
+/// Domain separator in the hash of a job's id. It has a version number, so that another version gives other
+/// ids.
 const JOB_DOMAIN: &[u8] = b"proofmill/engine/job/1";
 
-/// A job: 16 bytes that follow from the client and its request id, so that the same request is the
-/// same job, whoever asks again and whenever.
+/// A job's identifier: the first 16 bytes of a hash of the client and its request id. The same request is
+/// the same job, from any caller and after a restart.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId(pub [u8; 16]);
 
-/// A circuit with its key: SHA-256 over the proof system, the curve, the constraints' digest and the
-/// key file's.
+/// A circuit's identifier, together with its key: SHA-256 over the proof system, the curve, the
+/// constraints' digest and the key file's digest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CircuitId(pub [u8; 32]);
 
-/// A text that is no id of this kind.
+/// A text that is not an identifier of the expected kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not an id: expected {digits} lower-case hexadecimal digits")]
 pub struct InvalidId {
-    /// The digits an id has.
+    /// Number of digits of a valid identifier.
     pub digits: usize,
 }
 
-/// What a client calls a request: 1 to 128 bytes of printable ASCII. Submitting again under the same
-/// id is the same request.
+/// A client's name, and the client's own id of a request: each 1 to 128 bytes of printable ASCII without
+/// space. A second submission under the same id is the same request.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RequestId {
     client: String,
@@ -54,14 +55,15 @@ impl JobId {
 // === impl RequestId ===
 
 impl RequestId {
-    /// The longest client name and request id, in bytes.
+    /// Longest client name and longest request id, in bytes.
     pub const MAX_BYTES: usize = 128;
 
-    /// The request `request` of `client`. Clients' requests never meet: the name is part of the id.
+    /// The request `request` of `client`. Requests of different clients never collide, since the client's
+    /// name is part of the id.
     ///
     /// # Errors
     ///
-    /// Which of the two is empty, too long or not printable ASCII.
+    /// A message that says which of the two is empty, too long or not printable ASCII.
     pub fn new(client: impl Into<String>, request: impl Into<String>) -> Result<Self, String> {
         let (client, request) = (client.into(), request.into());
         for (what, text) in [("client name", &client), ("request id", &request)] {
@@ -76,12 +78,12 @@ impl RequestId {
         Ok(Self { client, request })
     }
 
-    /// Who asks: quotas are counted by it.
+    /// The client's name; quotas are counted for each client.
     pub fn client(&self) -> &str {
         &self.client
     }
 
-    /// The client's own id for the request.
+    /// The client's own id of the request.
     pub fn request(&self) -> &str {
         &self.request
     }
@@ -99,8 +101,8 @@ impl fmt::Debug for RequestId {
     }
 }
 
-/// Shown, parsed and, in formats for people, serialised as hexadecimal digits; in binary formats as
-/// bytes.
+/// Implements `Display`, `FromStr` and `serde` traits: hexadecimal digits in text formats, bytes in binary
+/// formats.
 macro_rules! hexadecimal {
     ($($id:ident)*) => {$(
         impl fmt::Display for $id {
@@ -121,7 +123,7 @@ macro_rules! hexadecimal {
             fn from_str(text: &str) -> Result<Self, InvalidId> {
                 let mut bytes = Self([0; _]);
                 let digits = 2 * bytes.0.len();
-                // One id has one name.
+                // Upper case is refused: an id has one spelling.
                 let upper = text.bytes().any(|byte| byte.is_ascii_uppercase());
                 if upper || hex::decode_to_slice(text, &mut bytes.0).is_err() {
                     return Err(InvalidId { digits });

@@ -1,4 +1,4 @@
-//! What a job is made of.
+//! The content of a job: circuits and inputs.
 
 use std::fmt;
 use std::time::SystemTime;
@@ -8,58 +8,58 @@ use zeroize::Zeroizing;
 use super::{CircuitRef, Priority, RequestId};
 use crate::Upload;
 
-/// Bytes nobody else may see: erased when dropped, and `Debug` prints their number only.
+/// Secret bytes: erased when dropped, and `Debug` prints only their number.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secret(Zeroizing<Vec<u8>>);
 
-/// What a partition's witness comes from. What comes in one piece is in the caller's memory until it is
-/// on disk, and in no budget: large witnesses are better uploaded.
+/// Source of a partition's witness. Except for an upload, the bytes are in the caller's memory until they
+/// are on disk, and are not counted in the budget: upload large witnesses instead.
 #[derive(Debug)]
 pub enum Input {
-    /// A whole witness as a `.wtns` file's content.
+    /// A whole witness, as the content of a `.wtns` file.
     Wtns(Secret),
-    /// A whole witness as a vector: for each variable, the leading one first, its value in as many
-    /// little-endian bytes as the field has (32), below the field's prime.
+    /// A whole witness, as a vector: the value of each variable, the leading one first, as 32 little-endian
+    /// bytes below the field's prime.
     Vector(Secret),
-    /// A whole witness that was streamed: see [`Handle::upload`](crate::Handle::upload). It is a
-    /// `.wtns` file's content if it begins with that file's magic, and a vector if not.
+    /// A whole witness that was streamed: see [`Handle::upload`](crate::Handle::upload). It is the content
+    /// of a `.wtns` file if it begins with that format's magic bytes, and a vector otherwise.
     Uploaded(Upload),
     /// The circuit's inputs as JSON, for a witness generator.
     Inputs {
-        /// A generator of [`Options::generators`](crate::Options::generators).
+        /// The name of a generator in [`Options::generators`](crate::Options::generators).
         generator: String,
-        /// What it is given.
+        /// The JSON that the generator gets.
         json: Secret,
     },
 }
 
-/// One proof to be made.
+/// One proof to make.
 #[derive(Debug)]
 pub struct Partition {
     /// The circuit.
     pub circuit: CircuitRef,
-    /// Its witness, or what that is made from.
+    /// Its witness, or the inputs that its witness is generated from.
     pub input: Input,
 }
 
-/// A job: one proof or many, which are delivered together.
+/// A job: one or more proofs, delivered together.
 #[derive(Debug)]
 pub struct Submission {
-    /// Who asks, and by which id. The same id with the same content is the same job; with other
-    /// content it is refused.
+    /// The client and its request id. The same id with the same content is the same job; with other content
+    /// it is refused.
     pub request: RequestId,
-    /// Whose turn it is.
+    /// Priority of all its partitions.
     pub priority: Priority,
-    /// When nobody wants the proofs any more.
+    /// Time at which the job expires if it has not ended; none if it never does.
     pub deadline: Option<SystemTime>,
-    /// What to prove, at least one; the proofs come in this order.
+    /// The proofs to make, at least one. The result has them in this order.
     pub partitions: Vec<Partition>,
 }
 
 // === impl Secret ===
 
 impl Secret {
-    /// Takes bytes, of which no copy should be left elsewhere.
+    /// Wraps bytes. The caller should keep no other copy.
     pub fn new(bytes: Vec<u8>) -> Self {
         Self(Zeroizing::new(bytes))
     }

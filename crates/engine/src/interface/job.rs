@@ -1,4 +1,4 @@
-//! Jobs and their results.
+//! Jobs, their states and results.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{JobId, PartitionProof, Priority, RequestId};
 
-/// How far a job is.
+/// The state of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum JobState {
@@ -15,24 +15,24 @@ pub enum JobState {
     Queued,
     /// At least one partition has begun.
     Running,
-    /// All proofs are there, and verified.
+    /// All proofs are made and verified.
     Done,
-    /// There will be no proofs: why.
+    /// No proofs will be made, for this reason.
     Failed(String),
-    /// Someone asked to stop it.
+    /// A client cancelled it.
     Cancelled,
     /// Its deadline passed.
     Expired,
 }
 
-/// What became of a job; its state is final.
+/// The result of a job that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobResult {
     /// The job.
     pub job: JobId,
     /// [`JobState::Done`], [`JobState::Failed`], [`JobState::Cancelled`] or [`JobState::Expired`].
     pub state: JobState,
-    /// One for each partition, in order; empty unless the job is done.
+    /// One proof for each partition, in order; empty unless the job is done.
     pub proofs: Arc<[PartitionProof]>,
 }
 
@@ -41,52 +41,52 @@ pub struct JobResult {
 pub struct Submitted {
     /// The job.
     pub job: JobId,
-    /// Whether it was there already: the same request came before.
+    /// Whether the job existed already, since the same request came before.
     pub existing: bool,
 }
 
-/// A job as it is now.
+/// The current state of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct JobView {
     /// The job.
     pub id: JobId,
-    /// Whose it is.
+    /// The client and its request id.
     pub request: RequestId,
     /// Its priority.
     pub priority: Priority,
-    /// How far it is.
+    /// Its state.
     pub state: JobState,
     /// Its partitions.
     pub partitions: u32,
-    /// Partitions whose proof is there and verified.
+    /// Partitions whose proof is made and verified.
     pub proven: u32,
-    /// Partitions in a stage, or between two.
+    /// Partitions in a stage or between two stages.
     pub running: u32,
-    /// Partitions tried again.
+    /// Number of times that a partition was tried again.
     pub retries: u32,
-    /// When it was accepted, in milliseconds since 1970.
+    /// Time of acceptance, in milliseconds since 1970.
     pub submitted_ms: u64,
     /// Its deadline, in milliseconds since 1970.
     pub deadline_ms: Option<u64>,
-    /// When its first partition began, in milliseconds since 1970.
+    /// Time at which its first partition began, in milliseconds since 1970.
     pub started_ms: Option<u64>,
-    /// When it ended, in milliseconds since 1970.
+    /// Time at which it ended, in milliseconds since 1970.
     pub ended_ms: Option<u64>,
     /// The names of its circuits, each once.
     pub circuits: Vec<String>,
-    /// The bytes of the budget its partitions hold.
+    /// Bytes of the budget that its partitions hold.
     pub bytes: u64,
 }
 
 // === impl JobState ===
 
 impl JobState {
-    /// Whether nothing more will happen to the job.
+    /// Whether the job has ended.
     pub const fn is_final(&self) -> bool {
         !matches!(self, Self::Queued | Self::Running)
     }
 
-    /// What messages and metrics call it.
+    /// The name in messages and metrics.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Queued => "queued",

@@ -1,4 +1,4 @@
-//! What a caller and the engine say to each other.
+//! The types that callers and the engine exchange.
 
 mod circuit;
 mod error;

@@ -1,29 +1,29 @@
-//! Whose turn it is.
+//! The priority of jobs.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// What goes first wherever something waits: for memory, and before every stage. Within equals the
-/// order is by arrival.
+/// Priority of a job: the order in which partitions get memory and enter each stage. Equal priorities are
+/// served by arrival.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Priority {
-    /// When nothing else is to be done.
+    /// Only when no other work waits.
     Low,
-    /// Unless said otherwise.
+    /// The default.
     #[default]
     Normal,
-    /// Before what is normal.
+    /// Before normal.
     High,
-    /// Before everything; may use the express slots beyond those of ordinary partitions.
+    /// Before all others. Critical partitions may also use the express slots.
     Critical,
 }
 
-/// A text that is no priority.
+/// A text that is not a priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a priority: critical, high, normal or low")]
 pub struct InvalidPriority;
@@ -31,10 +31,10 @@ pub struct InvalidPriority;
 // === impl Priority ===
 
 impl Priority {
-    /// All of them, lowest first.
+    /// All priorities, lowest first.
     pub const ALL: [Self; 4] = [Self::Low, Self::Normal, Self::High, Self::Critical];
 
-    /// What messages and files call it.
+    /// The name in messages and files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Low => "low",

@@ -1,15 +1,12 @@
-//! Proofs with what they prove, over any of the curves.
+//! Proofs with their public inputs, over any of the curves.
 
 use ark_ff::{BigInteger, PrimeField};
-use proofmill_groth16::{Bls12_381, Bn254, Curve, Engine, Proof, ProofError, with_curve};
-use proofmill_r1cs::iden3::canonical_from_le;
+use proofmill_groth16::{Bls12_381, Bn254, Curve, Proof, ProofError, SnarkCurve, with_curve};
+use proofmill_r1cs::iden3::{SCALAR_BYTES, canonical_from_le};
 
 use super::CircuitId;
 
-/// Bytes of an encoded public input.
-const INPUT_BYTES: usize = 32;
-
-/// A proof that was verified, with what it proves.
+/// A verified proof of a partition, with its circuit and public inputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartitionProof {
     /// The circuit.
@@ -29,20 +26,20 @@ pub enum AnyProof {
 
 /// A proof and its public inputs over the curve `E`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProofOf<E: Engine> {
+pub struct ProofOf<E: SnarkCurve> {
     /// The proof.
     pub proof: Proof<E>,
     /// The public inputs, without the leading one.
     pub public: Vec<E::ScalarField>,
 }
 
-/// Bytes that are no proof with its public inputs.
+/// Bytes that are not a proof with its public inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MalformedProof {
-    /// The proof's bytes.
+    /// The proof's bytes are malformed.
     #[error(transparent)]
     Proof(#[from] ProofError),
-    /// A public input, by its number from 1.
+    /// A public input is malformed: its number, from 1.
     #[error("public input {0} is not below the field's prime")]
     Input(usize),
 }
@@ -50,8 +47,8 @@ pub enum MalformedProof {
 // === impl AnyProof ===
 
 impl AnyProof {
-    /// Decodes a proof over `curve` from anyone: its points as [`Proof::from_bytes`] has them, its public inputs as
-    /// canonical little-endian numbers.
+    /// Decodes a proof over `curve` from an untrusted source: the proof as for [`Proof::from_bytes`], its
+    /// public inputs as canonical little-endian numbers.
     ///
     /// # Errors
     ///
@@ -72,7 +69,7 @@ impl AnyProof {
         }
     }
 
-    /// The proof, as [`Proof::to_bytes`] has it.
+    /// The proof, encoded by [`Proof::to_bytes`].
     pub fn proof_bytes(&self) -> Vec<u8> {
         match self {
             Self::Bn254(made) => made.proof.to_bytes(),
@@ -81,7 +78,7 @@ impl AnyProof {
     }
 
     /// The public inputs, 32 little-endian bytes each.
-    pub fn public_bytes(&self) -> Vec<[u8; INPUT_BYTES]> {
+    pub fn public_bytes(&self) -> Vec<[u8; SCALAR_BYTES]> {
         match self {
             Self::Bn254(made) => made.public.iter().map(input_bytes).collect(),
             Self::Bls12_381(made) => made.public.iter().map(input_bytes).collect(),
@@ -103,8 +100,8 @@ impl From<ProofOf<Bls12_381>> for AnyProof {
 
 // === impl ProofOf ===
 
-impl<E: Engine> ProofOf<E> {
-    /// As [`AnyProof::decode`], over `E`.
+impl<E: SnarkCurve> ProofOf<E> {
+    /// Decodes a proof over `E`, as [`AnyProof::decode`].
     ///
     /// # Errors
     ///
@@ -122,14 +119,14 @@ impl<E: Engine> ProofOf<E> {
     }
 }
 
-fn input_bytes<F: PrimeField>(value: &F) -> [u8; INPUT_BYTES] {
-    let mut bytes = [0; INPUT_BYTES];
+fn input_bytes<F: PrimeField>(value: &F) -> [u8; SCALAR_BYTES] {
+    let mut bytes = [0; SCALAR_BYTES];
     let number = value.into_bigint().to_bytes_le();
     bytes[..number.len()].copy_from_slice(&number);
     bytes
 }
 
-/// Points and numbers in the place of a proof, which nobody verifies.
+/// A proof that does not verify, for tests that only need one of the type.
 #[cfg(test)]
 pub(crate) fn proof_for_tests(circuit: CircuitId) -> PartitionProof {
     PartitionProof {
@@ -145,7 +142,7 @@ mod tests {
 
     use super::*;
 
-    pub(super) fn made<E: Engine>() -> ProofOf<E> {
+    pub(super) fn made<E: SnarkCurve>() -> ProofOf<E> {
         let proof = Proof {
             a: E::G1Affine::generator(),
             b: E::G2Affine::generator(),

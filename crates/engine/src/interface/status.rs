@@ -1,4 +1,4 @@
-//! The engine as it is now.
+//! The current state of the engine.
 
 use std::fmt;
 
@@ -6,136 +6,136 @@ use serde::{Serialize, Serializer};
 
 use super::{CircuitId, CircuitView, JobId, JobView, Stage};
 
-/// Who holds bytes of the budget.
+/// A holder of bytes of the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Owner {
-    /// A key: mapped, being loaded or hot.
+    /// A circuit's key: mapped, being loaded or hot.
     Key(CircuitId),
-    /// A partition under way.
+    /// A partition under way: its job, and its number from 0.
     Partition(JobId, u32),
-    /// Reading files to register a circuit.
+    /// Reading the files of a circuit that is being registered.
     Registration,
 }
 
-/// Everything, as of one moment.
+/// The state of the whole engine at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Status {
-    /// Microseconds since the service began: what events count from.
+    /// Microseconds since the service began, by the clock of [`Event::at_us`](crate::Event::at_us).
     pub uptime_us: u64,
-    /// When the service began, in milliseconds since 1970.
+    /// Time at which the service began, in milliseconds since 1970.
     pub started_ms: u64,
-    /// Whether it takes nothing new.
+    /// Whether it drains and accepts nothing new.
     pub draining: bool,
-    /// Jobs that are not at their end, first come first.
+    /// Unfinished jobs, by arrival.
     pub jobs: Vec<JobView>,
-    /// Jobs that ended and whose results are kept, last ended first; at most
+    /// Ended jobs whose results are kept, the latest end first; at most
     /// [`Options::recent`](crate::Options::recent).
     pub recent: Vec<JobView>,
-    /// Jobs counted since the service began.
+    /// Counters since the service began.
     pub counts: JobCounts,
-    /// Each stage, in order.
+    /// The stages, in order.
     pub stages: Vec<StageStatus>,
-    /// Each device.
+    /// The devices, in the order of the options.
     pub devices: Vec<DeviceStatus>,
-    /// The memory.
+    /// The byte budget.
     pub budget: BudgetStatus,
-    /// Each registered circuit, by name.
+    /// The registered circuits, by name.
     pub circuits: Vec<CircuitView>,
 }
 
-/// How much an engine has to do.
+/// The amount of work that an engine has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Load {
-    /// Jobs that are not at their end.
+    /// Unfinished jobs.
     pub jobs: u64,
-    /// Whether it takes nothing new.
+    /// Whether it drains and accepts nothing new.
     pub draining: bool,
 }
 
-/// Counts that only grow.
+/// Counters since the service began; they never decrease.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct JobCounts {
-    /// Accepted, those from before a restart included.
+    /// Jobs accepted, including those from before a restart.
     pub accepted: u64,
-    /// Submissions that were answered with a job that was there already.
+    /// Submissions of a request that existed already.
     pub repeated: u64,
-    /// Refused for want of room.
+    /// Submissions refused for lack of room.
     pub refused: u64,
-    /// Done.
+    /// Jobs done.
     pub done: u64,
-    /// Failed.
+    /// Jobs failed.
     pub failed: u64,
-    /// Cancelled.
+    /// Jobs cancelled.
     pub cancelled: u64,
-    /// Expired.
+    /// Jobs expired.
     pub expired: u64,
-    /// Partitions tried again.
+    /// Number of times that a partition was tried again.
     pub retries: u64,
-    /// Results that were pruned.
+    /// Results pruned.
     pub pruned: u64,
 }
 
-/// A stage.
+/// The current state of a stage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StageStatus {
-    /// Which.
+    /// The stage.
     pub stage: Stage,
-    /// Partitions it can work on at once.
+    /// Partitions that it can work on at once.
     pub workers: u32,
-    /// Partitions in it.
+    /// Partitions in it now.
     pub busy: u32,
-    /// Partitions before it.
+    /// Partitions that wait for it.
     pub queued: u32,
-    /// Partitions that left it, whatever the outcome.
+    /// Partitions that left it, with any outcome.
     pub ended: u64,
-    /// The time partitions spent in it, in microseconds, together.
+    /// Time that partitions spent in it, in microseconds, summed over partitions.
     pub busy_us: u64,
 }
 
-/// A device.
+/// The current state of a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DeviceStatus {
     /// Its name.
     pub name: String,
-    /// Whether a partition is on it now.
+    /// Whether it works on a partition now.
     pub busy: bool,
-    /// How long it worked, in microseconds.
+    /// Time that it worked, in microseconds.
     pub busy_us: u64,
-    /// Partitions it finished.
+    /// Partitions whose prove stage it finished.
     pub products: u64,
     /// Attempts on it that failed or whose proof did not verify.
     pub failures: u64,
-    /// How often it was to blame: its proof did not verify and the witness was right.
+    /// Number of times that it was at fault: its proof did not verify although the witness was right.
     pub suspected: u64,
-    /// Why it is not used any more, if it is not.
+    /// The reason that it is no longer used; none if it is in use.
     pub broken: Option<String>,
 }
 
-/// The memory.
+/// The current state of the byte budget.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct BudgetStatus {
-    /// All there is, in bytes.
+    /// Its size, in bytes.
     pub total: u64,
-    /// Reserved now.
+    /// Bytes reserved now.
     pub used: u64,
-    /// The most that was ever reserved.
+    /// Most bytes ever reserved at once.
     pub peak: u64,
-    /// Requests that wait.
+    /// Requests that wait for bytes.
     pub waiting: u32,
-    /// The bytes they ask for.
+    /// Bytes that the waiting requests ask for.
     pub waiting_bytes: u64,
-    /// Who holds how much, most first.
+    /// Owners and the bytes they hold, largest first.
     pub owners: Vec<OwnerUse>,
     /// Keys evicted since the service began.
     pub evictions: u64,
 }
 
-/// What an owner holds.
+/// The bytes that an owner holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OwnerUse {
-    /// Who.
+    /// The owner.
     pub owner: Owner,
-    /// How many bytes.
+    /// Its bytes.
     pub bytes: u64,
 }
 

@@ -1,4 +1,4 @@
-//! A device with memory of its own, and the keys that are on it.
+//! A device with memory of its own, and the keys in that memory.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -9,23 +9,24 @@ use proofmill_groth16::Offload;
 
 use crate::options::{AcceleratorOptions, OffloadRule};
 
-/// A device that stages submit to, shared by them.
+/// An accelerator, shared by the partitions that submit to it.
 pub(crate) struct Accelerator {
-    /// Its place among the engine's devices.
+    /// Its index in the engine's list of devices.
     pub(crate) number: usize,
     pub(crate) name: Arc<str>,
     pub(super) device: Arc<dyn Device>,
-    /// The processors, to compare costs with; none to have it compute all that it can.
+    /// The processors, to compare costs with; none if the accelerator computes all that it can.
     cpu: Option<Arc<dyn Device>>,
-    /// The keys on it, who was used last last.
+    /// The keys in its memory, least recently used first.
     keys: Mutex<Vec<Weak<dyn Resident>>>,
-    /// Held while a key is brought there: by one partition, for all that want it.
+    /// Held while a key is brought to the device, so that this is done once for all partitions that wait
+    /// for it.
     loading: Mutex<()>,
 }
 
-/// A key that may be on accelerators.
+/// A key that can be in the memory of accelerators.
 pub(super) trait Resident: Send + Sync {
-    /// Takes it from an accelerator, unless it is in use there; false if nothing was freed.
+    /// Removes the key from an accelerator unless it is in use there. Returns whether memory was freed.
     fn leave(&self, accelerator: usize) -> bool;
 }
 
@@ -51,7 +52,7 @@ impl Accelerator {
         })
     }
 
-    /// How long the device has worked.
+    /// Total time that the device has worked.
     pub(crate) fn busy(&self) -> Duration {
         self.device.busy()
     }
@@ -63,28 +64,29 @@ impl Accelerator {
         }
     }
 
-    /// The bytes of its memory that one key may take with multiples of its points: so that several
-    /// find room. A key whose points alone take more has them there without.
+    /// Most bytes of device memory for one key with multiples of its points: a quarter of the memory, so
+    /// that several keys fit. A key whose plain points take more is held there without multiples.
     pub(super) fn key_limit(&self) -> usize {
         let memory = self.device.caps().memory.unwrap_or(0);
         usize::try_from(memory / 4).unwrap_or(usize::MAX)
     }
 
-    /// Waits for one's turn to bring a key there.
+    /// Waits until no other partition brings a key to the device.
     pub(super) fn turn(&self) -> MutexGuard<'_, ()> {
-        // What it guards is not in the lock.
+        // The lock guards no data, so a poisoned one is as good.
         self.loading.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that a key that is there is used.
+    /// Records that a key on the device is used.
     pub(super) fn used(&self, key: Weak<dyn Resident>) {
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         keys.retain(|other| other.strong_count() > 0 && !Weak::ptr_eq(other, &key));
         keys.push(key);
     }
 
-    /// Evicts the key that was used longest ago and is not in use; false if there is none. It takes
-    /// the [`turn`](Self::turn), so that nobody begins to use that key meanwhile.
+    /// Evicts the least recently used key that is not in use. Returns false if there is none. The argument
+    /// proves that the caller holds the [`turn`](Self::turn), so that no partition begins to use that key
+    /// meanwhile.
     pub(super) fn evict_one(&self, _turn: &MutexGuard<'_, ()>) -> bool {
         let keys: Vec<_> = {
             let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);

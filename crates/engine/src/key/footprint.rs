@@ -1,38 +1,39 @@
-//! The bytes that a partition takes beside its key, by stage.
+//! The memory that a partition uses beside its key, by stage.
 
 use proofmill_groth16::{Curve, TESTED_TOGETHER};
+use proofmill_r1cs::iden3::SCALAR_BYTES;
 
 use crate::interface::Stage;
 use crate::options::KeyForm;
 
 /// Bytes of a scalar.
-const SCALAR: u64 = 32;
+const SCALAR: u64 = SCALAR_BYTES as u64;
 
-/// What a footprint depends on.
+/// The sizes that a footprint is computed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sizes {
     pub(crate) curve: Curve,
-    /// Variables, the leading one included.
+    /// Variables, including the leading one.
     pub(crate) variables: u64,
     /// Points of the domain.
     pub(crate) domain: u64,
-    /// Points of the longest query in the first group, the one of the domain's points included.
+    /// Points of the longest query in the first group, including the query over the domain.
     pub(crate) g1_points: u64,
     /// Points of the query in the second group.
     pub(crate) g2_points: u64,
-    /// Whether the key is a `.zkey`, whose quotient takes a third vector.
+    /// Whether the key is a `.zkey`, whose quotient needs a third vector.
     pub(crate) zkey: bool,
-    /// How the key's points are held.
+    /// The form in which the key's points are held.
     pub(crate) form: KeyForm,
 }
 
-/// The most bytes that a partition holds in each stage, beside its key. See the crate's documentation
-/// for the formula.
+/// Most bytes that a partition holds in each stage, beside its key. The crate's documentation has the
+/// formula.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Footprint {
     stages: [u64; 5],
-    /// What a product in the first group takes, and one in the second: the kernels keep it for the next
-    /// one.
+    /// Bytes that a product takes in the first group and in the second. The kernels keep them for the next
+    /// product.
     kept: [u64; 2],
 }
 
@@ -45,8 +46,8 @@ impl Footprint {
         let vectors = if sizes.zkey { 3 } else { 2 };
         let prove = match sizes.form {
             KeyForm::Plain | KeyForm::Prepared { .. } => z + vector,
-            // The scalars of four queries, and vectors twice: as a pool holds them, and as they come
-            // back.
+            // The scalars of four queries, and the vectors twice: on their way to the device, and on their
+            // way back.
             KeyForm::Shared => 5 * z + 2 * vectors * vector,
         };
         Self {
@@ -62,20 +63,20 @@ impl Footprint {
         }
     }
 
-    /// The most bytes from `stage` on: what is kept reserved when it begins.
+    /// Most bytes from `stage` on: the bytes kept reserved when the stage begins.
     pub(crate) fn from(&self, stage: Stage) -> u64 {
         let most = self.stages[stage as usize..].iter().copied().max();
         let kept: u64 = self.kept.iter().sum();
         most.unwrap_or(0) + if stage <= Stage::Finish { kept } else { 0 }
     }
 
-    /// The most bytes at any time: what is reserved before the first stage.
+    /// Most bytes at any time: the bytes reserved before the first stage.
     pub(crate) fn peak(&self) -> u64 {
         self.from(Stage::Witness)
     }
 
-    /// The most bytes that a partition takes if no other is under way: nothing is kept then before its own
-    /// first product.
+    /// Most bytes that a partition uses if no other is under way: the kernels then keep nothing before its
+    /// own first product.
     fn alone(&self) -> u64 {
         let [g1, g2] = self.kept;
         let kept = |stage| match stage {
@@ -87,9 +88,9 @@ impl Footprint {
         bytes.into_iter().max().unwrap_or(0)
     }
 
-    /// The most bytes that so many partitions take together, with so many workers in each stage: as
-    /// many as there are hold what the stages of most bytes take, and the others wait.
-    pub(crate) fn together(&self, partitions: usize, workers: [usize; 5]) -> u64 {
+    /// Most bytes that `partitions` partitions use together, with `workers` workers in each stage: the
+    /// costliest stages are full, and the other partitions wait with their values only.
+    pub(crate) fn peak_bytes_together(&self, partitions: usize, workers: [usize; 5]) -> u64 {
         if partitions == 1 {
             return self.alone();
         }
@@ -112,15 +113,15 @@ impl Footprint {
     }
 }
 
-/// The bytes that testing a key's points for the subgroup takes: each thread multiplies as many as are
-/// tested together, as they are.
+/// Bytes used to test a key's points for membership in the subgroup: each thread multiplies one batch of
+/// plain points.
 pub(crate) fn checking_bytes(curve: Curve, points: u64, threads: usize) -> u64 {
     let (_, g2) = product_bytes(curve, KeyForm::Plain);
     g2 * points.min(TESTED_TOGETHER as u64 * threads as u64)
 }
 
-/// The bytes that a product takes for each point of its query, in the first and the second group:
-/// measured, see [`proofmill_groth16::stages`].
+/// Bytes that a product takes for each point of its query, in the first and the second group. Measured: see
+/// [`proofmill_groth16::stages`].
 const fn product_bytes(curve: Curve, form: KeyForm) -> (u64, u64) {
     match (curve, form) {
         (Curve::Bn254, KeyForm::Plain | KeyForm::Shared) => (160, 320),
@@ -179,15 +180,18 @@ mod tests {
         let kept = 160 * 1024 + 320 * 700;
         assert_eq!(footprint.peak(), kept + evaluate);
         let workers = [1; 5];
-        assert_eq!(footprint.together(1, workers), 32 * 1000 + kept);
-        assert_eq!(footprint.together(2, workers), kept + evaluate + prove);
+        assert_eq!(footprint.peak_bytes_together(1, workers), 32 * 1000 + kept);
         assert_eq!(
-            footprint.together(4, workers),
+            footprint.peak_bytes_together(2, workers),
+            kept + evaluate + prove
+        );
+        assert_eq!(
+            footprint.peak_bytes_together(4, workers),
             kept + evaluate + 2 * prove + witness
         );
-        // Of more, all but those that a stage works on have their values only, or nothing yet.
+        // Partitions beyond those that stages can work on hold only their values, or nothing yet.
         assert_eq!(
-            footprint.together(9, workers) - footprint.together(6, workers),
+            footprint.peak_bytes_together(9, workers) - footprint.peak_bytes_together(6, workers),
             3 * 32 * 1000
         );
     }

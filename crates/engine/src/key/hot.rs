@@ -1,11 +1,11 @@
-//! A key of one of the curves.
+//! A loaded key over one of the curves.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use proofmill_accelerator::Error;
 use proofmill_groth16::{
-    DeviceKey, Engine, PreparedVerifyingKey, ProveError, QueryPoints, ResidentKey,
+    DeviceKey, PreparedVerifyingKey, ProveError, QueryPoints, ResidentKey, SnarkCurve,
 };
 
 use super::accelerator::{Accelerator, Resident};
@@ -14,17 +14,17 @@ use super::work::TypedWork;
 use crate::interface::{AnyProof, ProofOf};
 
 /// A key over the curve `E`.
-pub(crate) struct HotKey<E: Engine> {
+pub(crate) struct HotKey<E: SnarkCurve> {
     pub(super) key: Arc<ResidentKey<E>>,
     pub(super) verifying: PreparedVerifyingKey<E>,
     knows_constraints: bool,
-    /// The same key on accelerators, by their numbers.
+    /// The same key in the memory of accelerators, by their numbers.
     on: Mutex<HashMap<usize, Arc<DeviceKey<E>>>>,
 }
 
 // === impl HotKey ===
 
-impl<E: Engine> HotKey<E> {
+impl<E: SnarkCurve> HotKey<E> {
     pub(crate) fn new(key: ResidentKey<E>, knows_constraints: bool) -> Self {
         Self {
             verifying: PreparedVerifyingKey::from(key.vk().clone()),
@@ -34,8 +34,8 @@ impl<E: Engine> HotKey<E> {
         }
     }
 
-    /// The key on an accelerator: brought there unless it is, in the place of those used longest ago
-    /// if there is no room.
+    /// The key in an accelerator's memory. It is loaded there first if necessary, and evicts the least
+    /// recently used keys if there is no room.
     pub(super) fn on(
         self: &Arc<Self>,
         accelerator: &Accelerator,
@@ -66,26 +66,26 @@ impl<E: Engine> HotKey<E> {
             match DeviceKey::load(key, device, accelerator.offload(), limit) {
                 Err(ProveError::Device(Error::OutOfMemory { .. }))
                     if accelerator.evict_one(turn) => {}
-                // The last resort: without multiples.
+                // Last resort: the points without multiples.
                 Err(ProveError::Device(Error::OutOfMemory { .. })) if limit > 0 => limit = 0,
                 loaded => return loaded,
             }
         }
     }
 
-    /// Whether an accelerator that has the key computes its transforms.
+    /// Whether any accelerator that has the key computes its transforms.
     pub(super) fn transforms_elsewhere(&self) -> bool {
         let on = self.lock();
         on.values().any(|key| key.placement().transforms)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<usize, Arc<DeviceKey<E>>>> {
-        // Nothing under this lock panics half-way through a change.
+        // No code panics under this lock in the middle of a change, so a poisoned lock is safe to use.
         self.on.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<E: Engine> Key for HotKey<E>
+impl<E: SnarkCurve> Key for HotKey<E>
 where
     AnyProof: From<ProofOf<E>>,
 {
@@ -106,7 +106,7 @@ where
     }
 }
 
-impl<E: Engine> Resident for HotKey<E> {
+impl<E: SnarkCurve> Resident for HotKey<E> {
     fn leave(&self, accelerator: usize) -> bool {
         let idle = {
             let mut on = self.lock();

@@ -1,4 +1,4 @@
-//! Keys and the work done with them, whatever the curve.
+//! Loaded keys and the computation of proofs with them, behind traits that hide the curve.
 
 mod accelerator;
 mod footprint;

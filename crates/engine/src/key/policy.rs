@@ -1,25 +1,29 @@
-//! Keys that are not taken.
+//! Refusal of insecure keys.
 
 use std::path::Path;
 
-use proofmill_groth16::{Engine, VerifyingKey};
+use proofmill_groth16::{SnarkCurve, VerifyingKey};
 
-/// Whether keys are taken under which proofs prove nothing.
+/// Whether to accept insecure keys, under which a proof proves nothing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyPolicy {
-    /// For tests: they are, with a warning.
+    /// Accepts them with a warning, for tests. Otherwise they are refused.
     pub(crate) allow_insecure: bool,
 }
 
 // === impl KeyPolicy ===
 
 impl KeyPolicy {
-    /// That the key from the file at `path` may be used.
+    /// Checks that the key from the file at `path` may be used.
     ///
     /// # Errors
     ///
     /// A message with the path of the key and what is wrong with it.
-    pub(crate) fn check<E: Engine>(self, path: &Path, key: &VerifyingKey<E>) -> Result<(), String> {
+    pub(crate) fn check<E: SnarkCurve>(
+        self,
+        path: &Path,
+        key: &VerifyingKey<E>,
+    ) -> Result<(), String> {
         let Err(insecure) = key.require_secure() else {
             return Ok(());
         };

@@ -1,4 +1,4 @@
-//! What the pipeline knows of a key and of a partition: neither its curve nor its kind.
+//! The pipeline's view of a key and of a partition, independent of the curve and the form of the key.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -10,24 +10,24 @@ use tokio::sync::Notify;
 use super::accelerator::Accelerator;
 use crate::interface::{CircuitId, PartitionProof};
 
-/// A key with its circuit, ready to prove.
+/// A loaded key with its circuit, ready to prove.
 pub(crate) trait Key: Send + Sync {
-    /// The bytes it takes, measured.
+    /// Bytes of memory that it takes, measured.
     fn bytes(&self) -> u64;
 
-    /// The points of its queries.
+    /// Numbers of points of its queries.
     fn points(&self) -> QueryPoints;
 
-    /// A partition's work with it.
+    /// Begins the work of one partition with the key.
     fn work(self: Arc<Self>) -> Box<dyn Work>;
 
-    /// Whether its constraints are known in full, so that an unsatisfied witness is told from a wrong
-    /// computation.
+    /// Whether the circuit's constraints are known in full. If so, an unsatisfied witness can be told from
+    /// a wrong computation.
     fn knows_constraints(&self) -> bool;
 }
 
-/// One partition on its way through the stages, in this order; each step frees what the later ones do
-/// not need. Where nothing else is said they run on the current rayon pool.
+/// The computation of one partition. The stages are called in the order of these methods; each frees the
+/// data that later ones do not need. Unless noted otherwise, methods run on the current rayon pool.
 pub(crate) trait Work: Send {
     /// Decodes a witness.
     fn read_witness(&mut self, bytes: &[u8]) -> Result<(), StepError>;
@@ -38,8 +38,8 @@ pub(crate) trait Work: Send {
     /// The multi-scalar products in the first group.
     fn prove(&mut self, stop: &Stop) -> Result<(), StepError>;
 
-    /// The products, those of them on an accelerator that pay there. To be called from outside the
-    /// pool, within the runtime: it waits, and computes on `pool`.
+    /// Computes the products, on an accelerator where that pays. Must be called outside the pool but inside
+    /// the tokio runtime: it blocks while it waits, and computes on `pool`.
     fn prove_on(
         &mut self,
         accelerator: &Accelerator,
@@ -47,32 +47,33 @@ pub(crate) trait Work: Send {
         stop: &Stop,
     ) -> Result<(), StepError>;
 
-    /// The product in the second group unless it is there, and the proof.
+    /// Computes the product in the second group, unless the accelerator has done so, and assembles the
+    /// proof.
     fn finish(&mut self, stop: &Stop) -> Result<(), StepError>;
 
-    /// The proof, if it is one.
+    /// Verifies the proof, and returns it if it is valid.
     fn verify(&mut self, circuit: CircuitId) -> Result<PartitionProof, StepError>;
 
-    /// Makes a product wrong: for [`Interference`](crate::Interference).
+    /// Falsifies a product, for [`Interference`](crate::Interference).
     fn spoil(&mut self);
 }
 
-/// Why a step did not do what it should.
+/// The outcome of a stage that did not succeed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StepError {
-    /// It would fail again: why.
+    /// Another attempt would fail as well, for this reason.
     Permanent(String),
-    /// Another attempt may succeed: why.
+    /// Another attempt may succeed; this one failed for this reason.
     Retry(String),
-    /// The device broke and is not to be used any more; another may succeed: why.
+    /// The device broke and must not be used again; another device may succeed. The reason.
     Broken(String),
     /// The proof does not verify.
     Invalid,
-    /// It was told to stop.
+    /// The work was cancelled.
     Stopped,
 }
 
-/// Tells work that nobody wants it any more. Cloning shares it.
+/// Cancels work that is no longer needed. Clones share one signal.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stop(Arc<Signal>);
 
@@ -94,17 +95,17 @@ impl Stop {
         self.0.raised.load(Ordering::SeqCst)
     }
 
-    /// Waits until it is raised.
+    /// Waits until the signal is raised.
     pub(crate) async fn raised(&self) {
         let mut notified = pin!(self.0.notify.notified());
-        // Listening before looking: no signal goes unheard.
+        // Registers before it checks, so that no signal is missed.
         notified.as_mut().enable();
         if !self.is_raised() {
             notified.await;
         }
     }
 
-    /// That it is not raised: asked between two products.
+    /// Fails with [`StepError::Stopped`] if the signal is raised. Called between products.
     pub(crate) fn check(&self) -> Result<(), StepError> {
         if self.is_raised() {
             Err(StepError::Stopped)

@@ -1,4 +1,4 @@
-//! A partition of one of the curves.
+//! The computation of one partition, over one of the curves.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -8,8 +8,8 @@ use std::task::{Context, Poll};
 use ark_ec::AffineRepr;
 use ark_std::rand::rngs::OsRng;
 use proofmill_accelerator::Error;
-use proofmill_groth16::{Engine, Evaluated, PartialProducts, Proof, ProveError, verify};
-use proofmill_r1cs::iden3::{WTNS_FORMAT, Witness, WtnsFile, canonical_from_le};
+use proofmill_groth16::{PartialProducts, Proof, ProveError, QuotientInput, SnarkCurve, verify};
+use proofmill_r1cs::iden3::{SCALAR_BYTES, WTNS_FORMAT, Witness, WtnsFile, canonical_from_le};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
@@ -18,29 +18,26 @@ use super::hot::HotKey;
 use super::traits::{StepError, Stop, Work};
 use crate::interface::{AnyProof, CircuitId, PartitionProof, ProofOf};
 
-/// Bytes of a scalar.
-const SCALAR_BYTES: usize = 32;
-
-/// Scalars that one task decodes.
+/// Scalars that one parallel task decodes.
 const CHUNK: usize = 1 << 12;
 
-pub(super) struct TypedWork<E: Engine> {
+pub(super) struct TypedWork<E: SnarkCurve> {
     key: Arc<HotKey<E>>,
     step: Step<E>,
 }
 
-/// Where it stands, with what the next step needs and nothing else.
-enum Step<E: Engine> {
+/// Progress of a partition, with only the data that the next stage needs.
+enum Step<E: SnarkCurve> {
     Begun,
     Read(Witness<E::ScalarField>),
-    Evaluated(Witness<E::ScalarField>, Evaluated<E::ScalarField>),
+    Evaluated(Witness<E::ScalarField>, QuotientInput<E::ScalarField>),
     Proved(Witness<E::ScalarField>, PartialProducts<E>),
     Finished(Vec<E::ScalarField>, Proof<E>),
-    /// A step failed, or all are done: what was held is gone.
+    /// A stage failed, or all are done; the data is dropped.
     Ended,
 }
 
-/// A future that is polled on a pool's threads, and holds none of them while it waits.
+/// A future that is polled on a pool's threads, and occupies none of them while it waits.
 struct OnPool<'a, F> {
     pool: &'a rayon::ThreadPool,
     future: Pin<Box<F>>,
@@ -48,7 +45,7 @@ struct OnPool<'a, F> {
 
 // === impl TypedWork ===
 
-impl<E: Engine> TypedWork<E> {
+impl<E: SnarkCurve> TypedWork<E> {
     pub(super) fn new(key: Arc<HotKey<E>>) -> Self {
         Self {
             key,
@@ -97,7 +94,7 @@ impl<E: Engine> TypedWork<E> {
     }
 }
 
-impl<E: Engine> Work for TypedWork<E>
+impl<E: SnarkCurve> Work for TypedWork<E>
 where
     AnyProof: From<ProofOf<E>>,
 {
@@ -129,11 +126,12 @@ where
         let prover = self.key.key.prover();
         let z = witness.values();
         let quotient = match evaluated {
-            Evaluated::Quotient(quotient) => quotient,
-            Evaluated::Evaluations(evaluations) => prover.quotient(evaluations).0,
+            QuotientInput::Quotient(quotient) => quotient,
+            QuotientInput::Evaluations(evaluations) => prover.quotient(evaluations).0,
         };
         stop.check()?;
-        // The one that needs the quotient comes first, so that its memory is free after it.
+        // The product that needs the quotient comes first, so that the quotient's memory is free
+        // afterwards.
         let (h, _) = prover.multiply_h(quotient);
         stop.check()?;
         let (a, _) = prover.multiply_a(z).map_err(refused)?;
@@ -170,7 +168,7 @@ where
             pool,
             future: Box::pin(started.finish(z)),
         };
-        // Whoever stops drops what was submitted, which cancels it.
+        // Dropping the future cancels the jobs that were submitted to the device.
         let finished = tokio::runtime::Handle::current().block_on(async {
             tokio::select! {
                 biased;
@@ -213,18 +211,19 @@ where
     }
 }
 
-/// A refusal of the prover's is about the witness: the key was checked against its circuit.
+/// An error of the prover concerns the witness, since the key was checked against its circuit.
 fn refused(error: ProveError) -> StepError {
     StepError::Permanent(error.to_string())
 }
 
-/// What an accelerator could not do: another device can, unless it is about the witness.
+/// The error of an accelerator. Another device may succeed, unless the error concerns the witness.
 fn failed_on(accelerator: &Accelerator, error: ProveError) -> StepError {
     let why = format!("on device {}: {error}", accelerator.name);
     match error {
         ProveError::Device(Error::Failed { .. } | Error::NoDevice { .. }) => StepError::Broken(why),
         ProveError::Device(Error::OutOfMemory { .. }) => {
-            // For whoever comes next: this one's jobs have no room beside all that is there.
+            // Makes room for the next attempt: this partition's jobs do not fit beside all keys on the
+            // device.
             accelerator.evict_one(&accelerator.turn());
             StepError::Retry(why)
         }

@@ -1,4 +1,4 @@
-//! Partitions before their memory is reserved: one at a time waits for it, the first in line.
+//! The line of partitions that wait for memory. Only one at a time asks the budget: the first in line.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -11,29 +11,29 @@ use crate::budget::Reservation;
 use crate::interface::{JobId, Priority};
 use crate::residency::{AcquireError, KeyUse};
 
-/// How far behind the first in line is looked for one to go before it.
+/// Partitions behind the first in line that are examined for one to overtake it.
 const LOOK_AHEAD: usize = 256;
 
-/// What a partition gets.
+/// The key and the reserved memory that a partition gets, or the reason that it gets none.
 pub(super) type Acquired = Result<(KeyUse, Reservation), AcquireError>;
 
-/// The line, and who is at its head.
+/// The line, and the partition at its head that asks for memory.
 pub(super) struct Admission {
     waiting: BTreeMap<Place, JobId>,
-    asking: Option<Asking>,
-    /// Partitions under way at once.
+    request: Option<MemoryRequest>,
+    /// Most partitions under way at once.
     workers: usize,
-    /// More of them, if they are critical.
+    /// Critical partitions that may be under way beyond `workers`.
     express: usize,
-    /// How often one in line is passed by.
+    /// Most partitions that may overtake one in line.
     batch: u32,
-    /// Who was passed by the last time, and how often by now.
-    passed: Option<(Place, u32)>,
+    /// The partition that was overtaken last, and the number of times so far.
+    overtaken: Option<(Place, u32)>,
 }
 
-struct Asking {
+struct MemoryRequest {
     place: Place,
-    /// Its place, or that of the one it passed by.
+    /// Its own place, or that of the partition that it overtook.
     rank: Place,
     job: JobId,
     acquired: BoxFuture<'static, Acquired>,
@@ -45,11 +45,11 @@ impl Admission {
     pub(super) fn new(workers: usize, express: usize, batch: u32) -> Self {
         Self {
             waiting: BTreeMap::new(),
-            asking: None,
+            request: None,
             workers,
             express,
             batch,
-            passed: None,
+            overtaken: None,
         }
     }
 
@@ -57,8 +57,8 @@ impl Admission {
         self.waiting.insert(place, job);
     }
 
-    /// The partition whose memory is to be asked for now, while `running` are under way. If one of
-    /// lower place asks already it goes back into the line, and gives up its place before the budget.
+    /// The partition that should ask for memory now, while `running` are under way. A partition of lower
+    /// rank that asks already goes back into the line, and loses its place before the budget.
     pub(super) fn next(&mut self, running: usize) -> Option<(Place, JobId)> {
         let (first, _) = self.waiting.first_key_value()?;
         let critical = first.priority.0 == Priority::Critical;
@@ -66,28 +66,28 @@ impl Admission {
         if running >= slots {
             return None;
         }
-        if let Some(asking) = &self.asking {
-            if asking.rank <= *first {
+        if let Some(request) = &self.request {
+            if request.rank <= *first {
                 return None;
             }
-            self.waiting.insert(asking.place, asking.job);
-            self.asking = None;
+            self.waiting.insert(request.place, request.job);
+            self.request = None;
         }
         self.waiting.pop_first()
     }
 
-    /// Another of the same priority that goes before `first`, which then waits on: the next one that
-    /// `is_ready`, unless `first` was passed by often enough.
-    pub(super) fn before(
+    /// A partition of the same priority that may overtake `first`: the next in line for which `is_ready`,
+    /// unless `first` was overtaken `batch` times.
+    pub(super) fn overtaking(
         &mut self,
         (first, job): (Place, JobId),
         is_ready: impl Fn(Place, JobId) -> bool,
     ) -> Option<(Place, JobId)> {
-        let passed = match self.passed {
+        let times = match self.overtaken {
             Some((place, times)) if place == first => times,
             _ => 0,
         };
-        if passed >= self.batch {
+        if times >= self.batch {
             return None;
         }
         let (place, other) = self
@@ -97,13 +97,13 @@ impl Admission {
             .take(LOOK_AHEAD)
             .map(|(place, job)| (*place, *job))
             .find(|(place, job)| is_ready(*place, *job))?;
-        self.passed = Some((first, passed + 1));
+        self.overtaken = Some((first, times + 1));
         self.waiting.remove(&place);
         self.waiting.insert(first, job);
         Some((place, other))
     }
 
-    /// Asks for a partition's memory, in the line's place `rank`.
+    /// Starts to ask for a partition's memory, with the rank `rank` in the line.
     pub(super) fn ask(
         &mut self,
         place: Place,
@@ -111,7 +111,7 @@ impl Admission {
         job: JobId,
         acquired: BoxFuture<'static, Acquired>,
     ) {
-        self.asking = Some(Asking {
+        self.request = Some(MemoryRequest {
             place,
             rank,
             job,
@@ -119,43 +119,47 @@ impl Admission {
         });
     }
 
-    /// The one that has got its memory, or never will. Pending for ever while nobody asks.
+    /// Waits until the partition that asks gets its memory or is refused. Pending for ever while none asks.
     pub(super) fn admitted(&mut self) -> impl Future<Output = (Place, JobId, Acquired)> {
         std::future::poll_fn(|context| {
-            let Some(asking) = &mut self.asking else {
+            let Some(request) = &mut self.request else {
                 return Poll::Pending;
             };
-            let Poll::Ready(acquired) = asking.acquired.as_mut().poll(context) else {
+            let Poll::Ready(acquired) = request.acquired.as_mut().poll(context) else {
                 return Poll::Pending;
             };
-            let (place, job) = (asking.place, asking.job);
-            self.asking = None;
+            let (place, job) = (request.place, request.job);
+            self.request = None;
             Poll::Ready((place, job, acquired))
         })
     }
 
-    /// Forgets a job's partitions.
+    /// Removes a job's partitions.
     pub(super) fn remove(&mut self, job: JobId) {
         self.waiting.retain(|_, waiting| *waiting != job);
-        if self.asking.as_ref().is_some_and(|asking| asking.job == job) {
-            self.asking = None;
+        if self
+            .request
+            .as_ref()
+            .is_some_and(|request| request.job == job)
+        {
+            self.request = None;
         }
     }
 
-    /// All partitions in line, the one that asks included.
+    /// All partitions in line, including the one that asks.
     #[cfg(test)]
     pub(super) fn all(&self) -> impl Iterator<Item = (Place, JobId)> {
-        let asking = self.asking.iter().map(|it| (it.place, it.job));
+        let asking = self.request.iter().map(|it| (it.place, it.job));
         let waiting = self.waiting.iter().map(|(place, job)| (*place, *job));
         waiting.chain(asking)
     }
 
-    /// Panics if one is in line twice, or the one that asks has another's rank.
+    /// Panics if a partition is in line twice, or the one that asks has the rank of another priority.
     #[cfg(test)]
     pub(super) fn check(&self) {
-        if let Some(asking) = &self.asking {
-            assert!(!self.waiting.contains_key(&asking.place));
-            assert_eq!(asking.rank.priority, asking.place.priority);
+        if let Some(request) = &self.request {
+            assert!(!self.waiting.contains_key(&request.place));
+            assert_eq!(request.rank.priority, request.place.priority);
         }
     }
 }
@@ -174,7 +178,7 @@ mod tests {
         }
     }
 
-    /// A line of normal ones, of which the even ones have their keys in memory.
+    /// A line of normal partitions; keys are loaded for those with even numbers.
     fn line(batch: u32, length: u64) -> Admission {
         let mut admission = Admission::new(1, 0, batch);
         for arrival in 1..=length {
@@ -188,15 +192,15 @@ mod tests {
         let is_ready = |place: Place, _| place.arrival.is_multiple_of(2);
         let mut order = Vec::new();
         while let Some((first, job)) = admission.next(0) {
-            let passing = match is_ready(first, job) {
+            let overtaking = match is_ready(first, job) {
                 true => None,
-                false => admission.before((first, job), is_ready),
+                false => admission.overtaking((first, job), is_ready),
             };
-            let (next, job) = passing.unwrap_or((first, job));
+            let (next, job) = overtaking.unwrap_or((first, job));
             admission.ask(next, first, job, Box::pin(std::future::pending()));
-            // Whoever asks is not asked for again, whoever it passed by.
+            // A partition that asks is not returned again, whichever one it overtook.
             assert!(admission.next(0).is_none());
-            admission.asking = None;
+            admission.request = None;
             order.push(next.arrival);
         }
         order
@@ -218,17 +222,17 @@ mod tests {
 
         let mut admission = line(9, 2);
         let first = admission.next(0).unwrap();
-        let passing = admission.before(first, |_, _| true).unwrap();
+        let overtaking = admission.overtaking(first, |_, _| true).unwrap();
         admission.ask(
-            passing.0,
+            overtaking.0,
             first.0,
-            passing.1,
+            overtaking.1,
             Box::pin(std::future::pending()),
         );
         let high = place(Priority::High, 3);
         admission.push(high, JobId([0; 16]));
         assert_eq!(admission.next(0).map(|(place, _)| place), Some(high));
-        // The one that asked is in its own place again.
+        // The partition that asked is in its own place again.
         let left: Vec<u64> = admission
             .waiting
             .keys()

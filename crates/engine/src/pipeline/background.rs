@@ -1,28 +1,28 @@
-//! Work that takes time, beside the task that decides: keys that are waited for, and stages that are run.
+//! Slow work outside the scheduler's task: loading keys and running stages.
 
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use super::flight::Flight;
+use super::flight::RunningPartition;
 use super::lanes::Entry;
 use super::scheduler::Env;
-use super::step::{self, Stepped, Workplace};
+use super::step::{self, StageOutcome, StageResources};
 use crate::key::{Key, StepError};
 
-/// Partitions that are with a key or in a stage, each of which comes back once.
+/// Partitions that wait for a key or are in a stage. Each comes back once.
 pub(super) struct Background {
     env: Arc<Env>,
-    sender: mpsc::UnboundedSender<Back>,
-    receiver: mpsc::UnboundedReceiver<Back>,
+    sender: mpsc::UnboundedSender<Completion>,
+    receiver: mpsc::UnboundedReceiver<Completion>,
 }
 
-/// The outcome of such work.
-pub(super) enum Back {
-    /// The key is loaded, or cannot be.
-    Key(Box<Flight>, Result<Arc<dyn Key>, StepError>),
-    /// A stage was run.
-    Stepped(Box<Stepped>),
+/// A partition that comes back, with the outcome of its work.
+pub(super) enum Completion {
+    /// The key is loaded, or loading failed.
+    Key(Box<RunningPartition>, Result<Arc<dyn Key>, StepError>),
+    /// The partition left a stage.
+    Stage(Box<StageOutcome>),
 }
 
 // === impl Background ===
@@ -38,53 +38,53 @@ impl Background {
     }
 
     /// Waits for the key of a partition.
-    pub(super) fn load_key(&self, mut flight: Flight) {
+    pub(super) fn load_key(&self, mut running: RunningPartition) {
         let sender = self.sender.clone();
         tokio::spawn(async move {
-            let key = flight.load_key().await;
-            // The receiver is there as long as anything is under way.
-            let _ = sender.send(Back::Key(Box::new(flight), key));
+            let key = running.load_key().await;
+            // The receiver exists as long as any partition is under way.
+            let _ = sender.send(Completion::Key(Box::new(running), key));
         });
     }
 
-    /// Runs a stage, which began at `began_us`, in microseconds since the service did.
+    /// Runs a stage. It began at `began_us`, in microseconds since the service began.
     pub(super) fn run(&self, entry: Entry, began_us: u64) {
         let (env, sender) = (self.env.clone(), self.sender.clone());
-        let place = Workplace {
+        let resources = StageResources {
             worker: entry.worker,
             pool: entry.pool.unwrap_or_else(|| env.pool.clone()),
             accelerator: entry.accelerator,
         };
-        let step = step::run(env, entry.flight, entry.stage, place, began_us);
+        let step = step::run(env, entry.running, entry.stage, resources, began_us);
         tokio::spawn(async move {
-            // The receiver is there as long as anything is under way.
-            let _ = sender.send(Back::Stepped(Box::new(step.await)));
+            // The receiver exists as long as any partition is under way.
+            let _ = sender.send(Completion::Stage(Box::new(step.await)));
         });
     }
 
-    /// Waits for the next one that comes back.
-    pub(super) async fn next(&mut self) -> Back {
+    /// Waits for the next partition that comes back.
+    pub(super) async fn next(&mut self) -> Completion {
         match self.receiver.recv().await {
-            Some(back) => back,
-            // A sender is here: the channel is never closed.
+            Some(completion) => completion,
+            // This struct holds a sender, so the channel is never closed.
             None => std::future::pending().await,
         }
     }
 
-    /// One that has come back already.
-    pub(super) fn try_next(&mut self) -> Option<Back> {
+    /// A partition that has come back already, if there is one.
+    pub(super) fn try_next(&mut self) -> Option<Completion> {
         self.receiver.try_recv().ok()
     }
 }
 
-// === impl Back ===
+// === impl Completion ===
 
-impl Back {
-    /// The partition, whatever became of it.
-    pub(super) fn into_flight(self) -> Flight {
+impl Completion {
+    /// The partition, whatever the outcome.
+    pub(super) fn into_running(self) -> RunningPartition {
         match self {
-            Self::Key(flight, _) => *flight,
-            Self::Stepped(stepped) => stepped.flight,
+            Self::Key(running, _) => *running,
+            Self::Stage(outcome) => outcome.running,
         }
     }
 }

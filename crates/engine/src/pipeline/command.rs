@@ -1,4 +1,4 @@
-//! Requests of callers to the scheduler, and the answer to each.
+//! Requests of callers to the scheduler, and its answers.
 
 use tokio::sync::oneshot;
 
@@ -13,7 +13,7 @@ pub(crate) enum Command {
     MaySubmit(RequestId, oneshot::Sender<Result<(), Error>>),
     Submit(Prepared, oneshot::Sender<Result<Submitted, Error>>),
     Await(JobId, oneshot::Sender<Result<KeptResult, Error>>),
-    /// The job, and how many may wait for it at most.
+    /// The job, and the most callers that may wait for its result; none for no limit.
     Cancel(
         JobId,
         Option<usize>,
@@ -29,13 +29,13 @@ pub(crate) enum Command {
 // === impl Scheduler ===
 
 impl Scheduler {
-    /// Does what is asked, or begins to.
+    /// Carries out a command, or begins to.
     ///
     /// # Errors
     ///
     /// [`Error::Storage`] if the log fails.
     pub(super) async fn command(&mut self, command: Command) -> Result<(), Error> {
-        // Whoever asked may have gone: an answer nobody takes is dropped.
+        // The caller may have gone: an answer without a receiver is dropped.
         match command {
             Command::MaySubmit(request, reply) => drop(reply.send(self.may_submit(&request))),
             Command::Submit(prepared, reply) => self.submit(prepared, reply).await?,
@@ -56,11 +56,11 @@ impl Scheduler {
             Command::Status(reply) => drop(reply.send(Ok(self.status()))),
             Command::KeepCircuit(circuit, reply) => {
                 let seq = self.journal.keep_circuit(&circuit).await?;
-                self.unwritten.push(seq, Consequence::Kept(reply));
+                self.pending.push(seq, Consequence::Kept(reply));
             }
             Command::ForgetCircuit(name, reply) => {
                 let seq = self.journal.forget_circuit(&name).await?;
-                self.unwritten.push(seq, Consequence::Kept(reply));
+                self.pending.push(seq, Consequence::Kept(reply));
             }
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! One device, and what it did.
+//! One device, its state and its counters.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,31 +7,31 @@ use crate::interface::{DeviceStatus, Error};
 use crate::key::Accelerator;
 use crate::options::{DeviceKind, DeviceOptions};
 
-/// What computes the multi-scalar products of the stage [`Prove`](crate::interface::Stage::Prove): a pool of
-/// threads, or an accelerator.
+/// A device of the stage [`Prove`](crate::interface::Stage::Prove), which computes multi-scalar products: a
+/// pool of threads or an accelerator.
 pub(crate) struct Device {
     name: Arc<str>,
-    /// Its threads.
+    /// The pool that its products, or the host's part of them, run on.
     pool: Arc<rayon::ThreadPool>,
-    /// What is submitted to, if it is one.
+    /// The accelerator; none for processors.
     accelerator: Option<Arc<Accelerator>>,
-    /// The partitions it works on, and the most.
+    /// Partitions that it works on now, and the most that it may.
     running: usize,
     slots: usize,
-    /// Since when it works.
+    /// Time at which it last became busy; none while idle.
     since: Option<Instant>,
     busy: Duration,
     products: u64,
     failures: u64,
     suspected: u64,
-    /// Why it gets no partitions any more.
+    /// The reason that it gets no more partitions; none if it is in use.
     broken: Option<String>,
 }
 
 // === impl Device ===
 
 impl Device {
-    /// Makes a device, the one of that number; without threads of its own it uses `shared`.
+    /// Makes the device of index `number`. Without threads of its own it uses the pool `shared`.
     pub(crate) fn new(
         number: usize,
         options: &DeviceOptions,
@@ -76,23 +76,23 @@ impl Device {
         self.accelerator.as_ref()
     }
 
-    /// Whether it takes another partition.
+    /// Whether it can take another partition.
     pub(super) fn is_free(&self) -> bool {
         self.broken.is_none() && self.running < self.slots
     }
 
-    /// Whether it is an accelerator that works.
+    /// Whether it is an accelerator that is in use.
     pub(super) fn accelerates(&self) -> bool {
         self.broken.is_none() && self.accelerator.is_some()
     }
 
-    /// It has a partition.
+    /// Records that a partition enters it.
     pub(super) fn begins(&mut self) {
         self.since.get_or_insert_with(Instant::now);
         self.running += 1;
     }
 
-    /// A partition left it.
+    /// Records that a partition leaves it.
     pub(super) fn ends(&mut self, done: bool) {
         self.running -= 1;
         self.products += u64::from(done);
@@ -102,17 +102,17 @@ impl Device {
         }
     }
 
-    /// An attempt on it failed, or its proof did not verify.
+    /// Counts an attempt on it that failed or whose proof did not verify.
     pub(super) fn failed(&mut self) {
         self.failures += 1;
     }
 
-    /// It was to blame for a proof that did not verify.
+    /// Counts a proof that did not verify through its fault.
     pub(super) fn suspect(&mut self) {
         self.suspected += 1;
     }
 
-    /// It gets nothing any more.
+    /// Takes it out of use.
     pub(super) fn fence(&mut self, why: &str) {
         if self.broken.is_none() {
             tracing::error!(device = &*self.name, why, "a device is not used any more");
@@ -120,7 +120,7 @@ impl Device {
         }
     }
 
-    /// How long partitions were on it; of an accelerator, how long it worked on their jobs.
+    /// Time that it had a partition; for an accelerator, time that it worked on jobs.
     fn worked(&self) -> Duration {
         if let Some(accelerator) = &self.accelerator {
             return accelerator.busy();
@@ -141,7 +141,7 @@ impl Device {
     }
 }
 
-/// A pool of threads; 0 is one for each processor.
+/// Makes a pool of threads; 0 is one for each processor.
 pub(crate) fn pool(name: &str, threads: usize) -> Result<Arc<rayon::ThreadPool>, Error> {
     let name = name.to_owned();
     rayon::ThreadPoolBuilder::new()

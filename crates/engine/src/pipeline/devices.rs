@@ -1,9 +1,9 @@
-//! The devices, by number: which is free, and which was to blame.
+//! All devices by number, and the choice of a free one.
 
 use super::device::Device;
 use crate::interface::DeviceStatus;
 
-/// All devices. A device's number is its place in the options.
+/// All devices. A device's number is its index in the options.
 pub(super) struct Devices {
     devices: Vec<Device>,
 }
@@ -15,8 +15,9 @@ impl Devices {
         Self { devices }
     }
 
-    /// A free device, rather not the one that had the partition before. Processors that accelerators
-    /// spare work for the other stages, as long as the partition was not tried before.
+    /// A free device, if possible another one than `before`, which had the partition's last attempt. While
+    /// an accelerator is in use, processors get only partitions that were tried before, and otherwise work
+    /// for the other stages.
     pub(super) fn free(&self, before: Option<usize>) -> Option<usize> {
         let spared = before.is_none() && self.devices.iter().any(Device::accelerates);
         let takes = |number: &usize| {
@@ -28,14 +29,14 @@ impl Devices {
         numbers.clone().find(other).or_else(|| numbers.next())
     }
 
-    /// A partition begins on the device of a number, which is free.
+    /// Records that a partition enters the free device `number`.
     pub(super) fn begin(&mut self, number: usize) -> &Device {
         let device = &mut self.devices[number];
         device.begins();
         device
     }
 
-    /// A partition left a device.
+    /// Records that a partition leaves a device.
     pub(super) fn end(&mut self, number: usize, done: bool) {
         self.devices[number].ends(done);
     }
@@ -44,7 +45,7 @@ impl Devices {
         self.devices.get(number)
     }
 
-    /// The device of a number, to be told what it is blamed for.
+    /// The device of a number, for recording faults.
     pub(super) fn get_mut(&mut self, number: usize) -> Option<&mut Device> {
         self.devices.get_mut(number)
     }

@@ -1,4 +1,4 @@
-//! Jobs that end, and results that go.
+//! The end of jobs, and the removal of results.
 
 use std::time::{Instant, SystemTime};
 
@@ -10,7 +10,8 @@ use crate::interface::{Error, EventKind, JobId, JobState};
 // === impl Scheduler ===
 
 impl Scheduler {
-    /// Ends a job: what it holds is given back now, and whoever waits is told once it is on disk.
+    /// Ends a job. The memory it holds is given back now; waiting callers are answered once the end is on
+    /// disk.
     pub(super) async fn end(&mut self, id: JobId, state: JobState) -> Result<(), Error> {
         let now = unix_ms(SystemTime::now());
         let Some(mut record) = self.jobs.end(id, state, now) else {
@@ -23,14 +24,14 @@ impl Scheduler {
             record.proofs.clear();
             appended = self.journal.end(&record).await;
         }
-        self.unwritten.push(appended?, Consequence::Ended(id));
+        self.pending.push(appended?, Consequence::Ended(id));
         if let Some(job) = self.jobs.get_mut(id) {
             job.ending(record);
         }
         Ok(())
     }
 
-    /// A job's end is on disk.
+    /// Completes a job whose end is on disk.
     pub(super) async fn settle(&mut self, id: JobId) -> Result<(), Error> {
         self.accepted(id);
         let Some(mut job) = self.jobs.remove(id) else {
@@ -43,7 +44,7 @@ impl Scheduler {
         for partition in &job.record().partitions {
             self.residency.job_ended(&partition.circuit);
         }
-        self.tally.ended(&record.state, Instant::now());
+        self.counters.ended(&record.state, Instant::now());
         self.env.events.send(EventKind::Job {
             job: id,
             priority: record.priority,
@@ -56,17 +57,17 @@ impl Scheduler {
         self.prune(unix_ms(SystemTime::now())).await
     }
 
-    /// A job's acceptance is on disk.
+    /// Records that a job's acceptance is on disk.
     pub(super) fn accepted(&mut self, id: JobId) {
         if let Some(job) = self.jobs.get_mut(id) {
             job.accepted();
         }
     }
 
-    /// Forgets results that were kept long enough, and the oldest ones if there are too many.
+    /// Removes results whose time to live has passed, and the oldest ones if there are too many.
     pub(super) async fn prune(&mut self, now: u64) -> Result<(), Error> {
         while let Some(id) = self.results.prune(now) {
-            self.tally.pruned();
+            self.counters.pruned();
             self.journal.prune(id).await?;
         }
         Ok(())

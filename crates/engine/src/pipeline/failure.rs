@@ -1,53 +1,53 @@
-//! What a failed attempt at a partition means: whom it speaks against, and what people are told.
+//! Interpretation of a failed attempt at a partition: who is at fault, and the message for people.
 
 use super::device::Device;
-use super::flight::Flight;
+use super::flight::RunningPartition;
 use crate::interface::Stage;
 use crate::key::StepError;
 
 /// A failed attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Failure {
-    /// The partition, and the reason.
+    /// The error message, with the partition and the reason.
     pub(super) why: String,
-    /// The device that made the attempt's products, by number, if one did.
+    /// Number of the device that made the attempt's products, if one did.
     pub(super) device: Option<usize>,
     pub(super) blame: Blame,
 }
 
-/// The party that a failed attempt speaks against.
+/// The party at fault for a failed attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Blame {
-    /// The job: another attempt would fail as well.
+    /// The job: every attempt would fail.
     Job,
-    /// Nobody.
+    /// No party.
     Nobody,
-    /// The device, which may do better the next time.
+    /// The device, but it may do better the next time.
     Device,
-    /// The device, which is not to be used any more: why.
+    /// The device, which must not be used again, for this reason.
     Broken(String),
-    /// The device, which made a wrong proof of a right witness.
-    Wrong,
-    /// The device or the witness: known once another attempt succeeds.
-    Doubtful,
+    /// The device: it made a wrong proof of a right witness.
+    WrongProof,
+    /// The device or the witness: decided once another attempt succeeds.
+    Ambiguous,
 }
 
 // === impl Failure ===
 
 impl Failure {
-    /// What an error in a stage comes to; nothing if the attempt was only told to stop. `device` is the one
-    /// that made the products.
+    /// The failure that an error in a stage means; `None` if the attempt was only cancelled. `device` is
+    /// the one that made the products.
     pub(super) fn of(
-        flight: &Flight,
+        running: &RunningPartition,
         stage: Stage,
         error: StepError,
         device: Option<&Device>,
     ) -> Option<Self> {
-        let number = flight.device().filter(|_| device.is_some());
+        let number = running.device().filter(|_| device.is_some());
         let what = format!(
             "partition {} of circuit {}",
-            flight.partition(),
-            flight.circuit()
+            running.partition(),
+            running.circuit()
         );
         let (why, blame) = match error {
             StepError::Stopped => return None,
@@ -55,7 +55,7 @@ impl Failure {
             StepError::Retry(why) if stage == Stage::Prove => (why, Blame::Device),
             StepError::Retry(why) => (why, Blame::Nobody),
             StepError::Broken(why) => (why.clone(), Blame::Broken(why)),
-            StepError::Invalid => invalid(flight.knows_constraints(), device),
+            StepError::Invalid => invalid(running.knows_constraints(), device),
         };
         Some(Self {
             why: format!("{what}: {why}"),
@@ -65,8 +65,8 @@ impl Failure {
     }
 }
 
-/// A proof does not verify. Where the constraints are not known in full it may be the witness, as long as no
-/// other attempt with it succeeds.
+/// The message and blame for a proof that does not verify. Unless the constraints are known in full, the
+/// witness may be at fault, until another attempt with it succeeds.
 fn invalid(knows_constraints: bool, device: Option<&Device>) -> (String, Blame) {
     let on = device.map_or_else(String::new, |device| {
         format!(" on device {}", device.name())
@@ -74,13 +74,13 @@ fn invalid(knows_constraints: bool, device: Option<&Device>) -> (String, Blame) 
     let (else_, blame) = if knows_constraints {
         (
             "the device computes wrongly, or the key's parts do not belong together",
-            Blame::Wrong,
+            Blame::WrongProof,
         )
     } else {
         (
             "the witness does not satisfy the circuit, the key's parts do not belong \
              together, or the device computes wrongly",
-            Blame::Doubtful,
+            Blame::Ambiguous,
         )
     };
     let why = format!("the proof made{on} does not verify: {else_}");

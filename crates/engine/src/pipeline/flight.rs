@@ -11,45 +11,45 @@ use crate::queue::InputRecord;
 use crate::registry::Registered;
 use crate::residency::KeyUse;
 
-/// Whose turn it is: higher priority first, then the job that arrived first, then its partitions in
-/// order. It is the order before every stage.
+/// The place of a partition in every waiting line: by priority, highest first, then by the job's arrival,
+/// then by the partition's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Place {
     pub(super) priority: Reverse<Priority>,
-    /// Counts accepted jobs.
+    /// The job's number in order of acceptance.
     pub(super) arrival: u64,
     pub(super) partition: u32,
 }
 
-/// A partition that has its memory. Dropping it gives all of it back; fields are dropped in order,
-/// what is in memory before what was reserved for it.
-pub(super) struct Flight {
+/// A partition that has its memory. Dropping it gives all memory back. Fields are dropped in order: data in
+/// memory before its reservation.
+pub(super) struct RunningPartition {
     place: Place,
     job: JobId,
-    /// From 1.
+    /// The number of the attempt, from 1.
     attempt: u32,
     circuit: Arc<str>,
     circuit_id: CircuitId,
     input: InputRecord,
-    /// Raised when its job is at its end.
+    /// Raised when the job ends.
     stop: Stop,
-    /// There from the first stage on.
+    /// The computation; present from the first stage on.
     work: Option<Box<dyn Work>>,
-    /// Whether a witness that does not satisfy the constraints is refused before any product.
+    /// Whether a witness that violates the constraints is refused before any product is computed.
     knows_constraints: bool,
-    /// Whether it makes products yet, or will.
+    /// Whether it still makes products, or will.
     multiplies: bool,
-    /// The device that made its products, in this attempt or the one before.
+    /// The device that made its products, in this attempt or the previous one.
     device: Option<usize>,
     footprint: Footprint,
     reservation: Reservation,
     held: KeyUse,
 }
 
-// === impl Flight ===
+// === impl RunningPartition ===
 
-impl Flight {
-    /// An attempt at the partition of `job` at `place`, which has its memory.
+impl RunningPartition {
+    /// An attempt at the partition at `place` of `job`, which has its memory.
     pub(super) fn new(
         job: JobId,
         place: Place,
@@ -118,7 +118,7 @@ impl Flight {
         self.device
     }
 
-    /// The bytes that are reserved for it.
+    /// Bytes reserved for it.
     pub(super) fn bytes(&self) -> u64 {
         self.reservation.bytes()
     }
@@ -132,44 +132,45 @@ impl Flight {
         }
     }
 
-    /// Waits until its key is loaded, unless its job ends before, and takes what loading had of its memory.
+    /// Waits until its key is loaded, unless its job ends first, and takes over the memory that loading no
+    /// longer needs.
     pub(super) async fn load_key(&mut self) -> Result<Arc<dyn Key>, StepError> {
         let key = tokio::select! {
             key = self.held.ready() => key.map_err(StepError::Permanent),
             () = self.stop.raised() => Err(StepError::Stopped),
         };
-        if let Some(rest) = self.held.take_rest() {
-            self.reservation.merge(rest);
+        if let Some(remaining) = self.held.take_remaining() {
+            self.reservation.merge(remaining);
         }
         key
     }
 
-    /// Begins its work with the key.
+    /// Begins its computation with the key.
     pub(super) fn begin(&mut self, key: Arc<dyn Key>) {
         self.knows_constraints = key.knows_constraints();
         self.work = Some(key.work());
     }
 
-    /// Its work, which a stage goes on with.
-    pub(super) fn work(&mut self) -> Result<&mut dyn Work, StepError> {
+    /// The computation, for the next stage.
+    pub(super) fn require_work(&mut self) -> Result<&mut dyn Work, StepError> {
         match &mut self.work {
             Some(work) => Ok(&mut **work),
             None => Err(StepError::Retry("the key was not there".to_owned())),
         }
     }
 
-    /// Nothing of its work is needed any more.
+    /// Drops the computation, which is no longer needed.
     pub(super) fn drop_work(&mut self) {
         self.work = None;
     }
 
-    /// A device makes its products.
+    /// Records the device that makes its products.
     pub(super) fn enter_device(&mut self, number: usize) {
         self.device = Some(number);
     }
 
-    /// Gives back what it does not need before the stage `next`, all of it if there is none. Returns the bytes
-    /// that it keeps.
+    /// Gives back the memory that is not needed from the stage `next` on, or all of it if there is no next
+    /// stage. Returns the bytes that it keeps.
     pub(super) fn keep_for(&mut self, next: Option<Stage>) -> u64 {
         let bytes = next.map_or(0, |next| self.footprint.from(next));
         if bytes == 0 {
@@ -179,7 +180,7 @@ impl Flight {
         bytes
     }
 
-    /// It makes no more products. Whether it did until now.
+    /// Records that it makes no more products. Returns whether it did until now.
     pub(super) fn stop_multiplying(&mut self) -> bool {
         std::mem::take(&mut self.multiplies)
     }

@@ -1,4 +1,4 @@
-//! A job that is not at its end, and its partitions.
+//! An unfinished job and its partitions.
 
 use std::cmp::Reverse;
 
@@ -11,10 +11,10 @@ use crate::interface::{Error, JobId, JobState, JobView, PartitionProof, Submitte
 use crate::key::Stop;
 use crate::queue::{EndRecord, JobRecord, PartitionRecord, ProofRecord};
 
-/// A job that is not at its end, or whose end is not on disk yet.
+/// A job that has not ended, or whose end is not on disk yet.
 pub(super) struct Job {
     record: JobRecord,
-    /// Counts accepted jobs.
+    /// Its number in order of acceptance.
     arrival: u64,
     parts: Vec<Part>,
     /// The names of its circuits, each once.
@@ -24,29 +24,28 @@ pub(super) struct Job {
     retries: u32,
     /// Whether its acceptance is on disk.
     accepted: bool,
-    /// Its end, until that is on disk.
+    /// Its end, from the append to the log until the job is removed.
     ending: Option<EndRecord>,
     waiting: Vec<Waiting>,
 }
 
-/// A partition of it.
+/// The state of one partition.
 #[derive(Default)]
 struct Part {
-    /// Attempts that were begun.
+    /// Number of attempts begun.
     attempts: u32,
-    /// Those that ended because a device broke.
+    /// Number of attempts that ended because a device broke.
     broken: u32,
     state: PartState,
-    /// Devices that made products of it whose proof did not verify, while it may have been the
-    /// witness's fault.
-    doubts: Vec<usize>,
-    /// The device of the last attempt: the next one rather has another.
+    /// Devices whose proofs of it did not verify, while the witness may be at fault.
+    suspects: Vec<usize>,
+    /// Device of the last attempt; the next attempt prefers another.
     last_device: Option<usize>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum PartState {
-    /// Before its memory is reserved.
+    /// Its memory is not reserved yet.
     #[default]
     Waiting,
     /// In a stage, or between two.
@@ -54,13 +53,13 @@ enum PartState {
     Proven(Box<PartitionProof>),
 }
 
-/// Who waits for what.
+/// A caller that waits for an answer.
 enum Waiting {
-    /// For the acceptance to be on disk; whether the job was there before.
+    /// Waits until the acceptance is on disk. The flag tells whether the job existed before the request.
     Accepted(bool, Reply<Submitted>),
-    /// For the end to be on disk, and its result.
+    /// Waits until the end is on disk, for the result.
     Result(Reply<KeptResult>),
-    /// For the end to be on disk.
+    /// Waits until the end is on disk, for the job's final state.
     View(Reply<JobView>),
 }
 
@@ -68,19 +67,19 @@ type Reply<T> = oneshot::Sender<Result<T, Error>>;
 
 /// An attempt at a partition that begins.
 pub(super) struct Attempt {
-    /// From 1.
+    /// The number of the attempt, from 1.
     pub(super) number: u32,
-    /// The device of the attempt before.
+    /// Device of the previous attempt.
     pub(super) last_device: Option<usize>,
-    /// Raised when the job is at its end.
+    /// Raised when the job ends.
     pub(super) stop: Stop,
-    /// Whether it is the job's first.
+    /// Whether it is the first attempt of the job.
     pub(super) is_first: bool,
 }
 
 /// Consequences of a proof.
 pub(super) struct Proven {
-    /// Devices that were to blame for proofs that did not verify: the witness was right.
+    /// Devices at fault for earlier proofs that did not verify: now the witness is known to be right.
     pub(super) wrong_devices: Vec<usize>,
     /// Whether all partitions are proven.
     pub(super) is_all: bool,
@@ -91,7 +90,7 @@ pub(super) struct Proven {
 pub(super) enum Verdict {
     /// The partition is tried again.
     Again(Place),
-    /// The job has failed: why.
+    /// The job has failed, for this reason.
     Failed(String),
 }
 
@@ -123,16 +122,16 @@ impl Job {
     }
 
     pub(super) fn partitions(&self) -> u32 {
-        // There are no more than the limit, far below 32 bits.
+        // The number is limited far below 2³².
         self.parts.len() as u32
     }
 
-    /// A partition as it was accepted.
+    /// The record of a partition, as accepted.
     pub(super) fn partition(&self, number: u32) -> Option<&PartitionRecord> {
         self.record.partitions.get(number as usize)
     }
 
-    /// The places of its partitions, in order.
+    /// The places of its partitions in the waiting lines, in order.
     pub(super) fn places(&self) -> impl Iterator<Item = Place> + use<> {
         let (priority, arrival) = (Reverse(self.record.priority), self.arrival);
         (0..self.partitions()).map(move |partition| Place {
@@ -142,13 +141,13 @@ impl Job {
         })
     }
 
-    /// Its acceptance is in the log and not on disk yet: `reply` is told when it is.
+    /// Records that its acceptance is in the log but not on disk yet; `reply` is answered when it is.
     pub(super) fn accepting(&mut self, reply: Reply<Submitted>) {
         self.accepted = false;
         self.waiting.push(Waiting::Accepted(false, reply));
     }
 
-    /// Tells that the job was there before, once its acceptance is on disk.
+    /// Answers that the job existed before, once its acceptance is on disk.
     pub(super) fn wait_for_acceptance(&mut self, reply: Reply<Submitted>) {
         if self.accepted {
             tell_accepted(self.record.id(), true, reply);
@@ -161,19 +160,19 @@ impl Job {
         self.waiting.push(Waiting::Result(reply));
     }
 
-    /// Tells the job as it is when its end is on disk.
+    /// Answers with the job's final state once its end is on disk.
     pub(super) fn wait_for_end(&mut self, reply: Reply<JobView>) {
         self.waiting.push(Waiting::View(reply));
     }
 
-    /// How many wait for its result.
+    /// The number of callers that wait for its result.
     pub(super) fn waited_for(&self) -> usize {
         let waits =
             |waiting: &&Waiting| matches!(waiting, Waiting::Result(reply) if !reply.is_closed());
         self.waiting.iter().filter(waits).count()
     }
 
-    /// Its acceptance is on disk.
+    /// Records that its acceptance is on disk, and answers those who wait for that.
     pub(super) fn accepted(&mut self) {
         self.accepted = true;
         let id = self.record.id();
@@ -202,7 +201,7 @@ impl Job {
         })
     }
 
-    /// An attempt at a partition did not begin after all: it waits again.
+    /// Undoes the beginning of an attempt: the partition waits again.
     pub(super) fn take_back(&mut self, number: u32) -> Option<Place> {
         let part = self.parts.get_mut(number as usize)?;
         part.attempts -= 1;
@@ -210,7 +209,7 @@ impl Job {
         Some(self.place(number))
     }
 
-    /// An attempt at a partition failed; there are at most so many `attempts`.
+    /// Records a failed attempt at a partition, and decides whether to try again; `attempts` is the most.
     pub(super) fn failed(
         &mut self,
         number: u32,
@@ -221,11 +220,11 @@ impl Job {
         match failure.blame {
             Blame::Job => return Some(Verdict::Failed(failure.why)),
             Blame::Broken(_) => part.broken += 1,
-            Blame::Doubtful => part.doubts.extend(failure.device),
-            Blame::Nobody | Blame::Device | Blame::Wrong => {}
+            Blame::Ambiguous => part.suspects.extend(failure.device),
+            Blame::Nobody | Blame::Device | Blame::WrongProof => {}
         }
         part.last_device = failure.device;
-        // A device breaks once: there are no more such attempts than there are devices.
+        // A device breaks only once, so there are no more such attempts than devices.
         if part.attempts - part.broken >= attempts {
             let tried = part.attempts;
             let why = format!("{} (attempt {tried} of {tried})", failure.why);
@@ -237,13 +236,13 @@ impl Job {
         Some(Verdict::Again(self.place(number)))
     }
 
-    /// A partition's proof is there, and verified.
+    /// Records a partition's verified proof.
     pub(super) fn proven(&mut self, number: u32, proof: PartitionProof) -> Option<Proven> {
         let part = self.parts.get_mut(number as usize)?;
         part.state = PartState::Proven(Box::new(proof));
         Some(Proven {
-            // The witness was right: what did not verify was the device's fault.
-            wrong_devices: std::mem::take(&mut part.doubts),
+            // The witness is right, so the earlier proofs that did not verify were the devices' fault.
+            wrong_devices: std::mem::take(&mut part.suspects),
             is_all: self.parts.iter().all(|part| part.proof().is_some()),
         })
     }
@@ -253,12 +252,12 @@ impl Job {
         self.ending.is_some()
     }
 
-    /// Tells its partitions under way that nobody wants them any more.
+    /// Cancels its partitions under way.
     pub(super) fn stop(&self) {
         self.stop.raise();
     }
 
-    /// Its end in `state` at the time `ended_ms`, as the log will have it.
+    /// The record of its end in `state` at the time `ended_ms`, for the log.
     pub(super) fn end(&self, state: JobState, ended_ms: u64) -> EndRecord {
         let record = &self.record;
         let proofs = match state {
@@ -285,12 +284,12 @@ impl Job {
         }
     }
 
-    /// Its end is in the log.
+    /// Records that its end is in the log.
     pub(super) fn ending(&mut self, record: EndRecord) {
         self.ending = Some(record);
     }
 
-    /// Takes the end that was put into the log, if it was, with the proofs that the job is done with.
+    /// Takes the record of its end, if it is in the log, and the proofs if the job is done.
     pub(super) fn take_ending(&mut self) -> Option<(EndRecord, Vec<PartitionProof>)> {
         let record = self.ending.take()?;
         let proofs = match record.state {
@@ -300,11 +299,11 @@ impl Job {
         Some((record, proofs))
     }
 
-    /// Its end is on disk: tells all who wait for it.
+    /// Answers all waiting callers, after its end is on disk.
     pub(super) fn tell(self, ended: &Ended) {
         let id = self.record.id();
         for waiting in self.waiting {
-            // Whoever asked may have gone.
+            // The caller may have gone.
             match waiting {
                 Waiting::Result(reply) => drop(reply.send(Ok(ended.result()))),
                 Waiting::View(reply) => drop(reply.send(Ok(ended.view()))),
@@ -313,7 +312,7 @@ impl Job {
         }
     }
 
-    /// As others see it: at its end only once that is on disk.
+    /// Its state as shown to callers. The end shows only once it is on disk.
     pub(super) fn view(&self, bytes: u64) -> JobView {
         let record = &self.record;
         JobView {
@@ -355,7 +354,7 @@ impl Job {
 }
 
 fn tell_accepted(job: JobId, existing: bool, reply: Reply<Submitted>) {
-    // Whoever asked may have gone.
+    // The caller may have gone.
     drop(reply.send(Ok(Submitted { job, existing })));
 }
 
@@ -454,7 +453,7 @@ mod tests {
     fn a_job_is_done_with_its_last_proof_which_settles_who_was_wrong() {
         let mut job = job(2);
         job.begin(0, 5);
-        job.failed(0, failure(Blame::Doubtful, 3), 2);
+        job.failed(0, failure(Blame::Ambiguous, 3), 2);
         job.begin(0, 5);
         let first = job.proven(0, proof()).unwrap();
         assert_eq!((first.wrong_devices, first.is_all), (vec![3], false));

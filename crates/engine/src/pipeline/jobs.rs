@@ -1,4 +1,4 @@
-//! The jobs that are not at their end: by id, by client, by deadline, and those that are to be ended.
+//! The unfinished jobs: by id, by client and by deadline, and the queue of jobs to end.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
@@ -7,18 +7,18 @@ use super::job::{Job, Verdict};
 use crate::interface::{JobId, JobState};
 use crate::queue::{EndRecord, JobRecord};
 
-/// All jobs that are not at their end, or whose end is not on disk yet.
+/// All jobs that have not ended, or whose end is not on disk yet.
 pub(super) struct Jobs {
     jobs: HashMap<JobId, Job>,
     /// Number of jobs of each client.
     clients: HashMap<String, usize>,
-    /// Accepted jobs so far: the next one's arrival.
+    /// Number of jobs accepted so far, which is the next job's arrival.
     arrivals: u64,
-    /// When the jobs that are not ended yet expire, in milliseconds since 1970.
+    /// Deadlines of unfinished jobs, in milliseconds since 1970.
     deadlines: BTreeSet<(u64, JobId)>,
-    /// Jobs that are to be ended in this turn, and how.
+    /// Jobs to end in this turn, each with its final state.
     to_end: VecDeque<(JobId, JobState)>,
-    /// Attempts at a partition, at most.
+    /// Most attempts at a partition.
     attempts: u32,
 }
 
@@ -36,7 +36,8 @@ impl Jobs {
         }
     }
 
-    /// Takes up a job that is in the log, under an id that no other has; `circuits` are their names.
+    /// Inserts a job that is in the log, under an id that is not in use. `circuits` are the names of its
+    /// circuits.
     pub(super) fn insert(&mut self, record: JobRecord, circuits: Vec<String>) -> &mut Job {
         let id = record.id();
         let arrival = self.arrivals;
@@ -75,12 +76,12 @@ impl Jobs {
         self.clients.get(client).copied().unwrap_or(0)
     }
 
-    /// The job is to end in `state`, in this turn.
+    /// Schedules a job to end in `state` in this turn.
     pub(super) fn end_later(&mut self, id: JobId, state: JobState) {
         self.to_end.push_back((id, state));
     }
 
-    /// Jobs whose deadlines passed are to end.
+    /// Schedules the end of jobs whose deadlines have passed.
     pub(super) fn expire(&mut self, now: u64) {
         while let Some((deadline, id)) = self.deadlines.first().copied() {
             if deadline > now {
@@ -91,17 +92,18 @@ impl Jobs {
         }
     }
 
-    /// When the next job expires, in milliseconds since 1970.
+    /// The next deadline, in milliseconds since 1970.
     pub(super) fn next_deadline(&self) -> Option<u64> {
         self.deadlines.first().map(|(at, _)| *at)
     }
 
-    /// The next job that is to end, and how; one may come more than once, and be ended already.
+    /// The next job to end, with its state. A job may be returned more than once, or after it has ended.
     pub(super) fn next_to_end(&mut self) -> Option<(JobId, JobState)> {
         self.to_end.pop_front()
     }
 
-    /// Stops a job, which ends in `state` at the time `now`: its record for the log. Nothing if it ended before.
+    /// Stops a job and returns the record of its end for the log, in `state` at the time `now`; `None` if
+    /// it has ended.
     pub(super) fn end(&mut self, id: JobId, state: JobState, now: u64) -> Option<EndRecord> {
         let job = self.jobs.get(&id).filter(|job| !job.is_ending())?;
         job.stop();
@@ -111,7 +113,7 @@ impl Jobs {
         Some(job.end(state, now))
     }
 
-    /// An attempt at a partition of a job failed.
+    /// Records a failed attempt at a partition of a job.
     pub(super) fn failed(
         &mut self,
         id: JobId,
@@ -123,7 +125,7 @@ impl Jobs {
             .failed(partition, failure, self.attempts)
     }
 
-    /// Forgets a job whose end is on disk.
+    /// Removes a job whose end is on disk.
     pub(super) fn remove(&mut self, id: JobId) -> Option<Job> {
         let job = self.jobs.remove(&id)?;
         let client = job.record().request.client();
@@ -136,7 +138,7 @@ impl Jobs {
         Some(job)
     }
 
-    /// Tells all partitions under way that nobody wants them any more.
+    /// Cancels all partitions under way.
     pub(super) fn stop_all(&self) {
         self.jobs.values().for_each(Job::stop);
     }

@@ -1,16 +1,16 @@
-//! Stages, and what waits before each.
+//! The stages, and the partitions that wait before each.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::devices::Devices;
-use super::flight::{Flight, Place};
+use super::flight::{Place, RunningPartition};
 use crate::interface::{JobId, Stage, StageStatus};
 use crate::key::Accelerator;
 
-/// One stage: the partitions before it, and its workers.
-struct Lane {
-    waiting: BTreeMap<Place, Flight>,
+/// One stage: the partitions before it, and the use of its workers.
+struct StageQueue {
+    waiting: BTreeMap<Place, RunningPartition>,
     workers: usize,
     busy: usize,
     ended: u64,
@@ -18,30 +18,30 @@ struct Lane {
 }
 
 /// All stages, in order.
-pub(super) struct Lanes {
-    lanes: [Lane; 5],
+pub(super) struct StageQueues {
+    queues: [StageQueue; 5],
     names: [Arc<str>; 5],
 }
 
 /// A partition that enters a stage.
 pub(super) struct Entry {
-    pub(super) flight: Flight,
+    pub(super) running: RunningPartition,
     pub(super) stage: Stage,
-    /// Of the stage's, or the device's.
+    /// The name of the stage's worker or of the device.
     pub(super) worker: Arc<str>,
-    /// The device's pool; none for the shared one.
+    /// The device's pool; none for the shared pool.
     pub(super) pool: Option<Arc<rayon::ThreadPool>>,
-    /// What to submit to.
+    /// The accelerator to submit to; none on processors.
     pub(super) accelerator: Option<Arc<Accelerator>>,
 }
 
-// === impl Lanes ===
+// === impl StageQueues ===
 
-impl Lanes {
-    /// With so many workers in each stage.
+impl StageQueues {
+    /// Makes the stages, with a number of workers for each.
     pub(super) fn new(workers: [usize; 5]) -> Self {
         Self {
-            lanes: workers.map(|workers| Lane {
+            queues: workers.map(|workers| StageQueue {
                 waiting: BTreeMap::new(),
                 workers,
                 busy: 0,
@@ -53,13 +53,13 @@ impl Lanes {
     }
 
     /// Puts a partition before a stage.
-    pub(super) fn push(&mut self, stage: Stage, flight: Flight) {
-        let replaced = self.lane(stage).waiting.insert(flight.place(), flight);
+    pub(super) fn push(&mut self, stage: Stage, running: RunningPartition) {
+        let replaced = self.queue(stage).waiting.insert(running.place(), running);
         debug_assert!(replaced.is_none(), "no place is taken twice");
     }
 
-    /// The next partition that can enter a stage, with one of `devices` if it is [`Stage::Prove`]. Later
-    /// stages come first: what leaves them makes room.
+    /// The next partition that can enter a stage; in [`Stage::Prove`] it takes one of `devices`. Later
+    /// stages come first, since they free memory.
     pub(super) fn next(&mut self, devices: &mut Devices) -> Option<Entry> {
         Stage::ALL
             .into_iter()
@@ -68,31 +68,31 @@ impl Lanes {
     }
 
     fn enter(&mut self, stage: Stage, devices: &mut Devices) -> Option<Entry> {
-        let lane = &self.lanes[stage as usize];
-        let (place, first) = lane.waiting.first_key_value()?;
-        if lane.busy >= lane.workers || !self.has_room_after(stage, *place) {
+        let queue = &self.queues[stage as usize];
+        let (place, first) = queue.waiting.first_key_value()?;
+        if queue.busy >= queue.workers || !self.has_room_after(stage, *place) {
             return None;
         }
         let device = match stage {
             Stage::Prove => Some(devices.free(first.device())?),
             _ => None,
         };
-        let lane = self.lane(stage);
-        let (_, mut flight) = lane.waiting.pop_first()?;
-        lane.busy += 1;
+        let queue = self.queue(stage);
+        let (_, mut running) = queue.waiting.pop_first()?;
+        queue.busy += 1;
         let Some(number) = device else {
             return Some(Entry {
-                flight,
+                running,
                 stage,
                 worker: self.names[stage as usize].clone(),
                 pool: None,
                 accelerator: None,
             });
         };
-        flight.enter_device(number);
+        running.enter_device(number);
         let device = devices.begin(number);
         Some(Entry {
-            flight,
+            running,
             stage,
             worker: device.name().clone(),
             pool: Some(device.pool().clone()),
@@ -100,13 +100,13 @@ impl Lanes {
         })
     }
 
-    /// Whether the stage after `stage` takes one more: it has as many before it as it has workers, at
-    /// most, unless this one would be the first of them.
+    /// Whether the stage after `stage` has room for one more: at most as many wait before it as it has
+    /// workers, unless this partition would be the first of them.
     fn has_room_after(&self, stage: Stage, place: Place) -> bool {
         let Some(next) = stage.next() else {
             return true;
         };
-        let next = &self.lanes[next as usize];
+        let next = &self.queues[next as usize];
         next.waiting.len() < next.workers
             || next
                 .waiting
@@ -115,21 +115,28 @@ impl Lanes {
                 .is_none_or(|first| place < *first)
     }
 
-    /// A partition left a stage in which it was for `us` microseconds.
+    /// Records that a partition left a stage, after `us` microseconds.
     pub(super) fn left(&mut self, stage: Stage, us: u64) {
-        let lane = self.lane(stage);
-        lane.busy -= 1;
-        lane.ended += 1;
-        lane.busy_us += us;
+        let queue = self.queue(stage);
+        queue.busy -= 1;
+        queue.ended += 1;
+        queue.busy_us += us;
     }
 
-    /// Takes out what waits before any stage for a job, to be dropped.
-    pub(super) fn remove(&mut self, job: JobId) -> Vec<Flight> {
+    /// Removes a job's partitions that wait before any stage, for the caller to drop.
+    pub(super) fn remove(&mut self, job: JobId) -> Vec<RunningPartition> {
         let mut removed = Vec::new();
-        for lane in &mut self.lanes {
-            let of_job = lane.waiting.values().filter(|flight| flight.job() == job);
-            let places: Vec<Place> = of_job.map(|flight| flight.place()).collect();
-            removed.extend(places.iter().filter_map(|place| lane.waiting.remove(place)));
+        for queue in &mut self.queues {
+            let of_job = queue
+                .waiting
+                .values()
+                .filter(|running| running.job() == job);
+            let places: Vec<Place> = of_job.map(|running| running.place()).collect();
+            removed.extend(
+                places
+                    .iter()
+                    .filter_map(|place| queue.waiting.remove(place)),
+            );
         }
         removed
     }
@@ -138,14 +145,14 @@ impl Lanes {
         Stage::ALL
             .into_iter()
             .map(|stage| {
-                let lane = &self.lanes[stage as usize];
+                let queue = &self.queues[stage as usize];
                 StageStatus {
                     stage,
-                    workers: lane.workers as u32,
-                    busy: lane.busy as u32,
-                    queued: lane.waiting.len() as u32,
-                    ended: lane.ended,
-                    busy_us: lane.busy_us,
+                    workers: queue.workers as u32,
+                    busy: queue.busy as u32,
+                    queued: queue.waiting.len() as u32,
+                    ended: queue.ended,
+                    busy_us: queue.busy_us,
                 }
             })
             .collect()
@@ -154,21 +161,21 @@ impl Lanes {
     /// Number of partitions in a stage or before one.
     #[cfg(test)]
     pub(super) fn count(&self) -> usize {
-        let lanes = self.lanes.iter();
-        lanes.map(|lane| lane.busy + lane.waiting.len()).sum()
+        let queues = self.queues.iter();
+        queues.map(|queue| queue.busy + queue.waiting.len()).sum()
     }
 
-    /// Panics if a stage has more partitions than workers, or a place is not its partition's.
+    /// Panics if a stage has more partitions than workers, or a partition is stored under a wrong place.
     #[cfg(test)]
     pub(super) fn check(&self) {
-        for lane in &self.lanes {
-            assert!(lane.busy <= lane.workers);
-            let mut waiting = lane.waiting.iter();
-            assert!(waiting.all(|(place, flight)| *place == flight.place()));
+        for queue in &self.queues {
+            assert!(queue.busy <= queue.workers);
+            let mut waiting = queue.waiting.iter();
+            assert!(waiting.all(|(place, running)| *place == running.place()));
         }
     }
 
-    fn lane(&mut self, stage: Stage) -> &mut Lane {
-        &mut self.lanes[stage as usize]
+    fn queue(&mut self, stage: Stage) -> &mut StageQueue {
+        &mut self.queues[stage as usize]
     }
 }

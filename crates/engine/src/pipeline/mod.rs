@@ -1,29 +1,29 @@
-//! Jobs on their way: one task decides what goes next, and workers do it.
+//! The life of jobs: one task decides what comes next, and workers do it.
 //!
-//! [`Scheduler`] takes one event at a time: a command, a partition that comes back, memory that is there,
-//! the log's progress, the clock. Its state is in parts. Each part is a file, its fields are private, and it
-//! knows no other part; what an event means for several of them is written down in the files beside
-//! `scheduler`, one for each sort of event.
+//! [`Scheduler`] takes one event at a time: a command, a partition that comes back, granted memory,
+//! progress of the log, the clock. Its state is divided into parts. Each part is a file with private
+//! fields, and depends on no other part. An event that concerns several parts is handled in the files
+//! beside `scheduler`, one for each kind of event.
 //!
 //! ```text
-//!   callers ── Command ──▶ scheduler ◀── Back ───────── background ──▶ keys, stages
-//!                             │                          (what takes time)
+//!   callers ── Command ──▶ scheduler ◀── Completion ─── background ──▶ keys, stages
+//!                             │                          (slow work)
 //!          events             │            parts
-//!   command  what is asked    ├──▶ jobs        jobs that are not at their end: by id, client, deadline
-//!   submit   accepting        │      └ job     partitions, attempts, proofs, who waits for it
+//!   command  requests         ├──▶ jobs        unfinished jobs: by id, client, deadline
+//!   submit   accepting        │      └ job     partitions, attempts, proofs, waiting callers
 //!   progress partitions       ├──▶ admission   partitions that wait for memory, in one line
-//!   end      jobs that end    ├──▶ underway    how many have their memory; which of them multiply
-//!   view     the status       ├──▶ lanes       the stages, and what waits before each
-//!                             ├──▶ devices     which is free, what each is blamed for
+//!   end      jobs that end    ├──▶ underway    the number that have their memory, and those that multiply
+//!   view     the status       ├──▶ lanes       the stages, and the partitions before each
+//!                             ├──▶ devices     the choice of a free one, faults of each
 //!                             │      └ device
-//!                             ├──▶ results     jobs at their end, as long as their results are kept
-//!                             ├──▶ unwritten   what follows when the log is on disk
-//!                             └──▶ tally       counts, and how often a job ends
+//!                             ├──▶ results     ended jobs whose results are kept
+//!                             ├──▶ unwritten   consequences of records, until they are on disk
+//!                             └──▶ tally       counters, and the rate at which jobs end
 //! ```
 //!
-//! A partition that has its memory is a [`Flight`](flight::Flight). It is in one place at a time: in
-//! `background` or before a stage in `lanes`; `failure` says what a failed attempt at it means. Under test
-//! each part has a `check`, which `simulation` calls after every event of its seeded histories.
+//! A partition that has its memory is a [`RunningPartition`](flight::RunningPartition). It is in one place
+//! at a time: in `background` or before a stage in `lanes`. `failure` interprets a failed attempt at it. In
+//! tests each part has a `check`, which `simulation` calls after every event of its seeded histories.
 
 mod admission;
 mod background;

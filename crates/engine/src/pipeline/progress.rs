@@ -1,14 +1,14 @@
-//! Partitions from stage to stage, to their proof or another attempt.
+//! Partitions on their way from stage to stage, to a proof or another attempt.
 
 use std::time::SystemTime;
 
 use super::admission::Acquired;
-use super::background::Back;
+use super::background::Completion;
 use super::failure::{Blame, Failure};
-use super::flight::{Flight, Place};
+use super::flight::{Place, RunningPartition};
 use super::job::Verdict;
 use super::scheduler::Scheduler;
-use super::step::Stepped;
+use super::step::StageOutcome;
 use crate::events::unix_ms;
 use crate::interface::{CircuitRef, EventKind, JobId, JobState, PartitionProof, Stage, StageEnd};
 use crate::key::StepError;
@@ -16,7 +16,7 @@ use crate::key::StepError;
 // === impl Scheduler ===
 
 impl Scheduler {
-    /// A partition has its memory, or never will.
+    /// Handles a partition that got its memory or was refused.
     pub(super) fn admitted(&mut self, place: Place, id: JobId, acquired: Acquired) {
         let Some(job) = self.jobs.get_mut(id) else {
             return;
@@ -47,82 +47,85 @@ impl Scheduler {
         }
         let footprint = registered.footprint(self.residency.form());
         let input = partition.input;
-        let flight = Flight::new(id, place, attempt, input, &registered, footprint, acquired);
-        self.underway.begin(flight.circuit_id());
+        let running =
+            RunningPartition::new(id, place, attempt, input, &registered, footprint, acquired);
+        self.active.begin(running.circuit_id());
         self.env.events.send(EventKind::Admitted {
-            span: flight.span(),
-            bytes: flight.bytes(),
+            span: running.span(),
+            bytes: running.bytes(),
         });
-        self.background.load_key(flight);
+        self.background.load_key(running);
     }
 
-    /// A partition comes back from its key or from a stage.
-    pub(super) fn came_back(&mut self, back: Back) {
-        match back {
-            Back::Key(flight, Ok(_)) if !flight.stop().is_raised() && self.is_short(&flight) => {
-                self.take_back(*flight);
+    /// Handles a partition that comes back from loading its key or from a stage.
+    pub(super) fn completed(&mut self, completion: Completion) {
+        match completion {
+            Completion::Key(running, Ok(_))
+                if !running.stop().is_raised() && self.is_short(&running) =>
+            {
+                self.take_back(*running);
             }
-            Back::Key(mut flight, Ok(key)) if !flight.stop().is_raised() => {
-                flight.begin(key);
-                self.lanes.push(Stage::Witness, *flight);
+            Completion::Key(mut running, Ok(key)) if !running.stop().is_raised() => {
+                running.begin(key);
+                self.stage_queues.push(Stage::Witness, *running);
             }
-            Back::Key(flight, key) => {
-                // A key that came all the same goes before it may be evicted.
+            Completion::Key(running, key) => {
+                // A key that was loaded although the job has ended is released before it can be evicted.
                 if let Some(StepError::Permanent(why)) = key.err() {
-                    let why = format!("the key of circuit {}: {why}", flight.circuit());
-                    self.jobs.end_later(flight.job(), JobState::Failed(why));
+                    let why = format!("the key of circuit {}: {why}", running.circuit());
+                    self.jobs.end_later(running.job(), JobState::Failed(why));
                 }
-                self.drop_flight(*flight);
+                self.drop_running(*running);
             }
-            Back::Stepped(stepped) => self.stepped(*stepped),
+            Completion::Stage(outcome) => self.stage_ended(*outcome),
         }
     }
 
-    /// Whether a partition has less memory than it will take: its key, which was never loaded before, takes
-    /// more than was thought.
-    fn is_short(&self, flight: &Flight) -> bool {
-        let job = self.jobs.get(flight.job());
-        let partition = job.and_then(|job| job.partition(flight.partition()));
-        partition.is_some_and(|it| flight.bytes() < self.work_bytes(it))
+    /// Whether a partition has less memory than it will use, since its key, loaded for the first time,
+    /// takes more than estimated.
+    fn is_short(&self, running: &RunningPartition) -> bool {
+        let job = self.jobs.get(running.job());
+        let partition = job.and_then(|job| job.partition(running.partition()));
+        partition.is_some_and(|it| running.bytes() < self.work_bytes(it))
     }
 
-    /// Puts a partition that has not begun back into the line. What its key takes is known by now.
-    fn take_back(&mut self, flight: Flight) {
-        let (id, partition) = (flight.job(), flight.partition());
-        let circuit = &**flight.circuit();
+    /// Puts a partition that has not begun back into the line. The size of its key is known by now.
+    fn take_back(&mut self, running: RunningPartition) {
+        let (id, partition) = (running.job(), running.partition());
+        let circuit = &**running.circuit();
         tracing::info!(job = %id, circuit, "a key takes more than was thought");
-        self.drop_flight(flight);
+        self.drop_running(running);
         let job = self.jobs.get_mut(id);
         if let Some(place) = job.and_then(|job| job.take_back(partition)) {
             self.admission.push(place, id);
         }
     }
 
-    /// A partition left a stage.
-    fn stepped(&mut self, stepped: Stepped) {
-        let Stepped {
-            mut flight,
+    /// Handles a partition that left a stage.
+    fn stage_ended(&mut self, outcome: StageOutcome) {
+        let StageOutcome {
+            mut running,
             stage,
             worker,
             began_us,
             result,
-        } = stepped;
+        } = outcome;
         let us = self.env.events.now().saturating_sub(began_us);
-        self.lanes.left(stage, us);
-        if let (Stage::Prove, Some(number)) = (stage, flight.device()) {
+        self.stage_queues.left(stage, us);
+        if let (Stage::Prove, Some(number)) = (stage, running.device()) {
             self.devices.end(number, result.is_ok());
         }
-        let stopped = flight.stop().is_raised();
+        let stopped = running.stop().is_raised();
         let next = stage.next().filter(|_| result.is_ok() && !stopped);
         if next.is_none() {
-            flight.drop_work();
+            running.drop_work();
         }
         if stage == Stage::Finish {
-            self.multiplied(&mut flight);
+            self.multiplied(&mut running);
         }
-        let bytes = flight.keep_for(next);
+        let bytes = running.keep_for(next);
         self.env.events.send(EventKind::Ended {
-            span: flight.span(),
+            span: running.span(),
             stage,
             worker,
             began_us,
@@ -134,27 +137,27 @@ impl Scheduler {
             bytes,
         });
         match (result, stage.next()) {
-            _ if stopped => self.drop_flight(flight),
-            (Ok(_), Some(next)) => self.lanes.push(next, flight),
-            (Ok(Some(proof)), None) => self.proven(flight, proof),
-            (Ok(None), None) => self.failed(flight, stage, StepError::Invalid),
-            (Err(error), _) => self.failed(flight, stage, error),
+            _ if stopped => self.drop_running(running),
+            (Ok(_), Some(next)) => self.stage_queues.push(next, running),
+            (Ok(Some(proof)), None) => self.proven(running, proof),
+            (Ok(None), None) => self.failed(running, stage, StepError::Invalid),
+            (Err(error), _) => self.failed(running, stage, error),
         }
     }
 
-    /// A partition's attempt failed.
-    fn failed(&mut self, flight: Flight, stage: Stage, error: StepError) {
-        let (id, partition) = (flight.job(), flight.partition());
-        let device = flight.device().and_then(|number| self.devices.get(number));
-        let failure = Failure::of(&flight, stage, error, device);
-        self.drop_flight(flight);
+    /// Handles a failed attempt at a partition.
+    fn failed(&mut self, running: RunningPartition, stage: Stage, error: StepError) {
+        let (id, partition) = (running.job(), running.partition());
+        let device = running.device().and_then(|number| self.devices.get(number));
+        let failure = Failure::of(&running, stage, error, device);
+        self.drop_running(running);
         let (Some(failure), Some(_)) = (failure, self.jobs.get(id)) else {
             return;
         };
         self.blame(&failure);
         match self.jobs.failed(id, partition, failure) {
             Some(Verdict::Again(place)) => {
-                self.tally.retried();
+                self.counters.retried();
                 self.admission.push(place, id);
             }
             Some(Verdict::Failed(why)) => self.jobs.end_later(id, JobState::Failed(why)),
@@ -162,7 +165,7 @@ impl Scheduler {
         }
     }
 
-    /// Counts a failed attempt against its device, if that may have been to blame.
+    /// Counts a failed attempt against its device, if the device may be at fault.
     fn blame(&mut self, failure: &Failure) {
         let number = failure.device;
         let Some(device) = number.and_then(|number| self.devices.get_mut(number)) else {
@@ -170,8 +173,8 @@ impl Scheduler {
         };
         match &failure.blame {
             Blame::Job | Blame::Nobody => {}
-            Blame::Device | Blame::Doubtful => device.failed(),
-            Blame::Wrong => {
+            Blame::Device | Blame::Ambiguous => device.failed(),
+            Blame::WrongProof => {
                 device.failed();
                 device.suspect();
             }
@@ -182,11 +185,11 @@ impl Scheduler {
         }
     }
 
-    /// A partition's proof is there, and verified.
-    fn proven(&mut self, flight: Flight, proof: PartitionProof) {
-        let (id, partition) = (flight.job(), flight.partition());
-        self.residency.proven(&flight.circuit_id());
-        self.drop_flight(flight);
+    /// Handles a verified proof of a partition.
+    fn proven(&mut self, running: RunningPartition, proof: PartitionProof) {
+        let (id, partition) = (running.job(), running.partition());
+        self.residency.proven(&running.circuit_id());
+        self.drop_running(running);
         let job = self.jobs.get_mut(id);
         let Some(proven) = job.and_then(|job| job.proven(partition, proof)) else {
             return;
@@ -201,19 +204,20 @@ impl Scheduler {
         }
     }
 
-    /// A partition makes no more products. What they keep for the next ones is counted in the
-    /// reservations of those that still do, of the same circuit: without any it is given back.
-    fn multiplied(&mut self, flight: &mut Flight) {
-        if flight.stop_multiplying() && self.underway.multiplied(flight.circuit_id()) {
+    /// Records that a partition makes no more products. The buffers that kernels keep are counted in the
+    /// reservations of partitions of the same circuit that still make products; when there are none, the
+    /// buffers are freed.
+    fn multiplied(&mut self, running: &mut RunningPartition) {
+        if running.stop_multiplying() && self.active.multiplied(running.circuit_id()) {
             proofmill_kernels::release_memory();
         }
     }
 
     /// Gives back all that a partition holds.
-    pub(super) fn drop_flight(&mut self, mut flight: Flight) {
-        flight.drop_work();
-        self.multiplied(&mut flight);
-        drop(flight);
-        self.underway.end();
+    pub(super) fn drop_running(&mut self, mut running: RunningPartition) {
+        running.drop_work();
+        self.multiplied(&mut running);
+        drop(running);
+        self.active.end();
     }
 }

@@ -1,7 +1,7 @@
-//! Jobs at their end, and their results, as long as these are kept.
+//! Ended jobs and their results, as long as these are kept.
 //!
-//! Proofs that were made since the service began are kept as they are. Those from before are kept as the log has
-//! them, and decoded by whoever asks for them: it takes a while, and most are not asked for again.
+//! Proofs made since the service began are kept decoded. Proofs from before are kept as the log has them,
+//! and decoded when a caller asks for them: decoding is slow, and most are never asked for again.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -10,27 +10,27 @@ use std::time::Duration;
 use crate::interface::{Error, JobId, JobResult, JobState, JobView, PartitionProof};
 use crate::queue::{EndRecord, ProofRecord};
 
-/// The results that are kept: each for its time to live, and no more than a number of them.
+/// The kept results: each for its time to live, and at most a fixed number of them.
 pub(super) struct Results {
     ended: HashMap<JobId, Ended>,
-    /// When each result goes, in milliseconds since 1970: the oldest first.
+    /// Expiry times of the results, in milliseconds since 1970, the oldest first.
     expiring: VecDeque<(u64, JobId)>,
-    /// The time to live in milliseconds.
+    /// Time to live, in milliseconds.
     ttl_ms: u64,
-    /// The most results.
+    /// Most results kept.
     most: usize,
-    /// How many of the last ones the status tells.
+    /// Most recent results that the status shows.
     shown: usize,
 }
 
-/// A job at its end.
+/// An ended job.
 pub(super) struct Ended {
-    /// Without its proofs.
+    /// The record, without its proofs.
     record: EndRecord,
     proofs: Proofs,
 }
 
-/// A job's result as it is kept.
+/// The result of an ended job, as it is kept.
 #[derive(Clone, Debug)]
 pub(crate) struct KeptResult {
     job: JobId,
@@ -41,7 +41,7 @@ pub(crate) struct KeptResult {
 #[derive(Clone, Debug)]
 enum Proofs {
     Made(Arc<[PartitionProof]>),
-    /// From the log.
+    /// From the log, still encoded.
     Encoded(Arc<[ProofRecord]>),
 }
 
@@ -65,13 +65,13 @@ impl Results {
         self.ended.insert(ended.id(), ended);
     }
 
-    /// The job at its end of that id, if its result is kept.
+    /// The ended job of that id, if its result is kept.
     pub(super) fn get(&self, id: JobId) -> Option<&Ended> {
         self.ended.get(&id)
     }
 
-    /// Gives up a result: one that was kept long enough at the time `now`, in milliseconds since 1970, or the
-    /// oldest if there are too many.
+    /// Removes one result and returns its job: one that has expired at the time `now`, in milliseconds
+    /// since 1970, or the oldest if there are too many.
     pub(super) fn prune(&mut self, now: u64) -> Option<JobId> {
         let (expires, id) = *self.expiring.front()?;
         if expires > now && self.expiring.len() <= self.most {
@@ -82,18 +82,18 @@ impl Results {
         Some(id)
     }
 
-    /// When the next result goes, in milliseconds since 1970.
+    /// Expiry of the next result, in milliseconds since 1970.
     pub(super) fn next_expiry(&self) -> Option<u64> {
         self.expiring.front().map(|(at, _)| *at)
     }
 
-    /// The jobs that ended last, the last one first.
+    /// The jobs that ended last, the latest first.
     pub(super) fn recent(&self) -> impl Iterator<Item = &Ended> {
         let recent = self.expiring.iter().rev().take(self.shown);
         recent.filter_map(|(_, id)| self.ended.get(id))
     }
 
-    /// Panics if a result does not go once.
+    /// Panics if a result does not have exactly one expiry.
     #[cfg(test)]
     pub(super) fn check(&self) {
         assert_eq!(self.ended.len(), self.expiring.len());
@@ -104,7 +104,7 @@ impl Results {
 // === impl Ended ===
 
 impl Ended {
-    /// A job that ended now, with the proofs that were made.
+    /// A job that ended now, with its proofs.
     pub(super) fn new(mut record: EndRecord, proofs: Vec<PartitionProof>) -> Self {
         record.proofs.clear();
         Self {
@@ -126,7 +126,8 @@ impl Ended {
         JobId::of(&self.record.request)
     }
 
-    /// What makes a request the same one: see [`JobRecord::content`](crate::queue::JobRecord).
+    /// Digest by which repeated requests are recognised: see
+    /// [`JobRecord::content`](crate::queue::JobRecord).
     pub(super) fn content(&self) -> [u8; 32] {
         self.record.content
     }
@@ -163,7 +164,7 @@ impl Ended {
 // === impl KeptResult ===
 
 impl KeptResult {
-    /// The result, with its proofs decoded. Not to be called where nobody may wait.
+    /// Decodes the proofs and returns the result. Slow: must not be called from the scheduler's task.
     ///
     /// # Errors
     ///

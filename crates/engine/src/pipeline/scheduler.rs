@@ -1,5 +1,5 @@
-//! The task that decides. It takes one event at a time, has the parts that the event concerns change, and
-//! starts what follows; what takes time runs beside it and comes back.
+//! The task that makes all decisions. It takes one event at a time, updates the parts that the event
+//! concerns, and starts the work that follows. Slow work runs outside the task and comes back as an event.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use super::device::Device;
 use super::devices::Devices;
 use super::flight::Place;
 use super::jobs::Jobs;
-use super::lanes::Lanes;
+use super::lanes::StageQueues;
 use super::results::{Ended, Results};
-use super::tally::Tally;
-use super::underway::Underway;
-use super::unwritten::Unwritten;
+use super::tally::Counters;
+use super::underway::ActiveCount;
+use super::unwritten::PendingDurability;
 use crate::events::{Events, unix_ms};
 use crate::generator::Generator;
 use crate::inputs::Inputs;
@@ -33,13 +33,13 @@ use crate::residency::Residency;
 #[path = "simulation/mod.rs"]
 mod simulation;
 
-/// The longest sleep: clocks are looked at again after it.
+/// Longest sleep, after which the clock is read again.
 const LONGEST_SLEEP: Duration = Duration::from_secs(60);
 
-/// Commands taken in one turn, before anything else is looked at.
+/// Most commands taken in one turn before other events are handled.
 const TURN: usize = 64;
 
-/// What stages need, and the scheduler shares with them.
+/// The parts of the engine that stages and the scheduler share.
 pub(crate) struct Env {
     pub(crate) events: Events,
     pub(crate) inputs: Inputs,
@@ -49,18 +49,18 @@ pub(crate) struct Env {
     pub(crate) pool: Arc<rayon::ThreadPool>,
 }
 
-/// Consequences of a record that is on disk.
+/// The consequence of a record, once it is on disk.
 pub(super) enum Consequence {
     /// A job is accepted.
     Accepted(JobId),
-    /// A job is at its end.
+    /// A job has ended.
     Ended(JobId),
-    /// The list of circuits is kept: who asked for it is told.
+    /// The list of circuits is stored: its caller is answered.
     Kept(oneshot::Sender<Result<(), Error>>),
 }
 
-/// The parts, each of which owns its state, and what they are given to work with. See the
-/// [module](super) for who does what.
+/// The parts, each of which owns its state, and the resources that they use. The [module](super) describes
+/// each part.
 pub(crate) struct Scheduler {
     pub(super) env: Arc<Env>,
     pub(super) residency: Residency,
@@ -70,11 +70,11 @@ pub(crate) struct Scheduler {
     pub(super) jobs: Jobs,
     pub(super) results: Results,
     pub(super) admission: Admission,
-    pub(super) underway: Underway,
-    pub(super) lanes: Lanes,
+    pub(super) active: ActiveCount,
+    pub(super) stage_queues: StageQueues,
     pub(super) devices: Devices,
-    pub(super) unwritten: Unwritten<Consequence>,
-    pub(super) tally: Tally,
+    pub(super) pending: PendingDurability<Consequence>,
+    pub(super) counters: Counters,
     pub(super) draining: bool,
 }
 
@@ -102,11 +102,11 @@ impl Scheduler {
                 options.express_workers,
                 options.batch,
             ),
-            underway: Underway::default(),
-            lanes: Lanes::new(Stage::ALL.map(|stage| options.workers(stage))),
+            active: ActiveCount::default(),
+            stage_queues: StageQueues::new(Stage::ALL.map(|stage| options.workers(stage))),
             devices: Devices::new(devices),
-            unwritten: Unwritten::new(),
-            tally: Tally::default(),
+            pending: PendingDurability::new(),
+            counters: Counters::default(),
             draining: false,
             env,
             residency,
@@ -115,7 +115,7 @@ impl Scheduler {
         }
     }
 
-    /// Takes up what the log held.
+    /// Restores the state that the log held.
     pub(crate) fn recover(&mut self, recovered: Recovered) {
         for end in recovered.ends {
             self.results.keep(Ended::recovered(end));
@@ -134,22 +134,22 @@ impl Scheduler {
             if let Err(error) = self.advance().await {
                 break Err(error);
             }
-            if self.draining && self.jobs.is_empty() && self.unwritten.is_empty() {
+            if self.draining && self.jobs.is_empty() && self.pending.is_empty() {
                 break Ok(());
             }
             let sleep = self.until_next();
             let worked = tokio::select! {
                 count = self.commands.recv_many(&mut turn, TURN), if handles => {
                     handles = count > 0;
-                    // Without handles nobody can ask for more, and what was accepted is finished.
+                    // Without handles no request can come, and accepted jobs are finished.
                     self.draining |= !handles;
                     self.take_turn(&mut turn).await
                 }
-                back = self.background.next() => {
-                    self.came_back(back);
-                    // All that are there, so that the first in line goes first.
-                    while let Some(back) = self.background.try_next() {
-                        self.came_back(back);
+                completion = self.background.next() => {
+                    self.completed(completion);
+                    // Handles all that have come back, so that the first in line goes first.
+                    while let Some(completion) = self.background.try_next() {
+                        self.completed(completion);
                     }
                     Ok(())
                 }
@@ -166,7 +166,7 @@ impl Scheduler {
                     if self.draining {
                         break Ok(());
                     }
-                    // If it said to stop it says so again.
+                    // A shutdown that means to stop is signalled again.
                     self.draining = true;
                     Ok(())
                 }
@@ -174,7 +174,7 @@ impl Scheduler {
             if let Err(error) = worked {
                 break Err(error);
             }
-            // The log accepts and makes durable while the turn goes on.
+            // The log accepts and syncs records while the turn goes on.
             if let Err(error) = self.release(&durable).await {
                 break Err(error);
             }
@@ -183,7 +183,7 @@ impl Scheduler {
         outcome
     }
 
-    /// Does what was asked, up to the first failure of the log.
+    /// Carries out commands, up to the first failure of the log.
     async fn take_turn(&mut self, turn: &mut Vec<Command>) -> Result<(), Error> {
         for command in turn.drain(..) {
             self.command(command).await?;
@@ -191,40 +191,40 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Ends what is under way: what a step computes cannot be taken from it, so it is waited for.
+    /// Waits for the partitions under way: a stage that is being computed cannot be interrupted.
     async fn finish(mut self) {
         self.jobs.stop_all();
         let ids: Vec<JobId> = self.jobs.iter().map(|(id, _)| id).collect();
         for id in ids {
             self.remove_waiting(id);
         }
-        while self.underway.count() > 0 {
-            let back = self.background.next().await;
-            self.drop_flight(back.into_flight());
+        while self.active.count() > 0 {
+            let completion = self.background.next().await;
+            self.drop_running(completion.into_running());
         }
     }
 
-    /// Takes a job's partitions out of all lines that they wait in.
+    /// Removes a job's partitions from all lines in which they wait.
     pub(super) fn remove_waiting(&mut self, id: JobId) {
         self.admission.remove(id);
-        for flight in self.lanes.remove(id) {
-            self.drop_flight(flight);
+        for running in self.stage_queues.remove(id) {
+            self.drop_running(running);
         }
     }
 
-    /// Does all that can be done now.
+    /// Does all work that can be done now.
     async fn advance(&mut self) -> Result<(), Error> {
         while let Some((job, state)) = self.jobs.next_to_end() {
             self.end(job, state).await?;
         }
-        while let Some(first) = self.admission.next(self.underway.count()) {
-            let (place, job) = self.passing(first).unwrap_or(first);
+        while let Some(first) = self.admission.next(self.active.count()) {
+            let (place, job) = self.pick_job_with_resident_key(first).unwrap_or(first);
             self.ask(place, first.0, job);
         }
-        while let Some(entry) = self.lanes.next(&mut self.devices) {
+        while let Some(entry) = self.stage_queues.next(&mut self.devices) {
             let began_us = self.env.events.now();
             self.env.events.send(EventKind::Began {
-                span: entry.flight.span(),
+                span: entry.running.span(),
                 stage: entry.stage,
                 worker: entry.worker.clone(),
             });
@@ -233,9 +233,9 @@ impl Scheduler {
         Ok(())
     }
 
-    /// The partition that goes before the first in line: one whose key is in memory, if for the first's
-    /// another would have to be evicted.
-    fn passing(&mut self, first: (Place, JobId)) -> Option<(Place, JobId)> {
+    /// A partition that overtakes the first in line: one whose key is in memory, if another key would have
+    /// to be evicted to load the first partition's key.
+    fn pick_job_with_resident_key(&mut self, first: (Place, JobId)) -> Option<(Place, JobId)> {
         let (place, job) = first;
         let partition = self.jobs.get(job)?.partition(place.partition)?;
         let work = self.work_bytes(partition);
@@ -247,10 +247,10 @@ impl Scheduler {
             let partition = jobs.get(job).and_then(|job| job.partition(place.partition));
             partition.is_some_and(|it| residency.has(it.circuit))
         };
-        self.admission.before(first, is_ready)
+        self.admission.overtaking(first, is_ready)
     }
 
-    /// Asks for the memory of a partition, in the line's place `rank`.
+    /// Asks for the memory of a partition, with the rank `rank` in the line.
     fn ask(&mut self, place: Place, rank: Place, id: JobId) {
         let job = self.jobs.get(id);
         let Some(partition) = job.and_then(|job| job.partition(place.partition)) else {
@@ -263,7 +263,8 @@ impl Scheduler {
         self.admission.ask(place, rank, id, Box::pin(acquired));
     }
 
-    /// The bytes that a partition takes beside the key; 0 if its circuit is gone, which the residency tells.
+    /// Bytes that a partition uses beside the key; 0 if its circuit is no longer registered, which the
+    /// residency reports.
     pub(super) fn work_bytes(&self, partition: &PartitionRecord) -> u64 {
         let circuit = CircuitRef::Id(partition.circuit);
         self.residency.circuit(&circuit).map_or(0, |circuit| {
@@ -279,7 +280,7 @@ impl Scheduler {
         }
     }
 
-    /// How long nothing happens by itself.
+    /// Time until the next deadline or expiry, at most [`LONGEST_SLEEP`].
     fn until_next(&self) -> Duration {
         let now = unix_ms(SystemTime::now());
         [self.jobs.next_deadline(), self.results.next_expiry()]
@@ -290,20 +291,20 @@ impl Scheduler {
             .map_or(LONGEST_SLEEP, |sleep| sleep.min(LONGEST_SLEEP))
     }
 
-    /// Work that is due by the clock.
+    /// Does the work that is due by the clock.
     async fn tick(&mut self) -> Result<(), Error> {
         let now = unix_ms(SystemTime::now());
         self.jobs.expire(now);
         self.prune(now).await
     }
 
-    /// Tells what is on disk by now.
+    /// Carries out the consequences of records that are on disk by now.
     async fn release(&mut self, durable: &watch::Receiver<Durable>) -> Result<(), Error> {
         let (reached, failure) = {
             let durable = durable.borrow();
             (durable.seq, durable.failed.clone())
         };
-        while let Some(consequence) = self.unwritten.next(reached) {
+        while let Some(consequence) = self.pending.next(reached) {
             match consequence {
                 Consequence::Accepted(job) => self.accepted(job),
                 Consequence::Ended(job) => self.settle(job).await?,
@@ -319,11 +320,11 @@ impl Scheduler {
         self.jobs.check();
         self.results.check();
         self.admission.check();
-        self.underway.check();
-        self.lanes.check();
-        self.unwritten.check();
-        // Those that are not with a stage are with a key.
-        assert!(self.lanes.count() <= self.underway.count());
+        self.active.check();
+        self.stage_queues.check();
+        self.pending.check();
+        // Partitions that are not with a stage are loading their key.
+        assert!(self.stage_queues.count() <= self.active.count());
         for (place, id) in self.admission.all() {
             let job = self.jobs.get(id).expect("a job that waits is there");
             assert!(!job.is_ending() && job.places().any(|it| it == place));
@@ -336,7 +337,7 @@ impl Scheduler {
     }
 }
 
-/// Waits for the next level: draining, then stopping.
+/// Waits for the next shutdown level: first draining, then stopping.
 async fn reached_next(shutdown: &mut Shutdown, draining: bool) {
     let next = if draining { Level::Stop } else { Level::Drain };
     shutdown.reached(next).await;

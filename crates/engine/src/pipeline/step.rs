@@ -1,12 +1,10 @@
-//! Doing what a stage does. It runs beside the scheduler, which gets the partition back.
+//! Running one stage of a partition. It runs outside the scheduler, which gets the partition back.
 
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use proofmill_r1cs::iden3::MappedFile;
+use proofmill_files::MappedFile;
 
-use super::flight::Flight;
+use super::flight::RunningPartition;
 use super::scheduler::Env;
 use crate::generator::{self, Generator};
 use crate::interface::{PartitionProof, Secret, Stage};
@@ -14,9 +12,9 @@ use crate::key::{Accelerator, StepError, Stop};
 use crate::options::Fault;
 use crate::queue::InputRecord;
 
-/// What came of a stage.
-pub(super) struct Stepped {
-    pub(super) flight: Flight,
+/// A partition that left a stage, with the outcome.
+pub(super) struct StageOutcome {
+    pub(super) running: RunningPartition,
     pub(super) stage: Stage,
     pub(super) worker: Arc<str>,
     pub(super) began_us: u64,
@@ -24,65 +22,64 @@ pub(super) struct Stepped {
     pub(super) result: Result<Option<PartitionProof>, StepError>,
 }
 
-/// A witness's bytes, wherever they came from.
+/// The bytes of a witness, from a file or a generator.
 enum Bytes {
     File(MappedFile),
     Made(Secret),
 }
 
-/// Where a stage runs.
-pub(super) struct Workplace {
-    /// The stage's worker's name, or the device's.
+/// The resources that a stage runs on.
+pub(super) struct StageResources {
+    /// The name of the stage or the device.
     pub(super) worker: Arc<str>,
-    /// The threads that compute.
+    /// The pool of threads that computes.
     pub(super) pool: Arc<rayon::ThreadPool>,
-    /// What the products are submitted to, in the stage that makes them.
+    /// The accelerator that products are submitted to, in the prove stage.
     pub(super) accelerator: Option<Arc<Accelerator>>,
 }
 
 /// Runs a stage.
 pub(super) async fn run(
     env: Arc<Env>,
-    mut flight: Flight,
+    mut running: RunningPartition,
     stage: Stage,
-    place: Workplace,
+    resources: StageResources,
     began_us: u64,
-) -> Stepped {
-    let worker = place.worker.clone();
+) -> StageOutcome {
+    let worker = resources.worker.clone();
     let made = match stage {
         Stage::Witness => {
-            let (input, stop) = (flight.input().clone(), flight.stop().clone());
+            let (input, stop) = (running.input().clone(), running.stop().clone());
             run_program(&env, &input, &stop).await
         }
         _ => Ok(None),
     };
-    let (flight, result) = match made {
-        Err(error) => (flight, Err(error)),
+    let (running, result) = match made {
+        Err(error) => (running, Err(error)),
         Ok(made) => {
             let computed = tokio::task::spawn_blocking(move || {
-                let name = &place.worker;
-                let step = || place.compute(&env, &mut flight, stage, made);
-                let result = catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|panic| {
-                    let what = panic_text(&*panic);
+                let name = &resources.worker;
+                let step = || resources.compute(&env, &mut running, stage, made);
+                let result = proofmill_panics::catch(step).unwrap_or_else(|panic| {
                     Err(StepError::Retry(format!(
-                        "{stage} on {name} panicked: {what}"
+                        "{stage} on {name} panicked: {panic}"
                     )))
                 });
                 if result.is_err() {
-                    // Nothing of it is needed any more.
-                    flight.drop_work();
+                    // The partition's data is no longer needed.
+                    running.drop_work();
                 }
-                (flight, result)
+                (running, result)
             });
             match computed.await {
                 Ok(computed) => computed,
-                // The closure catches panics: the runtime is ending, and nobody waits any more.
+                // The closure catches panics, so this is the runtime ending, and no caller waits any more.
                 Err(_) => std::future::pending().await,
             }
         }
     };
-    Stepped {
-        flight,
+    StageOutcome {
+        running,
         stage,
         worker,
         began_us,
@@ -90,7 +87,7 @@ pub(super) async fn run(
     }
 }
 
-/// Makes the witness if a program does.
+/// Generates the witness, if its generator is a program.
 async fn run_program(
     env: &Env,
     input: &InputRecord,
@@ -111,39 +108,41 @@ async fn run_program(
     Ok(Some(Bytes::File(made)))
 }
 
-// === impl Workplace ===
+// === impl StageResources ===
 
-impl Workplace {
+impl StageResources {
     fn compute(
         &self,
         env: &Env,
-        flight: &mut Flight,
+        running: &mut RunningPartition,
         stage: Stage,
         made: Option<Bytes>,
     ) -> Result<Option<PartitionProof>, StepError> {
-        flight.stop().check()?;
+        running.stop().check()?;
         let proof = match &self.accelerator {
-            None => self.pool.install(|| compute(env, flight, stage, made))?,
+            None => self.pool.install(|| compute(env, running, stage, made))?,
             Some(accelerator) => {
-                let stop = flight.stop().clone();
-                flight.work()?.prove_on(accelerator, &self.pool, &stop)?;
+                let stop = running.stop().clone();
+                running
+                    .require_work()?
+                    .prove_on(accelerator, &self.pool, &stop)?;
                 None
             }
         };
         if stage == Stage::Prove {
-            self.interfere(env, flight)?;
+            self.interfere(env, running)?;
         }
         Ok(proof)
     }
 
-    /// Breaks what a test wants broken.
-    fn interfere(&self, env: &Env, flight: &mut Flight) -> Result<(), StepError> {
+    /// Injects the fault that a test asks for.
+    fn interfere(&self, env: &Env, running: &mut RunningPartition) -> Result<(), StepError> {
         let fault = env.interference.as_ref().map_or(Fault::None, |broken| {
-            broken.with_products(&self.worker, flight.partition(), flight.attempt())
+            broken.with_products(&self.worker, running.partition(), running.attempt())
         });
         match fault {
             Fault::None => {}
-            Fault::WrongProduct => flight.work()?.spoil(),
+            Fault::WrongProduct => running.require_work()?.spoil(),
             Fault::Panic => panic!("as it was told to"),
         }
         Ok(())
@@ -152,16 +151,16 @@ impl Workplace {
 
 fn compute(
     env: &Env,
-    flight: &mut Flight,
+    running: &mut RunningPartition,
     stage: Stage,
     made: Option<Bytes>,
 ) -> Result<Option<PartitionProof>, StepError> {
     let bytes = match stage {
-        Stage::Witness => Some(witness(env, flight, made)?),
+        Stage::Witness => Some(witness(env, running, made)?),
         _ => None,
     };
-    let (stop, circuit) = (flight.stop().clone(), flight.circuit_id());
-    let work = flight.work()?;
+    let (stop, circuit) = (running.stop().clone(), running.circuit_id());
+    let work = running.require_work()?;
     match stage {
         Stage::Witness => match bytes {
             Some(Bytes::File(file)) => work.read_witness(&file)?,
@@ -177,12 +176,12 @@ fn compute(
 }
 
 /// The witness's bytes.
-fn witness(env: &Env, flight: &Flight, made: Option<Bytes>) -> Result<Bytes, StepError> {
+fn witness(env: &Env, running: &RunningPartition, made: Option<Bytes>) -> Result<Bytes, StepError> {
     if let Some(made) = made {
         return Ok(made);
     }
-    let file = read(env, flight.input())?;
-    let Some(name) = &flight.input().generator else {
+    let file = read(env, running.input())?;
+    let Some(name) = &running.input().generator else {
         return Ok(Bytes::File(file));
     };
     match env.generators.get(name) {
@@ -201,12 +200,4 @@ fn read(env: &Env, input: &InputRecord) -> Result<MappedFile, StepError> {
     env.inputs
         .read(&input.name)
         .map_err(|error| StepError::Permanent(format!("the input is not there: {error}")))
-}
-
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("without a message")
 }

@@ -1,4 +1,4 @@
-//! Accepting jobs.
+//! Acceptance of jobs.
 
 use std::time::SystemTime;
 
@@ -34,7 +34,7 @@ type Reply = oneshot::Sender<Result<Submitted, Error>>;
 // === impl Prepared ===
 
 impl Prepared {
-    /// What makes the request the same one.
+    /// Digest by which repeated requests are recognised.
     fn content(&self) -> [u8; 32] {
         JobRecord::content_of(self.partitions.iter().map(|partition| {
             let generator = partition.generator.as_deref();
@@ -42,7 +42,7 @@ impl Prepared {
         }))
     }
 
-    /// The job, whose inputs are kept from now on.
+    /// The job's record. Its inputs are kept from now on.
     fn into_record(self, content: [u8; 32], submitted_ms: u64) -> JobRecord {
         let partitions = self.partitions.into_iter().map(|partition| {
             let (bytes, digest) = (partition.input.bytes, partition.input.digest);
@@ -70,7 +70,8 @@ impl Prepared {
 // === impl Scheduler ===
 
 impl Scheduler {
-    /// Whether a request would be taken, before its inputs are put on disk; nothing is promised.
+    /// Whether a request would be accepted now; asked before its inputs are written to disk. It reserves
+    /// nothing.
     pub(super) fn may_submit(&mut self, request: &RequestId) -> Result<(), Error> {
         if self.content_of(JobId::of(request)).is_some() {
             return Ok(());
@@ -94,28 +95,28 @@ impl Scheduler {
                     resource,
                     used: used as u64,
                     limit: limit as u64,
-                    retry_after: self.tally.until_one_ends(),
+                    retry_after: self.counters.until_one_ends(),
                 });
             }
         }
         Ok(())
     }
 
-    /// Counts what is refused for want of room.
+    /// Counts a refusal for lack of room.
     fn count_refusal(&mut self, answer: Result<(), Error>) -> Result<(), Error> {
         if matches!(answer, Err(Error::Exhausted { .. })) {
-            self.tally.refused();
+            self.counters.refused();
         }
         answer
     }
 
-    /// Accepts a job, or finds the one that the request is.
+    /// Accepts a job, or finds the existing job of the request.
     pub(super) async fn submit(&mut self, prepared: Prepared, reply: Reply) -> Result<(), Error> {
         let job = JobId::of(&prepared.request);
         let content = prepared.content();
         if let Some(found) = self.content_of(job) {
             let request = prepared.request.clone();
-            // Its inputs are removed before anyone is told.
+            // Its inputs are removed before the caller is answered.
             drop(prepared);
             if found == content {
                 self.repeated(job, reply);
@@ -145,7 +146,8 @@ impl Scheduler {
             Err(error) => {
                 self.remove_inputs(&record);
                 drop(reply.send(Err(error.clone())));
-                // A record that is too large is that job's trouble, a log that fails is everyone's.
+                // A record that is too large is a failure of that job only; a log that fails stops the
+                // engine.
                 match error {
                     Error::TooLarge { .. } => Ok(()),
                     error => Err(error),
@@ -154,12 +156,12 @@ impl Scheduler {
         }
     }
 
-    /// A request came again: its job is told, once that is on disk.
+    /// Answers a repeated request with its job, once the job's acceptance is on disk.
     fn repeated(&mut self, id: JobId, reply: Reply) {
-        self.tally.repeated();
+        self.counters.repeated();
         match self.jobs.get_mut(id) {
             Some(job) => job.wait_for_acceptance(reply),
-            // Whoever asked may have gone.
+            // The caller may have gone.
             None => drop(reply.send(Ok(Submitted {
                 job: id,
                 existing: true,
@@ -171,11 +173,11 @@ impl Scheduler {
     pub(super) fn take_up(&mut self, record: JobRecord, accepting: Option<(Seq, Reply)>) {
         let id = record.id();
         let (circuits, unknown) = self.expect_circuits(&record);
-        self.tally.accepted();
+        self.counters.accepted();
         let job = self.jobs.insert(record, circuits);
         if let Some((seq, reply)) = accepting {
             job.accepting(reply);
-            self.unwritten.push(seq, Consequence::Accepted(id));
+            self.pending.push(seq, Consequence::Accepted(id));
         }
         self.env.events.send(EventKind::Job {
             job: id,
@@ -192,8 +194,8 @@ impl Scheduler {
         }
     }
 
-    /// Counts the partitions that need each circuit of a job, and tells the circuits' names, each once, and one
-    /// that is not known any more.
+    /// Counts the partitions that need each circuit of a job. Returns the circuits' names, each once, and a
+    /// circuit that is no longer registered, if there is one.
     fn expect_circuits(&self, record: &JobRecord) -> (Vec<String>, Option<CircuitId>) {
         let mut circuits: Vec<String> = Vec::new();
         let mut unknown = None;
@@ -207,13 +209,13 @@ impl Scheduler {
         (circuits, unknown)
     }
 
-    /// The content of a job that is known.
+    /// The content digest of a known job.
     fn content_of(&self, job: JobId) -> Option<[u8; 32]> {
         let live = self.jobs.get(job).map(|job| job.record().content);
         live.or_else(|| self.results.get(job).map(|ended| ended.content()))
     }
 
-    /// Removes what a job had on disk.
+    /// Removes a job's input files.
     pub(super) fn remove_inputs(&self, record: &JobRecord) {
         for partition in &record.partitions {
             let input = &partition.input;

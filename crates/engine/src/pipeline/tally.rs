@@ -1,56 +1,56 @@
-//! Counts of what became of jobs, and how often one ends.
+//! Counters of jobs by outcome, and the rate at which jobs end.
 
 use std::time::{Duration, Instant};
 
 use crate::interface::{JobCounts, JobState};
 
-/// The wait before a refused client tries again, before any two jobs have ended.
+/// Wait suggested to a refused client before two jobs have ended.
 const FIRST_GUESS: Duration = Duration::from_secs(1);
 
 /// Counts since the service began.
 #[derive(Default)]
-pub(super) struct Tally {
+pub(super) struct Counters {
     counts: JobCounts,
-    pace: Pace,
+    end_rate: EndRate,
 }
 
-/// Counts of jobs by their end.
+/// The rate at which jobs end.
 #[derive(Default)]
-struct Pace {
+struct EndRate {
     last: Option<Instant>,
-    /// The time between two ends, averaged over about the last eight.
+    /// Time between two ends, averaged over about the last eight.
     between: Option<Duration>,
 }
 
-// === impl Tally ===
+// === impl Counters ===
 
-impl Tally {
-    /// A job was accepted, or taken up from the log.
+impl Counters {
+    /// Counts a job that was accepted, or restored from the log.
     pub(super) fn accepted(&mut self) {
         self.counts.accepted += 1;
     }
 
-    /// A submission was answered with a job that was there already.
+    /// Counts a submission that was answered with an existing job.
     pub(super) fn repeated(&mut self) {
         self.counts.repeated += 1;
     }
 
-    /// A submission was refused for want of room.
+    /// Counts a submission that was refused for lack of room.
     pub(super) fn refused(&mut self) {
         self.counts.refused += 1;
     }
 
-    /// A partition is tried again.
+    /// Counts another attempt at a partition.
     pub(super) fn retried(&mut self) {
         self.counts.retries += 1;
     }
 
-    /// A result is not kept any more.
+    /// Counts a result that was removed.
     pub(super) fn pruned(&mut self) {
         self.counts.pruned += 1;
     }
 
-    /// A job ended in `state` at the time `now`.
+    /// Counts a job that ended in `state` at the time `now`.
     pub(super) fn ended(&mut self, state: &JobState, now: Instant) {
         *match state {
             JobState::Done => &mut self.counts.done,
@@ -58,23 +58,23 @@ impl Tally {
             JobState::Expired => &mut self.counts.expired,
             _ => &mut self.counts.failed,
         } += 1;
-        self.pace.one_ended(now);
+        self.end_rate.one_ended(now);
     }
 
     pub(super) fn counts(&self) -> JobCounts {
         self.counts
     }
 
-    /// About how long it takes until a job ends: what a client that is refused is told to wait.
+    /// Estimated time until a job ends: the wait suggested to a refused client, from 100 ms to 60 s.
     pub(super) fn until_one_ends(&self) -> Duration {
-        let guess = self.pace.between.unwrap_or(FIRST_GUESS);
+        let guess = self.end_rate.between.unwrap_or(FIRST_GUESS);
         guess.clamp(Duration::from_millis(100), Duration::from_secs(60))
     }
 }
 
-// === impl Pace ===
+// === impl EndRate ===
 
-impl Pace {
+impl EndRate {
     fn one_ended(&mut self, now: Instant) {
         if let Some(last) = self.last {
             let this = now - last;
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn ends_are_counted_by_their_state() {
-        let mut tally = Tally::default();
+        let mut counters = Counters::default();
         let now = Instant::now();
         for state in [
             JobState::Done,
@@ -102,26 +102,26 @@ mod tests {
             JobState::Cancelled,
             JobState::Expired,
         ] {
-            tally.ended(&state, now);
+            counters.ended(&state, now);
         }
-        let counts = tally.counts();
+        let counts = counters.counts();
         assert_eq!((counts.done, counts.failed), (2, 1));
         assert_eq!((counts.cancelled, counts.expired), (1, 1));
     }
 
     #[test]
     fn clients_wait_for_about_as_long_as_a_job_takes() {
-        let mut tally = Tally::default();
-        assert_eq!(tally.until_one_ends(), FIRST_GUESS);
+        let mut counters = Counters::default();
+        assert_eq!(counters.until_one_ends(), FIRST_GUESS);
         let start = Instant::now();
         for seconds in [0, 8, 16] {
-            tally.ended(&JobState::Done, start + Duration::from_secs(seconds));
+            counters.ended(&JobState::Done, start + Duration::from_secs(seconds));
         }
-        assert_eq!(tally.until_one_ends(), Duration::from_secs(8));
-        // Neither at once nor for ever.
-        tally.ended(&JobState::Done, start + Duration::from_secs(100_000));
-        assert_eq!(tally.until_one_ends(), Duration::from_secs(60));
-        let mut quick = Tally::default();
+        assert_eq!(counters.until_one_ends(), Duration::from_secs(8));
+        // Clamped at both ends.
+        counters.ended(&JobState::Done, start + Duration::from_secs(100_000));
+        assert_eq!(counters.until_one_ends(), Duration::from_secs(60));
+        let mut quick = Counters::default();
         quick.ended(&JobState::Done, start);
         quick.ended(&JobState::Done, start);
         assert_eq!(quick.until_one_ends(), Duration::from_millis(100));

@@ -1,31 +1,32 @@
-//! The number of partitions under way, and those of them that make products.
+//! The number of partitions under way, and those of them that still make products.
 
 use std::collections::HashMap;
 
 use crate::interface::CircuitId;
 
-/// The partitions that have their memory and have not given it back, wherever they are.
+/// The partitions that have their memory and have not given it back.
 #[derive(Default)]
-pub(super) struct Underway {
+pub(super) struct ActiveCount {
     count: usize,
-    /// Those of them that make products yet, by circuit.
+    /// Partitions that still make products, by circuit.
     multiplying: HashMap<CircuitId, usize>,
 }
 
-// === impl Underway ===
+// === impl ActiveCount ===
 
-impl Underway {
+impl ActiveCount {
     pub(super) fn count(&self) -> usize {
         self.count
     }
 
-    /// A partition has its memory, and will make products.
+    /// Records a partition that got its memory and will make products.
     pub(super) fn begin(&mut self, circuit: CircuitId) {
         self.count += 1;
         *self.multiplying.entry(circuit).or_default() += 1;
     }
 
-    /// A partition makes no more products. Whether it was the last one of its circuit that did.
+    /// Records that a partition makes no more products. Returns whether it was the last of its circuit that
+    /// did.
     pub(super) fn multiplied(&mut self, circuit: CircuitId) -> bool {
         let Some(count) = self.multiplying.get_mut(&circuit) else {
             return false;
@@ -38,7 +39,7 @@ impl Underway {
         is_last
     }
 
-    /// A partition that makes no more products has given its memory back.
+    /// Records that a partition, which makes no more products, has given its memory back.
     pub(super) fn end(&mut self) {
         self.count -= 1;
     }
@@ -59,16 +60,16 @@ mod tests {
     #[test]
     fn the_last_of_a_circuit_that_makes_products_is_known() {
         let (one, other) = (CircuitId([1; 32]), CircuitId([2; 32]));
-        let mut underway = Underway::default();
+        let mut active = ActiveCount::default();
         for circuit in [one, one, other] {
-            underway.begin(circuit);
+            active.begin(circuit);
         }
-        assert!(!underway.multiplied(one));
-        assert!(underway.multiplied(other));
-        underway.end();
-        underway.check();
-        assert!(underway.multiplied(one));
-        assert!(!underway.multiplied(one));
-        assert_eq!(underway.count(), 2);
+        assert!(!active.multiplied(one));
+        assert!(active.multiplied(other));
+        active.end();
+        active.check();
+        assert!(active.multiplied(one));
+        assert!(!active.multiplied(one));
+        assert_eq!(active.count(), 2);
     }
 }

@@ -1,32 +1,32 @@
-//! Consequences that wait until the log is on disk, in the order of the log.
+//! Consequences of log records that wait until the records are on disk.
 
 use std::collections::VecDeque;
 
 use proofmill_bus::Seq;
 
-/// Consequences of records that were appended and are not durable yet.
-pub(super) struct Unwritten<T> {
-    /// Each with the place of its record in the log: earlier ones first.
+/// Consequences of records that are appended but not durable yet.
+pub(super) struct PendingDurability<T> {
+    /// Each with the sequence number of its record, in ascending order.
     waiting: VecDeque<(Seq, T)>,
 }
 
-// === impl Unwritten ===
+// === impl PendingDurability ===
 
-impl<T> Unwritten<T> {
+impl<T> PendingDurability<T> {
     pub(super) fn new() -> Self {
         Self {
             waiting: VecDeque::new(),
         }
     }
 
-    /// `consequence` waits for the record at `seq`, which was appended after all others that are waited for.
+    /// Adds the consequence of the record at `seq`, which must not be before any other waiting one.
     pub(super) fn push(&mut self, seq: Seq, consequence: T) {
         let last = self.waiting.back().map(|(last, _)| *last);
         debug_assert!(last <= Some(seq), "records are appended in order");
         self.waiting.push_back((seq, consequence));
     }
 
-    /// The next consequence of a record that is durable, where all records up to `reached` are.
+    /// The next consequence whose record is durable, given that all records up to `reached` are.
     pub(super) fn next(&mut self, reached: Seq) -> Option<T> {
         self.waiting.front().filter(|(seq, _)| *seq <= reached)?;
         self.waiting.pop_front().map(|(_, consequence)| consequence)
@@ -49,17 +49,17 @@ mod tests {
 
     #[test]
     fn consequences_come_in_order_and_never_before_their_record_is_durable() {
-        let mut unwritten = Unwritten::new();
+        let mut pending = PendingDurability::new();
         for seq in [2, 2, 5] {
-            unwritten.push(Seq(seq), seq);
+            pending.push(Seq(seq), seq);
         }
-        unwritten.check();
-        assert_eq!(unwritten.next(Seq(1)), None);
-        assert_eq!(unwritten.next(Seq(4)), Some(2));
-        assert_eq!(unwritten.next(Seq(4)), Some(2));
-        assert_eq!(unwritten.next(Seq(4)), None);
-        assert!(!unwritten.is_empty());
-        assert_eq!(unwritten.next(Seq(5)), Some(5));
-        assert!(unwritten.is_empty());
+        pending.check();
+        assert_eq!(pending.next(Seq(1)), None);
+        assert_eq!(pending.next(Seq(4)), Some(2));
+        assert_eq!(pending.next(Seq(4)), Some(2));
+        assert_eq!(pending.next(Seq(4)), None);
+        assert!(!pending.is_empty());
+        assert_eq!(pending.next(Seq(5)), Some(5));
+        assert!(pending.is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! The engine as others see it.
+//! The scheduler's state as shown to callers.
 
 use std::collections::HashMap;
 
@@ -41,8 +41,8 @@ impl Scheduler {
                 .map(|(id, job)| job.view(held.get(&id).copied().unwrap_or(0)))
                 .collect(),
             recent: self.results.recent().map(Ended::view).collect(),
-            counts: self.tally.counts(),
-            stages: self.lanes.status(),
+            counts: self.counters.counts(),
+            stages: self.stage_queues.status(),
             devices: self.devices.status(),
             budget,
             circuits,
@@ -50,7 +50,7 @@ impl Scheduler {
     }
 }
 
-/// The bytes that each job's partitions hold.
+/// Bytes that each job's partitions hold.
 fn held_by_jobs(budget: &BudgetStatus) -> HashMap<JobId, u64> {
     let mut held = HashMap::new();
     for used in &budget.owners {

@@ -1,4 +1,4 @@
-//! Writing it, and reading it back.
+//! Writing the log, and reading it back at start.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,21 +16,21 @@ pub(crate) struct Journal {
     log: Arc<dyn Log>,
 }
 
-/// What the log held.
+/// The content of the log at start.
 #[derive(Debug, Default)]
 pub(crate) struct Recovered {
     pub(crate) circuits: Vec<Registered>,
-    /// In the order in which they were accepted.
+    /// In order of acceptance.
     pub(crate) jobs: Vec<JobRecord>,
-    /// In the order in which they ended.
+    /// In order of their ends.
     pub(crate) ends: Vec<EndRecord>,
 }
 
 // === impl Journal ===
 
 impl Journal {
-    /// Opens the log in a folder; without one it is in memory. One that has lost something is opened
-    /// if `accept_loss`.
+    /// Opens the log in a folder, or in memory if there is none. A log that has lost durable records is
+    /// opened only if `accept_loss`.
     pub(crate) async fn open(
         folder: Option<&Path>,
         accept_loss: bool,
@@ -62,7 +62,7 @@ impl Journal {
         Ok((Self { log }, recovered))
     }
 
-    /// How far it is on disk.
+    /// The position up to which the log is on disk.
     pub(crate) fn durable(&self) -> watch::Receiver<Durable> {
         self.log.durable()
     }
@@ -104,7 +104,7 @@ fn storage(error: impl std::fmt::Display) -> Error {
     Error::Storage(error.to_string())
 }
 
-/// An error with what caused it.
+/// An error's message with the messages of its sources.
 fn described(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

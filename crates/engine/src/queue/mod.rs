@@ -1,4 +1,5 @@
-//! What survives: accepted jobs, their results and the list of circuits, in the embedded log.
+//! State that survives a restart: accepted jobs, their results and the list of circuits, in the embedded
+//! log.
 
 mod journal;
 mod record;

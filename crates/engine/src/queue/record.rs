@@ -1,14 +1,14 @@
-//! What the log holds.
+//! The records of the log.
 //!
 //! | key | value |
 //! |---|---|
 //! | `circuit.NAME` | a registered circuit |
-//! | `job.ID` | an accepted job that is not at its end |
+//! | `job.ID` | an accepted, unfinished job |
 //! | `end.ID` | a job's end: its result |
 //!
-//! Each value is a byte of version, 1, and the record as postcard has it. A job's end is put on
-//! condition that there is none, in one batch with the deletion of the job: after a crash there is
-//! exactly one of the two.
+//! Each value is a version byte (1) and the record encoded by postcard. A job's end is appended on
+//! condition that none exists, in one batch with the deletion of the job: after a crash exactly one of the
+//! two exists.
 
 use proofmill_bus::{Key, Op};
 use proofmill_groth16::Curve;
@@ -22,14 +22,15 @@ use crate::registry::Registered;
 
 const VERSION: u8 = 1;
 
-/// What hashes to a job's content; another version of it has another.
+/// Domain separator in the hash of a job's content. It has a version number, so that another version gives
+/// other digests.
 const CONTENT_DOMAIN: &[u8] = b"proofmill/engine/content/1";
 
 /// An accepted job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct JobRecord {
     pub(crate) request: RequestId,
-    /// What [`content`](Self::content_of) is of its partitions.
+    /// Digest of its partitions, by [`content_of`](Self::content_of).
     pub(crate) content: [u8; 32],
     pub(crate) priority: Priority,
     /// In milliseconds since 1970.
@@ -46,18 +47,18 @@ pub(crate) struct PartitionRecord {
     pub(crate) input: InputRecord,
 }
 
-/// Where a partition's input is.
+/// The file of a partition's input.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct InputRecord {
     pub(crate) name: InputName,
     pub(crate) bytes: u64,
     /// SHA-256 of the file.
     pub(crate) digest: [u8; 32],
-    /// What makes the witness of it; none if it is the witness.
+    /// Name of the generator that makes the witness; none if the file is the witness.
     pub(crate) generator: Option<String>,
 }
 
-/// A job at its end.
+/// An ended job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct EndRecord {
     pub(crate) request: RequestId,
@@ -72,28 +73,28 @@ pub(crate) struct EndRecord {
     pub(crate) retries: u32,
     /// The names of its circuits.
     pub(crate) circuits: Vec<String>,
-    /// Final.
+    /// A final state.
     pub(crate) state: JobState,
     pub(crate) proofs: Vec<ProofRecord>,
 }
 
-/// A proof of a job at its end, encoded.
+/// An encoded proof of an ended job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ProofRecord {
     circuit: CircuitId,
     /// The curve's name.
     curve: String,
-    /// As [`AnyProof::proof_bytes`] has it.
+    /// Encoded as by [`AnyProof::proof_bytes`].
     proof: Vec<u8>,
-    /// As [`AnyProof::public_bytes`] has them.
+    /// Encoded as by [`AnyProof::public_bytes`].
     public: Vec<[u8; 32]>,
 }
 
 // === impl JobRecord ===
 
 impl JobRecord {
-    /// What makes a request the same one: its circuits and inputs. Priority and deadline may differ
-    /// when a client asks again.
+    /// Digest of circuits and inputs, by which repeated requests are recognised. Priority and deadline are
+    /// left out, since they may differ when a client asks again.
     pub(crate) fn content_of<'a>(
         partitions: impl IntoIterator<Item = (&'a CircuitId, Option<&'a str>, &'a [u8; 32])>,
     ) -> [u8; 32] {
@@ -126,7 +127,7 @@ impl ProofRecord {
         }
     }
 
-    /// Decodes the proof; why not, if it is none.
+    /// Decodes the proof. The error is a message with the reason.
     pub(crate) fn decode(&self) -> Result<PartitionProof, String> {
         let mut curves = Curve::ALL.into_iter();
         let curve = curves.find(|curve| curve.name() == self.curve);
@@ -139,7 +140,7 @@ impl ProofRecord {
     }
 }
 
-/// A record, as the log has it.
+/// A decoded record of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Record {
     Circuit(Registered),
@@ -150,7 +151,7 @@ pub(super) enum Record {
 // === impl Record ===
 
 impl Record {
-    /// Reads a record; why not, if it is none.
+    /// Decodes a record. The error is a message with the reason.
     pub(super) fn read(key: &Key, value: &[u8]) -> Result<Self, String> {
         let (version, body) = value.split_first().ok_or("it is empty")?;
         if *version != VERSION {
@@ -216,7 +217,8 @@ mod tests {
     use super::*;
     use crate::interface::ProofOf;
 
-    /// SHA-256 of a job's end as the log has it. State directories of other releases have this form.
+    /// SHA-256 of a job's end as encoded in the log. It must not change: state directories of other
+    /// releases have this form.
     const END: &str = "941aeee1490c72ff05a5c4b1667d969e5009b23db2bae0ca3f3fc5e3a5e35818";
 
     #[test]

@@ -1,44 +1,46 @@
-//! Reading a circuit's files for the first time.
+//! Reading a circuit's files for its registration.
 
+use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use ark_ec::pairing::Pairing;
-use proofmill_groth16::snarkjs::{CheckedKeys, PointCheck, ZkeyFile};
-use proofmill_groth16::{Curve, ProvingKey, ProvingKeyInfo, READING_WINDOW, with_curve};
-use proofmill_r1cs::iden3::{FileError, MappedFile, R1csFile, ScalarField};
+use proofmill_files::MappedFile;
+use proofmill_groth16::snarkjs::{CheckedKeyStore, ZkeyFile};
+use proofmill_groth16::{
+    Curve, PointCheck, ProvingKey, ProvingKeyInfo, READING_WINDOW_BYTES, with_curve,
+};
+use proofmill_r1cs::iden3::{R1csFile, SCALAR_BYTES, ScalarField};
 use proofmill_r1cs::{PRECOMPILED_FORMAT, PrecompiledFile, R1cs};
 
 use super::{KeyPoints, Registered};
 use crate::interface::{CircuitSource, Error, Registration, check_name};
 use crate::key::KeyPolicy;
 
-/// Bytes in memory for each entry of a matrix while it is sorted: places, columns and indices.
+/// Bytes in memory for each entry of a matrix while it is sorted: positions, columns and indices.
 const ENTRY_BYTES: u64 = 24;
-/// Bytes for each point of the domain, while entries are counted.
+/// Bytes for each point of the domain while entries are counted.
 const ROW_BYTES: u64 = 16;
 /// Bytes of an entry of a sorted matrix: its column and the index of its value.
 const SORTED_ENTRY_BYTES: u64 = 8;
-/// Bytes of the beginnings of a point's rows in both sorted matrices.
+/// Bytes of the row offsets of a point in both sorted matrices.
 const SORTED_ROW_BYTES: u64 = 8;
-/// Values of entries that differ: circuits have few of them, among many more entries.
+/// Estimated number of distinct values of entries: circuits have few of them, among many more entries.
 const VALUES: u64 = 1 << 14;
-/// Bytes of such a value.
-const VALUE_BYTES: u64 = 32;
 
-/// A registration whose names and files are in order; what they hold is read by [`inspect`].
+/// A registration whose name is valid and whose files exist. [`inspect`] reads their content.
 #[derive(Clone, Debug)]
 pub(crate) struct Inspection {
     name: String,
     source: CircuitSource,
-    /// The bytes to reserve before it is read.
+    /// Bytes to reserve before the files are read.
     pub(crate) bytes: u64,
 }
 
 // === impl Inspection ===
 
 impl Inspection {
-    /// Looks for the files.
+    /// Checks the name and finds the files.
     ///
     /// # Errors
     ///
@@ -53,7 +55,7 @@ impl Inspection {
             CircuitSource::System { constraints, key } => {
                 let (constraints, bytes) = found(&constraints)?;
                 let (key, _) = found(&key)?;
-                // The file is mapped and read into matrices that are smaller than it.
+                // The file is mapped, and read into matrices that are smaller than it.
                 (CircuitSource::System { constraints, key }, 2 * bytes)
             }
         };
@@ -65,13 +67,12 @@ impl Inspection {
     }
 }
 
-/// Reads what is to be known, on the current rayon pool. A `.r1cs` file is precompiled into
-/// `precompiled`.
+/// Reads the circuit's properties from its files, on the current rayon pool. A `.r1cs` file is precompiled
+/// into the folder `precompiled`.
 ///
 /// # Errors
 ///
-/// [`Error::Circuit`] if the files are not what they should be, or not for each other, or the key is not
-/// one that `policy` takes.
+/// [`Error::Circuit`] if the files are malformed or do not belong together, or `policy` refuses the key.
 pub(crate) fn inspect(
     inspection: &Inspection,
     policy: KeyPolicy,
@@ -108,20 +109,20 @@ fn inspect_zkey(
     let entries = u64::from(zkey.coefficients());
     let rows = u64::from(header.domain_size);
     let sorting = ENTRY_BYTES * entries + ROW_BYTES * rows;
-    // A section is read after the other, and what was read of one is given back.
+    // Sections are read one after the other, and the memory of each is given back.
     let sections = zkey
         .container()
         .sections()
         .map(|(_, content)| content.len());
-    let window = sections.max().unwrap_or(0).min(READING_WINDOW) as u64;
+    let window = sections.max().unwrap_or(0).min(READING_WINDOW_BYTES) as u64;
     let queries = zkey.query_points();
     let points = KeyPoints {
         queries: queries.map_err(|error| unusable(error.in_file(path)))?,
         matrices: SORTED_ENTRY_BYTES * entries
             + SORTED_ROW_BYTES * rows
-            + VALUE_BYTES * entries.min(VALUES),
+            + SCALAR_BYTES as u64 * entries.min(VALUES),
     };
-    let key_digest = CheckedKeys::digest(&file);
+    let key_digest = CheckedKeyStore::digest(&file);
     file.check_unchanged().map_err(unusable)?;
     let bytes = file.len() as u64;
     let constraints = [0; 32];
@@ -137,7 +138,7 @@ fn inspect_zkey(
         key_digest,
         precompiled: None,
         file_bytes: bytes,
-        // The matrices are sorted once everything is read.
+        // The matrices are sorted after everything is read.
         load_bytes: in_memory(bytes) + window.max(sorting),
         points: Some(points),
     })
@@ -183,9 +184,9 @@ fn inspect_system(
     }
     let constraint_bytes = length(&precompiled)?;
     let key_bytes = length(key)?;
-    // The constraints are read, from the one file or the other, before the key is.
+    // The constraints are read, from one file or the other, before the key.
     let read_bytes = constraint_bytes.max(length(constraints)?);
-    let reading_key = in_memory(key_bytes) + key_bytes.min(READING_WINDOW as u64);
+    let reading_key = in_memory(key_bytes) + key_bytes.min(READING_WINDOW_BYTES as u64);
     Ok(Registered {
         id: Registered::id_of(info.curve, &digest, &info.checksum),
         name: inspection.name.clone(),
@@ -198,7 +199,8 @@ fn inspect_system(
         key_digest: info.checksum,
         precompiled: Some(precompiled),
         file_bytes: key_bytes + constraint_bytes,
-        // Of the constraints there are the matrices, and before the key is read, the mapping.
+        // While the key is read, the constraints' matrices are in memory; before that, their file is
+        // mapped.
         load_bytes: read_bytes + read_bytes.max(reading_key),
         points: Some(KeyPoints {
             queries: info.points,
@@ -207,8 +209,8 @@ fn inspect_system(
     })
 }
 
-/// What `bytes` of points in a file take in memory: each has a mark of its own there, padded to a
-/// word.
+/// Bytes in memory of points that take `bytes` in a file: each point has a flag of its own in memory,
+/// padded to a word.
 pub(crate) const fn in_memory(bytes: u64) -> u64 {
     bytes + bytes / 8 + 4096
 }
@@ -220,7 +222,7 @@ pub(crate) const fn curve_of(field: ScalarField) -> Curve {
     }
 }
 
-/// The file's absolute path and its length.
+/// The file's absolute path and its length in bytes.
 fn found(path: &Path) -> Result<(PathBuf, u64), Error> {
     let unreadable = |error| Error::Circuit(format!("{}: {error}", path.display()));
     let absolute = fs::canonicalize(path).map_err(unreadable)?;
@@ -238,6 +240,6 @@ fn length(path: &Path) -> Result<u64, Error> {
         .map_err(|error| Error::Circuit(format!("{}: {error}", path.display())))
 }
 
-fn unusable(error: FileError) -> Error {
+fn unusable(error: impl Display) -> Error {
     Error::Circuit(error.to_string())
 }

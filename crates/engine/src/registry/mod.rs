@@ -1,4 +1,4 @@
-//! What is known of circuits: where their files are, and what those said when they were registered.
+//! Registered circuits: their files, and the properties read from these at registration.
 
 mod inspect;
 mod registered;

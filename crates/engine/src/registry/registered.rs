@@ -1,4 +1,4 @@
-//! A circuit that is known.
+//! A registered circuit.
 
 use std::path::PathBuf;
 
@@ -11,14 +11,15 @@ use crate::interface::{CircuitId, CircuitSource};
 use crate::key::{Footprint, Sizes, checking_bytes};
 use crate::options::KeyForm;
 
-/// What hashes to a circuit's id; another version of it has another.
+/// Domain separator in the hash of a circuit's id. It has a version number, so that another version gives
+/// other ids.
 const DOMAIN: &[u8] = b"proofmill/engine/circuit/1";
 
-/// The proof system of every circuit for now.
+/// The proof system of every circuit at present.
 const PROOF_SYSTEM: &str = "groth16";
 
-/// A circuit and its key, by what their files said. It is kept in the log, and believed after a
-/// restart: whenever a key is loaded, its digest is compared with the one here.
+/// A circuit and its key, as read from their files at registration. It is stored in the log and trusted
+/// after a restart; whenever the key is loaded, its digest is compared with the one here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Registered {
     pub(crate) id: CircuitId,
@@ -27,38 +28,38 @@ pub(crate) struct Registered {
     #[serde(with = "curve_by_name")]
     pub(crate) curve: Curve,
     pub(crate) variables: u64,
-    /// Without the leading one.
+    /// Public inputs, without the leading one.
     pub(crate) public: u64,
     pub(crate) domain: u64,
-    /// The constraints' digest; zeros where the key has them.
+    /// Digest of the constraints; zeros if the key file contains them.
     pub(crate) constraints: [u8; 32],
-    /// BLAKE3 of a `.zkey`, or the checksum in a key file of ours.
+    /// BLAKE3 of a `.zkey`, or the checksum in a key file of this project's format.
     pub(crate) key_digest: [u8; 32],
-    /// The precompiled constraints; none where the key has them.
+    /// Path of the precompiled constraints; none if the key file contains them.
     pub(crate) precompiled: Option<PathBuf>,
-    /// The bytes of the files that are mapped or read.
+    /// Bytes of the files that are mapped or read.
     pub(crate) file_bytes: u64,
-    /// The bytes that loading takes beside prepared points, if no point is tested for the subgroup.
+    /// Bytes that loading takes beside prepared points, if no point is tested for subgroup membership.
     pub(crate) load_bytes: u64,
-    /// What was counted in the key; without it, the most that there can be is assumed. Not in the log:
-    /// [`Figures`](crate::residency::Figures) remembers it.
+    /// Sizes counted in the key; if none, upper bounds are used instead. Not in the log:
+    /// [`KeySizes`](crate::residency::KeySizes) stores it.
     #[serde(skip)]
     pub(crate) points: Option<KeyPoints>,
 }
 
-/// What a hot key consists of.
+/// The sizes of a hot key's parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeyPoints {
-    /// The points of its queries.
+    /// Numbers of points of its queries.
     pub(crate) queries: QueryPoints,
-    /// The bytes of the circuit's matrices in memory, about.
+    /// Approximate bytes of the circuit's matrices in memory.
     pub(crate) matrices: u64,
 }
 
 // === impl Registered ===
 
 impl Registered {
-    /// The id that follows from the rest.
+    /// The id of the circuit with these properties.
     pub(crate) fn id_of(curve: Curve, constraints: &[u8; 32], key_digest: &[u8; 32]) -> CircuitId {
         let mut hasher = Sha256::new();
         hasher.update(DOMAIN);
@@ -71,8 +72,8 @@ impl Registered {
         CircuitId(hasher.finalize().into())
     }
 
-    /// The most bytes that the key takes while so many threads load it. Points that were `checked` before
-    /// are not tested again; while some are, nothing else is under way that takes memory for a while.
+    /// Most bytes that the key takes while `threads` threads load it. If its points were `checked` before,
+    /// they are not tested again. The test does not overlap with other steps that need temporary memory.
     pub(crate) fn loading(&self, form: KeyForm, threads: usize, checked: bool) -> u64 {
         let testing = match checked {
             true => 0,
@@ -84,7 +85,7 @@ impl Registered {
         self.load_bytes.max(testing) + self.prepared(form)
     }
 
-    /// About the bytes of the hot key, before it was ever measured.
+    /// Estimated bytes of the hot key, if it was never measured.
     pub(crate) fn hot(&self, form: KeyForm) -> u64 {
         let points = self.points();
         let instance = self.public + 1;
@@ -94,16 +95,16 @@ impl Registered {
         points.matrices
             + match form {
                 KeyForm::Plain | KeyForm::Shared => plain,
-                // The indices stay beside what is prepared.
+                // The points' indices are kept beside the prepared points.
                 KeyForm::Prepared { .. } => self.prepared(form) + plain / 8,
             }
     }
 
-    /// What was counted in the key, or the most that there can be.
+    /// The sizes counted in the key, or upper bounds of them.
     fn points(&self) -> KeyPoints {
         let (variables, instance) = (self.variables, self.public + 1);
         let most = QueryPoints {
-            // Keys of ours have points for the instance in this query, too.
+            // Keys of this project's format also have points for the instance in this query.
             l: variables,
             ..QueryPoints::at_most(variables, instance)
         };
@@ -117,17 +118,17 @@ impl Registered {
         })
     }
 
-    /// The limit for prepared points.
+    /// Memory limit for prepared points, in bytes.
     pub(crate) fn prepared(&self, form: KeyForm) -> u64 {
         match form {
             KeyForm::Plain | KeyForm::Shared => 0,
-            // One copy is kept whatever the limit: in the widest layout it takes three halves of what
-            // a file does.
+            // One copy is kept whatever the limit: in the widest layout it takes 1.5 times the size of the
+            // file.
             KeyForm::Prepared { percent } => self.file_bytes * u64::from(percent.max(150)) / 100,
         }
     }
 
-    /// What a partition takes beside the key.
+    /// The memory that a partition uses beside the key.
     pub(crate) fn footprint(&self, form: KeyForm) -> Footprint {
         let QueryPoints { a, b_g1, b_g2, l } = self.points().queries;
         Footprint::of(&Sizes {

@@ -1,4 +1,4 @@
-//! Using a key: memory for it and for the work with it, in one reservation.
+//! Acquiring a key: one reservation of memory for the key and for the work with it.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -7,26 +7,26 @@ use proofmill_groth16::QueryPoints;
 use tokio::sync::oneshot;
 
 use super::load::{self, Loaded, MappedFiles};
-use super::table::{Entry, Inner, Place, Remembered, Residency};
+use super::table::{Entry, Inner, Place, Residency, StoredFacts};
 use crate::budget::{OverBudget, Reservation};
 use crate::interface::{CircuitId, CircuitRef, Error, Mib, Owner, Priority};
 use crate::key::Key;
 use crate::registry::{KeyPoints, Registered};
 
-/// A key that is not evicted as long as this is held.
+/// A use of a key. The key is not evicted while this exists.
 pub(crate) struct KeyUse {
     inner: Arc<Inner>,
     id: CircuitId,
-    /// What loading the key takes and work with it may have afterwards: it comes before the key is ready.
-    rest: Option<oneshot::Receiver<Reservation>>,
+    /// The part of the work's memory that loading the key uses first; sent before the key is ready.
+    remaining: Option<oneshot::Receiver<Reservation>>,
 }
 
-/// Why a key and the memory for work with it cannot be had.
+/// Reasons that a key and the memory for work with it cannot be had.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AcquireError {
-    /// The circuit is not known any more.
+    /// The circuit is no longer registered.
     Unknown,
-    /// It would never fit.
+    /// The memory would never be available: bytes needed, size of the budget, bytes of pinned keys.
     Impossible {
         needed: u64,
         total: u64,
@@ -34,34 +34,34 @@ pub(crate) enum AcquireError {
     },
 }
 
-/// What a request for a key comes to now.
+/// The current need of a request for a key.
 struct Need {
     /// The bytes to reserve.
     bytes: u64,
-    /// What loading takes of them; none if the key is there or on its way.
+    /// The part of them for loading; none if the key is loaded or being loaded.
     loading: Option<Loading>,
 }
 
-/// The memory that loading a key takes.
+/// The memory for loading a key.
 #[derive(Clone, Copy)]
 struct Loading {
     /// The bytes to reserve for it.
     bytes: u64,
-    /// The bytes that are mapped of it, and reserved.
+    /// Bytes of its mapping, which are reserved already.
     mapped: u64,
 }
 
-/// A key that is being loaded, what is reserved for that, and whom the rest of it is for.
+/// A key that is being loaded, the memory reserved for that, and the receiver of the rest.
 struct Load {
     id: CircuitId,
     reservation: Reservation,
     began_us: u64,
     began: Instant,
-    rest: Rest,
+    remaining: RemainingMemory,
 }
 
-/// Bytes that were reserved for work with a key, and that loading it has first.
-struct Rest {
+/// Bytes reserved for work with a key, which loading the key uses first.
+struct RemainingMemory {
     bytes: u64,
     owner: Owner,
     to: oneshot::Sender<Reservation>,
@@ -70,7 +70,7 @@ struct Rest {
 // === impl AcquireError ===
 
 impl AcquireError {
-    /// As an error about the circuit of this name.
+    /// The error as reported for this circuit.
     pub(crate) fn about(self, circuit: &CircuitRef) -> Error {
         match self {
             Self::Unknown => Error::UnknownCircuit {
@@ -94,16 +94,16 @@ impl AcquireError {
 // === impl Residency ===
 
 impl Residency {
-    /// Holds a key, and reserves `work` bytes for work with it and, if it is not there, what loading
-    /// it takes; then begins to load it. The future may be dropped at any time.
+    /// Holds a key, and reserves `work` bytes for work with it and, if it is not loaded, the memory for
+    /// loading it; then begins to load it. The future may be dropped at any time.
     ///
-    /// Loading and work are not at the same time: what is reserved is the larger of what loading takes and
-    /// what the key and the work take. Of a key that is being loaded, less than `work` may be returned: the
-    /// rest is there when the key is, see [`KeyUse::take_rest`].
+    /// Loading and work do not overlap, so the larger of two sums is reserved: the memory for loading, and
+    /// the memory of key and work. If the key is being loaded, the returned reservation may have less than
+    /// `work` bytes; the rest comes with the key, see [`KeyUse::take_remaining`].
     ///
-    /// Who waits here holds a key that may be in memory and nothing else, so there must be only one
-    /// who waits with `work` above zero: everyone else who holds memory then has all that he needs, or gets
-    /// it when a key is loaded that nobody needs to give memory back for, and gives it back.
+    /// To exclude deadlocks, only one caller at a time may wait here with `work` above zero. It holds a key
+    /// that may be in memory and nothing else. Every other holder of memory has all that it needs, or gets
+    /// the rest when a key is loaded that needs no memory from others; it then gives its memory back.
     ///
     /// # Errors
     ///
@@ -130,25 +130,29 @@ impl Residency {
                         AcquireError::Impossible { needed, total, pinned: 0 }
                     })?
                 }
-                // It came, or another failed to load it: what is needed is another amount.
+                // The key came, or loading it failed, so the need has changed.
                 _ = changed.changed() => continue,
             };
             let Some(loading) = need.loading else {
                 return Ok((held, reservation));
             };
             let key = reservation.split(loading.bytes, Owner::Key(id));
-            let (to, rest) = oneshot::channel();
+            let (to, remaining) = oneshot::channel();
             let bytes = work.saturating_sub(reservation.bytes());
-            let rest_of = Rest { bytes, owner, to };
-            if self.inner.clone().begin_loading(id, key, loading, rest_of) {
-                held.rest = Some(rest);
+            let remaining_memory = RemainingMemory { bytes, owner, to };
+            if self
+                .inner
+                .clone()
+                .begin_loading(id, key, loading, remaining_memory)
+            {
+                held.remaining = Some(remaining);
                 return Ok((held, reservation));
             }
-            // Meanwhile another began to load it, or its mapping was taken: other bytes are needed.
+            // Another task began to load it, or its mapping was evicted, so the need has changed.
         }
     }
 
-    /// Whether a partition that takes `work` bytes would ever get them.
+    /// Checks that a partition that uses `work` bytes can ever get them.
     ///
     /// # Errors
     ///
@@ -156,19 +160,19 @@ impl Residency {
     pub(crate) fn check_possible(&self, id: CircuitId, work: u64) -> Result<(), AcquireError> {
         let mut table = self.inner.lock();
         let entry = table.entries.get_mut(&id).ok_or(AcquireError::Unknown)?;
-        // Once it was loaded it may have to be loaded again.
+        // A key that is loaded now may have to be loaded again.
         let needed = self.inner.needed(entry, work);
         self.inner.check_pinned(&table, id, needed)
     }
 
-    /// Whether a key is in memory, or on its way.
+    /// Whether a key is loaded or being loaded.
     pub(crate) fn has(&self, id: CircuitId) -> bool {
         let table = self.inner.lock();
         let entry = table.entries.get(&id);
         entry.is_some_and(|entry| matches!(entry.place, Place::Hot(..) | Place::Loading))
     }
 
-    /// Whether loading a key, and `work` bytes of work with it, take more than is free.
+    /// Whether loading a key, with `work` bytes of work, needs more memory than is free.
     pub(crate) fn must_evict_for(&self, id: CircuitId, work: u64) -> bool {
         let table = self.inner.lock();
         let entry = table.entries.get(&id);
@@ -176,7 +180,7 @@ impl Residency {
         need.is_some_and(|need| need.loading.is_some() && need.bytes > self.inner.budget.free())
     }
 
-    /// Keeps a key from being evicted; nothing if the circuit is not known.
+    /// Holds a key, so that it is not evicted; none if the circuit is not registered.
     fn hold(&self, id: CircuitId) -> Option<KeyUse> {
         let mut table = self.inner.lock();
         let now = table.tick();
@@ -186,7 +190,7 @@ impl Residency {
         Some(KeyUse {
             inner: self.inner.clone(),
             id,
-            rest: None,
+            remaining: None,
         })
     }
 }
@@ -194,7 +198,7 @@ impl Residency {
 // === impl Inner ===
 
 impl Inner {
-    /// What it takes to work with a key that is held.
+    /// The need of a request for work with a held key.
     fn need(&self, id: CircuitId, work: u64) -> Result<Need, AcquireError> {
         let mut table = self.lock();
         let need = self.need_of(table.used(&id), work);
@@ -210,7 +214,7 @@ impl Inner {
                 loading,
             };
         }
-        // What is mapped becomes a part of what loading takes.
+        // The mapping becomes a part of the memory for loading.
         let mapped = entry.place.bytes();
         Need {
             bytes: self.needed(entry, work).saturating_sub(mapped),
@@ -221,7 +225,7 @@ impl Inner {
         }
     }
 
-    /// That so many bytes fit beside the keys that are never evicted, and this one if it is there.
+    /// Checks that so many bytes fit beside the pinned keys of other circuits.
     fn check_pinned(
         &self,
         table: &super::table::Table,
@@ -245,14 +249,14 @@ impl Inner {
         })
     }
 
-    /// Loads a key with what was reserved for it; not if it is not as it was when that was found to be
-    /// enough.
+    /// Begins to load a key with the memory reserved for it. Returns false if the key's state is no longer
+    /// the one for which that memory was computed.
     fn begin_loading(
         self: Arc<Self>,
         id: CircuitId,
         mut reservation: Reservation,
         loading: Loading,
-        rest: Rest,
+        remaining: RemainingMemory,
     ) -> bool {
         let (circuit, files) = {
             let mut table = self.lock();
@@ -263,7 +267,7 @@ impl Inner {
                 Place::Loading | Place::Hot(..) => false,
             };
             if !is_as_it_was {
-                // The reservation is given back after the lock is.
+                // The lock is released before the reservation is given back.
                 drop(table);
                 return false;
             }
@@ -283,9 +287,9 @@ impl Inner {
             reservation,
             began_us: self.events.now(),
             began: Instant::now(),
-            rest,
+            remaining,
         };
-        // Nobody's request: whoever asked first may go, the others still want it.
+        // A task of its own: the request that came first may be dropped, and others still need the key.
         tokio::spawn(async move {
             let (inner, work) = (self.clone(), circuit.clone());
             let loaded = tokio::task::spawn_blocking(move || inner.load(&work, files));
@@ -297,15 +301,15 @@ impl Inner {
         true
     }
 
-    /// Loads a key, and remembers what it takes.
+    /// Loads a key, and records its size.
     fn load(&self, circuit: &Registered, files: Option<MappedFiles>) -> Result<Loaded, String> {
-        let Remembered { checked, figures } = &self.remembered;
+        let StoredFacts { checked, key_sizes } = &self.stored_facts;
         let load = || load::load(circuit, self.form, self.policy, checked, files);
         let loaded = self.pool.install(load)?;
         if let Some(points) = counted(circuit, loaded.key.points()).points {
-            figures.counted(&circuit.id, points);
+            key_sizes.counted(&circuit.id, points);
         }
-        figures.measured(&circuit.id, self.form, loaded.key.bytes());
+        key_sizes.measured(&circuit.id, self.form, loaded.key.bytes());
         Ok(loaded)
     }
 
@@ -315,32 +319,33 @@ impl Inner {
             mut reservation,
             began_us,
             began,
-            rest,
+            remaining,
         } = load;
         let reserved = reservation.bytes();
         let loaded = loaded.and_then(|loaded| match loaded.key.bytes() {
             bytes if bytes <= reserved => Ok((loaded, bytes)),
-            // Never seen; without it the budget would be wrong from here on.
+            // Never observed. Without this check the budget would be wrong from here on.
             bytes => Err(format!(
                 "the key takes {} of memory, more than the {} reserved for it",
                 Mib(bytes),
                 Mib(reserved)
             )),
         });
-        // What loading took and the key does not, without the lock and before anyone is told: first for whom
-        // it was reserved. Whoever waited for it may have gone.
+        // Memory of loading that the key does not need is given back, without the lock and before waiters
+        // are woken: first to the request that reserved it, which may have gone.
         if let Ok((_, bytes)) = &loaded {
             let spare = reserved - bytes;
             drop(
-                rest.to
-                    .send(reservation.split(spare.min(rest.bytes), rest.owner)),
+                remaining
+                    .to
+                    .send(reservation.split(spare.min(remaining.bytes), remaining.owner)),
             );
         }
         reservation.shrink_to(loaded.as_ref().map_or(0, |(_, bytes)| *bytes));
         let mut table = self.lock();
         let now = table.tick();
         let entry = table.used(&id);
-        // Not in use by its loading any more before anyone is told that it is there.
+        // The loading task ends its use before waiters learn that the key is there.
         entry.users -= 1;
         match loaded {
             Ok((loaded, bytes)) => {
@@ -354,7 +359,7 @@ impl Inner {
                 entry.from = loaded.from;
                 entry.failure = None;
                 entry.place = Place::Hot(loaded.key, reservation);
-                self.tell(entry, Some(began_us));
+                self.send_event(entry, Some(began_us));
             }
             Err(why) => {
                 tracing::error!(circuit = &*entry.name, why, "a key cannot be loaded");
@@ -368,7 +373,7 @@ impl Inner {
     }
 }
 
-/// A circuit whose key has these points.
+/// A copy of the circuit with these counts of points.
 fn counted(circuit: &Registered, queries: QueryPoints) -> Registered {
     let matrices = circuit.points.map_or(circuit.file_bytes, |it| it.matrices);
     Registered {
@@ -384,7 +389,7 @@ impl KeyUse {
     ///
     /// # Errors
     ///
-    /// Why it could not be.
+    /// A message with the reason that loading failed.
     pub(crate) async fn ready(&self) -> Result<Arc<dyn Key>, String> {
         let mut changed = {
             let mut table = self.inner.lock();
@@ -404,14 +409,14 @@ impl KeyUse {
                     }
                 }
             }
-            // The sender is in the table, which outlives this.
+            // The sender is in the table, which lives longer than this future.
             let _ = changed.changed().await;
         }
     }
 
-    /// What was reserved for work with the key, and loading it had first: once, when the key is ready.
-    pub(crate) fn take_rest(&mut self) -> Option<Reservation> {
-        self.rest.take()?.try_recv().ok()
+    /// The rest of the work's memory, which loading used first. Returned once, when the key is ready.
+    pub(crate) fn take_remaining(&mut self) -> Option<Reservation> {
+        self.remaining.take()?.try_recv().ok()
     }
 }
 

@@ -1,30 +1,31 @@
-//! Which keys had every point checked before.
+//! A record of the keys whose points have all been checked.
 
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use proofmill_groth16::snarkjs::CheckedKeys;
-use proofmill_r1cs::iden3::FileError;
+use proofmill_files::FileError;
+use proofmill_groth16::snarkjs::CheckedKeyStore;
 
-/// Keys whose points were checked, in this process or, with a directory, ever.
+/// Keys whose points were checked, in this process or, with a directory, in earlier ones.
 #[derive(Debug, Default)]
 pub(crate) struct CheckedMemory {
-    directory: Option<CheckedKeys>,
+    directory: Option<CheckedKeyStore>,
     here: Mutex<HashSet<[u8; 32]>>,
 }
 
 // === impl CheckedMemory ===
 
 impl CheckedMemory {
-    pub(crate) fn new(directory: Option<CheckedKeys>) -> Self {
+    pub(crate) fn new(directory: Option<CheckedKeyStore>) -> Self {
         Self {
             directory,
             here: Mutex::default(),
         }
     }
 
-    /// Whether a key was checked; once it is said, it stays so in this process: memory is reserved by it.
+    /// Whether a key was checked. Once true, it stays true in this process, since reservations depend on
+    /// it.
     pub(crate) fn contains(&self, digest: &[u8; 32]) -> bool {
         if self.lock().contains(digest) {
             return true;

@@ -1,10 +1,10 @@
-//! What was found out about keys: how many points their queries have, and what they take when hot. It
-//! is kept in a file, so that what was measured once need not be guessed after a restart.
+//! Sizes of keys: the numbers of points of their queries, and the measured memory of hot keys. They are
+//! stored in a file, so that a measurement survives a restart.
 //!
-//! The file has a magic number (8 bytes), a version (a byte), the SHA-256 of the rest (32 bytes), and
-//! the rest: the version of the program and the figures of each circuit, as postcard has them. A file
-//! that is damaged, or that another version of the program wrote, whose structures may be of other sizes, is
-//! left aside: the figures are then found out again.
+//! The file has a magic number (8 bytes), a version (1 byte), the SHA-256 of the rest (32 bytes), and the
+//! rest: the version of the program and the key sizes of each circuit, encoded by postcard. A file that is
+//! damaged, or was written by another version of the program, whose structures may have other sizes, is
+//! ignored, and the sizes are measured again.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,8 +12,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use proofmill_files::{Visibility, write_whole};
 use proofmill_groth16::QueryPoints;
-use proofmill_r1cs::iden3::{Visibility, write_whole};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -26,24 +26,24 @@ const VERSION: u8 = 1;
 const HEAD_BYTES: usize = MAGIC.len() + 1;
 const DIGEST_BYTES: usize = 32;
 
-/// The most bytes of a file that is read.
+/// Largest file that is read, in bytes.
 const FILE_MAX: u64 = 8 << 20;
 
-/// The most circuits that are remembered.
+/// Most circuits that are stored.
 const CIRCUITS_MAX: usize = 1 << 14;
 
-/// The figures of all circuits, in memory and, with a path, in a file.
+/// The sizes of the keys of all circuits, in memory and, with a path, in a file.
 #[derive(Debug, Default)]
-pub(crate) struct Figures {
+pub(crate) struct KeySizes {
     path: Option<PathBuf>,
-    known: Mutex<BTreeMap<[u8; 32], Figure>>,
+    known: Mutex<BTreeMap<[u8; 32], KeySize>>,
 }
 
-/// The figures of a circuit.
+/// The size of the key of a circuit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Figure {
+struct KeySize {
     points: Option<StoredPoints>,
-    /// The bytes of the hot key, measured, by the form it was held in.
+    /// Measured bytes of the hot key, by the form in which it was held.
     hot: BTreeMap<StoredForm, u64>,
 }
 
@@ -66,13 +66,13 @@ enum StoredForm {
 #[derive(Serialize, Deserialize)]
 struct Content {
     program: String,
-    circuits: BTreeMap<[u8; 32], Figure>,
+    circuits: BTreeMap<[u8; 32], KeySize>,
 }
 
-// === impl Figures ===
+// === impl KeySizes ===
 
-impl Figures {
-    /// The figures in a file, if there is one that can be used; of these circuits only.
+impl KeySizes {
+    /// Reads the key sizes of `circuits` from a file; none if the file cannot be used.
     pub(crate) fn open(path: Option<PathBuf>, circuits: &[CircuitId]) -> Self {
         let mut known = BTreeMap::new();
         if let Some(path) = &path {
@@ -91,7 +91,7 @@ impl Figures {
         }
     }
 
-    /// The points of a circuit's key, if they were counted.
+    /// The numbers of points of a circuit's key, if they were counted.
     pub(crate) fn points(&self, id: &CircuitId) -> Option<KeyPoints> {
         let points = self.lock().get(&id.0)?.points?;
         Some(KeyPoints {
@@ -100,46 +100,46 @@ impl Figures {
         })
     }
 
-    /// The bytes that a circuit's key took when it was hot in this form, if it ever was.
+    /// Measured bytes of a circuit's hot key in this form, if it was ever loaded so.
     pub(crate) fn hot(&self, id: &CircuitId, form: KeyForm) -> Option<u64> {
         self.lock().get(&id.0)?.hot.get(&form.into()).copied()
     }
 
-    /// Remembers the points of a circuit's key.
+    /// Stores the numbers of points of a circuit's key.
     pub(crate) fn counted(&self, id: &CircuitId, points: KeyPoints) {
         let points = StoredPoints {
             queries: points.queries,
             matrices: points.matrices,
         };
-        self.change(id, |figure| figure.points = Some(points));
+        self.change(id, |key_size| key_size.points = Some(points));
     }
 
-    /// Remembers the bytes of a key that was loaded.
+    /// Stores the measured bytes of a key that was loaded.
     pub(crate) fn measured(&self, id: &CircuitId, form: KeyForm, bytes: u64) {
-        self.change(id, |figure| {
-            figure.hot.insert(form.into(), bytes);
+        self.change(id, |key_size| {
+            key_size.hot.insert(form.into(), bytes);
         });
     }
 
-    fn change(&self, id: &CircuitId, change: impl FnOnce(&mut Figure)) {
+    fn change(&self, id: &CircuitId, change: impl FnOnce(&mut KeySize)) {
         let mut known = self.lock();
         if known.len() >= CIRCUITS_MAX && !known.contains_key(&id.0) {
             return;
         }
-        let figure = known.entry(id.0).or_default();
-        let before = figure.clone();
-        change(figure);
-        let (Some(path), true) = (&self.path, *figure != before) else {
+        let key_size = known.entry(id.0).or_default();
+        let before = key_size.clone();
+        change(key_size);
+        let (Some(path), true) = (&self.path, *key_size != before) else {
             return;
         };
-        // Under the lock, so that the file is never older than what was remembered last.
+        // Under the lock, so that the file never replaces newer sizes by older ones.
         if let Err(error) = write(path, &known) {
             tracing::warn!(error, "what keys take in memory is not remembered");
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<[u8; 32], Figure>> {
-        // Nothing under this lock panics half-way through a change.
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<[u8; 32], KeySize>> {
+        // No code panics under this lock in the middle of a change, so a poisoned lock is safe to use.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -156,8 +156,8 @@ impl From<KeyForm> for StoredForm {
     }
 }
 
-/// What a file holds; nothing if there is none, or if another version of the program wrote it.
-fn read(path: &Path) -> Result<BTreeMap<[u8; 32], Figure>, String> {
+/// The key sizes in a file; empty if the file does not exist or another version of the program wrote it.
+fn read(path: &Path) -> Result<BTreeMap<[u8; 32], KeySize>, String> {
     let length = match fs::metadata(path) {
         Ok(metadata) if metadata.is_file() => metadata.len(),
         Ok(_) => return Err("it is no file".to_owned()),
@@ -171,7 +171,7 @@ fn read(path: &Path) -> Result<BTreeMap<[u8; 32], Figure>, String> {
     parse(&bytes)
 }
 
-fn parse(bytes: &[u8]) -> Result<BTreeMap<[u8; 32], Figure>, String> {
+fn parse(bytes: &[u8]) -> Result<BTreeMap<[u8; 32], KeySize>, String> {
     let (head, rest) = bytes
         .split_at_checked(HEAD_BYTES)
         .ok_or("it is cut short")?;
@@ -179,7 +179,7 @@ fn parse(bytes: &[u8]) -> Result<BTreeMap<[u8; 32], Figure>, String> {
         return Err("it is another kind of file".to_owned());
     }
     if head[MAGIC.len()] != VERSION {
-        // A later program may have written it.
+        // A later version of the program may have written it.
         return Ok(BTreeMap::new());
     }
     let (digest, content) = rest
@@ -195,7 +195,7 @@ fn parse(bytes: &[u8]) -> Result<BTreeMap<[u8; 32], Figure>, String> {
     Ok(content.circuits)
 }
 
-fn write(path: &Path, circuits: &BTreeMap<[u8; 32], Figure>) -> Result<(), String> {
+fn write(path: &Path, circuits: &BTreeMap<[u8; 32], KeySize>) -> Result<(), String> {
     let content = Content {
         program: env!("CARGO_PKG_VERSION").to_owned(),
         circuits: circuits.clone(),
@@ -232,22 +232,22 @@ mod tests {
     fn figures_are_there_after_a_restart_for_the_circuits_that_still_are() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = || Some(folder.path().join("figures"));
-        let figures = Figures::open(path(), &[]);
-        figures.counted(&ID, points());
-        figures.measured(&ID, KeyForm::Plain, 1234);
-        let again = Figures::open(path(), &[ID]);
+        let key_sizes = KeySizes::open(path(), &[]);
+        key_sizes.counted(&ID, points());
+        key_sizes.measured(&ID, KeyForm::Plain, 1234);
+        let again = KeySizes::open(path(), &[ID]);
         assert_eq!(again.points(&ID), Some(points()));
         assert_eq!(again.hot(&ID, KeyForm::Plain), Some(1234));
         assert_eq!(again.hot(&ID, KeyForm::Prepared { percent: 300 }), None);
-        assert_eq!(Figures::open(path(), &[]).points(&ID), None);
+        assert_eq!(KeySizes::open(path(), &[]).points(&ID), None);
     }
 
     #[test]
     fn a_damaged_file_is_as_good_as_none() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("figures");
-        let figures = Figures::open(Some(path.clone()), &[]);
-        figures.measured(&ID, KeyForm::Plain, 1234);
+        let key_sizes = KeySizes::open(Some(path.clone()), &[]);
+        key_sizes.measured(&ID, KeyForm::Plain, 1234);
         let whole = fs::read(&path).expect("written");
         assert!(parse(&whole).is_ok_and(|found| found.len() == 1));
         for length in 0..whole.len() {
@@ -257,13 +257,13 @@ mod tests {
             let mut damaged = whole.clone();
             damaged[place] ^= 0x10;
             fs::write(&path, &damaged).expect("written");
-            let found = Figures::open(Some(path.clone()), &[ID]);
+            let found = KeySizes::open(Some(path.clone()), &[ID]);
             assert_eq!(found.hot(&ID, KeyForm::Plain), None, "byte {place}");
         }
-        // It is written anew with the next figure.
-        let found = Figures::open(Some(path.clone()), &[ID]);
+        // The file is written again with the next size.
+        let found = KeySizes::open(Some(path.clone()), &[ID]);
         found.measured(&ID, KeyForm::Shared, 5);
-        let again = Figures::open(Some(path), &[ID]);
+        let again = KeySizes::open(Some(path), &[ID]);
         assert_eq!(again.hot(&ID, KeyForm::Shared), Some(5));
     }
 
@@ -298,14 +298,14 @@ mod tests {
         trigger.raise(proofmill_shutdown::Level::Drain);
         running.await.expect("it ran").expect("it ended well");
 
-        // What was remembered is far too little.
-        let figures = Figures::open(Some(state.path().join("figures")), &[known.id]);
-        figures.measured(&known.id, KeyForm::Plain, 1);
+        // Far too low sizes.
+        let key_sizes = KeySizes::open(Some(state.path().join("figures")), &[known.id]);
+        key_sizes.measured(&known.id, KeyForm::Plain, 1);
         let none = KeyPoints {
             queries: QueryPoints::default(),
             matrices: 0,
         };
-        figures.counted(&known.id, none);
+        key_sizes.counted(&known.id, none);
         let (running, handle, trigger) = open().await;
         let before = handle.circuits().await.expect("circuits").remove(0);
         assert!(before.hot_bytes == 1 && before.work_bytes < known.work_bytes);
@@ -332,7 +332,7 @@ mod tests {
         let after = handle.circuits().await.expect("circuits").remove(0);
         assert_eq!(after.work_bytes, known.work_bytes);
         assert!(after.hot_bytes > 1 && after.loads == 1);
-        // Both times as the first attempt; the second time with all that it needs.
+        // Both times as the first attempt, and the second time with all the memory that it needs.
         assert_eq!(admitted.len(), 2, "{admitted:?}");
         assert_eq!(admitted[1], (1, known.work_bytes));
         trigger.raise(proofmill_shutdown::Level::Drain);

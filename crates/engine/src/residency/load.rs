@@ -1,13 +1,15 @@
-//! Loading a key: from files to what proves.
+//! Loading a key from its files.
 
+use std::fmt::Display;
 use std::path::Path;
 use std::sync::Arc;
 
-use proofmill_groth16::snarkjs::{CheckedKeys, PointCheck, ZkeyFile};
+use proofmill_files::MappedFile;
+use proofmill_groth16::snarkjs::{CheckedKeyStore, ZkeyFile};
 use proofmill_groth16::{
-    Check, Engine, ProvingKey, ProvingKeyInfo, Residency as Form, ResidentKey, with_curve,
+    PointCheck, ProvingKey, ProvingKeyInfo, Residency as Form, ResidentKey, SnarkCurve, with_curve,
 };
-use proofmill_r1cs::iden3::{FileError, MappedFile, R1csFile};
+use proofmill_r1cs::iden3::R1csFile;
 use proofmill_r1cs::{R1cs, load_precompiled};
 
 use super::CheckedMemory;
@@ -16,14 +18,14 @@ use crate::key::{HotKey, Key, KeyPolicy};
 use crate::options::KeyForm;
 use crate::registry::Registered;
 
-/// A key that was loaded.
+/// A loaded key.
 pub(super) struct Loaded {
     pub(super) key: Arc<dyn Key>,
-    /// Where its matrices came from.
+    /// Source of its matrices.
     pub(super) from: ConstraintsFrom,
 }
 
-/// Files that are mapped, and are what was registered.
+/// Mapped files with the registered digests.
 #[derive(Debug)]
 pub(super) struct MappedFiles {
     /// The `.zkey`, or the precompiled constraints.
@@ -34,7 +36,7 @@ pub(super) struct MappedFiles {
 ///
 /// # Errors
 ///
-/// What is wrong with which file.
+/// A message with the file and the fault.
 pub(super) fn map(registered: &Registered) -> Result<MappedFiles, String> {
     let path = match &registered.source {
         CircuitSource::Zkey(path) => path,
@@ -44,16 +46,20 @@ pub(super) fn map(registered: &Registered) -> Result<MappedFiles, String> {
     };
     let file = MappedFile::open(path).map_err(text)?;
     if matches!(registered.source, CircuitSource::Zkey(_)) {
-        expect_digest(path, &CheckedKeys::digest(&file), &registered.key_digest)?;
+        expect_digest(
+            path,
+            &CheckedKeyStore::digest(&file),
+            &registered.key_digest,
+        )?;
     }
     Ok(MappedFiles { file })
 }
 
-/// Loads a key on the current rayon pool. Its bytes are reserved.
+/// Loads a key on the current rayon pool. Its memory must be reserved.
 ///
 /// # Errors
 ///
-/// What is wrong with which file.
+/// A message with the file and the fault.
 pub(super) fn load(
     registered: &Registered,
     form: KeyForm,
@@ -83,13 +89,13 @@ pub(super) fn load(
             Ok(Loaded { key: Arc::new(HotKey::new(key, true)), from })
         }
     });
-    // What loading took for a while is in no reservation any more.
+    // The temporary memory of loading is no longer covered by a reservation.
     proofmill_kernels::release_memory();
     proofmill_kernels::release_heap();
     loaded
 }
 
-fn load_zkey<E: Engine>(
+fn load_zkey<E: SnarkCurve>(
     registered: &Registered,
     path: &Path,
     mapped: MappedFiles,
@@ -99,15 +105,10 @@ fn load_zkey<E: Engine>(
     let file = mapped.file;
     let digest = &registered.key_digest;
     let known = checked.contains(digest);
-    let check = if known {
-        PointCheck::Skip
-    } else {
-        PointCheck::Full
-    };
     let key = ZkeyFile::of_mapped(&file)
-        .and_then(|zkey| zkey.read::<E>(check))
+        .and_then(|zkey| zkey.read::<E>(PointCheck::unless(known)))
         .map_err(|error| text(error.in_file(path)))?;
-    // What was digested is what was read only if nobody wrote to the file meanwhile.
+    // The digested content is the content that was read only if the file has not changed meanwhile.
     file.check_unchanged().map_err(text)?;
     if !known {
         checked.remember(digest, path).map_err(text)?;
@@ -116,7 +117,7 @@ fn load_zkey<E: Engine>(
     ResidentKey::from_zkey(key, points).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-fn load_key<E: Engine>(
+fn load_key<E: SnarkCurve>(
     registered: &Registered,
     path: &Path,
     system: R1cs<E::ScalarField>,
@@ -127,8 +128,8 @@ fn load_key<E: Engine>(
     let info = ProvingKeyInfo::of(path).map_err(|error| unusable(&error))?;
     expect_digest(path, &info.checksum, &registered.key_digest)?;
     let known = checked.contains(&info.checksum);
-    let check = if known { Check::Checksum } else { Check::Full };
-    // The file may be another by now than the one whose checksum was looked at.
+    let check = PointCheck::unless(known);
+    // The file may have been replaced since its checksum was read.
     let key = ProvingKey::<E>::load_known(path, check, &info.checksum);
     let key = key.map_err(|error| unusable(&error))?;
     if key.vk.circuit != registered.constraints {
@@ -140,8 +141,8 @@ fn load_key<E: Engine>(
     ResidentKey::new(key, Arc::new(system), points).map_err(|error| unusable(&error))
 }
 
-/// The constraints: from the precompiled file, and if that cannot be used from the `.r1cs`, which is
-/// said and shows in the status.
+/// Reads the constraints from the precompiled file, or from the `.r1cs` file if that one cannot be used;
+/// this is logged and shown in the status.
 fn load_system<F: ark_ff::PrimeField>(
     registered: &Registered,
     constraints: &Path,
@@ -191,6 +192,6 @@ fn expect_digest(path: &Path, found: &[u8; 32], expected: &[u8; 32]) -> Result<(
     ))
 }
 
-fn text(error: FileError) -> String {
+fn text(error: impl Display) -> String {
     error.to_string()
 }

@@ -1,5 +1,5 @@
-//! Where keys are: on disk, mapped, or ready to prove. They come when they are needed, stay while they
-//! are used, and go, least recently used first, when their memory is.
+//! Residency of keys: on disk, mapped, or ready to prove. Keys are loaded when they are needed, stay while
+//! they are used, and are evicted, least recently used first, when their memory is needed.
 
 mod acquire;
 mod checked;
@@ -11,5 +11,5 @@ mod tiers;
 
 pub(crate) use acquire::{AcquireError, KeyUse};
 pub(crate) use checked::CheckedMemory;
-pub(crate) use figures::Figures;
-pub(crate) use table::{Remembered, Residency};
+pub(crate) use figures::KeySizes;
+pub(crate) use table::{Residency, StoredFacts};

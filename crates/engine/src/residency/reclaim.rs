@@ -1,14 +1,14 @@
-//! Giving memory back that nobody uses.
+//! Eviction of idle keys for the budget.
 
 use super::table::{Inner, Place};
 use crate::budget::Reclaim;
 
-/// What the budget asks.
+/// The type that the budget asks to reclaim memory.
 pub(super) type Reclaimer = Inner;
 
 impl Reclaim for Inner {
-    /// Evicts keys that nobody uses, mapped ones first, then those used longest ago: as many as are
-    /// needed, or none if all of them would not be enough.
+    /// Evicts idle keys, mapped ones first and then the least recently used: as many as are needed, or none
+    /// if all of them would not be enough.
     fn reclaim(&self, bytes: u64) -> bool {
         let mut evicted = Vec::new();
         {
@@ -35,7 +35,7 @@ impl Reclaim for Inner {
                 evicted.push(self.evict(&mut table, &id));
             }
         }
-        // Without the lock: giving bytes back may ask for more of them.
+        // Without the lock: giving bytes back may call this function again.
         drop(evicted);
         true
     }
@@ -44,7 +44,7 @@ impl Reclaim for Inner {
 // === impl Inner ===
 
 impl Inner {
-    /// Takes a key's memory out of the table, to be dropped without its lock.
+    /// Takes a key's memory out of the table, for the caller to drop after the lock is released.
     pub(super) fn evict(
         &self,
         table: &mut super::table::Table,
@@ -55,7 +55,7 @@ impl Inner {
         entry.evictions += 1;
         let place = std::mem::replace(&mut entry.place, Place::Cold);
         entry.changed.send_replace(());
-        self.tell(entry, None);
+        self.send_event(entry, None);
         place
     }
 }

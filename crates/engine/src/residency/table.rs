@@ -1,4 +1,4 @@
-//! The table of circuits and of where their keys are.
+//! The table of circuits and the tiers of their keys.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::load::MappedFiles;
 use super::reclaim::Reclaimer;
-use super::{CheckedMemory, Figures};
+use super::{CheckedMemory, KeySizes};
 use crate::budget::{Budget, Reclaim, Reservation};
 use crate::events::Events;
 use crate::interface::{
@@ -18,29 +18,29 @@ use crate::key::{Key, KeyPolicy};
 use crate::options::KeyForm;
 use crate::registry::Registered;
 
-/// The registered circuits and their keys. Cloning shares them.
+/// The registered circuits and their keys. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Residency {
     pub(super) inner: Arc<Inner>,
 }
 
-/// What is known of keys from before.
+/// Facts about keys that survive a restart.
 #[derive(Debug)]
-pub(crate) struct Remembered {
-    /// Those whose points were checked.
+pub(crate) struct StoredFacts {
+    /// Keys whose points were checked.
     pub(crate) checked: CheckedMemory,
-    /// What they take in memory.
-    pub(crate) figures: Figures,
+    /// Sizes of keys in memory.
+    pub(crate) key_sizes: KeySizes,
 }
 
 pub(super) struct Inner {
     pub(super) budget: Budget,
     pub(super) events: Events,
     pub(super) pool: Arc<rayon::ThreadPool>,
-    pub(super) remembered: Remembered,
+    pub(super) stored_facts: StoredFacts,
     pub(super) form: KeyForm,
     pub(super) policy: KeyPolicy,
-    /// The most circuits.
+    /// Most registered circuits.
     limit: usize,
     table: Mutex<Table>,
 }
@@ -49,7 +49,7 @@ pub(super) struct Inner {
 pub(super) struct Table {
     pub(super) entries: HashMap<CircuitId, Entry>,
     names: BTreeMap<String, CircuitId>,
-    /// Counts uses: who used a key last is who has the highest count.
+    /// A counter of uses; the most recently used key has the highest value.
     clock: u64,
     pub(super) evictions: u64,
 }
@@ -58,17 +58,17 @@ pub(super) struct Entry {
     pub(super) circuit: Arc<Registered>,
     pub(super) name: Arc<str>,
     pub(super) place: Place,
-    /// Who holds the key, or waits for it.
+    /// Number of holders of the key, including those that wait for it.
     pub(super) users: u64,
-    /// Partitions of jobs that are not at their end and need it.
+    /// Partitions of unfinished jobs that need the circuit.
     jobs: u64,
     pub(super) pinned: bool,
     pub(super) last_used: u64,
-    /// Where the matrices came from the last time, or will.
+    /// Source of the matrices, at the last load or the next one.
     pub(super) from: ConstraintsFrom,
-    /// Why loading it failed, the last time.
+    /// The reason that the last load failed.
     pub(super) failure: Option<String>,
-    /// The bytes of the hot key, if it was ever measured.
+    /// Measured bytes of the hot key, if it was ever loaded.
     pub(super) measured: Option<u64>,
     /// Whether the key's points were checked before.
     pub(super) checked: bool,
@@ -76,11 +76,11 @@ pub(super) struct Entry {
     pub(super) load_ms: Option<u64>,
     pub(super) evictions: u64,
     proofs: u64,
-    /// Moves whenever `place` does.
+    /// Notified whenever `place` changes.
     pub(super) changed: watch::Sender<()>,
 }
 
-/// Where a key is. Memory goes before its reservation: fields are dropped in order.
+/// The place of a key. Fields are dropped in order: memory before its reservation.
 pub(super) enum Place {
     Cold,
     Warm(MappedFiles, Reservation),
@@ -111,15 +111,15 @@ impl Place {
 
 impl Entry {
     fn new(circuit: Registered, inner: &Inner) -> Self {
-        let remembered = &inner.remembered;
+        let stored_facts = &inner.stored_facts;
         let from = match &circuit.source {
             CircuitSource::Zkey(_) => ConstraintsFrom::Zkey,
             CircuitSource::System { .. } => ConstraintsFrom::Precompiled,
         };
         Self {
             name: circuit.name.as_str().into(),
-            measured: remembered.figures.hot(&circuit.id, inner.form),
-            checked: remembered.checked.contains(&circuit.key_digest),
+            measured: stored_facts.key_sizes.hot(&circuit.id, inner.form),
+            checked: stored_facts.checked.contains(&circuit.key_digest),
             circuit: Arc::new(circuit),
             place: Place::Cold,
             users: 0,
@@ -136,13 +136,13 @@ impl Entry {
         }
     }
 
-    /// Whether its memory may be taken. A mapping may be even from under someone who waits for the
-    /// key to be loaded: two who wait could otherwise hold what the other waits for.
+    /// Whether its memory may be taken. A mapping may be taken even while requests wait for the key to be
+    /// loaded: otherwise two such requests could each hold the memory that the other waits for.
     pub(super) fn is_idle(&self) -> bool {
         !self.pinned && (self.users == 0 || matches!(self.place, Place::Warm(..)))
     }
 
-    /// The bytes of the hot key: as they were measured, or about.
+    /// Bytes of the hot key: measured, or else estimated.
     fn hot(&self, form: KeyForm) -> u64 {
         self.measured.unwrap_or_else(|| self.circuit.hot(form))
     }
@@ -193,7 +193,7 @@ impl Table {
         }
     }
 
-    /// The entry of a circuit that is used, and so cannot be gone.
+    /// The entry of a circuit that is in use, and so cannot have been removed.
     pub(super) fn used(&mut self, id: &CircuitId) -> &mut Entry {
         self.entries
             .get_mut(id)
@@ -213,7 +213,7 @@ impl Residency {
         budget: Budget,
         events: Events,
         pool: Arc<rayon::ThreadPool>,
-        remembered: Remembered,
+        stored_facts: StoredFacts,
         form: KeyForm,
         policy: KeyPolicy,
         limit: usize,
@@ -226,7 +226,7 @@ impl Residency {
                 budget,
                 events,
                 pool,
-                remembered,
+                stored_facts,
                 form,
                 policy,
                 limit,
@@ -236,12 +236,13 @@ impl Residency {
         Self { inner }
     }
 
-    /// Makes a circuit known. Whether it is new: the same one under the same name changes nothing.
+    /// Registers a circuit. Returns false in the pair if the same circuit was registered under that name
+    /// already.
     ///
     /// # Errors
     ///
-    /// [`Error::NameTaken`], [`Error::Invalid`] for a circuit that has another name,
-    /// [`Error::TooLarge`].
+    /// [`Error::NameTaken`], [`Error::Invalid`] if the circuit is registered under another name,
+    /// [`Error::TooLarge`] at the limit of circuits.
     pub(crate) fn insert(&self, circuit: Registered) -> Result<(CircuitView, bool), Error> {
         let mut table = self.inner.lock();
         if let Some(id) = table.names.get(&circuit.name).copied() {
@@ -271,17 +272,17 @@ impl Residency {
         Ok((view, true))
     }
 
-    /// Makes a circuit known again that was before a restart, with what was found out about it then.
+    /// Registers a circuit again after a restart, with the sizes that were stored for it.
     ///
     /// # Errors
     ///
     /// As for [`insert`](Self::insert).
     pub(crate) fn insert_known(&self, mut circuit: Registered) -> Result<(), Error> {
-        circuit.points = self.inner.remembered.figures.points(&circuit.id);
+        circuit.points = self.inner.stored_facts.key_sizes.points(&circuit.id);
         self.insert(circuit).map(drop)
     }
 
-    /// Forgets a circuit; tells its precompiled file if no other circuit has it.
+    /// Removes a circuit. Returns its precompiled file, if no other circuit uses that.
     ///
     /// # Errors
     ///
@@ -303,12 +304,12 @@ impl Residency {
             let shared = others.any(|other| other.circuit.precompiled == precompiled);
             (removed, precompiled.filter(|_| !shared))
         };
-        // Without the lock: giving memory back asks for it.
+        // Without the lock: giving memory back takes it.
         drop(removed);
         Ok(precompiled)
     }
 
-    /// What is known of a circuit.
+    /// The registration of a circuit.
     ///
     /// # Errors
     ///
@@ -317,7 +318,7 @@ impl Residency {
         Ok(self.inner.lock().find(circuit)?.circuit.clone())
     }
 
-    /// A circuit as it is now.
+    /// The current state of a circuit.
     ///
     /// # Errors
     ///
@@ -334,7 +335,7 @@ impl Residency {
         (views, table.evictions)
     }
 
-    /// Keeps a key from being evicted, or no longer.
+    /// Pins or unpins a key.
     ///
     /// # Errors
     ///
@@ -350,8 +351,8 @@ impl Residency {
         Ok(view)
     }
 
-    /// Counts a partition of a job that needs a circuit, so that it is not forgotten meanwhile, and
-    /// tells its name; nothing if it is not known.
+    /// Counts a partition of a job that needs a circuit, so that the circuit is not removed meanwhile.
+    /// Returns the circuit's name; none if it is not registered.
     pub(crate) fn expect_job(&self, circuit: &CircuitId) -> Option<Arc<str>> {
         let mut table = self.inner.lock();
         let entry = table.entries.get_mut(circuit)?;
@@ -359,7 +360,7 @@ impl Residency {
         Some(entry.name.clone())
     }
 
-    /// Counts such a partition less.
+    /// Undoes one [`expect_job`](Self::expect_job).
     pub(crate) fn job_ended(&self, circuit: &CircuitId) {
         if let Some(entry) = self.inner.lock().entries.get_mut(circuit) {
             entry.jobs = entry.jobs.saturating_sub(1);
@@ -373,26 +374,28 @@ impl Residency {
         }
     }
 
-    /// The budget its keys are counted in.
+    /// The budget in which its keys are counted.
     pub(crate) fn budget(&self) -> &Budget {
         &self.inner.budget
     }
 
-    /// How keys are held.
+    /// The form in which keys are held.
     pub(crate) fn form(&self) -> KeyForm {
         self.inner.form
     }
 
-    /// Remembers what was counted in a circuit's key. It writes a file: not to be called where nobody may
-    /// wait.
+    /// Stores the sizes counted in a circuit's key. Writes a file, so it must not be called from the
+    /// scheduler's task.
     pub(crate) fn remember_points(&self, circuit: &Registered) {
         if let Some(points) = circuit.points {
-            self.inner.remembered.figures.counted(&circuit.id, points);
+            self.inner
+                .stored_facts
+                .key_sizes
+                .counted(&circuit.id, points);
         }
     }
 
-    /// The bytes without which no proof for a circuit that takes `work` bytes is made, if its key is not
-    /// there.
+    /// Bytes needed for a proof of a circuit that uses `work` bytes, if its key is not loaded.
     pub(crate) fn needed(&self, circuit: Registered, work: u64) -> u64 {
         self.inner.needed(&Entry::new(circuit, &self.inner), work)
     }
@@ -401,25 +404,25 @@ impl Residency {
 // === impl Inner ===
 
 impl Inner {
-    /// The most bytes that a key takes while it is loaded.
+    /// Most bytes that a key takes while it is loaded.
     pub(super) fn loading(&self, entry: &Entry) -> u64 {
         let threads = self.pool.current_num_threads();
         entry.circuit.loading(self.form, threads, entry.checked)
     }
 
-    /// The most bytes that loading a key and then `work` bytes of work with it take at once: the work
-    /// begins when what only loading takes has been given back.
+    /// Most bytes that loading a key and then `work` bytes of work take at once. The work begins after the
+    /// temporary memory of loading has been given back.
     pub(super) fn needed(&self, entry: &Entry, work: u64) -> u64 {
         self.loading(entry).max(entry.hot(self.form) + work)
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Table> {
-        // Nothing under this lock panics half-way through a change.
+        // No code panics under this lock in the middle of a change, so a poisoned lock is safe to use.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells where a key is now.
-    pub(super) fn tell(&self, entry: &Entry, began_us: Option<u64>) {
+    /// Sends an event with a key's current tier.
+    pub(super) fn send_event(&self, entry: &Entry, began_us: Option<u64>) {
         self.events.send(EventKind::Key {
             circuit: entry.circuit.id,
             name: entry.name.clone(),

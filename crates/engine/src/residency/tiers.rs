@@ -1,4 +1,4 @@
-//! Bringing keys nearer and sending them away because someone says so.
+//! Loading and evicting keys on request.
 
 use super::load;
 use super::table::{Place, Residency};
@@ -7,7 +7,7 @@ use crate::interface::{CircuitRef, CircuitView, Error, Owner, Priority, Tier};
 // === impl Residency ===
 
 impl Residency {
-    /// Brings a key to a tier, if it is not there or nearer.
+    /// Brings a key to a tier, unless it is there or nearer.
     ///
     /// # Errors
     ///
@@ -35,7 +35,7 @@ impl Residency {
         self.view(circuit)
     }
 
-    /// Gives a key's memory back and returns how much that was.
+    /// Evicts a key from memory and returns the number of bytes given back.
     ///
     /// # Errors
     ///
@@ -55,7 +55,7 @@ impl Residency {
             }
         };
         let bytes = evicted.bytes();
-        // Without the lock: giving memory back asks for it.
+        // Without the lock: giving memory back takes it.
         drop(evicted);
         Ok(bytes)
     }
@@ -93,10 +93,10 @@ impl Residency {
             {
                 entry.place = Place::Warm(files, reservation);
                 entry.changed.send_replace(());
-                self.inner.tell(entry, Some(began_us));
+                self.inner.send_event(entry, Some(began_us));
             }
         }
-        // Without the lock: not needed if the key came nearer meanwhile.
+        // Without the lock. Spare bytes exist if the key came nearer meanwhile.
         drop(spare);
         self.inner.budget.reconsider();
         Ok(())

@@ -1,4 +1,4 @@
-//! Engines with accelerators: the CUDA kernels compiled for the host, and devices that break.
+//! Tests of engines with accelerators: the CUDA kernels compiled for the host, and devices that break.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -42,7 +42,7 @@ fn accelerator(name: &str, device: Arc<dyn Device>) -> DeviceOptions {
     }
 }
 
-/// An engine with these accelerators, and the processors.
+/// Options with these accelerators, and the processors.
 fn with_accelerators(accelerators: Vec<DeviceOptions>) -> Options {
     let default = options();
     Options {
@@ -58,14 +58,14 @@ async fn device(running: &Running, name: &str) -> DeviceStatus {
     devices.find(|device| device.name == name).unwrap()
 }
 
-/// A device that does its work on the CPU until it is told otherwise.
+/// A device that computes on the CPU, with an injected fault.
 struct Fake {
     cpu: Box<dyn Device>,
     caps: Capabilities,
     fault: Fault,
     submitted: AtomicUsize,
     resident: Mutex<HashSet<BasesId>>,
-    /// Told whenever a job is not answered.
+    /// Notified whenever a job is left unanswered.
     silent: Notify,
     unanswered: Mutex<Vec<Answer>>,
 }
@@ -73,11 +73,11 @@ struct Fake {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fault {
     None,
-    /// It takes no jobs from that one on.
+    /// Refuses jobs from this number on.
     BreaksAt(usize),
-    /// It answers no job.
+    /// Never answers a job.
     IsSilent,
-    /// It has room for so many bases only.
+    /// Has room for this many sets of bases.
     HoldsBases(usize),
 }
 
@@ -158,7 +158,7 @@ async fn proofs_are_made_on_an_accelerator() {
     let device_there = Arc::new(host_cuda(256, false).unwrap());
     let devices = vec![accelerator("card", device_there)];
     let running = Running::with(with_accelerators(devices), &[SMALL, SMALL_ZKEY]).await;
-    // Twice each: the first time the transforms are done before the device has the key.
+    // Each twice: the first time the transforms are done before the device has the key.
     for (seed, chain) in (0..).zip([SMALL, SMALL_ZKEY, SMALL, SMALL_ZKEY]) {
         running.prove(chain, &seed.to_string(), seed).await;
     }
@@ -186,7 +186,7 @@ async fn an_accelerator_that_pays_for_nothing_computes_nothing() {
     running.stop(Level::Drain).await;
 }
 
-/// A device that takes ages for anything.
+/// A device whose costs are very high.
 struct Slow(Arc<Fake>);
 
 impl Device for Slow {
@@ -224,7 +224,7 @@ async fn an_accelerator_that_breaks_is_fenced_and_the_processors_go_on() {
     // In the middle of the second proof: each takes five products, and later ones transforms too.
     let fake = Fake::new(Fault::BreaksAt(9));
     let options = Options {
-        // What a broken device cost is no attempt.
+        // An attempt that a broken device ended does not count.
         attempts: 1,
         ..with_accelerators(vec![accelerator("card", fake.clone())])
     };
@@ -256,7 +256,7 @@ async fn an_accelerator_that_breaks_is_fenced_and_the_processors_go_on() {
     assert!(card.failures > 0 && card.products < 6 && !card.busy);
     let processors = device(&running, "cpu").await;
     assert_eq!(processors.products + card.products, 6);
-    // From here on nobody asks it.
+    // The broken device gets no more jobs.
     let asked = fake.submitted.load(Ordering::SeqCst);
     running.prove(SMALL, "2", 7).await;
     assert_eq!(fake.submitted.load(Ordering::SeqCst), asked);
@@ -274,7 +274,7 @@ async fn a_cancelled_job_leaves_an_accelerator_that_never_answers() {
     fake.silent.notified().await;
     running.handle.cancel(job).await.unwrap();
     until(&mut events, |event| ends(event, job)).await;
-    // All that it held comes back once the stage was left.
+    // The device's memory is given back once the stage is left.
     running.stop(Level::Drain).await;
     let unanswered = fake.unanswered.lock().unwrap();
     assert!(unanswered.iter().all(Answer::is_cancelled));
@@ -284,7 +284,7 @@ async fn a_cancelled_job_leaves_an_accelerator_that_never_answers() {
 async fn other_partitions_are_evaluated_while_an_accelerator_works() {
     let fake = Fake::new(Fault::IsSilent);
     let options = Options {
-        // Whoever waits for the device holds no thread of the pool.
+        // A partition that waits for the device occupies no thread of the pool.
         threads: 1,
         ..with_accelerators(vec![accelerator("card", fake.clone())])
     };
@@ -318,7 +318,7 @@ async fn keys_used_longest_ago_leave_a_device_that_is_full() {
         assert!(fake.resident() <= 10);
     }
     assert_eq!(fake.resident(), 10);
-    // Of the two that were there BN254 was used longer ago: this one needs no room.
+    // BN254 was used less recently than the other key on the device; this proof needs no room.
     let loaded = fake.resident.lock().unwrap().clone();
     running.prove(SMALL, "again", 1).await;
     assert_eq!(*fake.resident.lock().unwrap(), loaded);
@@ -326,7 +326,7 @@ async fn keys_used_longest_ago_leave_a_device_that_is_full() {
     assert_ne!(*fake.resident.lock().unwrap(), loaded);
     let card = device(&running, "card").await;
     assert_eq!((card.products, card.failures), (6, 0));
-    // A key that leaves the host leaves the device too.
+    // A key that is evicted from the host leaves the device too.
     for chain in [SMALL, BN254, BLS12_381] {
         running.handle.evict(chain.circuit()).await.unwrap();
     }

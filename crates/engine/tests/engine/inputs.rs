@@ -1,4 +1,4 @@
-//! What witnesses come from.
+//! Tests of the sources of witnesses.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,7 +20,7 @@ fn partition(input: Input) -> Partition {
     }
 }
 
-/// The inputs are the seed.
+/// A generator whose inputs are the seed.
 struct FromSeed;
 
 impl WitnessGenerator for FromSeed {
@@ -36,7 +36,7 @@ fn script(text: &str) -> Generator {
     Generator::Program(program(text))
 }
 
-/// The same, with what it writes on standard error kept.
+/// The same, with its standard error kept.
 fn talking(text: &str) -> Generator {
     Generator::Program(GeneratorProgram {
         keep_stderr: true,
@@ -103,7 +103,7 @@ async fn witnesses_come_as_files_vectors_streams_and_from_generators() {
     running.stop(Level::Drain).await;
 }
 
-/// Runs this test once more, in a process with secrets in its environment.
+/// Runs this test again, in a process with secrets in its environment.
 fn with_secrets(test: &str) -> bool {
     const INNER: &str = "PROOFMILL_TEST_INNER";
     if std::env::var_os(INNER).is_some() {
@@ -151,7 +151,7 @@ async fn no_secret_of_the_engine_reaches_a_generator() {
         json: Secret::new(b"{}".to_vec()),
     };
     let job = submission("client", "1", vec![partition(input)]);
-    // It writes no witness.
+    // The program writes no witness.
     let state = running.handle.prove(job).await.unwrap().state;
     assert!(matches!(state, JobState::Failed(_)), "{state:?}");
     let seen = std::fs::read_to_string(seen).unwrap();
@@ -205,7 +205,7 @@ async fn a_generator_that_fails_says_why() {
     running.stop(Level::Drain).await;
 }
 
-/// The error of a job is kept on disk and shown to whoever may see the job.
+/// A job's error is kept on disk and shown to everyone who may see the job.
 #[tokio::test(flavor = "multi_thread")]
 async fn inputs_that_a_generator_quotes_are_not_kept() {
     const SECRET: &[u8] = b"{\"preimage\": \"correct horse battery staple\"}";
@@ -245,13 +245,12 @@ async fn inputs_that_a_generator_quotes_are_not_kept() {
     }
 }
 
-/// Processes that a generator has started end with it, whether it ends or is stopped, and hold
-/// nothing up.
+/// Processes that a generator has started are killed when it ends or is stopped, and do not delay the job.
 #[tokio::test(flavor = "multi_thread")]
 async fn processes_that_a_generator_leaves_behind_are_killed() {
     let folder = tempfile::tempdir().unwrap();
     let pid = folder.path().join("pid");
-    // The process that stays has the pipe of standard error.
+    // The process that stays holds the pipe of standard error.
     let leaves = format!("sleep 1000 & echo $! > {}; exit 1", pid.display());
     let options = Options {
         generators: BTreeMap::from([("leaves".to_owned(), talking(&leaves))]),
@@ -270,7 +269,7 @@ async fn processes_that_a_generator_leaves_behind_are_killed() {
     let pid = std::fs::read_to_string(pid).unwrap();
     let process = Path::new("/proc").join(pid.trim());
     for _ in 0..100 {
-        // An orphan is reaped by somebody else, or stays as a zombie without a command line.
+        // An orphan is reaped by another process, or stays as a zombie without a command line.
         let line = std::fs::read(process.join("cmdline")).unwrap_or_default();
         if line.is_empty() {
             running.stop(Level::Drain).await;
@@ -411,7 +410,7 @@ async fn witnesses_on_disk_are_private_and_go_with_their_jobs() {
     gate.open();
     assert_eq!(running.result(job).await.state, JobState::Done);
     assert_eq!(files(&inputs), 0);
-    // The same content again is the same job; nothing of it is left on disk.
+    // The same content again is the same job, and nothing of it is left on disk.
     let again = vec![FROM_R1CS.partition(1), FROM_R1CS.partition(2)];
     assert!(
         running

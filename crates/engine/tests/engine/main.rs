@@ -1,4 +1,4 @@
-//! The engine as its callers have it: real circuits of both curves, real keys, real proofs.
+//! Tests of the engine through its public interface: real circuits of both curves, real keys, real proofs.
 
 mod accelerator;
 mod faults;

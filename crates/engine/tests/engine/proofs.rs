@@ -100,14 +100,14 @@ async fn a_witness_that_is_none_fails_its_job_and_says_why() {
             other => panic!("{other}"),
         }
     };
-    // With all constraints known the first that does not hold is named.
+    // If all constraints are known, the error names the first that does not hold.
     let why = fail(FROM_R1CS, "1", FROM_R1CS.wrong_vector(1)).await;
     assert!(
         why.contains("partition 0 of circuit bn254-400-r1cs"),
         "{why}"
     );
     assert!(why.contains("constraint 399 is not satisfied"), "{why}");
-    // A .zkey has not all of them: it shows when the proof is verified.
+    // A .zkey does not contain all constraints: the fault shows when the proof is verified.
     let why = fail(BN254, "2", BN254.wrong_vector(1)).await;
     assert!(
         why.contains("the witness does not satisfy the circuit"),

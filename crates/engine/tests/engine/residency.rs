@@ -1,4 +1,4 @@
-//! Keys that come and go.
+//! Tests of loading and evicting keys.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::support::{
     BLS12_381, BN254, Chain, FROM_R1CS, Gate, Running, Source, options, submission,
 };
 
-/// Circuits whose keys are of about one size.
+/// Circuits whose keys have about the same size.
 pub(crate) fn chains(count: usize) -> Vec<Chain> {
     let chain = |number: usize| Chain {
         curve: Curve::Bn254,
@@ -22,8 +22,7 @@ pub(crate) fn chains(count: usize) -> Vec<Chain> {
     (0..count).map(chain).collect()
 }
 
-/// A budget in which one of these keys can be loaded, and a proof made with it, beside so many that are
-/// hot.
+/// A budget in which one of these keys can be loaded and a proof made with it, while `hot` others are hot.
 pub(crate) async fn budget_for(chains: &[Chain], hot: u64) -> u64 {
     let running = Running::with(options(), chains).await;
     let circuits = running.handle.circuits().await.unwrap();
@@ -41,7 +40,7 @@ pub(crate) async fn budget_for(chains: &[Chain], hot: u64) -> u64 {
     needed.unwrap() + hot * key
 }
 
-/// How often keys are loaded for three jobs each of two circuits, in turns, with memory for one key.
+/// The number of loads for three jobs each of two circuits, in turns, with memory for one key.
 async fn loads_of_jobs_in_turns(batch: u32) -> u64 {
     let chains = chains(2);
     let gate = Gate::closed();
@@ -137,7 +136,7 @@ async fn a_proof_is_made_in_what_is_needed_and_not_in_less() {
             ..options()
         };
         let running = Running::with(enough, &[chain]).await;
-        // The second one finds the key measured, and the third one has to load it again.
+        // The second proof finds the key measured, and the third has to load it again.
         running.prove(chain, "1", 1).await;
         running.prove(chain, "2", 2).await;
         running.handle.evict(chain.circuit()).await.unwrap();

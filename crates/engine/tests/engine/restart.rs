@@ -1,4 +1,4 @@
-//! The engine is ended at any moment, and goes on from its state directory.
+//! Tests that an engine that ends at any moment goes on from its state directory.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -57,7 +57,7 @@ async fn history(seed: u64) {
             let Ok(result) = asked else { break };
             let result = result.unwrap();
             assert_eq!(result.state, JobState::Done, "seed {seed}");
-            // Proofs are blinded: the same bytes are the same proof.
+            // Proofs are blinded, so equal bytes mean the same proof.
             let first = seen.entry(*number).or_insert_with(|| result.clone());
             assert_eq!(*first, result, "seed {seed}: one result");
         }

@@ -1,4 +1,4 @@
-//! Many jobs of many circuits in little memory.
+//! Many jobs of many circuits with little memory.
 
 use proofmill_engine::{JobState, Options, Priority};
 use proofmill_groth16::Curve;
@@ -59,7 +59,8 @@ async fn mixed_jobs_with_random_priorities_and_cancels() {
                 done += 1;
                 assert_eq!(result.proofs.len(), parts.len());
                 for ((chain, seed), proof) in parts.iter().zip(result.proofs.iter()) {
-                    // Each was verified by the engine; that it is the one asked for shows here.
+                    // The engine has verified each proof. This checks that it is the proof that was asked
+                    // for.
                     assert_eq!(proof.proof.curve(), chain.curve);
                     if done % 10 == 0 {
                         chain.check(proof, *seed);

@@ -1,4 +1,4 @@
-//! Circuits, witnesses and engines to try.
+//! Circuits, witnesses and engines for the tests.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -13,18 +13,19 @@ use proofmill_engine::{
     Handle, Input, Interference, JobId, JobResult, JobState, Options, Partition, PartitionProof,
     Priority, ProofOf, Registration, RequestId, Secret, Service, Stage, Submission,
 };
-use proofmill_groth16::snarkjs::{PointCheck, ZkeyFile, setup_zkey};
+use proofmill_files::MappedFile;
+use proofmill_groth16::snarkjs::{ZkeyFile, setup_zkey};
 use proofmill_groth16::{
-    Curve, Engine, PreparedVerifyingKey, VerifyingKey, setup, verify, with_curve,
+    Curve, PointCheck, PreparedVerifyingKey, SnarkCurve, VerifyingKey, setup, verify, with_curve,
 };
 use proofmill_r1cs::R1cs;
-use proofmill_r1cs::iden3::{LabelledR1cs, MappedFile, R1csFile, write_r1cs, write_wtns};
+use proofmill_r1cs::iden3::{LabelledR1cs, R1csFile, write_r1cs, write_wtns};
 use proofmill_shutdown::{Level, Trigger, channel};
 use tempfile::TempDir;
 use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 
-/// A circuit: zᵢ₊₂ = zᵢ·zᵢ₊₁ so many times, of which the first two are public.
+/// A circuit with `length` constraints zᵢ₊₂ = zᵢ·zᵢ₊₁, whose first two values are public.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Chain {
     pub(crate) curve: Curve,
@@ -32,13 +33,13 @@ pub(crate) struct Chain {
     pub(crate) source: Source,
 }
 
-/// Which files it is in.
+/// The form of its files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Source {
     Zkey,
-    /// A `.r1cs` file and a key of ours.
+    /// A `.r1cs` file and a key of this project's format.
     R1cs,
-    /// A precompiled file and a key of ours.
+    /// A precompiled file and a key of this project's format.
     Precompiled,
 }
 
@@ -84,7 +85,7 @@ impl Chain {
         with_curve!(self.curve, E => self.make_over::<E>(folder))
     }
 
-    fn make_over<E: Engine>(&self, folder: &Path) -> CircuitSource {
+    fn make_over<E: SnarkCurve>(&self, folder: &Path) -> CircuitSource {
         let path = |ending: &str| -> PathBuf { folder.join(format!("{}.{ending}", self.name())) };
         let system = self.system::<E>();
         let mut rng = StdRng::seed_from_u64(self.length as u64);
@@ -112,7 +113,7 @@ impl Chain {
         CircuitSource::System { constraints, key }
     }
 
-    pub(crate) fn system<E: Engine>(&self) -> R1cs<E::ScalarField> {
+    pub(crate) fn system<E: SnarkCurve>(&self) -> R1cs<E::ScalarField> {
         let one = E::ScalarField::one();
         let rows = [0, 1, 2].map(|shift| {
             (0..self.length)
@@ -122,7 +123,7 @@ impl Chain {
         R1cs::from_rows(3, self.length, rows).unwrap()
     }
 
-    fn z<E: Engine>(&self, seed: u64) -> Vec<E::ScalarField> {
+    fn z<E: SnarkCurve>(&self, seed: u64) -> Vec<E::ScalarField> {
         let mut rng = StdRng::seed_from_u64(seed);
         let mut random = || E::ScalarField::rand(&mut rng);
         let mut z = vec![E::ScalarField::one(), random(), random()];
@@ -169,7 +170,7 @@ impl Chain {
         handle.register(registration).await.unwrap();
     }
 
-    /// That a proof is one for the witness of that seed.
+    /// Checks that a proof is one for the witness of that seed.
     pub(crate) fn check(&self, proof: &PartitionProof, seed: u64) {
         assert_eq!(proof.proof.curve(), self.curve);
         match &proof.proof {
@@ -178,7 +179,7 @@ impl Chain {
         }
     }
 
-    fn check_over<E: Engine>(&self, made: &ProofOf<E>, seed: u64) {
+    fn check_over<E: SnarkCurve>(&self, made: &ProofOf<E>, seed: u64) {
         let key: VerifyingKey<E> = match self.source() {
             CircuitSource::Zkey(path) => {
                 let file = MappedFile::open(&path).unwrap();
@@ -186,7 +187,7 @@ impl Chain {
                 zkey.read::<E>(PointCheck::Skip).unwrap().verifying_key()
             }
             CircuitSource::System { key, .. } => {
-                let check = proofmill_groth16::Check::Checksum;
+                let check = PointCheck::Skip;
                 proofmill_groth16::ProvingKey::<E>::load(&key, check)
                     .unwrap()
                     .vk
@@ -248,7 +249,7 @@ impl Running {
         }
     }
 
-    /// With these circuits.
+    /// Starts an engine with these circuits.
     pub(crate) async fn with(options: Options, chains: &[Chain]) -> Self {
         let running = Self::start(options).await;
         for chain in chains {
@@ -266,7 +267,7 @@ impl Running {
         self.task.await.unwrap().unwrap();
     }
 
-    /// Ends it in the middle of whatever it does.
+    /// Ends it at once, whatever it is doing.
     pub(crate) async fn crash(self) {
         self.task.abort();
         assert!(self.task.await.unwrap_err().is_cancelled());
@@ -309,12 +310,12 @@ pub(crate) fn begins(event: &EventKind, job: JobId, stage: Stage) -> bool {
     matches!(event, EventKind::Began { span, stage: entered, .. } if span.job == job && *entered == stage)
 }
 
-/// Whether `job` is at its end.
+/// Whether `job` has ended.
 pub(crate) fn ends(event: &EventKind, ended: JobId) -> bool {
     matches!(event, EventKind::Job { job, state, .. } if *job == ended && state.is_final())
 }
 
-/// A gate on the devices: closed, what passes it waits.
+/// A gate before the devices: while it is closed, attempts wait at it.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
     closed: Mutex<bool>,

@@ -1,8 +1,8 @@
-//! Proofs, chunk proofs, commitments and all kinds of key from anyone: `cargo +nightly fuzz run decode`.
+//! Untrusted proofs, commitments and all kinds of key: `cargo +nightly fuzz run decode`.
 //!
-//! The input is tried as it is, and as a list of edits (two bytes of offset, one of value) to
-//! valid proving and verifying keys, plain ones and Mirage's, resealed with the right checksums: otherwise
-//! the fuzzer would hardly ever get past them.
+//! The input is tried unchanged, and as a list of edits (two bytes of offset, one of value) to valid proving
+//! and verifying keys, plain ones and Mirage's, resealed with the right checksums: otherwise the fuzzer
+//! would hardly ever get past the checksums.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -10,9 +10,8 @@ use std::sync::LazyLock;
 use ark_bls12_381::{Bls12_381, Fr};
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use libfuzzer_sys::fuzz_target;
-use proofmill_groth16::header_chain::ChunkProof;
 use proofmill_groth16::{
-    Check, PreparedVerifyingKey, Proof, ProvingKey, VerifyingKey, mirage, setup, verify,
+    PointCheck, PreparedVerifyingKey, Proof, ProvingKey, VerifyingKey, mirage, setup, verify,
 };
 use proofmill_r1cs::R1cs;
 use sha2::{Digest, Sha256};
@@ -25,7 +24,9 @@ static TEMPLATES: LazyLock<[(Vec<u8>, usize); 4]> = LazyLock::new(|| {
     let rng = &mut StdRng::seed_from_u64(1);
     let key = setup::<Bls12_381>(&system, rng).unwrap();
     let circuit = mirage::CommittedR1cs::new(&system, 1).unwrap();
-    let mirage = mirage::setup::<Bls12_381>(&[circuit], rng).unwrap().remove(0);
+    let mirage = mirage::setup::<Bls12_381>(&[circuit], rng)
+        .unwrap()
+        .remove(0);
     // Prefix, count, eta; and for the proving key eta in the first group and one point.
     [
         (key.to_bytes(), 0),
@@ -39,15 +40,16 @@ fn decode(bytes: &[u8]) {
     if let Ok(proof) = Proof::<Bls12_381>::from_bytes(bytes) {
         assert_eq!(proof.to_bytes(), bytes);
     }
-    if let Ok(chunk) = ChunkProof::from_bytes(bytes) {
-        assert_eq!(chunk.to_bytes(), bytes);
-    }
-    if let Ok(key) = ProvingKey::<Bls12_381>::from_bytes(bytes, Check::Full) {
+    if let Ok(key) = ProvingKey::<Bls12_381>::from_bytes(bytes, PointCheck::Full) {
         assert_eq!(key.to_bytes(), bytes);
     }
     if let Ok(key) = VerifyingKey::<Bls12_381>::from_bytes(bytes) {
         assert_eq!(key.to_bytes(), bytes);
-        let proof = Proof { a: key.alpha_g1, b: key.beta_g2, c: key.alpha_g1 };
+        let proof = Proof {
+            a: key.alpha_g1,
+            b: key.beta_g2,
+            c: key.alpha_g1,
+        };
         let _ = verify(&PreparedVerifyingKey::from(key), &[], &proof);
     }
     if let Ok(commitment) = mirage::Commitment::<Bls12_381>::from_bytes(bytes) {
@@ -56,7 +58,7 @@ fn decode(bytes: &[u8]) {
     if let Ok(opening) = mirage::Opening::<Bls12_381>::from_bytes(bytes) {
         assert_eq!(opening.to_bytes()[..], *bytes);
     }
-    if let Ok(key) = mirage::ProvingKey::<Bls12_381>::from_bytes(bytes, Check::Full) {
+    if let Ok(key) = mirage::ProvingKey::<Bls12_381>::from_bytes(bytes, PointCheck::Full) {
         assert_eq!(key.to_bytes(), bytes);
     }
     if let Ok(key) = mirage::VerifyingKey::<Bls12_381>::from_bytes(bytes) {
@@ -86,8 +88,10 @@ fuzz_target!(|bytes: &[u8]| {
         if *plain > 0 {
             let end = key.len() - 32;
             seal(&mut key[*plain..end], <[u8]>::to_vec);
-            // The plain key counts by its own checksum.
-            seal(&mut key, |before| [&before[..*plain], &before[end - 32..]].concat());
+            // The outer checksum covers the plain key's own checksum.
+            seal(&mut key, |before| {
+                [&before[..*plain], &before[end - 32..]].concat()
+            });
         } else {
             seal(&mut key, <[u8]>::to_vec);
         }

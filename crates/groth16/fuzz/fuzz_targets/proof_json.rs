@@ -1,4 +1,4 @@
-//! snarkjs's `proof.json` from anyone: `cargo +nightly fuzz run proof_json`, after `cargo +nightly run
+//! Untrusted `proof.json` of snarkjs: `cargo +nightly fuzz run proof_json`, after `cargo +nightly run
 //! --example seeds`.
 #![no_main]
 

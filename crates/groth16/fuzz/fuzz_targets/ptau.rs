@@ -1,14 +1,14 @@
-//! `.ptau` files from anyone: `cargo +nightly fuzz run ptau`.
+//! Untrusted `.ptau` files: `cargo +nightly fuzz run ptau`.
 //!
-//! The input is tried as it is, and as a list of edits (two bytes of offset, one of value) to a file
-//! that snarkjs made: otherwise the fuzzer would hardly ever get past the sections' sizes. Testing
-//! points takes all the time there is, so that most edited files have points at infinity only: a
-//! hundred times as many are tried.
+//! The input is tried unchanged, and as a list of edits (two bytes of offset, one of value) to a file
+//! that snarkjs made: otherwise the fuzzer would hardly ever get past the sections' sizes. Testing points
+//! takes most of the time, so most edited files have only points at infinity: a hundred times as many
+//! files are tried.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use proofmill_groth16::snarkjs::{Powers, Ptau, PtauHeader};
-use proofmill_groth16::{Engine, with_curve};
+use proofmill_groth16::{SnarkCurve, with_curve};
 use proofmill_r1cs_fuzz::{Counting, reading};
 
 #[global_allocator]
@@ -20,7 +20,7 @@ const TEMPLATES: [&[u8]; 2] = [
     include_bytes!("../../tests/fixtures/setup/bls12381_3.ptau"),
 ];
 
-fn read<E: Engine>(bytes: &[u8]) {
+fn read<E: SnarkCurve>(bytes: &[u8]) {
     let Ok(ptau) = Ptau::<E>::parse(bytes) else {
         return;
     };

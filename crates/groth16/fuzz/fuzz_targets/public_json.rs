@@ -1,4 +1,4 @@
-//! snarkjs's `public.json` from anyone: `cargo +nightly fuzz run public_json`, after `cargo +nightly
+//! Untrusted `public.json` of snarkjs: `cargo +nightly fuzz run public_json`, after `cargo +nightly
 //! run --example seeds`.
 #![no_main]
 

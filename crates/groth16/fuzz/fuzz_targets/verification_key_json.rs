@@ -1,5 +1,5 @@
-//! snarkjs's `verification_key.json` from anyone: `cargo +nightly fuzz run verification_key_json`, after `cargo +nightly run
-//! --example seeds`.
+//! Untrusted `verification_key.json` of snarkjs: `cargo +nightly fuzz run verification_key_json`, after
+//! `cargo +nightly run --example seeds`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

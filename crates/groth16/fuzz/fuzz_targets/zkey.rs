@@ -1,15 +1,15 @@
-//! snarkjs's keys from anyone: `cargo +nightly fuzz run zkey`, after `cargo +nightly run
+//! Untrusted keys of snarkjs: `cargo +nightly fuzz run zkey`, after `cargo +nightly run
 //! --example seeds`.
 //!
-//! The input is tried as it is, and as a list of edits (two bytes of offset, one of value) to a key
-//! that snarkjs made. Points are checked in every fourth: that takes most of the time.
+//! The input is tried unchanged, and as a list of edits (two bytes of offset, one of value) to a key
+//! that snarkjs made. Points are checked in every fourth key only: that takes most of the time.
 #![no_main]
 
 use std::io::Cursor;
 
 use libfuzzer_sys::fuzz_target;
-use proofmill_groth16::snarkjs::{PointCheck, ZkeyFile};
-use proofmill_groth16::{Residency, ResidentKey, with_curve};
+use proofmill_groth16::snarkjs::ZkeyFile;
+use proofmill_groth16::{PointCheck, Residency, ResidentKey, with_curve};
 use proofmill_r1cs_fuzz::{Counting, reading};
 
 #[global_allocator]
@@ -26,11 +26,11 @@ fn read(bytes: &[u8], check: PointCheck) {
         let Ok(key) = reading(bytes.len(), || file.read::<E>(check)) else {
             return;
         };
-        // Sections of unknown kinds are not kept; a key without them is written as it was read.
+        // Sections of unknown kinds are not kept; a key without them is written back to the same bytes.
         let known = file.container().sections().all(|(kind, _)| (1..=10).contains(&kind));
         let out = key.write(Cursor::new(Vec::new())).unwrap().into_inner();
         assert!(!known || out == bytes);
-        // Nothing that was read makes the prover panic.
+        // No key that was read may make the prover panic.
         let z = vec![1u64.into(); key.variables()];
         let resident = ResidentKey::from_zkey(key, Residency::Plain).unwrap();
         if resident.prover().domain_size() <= 64 {

@@ -7,17 +7,17 @@ use ark_std::rand::{CryptoRng, RngCore};
 use proofmill_accelerator::{BasesId, Device, DeviceGroup, Error, Job, Scalars, Ticket};
 
 use super::placement::{Offload, Placement};
-use super::products::{Evaluated, Started};
-use crate::bases::{HeldBases, share};
-use crate::stages::StageReport;
-use crate::{Engine, Proof, ProveError, ResidentKey};
+use super::products::{PendingProducts, QuotientInput};
+use crate::keys::bases::{HeldBases, share};
+use crate::prover::stages::StageReport;
+use crate::{Proof, ProveError, ResidentKey, SnarkCurve};
 
-/// A resident key whose points are on a device too, as far as that pays. They are evicted when it is
-/// dropped, which waits for the jobs that the device has by then.
+/// A resident key with a copy of its points on a device, for the parts of a proof where that is faster.
+/// Dropping it evicts the points, after the jobs that the device has by then.
 ///
 /// The key itself stays in the host's memory, so that the processors can prove with it if the device
 /// fails; a pool of devices shares its points and takes no more.
-pub struct DeviceKey<E: Engine> {
+pub struct DeviceKey<E: SnarkCurve> {
     key: Arc<ResidentKey<E>>,
     device: Arc<dyn Device>,
     placement: Placement,
@@ -36,7 +36,7 @@ pub(super) struct DeviceBases {
 
 // === impl DeviceKey ===
 
-impl<E: Engine> DeviceKey<E> {
+impl<E: SnarkCurve> DeviceKey<E> {
     /// Loads a key's points onto a device, in about `memory_limit` bytes of it with their multiples;
     /// one copy is loaded whatever the limit.
     ///
@@ -53,7 +53,7 @@ impl<E: Engine> DeviceKey<E> {
         Self::place(key, device, placement, memory_limit)
     }
 
-    /// As [`load`](Self::load), with what the device computes decided before.
+    /// Like [`load`](Self::load), with a placement decided before.
     ///
     /// # Errors
     ///
@@ -92,7 +92,7 @@ impl<E: Engine> DeviceKey<E> {
         &self.key
     }
 
-    /// What the device computes.
+    /// The parts of a proof that the device computes.
     pub const fn placement(&self) -> Placement {
         self.placement
     }
@@ -113,7 +113,7 @@ impl<E: Engine> DeviceKey<E> {
         // The device multiplies while the processors evaluate.
         let products = self.multiply(z)?;
         let (evaluations, evaluated) = prover.evaluate(z)?;
-        let started = Started::new(self, self.transform(evaluations.into())?, products);
+        let started = PendingProducts::new(self, self.transform(evaluations.into())?, products);
         let (products, finished) = futures_executor::block_on(started.finish(z))?;
         let mut reports = vec![evaluated];
         reports.extend(finished);
@@ -133,11 +133,11 @@ impl<E: Engine> DeviceKey<E> {
     pub fn start(
         &self,
         z: &[E::ScalarField],
-        evaluated: impl Into<Evaluated<E::ScalarField>>,
-    ) -> Result<Started<'_, E>, ProveError> {
+        evaluated: impl Into<QuotientInput<E::ScalarField>>,
+    ) -> Result<PendingProducts<'_, E>, ProveError> {
         self.key.prover().check_length(z)?;
         let quotient = self.transform(evaluated.into())?;
-        Ok(Started::new(self, quotient, self.multiply(z)?))
+        Ok(PendingProducts::new(self, quotient, self.multiply(z)?))
     }
 
     /// Submits a product with some of its bases.
@@ -158,7 +158,7 @@ impl<E: Engine> DeviceKey<E> {
     }
 }
 
-impl<E: Engine> fmt::Debug for DeviceKey<E> {
+impl<E: SnarkCurve> fmt::Debug for DeviceKey<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DeviceKey")
             .field("device", &self.device.caps().name)
@@ -175,10 +175,10 @@ impl Drop for DeviceBases {
     }
 }
 
-/// What loads a key's queries.
+/// Loads a key's queries on a device and divides the memory limit among them.
 struct Loader<'a> {
     device: &'a Arc<dyn Device>,
-    /// The bytes of all of them.
+    /// Bytes of all queries together.
     total: usize,
     memory_limit: usize,
 }

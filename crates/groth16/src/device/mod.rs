@@ -1,4 +1,4 @@
-//! Proofs whose products and transforms a device computes.
+//! Proofs with products and transforms computed by a device.
 
 mod key;
 mod placement;
@@ -6,4 +6,4 @@ mod products;
 
 pub use key::DeviceKey;
 pub use placement::{Offload, Placement};
-pub use products::{Evaluated, PartialProducts, Started};
+pub use products::{PartialProducts, PendingProducts, QuotientInput};

@@ -1,23 +1,23 @@
-//! Which parts of a proof a device computes.
+//! The choice of the parts of a proof that a device computes.
 
 use ark_ec::pairing::Pairing;
 use proofmill_accelerator::{
     Device, DeviceField, DeviceGroup, Error, ScalarField, TransformKind, Work,
 };
 
-use crate::{Engine, ResidentKey};
+use crate::{ResidentKey, SnarkCurve};
 
-/// By what it is decided which parts of a proof a device computes.
+/// The rule that decides which parts of a proof a device computes.
 #[derive(Clone, Copy)]
 pub enum Offload<'a> {
-    /// It computes all that it can: for tests and measurements.
+    /// The device computes all that it can: for tests and measurements.
     Always,
-    /// It computes what it is done with sooner than this one, the processors, by what both say of
-    /// their costs.
+    /// The device computes the parts whose predicted duration on it is shorter than on this one, the
+    /// processors.
     WhenFasterThan(&'a dyn Device),
 }
 
-/// Which parts of a proof a device computes; the processors compute the others.
+/// The parts of a proof that a device computes; the processors compute the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Placement {
     /// The transforms.
@@ -55,12 +55,12 @@ impl Offload<'_> {
 // === impl Placement ===
 
 impl Placement {
-    /// Where the parts of this key's proofs are computed best.
+    /// Decides by `offload` which parts of this key's proofs `device` computes.
     ///
     /// # Errors
     ///
-    /// Of the devices.
-    pub fn of<E: Engine>(
+    /// Those of [`Device::cost`].
+    pub fn of<E: SnarkCurve>(
         key: &ResidentKey<E>,
         device: &dyn Device,
         offload: Offload<'_>,
@@ -94,6 +94,6 @@ impl Placement {
     }
 }
 
-fn field<E: Engine>() -> ScalarField {
+fn field<E: SnarkCurve>() -> ScalarField {
     <<E as Pairing>::ScalarField as DeviceField>::FIELD
 }

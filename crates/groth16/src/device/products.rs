@@ -5,34 +5,35 @@ use std::time::Instant;
 
 use ark_ff::PrimeField;
 use proofmill_accelerator::{DeviceField, DeviceGroup, Error, Job, Scalars, Ticket, TransformKind};
+use proofmill_r1cs::iden3::SCALAR_BYTES;
 use zeroize::Zeroizing;
 
 use super::key::{DeviceBases, DeviceKey};
-use crate::stages::{Evaluations, Products, Prover, Quotient, Stage, StageReport};
-use crate::{Engine, ProveError};
+use crate::prover::stages::{Evaluations, Products, Prover, Quotient, Stage, StageReport};
+use crate::{ProveError, SnarkCurve};
 
-/// Products that are under way on a device. Dropping it cancels them.
-pub struct Started<'k, E: Engine> {
+/// Products that a device is computing. Dropping this cancels them.
+pub struct PendingProducts<'k, E: SnarkCurve> {
     key: &'k DeviceKey<E>,
-    quotient: Underway<E::ScalarField>,
+    quotient: PendingQuotient<E::ScalarField>,
     products: Tickets,
 }
 
-/// How far the scalars of the H query are.
-pub enum Evaluated<F: PrimeField> {
-    /// A·z and B·z: whoever computes the transforms does the rest.
+/// The scalars of the H query, before or after the transforms.
+pub enum QuotientInput<F: PrimeField> {
+    /// A·z and B·z: the transforms are still to be computed.
     Evaluations(Evaluations<F>),
-    /// The transforms are done.
+    /// The transformed scalars.
     Quotient(Quotient<F>),
 }
 
-/// The products of a proof, of which that in the second group may be missing.
-pub struct PartialProducts<E: Engine> {
+/// The products of a proof; the one in the second group may be missing.
+pub struct PartialProducts<E: SnarkCurve> {
     /// Σ zⱼ·Aⱼ(τ).
     pub a: E::G1,
     /// Σ zⱼ·Bⱼ(τ) in the first group.
     pub b_g1: E::G1,
-    /// Σ zⱼ·Bⱼ(τ) in the second group; none if the processors are to compute it.
+    /// Σ zⱼ·Bⱼ(τ) in the second group; `None` if the processors are to compute it.
     pub b_g2: Option<E::G2>,
     /// The part of C that is linear in z.
     pub l: E::G1,
@@ -40,12 +41,12 @@ pub struct PartialProducts<E: Engine> {
     pub h: E::G1,
 }
 
-/// The scalars of the H query, which may be under way.
-pub(super) enum Underway<F: PrimeField> {
-    /// On this side.
-    Here(Evaluated<F>),
-    /// Its factors are on the device.
-    There(Vec<Ticket>),
+/// The scalars of the H query, or the jobs that compute them.
+pub(super) enum PendingQuotient<F: PrimeField> {
+    /// The scalars, on the host.
+    Host(QuotientInput<F>),
+    /// Jobs of the device that transform the quotient's factors.
+    Device(Vec<Ticket>),
 }
 
 /// The products with the assignment that the device computes.
@@ -56,16 +57,13 @@ pub(super) struct Tickets {
     l: Option<Ticket>,
 }
 
-/// A product, here or on its way.
+/// A product, on the host or still on the device.
 enum Product<G> {
-    Here(G),
-    There(Ticket),
+    Host(G),
+    Device(Ticket),
 }
 
-/// Bytes of a scalar of any curve.
-const SCALAR_BYTES: usize = 32;
-
-/// Notes what each step added to the time that a proof takes.
+/// Records the time that each step added to a proof.
 struct Reports {
     reports: Vec<StageReport>,
     last: Instant,
@@ -73,7 +71,7 @@ struct Reports {
 
 // === impl DeviceKey ===
 
-impl<E: Engine> DeviceKey<E> {
+impl<E: SnarkCurve> DeviceKey<E> {
     /// Submits the products with the assignment.
     pub(super) fn multiply(&self, z: &[E::ScalarField]) -> Result<Tickets, ProveError> {
         let prover = self.key().prover();
@@ -99,11 +97,11 @@ impl<E: Engine> DeviceKey<E> {
     /// Submits the transforms, if there are any to do and the device does them.
     pub(super) fn transform(
         &self,
-        evaluated: Evaluated<E::ScalarField>,
-    ) -> Result<Underway<E::ScalarField>, ProveError> {
-        let evaluations = match evaluated {
-            Evaluated::Evaluations(evaluations) if self.placement().transforms => evaluations,
-            here => return Ok(Underway::Here(here)),
+        input: QuotientInput<E::ScalarField>,
+    ) -> Result<PendingQuotient<E::ScalarField>, ProveError> {
+        let evaluations = match input {
+            QuotientInput::Evaluations(evaluations) if self.placement().transforms => evaluations,
+            input => return Ok(PendingQuotient::Host(input)),
         };
         let prover = self.key().prover();
         let submit = |mut factor: Zeroizing<Vec<_>>| {
@@ -119,16 +117,16 @@ impl<E: Engine> DeviceKey<E> {
             .into_iter()
             .map(submit)
             .collect();
-        Ok(Underway::There(tickets?))
+        Ok(PendingQuotient::Device(tickets?))
     }
 }
 
-// === impl Started ===
+// === impl PendingProducts ===
 
-impl<'k, E: Engine> Started<'k, E> {
+impl<'k, E: SnarkCurve> PendingProducts<'k, E> {
     pub(super) const fn new(
         key: &'k DeviceKey<E>,
-        quotient: Underway<E::ScalarField>,
+        quotient: PendingQuotient<E::ScalarField>,
         products: Tickets,
     ) -> Self {
         Self {
@@ -138,9 +136,9 @@ impl<'k, E: Engine> Started<'k, E> {
         }
     }
 
-    /// Computes what the device does not, but for the product in the second group, while it works, and
-    /// awaits the rest. The computing happens where the future is polled, on all threads of the current
-    /// rayon pool. A report tells what a step took after those before it.
+    /// Computes the parts that the device does not, except for the product in the second group, while the
+    /// device works, then awaits the device's results. The computation runs where the future is polled, on all
+    /// threads of the current rayon pool. Each report has the time that a step took after the steps before it.
     ///
     /// # Errors
     ///
@@ -157,11 +155,11 @@ impl<'k, E: Engine> Started<'k, E> {
         let (held, prover) = (key.key(), key.key().prover());
         let mut reports = Reports::new();
         let quotient = match quotient {
-            Underway::Here(Evaluated::Quotient(quotient)) => quotient,
-            Underway::Here(Evaluated::Evaluations(evaluations)) => {
+            PendingQuotient::Host(QuotientInput::Quotient(quotient)) => quotient,
+            PendingQuotient::Host(QuotientInput::Evaluations(evaluations)) => {
                 reports.note(prover.quotient(evaluations))
             }
-            Underway::There(tickets) => {
+            PendingQuotient::Device(tickets) => {
                 let mut factors = Vec::with_capacity(tickets.len());
                 for ticket in tickets {
                     factors.push(Zeroizing::new(ticket.await?.into_values()?));
@@ -172,11 +170,11 @@ impl<'k, E: Engine> Started<'k, E> {
         };
         // Submitted before the processors multiply, so that the device goes on meanwhile.
         let h = match &key.h {
-            None => Product::Here(reports.note(prover.multiply_h(quotient))),
+            None => Product::Host(reports.note(prover.multiply_h(quotient))),
             Some(bases) => {
                 let Quotient { mut values } = quotient;
                 let scalars = || E::ScalarField::scalars(std::mem::take(&mut *values));
-                Product::There(key.submit(bases, scalars)?)
+                Product::Device(key.submit(bases, scalars)?)
             }
         };
         let a = Product::of(products.a, || reports.try_note(prover.multiply_a(z)))?;
@@ -190,7 +188,7 @@ impl<'k, E: Engine> Started<'k, E> {
             b_g2: match products.b_g2 {
                 None => None,
                 Some(ticket) => Some(
-                    Product::There(ticket)
+                    Product::Device(ticket)
                         .wait(&mut reports, Stage::MsmBG2, held.b_g2.len())
                         .await?,
                 ),
@@ -204,7 +202,7 @@ impl<'k, E: Engine> Started<'k, E> {
 
 // === impl PartialProducts ===
 
-impl<E: Engine> PartialProducts<E> {
+impl<E: SnarkCurve> PartialProducts<E> {
     /// All products: the one in the second group is computed, if it is missing.
     ///
     /// # Errors
@@ -236,14 +234,14 @@ impl<E: Engine> PartialProducts<E> {
 // === impl Product ===
 
 impl<G: DeviceGroup> Product<G> {
-    /// The device's, or what this side computes.
+    /// The device's result, or else the one computed on the host.
     fn of(
         ticket: Option<Ticket>,
         compute: impl FnOnce() -> Result<G, ProveError>,
     ) -> Result<Self, ProveError> {
         ticket.map_or_else(
-            || compute().map(Self::Here),
-            |ticket| Ok(Self::There(ticket)),
+            || compute().map(Self::Host),
+            |ticket| Ok(Self::Device(ticket)),
         )
     }
 
@@ -255,8 +253,8 @@ impl<G: DeviceGroup> Product<G> {
         scalars: usize,
     ) -> Result<G, ProveError> {
         match self {
-            Self::Here(product) => Ok(product),
-            Self::There(ticket) => {
+            Self::Host(product) => Ok(product),
+            Self::Device(ticket) => {
                 let product = ticket.await?.into_sum()?;
                 reports.add(stage, scalars);
                 Ok(product)
@@ -286,7 +284,7 @@ impl Reports {
         step.map(|step| self.note(step))
     }
 
-    /// A step of the device's with so many scalars, which ended now.
+    /// Adds a step of the device with this number of scalars, which ended now.
     fn add(&mut self, stage: Stage, scalars: usize) {
         let now = Instant::now();
         self.reports.push(StageReport {
@@ -298,13 +296,13 @@ impl Reports {
     }
 }
 
-impl<F: PrimeField> From<Evaluations<F>> for Evaluated<F> {
+impl<F: PrimeField> From<Evaluations<F>> for QuotientInput<F> {
     fn from(evaluations: Evaluations<F>) -> Self {
         Self::Evaluations(evaluations)
     }
 }
 
-impl<F: PrimeField> From<Quotient<F>> for Evaluated<F> {
+impl<F: PrimeField> From<Quotient<F>> for QuotientInput<F> {
     fn from(quotient: Quotient<F>) -> Self {
         Self::Quotient(quotient)
     }
@@ -312,7 +310,7 @@ impl<F: PrimeField> From<Quotient<F>> for Evaluated<F> {
 
 // What follows holds values of the witness: where they are only.
 
-impl<F: PrimeField> fmt::Debug for Evaluated<F> {
+impl<F: PrimeField> fmt::Debug for QuotientInput<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Evaluations(evaluations) => evaluations.fmt(f),
@@ -321,15 +319,15 @@ impl<F: PrimeField> fmt::Debug for Evaluated<F> {
     }
 }
 
-impl<E: Engine> fmt::Debug for Started<'_, E> {
+impl<E: SnarkCurve> fmt::Debug for PendingProducts<'_, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Started")
+        f.debug_struct("PendingProducts")
             .field("key", self.key)
             .finish_non_exhaustive()
     }
 }
 
-impl<E: Engine> fmt::Debug for PartialProducts<E> {
+impl<E: SnarkCurve> fmt::Debug for PartialProducts<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PartialProducts").finish_non_exhaustive()
     }

@@ -3,18 +3,18 @@
 use ark_ff::PrimeField;
 use proofmill_r1cs::R1cs;
 
-/// A system whose first witness variables are committed to, and bound by the commitment.
+/// A system whose first witness variables are committed to, with a commitment that binds them.
 #[derive(Clone, Copy, Debug)]
 pub struct CommittedR1cs<'c, F: PrimeField> {
     r1cs: &'c R1cs<F>,
     committed: usize,
 }
 
-/// A system whose first witness variables cannot be committed to.
+/// The reason why a system's first witness variables cannot be committed to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommittedR1csError {
-    /// There are not so many witness variables.
+    /// There are fewer witness variables.
     #[error("{committed} committed variables: the circuit has {witness} witness variables")]
     TooMany {
         /// The variables to be committed to.
@@ -22,7 +22,7 @@ pub enum CommittedR1csError {
         /// The variables there are.
         witness: usize,
     },
-    /// The constraints do not tell committed variables from others.
+    /// A commitment might be opened to two values of some variables.
     #[error(
         "{count} committed variables, the first of them witness variable {first}, may not be bound by \
          their commitment: add the constraint v·0 = 0 for each such variable v \
@@ -36,10 +36,10 @@ pub enum CommittedR1csError {
     },
 }
 
-/// The committed columns in each row, of those that are left.
+/// The remaining committed columns in each row.
 struct Rows {
-    /// For each row of the three matrices, how many of its committed columns are left, and the exclusive
-    /// or of their numbers: of one, that is its number.
+    /// For each row of the three matrices, the number of its remaining committed columns and the exclusive or of
+    /// their indices. If one column remains, that is its index.
     left: Vec<(u32, u32)>,
     /// The rows of the first column, then of the second, and so on.
     rows: Vec<usize>,
@@ -50,7 +50,7 @@ struct Rows {
 // === impl CommittedR1cs ===
 
 impl<'c, F: PrimeField> CommittedR1cs<'c, F> {
-    /// A system whose first `committed` witness variables are committed to; none is possible too.
+    /// A system whose first `committed` witness variables are committed to; the number may be zero.
     ///
     /// # Errors
     ///
@@ -81,19 +81,19 @@ impl<'c, F: PrimeField> CommittedR1cs<'c, F> {
     }
 }
 
-/// Those of the first `committed` witness variables that a commitment may not bind, counted from the
-/// first of the witness, ascending.
+/// Indices, among the first `committed` witness variables, of those that a commitment may not bind, ascending
+/// and counted from the first witness variable.
 ///
-/// A commitment is Σ wⱼ·\[pⱼ(s)/η\] + κ·\[δ\], and binds the wⱼ if no combination of the polynomials pⱼ
-/// vanishes, which is: if the columns of A, B and C above each other are linearly independent. A column
-/// is independent of the others if some row has an entry in it and in no other committed column; it can
-/// then be left out, and the same asked of the rest. What this does not reach is listed. It may be
-/// independent all the same: to know would take an elimination of the matrices, where one more constraint
+/// A commitment is Σ wⱼ·\[pⱼ(s)/η\] + κ·\[δ\]. It binds the wⱼ if no combination of the polynomials pⱼ
+/// vanishes, that is, if the columns of A, B and C above each other are linearly independent. A column is
+/// independent of the others if some row has an entry in it and in no other committed column; it can then be
+/// removed, and the test repeated on the rest. The columns that this does not remove are listed. They may still
+/// be independent: deciding that would take an elimination of the matrices, whereas one more constraint
 /// v·0 = 0 for each such variable v makes it certain.
 ///
-/// Soundness of a single proof does not rest on it: whatever else a commitment can be opened to then
-/// satisfies the same constraints. A protocol that draws challenges from a commitment does, and whoever uses
-/// committed values outside of the circuit.
+/// The soundness of a single proof does not depend on this: any other values that a commitment can be opened to
+/// satisfy the same constraints. A protocol that draws challenges from a commitment depends on it, and so does
+/// any use of committed values outside the circuit.
 pub fn unbound_variables<F: PrimeField>(r1cs: &R1cs<F>, committed: usize) -> Vec<usize> {
     let mut rows = Rows::new(r1cs, committed);
     let mut is_bound = vec![false; committed];
@@ -101,7 +101,7 @@ pub fn unbound_variables<F: PrimeField>(r1cs: &R1cs<F>, committed: usize) -> Vec
         .filter(|row| rows.left[*row].0 == 1)
         .collect();
     while let Some(row) = single.pop() {
-        // By another of its rows the column may have been left out meanwhile.
+        // The column may have been removed meanwhile by another of its rows.
         let (1, column) = rows.left[row] else {
             continue;
         };
@@ -118,7 +118,7 @@ impl Rows {
         let first = r1cs.num_instance();
         let rows = r1cs.num_constraints();
         let matrices = r1cs.matrices();
-        // Of a row the entries are of different columns, and none is zero.
+        // The entries of a row are in different columns, and none is zero.
         let entries = || {
             (0..3 * rows).flat_map(move |row| {
                 let columns = matrices[row / rows].row(row % rows);
@@ -128,7 +128,7 @@ impl Rows {
             })
         };
         let mut left = vec![(0, 0); 3 * rows];
-        // Counts, then where each column's rows start, and in the end where they end.
+        // First counts, then the start of each column's rows, in the end their end.
         let mut ends = vec![0; committed];
         for (row, number) in entries() {
             left[row].0 += 1;
@@ -228,7 +228,7 @@ mod tests {
         let system = system(6, [&a, &b, &c]);
         assert!(unbound_variables(&system, 3).is_empty());
         assert_eq!(unbound_variables(&system, 6), [3, 4, 5]);
-        // What is not committed to is in nobody's way.
+        // Variables that are not committed to do not matter.
         assert!(unbound_variables(&system, 4).is_empty());
         assert!(CommittedR1cs::new(&system, 4).is_ok());
         let error = CommittedR1cs::new(&system, 6).unwrap_err();
@@ -237,7 +237,7 @@ mod tests {
         assert!(matches!(error, CommittedR1csError::TooMany { .. }));
     }
 
-    /// An entry in a row that cancels is none.
+    /// Entries of a row that cancel count as no entry.
     #[test]
     fn entries_that_cancel_bind_nothing() {
         let a = [vec![(3, 1), (3, -1)]];

@@ -11,17 +11,17 @@ use sha2::{Digest, Sha256};
 use zeroize::{Zeroize, Zeroizing};
 
 use super::ProvingKey;
-use crate::bases::Bases;
-use crate::encoding::{CompressedForm, compressed_size, read_compressed_each};
-use crate::{Engine, ProveError};
+use crate::keys::bases::Bases;
+use crate::keys::encoding::{CompressedForm, compressed_size, read_compressed_each};
+use crate::{ProveError, SnarkCurve};
 
-/// Of what [`Opening`] hashes, the version.
+/// Domain and version of the hash in an [`Opening`].
 const DIGEST_DOMAIN: &[u8] = b"proofmill/mirage/committed/1";
 const DIGEST_BYTES: usize = 32;
 
 /// A commitment to values of a system's committed variables: D of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Commitment<E: Engine> {
+pub struct Commitment<E: SnarkCurve> {
     /// Σ wⱼ·\[pⱼ(s)/η\] + κ_D·\[δ\].
     pub point: E::G1Affine,
 }
@@ -29,7 +29,7 @@ pub struct Commitment<E: Engine> {
 /// The prover's secret of a commitment: its randomness κ_D, and a digest of the
 /// committed values, so that a proof with others is refused when it is made.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Opening<E: Engine> {
+pub struct Opening<E: SnarkCurve> {
     randomness: E::ScalarField,
     values: [u8; DIGEST_BYTES],
 }
@@ -46,7 +46,7 @@ pub enum CommitmentError {
         /// The bytes there are.
         found: usize,
     },
-    /// No canonically encoded point of the first group.
+    /// The bytes are not a canonically encoded point of the first group.
     #[error("the commitment is not a canonical point of its group")]
     Point,
 }
@@ -63,7 +63,7 @@ pub struct OpeningError {
 
 // === impl Commitment ===
 
-impl<E: Engine> Commitment<E> {
+impl<E: SnarkCurve> Commitment<E> {
     /// The length of every encoded commitment: 48 bytes over BLS12-381, 32 over BN254.
     pub fn encoded_size() -> usize {
         compressed_size::<E::G1Affine>()
@@ -78,7 +78,7 @@ impl<E: Engine> Commitment<E> {
         bytes
     }
 
-    /// Decodes a commitment from anyone: the point is checked to be canonical, on its curve and in the
+    /// Decodes an untrusted commitment: the point is checked to be canonical, on its curve and in the
     /// subgroup, so a commitment has one encoding.
     ///
     /// # Errors
@@ -89,8 +89,8 @@ impl<E: Engine> Commitment<E> {
         read.pop().expect("as many commitments as there were")
     }
 
-    /// As [`from_bytes`](Self::from_bytes) for each, in less time than one by one: what is costly is done
-    /// for eight points side by side.
+    /// Like [`from_bytes`](Self::from_bytes) for each, in less time than one by one: the costly steps run on eight
+    /// points side by side.
     pub fn from_bytes_each(commitments: &[&[u8]]) -> Vec<Result<Self, CommitmentError>> {
         let expected = Self::encoded_size();
         let form = CompressedForm::of(E::CURVE);
@@ -109,14 +109,14 @@ impl<E: Engine> Commitment<E> {
 
 // === impl Opening ===
 
-impl<E: Engine> Opening<E> {
-    /// Of these values with fresh randomness.
+impl<E: SnarkCurve> Opening<E> {
+    /// An opening of these values with fresh randomness.
     pub(super) fn draw(values: &[E::ScalarField], rng: &mut (impl RngCore + CryptoRng)) -> Self {
         Self::new(values, E::ScalarField::rand(rng))
     }
 
-    /// Of a commitment to these values with this randomness. Unless it is uniformly random and used for
-    /// no other values, the commitment hides nothing.
+    /// The opening of a commitment to these values with this randomness. Unless the randomness is uniform and used
+    /// for no other values, the commitment hides nothing.
     pub fn new(values: &[E::ScalarField], randomness: E::ScalarField) -> Self {
         Self {
             randomness,
@@ -146,8 +146,8 @@ impl<E: Engine> Opening<E> {
         E::ScalarField::default().compressed_size() + DIGEST_BYTES
     }
 
-    /// The randomness, little-endian, and the digest: for who proves in another process than commits.
-    /// Whoever has them can find the committed values, if there are few that are possible.
+    /// The randomness, little-endian, and the digest, for proving in another process than committing. They are
+    /// secret: with them, the committed values can be found if few are possible.
     pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
         let mut bytes = Zeroizing::new(Vec::with_capacity(Self::encoded_size()));
         self.randomness
@@ -176,27 +176,27 @@ impl<E: Engine> Opening<E> {
     }
 }
 
-impl<E: Engine> Drop for Opening<E> {
+impl<E: SnarkCurve> Drop for Opening<E> {
     fn drop(&mut self) {
         self.randomness.zeroize();
         self.values.zeroize();
     }
 }
 
-impl<E: Engine> fmt::Debug for Opening<E> {
+impl<E: SnarkCurve> fmt::Debug for Opening<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Its content is secret.
         f.debug_struct("Opening").finish_non_exhaustive()
     }
 }
 
-/// `Mirage.Commit` with fresh randomness, under a key whose points are multiplied as they are: the
-/// commitment tells nothing of the values. [`Prover::commit`](super::Prover::commit) does it with any key.
+/// `Mirage.Commit` with fresh randomness, under a key with unprepared points: the commitment reveals nothing
+/// about the values. [`Prover::commit`](super::Prover::commit) does the same with any key.
 ///
 /// # Errors
 ///
 /// [`ProveError::Assignment`] unless there is a value for each committed variable.
-pub fn commit<E: Engine>(
+pub fn commit<E: SnarkCurve>(
     key: &ProvingKey<E>,
     values: &[E::ScalarField],
     rng: &mut (impl RngCore + CryptoRng),
@@ -207,7 +207,7 @@ pub fn commit<E: Engine>(
 }
 
 /// The commitment key, borrowed: `ck` of the paper.
-pub(super) struct CommitmentBases<'k, E: Engine> {
+pub(super) struct CommitmentBases<'k, E: SnarkCurve> {
     /// \[pⱼ(s)/η\] for each committed variable j.
     pub(super) points: Bases<'k, E::G1>,
     /// The number of committed variables.
@@ -218,7 +218,7 @@ pub(super) struct CommitmentBases<'k, E: Engine> {
 
 // === impl CommitmentBases ===
 
-impl<'k, E: Engine> CommitmentBases<'k, E> {
+impl<'k, E: SnarkCurve> CommitmentBases<'k, E> {
     pub(super) fn of(key: &'k ProvingKey<E>) -> Self {
         Self {
             points: Bases::Plain(&key.committed),

@@ -9,38 +9,39 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+use proofmill_files::{MappedFile, Visibility, write_whole};
 use proofmill_r1cs::R1cs;
-use proofmill_r1cs::iden3::{MappedFile, Visibility, write_whole};
 use sha2::{Digest, Sha256};
 
 use super::{ProvingKey, ResidentKey, VerifyingKey};
-use crate::bases::HeldBases;
-use crate::encoding::{uncompressed_size, write_points};
-use crate::key_file::{
+use crate::keys::bases::HeldBases;
+use crate::keys::encoding::{uncompressed_size, write_points};
+use crate::keys::file::{
     CHECKSUM_BYTES, MappedKey, PREFIX_BYTES, Sections, little_endian, open, read_prefix,
     read_unchanged, refused, write_prefix,
 };
-use crate::{Check, Engine, KeyError};
+use crate::{KeyError, PointCheck, SnarkCurve};
 
 const PROVING: u32 = 3;
 const VERIFYING: u32 = 4;
 const HEAD_BYTES: usize = PREFIX_BYTES + 8;
 
-/// What a proving key's file says of itself, before any point of it is read.
+/// The head of a proving key's file, which is read without reading any point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProvingKeyInfo {
     /// The number of committed variables.
     pub committed: usize,
-    /// That of the plain key.
+    /// The head of the plain Groth16 key inside the file.
     pub plain: crate::ProvingKeyInfo,
     /// The bytes of the file.
     pub file_bytes: u64,
 }
 
-/// A file whose head was checked, and mostly its checksum.
+/// The sections of a file whose head was checked. `Parts::read` checks the checksum too,
+/// `Parts::split` does not.
 struct Parts<'a> {
     committed: usize,
-    /// η₂ and so on.
+    /// The encoded points of Mirage that precede the plain key, η₂ first.
     own: &'a [u8],
     /// The content of the plain key's file.
     plain: &'a [u8],
@@ -51,7 +52,7 @@ struct Parts<'a> {
 // === impl Parts ===
 
 impl<'a> Parts<'a> {
-    fn read<E: Engine>(bytes: &'a [u8], kind: u32) -> Result<Self, KeyError> {
+    fn read<E: SnarkCurve>(bytes: &'a [u8], kind: u32) -> Result<Self, KeyError> {
         let parts = Self::split::<E>(bytes, kind)?;
         if checksum_of(parts.before, parts.plain) != parts.checksum {
             return Err(KeyError::Checksum);
@@ -59,11 +60,11 @@ impl<'a> Parts<'a> {
         Ok(parts)
     }
 
-    fn split<E: Engine>(bytes: &'a [u8], kind: u32) -> Result<Self, KeyError> {
+    fn split<E: SnarkCurve>(bytes: &'a [u8], kind: u32) -> Result<Self, KeyError> {
         let total = bytes.len() as u64;
         let count = read_prefix::<E>(kind, bytes, HEAD_BYTES, total)?;
         let committed = u32::try_from(little_endian(count)).map_err(|_| KeyError::Lengths)?;
-        // Nothing near 2⁶⁴: the count is below 2³². The plain key's own head is checked when it is read.
+        // No overflow: the count is below 2³². The plain key's own head is checked when it is read.
         let [g1, g2] = [
             uncompressed_size::<E::G1Affine>(),
             uncompressed_size::<E::G2Affine>(),
@@ -100,7 +101,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// The checksum of what is before a plain key and of that key, by its own checksum at its end.
+/// The checksum over the bytes before the plain key and over the plain key's own checksum.
 fn checksum_of(before: &[u8], plain: &[u8]) -> [u8; CHECKSUM_BYTES] {
     let mut hasher = Sha256::new();
     hasher.update(before);
@@ -108,7 +109,7 @@ fn checksum_of(before: &[u8], plain: &[u8]) -> [u8; CHECKSUM_BYTES] {
     hasher.finalize().into()
 }
 
-fn head<E: Engine>(kind: u32, committed: usize) -> Vec<u8> {
+fn head<E: SnarkCurve>(kind: u32, committed: usize) -> Vec<u8> {
     let mut head = Vec::new();
     write_prefix::<E>(kind, &mut head);
     head.extend((committed as u64).to_le_bytes());
@@ -136,16 +137,16 @@ fn save(path: &Path, before: &[u8], plain: &[u8]) -> Result<(), KeyError> {
 
 // === impl ResidentKey ===
 
-impl<E: Engine> ResidentKey<E> {
-    /// Holds a key whose points stay in its file, and the circuit it is for: for as little memory as can be. Each
-    /// product decodes them anew, [`MAPPED_WINDOW`](crate::MAPPED_WINDOW) at a time.
+impl<E: SnarkCurve> ResidentKey<E> {
+    /// A key whose points stay in its file, with its circuit, for the least memory. Each product decodes the points
+    /// anew, [`MAPPED_WINDOW_POINTS`](crate::MAPPED_WINDOW_POINTS) at a time.
     ///
-    /// The file has to stay as it is. Proofs made after somebody wrote to it do not verify; if it was
-    /// shortened, the process ends. To replace it by renaming another over it does no harm.
+    /// The file must not be changed in place: after a write to it proofs do not verify, and if it is shortened the
+    /// process is killed. Replacing it by renaming another file over it is safe.
     ///
     /// # Errors
     ///
-    /// [`KeyError`] if there is no such file, it is no proving key of Mirage, or it changes meanwhile;
+    /// [`KeyError`] if there is no such file, it is not a proving key of Mirage, or it changes meanwhile;
     /// [`KeyError::Circuit`] if it is for another circuit.
     pub fn map(path: &Path, r1cs: Arc<R1cs<E::ScalarField>>) -> Result<Self, KeyError> {
         let file = Arc::new(open(path)?);
@@ -183,7 +184,7 @@ impl ProvingKeyInfo {
     /// # Errors
     ///
     /// [`KeyError`] if there is no such file, or it is no proving key of Mirage.
-    pub fn of<E: Engine>(path: &Path) -> Result<Self, KeyError> {
+    pub fn of<E: SnarkCurve>(path: &Path) -> Result<Self, KeyError> {
         let file = open(path)?;
         let parts = Parts::split::<E>(&file, PROVING)?;
         Ok(Self {
@@ -193,8 +194,8 @@ impl ProvingKeyInfo {
         })
     }
 
-    /// The bytes that the key takes in memory, its points as they are.
-    pub fn plain_bytes<E: Engine>(&self) -> u64 {
+    /// Memory in bytes that the key takes with unprepared points.
+    pub fn plain_bytes<E: SnarkCurve>(&self) -> u64 {
         let plain = &self.plain;
         let own = self.committed as u64 * size_of::<E::G1Affine>() as u64;
         let of_queries = plain
@@ -204,7 +205,7 @@ impl ProvingKeyInfo {
     }
 
     /// The bytes that the key takes in memory if its points stay in the file.
-    pub fn mapped_bytes<E: Engine>(&self) -> u64 {
+    pub fn mapped_bytes<E: SnarkCurve>(&self) -> u64 {
         let points = &self.plain.points;
         let indices = points.a + points.b_g1 + points.l;
         let instance = self.plain.instance as u64 * size_of::<E::G1Affine>() as u64;
@@ -214,7 +215,7 @@ impl ProvingKeyInfo {
 
 // === impl VerifyingKey ===
 
-impl<E: Engine> VerifyingKey<E> {
+impl<E: SnarkCurve> VerifyingKey<E> {
     fn before_plain(&self) -> Vec<u8> {
         let mut before = head::<E>(VERIFYING, self.committed);
         write_points(&[self.eta_g2], &mut before);
@@ -226,8 +227,8 @@ impl<E: Engine> VerifyingKey<E> {
         join(&self.before_plain(), &self.plain.to_bytes())
     }
 
-    /// Decodes a verifying key from anyone: all its points are checked. Whether it is one that anybody can
-    /// forge proofs for, [`require_secure`](Self::require_secure) tells.
+    /// Decodes an untrusted verifying key: all its points are checked.
+    /// [`require_secure`](Self::require_secure) finds keys under which anyone can forge proofs.
     ///
     /// # Errors
     ///
@@ -250,7 +251,7 @@ impl<E: Engine> VerifyingKey<E> {
         save(path, &self.before_plain(), &self.plain.to_bytes())
     }
 
-    /// Reads a key file from anyone.
+    /// Reads an untrusted key file.
     ///
     /// # Errors
     ///
@@ -262,7 +263,7 @@ impl<E: Engine> VerifyingKey<E> {
 
 // === impl ProvingKey ===
 
-impl<E: Engine> ProvingKey<E> {
+impl<E: SnarkCurve> ProvingKey<E> {
     fn before_plain(&self) -> Vec<u8> {
         let mut before = head::<E>(PROVING, self.committed.len());
         write_points(&[self.eta_g2], &mut before);
@@ -281,18 +282,22 @@ impl<E: Engine> ProvingKey<E> {
     /// # Errors
     ///
     /// [`KeyError`] for any other bytes.
-    pub fn from_bytes(bytes: &[u8], check: Check) -> Result<Self, KeyError> {
+    pub fn from_bytes(bytes: &[u8], check: PointCheck) -> Result<Self, KeyError> {
         Self::read(bytes, check, None)
     }
 
-    fn read(bytes: &[u8], check: Check, mapped: Option<&MappedFile>) -> Result<Self, KeyError> {
+    fn read(
+        bytes: &[u8],
+        check: PointCheck,
+        mapped: Option<&MappedFile>,
+    ) -> Result<Self, KeyError> {
         let parts = Parts::read::<E>(bytes, PROVING)?;
         let plain = crate::ProvingKey::<E>::read(parts.plain, check, mapped)?;
         // Every count is below 2³².
         if plain.vk.instance.len() + parts.committed > plain.variables {
             return Err(KeyError::Lengths);
         }
-        let mut sections = parts.sections(check == Check::Full, mapped);
+        let mut sections = parts.sections(check == PointCheck::Full, mapped);
         Ok(Self {
             eta_g2: sections.point("eta")?,
             eta_g1: sections.point("eta in the first group")?,
@@ -301,7 +306,7 @@ impl<E: Engine> ProvingKey<E> {
         })
     }
 
-    /// Writes the key to a file, whole or not at all, readable by its owner only.
+    /// Writes the key to a file atomically, readable by its owner only.
     ///
     /// # Errors
     ///
@@ -310,13 +315,13 @@ impl<E: Engine> ProvingKey<E> {
         save(path, &self.before_plain(), &self.plain.to_bytes())
     }
 
-    /// Reads a key file. A large one is mapped, and at most [`READING_WINDOW`](crate::READING_WINDOW) bytes
+    /// Reads a key file. A large one is mapped, and at most [`READING_WINDOW_BYTES`](crate::READING_WINDOW_BYTES) bytes
     /// of the plain key are in memory at once beside the key.
     ///
     /// # Errors
     ///
     /// [`KeyError`] if there is no such file, it is no proving key of Mirage, or it changes meanwhile.
-    pub fn load(path: &Path, check: Check) -> Result<Self, KeyError> {
+    pub fn load(path: &Path, check: PointCheck) -> Result<Self, KeyError> {
         read_unchanged(path, &open(path)?, |file| {
             Self::read(file, check, Some(file))
         })

@@ -4,11 +4,11 @@ use std::fmt;
 
 use proofmill_r1cs::R1cs;
 
-use crate::{Engine, InsecureKey, KeyElement, ProveError, Weakness};
+use crate::{InsecureKey, KeyElement, ProveError, SnarkCurve, Weakness};
 
 /// The verifying key: `ivk` of the paper.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VerifyingKey<E: Engine> {
+pub struct VerifyingKey<E: SnarkCurve> {
     /// α, β, γ, δ and the points of public inputs.
     pub plain: crate::VerifyingKey<E>,
     /// η in the second group.
@@ -19,8 +19,8 @@ pub struct VerifyingKey<E: Engine> {
 
 /// The key for commitments and proofs: `ick` and `ipk` of the paper, which are the same there.
 #[derive(Clone, PartialEq, Eq)]
-pub struct ProvingKey<E: Engine> {
-    /// A plain key whose L query has of committed variables only the part of C(s).
+pub struct ProvingKey<E: SnarkCurve> {
+    /// A plain key. For committed variables its L query has only the part with C(s).
     pub plain: crate::ProvingKey<E>,
     /// \[pⱼ(s)/η\] for each committed variable j.
     pub committed: Vec<E::G1Affine>,
@@ -32,15 +32,15 @@ pub struct ProvingKey<E: Engine> {
 
 // === impl VerifyingKey ===
 
-impl<E: Engine> VerifyingKey<E> {
-    /// The reasons why proofs under this key prove nothing, or commitments bind nothing; none for the key of
-    /// an honest setup. That there are none does not mean that the setup was honest.
+impl<E: SnarkCurve> VerifyingKey<E> {
+    /// The reasons why proofs under this key prove nothing, or commitments bind nothing; empty for the key of an
+    /// honest setup. An empty list does not mean that the setup was honest.
     pub fn weaknesses(&self) -> Vec<Weakness> {
         self.plain
             .weaknesses_with(Some((KeyElement::Eta, self.eta_g2)))
     }
 
-    /// That no weakness is known of this key.
+    /// Checks that this key has no known weakness.
     ///
     /// # Errors
     ///
@@ -52,7 +52,7 @@ impl<E: Engine> VerifyingKey<E> {
 
 // === impl ProvingKey ===
 
-impl<E: Engine> ProvingKey<E> {
+impl<E: SnarkCurve> ProvingKey<E> {
     /// The verifying key that belongs to it.
     pub fn vk(&self) -> VerifyingKey<E> {
         VerifyingKey {
@@ -67,7 +67,7 @@ impl<E: Engine> ProvingKey<E> {
         self.plain.size_in_bytes() + size_of_val(&self.committed[..])
     }
 
-    /// That this can be a key for `r1cs`, as far as committed variables go.
+    /// Checks that this can be a key for `r1cs`, with regard to committed variables.
     pub(super) fn check_committed(&self, r1cs: &R1cs<E::ScalarField>) -> Result<(), ProveError> {
         match self.committed.len() <= r1cs.num_witness() {
             true => Ok(()),
@@ -76,7 +76,7 @@ impl<E: Engine> ProvingKey<E> {
     }
 }
 
-impl<E: Engine> fmt::Debug for ProvingKey<E> {
+impl<E: SnarkCurve> fmt::Debug for ProvingKey<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ProvingKey")
             .field("plain", &self.plain)

@@ -11,17 +11,17 @@
 //! e(A, B) = e(α, β) · e(S, γ) · e(C, δ) · e(D, η)      with S = Σ xⱼ·[pⱼ(s)/γ]
 //! ```
 //!
-//! so whoever has D may draw a challenge from it, which the rest of the witness depends on.
+//! so a challenge may be drawn from D, and the rest of the witness may depend on it.
 //!
-//! # What a commitment binds
+//! # Binding of a commitment
 //!
-//! The coefficients of D on the points \[pⱼ(s)/η\], and no more: these are the values that the system holds for. Not
-//! D itself: of a proof (A, B, C) with D anybody makes one with B + t·η and D + t·A for any t, and a prover one with
-//! A + t·η and D + t·B (in the first group). So that there is one commitment for a proof is not to be
-//! built upon, and the extractor of the paper's definition, whose opening is of D itself, does not exist; what
-//! protocols with challenges need does, in the algebraic group model: with values moved from D to A, after a
-//! challenge, β times their points would be left, which nothing cancels where the columns of committed variables are
-//! independent.
+//! A commitment binds the coefficients of D on the points \[pⱼ(s)/η\], which are the values that the system holds
+//! for, and no more. It does not bind D itself: from a proof (A, B, C) with D anyone can make one with B + t·η and
+//! D + t·A for any t, and a prover one with A + t·η and D + t·B (in the first group). So a protocol must not rely on
+//! a proof having one commitment, and the extractor of the paper's definition, whose opening is of D itself, does
+//! not exist. The extractor that protocols with challenges need exists in the algebraic group model: if values were
+//! moved from D to A after a challenge, β times their points would remain, and nothing cancels them if the columns
+//! of committed variables are independent.
 //!
 //! ```
 //! use ark_ff::UniformRand;
@@ -50,7 +50,7 @@
 //! # }
 //! ```
 //!
-//! # What differs from the paper
+//! # Differences from the paper
 //!
 //! * The proving key is that of [`ProvingKey`](crate::ProvingKey), with the transforms that this saves,
 //!   and one more kind of point: C(X) is folded into the L query, so that this has a point for committed

@@ -8,10 +8,10 @@ use proofmill_r1cs::{Assignment, R1cs};
 
 use super::commitment::CommitmentBases;
 use super::{Commitment, Opening, ProvingKey};
-use crate::{Engine, Proof, ProveError, StageReport, Timings};
+use crate::{Proof, ProveError, SnarkCurve, StageReport, Timings};
 
 /// A key and its circuit, ready to commit and to prove. Making one costs nothing.
-pub struct Prover<'k, E: Engine> {
+pub struct Prover<'k, E: SnarkCurve> {
     pub(super) plain: crate::Prover<'k, E>,
     pub(super) instance: usize,
     pub(super) committed: CommitmentBases<'k, E>,
@@ -20,8 +20,8 @@ pub struct Prover<'k, E: Engine> {
 
 // === impl Prover ===
 
-impl<'k, E: Engine> Prover<'k, E> {
-    /// With a key whose points are multiplied as they are. A key that makes many proofs is better held as a
+impl<'k, E: SnarkCurve> Prover<'k, E> {
+    /// A prover with a key whose points are unprepared. For many proofs, hold the key as a
     /// [`ResidentKey`](super::ResidentKey).
     ///
     /// # Errors
@@ -37,13 +37,13 @@ impl<'k, E: Engine> Prover<'k, E> {
         })
     }
 
-    /// The plain prover, whose [`stages`](crate::stages) make a proof that [`complete`](Self::complete)
+    /// The plain prover, whose [`stages`](crate::prover::stages) make a proof that [`complete`](Self::complete)
     /// completes.
     pub const fn stages(&self) -> &crate::Prover<'k, E> {
         &self.plain
     }
 
-    /// Commits to values of the committed variables, with fresh randomness: the commitment tells nothing of
+    /// Commits to values of the committed variables, with fresh randomness: the commitment reveals nothing about
     /// them.
     ///
     /// # Errors
@@ -58,7 +58,7 @@ impl<'k, E: Engine> Prover<'k, E> {
         Ok((self.commit_with(values, &opening)?, opening))
     }
 
-    /// As [`commit`](Self::commit), with the randomness of an opening.
+    /// Like [`commit`](Self::commit), with the randomness of an opening.
     ///
     /// # Errors
     ///
@@ -103,9 +103,9 @@ impl<'k, E: Engine> Prover<'k, E> {
         Ok((self.complete(&proof, opening), reports))
     }
 
-    /// The proof that belongs to a commitment, of what the plain stages or a
-    /// [`DeviceKey`](crate::DeviceKey) made with the values that were committed to: C loses κ_D·η, which
-    /// makes up for the κ_D·δ in D.
+    /// Completes a plain proof, which the stages or a [`DeviceKey`](crate::DeviceKey) made with the committed
+    /// values, to the proof that belongs to the commitment: it subtracts κ_D·η from C, which compensates for the
+    /// κ_D·δ in D.
     pub fn complete(&self, plain: &Proof<E>, opening: &Opening<E>) -> Proof<E> {
         let c = -(self.eta_g1 * opening.randomness()) + plain.c;
         Proof {
@@ -121,7 +121,7 @@ impl<'k, E: Engine> Prover<'k, E> {
 /// # Errors
 ///
 /// As for [`Prover::new`] and [`Prover::prove`].
-pub fn prove<E: Engine>(
+pub fn prove<E: SnarkCurve>(
     key: &ProvingKey<E>,
     r1cs: &R1cs<E::ScalarField>,
     assignment: &Assignment<E::ScalarField>,
@@ -132,7 +132,7 @@ pub fn prove<E: Engine>(
     Ok((proof, reports.iter().collect()))
 }
 
-impl<E: Engine> fmt::Debug for Prover<'_, E> {
+impl<E: SnarkCurve> fmt::Debug for Prover<'_, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Prover")
             .field("plain", &self.plain)

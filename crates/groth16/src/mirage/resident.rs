@@ -7,11 +7,11 @@ use proofmill_r1cs::R1cs;
 
 use super::commitment::CommitmentBases;
 use super::{Prover, ProvingKey, VerifyingKey};
-use crate::bases::HeldBases;
-use crate::{Engine, ProveError, Residency};
+use crate::keys::bases::HeldBases;
+use crate::{ProveError, Residency, SnarkCurve};
 
 /// A key with its circuit, held for many commitments and proofs.
-pub struct ResidentKey<E: Engine> {
+pub struct ResidentKey<E: SnarkCurve> {
     pub(super) plain: Arc<crate::ResidentKey<E>>,
     pub(super) committed: HeldBases<E::G1>,
     pub(super) eta_g1: E::G1Affine,
@@ -20,7 +20,7 @@ pub struct ResidentKey<E: Engine> {
 
 // === impl ResidentKey ===
 
-impl<E: Engine> ResidentKey<E> {
+impl<E: SnarkCurve> ResidentKey<E> {
     /// Holds a key and the circuit it is for.
     ///
     /// # Errors
@@ -63,8 +63,8 @@ impl<E: Engine> ResidentKey<E> {
         }
     }
 
-    /// The plain key, to be loaded onto a device ([`DeviceKey`](crate::DeviceKey)): what it makes,
-    /// [`Prover::complete`] completes.
+    /// The plain key, to be loaded onto a device ([`DeviceKey`](crate::DeviceKey)). [`Prover::complete`] completes
+    /// the proofs made with it.
     pub const fn plain(&self) -> &Arc<crate::ResidentKey<E>> {
         &self.plain
     }
@@ -84,7 +84,7 @@ impl<E: Engine> ResidentKey<E> {
     }
 }
 
-impl<E: Engine> fmt::Debug for ResidentKey<E> {
+impl<E: SnarkCurve> fmt::Debug for ResidentKey<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResidentKey")
             .field("plain", &self.plain)

@@ -5,19 +5,18 @@ use std::fmt;
 use ark_std::rand::{CryptoRng, RngCore};
 
 use super::{CommittedR1cs, ProvingKey};
-use crate::setup::{Shared, make_keys};
-use crate::{Engine, SetupError};
+use crate::keys::setup::{Shared, make_keys};
+use crate::{SetupError, SnarkCurve};
 
-/// A setup under way: the α and β that all its keys share, which an aggregation of proofs under several
-/// keys needs. They are erased when it is dropped. **For development only**, as
-/// [`setup`](crate::setup()) says.
+/// A setup that makes several keys with the same α and β, as an aggregation of proofs under several keys
+/// needs. Dropping it erases α and β. **For development only**, see [`setup`](crate::setup()).
 ///
 /// Each key has γ, δ, η and s of its own.
-pub struct Setup<E: Engine>(Shared<E>);
+pub struct Setup<E: SnarkCurve>(Shared<E>);
 
 // === impl Setup ===
 
-impl<E: Engine> Setup<E> {
+impl<E: SnarkCurve> Setup<E> {
     /// Draws α and β.
     pub fn new(rng: &mut (impl RngCore + CryptoRng)) -> Self {
         Self(Shared::sample(rng))
@@ -36,7 +35,7 @@ impl<E: Engine> Setup<E> {
         self.key_with_progress(circuit, rng, &|_| {})
     }
 
-    /// As [`key`](Self::key), telling `progress` what is about to be computed, six times.
+    /// Like [`key`](Self::key); calls `progress` with a description before each of six steps.
     ///
     /// # Errors
     ///
@@ -51,13 +50,13 @@ impl<E: Engine> Setup<E> {
     }
 }
 
-/// `Mirage.Setup`: a key for each circuit, all with the same α and β. **For development only**: whoever
-/// runs it could forge proofs.
+/// `Mirage.Setup`: a key for each circuit, all with the same α and β. **For development only**: the process
+/// that runs it learns secrets with which proofs can be forged.
 ///
 /// # Errors
 ///
 /// [`SetupError::TooLarge`] if a system exceeds the field's largest domain.
-pub fn setup<E: Engine>(
+pub fn setup<E: SnarkCurve>(
     circuits: &[CommittedR1cs<'_, E::ScalarField>],
     rng: &mut (impl RngCore + CryptoRng),
 ) -> Result<Vec<ProvingKey<E>>, SetupError> {
@@ -68,7 +67,7 @@ pub fn setup<E: Engine>(
         .collect()
 }
 
-impl<E: Engine> fmt::Debug for Setup<E> {
+impl<E: SnarkCurve> fmt::Debug for Setup<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Its content is secret.
         f.debug_struct("Setup")

@@ -9,40 +9,40 @@ use proofmill_kernels::pairing::PreparedG2;
 
 use super::{Commitment, VerifyingKey};
 use crate::verify::{bisect, weighted_terms};
-use crate::{Engine, Proof, VerifyError, Weight, WeightedProof};
+use crate::{Proof, SnarkCurve, VerifyError, Weight, WeightedProof};
 
 /// A verifying key with what every verification needs computed once.
 #[derive(Clone, Debug)]
-pub struct PreparedVerifyingKey<E: Engine> {
+pub struct PreparedVerifyingKey<E: SnarkCurve> {
     plain: crate::PreparedVerifyingKey<E>,
     eta_g2: E::G2Affine,
     minus_eta: PreparedG2<E>,
     committed: usize,
 }
 
-/// Σ xⱼ·\[pⱼ(s)/γ\] over some of a circuit's public inputs, which are the same for many verifiers or known
-/// when keys are made (section 6.3 of Hekaton): a verifier takes the point in place of the inputs. Whoever
-/// uses one from elsewhere trusts that it is of the right inputs.
+/// Σ xⱼ·\[pⱼ(s)/γ\] over some of a circuit's public inputs, which are the same for many verifiers or known when
+/// keys are made (section 6.3 of Hekaton). A verifier takes the point in place of the inputs; it must trust
+/// the point's maker that the point is of the right inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PreparedInputs<E: Engine> {
+pub struct PreparedInputs<E: SnarkCurve> {
     /// The first of them; 0 is the one after the leading one.
     pub first: usize,
     /// The number of them.
     pub count: usize,
-    /// Their point.
+    /// The point of these inputs.
     pub point: E::G1Affine,
 }
 
 /// The public inputs of a proof, without the leading one.
 #[derive(Clone, Copy, Debug)]
-pub struct Inputs<'a, E: Engine> {
+pub struct Inputs<'a, E: SnarkCurve> {
     given: &'a [E::ScalarField],
     prepared: Option<&'a PreparedInputs<E>>,
 }
 
-/// A proof and what it is to prove, under a key.
+/// A proof, its claimed public inputs and commitment, and its key.
 #[derive(Clone, Copy, Debug)]
-pub struct Claim<'a, E: Engine> {
+pub struct Claim<'a, E: SnarkCurve> {
     /// The key it is under.
     pub key: &'a PreparedVerifyingKey<E>,
     /// The public inputs.
@@ -54,21 +54,21 @@ pub struct Claim<'a, E: Engine> {
 }
 
 /// The claims under one key.
-struct OfKey<'a, E: Engine> {
+struct ClaimsOfKey<'a, E: SnarkCurve> {
     key: &'a PreparedVerifyingKey<E>,
     commitments: Weighted<E>,
     prepared: Weighted<E>,
 }
 
 /// Points, and a scalar for each.
-struct Weighted<E: Engine> {
+struct Weighted<E: SnarkCurve> {
     points: Vec<E::G1Affine>,
     weights: Vec<E::ScalarField>,
 }
 
 // === impl PreparedVerifyingKey ===
 
-impl<E: Engine> From<VerifyingKey<E>> for PreparedVerifyingKey<E> {
+impl<E: SnarkCurve> From<VerifyingKey<E>> for PreparedVerifyingKey<E> {
     fn from(vk: VerifyingKey<E>) -> Self {
         Self {
             minus_eta: PreparedG2::new((-vk.eta_g2.into_group()).into_affine()),
@@ -79,7 +79,7 @@ impl<E: Engine> From<VerifyingKey<E>> for PreparedVerifyingKey<E> {
     }
 }
 
-impl<E: Engine> PreparedVerifyingKey<E> {
+impl<E: SnarkCurve> PreparedVerifyingKey<E> {
     /// The key itself.
     pub fn vk(&self) -> VerifyingKey<E> {
         VerifyingKey {
@@ -136,7 +136,7 @@ impl<E: Engine> PreparedVerifyingKey<E> {
 
 // === impl PreparedInputs ===
 
-impl<E: Engine> PreparedInputs<E> {
+impl<E: SnarkCurve> PreparedInputs<E> {
     /// Prepares the inputs from `first` on, of which 0 is the one after the leading one.
     ///
     /// # Errors
@@ -167,8 +167,8 @@ impl<E: Engine> PreparedInputs<E> {
 
 // === impl Inputs ===
 
-impl<'a, E: Engine> Inputs<'a, E> {
-    /// Some inputs that are prepared, and the others in their order.
+impl<'a, E: SnarkCurve> Inputs<'a, E> {
+    /// Public inputs of which some are prepared; the others are given in their order.
     pub const fn with_prepared(
         others: &'a [E::ScalarField],
         prepared: &'a PreparedInputs<E>,
@@ -180,7 +180,7 @@ impl<'a, E: Engine> Inputs<'a, E> {
     }
 }
 
-impl<'a, E: Engine> From<&'a [E::ScalarField]> for Inputs<'a, E> {
+impl<'a, E: SnarkCurve> From<&'a [E::ScalarField]> for Inputs<'a, E> {
     fn from(given: &'a [E::ScalarField]) -> Self {
         Self {
             given,
@@ -194,7 +194,7 @@ impl<'a, E: Engine> From<&'a [E::ScalarField]> for Inputs<'a, E> {
 /// # Errors
 ///
 /// [`VerifyError`] unless the proof proves `inputs` for values that `commitment` is to.
-pub fn verify<E: Engine>(
+pub fn verify<E: SnarkCurve>(
     key: &PreparedVerifyingKey<E>,
     inputs: Inputs<'_, E>,
     commitment: &Commitment<E>,
@@ -218,7 +218,7 @@ pub fn verify<E: Engine>(
 /// [`VerifyError::InputCount`] or [`VerifyError::InputRange`] if a claim has not its circuit's inputs;
 /// [`VerifyError::Invalid`] if the product does not exist, for which a point must be outside of its
 /// subgroup.
-pub fn weighted_product<E: Engine>(
+pub fn weighted_product<E: SnarkCurve>(
     claims: &[(Claim<'_, E>, Weight)],
 ) -> Result<PairingOutput<E>, VerifyError> {
     let inputs = claims
@@ -245,14 +245,14 @@ pub fn weighted_product<E: Engine>(
     product.checked_value().ok_or(VerifyError::Invalid)
 }
 
-fn by_key<'a, E: Engine>(claims: &[(Claim<'a, E>, Weight)]) -> Vec<OfKey<'a, E>> {
-    let mut keys: Vec<OfKey<'a, E>> = Vec::new();
+fn by_key<'a, E: SnarkCurve>(claims: &[(Claim<'a, E>, Weight)]) -> Vec<ClaimsOfKey<'a, E>> {
+    let mut keys: Vec<ClaimsOfKey<'a, E>> = Vec::new();
     for (claim, weight) in claims {
         let place = keys
             .iter()
             .position(|of_key| std::ptr::eq(of_key.key, claim.key))
             .unwrap_or_else(|| {
-                keys.push(OfKey {
+                keys.push(ClaimsOfKey {
                     key: claim.key,
                     commitments: Weighted::default(),
                     prepared: Weighted::default(),
@@ -270,7 +270,7 @@ fn by_key<'a, E: Engine>(claims: &[(Claim<'a, E>, Weight)]) -> Vec<OfKey<'a, E>>
 
 // === impl Weighted ===
 
-impl<E: Engine> Default for Weighted<E> {
+impl<E: SnarkCurve> Default for Weighted<E> {
     fn default() -> Self {
         Self {
             points: Vec::new(),
@@ -279,7 +279,7 @@ impl<E: Engine> Default for Weighted<E> {
     }
 }
 
-impl<E: Engine> Weighted<E> {
+impl<E: SnarkCurve> Weighted<E> {
     fn push(&mut self, point: E::G1Affine, weight: E::ScalarField) {
         self.points.push(point);
         self.weights.push(weight);
@@ -293,7 +293,7 @@ impl<E: Engine> Weighted<E> {
 /// Checks many claims together, under any number of keys, and returns a verdict for each, as
 /// [`verify_batch`](crate::verify_batch) does. `rng` must be unpredictable to whoever made the proofs and
 /// commitments.
-pub fn verify_batch<E: Engine>(
+pub fn verify_batch<E: SnarkCurve>(
     claims: &[Claim<'_, E>],
     rng: &mut (impl RngCore + CryptoRng),
 ) -> Vec<Result<(), VerifyError>> {

@@ -1,12 +1,12 @@
 //! snarkjs's formats: its JSON files and its `.zkey`.
 //!
 //! * [`proof_from_json`], [`verifying_key_from_json`] and [`inputs_from_json`] read `proof.json`,
-//!   `verification_key.json` and `public.json` from anyone; their opposites write, byte for byte,
-//!   what snarkjs 0.7 writes.
+//!   untrusted `verification_key.json` and `public.json`; the corresponding writers produce the same
+//!   bytes as snarkjs 0.7.
 //! * [`Ptau`] reads a ceremony's powers of tau; [`setup_zkey_from_ptau`] and, for development,
 //!   [`setup_zkey`] make a `.zkey` for a circuit.
-//! * [`curve_of_json`] and [`with_curve!`](crate::with_curve) dispatch on a curve that only the
-//!   file's content tells.
+//! * [`curve_of_json`] and [`with_curve!`](crate::with_curve) dispatch on the curve that a file's
+//!   content names.
 
 mod json;
 mod point_bytes;
@@ -21,7 +21,7 @@ pub use json::{
 pub use ptau::{MAX_POWER, PTAU_FORMAT, Powers, Ptau, PtauHeader};
 pub use setup::{ZkeySetupError, setup_zkey, setup_zkey_from_ptau};
 pub use zkey::{
-    Checked, CheckedKeys, Coefficient, CoefficientMatrix, Contribution, ContributionHash,
-    ContributionInfo, Contributions, PointCheck, SNARKJS_NEW_ORDER, SectionInfo, Trust,
-    ZKEY_FORMAT, Zkey, ZkeyFile, ZkeyHeader, ZkeyInfo,
+    Checked, CheckedKeyStore, Coefficient, CoefficientMatrix, Contribution, ContributionHash,
+    ContributionInfo, Contributions, SNARKJS_NEW_ORDER, SectionInfo, Trust, ZKEY_FORMAT, Zkey,
+    ZkeyFile, ZkeyHeader, ZkeyInfo,
 };

@@ -1,4 +1,4 @@
-//! `.ptau`: the powers of tau, what the first phase of a ceremony leaves.
+//! `.ptau`: the powers of tau, the result of the first phase of a ceremony.
 //!
 //! Version 1 (snarkjs, `powersoftau_utils.js` and `powersoftau_preparephase2.js`). With k the power
 //! and n = 2ᵏ: section 1, the header: the base field's prime, k and the ceremony's own power (u32).
@@ -15,8 +15,8 @@ use ark_std::rand::{CryptoRng, RngCore};
 use proofmill_kernels::Domain;
 use proofmill_r1cs::iden3::{Container, Cursor, Format, FormatError, Reason};
 
-use super::zkey::{PointCheck, point_bytes, read_points};
-use crate::{Curve, Engine, PointGroup, with_curve};
+use super::zkey::{point_bytes, read_points};
+use crate::{Curve, PointCheck, PointGroup, SnarkCurve, with_curve};
 
 const HEADER: u32 = 1;
 const TAU_G1: u32 = 2;
@@ -64,10 +64,10 @@ pub struct PtauHeader {
     pub ceremony_power: u32,
 }
 
-/// A `.ptau` file whose header was read and whose sections have the sizes it asks for. Points are
-/// read, and then checked to be canonical, on their curve and in its subgroup, when asked for.
+/// A `.ptau` file whose header was read and whose sections have the sizes that follow from it. Points are
+/// read on demand, and are then checked to be canonical, on their curve and in its subgroup.
 #[derive(Clone, Debug)]
-pub struct Ptau<'a, E: Engine> {
+pub struct Ptau<'a, E: SnarkCurve> {
     container: Container<'a>,
     header: PtauHeader,
     engine: PhantomData<E>,
@@ -76,11 +76,11 @@ pub struct Ptau<'a, E: Engine> {
 /// One of the sequences of points in the first group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Powers {
-    /// Those of τ.
+    /// The powers of τ.
     Tau,
-    /// Those of τ, times α.
+    /// The powers of τ, times α.
     AlphaTau,
-    /// Those of τ, times β.
+    /// The powers of τ, times β.
     BetaTau,
 }
 
@@ -123,7 +123,7 @@ impl PtauHeader {
     }
 }
 
-fn base_prime<E: Engine>() -> Vec<u8> {
+fn base_prime<E: SnarkCurve>() -> Vec<u8> {
     <E::BaseField as PrimeField>::MODULUS.to_bytes_le()
 }
 
@@ -149,7 +149,7 @@ impl Powers {
 
 // === impl Ptau ===
 
-impl<'a, E: Engine> Ptau<'a, E> {
+impl<'a, E: SnarkCurve> Ptau<'a, E> {
     /// Reads the container's head and the header, and checks the sections' sizes.
     ///
     /// # Errors
@@ -200,7 +200,7 @@ impl<'a, E: Engine> Ptau<'a, E> {
         &self.header
     }
 
-    /// Whether the Lagrange polynomials are there ("prepared for phase 2").
+    /// Whether the file has the Lagrange polynomials ("prepared for phase 2").
     pub fn is_prepared(&self) -> bool {
         self.container.optional(LAGRANGE_TAU_G1).is_some()
     }
@@ -241,19 +241,19 @@ impl<'a, E: Engine> Ptau<'a, E> {
         read_level(self.container.section(powers.lagrange_section())?, power)
     }
 
-    /// As [`lagrange_g1`](Self::lagrange_g1), in the second group, for the powers of τ.
+    /// Like [`lagrange_g1`](Self::lagrange_g1), in the second group, for the powers of τ.
     pub fn lagrange_tau_g2(&self, power: u32) -> Result<Vec<E::G2Affine>, FormatError> {
         read_level(self.container.section(LAGRANGE_TAU_G2)?, power)
     }
 
-    /// Checks that every point is what the file says it is: powers of one τ, times one α and one β,
-    /// and, of a prepared file, their Lagrange polynomials. Sequences are combined with random
-    /// weights and compared by pairings, so that a wrong file passes with a probability below
-    /// 2⁻¹²⁰. Who contributed, and whether any of them was honest, it cannot tell.
+    /// Checks that the points are powers of one τ, times one α and one β, and, in a prepared file, the
+    /// Lagrange polynomials. Sequences are combined with random weights and compared by pairings, so a wrong
+    /// file passes with a probability below 2⁻¹²⁰. The contributors, and whether any of them was honest, cannot
+    /// be checked.
     ///
     /// # Errors
     ///
-    /// [`FormatError`] at the section that does not hold.
+    /// [`FormatError`] with the section that is wrong.
     pub fn verify(&self, rng: &mut (impl RngCore + CryptoRng)) -> Result<(), FormatError> {
         let n = 1usize << self.header.power;
         let (g1, g2) = (E::G1Affine::generator(), E::G2Affine::generator());
@@ -341,9 +341,9 @@ fn combine<G: CurveGroup + VariableBaseMSM>(points: &[G::Affine], weights: &[G::
     G::msm_unchecked(points, &weights[..points.len()])
 }
 
-/// Whether `lagrange` are the Lagrange polynomials of a domain at τ, given τ's powers: a polynomial
-/// by its random values must be the same by its coefficients. Coefficients without a power are left
-/// out.
+/// Whether `lagrange` are the Lagrange polynomials of a domain at τ, given τ's powers: a polynomial with
+/// random values must give the same point by its values and by its coefficients. Coefficients without a
+/// power are left out.
 fn matches_powers<G: CurveGroup + VariableBaseMSM>(
     lagrange: &[G::Affine],
     powers: &[G::Affine],

@@ -8,11 +8,11 @@ use proofmill_kernels::{msm, scale_each};
 use rayon::prelude::*;
 
 use super::{PreparedVerifyingKey, VerifyError, WeightedProof};
-use crate::{Engine, Proof};
+use crate::{Proof, SnarkCurve};
 
 /// A proof, its public inputs without the leading one, and the key it is under.
 #[derive(Clone, Copy, Debug)]
-pub struct KeyedProof<'a, E: Engine> {
+pub struct KeyedProof<'a, E: SnarkCurve> {
     /// The key.
     pub key: &'a PreparedVerifyingKey<E>,
     /// The public inputs.
@@ -31,7 +31,7 @@ const INPUTS_FOR_COMBINATION: usize = 12;
 /// # Errors
 ///
 /// Of each proof [`VerifyError`] unless it proves its inputs.
-pub fn verify_each<E: Engine>(proofs: &[KeyedProof<'_, E>]) -> Vec<Result<(), VerifyError>> {
+pub fn verify_each<E: SnarkCurve>(proofs: &[KeyedProof<'_, E>]) -> Vec<Result<(), VerifyError>> {
     let mut verdicts: Vec<Result<(), VerifyError>> = proofs
         .iter()
         .map(|proof| proof.key.check_count(proof.inputs.len()))
@@ -51,14 +51,14 @@ pub fn verify_each<E: Engine>(proofs: &[KeyedProof<'_, E>]) -> Vec<Result<(), Ve
     verdicts
 }
 
-/// What [`weighted_product`](super::weighted_product) is of each of some proofs alone, on the threads of the current rayon
-/// pool.
-pub fn weighted_product_each<E: Engine>(
+/// The [`weighted_product`](super::weighted_product) of each proof alone, computed on the threads of the current
+/// rayon pool.
+pub fn weighted_product_each<E: SnarkCurve>(
     proofs: &[WeightedProof<'_, E>],
 ) -> Vec<Option<PairingOutput<E>>> {
     let keyed: Vec<_> = proofs.iter().map(KeyedProof::from).collect();
     let mut products = quotient_each(&keyed);
-    // One is one to any power.
+    // Any power of one is one.
     let (mut bases, mut exponents) = (Vec::new(), Vec::new());
     for (product, weighted) in products.iter().zip(proofs) {
         if let Some(product) = product.filter(|product| !product.is_zero()) {
@@ -76,8 +76,8 @@ pub fn weighted_product_each<E: Engine>(
 }
 
 /// For each proof, whose inputs are of its key's count, `e(A, B) / (e(α, β) · e(Σ xⱼ·instanceⱼ, γ) · e(C, δ))`: one
-/// (written as zero) if it holds. None if it does not exist, for which a point must be outside of its subgroup.
-fn quotient_each<E: Engine>(proofs: &[KeyedProof<'_, E>]) -> Vec<Option<PairingOutput<E>>> {
+/// (written as zero) if it holds. `None` if it does not exist, for which a point must be outside of its subgroup.
+fn quotient_each<E: SnarkCurve>(proofs: &[KeyedProof<'_, E>]) -> Vec<Option<PairingOutput<E>>> {
     let instances = instance_each(proofs);
     let products: Vec<Product<'_, E>> = instances
         .iter()
@@ -92,7 +92,7 @@ fn quotient_each<E: Engine>(proofs: &[KeyedProof<'_, E>]) -> Vec<Option<PairingO
 }
 
 /// `Σ xⱼ·instanceⱼ` of each proof, over the leading one and its inputs.
-fn instance_each<E: Engine>(proofs: &[KeyedProof<'_, E>]) -> Vec<E::G1Affine> {
+fn instance_each<E: SnarkCurve>(proofs: &[KeyedProof<'_, E>]) -> Vec<E::G1Affine> {
     let is_short = |proof: &KeyedProof<'_, E>| proof.inputs.len() < INPUTS_FOR_COMBINATION;
     let (mut points, mut scalars) = (Vec::new(), Vec::new());
     for proof in proofs.iter().filter(|proof| is_short(proof)) {
@@ -122,7 +122,7 @@ fn instance_each<E: Engine>(proofs: &[KeyedProof<'_, E>]) -> Vec<E::G1Affine> {
 
 // === impl KeyedProof ===
 
-impl<'a, E: Engine> From<&WeightedProof<'a, E>> for KeyedProof<'a, E> {
+impl<'a, E: SnarkCurve> From<&WeightedProof<'a, E>> for KeyedProof<'a, E> {
     fn from(weighted: &WeightedProof<'a, E>) -> Self {
         Self {
             key: weighted.key,

@@ -10,7 +10,7 @@ use proofmill_kernels::pairing::{Product, multi_power};
 use proofmill_kernels::{msm, multiply_each, scale_each};
 
 use super::{PreparedVerifyingKey, quotient};
-use crate::{Engine, Proof};
+use crate::{Proof, SnarkCurve};
 
 /// The power to which a proof's equation is taken: a random number of 128 bits, times another one.
 ///
@@ -23,34 +23,34 @@ pub struct Weight {
 
 /// A proof, its public inputs without the leading one, and its weight.
 #[derive(Clone, Copy, Debug)]
-pub struct WeightedProof<'a, E: Engine> {
+pub struct WeightedProof<'a, E: SnarkCurve> {
     /// The key it is under.
     pub key: &'a PreparedVerifyingKey<E>,
-    /// As many as the key's circuit has ([`PreparedVerifyingKey::check_count`]).
+    /// Public inputs; their number must be the circuit's ([`PreparedVerifyingKey::check_count`]).
     pub inputs: &'a [E::ScalarField],
     /// The proof.
     pub proof: &'a Proof<E>,
-    /// Its power in the product.
+    /// The proof's exponent in the product.
     pub weight: Weight,
-    /// Where multiples of its points are kept for further products; none if there are no further ones.
-    pub multiples: Option<&'a Multiples<E>>,
+    /// Storage for multiples of its points, for further products; `None` if there are none.
+    pub multiples: Option<&'a MultiplesCache<E>>,
 }
 
 /// A proof's points in the first group times the random part of its weight, once a product has computed them. Products
 /// of the same proof under this weight times any factor start from them.
 #[derive(Debug)]
-pub struct Multiples<E: Engine>(OnceLock<Kept<E>>);
+pub struct MultiplesCache<E: SnarkCurve>(OnceLock<CachedMultiples<E>>);
 
-/// The multiples, with what they are of: under another weight, or of another proof, they are of no use.
+/// The multiples, with the weight and points that they were computed for: they apply to no others.
 #[derive(Debug)]
-struct Kept<E: Engine> {
+struct CachedMultiples<E: SnarkCurve> {
     random: u128,
     points: [E::G1Affine; 2],
     multiples: [E::G1Affine; 2],
 }
 
 /// The sum over the proofs under one key.
-struct KeySum<'a, E: Engine> {
+struct KeySum<'a, E: SnarkCurve> {
     key: &'a PreparedVerifyingKey<E>,
     weights: E::ScalarField,
     instance: Vec<E::ScalarField>,
@@ -64,19 +64,21 @@ const POINTS_FOR_COMBINATION: usize = 12;
 /// The product over all proofs of `(e(A, B) / (e(α, β)·e(Σ xⱼ·instanceⱼ, γ)·e(C, δ)))^weight`, which is
 /// one if all of them hold; with weights that were drawn after the proofs were fixed, by a chance of
 /// 2⁻¹²⁷ also if some do not. Any number of keys: n proofs under k keys take n + 3k Miller loops and one
-/// final exponentiation. None if it does not exist, for which a point must be outside of its subgroup.
+/// final exponentiation. `None` if it does not exist, for which a point must be outside of its subgroup.
 ///
 /// Products multiply: that of some proofs is that of all divided by that of the others, under the same
 /// weights. (Arkworks writes the target group as addition.)
-pub fn weighted_product<E: Engine>(proofs: &[WeightedProof<'_, E>]) -> Option<PairingOutput<E>> {
+pub fn weighted_product<E: SnarkCurve>(
+    proofs: &[WeightedProof<'_, E>],
+) -> Option<PairingOutput<E>> {
     if let [weighted] = proofs {
         return power(weighted);
     }
     weighted_terms(proofs).checked_value()
 }
 
-/// As [`weighted_product`], before it is evaluated.
-pub(crate) fn weighted_terms<'a, E: Engine>(proofs: &[WeightedProof<'a, E>]) -> Product<'a, E> {
+/// The terms of [`weighted_product`], not yet evaluated.
+pub(crate) fn weighted_terms<'a, E: SnarkCurve>(proofs: &[WeightedProof<'a, E>]) -> Product<'a, E> {
     let mut product = Product::new();
     let multiples = multiples(proofs);
     for ([a, _], weighted) in multiples.iter().zip(proofs) {
@@ -95,8 +97,8 @@ pub(crate) fn weighted_terms<'a, E: Engine>(proofs: &[WeightedProof<'a, E>]) -> 
     product
 }
 
-/// Of each key three points: `−Σ weights·α`, the combination of its points for inputs, and `Σ weight·C`.
-fn points_of_keys<E: Engine>(sums: &[KeySum<'_, E>]) -> Vec<E::G1Affine> {
+/// Three points for each key: `−Σ weights·α`, the combination of its points for inputs, and `Σ weight·C`.
+fn points_of_keys<E: SnarkCurve>(sums: &[KeySum<'_, E>]) -> Vec<E::G1Affine> {
     // One key has too few points to fill the lanes of a vector.
     let is_short = |sum: &KeySum<'_, E>| sum.instance.len() < POINTS_FOR_COMBINATION;
     let (mut points, mut scalars) = (Vec::new(), Vec::new());
@@ -124,7 +126,7 @@ fn points_of_keys<E: Engine>(sums: &[KeySum<'_, E>]) -> Vec<E::G1Affine> {
 
 /// The product over one proof, to its power afterwards: that e(α, β) is known saves a Miller loop and four
 /// multiplications of points, and one is one to any power.
-fn power<E: Engine>(weighted: &WeightedProof<'_, E>) -> Option<PairingOutput<E>> {
+fn power<E: SnarkCurve>(weighted: &WeightedProof<'_, E>) -> Option<PairingOutput<E>> {
     let quotient = quotient(weighted.key, weighted.inputs, weighted.proof)?;
     if quotient.is_zero() {
         return Some(quotient);
@@ -136,7 +138,7 @@ fn power<E: Engine>(weighted: &WeightedProof<'_, E>) -> Option<PairingOutput<E>>
 }
 
 /// `weight·A` and `weight·C` for each proof.
-fn multiples<E: Engine>(proofs: &[WeightedProof<'_, E>]) -> Vec<[E::G1Affine; 2]> {
+fn multiples<E: SnarkCurve>(proofs: &[WeightedProof<'_, E>]) -> Vec<[E::G1Affine; 2]> {
     let mut multiples = random_multiples(proofs);
     if proofs.iter().any(|weighted| weighted.weight.factor != 1) {
         let factors = proofs.iter().map(|weighted| weighted.weight.factor);
@@ -146,7 +148,7 @@ fn multiples<E: Engine>(proofs: &[WeightedProof<'_, E>]) -> Vec<[E::G1Affine; 2]
 }
 
 /// `random·A` and `random·C` for each proof, those that were kept and the others computed together.
-fn random_multiples<E: Engine>(proofs: &[WeightedProof<'_, E>]) -> Vec<[E::G1Affine; 2]> {
+fn random_multiples<E: SnarkCurve>(proofs: &[WeightedProof<'_, E>]) -> Vec<[E::G1Affine; 2]> {
     let kept: Vec<_> = proofs.iter().map(WeightedProof::kept).collect();
     let new = || proofs.iter().zip(&kept).filter(|(_, kept)| kept.is_none());
     let points: Vec<_> = new().map(|(weighted, _)| weighted.points()).collect();
@@ -163,7 +165,7 @@ fn random_multiples<E: Engine>(proofs: &[WeightedProof<'_, E>]) -> Vec<[E::G1Aff
 }
 
 /// Both points of each pair times the pair's number.
-fn multiply_pairs<E: Engine>(
+fn multiply_pairs<E: SnarkCurve>(
     pairs: &[[E::G1Affine; 2]],
     numbers: impl Iterator<Item = u128>,
 ) -> Vec<[E::G1Affine; 2]> {
@@ -172,7 +174,7 @@ fn multiply_pairs<E: Engine>(
     multiples.as_chunks().0.to_vec()
 }
 
-fn by_key<'a, E: Engine>(
+fn by_key<'a, E: SnarkCurve>(
     proofs: &[WeightedProof<'a, E>],
     multiples: &[[E::G1Affine; 2]],
 ) -> Vec<KeySum<'a, E>> {
@@ -193,12 +195,13 @@ fn by_key<'a, E: Engine>(
 
 // === impl WeightedProof ===
 
-impl<E: Engine> WeightedProof<'_, E> {
+impl<E: SnarkCurve> WeightedProof<'_, E> {
     const fn points(&self) -> [E::G1Affine; 2] {
         [self.proof.a, self.proof.c]
     }
 
-    /// What an earlier product left of this proof under this weight's random part.
+    /// The multiples that an earlier product kept; `None` if it kept none, or those of another proof or
+    /// another random part.
     fn kept(&self) -> Option<[E::G1Affine; 2]> {
         let kept = self.multiples?.0.get()?;
         let is_of_this = kept.random == self.weight.random && kept.points == self.points();
@@ -207,8 +210,8 @@ impl<E: Engine> WeightedProof<'_, E> {
 
     fn keep(&self, multiples: [E::G1Affine; 2]) {
         if let Some(place) = self.multiples {
-            // What another proof or weight left there stays.
-            let _ = place.0.set(Kept {
+            // Multiples of another proof or weight that are already kept stay.
+            let _ = place.0.set(CachedMultiples {
                 random: self.weight.random,
                 points: self.points(),
                 multiples,
@@ -217,16 +220,16 @@ impl<E: Engine> WeightedProof<'_, E> {
     }
 }
 
-// === impl Multiples ===
+// === impl MultiplesCache ===
 
-impl<E: Engine> Multiples<E> {
-    /// None so far.
+impl<E: SnarkCurve> MultiplesCache<E> {
+    /// Storage without multiples yet.
     pub const fn new() -> Self {
         Self(OnceLock::new())
     }
 }
 
-impl<E: Engine> Default for Multiples<E> {
+impl<E: SnarkCurve> Default for MultiplesCache<E> {
     fn default() -> Self {
         Self::new()
     }
@@ -234,7 +237,7 @@ impl<E: Engine> Default for Multiples<E> {
 
 // === impl KeySum ===
 
-impl<'a, E: Engine> KeySum<'a, E> {
+impl<'a, E: SnarkCurve> KeySum<'a, E> {
     fn new(key: &'a PreparedVerifyingKey<E>) -> Self {
         Self {
             key,
@@ -277,8 +280,8 @@ impl Weight {
         }
     }
 
-    /// The weight times a number, for sums that tell where a false proof is; none if the numbers that
-    /// it was multiplied by exceed 128 bits.
+    /// The weight times a number, for sums that locate a false proof; `None` if the product of all factors so
+    /// far exceeds 128 bits.
     pub fn checked_mul(self, factor: u64) -> Option<Self> {
         let factor = self.factor.checked_mul(factor.into())?;
         Some(Self { factor, ..self })

@@ -1,5 +1,5 @@
-//! Proofs whose products and transforms a device computes: on the CPU's device, on the CUDA kernels
-//! compiled for the host, on several at once, and on ones that fail.
+//! Tests of proofs on devices: the CPU's device, the CUDA kernels compiled for the host, several at
+//! once, and devices that fail.
 
 use std::collections::HashSet;
 use std::future::Future;
@@ -15,8 +15,8 @@ use proofmill_accelerator::{
     ticket,
 };
 use proofmill_groth16::{
-    Bls12_381, Bn254, Curve, DeviceKey, Engine, Offload, Placement, PreparedVerifyingKey,
-    ProveError, Residency, ResidentKey, Stage, setup, verify, with_curve,
+    Bls12_381, Bn254, Curve, DeviceKey, Offload, Placement, PreparedVerifyingKey, ProveError,
+    Residency, ResidentKey, SnarkCurve, Stage, setup, verify, with_curve,
 };
 
 use super::resident::chain;
@@ -29,7 +29,7 @@ type Subject<E> = (
 );
 
 /// A key of ours.
-fn ours<E: Engine>(residency: Residency) -> Subject<E> {
+fn ours<E: SnarkCurve>(residency: Residency) -> Subject<E> {
     let rng = &mut StdRng::seed_from_u64(3);
     let (system, assignment) = chain::<E>(60, rng);
     let key = setup(&system, rng).unwrap();
@@ -38,18 +38,18 @@ fn ours<E: Engine>(residency: Residency) -> Subject<E> {
 }
 
 /// A key of snarkjs's.
-fn theirs<E: Engine>() -> Subject<E> {
+fn theirs<E: SnarkCurve>() -> Subject<E> {
     let key = ResidentKey::from_zkey(zkey::key::<E>(), Residency::Plain).unwrap();
     (Arc::new(key), zkey::witness::<E>())
 }
 
-fn load<E: Engine>(key: &Arc<ResidentKey<E>>, device: &Arc<dyn Device>) -> DeviceKey<E> {
+fn load<E: SnarkCurve>(key: &Arc<ResidentKey<E>>, device: &Arc<dyn Device>) -> DeviceKey<E> {
     let (key, device) = (Arc::clone(key), Arc::clone(device));
     DeviceKey::load(key, device, Offload::Always, 0).unwrap()
 }
 
-/// That the device makes proofs that hold, and each step is reported once.
-fn proves<E: Engine>(device: &DeviceKey<E>, z: &[E::ScalarField]) {
+/// Checks that the device makes valid proofs and reports each step once.
+fn proves<E: SnarkCurve>(device: &DeviceKey<E>, z: &[E::ScalarField]) {
     let rng = &mut StdRng::seed_from_u64(4);
     let (proof, reports) = device.prove(z, rng).unwrap();
     let vk = device.key().vk();
@@ -60,7 +60,7 @@ fn proves<E: Engine>(device: &DeviceKey<E>, z: &[E::ScalarField]) {
     assert_eq!((reports.len(), stages.len()), (8, 8), "{reports:?}");
 }
 
-fn devices_prove<E: Engine>() {
+fn devices_prove<E: SnarkCurve>() {
     let hosts = || host_cuda(64, false).unwrap();
     let pool = Pool::new(vec![Box::new(cpu().unwrap()), Box::new(hosts())]).unwrap();
     let devices: [Arc<dyn Device>; 3] =
@@ -135,7 +135,7 @@ fn prepared_points_are_on_no_device() {
     let device: Arc<dyn Device> = Arc::new(cpu().unwrap());
     let refused = DeviceKey::load(key.clone(), device.clone(), Offload::Always, 0).unwrap_err();
     assert!(matches!(refused, ProveError::Prepared), "{refused}");
-    // They need not be, for the transforms.
+    // The points need not be unprepared if the device only computes transforms.
     let placement = Placement {
         transforms: true,
         ..Placement::default()
@@ -143,10 +143,10 @@ fn prepared_points_are_on_no_device() {
     proves(&DeviceKey::place(key, device, placement, 0).unwrap(), &z);
 }
 
-/// A device that does its work on the CPU until it is told otherwise.
+/// A device that works on the CPU, and fails at a chosen job.
 struct Fake {
     cpu: Box<dyn Device>,
-    /// The job at which it behaves so.
+    /// The index of a job, and the fault that happens at it.
     fault: Option<(usize, Fault)>,
     submitted: AtomicUsize,
     resident: Mutex<HashSet<BasesId>>,
@@ -307,7 +307,7 @@ fn work_goes_to_the_device_that_is_done_sooner() {
     assert_eq!(placed(on_device, |_| Duration::from_millis(1)), EVERYTHING);
     // What takes as long there stays here.
     assert!(placed(|_| Duration::ZERO, |_| Duration::ZERO).is_empty());
-    // Of few points a call alone costs more.
+    // For few points, the cost of a call alone is higher.
     let few: fn(Work) -> Duration = |work| match work {
         Work::Msm { .. } => Duration::from_micros(90),
         Work::Transform { .. } => Duration::from_micros(1),

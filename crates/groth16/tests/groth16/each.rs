@@ -5,13 +5,13 @@ use ark_ec::{AffineRepr, CurveGroup};
 use ark_ff::{One, UniformRand, Zero};
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_groth16::{
-    Bls12_381, Bn254, Engine, KeyedProof, PreparedVerifyingKey, Proof, VerifyError, Weight,
+    Bls12_381, Bn254, KeyedProof, PreparedVerifyingKey, Proof, SnarkCurve, VerifyError, Weight,
     WeightedProof, prove, setup, verify, verify_each, weighted_product, weighted_product_each,
 };
 use proofmill_r1cs::{Assignment, R1cs};
 
-/// A proof and what it is said to prove under a key.
-struct Case<E: Engine> {
+/// A proof with its claimed public inputs and its key.
+struct Case<E: SnarkCurve> {
     key: usize,
     inputs: Vec<E::ScalarField>,
     proof: Proof<E>,
@@ -20,15 +20,15 @@ struct Case<E: Engine> {
 /// A matrix by its rows, each of coefficients with their variables.
 type Rows<F> = Vec<Vec<(F, usize)>>;
 
-/// A circuit of so many public inputs, each of which a witness is equal to the square of.
-fn circuit<E: Engine>(
+/// A circuit with `inputs` public inputs, each the square of a witness.
+fn circuit<E: SnarkCurve>(
     inputs: usize,
     rng: &mut StdRng,
 ) -> (R1cs<E::ScalarField>, Assignment<E::ScalarField>) {
     let one = E::ScalarField::one();
     let given: Vec<_> = (0..inputs).map(|_| E::ScalarField::rand(rng)).collect();
     let mut witness: Vec<_> = given.iter().map(|input| *input * input).collect();
-    // A witness of its own, for circuits without inputs.
+    // One more witness, for circuits without inputs.
     witness.push(one);
     let row = |variable: usize| vec![(one, variable)];
     let mut rows: [Rows<E::ScalarField>; 3] = Default::default();
@@ -48,7 +48,7 @@ fn circuit<E: Engine>(
 }
 
 /// Keys for 0, 1, 3 and 14 inputs, and proofs under them in turns, some of them wrong in any way.
-fn cases<E: Engine>(rng: &mut StdRng) -> (Vec<PreparedVerifyingKey<E>>, Vec<Case<E>>) {
+fn cases<E: SnarkCurve>(rng: &mut StdRng) -> (Vec<PreparedVerifyingKey<E>>, Vec<Case<E>>) {
     let (mut keys, mut proofs) = (Vec::new(), Vec::new());
     for inputs in [0, 1, 3, 14] {
         let (system, assignment) = circuit::<E>(inputs, rng);
@@ -74,7 +74,7 @@ fn cases<E: Engine>(rng: &mut StdRng) -> (Vec<PreparedVerifyingKey<E>>, Vec<Case
     (keys, cases)
 }
 
-fn each_is_as_one_by_one<E: Engine>() {
+fn each_is_as_one_by_one<E: SnarkCurve>() {
     let rng = &mut StdRng::seed_from_u64(41);
     let (keys, cases) = cases::<E>(rng);
     let keyed: Vec<_> = cases
@@ -95,7 +95,7 @@ fn each_is_as_one_by_one<E: Engine>() {
         assert_eq!(verify_each(&keyed[..count]), expected[..count], "{count}");
     }
     assert_eq!(verify_each(&keyed[20..]), expected[20..]);
-    // Counts that fit are what a product wants.
+    // A product needs the right number of inputs.
     let weighted: Vec<_> = keyed
         .iter()
         .zip(&expected)

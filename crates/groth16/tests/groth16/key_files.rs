@@ -6,7 +6,7 @@ use ark_bls12_381::{Bls12_381, Fr, G1Affine};
 use ark_ff::One;
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_groth16::{
-    Bn254, Check, Curve, KeyError, ProvingKey, ProvingKeyInfo, VerifyingKey, setup,
+    Bn254, Curve, KeyError, PointCheck, ProvingKey, ProvingKeyInfo, VerifyingKey, setup,
 };
 use proofmill_r1cs::R1cs;
 use proptest::prelude::*;
@@ -68,7 +68,7 @@ fn keys_round_trip_through_files() {
         std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
         0o600
     );
-    for check in [Check::Checksum, Check::Full] {
+    for check in [PointCheck::Skip, PointCheck::Full] {
         assert_eq!(Key::load(&path, check).unwrap(), key);
     }
     let info = ProvingKeyInfo::of(&path).unwrap();
@@ -93,11 +93,11 @@ fn keys_round_trip_through_files() {
         "no temporary file is left"
     );
 
-    let error = Key::load(&directory.path().join("none.pk"), Check::Full).unwrap_err();
+    let error = Key::load(&directory.path().join("none.pk"), PointCheck::Full).unwrap_err();
     assert!(matches!(error, KeyError::Io { .. }) && error.to_string().contains("none.pk"));
     let error = ProvingKeyInfo::of(&directory.path().join("a.vk")).unwrap_err();
     assert!(matches!(error, KeyError::Kind { .. }), "{error}");
-    let error = Key::load(&directory.path().join("a.vk"), Check::Full).unwrap_err();
+    let error = Key::load(&directory.path().join("a.vk"), PointCheck::Full).unwrap_err();
     assert!(
         matches!(
             error,
@@ -115,7 +115,7 @@ fn cut_and_corrupt_files_are_refused() {
     let key = key();
     let bytes = key.to_bytes();
     for length in 0..bytes.len() {
-        let error = Key::from_bytes(&bytes[..length], Check::Checksum).unwrap_err();
+        let error = Key::from_bytes(&bytes[..length], PointCheck::Skip).unwrap_err();
         assert!(
             matches!(error, KeyError::Length { .. }),
             "{length}: {error}"
@@ -124,14 +124,14 @@ fn cut_and_corrupt_files_are_refused() {
     let mut longer = bytes.clone();
     longer.push(0);
     assert!(matches!(
-        Key::from_bytes(&longer, Check::Checksum),
+        Key::from_bytes(&longer, PointCheck::Skip),
         Err(KeyError::Length { .. })
     ));
     for index in 0..bytes.len() {
         let mut wrong = bytes.clone();
         wrong[index] ^= 0x10;
         assert!(
-            Key::from_bytes(&wrong, Check::Checksum).is_err(),
+            Key::from_bytes(&wrong, PointCheck::Skip).is_err(),
             "byte {index}"
         );
     }
@@ -140,7 +140,7 @@ fn cut_and_corrupt_files_are_refused() {
     let path = directory.path().join("cut.pk");
     for length in [0, 50, 111, 112, 200, bytes.len() - 1] {
         std::fs::write(&path, &bytes[..length]).unwrap();
-        let error = Key::load(&path, Check::Checksum).unwrap_err();
+        let error = Key::load(&path, PointCheck::Skip).unwrap_err();
         assert!(
             matches!(error, KeyError::Length { .. }),
             "{length}: {error}"
@@ -154,7 +154,7 @@ fn heads_are_checked_before_anything_is_allocated() {
     let with = |range: std::ops::Range<usize>, value: &[u8]| {
         let mut wrong = bytes.clone();
         wrong[range].copy_from_slice(value);
-        Key::from_bytes(&reseal(wrong), Check::Full).unwrap_err()
+        Key::from_bytes(&reseal(wrong), PointCheck::Full).unwrap_err()
     };
     assert!(matches!(with(0..4, b"NOPE"), KeyError::Magic));
     assert!(matches!(
@@ -180,8 +180,8 @@ fn heads_are_checked_before_anything_is_allocated() {
     }
 }
 
-/// A file with a right checksum but a wrong content: what a checksum alone lets through, a full
-/// check does not.
+/// Files with a right checksum but wrong content: a full check refuses content that a checksum alone
+/// lets through.
 #[test]
 fn a_full_check_finds_points_outside_their_group() {
     let key = key();
@@ -191,8 +191,8 @@ fn a_full_check_finds_points_outside_their_group() {
         let mut wrong = key.clone();
         wrong.h[0] = point;
         let bytes = wrong.to_bytes();
-        assert!(Key::from_bytes(&bytes, Check::Checksum).is_ok());
-        let error = Key::from_bytes(&bytes, Check::Full).unwrap_err();
+        assert!(Key::from_bytes(&bytes, PointCheck::Skip).is_ok());
+        let error = Key::from_bytes(&bytes, PointCheck::Full).unwrap_err();
         assert!(
             matches!(error, KeyError::Point { section: "H query" }),
             "{error}"
@@ -213,7 +213,7 @@ fn a_full_check_finds_points_outside_their_group() {
     }
     let mut wrong = key;
     wrong.a.indices[0] = 77;
-    let error = Key::from_bytes(&wrong.to_bytes(), Check::Checksum).unwrap_err();
+    let error = Key::from_bytes(&wrong.to_bytes(), PointCheck::Skip).unwrap_err();
     assert!(
         matches!(error, KeyError::Index { section: "A query" }),
         "{error}"
@@ -239,7 +239,7 @@ proptest! {
             if let Ok(vk) = VerifyingKey::<Bls12_381>::from_bytes(&bytes) {
                 prop_assert_eq!(vk.to_bytes(), bytes);
             }
-        } else if let Ok(key) = Key::from_bytes(&bytes, Check::Full) {
+        } else if let Ok(key) = Key::from_bytes(&bytes, PointCheck::Full) {
             prop_assert_eq!(key.to_bytes(), bytes);
         }
     }

@@ -2,7 +2,6 @@
 
 mod device;
 mod each;
-mod header_chain;
 mod key_files;
 mod mirage;
 mod points;

@@ -8,8 +8,9 @@ use ark_serialize::CanonicalDeserialize;
 use ark_snark::SNARK;
 use ark_std::rand::{Rng, RngCore, SeedableRng, rngs::StdRng};
 use proofmill_groth16::{
-    Bn254, Engine, Multiples, PreparedVerifyingKey, Proof, ProofError, ProveError, ProvingKey,
-    VerifyError, Weight, WeightedProof, prove, setup, verify, verify_batch, weighted_product,
+    Bn254, MultiplesCache, PreparedVerifyingKey, Proof, ProofError, ProveError, ProvingKey,
+    SnarkCurve, VerifyError, Weight, WeightedProof, prove, setup, verify, verify_batch,
+    weighted_product,
 };
 use proofmill_r1cs::{Assignment, R1cs};
 use proptest::prelude::*;
@@ -292,7 +293,7 @@ fn errors_in_a_batch_do_not_cancel() {
     assert_eq!(verdicts, [Err(VerifyError::Invalid); 2]);
 }
 
-/// That of one proof is computed otherwise than that of several.
+/// The product of one proof is computed in another way than that of several.
 #[test]
 fn a_weighted_product_is_that_of_its_parts() {
     let case = case(16, 1, 5);
@@ -318,8 +319,8 @@ fn a_weighted_product_is_that_of_its_parts() {
     }
 }
 
-/// What one product keeps for the next is used under multiples of its weight, and under no other weight and for no other
-/// proof.
+/// Multiples that a product keeps are used again under multiples of the same weight, and neither under another weight
+/// nor for another proof.
 #[test]
 fn kept_multiples_are_of_one_proof_under_one_weight() {
     let case = case(16, 1, 5);
@@ -327,7 +328,7 @@ fn kept_multiples_are_of_one_proof_under_one_weight() {
     let mut forged = case.proof;
     forged.c = G1Projective::rand(rng).into_affine();
     let (kept, weights) = (
-        [Multiples::new(), Multiples::new()],
+        [MultiplesCache::new(), MultiplesCache::new()],
         [(); 2].map(|()| Weight::draw(rng)),
     );
     let other = Weight::draw(rng);
@@ -358,8 +359,8 @@ fn kept_multiples_are_of_one_proof_under_one_weight() {
     }
 }
 
-/// What arkworks makes of a proof's bytes, where they are the one encoding of what it reads.
-fn read_by_arkworks<E: Engine>(bytes: &[u8]) -> Option<Proof<E>> {
+/// The proof that arkworks decodes; `None` if it refuses the bytes or they are not the canonical encoding.
+fn read_by_arkworks<E: SnarkCurve>(bytes: &[u8]) -> Option<Proof<E>> {
     let rest = &mut &bytes[..];
     let proof = Proof {
         a: E::G1Affine::deserialize_compressed(&mut *rest).ok()?,
@@ -370,7 +371,7 @@ fn read_by_arkworks<E: Engine>(bytes: &[u8]) -> Option<Proof<E>> {
 }
 
 /// Encodings with a few bytes changed, of points at infinity, outside the subgroup and off the curve.
-fn decoded_as_by_arkworks<E: Engine>() {
+fn decoded_as_by_arkworks<E: SnarkCurve>() {
     let rng = &mut StdRng::seed_from_u64(31);
     let mut encodings: Vec<Vec<u8>> = Vec::new();
     for number in 0..120 {

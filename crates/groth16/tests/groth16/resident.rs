@@ -10,13 +10,14 @@ use proofmill_groth16::snarkjs::{
     verifying_key_to_json,
 };
 use proofmill_groth16::{
-    Check, Curve, Engine, KeyError, PreparedVerifyingKey, Proof, ProveError, Prover, ProvingKey,
-    Residency, ResidentKey, Timings, VerifyError, VerifyingKey, prove, setup, verify, with_curve,
+    Curve, KeyError, PointCheck, PreparedVerifyingKey, Proof, ProveError, Prover, ProvingKey,
+    Residency, ResidentKey, SnarkCurve, Timings, VerifyError, VerifyingKey, prove, setup, verify,
+    with_curve,
 };
 use proofmill_r1cs::{Assignment, R1cs};
 
 /// zᵢ₊₂ = zᵢ·zᵢ₊₁, of which the first two are public.
-pub(super) fn chain<E: Engine>(
+pub(super) fn chain<E: SnarkCurve>(
     length: usize,
     rng: &mut StdRng,
 ) -> (R1cs<E::ScalarField>, Assignment<E::ScalarField>) {
@@ -30,7 +31,7 @@ pub(super) fn chain<E: Engine>(
     (system, Assignment::from_values(z, 3))
 }
 
-fn check<E: Engine>() {
+fn check<E: SnarkCurve>() {
     let rng = &mut StdRng::seed_from_u64(1);
     let (system, assignment) = chain::<E>(300, rng);
     let key: ProvingKey<E> = setup(&system, rng).unwrap();
@@ -41,7 +42,7 @@ fn check<E: Engine>() {
     assert!(timings.msm_h > std::time::Duration::ZERO);
 
     let bytes = key.to_bytes();
-    assert!(ProvingKey::<E>::from_bytes(&bytes, Check::Full).unwrap() == key);
+    assert!(ProvingKey::<E>::from_bytes(&bytes, PointCheck::Full).unwrap() == key);
     assert_eq!(
         VerifyingKey::<E>::from_bytes(&key.vk.to_bytes()).unwrap(),
         key.vk
@@ -115,7 +116,7 @@ fn a_key_of_another_curve_is_named() {
     let (system, _) = chain::<proofmill_groth16::Bn254>(3, rng);
     let key: ProvingKey<proofmill_groth16::Bn254> = setup(&system, rng).unwrap();
     let error =
-        ProvingKey::<proofmill_groth16::Bls12_381>::from_bytes(&key.to_bytes(), Check::Full)
+        ProvingKey::<proofmill_groth16::Bls12_381>::from_bytes(&key.to_bytes(), PointCheck::Full)
             .unwrap_err();
     assert!(
         matches!(

@@ -6,7 +6,7 @@ use proofmill_groth16::snarkjs::{
     verifying_key_from_json, verifying_key_to_json,
 };
 use proofmill_groth16::{
-    Bls12_381, Bn254, Curve, Engine, PreparedVerifyingKey, verify, with_curve,
+    Bls12_381, Bn254, Curve, PreparedVerifyingKey, SnarkCurve, verify, with_curve,
 };
 use serde_json::Value;
 
@@ -36,7 +36,7 @@ const FILES: [Files; 2] = [
 ];
 
 /// Whether these files are read, and the proof verifies.
-fn accepts<E: Engine>(key: &str, proof: &str, inputs: &str) -> Result<(), String> {
+fn accepts<E: SnarkCurve>(key: &str, proof: &str, inputs: &str) -> Result<(), String> {
     let key = verifying_key_from_json::<E>(key.as_bytes()).map_err(|e| e.to_string())?;
     let proof = proof_from_json::<E>(proof.as_bytes()).map_err(|e| e.to_string())?;
     let inputs = inputs_from_json(inputs.as_bytes()).map_err(|e| e.to_string())?;
@@ -83,7 +83,7 @@ fn leaves(value: &Value, path: String, out: &mut Vec<String>) {
     }
 }
 
-/// What may stand where a number was: each must be refused there.
+/// Replacements for a number, each of which must be refused.
 fn others(original: &Value) -> Vec<Value> {
     let Value::String(text) = original else {
         return vec![

@@ -5,11 +5,11 @@ use ark_ff::{UniformRand, Zero};
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 
 use proofmill_groth16::{
-    Bls12_381, Bn254, Engine, KeyElement, PreparedVerifyingKey, Proof, VerifyingKey, Weakness,
+    Bls12_381, Bn254, KeyElement, PreparedVerifyingKey, Proof, SnarkCurve, VerifyingKey, Weakness,
     verify,
 };
 
-fn random<E: Engine>(rng: &mut StdRng) -> VerifyingKey<E> {
+fn random<E: SnarkCurve>(rng: &mut StdRng) -> VerifyingKey<E> {
     let g2 = |rng: &mut StdRng| E::G2::rand(rng).into_affine();
     VerifyingKey {
         circuit: [0; 32],
@@ -22,16 +22,16 @@ fn random<E: Engine>(rng: &mut StdRng) -> VerifyingKey<E> {
 }
 
 /// The point of inputs.
-fn point<E: Engine>(key: &VerifyingKey<E>, inputs: &[E::ScalarField]) -> E::G1 {
+fn point<E: SnarkCurve>(key: &VerifyingKey<E>, inputs: &[E::ScalarField]) -> E::G1 {
     let terms = key.instance[1..].iter().zip(inputs);
     terms.fold(key.instance[0].into_group(), |sum, (point, input)| {
         sum + *point * input
     })
 }
 
-/// That a key is found to have `weakness`, and that the proof that follows from the key alone
-/// holds for inputs nobody proved.
-fn forged<E: Engine>(
+/// Checks that a key is found to have `weakness`, and that the proof that follows from the key alone
+/// verifies for inputs without a witness.
+fn forged<E: SnarkCurve>(
     key: &VerifyingKey<E>,
     weakness: Weakness,
     proof: impl Fn(&VerifyingKey<E>, E::G1) -> (E::G1, E::G2Affine, E::G1),
@@ -49,7 +49,7 @@ fn forged<E: Engine>(
     assert!(refused.to_string().contains(&weakness.to_string()));
 }
 
-fn forgeries<E: Engine>() {
+fn forgeries<E: SnarkCurve>() {
     use KeyElement::{Alpha, Beta, Delta, Gamma};
     let rng = &mut StdRng::seed_from_u64(1);
     let sound = random::<E>(rng);

@@ -8,15 +8,15 @@ use ark_bls12_381::G1Affine;
 use ark_ff::{One, Zero};
 use ark_snark::SNARK;
 use ark_std::rand::{SeedableRng, rngs::StdRng};
+use proofmill_files::{FileError, MappedFile};
 use proofmill_groth16::snarkjs::{
-    Checked, CheckedKeys, PointCheck, Trust, Zkey, ZkeyFile, inputs_from_json,
-    verifying_key_to_json,
+    Checked, CheckedKeyStore, Trust, Zkey, ZkeyFile, inputs_from_json, verifying_key_to_json,
 };
 use proofmill_groth16::{
-    Bls12_381, Bn254, Curve, Engine, PreparedVerifyingKey, Proof, ProveError, Residency,
-    ResidentKey, Stage, VerifyError, VerifyingKey, verify, with_curve,
+    Bls12_381, Bn254, Curve, PointCheck, PreparedVerifyingKey, Proof, ProveError, Residency,
+    ResidentKey, SnarkCurve, Stage, VerifyError, VerifyingKey, verify, with_curve,
 };
-use proofmill_r1cs::iden3::{FileError, MappedFile, Reason, WtnsFile};
+use proofmill_r1cs::iden3::{ReadError, Reason, WtnsFile};
 
 use crate::points::outside_subgroup;
 
@@ -35,7 +35,7 @@ fn key_bytes(curve: Curve) -> Vec<u8> {
     std::fs::read(fixture(curve, "circuit.zkey")).unwrap()
 }
 
-pub(super) fn key<E: Engine>() -> Zkey<E> {
+pub(super) fn key<E: SnarkCurve>() -> Zkey<E> {
     let bytes = key_bytes(E::CURVE);
     ZkeyFile::parse(&bytes)
         .unwrap()
@@ -43,14 +43,14 @@ pub(super) fn key<E: Engine>() -> Zkey<E> {
         .unwrap()
 }
 
-pub(super) fn witness<E: Engine>() -> Vec<E::ScalarField> {
+pub(super) fn witness<E: SnarkCurve>() -> Vec<E::ScalarField> {
     let bytes = std::fs::read(fixture(E::CURVE, "witness.wtns")).unwrap();
     let witness = WtnsFile::parse(&bytes).unwrap().read().unwrap();
     witness.values().to_vec()
 }
 
 /// arkworks' verdict.
-fn ark_accepts<E: Engine>(
+fn ark_accepts<E: SnarkCurve>(
     vk: &VerifyingKey<E>,
     inputs: &[E::ScalarField],
     proof: &Proof<E>,
@@ -84,7 +84,7 @@ fn keys_are_written_back_byte_for_byte() {
             let path = directory.path().join("a.zkey");
             key.save(&path).unwrap();
             let file = MappedFile::open(&path).unwrap();
-            assert_eq!(Zkey::<E>::load(&file, Trust::Check).unwrap(), (key, Checked::Now));
+            assert_eq!(Zkey::<E>::load(&file, Trust::Check).unwrap(), (key, Checked::Full));
         });
     }
 }
@@ -367,24 +367,25 @@ fn parts_that_contradict_each_other_are_not_written() {
 fn a_checked_key_is_remembered_until_it_changes() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.zkey");
-    let keys = CheckedKeys::in_directory(directory.path().join("state/checked"));
+    let keys = CheckedKeyStore::in_directory(directory.path().join("state/checked"));
     let trust = Trust::Remembered(&keys);
     let load = || Zkey::<Bls12_381>::load(&MappedFile::open(&path).unwrap(), trust);
     let mut key = key::<Bls12_381>();
     key.save(&path).unwrap();
-    assert_eq!(load().unwrap().1, Checked::Now);
-    assert_eq!(load().unwrap(), (key.clone(), Checked::Before));
+    assert_eq!(load().unwrap().1, Checked::Full);
+    assert_eq!(load().unwrap(), (key.clone(), Checked::PointsRemembered));
 
     // A changed file is checked anew, and what is wrong with it found and not remembered.
     key.delta_g1 = G1Affine::new_unchecked(key.delta_g1.x, key.delta_g1.y + key.delta_g1.x);
     key.save(&path).unwrap();
     for _ in 0..2 {
         let error = load().unwrap_err();
-        assert!(matches!(error, FileError::Format { .. }), "{error}");
+        assert!(matches!(error, ReadError::Format { .. }), "{error}");
     }
     let file = MappedFile::open(&path).unwrap();
-    keys.remember(&CheckedKeys::digest(&file), &path).unwrap();
-    assert_eq!(load().unwrap().1, Checked::Before);
+    keys.remember(&CheckedKeyStore::digest(&file), &path)
+        .unwrap();
+    assert_eq!(load().unwrap().1, Checked::PointsRemembered);
 
     #[cfg(unix)]
     {
@@ -398,7 +399,7 @@ fn a_checked_key_is_remembered_until_it_changes() {
             std::fs::metadata(&state).unwrap().permissions().mode() & 0o777,
             0o700
         );
-        // Where others can write, they could say that anything was checked.
+        // Users who can write to the directory could mark any file as checked.
         mode(0o777);
         assert!(load().is_err());
         mode(0o700);
@@ -406,8 +407,8 @@ fn a_checked_key_is_remembered_until_it_changes() {
     }
 }
 
-/// Between digesting and reading, whoever may write to the file can put other points there: without a
-/// check afterwards they would be taken for those that were checked before.
+/// Between digesting and reading, another process may write other points to the file: without a check
+/// afterwards they would be taken for the points that were checked before.
 #[test]
 #[expect(
     clippy::disallowed_methods,
@@ -416,14 +417,14 @@ fn a_checked_key_is_remembered_until_it_changes() {
 fn a_key_that_is_overwritten_after_its_digest_is_not_taken_for_the_remembered_one() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.zkey");
-    let keys = CheckedKeys::in_directory(directory.path().join("checked"));
+    let keys = CheckedKeyStore::in_directory(directory.path().join("checked"));
     let trust = Trust::Remembered(&keys);
     key::<Bls12_381>().save(&path).unwrap();
     let load = |file: &MappedFile| Zkey::<Bls12_381>::load(file, trust);
     load(&MappedFile::open(&path).unwrap()).unwrap();
 
     let opened = MappedFile::open(&path).unwrap();
-    assert_eq!(load(&opened).unwrap().1, Checked::Before);
+    assert_eq!(load(&opened).unwrap().1, Checked::PointsRemembered);
     // Beyond what the system's clock for files tells apart.
     std::thread::sleep(std::time::Duration::from_millis(30));
     let time = std::fs::metadata(&path).unwrap().modified().unwrap();
@@ -432,5 +433,8 @@ fn a_key_that_is_overwritten_after_its_digest_is_not_taken_for_the_remembered_on
     std::io::Write::write_all(&mut file, &content).unwrap();
     file.set_modified(time).unwrap();
     let error = load(&opened).unwrap_err();
-    assert!(matches!(error, FileError::Changed { .. }), "{error}");
+    assert!(
+        matches!(error, ReadError::File(FileError::Changed { .. })),
+        "{error}"
+    );
 }

@@ -8,7 +8,7 @@ use proofmill_groth16::snarkjs::{
     PTAU_FORMAT, Powers, Ptau, PtauHeader, ZkeyFile, ZkeySetupError, setup_zkey,
     setup_zkey_from_ptau,
 };
-use proofmill_groth16::{Bls12_381, Bn254, Curve, Engine, KeyElement, Weakness};
+use proofmill_groth16::{Bls12_381, Bn254, Curve, KeyElement, SnarkCurve, Weakness};
 use proofmill_r1cs::iden3::{
     Container, ContainerWriter, Format, FormatError, MontgomeryField, R1CS_FORMAT, R1csFile, Reason,
 };
@@ -35,7 +35,7 @@ fn rng() -> StdRng {
     StdRng::seed_from_u64(8)
 }
 
-fn setup<E: Engine>(
+fn setup<E: SnarkCurve>(
     circuit: &[u8],
     ptau: &[u8],
     contribution: Option<&str>,
@@ -182,7 +182,7 @@ fn what_does_not_fit_is_refused() {
         .unwrap();
 }
 
-fn verify<E: Engine>(bytes: &[u8]) -> Result<(), FormatError> {
+fn verify<E: SnarkCurve>(bytes: &[u8]) -> Result<(), FormatError> {
     Ptau::<E>::parse(bytes)?.verify(&mut rng())
 }
 

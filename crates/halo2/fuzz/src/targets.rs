@@ -6,22 +6,22 @@ use std::sync::{Arc, LazyLock};
 use proofmill_halo2::orchard::{ACTION_INPUTS, Bundle, K, verifying_key};
 use proofmill_halo2::{Params, Scalar, Verifier, VerifyingKey, decode_instances, encode_instances};
 
-/// For the small circuit and for Orchard's.
+/// A verifier for the small circuit and for Orchard's.
 static VERIFIER: LazyLock<Verifier> =
     LazyLock::new(|| Verifier::new(&Params::derive(K), ACTION_INPUTS, 1 << 20));
 static ORCHARD: LazyLock<Arc<VerifyingKey>> = LazyLock::new(|| Arc::new(verifying_key()));
 static KEY: LazyLock<Arc<VerifyingKey>> =
     LazyLock::new(|| key(include_str!("../../tests/data/small.key")).expect("a key"));
 
-/// What `tests/data/small.proof` proves: that 360 is 3 times five numbers below 16.
+/// Public inputs of `tests/data/small.proof`, which proves that 360 is 3 times five numbers below 16.
 const INPUTS: [u64; 2] = [3, 360];
 
 fn key(text: &str) -> Option<Arc<VerifyingKey>> {
     VerifyingKey::from_pinned(text).ok().map(Arc::new)
 }
 
-/// Bytes as a proof, alone and in a batch; as a key, under which a proof is verified; as public inputs
-/// and as an Orchard bundle, which are written again as they were; a bundle's proof is reduced.
+/// Takes bytes as a proof, alone and in a batch; as a key, under which a proof is verified; as public inputs
+/// and as an Orchard bundle, whose encodings must be the same bytes again; a bundle's proof is reduced.
 pub fn decode(bytes: &[u8]) {
     let inputs = [vec![INPUTS.map(Scalar::from).to_vec()]];
     if let Ok(claim) = VERIFIER.reduce(&KEY, &inputs, bytes) {

@@ -1,6 +1,6 @@
-//! Verifying keys: what a circuit is, and the commitments to its fixed columns.
+//! Verifying keys: the description of a circuit, and the commitments to its fixed columns.
 //!
-//! [`text`] reads them; here is what they must be, and what follows from them.
+//! [`text`] parses them; this module validates them and derives further values from them.
 
 mod text;
 
@@ -18,15 +18,14 @@ pub use text::KeyError;
 pub const MAX_K: u32 = 20;
 /// Bytes of a key's text.
 pub const MAX_KEY_BYTES: usize = 8 << 20;
-/// Different rotations that a circuit's queries may have; Orchard's have three.
+/// The most distinct rotations of a circuit's queries; Orchard's have three.
 const MAX_ROTATIONS: usize = 64;
 
-/// What a halo2 circuit is, as halo2_proofs pins it.
+/// The verifying key of a halo2 circuit, read from its pinned text.
 ///
-/// halo2_proofs has no encoding of keys, but a text that stands for one: what its
-/// `VerifyingKey::pinned` prints. Each transcript begins with the text's hash, so a release that
-/// printed it otherwise would refuse all proofs that were made before. This is the form that keys have
-/// here: `format!("{:?}", key.pinned())`.
+/// halo2_proofs has no encoding of keys, but its `VerifyingKey::pinned` prints a text that determines one.
+/// Each transcript begins with the text's hash, so a release that printed it differently would refuse all
+/// earlier proofs. Keys are read here from that text: `format!("{:?}", key.pinned())`.
 #[derive(Clone, Debug)]
 pub struct VerifyingKey {
     pub(crate) k: u32,
@@ -61,7 +60,7 @@ pub(crate) struct ColumnQuery {
     pub(crate) rotation: i32,
 }
 
-/// That rows of some expressions are rows of others.
+/// A lookup: each row of the input expressions must be a row of the table expressions.
 #[derive(Clone, Debug)]
 pub(crate) struct Lookup {
     pub(crate) inputs: Vec<Expression>,
@@ -71,11 +70,11 @@ pub(crate) struct Lookup {
 // === impl VerifyingKey ===
 
 impl VerifyingKey {
-    /// Reads a key from anyone: the text of `format!("{:?}", key.pinned())`.
+    /// Reads an untrusted key: the text of `format!("{:?}", key.pinned())`.
     ///
     /// # Errors
     ///
-    /// [`KeyError`] if it is another text, or the circuit cannot be.
+    /// [`KeyError`] if the text is not of this form, or the circuit is impossible.
     pub fn from_pinned(text: &str) -> Result<Self, KeyError> {
         let mut key = text::read(text)?;
         key.check()?;
@@ -107,7 +106,7 @@ impl VerifyingKey {
         crate::field::bytes(&self.digest)
     }
 
-    /// Rows that are not there to hide the others, less one: what a column of public inputs may have.
+    /// The most public inputs of a column: the rows that are not reserved for blinding, less one.
     pub(crate) fn usable_rows(&self) -> Option<usize> {
         (1usize << self.k).checked_sub(self.blinding_factors + 1)
     }
@@ -127,7 +126,7 @@ impl VerifyingKey {
         self.degree - 1
     }
 
-    /// Bytes that a proof of so many circuits has at least: all but one number for each set of points.
+    /// A lower bound on the bytes of a proof of `circuits` circuits: it leaves out one number for each set of points.
     pub(crate) fn proof_bytes_min(&self, circuits: usize) -> usize {
         let (lookups, products) = (self.lookups.len(), self.permutation_products());
         let queries = self.instance_queries.len() + self.advice_queries.len();
@@ -161,8 +160,8 @@ impl VerifyingKey {
         largest(&self.gates).max(lookups).max(3).max(self.degree)
     }
 
-    /// As many as an advice column has queries, or the permutation's three; one for the multi-opening,
-    /// and one more.
+    /// The number of blinding rows: the most queries of an advice column, or three for the permutation if that is
+    /// more; one for the multi-opening, and one more.
     fn count_blinding_factors(&self) -> usize {
         let mut counts: HashMap<usize, usize> = HashMap::new();
         for query in &self.advice_queries {
@@ -210,7 +209,7 @@ impl VerifyingKey {
 /// Largest degree of a constraint; Orchard's is 9.
 const MAX_DEGREE: usize = 64;
 
-/// The number that stands for a key in transcripts (`VerifyingKey::from_parts` of halo2_proofs).
+/// The scalar that represents a key in transcripts (`VerifyingKey::from_parts` of halo2_proofs).
 fn digest(text: &str) -> Scalar {
     let mut state = blake2b_simd::Params::new()
         .hash_length(64)

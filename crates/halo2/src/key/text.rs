@@ -8,29 +8,29 @@ use crate::expression::{Expression, Operation, Query};
 use crate::field::element;
 use crate::{Base, Point, Scalar};
 
-/// A text that is no key.
+/// The reason why a text is not a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
     /// Longer than any key.
     #[error("{0} bytes: a key has at most {MAX_KEY_BYTES}")]
     TooLong(usize),
-    /// Something else than what a pinned key has there.
+    /// The text differs from the form of a pinned key.
     #[error("byte {at}: expected {expected}, as in `format!(\"{{:?}}\", key.pinned())`")]
     Syntax {
-        /// Where, from 0.
+        /// Offset in bytes, from 0.
         at: usize,
-        /// What should be there.
+        /// The expected text, or a description of it.
         expected: &'static str,
     },
-    /// A circuit that cannot be.
+    /// The key describes an impossible circuit.
     #[error("{0}")]
     Circuit(&'static str),
 }
 
-/// Nested operations: more are no circuit's, and the reader is recursive.
+/// The most nested operations of an expression. The reader is recursive, and no circuit nests deeper.
 const MAX_DEPTH: usize = 256;
-/// Columns, queries, gates or lookups.
+/// The most entries of any list: columns, queries, gates or lookups.
 const MAX_LIST: usize = 1 << 14;
 
 const BASE_MODULUS: &str = "0x40000000000000000000000000000000224698fc0994a8dd8c46eb2100000001";
@@ -54,7 +54,7 @@ type Result<T> = std::result::Result<T, KeyError>;
 /// A query of a kind of columns, by its number.
 type MakeQuery = fn(usize) -> Query;
 
-/// Reads a key; what follows from it is not yet set, but that its degree is the circuit's minimum.
+/// Parses a key. Derived values are not yet set; `degree` is the pinned minimum degree, 0 without one.
 pub(super) fn read(text: &str) -> Result<VerifyingKey> {
     if text.len() > MAX_KEY_BYTES {
         return Err(KeyError::TooLong(text.len()));

@@ -7,12 +7,12 @@ mod seeds;
 #[expect(unreachable_pub, reason = "as above")]
 mod targets;
 
-use proofmill_mutation::Mutation;
+use proofmill_mutation::Mutator;
 
 #[test]
 fn no_bytes_are_read_with_a_panic() {
     let seeds = seeds::decode();
-    Mutation::of(&seeds)
+    Mutator::of(&seeds)
         .with_words(&[
             b"PMOB",
             b"Product(",

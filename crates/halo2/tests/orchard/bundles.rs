@@ -20,7 +20,7 @@ pub fn version() -> BundleVersion {
     BundleVersion::ironwood_v3()
 }
 
-/// What the bundle's proof is about, and the proof.
+/// The statement of the bundle's proof, and the proof.
 pub fn statement(bundle: &Bundle<Authorized, i64>) -> statement::Bundle {
     let flags = bundle.flags();
     let actions = bundle.actions().iter().map(|action| statement::Action {

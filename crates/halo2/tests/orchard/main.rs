@@ -50,7 +50,7 @@ fn verify(bundle: &Bundle) -> Result<(), Invalid> {
     VERIFIER.check(&reduce(bundle)?)
 }
 
-/// What the `orchard` crate says of a bundle whose fields it can read.
+/// The verdict of the `orchard` crate on a bundle whose fields it can read.
 fn reference_accepts(bundle: &Bundle) -> bool {
     let flags = bundles::flags(bundle.flags).unwrap();
     let instances: Vec<Instance> = bundle
@@ -99,7 +99,7 @@ fn batches_agree_with_orchards() {
     for bad_count in [0, 1, 2, 4] {
         let mut statements = VALID.clone();
         for bundle in &mut statements[..bad_count] {
-            // A number that is read, but for which nothing holds.
+            // A canonical number, but a wrong one.
             let at = bundle.proof.len() - 32 * rng.gen_range(1..=2);
             increment(&mut bundle.proof[at..at + 32]);
         }
@@ -246,12 +246,12 @@ fn bundles_are_read_back_and_other_bytes_refused() {
     assert_eq!(changed(0, 0), BundleError::Magic);
     assert_eq!(changed(4, 2), BundleError::Version(2));
     assert_eq!(changed(5, 8), BundleError::Flags(8));
-    assert_eq!(changed(7, 0), BundleError::Empty);
+    assert_eq!(changed(7, 0), BundleError::NoActions);
     assert!(matches!(changed(7, 3), BundleError::Length { .. }));
 }
 
-/// The numbers of the claims that do not hold, of which `value` is the sum: halves are told apart by
-/// subtraction, each claim alone by a check.
+/// Indices of the false claims, given the sum `value` of all: the second half's sum is found by subtraction, and
+/// single claims are checked.
 fn bad(claims: &[(&Claim, Scalar)], first: usize, value: Sum) -> Vec<usize> {
     match claims {
         _ if value.is_zero() => Vec::new(),

@@ -19,7 +19,7 @@ const LIMIT: u64 = 16;
 /// Factors of a product.
 pub const FACTORS: usize = 5;
 
-/// That the second public input is the first times numbers below 16 that the prover knows.
+/// A circuit that proves: the second public input is the first times secret numbers below 16.
 #[derive(Clone, Debug, Default)]
 pub struct Chain {
     start: Value<Fp>,
@@ -40,7 +40,7 @@ pub struct Columns {
 // === impl Chain ===
 
 impl Chain {
-    /// With these numbers.
+    /// A circuit with these numbers.
     pub fn new(start: u64, factors: [u64; FACTORS]) -> Self {
         Self {
             start: Value::known(Fp::from(start)),

@@ -146,7 +146,7 @@ fn every_changed_byte_is_refused() {
     }
 }
 
-/// Each number of the proof plus one, and each point's opposite: what is read without an error.
+/// Changes that still decode: each number of the proof plus one, and each point's negative.
 #[test]
 fn every_changed_element_is_refused() {
     let sample = &VALID[0];
@@ -204,7 +204,7 @@ fn public_inputs_have_their_shape() {
     );
     let (found, maximum) = (5, 4);
     refuse(&[vec![vec![one; 5]]], Invalid::Inputs { found, maximum });
-    // None are as good as zeros, which are other public inputs.
+    // No inputs are the same as zeros, which are other public inputs.
     for column in [vec![], vec![Scalar::zero(); 4]] {
         let verified = VERIFIER.verify(&KEY, &[vec![column]], &sample.proof);
         assert_eq!(verified, Err(Invalid::Proof));
@@ -229,8 +229,8 @@ fn other_lengths_are_refused() {
     assert_eq!(long.verify(), Err(Invalid::Long(1)));
 }
 
-/// The numbers of the claims that do not hold, of which `value` is the sum: halves are told apart by
-/// subtraction, each claim alone by a check.
+/// Indices of the false claims, given the sum `value` of all: the second half's sum is found by subtraction, and
+/// single claims are checked.
 fn bad(claims: &[(&Claim, Scalar)], first: usize, value: Sum) -> Vec<usize> {
     match claims {
         _ if value.is_zero() => Vec::new(),
@@ -318,7 +318,7 @@ fn batches_agree_with_halo2s() {
     }
 }
 
-/// What the location of a single bad proof by one more sum stands on.
+/// The property that locates a single bad proof with one more sum: numbered weights multiply its value by its number.
 #[test]
 fn a_numbered_sum_points_at_the_only_bad_claim() {
     let mut claims: Vec<_> = VALID

@@ -1,4 +1,4 @@
-//! Circuits whose shape is drawn from a seed: columns, gates, rotations, a lookup or none, public inputs.
+//! Circuits with a random shape from a seed: columns, gates, rotations, an optional lookup, public inputs.
 
 use ark_std::rand::{Rng, SeedableRng, rngs::StdRng};
 use halo2_proofs::arithmetic::Field;
@@ -31,16 +31,16 @@ struct Term {
     cells: Vec<(usize, i32)>,
 }
 
-/// What is drawn.
+/// The random shape of a circuit.
 #[derive(Clone, Debug)]
 struct Shape {
     /// Columns of values, of which the first are advice columns.
     advice: usize,
     fixed: usize,
-    /// For each gate the sum that its own column has.
+    /// For each gate, the sum of terms in its own column.
     gates: Vec<Vec<Term>>,
     has_lookup: bool,
-    /// For each column of public inputs the first row that it shows.
+    /// For each column of public inputs, the first row whose value it exposes.
     shown: Vec<usize>,
 }
 
@@ -94,7 +94,7 @@ impl Shape {
         rng.gen_range(0..TABLE)
     }
 
-    /// What a gate's column has in a row.
+    /// The value of a gate's own column in a row.
     fn sum(&self, values: u64, gate: usize, row: usize) -> Fp {
         let terms = self.gates[gate].iter().map(|term| {
             let cells = term.cells.iter().map(|(column, rotation)| {
@@ -110,7 +110,7 @@ impl Shape {
 // === impl Shaped ===
 
 impl<const SEED: u64> Shaped<SEED> {
-    /// With the values of a seed.
+    /// A circuit with the values of a seed.
     pub(crate) fn new(values: u64) -> Self {
         let values = Some(values);
         Self { values }

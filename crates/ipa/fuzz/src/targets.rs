@@ -7,7 +7,7 @@ use proofmill_ipa::{Opening, Srs, Verifier};
 
 static VERIFIER: LazyLock<Verifier> = LazyLock::new(|| Verifier::new(&Srs::derive(3), 1 << 20));
 
-/// Bytes as either form of an opening: what is read is written again as it was, and checked.
+/// Takes bytes as either form of an opening; a decoded opening must encode to the same bytes, and is checked.
 pub fn decode(bytes: &[u8]) {
     if let Ok(opening) = Opening::from_rollup_proof(bytes) {
         let again = Opening::from_compact(&opening.to_compact());

@@ -9,19 +9,19 @@
 use super::bucket_sum::Buckets;
 use super::point_kernel::{Job, PointKernel, Projective};
 
-/// Additions that wait before they are added up among themselves.
-const QUEUE: usize = 1 << 15;
-/// How many of a bucket's points that wait are added up one after the other.
-const FIRST: usize = 8;
+/// Waiting additions at which the queue is merged: points for the same bucket are then added up first.
+const QUEUE_CAPACITY: usize = 1 << 15;
+/// Waiting points of a bucket that one partial sum takes, one after the other, when the queue is merged.
+const POINTS_PER_PARTIAL_SUM: usize = 8;
 
-/// What a bucket is doing.
+/// State of a bucket.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// It holds nothing: the point at infinity.
+    /// The bucket is empty: it stands for the point at infinity.
     Empty,
-    /// It holds a point.
+    /// The bucket holds a point.
     Ready,
-    /// It is a target of the batch.
+    /// The bucket is a target of an addition in the current batch.
     Busy,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Accumulator<K: PointKernel> {
     batch: Vec<Job>,
     batch_size: usize,
     queue: Vec<Job>,
-    /// Where the queue's points are added up; made when it is first needed.
+    /// Storage for the sums of queued points; allocated at the first merge.
     pool: Option<K::Points>,
     scratch: K::Scratch,
 }
@@ -42,14 +42,14 @@ pub(crate) struct Accumulator<K: PointKernel> {
 impl<K: PointKernel> Accumulator<K> {
     /// `buckets` empty buckets.
     pub(crate) fn new(buckets: usize) -> Self {
-        // With an eighth of the buckets in a batch one addition in sixteen waits.
+        // With an eighth of the buckets in a batch, one addition in sixteen waits on average.
         let batch_size = (buckets / 8).clamp(64, K::BATCH);
         Self {
             points: K::allocate(buckets),
             states: vec![State::Empty; buckets],
             batch: Vec::with_capacity(batch_size),
             batch_size,
-            queue: Vec::with_capacity(QUEUE),
+            queue: Vec::with_capacity(QUEUE_CAPACITY),
             pool: None,
             scratch: K::Scratch::default(),
         }
@@ -78,7 +78,7 @@ impl<K: PointKernel> Accumulator<K> {
             }
             State::Busy => {
                 self.queue.push(job);
-                if self.queue.len() == QUEUE {
+                if self.queue.len() == QUEUE_CAPACITY {
                     self.run(sources);
                     self.merge_queue(sources);
                 }
@@ -162,17 +162,17 @@ impl<K: PointKernel> Accumulator<K> {
     /// Adds up what waits for the same bucket, then adds the sums to the buckets, none of which is
     /// busy.
     fn merge_queue(&mut self, sources: &K::Points) {
-        // A batch made of what waited may be under way.
+        // The current batch may hold additions to the same buckets.
         self.run_batch(sources);
-        let pool = self.pool.get_or_insert_with(|| K::allocate(QUEUE));
+        let pool = self.pool.get_or_insert_with(|| K::allocate(QUEUE_CAPACITY));
         let queue = &mut self.queue;
         queue.sort_unstable_by_key(|job| job.target);
 
-        // A bucket's points go to one place in FIRST, in as many rounds.
-        let mut sums: Vec<Job> = Vec::with_capacity(queue.len() / FIRST + 1);
+        // Each partial sum takes up to POINTS_PER_PARTIAL_SUM of a bucket's points, one in each round.
+        let mut sums: Vec<Job> = Vec::with_capacity(queue.len() / POINTS_PER_PARTIAL_SUM + 1);
         let mut runs = Vec::new();
         for run in queue.chunk_by(|a, b| a.target == b.target) {
-            let places = run.len().div_ceil(FIRST);
+            let places = run.len().div_ceil(POINTS_PER_PARTIAL_SUM);
             runs.push((run, sums.len(), places));
             sums.extend((sums.len()..sums.len() + places).map(|place| Job {
                 source: (place as u32) << 1,
@@ -181,7 +181,7 @@ impl<K: PointKernel> Accumulator<K> {
         }
         let mut occupied = vec![false; sums.len()];
         let mut jobs = Vec::with_capacity(K::BATCH);
-        for round in 0..FIRST {
+        for round in 0..POINTS_PER_PARTIAL_SUM {
             for (run, first, places) in &runs {
                 let jobs_of_round = run.chunks(*places).nth(round).unwrap_or_default();
                 for (place, job) in (*first..).zip(jobs_of_round) {
@@ -240,7 +240,7 @@ impl<K: PointKernel> Accumulator<K> {
             }
         }
 
-        // One sum for each bucket is left.
+        // One sum for each bucket remains.
         let pool = &*pool;
         sums.retain(|sum| {
             let state = &mut self.states[sum.target as usize];

@@ -1,19 +1,19 @@
 //! `Σ (i + 1)·Bᵢ` over the buckets of a window, by affine additions in batches.
 //!
-//! Folding the upper half of the buckets onto the lower one, `Bᵢ += Bᵢ₊ₕ` for i below h, leaves a
-//! window of half the size, and in the upper half what has the weight h besides. Folded down to one
-//! bucket, which is the sum of all, the places `2ᵇ..2ᵇ⁺¹` hold the buckets whose index has bit b
-//! set; they are summed up by halving, all those places together. That is two affine additions a
-//! bucket, where a running sum takes two projective ones, and neighbours are added to neighbours.
+//! Folding the upper half of the buckets onto the lower one, `Bᵢ += Bᵢ₊ₕ` for i below h, leaves a window of
+//! half the size; the upper half keeps the buckets with the additional weight h. After folding down to one
+//! bucket, which is the sum of all, the places `2ᵇ..2ᵇ⁺¹` hold the buckets whose index has bit b set; they
+//! are summed up by halving, all those places together. That is two affine additions for each bucket, where a
+//! running sum takes two projective ones, and the additions are of adjacent points.
 
 use ark_ff::{AdditiveGroup, Zero};
 
 use super::point_kernel::{Job, PointKernel, Projective};
 
-/// The buckets of some windows, as many each.
+/// The buckets of several windows, the same number for each.
 pub(crate) struct Buckets<'a, K: PointKernel> {
     pub(crate) points: &'a mut K::Points,
-    /// Which buckets hold a point.
+    /// For each bucket, whether it holds a point.
     pub(crate) occupied: Vec<bool>,
     pub(crate) scratch: &'a mut K::Scratch,
 }
@@ -30,7 +30,7 @@ impl<K: PointKernel> Buckets<'_, K> {
         for bit in (0..bits).rev() {
             self.fold(1 << bit, starts());
         }
-        // Where more than 2ᵇ places are to be summed up, there are 2ᵇ⁺¹ left of them.
+        // Regions with more than 2ᵇ places to sum up have 2ᵇ⁺¹ places left.
         for bit in (0..bits.saturating_sub(1)).rev() {
             let regions = (bit + 1..bits).map(|region| 1 << region);
             self.fold(

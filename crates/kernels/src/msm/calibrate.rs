@@ -1,4 +1,4 @@
-//! Measuring what the cost model stands on.
+//! Measurement of the cost model's parameters.
 
 use std::fmt;
 use std::time::Instant;
@@ -11,21 +11,21 @@ use super::plan::Costs;
 use super::point_kernel::{Affine, Job, PointKernel, Scalar};
 use crate::{InstructionSet, MsmGroup};
 
-/// Bases measured with; additions are four times as many.
+/// Bases of a measurement; it makes four times as many additions.
 const POINTS: usize = 1 << 15;
 /// Buckets of a window of 16 bits.
 const BUCKETS: usize = 1 << 15;
 
-/// What the steps of a product cost on this machine, on one thread.
+/// Measured costs of the steps of a product on this machine, on one thread.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Calibration(pub(crate) Costs);
 
-/// Measures a back end's costs for a group, in about a second. The model's figures are such
-/// measurements, written down; they decide widths of windows, never results.
+/// Measures a back end's costs for a group, in about a second. The model's built-in figures are such
+/// measurements; they affect widths of windows, never results.
 ///
 /// # Panics
 ///
-/// If this machine has not the instructions, or `bases` holds fewer than 2¹⁵ points.
+/// If this machine lacks the instructions, or `bases` holds fewer than 2¹⁵ points.
 pub fn calibrate<G: MsmGroup>(set: InstructionSet, bases: &[G::Affine]) -> Calibration {
     assert!(
         bases.len() >= POINTS,

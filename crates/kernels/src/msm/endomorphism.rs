@@ -52,14 +52,14 @@ impl<P: SWCurveConfig> Endomorphism<P> {
             .unwrap_or_else(PoisonError::into_inner);
         found
             .entry(TypeId::of::<P>())
-            // One for each curve of the crate: they live as long as the program.
+            // One endomorphism for each curve of the crate, kept for the life of the program.
             .or_insert_with(|| Box::leak(Box::new(Self::new())))
             .downcast_ref::<Option<Self>>()
             .and_then(Option::as_ref)
     }
 
-    /// Of a curve whose scalars fit 256 bits; none unless a = 0 and φ acts on the subgroup as
-    /// described.
+    /// The endomorphism of a curve whose scalars fit 256 bits; `None` unless a = 0 and φ acts on the subgroup
+    /// as described.
     pub(crate) fn new() -> Option<Self> {
         if !P::COEFF_A.is_zero() || P::ScalarField::MODULUS_BIT_SIZE > 256 {
             return None;
@@ -202,7 +202,7 @@ fn short_basis(order: &BigInt, lambda: &BigInt) -> [[BigInt; 2]; 2] {
         middle + 1
     };
     let basis = [vector(&rows[middle]), vector(&rows[neighbour])];
-    // Ordered so that a₁·b₂ − a₂·b₁ is r, not −r: that is what the quotients' signs stand on.
+    // Ordered so that a₁·b₂ − a₂·b₁ is r, not −r: the signs of the quotients depend on it.
     let [[a1, b1], [a2, b2]] = &basis;
     if (a1 * b2 - a2 * b1).sign() == Sign::Plus {
         basis
@@ -274,7 +274,7 @@ mod tests {
                 generator * scalar
             );
         }
-        // Numbers that are small, by value or by their negative's, stay what they are.
+        // Numbers that are small, or whose negative is, are not split.
         for k in 1..8u64 {
             let halves = map.split((-P::ScalarField::from(k)).into_bigint().as_ref());
             assert_eq!((halves[0].magnitude, halves[0].negative), (k.into(), true));

@@ -24,11 +24,11 @@ pub fn fold<G: MsmGroup>(
     fold_on::<G>(InstructionSet::current(), left, right, scalar)
 }
 
-/// As [`fold`], on a chosen back end.
+/// Like [`fold`], on a chosen back end.
 ///
 /// # Panics
 ///
-/// As for [`fold`], and if this machine has not the instructions.
+/// As for [`fold`], and if this machine lacks the instructions.
 pub fn fold_on<G: MsmGroup>(
     set: InstructionSet,
     left: &[G::Affine],
@@ -42,7 +42,7 @@ pub fn fold_on<G: MsmGroup>(
         .collect()
 }
 
-/// By portable arithmetic, on this thread.
+/// The same by portable arithmetic, on this thread.
 pub(crate) fn portable<P: SWCurveConfig<BaseField: Invertible>>(
     left: &[Affine<P>],
     right: &[Affine<P>],

@@ -1,9 +1,9 @@
 //! Multi-scalar multiplication: Pippenger's buckets with signed digits.
 //!
 //! [`multiply`] is the interface; the rest is the algorithm, written once over a back end's
-//! [`PointKernel`](point_kernel::PointKernel): scalars are cut into signed digits ([`recode`]) as
-//! a [`plan`] says, points are added to the buckets their digits name in batches that share an
-//! inversion ([`accumulate`]), and the buckets are summed up ([`pippenger`]).
+//! [`PointKernel`](point_kernel::PointKernel): scalars are cut into signed digits ([`recode`]) by a
+//! [`plan`], points are added to the buckets of their digits in batches that share an inversion
+//! ([`accumulate`]), and the buckets are summed up ([`pippenger`]).
 
 pub(crate) mod accumulate;
 mod bucket_sum;

@@ -28,11 +28,11 @@ pub fn msm<G: MsmGroup>(bases: &[G::Affine], scalars: &[G::ScalarField]) -> G {
     msm_on(InstructionSet::current(), bases, scalars)
 }
 
-/// As [`msm`], on a chosen back end.
+/// Like [`msm`], on a chosen back end.
 ///
 /// # Panics
 ///
-/// As for [`msm`], and if this machine has not the instructions.
+/// As for [`msm`], and if this machine lacks the instructions.
 pub fn msm_on<G: MsmGroup>(
     set: InstructionSet,
     bases: &[G::Affine],
@@ -42,7 +42,7 @@ pub fn msm_on<G: MsmGroup>(
     G::multiply(set, bases, &|i| scalars[i].into_bigint())
 }
 
-/// As [`msm`], for scalars already out of Montgomery form. They must be below the group's order.
+/// Like [`msm`], for scalars already out of Montgomery form. They must be below the group's order.
 ///
 /// Where all scalars are below 2³² the bases may be any points of the curve.
 ///
@@ -59,12 +59,12 @@ pub fn msm_bigint<G: MsmGroup>(
 
 /// `scalars[i] · base` for every `i`: windowed, with a table of `base`'s multiples.
 ///
-/// Not in constant time: meant for key generation on a machine nobody else shares.
+/// Not in constant time: meant for key generation on a machine without other users.
 pub fn fixed_base<G: MsmGroup>(base: G, scalars: &[G::ScalarField]) -> Vec<G::Affine> {
     portable::fixed_base::fixed_base(base, scalars)
 }
 
-/// A scalar by number.
+/// A function that returns the scalar of an index.
 pub(crate) type ScalarAt<'a, K> = &'a (dyn Fn(usize) -> BigIntOf<K> + Sync);
 /// A kernel's scalars out of Montgomery form.
 pub(crate) type BigIntOf<K> = <Scalar<K> as PrimeField>::BigInt;
@@ -91,14 +91,14 @@ pub(crate) fn multiply<K: PointKernel>(
     })
 }
 
-/// As [`multiply`], each base for itself: by halves of the scalars, side by side, where the back end can.
+/// Like [`multiply`], each base for itself: by halves of the scalars, side by side, where the back end can.
 fn few<K: PointKernel>(
     bases: &[Affine<K>],
     scalar: ScalarAt<'_, K>,
     endomorphism: Option<&Endomorphism<K::Curve>>,
 ) -> Projective<K> {
     let scalars: Vec<_> = (0..bases.len()).map(scalar).collect();
-    // With small scalars bases may be outside of the subgroup, where halves are wrong.
+    // With small scalars, bases may be outside the subgroup, where splitting is wrong.
     let is_small = scalars.iter().all(|scalar| scalar.num_bits() <= 32);
     if let (Some(endomorphism), false) = (endomorphism, is_small) {
         let (mut points, mut numbers) = (Vec::new(), Vec::new());
@@ -137,7 +137,7 @@ pub(crate) fn multiply_by<K: PointKernel>(
     }
     let zero = BigIntOf::<K>::from(0u64);
     let recoded = Recoded::new(windows, split, count, &|i| {
-        // What is stored for the point at infinity is no point.
+        // The stored value for the point at infinity is not a point.
         if bases[i].is_zero() { zero } else { scalar(i) }
     });
     then(Terms {
@@ -147,13 +147,13 @@ pub(crate) fn multiply_by<K: PointKernel>(
     })
 }
 
-/// What a plan depends on.
+/// The properties of a product's scalars that a plan depends on.
 pub(crate) fn shape<K: PointKernel>(count: usize, scalar: ScalarAt<'_, K>) -> Shape {
     let whole = Split::<K::Curve>::Whole;
     Shape::new(count, |i| whole.split(&scalar(i))[0].words)
 }
 
-/// The cheapest plan among some ways to take scalars.
+/// The cheapest plan for any of these ways to split scalars.
 pub(crate) fn choose<K: PointKernel>(
     shape: &Shape,
     bases: Bases,

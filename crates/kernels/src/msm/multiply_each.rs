@@ -1,4 +1,4 @@
-//! Multiples of points, each by a number of its own.
+//! Multiples of points, each by a different number.
 
 use ark_ec::short_weierstrass::{Affine, Projective, SWCurveConfig};
 use ark_ec::{AffineRepr, CurveGroup};
@@ -26,11 +26,11 @@ pub fn multiply_each<G: MsmGroup>(points: &[G::Affine], numbers: &[u128]) -> Vec
     multiply_each_on::<G>(InstructionSet::current(), points, numbers)
 }
 
-/// As [`multiply_each`], on a chosen back end.
+/// Like [`multiply_each`], on a chosen back end.
 ///
 /// # Panics
 ///
-/// As for [`multiply_each`], and if this machine has not the instructions.
+/// As for [`multiply_each`], and if this machine lacks the instructions.
 pub fn multiply_each_on<G: MsmGroup>(
     set: InstructionSet,
     points: &[G::Affine],
@@ -57,11 +57,11 @@ pub fn scale_each<G: MsmGroup>(points: &[G::Affine], scalars: &[G::ScalarField])
     scale_each_on::<G>(InstructionSet::current(), points, scalars)
 }
 
-/// As [`scale_each`], on a chosen back end.
+/// Like [`scale_each`], on a chosen back end.
 ///
 /// # Panics
 ///
-/// As for [`scale_each`], and if this machine has not the instructions.
+/// As for [`scale_each`], and if this machine lacks the instructions.
 pub fn scale_each_on<G: MsmGroup>(
     set: InstructionSet,
     points: &[G::Affine],
@@ -75,7 +75,7 @@ pub fn scale_each_on<G: MsmGroup>(
         .collect()
 }
 
-/// By halves of the scalars, which `multiply` takes; by arkworks' arithmetic on a curve without the
+/// Multiplies by halves of the scalars with `multiply`, or by arkworks' arithmetic on a curve without the
 /// endomorphism.
 pub(crate) fn by_halves<P: SWCurveConfig<BaseField: Invertible>>(
     points: &[Affine<P>],
@@ -106,7 +106,7 @@ pub(crate) fn by_halves<P: SWCurveConfig<BaseField: Invertible>>(
     left
 }
 
-/// Fewer points than this are multiplied one by one: an inversion is too much for them.
+/// Below this number, points are multiplied one by one: an inversion would cost more than it saves.
 const FEW: usize = 8;
 /// Bits of a digit.
 const DIGIT_BITS: usize = 4;
@@ -115,8 +115,8 @@ const MULTIPLES: usize = 1 << (DIGIT_BITS - 1);
 /// Digits of a half, which is below 2¹²⁷.
 const DIGITS: usize = 128 / DIGIT_BITS;
 
-/// By portable arithmetic, on this thread: all points in step, so that each of their additions, which are
-/// affine, has its inversion in common with the others'.
+/// The same by portable arithmetic, on this thread: all points in step, so that their affine additions share
+/// inversions.
 pub(crate) fn scaled<P: SWCurveConfig<BaseField: Invertible>>(
     points: &[Affine<P>],
     scalars: &[P::ScalarField],
@@ -184,7 +184,7 @@ fn digits(number: Signed) -> [i8; DIGITS] {
     digits
 }
 
-/// By arkworks' arithmetic, on this thread.
+/// The same by arkworks' arithmetic, on this thread.
 pub(crate) fn portable<P: SWCurveConfig>(points: &[Affine<P>], numbers: &[u128]) -> Vec<Affine<P>> {
     let multiples: Vec<Projective<P>> = points
         .iter()

@@ -16,10 +16,10 @@ const BLOCK: usize = 1 << 8;
 
 /// Points and their scalars.
 pub(crate) struct Terms<'a, K: PointKernel> {
-    /// For each copy, the bases and, if the plan splits scalars, their images: `count` each.
+    /// For each copy, `count` bases and, if the plan splits scalars, their `count` images.
     pub(crate) points: &'a K::Points,
     pub(crate) count: usize,
-    /// By the plan's windows.
+    /// The scalars, recoded for the plan's windows.
     pub(crate) recoded: &'a Recoded,
 }
 

@@ -1,8 +1,8 @@
-//! Which windows, how many buckets, how many tasks: chosen by a model of costs.
+//! The plan of a product (windows, buckets and tasks), chosen by a model of costs.
 
 use super::recode::{Windows, bit_length};
 
-/// What steps cost on one thread, in nanoseconds. [`calibrate`](fn@crate::calibrate) measures them.
+/// Costs of the steps of a product on one thread, in nanoseconds. [`calibrate`](fn@crate::calibrate) measures them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Costs {
     /// Adding a point to a bucket, scheduling included.
@@ -17,25 +17,25 @@ pub struct Costs {
     pub(crate) inversion: f64,
 }
 
-/// How a product is computed.
+/// The plan by which a product is computed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     /// Whether scalars are split by the endomorphism.
     pub(crate) split: bool,
     /// The digits.
     pub(crate) windows: Windows,
-    /// Windows whose buckets one task fills together.
+    /// Windows that one task takes together.
     pub(crate) group: usize,
-    /// Parts of the bases that tasks take apart.
+    /// Parts into which the bases are cut; different tasks take them.
     pub(crate) chunks: usize,
 }
 
-/// The scalars of a product, as far as a plan depends on them.
+/// The properties of a product's scalars, and of the thread pool, that a plan depends on.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Shape {
-    /// How many there are.
+    /// The number of scalars.
     pub(crate) count: usize,
-    /// Bit lengths of some of them.
+    /// Bit lengths of at most [`SAMPLE`] of them.
     pub(crate) sample: Vec<usize>,
     /// Threads to keep busy.
     pub(crate) threads: usize,
@@ -44,24 +44,24 @@ pub(crate) struct Shape {
 /// The bases of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bases {
-    /// As arkworks has them.
+    /// In arkworks' layout.
     Unprepared,
     /// In the back end's layout, with multiples that are `copy_bits` bits apart.
     Prepared { copies: usize, copy_bits: usize },
 }
 
-/// Scalars a shape samples.
+/// Scalars sampled for a [`Shape`].
 const SAMPLE: usize = 512;
 /// Widest windows considered: 2¹⁹ buckets.
 const WIDEST: u32 = 20;
-/// Buckets of a task's group of windows, as far as one window has not more: what a core's
+/// The most buckets of a task's group of windows, unless one window has more: as many as a core's
 /// second-level cache holds.
 const GROUP_BUCKETS: usize = 3 << 13;
 
 // === impl Shape ===
 
 impl Shape {
-    /// Of `count` scalars, whose magnitudes' words `magnitude` gives.
+    /// The shape of `count` scalars; `magnitude` returns the words of the magnitude of each.
     pub(crate) fn new(count: usize, magnitude: impl Fn(usize) -> [u64; 4]) -> Self {
         // A stride that is prime to any power of two: witnesses have patterns.
         let step = (count / SAMPLE).max(1) | 1;
@@ -128,7 +128,7 @@ impl Plan {
                 };
                 let conversion = shape.count as f64 * per_base / shape.threads as f64;
                 for (group, chunks) in divisions(count, buckets, shape.threads) {
-                    // Of a task with all windows of a group, for each of them.
+                    // Additions of a task that takes all windows of a group, for each window.
                     let additions = shape.count as f64 * digits / (count * chunks) as f64;
                     let batch = (group * buckets / 8).clamp(64, 4096) as f64;
                     let window = additions * (costs.addition + costs.inversion / batch)
@@ -155,7 +155,7 @@ impl Plan {
     }
 }
 
-/// How windows may be grouped and bases cut: windows of a task, and parts of the bases.
+/// The candidate divisions of a product into tasks: windows of a task, and parts of the bases.
 fn divisions(
     windows: usize,
     buckets: usize,
@@ -174,8 +174,8 @@ fn divisions(
         })
 }
 
-/// When the last thread is done with `chunks` times the windows, taken by groups, `time` being
-/// what a task of so many windows takes.
+/// The time at which the last thread is done with `chunks` times the windows, taken by groups. `time` is the
+/// time of a task with the given number of windows.
 fn makespan(
     windows: usize,
     group: usize,

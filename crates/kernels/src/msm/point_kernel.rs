@@ -1,4 +1,4 @@
-//! What a back end does with affine points.
+//! The interface of a back end's arithmetic of affine points.
 
 use ark_ec::CurveConfig;
 use ark_ec::short_weierstrass::SWCurveConfig;
@@ -22,20 +22,20 @@ pub(crate) trait PointKernel: Send + Sync + 'static {
     type Curve: SWCurveConfig;
     /// An array of points.
     type Points: Send + Sync;
-    /// What [`add`](Self::add) works in, kept between calls.
+    /// Working memory of [`add`](Self::add), kept between calls.
     type Scratch: Default + Send;
     /// Additions that share an inversion: as many as stay in a core's second-level cache.
     const BATCH: usize;
     /// Bytes of a stored point.
     const POINT_BYTES: usize;
-    /// What steps cost on this back end.
+    /// Costs of the steps of a product on this back end.
     const COSTS: Costs;
 
-    /// Room for `len` points.
+    /// An array of `len` points of unspecified value.
     fn allocate(len: usize) -> Self::Points;
 
-    /// Room for `len` points, the first of them `bases`, converted on the current pool's threads.
-    /// What is stored for a point at infinity is not specified.
+    /// An array of `len` points, the first of them `bases`, converted on the current pool's threads. The value
+    /// stored for a point at infinity is unspecified.
     fn load(bases: &[Affine<Self>], len: usize) -> Self::Points;
 
     /// Stores `(β·x, y)` of the points `0..count` at `count..2·count`, on the pool's threads.
@@ -51,11 +51,11 @@ pub(crate) trait PointKernel: Send + Sync + 'static {
     /// Stores the point at `source` at `target` as well.
     fn copy_within(points: &mut Self::Points, target: usize, source: usize);
 
-    /// `targets[job.target] ±= sources[job.source]` for every job; sources lie among the targets
-    /// if there are none of their own.
+    /// `targets[job.target] ±= sources[job.source]` for every job; without `sources`, the sources are among the
+    /// targets.
     ///
-    /// No target may occur twice, nor be a source. A target whose sum is the point at infinity is
-    /// named in what is returned; its contents are unspecified.
+    /// No target may occur twice, nor be a source. Returns the targets whose sum is the point at infinity; their
+    /// contents are unspecified.
     fn add(
         targets: &mut Self::Points,
         sources: Option<&Self::Points>,
@@ -63,7 +63,7 @@ pub(crate) trait PointKernel: Send + Sync + 'static {
         scratch: &mut Self::Scratch,
     ) -> Vec<u32>;
 
-    /// `numbers[i]·points[i]` for a few points in the subgroup of prime order; nothing if this back end has
+    /// `numbers[i]·points[i]` for a few points in the subgroup of prime order; `None` if this back end has
     /// no faster way than arkworks' arithmetic.
     fn multiply_each(points: &[Affine<Self>], numbers: &[u128]) -> Option<Vec<Affine<Self>>> {
         let _ = (points, numbers);

@@ -23,21 +23,21 @@ pub struct PreparedBases<G: MsmGroup> {
     inner: Box<dyn Prepared<G>>,
 }
 
-/// What a back end keeps.
+/// Bases in a back end's layout, and products with them.
 pub trait Prepared<G: MsmGroup>: Send + Sync {
     fn len(&self) -> usize;
     fn bytes(&self) -> usize;
     fn copies(&self) -> usize;
-    /// With other terms: points and their scalars.
+    /// The product, plus that of other points and their scalars.
     fn msm(&self, scalar: ScalarOf<'_, G>, others: (&[G::Affine], ScalarOf<'_, G>)) -> G;
 }
 
-/// A scalar, out of Montgomery form, by its number.
+/// A function that returns the scalar of an index, out of Montgomery form.
 type ScalarOf<'a, G> =
     &'a (dyn Fn(usize) -> <<G as PrimeGroup>::ScalarField as PrimeField>::BigInt + Sync);
 
 /// [`Prepared`] by a kernel.
-pub(crate) struct Resident<K: PointKernel> {
+pub(crate) struct PreparedByKernel<K: PointKernel> {
     points: K::Points,
     count: usize,
     /// Copies, each with its image if `endomorphism`.
@@ -53,8 +53,8 @@ pub(crate) struct Resident<K: PointKernel> {
 impl<G: MsmGroup> PreparedBases<G> {
     /// Prepares `points` in at most `memory_limit` bytes, on the current rayon pool's threads.
     ///
-    /// One copy is kept whatever the limit: [`bytes`](Self::bytes) says what is used, and
-    /// [`bytes_for`](Self::bytes_for) what a number of copies would take.
+    /// One copy is kept whatever the limit: [`bytes`](Self::bytes) is the memory used, and
+    /// [`bytes_for`](Self::bytes_for) the memory that a number of copies would take.
     ///
     /// # Panics
     ///
@@ -63,18 +63,18 @@ impl<G: MsmGroup> PreparedBases<G> {
         Self::new_on(InstructionSet::current(), points, memory_limit)
     }
 
-    /// As [`new`](Self::new), on a chosen back end.
+    /// Like [`new`](Self::new), on a chosen back end.
     ///
     /// # Panics
     ///
-    /// As for [`new`](Self::new), and if this machine has not the instructions.
+    /// As for [`new`](Self::new), and if this machine lacks the instructions.
     pub fn new_on(set: InstructionSet, points: &[G::Affine], memory_limit: usize) -> Self {
         Self {
             inner: G::prepare(set, points, memory_limit),
         }
     }
 
-    /// Bytes that `copies` of `count` bases take: what a memory limit buys.
+    /// Bytes of memory that `copies` copies of `count` bases take.
     pub fn bytes_for(set: InstructionSet, count: usize, copies: usize) -> usize {
         count * copies * G::point_bytes(set)
     }
@@ -84,7 +84,7 @@ impl<G: MsmGroup> PreparedBases<G> {
         self.inner.len()
     }
 
-    /// Whether there are none.
+    /// Whether the length is zero.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -94,7 +94,7 @@ impl<G: MsmGroup> PreparedBases<G> {
         self.inner.bytes()
     }
 
-    /// How many points are kept for each base.
+    /// The number of points kept for each base: its multiples and their images by the endomorphism.
     pub fn copies(&self) -> usize {
         self.inner.copies()
     }
@@ -145,9 +145,9 @@ impl<G: MsmGroup> fmt::Debug for PreparedBases<G> {
     }
 }
 
-// === impl Resident ===
+// === impl PreparedByKernel ===
 
-impl<K: PointKernel> Resident<K> {
+impl<K: PointKernel> PreparedByKernel<K> {
     /// Keeps at least one copy of the bases, and what else `memory_limit` allows.
     pub(crate) fn new(bases: &[Affine<K>], memory_limit: usize) -> Self {
         let count = bases.len();
@@ -159,7 +159,7 @@ impl<K: PointKernel> Resident<K> {
         let parts = 1 + usize::from(endomorphism.is_some());
         let split = endomorphism.map_or(Split::<K::Curve>::Whole, Split::Halves);
         let part_bits = bit_length(&split.largest()) + 1;
-        // More copies than windows of a sensible width gain nothing.
+        // More copies than windows of a sensible width would gain nothing.
         let multiples = (affordable / parts).clamp(1, part_bits.div_ceil(MIN_COPY_BITS));
         let copy_bits = Windows::copy_bits_for(multiples, &split.largest());
 
@@ -233,7 +233,7 @@ impl<K: PointKernel> Resident<K> {
 /// Copies are not closer than this many bits.
 const MIN_COPY_BITS: usize = 12;
 
-impl<G, K> Prepared<G> for Resident<K>
+impl<G, K> Prepared<G> for PreparedByKernel<K>
 where
     K: PointKernel,
     G: MsmGroup<ScalarField = super::point_kernel::Scalar<K>, Affine = Affine<K>>
@@ -256,7 +256,7 @@ where
     }
 }
 
-impl<K: PointKernel> Resident<K> {
+impl<K: PointKernel> PreparedByKernel<K> {
     /// Points kept for each base.
     fn copies(&self) -> usize {
         self.multiples * (1 + usize::from(self.endomorphism.is_some()))

@@ -1,10 +1,9 @@
 //! Scalars as signed digits.
 //!
-//! With windows of widths w₀, w₁, … at offsets o₀, o₁, … let `D = Σ 2^(oᵢ + wᵢ − 1)`. The digit of
-//! window i of a number k is what the window of k + D holds, less 2^(wᵢ − 1): in
-//! `−2^(wᵢ − 1)..2^(wᵢ − 1)`, without a carry from window to window, so that each window can be read
-//! alone. Numbers are taken by magnitude and sign; a full-size scalar above r/2 stands for a small
-//! negative one.
+//! With windows of widths w₀, w₁, … at offsets o₀, o₁, … let `D = Σ 2^(oᵢ + wᵢ − 1)`. The digit of window i of
+//! a number k is the value of that window of k + D, minus 2^(wᵢ − 1). It is in `−2^(wᵢ − 1)..2^(wᵢ − 1)`,
+//! without a carry from window to window, so each window can be read alone. Numbers are recoded by magnitude
+//! and sign; a full-size scalar above r/2 counts as the negative of a smaller one.
 
 use ark_ec::short_weierstrass::SWCurveConfig;
 use ark_ff::{BigInteger, PrimeField};
@@ -16,7 +15,7 @@ use super::words::add;
 /// Scalars one task recodes.
 const CHUNK: usize = 1 << 12;
 
-/// How a number is cut into windows: the same widths for each of some copies of the bases.
+/// The division of numbers into windows: the same widths for each copy of the bases.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Windows {
     /// Bits of each window of a copy, the widest first.
@@ -48,7 +47,7 @@ struct Window {
     width: u32,
 }
 
-/// Where parts come from.
+/// The way in which a scalar becomes one or two parts.
 #[derive(Debug)]
 pub(crate) enum Split<'a, P: SWCurveConfig> {
     /// One part: the scalar or its negative.

@@ -1,7 +1,7 @@
 //! Numbers of several 64-bit words, the lowest first.
 
-/// `sum += number`, modulo what the sum's words hold; words the number has not are zero. Whether
-/// there was a carry out of the last word.
+/// `sum += number`, modulo the range of the sum's words; a shorter number is padded with zero words. Returns
+/// whether there was a carry out of the last word.
 #[inline(always)]
 pub(crate) fn add(sum: &mut [u64], number: &[u64]) -> bool {
     let mut carry = false;
@@ -14,8 +14,8 @@ pub(crate) fn add(sum: &mut [u64], number: &[u64]) -> bool {
     carry
 }
 
-/// `difference −= number`, modulo what the difference's words hold; of as many words. Whether the
-/// number was the larger.
+/// `difference −= number`, modulo the range of the difference's words, of which the number has as many. Returns
+/// whether the number was the larger.
 #[inline(always)]
 pub(crate) fn subtract(difference: &mut [u64], number: &[u64]) -> bool {
     let mut borrow = false;

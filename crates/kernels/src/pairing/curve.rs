@@ -24,24 +24,24 @@ pub(super) mod sealed {
     pub type Pair<E> = (<E as Pairing>::G1Affine, <E as Pairing>::G2Affine);
 
     /// A point of the first group, not infinite, and what [`Kernels::lines_on`] gave of one of the second.
-    pub type FixedPair<'a, E> = (<E as Pairing>::G1Affine, &'a Lines<E>);
+    pub type FixedPair<'a, E> = (<E as Pairing>::G1Affine, &'a PreparedLines<E>);
 
     /// The pairs of a product, of points and of points with lines.
     pub type Terms<'a, E> = (&'a [Pair<E>], Vec<FixedPair<'a, E>>);
 
     /// The lines through a point of the second group and its multiples, as a back end has them.
     #[derive(Clone, Debug)]
-    pub enum Lines<E: PortablePairing> {
-        /// As the portable back end has them.
+    pub enum PreparedLines<E: PortablePairing> {
+        /// Lines in the portable back end's form.
         Portable(E::Lines),
-        /// As the vector kernels have them: 64-bit words.
+        /// Lines in the vector kernels' form: 64-bit words.
         Vector(Vec<u64>),
     }
 
     /// A curve's back ends.
     pub trait Kernels: PortablePairing {
         /// The lines of a point that is not infinite; `None` if this back end has no use for them.
-        fn lines_on(set: InstructionSet, point: Self::G2Affine) -> Option<Lines<Self>>;
+        fn lines_on(set: InstructionSet, point: Self::G2Affine) -> Option<PreparedLines<Self>>;
 
         /// Whether the lines and the point suit this back end: others are to be paired as points.
         fn takes(set: InstructionSet, pair: &FixedPair<'_, Self>) -> bool;
@@ -88,7 +88,7 @@ pub(super) mod sealed {
     }
 }
 
-use sealed::{FixedPair, Kernels, Lines, Pair, Terms};
+use sealed::{FixedPair, Kernels, Pair, PreparedLines, Terms};
 
 /// The product of Miller loops by the portable back end.
 fn portable_miller_loop<E: PortablePairing>(
@@ -98,22 +98,22 @@ fn portable_miller_loop<E: PortablePairing>(
     let fixed: Vec<(E::G1Affine, &E::Lines)> = fixed
         .iter()
         .filter_map(|(left, lines)| match lines {
-            Lines::Portable(lines) => Some((*left, lines)),
-            Lines::Vector(_) => None,
+            PreparedLines::Portable(lines) => Some((*left, lines)),
+            PreparedLines::Vector(_) => None,
         })
         .collect();
     MillerLoopOutput(<E as PortablePairing>::miller_loop(pairs, &fixed))
 }
 
-/// What vector kernels take of pairs with lines: those whose lines are theirs.
+/// Selects the pairs whose lines are in the vector kernels' form.
 #[cfg(target_arch = "x86_64")]
 macro_rules! vector_pairs {
     ($tower:ty, $fixed:expr) => {
         $fixed
             .iter()
             .filter_map(|(left, lines)| match lines {
-                Lines::Vector(lines) => Some(vector::FixedPair { left: *left, lines }),
-                Lines::Portable(_) => None,
+                PreparedLines::Vector(lines) => Some(vector::FixedPair { left: *left, lines }),
+                PreparedLines::Portable(_) => None,
             })
             .collect::<Vec<vector::FixedPair<'_, $tower, _, _>>>()
     };
@@ -125,14 +125,14 @@ macro_rules! curves {
         impl PairingCurve for $curve {}
 
         impl Kernels for $curve {
-            fn lines_on(set: InstructionSet, point: Self::G2Affine) -> Option<Lines<Self>> {
+            fn lines_on(set: InstructionSet, point: Self::G2Affine) -> Option<PreparedLines<Self>> {
                 match checked(set) {
                     #[cfg(target_arch = "x86_64")]
                     InstructionSet::Avx512Ifma => {
                         let lines = <Self as Pairing>::G2Prepared::from(point);
-                        vector::lines::<$tower, _, _>(&lines.ell_coeffs).map(Lines::Vector)
+                        vector::lines::<$tower, _, _>(&lines.ell_coeffs).map(PreparedLines::Vector)
                     }
-                    _ => <Self as PortablePairing>::lines(&point).map(Lines::Portable),
+                    _ => <Self as PortablePairing>::lines(&point).map(PreparedLines::Portable),
                 }
             }
 
@@ -140,8 +140,8 @@ macro_rules! curves {
                 // Lines are divided by y.
                 let can_divide = point.y != 0.into();
                 match (set, lines) {
-                    (InstructionSet::Portable, Lines::Portable(_))
-                    | (InstructionSet::Avx512Ifma, Lines::Vector(_)) => can_divide,
+                    (InstructionSet::Portable, PreparedLines::Portable(_))
+                    | (InstructionSet::Avx512Ifma, PreparedLines::Vector(_)) => can_divide,
                     _ => false,
                 }
             }

@@ -9,10 +9,10 @@ use crate::InstructionSet;
 
 /// Products or values that vectors hold side by side.
 const LANES: usize = 8;
-/// Up to so many take less time one after the other than side by side.
+/// The most items that take less time one after the other than side by side.
 const FEW: usize = 2;
 
-/// As [`final_exponentiation`](super::final_exponentiation), of each of the values, which take less time
+/// Like [`final_exponentiation`](super::final_exponentiation), of each of the values, which take less time
 /// together: vector kernels have eight of them side by side. Work is done on the threads of the current rayon
 /// pool.
 ///
@@ -36,11 +36,11 @@ pub fn final_exponentiation_each<E: PairingCurve>(
     final_exponentiation_each_on(InstructionSet::current(), values)
 }
 
-/// As [`final_exponentiation_each`], on a chosen back end.
+/// Like [`final_exponentiation_each`], on a chosen back end.
 ///
 /// # Panics
 ///
-/// If this machine has not the instructions.
+/// If this machine lacks the instructions.
 pub fn final_exponentiation_each_on<E: PairingCurve>(
     set: InstructionSet,
     values: &[MillerLoopOutput<E>],
@@ -66,11 +66,11 @@ pub fn power_each<E: PairingCurve>(
     power_each_on(InstructionSet::current(), bases, exponents)
 }
 
-/// As [`power_each`], on a chosen back end.
+/// Like [`power_each`], on a chosen back end.
 ///
 /// # Panics
 ///
-/// As for [`power_each`], and if this machine has not the instructions.
+/// As for [`power_each`], and if this machine lacks the instructions.
 pub fn power_each_on<E: PairingCurve>(
     set: InstructionSet,
     bases: &[PairingOutput<E>],
@@ -84,8 +84,8 @@ pub fn power_each_on<E: PairingCurve>(
     powers.map(PairingOutput).collect()
 }
 
-/// What `one` gives of each item, or `several` of up to eight of them, whichever takes less time on the threads of
-/// the current rayon pool.
+/// The result for each item, by `one` on single items or by `several` on up to eight of them, whichever takes less
+/// time on the threads of the current rayon pool.
 fn each<T: Sync, R: Send>(
     set: InstructionSet,
     items: &[T],
@@ -110,14 +110,14 @@ fn each<T: Sync, R: Send>(
 // === impl Product ===
 
 impl<E: PairingCurve> Product<'_, E> {
-    /// The value of each product, as [`checked_value`](Self::checked_value) has it.
+    /// The value of each product, the same as [`checked_value`](Self::checked_value).
     ///
-    /// Many take less time together than one after the other: vector kernels have eight of them side by side,
-    /// which take as long as the one among them with the most pairs. Work is done on the threads of the current rayon pool.
+    /// Many products take less time together than one after the other: vector kernels compute eight side by side, in
+    /// the time of the one with the most pairs. Runs on the threads of the current rayon pool.
     ///
     /// # Panics
     ///
-    /// If they are on different back ends, or on one whose instructions this machine has not.
+    /// If they are on different back ends, or on one whose instructions this machine lacks.
     ///
     /// ```
     /// use ark_bn254::{Bn254, Fr, G1Affine, G2Affine};

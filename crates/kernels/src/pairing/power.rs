@@ -26,11 +26,11 @@ pub fn multi_power<E: PairingCurve>(
     multi_power_on(InstructionSet::current(), bases, exponents)
 }
 
-/// As [`multi_power`], on a chosen back end.
+/// Like [`multi_power`], on a chosen back end.
 ///
 /// # Panics
 ///
-/// As for [`multi_power`], and if this machine has not the instructions.
+/// As for [`multi_power`], and if this machine lacks the instructions.
 pub fn multi_power_on<E: PairingCurve>(
     set: InstructionSet,
     bases: &[PairingOutput<E>],

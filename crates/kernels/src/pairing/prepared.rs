@@ -3,7 +3,7 @@
 use ark_ec::AffineRepr;
 
 use super::PairingCurve;
-use super::curve::sealed::Lines;
+use super::curve::sealed::PreparedLines;
 use crate::InstructionSet;
 
 /// A point of the second group with its lines computed beforehand: a pair with it costs a product
@@ -13,7 +13,7 @@ use crate::InstructionSet;
 #[derive(Clone, Debug)]
 pub struct PreparedG2<E: PairingCurve> {
     point: E::G2Affine,
-    lines: Option<Lines<E>>,
+    lines: Option<PreparedLines<E>>,
 }
 
 // === impl PreparedG2 ===
@@ -24,11 +24,11 @@ impl<E: PairingCurve> PreparedG2<E> {
         Self::on(InstructionSet::current(), point)
     }
 
-    /// Prepares a point for a chosen back end. Products on other ones pair the point as it is.
+    /// Prepares a point for a chosen back end. Products on other back ends pair the unprepared point.
     ///
     /// # Panics
     ///
-    /// If this machine has not the instructions.
+    /// If this machine lacks the instructions.
     pub fn on(set: InstructionSet, point: E::G2Affine) -> Self {
         let lines = (!point.is_zero())
             .then(|| E::lines_on(set, point))
@@ -42,7 +42,7 @@ impl<E: PairingCurve> PreparedG2<E> {
     }
 
     /// The lines, unless the point has none that are of use.
-    pub(super) const fn lines(&self) -> Option<&Lines<E>> {
+    pub(super) const fn lines(&self) -> Option<&PreparedLines<E>> {
         self.lines.as_ref()
     }
 }

@@ -54,8 +54,8 @@ pub fn multi_miller_loop<E: PairingCurve>(
     Product::of(left, right).miller_loop()
 }
 
-/// What arkworks' `Pairing::final_exponentiation` returns: `None` of zero, which no Miller loop of
-/// points in the subgroups gives.
+/// The final exponentiation, with the same result as arkworks' `Pairing::final_exponentiation`: `None` for
+/// zero, which is never the Miller loop of points in the subgroups.
 pub fn final_exponentiation<E: PairingCurve>(
     value: MillerLoopOutput<E>,
 ) -> Option<PairingOutput<E>> {
@@ -98,7 +98,7 @@ impl<'a, E: PairingCurve> Product<'a, E> {
     ///
     /// # Panics
     ///
-    /// When it is evaluated, if this machine has not the instructions.
+    /// Evaluating it panics if this machine lacks the instructions.
     pub const fn on(set: InstructionSet) -> Self {
         Self {
             set,
@@ -156,7 +156,7 @@ impl<'a, E: PairingCurve> Product<'a, E> {
         let group_size = group_size(self.set);
         let (mut pairs, mut fixed) = (self.pairs.clone(), Vec::new());
         for (left, right) in &self.fixed {
-            // In lanes of a vector that are left a pair costs nothing, prepared or not.
+            // A pair in a free lane of a vector costs nothing, prepared or not.
             let is_vector_full = pairs.len() % group_size == 0;
             match right.lines() {
                 Some(lines) if self.set == InstructionSet::Portable || is_vector_full => {

@@ -6,7 +6,7 @@ use ark_ff::{AdditiveGroup, Field, Zero};
 
 use super::inversion::{Invertible, invert_all};
 
-/// `left[i] += right[i]`, complete: equal, opposite and infinite points are right too.
+/// `left[i] += right[i]`, complete: equal, opposite and infinite points are handled too.
 ///
 /// An addition by slope takes 2 multiplications, 1 squaring and an inversion; Montgomery's trick
 /// makes an inversion of 3 multiplications. A mixed addition in Jacobian form takes 11.
@@ -20,7 +20,7 @@ pub(crate) fn batch_add_assign<P: SWCurveConfig<BaseField: Invertible>>(
         .zip(right)
         .map(|(p, q)| {
             if p.is_zero() || q.is_zero() {
-                // Zero is what a batch inversion skips.
+                // A batch inversion skips zeros.
                 P::BaseField::ZERO
             } else if p.x == q.x {
                 // A doubling, or opposite points, for which y + y = 0.

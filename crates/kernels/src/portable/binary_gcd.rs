@@ -108,7 +108,7 @@ fn reduced<C: MontConfig<N>, const N: usize>(
     if below { sum } else { other }
 }
 
-/// `(x·f + y·g + z·h)/2^31`, which must be whole: its words, and what is beyond them.
+/// `(x·f + y·g + z·h)/2^31`, which must be an integer: its words, and the part above them.
 fn combine<const N: usize>(
     x: &[u64; N],
     y: &[u64; N],

@@ -7,7 +7,7 @@ use ark_ff::{BigInt, BigInteger, Fp, MontBackend, MontConfig};
 
 /// Words of an element.
 const WORDS: usize = 4;
-/// Products of two 254-bit numbers whose sum has at most 512 bits.
+/// The most products of two 254-bit numbers whose sum is sure to have at most 512 bits.
 const TERMS: usize = 16;
 
 /// Elements of a 254-bit field.
@@ -40,7 +40,7 @@ pub(crate) fn inner_product<C: MontConfig<WORDS>>(
 /// `sum += left·right`. The sum must have room.
 #[inline(always)]
 fn add_product(sum: &mut [u64; 2 * WORDS], left: &[u64; WORDS], right: &[u64; WORDS]) {
-    // A product of its own first, so that carries run through the sum once.
+    // Each product is computed separately, so that carries run through the sum once.
     let mut product = [0; 2 * WORDS];
     for i in 0..WORDS {
         let mut carry = 0;
@@ -61,7 +61,7 @@ fn add_product(sum: &mut [u64; 2 * WORDS], left: &[u64; WORDS], right: &[u64; WO
 
 /// The element whose Montgomery form, times 2²⁵⁶, is the sum modulo the modulus.
 ///
-/// A sum of sixteen products of numbers below p is below 16·p², so what is left of it is below
+/// A sum of sixteen products of numbers below p is below 16·p², so its reduction is below
 /// 16·p²/2²⁵⁶ + p ≤ 5·p, which has 256 bits.
 fn reduce<C: MontConfig<WORDS>>(mut sum: [u64; 2 * WORDS]) -> Element<C> {
     let modulus = C::MODULUS;

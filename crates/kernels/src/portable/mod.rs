@@ -1,4 +1,4 @@
-//! The back end that runs everywhere, in safe Rust over arkworks' field arithmetic, but for
+//! The back end that runs everywhere, in safe Rust over arkworks' field arithmetic, except for
 //! pairings: those on BLS12-381 are blst's, and the others multiply by `x86_64_adx` where the processor
 //! has the instructions.
 

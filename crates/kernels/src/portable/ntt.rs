@@ -12,7 +12,7 @@ use rayon::prelude::*;
 
 use crate::ntt::Transforms;
 
-/// Elements whose levels are done together: 128 KiB of 256-bit elements, and as much of powers.
+/// Elements of a block whose levels are computed together: 128 KiB of 256-bit elements, and as much of powers.
 const BLOCK: usize = 1 << 12;
 /// Elements from which on work is divided among threads, and the least that one gets.
 const PARALLEL: usize = 1 << 10;
@@ -22,7 +22,7 @@ const PARALLEL: usize = 1 << 10;
 pub(crate) struct Plan<F: FftField> {
     subgroup: Radix2EvaluationDomain<F>,
     coset: Radix2EvaluationDomain<F>,
-    /// For each level that joins two transforms of h points to one of 2h: the h powers of its root.
+    /// For each level, which joins two transforms of h points to one of 2h, the h powers of its root.
     levels: OnceLock<Vec<Vec<F>>>,
 }
 
@@ -44,7 +44,7 @@ impl<F: FftField> Plan<F> {
         self.levels.get_or_init(|| {
             let mut levels = Vec::new();
             let mut root = self.subgroup.group_gen;
-            // From the last level down, each having every second power of the one above.
+            // From the last level down: each has every second power of the one above.
             let mut size = self.subgroup.size();
             while size > 1 {
                 let mut powers = vec![F::ONE; size / 2];
@@ -136,7 +136,7 @@ fn butterflies<F: FftField>(low: &mut [F], high: &mut [F], powers: &[F]) {
     }
 }
 
-/// Exchanges values whose indices have each other's bits in reverse.
+/// Exchanges values whose indices are each other's bit reversal.
 fn reverse_indices<F>(values: &mut [F]) {
     let bits = values.len().trailing_zeros();
     if bits == 0 {

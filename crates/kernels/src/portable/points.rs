@@ -18,7 +18,7 @@ const CHUNK: usize = 1 << 10;
 /// The points of a curve.
 pub(crate) struct PortablePoints<P>(PhantomData<P>);
 
-/// What a batch works in.
+/// Working memory of a batch of additions, kept between batches.
 pub(crate) struct Scratch<P: SWCurveConfig> {
     left: Vec<Affine<P>>,
     right: Vec<Affine<P>>,

@@ -30,7 +30,7 @@ struct Constants<const N: usize> {
 // === impl Adx ===
 
 impl Adx {
-    /// Some if this processor has the instructions, and they are of use for numbers of `N` words.
+    /// `Some` if this processor has the instructions and they support numbers of `N` words.
     #[inline(always)]
     pub(crate) fn detected<const N: usize>() -> Option<Self> {
         let is_there = matches!(N, 4 | 6)

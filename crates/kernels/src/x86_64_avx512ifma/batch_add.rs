@@ -1,9 +1,9 @@
 //! Affine additions, eight at a time, that share one inversion by Montgomery's trick.
 //!
-//! Forward, the differences of the x are multiplied up; their product is inverted; backward, each
-//! vector takes its own inverse out of it and adds by slope. Per addition that is 5 products and a
-//! square. Even and odd vectors have products of their own: a product waits for the one before it
-//! in its chain, and two chains fill that wait.
+//! The forward pass multiplies up the differences of the x; their product is inverted; in the backward pass
+//! each vector extracts its own inverse and adds by slope. That is 5 products and a square for each addition.
+//! Even and odd vectors have separate chains of products: a product depends on the one before it in its
+//! chain, and two chains hide that latency.
 
 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 
@@ -16,12 +16,12 @@ use crate::msm::point_kernel::Job;
 use crate::portable::batch_add::batch_add_assign;
 use crate::portable::inversion::invert_all;
 
-/// Vectors ahead that are fetched from memory.
+/// Prefetch distance, in vectors of eight jobs.
 const AHEAD: usize = 4;
 
-/// What a batch works in.
+/// Working memory of a batch of additions, kept between batches.
 pub(crate) struct Scratch<V> {
-    /// For each vector of jobs: the differences, and the product of those before it in its chain.
+    /// For each vector of jobs, the differences and the product of those before it in its chain.
     steps: Vec<(V, V)>,
     jobs: Vec<Job>,
     /// Lanes whose points have the same x: they cannot be added by a slope between them.
@@ -38,7 +38,7 @@ impl<V> Default for Scratch<V> {
     }
 }
 
-/// Does the jobs; the targets whose sum is the point at infinity are returned.
+/// Runs the jobs and returns the targets whose sum is the point at infinity.
 pub(crate) fn batch_add<P, V>(
     targets: &mut Stored<V>,
     sources: Option<&Stored<V>>,
@@ -95,7 +95,7 @@ unsafe fn reset_spares<V: VectorField>(targets: *mut u64, first: usize) {
     }
 }
 
-/// Does those jobs whose points differ in x, and returns the others.
+/// Runs the jobs whose points differ in x, and returns the others.
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
 unsafe fn add<V: VectorField>(
     targets: *mut u64,
@@ -123,7 +123,7 @@ unsafe fn add<V: VectorField>(
         .collect()
 }
 
-/// Where the x of eight jobs' points lie.
+/// Addresses of the x of eight jobs' points.
 #[inline(always)]
 unsafe fn places<V: VectorField>(
     jobs: &[Job; 8],
@@ -213,8 +213,8 @@ unsafe fn inverses<V: VectorField>(products: [V; 2]) -> [V; 2] {
     }
 }
 
-/// Adds: `λ = (y_t − y_s)/(x_t − x_s)`, `x = λ² − x_t − x_s`, `y = λ·(x_s − x) − y_s`, but for lanes
-/// that are noted as equal.
+/// Adds by `λ = (y_t − y_s)/(x_t − x_s)`, `x = λ² − x_t − x_s`, `y = λ·(x_s − x) − y_s`, except in lanes
+/// that are marked as equal.
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
 unsafe fn backward<V: VectorField>(

@@ -9,11 +9,11 @@ use crate::InstructionSet;
 use crate::decompression::{point_of_x, portable};
 use crate::instruction_set::checked;
 
-/// For each x-coordinate either point of the curve that has it, if there are any, on this thread.
+/// For each x-coordinate, one of the two points of the curve with it, on this thread; `None` without one.
 ///
 /// # Panics
 ///
-/// If this machine has not the instructions.
+/// If this machine lacks the instructions.
 pub(crate) fn point_of_x_each<P, V>(xs: &[P::BaseField]) -> Vec<Option<Affine<P>>>
 where
     P: SWCurveConfig,

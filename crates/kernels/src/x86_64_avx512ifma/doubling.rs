@@ -11,8 +11,8 @@ use crate::portable::inversion::invert_all;
 ///
 /// # Safety
 ///
-/// The instructions of this back end; both ranges are of points that are there, and no other
-/// thread touches the second.
+/// The instructions of this back end; both ranges are of existing points, and no other thread
+/// accesses the second.
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
 pub(crate) unsafe fn double<V: VectorField>(
     base: *mut u64,
@@ -34,7 +34,7 @@ pub(crate) unsafe fn double<V: VectorField>(
             let places: [*const u64; 8] =
                 std::array::from_fn(|lane| place(from, group, lane).cast_const());
             let mut x = V::load(places);
-            // Stored values may reach 2: products bring them down.
+            // Stored values may reach 2; a product reduces them.
             let mut y = V::mul_by_call(V::load(places.map(|p| p.add(V::WORDS))), V::one());
             let mut z = V::one();
             for _ in 0..doublings {

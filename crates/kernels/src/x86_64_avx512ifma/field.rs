@@ -1,8 +1,8 @@
 //! Eight elements of a prime field, in Montgomery form with radix `R = 2^(52·L)`.
 //!
-//! A value is *carried* when every limb is below 2⁵²; the value itself may exceed p. Each operation
-//! says what it takes and what it gives in multiples of p. What IFMA multiplies must be carried: it
-//! reads the low 52 bits of a lane.
+//! A value is *carried* when every limb is below 2⁵²; the value itself may exceed p. Each operation states
+//! the ranges of its inputs and outputs in multiples of p. Factors of IFMA must be carried: it reads the
+//! low 52 bits of a lane.
 
 use std::arch::x86_64::*;
 use std::marker::PhantomData;
@@ -148,7 +148,7 @@ impl<P: Modulus<L, N>, const L: usize, const N: usize> Fp<P, L, N> {
             for (j, t) in t.iter_mut().enumerate() {
                 *t = _mm512_madd52lo_epu64(*t, quotient, Self::multiple(1, j));
             }
-            // The lowest limb is now 0 mod 2^52: dropped, but for what it carries.
+            // The lowest limb is now 0 mod 2^52: it is dropped, except for its carry.
             let carry = _mm512_srli_epi64::<LIMB_BITS>(t[0]);
             let mut next = [zero; L];
             next[..L - 1].copy_from_slice(&t[1..]);
@@ -163,7 +163,7 @@ impl<P: Modulus<L, N>, const L: usize, const N: usize> Fp<P, L, N> {
         }
     }
 
-    /// As [`multiply`](Self::multiply), not inlined: for code where a call costs little of the
+    /// Like [`multiply`](Self::multiply), not inlined: for code where a call costs little of the
     /// whole, or the product occurs often.
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
@@ -220,12 +220,12 @@ impl<P: Modulus<L, N>, const L: usize, const N: usize> Fp<P, L, N> {
         }
     }
 
-    /// From signed limbs, of at most 2⁵⁵ in magnitude, of a value below `8·p` to a carried value
+    /// Reduces signed limbs, of at most 2⁵⁵ in magnitude, of a value below `8·p` to a carried value
     /// below `1.1·p`, equal mod p.
     ///
-    /// The top limb, less what the limbs below may borrow from it, estimates the quotient by p from
-    /// below: a fraction of 1/64 of it at most is lost with five limbs, 2⁻⁹ with eight. The multiple
-    /// comes from a table by a shuffle of lanes.
+    /// The top limb, minus the most that the limbs below may borrow from it, estimates the quotient by p from
+    /// below: at most a fraction of 1/64 of it is lost with five limbs, 2⁻⁹ with eight. The multiple comes from a
+    /// table by a shuffle of lanes.
     #[inline(always)]
     pub(crate) unsafe fn reduce(self) -> Self {
         // SAFETY: register operations, and reads of constants.
@@ -242,7 +242,7 @@ impl<P: Modulus<L, N>, const L: usize, const N: usize> Fp<P, L, N> {
         }
     }
 
-    /// As [`reduce`](Self::reduce), not inlined.
+    /// Like [`reduce`](Self::reduce), not inlined.
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
     pub(crate) unsafe fn reduce_by_call(value: &Self) -> Self {
@@ -271,7 +271,7 @@ impl<P: Modulus<L, N>, const L: usize, const N: usize> Fp<P, L, N> {
         }
     }
 
-    /// Lanes whose limbs are all zero: where a canonical value is zero.
+    /// The lanes whose limbs are all zero, in which a canonical value is zero.
     #[inline(always)]
     pub(crate) unsafe fn all_limbs_zero(self) -> __mmask8 {
         // SAFETY: register operations only.
@@ -284,7 +284,7 @@ impl<P: Modulus<L, N>, const L: usize, const N: usize> Fp<P, L, N> {
         }
     }
 
-    /// `b` where `lanes` says so, else `a`.
+    /// `b` in `lanes`, `a` elsewhere.
     #[inline(always)]
     pub(crate) unsafe fn select_limbs(lanes: __mmask8, a: Self, b: Self) -> Self {
         // SAFETY: register operations only.

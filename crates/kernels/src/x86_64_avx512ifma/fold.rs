@@ -24,7 +24,7 @@ const MULTIPLES: usize = 4;
 ///
 /// # Panics
 ///
-/// If this machine has not the instructions.
+/// If this machine lacks the instructions.
 pub(crate) fn fold<P, V>(
     left: &[Affine<P>],
     right: &[Affine<P>],
@@ -140,7 +140,7 @@ where
     }
 }
 
-/// One to eight points, of which the first takes the lanes that no other does.
+/// Loads one to eight points; free lanes repeat the first.
 ///
 /// # Safety
 ///

@@ -30,7 +30,7 @@ impl<P: Modulus<5, 4>> Columns<P> {
     ///
     /// # Panics
     ///
-    /// If it is not, or this machine has not the instructions.
+    /// If their number is not a multiple of eight, or this machine lacks the instructions.
     pub(crate) fn new(rows: &[Scalar<P, 4>], length: usize) -> Self {
         checked(InstructionSet::Avx512Ifma);
         assert_eq!(rows.len() % (8 * length), 0, "eight rows side by side");
@@ -149,7 +149,7 @@ unsafe fn reduce_sum<P: Modulus<5, 4>>(mut sum: [__m512i; 2 * L]) -> Fp<P, 5, 4>
                 sum[i + j] = _mm512_madd52lo_epu64(sum[i + j], quotient, limb);
                 sum[i + j + 1] = _mm512_madd52hi_epu64(sum[i + j + 1], quotient, limb);
             }
-            // Now 0 mod 2^52: dropped, but for what it carries.
+            // The limb is now 0 mod 2^52: it is dropped, except for its carry.
             sum[i + 1] = _mm512_add_epi64(sum[i + 1], _mm512_srli_epi64::<LIMB_BITS>(sum[i]));
         }
         Fp::from_limbs([sum[5], sum[6], sum[7], sum[8], sum[9]]).carry()

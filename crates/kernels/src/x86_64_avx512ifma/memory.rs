@@ -1,31 +1,31 @@
 //! Memory of 64-bit words, used again.
 //!
-//! A product converts its bases and throws the copy away. To a virtual machine, memory that it gives
-//! back and soon takes again comes at the price of a fault into the host for each page: a product of
-//! 2¹⁸ terms took a third longer if the one before it was some seconds ago. So some memory is kept.
-//! It is marked as free: the system takes it when it needs it, and then it costs what it did.
+//! A product converts its bases and discards the copy afterwards. On a virtual machine, memory that is
+//! given back and soon taken again costs a fault into the host for each page: a product of 2¹⁸ terms took
+//! a third longer if the one before it was some seconds ago. So some memory is kept, marked as free: the
+//! system may take it when it is short of memory, and the next use then pays for the page faults.
 
 use std::sync::{Mutex, PoisonError};
 
 use memmap2::MmapMut;
 
-/// Bytes kept for the next product, at most.
+/// The most bytes kept for the next products.
 const KEPT: usize = 512 << 20;
-/// Below this memory comes from the allocator's own store.
+/// Size in bytes below which memory comes from the global allocator and is not kept.
 const LARGE: usize = 1 << 21;
 
-/// What is kept, the smallest first.
+/// The kept memory, the smallest piece first.
 static IDLE: Mutex<Vec<MmapMut>> = Mutex::new(Vec::new());
 
 /// Words aligned to a page, in huge pages where the system has them: buckets and bases are read in
-/// random order, which costs a page walk for each access otherwise. They are of no particular value,
-/// and are to be written before they are read.
+/// random order, which costs a page walk for each access otherwise. Their initial values are
+/// unspecified: they must be written before they are read.
 pub(crate) struct Words {
-    /// There until the words are dropped.
+    /// `Some` until the words are dropped.
     memory: Option<MmapMut>,
 }
 
-/// Gives back what is kept.
+/// Gives the kept memory back to the system.
 pub(crate) fn release() {
     idle().clear();
 }

@@ -17,9 +17,8 @@ pub(crate) trait Modulus<const L: usize, const N: usize>: MontConfig<N> {
     const P_INVERSE: u64 = Self::INV & LIMB_MASK;
     /// Limb i of `k·p` in lane k, k = 0..8.
     const MULTIPLES: [[u64; 8]; L] = multiples(&Self::P);
-    /// A little below `2^52 / p_top`, where `p_top` is what limb L − 1 of p begins with: the factor
-    /// whose product's high half with a value's top limb is the value's quotient by p, rounded down
-    /// and at most one too small.
+    /// A little below `2^52 / p_top`, where `p_top` is the top limb of p. The high half of its product with a
+    /// value's top limb is the value's quotient by p, rounded down and at most one too small.
     const QUOTIENT_FACTOR: u64 = (1 << LIMB_BITS) / (Self::P[L - 1] + 1);
     /// `R² / 2^(64·N) mod p`: a Montgomery product by it takes arkworks' form to ours.
     const FROM_ARK: [u64; L] = power_of_two(&Self::MODULUS, 2 * LIMB_BITS as usize * L - 64 * N);

@@ -1,4 +1,4 @@
-//! Multiples of points by numbers of 128 bits, each point by a number of its own.
+//! Multiples of points by numbers of 128 bits, each point by a different number.
 //!
 //! Eight points at a time in Jacobian coordinates (x = X/Z², y = Y/Z³), with signed digits of four
 //! bits and a table of the multiples 1 to 8 of each point.
@@ -34,7 +34,7 @@ pub(super) struct Entry<V> {
 ///
 /// # Panics
 ///
-/// If this machine has not the instructions.
+/// If this machine lacks the instructions.
 pub(crate) fn multiply_each<P, V>(points: &[Affine<P>], numbers: &[u128]) -> Vec<Affine<P>>
 where
     P: SWCurveConfig<BaseField: Invertible>,
@@ -54,7 +54,7 @@ where
     to_affine(&coordinates)
 }
 
-/// From Jacobian coordinates; Z is zero at infinity.
+/// Converts Jacobian coordinates to affine points; Z is zero at infinity.
 pub(super) fn to_affine<P, F>(coordinates: &[(F, F, F)]) -> Vec<Affine<P>>
 where
     P: SWCurveConfig<BaseField = F>,
@@ -88,7 +88,7 @@ fn digits(number: u128) -> [i8; DIGITS] {
     digits
 }
 
-/// Of one to eight points; what the coordinates of infinity are is not specified.
+/// The multiples of one to eight points; the coordinates of infinity are unspecified.
 ///
 /// No addition meets two equal or opposite points: a multiple is at least 16 times the point when a
 /// multiple of at most 8 is added, and far below the order.
@@ -259,7 +259,7 @@ impl<V: VectorField> Entry<V> {
         }
     }
 
-    /// Each lane's multiple, negated where `negative` says so.
+    /// Each lane's multiple, negated in the lanes of `negative`.
     #[inline(always)]
     unsafe fn select(
         table: &[Self; MULTIPLES],

@@ -65,7 +65,7 @@ impl<V: VectorField> Stored<V> {
         self.len + SPARE - 1
     }
 
-    /// Where the points begin; they and the spares are `len + SPARE` times `STRIDE` words.
+    /// Pointer to the first point; the points and the spares are `len + SPARE` times `STRIDE` words.
     pub(crate) fn as_ptr(&self) -> *const u64 {
         self.words.as_ptr()
     }
@@ -138,7 +138,7 @@ unsafe fn import<V: VectorField>(
     }
 }
 
-/// A pointer that tasks share, each for a range of its own.
+/// A pointer that tasks share; each accesses a separate range.
 #[derive(Clone, Copy)]
 struct Shared(*mut u64);
 

@@ -1,7 +1,7 @@
 //! Poseidon2 permutations of eight states side by side.
 //!
 //! Ranges are in multiples of p, as in [`VectorField`]. A product of factors below α and β is below
-//! 1 + αβ/35 ([`Fp::multiply`]); [`Fp::reduce`] takes what is below 8 and gives less than 1.13.
+//! 1 + αβ/35 ([`Fp::multiply`]); [`Fp::reduce`] takes values below 8 and returns values below 1.13.
 
 use ark_bn254::{Fr, FrConfig};
 use ark_ff::PrimeField;
@@ -22,9 +22,9 @@ type State = [Vector; 4];
 #[derive(Debug)]
 pub(crate) struct Parameters {
     diagonal_less_one: [Limbs; 4],
-    first: Vec<[Limbs; 4]>,
-    partial: Vec<Limbs>,
-    last: Vec<[Limbs; 4]>,
+    initial_full_constants: Vec<[Limbs; 4]>,
+    partial_constants: Vec<Limbs>,
+    final_full_constants: Vec<[Limbs; 4]>,
 }
 
 // === impl Parameters ===
@@ -34,14 +34,19 @@ impl Parameters {
         let rounds = |added: &[[Fr; 4]]| added.iter().map(|added| added.map(to_limbs)).collect();
         Self {
             diagonal_less_one: parameters.diagonal_less_one.map(to_limbs),
-            first: rounds(&parameters.first),
-            partial: parameters.partial.iter().copied().map(to_limbs).collect(),
-            last: rounds(&parameters.last),
+            initial_full_constants: rounds(&parameters.initial_full_constants),
+            partial_constants: parameters
+                .partial_constants
+                .iter()
+                .copied()
+                .map(to_limbs)
+                .collect(),
+            final_full_constants: rounds(&parameters.final_full_constants),
         }
     }
 }
 
-/// From arkworks' radix 2²⁵⁶ to the radix 2²⁶⁰ of five limbs: its words, of 16 times the number.
+/// Converts from arkworks' radix 2²⁵⁶ to the radix 2²⁶⁰ of five limbs: the words of 16 times the number.
 fn to_limbs(element: Fr) -> Limbs {
     const {
         assert!(LIMB_BITS * 5 == 256 + 4 && Fr::MODULUS_BIT_SIZE <= 256);
@@ -53,7 +58,7 @@ fn to_limbs(element: Fr) -> Limbs {
 ///
 /// # Panics
 ///
-/// If this machine has not the instructions, or there are more states.
+/// If this machine lacks the instructions, or there are more states.
 pub(crate) fn permute_each(parameters: &Parameters, states: &mut [[Fr; 4]]) {
     checked(InstructionSet::Avx512Ifma);
     assert!((1..=8).contains(&states.len()), "{} states", states.len());
@@ -75,15 +80,15 @@ unsafe fn permute(parameters: &Parameters, states: &mut [[Fr; 4]]) {
             *vector = Vector::load_ark(std::array::from_fn(|lane| &raw const place(lane)[i]));
         }
         multiply_external(&mut vectors);
-        for added in &parameters.first {
+        for added in &parameters.initial_full_constants {
             full_round(&mut vectors, added);
         }
         partial_rounds(
             &mut vectors,
-            &parameters.partial,
+            &parameters.partial_constants,
             &parameters.diagonal_less_one,
         );
-        for added in &parameters.last {
+        for added in &parameters.final_full_constants {
             full_round(&mut vectors, added);
         }
         for (i, vector) in vectors.iter().enumerate() {
@@ -94,7 +99,7 @@ unsafe fn permute(parameters: &Parameters, states: &mut [[Fr; 4]]) {
     }
 }
 
-/// Takes and gives what is below 1.3.
+/// Inputs and outputs are below 1.3.
 ///
 /// # Safety
 ///
@@ -121,7 +126,7 @@ unsafe fn full_round(state: &mut State, added: &[Limbs; 4]) {
     }
 }
 
-/// As the portable one. Takes what is below 1.3, gives less than 1.13.
+/// Like the portable one. Inputs are below 1.3, outputs below 1.13.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
 unsafe fn multiply_external(state: &mut State) {
@@ -147,11 +152,10 @@ unsafe fn multiply_external(state: &mut State) {
     }
 }
 
-/// Takes what is below 1.3, gives less than 1.13.
+/// Inputs are below 1.3, outputs below 1.13.
 ///
-/// After the first round element i is a product mᵢ and the sum of the elements before, which all
-/// share. Three products wait for nothing but that sum: they fill the time in which the S-box waits
-/// for itself.
+/// After the first round, element i is a product mᵢ plus the sum of the elements before, which all share.
+/// Three products depend only on that sum, so they fill the latency of the S-box.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
 unsafe fn partial_rounds(state: &mut State, added: &[Limbs], diagonal: &[Limbs; 4]) {

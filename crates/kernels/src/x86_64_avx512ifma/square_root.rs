@@ -118,7 +118,7 @@ where
 /// The roots of `a = a₀ + a₁·i` where i² = −1 ("complex method"; Scott, "Implementing cryptographic
 /// pairings", 2007). A root `x₀ + x₁·i` has `x₀² = t = (a₀ + s)/2` and `x₁ = a₁/(2·x₀)` for one of the two
 /// s with `s² = a₀² + a₁²`. With d = t^((p − 3)/4) and r = t·d, if t is a square it is r², and d is 1/r. If
-/// not, that for the other s is, which is −a₁²/(4·t) = (a₁·d/2)², and x₁ is r but for the sign. So there is one
+/// not, the t of the other s is a square: it is −a₁²/(4·t) = (a₁·d/2)², and x₁ is ±r. So there is one
 /// power for s and one for d, and no inverse.
 impl<E: Extension<L, N>, const L: usize, const N: usize> SquareRoot for Quadratic<E, L, N>
 where
@@ -160,7 +160,7 @@ where
         roots
     }
 
-    /// With a₁ = 0 one of the two t is zero, from which there is no way to the other.
+    /// With a₁ = 0 one of the two t is zero, from which the other cannot be computed.
     fn may_miss(value: &Self::Ark) -> bool {
         value.c1 == AdditiveGroup::ZERO
     }

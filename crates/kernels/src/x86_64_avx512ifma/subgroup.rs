@@ -9,15 +9,15 @@ use crate::InstructionSet;
 use crate::instruction_set::checked;
 use crate::subgroup::{Criterion, is_in_subgroup, portable};
 
-/// Fewer points than this take arkworks' arithmetic less time, one by one: eight side by side take twice what
-/// one does there.
+/// Below this number, points are faster one by one with arkworks' arithmetic: eight side by side take twice the time
+/// of one there.
 const FEW: usize = 3;
 
 /// Whether each point is in the subgroup, on this thread.
 ///
 /// # Panics
 ///
-/// If this machine has not the instructions.
+/// If this machine lacks the instructions.
 pub(crate) fn in_subgroup_each<P, V>(points: &[Affine<P>], criterion: Criterion) -> Vec<bool>
 where
     P: SWCurveConfig,

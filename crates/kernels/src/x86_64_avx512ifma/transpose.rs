@@ -1,4 +1,4 @@
-//! From eight rows of words in memory to words across lanes, and back.
+//! Transposition of eight rows of words in memory to words across lanes, and back.
 
 // Macros, not closures, where intrinsics repeat: into a closure they are not inlined.
 use std::arch::x86_64::*;

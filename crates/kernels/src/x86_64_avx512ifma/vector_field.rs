@@ -1,4 +1,4 @@
-//! What the arithmetic of points needs of a field, and how its elements lie in memory.
+//! The field operations that the arithmetic of points needs, and the layout of elements in memory.
 
 use std::arch::x86_64::*;
 
@@ -17,7 +17,7 @@ use crate::portable::inversion::Invertible;
 ///
 /// Every function: the instructions of this back end.
 pub(crate) trait VectorField: Copy + Send + Sync + 'static {
-    /// One element, as arkworks has it.
+    /// One element in arkworks' representation.
     type Ark: Invertible;
     /// 64-bit words of a stored element.
     const WORDS: usize;
@@ -27,7 +27,7 @@ pub(crate) trait VectorField: Copy + Send + Sync + 'static {
     unsafe fn splat(value: &Self::Ark) -> Self;
     /// Tight, of canonical elements as arkworks keeps them.
     unsafe fn load_ark(places: [*const Self::Ark; 8]) -> Self;
-    /// Of a loose value.
+    /// Converts a loose value.
     unsafe fn to_ark(self) -> [Self::Ark; 8];
     /// Loads `WORDS` words from each place: stored.
     unsafe fn load(places: [*const u64; 8]) -> Self;
@@ -38,9 +38,9 @@ pub(crate) trait VectorField: Copy + Send + Sync + 'static {
 
     /// The product of loose values, one of which is tight or both below 3.4: tight.
     unsafe fn mul(a: Self, b: Self) -> Self;
-    /// As [`mul`](Self::mul), compiled once and called.
+    /// Like [`mul`](Self::mul), compiled once and called.
     unsafe fn mul_by_call(a: Self, b: Self) -> Self;
-    /// Of a tight value: tight.
+    /// The square of a tight value: tight.
     unsafe fn square(a: Self) -> Self;
     /// `a + b` of stored values: tight.
     unsafe fn add_reduced(a: Self, b: Self) -> Self;
@@ -58,7 +58,7 @@ pub(crate) trait VectorField: Copy + Send + Sync + 'static {
     unsafe fn select(lanes: __mmask8, a: Self, b: Self) -> Self;
 }
 
-/// What differs between moduli of five and of eight limbs.
+/// Loads and stores that differ between moduli of five and of eight limbs.
 pub(crate) trait Layout<P, const N: usize>: Copy {
     const WORDS: usize;
     /// # Safety
@@ -79,7 +79,7 @@ pub(crate) trait Layout<P, const N: usize>: Copy {
     fn negate_words(words: &mut [u64]);
 }
 
-/// Eight limbs lie as they are: a cache line.
+/// Eight limbs are stored unchanged: one cache line.
 impl<P: Modulus<8, 6>> Layout<P, 6> for Fp<P, 8, 6> {
     const WORDS: usize = 8;
 

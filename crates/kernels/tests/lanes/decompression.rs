@@ -6,8 +6,8 @@ use ark_std::rand::{SeedableRng, rngs::StdRng};
 use num_bigint::BigUint;
 use proofmill_kernels::{InstructionSet, MsmGroup, point_of_x_each_on};
 
-/// Of points and of none; and, where the field is an extension, with squares of y that lie in the base
-/// field, both squares and non-squares of it.
+/// x-coordinates with and without points; over an extension field, also some for which y² lies in the base
+/// field, both as a square and as a non-square of it.
 fn coordinates<P: SWCurveConfig>(rng: &mut StdRng) -> Vec<P::BaseField> {
     let mut xs = vec![
         P::BaseField::zero(),

@@ -1,4 +1,4 @@
-//! What is done for many elements or points side by side, against arkworks and definitions.
+//! Tests of operations on many elements or points side by side, against arkworks and definitions.
 
 mod decompression;
 mod fold;

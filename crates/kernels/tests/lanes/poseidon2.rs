@@ -27,21 +27,24 @@ fn expected(parameters: &Poseidon2Parameters, state: [Fr; 4]) -> [Fr; 4] {
     let full = |state: [Fr; 4], added: &[Fr; 4]| {
         external(std::array::from_fn(|i| (state[i] + added[i]).pow([5])))
     };
-    let mut state = parameters.first.iter().fold(external(state), full);
-    for added in &parameters.partial {
+    let mut state = parameters
+        .initial_full_constants
+        .iter()
+        .fold(external(state), full);
+    for added in &parameters.partial_constants {
         state[0] = (state[0] + added).pow([5]);
         state = multiply(internal, state);
     }
-    parameters.last.iter().fold(state, full)
+    parameters.final_full_constants.iter().fold(state, full)
 }
 
 fn parameters(mut element: impl FnMut() -> Fr, partial: usize) -> Poseidon2Parameters {
     let mut row = || [element(), element(), element(), element()];
     Poseidon2Parameters {
         diagonal_less_one: row(),
-        first: (0..4).map(|_| row()).collect(),
-        last: (0..4).map(|_| row()).collect(),
-        partial: (0..partial).map(|_| row()[0]).collect(),
+        initial_full_constants: (0..4).map(|_| row()).collect(),
+        final_full_constants: (0..4).map(|_| row()).collect(),
+        partial_constants: (0..partial).map(|_| row()[0]).collect(),
     }
 }
 

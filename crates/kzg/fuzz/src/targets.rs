@@ -7,7 +7,7 @@ use proofmill_kzg::{Request, Scalar, Verifier};
 
 static VERIFIER: LazyLock<Verifier> = LazyLock::new(Verifier::new);
 
-/// Bytes as a request: what is read is written again as it was, and verified, alone and in a batch.
+/// Takes bytes as a request; a decoded request must encode to the same bytes, and is verified alone and in a batch.
 pub fn decode(bytes: &[u8]) {
     let Ok(request) = Request::decode(bytes) else {
         return;

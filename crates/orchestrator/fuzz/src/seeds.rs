@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use proofmill_orchestrator::collector::{Member, Outcome, Overdue, PartitionRef};
+use proofmill_orchestrator::collector::{Member, OfferDecision, OverdueDecision, PartitionRef};
 use proofmill_orchestrator::conversation::{
-    Complete, Do, Edition, Fail, HostCommand, HostEvent, HostJoin, Join, Judged, Lease, LeaseRef,
-    Output, Query, Request, Rewind, RoleCommand, RoleEvent, SinkCommand, SinkEvent, Submit, Target,
-    TaskSelection, Verdict, Verdicts, WorkerCommand, WorkerEvent,
+    Decision, HostCommand, HostEvent, HostJoin, HostRequest, Lease, LeaseRef, Output, Query,
+    Request, Rewind, RoleCommand, RoleEvent, SinkCommand, SinkEvent, Submit, Target, TaskSelection,
+    Uniqueness, Verdict, Verdicts, WorkerCommand, WorkerEvent, WorkerFailure, WorkerJoin,
+    WorkerResult,
 };
 use proofmill_orchestrator::core::{LeaseKey, LeaseTag, TaskPhase};
 use proofmill_orchestrator::id::{Part, TaskId};
@@ -16,8 +17,8 @@ use proofmill_orchestrator::origin::Origins;
 use proofmill_orchestrator::payload::{Encoding, Payload};
 use proofmill_orchestrator::plan::{Needs, QueueIx, StageIx};
 use proofmill_orchestrator::record::{
-    Attempt, Course, DeadRecord, DoneRecord, Failure, Finish, GroupRecord, Outcome as Ended,
-    PartRecord, Past, PastRecord, Record, RecordKey, SlotRecord, StepRecord, TaskRecord,
+    Attempt, DeadRecord, DoneRecord, EndKind, Failure, GroupRecord, HistoryEntry, HistoryRecord,
+    PartialResult, Record, RecordKey, SlotRecord, TaskEnd, TaskOutcome, TaskRecord, TaskTimeline,
 };
 use proofmill_orchestrator::remote::{Call, CallBody, Notice, NoticeBody};
 
@@ -80,7 +81,7 @@ fn groups() -> Payload {
 
 fn worker_events() -> Vec<Vec<WorkerEvent>> {
     let worker: Arc<str> = WORKER.into();
-    let join = WorkerEvent::Join(Join {
+    let join = WorkerEvent::Join(WorkerJoin {
         worker: worker.clone(),
         group: "prove".into(),
         labels: ["prover:a".to_owned()].into(),
@@ -88,7 +89,7 @@ fn worker_events() -> Vec<Vec<WorkerEvent>> {
         slots: 2,
     });
     let complete = |grouping| {
-        WorkerEvent::Complete(Complete {
+        WorkerEvent::Complete(WorkerResult {
             worker: worker.clone(),
             lease: lease(),
             outputs: vec![Output {
@@ -99,14 +100,12 @@ fn worker_events() -> Vec<Vec<WorkerEvent>> {
             ran: Duration::from_millis(7),
         })
     };
-    let fail = WorkerEvent::Fail(Fail {
+    let fail = WorkerEvent::Fail(WorkerFailure {
         worker: worker.clone(),
         lease: lease(),
         failure: Failure {
-            permanent: true,
-            reason: "r".to_owned(),
             exit: Some(1),
-            ..Failure::default()
+            ..Failure::permanent("r")
         },
     });
     let beat = WorkerEvent::Heartbeat {
@@ -138,18 +137,22 @@ fn worker_events() -> Vec<Vec<WorkerEvent>> {
 }
 
 fn host_events() -> Vec<Vec<HostEvent>> {
-    let at = PartitionRef {
+    let partition = PartitionRef {
         stage: StageIx(1),
         number: 3,
     };
-    let verdict = |what| Verdict { at, epoch: 1, what };
+    let verdict = |decision| Verdict {
+        partition,
+        epoch: 1,
+        decision,
+    };
     let join = HostEvent::Join(HostJoin {
         host: "h".into(),
         session: 5,
         stages: [StageIx(1)].into(),
     });
-    let offered = Judged::Offered(id("gather", 0), Outcome::Skip("s".into()));
-    let overdue = Overdue::Reject {
+    let offered = Decision::Offered(id("gather", 0), OfferDecision::Skip("s".into()));
+    let overdue = OverdueDecision::Reject {
         members: vec![id("gather", 0)],
         why: "w".into(),
     };
@@ -157,11 +160,11 @@ fn host_events() -> Vec<Vec<HostEvent>> {
         host: "h".into(),
         session: 5,
         number: 1,
-        verdicts: vec![verdict(offered), verdict(Judged::Overdue(overdue))],
+        verdicts: vec![verdict(offered), verdict(Decision::Overdue(overdue))],
     });
     vec![vec![
         join,
-        HostEvent::Beat { host: "h".into() },
+        HostEvent::Heartbeat { host: "h".into() },
         verdicts,
         HostEvent::Leave { host: "h".into() },
     ]]
@@ -208,7 +211,7 @@ pub fn calls() -> Vec<Vec<u8>> {
         }
     }
     let request = |request| CallBody::Request { number: 1, request };
-    let submit = |edition| {
+    let submit = |uniqueness| {
         Request::Submit(Submit {
             producer: "blocks".into(),
             queue: QueueIx(0),
@@ -220,7 +223,7 @@ pub fn calls() -> Vec<Vec<u8>> {
                 needs: Some(Needs::default()),
                 grouping: Vec::new(),
             },
-            edition,
+            uniqueness,
             source_next: Some(5),
         })
     };
@@ -235,7 +238,11 @@ pub fn calls() -> Vec<Vec<u8>> {
     bodies.extend(of_workers.map(|said| (0, own, events(said))));
     let of_hosts = host_events().into_iter();
     bodies.extend(of_hosts.map(|said| (1, "collector.h", events(said))));
-    for asked in [submit(Edition::Any), submit(Edition::Only), rewind] {
+    for asked in [
+        submit(Uniqueness::Multiple),
+        submit(Uniqueness::Single),
+        rewind,
+    ] {
         bodies.push((2, "source.s", request(asked)));
     }
     let next = Query::SourceNext("blocks".into());
@@ -285,7 +292,7 @@ pub fn notices() -> Vec<Vec<u8>> {
         attempt: 1,
         tag: LeaseTag::from_bytes([3; 16]),
     };
-    let offer = Do::Offer(Member {
+    let offer = HostRequest::Offer(Member {
         id: id("gather", 0),
         queue: "proofs".into(),
         first: 0,
@@ -293,23 +300,23 @@ pub fn notices() -> Vec<Vec<u8>> {
         group: Some("1".into()),
         payload: Payload::json("1"),
     });
-    let to_host = |what| HostCommand::Do {
+    let to_host = |request| HostCommand::Request {
         session: 5,
         number: 1,
-        at: PartitionRef {
+        partition: PartitionRef {
             stage: StageIx(1),
             number: 3,
         },
         epoch: 1,
-        what,
+        request,
     };
     let all = vec![
         RoleCommand::Worker(WORKER.into(), WorkerCommand::Assign(vec![lease.clone()])),
-        RoleCommand::Worker(WORKER.into(), WorkerCommand::Cancel(lease.name())),
+        RoleCommand::Worker(WORKER.into(), WorkerCommand::Cancel(lease.reference())),
         RoleCommand::Worker(WORKER.into(), WorkerCommand::Unknown),
         RoleCommand::Host("h".into(), HostCommand::Unknown),
         RoleCommand::Host("h".into(), to_host(offer)),
-        RoleCommand::Host("h".into(), to_host(Do::Overdue("1".into()))),
+        RoleCommand::Host("h".into(), to_host(HostRequest::Overdue("1".into()))),
         RoleCommand::Sink(SinkCommand::Emit(Arc::new(grouped))),
     ];
     [NoticeBody::Ping, NoticeBody::Commands(all)]
@@ -343,21 +350,21 @@ pub fn logs() -> Vec<Vec<u8>> {
         at_ms: 1,
         failure: Failure::default(),
     };
-    let part = PartRecord {
-        name: "prover:a".into(),
+    let part = PartialResult {
+        distinct_name: "prover:a".into(),
         worker: WORKER.into(),
         attempt: 1,
         payload: Payload::json("1"),
         grouping: vec![("gather".into(), Ok("1".into()))],
         at_ms: 1,
     };
-    let done = |finish| {
+    let done = |end| {
         Record::Done(DoneRecord {
-            finish,
+            end,
             last: 1,
             at_ms: 1,
             content: Some([3; 16]),
-            course: Some(Course {
+            timeline: Some(TaskTimeline {
                 accepted_ms: 1,
                 begun_ms: Some(2),
                 ran_ms: Some(1),
@@ -367,7 +374,7 @@ pub fn logs() -> Vec<Vec<u8>> {
             }),
         })
     };
-    let completed = Finish::Completed {
+    let completed = EndKind::Completed {
         worker: WORKER.into(),
         attempt: 1,
     };
@@ -389,11 +396,11 @@ pub fn logs() -> Vec<Vec<u8>> {
     );
     record(
         &mut work,
-        &RecordKey::Tries(id_of(&proven)),
-        &Record::Tries(vec![failed]),
+        &RecordKey::Attempts(id_of(&proven)),
+        &Record::Attempts(vec![failed]),
     );
-    let key = RecordKey::Part(id_of(&proven), Part::from_text(&part.name));
-    record(&mut work, &key, &Record::Part(part));
+    let key = RecordKey::PartialResult(id_of(&proven), Part::from_text(&part.distinct_name));
+    record(&mut work, &key, &Record::PartialResult(part));
     record(
         &mut work,
         &RecordKey::Dead(id_of(&dead.task)),
@@ -417,7 +424,7 @@ pub fn logs() -> Vec<Vec<u8>> {
         &RecordKey::Done(id("prove", 1)),
         &done(completed),
     );
-    let grouped = Finish::Grouped { key: "1".into() };
+    let grouped = EndKind::Grouped { key: "1".into() };
     record(&mut ends, &RecordKey::Done(id("gather", 1)), &done(grouped));
     let group = GroupRecord {
         last: 1,
@@ -433,7 +440,7 @@ pub fn logs() -> Vec<Vec<u8>> {
     );
     let out = task("emit", 1);
     record(&mut ends, &RecordKey::Task(id_of(&out)), &Record::Task(out));
-    let step = StepRecord {
+    let step = TaskEnd {
         task: id("prove", 1),
         last: 1,
         accepted_ms: 1,
@@ -442,16 +449,16 @@ pub fn logs() -> Vec<Vec<u8>> {
         ended_ms: 5,
         failed: 0,
         failures: Vec::new(),
-        outcome: Ended::Emitted {
+        outcome: TaskOutcome::Emitted {
             places: vec!["file 0".into()],
         },
     };
-    let past = PastRecord {
+    let past = HistoryRecord {
         number: 7,
         marks_to: 3,
-        entries: vec![Past::Step(step)],
+        entries: vec![HistoryEntry::TaskEnd(step)],
     };
-    record(&mut ends, &RecordKey::Past(7), &Record::Past(past));
+    record(&mut ends, &RecordKey::History(7), &Record::History(past));
     let counts = Record::Counts(vec![2, 1, 1]);
     record(&mut ends, &RecordKey::Counts("prove".into()), &counts);
     record(&mut ends, &RecordKey::Totals, &Record::Counts(vec![1]));

@@ -138,7 +138,7 @@ fn submission(block: u64) -> Event {
             needs: None,
             grouping: Vec::new(),
         },
-        edition: Default::default(),
+        uniqueness: Default::default(),
         source_next: Some(block + 1),
     };
     Event::Request {

@@ -1,4 +1,4 @@
-//! What can go wrong with a role.
+//! Errors of the roles of a cluster.
 
 use proofmill_bus as bus;
 
@@ -6,20 +6,21 @@ use crate::coordinator::CoordinatorError;
 use crate::mill::MillError;
 use crate::remote::RemoteError;
 
-/// Why a role could not start, or stopped.
+/// Failure that keeps a role from starting, or stops it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClusterError {
     /// The bus cannot be used.
     #[error(transparent)]
     Connect(#[from] bus::ConnectError),
-    /// Another process cannot be understood, or does something else.
+    /// Communication with the leader failed: no answer, an unreadable message, another version of the
+    /// workflow, or a refusal.
     #[error(transparent)]
     Remote(#[from] RemoteError),
-    /// The coordinator failed, and not because another took over.
+    /// The coordinator failed for another reason than a takeover.
     #[error(transparent)]
     Coordinator(#[from] CoordinatorError),
-    /// As for a workflow in one process.
+    /// An error that also occurs with a workflow in one process.
     #[error(transparent)]
     Mill(#[from] MillError),
     /// The workflow has nothing for this role to do.
@@ -27,7 +28,7 @@ pub enum ClusterError {
     Nothing {
         /// The workflow.
         workflow: String,
-        /// What is missing.
+        /// Description of the missing part.
         what: String,
     },
 }

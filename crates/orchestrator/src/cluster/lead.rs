@@ -1,4 +1,4 @@
-//! Leading a workflow, or waiting to.
+//! Leadership of a workflow: leading it, or standing by.
 
 use futures_util::future::BoxFuture;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -9,7 +9,7 @@ use proofmill_bus::{AppendError, JetStreamLog, Log};
 use tokio::sync::watch;
 
 use super::error::ClusterError;
-use super::site::Site;
+use super::site::ProcessContext;
 use crate::coordinator::{Coordinator, CoordinatorError, Handle, Options};
 use crate::core::CoreOptions;
 use crate::mill::{history_options, sweep_blobs};
@@ -17,36 +17,37 @@ use crate::plan::Plan;
 use crate::remote::{Leadership, Server};
 use crate::shutdown::{self, Level, Shutdown};
 
-/// How long a new leader waits for workers to say what they are running: they hear of it at once.
+/// Time for which a new leader waits for workers to report their leases. Workers learn of a new leader at
+/// once.
 const ADOPT_GRACE: Duration = Duration::from_millis(800);
 
-/// For each workflow that a process leads already it lets others go first for so long.
-const MODESTY: Duration = Duration::from_millis(300);
+/// Delay, for each workflow that the process leads already, before it tries to lead another.
+const ELECTION_BACKOFF: Duration = Duration::from_millis(300);
 
-/// What a process leads now, for whoever wants to look.
+/// The workflows that this process leads now, for observers.
 #[derive(Clone, Default)]
-pub struct Leading(Arc<watch::Sender<Led>>);
+pub struct LedWorkflows(Arc<watch::Sender<LedHandles>>);
 
-/// The workflows that are led, by name.
-type Led = Vec<(Arc<str>, Handle)>;
+/// The workflows being led, by name.
+type LedHandles = Vec<(Arc<str>, Handle)>;
 
-// === impl Leading ===
+// === impl LedWorkflows ===
 
-impl Leading {
-    /// The handle of a workflow that this process leads now.
+impl LedWorkflows {
+    /// Handle of a workflow, if this process leads it now.
     pub fn handle(&self, workflow: &str) -> Option<Handle> {
         let leading = self.0.borrow();
         let found = leading.iter().find(|(name, _)| &**name == workflow);
         found.map(|(_, handle)| handle.clone())
     }
 
-    /// How many workflows this process leads.
+    /// Number of workflows that this process leads.
     pub fn count(&self) -> usize {
         self.0.borrow().len()
     }
 
-    /// Waits until this process leads a workflow.
-    pub async fn leads(&self, workflow: &str) -> Handle {
+    /// Waits until this process leads the workflow.
+    pub async fn wait_until_leading(&self, workflow: &str) -> Handle {
         let mut changes = self.0.subscribe();
         loop {
             if let Some(handle) = self.handle(workflow) {
@@ -57,9 +58,9 @@ impl Leading {
         }
     }
 
-    /// Waits until this process does not lead a workflow.
-    pub async fn stands_by(&self, workflow: &str) {
-        let is_led = |leading: &Led| leading.iter().any(|(name, _)| &**name == workflow);
+    /// Waits until this process does not lead the workflow.
+    pub async fn wait_until_standby(&self, workflow: &str) {
+        let is_led = |leading: &LedHandles| leading.iter().any(|(name, _)| &**name == workflow);
         // The sender lives in `self`.
         let _ = self.0.subscribe().wait_for(|led| !is_led(led)).await;
     }
@@ -75,27 +76,27 @@ impl Leading {
     }
 }
 
-/// Leads the workflow whenever no other process does, until `shutdown` says [`Level::Drain`].
+/// Leads the workflow whenever no other process does, until `shutdown` reaches [`Level::Drain`].
 pub fn lead(
-    site: Site,
-    leading: Leading,
+    context: ProcessContext,
+    leading: LedWorkflows,
     mut shutdown: Shutdown,
 ) -> BoxFuture<'static, Result<(), ClusterError>> {
-    // Boxed: compiled here, and not again in every program that calls it.
+    // Boxed, so that it is compiled here and not again in every program that calls it.
     Box::pin(async move {
-        let workflow = site.plan.workflow.clone();
+        let workflow = context.plan.workflow.clone();
         loop {
             tokio::select! {
-                () = be_modest(&site, &leading) => {}
+                () = yield_to_idle_peers(&context, &leading) => {}
                 () = shutdown.reached(Level::Drain) => return Ok(()),
             }
-            let Some(lease) = site.turn(Plan::LEADER, &mut shutdown).await else {
+            let Some(lease) = context.take_role_lease(Plan::LEADER, &mut shutdown).await else {
                 return Ok(());
             };
             tracing::info!(%workflow, term = lease.term(), "leading");
             let leadership = Leadership::under(&lease);
             let led = tokio::select! {
-                led = lead_once(&site, &leading, leadership, shutdown.clone()) => led,
+                led = lead_once(&context, &leading, leadership, shutdown.clone()) => led,
                 () = lease.lost() => Ok(()),
             };
             leading.end(&workflow);
@@ -103,7 +104,7 @@ pub fn lead(
             match led {
                 Ok(()) if shutdown.level() >= Level::Drain => return Ok(()),
                 Ok(()) => {}
-                // Another process writes the log: it leads.
+                // Another process writes the log, so it leads.
                 Err(ClusterError::Coordinator(
                     CoordinatorError::Log(_) | CoordinatorError::Append(AppendError::Failed(_)),
                 )) => {}
@@ -118,16 +119,16 @@ pub fn lead(
     })
 }
 
-/// Lets those go first that lead fewer workflows.
-async fn be_modest(site: &Site, leading: &Leading) {
+/// Waits, so that processes that lead fewer workflows can take the lead first.
+async fn yield_to_idle_peers(context: &ProcessContext, leading: &LedWorkflows) {
     let begun = Instant::now();
-    // Processes that start together do not all reach for the same workflow first.
+    // The stagger keeps processes that start together from all trying for the same workflow first.
     let mut hasher = DefaultHasher::new();
-    (&site.name, &site.plan.workflow).hash(&mut hasher);
-    let stagger = MODESTY * (hasher.finish() % 64) as u32 / 64;
+    (&context.name, &context.plan.workflow).hash(&mut hasher);
+    let stagger = ELECTION_BACKOFF * (hasher.finish() % 64) as u32 / 64;
     loop {
         let count = u32::try_from(leading.count()).unwrap_or(u32::MAX);
-        let wait = stagger + MODESTY.saturating_mul(count);
+        let wait = stagger + ELECTION_BACKOFF.saturating_mul(count);
         let Some(left) = wait.checked_sub(begun.elapsed()) else {
             return;
         };
@@ -136,21 +137,22 @@ async fn be_modest(site: &Site, leading: &Leading) {
 }
 
 async fn lead_once(
-    site: &Site,
-    leading: &Leading,
+    context: &ProcessContext,
+    leading: &LedWorkflows,
     leadership: Leadership,
     mut shutdown: Shutdown,
 ) -> Result<(), ClusterError> {
-    let log = Arc::new(JetStreamLog::open(&site.connection, &site.plan.workflow).await?);
+    let log = Arc::new(JetStreamLog::open(&context.connection, &context.plan.workflow).await?);
     let options = Options {
         core: CoreOptions {
             adopt_grace: ADOPT_GRACE,
-            routing: site.routing,
-            history: history_options(&site.workflow),
+            routing: context.routing,
+            history: history_options(&context.workflow),
             ..CoreOptions::default()
         },
     };
-    let opened = Coordinator::open(site.plan.clone(), log.clone() as Arc<dyn Log>, options).await;
+    let opened =
+        Coordinator::open(context.plan.clone(), log.clone() as Arc<dyn Log>, options).await;
     let (coordinator, handle) = match opened {
         Err(CoordinatorError::Read(error)) => {
             tracing::warn!(%error, "cannot replay the log now");
@@ -160,17 +162,17 @@ async fn lead_once(
     };
     let (stop, stopping) = shutdown::channel();
     let server = Server::new(
-        site.connection.clone(),
-        site.blobs.clone(),
+        context.connection.clone(),
+        context.blobs.clone(),
         handle.clone(),
         leadership,
     );
-    leading.begin(&site.plan.workflow, &handle);
+    leading.begin(&context.plan.workflow, &handle);
     let sweeping = tokio::spawn(sweep_blobs(
         handle.clone(),
-        site.blobs.clone(),
+        context.blobs.clone(),
         log.clone(),
-        site.blob_sweep,
+        context.blob_sweep,
     ));
     let mut coordinating = std::pin::pin!(coordinator.run(stopping.clone()));
     let mut serving = std::pin::pin!(server.run(stopping));
@@ -180,7 +182,7 @@ async fn lead_once(
         () = shutdown.reached(Level::Drain) => {
             stop.raise(Level::Stop);
             let ended = coordinating.await.map_err(ClusterError::from);
-            // What was accepted is durable; a failure has been reported by the coordinator.
+            // The accepted records are durable; the coordinator has reported any failure.
             let _ = log.close().await;
             ended
         }

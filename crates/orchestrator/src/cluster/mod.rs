@@ -1,8 +1,8 @@
 //! A workflow over many processes and machines, with a NATS cluster between them.
 //!
-//! Each role runs by itself, as many of it as one likes. Of coordinators one leads, and another takes
-//! over when it is gone; of the processes that could run a source, or hand out what the sequencer
-//! emits, one does. Dispatchers all work.
+//! Each role runs in processes of its own, any number of them. One coordinator leads, and another takes over
+//! when it is gone; likewise, one process at a time runs a source or hands out the sequencer's emissions. All
+//! dispatchers work.
 
 mod error;
 mod lead;
@@ -10,6 +10,6 @@ mod roles;
 mod site;
 
 pub use error::ClusterError;
-pub use lead::{Leading, lead};
+pub use lead::{LedWorkflows, lead};
 pub use roles::{run_collectors, run_dispatchers, run_sequencer, run_sources, run_submissions};
-pub use site::Site;
+pub use site::ProcessContext;

@@ -1,4 +1,4 @@
-//! The roles that work for whoever leads.
+//! The roles that work for the current leader.
 
 use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +9,7 @@ use proofmill_workflow::{self as file, Source, SourceKind};
 use tokio::task::JoinSet;
 
 use super::error::ClusterError;
-use super::site::Site;
+use super::site::ProcessContext;
 use crate::collector;
 use crate::dispatcher::Dispatcher;
 use crate::mill::{self, MillError, SourceSummary};
@@ -21,31 +21,32 @@ use crate::shutdown::{self, Level, Shutdown};
 use crate::sink::{self, Sink, SinkStopped};
 use crate::source;
 
-/// How long a role may take to hand back what it has, when it is told to stop.
-const HURRY: Duration = Duration::from_secs(2);
+/// Maximum time for a role to hand back its work after it is told to stop.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Runs dispatchers for the stages in `stages` (all, if there are none), as many for each as
-/// `workers` says, else the workflow. On [`Level::Drain`] they finish what they have.
+/// Runs dispatchers for the stages in `stages` (all stages, if it is empty). `workers` has the number of
+/// dispatchers for a stage; the workflow has it for other stages. On [`Level::Drain`] the dispatchers finish
+/// their tasks.
 pub fn run_dispatchers(
-    site: Site,
+    context: ProcessContext,
     stages: BTreeSet<String>,
     workers: BTreeMap<String, usize>,
     shutdown: Shutdown,
 ) -> BoxFuture<'static, Result<(), ClusterError>> {
-    // Boxed: compiled here, and not again in every program that calls it.
+    // Boxed, so that it is compiled here and not again in every program that calls it.
     Box::pin(async move {
         for stage in stages.iter().chain(workers.keys()) {
-            let mut known = site.workflow.dispatchers.iter();
+            let mut known = context.workflow.dispatchers.iter();
             if !known.any(|dispatcher| dispatcher.name == *stage) {
                 return Err(ClusterError::Nothing {
-                    workflow: site.workflow.name.clone(),
+                    workflow: context.workflow.name.clone(),
                     what: format!("no dispatcher {stage:?}"),
                 });
             }
         }
         let chosen =
             |dispatcher: &&file::Dispatcher| stages.is_empty() || stages.contains(&dispatcher.name);
-        let chosen = site.workflow.dispatchers.iter().filter(chosen);
+        let chosen = context.workflow.dispatchers.iter().filter(chosen);
         let mut groups: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
         for dispatcher in chosen {
             let of_group = groups.entry(&dispatcher.group).or_default();
@@ -53,16 +54,16 @@ pub fn run_dispatchers(
         }
         let mut crews = Vec::new();
         for (group, stages) in groups {
-            let crew = Crew::open(&site, group, &stages, &workers).await?;
+            let crew = Crew::open(&context, group, &stages, &workers).await?;
             crews.extend(crew);
         }
         let Some(first) = crews.first() else {
             return Err(ClusterError::Nothing {
-                workflow: site.workflow.name.clone(),
+                workflow: context.workflow.name.clone(),
                 what: "no dispatchers to run here".into(),
             });
         };
-        site.roles(first.ports()).sweep_programs().await?;
+        context.roles(first.ports()).sweep_programs().await?;
         let mut working = JoinSet::new();
         for crew in crews {
             working.spawn(crew.run(shutdown.clone()));
@@ -74,8 +75,8 @@ pub fn run_dispatchers(
     })
 }
 
-/// The dispatchers of one worker group, and the client that speaks for them: a call comes from one
-/// group, whose members the server tells apart from others by its subject.
+/// The dispatchers of one worker group, and the client that carries their messages. A client belongs to one
+/// group: the server tells the groups apart by the subject of a message.
 struct Crew {
     client: Client,
     ports: Ports,
@@ -85,19 +86,19 @@ struct Crew {
 // === impl Crew ===
 
 impl Crew {
-    /// `None`: the group has no workers here.
+    /// Opens the group's dispatchers; `None` if it has none here.
     async fn open(
-        site: &Site,
+        context: &ProcessContext,
         group: &str,
         stages: &BTreeSet<String>,
         workers: &BTreeMap<String, usize>,
     ) -> Result<Option<Self>, ClusterError> {
-        let user = site.user();
-        let (client, ports) = site
-            .client(Seat::of_workers(group, user), &site.name)
+        let user = context.user();
+        let (client, ports) = context
+            .client(Seat::of_workers(group, user), &context.name)
             .await?;
-        let name = |worker: &str| worker_name(worker, group, user, &site.name);
-        let dispatchers = site
+        let name = |worker: &str| worker_name(worker, group, user, &context.name);
+        let dispatchers = context
             .roles(&ports)
             .dispatchers(workers, Some(stages), &name)?;
         let crew = Self {
@@ -118,13 +119,13 @@ impl Crew {
         for dispatcher in self.dispatchers {
             working.spawn(dispatcher.run(shutdown.clone()));
         }
-        // The dispatchers hold the ports: the client ends after them, or soon after a hurry.
-        let mut hurry = shutdown;
+        // The dispatchers hold the ports, so the client ends after them, or soon after a stop.
+        let mut until_stop = shutdown;
         let carried = tokio::select! {
             carried = self.client.run() => carried,
             () = async {
-                hurry.reached(Level::Stop).await;
-                tokio::time::sleep(HURRY).await;
+                until_stop.reached(Level::Stop).await;
+                tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
             } => return Ok(()),
         };
         while let Some(joined) = working.join_next().await {
@@ -136,28 +137,28 @@ impl Crew {
     }
 }
 
-/// Keeps partitions of the collectors in `stages` (all, if there are none), until `shutdown` says
+/// Keeps partitions of the collectors in `stages` (all collectors, if it is empty), until `shutdown` reaches
 /// [`Level::Drain`].
 pub fn run_collectors(
-    site: Site,
+    context: ProcessContext,
     stages: BTreeSet<String>,
     shutdown: Shutdown,
 ) -> BoxFuture<'static, Result<(), ClusterError>> {
-    // Boxed: compiled here, and not again in every program that calls it.
+    // Boxed, so that it is compiled here and not again in every program that calls it.
     Box::pin(async move {
         let nothing = |what: String| ClusterError::Nothing {
-            workflow: site.workflow.name.clone(),
+            workflow: context.workflow.name.clone(),
             what,
         };
-        let is_collector = |ix: &StageIx| site.plan.stage(*ix).collector().is_some();
-        let all = (0..site.plan.stages.len())
+        let is_collector = |ix: &StageIx| context.plan.stage(*ix).collector().is_some();
+        let all = (0..context.plan.stages.len())
             .map(StageIx)
             .filter(is_collector);
         let chosen = if stages.is_empty() {
             all.collect()
         } else {
             let named = stages.iter().map(|name| {
-                let found = site.plan.stage_named(name).filter(is_collector);
+                let found = context.plan.stage_named(name).filter(is_collector);
                 found.ok_or_else(|| nothing(format!("no collector {name:?}")))
             });
             named.collect::<Result<Vec<StageIx>, ClusterError>>()?
@@ -165,10 +166,12 @@ pub fn run_collectors(
         if chosen.is_empty() {
             return Err(nothing("no collectors to run here".into()));
         }
-        let (client, ports) = site.client(Seat::of(Role::Collector), &site.name).await?;
-        let host = collector::Host::new(site.plan.clone(), site.name.clone(), chosen);
+        let (client, ports) = context
+            .client(Seat::of(Role::Collector), &context.name)
+            .await?;
+        let host = collector::Host::new(context.plan.clone(), context.name.clone(), chosen);
         let keeping = tokio::spawn(collector::run(host, ports.host(), shutdown));
-        // It alone holds a port: the client ends after it.
+        // Only the host's task holds a port now, so the client ends after it.
         drop(ports);
         let carried = client.run().await;
         keeping.abort();
@@ -176,28 +179,31 @@ pub fn run_collectors(
     })
 }
 
-/// Hands what the sequencer emits to the workflow's directory and sinks, then to `further`, whenever
-/// no other process does.
+/// Hands the sequencer's emissions to the workflow's directory and sinks, then to `further`, whenever no
+/// other process does.
 pub fn run_sequencer(
-    site: Site,
+    context: ProcessContext,
     further: Vec<Box<dyn Sink>>,
     mut shutdown: Shutdown,
 ) -> BoxFuture<'static, Result<(), ClusterError>> {
-    // Boxed: compiled here, and not again in every program that calls it.
+    // Boxed, so that it is compiled here and not again in every program that calls it.
     Box::pin(async move {
-        let mut sinks = mill::sinks(&site.workflow, &site.state, Some(&site.connection)).await?;
+        let mut sinks =
+            mill::sinks(&context.workflow, &context.state, Some(&context.connection)).await?;
         sinks.extend(further);
         let mut options = sink::Options {
             sinks,
-            checks: mill::checks(&site.workflow, &site.registry, &site.state)?,
+            checks: mill::checks(&context.workflow, &context.registry, &context.state)?,
             stream: None,
         };
-        while let Some(lease) = site.turn("sequencer", &mut shutdown).await {
-            mill::sweep_sink_programs(&site.workflow, &site.state).await?;
-            let (mut client, ports) = site.client(Seat::of(Role::Sequencer), &site.name).await?;
+        while let Some(lease) = context.take_role_lease("sequencer", &mut shutdown).await {
+            mill::sweep_sink_programs(&context.workflow, &context.state).await?;
+            let (mut client, ports) = context
+                .client(Seat::of(Role::Sequencer), &context.name)
+                .await?;
             client.set_sink_term(lease.term());
             let (stop, stopping) = shutdown::channel();
-            let (port, blobs) = (ports.sink(), site.blobs.clone());
+            let (port, blobs) = (ports.sink(), context.blobs.clone());
             drop(ports);
             let mut sinking = tokio::spawn(async move {
                 let ran = sink::run(&mut options, port, blobs, stopping).await;
@@ -224,8 +230,8 @@ pub fn run_sequencer(
             options = sunk;
             let carried = match carried {
                 Some(carried) => carried,
-                // What was handed out is still confirmed.
-                None => match tokio::time::timeout(HURRY, &mut carrying).await {
+                // Emissions that were handed out are still confirmed.
+                None => match tokio::time::timeout(SHUTDOWN_TIMEOUT, &mut carrying).await {
                     Ok(carried) => carried,
                     Err(_) => {
                         carrying.abort();
@@ -235,7 +241,7 @@ pub fn run_sequencer(
             };
             lease.give_back().await;
             carried.map_err(panicked)??;
-            // That the client has gone is told by the client.
+            // The client reports that it has gone.
             if let Err(SinkStopped::Refused(refused)) = ran {
                 return Err(MillError::from(refused).into());
             }
@@ -244,23 +250,22 @@ pub fn run_sequencer(
     })
 }
 
-/// Runs each source of the workflow whenever no other process does, until all have come to their
-/// end.
+/// Runs each source of the workflow whenever no other process does, until all have ended.
 pub fn run_sources(
-    site: Site,
+    context: ProcessContext,
     shutdown: Shutdown,
 ) -> BoxFuture<'static, Result<BTreeMap<String, SourceSummary>, ClusterError>> {
-    // Boxed: compiled here, and not again in every program that calls it.
+    // Boxed, so that it is compiled here and not again in every program that calls it.
     Box::pin(async move {
-        let sources = site.workflow.sources.iter();
+        let sources = context.workflow.sources.iter();
         let own = sources.filter(|source| !matches!(source.kind, SourceKind::Submit));
         let mut running = JoinSet::new();
         for stage in own {
-            running.spawn(run_source(site.clone(), stage.clone(), shutdown.clone()));
+            running.spawn(run_source(context.clone(), stage.clone(), shutdown.clone()));
         }
         if running.is_empty() {
             return Err(ClusterError::Nothing {
-                workflow: site.workflow.name.clone(),
+                workflow: context.workflow.name.clone(),
                 what: "no source that runs by itself".into(),
             });
         }
@@ -274,13 +279,15 @@ pub fn run_sources(
     })
 }
 
-/// Carries what `serve` says through the port that it is given to whoever leads, until `serve` ends:
-/// for messages that come from outside.
+/// Gives `serve` a port to the current leader, for messages from outside the workflow, and runs until `serve`
+/// ends.
 pub async fn run_submissions<F: Future<Output = ()>>(
-    site: Site,
+    context: ProcessContext,
     serve: impl FnOnce(SourcePort) -> F,
 ) -> Result<(), ClusterError> {
-    let (client, ports) = site.client(Seat::of(Role::Source), &site.name).await?;
+    let (client, ports) = context
+        .client(Seat::of(Role::Source), &context.name)
+        .await?;
     let port = ports.source();
     drop(ports);
     tokio::select! {
@@ -290,15 +297,15 @@ pub async fn run_submissions<F: Future<Output = ()>>(
 }
 
 async fn run_source(
-    site: Site,
+    context: ProcessContext,
     stage: Source,
     mut shutdown: Shutdown,
 ) -> Result<(String, SourceSummary), ClusterError> {
     let what = format!("source.{}", stage.name);
-    while let Some(lease) = site.turn(&what, &mut shutdown).await {
-        let name = format!("{}-{}", site.name, stage.name);
-        let (client, ports) = site.client(Seat::of(Role::Source), &name).await?;
-        let Some((source, options)) = site.roles(&ports).source(&stage)? else {
+    while let Some(lease) = context.take_role_lease(&what, &mut shutdown).await {
+        let name = format!("{}-{}", context.name, stage.name);
+        let (client, ports) = context.client(Seat::of(Role::Source), &name).await?;
+        let Some((source, options)) = context.roles(&ports).source(&stage)? else {
             break;
         };
         let port = ports.source();
@@ -309,7 +316,7 @@ async fn run_source(
             source,
             options,
             port,
-            site.blobs.clone(),
+            context.blobs.clone(),
             stopping,
         ));
         let ran = tokio::select! {
@@ -320,10 +327,10 @@ async fn run_source(
             }
             () = shutdown.reached(Level::Drain) => {
                 stop.raise(Level::Drain);
-                let mut hurry = shutdown.clone();
+                let mut until_stop = shutdown.clone();
                 tokio::select! {
                     ran = &mut running => Some(ran),
-                    () = hurry.reached(Level::Stop) => None,
+                    () = until_stop.reached(Level::Stop) => None,
                 }
             }
         };
@@ -333,7 +340,7 @@ async fn run_source(
         lease.give_back().await;
         match ran {
             Some(Ok(summary)) => return Ok((stage.name, summary.into())),
-            Some(Err(source::SourceError::Gone(_))) => match carrying.await {
+            Some(Err(source::SourceError::CoordinatorGone(_))) => match carrying.await {
                 Ok(carried) => carried?,
                 Err(error) => return Err(MillError::Panicked(error.to_string()).into()),
             },

@@ -1,4 +1,4 @@
-//! What every role of a workflow needs.
+//! Resources shared by all roles of a workflow in one process.
 
 use futures_util::future::BoxFuture;
 use std::path::PathBuf;
@@ -18,33 +18,34 @@ use crate::shutdown::{Level, Shutdown};
 
 /// A process's part in a workflow that runs on a cluster.
 #[derive(Clone)]
-pub struct Site {
+pub struct ProcessContext {
     /// The bus.
     pub connection: Connection,
-    /// Where large payloads are.
+    /// Store for large payloads.
     pub blobs: Arc<BlobStore>,
-    /// Who does what only one process may do.
+    /// Leases for roles that only one process may fill at a time.
     pub leases: Leases,
-    /// The workflow: the same in every process.
+    /// The workflow file; the same in every process.
     pub workflow: Arc<file::Workflow>,
     /// The workflow as the core sees it.
     pub plan: Arc<Plan>,
     /// Provers, sources and strategies of this program.
     pub registry: Registry,
-    /// Everything that is kept on this machine; one process at a time.
+    /// Folder for all state on this machine; used by one process at a time.
     pub state: PathBuf,
-    /// This process's name, different from all others.
+    /// Name of this process, unique in the cluster.
     pub name: Arc<str>,
-    /// For an experiment: how messages find their collector, if this process leads.
+    /// Assignment of messages to collectors' partitions, used if this process leads; set for an experiment
+    /// only.
     pub routing: Routing,
-    /// When unreferenced blobs are removed, if this process leads.
+    /// Schedule for removing unreferenced blobs, used if this process leads.
     pub blob_sweep: BlobSweep,
 }
 
-// === impl Site ===
+// === impl ProcessContext ===
 
-impl Site {
-    /// Gets everything ready; `name` is made of ASCII letters, digits, `_` and `-`.
+impl ProcessContext {
+    /// Opens the resources; `name` is made of ASCII letters, digits, `_` and `-`.
     pub fn open<'a>(
         connection: Connection,
         workflow: &'a file::Workflow,
@@ -52,7 +53,7 @@ impl Site {
         state: PathBuf,
         name: &'a str,
     ) -> BoxFuture<'a, Result<Self, ClusterError>> {
-        // Boxed: compiled here, and not again in every program that calls it.
+        // Boxed, so that it is compiled here and not again in every program that calls it.
         Box::pin(async move {
             let plan = Plan::compile(workflow, registry.strategies()).map_err(MillError::from)?;
             make_private(&state).map_err(|source| MillError::State {
@@ -60,7 +61,7 @@ impl Site {
                 source,
             })?;
             let blobs = open_blobs(&connection).await?.of(&plan.workflow);
-            // What this process holds is not to be swept by whoever leads.
+            // Renewal keeps the leader's sweep from removing blobs that this process holds.
             tokio::spawn(blobs.keep_renewing());
             Ok(Self {
                 blobs: Arc::new(blobs),
@@ -77,9 +78,12 @@ impl Site {
         })
     }
 
-    /// Waits until this process is the one that does `what` for the workflow; `None` if it is told to
-    /// drain first.
-    pub(super) async fn turn(&self, what: &str, shutdown: &mut Shutdown) -> Option<Lease> {
+    /// Waits until this process holds the workflow's lease for `what`; `None` if a drain begins first.
+    pub(super) async fn take_role_lease(
+        &self,
+        what: &str,
+        shutdown: &mut Shutdown,
+    ) -> Option<Lease> {
         let key = self.plan.lease(what);
         tokio::select! {
             lease = self.leases.take(&key, &self.name) => Some(lease),
@@ -87,13 +91,13 @@ impl Site {
         }
     }
 
-    /// The user that this process is on the bus, as its permissions there know it; its own name
-    /// where the server has no users.
+    /// User of this process on the bus, as the server's permissions name it; the process's own name if the
+    /// server has no users.
     pub(super) fn user(&self) -> &str {
         self.connection.identity().unwrap_or(&self.name)
     }
 
-    /// A way to whoever leads the workflow, for a seat of this process; `name` is unique there.
+    /// A client of the workflow's leader for a seat of this process; `name` is unique for the seat.
     pub(super) async fn client(
         &self,
         seat: Seat,
@@ -109,13 +113,13 @@ impl Site {
         Ok(opened.await?)
     }
 
-    /// What a role of this process comes to, unless the server refuses it something: it would just
-    /// wait otherwise.
-    pub async fn unless_refused<T>(
+    /// Runs a role of this process to its end, or until the server refuses it a permission; otherwise the
+    /// role would wait without end.
+    pub async fn or_refusal<T>(
         &self,
         role: impl Future<Output = Result<T, ClusterError>>,
     ) -> Result<T, ClusterError> {
-        let ended = self.connection.unless_refused(role).await;
+        let ended = self.connection.or_refusal(role).await;
         ended.map_err(bus::ConnectError::from)?
     }
 

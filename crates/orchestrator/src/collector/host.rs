@@ -4,24 +4,24 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::{PartitionRef, Strategy};
-use crate::conversation::{Do, HostCommand, HostJoin, Judged, Verdict, Verdicts};
+use crate::conversation::{Decision, HostCommand, HostJoin, HostRequest, Verdict, Verdicts};
 use crate::id::WorkerId;
 use crate::plan::{Plan, StageIx};
 
-/// Keeps partitions of collectors, without input or output.
+/// Keeps partitions of collectors; a state machine without input or output.
 ///
-/// It has no state that matters: whatever it loses is offered again.
+/// Its state may be lost at any time, because the core offers the messages again.
 pub struct Host {
     plan: Arc<Plan>,
     name: WorkerId,
     stages: Vec<StageIx>,
     session: u64,
-    heard: u64,
-    said: u64,
-    partitions: HashMap<PartitionRef, Kept>,
+    commands_received: u64,
+    messages_sent: u64,
+    partitions: HashMap<PartitionRef, KeptPartition>,
 }
 
-struct Kept {
+struct KeptPartition {
     epoch: u64,
     strategy: Box<dyn Strategy>,
 }
@@ -36,23 +36,23 @@ impl Host {
             name,
             stages,
             session: 0,
-            heard: 0,
-            said: 0,
+            commands_received: 0,
+            messages_sent: 0,
             partitions: HashMap::new(),
         }
     }
 
-    /// Its name.
+    /// Name of the host.
     pub fn name(&self) -> &WorkerId {
         &self.name
     }
 
-    /// Forgets everything and begins a session; `session` differs from all before, whoever had
+    /// Discards all state and begins a session; `session` differs from those of all earlier sessions under
     /// this name.
     pub fn join(&mut self, session: u64) -> HostJoin {
         self.session = session;
-        self.heard = 0;
-        self.said = 0;
+        self.commands_received = 0;
+        self.messages_sent = 0;
         self.partitions.clear();
         HostJoin {
             host: self.name.clone(),
@@ -61,74 +61,84 @@ impl Host {
         }
     }
 
-    /// Does what it is told. `None`: it has to join again, with a new session.
-    pub fn take(
+    /// Carries out commands. Returns the verdicts, or `None` if the host must join again with a new session.
+    pub fn handle(
         &mut self,
         commands: impl IntoIterator<Item = HostCommand>,
     ) -> Option<Vec<Verdict>> {
         let mut verdicts = Vec::new();
         for command in commands {
-            let HostCommand::Do {
+            let HostCommand::Request {
                 session,
                 number,
-                at,
+                partition,
                 epoch,
-                what,
+                request,
             } = command
             else {
                 return None;
             };
-            if session != self.session || number <= self.heard {
+            if session != self.session || number <= self.commands_received {
                 continue;
             }
-            if number > self.heard + 1 {
+            if number > self.commands_received + 1 {
                 return None;
             }
-            self.heard = number;
-            let judged = self.act(at, epoch, what);
-            verdicts.extend(judged.map(|what| Verdict { at, epoch, what }));
+            self.commands_received = number;
+            let decision = self.act(partition, epoch, request);
+            verdicts.extend(decision.map(|decision| Verdict {
+                partition,
+                epoch,
+                decision,
+            }));
         }
         Some(verdicts)
     }
 
-    /// What is to be said of verdicts: [`Host::take`]'s, in its order.
-    pub fn say(&mut self, verdicts: Vec<Verdict>) -> Verdicts {
-        self.said += 1;
+    /// The message that carries the verdicts of [`Host::handle`]; call in the order of the verdicts.
+    pub fn report(&mut self, verdicts: Vec<Verdict>) -> Verdicts {
+        self.messages_sent += 1;
         Verdicts {
             host: self.name.clone(),
             session: self.session,
-            number: self.said,
+            number: self.messages_sent,
             verdicts,
         }
     }
 
-    fn act(&mut self, at: PartitionRef, epoch: u64, what: Do) -> Option<Judged> {
-        match what {
-            Do::Begin => {
-                let collector = self.plan.stages.get(at.stage.0)?.collector()?;
+    fn act(
+        &mut self,
+        partition: PartitionRef,
+        epoch: u64,
+        request: HostRequest,
+    ) -> Option<Decision> {
+        match request {
+            HostRequest::Begin => {
+                let collector = self.plan.stages.get(partition.stage.0)?.collector()?;
                 let strategy = collector.strategy.build();
-                self.partitions.insert(at, Kept { epoch, strategy });
+                self.partitions
+                    .insert(partition, KeptPartition { epoch, strategy });
                 return None;
             }
-            Do::End => {
-                self.partitions.remove(&at);
+            HostRequest::End => {
+                self.partitions.remove(&partition);
                 return None;
             }
             _ => {}
         }
-        let kept = self.partitions.get_mut(&at);
+        let kept = self.partitions.get_mut(&partition);
         let strategy = &mut kept.filter(|kept| kept.epoch == epoch)?.strategy;
-        Some(match what {
-            Do::Offer(message) => {
+        Some(match request {
+            HostRequest::Offer(message) => {
                 let outcome = strategy.offer(&message);
-                Judged::Offered(message.id, outcome)
+                Decision::Offered(message.id, outcome)
             }
-            Do::Forget(id) => {
+            HostRequest::Forget(id) => {
                 strategy.forget(&id);
                 return None;
             }
-            Do::Overdue(key) => Judged::Overdue(strategy.overdue(&key)),
-            Do::Begin | Do::End => return None,
+            HostRequest::Overdue(key) => Decision::Overdue(strategy.overdue(&key)),
+            HostRequest::Begin | HostRequest::End => return None,
         })
     }
 }

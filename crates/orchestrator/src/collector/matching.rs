@@ -3,36 +3,35 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use super::{Group, Member, Outcome, Overdue, Strategy, StrategyFactory};
+use super::{Group, Member, OfferDecision, OverdueDecision, Strategy, StrategyFactory};
 use crate::id::TaskId;
 
-/// How many messages complete a group.
+/// Number of messages that complete a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expected {
-    /// This many, whichever queues they come by.
+    /// This many in total, from any queues.
     Total(usize),
-    /// This many by each queue.
+    /// This many from each queue.
     PerQueue(BTreeMap<Arc<str>, usize>),
 }
 
-/// A group is complete with the expected number of messages of one grouping value; where the
-/// stage has no grouping pointer, the value is the message's first block.
+/// A group is complete with the expected number of messages of one grouping value. If the stage has no
+/// grouping pointer, the value is the message's first block.
 ///
-/// A barrier fires once: messages that come for a group already emitted are late, and so are those of
-/// a queue that has brought more than its share. What becomes of them is the stage's
-/// [`Late`](crate::plan::Late).
+/// A barrier fires once. Messages that come for a group already emitted are late, and so are surplus messages
+/// of a queue. The stage's [`Late`](crate::plan::Late) setting decides what happens to them.
 #[derive(Clone, Debug)]
 pub struct Match {
-    /// What completes a group.
+    /// Number of messages that complete a group.
     pub expected: Expected,
-    /// Whether an overdue group is emitted as it is.
+    /// Whether an overdue group is emitted incomplete.
     pub partial: bool,
 }
 
 struct MatchState {
     settings: Match,
     groups: BTreeMap<String, Vec<Member>>,
-    /// The group of each message held.
+    /// Group of each message held.
     keys: HashMap<TaskId, String>,
 }
 
@@ -75,7 +74,7 @@ impl MatchState {
 }
 
 impl Expected {
-    /// The members that complete a group, in the order they came, or `None` while some lack.
+    /// Members that complete a group, in the order of arrival; `None` while some are missing.
     fn complete(&self, members: &[Member]) -> Option<Vec<Member>> {
         match self {
             Self::Total(k) => members.get(..*k).map(<[Member]>::to_vec),
@@ -107,14 +106,14 @@ impl Expected {
 }
 
 impl Strategy for MatchState {
-    fn offer(&mut self, message: &Member) -> Outcome {
+    fn offer(&mut self, message: &Member) -> OfferDecision {
         let key = Self::key_of(message);
         let members = self.groups.entry(key.clone()).or_default();
         if self.keys.insert(message.id.clone(), key.clone()).is_none() {
             members.push(message.clone());
         }
         let Some(chosen) = self.settings.expected.complete(members) else {
-            return Outcome::InProgress { key };
+            return OfferDecision::InProgress { key };
         };
         for member in &chosen {
             self.keys.remove(&member.id);
@@ -123,20 +122,20 @@ impl Strategy for MatchState {
         if members.is_empty() {
             self.groups.remove(&key);
         }
-        Outcome::Finished(vec![Self::group(&key, &chosen)])
+        OfferDecision::Finished(vec![Self::group(&key, &chosen)])
     }
 
-    fn overdue(&mut self, key: &str) -> Overdue {
+    fn overdue(&mut self, key: &str) -> OverdueDecision {
         let Some(members) = self.groups.remove(key) else {
-            return Overdue::Gone;
+            return OverdueDecision::Gone;
         };
         for member in &members {
             self.keys.remove(&member.id);
         }
         if self.settings.partial {
-            return Overdue::Emit(Self::group(key, &members));
+            return OverdueDecision::Emit(Self::group(key, &members));
         }
-        Overdue::Reject {
+        OverdueDecision::Reject {
             why: format!(
                 "group {key:?} had {} of the {} messages it needs when its time was up",
                 members.len(),

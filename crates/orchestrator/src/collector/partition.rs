@@ -1,4 +1,4 @@
-//! Partitions, and the rule by which hosts keep them.
+//! Partitions, and the rule that assigns them to hosts.
 
 use std::sync::Arc;
 
@@ -7,29 +7,30 @@ use serde::{Deserialize, Serialize};
 use crate::identity::Identity;
 use crate::plan::StageIx;
 
-/// Partitions of a collector. Fixed, so that hosts can come and go in any number: a message's
-/// partition never changes, only who keeps it.
+/// Number of partitions of a collector. It is fixed, so that any number of hosts can come and go: a message's
+/// partition never changes, only the host that keeps it.
 pub const PARTITIONS: usize = 64;
 
 /// One partition of one collector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PartitionRef {
-    /// The collector.
+    /// Stage of the collector.
     pub stage: StageIx,
-    /// Which, below [`PARTITIONS`].
+    /// Number of the partition, below [`PARTITIONS`].
     pub number: usize,
 }
 
-/// The partition of messages with this in common.
+/// Partition of the messages with this affinity
+/// ([`StrategyFactory::affinity`](super::StrategyFactory::affinity)).
 pub(crate) fn partition_of(affinity: &str) -> usize {
     let mut identity = Identity::new("proofmill partition 1");
     identity.text(affinity);
     (identity.finish_short() % PARTITIONS as u64) as usize
 }
 
-/// Who keeps a partition, by rendezvous hashing: when a host goes only its own partitions move, and
-/// when one comes only those that it gets.
-pub(crate) fn keeper<'a>(
+/// Host that keeps a partition, by rendezvous hashing. When a host goes, only its own partitions move; when
+/// one comes, only those that it gets. `None` if there are no hosts.
+pub(crate) fn host_of<'a>(
     stage: &str,
     partition: usize,
     hosts: impl Iterator<Item = &'a Arc<str>>,
@@ -48,8 +49,8 @@ pub(crate) fn keeper<'a>(
 mod tests {
     use super::*;
 
-    fn keepers(hosts: &[Arc<str>]) -> Vec<Arc<str>> {
-        let of = |partition| keeper("join", partition, hosts.iter()).cloned();
+    fn assigned(hosts: &[Arc<str>]) -> Vec<Arc<str>> {
+        let of = |partition| host_of("join", partition, hosts.iter()).cloned();
         (0..PARTITIONS).filter_map(of).collect()
     }
 
@@ -57,7 +58,7 @@ mod tests {
     fn only_what_must_moves() {
         let hosts: Vec<Arc<str>> = (0..7).map(|n| format!("host-{n}").into()).collect();
         for count in 1..7 {
-            let (few, more) = (keepers(&hosts[..count]), keepers(&hosts[..=count]));
+            let (few, more) = (assigned(&hosts[..count]), assigned(&hosts[..=count]));
             assert_eq!(few.len(), PARTITIONS);
             let moved = few
                 .iter()

@@ -1,24 +1,23 @@
-//! Range: one message says which blocks belong together, the other queues bring them.
+//! Range: messages of one queue set ranges of blocks, and the other queues fill them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::sequential::covers;
-use super::{Group, Member, Outcome, Overdue, Strategy, StrategyFactory};
+use super::{Group, Member, OfferDecision, OverdueDecision, Strategy, StrategyFactory};
 use crate::id::TaskId;
 
-/// A message of queue `by` (a batch committed by a proposer, say) spans blocks `first..=last`; its
-/// group is complete when each of the other queues covers all of that range with messages that lie
-/// inside it. When a message has waited for T_collect and no range has come that it lies inside,
-/// it is given up. One that lies inside a range that was emitted has come too late: ranges do not
-/// overlap.
+/// A message of queue `by` (for example, a batch committed by a proposer) spans blocks `first..=last`. Its
+/// group is complete when each of the other queues covers that range with messages inside it. A message that
+/// has waited for T_collect without a range around it is given up. A message inside a range that was emitted
+/// is late: ranges do not overlap.
 #[derive(Clone, Debug)]
 pub struct Range {
-    /// The queue whose messages set the ranges.
+    /// Queue whose messages set the ranges.
     pub by: Arc<str>,
     /// The other queues that the collector reads.
     pub others: Vec<Arc<str>>,
-    /// Whether an overdue group is emitted as it is.
+    /// Whether an overdue group is emitted incomplete.
     pub partial: bool,
 }
 
@@ -37,8 +36,8 @@ impl StrategyFactory for Range {
         })
     }
 
-    /// What lies inside a range that was emitted, and inside none that waits, has come too late.
-    fn missed(&self, message: &Member, waits_in: &str, emitted: &str, last: u64) -> bool {
+    /// A message is late if it lies inside an emitted range and inside none that waits.
+    fn belonged_to(&self, message: &Member, waits_in: &str, emitted: &str, last: u64) -> bool {
         let first = emitted.split(':').next().and_then(|it| it.parse().ok());
         let is_inside = |first: u64| first <= message.first && message.last <= last;
         waits_in.starts_with(ORPHAN) && message.queue != self.by && first.is_some_and(is_inside)
@@ -49,7 +48,7 @@ impl StrategyFactory for Range {
     }
 }
 
-/// Begins the key of messages that lie inside no range yet.
+/// First character of the key of messages that lie inside no range yet.
 const ORPHAN: char = '?';
 
 // === impl RangeState ===
@@ -72,12 +71,12 @@ impl RangeState {
         })
     }
 
-    fn give_up_orphans(&mut self, key: &str) -> Overdue {
+    fn give_up_orphans(&mut self, key: &str) -> OverdueDecision {
         let Some(first) = key
             .strip_prefix(ORPHAN)
             .and_then(|first| first.parse().ok())
         else {
-            return Overdue::Gone;
+            return OverdueDecision::Gone;
         };
         let inside = |boundary: &Member, member: &Member| {
             boundary.first <= member.first && member.last <= boundary.last
@@ -93,9 +92,9 @@ impl RangeState {
             self.waiting.remove(&(first, id.clone()));
         }
         if members.is_empty() {
-            return Overdue::Gone;
+            return OverdueDecision::Gone;
         }
-        Overdue::Reject {
+        OverdueDecision::Reject {
             members,
             why: format!(
                 "no message of {:?} spans blocks from {first} on, and their time is up",
@@ -119,7 +118,7 @@ impl RangeState {
     }
 }
 
-/// The key of messages from block `first` that lie inside no range yet.
+/// Key of the messages from block `first` that lie inside no range yet.
 fn orphan_key(first: u64) -> String {
     format!("{ORPHAN}{first}")
 }
@@ -137,7 +136,7 @@ fn smallest_id() -> TaskId {
 }
 
 impl Strategy for RangeState {
-    fn offer(&mut self, message: &Member) -> Outcome {
+    fn offer(&mut self, message: &Member) -> OfferDecision {
         if message.queue == self.settings.by {
             self.boundaries.insert(message.id.clone(), message.clone());
         } else {
@@ -153,16 +152,16 @@ impl Strategy for RangeState {
         for boundary in &touched {
             let inside = self.inside(boundary);
             if self.is_complete(boundary, &inside) {
-                return Outcome::Finished(vec![self.take(boundary, &inside)]);
+                return OfferDecision::Finished(vec![self.take(boundary, &inside)]);
             }
         }
         let key = touched
             .first()
             .map_or_else(|| orphan_key(message.first), key_of);
-        Outcome::InProgress { key }
+        OfferDecision::InProgress { key }
     }
 
-    fn overdue(&mut self, key: &str) -> Overdue {
+    fn overdue(&mut self, key: &str) -> OverdueDecision {
         let boundary = self
             .boundaries
             .values()
@@ -175,9 +174,9 @@ impl Strategy for RangeState {
         let count = inside.len();
         let group = self.take(&boundary, &inside);
         if self.settings.partial {
-            return Overdue::Emit(group);
+            return OverdueDecision::Emit(group);
         }
-        Overdue::Reject {
+        OverdueDecision::Reject {
             members: group.members,
             why: format!(
                 "blocks {} to {} of {:?} were not covered by every other queue when their time \

@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Group, Member, Outcome, Overdue, Strategy, StrategyFactory};
+use super::{Group, Member, OfferDecision, OverdueDecision, Strategy, StrategyFactory};
 use crate::id::TaskId;
 
-/// Group `g` holds the messages whose first block is in `g·n ..= g·n + n−1`; it is complete when
-/// those of each input queue cover all `n` blocks. A message may span several blocks.
+/// Group `g` holds the messages whose first block is in `g·n ..= g·n + n−1`. It is complete when the messages
+/// of each input queue cover all `n` blocks. A message may span several blocks.
 #[derive(Clone, Debug)]
 pub struct Sequential {
     /// Blocks in a group, at least 1.
     pub n: u64,
     /// The queues that the collector reads.
     pub inputs: Vec<Arc<str>>,
-    /// Whether an overdue group is emitted as it is.
+    /// Whether an overdue group is emitted incomplete.
     pub partial: bool,
 }
 
@@ -82,7 +82,7 @@ impl SequentialState {
 }
 
 impl Strategy for SequentialState {
-    fn offer(&mut self, message: &Member) -> Outcome {
+    fn offer(&mut self, message: &Member) -> OfferDecision {
         let index = message.first / self.settings.n;
         let (first, last) = self.bounds(index);
         let members = self.groups.entry(index).or_default();
@@ -97,27 +97,27 @@ impl Strategy for SequentialState {
             )
         });
         if !complete {
-            return Outcome::InProgress {
+            return OfferDecision::InProgress {
                 key: index.to_string(),
             };
         }
         let members = self.groups.remove(&index).unwrap_or_default();
-        Outcome::Finished(vec![self.group(index, &members)])
+        OfferDecision::Finished(vec![self.group(index, &members)])
     }
 
-    fn overdue(&mut self, key: &str) -> Overdue {
+    fn overdue(&mut self, key: &str) -> OverdueDecision {
         let held = key
             .parse()
             .ok()
             .and_then(|index| Some((index, self.groups.remove(&index)?)));
         let Some((index, members)) = held else {
-            return Overdue::Gone;
+            return OverdueDecision::Gone;
         };
         if self.settings.partial {
-            return Overdue::Emit(self.group(index, &members));
+            return OverdueDecision::Emit(self.group(index, &members));
         }
         let (first, last) = self.bounds(index);
-        Overdue::Reject {
+        OverdueDecision::Reject {
             why: format!(
                 "group {key} lacked some of blocks {first} to {last} when its time was up; \
                  it had {} messages",

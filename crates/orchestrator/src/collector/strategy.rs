@@ -9,112 +9,112 @@ use serde::{Deserialize, Serialize};
 use crate::id::TaskId;
 use crate::payload::Payload;
 
-/// A message as a strategy sees it.
+/// A message in the form that strategies get.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
-    /// The message's task id at the collector.
+    /// Task id of the message at the collector.
     pub id: TaskId,
-    /// The queue it came by.
+    /// Queue that the message came by.
     pub queue: Arc<str>,
-    /// First block it spans.
+    /// First block that the message spans.
     pub first: u64,
-    /// Last block it spans, inclusive.
+    /// Last block that the message spans, inclusive.
     pub last: u64,
-    /// Its value at the collector's grouping pointer, where the stage has one.
+    /// Value at the collector's grouping pointer; `None` if the stage has no pointer.
     pub group: Option<Arc<str>>,
-    /// What it carries: inline bytes, or a reference to a blob. Nothing, where the strategy does not
-    /// look at it and is in another process ([`StrategyFactory::reads_payloads`]).
+    /// Inline bytes, or a reference to a blob. Empty if the strategy runs in another process and does not
+    /// read payloads ([`StrategyFactory::reads_payloads`]).
     pub payload: Payload,
 }
 
-/// A finished group: its members are consumed, and one message with their payloads goes on.
+/// A finished group: its members are consumed, and one message with their payloads is passed on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Group {
-    /// Identifies the group at this collector: a group with a key that was emitted before is not
-    /// emitted again. That is remembered until the sequencer has passed the group's last block,
-    /// or, beside the sequencer's path, for as long as finished tasks are.
+    /// Key of the group at this collector. A group whose key was emitted before is not emitted again. Keys
+    /// are remembered until the sequencer has passed the group's last block, or, for stages that do not lead
+    /// to a sequencer, as long as finished tasks are.
     pub key: String,
-    /// First block of the message that goes on.
+    /// First block of the message that is passed on.
     pub first: u64,
-    /// Last block of the message that goes on, inclusive.
+    /// Last block of the message that is passed on, inclusive.
     pub last: u64,
-    /// The members; the core orders their payloads.
+    /// Members in any order; the core orders their payloads.
     pub members: Vec<TaskId>,
 }
 
-/// What a strategy says of a message offered to it.
+/// A strategy's decision about a message offered to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Outcome {
-    /// Kept: the group with this key waits for more.
+pub enum OfferDecision {
+    /// The strategy keeps the message: its group waits for more.
     InProgress {
-        /// The key of the group it waits in.
+        /// Key of the group.
         key: String,
     },
-    /// With this message these groups are complete. They need not contain the message itself:
-    /// then it is kept, and offered once more to learn where. Every member must be held, else the
+    /// These groups are complete with the message. They need not contain the message itself; it is then kept,
+    /// and offered once more to learn its group. Every member must be held by the collector, otherwise the
     /// group's members go to the dead-letter queue.
     Finished(Vec<Group>),
-    /// Not now: offer it again after this long.
+    /// The message must be offered again after this delay, at least 1 ms.
     Postpone(Duration),
-    /// Consume it without any effect, for this reason.
+    /// The message is consumed without effect, for this reason.
     Skip(String),
 }
 
-/// What becomes of a group whose T_collect has passed.
+/// A strategy's decision about a group whose T_collect has passed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Overdue {
-    /// Emit what there is.
+pub enum OverdueDecision {
+    /// Emit this group, though incomplete.
     Emit(Group),
-    /// Give its members up to the dead-letter queue, for this reason.
+    /// Move the members to the dead-letter queue.
     Reject {
         /// The members.
         members: Vec<TaskId>,
-        /// What was missing.
+        /// Reason: the messages that were missing.
         why: String,
     },
-    /// No such group waits any more.
+    /// No group with this key waits any more.
     Gone,
 }
 
 /// A grouping strategy: deterministic, without input or output.
 ///
-/// Its state may depend only on the messages offered to it that no finished group has consumed,
-/// and the order in which they were offered: that is what a restart replays.
+/// Its state may depend only on the messages offered to it that no finished group has consumed, and on the
+/// order in which they were offered, because a restart replays exactly these.
 pub trait Strategy: Send {
-    /// Takes a message into account. Offering a message again that is already held must change
-    /// nothing and return what holds of it now.
-    fn offer(&mut self, message: &Member) -> Outcome;
+    /// Decides about a message. Offering a message that is held already must change nothing and return the
+    /// present decision.
+    fn offer(&mut self, message: &Member) -> OfferDecision;
 
-    /// T_collect has passed since the first message of group `key` was held.
-    fn overdue(&mut self, key: &str) -> Overdue;
+    /// Decides about group `key` after T_collect has passed since its first message was held.
+    fn overdue(&mut self, key: &str) -> OverdueDecision;
 
-    /// Forgets a message that was removed from outside (dropped by an operator).
+    /// Removes a message that was taken away from outside, for example by an operator's cancellation.
     fn forget(&mut self, id: &TaskId);
 }
 
 /// Makes a [`Strategy`] for a collector stage.
 pub trait StrategyFactory: Send + Sync + fmt::Debug {
-    /// A strategy with no messages.
+    /// A strategy without messages.
     fn build(&self) -> Box<dyn Strategy>;
 
-    /// What all messages that may come into one group have in common, where that can be told from
-    /// each by itself: messages that differ in it may be offered to different instances. `None`:
-    /// that cannot be told, and one instance gets all.
+    /// Value shared by all messages that may come into one group, computed from each message alone. Messages
+    /// with different values may be offered to different instances. `None` if there is no such value; one
+    /// instance then gets all messages.
     fn affinity(&self, message: &Member) -> Option<String> {
         let _ = message;
         None
     }
 
-    /// Whether a message that waits under the key `waits_in` would have belonged to a group that was
-    /// emitted: the one with the key `emitted`, as far as a part can hold it, and the last block
-    /// `last`. Asked of the groups that end first among those that end with the message's last block
-    /// or later. Not asked where `waits_in` itself was emitted: then it is late in any case.
-    fn missed(&self, message: &Member, waits_in: &str, emitted: &str, last: u64) -> bool {
+    /// Whether a message that waits under the key `waits_in` would have belonged to an emitted group.
+    /// `emitted` is that group's key as stored in a [`Part`](crate::id::Part), and `last` is its last block.
+    /// Called for the emitted groups with the lowest last block that is not below the message's. Not called
+    /// if `waits_in` itself was emitted, since the message is late in any case.
+    fn belonged_to(&self, message: &Member, waits_in: &str, emitted: &str, last: u64) -> bool {
         let _ = (message, waits_in, emitted, last);
         false
     }
 
-    /// Whether its strategies look at what messages carry.
+    /// Whether the strategies read the payloads of messages.
     fn reads_payloads(&self) -> bool {
         true
     }

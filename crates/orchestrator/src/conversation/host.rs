@@ -1,127 +1,127 @@
-//! The conversation with hosts, which keep partitions of collectors.
+//! Messages between the core and hosts, which keep partitions of collectors.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::collector::{Member, Outcome, Overdue, PartitionRef};
+use crate::collector::{Member, OfferDecision, OverdueDecision, PartitionRef};
 use crate::id::{TaskId, WorkerId};
 use crate::plan::StageIx;
 
-/// Something that happened at a host.
+/// An event at a host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum HostEvent {
     /// A host offers to keep partitions of collectors. Joining again replaces the earlier offer.
     Join(HostJoin),
-    /// A host is alive.
-    Beat {
+    /// A host is alive; sent every second.
+    Heartbeat {
         /// The host.
         host: WorkerId,
     },
-    /// A host is gone: others keep its partitions.
+    /// A host leaves; its partitions pass to others.
     Leave {
         /// The host.
         host: WorkerId,
     },
-    /// A host has decided.
+    /// A host reports the decisions of its strategies.
     Verdicts(Verdicts),
 }
 
-/// What the core has a host do.
+/// A command of the core to a host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum HostCommand {
-    /// The core does not know this host: join again.
+    /// The core does not know this host, which must join again.
     Unknown,
-    /// Something to do.
-    Do {
-        /// Of the host.
+    /// A request about a partition.
+    Request {
+        /// Session of the host, see [`HostJoin::session`].
         session: u64,
-        /// Counts what is said in a session, from 1: what is heard twice is done once, and what is
-        /// lost is noticed.
+        /// Number of the command in its session, from 1. A repeated command is ignored, and a missing one is
+        /// noticed.
         number: u64,
-        /// In which partition.
-        at: PartitionRef,
-        /// Tells the partition's present state from those before it.
+        /// The partition.
+        partition: PartitionRef,
+        /// Distinguishes the partition's present state from earlier ones.
         epoch: u64,
-        /// What.
-        what: Do,
+        /// The request.
+        request: HostRequest,
     },
 }
 
-/// A host's offer.
+/// A host's offer to keep partitions.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HostJoin {
-    /// Its name.
+    /// Name of the host.
     pub host: WorkerId,
-    /// Tells this offer from every other of this name. What was said in an earlier session counts
-    /// no more, in either direction.
+    /// Number that differs from those of all other offers under this name. Messages of an earlier session are
+    /// ignored, in both directions.
     pub session: u64,
-    /// The collectors of which it keeps partitions.
+    /// Collectors of which the host keeps partitions.
     pub stages: BTreeSet<StageIx>,
 }
 
-/// Something that a host does in a partition.
+/// A request about a partition.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Do {
+pub enum HostRequest {
     /// Begin the partition anew, without messages.
     Begin,
-    /// Offer a message to its strategy.
+    /// Offer a message to the partition's strategy.
     Offer(Member),
-    /// The group of a message had fired before it came: it is removed.
+    /// Forget a message that came after its group had fired.
     Forget(TaskId),
     /// T_collect of the group with this key has passed.
     Overdue(String),
-    /// Another host keeps the partition now.
+    /// Drop the partition: another host keeps it now.
     End,
 }
 
-/// What a host says of what it was told to do, in that order.
+/// A host's answers to requests, in the order of the requests.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Verdicts {
-    /// Which one.
+    /// Name of the host.
     pub host: WorkerId,
-    /// Its session.
+    /// Session of the host.
     pub session: u64,
-    /// Counts what it says in the session, from 1.
+    /// Number of the message in its session, from 1.
     pub number: u64,
-    /// One for each [`Do::Offer`] and [`Do::Overdue`].
+    /// One for each [`HostRequest::Offer`] and [`HostRequest::Overdue`].
     pub verdicts: Vec<Verdict>,
 }
 
-/// What a strategy has decided.
+/// A strategy's decision.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Verdict {
-    /// In which partition.
-    pub at: PartitionRef,
-    /// In which of its states.
+    /// The partition.
+    pub partition: PartitionRef,
+    /// Epoch of the partition's state, as in the request.
     pub epoch: u64,
-    /// What.
-    pub what: Judged,
+    /// The decision.
+    pub decision: Decision,
 }
 
-/// See [`Verdict`].
+/// The decision itself, see [`Verdict`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Judged {
-    /// Of a message that was offered.
-    Offered(TaskId, Outcome),
-    /// Of a group that was overdue.
-    Overdue(Overdue),
+pub enum Decision {
+    /// About a message that was offered.
+    Offered(TaskId, OfferDecision),
+    /// About a group that was overdue.
+    Overdue(OverdueDecision),
 }
 
 // === impl HostEvent ===
 
 impl HostEvent {
-    /// The host that it happened at.
+    /// Name of the host.
     pub fn host(&self) -> &WorkerId {
         match self {
             Self::Join(join) => &join.host,
             Self::Verdicts(verdicts) => &verdicts.host,
-            Self::Beat { host } | Self::Leave { host } => host,
+            Self::Heartbeat { host } | Self::Leave { host } => host,
         }
     }
 
-    /// Whether it is a sign of life and no more: a later one says all that it says.
-    pub fn is_beat(&self) -> bool {
-        matches!(self, Self::Beat { .. })
+    /// Whether the event only shows that the host is alive, so that a later one replaces it.
+    pub fn is_heartbeat(&self) -> bool {
+        matches!(self, Self::Heartbeat { .. })
     }
 }

@@ -1,17 +1,17 @@
-//! The vocabulary between the core and the roles around it: one serialisable type for each direction.
+//! Messages between the core and the roles around it: one serialisable type for each direction.
 //!
-//! | role | says | is told |
+//! | role | to the core | from the core |
 //! |---|---|---|
 //! | worker (of a dispatcher) | [`WorkerEvent`] | [`WorkerCommand`] |
 //! | host (of collectors) | [`HostEvent`] | [`HostCommand`] |
 //! | sink | [`SinkEvent`] | [`SinkCommand`] |
 //! | source, operator | [`Request`] | [`Reply`] |
-//! | source, operator | [`Query`], which changes nothing | [`QueryAnswer`], which is bounded |
+//! | source, operator | [`Query`] (read-only) | [`QueryAnswer`] (bounded) |
 //!
-//! A value is made where something happens and travels unchanged, over the bus or not, into the core:
-//! there is no second form of it on the way. A new event of a role is a variant here, an arm in the
-//! core (`core/machine/handle.rs`), and an arm in [`admit`](crate::remote::admit), which says who may
-//! say it from another process.
+//! A value is created where the event happens and travels unchanged into the core, over the bus or within the
+//! process; it has no second form on the way. A new event of a role needs a variant here, an arm in the core
+//! (`core/machine/handle.rs`), and an arm in [`admit`](crate::remote::admit), which decides whose event it
+//! may be when it comes from another process.
 
 mod host;
 mod query;
@@ -20,13 +20,14 @@ mod role;
 mod sink;
 mod worker;
 
-pub use host::{Do, HostCommand, HostEvent, HostJoin, Judged, Verdict, Verdicts};
+pub use host::{Decision, HostCommand, HostEvent, HostJoin, HostRequest, Verdict, Verdicts};
 pub use query::{
     DeadRow, PAGE_MAX, Page, Query, QueryAnswer, QueueRow, TaskRow, TaskSelection, WorkerRow,
 };
-pub use request::{Edition, Reply, Request, Rewind, Submit, Target};
+pub use request::{Reply, Request, Rewind, Submit, Target, Uniqueness};
 pub use role::{RoleCommand, RoleEvent};
 pub use sink::{SinkCommand, SinkEvent};
 pub use worker::{
-    Complete, Fail, Join, Lease, LeaseRef, Output, PAUSE_REASON_MAX, WorkerCommand, WorkerEvent,
+    Lease, LeaseRef, Output, PAUSE_REASON_MAX, WorkerCommand, WorkerEvent, WorkerFailure,
+    WorkerJoin, WorkerResult,
 };

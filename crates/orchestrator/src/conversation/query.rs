@@ -1,4 +1,4 @@
-//! Queries, which change nothing, and their answers, each of which is bounded.
+//! Read-only queries and their answers, each of which is bounded.
 
 use std::sync::Arc;
 
@@ -8,67 +8,66 @@ use crate::core::{BlockSummary, BlockView, Status, TaskPhase};
 use crate::id::{TaskId, WorkerId};
 use crate::record::DeadRecord;
 
-/// Rows of one page, at most: the coordinator does nothing else while it makes one.
+/// Maximum number of rows of a page. The coordinator does nothing else while it builds one.
 pub const PAGE_MAX: usize = 1_000;
 
-/// A question to the core.
+/// A read-only question to the core.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Query {
-    /// The whole at this moment.
+    /// State of the whole workflow.
     Status,
-    /// Where the source of this name goes on.
+    /// Position of the source with this name: the block that it continues with.
     SourceNext(Arc<str>),
     /// The queues, in the order of the plan.
     Queues,
     /// Workers that have joined, by name.
     Workers {
-        /// Those after this one; from the first on if there is none.
+        /// Last row of the page before; `None` for the first page.
         after: Option<WorkerId>,
-        /// Rows, at most; [`PAGE_MAX`] if that is fewer.
+        /// Maximum number of rows, capped at [`PAGE_MAX`].
         limit: usize,
     },
     /// Live tasks, by stage, block and part.
     Tasks {
-        /// The tasks.
+        /// Selection of the tasks.
         of: TaskSelection,
-        /// Those after this one; from the first on if there is none.
+        /// Last row of the page before; `None` for the first page.
         after: Option<TaskId>,
-        /// Rows, at most; [`PAGE_MAX`] if that is fewer.
+        /// Maximum number of rows, capped at [`PAGE_MAX`].
         limit: usize,
     },
     /// Dead letters, by stage, block and part.
     DeadLetters {
-        /// Those after this one; from the first on if there is none.
+        /// Last row of the page before; `None` for the first page.
         after: Option<TaskId>,
-        /// Rows, at most; [`PAGE_MAX`] if that is fewer.
+        /// Maximum number of rows, capped at [`PAGE_MAX`].
         limit: usize,
     },
     /// One dead letter.
     DeadLetter(TaskId),
-    /// What became of a block.
+    /// Full view of a block.
     Block(u64),
-    /// What became of blocks, in short: those from the first to the last,
-    /// [`BLOCKS_MAX`](crate::core::BLOCKS_MAX) at most.
+    /// Summaries of blocks from the first to the last, at most [`BLOCKS_MAX`](crate::core::BLOCKS_MAX).
     Blocks {
-        /// The first.
+        /// First block.
         first: u64,
-        /// The last, inclusive.
+        /// Last block, inclusive.
         last: u64,
     },
 }
 
-/// Which live tasks are meant: all for which what is given holds.
+/// Selection of live tasks: those that match every field that is set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskSelection {
-    /// Of this stage.
+    /// Stage of the task.
     pub stage: Option<Arc<str>>,
-    /// About this block, also where they are about others too.
+    /// A block that the task is about, possibly among others.
     pub block: Option<u64>,
-    /// In this phase.
+    /// State of the task.
     pub phase: Option<TaskPhase>,
 }
 
-/// The answer to a [`Query`], of the same name.
+/// The answer to the [`Query`] of the same name.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum QueryAnswer {
     /// See [`Query::Status`].
@@ -91,19 +90,19 @@ pub enum QueryAnswer {
     Blocks(Vec<BlockSummary>),
 }
 
-/// Some rows of an answer.
+/// A page of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Page<Row, Cursor> {
     /// The rows, in order.
     pub rows: Vec<Row>,
-    /// After which one the next page begins; `None` if there are no more rows.
+    /// Value of `after` that asks for the next page; `None` if there are no more rows.
     pub next: Option<Cursor>,
 }
 
 // === impl Page ===
 
 impl<Row, Cursor> Page<Row, Cursor> {
-    /// The same page, with other rows.
+    /// The same page with its rows converted.
     pub(crate) fn map<Other>(self, row: impl FnMut(Row) -> Other) -> Page<Other, Cursor> {
         Page {
             rows: self.rows.into_iter().map(row).collect(),
@@ -112,12 +111,12 @@ impl<Row, Cursor> Page<Row, Cursor> {
     }
 }
 
-/// A queue at this moment.
+/// State of a queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueRow {
-    /// Its name.
+    /// Name of the queue.
     pub queue: Arc<str>,
-    /// Tasks that wait: for a worker, their backoff, their turn, or a record.
+    /// Tasks that wait for a worker, their backoff, their turn, or a record.
     pub waiting: usize,
     /// Tasks that workers have.
     pub leased: usize,
@@ -125,51 +124,51 @@ pub struct QueueRow {
     pub held: usize,
     /// Dead letters.
     pub dead: usize,
-    /// The lowest first block of a live task.
+    /// Lowest first block of a live task; `None` if there is none.
     pub lowest: Option<u64>,
 }
 
 /// A worker that has joined.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerRow {
-    /// Its name.
+    /// Name of the worker.
     pub worker: WorkerId,
-    /// Its worker group.
+    /// Worker group.
     pub group: Arc<str>,
-    /// Number of leases that it holds.
+    /// Number of leases that the worker holds.
     pub leases: usize,
 }
 
-/// A live task, without what it carries.
+/// A live task, without its payload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskRow {
     /// The task.
     pub task: TaskId,
-    /// Last block it is about, inclusive.
+    /// Last block that the task is about, inclusive.
     pub last: u64,
-    /// The queue it came by.
+    /// Queue that the task came by.
     pub queue: Arc<str>,
-    /// What it is doing.
+    /// State of the task.
     pub phase: TaskPhase,
-    /// The worker that has it; of several, the first that was given it.
+    /// Worker that has the task; if several have it, the one that was given it first.
     pub worker: Option<WorkerId>,
-    /// Number of its failed attempts that are kept.
+    /// Number of failed attempts that are kept.
     pub failed_attempts: usize,
-    /// Bytes of its payload.
+    /// Size of the payload, bytes.
     pub payload_bytes: u64,
-    /// When it was accepted, milliseconds since 1970-01-01 UTC.
+    /// Time of acceptance, milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
 }
 
-/// A dead letter, without what it carries.
+/// A dead letter, without its payload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadRow {
     /// The task.
     pub task: TaskId,
-    /// Why it is dead.
+    /// Reason for the task's death.
     pub reason: String,
-    /// Number of its failed attempts that are kept.
+    /// Number of failed attempts that are kept.
     pub attempts: usize,
-    /// When it died, milliseconds since 1970-01-01 UTC.
+    /// Time of death, milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
 }

@@ -8,19 +8,19 @@ use crate::id::TaskId;
 use crate::message::Message;
 use crate::plan::QueueIx;
 
-/// Something that the core answers with a [`Reply`].
+/// A request, which the core answers with a [`Reply`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Request {
-    /// A source, or somebody who submits, brings a message.
+    /// A source or a submitter brings a message.
     Submit(Submit),
-    /// An operator puts a dead letter back into its queue, with its attempts forgotten.
+    /// An operator puts a dead letter back into its queue and discards its attempts.
     RetryDead(TaskId),
-    /// An operator gives a dead letter up for good.
+    /// An operator drops a dead letter for good.
     DropDead(TaskId),
     /// An operator stops live tasks and moves them to the dead-letter queue. Answered with
-    /// [`Reply::Accepted`] if there was one, else with [`Reply::NotFound`].
+    /// [`Reply::Accepted`] if at least one matched, else with [`Reply::NotFound`].
     Cancel(Target),
-    /// A source takes back what has come of its later blocks. Answered with [`Reply::Rewound`].
+    /// A source takes back blocks and all that followed from them. Answered with [`Reply::Rewound`].
     Rewind(Rewind),
 }
 
@@ -33,97 +33,98 @@ pub struct Submit {
     pub queue: QueueIx,
     /// The message.
     pub message: Message,
-    /// What the message is among those about its block.
-    pub edition: Edition,
-    /// For a source: where it goes on once this message is accepted, recorded with it.
+    /// Relation of the message to others about the same block.
+    pub uniqueness: Uniqueness,
+    /// For a source: position to record with this message, the block that it continues with afterwards.
     pub source_next: Option<u64>,
 }
 
-/// What a message is among those about its block that came the same way.
+/// Relation of a message to others about the same block from the same producer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Edition {
-    /// One of several perhaps, which differ in their part.
+pub enum Uniqueness {
+    /// The block may have several messages, which differ in their part.
     #[default]
-    Any,
-    /// The only one: another part of the block that is known is [`Reply::Differs`].
-    Only,
-    /// The same, but if nothing of the block is known nothing is recorded: it is
+    Multiple,
+    /// The block has only this message: the reply is [`Reply::Differs`] if another part of it is known.
+    Single,
+    /// As [`Uniqueness::Single`], but if no task of the block is known, nothing is recorded and the reply is
     /// [`Reply::Duplicate`].
-    Recalled,
-    /// As [`Edition::Any`], and what an operator has dropped from the dead-letter queue is taken once
-    /// more: somebody submits it on purpose.
-    Anew,
+    ReplayOnly,
+    /// As [`Uniqueness::Multiple`], but a task that an operator has dropped from the dead-letter queue is accepted
+    /// again: the message is submitted on purpose.
+    Resubmitted,
 }
 
-/// A source takes back what it has brought about the blocks from one on, in order to bring them
-/// again: the chain that it follows has changed.
+/// A source's retraction of all its blocks from one on, in order to bring them again: the chain that it
+/// follows has changed.
 ///
-/// Everything that has followed is dropped: live tasks, dead letters, and the marks of what is
-/// finished, in every stage that the source's messages reach. Where a group holds earlier blocks
-/// too, those go with it. What the sink has been given stays.
+/// All that followed from the blocks is dropped: live tasks, dead letters, and the marks of finished tasks,
+/// in every stage that the source's messages reach. If a group contains earlier blocks too, those are dropped
+/// with it. Messages that the sink has been given are kept.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Rewind {
-    /// Name of the source: what it is to bring next is recorded.
+    /// Name of the source, whose recorded position is moved back.
     pub source: Arc<str>,
-    /// The queues that it writes.
+    /// Queues that the source writes.
     pub queues: Vec<QueueIx>,
-    /// The first block that has changed.
+    /// First block that has changed.
     pub from: u64,
 }
 
-/// Which live tasks.
+/// Selection of live tasks to cancel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Target {
-    /// This one.
+    /// The task with this id.
     Task(TaskId),
-    /// Those that are about this block, also where they are about others too.
+    /// All tasks about this block, including those that span others too.
     Block(u64),
-    /// All.
+    /// All live tasks.
     All,
 }
 
 /// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reply {
-    /// Recorded.
+    /// The request was recorded.
     Accepted,
-    /// Every task that this message becomes is known already, or finished: nothing to do.
+    /// Every task of this message is known already, or finished; nothing was recorded.
     Duplicate {
-        /// Whether they carried the same; `None` if that is not known of all any more.
+        /// Whether the known tasks carried the same content; `None` if that is no longer known of all of
+        /// them.
         same: Option<bool>,
     },
-    /// A live task of this id carries something else, or a task of another part is known where there
-    /// is only one to be.
+    /// A live task of this id has different content, or another part of a block that may only have one
+    /// message is known.
     Differs {
         /// The task.
         task: TaskId,
     },
-    /// Recorded in the dead-letter queue: a reader cannot take it.
+    /// A reader cannot take the message; it was recorded in the dead-letter queue.
     Rejected {
-        /// Why.
+        /// Reason.
         why: String,
     },
     /// The same message is in the dead-letter queue.
     IsDead {
         /// The task.
         task: TaskId,
-        /// Why it is there.
+        /// Reason for the task's death.
         why: String,
     },
-    /// The message is wrong in itself; nothing was recorded.
+    /// The message is malformed; nothing was recorded.
     Invalid {
-        /// Why.
+        /// Reason.
         why: String,
     },
     /// There is no such dead letter, or no live task to cancel.
     NotFound,
     /// The core drains and takes nothing new.
     Draining,
-    /// Nothing of the source's blocks from this one on is left: it goes on with this one. Later than
-    /// what was asked for if the sink has been given blocks up to here, earlier if they were in
-    /// groups with earlier ones.
+    /// No task of the source's blocks from this one on is left, and the source continues with it. Higher than
+    /// requested if the sink has been given blocks up to here; lower if requested blocks shared groups with
+    /// earlier ones.
     Rewound {
-        /// The block.
+        /// Block that the source continues with.
         from: u64,
     },
 }

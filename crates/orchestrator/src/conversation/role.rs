@@ -1,4 +1,4 @@
-//! One type for each direction, whatever the role.
+//! Events and commands of all roles, as one type for each direction.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,44 +7,44 @@ use super::sink::{SinkCommand, SinkEvent};
 use super::worker::{WorkerCommand, WorkerEvent};
 use crate::id::WorkerId;
 
-/// Something that happened at a worker, a host or the sink.
+/// An event at a worker, a host or the sink.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum RoleEvent {
-    /// At a worker.
+    /// An event at a worker.
     Worker(WorkerEvent),
-    /// At a host of collectors.
+    /// An event at a host of collectors.
     Host(HostEvent),
-    /// At the sink.
+    /// An event at the sink.
     Sink(SinkEvent),
 }
 
-/// What the core has a worker, a host or the sink do.
+/// A command of the core to a worker, a host or the sink.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum RoleCommand {
-    /// This worker.
+    /// To this worker.
     Worker(WorkerId, WorkerCommand),
-    /// This host of collectors.
+    /// To this host of collectors.
     Host(WorkerId, HostCommand),
-    /// The sink.
+    /// To the sink.
     Sink(SinkCommand),
 }
 
 // === impl RoleEvent ===
 
 impl RoleEvent {
-    /// The worker or host of which it is a sign of life and no more.
-    pub fn beat_of(&self) -> Option<&WorkerId> {
+    /// Worker or host of a heartbeat; `None` for other events.
+    pub fn heartbeat_sender(&self) -> Option<&WorkerId> {
         match self {
-            Self::Worker(event) => event.is_beat().then(|| event.worker()),
-            Self::Host(event) => event.is_beat().then(|| event.host()),
+            Self::Worker(event) => event.is_heartbeat().then(|| event.worker()),
+            Self::Host(event) => event.is_heartbeat().then(|| event.host()),
             Self::Sink(_) => None,
         }
     }
 
-    /// Whether something would be lost, if only work, were it not heard.
-    pub fn matters(&self) -> bool {
+    /// Whether losing the event would lose a result, or work.
+    pub fn must_deliver(&self) -> bool {
         match self {
-            Self::Worker(event) => event.carries_work(),
+            Self::Worker(event) => event.must_deliver(),
             Self::Host(_) | Self::Sink(SinkEvent::Attach { .. }) => false,
             Self::Sink(SinkEvent::Emitted { .. }) => true,
         }

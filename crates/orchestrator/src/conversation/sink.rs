@@ -1,4 +1,4 @@
-//! The conversation with the sink, which carries messages out of the workflow.
+//! Messages between the core and the sink, which carries messages out of the workflow.
 
 use std::sync::Arc;
 
@@ -7,27 +7,28 @@ use serde::{Deserialize, Serialize};
 use crate::id::TaskId;
 use crate::record::TaskRecord;
 
-/// Something that happened at the sink.
+/// An event at the sink.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum SinkEvent {
-    /// The sink takes what is emitted from now on, in the place of any other. The server beside the
-    /// coordinator deals with it: to the core it means nothing.
+    /// The sink takes over from any other and receives all further emissions. Handled by the server beside
+    /// the coordinator; the core ignores it.
     Attach {
-        /// Term of the lease under which the sink runs: one of an earlier term does not take it over.
+        /// Term of the lease under which the sink runs. A sink of an earlier term does not replace one of a
+        /// later term.
         term: u64,
     },
-    /// The sink has what [`SinkCommand::Emit`] handed over, durably.
+    /// The sink has durably stored the message of a [`SinkCommand::Emit`].
     Emitted {
         /// The task.
         task: TaskId,
-        /// The sinks that have it, each by what it is and where: a file, an address, a subject.
+        /// Sinks that have it, each by its kind and place: a file, an address, a subject.
         places: Vec<String>,
     },
 }
 
-/// What the core has the sink do.
+/// A command of the core to the sink.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum SinkCommand {
-    /// Carry this message out: it is its turn in the order of the chain.
+    /// Carry out this message, which is next in the order of the chain.
     Emit(Arc<TaskRecord>),
 }

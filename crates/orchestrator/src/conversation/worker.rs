@@ -1,4 +1,4 @@
-//! The conversation with workers.
+//! Messages between the core and workers.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,136 +12,136 @@ use crate::payload::Payload;
 use crate::plan::StageIx;
 use crate::record::{Failure, TaskRecord};
 
-/// Bytes of the reason for which a worker is paused, at most: the core cuts a longer one.
+/// Maximum length of the reason for a worker's pause, bytes; the core cuts a longer one.
 pub const PAUSE_REASON_MAX: usize = 512;
 
-/// Something that happened at a worker.
+/// An event at a worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum WorkerEvent {
     /// A worker offers itself. Joining again under the same name replaces the earlier offer; its
     /// leases are kept.
-    Join(Join),
-    /// A worker takes no new tasks but finishes what it has.
+    Join(WorkerJoin),
+    /// A worker takes no new tasks but finishes those that it has.
     Retire {
         /// The worker.
         worker: WorkerId,
     },
-    /// A worker is gone; what it had is retried elsewhere.
+    /// A worker leaves; its tasks are retried elsewhere.
     Leave {
         /// The worker.
         worker: WorkerId,
     },
-    /// A worker is alive and working on these.
+    /// A worker is alive and reports the leases that it works on.
     Heartbeat {
         /// The worker.
         worker: WorkerId,
-        /// The leases it holds.
+        /// Leases that the worker holds.
         running: Vec<LeaseRef>,
-        /// Whether it takes no new tasks: said with every heartbeat, so that a
-        /// [`WorkerEvent::Retire`], or the [`WorkerEvent::Join`] of one that has come back, is not
-        /// lost for good.
+        /// Whether the worker takes no new tasks. Part of every heartbeat, so that a lost
+        /// [`WorkerEvent::Retire`], or a lost [`WorkerEvent::Join`] of a worker that has come back, has no
+        /// lasting effect.
         retired: bool,
-        /// Reason for which the worker takes no tasks for now: what its machine lacks, in at most
-        /// [`PAUSE_REASON_MAX`] bytes. `None` if it takes tasks; said with every heartbeat, as
-        /// `retired` is.
+        /// Reason for a pause: the resource that the worker's machine lacks, in at most [`PAUSE_REASON_MAX`]
+        /// bytes. `None` if it takes tasks. Part of every heartbeat, for the same reason as `retired`.
         paused: Option<String>,
     },
     /// A worker has a result.
-    Complete(Complete),
+    Complete(WorkerResult),
     /// A worker's attempt failed.
-    Fail(Fail),
-    /// A worker hands a task back untried: it drains, say, or its machine has failed. No attempt is
-    /// counted.
+    Fail(WorkerFailure),
+    /// A worker hands a task back untried, for example because it drains or its machine has failed. No
+    /// attempt is counted.
     Release {
         /// The worker.
         worker: WorkerId,
-        /// The lease that ends.
+        /// Lease that ends.
         lease: LeaseRef,
     },
 }
 
-/// What the core has a worker do.
+/// A command of the core to a worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum WorkerCommand {
-    /// Run these, as one assignment: one, or as many as the stage's batch.
+    /// Run these leases as one assignment: a single task, or up to the stage's batch size.
     Assign(Vec<Lease>),
-    /// Stop working on this: its result is not wanted any more.
+    /// Stop working on this lease: its result is no longer wanted.
     Cancel(LeaseRef),
-    /// The core does not know this worker: join again.
+    /// The core does not know this worker, which must join again.
     Unknown,
 }
 
-/// A worker's offer.
+/// A worker's offer to take tasks.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Join {
-    /// Its name.
+pub struct WorkerJoin {
+    /// Name of the worker.
     pub worker: WorkerId,
-    /// The worker group it belongs to.
+    /// Worker group that it belongs to.
     pub group: Arc<str>,
-    /// The labels it has.
+    /// Labels that it has.
     pub labels: BTreeSet<String>,
-    /// Bytes of memory it offers.
+    /// Memory that it offers, bytes.
     pub memory: u64,
-    /// Assignments that it works on at once (F_max).
+    /// Maximum number of concurrent assignments (F_max).
     pub slots: usize,
 }
 
-/// Names a lease, and proves that it was given: a task, an attempt at it, and a tag.
+/// Reference to a lease, with proof that it was given: a task, an attempt, and a tag.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct LeaseRef {
     /// The task.
     pub task: TaskId,
-    /// The attempt, from 1.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
-    /// Tag of the coordinator that gave the lease, over the worker and what the task carries too:
-    /// another task may come under its id.
+    /// Authentication code by the coordinator that gave the lease. Covers the worker and the task's content
+    /// too, since another task may come under the same id.
     pub tag: LeaseTag,
 }
 
 /// One message of a result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Output {
-    /// Position in a fan-out; `None` where the stage has one output for each task.
+    /// Position in a fan-out; `None` if the stage has one output for each task.
     pub element: Option<usize>,
-    /// What goes on.
+    /// The message's content.
     pub payload: Payload,
-    /// See [`Message::grouping`](crate::message::Message::grouping), for the readers of every output queue.
+    /// Grouping values for the readers of all output queues, see
+    /// [`Message::grouping`](crate::message::Message::grouping).
     pub grouping: Vec<(StageIx, Result<Arc<str>, String>)>,
 }
 
 /// A result.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Complete {
-    /// Who brings it.
+pub struct WorkerResult {
+    /// Worker that sends the result.
     pub worker: WorkerId,
-    /// The lease. A result counts even when the lease has ended, if no other came first; it never
-    /// counts for a lease that this worker was not given.
+    /// The lease. A result counts even if the lease has ended, unless another came first; it never counts for
+    /// a lease that this worker was not given.
     pub lease: LeaseRef,
-    /// What goes on to the stage's output queues.
+    /// Messages for the stage's output queues.
     pub outputs: Vec<Output>,
-    /// How long the executor itself ran.
+    /// Run time of the executor itself.
     pub ran: Duration,
 }
 
 /// A failed attempt.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Fail {
-    /// Whose.
+pub struct WorkerFailure {
+    /// Worker whose attempt failed.
     pub worker: WorkerId,
-    /// At what.
+    /// Lease of the attempt.
     pub lease: LeaseRef,
-    /// What went wrong.
+    /// Description of the failure.
     pub failure: Failure,
 }
 
 /// A task handed to a worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Lease {
-    /// Its stage.
+    /// Stage of the task.
     pub stage: StageIx,
     /// The task.
     pub task: Arc<TaskRecord>,
-    /// Which attempt this is, from 1.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
     /// See [`LeaseRef::tag`].
     pub tag: LeaseTag,
@@ -150,7 +150,7 @@ pub struct Lease {
 // === impl WorkerEvent ===
 
 impl WorkerEvent {
-    /// The worker that it happened at.
+    /// Name of the worker.
     pub fn worker(&self) -> &WorkerId {
         match self {
             Self::Join(join) => &join.worker,
@@ -163,13 +163,13 @@ impl WorkerEvent {
         }
     }
 
-    /// Whether it is a sign of life and no more: a later one says all that it says.
-    pub fn is_beat(&self) -> bool {
+    /// Whether the event is a heartbeat, so that a later one replaces it.
+    pub fn is_heartbeat(&self) -> bool {
         matches!(self, Self::Heartbeat { .. })
     }
 
-    /// Whether work would be lost if it were not heard.
-    pub fn carries_work(&self) -> bool {
+    /// Whether losing the event would lose work.
+    pub fn must_deliver(&self) -> bool {
         matches!(
             self,
             Self::Complete(_) | Self::Fail(_) | Self::Release { .. }
@@ -180,8 +180,8 @@ impl WorkerEvent {
 // === impl Lease ===
 
 impl Lease {
-    /// Its name.
-    pub fn name(&self) -> LeaseRef {
+    /// Reference to the lease.
+    pub fn reference(&self) -> LeaseRef {
         LeaseRef {
             task: self.task.id.clone(),
             attempt: self.attempt,

@@ -1,4 +1,4 @@
-//! How the coordinator's own process talks to it.
+//! Handle to the coordinator for its own process.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -7,15 +7,17 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::core::{Core, Settled};
 use crate::plan::Plan;
-use crate::port::{HostPort, Line, Message, OperatorPort, Ports, SinkPort, SourcePort, WorkerPort};
+use crate::port::{
+    CoordinatorLink, HostPort, Message, OperatorPort, Ports, SinkPort, SourcePort, WorkerPort,
+};
 
-/// The coordinator has stopped; what was asked of it may not have happened.
+/// The coordinator has stopped. Requests without a reply may not have been carried out.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("the coordinator has stopped")]
 pub struct CoordinatorGone;
 
 pub(crate) enum Command {
-    /// From a port.
+    /// A message from a port.
     Port(Message),
     Flush(oneshot::Sender<()>),
     LiveBlobs(oneshot::Sender<HashSet<[u8; 32]>>),
@@ -25,15 +27,15 @@ pub(crate) enum Command {
     Examine(Box<dyn FnOnce(&Core) + Send>),
 }
 
-/// What a caller waits for.
+/// State of the coordinator that a caller waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Condition {
     Idle,
     Drained,
 }
 
-/// The coordinator, to whoever runs it: the ports of the roles beside it, and what none of them may do.
-/// Cheap to clone.
+/// Handle to the coordinator for the process that runs it: the ports of the roles beside it, and operations
+/// that no role may perform. Cheap to clone.
 #[derive(Clone)]
 pub struct Handle {
     commands: mpsc::Sender<Command>,
@@ -45,7 +47,7 @@ pub struct Handle {
 impl Handle {
     pub(super) fn new(commands: mpsc::Sender<Command>, plan: Arc<Plan>) -> Self {
         Self {
-            ports: Ports::new(Line::Here(commands.clone()), plan),
+            ports: Ports::new(CoordinatorLink::Local(commands.clone()), plan),
             commands,
         }
     }
@@ -111,12 +113,12 @@ impl Handle {
         receiver.await.map_err(|_| CoordinatorGone)
     }
 
-    /// The way that every port takes: what is said here is taken in order.
-    pub(crate) fn line(&self) -> &Line {
-        self.ports.line()
+    /// Channel that all ports use; the coordinator handles its messages in order.
+    pub(crate) fn link(&self) -> &CoordinatorLink {
+        self.ports.link()
     }
 
-    /// Receives every task that ends from now on, once its end is durable.
+    /// Subscribes to every task that ends from now on. Each is reported once its end is durable.
     pub async fn observe(
         &self,
         observer: mpsc::UnboundedSender<Settled>,
@@ -124,49 +126,49 @@ impl Handle {
         self.send(Command::Observe(observer)).await
     }
 
-    /// Waits until what follows from everything said before is durable.
+    /// Waits until the effects of all earlier messages are durable.
     pub async fn flush(&self) -> Result<(), CoordinatorGone> {
         self.ask(Command::Flush).await
     }
 
-    /// As [`Handle::flush`], but returns as soon as the coordinator has been asked.
+    /// Like [`Handle::flush`], but returns once the request has been sent; the receiver waits.
     pub(crate) async fn flush_later(&self) -> Result<oneshot::Receiver<()>, CoordinatorGone> {
         let (sender, receiver) = oneshot::channel();
         self.send(Command::Flush(sender)).await?;
         Ok(receiver)
     }
 
-    /// Every blob that must be kept, for the sweep in the coordinator's process.
+    /// Digests of all blobs that must be kept, for the sweep in the coordinator's process.
     pub async fn live_blobs(&self) -> Result<HashSet<[u8; 32]>, CoordinatorGone> {
         self.ask(Command::LiveBlobs).await
     }
 
-    /// Waits until nothing moves any more ([`Core::is_idle`]) and all of it is durable.
+    /// Waits until the core is idle ([`Core::is_idle`]) and its state is durable.
     pub async fn when_idle(&self) -> Result<(), CoordinatorGone> {
         self.ask(|waiter| Command::When(Condition::Idle, waiter))
             .await
     }
 
-    /// Waits until nothing is under way ([`Core::is_drained`]) and all of it is durable.
+    /// Waits until no work is under way ([`Core::is_drained`]) and the state is durable.
     pub async fn when_drained(&self) -> Result<(), CoordinatorGone> {
         self.ask(|waiter| Command::When(Condition::Drained, waiter))
             .await
     }
 
-    /// Leases nothing more; results of what is leased are still taken.
+    /// Stops leasing; results of leased tasks are still accepted.
     pub async fn drain(&self) -> Result<(), CoordinatorGone> {
         self.send(Command::Drain).await
     }
 
-    /// Looks at the whole core, for tests: `look` runs between two events, and nothing bounds what it
-    /// copies. Everything else asks an [`OperatorPort`].
+    /// Runs `look` on the whole core, for tests: it runs between two events, and the amount that it copies is
+    /// not bounded. All other callers use an [`OperatorPort`].
     pub async fn examine<T: Send + 'static>(
         &self,
         look: impl FnOnce(&Core) -> T + Send + 'static,
     ) -> Result<T, CoordinatorGone> {
         self.ask(|answer| {
             Command::Examine(Box::new(move |core| {
-                // The caller may have given up waiting: nothing to tell anyone then.
+                // The caller may have given up waiting.
                 let _ = answer.send(look(core));
             }))
         })

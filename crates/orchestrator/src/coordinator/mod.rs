@@ -1,4 +1,4 @@
-//! The coordinator: the core behind a log, and the channels to everything that talks to it.
+//! The coordinator: the core behind a log, with channels to the roles around it.
 
 mod handle;
 pub mod outbox;

@@ -1,7 +1,7 @@
-//! What the core has decided and may not be seen yet: until the log has it, durably.
+//! Holds back the core's outputs until the log has made them durable.
 //!
-//! Without input or output: the core's actions and the log's answers go in, and what may be let out comes out, in
-//! order.
+//! A state machine without input or output: it takes the core's actions and the log's answers, and returns
+//! the outputs that may be sent, in order.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -12,19 +12,19 @@ use crate::core::{Action, RequestId, Settled, Token};
 use crate::id::{TaskId, WorkerId};
 use crate::plan::Late;
 
-/// Something that is to be done at once.
+/// An action to carry out at once.
 #[derive(Debug)]
-pub enum Due {
-    /// Append to the log; report [`Outbox::accepted`] or [`Outbox::refused`].
+pub enum ImmediateAction {
+    /// Append to the log; report the outcome with [`Outbox::accepted`] or [`Outbox::refused`].
     Append {
-        /// To report with.
+        /// Token to report the outcome with.
         token: Token,
-        /// What to append, atomically.
+        /// Operations to append, atomically.
         ops: Vec<Op>,
     },
-    /// Tell a worker.
+    /// Send a command to a worker.
     Worker(WorkerId, WorkerCommand),
-    /// Tell a host.
+    /// Send a command to a host.
     Host(WorkerId, HostCommand),
     /// See [`Action::Defect`].
     Defect(String),
@@ -32,38 +32,38 @@ pub enum Due {
     Late(TaskId, String, Late),
 }
 
-/// Something that may be let out now.
+/// An output that may be sent now.
 #[derive(Debug)]
-pub enum Released {
+pub enum DurableOutput {
     /// Answer a request.
     Reply(RequestId, Reply),
-    /// Tell observers.
+    /// Report the end of a task to observers.
     Settled(Settled),
-    /// What a flush waits for is durable; the number is the one that was given to [`Outbox::flush`].
+    /// The flush with this number (see [`Outbox::flush`]) is complete: its records are durable.
     Flushed(u64),
-    /// Tell a worker.
+    /// Send a command to a worker.
     Worker(WorkerId, WorkerCommand),
-    /// Tell the sink.
+    /// Send a command to the sink.
     Sink(SinkCommand),
 }
 
-/// What waits for the log.
+/// The outputs that wait for the log.
 #[derive(Default)]
 pub struct Outbox {
-    /// In the order of the places in the log that they wait for, and of their coming.
-    waiting: BTreeMap<(Seq, u64), Released>,
+    /// Waiting outputs, by the sequence number that must be durable and then by age.
+    waiting: BTreeMap<(Seq, u64), DurableOutput>,
     next: u64,
     /// Commands to workers that wait for an append to be accepted, and then to be durable.
     to_workers: HashMap<Token, Vec<(WorkerId, WorkerCommand)>>,
-    /// Commands to the sink in order; the first waits for its record to be durable.
+    /// Commands to the sink, in order, each with the sequence number that must be durable.
     to_sink: VecDeque<(Seq, SinkCommand)>,
-    /// Commands that the sink was given and has not confirmed: another sink gets them again.
+    /// Commands that the sink was given and has not confirmed; a new sink gets them again.
     unconfirmed: VecDeque<SinkCommand>,
     has_sink: bool,
     is_observed: bool,
-    /// Flushes that wait for appends that the log has not accepted yet.
+    /// Flushes that wait for appends that the log has not answered.
     flushing: Vec<u64>,
-    /// Appends that the log has not answered yet.
+    /// Number of appends that the log has not answered.
     unanswered: usize,
     appended: Seq,
 }
@@ -71,7 +71,7 @@ pub struct Outbox {
 // === impl Outbox ===
 
 impl Outbox {
-    /// Nothing waits; the log goes up to `appended`.
+    /// An empty outbox for a log whose last record is at `appended`.
     pub fn new(appended: Seq) -> Self {
         Self {
             appended,
@@ -79,28 +79,28 @@ impl Outbox {
         }
     }
 
-    /// Place of the last record that the log has accepted.
+    /// Sequence number of the last record that the log has accepted.
     pub fn appended(&self) -> Seq {
         self.appended
     }
 
-    /// The log has accepted a record that is none of the core's.
-    pub fn appended_besides(&mut self, seq: Seq) {
+    /// Notes a record in the log that did not come from the core.
+    pub fn note_foreign_append(&mut self, seq: Seq) {
         self.appended = self.appended.max(seq);
     }
 
-    /// Takes an action of the core; what is due at once is returned.
-    pub fn take(&mut self, action: Action) -> Option<Due> {
+    /// Holds back an action of the core until the log is durable; returns it if it must be carried out at once.
+    pub fn hold_back(&mut self, action: Action) -> Option<ImmediateAction> {
         match action {
             Action::Append { token, ops } => {
                 self.unanswered += 1;
-                return Some(Due::Append { token, ops });
+                return Some(ImmediateAction::Append { token, ops });
             }
             Action::Worker {
                 after: None,
                 worker,
                 command,
-            } => return Some(Due::Worker(worker, command)),
+            } => return Some(ImmediateAction::Worker(worker, command)),
             Action::Worker {
                 after: Some(token),
                 worker,
@@ -109,55 +109,57 @@ impl Outbox {
                 let waiting = self.to_workers.entry(token).or_default();
                 waiting.push((worker, command));
             }
-            Action::Host { host, command } => return Some(Due::Host(host, command)),
+            Action::Host { host, command } => return Some(ImmediateAction::Host(host, command)),
             Action::Reply {
                 request,
                 after,
                 reply,
-            } => self.wait(after, Released::Reply(request, reply)),
+            } => self.wait(after, DurableOutput::Reply(request, reply)),
             Action::Sink { after, command } => self.to_sink.push_back((after, command)),
             Action::Settle { after, settled } => {
                 if self.is_observed {
-                    self.wait(after, Released::Settled(settled));
+                    self.wait(after, DurableOutput::Settled(settled));
                 }
             }
-            Action::Defect { why } => return Some(Due::Defect(why)),
-            Action::Late { task, why, became } => return Some(Due::Late(task, why, became)),
+            Action::Defect { why } => return Some(ImmediateAction::Defect(why)),
+            Action::Late { task, why, became } => {
+                return Some(ImmediateAction::Late(task, why, became));
+            }
         }
         None
     }
 
-    fn wait(&mut self, after: Seq, what: Released) {
+    fn wait(&mut self, after: Seq, what: DurableOutput) {
         self.waiting.insert((after, self.next), what);
         self.next += 1;
     }
 
-    /// The log has accepted an append: its last operation is at `seq`.
+    /// Notes that the log has accepted an append whose last operation is at `seq`.
     pub fn accepted(&mut self, token: Token, seq: Seq) {
         self.unanswered -= 1;
         self.appended = self.appended.max(seq);
         for (worker, command) in self.to_workers.remove(&token).unwrap_or_default() {
-            self.wait(seq, Released::Worker(worker, command));
+            self.wait(seq, DurableOutput::Worker(worker, command));
         }
     }
 
-    /// The log has refused an append, because of a record that was there first.
+    /// Notes that the log has refused an append because of an existing record.
     pub fn refused(&mut self, token: Token) {
         self.unanswered -= 1;
         self.to_workers.remove(&token);
     }
 
-    /// [`Released::Flushed`] with this number comes once what follows from all that the core was told is durable.
+    /// Requests [`DurableOutput::Flushed`] with this number once the effects of all earlier events are durable.
     pub fn flush(&mut self, number: u64) {
         self.flushing.push(number);
     }
 
-    /// Somebody wants to hear of tasks that end.
+    /// Starts to report tasks that end.
     pub fn observe(&mut self) {
         self.is_observed = true;
     }
 
-    /// A sink is there; another one's unconfirmed emissions are for it.
+    /// Notes that a sink is attached; it gets the unconfirmed emissions of an earlier one again.
     pub fn attach_sink(&mut self) {
         self.has_sink = true;
         for command in self.unconfirmed.drain(..).rev() {
@@ -165,23 +167,23 @@ impl Outbox {
         }
     }
 
-    /// No sink is there: emissions wait.
+    /// Notes that no sink is attached; emissions wait.
     pub fn detach_sink(&mut self) {
         self.has_sink = false;
     }
 
-    /// The sink has it.
+    /// Notes that the sink has confirmed a task's message.
     pub fn confirmed(&mut self, task: &TaskId) {
         self.unconfirmed
             .retain(|SinkCommand::Emit(emitted)| emitted.id != *task);
     }
 
-    /// What may be let out, as the log is durable up to here. To be called when the core has heard of all answers of
-    /// the log that there are: they may lead to further appends, for which a flush waits too.
-    pub fn release(&mut self, durable: Seq) -> Vec<Released> {
+    /// Outputs that may be sent now that the log is durable up to `durable`. Call after the core has handled
+    /// all answers of the log: they may lead to further appends, for which a flush waits too.
+    pub fn release(&mut self, durable: Seq) -> Vec<DurableOutput> {
         if self.unanswered == 0 {
             for number in std::mem::take(&mut self.flushing) {
-                self.wait(self.appended, Released::Flushed(number));
+                self.wait(self.appended, DurableOutput::Flushed(number));
             }
         }
         let mut released = Vec::new();
@@ -199,7 +201,7 @@ impl Outbox {
         {
             if let Some((_, command)) = self.to_sink.pop_front() {
                 self.unconfirmed.push_back(command.clone());
-                released.push(Released::Sink(command));
+                released.push(DurableOutput::Sink(command));
             }
         }
         released

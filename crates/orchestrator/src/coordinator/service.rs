@@ -1,4 +1,4 @@
-//! The loop that carries out what the core decides.
+//! The coordinator's event loop, which carries out the core's actions.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::handle::{Command, Condition, Handle};
-use super::outbox::{Due, Outbox, Released};
+use super::outbox::{DurableOutput, ImmediateAction, Outbox};
 use crate::conversation::{
     HostCommand, HostEvent, Reply, RoleEvent, SinkCommand, SinkEvent, WorkerCommand, WorkerEvent,
 };
@@ -26,20 +26,20 @@ use crate::port::{Attachment, Message};
 use crate::record::{Record, RecordKey};
 use crate::shutdown::{Level, Shutdown};
 
-/// Commands that may wait for the coordinator before their senders wait.
+/// Capacity of the command channel; senders wait when it is full.
 const COMMANDS: usize = 4096;
 
-/// Commands taken in one turn, before the log and the watermark are looked at again.
+/// Maximum number of commands taken before the log and the watermark are checked again.
 const TURN: usize = 256;
 
 /// Settings of a coordinator.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The core's.
+    /// Settings of the core.
     pub core: CoreOptions,
 }
 
-/// Why a coordinator could not start, or stopped.
+/// Failure that keeps a coordinator from starting, or stops it.
 #[derive(Debug, thiserror::Error)]
 pub enum CoordinatorError {
     /// The log cannot be read.
@@ -51,10 +51,10 @@ pub enum CoordinatorError {
     /// The log does not fit the workflow.
     #[error(transparent)]
     Replay(#[from] ReplayError),
-    /// The log refused an append, and not for a record that was there first.
+    /// The log refused an append for another reason than an existing record.
     #[error("cannot append to the log")]
     Append(#[source] AppendError),
-    /// The log stopped: what it had accepted may be lost, nothing that was acknowledged is.
+    /// The log stopped. Accepted records may be lost, but none that was acknowledged.
     #[error("the log has failed: {0}")]
     Log(Arc<LogFailure>),
 }
@@ -62,7 +62,7 @@ pub enum CoordinatorError {
 /// The coordinator of one workflow.
 pub struct Coordinator {
     core: Core,
-    /// To be recorded before anything is leased.
+    /// Lease key to record before any task is leased; `None` if the log has one.
     fresh_lease_key: Option<Record>,
     log: Arc<dyn Log>,
     commands: mpsc::Receiver<Command>,
@@ -84,14 +84,14 @@ type Appending = BoxFuture<'static, (Token, Result<Seq, AppendError>)>;
 // === impl Coordinator ===
 
 impl Coordinator {
-    /// Replays the log. [`Coordinator::run`] then does the work; until it does, the handle's
-    /// requests wait.
+    /// Replays the log. [`Coordinator::run`] then does the work; until it is called, requests of the handle
+    /// wait.
     pub fn open(
         plan: Arc<Plan>,
         log: Arc<dyn Log>,
         options: Options,
     ) -> BoxFuture<'static, Result<(Self, Handle), CoordinatorError>> {
-        // Boxed: compiled here, and not again in every program that calls it.
+        // Boxed, so that it is compiled here and not again in every program that calls it.
         Box::pin(async move {
             let mut core_options = options.core;
             SystemRandom::new()
@@ -141,18 +141,18 @@ impl Coordinator {
         })
     }
 
-    /// The state that the log came to.
+    /// The core, as replayed from the log.
     pub(crate) fn core(&self) -> &Core {
         &self.core
     }
 
-    /// Works until `shutdown` says [`Level::Stop`] or every handle is gone, then until what was
-    /// accepted is durable.
+    /// Works until `shutdown` reaches [`Level::Stop`] or every handle is dropped, then until the accepted
+    /// records are durable.
     pub fn run(
         mut self,
         mut shutdown: Shutdown,
     ) -> BoxFuture<'static, Result<(), CoordinatorError>> {
-        // Boxed: compiled here, and not again in every program that calls it.
+        // Boxed, so that it is compiled here and not again in every program that calls it.
         Box::pin(async move {
             let mut durable = self.log.durable();
             let mut appending: FuturesUnordered<Appending> = FuturesUnordered::new();
@@ -190,8 +190,7 @@ impl Coordinator {
         })
     }
 
-    /// Records the key of leases, if the log has none: a successor knows the leases of this
-    /// coordinator by it.
+    /// Records the lease key, if the log has none, so that a successor can verify this coordinator's leases.
     async fn record_lease_key(&mut self) -> Result<(), CoordinatorError> {
         let Some(record) = self.fresh_lease_key.take() else {
             return Ok(());
@@ -206,17 +205,17 @@ impl Coordinator {
             AppendError::Failed(failure) => CoordinatorError::Log(failure),
             error => CoordinatorError::Append(error),
         })?;
-        self.outbox.appended_besides(appended);
+        self.outbox.note_foreign_append(appended);
         Ok(())
     }
 
-    /// Waits for what was accepted to be durable, and answers who waits for it.
+    /// Waits until the accepted records are durable, and sends the replies that wait for them.
     async fn finish(
         mut self,
         mut durable: watch::Receiver<Durable>,
     ) -> Result<(), CoordinatorError> {
         let target = self.outbox.appended();
-        // Whether it failed or closed is told by `release`, below.
+        // `release`, below, reports a failed or closed log.
         let _ = durable
             .wait_for(|state| state.seq >= target || state.failed.is_some())
             .await;
@@ -242,7 +241,7 @@ impl Coordinator {
                 event.into()
             }
             Command::Port(Message::Query(query, answer)) => {
-                // Whoever asked may have gone.
+                // The caller may have gone.
                 let _ = answer.send(self.core.answer(query));
                 return Ok(());
             }
@@ -290,7 +289,7 @@ impl Coordinator {
         }
     }
 
-    /// What an event means for the ways back, and for what the sink has not confirmed.
+    /// Updates the channels and the sink's unconfirmed emissions for an event.
     fn note(&mut self, event: &RoleEvent) {
         match event {
             RoleEvent::Worker(WorkerEvent::Leave { worker }) => {
@@ -322,9 +321,8 @@ impl Coordinator {
         self.carry_out(actions, appending).await
     }
 
-    /// Carries actions out in order. A log that accepts at once (the embedded one) is answered at
-    /// once, so that the core never sees an append in flight; one that does not is waited for in
-    /// the loop.
+    /// Carries actions out in order. A log that accepts at once (the embedded one) gives its answer at once,
+    /// so that the core never sees an append in flight; the answer of other logs is awaited in the loop.
     async fn carry_out(
         &mut self,
         actions: Vec<Action>,
@@ -332,11 +330,11 @@ impl Coordinator {
     ) -> Result<(), CoordinatorError> {
         let mut queue = VecDeque::from(actions);
         while let Some(action) = queue.pop_front() {
-            let Some(due) = self.outbox.take(action) else {
+            let Some(due) = self.outbox.hold_back(action) else {
                 continue;
             };
             match due {
-                Due::Append { token, ops } => {
+                ImmediateAction::Append { token, ops } => {
                     let log = self.log.clone();
                     let mut append: Appending =
                         Box::pin(async move { (token, log.append(ops).await) });
@@ -348,17 +346,17 @@ impl Coordinator {
                         std::task::Poll::Pending => appending.push(append),
                     }
                 }
-                Due::Worker(worker, command) => self.tell(&worker, command),
-                Due::Host(host, command) => {
+                ImmediateAction::Worker(worker, command) => self.tell(&worker, command),
+                ImmediateAction::Host(host, command) => {
                     if let Some(sender) = self.hosts.get(&host) {
-                        // If it is gone it owes verdicts, and loses its partitions.
+                        // A host that is gone owes verdicts and loses its partitions.
                         let _ = sender.send(command);
                     }
                 }
-                Due::Defect(why) => {
+                ImmediateAction::Defect(why) => {
                     tracing::error!(why, "the coordinator cannot record something");
                 }
-                Due::Late(task, why, became) => tell_late(&task, &why, became),
+                ImmediateAction::Late(task, why, became) => report_late(&task, &why, became),
             }
         }
         Ok(())
@@ -402,12 +400,12 @@ impl Coordinator {
             .get(worker)
             .is_some_and(|sender| sender.send(command).is_err());
         if gone {
-            // Its leases end by themselves (T_ack), or when its Leave arrives.
+            // The worker's leases end by themselves (T_ack), or when its Leave arrives.
             self.workers.remove(worker);
         }
     }
 
-    /// Lets out what is durable now.
+    /// Sends the outputs that are durable now.
     fn release(&mut self, durable: &mut watch::Receiver<Durable>) -> Result<(), CoordinatorError> {
         let (watermark, failed) = {
             let state = durable.borrow_and_update();
@@ -423,23 +421,24 @@ impl Coordinator {
         }
         for released in self.outbox.release(watermark) {
             match released {
-                Released::Reply(request, reply) => {
+                DurableOutput::Reply(request, reply) => {
                     if let Some(sender) = self.replies.remove(&request) {
-                        // Whoever asked may have gone; the record stands all the same.
+                        // The caller may have gone; the record stands all the same.
                         let _ = sender.send(reply);
                     }
                 }
-                Released::Flushed(number) => {
+                DurableOutput::Flushed(number) => {
                     // As above.
                     let _ = self.flushes.remove(&number).map(|flushed| flushed.send(()));
                 }
-                Released::Worker(worker, command) => self.tell(&worker, command),
-                Released::Settled(settled) => {
+                DurableOutput::Worker(worker, command) => self.tell(&worker, command),
+                DurableOutput::Settled(settled) => {
                     self.observers
                         .retain(|observer| observer.send(settled.clone()).is_ok());
                 }
-                Released::Sink(command) => {
-                    // If it is closed since, the next sink gets it: it has not been confirmed.
+                DurableOutput::Sink(command) => {
+                    // If the sink has closed since, the next one gets the command, because it has not been
+                    // confirmed.
                     let _ = self.sink.as_ref().map(|sink| sink.send(command));
                 }
             }
@@ -478,8 +477,8 @@ impl Coordinator {
     }
 }
 
-/// Makes it durable that somebody has begun with this log: if the first thing that is done with it
-/// ends the process, the next one knows that there was another.
+/// Makes it durable that a coordinator has begun with this log. If the first work in it ends the process, the
+/// next coordinator knows that there was an earlier one.
 async fn mark_as_opened(log: &dyn Log) -> Seq {
     let record = Record::Opened(wall_ms()).encode();
     let key = RecordKey::Opened.to_key().expect("a constant");
@@ -490,14 +489,14 @@ async fn mark_as_opened(log: &dyn Log) -> Seq {
         Ok::<_, AppendError>(seq)
     };
     appended.await.unwrap_or_else(|error| {
-        // Whoever only looks needs no such mark; whoever works hears of it with the first task.
+        // A process that only reads needs no such mark; one that works gets the error with its first task.
         tracing::warn!(%error, "the log does not take a record");
         Seq(0)
     })
 }
 
-/// Late messages that need somebody's decision are warnings; the others do as the workflow says.
-fn tell_late(task: &TaskId, why: &str, became: Late) {
+/// Logs a late message: as a warning if an operator must decide about it, else as information.
+fn report_late(task: &TaskId, why: &str, became: Late) {
     match became {
         Late::Dead => tracing::warn!(%task, why, "a late message is in the dead-letter queue"),
         Late::Emit => tracing::info!(%task, why, "a late message is passed on alone"),

@@ -1,4 +1,4 @@
-//! Appends that are on their way to the log, and the tasks that they will bring.
+//! Appends on their way to the log, and the tasks in them.
 
 use std::collections::BTreeMap;
 
@@ -9,25 +9,25 @@ use crate::id::TaskId;
 use crate::plan::StageIx;
 use crate::record::RecordKey;
 
-/// The appends on their way, by token, each with what its acceptance leads to (`T`).
+/// Appends on their way to the log, by token, each with the work that its acceptance triggers (`T`).
 pub(super) struct Appends<T> {
     next_token: u64,
     pending: BTreeMap<Token, Append<T>>,
-    /// By stage: tasks on their way to the log.
+    /// Tasks on their way to the log, by stage.
     incoming: Vec<BlockCount>,
 }
 
 struct Append<T> {
     changes: Vec<(RecordKey, Change)>,
     then: T,
-    /// The stage and the first block of each task that it brings.
+    /// Stage and first block of each task in the append.
     brings: Vec<(StageIx, u64)>,
 }
 
 // === impl Appends ===
 
 impl<T> Appends<T> {
-    /// None, for so many stages.
+    /// No appends, for `stages` stages.
     pub(super) fn new(stages: usize) -> Self {
         Self {
             next_token: 1,
@@ -36,14 +36,14 @@ impl<T> Appends<T> {
         }
     }
 
-    /// The token of a new append.
+    /// A token for a new append.
     pub(super) fn draw_token(&mut self) -> Token {
         let token = Token(self.next_token);
         self.next_token += 1;
         token
     }
 
-    /// An append is on its way; `stage_of` is the stage of a task.
+    /// Registers an append; `stage_of` maps a task to its stage.
     pub(super) fn send(
         &mut self,
         token: Token,
@@ -69,7 +69,8 @@ impl<T> Appends<T> {
         self.pending.insert(token, append);
     }
 
-    /// The log has accepted or refused an append: what it was, and what its acceptance leads to.
+    /// Removes an append that the log has accepted or refused. Returns its changes and the work that its
+    /// acceptance triggers.
     pub(super) fn answered(&mut self, token: Token) -> Option<(Vec<(RecordKey, Change)>, T)> {
         let append = self.pending.remove(&token)?;
         for (stage, block) in &append.brings {
@@ -78,7 +79,7 @@ impl<T> Appends<T> {
         Some((append.changes, append.then))
     }
 
-    /// Whether everything that was sent has been answered.
+    /// Whether every append has been answered.
     pub(super) fn is_empty(&self) -> bool {
         self.pending.is_empty()
     }
@@ -88,7 +89,7 @@ impl<T> Appends<T> {
         &self.incoming[stage.0]
     }
 
-    /// Changes on their way to the log, in the order in which they were sent.
+    /// Changes on their way to the log, in the order of sending.
     pub(super) fn changes(&self) -> impl Iterator<Item = &(RecordKey, Change)> {
         self.pending.values().flat_map(|append| &append.changes)
     }

@@ -13,7 +13,7 @@ pub(super) struct BlockCount {
 // === impl BlockCount ===
 
 impl BlockCount {
-    /// One count for each of so many stages.
+    /// One empty count for each of `stages` stages.
     pub(super) fn each(stages: usize) -> Vec<Self> {
         (0..stages).map(|_| Self::default()).collect()
     }
@@ -34,7 +34,7 @@ impl BlockCount {
         }
     }
 
-    /// Whether there are tasks of these blocks.
+    /// Whether there are tasks whose first block is in this range.
     pub(super) fn has(&self, blocks: &RangeInclusive<u64>) -> bool {
         self.by_block.range(blocks.clone()).next().is_some()
     }
@@ -63,7 +63,7 @@ mod tests {
         count.remove(5);
         assert!(count.has(&(0..=5)) && !count.has(&(6..=6)));
         count.remove(5);
-        // Nothing of this block is left to remove.
+        // No task of this block is left to remove.
         count.remove(5);
         assert_eq!((count.total(), count.lowest()), (2, Some(7)));
     }

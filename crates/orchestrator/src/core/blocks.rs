@@ -1,96 +1,96 @@
-//! Answers to questions about a block.
+//! Types of the answers to queries about blocks.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::view::TaskView;
-use crate::record::{DeadRecord, Past};
+use crate::record::{DeadRecord, HistoryEntry};
 
-/// Blocks that are summed up at once, at most.
+/// Maximum number of blocks in one answer of summaries.
 pub const BLOCKS_MAX: u64 = 1000;
 
-/// What a block has come to.
+/// State of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BlockState {
-    /// Nothing is known of it: no source has brought it.
+    /// No record of the block: no source has brought it.
     NeverSeen,
-    /// The sequencer begins above it.
+    /// The block is below the sequencer's first block.
     BeforeStart,
-    /// So far back that nothing is remembered of it: it may have been finished, or never seen.
+    /// The block is so far back that no record of it is kept: it may have been finished, or never seen.
     Forgotten,
-    /// A worker has a task of it.
+    /// A worker has a task of the block.
     Running,
-    /// A task of it waits: for a worker, for other messages, or for its turn.
+    /// A task of the block waits for a worker, for other messages, or for its turn.
     Waiting,
-    /// A task of it is in the dead-letter queue.
+    /// A task of the block is in the dead-letter queue.
     Dead,
-    /// An operator has dropped a dead letter of it, and nothing has come in its place.
+    /// An operator has dropped a dead letter of the block, and no task has replaced it.
     Dropped,
-    /// A collector or the sequencer had no use for what it came to.
+    /// A collector or the sequencer skipped a message of the block.
     Skipped,
-    /// Its source has taken it back, and has not brought it again.
+    /// The source has taken the block back, and has not brought it again.
     TakenBack,
-    /// Its tasks have ended. Where there is a sequencer, this one was given nothing of it.
+    /// The block's tasks have ended. In a workflow with a sequencer, none of them reached the sequencer.
     Finished,
-    /// The sequencer has emitted it.
+    /// The sequencer has emitted the block.
     Emitted,
 }
 
-/// How a block stands with its deadline.
+/// State of a block's deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeadlineState {
-    /// It has time left.
+    /// The deadline has not passed.
     Running,
-    /// It was done in time.
+    /// The block was done in time.
     Met,
-    /// It was not.
+    /// The deadline passed before the block was done.
     Missed,
 }
 
-/// A block in short.
+/// Summary of a block.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockSummary {
     /// The block.
     pub block: u64,
-    /// What it has come to.
+    /// State of the block.
     pub state: BlockState,
-    /// How it stands with its deadline; `None` if none is counted, or that is not remembered.
+    /// State of the deadline; `None` if the block has no deadline, or its outcome is not remembered.
     pub deadline: Option<DeadlineState>,
-    /// Live tasks that are about it.
+    /// Number of live tasks about the block.
     pub live: usize,
-    /// Dead letters that are about it.
+    /// Number of dead letters about the block.
     pub dead: usize,
-    /// Whether it had been emitted when its source took it back: what was emitted is stale.
+    /// Whether the block had been emitted when its source took it back: the emitted output is stale.
     pub stale: bool,
-    /// When the last of it that is remembered happened, milliseconds since 1970-01-01 UTC.
+    /// Time of the latest remembered event about the block, milliseconds since 1970-01-01 UTC.
     pub at_ms: Option<u64>,
 }
 
-/// A live task of a block, and what it waits for.
+/// A live task of a block, and the condition that it waits for.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LiveStep {
     /// The task.
     pub task: TaskView,
-    /// What has to happen before it goes on, in words.
+    /// Condition under which the task proceeds, as text for people.
     pub waits_for: String,
 }
 
-/// A block.
+/// Full view of a block.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BlockView {
-    /// In short.
+    /// Summary.
     pub summary: BlockSummary,
-    /// Its live tasks, by stage and part.
+    /// Live tasks, by stage and part.
     pub live: Vec<LiveStep>,
-    /// Its dead letters, by stage and part.
+    /// Dead letters, by stage and part.
     pub dead: Vec<DeadRecord>,
-    /// What is remembered of it, oldest first.
-    pub past: Vec<Past>,
-    /// Whether the history tells of its end, if it has ended: it goes back only so far.
+    /// History entries about the block, oldest first.
+    pub history: Vec<HistoryEntry>,
+    /// Whether the history still covers the block's end, if the block has ended; the history is bounded.
     pub is_remembered: bool,
-    /// Where sources go on, by name.
+    /// Positions of the sources: the next block of each, by name.
     pub sources: Vec<(Arc<str>, u64)>,
 }

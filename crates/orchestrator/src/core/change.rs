@@ -4,7 +4,7 @@ use proofmill_bus::Expect;
 
 use crate::record::Record;
 
-/// What becomes of the record under a key.
+/// Change to the record under a key.
 #[expect(
     clippy::large_enum_variant,
     reason = "nearly all are puts, and none lives long"

@@ -1,8 +1,8 @@
-//! Collectors: the groups that each gathers, and those that it has fired.
+//! Collectors: the groups that each one gathers, and those that have fired.
 //!
-//! A message that a strategy counts on is filed under its group's key, and the group's time begins with its
-//! first message. What the strategy itself remembers is with [`super::hosts`]. For each key, the messages
-//! filed under it, the end of its time and the note that the log is to have of that stay in step.
+//! A message that a strategy keeps is filed under its group's key, and the group's time (T_collect) begins
+//! with its first message. The strategies' own state is in [`super::hosts`]. This part keeps in step, for
+//! each key, the filed messages, the end of its time and the record of that time in the log.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::plan::StageIx;
 /// The collectors, by stage; stages of other kinds have none.
 pub(super) struct Collectors {
     stages: Vec<Option<Collector>>,
-    /// Groups whose time has begun or ended since [`Collectors::take_changed`].
+    /// Groups whose time has begun or ended since the last [`Collectors::take_changed`].
     changed: BTreeSet<(StageIx, Arc<str>)>,
 }
 
@@ -25,39 +25,39 @@ struct Collector {
     /// Keys of the groups that fired, with the last block of each.
     fired: HashMap<Part, u64>,
     fired_by_last: BTreeMap<u64, BTreeSet<Part>>,
-    /// By the key of their group: the messages that are filed.
+    /// Filed messages, by the key of their group.
     filed: BTreeMap<Arc<str>, BTreeSet<TaskNo>>,
-    /// The key that each of them is filed under.
+    /// Key under which each message is filed.
     keys: HashMap<TaskNo, Arc<str>>,
-    /// When the time of each group is up.
+    /// End of each group's time.
     deadlines: BTreeMap<Arc<str>, Time>,
-    /// The groups that are gathered and whose time is limited.
+    /// Groups that are being gathered and whose time is limited.
     began: BTreeMap<Part, Gathered>,
 }
 
-/// Since when a group is gathered.
+/// Beginning of a group's time.
 struct Gathered {
-    /// Milliseconds since 1970-01-01 UTC.
+    /// Time of the first message, milliseconds since 1970-01-01 UTC.
     since_ms: u64,
-    /// When its time is up, once that is known; after a restart it is not yet.
+    /// End of the group's time; `None` after a restart until a message is filed.
     due: Option<Time>,
-    /// Whether the log holds this, or is about to.
+    /// Whether the log holds this, or will once pending appends are accepted.
     recorded: bool,
 }
 
-/// What the log is to hear of a group's time.
+/// Change of a group's time that the log must record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum GroupNote {
-    /// It began then, milliseconds since 1970-01-01 UTC.
+    /// The group's time began at `since_ms`, milliseconds since 1970-01-01 UTC.
     Began { since_ms: u64 },
-    /// It is gathered no more.
+    /// The group is no longer gathered.
     Ended,
 }
 
 // === impl Collectors ===
 
 impl Collectors {
-    /// A collector without messages for each stage for which there is to be one.
+    /// A collector without messages for each stage whose item is true.
     pub(super) fn new(stages: impl Iterator<Item = bool>) -> Self {
         Self {
             stages: stages
@@ -74,7 +74,7 @@ impl Collectors {
 
     // Groups that fired.
 
-    /// A group has been emitted, or will have been once that is in the log.
+    /// Notes that a group has fired, or will have once the pending append is accepted.
     pub(super) fn note_fired(&mut self, stage: StageIx, key: &Part, last: u64) {
         if let Some(collector) = &mut self.stages[stage.0] {
             collector.fired.insert(key.clone(), last);
@@ -83,7 +83,7 @@ impl Collectors {
         }
     }
 
-    /// The log does not remember a group any more.
+    /// Forgets a fired group whose record was removed from the log.
     pub(super) fn forget_fired(&mut self, stage: StageIx, key: &Part) {
         let Some(collector) = &mut self.stages[stage.0] else {
             return;
@@ -104,21 +104,21 @@ impl Collectors {
         collector.is_some_and(|collector| collector.fired.contains_key(key))
     }
 
-    /// The keys of the groups that fired, with their last blocks, from this last block on.
+    /// Keys of the fired groups whose last block is `last` or higher.
     pub(super) fn fired_from(&self, stage: StageIx, last: u64) -> impl Iterator<Item = &Part> {
         let collector = self.stages[stage.0].iter();
         let fired = collector.flat_map(move |collector| collector.fired_by_last.range(last..));
         fired.flat_map(|(_, keys)| keys)
     }
 
-    /// As [`Collectors::fired_from`], of those below this last block.
+    /// Keys of the fired groups whose last block is below `last`.
     pub(super) fn fired_below(&self, stage: StageIx, last: u64) -> impl Iterator<Item = &Part> {
         let collector = self.stages[stage.0].iter();
         let fired = collector.flat_map(move |collector| collector.fired_by_last.range(..last));
         fired.flat_map(|(_, keys)| keys)
     }
 
-    /// The lowest last block of a group that fired, from `last` on, and the keys of the groups with it.
+    /// Lowest last block, from `last` on, of a fired group, with the keys of all groups that have it.
     pub(super) fn next_fired(&self, stage: StageIx, last: u64) -> Option<(u64, &BTreeSet<Part>)> {
         let collector = self.stages[stage.0].as_ref()?;
         let (last, keys) = collector.fired_by_last.range(last..).next()?;
@@ -127,7 +127,7 @@ impl Collectors {
 
     // Messages.
 
-    /// Files a message, which is under no other key, under its group's.
+    /// Files a message under its group's key. The message must not be filed already.
     pub(super) fn file(&mut self, stage: StageIx, no: TaskNo, key: &Arc<str>) {
         if let Some(collector) = &mut self.stages[stage.0] {
             let filed = collector.filed.entry(key.clone()).or_default();
@@ -136,7 +136,7 @@ impl Collectors {
         }
     }
 
-    /// Undoes [`Collectors::file`]. A key that nobody waits under has no deadline.
+    /// Undoes [`Collectors::file`]. A key without messages has no deadline.
     pub(super) fn unfile(&mut self, stage: StageIx, no: TaskNo) {
         let Some(collector) = &mut self.stages[stage.0] else {
             return;
@@ -157,22 +157,22 @@ impl Collectors {
         }
     }
 
-    /// The key that a message is filed under.
+    /// Key under which a message is filed.
     pub(super) fn key_of(&self, stage: StageIx, no: TaskNo) -> Option<&Arc<str>> {
         self.stages[stage.0].as_ref()?.keys.get(&no)
     }
 
-    /// The messages that are filed under a key, in the order in which they came.
+    /// Messages filed under a key, in the order of acceptance.
     pub(super) fn filed(&self, stage: StageIx, key: &str) -> impl Iterator<Item = TaskNo> + '_ {
         let collector = self.stages[stage.0].as_ref();
         let filed = collector.and_then(|collector| collector.filed.get(key));
         filed.into_iter().flatten().copied()
     }
 
-    // The time of groups.
+    // Time of groups.
 
-    /// Begins a group's time, if it has not begun: with its first message, or before a restart. Returns
-    /// when it is up if it begins or goes on only now.
+    /// Begins a group's time, or resumes it after a restart. Returns its end; `None` if the time runs
+    /// already.
     pub(super) fn begin_time(
         &mut self,
         stage: StageIx,
@@ -192,7 +192,7 @@ impl Collectors {
             recorded: false,
         });
         let due = *group.due.get_or_insert_with(|| {
-            // A clock that was set back does not make it longer.
+            // A wall clock that was set back does not lengthen the time.
             let passed = Duration::from_millis(now.wall_ms.saturating_sub(group.since_ms));
             now.mono.plus(t_collect.saturating_sub(passed))
         });
@@ -200,8 +200,8 @@ impl Collectors {
         Some(due)
     }
 
-    /// Whether the time of a group is up that was to be at `due`; then what comes under its key from now on
-    /// begins another.
+    /// Whether the group's time ends at `due` and has not been ended before. The time of later messages under
+    /// the key begins anew.
     pub(super) fn is_up(&mut self, stage: StageIx, key: &Arc<str>, due: Time) -> bool {
         let Some(collector) = &mut self.stages[stage.0] else {
             return false;
@@ -213,22 +213,22 @@ impl Collectors {
         is_up
     }
 
-    /// A group whose time is up is gathered no more. Returns whether the log holds that it began.
+    /// Ends the gathering of a group whose time is up. Returns whether the log holds its beginning.
     pub(super) fn end_group(&mut self, stage: StageIx, key: &Part) -> bool {
         let collector = self.stages[stage.0].as_mut();
         let ended = collector.and_then(|collector| collector.began.remove(key));
         ended.is_some_and(|group| group.recorded)
     }
 
-    /// Whether no group's time runs.
+    /// Whether no group has a running deadline.
     pub(super) fn is_untimed(&self) -> bool {
         let mut collectors = self.stages.iter().flatten();
         collectors.all(|collector| collector.deadlines.is_empty())
     }
 
-    // What the log has of it.
+    // Records in the log.
 
-    /// The log has that a group is gathered since then.
+    /// Takes over the beginning of a group's time from the log.
     pub(super) fn replay_began(&mut self, stage: StageIx, key: &Part, since_ms: u64) {
         if let Some(collector) = &mut self.stages[stage.0] {
             let group = Gathered {
@@ -240,18 +240,18 @@ impl Collectors {
         }
     }
 
-    /// Whether there are groups whose time has begun or ended.
+    /// Whether the time of any group has begun or ended.
     pub(super) fn has_changed(&self) -> bool {
         !self.changed.is_empty()
     }
 
-    /// The groups whose time has begun or ended since this was asked last.
+    /// Takes the groups whose time has begun or ended since the last call.
     pub(super) fn take_changed(&mut self) -> BTreeSet<(StageIx, Arc<str>)> {
         std::mem::take(&mut self.changed)
     }
 
-    /// What the log is to hear of a group that has changed, if anything. `comes_again`: messages that a host
-    /// has not spoken of yet may be of it.
+    /// Change to record about a group's time; `None` if the log is up to date. `comes_again`: a host may
+    /// still file messages under the key that it was offered anew.
     pub(super) fn note_of(
         &mut self,
         stage: StageIx,
@@ -276,7 +276,8 @@ impl Collectors {
         was_recorded.then_some(GroupNote::Ended)
     }
 
-    /// After a restart: the groups of which the log has that they began and that are gathered no more.
+    /// Removes and returns, after a restart, the groups whose beginning the log holds and that are no longer
+    /// gathered.
     pub(super) fn forget_ended(&mut self) -> Vec<(StageIx, Part)> {
         let mut ended = Vec::new();
         for (ix, collector) in self.stages.iter_mut().enumerate() {

@@ -1,10 +1,10 @@
 //! Counters that outlive the process.
 //!
-//! Where a task ends with a mark, the mark is counted when the log is replayed. Whatever ends it
-//! otherwise, or removes a mark, writes the stage's counters with the same append. So what follows from
-//! records (accepted, completed, grouped, skipped, dropped, died, emitted) is exact after a crash.
-//! The other counters are as of the stage's last such append, and what has changed since is written
-//! after [`WRITE_AFTER`] and when the core drains: a crash may lose that.
+//! A task that ends with a mark is counted from the mark when the log is replayed. An append that ends a task
+//! in another way, or removes a mark, also writes the stage's counters. Counters that follow from records
+//! (accepted, completed, grouped, skipped, dropped, died, emitted) are therefore exact after a crash. The
+//! other counters are as of the stage's last such append; later changes are written after [`WRITE_AFTER`] and
+//! when the core drains, so a crash may lose them.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -15,32 +15,32 @@ use super::change::Change;
 use super::layout::Layout;
 use super::view::Counters;
 use crate::plan::StageIx;
-use crate::record::{Finish, Record, RecordKey};
+use crate::record::{EndKind, Record, RecordKey};
 
-/// Changes of counters that no other append takes along are appended after so long.
+/// Delay after which changed counters are appended if no other append includes them.
 pub(super) const WRITE_AFTER: Duration = Duration::from_secs(5);
 
-/// A counter that the log holds is not taken to be larger: it is counted on.
+/// Upper bound for counters read from the log, so that counting on cannot overflow.
 const COUNT_MAX: u64 = 1 << 60;
 
-/// Where the numbers of a stage say how many of the accepted tasks are live or dead letters.
+/// Index of the number of open tasks (live or dead letters) among a stage's numbers in the log.
 const OPEN: usize = 15;
 
-/// The counters of the stages and of the whole, and what the log has of them.
+/// The counters of the stages and of the whole workflow, and their values in the log.
 pub(super) struct Counts {
     counters: Vec<Counters>,
     totals: Totals,
-    /// As the log has them, or will when every append on its way has been accepted: of each stage, the
-    /// counters and how many of the accepted tasks have ended,
+    /// Values in the log once every pending append has been accepted: of each stage, the counters and the
+    /// number of accepted tasks that have ended.
     written: Vec<(Counters, i64)>,
-    /// and the totals.
+    /// Totals in the log once every pending append has been accepted.
     written_totals: Totals,
-    /// How many of the accepted tasks of each stage have ended, or will have. What was refused when it
-    /// came, and is a dead letter, counts the other way.
+    /// Number of each stage's accepted tasks that have ended, pending appends included. A message refused on
+    /// arrival, which is a dead letter without having been accepted, counts as −1.
     ended: Vec<i64>,
-    /// Whether a timer is set.
+    /// Whether a timer for writing the counters is set.
     due: bool,
-    /// Whether the log may count what it has refused.
+    /// Whether counters in the log may include a refused append.
     wrong: bool,
 }
 
@@ -49,33 +49,33 @@ pub(super) struct Counts {
 pub(super) struct Totals {
     /// Blocks that were done within their deadline.
     pub met: u64,
-    /// Blocks that were not.
+    /// Blocks whose deadline passed before they were done.
     pub missed: u64,
     /// Blocks that had been emitted when their source took them back.
     pub stale: u64,
 }
 
-/// An end of a task, as it is replayed.
-pub(super) enum Replayed<'a> {
-    Done(&'a Finish),
+/// The end of a task, read during replay.
+pub(super) enum ReplayedEnd<'a> {
+    Done(&'a EndKind),
     Dead { late: bool },
 }
 
-/// What there is to do for counters that the log does not have.
+/// Next step for counters that are not in the log.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Writing {
-    /// Nothing: it has them, or they are written in a while.
+pub(super) enum WriteWhen {
+    /// Nothing to do: the log has the counters, or a timer is set.
     None,
-    /// Set a timer, so that they are written after [`WRITE_AFTER`].
+    /// Set a timer to write the counters after [`WRITE_AFTER`].
     Later,
-    /// Write them: what the log has may be wrong.
+    /// Write the counters at once: the values in the log may be wrong.
     Now,
 }
 
 // === impl Counts ===
 
 impl Counts {
-    /// Nothing has been counted of so many stages.
+    /// All counters at zero.
     pub(super) fn new(stages: usize) -> Self {
         Self {
             counters: vec![Counters::default(); stages],
@@ -96,22 +96,23 @@ impl Counts {
         self.totals
     }
 
-    /// Counts one more.
+    /// Adds one to a counter of a stage.
     pub(super) fn add(&mut self, stage: StageIx, counter: impl FnOnce(&mut Counters) -> &mut u64) {
         *counter(&mut self.counters[stage.0]) += 1;
     }
 
-    /// Counts so many blocks more.
+    /// Adds `count` to a counter of blocks.
     pub(super) fn add_blocks(&mut self, count: u64, counter: impl FnOnce(&mut Totals) -> &mut u64) {
         *counter(&mut self.totals) += count;
     }
 
-    /// Counts what an append brings.
+    /// Counts the changes of an append.
     pub(super) fn count(&mut self, changes: &[(RecordKey, Change)], layout: &Layout) {
         self.count_changes(changes, layout, true);
     }
 
-    /// The log has refused an append: what others on their way have counted of it is corrected.
+    /// Takes a refused append out of the counters. Counters that other pending appends carry may still
+    /// include it.
     pub(super) fn uncount(&mut self, changes: &[(RecordKey, Change)], layout: &Layout) {
         self.count_changes(changes, layout, false);
         self.wrong = true;
@@ -134,7 +135,7 @@ impl Counts {
             let counters = &mut self.counters[stage.0];
             let counted = match record {
                 Record::Task(_) => [Some(&mut counters.accepted), None],
-                Record::Done(done) => counters.of(&done.finish),
+                Record::Done(done) => counters.of(&done.end),
                 Record::Dead(dead) => counters.of_dead(dead.late),
                 _ => continue,
             };
@@ -147,20 +148,20 @@ impl Counts {
         }
     }
 
-    /// Counts an end that is replayed: those after the last record that has the counters.
-    pub(super) fn replay(&mut self, stage: StageIx, replayed: Replayed<'_>) {
+    /// Counts an end read during replay. Ends older than the last counters record are overwritten by it.
+    pub(super) fn replay(&mut self, stage: StageIx, replayed: ReplayedEnd<'_>) {
         let counters = &mut self.counters[stage.0];
         let counted = match replayed {
-            Replayed::Done(finish) => {
+            ReplayedEnd::Done(end) => {
                 self.ended[stage.0] += 1;
-                counters.of(finish)
+                counters.of(end)
             }
-            Replayed::Dead { late } => counters.of_dead(late),
+            ReplayedEnd::Dead { late } => counters.of_dead(late),
         };
         counted.into_iter().flatten().for_each(|count| *count += 1);
     }
 
-    /// The log has the counters of a stage.
+    /// Takes over a stage's counters from the log.
     pub(super) fn replay_stage(&mut self, stage: StageIx, numbers: &[u64]) {
         let counters = Counters::from_numbers(numbers);
         let open = numbers.get(OPEN).map_or(0, |open| *open.min(&COUNT_MAX));
@@ -170,7 +171,7 @@ impl Counts {
         self.written[stage.0] = (counters, ended);
     }
 
-    /// The log has the counters of the whole.
+    /// Takes over the totals from the log.
     pub(super) fn replay_totals(&mut self, numbers: &[u64]) {
         let mut totals = numbers.iter().map(|count| *count.min(&COUNT_MAX));
         let mut next = || totals.next().unwrap_or(0);
@@ -182,17 +183,18 @@ impl Counts {
         (self.totals, self.written_totals) = (totals, totals);
     }
 
-    /// After a restart: what a stage has accepted has ended, or is `open`, live or a dead letter.
+    /// Derives a stage's accepted tasks after a restart: those that have ended, and `open` ones, live or dead
+    /// letters.
     pub(super) fn count_accepted(&mut self, stage: StageIx, open: usize) {
         let open = i64::try_from(open).unwrap_or(i64::MAX >> 1);
         let accepted = self.ended[stage.0] + open;
         self.counters[stage.0].accepted = u64::try_from(accepted).unwrap_or(0);
     }
 
-    /// Adds to an append the counters of the stages in which it ends something, if that is not to be seen
-    /// from marks.
+    /// Adds the totals to an append, and the counters of the stages in which it ends a task, unless marks
+    /// alone show all ends.
     pub(super) fn write(&mut self, changes: &mut Vec<(RecordKey, Change)>, layout: &Layout) {
-        if is_told_by_marks(changes) {
+        if implied_by_marks(changes) {
             self.write_totals(changes);
             return;
         }
@@ -222,7 +224,7 @@ impl Counts {
     ) {
         let counters = self.counters[stage.0];
         let counted = (counters, self.ended[stage.0]);
-        // What does not fit waits for the timer.
+        // Counters that do not fit into the batch wait for the timer.
         if counted == self.written[stage.0] || changes.len() >= MAX_BATCH_OPS {
             return;
         }
@@ -245,7 +247,7 @@ impl Counts {
         changes.push((RecordKey::Totals, Change::put(record)));
     }
 
-    /// The records of all counters that the log does not have: they are to be appended.
+    /// Changes that write all counters that the log does not have.
     pub(super) fn flush(&mut self, layout: &Layout) -> Vec<(RecordKey, Change)> {
         let mut changes = Vec::new();
         for stage in 0..self.counters.len() {
@@ -255,23 +257,23 @@ impl Counts {
         changes
     }
 
-    /// What there is to do, after an event, for counters that nothing else has taken along.
-    pub(super) fn arm(&mut self) -> Writing {
+    /// Decides, after an event, whether counters that no append has included must be written.
+    pub(super) fn schedule_write(&mut self) -> WriteWhen {
         if std::mem::take(&mut self.wrong) {
-            // The same number may be of other tasks: of one that the log has refused, and of one that
-            // comes after the counters, and is counted again when the log is replayed.
+            // Equal numbers could stand for different tasks: one that the log has refused, and a later one,
+            // which would be counted twice at replay. So all counters are written anew.
             let unknown = Counters {
                 accepted: u64::MAX,
                 ..Counters::default()
             };
             self.written.fill((unknown, 0));
-            return Writing::Now;
+            return WriteWhen::Now;
         }
         if self.due || self.is_written() {
-            return Writing::None;
+            return WriteWhen::None;
         }
         self.due = true;
-        Writing::Later
+        WriteWhen::Later
     }
 
     /// The timer has fired.
@@ -288,8 +290,8 @@ impl Counts {
     }
 }
 
-/// Whether an append ends only live tasks, each with a mark, and no attempt.
-fn is_told_by_marks(changes: &[(RecordKey, Change)]) -> bool {
+/// Whether an append ends live tasks only, each with a mark, and records no attempt.
+fn implied_by_marks(changes: &[(RecordKey, Change)]) -> bool {
     let mut marks = HashSet::new();
     let mut tasks = HashSet::new();
     for (key, change) in changes {
@@ -298,7 +300,7 @@ fn is_told_by_marks(changes: &[(RecordKey, Change)]) -> bool {
             (RecordKey::Task(id), Change::Delete) => tasks.insert(id),
             (RecordKey::Dead(_), _)
             | (RecordKey::Done(_), Change::Delete)
-            | (RecordKey::Tries(_), Change::Put { .. }) => return false,
+            | (RecordKey::Attempts(_), Change::Put { .. }) => return false,
             _ => continue,
         };
     }
@@ -308,7 +310,7 @@ fn is_told_by_marks(changes: &[(RecordKey, Change)]) -> bool {
 // === impl Counters ===
 
 impl Counters {
-    /// As the log holds them: later releases add at the end.
+    /// The counters in the order of the log's record. Later releases append at the end.
     fn to_numbers(self) -> [u64; 15] {
         [
             self.accepted,
@@ -363,7 +365,7 @@ mod tests {
     fn counters_are_read_as_they_were_written() {
         let numbers: [u64; 15] = std::array::from_fn(|at| at as u64 + 1);
         assert_eq!(Counters::from_numbers(&numbers).to_numbers(), numbers);
-        // Of a release that had fewer, or of one that has more, or damaged.
+        // Written by a release with fewer counters, by one with more, or damaged.
         let few = Counters::from_numbers(&numbers[..3]);
         assert_eq!((few.accepted, few.completed, few.emitted), (1, 3, 0));
         let many = Counters::from_numbers(&[u64::MAX; 20]);
@@ -373,10 +375,10 @@ mod tests {
     #[test]
     fn a_change_is_written_once_and_a_refusal_writes_all_anew() {
         let mut counts = Counts::new(1);
-        assert_eq!(counts.arm(), Writing::None);
+        assert_eq!(counts.schedule_write(), WriteWhen::None);
         counts.add_blocks(2, |totals| &mut totals.met);
-        assert_eq!(counts.arm(), Writing::Later);
-        assert_eq!(counts.arm(), Writing::None);
+        assert_eq!(counts.schedule_write(), WriteWhen::Later);
+        assert_eq!(counts.schedule_write(), WriteWhen::None);
         counts.note_fired();
         let mut changes = Vec::new();
         counts.write_totals(&mut changes);
@@ -384,7 +386,7 @@ mod tests {
         assert!(matches!(changes[..], [(RecordKey::Totals, _)]));
         assert!(counts.is_written());
         counts.wrong = true;
-        assert_eq!(counts.arm(), Writing::Now);
+        assert_eq!(counts.schedule_write(), WriteWhen::Now);
         assert!(!counts.is_written());
     }
 }

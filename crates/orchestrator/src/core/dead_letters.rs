@@ -1,4 +1,4 @@
-//! The dead-letter queue, and the decisions about dead letters that are on their way to the log.
+//! The dead-letter queue, and pending decisions about dead letters.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,19 +11,19 @@ pub(super) struct DeadLetters {
     letters: BTreeMap<TaskId, DeadRecord>,
     /// Dead letters about which a decision is on its way to the log.
     deciding: BTreeSet<TaskId>,
-    /// By stage: how many there are.
-    buried: Vec<usize>,
+    /// Number of dead letters, by stage.
+    counts: Vec<usize>,
 }
 
 // === impl DeadLetters ===
 
 impl DeadLetters {
-    /// None, of so many stages.
+    /// No dead letters, for `stages` stages.
     pub(super) fn new(stages: usize) -> Self {
         Self {
             letters: BTreeMap::new(),
             deciding: BTreeSet::new(),
-            buried: vec![0; stages],
+            counts: vec![0; stages],
         }
     }
 
@@ -47,34 +47,35 @@ impl DeadLetters {
         self.letters.len()
     }
 
-    /// Number of a stage's letters.
-    pub(super) fn buried(&self, stage: StageIx) -> usize {
-        self.buried[stage.0]
+    /// Number of a stage's dead letters.
+    pub(super) fn count(&self, stage: StageIx) -> usize {
+        self.counts[stage.0]
     }
 
-    /// The log has a dead letter of a task of `stage`; what was being decided about an earlier one has
-    /// been.
+    /// Adds a dead letter of `stage`. A pending decision about an earlier letter of the same task is thereby
+    /// settled.
     pub(super) fn put(&mut self, stage: StageIx, id: &TaskId, letter: DeadRecord) {
         self.deciding.remove(id);
         if self.letters.insert(id.clone(), letter).is_none() {
-            self.buried[stage.0] += 1;
+            self.counts[stage.0] += 1;
         }
     }
 
-    /// The log has it no more.
+    /// Removes a dead letter that the log no longer has.
     pub(super) fn remove(&mut self, stage: StageIx, id: &TaskId) -> Option<DeadRecord> {
         self.deciding.remove(id);
         let letter = self.letters.remove(id)?;
-        self.buried[stage.0] -= 1;
+        self.counts[stage.0] -= 1;
         Some(letter)
     }
 
-    /// A decision about it is on its way to the log: until that is there, none other is made.
+    /// Notes that a decision about a letter is on its way to the log; no other may be made until the log has
+    /// it.
     pub(super) fn decide(&mut self, id: TaskId) {
         self.deciding.insert(id);
     }
 
-    /// The log has refused the decision.
+    /// Notes that the log has refused the decision.
     pub(super) fn undecide(&mut self, id: &TaskId) {
         self.deciding.remove(id);
     }
@@ -89,16 +90,16 @@ impl DeadLetters {
         self.deciding.is_empty()
     }
 
-    /// `stage_of` is the stage of a task.
+    /// `stage_of` maps a task to its stage.
     #[cfg(debug_assertions)]
     pub(super) fn check(
         &self,
         stage_of: impl Fn(&TaskId) -> Option<StageIx>,
     ) -> Result<(), String> {
-        let mut buried = vec![0; self.buried.len()];
+        let mut counts = vec![0; self.counts.len()];
         let stages = self.letters.keys().filter_map(stage_of);
-        stages.for_each(|stage| buried[stage.0] += 1);
-        match buried == self.buried {
+        stages.for_each(|stage| counts[stage.0] += 1);
+        match counts == self.counts {
             true => Ok(()),
             false => Err("the count of dead letters is off".to_owned()),
         }
@@ -133,13 +134,13 @@ mod tests {
         let id = dead.task.id.clone();
         letters.put(stage, &id, dead.clone());
         letters.put(stage, &id, dead);
-        assert_eq!((letters.buried(stage), letters.len()), (1, 1));
+        assert_eq!((letters.count(stage), letters.len()), (1, 1));
         letters.decide(id.clone());
         assert!(letters.is_deciding(&id));
         assert!(letters.remove(stage, &id).is_some());
         assert!(letters.remove(stage, &id).is_none());
         assert!(!letters.is_deciding(&id));
         assert_eq!(letters.check(|_| Some(stage)), Ok(()));
-        assert_eq!(letters.buried(stage), 0);
+        assert_eq!(letters.count(stage), 0);
     }
 }

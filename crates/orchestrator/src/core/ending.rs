@@ -1,28 +1,28 @@
-//! The course and the end of tasks, as marks and the history tell it.
+//! The timeline and the end of tasks, as marks and the history record them.
 
 use std::time::Duration;
 
 use super::limits::truncate;
 use crate::id::{TaskId, WorkerId};
 use crate::record::{
-    Attempt, Course, DeadRecord, DoneRecord, FailedStep, Finish, Outcome, PAST_FAILURES_MAX,
-    PAST_TEXT_MAX, PLACE_MAX, PLACES_MAX, StepRecord, TaskRecord,
+    Attempt, DeadRecord, DoneRecord, EndKind, FailedAttemptSummary, HISTORY_FAILURES_MAX,
+    HISTORY_TEXT_MAX, PLACE_MAX, PLACES_MAX, TaskEnd, TaskOutcome, TaskRecord, TaskTimeline,
 };
 
-/// What is known of the end of a task before it is recorded.
+/// Details of a task's end, collected before the end is recorded.
 #[derive(Default)]
-pub(super) struct Ending {
+pub(super) struct EndDetails {
     by: Vec<(WorkerId, u32)>,
     begun_ms: Option<u64>,
     ran_ms: Option<u64>,
     places: Vec<String>,
 }
 
-// === impl Ending ===
+// === impl EndDetails ===
 
-impl Ending {
-    /// By results of these workers' attempts, the last of which began at `begun_ms`, if that is known,
-    /// and ran for so long.
+impl EndDetails {
+    /// The end of a task by results of these workers' attempts. `begun_ms` is the beginning of the last
+    /// attempt, `None` if it is not known; `ran` is the executor's own run time.
     pub(super) fn by(by: Vec<(WorkerId, u32)>, begun_ms: Option<u64>, ran: Duration) -> Self {
         Self {
             by,
@@ -32,7 +32,7 @@ impl Ending {
         }
     }
 
-    /// It was emitted, to these places.
+    /// Sets the places that the task's message was emitted to, within [`PLACES_MAX`] and [`PLACE_MAX`].
     pub(super) fn set_places(&mut self, mut places: Vec<String>) {
         places.truncate(PLACES_MAX);
         places
@@ -41,95 +41,106 @@ impl Ending {
         self.places = places;
     }
 
-    /// How the task has gone until now; `attempts` are those that failed.
-    pub(super) fn course(&self, record: &TaskRecord, attempts: &[Attempt]) -> Course {
-        Course {
+    /// Timeline of the task until now; `attempts` are the failed ones.
+    pub(super) fn timeline(&self, record: &TaskRecord, attempts: &[Attempt]) -> TaskTimeline {
+        TaskTimeline {
             begun_ms: self.begun_ms,
             ran_ms: self.ran_ms,
             by: self.by.clone(),
-            ..course(record, attempts)
+            ..timeline(record, attempts)
         }
     }
 
-    /// Its step, if it is emitted now.
-    pub(super) fn emitted(&self, record: &TaskRecord, course: Course, now_ms: u64) -> StepRecord {
+    /// History entry of the task, as emitted at `now_ms`.
+    pub(super) fn emitted(
+        &self,
+        record: &TaskRecord,
+        timeline: TaskTimeline,
+        now_ms: u64,
+    ) -> TaskEnd {
         let places = self.places.clone();
-        let outcome = Outcome::Emitted { places };
-        step(&record.id, record.last, now_ms, course, outcome)
+        let outcome = TaskOutcome::Emitted { places };
+        task_end(&record.id, record.last, now_ms, timeline, outcome)
     }
 }
 
-/// How a task went that no worker has ended; `attempts` are those that failed.
-pub(super) fn course(task: &TaskRecord, attempts: &[Attempt]) -> Course {
-    let last = attempts.len().saturating_sub(PAST_FAILURES_MAX);
-    let failures = attempts[last..].iter().map(|attempt| FailedStep {
+/// Timeline of a task that did not end by a worker's result; `attempts` are the failed ones.
+pub(super) fn timeline(task: &TaskRecord, attempts: &[Attempt]) -> TaskTimeline {
+    let last = attempts.len().saturating_sub(HISTORY_FAILURES_MAX);
+    let failures = attempts[last..].iter().map(|attempt| FailedAttemptSummary {
         attempt: attempt.number,
         worker: attempt.worker.clone(),
         at_ms: attempt.at_ms,
         ran_ms: attempt.failure.wall_ms,
         reason: clipped(&attempt.failure.reason),
     });
-    Course {
+    TaskTimeline {
         accepted_ms: task.at_ms,
         failed: attempts.last().map_or(0, |attempt| attempt.number),
         failures: failures.collect(),
-        ..Course::default()
+        ..TaskTimeline::default()
     }
 }
 
-/// What a mark says of how its task went; `None` if an earlier release wrote it.
-pub(super) fn marked_step(id: &TaskId, done: &DoneRecord) -> Option<StepRecord> {
-    let course = done.course.clone()?;
-    let outcome = match &done.finish {
-        Finish::Completed { .. } => Outcome::Completed {
-            by: course.by.clone(),
+/// History entry from the mark of a finished task; `None` if an earlier release wrote the mark.
+pub(super) fn end_from_mark(id: &TaskId, done: &DoneRecord) -> Option<TaskEnd> {
+    let timeline = done.timeline.clone()?;
+    let outcome = match &done.end {
+        EndKind::Completed { .. } => TaskOutcome::Completed {
+            by: timeline.by.clone(),
         },
-        Finish::Grouped { key } => Outcome::Grouped { key: clipped(key) },
-        Finish::Skipped { why } => Outcome::Skipped { why: clipped(why) },
-        Finish::Dropped => Outcome::Dropped,
-        Finish::Late { why, passed_on } => match passed_on {
-            true => Outcome::PassedOn { why: clipped(why) },
-            false => Outcome::Skipped { why: clipped(why) },
+        EndKind::Grouped { key } => TaskOutcome::Grouped { key: clipped(key) },
+        EndKind::Skipped { why } => TaskOutcome::Skipped { why: clipped(why) },
+        EndKind::Dropped => TaskOutcome::Dropped,
+        EndKind::Late { why, passed_on } => match passed_on {
+            true => TaskOutcome::PassedOn { why: clipped(why) },
+            false => TaskOutcome::Skipped { why: clipped(why) },
         },
     };
-    Some(step(id, done.last, done.at_ms, course, outcome))
+    Some(task_end(id, done.last, done.at_ms, timeline, outcome))
 }
 
-/// What a dead letter says of how its task went.
-pub(super) fn died_step(dead: &DeadRecord) -> StepRecord {
+/// History entry from a dead letter.
+pub(super) fn end_from_dead_letter(dead: &DeadRecord) -> TaskEnd {
     let why = clipped(&dead.reason);
-    let course = course(&dead.task, &dead.attempts);
+    let timeline = timeline(&dead.task, &dead.attempts);
     let task = &dead.task;
-    step(
+    task_end(
         &task.id,
         task.last,
         dead.at_ms,
-        course,
-        Outcome::Died { why },
+        timeline,
+        TaskOutcome::Died { why },
     )
 }
 
-fn step(id: &TaskId, last: u64, ended_ms: u64, course: Course, outcome: Outcome) -> StepRecord {
-    StepRecord {
+fn task_end(
+    id: &TaskId,
+    last: u64,
+    ended_ms: u64,
+    timeline: TaskTimeline,
+    outcome: TaskOutcome,
+) -> TaskEnd {
+    TaskEnd {
         task: id.clone(),
         last,
-        accepted_ms: course.accepted_ms,
-        begun_ms: course.begun_ms,
-        ran_ms: course.ran_ms,
+        accepted_ms: timeline.accepted_ms,
+        begun_ms: timeline.begun_ms,
+        ran_ms: timeline.ran_ms,
         ended_ms,
-        failed: course.failed,
-        failures: course.failures,
+        failed: timeline.failed,
+        failures: timeline.failures,
         outcome,
     }
 }
 
 fn clipped(text: &str) -> String {
     let mut text = text.to_owned();
-    truncate(&mut text, PAST_TEXT_MAX);
+    truncate(&mut text, HISTORY_TEXT_MAX);
     text
 }
 
-/// Milliseconds, the part of one left out.
+/// The duration in whole milliseconds, rounded down.
 pub(super) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,4 +1,4 @@
-//! What goes into the core, and what comes out.
+//! Inputs and outputs of the core: events and actions.
 
 use std::time::Duration;
 
@@ -18,9 +18,10 @@ pub struct Time(pub u64);
 /// The time of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Now {
-    /// Decides leases and timers. A step back is read as standing still.
+    /// Monotonic time: decides leases and timers. A step back is treated as no time passing.
     pub mono: Time,
-    /// Milliseconds since 1970-01-01 UTC, written into records for people; decides nothing.
+    /// Wall-clock time, milliseconds since 1970-01-01 UTC; written into records for people to read and used
+    /// to resume timers after a restart.
     pub wall_ms: u64,
 }
 
@@ -32,64 +33,64 @@ pub struct Token(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub u64);
 
-/// Something that happened.
+/// An input of the core.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// At a worker.
+    /// An event at a worker.
     Worker(WorkerEvent),
-    /// At a host of collectors.
+    /// An event at a host of collectors.
     Host(HostEvent),
-    /// At the sink.
+    /// An event at the sink.
     Sink(SinkEvent),
-    /// A source or an operator asks for something.
+    /// A request of a source or an operator.
     Request {
-        /// To reply to.
+        /// Identifier to reply under.
         id: RequestId,
         /// The request.
         request: Request,
     },
     /// The log accepted an append.
     Accepted {
-        /// Of which [`Action::Append`].
+        /// Token of the [`Action::Append`].
         token: Token,
         /// The sequence number of its last operation.
         seq: Seq,
     },
     /// The log refused an append because a record exists that was expected not to.
     Conflicted {
-        /// Of which [`Action::Append`].
+        /// Token of the [`Action::Append`].
         token: Token,
-        /// The key of that record.
+        /// Key of the existing record.
         key: String,
     },
-    /// Lease nothing more; accept results of what is leased.
+    /// Stop leasing; results of leased tasks are still accepted.
     Drain,
-    /// Time passed.
+    /// A timer may be due ([`Core::next_deadline`](super::Core::next_deadline)).
     Tick,
 }
 
-/// Something to do.
+/// An output of the core: something for the caller to carry out.
 #[derive(Clone, Debug)]
 pub enum Action {
-    /// Append to the log, in the order of the actions; report [`Event::Accepted`] or
+    /// Append to the log, in the order of the actions; report the outcome as [`Event::Accepted`] or
     /// [`Event::Conflicted`].
     Append {
-        /// To report with.
+        /// Token to report the outcome with.
         token: Token,
-        /// What to append, atomically.
+        /// Operations to append, atomically.
         ops: Vec<Op>,
     },
-    /// Tell a worker.
+    /// Send a command to a worker.
     Worker {
-        /// The append that has to be durable first, if any: an [`Action::Append`] that follows. Only
-        /// an assignment waits for one.
+        /// Token of the append that must be durable first, an [`Action::Append`] that follows in the same
+        /// list; `None` to send at once. Only an assignment waits for an append.
         after: Option<Token>,
         /// The worker.
         worker: WorkerId,
         /// The command.
         command: WorkerCommand,
     },
-    /// Tell a host, after all that it was told before.
+    /// Send a command to a host, after all earlier commands to it.
     Host {
         /// The host.
         host: WorkerId,
@@ -98,65 +99,65 @@ pub enum Action {
     },
     /// Answer a request, once the log is durable up to `after`.
     Reply {
-        /// Which one.
+        /// Request that is answered.
         request: RequestId,
-        /// What has to be durable first.
+        /// Sequence number that must be durable first.
         after: Seq,
         /// The answer.
         reply: Reply,
     },
-    /// Tell the sink once the log is durable up to `after`, in the order of the actions; it answers a
-    /// [`SinkCommand::Emit`] with [`SinkEvent::Emitted`].
+    /// Send a command to the sink once the log is durable up to `after`, in the order of the actions. The
+    /// sink answers a [`SinkCommand::Emit`] with [`SinkEvent::Emitted`].
     Sink {
-        /// What has to be durable first.
+        /// Sequence number that must be durable first.
         after: Seq,
         /// The command.
         command: SinkCommand,
     },
-    /// Tell the operator: the core could not record something, which is a defect of this program.
+    /// Report to the operator that the core could not record something, which is a defect of this program.
     Defect {
-        /// In words.
+        /// Description of the failure.
         why: String,
     },
-    /// Tell the operator: a message has come to a collector too late for its group.
+    /// Report to the operator that a message reached a collector too late for its group.
     Late {
         /// The message, as a task of the collector.
         task: TaskId,
-        /// What it came too late for.
+        /// Reason: the group that was already emitted.
         why: String,
-        /// What became of it.
+        /// Treatment of the message, as the stage's `late` setting says.
         became: Late,
     },
-    /// For observers, once the log is durable up to `after`: a task has ended.
+    /// Report to observers, once the log is durable up to `after`, that a task has ended.
     Settle {
-        /// What has to be durable first.
+        /// Sequence number that must be durable first.
         after: Seq,
-        /// How it ended.
+        /// The task and its timing.
         settled: Settled,
     },
 }
 
-/// How a task ended.
+/// Report of an ended task.
 #[derive(Clone, Debug)]
 pub struct Settled {
     /// The task.
     pub task: TaskId,
-    /// Whether it was completed by a worker, or ended otherwise: grouped, skipped, dropped, dead.
+    /// Whether a worker completed the task; false if it was grouped, skipped or dropped, emitted, or died.
     pub completed: bool,
-    /// When it was completed by a worker: where its time went.
+    /// Durations, if a worker completed the task; `None` otherwise.
     pub timing: Option<Timing>,
 }
 
-/// Where the time of a completed task went.
+/// Durations of a task that a worker completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// From acceptance to the assignment that led to the result: waiting for its turn.
+    /// Wait from acceptance to the assignment that led to the result.
     pub waited: Duration,
-    /// From that assignment until the core had the result.
+    /// Time from that assignment until the core received the result.
     pub leased: Duration,
     /// The part of `leased` for which the executor itself ran.
     pub ran: Duration,
-    /// When the core had the result.
+    /// Time at which the core received the result.
     pub at: Time,
 }
 
@@ -193,13 +194,13 @@ impl From<SinkEvent> for Event {
 // === impl Time ===
 
 impl Time {
-    /// This much later.
+    /// The time `duration` later; saturates.
     pub fn plus(self, duration: Duration) -> Self {
         let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         Self(self.0.saturating_add(micros))
     }
 
-    /// How long before `later` this was; zero if it was not.
+    /// Duration from this time to `later`; zero if `later` is earlier.
     pub fn until(self, later: Self) -> Duration {
         Duration::from_micros(later.0.saturating_sub(self.0))
     }

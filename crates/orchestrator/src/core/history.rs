@@ -1,11 +1,11 @@
-//! The history of blocks: how each task went that has ended, kept in the log.
+//! The history of blocks: the timeline of each ended task, kept in the log.
 //!
-//! The mark of a finished task says how it went. What marks say goes into the history some tasks at a
-//! time, as one record, and before the marks go; after a crash, the marks that are not in it yet are
-//! read again. Whatever else ends a task (an emission, a death) goes into it with that very append.
+//! The mark of a finished task records the task's timeline. Marks are copied into the history several at a
+//! time, as one record, before they are removed; after a crash, marks that are not in the history yet are
+//! read again. An emission or a death, which leaves no mark, is written to the history in the same append.
 //!
-//! The records lie in slots that are used again in turn, so that the log holds so many at most; where a
-//! record has many entries, as that of a group has, the oldest ones make room for it.
+//! The records lie in slots that are reused in turn, so the number of records in the log is bounded. A record
+//! with many entries, such as that of a group, displaces as many of the oldest entries.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,23 +13,24 @@ use std::time::Duration;
 use proofmill_bus::{MAX_BATCH_OPS, Seq};
 
 use super::change::Change;
-use super::ending::{marked_step, millis};
+use super::ending::{end_from_mark, millis};
 use super::limits::{BESIDE_MAX, FORGET_MAX};
 use crate::id::TaskId;
-use crate::record::{DoneRecord, Past, PastRecord, Record, RecordKey};
+use crate::record::{DoneRecord, HistoryEntry, HistoryRecord, Record, RecordKey};
 
-/// Marks that are not in the history, from which on the next append takes them along.
+/// Number of marks not yet in the history at which the next append includes them.
 const GATHER: usize = 64;
 
-/// Entries of a record that come from marks, at most.
+/// Maximum number of entries from marks in one record.
 const ENTRIES_MAX: usize = 256;
 
 /// Limits of the history of blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HistoryOptions {
-    /// Entries, at most: ends of tasks, deadlines, blocks taken back. Default 20,000; none with 0.
+    /// Maximum number of entries: ends of tasks, deadlines, blocks taken back. Default 20,000; 0 disables the
+    /// history.
     pub steps: usize,
-    /// Time after which an entry goes when another comes. Default 30 days.
+    /// Age after which an entry is removed when another is written. Default 30 days.
     pub keep: Duration,
 }
 
@@ -42,44 +43,44 @@ impl Default for HistoryOptions {
     }
 }
 
-/// The history.
+/// State of the history.
 pub(super) struct History {
     options: HistoryOptions,
-    /// The records of the log, by number.
-    records: BTreeMap<u64, PastRecord>,
-    /// Those in each slot.
+    /// Records in the log, by number.
+    records: BTreeMap<u64, HistoryRecord>,
+    /// Number of the record in each slot.
     slots: BTreeMap<u64, u64>,
-    /// The same, as they will be when every append on its way has been accepted.
-    ahead: Ahead,
-    /// Entries for the next append.
-    notes: Vec<Past>,
-    /// What marks say that no record has yet.
-    marked: Vec<(Seq, Past)>,
-    /// Of each record on its way to the log, by its number.
-    flying: BTreeMap<u64, Flying>,
-    /// As [`PastRecord::marks_to`]: of the last record made.
+    /// The slots and records as they will be once every pending append has been accepted.
+    projected: Projected,
+    /// Entries to write with the next append.
+    notes: Vec<HistoryEntry>,
+    /// Entries from marks that no record holds yet, each with the sequence number of its mark.
+    marked: Vec<(Seq, HistoryEntry)>,
+    /// Data of each record that is on its way to the log, by record number.
+    pending: BTreeMap<u64, PendingRecord>,
+    /// [`HistoryRecord::marks_to`] of the last record made.
     marks_to: Seq,
 }
 
-/// What marks say that goes into a record which is on its way to the log.
-struct Flying {
-    /// What the record has no room for: it is forgotten when the log has that.
-    over: Vec<(Seq, Past)>,
-    /// Where the marks lie that the first entries of the record are of.
+/// Entries from marks that are on their way to the log in one record.
+struct PendingRecord {
+    /// Entries that exceed the limit; dropped once the log has the record.
+    overflow: Vec<(Seq, HistoryEntry)>,
+    /// Sequence numbers of the marks that the record's first entries come from.
     marks: Vec<Seq>,
 }
 
-/// The records that the log will hold.
+/// The slots and records that the log will hold.
 #[derive(Default)]
-struct Ahead {
+struct Projected {
     next: u64,
-    records: BTreeMap<u64, Kept>,
+    records: BTreeMap<u64, RecordMeta>,
     slots: BTreeMap<u64, u64>,
     entries: usize,
 }
 
-/// A record, by its measures.
-struct Kept {
+/// Sizes and age of a record.
+struct RecordMeta {
     slot: u64,
     entries: usize,
     at_ms: u64,
@@ -88,49 +89,49 @@ struct Kept {
 // === impl History ===
 
 impl History {
-    /// Empty.
+    /// An empty history.
     pub(super) fn new(options: HistoryOptions) -> Self {
         Self {
             options,
             records: BTreeMap::new(),
             slots: BTreeMap::new(),
-            ahead: Ahead::default(),
+            projected: Projected::default(),
             notes: Vec::new(),
             marked: Vec::new(),
-            flying: BTreeMap::new(),
+            pending: BTreeMap::new(),
             marks_to: Seq(0),
         }
     }
 
-    /// Notes something, to be recorded with the next append.
-    pub(super) fn note(&mut self, past: Past) {
+    /// Adds an entry, to be recorded with the next append.
+    pub(super) fn note(&mut self, past: HistoryEntry) {
         self.notes.push(past);
     }
 
-    /// A mark is in the log, at this place: what it says is for the history.
+    /// Adds the entry of a mark that the log holds at `seq`.
     pub(super) fn note_mark(&mut self, id: &TaskId, done: &DoneRecord, seq: Seq) {
         if self.options.steps > 0
-            && let Some(step) = marked_step(id, done)
+            && let Some(end) = end_from_mark(id, done)
         {
-            self.marked.push((seq, Past::Step(step)));
+            self.marked.push((seq, HistoryEntry::TaskEnd(end)));
         }
     }
 
-    /// Adds to an append the record of what has been noted and of what it ends otherwise than by a mark
-    /// (`steps`), with what marks have said until now, and the removal of the oldest records that this one
-    /// takes the room of. The log has been applied up to `applied`.
-    pub(super) fn remember(
+    /// Adds to an append a history record with the noted entries, the tasks that the append ends without a
+    /// mark (`ends`), and the entries of marks until now; and the removal of the oldest records to make
+    /// room. `applied` is the sequence number up to which the log has been applied.
+    pub(super) fn add_record(
         &mut self,
         changes: &mut Vec<(RecordKey, Change)>,
         now_ms: u64,
         applied: Seq,
-        steps: impl FnOnce(&[(RecordKey, Change)]) -> Vec<Past>,
+        ends: impl FnOnce(&[(RecordKey, Change)]) -> Vec<HistoryEntry>,
     ) {
         let mut own = std::mem::take(&mut self.notes);
         if self.options.steps == 0 || changes.len() >= MAX_BATCH_OPS {
             return;
         }
-        own.extend(steps(changes));
+        own.extend(ends(changes));
         own.truncate(self.options.steps);
         let gathered = self.marked.len();
         let removes_marks = || {
@@ -143,7 +144,7 @@ impl History {
         }
         let records = gathered.div_ceil(ENTRIES_MAX) + 1;
         if changes.len() + records + BESIDE_MAX > MAX_BATCH_OPS {
-            self.remember_in(changes, now_ms, Vec::new(), own);
+            self.add_one_record(changes, now_ms, Vec::new(), own);
             return;
         }
         self.marks_to = applied;
@@ -151,126 +152,134 @@ impl History {
         while marked.len() > ENTRIES_MAX {
             let rest = marked.split_off(ENTRIES_MAX);
             let first = std::mem::replace(&mut marked, rest);
-            self.remember_in(changes, now_ms, first, Vec::new());
+            self.add_one_record(changes, now_ms, first, Vec::new());
         }
-        self.remember_in(changes, now_ms, marked, own);
+        self.add_one_record(changes, now_ms, marked, own);
     }
 
-    /// Adds one record, of what marks say and of what the append ends otherwise.
-    fn remember_in(
+    /// Adds one record with entries of marks (`marked`) and other entries (`own`).
+    fn add_one_record(
         &mut self,
         changes: &mut Vec<(RecordKey, Change)>,
         now_ms: u64,
-        marked: Vec<(Seq, Past)>,
-        own: Vec<Past>,
+        marked: Vec<(Seq, HistoryEntry)>,
+        own: Vec<HistoryEntry>,
     ) {
-        let mut over = marked;
-        let excess = (over.len() + own.len()).saturating_sub(self.options.steps);
-        let fitting = over.split_off(excess.min(over.len()));
-        let (marks, mut entries): (Vec<Seq>, Vec<Past>) = fitting.into_iter().unzip();
+        let mut overflow = marked;
+        let excess = (overflow.len() + own.len()).saturating_sub(self.options.steps);
+        let fitting = overflow.split_off(excess.min(overflow.len()));
+        let (marks, mut entries): (Vec<Seq>, Vec<HistoryEntry>) = fitting.into_iter().unzip();
         entries.extend(own);
         if entries.is_empty() {
             return;
         }
         let room = MAX_BATCH_OPS.saturating_sub(changes.len() + BESIDE_MAX);
         let room = room.min(FORGET_MAX);
-        let ahead = &mut self.ahead;
-        let number = ahead.next;
-        let mut freed = ahead.make_room(&self.options, entries.len(), now_ms, room);
-        // The oldest record is written over, which is one operation less than its removal.
-        let slot = freed.pop().unwrap_or_else(|| ahead.unused());
-        let kept = Kept {
+        let projected = &mut self.projected;
+        let number = projected.next;
+        let mut freed = projected.make_room(&self.options, entries.len(), now_ms, room);
+        // The oldest record's slot is overwritten, which saves the operation that would remove it.
+        let slot = freed.pop().unwrap_or_else(|| projected.unused());
+        let kept = RecordMeta {
             slot,
             entries: entries.len(),
             at_ms: now_ms,
         };
-        ahead.keep(number, kept);
-        let flying = Flying { over, marks };
-        self.flying.insert(number, flying);
-        let freed = freed.into_iter().map(RecordKey::Past);
+        projected.keep(number, kept);
+        let pending = PendingRecord { overflow, marks };
+        self.pending.insert(number, pending);
+        let freed = freed.into_iter().map(RecordKey::History);
         changes.extend(freed.map(|key| (key, Change::Delete)));
-        let record = Record::Past(PastRecord {
+        let record = Record::History(HistoryRecord {
             number,
             marks_to: self.marks_to.0,
             entries,
         });
-        changes.push((RecordKey::Past(slot), Change::put(record)));
+        changes.push((RecordKey::History(slot), Change::put(record)));
     }
 
-    /// The log has refused an append: what marks say that it had goes into another.
-    pub(super) fn unremember(&mut self, changes: &[(RecordKey, Change)]) {
+    /// Keeps the entries of marks in a refused append for the next record.
+    pub(super) fn revert_record(&mut self, changes: &[(RecordKey, Change)]) {
         for (_, change) in changes.iter().rev() {
             let Change::Put {
-                record: Record::Past(past),
+                record: Record::History(past),
                 ..
             } = change
             else {
                 continue;
             };
-            if let Some(flying) = self.flying.remove(&past.number) {
-                let mut marked = flying.over;
+            if let Some(pending) = self.pending.remove(&past.number) {
+                let mut marked = pending.overflow;
                 let entries = past.entries.iter().cloned();
-                marked.extend(flying.marks.into_iter().zip(entries));
+                marked.extend(pending.marks.into_iter().zip(entries));
                 marked.append(&mut self.marked);
                 self.marked = marked;
             }
         }
     }
 
-    /// After a restart: of what the marks say, only what no record has and is to be kept stays.
+    /// Drops, after a restart, the entries of marks that a record holds or that are too old.
     pub(super) fn forget_recorded_marks(&mut self, now_ms: u64) {
         let since_ms = now_ms.saturating_sub(millis(self.options.keep));
         let marks_to = self.marks_to;
-        let is_new = |(seq, past): &(Seq, Past)| *seq > marks_to && past.at_ms() >= since_ms;
+        let is_new =
+            |(seq, past): &(Seq, HistoryEntry)| *seq > marks_to && past.at_ms() >= since_ms;
         self.marked.retain(is_new);
     }
 
-    /// After a restart: changes that remove what is more than is to be kept; none are left if it is empty.
+    /// Changes that remove surplus records after a restart; empty once none are left.
     pub(super) fn trim(&mut self, now_ms: u64) -> Vec<(RecordKey, Change)> {
-        let freed = self.ahead.make_room(&self.options, 0, now_ms, FORGET_MAX);
-        let freed = freed.into_iter().map(RecordKey::Past);
+        let freed = self
+            .projected
+            .make_room(&self.options, 0, now_ms, FORGET_MAX);
+        let freed = freed.into_iter().map(RecordKey::History);
         freed.map(|key| (key, Change::Delete)).collect()
     }
 
-    /// A record of the history is in the log; `replayed`: it was there at the start.
-    pub(super) fn put(&mut self, slot: u64, record: PastRecord, replayed: bool) {
+    /// Takes over a record that is in the log; `replayed` if it was there at the start.
+    pub(super) fn put(&mut self, slot: u64, record: HistoryRecord, replayed: bool) {
         if replayed {
-            let kept = Kept {
+            let kept = RecordMeta {
                 slot,
                 entries: record.entries.len(),
-                at_ms: record.entries.iter().map(Past::at_ms).max().unwrap_or(0),
+                at_ms: record
+                    .entries
+                    .iter()
+                    .map(HistoryEntry::at_ms)
+                    .max()
+                    .unwrap_or(0),
             };
-            self.ahead.free(slot);
-            self.ahead.keep(record.number, kept);
+            self.projected.free(slot);
+            self.projected.keep(record.number, kept);
             self.marks_to = self.marks_to.max(Seq(record.marks_to));
         }
-        self.flying.remove(&record.number);
+        self.pending.remove(&record.number);
         if let Some(before) = self.slots.insert(slot, record.number) {
             self.records.remove(&before);
         }
         self.records.insert(record.number, record);
     }
 
-    /// A record of the history is in the log no more.
+    /// Forgets the record in a slot that was deleted from the log.
     pub(super) fn delete(&mut self, slot: u64) {
         if let Some(number) = self.slots.remove(&slot) {
             self.records.remove(&number);
         }
     }
 
-    /// The entries of the history, oldest first; `coming` is what is on its way to the log.
+    /// Entries of the history, oldest first; `coming` are the changes on their way to the log.
     pub(super) fn entries<'a>(
         &'a self,
         coming: impl Iterator<Item = &'a (RecordKey, Change)>,
-    ) -> impl Iterator<Item = &'a Past> {
+    ) -> impl Iterator<Item = &'a HistoryEntry> {
         let coming = coming.filter_map(|(_, change)| match change {
             Change::Put {
-                record: Record::Past(past),
+                record: Record::History(past),
                 ..
             } => {
-                let flying = self.flying.get(&past.number)?;
-                let over = flying.over.iter().map(|(_, past)| past);
-                Some(over.chain(past.entries.iter().take(flying.marks.len())))
+                let pending = self.pending.get(&past.number)?;
+                let overflow = pending.overflow.iter().map(|(_, past)| past);
+                Some(overflow.chain(past.entries.iter().take(pending.marks.len())))
             }
             _ => None,
         });
@@ -285,11 +294,13 @@ impl History {
             let numbers = slots.values().copied();
             numbers.collect::<std::collections::BTreeSet<u64>>()
         };
-        let ahead = &self.ahead;
-        let entries: usize = ahead.records.values().map(|kept| kept.entries).sum();
+        let projected = &self.projected;
+        let entries: usize = projected.records.values().map(|kept| kept.entries).sum();
         let in_step = numbers(&self.slots).iter().eq(self.records.keys())
-            && numbers(&ahead.slots).iter().eq(ahead.records.keys())
-            && entries == ahead.entries;
+            && numbers(&projected.slots)
+                .iter()
+                .eq(projected.records.keys())
+            && entries == projected.entries;
         match in_step {
             true => Ok(()),
             false => Err("the slots of the history are off".to_owned()),
@@ -297,10 +308,10 @@ impl History {
     }
 }
 
-// === impl Ahead ===
+// === impl Projected ===
 
-impl Ahead {
-    fn keep(&mut self, number: u64, kept: Kept) {
+impl Projected {
+    fn keep(&mut self, number: u64, kept: RecordMeta) {
         self.next = self.next.max(number.saturating_add(1));
         self.entries += kept.entries;
         self.slots.insert(kept.slot, number);
@@ -324,7 +335,7 @@ impl Ahead {
         hole.map_or(used, |(slot, _)| slot)
     }
 
-    /// The record in a slot goes.
+    /// Removes the record in a slot.
     fn free(&mut self, slot: u64) {
         if let Some(kept) = self
             .slots
@@ -335,8 +346,8 @@ impl Ahead {
         }
     }
 
-    /// Lets go of the oldest records, until there is room for so many entries more and none is
-    /// older than is kept, and of `limit` records at most. Returns their slots.
+    /// Removes the oldest records, at most `limit`, until `entries` more fit and no record is older than the
+    /// limit of age. Returns their slots.
     fn make_room(
         &mut self,
         options: &HistoryOptions,
@@ -366,8 +377,8 @@ impl Ahead {
 mod tests {
     use super::*;
 
-    fn taken_back(at_ms: u64) -> Past {
-        Past::TakenBack {
+    fn taken_back(at_ms: u64) -> HistoryEntry {
+        HistoryEntry::TakenBack {
             source: "chain".into(),
             first: at_ms,
             last: at_ms,
@@ -376,21 +387,21 @@ mod tests {
         }
     }
 
-    fn remember(history: &mut History, at_ms: u64) -> Vec<(RecordKey, Change)> {
+    fn add_record(history: &mut History, at_ms: u64) -> Vec<(RecordKey, Change)> {
         let mut changes = Vec::new();
         history.note(taken_back(at_ms));
-        history.remember(&mut changes, at_ms, Seq(0), |_| Vec::new());
+        history.add_record(&mut changes, at_ms, Seq(0), |_| Vec::new());
         changes
     }
 
     fn apply(history: &mut History, changes: Vec<(RecordKey, Change)>) {
         for (key, change) in changes {
             match (key, change) {
-                (RecordKey::Past(slot), Change::Delete) => history.delete(slot),
+                (RecordKey::History(slot), Change::Delete) => history.delete(slot),
                 (
-                    RecordKey::Past(slot),
+                    RecordKey::History(slot),
                     Change::Put {
-                        record: Record::Past(past),
+                        record: Record::History(past),
                         ..
                     },
                 ) => history.put(slot, past, false),
@@ -406,16 +417,16 @@ mod tests {
             keep: Duration::from_secs(60),
         });
         for at_ms in 1..=3 {
-            let changes = remember(&mut history, at_ms);
+            let changes = add_record(&mut history, at_ms);
             assert_eq!(changes.len(), 1);
             apply(&mut history, changes);
         }
-        let kept: Vec<&Past> = history.entries(std::iter::empty()).collect();
+        let kept: Vec<&HistoryEntry> = history.entries(std::iter::empty()).collect();
         assert_eq!(kept, [&taken_back(2), &taken_back(3)]);
         assert_eq!(history.check(), Ok(()));
         // Nothing to remember, nothing to write.
         let mut changes = Vec::new();
-        history.remember(&mut changes, 9, Seq(0), |_| Vec::new());
+        history.add_record(&mut changes, 9, Seq(0), |_| Vec::new());
         assert!(changes.is_empty() && history.trim(9).is_empty());
         // Both have become too old.
         assert_eq!(history.trim(100_000).len(), 2);

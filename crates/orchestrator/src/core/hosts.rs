@@ -1,9 +1,9 @@
-//! Who evaluates the strategies of collectors: the core itself, or hosts, processes that do so in its place,
-//! each for the partitions that it keeps.
+//! Evaluators of collectors' strategies: the core itself, or hosts, which are processes that evaluate
+//! strategies in its place, each for the partitions that it keeps.
 //!
-//! What is held, and which barriers have fired, is with [`super::collectors`]. A partition that passes from
-//! one host to another begins anew, in another epoch, and verdicts about its earlier states count no more.
-//! What hosts are to be told is returned, to be sent in that order.
+//! The messages held and the barriers fired are in [`super::collectors`]. A partition that passes from one
+//! host to another begins anew under a new epoch, and verdicts of earlier epochs do not count. Commands to
+//! hosts are returned to the caller, to be sent in that order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,34 +12,34 @@ use std::time::Duration;
 use super::event::Time;
 use super::options::Routing;
 use super::view::HostStatus;
-use crate::collector::{PARTITIONS, PartitionRef, Strategy, keeper};
-use crate::conversation::{Do, HostCommand, HostJoin, Verdict, Verdicts};
+use crate::collector::{PARTITIONS, PartitionRef, Strategy, host_of};
+use crate::conversation::{HostCommand, HostJoin, HostRequest, Verdict, Verdicts};
 use crate::id::WorkerId;
 use crate::plan::StageIx;
 
-/// A host that owes verdicts and gives none for so long loses its partitions; if it lives, it joins
-/// again.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// Time without a verdict after which a host that owes one loses its partitions. A host that is still alive
+/// joins again.
+const VERDICT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The hosts, and who evaluates the strategy of each collector.
+/// The hosts, and the evaluator of each collector's strategy.
 pub(super) struct Hosts {
     routing: Routing,
-    /// The stages' names: partitions are kept by them.
+    /// Names of the stages; they are part of the rendezvous hash that assigns partitions.
     names: Vec<Arc<str>>,
     hosts: BTreeMap<WorkerId, Host>,
-    /// By stage; stages of other kinds have none.
-    gathering: Vec<Option<Gathering>>,
+    /// Evaluator of each stage's strategy; `None` for stages that are not collectors.
+    evaluators: Vec<Option<Evaluator>>,
     next_epoch: u64,
-    /// Partitions that are to be begun anew.
-    spoiled: BTreeSet<PartitionRef>,
+    /// Partitions that must be begun anew, see [`Hosts::invalidate`].
+    partitions_to_rebuild: BTreeSet<PartitionRef>,
 }
 
-/// Who evaluates a collector's strategy.
-enum Gathering {
+/// Evaluator of a collector's strategy.
+enum Evaluator {
     /// The core.
-    Here(Box<dyn Strategy>),
-    /// Hosts, by partition.
-    Hosted(Vec<Partition>),
+    Core(Box<dyn Strategy>),
+    /// Hosts, one entry for each partition.
+    Hosts(Vec<Partition>),
 }
 
 /// A partition that a host keeps.
@@ -48,97 +48,98 @@ struct Partition {
     host: WorkerId,
     session: u64,
     epoch: u64,
-    /// Verdicts that are owed in this epoch.
-    owes: usize,
+    /// Verdicts owed in this epoch.
+    pending_verdicts: usize,
 }
 
 /// A host.
 struct Host {
     session: u64,
     stages: BTreeSet<StageIx>,
-    /// Things it was told in this session.
-    told: u64,
-    /// Times that it has said something.
-    heard: u64,
-    /// Verdicts that it owes.
-    owes: usize,
-    /// When it last gave one, or began to owe some.
+    /// Number of the last command sent in this session.
+    commands_sent: u64,
+    /// Number of the last message received in this session.
+    messages_received: u64,
+    /// Verdicts that the host owes, over all its partitions.
+    pending_verdicts: usize,
+    /// Time of the last verdict, or of the request since which verdicts are owed.
     since: Time,
-    /// Whether its patience is being timed.
+    /// Whether a timer for the host's verdict timeout is set.
     timed: bool,
 }
 
 /// A message to a host.
 pub(super) type HostMessage = (WorkerId, HostCommand);
 
-/// What follows from asking a host for something.
+/// Result of a request to a host.
 #[derive(Default)]
 pub(super) struct Outgoing {
-    /// The message.
+    /// Message to send; `None` if no known host keeps the partition.
     pub message: Option<HostMessage>,
-    /// When its patience is to be looked at, if that is not timed already.
+    /// Timer to set for the host's verdict timeout; `None` if it is set already.
     pub timer: Option<(Time, WorkerId)>,
 }
 
-/// What becomes of the partitions of a collector when hosts have come or gone.
+/// Change of a collector's partitions after hosts have come or gone.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Assignment {
-    /// The core evaluates its strategy, as before.
+    /// The core goes on evaluating the strategy.
     Here,
-    /// The core is to, and hosts did before.
+    /// The core takes the strategy over from hosts.
     TakenBack,
-    /// These pass to other hosts, and are to be begun there.
+    /// These partitions pass to other hosts, where they must be begun.
     Moved(BTreeSet<usize>),
 }
 
-/// What there is to say of the verdicts that a host has sent.
+/// Classification of a message with verdicts from a host.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Hearing {
-    /// They count.
+pub(super) enum MessageOrder {
+    /// The next message of the session: its verdicts count.
     Next,
-    /// They were heard before, or are of an earlier session.
+    /// A message that was received before, or one of an earlier session.
     Old,
     /// The host is not known.
     Unknown,
-    /// Others before them are missing: it does not do what it should.
+    /// Earlier messages are missing: the host is treated as failed.
     Gap,
 }
 
-/// What there is to do when the patience with a host has been timed.
+/// Result of a check of a host's verdict timer.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Patience {
-    /// It owes nothing.
-    Ended,
-    /// It has given verdicts since: look again at this time.
+pub(super) enum VerdictTimeout {
+    /// The host owes no verdict.
+    NonePending,
+    /// The host has sent verdicts since: check again at this time.
     Until(Time),
-    /// It has owed some for too long.
-    Exhausted,
+    /// The host has owed a verdict for longer than [`VERDICT_TIMEOUT`].
+    Expired,
 }
 
 // === impl Hosts ===
 
 impl Hosts {
-    /// No hosts: the core evaluates the strategies, by stage. Stages that are no collectors have none.
+    /// A state without hosts: the core evaluates all strategies. `stages` has each stage's name and its
+    /// strategy, `None` if the stage is not a collector.
     pub(super) fn new(
         routing: Routing,
         stages: impl Iterator<Item = (Arc<str>, Option<Box<dyn Strategy>>)>,
     ) -> Self {
-        let here = |strategy: Option<_>| strategy.map(Gathering::Here);
+        let here = |strategy: Option<_>| strategy.map(Evaluator::Core);
         let stages = stages.map(|(name, strategy)| (name, here(strategy)));
-        let (names, gathering) = stages.unzip();
+        let (names, evaluators) = stages.unzip();
         Self {
             routing,
             names,
             hosts: BTreeMap::new(),
-            gathering,
+            evaluators,
             next_epoch: 0,
-            spoiled: BTreeSet::new(),
+            partitions_to_rebuild: BTreeSet::new(),
         }
     }
 
     // Hosts.
 
-    /// A host offers itself. Returns whether that is news: then partitions are to be assigned.
+    /// Adds a host. Returns whether the offer is new; partitions must then be reassigned.
     pub(super) fn join(&mut self, join: HostJoin, now: Time) -> bool {
         let known = self.hosts.get(&join.host);
         if known.is_some_and(|host| host.session == join.session) {
@@ -147,9 +148,9 @@ impl Hosts {
         let host = Host {
             session: join.session,
             stages: join.stages,
-            told: 0,
-            heard: 0,
-            owes: 0,
+            commands_sent: 0,
+            messages_received: 0,
+            pending_verdicts: 0,
             since: now,
             timed: false,
         };
@@ -157,7 +158,7 @@ impl Hosts {
         true
     }
 
-    /// A host is gone. Returns whether it was known: then partitions are to be assigned.
+    /// Removes a host. Returns whether it was known; partitions must then be reassigned.
     pub(super) fn leave(&mut self, name: &WorkerId) -> bool {
         self.hosts.remove(name).is_some()
     }
@@ -180,25 +181,25 @@ impl Hosts {
     }
 
     /// Whether no host owes a verdict.
-    pub(super) fn owe_nothing(&self) -> bool {
-        self.hosts.values().all(|host| host.owes == 0)
+    pub(super) fn none_pending(&self) -> bool {
+        self.hosts.values().all(|host| host.pending_verdicts == 0)
     }
 
     pub(super) fn status(&self) -> Vec<HostStatus> {
-        let partitions = self.gathering.iter().flatten().flat_map(|gathering| {
-            let partitions: &[Partition] = match gathering {
-                Gathering::Hosted(partitions) => partitions,
-                Gathering::Here(_) => &[],
+        let partitions = self.evaluators.iter().flatten().flat_map(|evaluator| {
+            let partitions: &[Partition] = match evaluator {
+                Evaluator::Hosts(partitions) => partitions,
+                Evaluator::Core(_) => &[],
             };
             partitions
         });
-        let keepers: Vec<&WorkerId> = partitions.map(|partition| &partition.host).collect();
+        let assigned: Vec<&WorkerId> = partitions.map(|partition| &partition.host).collect();
         let hosts = self.hosts.iter();
         hosts
             .map(|(name, host)| HostStatus {
                 host: name.clone(),
-                partitions: keepers.iter().filter(|keeper| **keeper == name).count(),
-                owes: host.owes,
+                partitions: assigned.iter().filter(|host| **host == name).count(),
+                pending_verdicts: host.pending_verdicts,
             })
             .collect()
     }
@@ -212,112 +213,113 @@ impl Hosts {
 
     /// The strategy of a collector, where the core evaluates it.
     pub(super) fn strategy(&mut self, stage: StageIx) -> Option<&mut Box<dyn Strategy>> {
-        match self.gathering[stage.0].as_mut()? {
-            Gathering::Here(strategy) => Some(strategy),
-            Gathering::Hosted(_) => None,
+        match self.evaluators[stage.0].as_mut()? {
+            Evaluator::Core(strategy) => Some(strategy),
+            Evaluator::Hosts(_) => None,
         }
     }
 
     /// Whether hosts evaluate the strategy of a collector.
     pub(super) fn has(&self, stage: StageIx) -> bool {
-        matches!(self.gathering[stage.0], Some(Gathering::Hosted(_)))
+        matches!(self.evaluators[stage.0], Some(Evaluator::Hosts(_)))
     }
 
-    /// Has the host that keeps a partition do something; for all but [`Do::Forget`] it owes a verdict.
-    pub(super) fn ask(&mut self, at: PartitionRef, what: Do, now: Time) -> Outgoing {
+    /// Sends a request to the host that keeps a partition. The host owes a verdict for every request except
+    /// [`HostRequest::Forget`].
+    pub(super) fn ask(&mut self, at: PartitionRef, request: HostRequest, now: Time) -> Outgoing {
         let Some(partition) = self.partition_mut(at) else {
             return Outgoing::default();
         };
-        let is_answered = !matches!(what, Do::Forget(_));
-        partition.owes += usize::from(is_answered);
+        let is_answered = !matches!(request, HostRequest::Forget(_));
+        partition.pending_verdicts += usize::from(is_answered);
         let (name, epoch) = (partition.host.clone(), partition.epoch);
-        let message = self.tell(&name, at, epoch, what);
+        let message = self.next_command(&name, at, epoch, request);
         let mut timer = None;
         if let Some(host) = self.hosts.get_mut(&name).filter(|_| is_answered) {
-            host.owes += 1;
-            if host.owes == 1 {
+            host.pending_verdicts += 1;
+            if host.pending_verdicts == 1 {
                 host.since = now;
             }
             if !host.timed {
                 host.timed = true;
-                timer = Some((now.plus(PATIENCE), name));
+                timer = Some((now.plus(VERDICT_TIMEOUT), name));
             }
         }
         Outgoing { message, timer }
     }
 
-    /// The patience with a host has been timed.
-    pub(super) fn time_patience(&mut self, name: &WorkerId, now: Time) -> Patience {
+    /// Checks the verdict timeout of a host, when its timer has fired.
+    pub(super) fn check_timeout(&mut self, name: &WorkerId, now: Time) -> VerdictTimeout {
         let Some(host) = self.hosts.get_mut(name) else {
-            return Patience::Ended;
+            return VerdictTimeout::NonePending;
         };
-        host.timed = host.owes > 0;
-        let due = host.since.plus(PATIENCE);
+        host.timed = host.pending_verdicts > 0;
+        let due = host.since.plus(VERDICT_TIMEOUT);
         match (host.timed, due <= now) {
-            (false, _) => Patience::Ended,
-            (true, true) => Patience::Exhausted,
-            (true, false) => Patience::Until(due),
+            (false, _) => VerdictTimeout::NonePending,
+            (true, true) => VerdictTimeout::Expired,
+            (true, false) => VerdictTimeout::Until(due),
         }
     }
 
-    /// A host has sent verdicts.
-    pub(super) fn hear(&mut self, said: &Verdicts, now: Time) -> Hearing {
+    /// Checks the session and number of a message with verdicts.
+    pub(super) fn check_order(&mut self, said: &Verdicts, now: Time) -> MessageOrder {
         let Some(host) = self.hosts.get_mut(&said.host) else {
-            return Hearing::Unknown;
+            return MessageOrder::Unknown;
         };
-        if host.session != said.session || said.number <= host.heard {
-            return Hearing::Old;
+        if host.session != said.session || said.number <= host.messages_received {
+            return MessageOrder::Old;
         }
-        if said.number > host.heard + 1 {
-            return Hearing::Gap;
+        if said.number > host.messages_received + 1 {
+            return MessageOrder::Gap;
         }
-        host.heard = said.number;
+        host.messages_received = said.number;
         host.since = now;
-        Hearing::Next
+        MessageOrder::Next
     }
 
-    /// Takes a verdict of a host for one that it owes. Returns whether it counts: it is about the
-    /// partition's present state.
+    /// Accounts for a verdict that the host owed. Returns whether it counts: it is about the partition's
+    /// present state.
     pub(super) fn take_verdict(
         &mut self,
         name: &WorkerId,
         session: u64,
         verdict: &Verdict,
     ) -> bool {
-        let Some(partition) = self.partition_mut(verdict.at) else {
+        let Some(partition) = self.partition_mut(verdict.partition) else {
             return false;
         };
         if partition.host != *name
             || partition.session != session
             || partition.epoch != verdict.epoch
-            || partition.owes == 0
+            || partition.pending_verdicts == 0
         {
             return false;
         }
-        partition.owes -= 1;
+        partition.pending_verdicts -= 1;
         if let Some(host) = self.hosts.get_mut(name) {
-            host.owes -= 1;
+            host.pending_verdicts -= 1;
         }
-        !self.spoiled.contains(&verdict.at)
+        !self.partitions_to_rebuild.contains(&verdict.partition)
     }
 
     // Partitions.
 
-    /// Hosts have come or gone: what becomes of a collector's partitions.
+    /// Compares a collector's partitions with the hosts that exist now, after hosts have come or gone.
     pub(super) fn reassign(&mut self, stage: StageIx) -> Assignment {
         let (is_hosted, is_to_be) = (self.has(stage), self.of(stage).next().is_some());
         match (is_hosted, is_to_be) {
             (false, false) => Assignment::Here,
             (true, false) => Assignment::TakenBack,
-            (false, true) if self.gathering[stage.0].is_none() => Assignment::Here,
+            (false, true) if self.evaluators[stage.0].is_none() => Assignment::Here,
             (false, true) => {
                 let nobody = Partition {
                     host: "".into(),
                     session: 0,
                     epoch: 0,
-                    owes: 0,
+                    pending_verdicts: 0,
                 };
-                self.gathering[stage.0] = Some(Gathering::Hosted(vec![nobody; PARTITIONS]));
+                self.evaluators[stage.0] = Some(Evaluator::Hosts(vec![nobody; PARTITIONS]));
                 Assignment::Moved((0..PARTITIONS).collect())
             }
             (true, true) => {
@@ -329,18 +331,18 @@ impl Hosts {
 
     /// The core evaluates a collector's strategy from now on.
     pub(super) fn take_back(&mut self, stage: StageIx, strategy: Box<dyn Strategy>) {
-        self.gathering[stage.0] = Some(Gathering::Here(strategy));
+        self.evaluators[stage.0] = Some(Evaluator::Core(strategy));
     }
 
-    /// Begins partitions of a collector anew, with those who are to keep them. Returns what hosts are told.
+    /// Begins partitions of a collector anew at their present hosts. Returns the messages to send to hosts.
     pub(super) fn begin(&mut self, stage: StageIx, numbers: &BTreeSet<usize>) -> Vec<HostMessage> {
-        let mut told = Vec::new();
+        let mut messages = Vec::new();
         for number in numbers {
             let at = PartitionRef {
                 stage,
                 number: *number,
             };
-            let Some((host, session)) = self.keeper_of(at) else {
+            let Some((host, session)) = self.assigned_host(at) else {
                 continue;
             };
             self.next_epoch += 1;
@@ -348,7 +350,7 @@ impl Hosts {
                 host: host.clone(),
                 session,
                 epoch: self.next_epoch,
-                owes: 0,
+                pending_verdicts: 0,
             };
             let Some(partition) = self.partition_mut(at) else {
                 continue;
@@ -356,45 +358,45 @@ impl Hosts {
             let old = std::mem::replace(partition, new);
             let before = self.hosts.get_mut(&old.host);
             if let Some(before) = before.filter(|host| host.session == old.session) {
-                before.owes -= old.owes;
+                before.pending_verdicts -= old.pending_verdicts;
                 if old.host != host {
-                    told.extend(self.tell(&old.host, at, old.epoch, Do::End));
+                    messages.extend(self.next_command(&old.host, at, old.epoch, HostRequest::End));
                 }
             }
-            told.extend(self.tell(&host, at, self.next_epoch, Do::Begin));
+            messages.extend(self.next_command(&host, at, self.next_epoch, HostRequest::Begin));
         }
-        told
+        messages
     }
 
-    /// What a host counts on in this partition has changed from outside: no verdict counts before it has
+    /// Marks a partition whose messages have changed from outside: no verdict counts before the partition has
     /// been begun anew.
-    pub(super) fn spoil(&mut self, at: PartitionRef) {
-        self.spoiled.insert(at);
+    pub(super) fn invalidate(&mut self, at: PartitionRef) {
+        self.partitions_to_rebuild.insert(at);
     }
 
-    /// The partitions that were spoiled since this was asked last.
-    pub(super) fn take_spoiled(&mut self) -> BTreeMap<StageIx, BTreeSet<usize>> {
+    /// Takes the partitions that were invalidated since the last call.
+    pub(super) fn take_partitions_to_rebuild(&mut self) -> BTreeMap<StageIx, BTreeSet<usize>> {
         let mut numbers: BTreeMap<StageIx, BTreeSet<usize>> = BTreeMap::new();
-        for at in std::mem::take(&mut self.spoiled) {
+        for at in std::mem::take(&mut self.partitions_to_rebuild) {
             numbers.entry(at.stage).or_default().insert(at.number);
         }
         numbers
     }
 
     fn moves(&self, stage: StageIx, number: usize) -> bool {
-        let Some(Gathering::Hosted(partitions)) = &self.gathering[stage.0] else {
+        let Some(Evaluator::Hosts(partitions)) = &self.evaluators[stage.0] else {
             return false;
         };
         let now = &partitions[number];
-        self.keeper_of(PartitionRef { stage, number })
+        self.assigned_host(PartitionRef { stage, number })
             .is_none_or(|(host, session)| host != now.host || session != now.session)
     }
 
-    /// The host that is to keep a partition, and its session.
-    fn keeper_of(&self, at: PartitionRef) -> Option<(WorkerId, u64)> {
+    /// The host that should keep a partition, and its session.
+    fn assigned_host(&self, at: PartitionRef) -> Option<(WorkerId, u64)> {
         let mut hosts = self.of(at.stage);
         let name = match self.routing {
-            Routing::Affine => keeper(&self.names[at.stage.0], at.number, hosts),
+            Routing::Affine => host_of(&self.names[at.stage.0], at.number, hosts),
             Routing::RoundRobin => {
                 let count = self.count(at.stage);
                 hosts.nth(at.number.checked_rem(count)?)
@@ -404,27 +406,27 @@ impl Hosts {
     }
 
     fn partition_mut(&mut self, at: PartitionRef) -> Option<&mut Partition> {
-        match self.gathering.get_mut(at.stage.0)?.as_mut()? {
-            Gathering::Hosted(partitions) => partitions.get_mut(at.number),
-            Gathering::Here(_) => None,
+        match self.evaluators.get_mut(at.stage.0)?.as_mut()? {
+            Evaluator::Hosts(partitions) => partitions.get_mut(at.number),
+            Evaluator::Core(_) => None,
         }
     }
 
-    fn tell(
+    fn next_command(
         &mut self,
         name: &WorkerId,
         at: PartitionRef,
         epoch: u64,
-        what: Do,
+        request: HostRequest,
     ) -> Option<HostMessage> {
         let host = self.hosts.get_mut(name)?;
-        host.told += 1;
-        let message = HostCommand::Do {
+        host.commands_sent += 1;
+        let message = HostCommand::Request {
             session: host.session,
-            number: host.told,
-            at,
+            number: host.commands_sent,
+            partition: at,
             epoch,
-            what,
+            request,
         };
         Some((name.clone(), message))
     }
@@ -432,17 +434,17 @@ impl Hosts {
     #[cfg(debug_assertions)]
     pub(super) fn check(&self) -> Result<(), String> {
         for (name, host) in &self.hosts {
-            let kept = self.gathering.iter().flatten().flat_map(|gathering| {
-                let partitions: &[Partition] = match gathering {
-                    Gathering::Hosted(partitions) => partitions,
-                    Gathering::Here(_) => &[],
+            let kept = self.evaluators.iter().flatten().flat_map(|evaluator| {
+                let partitions: &[Partition] = match evaluator {
+                    Evaluator::Hosts(partitions) => partitions,
+                    Evaluator::Core(_) => &[],
                 };
                 partitions
             });
             let kept = kept
                 .filter(|partition| partition.host == *name && partition.session == host.session);
-            let owed: usize = kept.map(|partition| partition.owes).sum();
-            if owed != host.owes {
+            let owed: usize = kept.map(|partition| partition.pending_verdicts).sum();
+            if owed != host.pending_verdicts {
                 return Err(format!("host {name}: the count of what it owes is off"));
             }
         }
@@ -453,8 +455,8 @@ impl Hosts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collector::{Member, Outcome, Overdue};
-    use crate::conversation::Judged;
+    use crate::collector::{Member, OfferDecision, OverdueDecision};
+    use crate::conversation::Decision;
     use crate::id::TaskId;
 
     const STAGE: StageIx = StageIx(0);
@@ -463,12 +465,12 @@ mod tests {
     struct Nothing;
 
     impl Strategy for Nothing {
-        fn offer(&mut self, _: &Member) -> Outcome {
-            Outcome::Skip("nothing is gathered".to_owned())
+        fn offer(&mut self, _: &Member) -> OfferDecision {
+            OfferDecision::Skip("nothing is gathered".to_owned())
         }
 
-        fn overdue(&mut self, _: &str) -> Overdue {
-            Overdue::Gone
+        fn overdue(&mut self, _: &str) -> OverdueDecision {
+            OverdueDecision::Gone
         }
 
         fn forget(&mut self, _: &TaskId) {}
@@ -505,18 +507,18 @@ mod tests {
             stage: STAGE,
             number: 3,
         };
-        let asked = hosts.ask(at, Do::Overdue("k".into()), Time(5));
-        assert!(asked.message.is_some() && asked.timer.is_some() && !hosts.owe_nothing());
+        let asked = hosts.ask(at, HostRequest::Overdue("k".into()), Time(5));
+        assert!(asked.message.is_some() && asked.timer.is_some() && !hosts.none_pending());
         let epoch = 4;
         let verdict = |epoch| Verdict {
-            at,
+            partition: at,
             epoch,
-            what: Judged::Overdue(Overdue::Gone),
+            decision: Decision::Overdue(OverdueDecision::Gone),
         };
         assert!(!hosts.take_verdict(&name, 1, &verdict(epoch + 1)));
         assert_eq!(hosts.check(), Ok(()));
         assert!(hosts.take_verdict(&name, 1, &verdict(epoch)));
-        assert!(hosts.owe_nothing() && !hosts.take_verdict(&name, 1, &verdict(epoch)));
+        assert!(hosts.none_pending() && !hosts.take_verdict(&name, 1, &verdict(epoch)));
         assert!(hosts.leave(&name));
         assert_eq!(hosts.reassign(STAGE), Assignment::TakenBack);
     }
@@ -531,11 +533,14 @@ mod tests {
             number,
             verdicts: Vec::new(),
         };
-        assert_eq!(hosts.hear(&said(2, 1), Time(1)), Hearing::Next);
-        assert_eq!(hosts.hear(&said(2, 1), Time(1)), Hearing::Old);
-        assert_eq!(hosts.hear(&said(1, 2), Time(1)), Hearing::Old);
-        assert_eq!(hosts.hear(&said(2, 3), Time(1)), Hearing::Gap);
+        assert_eq!(hosts.check_order(&said(2, 1), Time(1)), MessageOrder::Next);
+        assert_eq!(hosts.check_order(&said(2, 1), Time(1)), MessageOrder::Old);
+        assert_eq!(hosts.check_order(&said(1, 2), Time(1)), MessageOrder::Old);
+        assert_eq!(hosts.check_order(&said(2, 3), Time(1)), MessageOrder::Gap);
         assert!(hosts.leave(&"h".into()));
-        assert_eq!(hosts.hear(&said(2, 2), Time(1)), Hearing::Unknown);
+        assert_eq!(
+            hosts.check_order(&said(2, 2), Time(1)),
+            MessageOrder::Unknown
+        );
     }
 }

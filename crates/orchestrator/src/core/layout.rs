@@ -1,4 +1,4 @@
-//! What the plan of a workflow comes to for the core, worked out once: it never changes.
+//! The workflow's plan in the form that the core uses, computed once.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -8,18 +8,18 @@ use crate::id::TaskId;
 use crate::plan::{Needs, Plan, QueueIx, StageIx};
 use crate::record::RecordKey;
 
-/// The stages by name, the worker groups, and what leads where.
+/// The stages by name, the worker groups, and the connections between stages and queues.
 pub(super) struct Layout {
     stage_ix: HashMap<Arc<str>, StageIx>,
     names: Vec<Arc<str>>,
-    /// By stage: whether all that it makes ends up at the sequencer.
+    /// Whether all outputs of a stage end up at the sequencer; by stage.
     leads: Vec<bool>,
-    /// By stage: whether it reads a queue that no stage writes.
+    /// Whether a stage reads a queue that no stage writes; by stage.
     entrances: Vec<bool>,
     groups: Vec<Arc<str>>,
-    /// By stage: the group and class of its tasks, where workers run them.
+    /// Worker group and class of a stage's tasks, `None` if no worker runs them; by stage.
     classes: Vec<Option<(usize, Class)>>,
-    /// By queue: the stages that write it.
+    /// Stages that write a queue; by queue.
     writers: Vec<Vec<StageIx>>,
 }
 
@@ -59,7 +59,7 @@ impl Layout {
         }
     }
 
-    /// The stage of a task.
+    /// Stage of a task; `None` if the workflow does not have it.
     pub(super) fn stage_of(&self, id: &TaskId) -> Option<StageIx> {
         self.stage_named(&id.stage)
     }
@@ -72,23 +72,23 @@ impl Layout {
         &self.names[stage.0]
     }
 
-    /// The number of stages.
+    /// Number of stages.
     pub(super) fn stages(&self) -> usize {
         self.names.len()
     }
 
-    /// The stage of the task that a record is about, of those records that tell how it stands.
+    /// Stage of the task that a record is about; `None` for records that do not describe a task's state.
     pub(super) fn stage_of_key(&self, key: &RecordKey) -> Option<StageIx> {
         match key {
             RecordKey::Task(id)
             | RecordKey::Done(id)
             | RecordKey::Dead(id)
-            | RecordKey::Tries(id) => self.stage_of(id),
+            | RecordKey::Attempts(id) => self.stage_of(id),
             _ => None,
         }
     }
 
-    /// Whether all that a stage makes ends up at the sequencer.
+    /// Whether all outputs of a stage end up at the sequencer.
     pub(super) fn leads_to_sequencer(&self, stage: StageIx) -> bool {
         self.leads[stage.0]
     }
@@ -98,17 +98,18 @@ impl Layout {
         self.entrances[stage.0]
     }
 
-    /// The names of the worker groups, in order.
+    /// Names of the worker groups, in order.
     pub(super) fn groups(&self) -> &[Arc<str>] {
         &self.groups
     }
 
-    /// The number of the worker group with this name.
+    /// Number of the worker group with this name.
     pub(super) fn group_named(&self, name: &str) -> Option<usize> {
         self.groups.iter().position(|group| **group == *name)
     }
 
-    /// The worker group and class of a task of `stage` with these needs; `None` where no worker runs it.
+    /// Worker group and class of a task of `stage` with these needs; `None` if no worker runs tasks of the
+    /// stage.
     pub(super) fn class_of(&self, stage: StageIx, needs: Option<&Needs>) -> Option<(usize, Class)> {
         let (group, class) = self.classes[stage.0].as_ref()?;
         let class = match needs {
@@ -118,7 +119,7 @@ impl Layout {
         Some((*group, class))
     }
 
-    /// The stages that write a queue.
+    /// Stages that write a queue.
     pub(super) fn writers(&self, queue: QueueIx) -> &[StageIx] {
         &self.writers[queue.0]
     }

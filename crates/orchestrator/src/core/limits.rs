@@ -1,39 +1,39 @@
-//! What fits into the log: its batches and values are bounded, and an append that it must refuse
-//! would stop everything.
+//! Limits that keep appends within what the log accepts. A log that refused an append would stop the
+//! coordinator.
 
 use proofmill_bus::{MAX_BATCH_OPS, MAX_VALUE_BYTES};
 
 use super::change::Change;
 use crate::id::TaskId;
 use crate::payload::{NESTING_MAX, Payload};
-use crate::record::{Attempt, PartRecord, Record, RecordKey, TaskRecord};
+use crate::record::{Attempt, PartialResult, Record, RecordKey, TaskRecord};
 
-/// Bytes of a task's record, at most: its dead letter has to hold its attempts too.
+/// Maximum size of a task's record, bytes. Leaves room for the failed attempts in its dead letter.
 pub const TASK_MAX: usize = MAX_VALUE_BYTES - ATTEMPTS_MAX - 32 * 1024;
 
-/// Records that an append may get beside those that it is for: its part of the history, and counters.
+/// Maximum number of records that an append may gain on top of its own: its history records, and counters.
 pub(super) const BESIDE_MAX: usize = 8;
 
-/// Records removed in one append, at most: a batch of the log is bounded.
+/// Maximum number of records removed in one append; a batch of the log is bounded.
 pub(super) const FORGET_MAX: usize = 500;
 
-/// Bytes of a reason in a dead letter, at most.
+/// Maximum length of the reason in a dead letter, bytes.
 pub(super) const REASON_MAX: usize = 8 * 1024;
 
-/// Records that an append is for, at most.
+/// Maximum number of records of an append, before history and counters are added.
 const CHANGES_MAX: usize = MAX_BATCH_OPS - BESIDE_MAX;
 
-/// Bytes of the attempts of a task, at most.
+/// Maximum size of a task's attempts, bytes.
 const ATTEMPTS_MAX: usize = 128 * 1024;
 
-/// Attempts kept of a task, at most: the first ones, and the last.
+/// Maximum number of attempts kept of a task: the first [`FIRST_KEPT`], and the last ones.
 const ATTEMPTS_KEPT: usize = 256;
 const FIRST_KEPT: usize = 16;
 
-/// Of an attempt, besides its texts.
+/// Estimated size of an attempt besides its texts, bytes.
 const ATTEMPT_OVERHEAD: usize = 64;
 
-/// Why the log would refuse these changes, if it would.
+/// Reason for which the log would refuse these changes; `None` if it would accept them.
 pub(super) fn excess(changes: &[(RecordKey, Change)]) -> Option<String> {
     if changes.len() > CHANGES_MAX {
         return Some(format!(
@@ -56,7 +56,7 @@ pub(super) fn excess(changes: &[(RecordKey, Change)]) -> Option<String> {
     })
 }
 
-/// Why a task's record is too large for the log, if it is.
+/// Reason for which a task's record is too large for the log; `None` if it fits.
 pub(super) fn excess_of_task(task: &TaskRecord) -> Option<String> {
     if task.payload.nesting() > NESTING_MAX {
         return Some(format!(
@@ -74,8 +74,8 @@ pub(super) fn excess_of_task(task: &TaskRecord) -> Option<String> {
     })
 }
 
-/// Why one of several results is too large, if it is.
-pub(super) fn excess_of_part(id: &TaskId, part: &PartRecord) -> Option<String> {
+/// Reason for which one of several results is too large; `None` if it fits.
+pub(super) fn excess_of_part(id: &TaskId, part: &PartialResult) -> Option<String> {
     let size = size_of_payload(&part.payload);
     (size > TASK_MAX).then(|| {
         format!(
@@ -85,7 +85,7 @@ pub(super) fn excess_of_part(id: &TaskId, part: &PartRecord) -> Option<String> {
     })
 }
 
-/// Bytes of the encoded record, or a few more.
+/// Upper estimate of the encoded record's size, bytes.
 fn size_of(task: &TaskRecord) -> usize {
     let labels = task.needs.iter().flat_map(|needs| &needs.labels);
     let names = task.id.stage.len() + task.queue.len() + task.id.part.as_str().len();
@@ -111,8 +111,8 @@ fn size_of_payload(payload: &Payload) -> usize {
     }
 }
 
-/// Shortens the texts of attempts until they fit beside their task. What is kept of a stream is
-/// its end: that is where a program says why it failed.
+/// Drops and shortens attempts until they fit beside their task. Output streams keep their end, where a
+/// program usually reports its error.
 pub(super) fn fit(attempts: &mut Vec<Attempt>) {
     if attempts.len() > ATTEMPTS_KEPT {
         let surplus = attempts.len() - ATTEMPTS_KEPT;
@@ -140,7 +140,7 @@ fn size_of_attempt(attempt: &Attempt) -> usize {
     ATTEMPT_OVERHEAD + attempt.worker.len() + texts
 }
 
-/// Cuts a text after `limit` bytes, or a little before.
+/// Cuts a text to at most `limit` bytes, at a character boundary.
 pub(super) fn truncate(text: &mut String, limit: usize) {
     if let Some(cut) = (0..=limit.min(text.len()))
         .rev()

@@ -1,8 +1,8 @@
 //! The state machine: takes an event, calls the parts, appends, and emits actions.
 //!
-//! [`Core`] holds the parts and what is left of the state: the time, and whether it has started, drains or
-//! adopts leases. Each file here says what some of the events lead to. Nothing outside this folder reaches a
-//! part, and nothing in it reaches what a part has inside.
+//! [`Core`] holds the parts and the rest of the state: the time, and whether the core has started, drains or
+//! adopts leases. Each file here implements the reaction to some of the events. Code outside this folder
+//! reaches no part, and code in this folder reaches no private field of a part.
 
 mod accept;
 mod append;
@@ -75,15 +75,16 @@ pub struct Core {
     started: bool,
     started_at: Time,
     draining: bool,
-    /// Until when leases from before the restart are adopted, and nothing is leased.
+    /// End of the grace period in which leases from before the restart are adopted and nothing is leased;
+    /// `None` outside that period.
     adopting_until: Option<Time>,
-    /// Whether the log held anything at the start.
+    /// Whether the log held any record at the start.
     reopened: bool,
-    /// Up to where the log has been applied.
+    /// Sequence number up to which the log has been applied.
     applied: Seq,
-    /// Records that could not be applied: their keys, and why.
+    /// Records that could not be applied: the key of each, and the reason.
     set_aside: Vec<(String, String)>,
-    /// Set from [`Core::start`] on.
+    /// Key that leases are tagged with; set once [`Core::start`] has run.
     lease_key: Option<LeaseKey>,
 
     tasks: TaskTable,
@@ -100,15 +101,15 @@ pub struct Core {
     slots: Slots,
     history: History,
     counts: Counts,
-    appends: Appends<Then>,
+    appends: Appends<OnAccepted>,
     timers: Timers,
 
-    /// Actions that this event leads to.
+    /// Actions collected while the current event is handled.
     actions: Vec<Action>,
 }
 
-/// What an acceptance leads to besides the changes of the records themselves.
-enum Then {
+/// Work to do when the log accepts an append, besides applying its records.
+enum OnAccepted {
     Nothing,
     Reply {
         request: RequestId,
@@ -120,14 +121,14 @@ enum Then {
     },
     Settled(Vec<TaskId>),
     Forgotten,
-    /// Look again for tasks to cancel.
+    /// Search once more for tasks to cancel.
     Cancel {
         request: RequestId,
         target: Target,
         found: bool,
         rounds: u32,
     },
-    /// Tasks have been dropped: look again for what has followed from others.
+    /// Tasks have been dropped: search once more for tasks that others have led to in the meantime.
     Rewind {
         rewind: Rewinding,
         dropped: Vec<TaskId>,
@@ -184,7 +185,7 @@ impl Core {
         &self.plan
     }
 
-    /// Begins: every record has been replayed. Call once.
+    /// Starts the core after every record has been replayed. Call once.
     pub fn start(&mut self, now: Now) -> Vec<Action> {
         self.now = now;
         self.started = true;
@@ -195,7 +196,7 @@ impl Core {
         self.marks.note_all_outdated();
         self.resume_slots();
         for stage in (0..self.layout.stages()).map(StageIx) {
-            let open = self.tasks.present(stage).total() + self.dead.buried(stage);
+            let open = self.tasks.present(stage).total() + self.dead.count(stage);
             self.counts.count_accepted(stage, open);
         }
         if !self.options.adopt_grace.is_zero() {
@@ -210,17 +211,17 @@ impl Core {
         }
         self.resume_rewinds();
         self.forget_groups();
-        self.trim_past();
-        self.settle_down();
+        self.trim_history();
+        self.run_after_event();
         std::mem::take(&mut self.actions)
     }
 
-    /// When the core next wants to hear [`Event::Tick`], if nothing else happens before.
+    /// Time by which the core needs [`Event::Tick`] if no other event comes first; `None` if no timer is set.
     pub fn next_deadline(&self) -> Option<Time> {
         self.timers.next()
     }
 
-    /// Takes an event into account.
+    /// Handles an event and returns the actions to carry out.
     pub fn handle(&mut self, now: Now, event: Event) -> Vec<Action> {
         self.now = Now {
             mono: self.now.mono.max(now.mono),
@@ -228,19 +229,19 @@ impl Core {
         };
         self.run_timers();
         self.dispatch(event);
-        self.settle_down();
+        self.run_after_event();
         std::mem::take(&mut self.actions)
     }
 
-    /// Everything that any event may have made possible.
-    fn settle_down(&mut self) {
-        self.mend_partitions();
+    /// Does all that any event may have made possible; runs after every event.
+    fn run_after_event(&mut self) {
+        self.rebuild_partitions();
         self.admit_parked();
         self.pump_emission();
         self.schedule();
         self.forget_outdated();
         self.end_slots();
         self.record_progress();
-        self.arm_counts();
+        self.schedule_counts_write();
     }
 }

@@ -1,19 +1,20 @@
-//! Marks of finished tasks: what is remembered of each, as far back as that is.
+//! Marks of finished tasks, kept as far back as the workflow's retention says.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use crate::id::{Part, TaskId};
 use crate::plan::StageIx;
-use crate::record::{DoneRecord, Finish};
+use crate::record::{DoneRecord, EndKind};
 
-/// Marks are looked for after so many ends of work, so that removing them costs few appends.
+/// Number of ended tasks after which outdated marks are searched for, so that their removal costs few
+/// appends.
 const FORGET_EVERY: usize = 32;
 
 /// The marks, by stage.
 pub(super) struct Marks {
     finished: Vec<Finished>,
-    /// Ends of work since marks that nobody asks for any more were last looked for.
+    /// Number of ended tasks since outdated marks were last searched for.
     outdated: usize,
     /// Whether an append that removes marks is on its way.
     removing: bool,
@@ -22,12 +23,12 @@ pub(super) struct Marks {
 /// The finished tasks of a stage.
 #[derive(Default)]
 struct Finished {
-    /// By first block and part.
+    /// Marks by first block and part.
     by_block: BTreeMap<u64, BTreeMap<Part, Mark>>,
     newest: u64,
 }
 
-/// What is remembered of a finished task.
+/// Content of a mark that is kept in memory.
 #[derive(Clone, Copy)]
 pub(super) struct Mark {
     last: u64,
@@ -38,7 +39,7 @@ pub(super) struct Mark {
 // === impl Marks ===
 
 impl Marks {
-    /// None, of so many stages.
+    /// No marks, for `stages` stages.
     pub(super) fn new(stages: usize) -> Self {
         Self {
             finished: (0..stages).map(|_| Finished::default()).collect(),
@@ -47,7 +48,7 @@ impl Marks {
         }
     }
 
-    /// The log has a mark of a task.
+    /// Adds the mark of a task.
     pub(super) fn put(&mut self, stage: StageIx, id: &TaskId, done: &DoneRecord) {
         let finished = &mut self.finished[stage.0];
         let parts = finished.by_block.entry(id.block).or_default();
@@ -55,7 +56,7 @@ impl Marks {
         finished.newest = finished.newest.max(id.block);
     }
 
-    /// The log has its mark no more.
+    /// Removes the mark of a task.
     pub(super) fn remove(&mut self, stage: StageIx, id: &TaskId) {
         let finished = &mut self.finished[stage.0];
         if let Some(parts) = finished.by_block.get_mut(&id.block) {
@@ -71,23 +72,23 @@ impl Marks {
         parts.get(&id.part)
     }
 
-    /// The highest first block of a finished task of a stage.
+    /// Highest first block of a finished task of the stage.
     pub(super) fn newest(&self, stage: StageIx) -> u64 {
         self.finished[stage.0].newest
     }
 
-    /// The parts of a block that are finished at a stage.
+    /// Parts of a block that are finished at a stage.
     pub(super) fn parts(&self, stage: StageIx, block: u64) -> impl Iterator<Item = &Part> {
         let parts = self.finished[stage.0].by_block.get(&block);
         parts.into_iter().flat_map(BTreeMap::keys)
     }
 
-    /// The finished tasks of a stage: their first blocks, parts and marks, in order.
+    /// Finished tasks of a stage: their first blocks, parts and marks, in order.
     pub(super) fn iter(&self, stage: StageIx) -> impl Iterator<Item = (u64, &Part, &Mark)> {
         self.within(stage, Bound::Unbounded)
     }
 
-    /// As [`Marks::iter`], of first blocks below `end`.
+    /// Finished tasks as in [`Marks::iter`] whose first block is below `end`.
     pub(super) fn below(
         &self,
         stage: StageIx,
@@ -96,7 +97,7 @@ impl Marks {
         self.within(stage, Bound::Excluded(end))
     }
 
-    /// As [`Marks::iter`], of first blocks up to `last`.
+    /// Finished tasks as in [`Marks::iter`] whose first block is at most `last`.
     pub(super) fn up_to(
         &self,
         stage: StageIx,
@@ -111,23 +112,23 @@ impl Marks {
         blocks.flat_map(|(block, parts)| parts.iter().map(move |(part, mark)| (*block, part, mark)))
     }
 
-    /// Work has ended for good: there may be marks to remove.
+    /// Counts an ended task, whose mark may be removable.
     pub(super) fn note_outdated(&mut self) {
         self.outdated = self.outdated.saturating_add(1);
     }
 
-    /// As [`Marks::note_outdated`], and they are to be looked for at once.
+    /// Makes the search for outdated marks due at once.
     pub(super) fn note_all_outdated(&mut self) {
         self.outdated = FORGET_EVERY;
     }
 
-    /// Whether marks to remove are to be looked for.
+    /// Whether a search for outdated marks is due.
     pub(super) fn is_removal_due(&self) -> bool {
         !self.removing && self.outdated >= FORGET_EVERY
     }
 
-    /// Marks to remove have been looked for. `all`: there are no others than those that were found.
-    /// `found`: there were some, and an append that removes them is on its way.
+    /// Notes the result of a search. `all`: the search found every outdated mark. `found`: it found some, and
+    /// an append that removes them is on its way.
     pub(super) fn note_removal(&mut self, all: bool, found: bool) {
         if all {
             self.outdated = 0;
@@ -135,7 +136,7 @@ impl Marks {
         self.removing |= found;
     }
 
-    /// That append has been accepted.
+    /// Notes that the append that removes marks has been accepted.
     pub(super) fn removed(&mut self) {
         self.removing = false;
     }
@@ -160,7 +161,7 @@ impl Mark {
         Self {
             last: done.last,
             content: done.content,
-            is_dropped: done.finish == Finish::Dropped,
+            is_dropped: done.end == EndKind::Dropped,
         }
     }
 
@@ -169,18 +170,18 @@ impl Mark {
         self.last
     }
 
-    /// Whether an operator has dropped it.
+    /// Whether an operator has dropped the task.
     pub(super) fn is_dropped(&self) -> bool {
         self.is_dropped
     }
 
-    /// Whether the task carried this content; `None` if that is not known any more.
+    /// Whether the task carried this content; `None` if an earlier release wrote the mark.
     pub(super) fn carried(&self, content: &[u8; 32]) -> Option<bool> {
         Some(self.content? == beginning(content))
     }
 }
 
-/// What a mark keeps of a task's content.
+/// Part of a task's content digest that a mark keeps: the first 16 bytes.
 pub(super) fn beginning(content: &[u8; 32]) -> [u8; 16] {
     std::array::from_fn(|at| content[at])
 }
@@ -198,11 +199,11 @@ mod tests {
             part: Part::whole(),
         };
         let done = DoneRecord {
-            finish: Finish::Dropped,
+            end: EndKind::Dropped,
             last: 4,
             at_ms: 0,
             content: Some(beginning(&[1; 32])),
-            course: None,
+            timeline: None,
         };
         marks.put(stage, &id, &done);
         let mark = marks.get(stage, &id).unwrap();

@@ -1,58 +1,58 @@
 //! The deterministic core: all scheduling, as one state machine without input or output.
 //!
-//! [`Core::handle`] takes an [`Event`] and the time, and returns the [`Action`]s to carry out. The
-//! core reads no clock, draws no random number and touches no file, so that the same events give
-//! the same actions: the simulator runs thousands of seeded histories through it, and production
-//! runs the very same code behind the embedded log or JetStream.
+//! [`Core::handle`] takes an [`Event`] and the time, and returns the [`Action`]s to carry out. The core reads
+//! no clock, draws no random number and touches no file, so the same events always give the same actions. The
+//! simulator runs thousands of seeded histories through it, and production runs the same code behind the
+//! embedded log or JetStream.
 //!
 //! # Parts
 //!
-//! State lies in parts. Each is a file or folder here with private fields, a small set of verbs that keep
-//! its indices in step, its unit tests and a `check`; it knows no other part but the numbers of tasks.
-//! `machine` holds the parts and calls them:
+//! The state is split into parts. Each part is a file or folder here with private fields, a small set of
+//! methods that keep its indices in step, unit tests and a `check`. A part knows nothing of the other parts
+//! except task numbers. `machine` holds the parts and calls them:
 //!
 //! ```text
 //!                Event, time                                        Actions
 //!                     │                                                ▲
 //!   machine ──────────▼────────────────────────────────────────────────┴─────────────
 //!     submit      worker     accept      collect    emit      rewind      append
-//!     what a      join,      results     offer,     to the    blocks      to the log,
-//!     producer    lease,     and what    fire       sink      taken       and what is
-//!     brings      fail       goes on     groups               back        accepted
+//!     messages    join,      results     offer,     to the    blocks      writes to
+//!     from        lease,     and their   fire       sink      taken       the log, and
+//!     producers   fail       outputs     groups               back        their acceptance
 //!       │           │           │           │         │         │           │
 //!   parts ───────────────────────────────────────────────────────────────────────────
-//!     tasks         live tasks: phases, copies, attempts; what is claimable, waits, is
-//!                   leased, held, queued, may be hedged
+//!     tasks         live tasks: phases, copies, attempts; indices of the claimable, waiting,
+//!                   leased, held, queued and hedgeable ones
 //!     dead_letters  the dead-letter queue, and decisions about it
-//!     marks         what is remembered of finished tasks
-//!     workers       what each offers and has; which are free
-//!     speculation   how long runs take; when hedging is looked at
+//!     marks         marks of finished tasks
+//!     workers       each worker's offer and assignments; the free workers
+//!     speculation   durations of runs; the time of the next hedging check
 //!     progress      attempts that have begun and are not recorded yet
 //!     submissions   messages that wait for room, or for an append
-//!     sources       where each goes on; blocks that are taken back
-//!     collectors    groups that are gathered, and those that fired
-//!     hosts         who evaluates the strategies of collectors
-//!     sequencer     how far the emission has come
+//!     sources       each source's position; blocks being taken back
+//!     collectors    groups being gathered, and groups that fired
+//!     hosts         the evaluators of collectors' strategies: the core, or hosts
+//!     sequencer     position of the emission
 //!     slots         blocks whose deadline is counted
-//!     history       how tasks went, as the log keeps it
-//!     counts        counters, and what the log has of them
-//!     appends       what is on its way to the log
-//!     timers        what is to be looked at, and when
+//!     history       the timeline of ended tasks, as kept in the log
+//!     counts        counters, and their values in the log
+//!     appends       appends that the log has not answered yet
+//!     timers        pending timers, by due time
 //! ```
 //!
-//! Beside them: `layout`, what the plan comes to for the core; `event`, `view` and `blocks`, what goes in
-//! and comes out; `change`, `ending`, `limits` and `tag`, values that parts and machine share.
+//! Besides the parts: `layout` is the compiled plan as the core uses it; `event`, `view` and `blocks` are the
+//! core's inputs and outputs; `change`, `ending`, `limits` and `tag` are values that parts and machine share.
 //!
-//! # What survives
+//! # Durability
 //!
-//! State is of two kinds. What the log holds (tasks, results, dead letters, barriers that fired,
-//! the sequencer's cursor) changes only when an append has been accepted, and is rebuilt by
-//! [`Core::replay`]. The rest (workers, leases, timers, producers that wait) is soft: it is lost
-//! with the process, and rebuilt from heartbeats and time.
+//! State is of two kinds. The state that the log holds (tasks, results, dead letters, fired barriers, the
+//! sequencer's cursor) changes only when an append has been accepted, and [`Core::replay`] rebuilds it. The
+//! rest (workers, leases, timers, waiting producers) is soft: it is lost with the process, and rebuilt from
+//! heartbeats and time.
 //!
-//! Acceptance is not durability. The core goes on as soon as the log has accepted a batch; whatever
-//! the outside may see of it (replies, emissions) carries the sequence number that has to be
-//! durable first. A crash loses a suffix of what was accepted, and nothing that was shown.
+//! Acceptance is not durability. The core proceeds as soon as the log has accepted a batch; everything that
+//! becomes visible outside (replies, emissions) carries the sequence number that must be durable first. A
+//! crash loses a suffix of the accepted records, and nothing that was visible outside.
 
 mod appends;
 mod block_count;

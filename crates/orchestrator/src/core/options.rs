@@ -1,21 +1,21 @@
-//! Settings of a core that no workflow file holds.
+//! Settings of a core that are not part of the workflow file.
 
 use std::time::Duration;
 
 use super::history::HistoryOptions;
 use super::tag::LEASE_KEY_BYTES;
 
-/// Settings of a core that no workflow file holds.
+/// Settings of a core that are not part of the workflow file.
 #[derive(Clone, Default)]
 pub struct CoreOptions {
-    /// The time after [`Core::start`](super::Core::start) to wait for the heartbeats of workers that
-    /// still hold leases given by an earlier coordinator, before their tasks are leased again. Zero where
-    /// no worker outlives the coordinator.
+    /// Time after [`Core::start`](super::Core::start) during which heartbeats of workers that still hold
+    /// leases of an earlier coordinator are awaited, and nothing is leased. Zero if no worker outlives the
+    /// coordinator.
     pub adopt_grace: Duration,
-    /// The way in which messages find the partition of a collector.
+    /// Assignment of messages to the partitions of a collector.
     pub routing: Routing,
-    /// The key that leases are tagged with, if the log has none: random bytes, which whoever runs the
-    /// core has recorded if leases outlive it.
+    /// Key for tagging leases, used if the log has none: random bytes. The caller must record it in the log
+    /// if leases outlive the process.
     pub fresh_lease_key: [u8; LEASE_KEY_BYTES],
     /// Limits of the history of blocks.
     pub history: HistoryOptions,
@@ -23,7 +23,7 @@ pub struct CoreOptions {
 
 impl std::fmt::Debug for CoreOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // The key is not shown.
+        // The lease key is secret and not shown.
         f.debug_struct("CoreOptions")
             .field("adopt_grace", &self.adopt_grace)
             .field("routing", &self.routing)
@@ -32,13 +32,13 @@ impl std::fmt::Debug for CoreOptions {
     }
 }
 
-/// The way in which messages find the partition of a collector, where hosts keep them.
+/// Assignment of messages to the partitions of a collector, if hosts keep them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Routing {
-    /// All of a group go to one partition.
+    /// All messages of a group go to one partition.
     #[default]
     Affine,
-    /// One after the other to each host, whatever they belong to: groups do not come together. For
-    /// an experiment that shows this.
+    /// Messages go to the hosts in turn, so that the messages of a group do not meet. For an experiment that
+    /// demonstrates this.
     RoundRobin,
 }

@@ -1,7 +1,7 @@
-//! Attempts that have just begun, and which of them are to be recorded.
+//! Attempts that have just begun, and the choice of those to record.
 //!
-//! That an attempt has begun is recorded when it has lasted [`BRIEF`]: most attempts at a task of
-//! milliseconds end before, and cost no record.
+//! The beginning of an attempt is recorded once it has lasted for [`MIN_RECORDED`]. Most attempts at tasks of
+//! milliseconds end earlier, and cost no record.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,78 +9,78 @@ use std::time::Duration;
 use super::event::Time;
 use super::tasks::TaskNo;
 
-/// An attempt that has lasted for less is not recorded as begun.
-const BRIEF: Duration = Duration::from_millis(100);
+/// Duration below which an attempt is not recorded as begun.
+const MIN_RECORDED: Duration = Duration::from_millis(100);
 
-/// What the log does not say yet of attempts.
+/// Attempts whose beginning the log does not have.
 #[derive(Default)]
 pub(super) struct Progress {
-    /// Tasks at which attempts have begun of which nothing is recorded, and when that is due; earliest
-    /// first. There is a timer while there are any.
-    brief: VecDeque<(Time, TaskNo)>,
-    /// Those of them that have lasted long enough.
-    lasting: Vec<TaskNo>,
-    /// Among the actions of this event, the assignments that wait for the record that they have begun.
-    careful: Vec<usize>,
+    /// Tasks with attempts that are not recorded as begun, each with the time at which the record is due,
+    /// earliest first. A timer is set while there are any.
+    short: VecDeque<(Time, TaskNo)>,
+    /// Tasks with attempts that have lasted long enough to be recorded.
+    due: Vec<TaskNo>,
+    /// Indices, among this event's actions, of assignments that wait until their beginning is recorded.
+    waiting: Vec<usize>,
 }
 
 // === impl Progress ===
 
 impl Progress {
-    /// An attempt at a task has begun. Returns when a timer is to fire, if none is set.
+    /// Notes that an attempt at a task has begun. Returns the time for a timer, if none is set.
     pub(super) fn begin(&mut self, no: TaskNo, now: Time) -> Option<Time> {
-        let due = now.plus(BRIEF);
-        let is_first = self.brief.is_empty();
-        self.brief.push_back((due, no));
+        let due = now.plus(MIN_RECORDED);
+        let is_first = self.short.is_empty();
+        self.short.push_back((due, no));
         is_first.then_some(due)
     }
 
-    /// The timer has fired. Attempts that will soon have lasted long enough are recorded with those that
-    /// have: one append is cheaper than two. Returns when the timer is to fire again, if it is.
-    pub(super) fn ripen(&mut self, now: Time) -> Option<Time> {
-        let soon = now.plus(BRIEF / 4);
-        while let Some((due, no)) = self.brief.pop_front() {
+    /// Handles the timer. Attempts that will soon have lasted long enough are recorded with those that have:
+    /// one append is cheaper than two. Returns the time at which the timer must fire again, if any.
+    pub(super) fn collect_due(&mut self, now: Time) -> Option<Time> {
+        let soon = now.plus(MIN_RECORDED / 4);
+        while let Some((due, no)) = self.short.pop_front() {
             if due > soon {
-                self.brief.push_front((due, no));
+                self.short.push_front((due, no));
                 return Some(due);
             }
-            self.lasting.push(no);
+            self.due.push(no);
         }
         None
     }
 
-    /// Whether attempts have lasted long enough to be recorded.
-    pub(super) fn has_lasting(&self) -> bool {
-        !self.lasting.is_empty()
+    /// Whether there are attempts that have lasted long enough to be recorded.
+    pub(super) fn has_due(&self) -> bool {
+        !self.due.is_empty()
     }
 
-    /// The tasks of those, since this was asked last.
-    pub(super) fn take_lasting(&mut self) -> Vec<TaskNo> {
-        std::mem::take(&mut self.lasting)
+    /// Takes the tasks of the attempts that have lasted long enough.
+    pub(super) fn take_due(&mut self) -> Vec<TaskNo> {
+        std::mem::take(&mut self.due)
     }
 
-    /// An assignment, which is the action of this number, waits for the record that it has begun.
+    /// Makes an assignment, given by the index of its action, wait until its beginning is recorded.
     pub(super) fn wait_for_record(&mut self, action: usize) {
-        self.careful.push(action);
+        self.waiting.push(action);
     }
 
     /// Whether an assignment waits for its record.
     pub(super) fn is_awaited(&self) -> bool {
-        !self.careful.is_empty()
+        !self.waiting.is_empty()
     }
 
-    /// The actions that wait for their record.
+    /// Takes the indices of the actions that wait for their record.
     pub(super) fn take_waiting(&mut self) -> Vec<usize> {
-        std::mem::take(&mut self.careful)
+        std::mem::take(&mut self.waiting)
     }
 
-    /// `is_set` tells whether the timer is set for then.
+    /// `is_set` tells whether a timer is set for a time.
     #[cfg(debug_assertions)]
     pub(super) fn check(&self, is_set: impl Fn(Time) -> bool) -> Result<(), String> {
-        if !self.brief.iter().is_sorted_by_key(|(due, _)| *due) {
+        if !self.short.iter().is_sorted_by_key(|(due, _)| *due) {
             return Err("attempts that have begun are out of order".to_owned());
         }
-        match self.brief.front() {
+        match self.short.front() {
             Some((due, _)) if !is_set(*due) => Err("nothing records what has begun".to_owned()),
             _ => Ok(()),
         }
@@ -99,10 +99,10 @@ mod tests {
         assert_eq!(progress.begin(task(1), ms(0)), Some(ms(100)));
         assert_eq!(progress.begin(task(2), ms(20)), None);
         assert_eq!(progress.begin(task(3), ms(60)), None);
-        assert_eq!(progress.ripen(ms(100)), Some(ms(160)));
-        assert_eq!(progress.take_lasting(), [task(1), task(2)]);
+        assert_eq!(progress.collect_due(ms(100)), Some(ms(160)));
+        assert_eq!(progress.take_due(), [task(1), task(2)]);
         assert_eq!(progress.check(|due| due == ms(160)), Ok(()));
-        assert_eq!(progress.ripen(ms(160)), None);
-        assert!(progress.has_lasting());
+        assert_eq!(progress.collect_due(ms(160)), None);
+        assert!(progress.has_due());
     }
 }

@@ -1,17 +1,17 @@
-//! The sequencer: block n goes out only after block n − 1, once.
+//! The sequencer: block n is emitted only after block n − 1, and once.
 //!
-//! Three blocks say how far it has come: the next that is handed to the sink, the cursor as it will be
-//! when every append on its way has been accepted, and the cursor that the log has. They only rise, and
-//! none overtakes the one before it.
+//! Its position is three block numbers: the next block to hand to the sink, the cursor once every pending
+//! append has been accepted, and the cursor in the log. They never decrease, and none overtakes the one
+//! before it.
 
 use std::collections::VecDeque;
 
 use super::tasks::TaskNo;
 
-/// Messages handed to the sink and not yet confirmed, at most.
+/// Maximum number of messages that the sink has been given and not confirmed.
 const EMITTING_MAX: usize = 64;
 
-/// The block that the emission has come to, and the results that the sink has been given.
+/// Position of the emission, and the messages that the sink has been given.
 pub(super) struct Sequencer {
     cursor: u64,
     cursor_ahead: u64,
@@ -19,7 +19,7 @@ pub(super) struct Sequencer {
     emitting: VecDeque<Emission>,
 }
 
-/// A message that the sink was given.
+/// A message that the sink has been given.
 struct Emission {
     no: TaskNo,
     confirmed: bool,
@@ -28,7 +28,7 @@ struct Emission {
 // === impl Sequencer ===
 
 impl Sequencer {
-    /// One that begins with this block.
+    /// A sequencer whose first block is `start`.
     pub(super) fn new(start: u64) -> Self {
         Self {
             cursor: start,
@@ -38,29 +38,29 @@ impl Sequencer {
         }
     }
 
-    /// The block below which everything has been emitted, as the log has it.
+    /// Block below which every block has been emitted, according to the log.
     pub(super) fn cursor(&self) -> u64 {
         self.cursor
     }
 
-    /// The cursor once every append on its way has been accepted.
+    /// Cursor once every pending append has been accepted.
     pub(super) fn cursor_ahead(&self) -> u64 {
         self.cursor_ahead
     }
 
-    /// The next block that is handed to the sink.
+    /// Next block to hand to the sink.
     pub(super) fn next(&self) -> u64 {
         self.emit_next
     }
 
-    /// The log has this cursor.
+    /// Takes over the cursor from a record of the log.
     pub(super) fn record(&mut self, cursor: u64) {
         self.cursor = self.cursor.max(cursor);
         self.cursor_ahead = self.cursor_ahead.max(cursor);
         self.emit_next = self.emit_next.max(cursor);
     }
 
-    /// After a restart the emission goes on where the log has it.
+    /// Continues the emission at the log's cursor after a restart.
     pub(super) fn resume(&mut self) {
         self.emit_next = self.cursor;
         self.cursor_ahead = self.cursor;
@@ -71,7 +71,7 @@ impl Sequencer {
         self.emitting.len() < EMITTING_MAX
     }
 
-    /// The sink is given a message whose last block is `last`.
+    /// Notes that the sink is given a message whose last block is `last`.
     pub(super) fn emit(&mut self, no: TaskNo, last: u64) {
         self.emit_next = last.saturating_add(1);
         self.emitting.push_back(Emission {
@@ -80,15 +80,15 @@ impl Sequencer {
         });
     }
 
-    /// The sink has a message. Returns whether it was given that.
+    /// Notes that the sink has confirmed a message. Returns whether the sink had been given it.
     pub(super) fn confirm(&mut self, no: TaskNo) -> bool {
         let mut emitting = self.emitting.iter_mut();
         let emission = emitting.find(|emission| emission.no == no);
         emission.map(|emission| emission.confirmed = true).is_some()
     }
 
-    /// The earliest message that the sink was given, once it is confirmed: a confirmation that overtakes
-    /// another waits for it, or the cursor would pass what the sink does not have.
+    /// Removes and returns the earliest message given to the sink, if it is confirmed. A later message's
+    /// confirmation waits for it; otherwise the cursor would pass a message that the sink does not have.
     pub(super) fn pop_confirmed(&mut self) -> Option<TaskNo> {
         self.emitting
             .front()
@@ -96,17 +96,17 @@ impl Sequencer {
         self.emitting.pop_front().map(|emission| emission.no)
     }
 
-    /// It is on its way to the log that the cursor is `next`.
+    /// Notes that an append with cursor `next` is on its way to the log.
     pub(super) fn advance(&mut self, next: u64) {
         self.cursor_ahead = self.cursor_ahead.max(next);
     }
 
-    /// Whether the sink has confirmed all that it was given.
+    /// Whether the sink has confirmed every message.
     pub(super) fn is_idle(&self) -> bool {
         self.emitting.is_empty()
     }
 
-    /// What the sink was given and has not confirmed, or not in turn.
+    /// Messages given to the sink that are not confirmed, or whose predecessors are not.
     #[cfg(debug_assertions)]
     pub(super) fn emitting(&self) -> impl Iterator<Item = TaskNo> + '_ {
         self.emitting.iter().map(|emission| emission.no)

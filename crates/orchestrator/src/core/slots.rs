@@ -1,8 +1,8 @@
 //! Slots: blocks whose deadline is counted.
 //!
-//! A slot is opened by the first message of a block and ended when nothing more can come of that; which of
-//! the two a moment is, is not decided here. One whose deadline passes is marked as missed and stays until
-//! its block ends.
+//! A slot is opened by the first message of a block and ended when nothing more of the block can come; the
+//! callers decide when that is. A slot whose deadline passes is marked as missed and stays until its block
+//! ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,11 +12,11 @@ use crate::record::{SlotRecord, TaskRecord};
 
 /// The slots, by first block.
 pub(super) struct Slots {
-    /// The longest time that a block may take; `None` if that is not counted.
+    /// Longest time that a block may take; `None` if deadlines are not counted.
     length: Option<Duration>,
     slots: BTreeMap<u64, Slot>,
-    /// Those that may have ended.
-    ripe: BTreeSet<u64>,
+    /// First blocks of slots that may have ended.
+    maybe_ended: BTreeSet<u64>,
 }
 
 /// A block whose deadline is counted.
@@ -29,12 +29,12 @@ pub(super) struct Slot {
 // === impl Slots ===
 
 impl Slots {
-    /// None yet, of blocks that may take so long; `None` if that is not counted.
+    /// No slots, for blocks that may take `length`; `None` if deadlines are not counted.
     pub(super) fn new(length: Option<Duration>) -> Self {
         Self {
             length,
             slots: BTreeMap::new(),
-            ripe: BTreeSet::new(),
+            maybe_ended: BTreeSet::new(),
         }
     }
 
@@ -50,8 +50,8 @@ impl Slots {
         self.slots.get(&first)
     }
 
-    /// Opens a slot, or takes over what the log has of one. `live` counts the live tasks that are about a
-    /// block of it. Returns when the deadline of a new one passes.
+    /// Opens a slot, or updates the record of an open one. `live` counts the live tasks about its blocks.
+    /// Returns the deadline of a new slot.
     pub(super) fn put(
         &mut self,
         first: u64,
@@ -69,8 +69,9 @@ impl Slots {
         Some(due)
     }
 
-    /// After a restart: each slot has what is left of its time, by the clock on the wall, and `live` tasks
-    /// from its first to its last block. Returns the deadlines that have not been marked as missed.
+    /// Computes each slot's remaining time after a restart, by the wall clock, and its number of live tasks;
+    /// `live` counts those from a first to a last block. Returns the deadlines that have not been marked as
+    /// missed.
     pub(super) fn resume(
         &mut self,
         now: Now,
@@ -82,9 +83,10 @@ impl Slots {
         let slot_ms = u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
         let mut running = Vec::new();
         for (first, slot) in &mut self.slots {
-            // A slot that was marked as missed is younger than the tasks that it counts.
+            // The record of a missed slot was rewritten after its tasks, so replay has not counted them in
+            // it.
             slot.live = live(*first, slot.record.last);
-            self.ripe.insert(*first);
+            self.maybe_ended.insert(*first);
             let due_ms = slot.record.at_ms.saturating_add(slot_ms);
             let left = due_ms.saturating_sub(now.wall_ms).min(slot_ms);
             slot.due = now.mono.plus(Duration::from_millis(left));
@@ -95,7 +97,7 @@ impl Slots {
         running
     }
 
-    /// A task has come, or gone.
+    /// Counts a task that has come or gone.
     pub(super) fn count(&mut self, task: &TaskRecord, comes: bool) {
         for (first, slot) in self.slots.range_mut(..=task.last) {
             if slot.record.last < task.id.block {
@@ -105,36 +107,37 @@ impl Slots {
                 slot.live += 1;
             } else {
                 slot.live = slot.live.saturating_sub(1);
-                self.ripe.insert(*first);
+                self.maybe_ended.insert(*first);
             }
         }
     }
 
-    /// A dead letter has gone: the slots that it has kept may have ended.
+    /// Notes that a dead letter has gone: slots that it kept open may have ended.
     pub(super) fn note_ripe(&mut self, task: &TaskRecord) {
         let until = self.slots.range(..=task.last);
         let about = until.filter(|(_, slot)| slot.record.last >= task.id.block);
-        self.ripe.extend(about.map(|(first, _)| *first));
+        self.maybe_ended.extend(about.map(|(first, _)| *first));
     }
 
-    /// This slot may have ended.
-    pub(super) fn ripen(&mut self, first: u64) {
-        self.ripe.insert(first);
+    /// Notes that a slot may have ended.
+    pub(super) fn note_maybe_ended(&mut self, first: u64) {
+        self.maybe_ended.insert(first);
     }
 
-    /// The slots that may have ended, of those named since this was asked last.
-    pub(super) fn take_ripe(&mut self) -> BTreeSet<u64> {
-        std::mem::take(&mut self.ripe)
+    /// Takes the slots that may have ended, of those noted since the last call.
+    pub(super) fn take_maybe_ended(&mut self) -> BTreeSet<u64> {
+        std::mem::take(&mut self.maybe_ended)
     }
 
-    /// The slots whose blocks all lie below `cursor`.
+    /// Slots whose blocks all lie below `cursor`.
     pub(super) fn below(&self, cursor: u64) -> Vec<u64> {
         let passed = self.slots.range(..cursor);
         let passed = passed.filter(|(_, slot)| slot.record.last < cursor);
         passed.map(|(first, _)| *first).collect()
     }
 
-    /// Marks a slot as missed whose deadline has passed by now. Returns it, if it was not before.
+    /// Marks a slot as missed if its deadline has passed by now. Returns the slot if it was not marked
+    /// before.
     pub(super) fn miss(&mut self, first: u64, now: Time) -> Option<&Slot> {
         let slot = self.slots.get_mut(&first)?;
         if slot.record.missed || slot.due > now {
@@ -144,13 +147,13 @@ impl Slots {
         Some(slot)
     }
 
-    /// Whether a missed slot has all blocks of a task.
+    /// Whether a missed slot contains all blocks of a task.
     pub(super) fn has_missed(&self, task: &TaskRecord) -> bool {
         let mut slots = self.slots.range(..=task.id.block);
         slots.any(|(_, slot)| slot.record.missed && task.last <= slot.record.last)
     }
 
-    /// Whether the deadline of a block that has not ended has passed; `None` if none is counted.
+    /// Whether the deadline of a block that has not ended has passed; `None` if the block has no slot.
     pub(super) fn is_missed(&self, block: u64) -> Option<bool> {
         let mut slots = self.slots.range(..=block).rev();
         let about = slots.find(|(_, slot)| slot.record.last >= block);
@@ -177,17 +180,17 @@ impl Slots {
 // === impl Slot ===
 
 impl Slot {
-    /// As the log has it, or will.
+    /// Record of the slot, as in the log or on its way there.
     pub(super) fn record(&self) -> &SlotRecord {
         &self.record
     }
 
-    /// When its deadline passes.
+    /// Deadline.
     pub(super) fn due(&self) -> Time {
         self.due
     }
 
-    /// Live tasks that are about it.
+    /// Number of live tasks about the slot's blocks.
     pub(super) fn live(&self) -> usize {
         self.live
     }
@@ -227,10 +230,10 @@ mod tests {
         slots.count(&task(4, 6), true);
         slots.count(&task(5, 6), true);
         assert_eq!(slots.get(3).map(Slot::live), Some(1));
-        assert!(slots.take_ripe().is_empty());
+        assert!(slots.take_maybe_ended().is_empty());
         assert_eq!(slots.check(|_, _| 1), Ok(()));
         slots.count(&task(4, 6), false);
-        assert_eq!(slots.take_ripe(), [3].into());
+        assert_eq!(slots.take_maybe_ended(), [3].into());
         assert_eq!((slots.below(4), slots.below(5)), (vec![], vec![3]));
     }
 

@@ -1,4 +1,4 @@
-//! Sources: where each goes on, and the blocks that it takes back (rewinds).
+//! Sources: their positions, and the blocks that they take back (rewinds).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,43 +9,43 @@ use crate::record::RewindRecord;
 #[derive(Default)]
 pub(super) struct Sources {
     positions: BTreeMap<Arc<str>, u64>,
-    /// Rewinds that are under way, as the log has them.
+    /// Rewinds that are under way, from the log's records.
     recorded: BTreeMap<Arc<str>, RewindRecord>,
-    /// The same as this coordinator has them.
+    /// Rewinds that this coordinator carries out.
     rewinding: BTreeMap<Arc<str>, UnderWay>,
 }
 
-/// The rewinds of one source.
+/// Rewinds of one source that are under way.
 struct UnderWay {
     count: usize,
-    /// The lowest block that they go back to.
+    /// Lowest block that they go back to.
     from: u64,
 }
 
 // === impl Sources ===
 
 impl Sources {
-    /// The block that a source brings next, as the log has it.
+    /// Next block that a source will bring, according to the log.
     pub(super) fn position(&self, source: &str) -> Option<u64> {
         self.positions.get(source).copied()
     }
 
-    /// The positions of all, by name.
+    /// Positions of all sources, by name.
     pub(super) fn positions(&self) -> impl Iterator<Item = (&Arc<str>, u64)> {
         self.positions.iter().map(|(name, next)| (name, *next))
     }
 
-    /// The log has this position.
+    /// Takes over a position from the log.
     pub(super) fn put_position(&mut self, source: Arc<str>, next: u64) {
         self.positions.insert(source, next);
     }
 
-    /// The log has this rewind.
+    /// Takes over a rewind from the log.
     pub(super) fn put_rewind(&mut self, source: Arc<str>, rewind: RewindRecord) {
         self.recorded.insert(source, rewind);
     }
 
-    /// The log has no rewind of this source any more.
+    /// Notes that the log has no rewind of this source any more.
     pub(super) fn delete_rewind(&mut self, source: &str) {
         self.recorded.remove(source);
     }
@@ -54,14 +54,14 @@ impl Sources {
         self.recorded.contains_key(source)
     }
 
-    /// The rewinds that the log has.
+    /// Rewinds that the log has.
     pub(super) fn recorded_rewinds(&self) -> Vec<(Arc<str>, RewindRecord)> {
         let recorded = self.recorded.iter();
         let recorded = recorded.map(|(source, rewind)| (source.clone(), rewind.clone()));
         recorded.collect()
     }
 
-    /// A rewind of a source to a block begins, perhaps beside others of it.
+    /// Begins a rewind of a source to a block; others of the same source may be under way.
     pub(super) fn begin_rewind(&mut self, source: &Arc<str>, from: u64) {
         let under_way = self.rewinding.entry(source.clone());
         let under_way = under_way.or_insert(UnderWay { count: 0, from });
@@ -69,7 +69,7 @@ impl Sources {
         under_way.from = from.min(under_way.from);
     }
 
-    /// A rewind that is under way goes back to this block. Returns the lowest of those of its source.
+    /// Lowers the first block of a rewind that is under way. Returns the lowest one of the source's rewinds.
     pub(super) fn lower_rewind(&mut self, source: &Arc<str>, from: u64) -> u64 {
         let under_way = self.rewinding.entry(source.clone());
         let under_way = under_way.or_insert(UnderWay { count: 1, from });
@@ -77,7 +77,7 @@ impl Sources {
         under_way.from
     }
 
-    /// A rewind ends. Returns whether it was the last of its source.
+    /// Ends a rewind. Returns whether it was the source's last.
     pub(super) fn end_rewind(&mut self, source: &str) -> bool {
         if let Some(under_way) = self.rewinding.get_mut(source) {
             under_way.count -= 1;
@@ -88,7 +88,7 @@ impl Sources {
         !self.rewinding.contains_key(source)
     }
 
-    /// Whether a message of a source that ends with block `last` is of blocks that are being taken back.
+    /// Whether a message that ends with block `last` contains blocks that its source is taking back.
     pub(super) fn is_rewound(&self, source: &str, last: u64) -> bool {
         let under_way = self.rewinding.get(source);
         under_way.is_some_and(|under_way| last >= under_way.from)

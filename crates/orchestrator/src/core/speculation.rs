@@ -1,4 +1,4 @@
-//! Speculation: how long the tasks of each stage usually take, and when one that takes longer is to be
+//! Speculation: the usual durations of each stage's runs, and the time at which a task that takes longer is
 //! given to one more worker (a hedge).
 
 use std::collections::VecDeque;
@@ -7,16 +7,16 @@ use std::time::Duration;
 use super::event::Time;
 use crate::plan::{Hedge, StageIx};
 
-/// Runs remembered of each stage.
+/// Number of runs remembered for each stage.
 const HISTORY: usize = 256;
 
-/// Runs from which on a percentile says something.
+/// Minimum number of runs for a meaningful percentile.
 const HISTORY_MIN: usize = 8;
 
-/// Figures for hedging, by stage.
+/// Durations and hedging timers, by stage.
 pub(super) struct Speculation {
     runs: Vec<Runs>,
-    /// When hedging is looked at again.
+    /// Time of each stage's next hedging check.
     due: Vec<Option<Time>>,
 }
 
@@ -27,10 +27,9 @@ struct Runs {
     sorted: Vec<Duration>,
 }
 
-/// A change of the time at which hedging is looked at again: the timer that is not needed any more, and
-/// the one that is.
+/// Change of a stage's hedging timer: the timer to cancel, and the one to set.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Rewatch {
+pub(super) struct TimerChange {
     pub cancel: Option<Time>,
     pub set: Option<Time>,
 }
@@ -38,7 +37,7 @@ pub(super) struct Rewatch {
 // === impl Speculation ===
 
 impl Speculation {
-    /// Nothing is known of so many stages.
+    /// No runs, for `stages` stages.
     pub(super) fn new(stages: usize) -> Self {
         Self {
             runs: vec![Runs::default(); stages],
@@ -46,27 +45,32 @@ impl Speculation {
         }
     }
 
-    /// Another run; `None` if nobody knows how long it took.
+    /// Adds the duration of a run; `None`, an unknown duration, is ignored.
     pub(super) fn note_run(&mut self, stage: StageIx, took: Option<Duration>) {
         self.runs[stage.0].note(took);
     }
 
-    /// The age of a lease from which its task is hedged, once enough is known.
+    /// Age of a lease from which its task is hedged; `None` while too few runs are known.
     pub(super) fn limit(&self, stage: StageIx, hedge: &Hedge) -> Option<Duration> {
         self.runs[stage.0].limit(hedge)
     }
 
-    /// The next task of the stage becomes overdue at `next`. Returns which timer that changes, if it does.
-    pub(super) fn watch(&mut self, stage: StageIx, next: Option<Time>) -> Option<Rewatch> {
+    /// Sets the time at which the stage's next task becomes overdue. Returns the change of the timer, if
+    /// there is one.
+    pub(super) fn set_next_due(
+        &mut self,
+        stage: StageIx,
+        next: Option<Time>,
+    ) -> Option<TimerChange> {
         let before = std::mem::replace(&mut self.due[stage.0], next);
-        (before != next).then_some(Rewatch {
+        (before != next).then_some(TimerChange {
             cancel: before,
             set: next,
         })
     }
 
-    /// The timer of the stage has fired.
-    pub(super) fn woken(&mut self, stage: StageIx) {
+    /// Notes that the stage's timer has fired.
+    pub(super) fn timer_fired(&mut self, stage: StageIx) {
         self.due[stage.0] = None;
     }
 
@@ -101,7 +105,7 @@ impl Runs {
         self.sorted.insert(at, took);
     }
 
-    /// The percentile (nearest rank), at least the minimum.
+    /// The percentile (nearest rank) of the remembered runs, at least the configured minimum.
     fn limit(&self, hedge: &Hedge) -> Option<Duration> {
         if self.sorted.len() < HISTORY_MIN {
             return None;
@@ -131,7 +135,7 @@ mod tests {
         for run in 8..=1_000 {
             runs.note(Some(ms(run)));
         }
-        // 745 to 1000 are left.
+        // The runs 745 to 1000 are left.
         assert_eq!(runs.limit(&hedge(50, 1)), Some(ms(872)));
         assert_eq!(runs.limit(&hedge(99, 1)), Some(ms(998)));
         assert_eq!(runs.limit(&hedge(50, 2_000)), Some(ms(2_000)));
@@ -140,13 +144,13 @@ mod tests {
     #[test]
     fn a_timer_is_set_anew_only_when_the_next_overdue_task_changes() {
         let (mut speculation, stage) = (Speculation::new(1), StageIx(0));
-        let set = |cancel, set| Some(Rewatch { cancel, set });
+        let set = |cancel, set| Some(TimerChange { cancel, set });
         let (early, late) = (Some(Time(1)), Some(Time(2)));
-        assert_eq!(speculation.watch(stage, early), set(None, early));
-        assert_eq!(speculation.watch(stage, early), None);
-        assert_eq!(speculation.watch(stage, late), set(early, late));
-        speculation.woken(stage);
-        assert_eq!(speculation.watch(stage, late), set(None, late));
+        assert_eq!(speculation.set_next_due(stage, early), set(None, early));
+        assert_eq!(speculation.set_next_due(stage, early), None);
+        assert_eq!(speculation.set_next_due(stage, late), set(early, late));
+        speculation.timer_fired(stage);
+        assert_eq!(speculation.set_next_due(stage, late), set(None, late));
         assert_eq!(speculation.check(|due, _| late == Some(due)), Ok(()));
     }
 }

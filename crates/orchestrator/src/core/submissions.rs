@@ -6,19 +6,19 @@ use super::event::RequestId;
 use crate::conversation::Submit;
 use crate::plan::QueueIx;
 
-/// A message that a producer has brought, and the request to reply to.
+/// A message from a producer, and the request to reply to.
 pub(super) struct Submission {
     request: RequestId,
     submit: Submit,
 }
 
-/// Messages that producers have brought and nothing is recorded of yet.
+/// Messages from producers that nothing has been recorded of.
 #[derive(Default)]
 pub(super) struct Submissions {
-    /// Those that wait for room, by queue; of each, by first block and in the order in which they came.
+    /// Messages that wait for room, by queue; in a queue, by first block and then in the order of arrival.
     parked: BTreeMap<QueueIx, BTreeMap<(u64, u64), Submission>>,
     next_park: u64,
-    /// Those that wait for appends, in the order in which they came.
+    /// Messages that wait for appends, in the order of arrival.
     deferred: Vec<Submission>,
 }
 
@@ -45,7 +45,7 @@ impl Submission {
 // === impl Submissions ===
 
 impl Submissions {
-    /// It waits for room in its queue.
+    /// Keeps a message until its queue has room.
     pub(super) fn park(&mut self, submission: Submission) {
         let submit = &submission.submit;
         let key = (submit.message.first, self.next_park);
@@ -54,23 +54,23 @@ impl Submissions {
         queue.insert(key, submission);
     }
 
-    /// Whether a message of a lower block, or an earlier one of the same, waits for room already.
+    /// Whether a message of a lower block, or an earlier one of the same block, already waits for room.
     pub(super) fn is_behind(&self, queue: QueueIx, block: u64) -> bool {
         self.lowest(queue).is_some_and(|lowest| lowest <= block)
     }
 
-    /// The queues that messages wait for room in.
+    /// Queues that messages wait for room in.
     pub(super) fn queues(&self) -> Vec<QueueIx> {
         self.parked.keys().copied().collect()
     }
 
-    /// The lowest first block of those that wait for room in a queue.
+    /// Lowest first block of the messages that wait for room in a queue.
     pub(super) fn lowest(&self, queue: QueueIx) -> Option<u64> {
         let ((lowest, _), _) = self.parked.get(&queue)?.first_key_value()?;
         Some(*lowest)
     }
 
-    /// Takes the message with that block out.
+    /// Takes the message with the lowest first block out of a queue.
     pub(super) fn pop_lowest(&mut self, queue: QueueIx) -> Option<Submission> {
         let parked = self.parked.get_mut(&queue)?;
         let (_, submission) = parked.pop_first()?;
@@ -80,23 +80,23 @@ impl Submissions {
         Some(submission)
     }
 
-    /// It waits for the appends that are on their way.
+    /// Keeps a message until the pending appends have been answered.
     pub(super) fn defer(&mut self, submission: Submission) {
         self.deferred.push(submission);
     }
 
-    /// Takes out those that wait for appends.
+    /// Takes out the messages that wait for appends.
     pub(super) fn take_deferred(&mut self) -> Vec<Submission> {
         std::mem::take(&mut self.deferred)
     }
 
-    /// Takes out those that wait for room, queue by queue.
+    /// Takes out the messages that wait for room, queue by queue.
     pub(super) fn take_parked(&mut self) -> impl Iterator<Item = Submission> + use<> {
         let parked = std::mem::take(&mut self.parked);
         parked.into_values().flat_map(BTreeMap::into_values)
     }
 
-    /// Takes out the messages of a producer about blocks from `from` on: first those that wait for room.
+    /// Takes out the messages of a producer about blocks from `from` on; those that wait for room come first.
     pub(super) fn take_from(&mut self, producer: &str, from: u64) -> Vec<Submission> {
         let is_meant =
             |of: &Submission| &*of.submit.producer == producer && of.submit.message.last >= from;
@@ -111,8 +111,8 @@ impl Submissions {
         taken
     }
 
-    /// Whether a message of this producer for a block below `next` waits: then it may not go on beyond
-    /// that, or a crash would lose it.
+    /// Whether a message of this producer for a block below `next` waits. The producer's position may then
+    /// not be recorded as `next`, or a crash would lose the message.
     pub(super) fn holds_back(&self, producer: &str, next: u64) -> bool {
         let mut waiting = self.iter();
         waiting.any(|Submission { submit, .. }| {
@@ -120,7 +120,7 @@ impl Submissions {
         })
     }
 
-    /// All of them: first those that wait for room.
+    /// All waiting messages; those that wait for room come first.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Submission> {
         let parked = self.parked.values().flat_map(BTreeMap::values);
         parked.chain(&self.deferred)
@@ -131,7 +131,7 @@ impl Submissions {
         self.parked.values().map(BTreeMap::len).sum()
     }
 
-    /// Whether none waits for appends.
+    /// Whether no message waits for appends.
     #[cfg(debug_assertions)]
     pub(super) fn none_deferred(&self) -> bool {
         self.deferred.is_empty()
@@ -154,7 +154,7 @@ impl Submissions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conversation::Edition;
+    use crate::conversation::Uniqueness;
     use crate::id::Part;
     use crate::message::Message;
     use crate::payload::Payload;
@@ -171,7 +171,7 @@ mod tests {
                 needs: None,
                 grouping: Vec::new(),
             },
-            edition: Edition::Any,
+            uniqueness: Uniqueness::Multiple,
             source_next: None,
         };
         Submission::new(RequestId(first), submit)

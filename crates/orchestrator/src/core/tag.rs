@@ -1,10 +1,10 @@
 //! Tags of leases: proof that a coordinator of the workflow gave a lease to a worker.
 //!
-//! A tag is a message authentication code over everything that a lease is about, under a key that is
-//! drawn once for a workflow and lies in its log, which only coordinators read. So a coordinator
-//! keeps no table of the leases that it gave: whichever leads verifies the tag of a late result, of a
-//! lease that another coordinator gave before a failover, and of one whose worker it does not know
-//! yet. Whoever was not given a lease cannot name it, also not with the credentials of another worker.
+//! A tag is a message authentication code over all data of a lease, under a key that is drawn once for a
+//! workflow and lies in its log, which only coordinators read. So a coordinator keeps no table of the leases
+//! that it gave: the current leader can verify the tag of a late result, of a lease that another coordinator
+//! gave before a failover, and of a lease whose worker it does not know yet. A worker cannot name a lease
+//! that it was not given, even with another worker's credentials.
 
 use std::fmt;
 
@@ -13,20 +13,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::TaskRecord;
 
-/// Bytes of the key.
+/// Length of the key, bytes.
 pub const LEASE_KEY_BYTES: usize = 32;
 
 /// The tag of a lease: the first 128 bits of HMAC-SHA256.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct LeaseTag([u8; 16]);
 
-/// The key that a workflow's coordinators tag leases with. Never shown.
+/// Key with which a workflow's coordinators tag leases. Its `Debug` output hides it.
 pub struct LeaseKey(hmac::Key);
 
 // === impl LeaseTag ===
 
 impl LeaseTag {
-    /// A tag with these bytes: whatever somebody claims.
+    /// A tag with these bytes, as claimed by a peer.
     pub fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
@@ -41,12 +41,12 @@ impl fmt::Debug for LeaseTag {
 // === impl LeaseKey ===
 
 impl LeaseKey {
-    /// The key with these bytes.
+    /// A key with these bytes.
     pub fn new(bytes: &[u8; LEASE_KEY_BYTES]) -> Self {
         Self(hmac::Key::new(hmac::HMAC_SHA256, bytes))
     }
 
-    /// Whether `tag` is the tag of that lease. Takes the same time wherever they differ.
+    /// Whether `tag` is the tag of this lease. Runs in constant time.
     pub fn verify(
         &self,
         tag: LeaseTag,
@@ -60,8 +60,8 @@ impl LeaseKey {
         differences.fold(0, |all, one| all | one) == 0
     }
 
-    /// The tag of the lease of `task` given to `worker` as attempt number `attempt`; `content` is
-    /// [`TaskRecord::content`] of the task.
+    /// Tag of the lease of `task` given to `worker` as attempt number `attempt`; `content` is the task's
+    /// [`TaskRecord::content`].
     pub fn tag(
         &self,
         worker: &str,
@@ -116,7 +116,7 @@ mod tests {
             of("w", &task("prove", 2, "0"), 1),
             of("w", &task("prove", 1, "1"), 1),
             of("w", &task("prove", 1, "0"), 2),
-            // Lengths keep texts apart.
+            // The length prefixes keep adjacent texts apart.
             of("wp", &task("rove", 1, "0"), 1),
             key.tag("w", &task("prove", 1, "0"), &[2; 32], 1),
             LeaseKey::new(&[8; LEASE_KEY_BYTES]).tag("w", &task("prove", 1, "0"), &content, 1),

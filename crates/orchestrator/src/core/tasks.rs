@@ -1,12 +1,13 @@
-//! The live tasks: what each is, how it stands, and every index of that.
+//! The live tasks: their state, and every index of it.
 //!
-//! [`TaskTable`] owns them. A task's phase, its copies, results and attempts change only by the table's
-//! verbs, which all go through one place that keeps the indices in step: what is claimable by each
-//! worker group, how many tasks of each stage wait, are leased or are held, which may be hedged, and
-//! which wait for the sequencer. Others read a [`Task`] by its methods.
+//! [`TaskTable`] owns the tasks. A task's phase, copies, results and attempts change only through the table's
+//! methods, which all go through one function that keeps the indices in step: the claimable tasks of each
+//! worker group, the numbers of waiting, leased and held tasks of each stage, the tasks that may be hedged,
+//! and those that wait for the sequencer. Other parts read a [`Task`] through its methods.
 //!
-//! The table knows no worker, no collector and no timer. Whoever ends a copy frees its worker, and whoever
-//! takes a task out of [`Phase::Held`] takes it out of its collector: the verbs return what that needs.
+//! The table knows no worker, no collector and no timer. The caller that ends a copy frees its worker, and
+//! the caller that takes a task out of [`Phase::Held`] takes it out of its collector; the methods return the
+//! values needed for that.
 
 mod ready;
 mod table;
@@ -19,15 +20,15 @@ use proofmill_bus::Seq;
 pub(super) use ready::{Class, Priority};
 pub(super) use table::{NewTask, TaskTable};
 
-use super::ending::Ending;
+use super::ending::EndDetails;
 use super::event::Time;
 use super::tag::LeaseTag;
 use crate::id::{TaskId, WorkerId};
 use crate::plan::{DispatcherPlan, StageIx};
-use crate::principal::voter;
-use crate::record::{Attempt, Begun, Course, PartRecord, TaskRecord};
+use crate::principal::quorum_id;
+use crate::record::{Attempt, PartialResult, StartedAttempt, TaskRecord, TaskTimeline};
 
-/// A task's number: unique for the life of a core, in order of acceptance.
+/// Number of a task: unique for the life of a core, in order of acceptance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct TaskNo(u64);
 
@@ -40,33 +41,35 @@ pub(super) struct Task {
     seq: Seq,
     accepted: Time,
     phase: Phase,
-    copies: Vec<Held>,
-    results: BTreeMap<Arc<str>, PartRecord>,
-    terms: Terms,
+    copies: Vec<ActiveLease>,
+    results: BTreeMap<Arc<str>, PartialResult>,
+    policy: RunPolicy,
     attempts: Vec<Attempt>,
     class: Option<(usize, Class)>,
-    /// Workers that have ended an attempt by their own word, and which.
+    /// Workers that have themselves ended an attempt (failed, completed or released it), with the attempt's
+    /// number.
     reported: Vec<(WorkerId, u32)>,
-    /// Whether the attempt that is being recorded as failed is followed by another without a wait.
-    at_once: bool,
-    /// Attempts that had begun before a restart, and whose workers have not been heard of since.
-    lost: Vec<Begun>,
-    /// When a retry was due before a restart, milliseconds since 1970-01-01 UTC.
+    /// Whether the attempt being recorded as failed is followed by another without a backoff.
+    retry_immediately: bool,
+    /// Attempts that had begun before a restart and whose workers have sent nothing about them since.
+    unconfirmed: Vec<StartedAttempt>,
+    /// Time at which a retry was due before a restart, milliseconds since 1970-01-01 UTC.
     retry_at_ms: Option<u64>,
-    /// Whether the log holds a record of its attempts, or is about to.
+    /// Whether the log holds an [`AttemptsInProgress`](crate::record::AttemptsInProgress) of the task, or will
+    /// once pending appends are accepted.
     run_recorded: bool,
     replayed: bool,
-    ending: Ending,
+    end_details: EndDetails,
 }
 
-/// How a stage has its tasks run: by how many workers, and how often.
+/// Number of workers, results and attempts for the tasks of a stage.
 #[derive(Clone, Debug)]
-pub(super) struct Terms {
-    /// Number of workers that should have a task, or have completed it.
-    wanted: usize,
-    /// Results that complete it.
-    accept: usize,
-    /// Attempts that may fail before no other is made.
+pub(super) struct RunPolicy {
+    /// Number of workers that should have a task or have completed it.
+    copies_wanted: usize,
+    /// Number of results that complete a task.
+    results_required: usize,
+    /// Number of failed attempts after which no other is made.
     attempts_max: u32,
     hedges: bool,
 }
@@ -74,13 +77,13 @@ pub(super) struct Terms {
 /// The state of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Just applied, or between two phases.
+    /// Just accepted, or between two phases.
     New,
-    /// Claimable; where several workers are to have it, some may already.
+    /// Claimable. If several workers are to have the task, some may have it already.
     Ready,
     /// Waits for its backoff, or for the strategy that postponed it.
     Delayed { until: Time },
-    /// As many workers as are wanted have it.
+    /// As many workers have the task as are wanted.
     Leased,
     /// A failed attempt is being recorded.
     Recording,
@@ -96,9 +99,9 @@ pub(super) enum Phase {
 
 /// A worker's copy of a task: its lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Held {
+pub(super) struct ActiveLease {
     worker: WorkerId,
-    name: Arc<str>,
+    distinct_name: Arc<str>,
     attempt: u32,
     tag: LeaseTag,
     batch: u64,
@@ -115,7 +118,7 @@ impl TaskNo {
         Self(number)
     }
 
-    /// Its remainder: spreads tasks over so many places, which are not none.
+    /// The number modulo `places`, which must not be zero; used to spread tasks evenly.
     pub(super) fn modulo(self, places: usize) -> usize {
         self.0 as usize % places
     }
@@ -132,7 +135,7 @@ impl Task {
         self.stage
     }
 
-    /// The record, as accepted.
+    /// Record of the task, as accepted.
     pub(super) fn record(&self) -> &Arc<TaskRecord> {
         &self.record
     }
@@ -146,7 +149,7 @@ impl Task {
         &self.content
     }
 
-    /// The place of its record in the log.
+    /// Sequence number of the task's record in the log.
     pub(super) fn seq(&self) -> Seq {
         self.seq
     }
@@ -159,60 +162,62 @@ impl Task {
         self.phase
     }
 
-    /// Its workers, in the order in which they were given it.
-    pub(super) fn copies(&self) -> &[Held] {
+    /// Copies of the task, in the order in which workers were given them.
+    pub(super) fn copies(&self) -> &[ActiveLease] {
         &self.copies
     }
 
-    /// Results so far, by what their workers count as, where it takes several.
-    pub(super) fn results(&self) -> &BTreeMap<Arc<str>, PartRecord> {
+    /// Results so far, by distinct name; empty unless the stage takes several results.
+    pub(super) fn results(&self) -> &BTreeMap<Arc<str>, PartialResult> {
         &self.results
     }
 
-    /// Results that complete it.
-    pub(super) fn accept(&self) -> usize {
-        self.terms.accept
+    /// Number of results that complete the task.
+    pub(super) fn results_required(&self) -> usize {
+        self.policy.results_required
     }
 
-    /// Its failed attempts.
+    /// Failed attempts that are kept.
     pub(super) fn attempts(&self) -> &[Attempt] {
         &self.attempts
     }
 
-    /// The worker group whose members run it and its class among them, where workers run it.
+    /// Worker group that runs the task and the task's class in it; `None` if no worker runs tasks of the
+    /// stage.
     pub(super) fn class(&self) -> Option<(usize, &Class)> {
         self.class.as_ref().map(|(group, class)| (*group, class))
     }
 
-    /// Whether a worker has ended this attempt by its own word.
+    /// Whether the worker has itself ended this attempt (failed, completed or released it).
     pub(super) fn has_reported(&self, worker: &WorkerId, attempt: u32) -> bool {
         let mut reported = self.reported.iter();
         reported.any(|(by, ended)| by == worker && *ended == attempt)
     }
 
-    /// Attempts that had begun before a restart, and whose workers have not been heard of since.
-    pub(super) fn lost(&self) -> &[Begun] {
-        &self.lost
+    /// Attempts that had begun before a restart and whose workers have sent nothing about them since.
+    pub(super) fn unconfirmed(&self) -> &[StartedAttempt] {
+        &self.unconfirmed
     }
 
-    /// Whether the log holds a record of its attempts, or is about to.
+    /// Whether the log holds an [`AttemptsInProgress`](crate::record::AttemptsInProgress) of the task, or will
+    /// once pending appends are accepted.
     pub(super) fn is_run_recorded(&self) -> bool {
         self.run_recorded
     }
 
-    /// Whether it was in the log at the start.
+    /// Whether the task was in the log at the start.
     pub(super) fn is_replayed(&self) -> bool {
         self.replayed
     }
 
-    /// What is known of its end before that is recorded.
-    pub(super) fn ending(&self) -> &Ending {
-        &self.ending
+    /// Details of the task's end, collected before it is recorded.
+    pub(super) fn end_details(&self) -> &EndDetails {
+        &self.end_details
     }
 
-    /// How it has gone until now.
-    pub(super) fn course(&self) -> Course {
-        self.ending.course(&self.record, &self.attempts)
+    /// Timeline of the task until now.
+    pub(super) fn timeline(&self) -> TaskTimeline {
+        self.end_details.timeline(&self.record, &self.attempts)
     }
 
     pub(super) fn priority(&self) -> Priority {
@@ -220,19 +225,20 @@ impl Task {
     }
 
     /// Number of failed attempts.
-    pub(super) fn tried(&self) -> u32 {
+    pub(super) fn failed_count(&self) -> u32 {
         self.attempts.last().map_or(0, |attempt| attempt.number)
     }
 
-    /// Number of workers that have it or have completed it.
-    fn given(&self) -> usize {
+    /// Number of workers that have the task or have completed it.
+    fn assigned_count(&self) -> usize {
         self.copies.len() + self.results.len()
     }
 
-    /// Number of workers that should, at first: one that has failed for good is not replaced.
-    fn wanted(&self) -> usize {
+    /// Number of workers that should have the task, hedges aside. A worker that failed it for good is not
+    /// replaced.
+    fn workers_wanted(&self) -> usize {
         let failed = self.failed_for_good().count();
-        self.terms.wanted.saturating_sub(failed)
+        self.policy.copies_wanted.saturating_sub(failed)
     }
 
     pub(super) fn failed_for_good(&self) -> impl Iterator<Item = &WorkerId> {
@@ -241,49 +247,52 @@ impl Task {
         permanent.map(|attempt| &attempt.worker)
     }
 
-    /// Number of workers that should have it besides. Each copy has its R_max; they count together.
-    pub(super) fn missing(&self) -> usize {
-        if self.tried() >= self.terms.attempts_max {
+    /// Number of further workers that should have the task; 0 once the limit of failed attempts, over all
+    /// copies together, is reached.
+    pub(super) fn workers_missing(&self) -> usize {
+        if self.failed_count() >= self.policy.attempts_max {
             return 0;
         }
-        self.wanted().saturating_sub(self.given())
+        self.workers_wanted().saturating_sub(self.assigned_count())
     }
 
-    /// Whether those who have it, have completed it and should have it are as many as it takes.
-    pub(super) fn is_possible(&self) -> bool {
-        self.given() + self.missing() >= self.terms.accept
+    /// Whether enough results can still come: workers that have the task, have completed it or should have it
+    /// are at least as many as the results required.
+    pub(super) fn can_complete(&self) -> bool {
+        self.assigned_count() + self.workers_missing() >= self.policy.results_required
     }
 
-    /// Whether one more worker may have it than are asked for, since it takes long.
+    /// Whether one more worker than wanted may have the task because it takes long.
     pub(super) fn is_hedgeable(&self) -> bool {
-        self.terms.hedges
+        self.policy.hedges
             && self.phase == Phase::Leased
-            && self.given() <= self.wanted()
-            && self.tried() < self.terms.attempts_max
+            && self.assigned_count() <= self.workers_wanted()
+            && self.failed_count() < self.policy.attempts_max
     }
 
-    /// Whether a worker, or what it counts as, has it or has completed it.
-    pub(super) fn is_known_to(&self, worker: &WorkerId, name: &Arc<str>) -> bool {
-        let has = |held: &Held| held.worker == *worker || held.name == *name;
-        self.results.contains_key(name) || self.copies.iter().any(has)
+    /// Whether the worker, or another one with the same distinct name, has the task or has completed it.
+    pub(super) fn is_known_to(&self, worker: &WorkerId, distinct_name: &Arc<str>) -> bool {
+        let has =
+            |held: &ActiveLease| held.worker == *worker || held.distinct_name == *distinct_name;
+        self.results.contains_key(distinct_name) || self.copies.iter().any(has)
     }
 
-    /// Whether several results are compared and a worker of the same user has it, or has completed
-    /// it: one user's workers may all say the same.
-    pub(super) fn has_voter(&self, worker: &WorkerId) -> bool {
-        let same = |other: &WorkerId| voter(other) == voter(worker);
-        self.terms.accept > 1
+    /// Whether several results are compared and a worker of the same user has the task or has completed it.
+    /// One user's workers could all return the same wrong result.
+    pub(super) fn has_worker_of_user(&self, worker: &WorkerId) -> bool {
+        let same = |other: &WorkerId| quorum_id(other) == quorum_id(worker);
+        self.policy.results_required > 1
             && (self.copies.iter().any(|held| same(&held.worker))
                 || self.results.values().any(|part| same(&part.worker)))
     }
 
-    /// Whether there are workers of its class that may not have it, since they have it already,
-    /// have completed it, or have failed it for good.
-    pub(super) fn is_begun(&self) -> bool {
-        self.given() > 0 || self.failed_for_good().next().is_some()
+    /// Whether some workers of the class may not have the task because they have it, have completed it, or
+    /// have failed it for good.
+    pub(super) fn is_partially_assigned(&self) -> bool {
+        self.assigned_count() > 0 || self.failed_for_good().next().is_some()
     }
 
-    /// When its next attempt is due, where workers run it and a failed one is behind it.
+    /// Time of the next attempt, if the task waits for the backoff of a failed one; `None` otherwise.
     pub(super) fn waits_for_backoff(&self) -> Option<Time> {
         match self.phase {
             Phase::Delayed { until } if self.class.is_some() => Some(until),
@@ -291,35 +300,35 @@ impl Task {
         }
     }
 
-    /// Whether the task counts against its queue's Q_max: nobody has it.
+    /// Whether the task counts against its queue's Q_max: it waits and no worker has it.
     pub(super) fn waits(&self) -> bool {
         self.phase.waits() && self.copies.is_empty()
     }
 
-    /// Whether it can still be stopped: it has not ended, and the sink has not been given it.
+    /// Whether the task can still be cancelled: it has not ended, and the sink has not been given it.
     pub(super) fn is_cancellable(&self) -> bool {
         !matches!(self.phase, Phase::Finishing | Phase::Emitting)
     }
 
-    /// The copy that a worker has, if it has it as this attempt.
-    pub(super) fn copy(&self, worker: &WorkerId, attempt: u32) -> Option<&Held> {
+    /// The worker's copy of the task under this attempt number.
+    pub(super) fn copy(&self, worker: &WorkerId, attempt: u32) -> Option<&ActiveLease> {
         let mut copies = self.copies.iter();
         copies.find(|held| held.worker == *worker && held.attempt == attempt)
     }
 }
 
-// === impl Terms ===
+// === impl RunPolicy ===
 
-impl Terms {
-    /// Those of a dispatcher, or of a stage where no worker runs tasks.
+impl RunPolicy {
+    /// Policy of a dispatcher's stage; `None` for a stage whose tasks no worker runs.
     pub(super) fn of(dispatcher: Option<&DispatcherPlan>) -> Self {
         let speculation = dispatcher.map(|dispatcher| &dispatcher.speculation);
-        let wanted = speculation.map_or(1, |of| of.copies);
+        let copies_wanted = speculation.map_or(1, |of| of.copies);
         let r_max = dispatcher.map_or(0, |dispatcher| dispatcher.r_max);
-        let copies = u32::try_from(wanted).unwrap_or(u32::MAX);
+        let copies = u32::try_from(copies_wanted).unwrap_or(u32::MAX);
         Self {
-            wanted,
-            accept: speculation.map_or(1, |of| of.accept),
+            copies_wanted,
+            results_required: speculation.map_or(1, |of| of.accept),
             attempts_max: r_max.saturating_add(1).saturating_mul(copies),
             hedges: speculation.is_some_and(|of| of.hedge.is_some()),
         }
@@ -336,20 +345,26 @@ impl Phase {
         )
     }
 
-    /// Whether only another message moves it on.
-    fn rests(self) -> bool {
+    /// Whether only another message can move the task on.
+    fn is_blocked(self) -> bool {
         matches!(self, Self::Held | Self::Queued)
     }
 }
 
-// === impl Held ===
+// === impl ActiveLease ===
 
-impl Held {
-    /// The copy of `worker`, which counts as `name`: no other copy's worker may.
-    pub(super) fn new(worker: WorkerId, name: Arc<str>, attempt: u32, tag: LeaseTag) -> Self {
+impl ActiveLease {
+    /// The copy of `worker`, whose name by the stage's `distinct` setting is `distinct_name`; no other copy of
+    /// the task may have the same.
+    pub(super) fn new(
+        worker: WorkerId,
+        distinct_name: Arc<str>,
+        attempt: u32,
+        tag: LeaseTag,
+    ) -> Self {
         Self {
             worker,
-            name,
+            distinct_name,
             attempt,
             tag,
             batch: 0,
@@ -359,14 +374,14 @@ impl Held {
         }
     }
 
-    /// Given as a part of this assignment.
+    /// The copy as part of assignment `batch`.
     pub(super) fn in_batch(mut self, batch: u64) -> Self {
         self.batch = batch;
         self
     }
 
-    /// Given at `since` (by the clock on the wall `since_wall_ms`, milliseconds since 1970-01-01 UTC),
-    /// until `expires` unless it is renewed.
+    /// The copy with its times: given at `since` (`since_wall_ms` is the same in milliseconds since
+    /// 1970-01-01 UTC), ending at `expires` unless it is renewed.
     pub(super) fn lasting(mut self, since: Time, since_wall_ms: u64, expires: Time) -> Self {
         (self.since, self.since_wall_ms, self.expires) = (since, since_wall_ms, expires);
         self
@@ -376,9 +391,9 @@ impl Held {
         &self.worker
     }
 
-    /// Identity used for quorum counting; two copies of a task never share it.
-    pub(super) fn name(&self) -> &Arc<str> {
-        &self.name
+    /// Name of the worker by the stage's `distinct` setting; two copies of a task never share it.
+    pub(super) fn distinct_name(&self) -> &Arc<str> {
+        &self.distinct_name
     }
 
     pub(super) fn attempt(&self) -> u32 {
@@ -401,7 +416,7 @@ impl Held {
         self.since
     }
 
-    /// As `since`, in milliseconds since 1970-01-01 UTC.
+    /// The time of [`ActiveLease::since`], in milliseconds since 1970-01-01 UTC.
     pub(super) fn since_wall_ms(&self) -> u64 {
         self.since_wall_ms
     }

@@ -1,4 +1,4 @@
-//! Timers: what is to be looked at, and when.
+//! Pending timers, by due time.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,34 +8,34 @@ use super::tasks::TaskNo;
 use crate::id::WorkerId;
 use crate::plan::StageIx;
 
-/// A thing that is due. A timer that has nothing to do any more does nothing when it fires.
+/// Action that is due at a time. A timer whose action is no longer needed does nothing when it fires.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Timer {
-    /// The lease of the task, in this assignment, ends.
+    /// A lease of the task may have ended; the number is the assignment's.
     Lease(TaskNo, u64),
-    /// The task has waited for its backoff, or for the strategy that postponed it.
+    /// The backoff of the task, or its postponement by a strategy, is over.
     Wake(TaskNo),
-    /// Attempts at the task from before a restart are given up.
-    Lost(TaskNo),
+    /// The task's attempts from before a restart are given up.
+    Unconfirmed(TaskNo),
     /// Attempts have lasted long enough to be recorded.
     Begun,
-    /// A task of the stage has lasted long enough to be hedged.
+    /// A task of the stage has run long enough to be hedged.
     Hedge(StageIx),
-    /// The deadline of the block that a slot begins with passes.
+    /// The deadline of the slot that begins with this block passes.
     Slot(u64),
-    /// The time of a collector's group with this key is up.
+    /// T_collect of the collector's group with this key passes.
     Overdue(StageIx, Arc<str>),
-    /// The worker may have been silent for long.
+    /// The worker may have been silent for too long.
     Silent(WorkerId),
-    /// The host owes verdicts.
+    /// The host's verdict timeout must be checked: it owes verdicts.
     Host(WorkerId),
-    /// No more leases from before the restart are adopted.
+    /// The adoption of leases from before the restart ends.
     Adopted,
-    /// Counters have changed and are to be written.
+    /// Changed counters must be written.
     Counts,
 }
 
-/// The timers that are set, earliest first; those of the same time in the order of [`Timer`].
+/// Timers that are set, earliest first; those with the same time in the order of [`Timer`].
 #[derive(Default)]
 pub(super) struct Timers {
     set: BTreeSet<(Time, Timer)>,
@@ -52,12 +52,12 @@ impl Timers {
         self.set.remove(&(due, timer));
     }
 
-    /// When the next one is due.
+    /// Time of the earliest timer.
     pub(super) fn next(&self) -> Option<Time> {
         self.set.first().map(|(due, _)| *due)
     }
 
-    /// The next one, if it is due by now, and when it was.
+    /// Removes and returns the earliest timer if it is due by `now`.
     pub(super) fn pop_due(&mut self, now: Time) -> Option<(Time, Timer)> {
         self.next().filter(|due| *due <= now)?;
         self.set.pop_first()
@@ -68,7 +68,7 @@ impl Timers {
         self.set.contains(&(due, timer))
     }
 
-    /// Whether a timer is set, at whatever time.
+    /// Whether the timer is set, for any time.
     #[cfg(debug_assertions)]
     pub(super) fn is_set_at_all(&self, timer: &Timer) -> bool {
         self.set.iter().any(|(_, other)| other == timer)

@@ -1,4 +1,4 @@
-//! What can be asked of the core.
+//! Types of the answers to queries about the core.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use super::event::Time;
 use crate::id::TaskId;
-use crate::record::{Attempt, Finish, TaskRecord};
+use crate::record::{Attempt, EndKind, TaskRecord};
 
-/// Spans in [`Status::gaps`], at most.
+/// Maximum number of spans in [`Status::gaps`].
 pub const GAPS_MAX: usize = 16;
 
-/// What a stage has seen since the log was new. After a crash `leased`, `retried`, `expired`, `hedged` and
+/// Counts of a stage since the log was new. After a crash `leased`, `retried`, `expired`, `hedged` and
 /// `stale_results` may lack their last seconds; the others are exact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
@@ -27,8 +27,8 @@ pub struct Counters {
     pub grouped: u64,
     /// Tasks consumed without effect.
     pub skipped: u64,
-    /// Messages that came to a collector after their group, or their blocks, had been emitted. They
-    /// are dead, passed on alone or skipped, as the stage says.
+    /// Messages that reached a collector after their group, or their blocks, had been emitted. The stage's
+    /// `late` setting decides whether they die, are passed on alone or are skipped.
     pub late: u64,
     /// Tasks that an operator dropped.
     pub dropped: u64,
@@ -36,13 +36,13 @@ pub struct Counters {
     pub failed: u64,
     /// Retries.
     pub retried: u64,
-    /// Leases that ended for want of a heartbeat.
+    /// Leases that ended because no heartbeat renewed them.
     pub expired: u64,
-    /// Leases given beside another that lasts long.
+    /// Additional leases for tasks whose lease lasts unusually long.
     pub hedged: u64,
     /// Tasks that an operator cancelled.
     pub cancelled: u64,
-    /// Results that came after another had won, or for no task.
+    /// Results that came after another had won, or that match no leased task.
     pub stale_results: u64,
     /// Tasks that went to the dead-letter queue.
     pub died: u64,
@@ -50,55 +50,56 @@ pub struct Counters {
     pub emitted: u64,
 }
 
-/// A stage at this moment.
+/// State of a stage.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StageStatus {
-    /// Its name.
+    /// Name of the stage.
     pub stage: Arc<str>,
     /// `dispatcher`, `collector` or `sequencer`.
     pub kind: Cow<'static, str>,
-    /// Tasks that wait for a worker, for their backoff, or for their turn.
+    /// Tasks that no worker has and that wait for a worker, for their backoff, or for their turn.
     pub waiting: usize,
-    /// Tasks that workers have.
+    /// Tasks that at least one worker has.
     pub leased: usize,
     /// Messages that a collector holds in unfinished groups.
     pub held: usize,
     /// Dead letters.
     pub dead: usize,
-    /// The lowest block that is not finished here.
+    /// Lowest first block of the stage's live tasks; `None` if it has none.
     pub lowest: Option<u64>,
-    /// Counts.
+    /// Counts since the log was new.
     pub counters: Counters,
 }
 
-/// A process that keeps partitions of collectors.
+/// State of a host: a process that keeps partitions of collectors.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostStatus {
-    /// Its name.
+    /// Name of the host.
     pub host: Arc<str>,
-    /// How many partitions it keeps, over all collectors.
+    /// Number of partitions that the host keeps, over all collectors.
     pub partitions: usize,
-    /// Verdicts that it owes.
-    pub owes: usize,
+    /// Verdicts that the host has been asked for and has not sent.
+    #[serde(rename = "owes")]
+    pub pending_verdicts: usize,
 }
 
-/// A worker that takes nothing for now.
+/// A worker that takes no tasks for now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PausedWorker {
-    /// Its name.
+    /// Name of the worker.
     pub worker: Arc<str>,
-    /// Its group.
+    /// Worker group.
     pub group: Arc<str>,
-    /// Reason for the pause, as the worker reports it: what its machine lacks.
+    /// Reason for the pause, as the worker reports it: the resource that its machine lacks.
     pub reason: Arc<str>,
 }
 
-/// The whole at this moment.
+/// State of the whole workflow.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Status {
-    /// The workflow.
+    /// Name of the workflow.
     pub workflow: Arc<str>,
-    /// Each stage, in the order of the file.
+    /// Stages, in the order of the workflow file.
     pub stages: Vec<StageStatus>,
     /// Live tasks: neither finished nor dead.
     pub live: usize,
@@ -106,34 +107,35 @@ pub struct Status {
     pub dead: usize,
     /// Workers that have joined.
     pub workers: usize,
-    /// Those of them that take nothing for now, by name.
+    /// Joined workers that take no tasks for now, by name.
     pub paused: Vec<PausedWorker>,
-    /// The next block that the sequencer will emit.
+    /// Next block that the sequencer will emit; `None` if the workflow has no sequencer.
     pub next_block: Option<u64>,
-    /// Blocks, first and last, that have not come to the sequencer while it has later ones: the
-    /// lowest [`GAPS_MAX`] of such spans.
+    /// Spans of blocks, first and last, that have not reached the sequencer while later ones have: the lowest
+    /// [`GAPS_MAX`] of them.
     pub gaps: Vec<(u64, u64)>,
-    /// Processes that keep partitions of collectors; none: the coordinator does.
+    /// Processes that keep partitions of collectors; empty if the coordinator evaluates all strategies
+    /// itself.
     pub hosts: Vec<HostStatus>,
-    /// Producers that wait for room in a queue.
+    /// Messages of producers that wait for room in a queue.
     pub producers_waiting: usize,
     /// Blocks that were done within their deadline.
     pub blocks_met: u64,
-    /// Blocks that were not.
+    /// Blocks whose deadline passed before they were done.
     pub blocks_missed: u64,
-    /// Blocks that had been emitted when the chain that their source follows was reorganised.
+    /// Blocks that had been emitted when a reorganisation of the chain took them back.
     pub blocks_stale: u64,
-    /// Whether the core leases nothing more.
+    /// Whether the core drains: it leases nothing more.
     pub draining: bool,
 }
 
-/// What a live task is doing.
+/// State of a live task, as shown to users.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskPhase {
     /// Claimable.
     Waiting,
-    /// Waits for its backoff, or was postponed.
+    /// Waits for its backoff, or for the delay of the strategy that postponed it.
     Delayed,
     /// A worker has it.
     Leased,
@@ -141,71 +143,71 @@ pub enum TaskPhase {
     Held,
     /// Waits for lower blocks to be emitted.
     Queued,
-    /// Its end, or a failed attempt, is being recorded.
+    /// Its end, or a failed attempt, is being written to the log.
     Recording,
 }
 
 /// A live task.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TaskView {
-    /// What was accepted.
+    /// Record of the task, as accepted.
     pub record: Arc<TaskRecord>,
-    /// What it is doing.
+    /// State of the task.
     pub phase: TaskPhase,
-    /// Who has it; of several, who was given it first.
+    /// Worker that has the task; if several have it, the one that was given it first.
     pub worker: Option<Arc<str>>,
-    /// Everybody who has it, and the attempt of each, in the order in which they were given it.
+    /// All workers that have the task, each with its attempt number, in the order of assignment.
     pub workers: Vec<(Arc<str>, u32)>,
-    /// What the workers count as whose results are kept until there are as many as it takes.
+    /// Distinct names of the workers whose results are kept until the stage's `accept` count is reached.
     pub results: Vec<Arc<str>>,
-    /// The workers that brought those.
+    /// Workers that sent those results, in the same order.
     pub result_workers: Vec<Arc<str>>,
-    /// Whether a worker is to get it now, besides those that have it.
+    /// Whether the task is to be leased to a worker now, besides those that have it.
     pub claimable: bool,
-    /// Its failed attempts.
+    /// Failed attempts that are kept.
     pub attempts: Vec<Attempt>,
 }
 
 /// A worker that has joined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerView {
-    /// Its name.
+    /// Name of the worker.
     pub worker: Arc<str>,
-    /// Its worker group.
+    /// Worker group.
     pub group: Arc<str>,
-    /// The labels it has.
+    /// Labels that the worker offers.
     pub labels: BTreeSet<String>,
-    /// Bytes of memory it offers.
+    /// Memory that the worker offers, bytes.
     pub memory: u64,
-    /// Assignments that it works on at once (F_max).
+    /// Maximum number of concurrent assignments (F_max).
     pub slots: usize,
-    /// Whether it takes no new tasks.
+    /// Whether the worker takes no new tasks.
     pub retired: bool,
-    /// When it was last heard from.
+    /// Time of the worker's last message.
     pub heard: Time,
-    /// Leases that it holds: the task, the attempt, and the time at which the lease ends if it is
-    /// not renewed.
+    /// Leases that the worker holds: the task, the attempt, and the time at which the lease ends unless it is
+    /// renewed.
     pub leases: Vec<(TaskId, u32, Time)>,
 }
 
 // === impl Counters ===
 
 impl Counters {
-    /// The counter of those that ended so.
-    pub(super) fn of(&mut self, finish: &Finish) -> [Option<&mut u64>; 2] {
-        match finish {
-            Finish::Completed { .. } => [Some(&mut self.completed), None],
-            Finish::Grouped { .. } => [Some(&mut self.grouped), None],
-            Finish::Skipped { .. } => [Some(&mut self.skipped), None],
-            Finish::Dropped => [Some(&mut self.dropped), None],
-            Finish::Late {
+    /// Counters to increment for a task that finished in this way.
+    pub(super) fn of(&mut self, end: &EndKind) -> [Option<&mut u64>; 2] {
+        match end {
+            EndKind::Completed { .. } => [Some(&mut self.completed), None],
+            EndKind::Grouped { .. } => [Some(&mut self.grouped), None],
+            EndKind::Skipped { .. } => [Some(&mut self.skipped), None],
+            EndKind::Dropped => [Some(&mut self.dropped), None],
+            EndKind::Late {
                 passed_on: true, ..
             } => [Some(&mut self.late), None],
-            Finish::Late { .. } => [Some(&mut self.late), Some(&mut self.skipped)],
+            EndKind::Late { .. } => [Some(&mut self.late), Some(&mut self.skipped)],
         }
     }
 
-    /// The counters of those that died, as members that came too late, or otherwise.
+    /// Counters to increment for a task that died; `late` if it came too late for its group.
     pub(super) fn of_dead(&mut self, late: bool) -> [Option<&mut u64>; 2] {
         [Some(&mut self.died), late.then_some(&mut self.late)]
     }

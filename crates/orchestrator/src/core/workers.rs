@@ -1,20 +1,20 @@
-//! The workers that have joined: what each offers, what it has, and which are free.
+//! The workers that have joined: offers, assignments, and the index of free workers.
 //!
-//! Assignments have numbers, in the order in which they are given; a worker has as many slots as it works
-//! on assignments at once. [`Workers`] keeps the index of those with a free slot in step with every change.
+//! Assignments are numbered in the order in which they are given. A worker has as many slots as it runs
+//! assignments at once. [`Workers`] keeps the index of workers with a free slot in step with every change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::event::Time;
 use super::tasks::TaskNo;
-use crate::conversation::Join;
+use crate::conversation::WorkerJoin;
 use crate::id::WorkerId;
 
 /// The workers, by name.
 pub(super) struct Workers {
     workers: BTreeMap<WorkerId, Worker>,
-    /// By worker group: those with room for another assignment.
+    /// Workers with room for another assignment, by worker group.
     free: Vec<BTreeSet<WorkerId>>,
     next_batch: u64,
 }
@@ -27,7 +27,7 @@ pub(super) struct Worker {
     slots: usize,
     retired: bool,
     paused: Option<Arc<str>>,
-    /// Its tasks, by assignment.
+    /// Tasks of the worker, by assignment.
     batches: BTreeMap<u64, BTreeSet<TaskNo>>,
     heard: Time,
     last_used: u64,
@@ -36,7 +36,7 @@ pub(super) struct Worker {
 // === impl Workers ===
 
 impl Workers {
-    /// None, of so many groups.
+    /// No workers, for `groups` worker groups.
     pub(super) fn new(groups: usize) -> Self {
         Self {
             workers: BTreeMap::new(),
@@ -57,7 +57,7 @@ impl Workers {
         self.workers.len()
     }
 
-    /// Those of a group with room for another assignment, by name.
+    /// Workers of a group with room for another assignment, by name.
     pub(super) fn free(&self, group: usize) -> impl Iterator<Item = (&WorkerId, &Worker)> {
         let free = self.free[group].iter();
         free.filter_map(|name| Some((name, self.workers.get(name)?)))
@@ -67,8 +67,8 @@ impl Workers {
         !self.free[group].is_empty()
     }
 
-    /// A worker offers itself to a group. What it has it keeps, if it was known.
-    pub(super) fn join(&mut self, join: Join, group: usize, now: Time) {
+    /// Adds a worker to a group, or replaces its offer. A worker that was known keeps its tasks.
+    pub(super) fn join(&mut self, join: WorkerJoin, group: usize, now: Time) {
         let before = self.workers.remove(&join.worker);
         if let Some(before) = &before {
             self.free[before.group].remove(&join.worker);
@@ -97,19 +97,19 @@ impl Workers {
         }
     }
 
-    /// It takes no new tasks.
+    /// Marks a worker as taking no new tasks.
     pub(super) fn retire(&mut self, name: &WorkerId) {
         self.change(name, |worker| worker.retired = true);
     }
 
-    /// It has said something.
+    /// Notes a message from a worker.
     pub(super) fn hear(&mut self, name: &WorkerId, now: Time) {
         if let Some(worker) = self.workers.get_mut(name) {
             worker.heard = now;
         }
     }
 
-    /// It has said how it stands. Returns whether it is known.
+    /// Applies a worker's heartbeat. Returns whether the worker is known.
     pub(super) fn beat(
         &mut self,
         name: &WorkerId,
@@ -124,21 +124,21 @@ impl Workers {
         })
     }
 
-    /// The number of a new assignment.
+    /// The number for a new assignment.
     pub(super) fn begin_batch(&mut self) -> u64 {
         let batch = self.next_batch;
         self.next_batch += 1;
         batch
     }
 
-    /// It gets a task as a part of an assignment.
+    /// Adds a task to a worker's assignment.
     pub(super) fn give(&mut self, name: &WorkerId, batch: u64, no: TaskNo) {
         self.change(name, |worker| {
             worker.batches.entry(batch).or_default().insert(no);
         });
     }
 
-    /// It has a task of an assignment no more.
+    /// Removes a task from a worker's assignment.
     pub(super) fn take(&mut self, name: &WorkerId, batch: u64, no: TaskNo) {
         self.change(name, |worker| {
             if let Some(tasks) = worker.batches.get_mut(&batch) {
@@ -150,14 +150,15 @@ impl Workers {
         });
     }
 
-    /// An assignment was given to it by choice: the one that was so last waits longest for the next.
+    /// Notes that the scheduler has chosen a worker for an assignment: among equals, the worker chosen
+    /// longest ago is chosen next.
     pub(super) fn note_used(&mut self, name: &WorkerId, batch: u64) {
         if let Some(worker) = self.workers.get_mut(name) {
             worker.last_used = batch + 1;
         }
     }
 
-    /// The one place where what makes a worker free changes. Returns whether it is known.
+    /// Changes a worker and updates the index of free workers. Returns whether the worker is known.
     fn change(&mut self, name: &WorkerId, change: impl FnOnce(&mut Worker)) -> bool {
         let Some(worker) = self.workers.get_mut(name) else {
             return false;
@@ -198,7 +199,7 @@ impl Workers {
 // === impl Worker ===
 
 impl Worker {
-    /// The number of its group.
+    /// Number of the worker's group.
     pub(super) fn group(&self) -> usize {
         self.group
     }
@@ -207,22 +208,22 @@ impl Worker {
         &self.labels
     }
 
-    /// Bytes that it offers.
+    /// Memory that the worker offers, bytes.
     pub(super) fn memory(&self) -> u64 {
         self.memory
     }
 
-    /// Assignments that it works on at once, at most.
+    /// Maximum number of concurrent assignments.
     pub(super) fn slots(&self) -> usize {
         self.slots
     }
 
-    /// Assignments that it works on.
+    /// Number of assignments under way.
     pub(super) fn busy(&self) -> usize {
         self.batches.len()
     }
 
-    /// Its tasks, in the order of its assignments.
+    /// Tasks of the worker, in the order of its assignments.
     pub(super) fn tasks(&self) -> impl Iterator<Item = TaskNo> + '_ {
         self.batches.values().flatten().copied()
     }
@@ -231,17 +232,17 @@ impl Worker {
         self.retired
     }
 
-    /// Reason for which the worker takes no tasks for now; `None` if it takes them.
+    /// Reason for the worker's pause; `None` if it takes tasks.
     pub(super) fn paused(&self) -> Option<&Arc<str>> {
         self.paused.as_ref()
     }
 
-    /// When it was last heard from.
+    /// Time of the worker's last message.
     pub(super) fn heard(&self) -> Time {
         self.heard
     }
 
-    /// Orders workers by the last assignment that each was given by choice.
+    /// Rank of the last assignment for which the scheduler chose this worker; 0 if there was none.
     pub(super) fn last_used(&self) -> u64 {
         self.last_used
     }
@@ -255,8 +256,8 @@ impl Worker {
 mod tests {
     use super::*;
 
-    fn join(slots: usize) -> Join {
-        Join {
+    fn join(slots: usize) -> WorkerJoin {
+        WorkerJoin {
             worker: "w".into(),
             group: "g".into(),
             labels: BTreeSet::new(),
@@ -274,7 +275,7 @@ mod tests {
         let batch = workers.begin_batch();
         workers.give(&name, batch, no);
         assert!(!workers.has_free(0));
-        // It comes back, with its leases and another slot.
+        // The worker joins again, with its leases and another slot.
         workers.join(join(2), 0, Time(1));
         assert!(workers.has_free(0));
         assert!(workers.beat(&name, Time(2), false, Some("no disk".into())));

@@ -10,18 +10,19 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::conversation::PAUSE_REASON_MAX;
-use crate::executor::{Executor, Lack, MachineFailure};
+use crate::executor::{Executor, failure_of_reading};
 use crate::id::WorkerId;
 use crate::plan::StageIx;
+use proofmill_process::{MachineFailure, MissingResource};
 
-/// Time from a failure of the machine to the first probe; doubled by each failure that follows
-/// without a product in between.
+/// Time from a failure of the machine to the first probe; doubled by each further failure until a task is
+/// completed.
 const FIRST_DELAY: Duration = Duration::from_millis(500);
 
 /// Longest time between two probes.
 const LAST_DELAY: Duration = Duration::from_secs(30);
 
-/// Longest time that a probe may take: a network file system may hang.
+/// Maximum duration of a probe, since a network file system may hang.
 const PROBE_LIMIT: Duration = Duration::from_secs(30);
 
 /// Parts of a machine that the tasks of one dispatcher need: its executors and the blob store.
@@ -31,7 +32,7 @@ pub(super) struct Machine {
     pub(super) blobs: Arc<BlobStore>,
 }
 
-/// Whether the dispatcher is paused, and until when.
+/// State of the dispatcher's pause.
 pub(super) struct Pause {
     worker: WorkerId,
     delay: Duration,
@@ -42,22 +43,22 @@ struct Current {
     reason: String,
     since: Instant,
     next_probe: Instant,
-    /// Under way: kept here, since whoever waits for it may stop and wait again.
+    /// Probe under way. Kept here, since the future of [`Pause::probed`] may be dropped and created again.
     probe: Option<JoinHandle<Result<(), MachineFailure>>>,
 }
 
 // === impl Machine ===
 
 impl Machine {
-    /// Tries what failed lately, and all else that a task would need.
+    /// Tests the resources that failed lately, and all others that a task needs.
     async fn probe(self) -> Result<(), MachineFailure> {
         for executor in self.executors.values() {
             executor.probe().await?;
         }
         match self.blobs.probe().await {
             Ok(()) => Ok(()),
-            // A store answers a probe with nothing that would be a blob's own trouble.
-            Err(error) => MachineFailure::of_blobs(&error).map_or(Ok(()), Err),
+            // The other errors of a probe say nothing about the machine, so the store is usable.
+            Err(error) => failure_of_reading(&error).map_or(Ok(()), Err),
         }
     }
 }
@@ -82,7 +83,7 @@ impl Pause {
         self.current.is_some()
     }
 
-    /// The machine has failed. Whether the dispatcher was not paused before.
+    /// Begins the pause after a failure of the machine. Returns whether the dispatcher was not paused before.
     pub(super) fn begin(&mut self, failure: &MachineFailure) -> bool {
         if let Some(current) = &mut self.current {
             current.reason = bounded(failure);
@@ -104,15 +105,15 @@ impl Pause {
         true
     }
 
-    /// A task was completed here: the next failure is not a consequence of the last.
-    pub(super) fn product_made(&mut self) {
+    /// Notes a completed task: the next failure is not a consequence of the last.
+    pub(super) fn note_completion(&mut self) {
         if self.current.is_none() {
             self.delay = FIRST_DELAY;
         }
     }
 
-    /// Waits until a probe has come to an end; whether the pause has, with it. Never returns while
-    /// there is no pause. May be dropped and called again.
+    /// Waits for the end of a probe. Returns whether the pause has ended with it. Pending while there is no
+    /// pause. The future may be dropped and created again.
     pub(super) async fn probed(&mut self, machine: &Machine) -> bool {
         let Some(current) = &mut self.current else {
             return pending().await;
@@ -124,7 +125,7 @@ impl Pause {
             let probe = machine.clone().probe();
             tokio::spawn(async move {
                 let late = || MachineFailure {
-                    lack: Lack::Scratch,
+                    missing: MissingResource::Scratch,
                     detail: format!("a probe took longer than {PROBE_LIMIT:?}"),
                 };
                 timeout(PROBE_LIMIT, probe)
@@ -143,7 +144,7 @@ impl Pause {
             }
             Ok(Err(failure)) => failure,
             Err(error) => MachineFailure {
-                lack: Lack::Processes,
+                missing: MissingResource::Processes,
                 detail: format!("a probe ended by itself: {error}"),
             },
         };
@@ -177,7 +178,7 @@ mod tests {
 
     fn full() -> MachineFailure {
         MachineFailure {
-            lack: Lack::DiskSpace,
+            missing: MissingResource::DiskSpace,
             detail: "x".repeat(10 * PAUSE_REASON_MAX),
         }
     }
@@ -209,7 +210,7 @@ mod tests {
         let mut waits = Vec::new();
         for _ in 0..9 {
             let began = Instant::now();
-            // Given up and begun again, as in a `select!`.
+            // The future is dropped and created again, as in a `select!`.
             let early = timeout(Duration::from_millis(100), pause.probed(&machine)).await;
             assert!(early.is_err());
             assert!(!pause.probed(&machine).await);
@@ -218,12 +219,12 @@ mod tests {
         assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
         switch.0.store(true, Ordering::SeqCst);
         assert!(pause.probed(&machine).await && !pause.is_on());
-        // What fails again at once waits as long as before.
+        // If the machine fails again at once, the delay is as long as before.
         pause.begin(&full());
         let began = Instant::now();
         assert!(pause.probed(&machine).await);
         assert_eq!(began.elapsed().as_secs(), 30);
-        pause.product_made();
+        pause.note_completion();
         pause.begin(&full());
         let began = Instant::now();
         assert!(pause.probed(&machine).await);

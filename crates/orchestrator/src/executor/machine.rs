@@ -1,138 +1,60 @@
-//! Failures of the machine, told from those of a task by their type.
+//! Failures of the machine: those of blobs and of native provers, beside [those of programs](proofmill_process::MachineFailure).
 //!
-//! Each is classified where it arises, by the system's error number: a full disk, no descriptors or
-//! a blob store out of reach say nothing about the task that met them, so they are no attempts at
-//! it. The dispatcher hands the task back untried, pauses, and goes on when a probe succeeds.
-
-use std::fmt;
-use std::io;
+//! None counts as an attempt at the task: the dispatcher returns the task untried, pauses, and resumes when a probe
+//! succeeds.
 
 use proofmill_bus::{BlobError, with_sources};
-use rustix::io::Errno;
+use proofmill_process::{MachineFailure, MissingResource};
 
 use super::resolved::ResolveError;
 use crate::record::Failure;
 
-/// Failure of this machine: no attempt at the task that met it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{lack}: {detail}")]
-pub struct MachineFailure {
-    /// The resource that the machine is without.
-    pub lack: Lack,
-    /// The operation that failed, and the system's error.
-    pub detail: String,
-}
-
-/// Resource that a machine is without.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lack {
-    /// Disk space or inodes, by the file system or by a quota (`ENOSPC`, `EDQUOT`).
-    DiskSpace,
-    /// File descriptors, of the process or of the system (`EMFILE`, `ENFILE`).
-    Descriptors,
-    /// Memory for the kernel or for a new process (`ENOMEM`).
-    Memory,
-    /// Processes and threads: their number is limited (`EAGAIN` from fork(2) or clone(2)).
-    Processes,
-    /// A usable scratch folder, for any other reason (`EROFS`, `EIO`, `EACCES`, …).
-    Scratch,
-    /// An answer of the blob store.
-    BlobStore,
-    /// A resource that a native prover says its machine is without.
-    Prover,
-}
-
-/// Reason for which an execution has no product.
+/// The reason why an execution has no product.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Unfinished {
-    /// The attempt failed: it counts, and is recorded.
+    /// The attempt failed; it counts, and is recorded.
     Failed(Failure),
-    /// The machine failed: no attempt was made, or its result was lost with it.
+    /// The machine failed: no attempt was made, or its result was lost.
     Machine(MachineFailure),
 }
 
-// === impl Lack ===
+/// The machine's failure, if the blob store could not be used; `None` if the store answered
+/// that the blob is missing or damaged.
+pub(crate) fn failure_of_reading(error: &BlobError) -> Option<MachineFailure> {
+    error.is_of_store().then(|| failure_of_storing(error))
+}
 
-impl Lack {
-    /// The resource whose exhaustion `error` reports; `None` for any other error.
-    pub fn of(error: &io::Error) -> Option<Self> {
-        match Errno::from_io_error(error)? {
-            Errno::NOSPC | Errno::DQUOT => Some(Self::DiskSpace),
-            Errno::MFILE | Errno::NFILE => Some(Self::Descriptors),
-            Errno::NOMEM => Some(Self::Memory),
-            Errno::AGAIN => Some(Self::Processes),
-            _ => None,
-        }
+/// The machine's failure to store a blob, whatever the error.
+pub(crate) fn failure_of_storing(error: &BlobError) -> MachineFailure {
+    MachineFailure {
+        missing: error
+            .io()
+            .and_then(MissingResource::of)
+            .unwrap_or(MissingResource::BlobStore),
+        detail: with_sources(error),
     }
 }
 
-impl fmt::Display for Lack {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::DiskSpace => "no disk space",
-            Self::Descriptors => "no file descriptors",
-            Self::Memory => "no memory",
-            Self::Processes => "no more processes",
-            Self::Scratch => "no scratch folder",
-            Self::BlobStore => "no blob store",
-            Self::Prover => "the prover cannot work on this machine",
-        })
-    }
+/// As [`failure_of_reading`], for a payload that could not be fetched.
+pub(crate) fn failure_of_fetching(error: &ResolveError) -> Option<MachineFailure> {
+    let ResolveError::Blob { source, .. } = error;
+    Some(MachineFailure {
+        detail: with_sources(error),
+        ..failure_of_reading(source)?
+    })
 }
 
-// === impl MachineFailure ===
-
-impl MachineFailure {
-    /// The failure that `error` is, if it reports an exhausted resource. `what` could not be done.
-    pub fn of(what: impl fmt::Display, error: &io::Error) -> Option<Self> {
-        Lack::of(error).map(|lack| Self::new(lack, what, error))
-    }
-
-    /// A failure to use the scratch folder, whatever the error.
-    pub fn of_scratch(what: impl fmt::Display, error: &io::Error) -> Self {
-        Self::new(Lack::of(error).unwrap_or(Lack::Scratch), what, error)
-    }
-
-    /// The failure that `error` is, if the blob store could not be used; `None` if the store answered
-    /// and it is the blob that is missing or damaged.
-    pub fn of_blobs(error: &BlobError) -> Option<Self> {
-        error.is_of_store().then(|| Self::of_storing(error))
-    }
-
-    /// A failure to store a blob, whatever the error.
-    pub fn of_storing(error: &BlobError) -> Self {
-        Self {
-            lack: error.io().and_then(Lack::of).unwrap_or(Lack::BlobStore),
-            detail: with_sources(error),
-        }
-    }
-
-    /// As [`MachineFailure::of_blobs`], of a payload that was to be fetched.
-    pub fn of_fetch(error: &ResolveError) -> Option<Self> {
-        let ResolveError::Blob { source, .. } = error;
-        Some(Self {
-            detail: with_sources(error),
-            ..Self::of_blobs(source)?
-        })
-    }
-
-    /// The failure that `error` is, if an exhausted resource lies beneath it.
-    pub fn beneath(error: &(dyn std::error::Error + 'static)) -> Option<Self> {
-        let mut next = Some(error);
-        let mut causes = std::iter::from_fn(|| {
-            let cause = next?;
-            next = cause.source();
-            Some(cause)
-        });
-        let lack = causes.find_map(|cause| Lack::of(cause.downcast_ref()?))?;
-        let detail = with_sources(error);
-        Some(Self { lack, detail })
-    }
-
-    fn new(lack: Lack, what: impl fmt::Display, error: &io::Error) -> Self {
-        let detail = format!("{what}: {error}");
-        Self { lack, detail }
-    }
+/// The machine's failure, if one of an error's sources reports an exhausted resource.
+pub fn machine_failure_of(error: &(dyn std::error::Error + 'static)) -> Option<MachineFailure> {
+    let mut next = Some(error);
+    let mut causes = std::iter::from_fn(|| {
+        let cause = next?;
+        next = cause.source();
+        Some(cause)
+    });
+    let missing = causes.find_map(|cause| MissingResource::of(cause.downcast_ref()?))?;
+    let detail = with_sources(error);
+    Some(MachineFailure { missing, detail })
 }
 
 // === impl Unfinished ===
@@ -151,49 +73,31 @@ impl From<MachineFailure> for Unfinished {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use rustix::io::Errno;
 
-    #[test]
-    fn exhausted_resources_are_the_machines_and_other_errors_are_not() {
-        for (errno, lack) in [
-            (Errno::NOSPC, Some(Lack::DiskSpace)),
-            (Errno::DQUOT, Some(Lack::DiskSpace)),
-            (Errno::MFILE, Some(Lack::Descriptors)),
-            (Errno::NFILE, Some(Lack::Descriptors)),
-            (Errno::NOMEM, Some(Lack::Memory)),
-            (Errno::AGAIN, Some(Lack::Processes)),
-            (Errno::NOENT, None),
-            (Errno::ACCESS, None),
-            (Errno::NOEXEC, None),
-            (Errno::TOOBIG, None),
-            (Errno::FBIG, None),
-        ] {
-            let error = io::Error::from(errno);
-            assert_eq!(Lack::of(&error), lack, "{errno}");
-            assert_eq!(MachineFailure::of("start", &error).map(|it| it.lack), lack);
-            let scratch = MachineFailure::of_scratch("make a folder", &error);
-            assert_eq!(scratch.lack, lack.unwrap_or(Lack::Scratch), "{errno}");
-        }
-        // By number, never by words.
-        let words = io::Error::other("No space left on device (os error 28)");
-        assert_eq!(Lack::of(&words), None);
-    }
+    use super::*;
 
     #[test]
     fn a_missing_blob_is_the_tasks_and_a_store_out_of_reach_is_the_machines() {
         let digest = proofmill_bus::Digest::of(b"x");
-        assert_eq!(MachineFailure::of_blobs(&BlobError::Missing(digest)), None);
+        assert_eq!(failure_of_reading(&BlobError::Missing(digest)), None);
         let corrupt = BlobError::Corrupt {
             expected: digest,
             found: digest,
         };
-        assert_eq!(MachineFailure::of_blobs(&corrupt), None);
+        assert_eq!(failure_of_reading(&corrupt), None);
         let directory = |errno: Errno| BlobError::Directory {
             path: "blobs".into(),
             source: errno.into(),
         };
-        let lack = |error| MachineFailure::of_blobs(&error).map(|failure| failure.lack);
-        assert_eq!(lack(directory(Errno::NOSPC)), Some(Lack::DiskSpace));
-        assert_eq!(lack(directory(Errno::ROFS)), Some(Lack::BlobStore));
+        let missing = |error| failure_of_reading(&error).map(|failure| failure.missing);
+        assert_eq!(
+            missing(directory(Errno::NOSPC)),
+            Some(MissingResource::DiskSpace)
+        );
+        assert_eq!(
+            missing(directory(Errno::ROFS)),
+            Some(MissingResource::BlobStore)
+        );
     }
 }

@@ -1,14 +1,14 @@
-//! What a dispatcher runs a task with: a program, a prover in this process, or engines.
+//! Executors of tasks: a program, a prover in this process, or engines.
 
 pub mod engine;
 mod machine;
 mod native;
-pub mod process;
 mod program;
 mod resolved;
 mod traits;
 
-pub use machine::{Lack, MachineFailure, Unfinished};
+pub use machine::{Unfinished, machine_failure_of};
+pub(crate) use machine::{failure_of_fetching, failure_of_reading, failure_of_storing};
 pub use native::{Context, FromPayload, IntoPayloads, Json, Native, Produced, Prover, ProverError};
 pub use program::Program;
 pub use resolved::{ResolveError, Resolved};

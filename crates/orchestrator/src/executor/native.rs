@@ -1,7 +1,5 @@
-//! Provers in this process: no files, no JSON in between.
+//! Provers in this process, called without files, and without JSON unless they ask for it.
 
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,15 +8,16 @@ use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::machine::{MachineFailure, Unfinished};
+use super::machine::Unfinished;
 use super::resolved::Resolved;
 use super::traits::{Cancel, Execution, Executor, Product};
 use crate::id::TaskId;
 use crate::origin::{Origin, Origins};
 use crate::payload::Encoding;
 use crate::record::Failure;
+use proofmill_process::MachineFailure;
 
-/// What a prover may want to know of the task besides its input.
+/// Information for a prover about its task.
 #[derive(Clone, Debug)]
 pub struct Context {
     /// The task.
@@ -27,20 +26,20 @@ pub struct Context {
     pub first: u64,
     /// Last block it is about, inclusive.
     pub last: u64,
-    /// Which attempt this is, from 1.
+    /// Number of this attempt, from 1.
     pub attempt: u32,
-    /// Where the input comes from, as the core has recorded it: what a verifier compares with.
+    /// Origins of the input, as recorded by the core. A verifier compares results with them.
     pub origins: Origins,
-    /// Raised when the result is not wanted any more: a prover that runs for long should look.
+    /// Raised when the result is no longer wanted; a prover that runs for long should check it.
     pub cancel: Cancel,
 }
 
 impl Context {
-    /// Where the input comes from, if that is one message.
+    /// The origin of the input, if the input is a single message.
     ///
     /// # Errors
-    /// [`ProverError::Permanent`] for a group, and for a task whose origin is not known: a version
-    /// of Proofmill recorded it that did not keep it.
+    /// [`ProverError::Permanent`] for a group, and for a task of unknown origin, which an older
+    /// version of Proofmill has recorded.
     pub fn origin(&self) -> Result<&Origin, ProverError> {
         let why = match &*self.origins {
             [origin] => return Ok(origin),
@@ -54,36 +53,36 @@ impl Context {
     }
 }
 
-/// Why a prover has no result.
+/// The reason why a prover has no result.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ProverError {
-    /// Another attempt would fail just so: the task goes to the dead-letter queue at once.
+    /// Every attempt would fail the same way: the task goes to the dead-letter queue at once.
     #[error("{0}")]
     Permanent(String),
     /// Another attempt may succeed.
     #[error("{0}")]
     Retry(String),
-    /// This machine lacks something that has nothing to do with the task: no attempt is counted,
-    /// and the dispatcher takes nothing for a while. [`MachineFailure::of`] makes one of an
-    /// [`io::Error`](std::io::Error) that reports an exhausted resource.
+    /// This machine lacks something unrelated to the task: no attempt is counted, and the
+    /// dispatcher pauses. [`MachineFailure::of`] converts an [`io::Error`](std::io::Error) that
+    /// reports an exhausted resource.
     #[error(transparent)]
     Machine(MachineFailure),
 }
 
 /// A prover, or any other computation on a task's payload.
 ///
-/// It runs on a thread of its own, outside the runtime's, and may use as many as it likes.
+/// It runs on a blocking thread, outside the async runtime, and may use any number of threads.
 pub trait Prover: Send + Sync + 'static {
-    /// What a task's payload is read as.
+    /// Type that a task's payload is decoded to.
     type Input: FromPayload + Send;
-    /// What goes on to the stage's output queues.
+    /// Type of the result, which is sent to the stage's output queues.
     type Output: IntoPayloads + Send;
 
-    /// Proves one.
+    /// Proves one task.
     fn prove(&self, context: &Context, input: Self::Input) -> Result<Self::Output, ProverError>;
 
-    /// Proves several that were claimable at once (`batch` in the workflow file); one result for
-    /// each, in order. Override it where together is cheaper than one by one.
+    /// Proves several tasks that were claimable at once (`batch` in the workflow file); one result
+    /// for each, in order. Override it if a batch is cheaper than separate calls.
     fn prove_batch(
         &self,
         batch: Vec<(Context, Self::Input)>,
@@ -95,13 +94,13 @@ pub trait Prover: Send + Sync + 'static {
     }
 }
 
-/// A type that a payload can be read as.
+/// A type that a payload can be decoded to.
 pub trait FromPayload: Sized {
-    /// Reads it. An error is permanent: the payload will not change.
+    /// Decodes the payload. An error is permanent, since the payload will not change.
     fn from_payload(payload: Resolved) -> Result<Self, String>;
 }
 
-/// What a prover made, as messages.
+/// The result of a prover, as messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Produced {
     /// One message.
@@ -110,13 +109,13 @@ pub enum Produced {
     Many(Vec<(Encoding, Bytes)>),
 }
 
-/// A type that messages can be made of.
+/// A type that can be encoded as messages.
 pub trait IntoPayloads {
-    /// Makes them.
+    /// Encodes the messages.
     fn into_payloads(self) -> Result<Produced, String>;
 }
 
-/// JSON on both sides of a prover.
+/// Wrapper for provers whose input or output is JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Json<T>(pub T);
 
@@ -170,8 +169,8 @@ pub struct Native<P> {
 // === impl Native ===
 
 impl<P: Prover> Native<P> {
-    /// Runs `prover`. With `fan_out` a JSON array that it makes is split into its elements. After
-    /// `time_limit` an attempt has failed; its thread goes on until the prover returns.
+    /// Runs `prover`. With `fan_out`, a JSON array that it returns is split into its elements. An
+    /// attempt fails after `time_limit`; its thread continues until the prover returns.
     pub fn new(prover: Arc<P>, fan_out: bool, time_limit: Option<Duration>) -> Self {
         Self {
             prover,
@@ -205,7 +204,7 @@ impl<P: Prover> Native<P> {
             }
         }
         let count = inputs.len();
-        let proved = catch_unwind(AssertUnwindSafe(|| match count {
+        let proved = proofmill_panics::catch(|| match count {
             0 => Vec::new(),
             1 => inputs
                 .pop()
@@ -213,9 +212,9 @@ impl<P: Prover> Native<P> {
                 .into_iter()
                 .collect(),
             _ => prover.prove_batch(inputs),
-        }));
+        });
         let proved = proved.unwrap_or_else(|panic| {
-            let reason = format!("the prover panicked: {}", panic_text(&*panic));
+            let reason = format!("the prover panicked: {panic}");
             (0..count)
                 .map(|_| Err(ProverError::Retry(reason.clone())))
                 .collect()
@@ -245,7 +244,7 @@ fn product<O: IntoPayloads>(
     let output = match result {
         Ok(output) => output,
         Err(ProverError::Permanent(reason)) => return Err(permanent(reason, ran)),
-        Err(ProverError::Retry(reason)) => return Err(failure(false, reason, ran)),
+        Err(ProverError::Retry(reason)) => return Err(retryable(reason, ran)),
         Err(ProverError::Machine(failure)) => return Err(failure.into()),
     };
     let produced = output
@@ -273,7 +272,7 @@ fn product<O: IntoPayloads>(
     }
 }
 
-/// The elements of a JSON array, each as it stands.
+/// The elements of a JSON array, each with its original text.
 pub(crate) fn split_array(json: &[u8]) -> Result<Vec<(Encoding, Bytes)>, String> {
     let elements: Vec<&serde_json::value::RawValue> = serde_json::from_slice(json)
         .map_err(|error| format!("fan_out needs a JSON array as output: {error}"))?;
@@ -289,25 +288,11 @@ pub(crate) fn split_array(json: &[u8]) -> Result<Vec<(Encoding, Bytes)>, String>
 }
 
 fn permanent(reason: String, ran: Duration) -> Unfinished {
-    failure(true, reason, ran)
+    Failure::permanent(reason).after(ran).into()
 }
 
-fn failure(permanent: bool, reason: String, ran: Duration) -> Unfinished {
-    let wall_ms = u64::try_from(ran.as_millis()).unwrap_or(u64::MAX);
-    Unfinished::Failed(Failure {
-        permanent,
-        reason,
-        wall_ms,
-        ..Failure::default()
-    })
-}
-
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("without a message")
+fn retryable(reason: String, ran: Duration) -> Unfinished {
+    Failure::retryable(reason).after(ran).into()
 }
 
 impl<P: Prover> Executor for Native<P> {
@@ -317,7 +302,7 @@ impl<P: Prover> Executor for Native<P> {
         let fan_out = self.fan_out;
         let time_limit = self.time_limit;
         Box::pin(async move {
-            let all = |reason: String, ran: Duration| vec![Err(failure(false, reason, ran)); count];
+            let all = |reason: String, ran: Duration| vec![Err(retryable(reason, ran)); count];
             let work = tokio::task::spawn_blocking(move || Self::run(&prover, fan_out, batch));
             let finished = match time_limit {
                 None => work.await,
@@ -339,10 +324,10 @@ impl<P: Prover> Executor for Native<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::executor::Lack;
     use crate::id::Part;
     use crate::payload::Payload;
     use crate::record::TaskRecord;
+    use proofmill_process::MissingResource;
 
     struct Halve;
 
@@ -419,7 +404,7 @@ mod tests {
         let Err(Unfinished::Machine(failure)) = &results[0] else {
             panic!("{results:?}");
         };
-        assert_eq!(failure.lack, Lack::DiskSpace);
+        assert_eq!(failure.missing, MissingResource::DiskSpace);
         assert!(matches!(&results[1], Err(Unfinished::Failed(_))));
     }
 

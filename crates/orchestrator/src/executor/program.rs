@@ -1,19 +1,20 @@
-//! The executor of a stage whose tasks a program runs.
+//! The executor of a stage whose tasks are run by a program.
 
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, join_all};
 
-use super::machine::{MachineFailure, Unfinished};
+use super::machine::Unfinished;
 use super::native::split_array;
-use super::process::{Attempt, Outcome, ProcessExecutor, TaskContext};
 use super::traits::{Execution, Executor, Product};
 use crate::payload::Encoding;
 use crate::record::{Failure, TaskRecord};
+use proofmill_process::MachineFailure;
+use proofmill_process::{Attempt, Outcome, ProcessExecutor, TaskContext};
 
-/// Origins that fit a variable of the environment: a program is shown those of a larger group not.
+/// Maximum number of origins passed in an environment variable; for a larger group it is not set.
 const ORIGINS_SHOWN: usize = 1024;
 
-/// Runs a program for each task; see [`super::process`]. What the program writes is one JSON value.
+/// Runs a program for each task; see [`proofmill_process`]. The program's output is one JSON value.
 pub struct Program {
     process: ProcessExecutor,
     fan_out: bool,
@@ -22,7 +23,8 @@ pub struct Program {
 // === impl Program ===
 
 impl Program {
-    /// With `fan_out` the output is a JSON array, and each element becomes a message.
+    /// An executor for `process`. With `fan_out` the output is a JSON array, and each element
+    /// becomes a message.
     pub fn new(process: ProcessExecutor, fan_out: bool) -> Self {
         Self { process, fan_out }
     }
@@ -31,11 +33,7 @@ impl Program {
         let input = execution
             .input
             .to_program_input()
-            .map_err(|reason| Failure {
-                permanent: true,
-                reason,
-                ..Failure::default()
-            })?;
+            .map_err(Failure::permanent)?;
         let context = TaskContext {
             id: execution.task.id.to_string(),
             attempt: execution.attempt,
@@ -47,9 +45,9 @@ impl Program {
         match &attempt.outcome {
             Outcome::Succeeded(output) => {
                 let outputs = self.outputs(output).map_err(|reason| {
-                    // What was cut short by a full disk is not the program's word.
-                    let starved = attempt.starved.clone().map(Unfinished::Machine);
-                    starved.unwrap_or_else(|| failure(&attempt, false, reason))
+                    // An output truncated by a full disk is the machine's failure.
+                    let disk_full = attempt.disk_full.clone().map(Unfinished::Machine);
+                    disk_full.unwrap_or_else(|| failed(&attempt, Failure::retryable(reason)))
                 })?;
                 Ok(Product {
                     outputs,
@@ -57,15 +55,15 @@ impl Program {
                     ran: attempt.wall,
                 })
             }
-            Outcome::Permanent { reason } => Err(failure(&attempt, true, reason.clone())),
-            Outcome::Failed { reason } => Err(failure(&attempt, false, reason.clone())),
+            Outcome::Permanent { reason } => Err(failed(&attempt, Failure::permanent(reason))),
+            Outcome::Failed { reason } => Err(failed(&attempt, Failure::retryable(reason))),
             Outcome::CouldNotStart { reason } => {
                 let reason = format!("the program did not run: {reason}");
-                Err(failure(&attempt, false, reason))
+                Err(failed(&attempt, Failure::retryable(reason)))
             }
             Outcome::Machine(of_machine) => Err(of_machine.clone().into()),
             outcome @ (Outcome::TimedOut | Outcome::Cancelled) => {
-                Err(failure(&attempt, false, outcome.to_string()))
+                Err(failed(&attempt, Failure::retryable(outcome.to_string())))
             }
         }
     }
@@ -80,8 +78,8 @@ impl Program {
     }
 }
 
-/// SHA-256 of what was submitted for the task, for programs that verify: of each message, where it
-/// is a group.
+/// The variable `PROOFMILL_ORIGIN`, for programs that verify: SHA-256 of the payload submitted for
+/// the task, or of each member's if it is a group.
 fn origin_of(task: &TaskRecord) -> Option<(String, String)> {
     let digests = task.origins.iter().map(|origin| hex::encode(origin.digest));
     let digests: Vec<String> = digests.collect();
@@ -89,14 +87,13 @@ fn origin_of(task: &TaskRecord) -> Option<(String, String)> {
     fits.then(|| ("PROOFMILL_ORIGIN".to_owned(), digests.join(",")))
 }
 
-fn failure(attempt: &Attempt, permanent: bool, reason: String) -> Unfinished {
+/// `failure`, with what is known of the program's run.
+fn failed(attempt: &Attempt, failure: Failure) -> Unfinished {
     Unfinished::Failed(Failure {
-        permanent,
-        reason,
         exit: attempt.exit,
         stdout: attempt.stdout.to_string(),
         stderr: attempt.stderr.to_string(),
-        wall_ms: u64::try_from(attempt.wall.as_millis()).unwrap_or(u64::MAX),
+        ..failure.after(attempt.wall)
     })
 }
 

@@ -1,4 +1,4 @@
-//! Payloads with their bytes at hand.
+//! Payloads with the content of their blobs.
 
 use std::sync::Arc;
 
@@ -16,35 +16,35 @@ pub enum Resolved {
     One(Encoding, Bytes),
     /// A collector's group; see [`Payload::Group`].
     Group {
-        /// Whether a process sees an object by queue, or one array.
+        /// Whether a program gets an object of arrays by queue, instead of one array.
         by_queue: bool,
-        /// Each member with the queue it came by.
+        /// Each member with the queue it came from.
         members: Vec<(Arc<str>, Resolved)>,
     },
 }
 
-/// A payload that cannot be had.
+/// The reason why a payload cannot be fetched.
 #[derive(Debug, thiserror::Error)]
 pub enum ResolveError {
     /// The blob store failed.
     #[error("cannot fetch blob {digest}")]
     Blob {
-        /// Which blob.
+        /// The blob's digest.
         digest: String,
-        /// Why.
+        /// The error of the store.
         #[source]
         source: BlobError,
     },
 }
 
-/// Payloads of messages for a collector are inline up to this many bytes only, so that a group of
+/// Limit in bytes up to which payloads of messages for a collector are inline, so that a group of
 /// them still fits one record of the log.
 const COLLECTED_INLINE_LIMIT: usize = 16 * 1024;
 
 // === impl Resolved ===
 
 impl Resolved {
-    /// Fetches what `payload` refers to.
+    /// Fetches the blobs that `payload` refers to.
     pub fn fetch<'a>(
         payload: &'a Payload,
         blobs: &'a BlobStore,
@@ -79,9 +79,9 @@ impl Resolved {
         })
     }
 
-    /// Puts a message's bytes where they belong: into the record if they are few, else into a
-    /// blob, which is durable when this returns. `collected` says that a collector reads them. The
-    /// blob is held until what is returned with the payload is dropped: when the coordinator has it.
+    /// Stores a message's bytes: inline if they are few, else as a blob, which is durable when this
+    /// returns. `collected` is whether a collector reads them. The blob is held until the returned
+    /// guard is dropped, which the caller does once the coordinator has the payload.
     pub async fn store(
         encoding: Encoding,
         bytes: Bytes,
@@ -106,10 +106,10 @@ impl Resolved {
         Ok((payload, Some(held)))
     }
 
-    /// What a program is given: the bytes of one message as they are; of a group a JSON array, or
-    /// an object of arrays by queue. Members that are not one JSON value each cannot be shown in
-    /// one: the error says which. Whoever labelled them may not have looked, or have lied, and
-    /// `1,2` between the commas of an array would be two members.
+    /// The input of a program: the bytes of one message unchanged; for a group, a JSON array, or an
+    /// object of arrays by queue. Fails, naming the member, if a member of a group is not exactly
+    /// one JSON value. The label of a member is not trusted: `1,2` inside an array would count as
+    /// two members.
     pub fn to_program_input(&self) -> Result<Bytes, String> {
         match self {
             Self::One(_, bytes) => Ok(bytes.clone()),
@@ -240,7 +240,7 @@ mod tests {
             members,
         };
         assert!(group_of_it.to_program_input().is_err());
-        // Space around a value is none of it.
+        // White space around a value is not part of it.
         let spaced = group(false, " 1 \n").to_program_input().expect("json");
         assert_eq!(spaced, "[0,1]");
     }

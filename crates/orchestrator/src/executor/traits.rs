@@ -1,4 +1,4 @@
-//! The interface between a dispatcher and what runs its tasks.
+//! The interface between a dispatcher and its executors.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,50 +7,51 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
-use super::machine::{MachineFailure, Unfinished};
+use super::machine::Unfinished;
 use super::resolved::Resolved;
 use crate::payload::Encoding;
 use crate::record::TaskRecord;
+use proofmill_process::MachineFailure;
 
 /// One task to run.
 #[derive(Clone, Debug)]
 pub struct Execution {
-    /// What was accepted.
+    /// The task as recorded by the core.
     pub task: Arc<TaskRecord>,
-    /// Which attempt this is, from 1.
+    /// Number of this attempt, from 1.
     pub attempt: u32,
-    /// The payload, with every blob fetched.
+    /// The payload, with the content of every blob.
     pub input: Resolved,
-    /// Raised when the result is not wanted any more.
+    /// Raised when the result is no longer wanted.
     pub cancel: Cancel,
 }
 
-/// What an execution made.
+/// The product of an execution.
 #[derive(Clone, Debug)]
 pub struct Product {
-    /// The messages that go on, each with its encoding. A stage that does not fan out has one.
+    /// The resulting messages, each with its encoding; exactly one unless the stage fans out.
     pub outputs: Vec<(Encoding, Bytes)>,
     /// Whether `outputs` are the elements of a fan-out.
     pub fan_out: bool,
-    /// How long it ran.
+    /// Duration of the execution.
     pub ran: Duration,
 }
 
 /// Runs tasks.
 pub trait Executor: Send + Sync {
-    /// Runs a batch; one result for each, in order. Never panics for a task's sake: whatever goes
-    /// wrong is that task's [`Failure`](crate::record::Failure), or the machine's
-    /// [`MachineFailure`], which is no attempt.
+    /// Runs a batch; one result for each, in order. Never panics because of a task: an error is
+    /// that task's [`Failure`](crate::record::Failure), or the machine's [`MachineFailure`], which
+    /// does not count as an attempt.
     fn execute(&self, batch: Vec<Execution>) -> BoxFuture<'_, Vec<Result<Product, Unfinished>>>;
 
-    /// Whether this machine has, at this moment, what it takes to begin a task. Asked after a
-    /// [`MachineFailure`], before tasks are taken again; cheap, and without effects that last.
+    /// Checks whether this machine can begin a task at this moment. Called after a
+    /// [`MachineFailure`], before tasks are taken again; cheap, and without lasting effects.
     fn probe(&self) -> BoxFuture<'_, Result<(), MachineFailure>> {
         Box::pin(std::future::ready(Ok(())))
     }
 }
 
-/// Tells an execution that it should stop.
+/// Signal for an execution to stop.
 #[derive(Clone, Debug)]
 pub struct Cancel(watch::Receiver<bool>);
 
@@ -63,18 +64,18 @@ impl Cancel {
         (sender, Self(receiver))
     }
 
-    /// Whether the result is not wanted any more; also where whoever would take it is gone.
+    /// Whether the result is no longer wanted, or its receiver is gone.
     pub fn is_raised(&self) -> bool {
         *self.0.borrow() || self.0.has_changed().is_err()
     }
 
-    /// Waits until [`Cancel::is_raised`].
+    /// Waits until [`Cancel::is_raised`] is true.
     pub async fn raised(&mut self) {
-        // An error means that the sender was dropped: nobody waits for the result.
+        // An error means that the sender was dropped: the result has no receiver.
         let _ = self.0.wait_for(|raised| *raised).await;
     }
 
-    /// The channel itself, for executors that want one.
+    /// The underlying channel.
     pub fn receiver(&self) -> watch::Receiver<bool> {
         self.0.clone()
     }

@@ -1,4 +1,4 @@
-//! One POST at a time, each on a connection of its own.
+//! An HTTP client: each POST has a connection of its own.
 
 use futures_util::future::BoxFuture;
 use std::path::Path;
@@ -17,38 +17,38 @@ use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::tls::connector;
 
-/// A client of one address.
+/// A client for one address.
 pub struct HttpClient {
     url: HttpUrl,
     tls: Option<(TlsConnector, ServerName<'static>)>,
 }
 
-/// What a server answered.
+/// The response of a server.
 #[derive(Debug)]
 pub struct Answer {
-    /// The status.
+    /// The response's status.
     pub status: StatusCode,
-    /// What came with it, if that could be read.
+    /// The response's body, if it could be read.
     pub body: Result<Bytes, HttpError>,
 }
 
-/// Why there is no answer. Never shows the path of the address.
+/// The reason why there is no response. Never shows the path of the address.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HttpError {
-    /// The client cannot be made.
+    /// The client's settings are invalid.
     #[error("{0}")]
     Setup(String),
-    /// It took too long.
+    /// The time limit passed.
     #[error("no answer within {} s", .0.as_secs_f64())]
     TimedOut(Duration),
     /// There is no connection.
     #[error("no connection: {0}")]
     Connect(std::io::Error),
-    /// What came is not HTTP, or the connection broke.
+    /// The response is not HTTP, or the connection broke.
     #[error("the request failed: {0}")]
     Http(String),
-    /// The answer is larger than the caller allows.
+    /// The response is larger than the caller allows.
     #[error("its answer is over {0} bytes")]
     TooLarge(usize),
 }
@@ -56,8 +56,8 @@ pub enum HttpError {
 // === impl HttpClient ===
 
 impl HttpClient {
-    /// A client of `url` that trusts, besides the system's authorities, those in the file `ca`
-    /// (PEM). Connects to nobody.
+    /// A client of `url` that trusts the system's authorities and those in the file `ca` (PEM).
+    /// Does not connect yet.
     ///
     /// # Errors
     /// [`HttpError::Setup`]: the file cannot be read, or the host cannot be in a certificate.
@@ -74,17 +74,17 @@ impl HttpClient {
         Ok(Self { url, tls })
     }
 
-    /// Whom it asks.
+    /// Address of the server.
     pub fn url(&self) -> &HttpUrl {
         &self.url
     }
 
-    /// Sends `body`, and takes the answer, of at most `answer_max` bytes. `headers` are added to
-    /// those that every request has.
+    /// Sends `body`, and returns the response, whose body may have up to `answer_max` bytes.
+    /// `headers` are added to the standard ones.
     ///
     /// # Errors
-    /// [`HttpError`]; the server may have got the request all the same, unless there was no
-    /// connection.
+    /// [`HttpError`]; the server may have received the request nevertheless, except after
+    /// [`HttpError::Connect`].
     pub fn post(
         &self,
         headers: HeaderMap,
@@ -92,7 +92,7 @@ impl HttpClient {
         answer_max: usize,
         time_limit: Duration,
     ) -> BoxFuture<'_, Result<Answer, HttpError>> {
-        // Boxed: compiled here, and not again in every program that calls it.
+        // Boxed, so that it is compiled in this crate and not again in every caller's.
         Box::pin(async move {
             let exchange = async {
                 let place = format!("{}:{}", self.url.host(), self.url.port());
@@ -151,7 +151,7 @@ async fn exchange(
         });
         Ok(Answer { status, body })
     };
-    // The connection is driven beside the exchange, and goes with it.
+    // The connection is driven beside the exchange, and dropped with it.
     let mut exchange = std::pin::pin!(exchange);
     tokio::select! {
         biased;

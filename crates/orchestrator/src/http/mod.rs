@@ -1,4 +1,4 @@
-//! Asking servers by HTTP, with and without TLS: for sinks and sources.
+//! HTTP requests to servers, with and without TLS, for sinks and sources.
 
 mod client;
 mod tls;

@@ -1,4 +1,4 @@
-//! Whom to trust.
+//! TLS client settings.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::client::HttpError;
 
-/// Trusts the system's authorities and those in the file `ca` (PEM).
+/// A connector that trusts the system's authorities and those in the file `ca` (PEM).
 pub(super) fn connector(ca: Option<&Path>) -> Result<TlsConnector, HttpError> {
     let mut roots = RootCertStore::empty();
     let system = rustls_native_certs::load_native_certs();

@@ -1,4 +1,4 @@
-//! Checks of emissions, as a workflow describes them.
+//! The checks of emissions that a workflow requires.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,10 +10,10 @@ use super::options::MillError;
 use super::registry::Registry;
 use crate::sink::{Checks, EmissionCheck, History};
 
-/// The file in the state directory that says what the last emissions ended with.
+/// File in the state directory with the end of the last emissions.
 const HISTORY: &str = "emissions.json";
 
-/// Checks of the emissions of a workflow; `None` where nothing verifies, or verifiers are trusted.
+/// The checks of a workflow's emissions; `None` if no stage verifies, or verifiers are trusted.
 pub(crate) fn checks(
     workflow: &file::Workflow,
     registry: &Registry,

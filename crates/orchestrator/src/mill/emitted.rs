@@ -1,9 +1,9 @@
-//! The sequencer's directory as a witness: a log that has gone back does not know what lies there.
+//! Detection of a log that was rolled back, by the files in the sequencer's directory.
 //!
-//! A file is written after its message's record is durable, and the record goes only in the batch that
-//! moves the cursor beyond it. So for each file at or above the cursor the log holds a live record, or
-//! a dead letter. If it does not, the log is older than the directory: it was restored from an old
-//! copy, or deleted.
+//! A file is written after its message's record is durable, and the record is removed only in the
+//! batch that moves the cursor beyond it. So for each file at or above the cursor the log contains
+//! a live record, or a dead letter. If it does not, the log is older than the directory: it was
+//! restored from an old copy, or deleted.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,16 +14,17 @@ use proofmill_workflow as file;
 
 use super::options::MillError;
 use crate::core::Core;
-use crate::whole_file;
+use proofmill_files::write_small_durably;
 
-/// In the state directory: the block below which files that the log does not know are accepted.
+/// File in the state directory with the block below which files unknown to the log are accepted.
 const ACCEPTED: &str = "accepted-emissions";
 
-/// Spans that are named one by one.
+/// Maximum number of spans listed one by one.
 const LISTED: usize = 10;
 
-/// Checks that the log knows what lies in the sequencer's directory; if it does not and `accept_loss`,
-/// remembers that, so that it is accepted from now on. Returns what was accepted, in words.
+/// Checks that the log knows the files in the sequencer's directory. If it does not and
+/// `accept_loss` is set, records that the files are accepted from now on, and returns a description
+/// of them.
 pub(super) fn check(
     workflow: &file::Workflow,
     state: &Path,
@@ -44,7 +45,7 @@ pub(super) fn check(
     let Some(next) = core.status().next_block else {
         return Ok(None);
     };
-    let accepted = accepted_below(state).map_err(failed(state))?;
+    let accepted = accepted_below_block(state).map_err(failed(state))?;
     let mut unknown = spans_from(&directory, next.max(accepted)).map_err(failed(&directory))?;
     if unknown.is_empty() {
         return Ok(None);
@@ -63,13 +64,13 @@ pub(super) fn check(
     };
     let missing = described(&unknown, next);
     if !accept_loss {
-        return Err(MillError::WentBack { directory, missing });
+        return Err(MillError::LogRolledBack { directory, missing });
     }
-    accept_below(state, last.saturating_add(1)).map_err(failed(state))?;
+    accept_below_block(state, last.saturating_add(1)).map_err(failed(state))?;
     Ok(Some(missing))
 }
 
-/// The spans of blocks that files are of, those that begin at `next` or above.
+/// The spans of blocks of the files in the directory that begin at `next` or above.
 fn spans_from(directory: &Path, next: u64) -> io::Result<BTreeSet<(u64, u64)>> {
     let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeSet::new()),
@@ -114,7 +115,7 @@ fn described(unknown: &BTreeSet<(u64, u64)>, next: u64) -> String {
     format!("the next block by the log is {next}, and proofs of blocks {shown}{more} were emitted")
 }
 
-fn accepted_below(state: &Path) -> io::Result<u64> {
+fn accepted_below_block(state: &Path) -> io::Result<u64> {
     match fs::read_to_string(state.join(ACCEPTED)) {
         Ok(text) => text.trim().parse().map_err(|_| {
             let why = format!("{ACCEPTED} in it holds no block number: remove it");
@@ -125,8 +126,8 @@ fn accepted_below(state: &Path) -> io::Result<u64> {
     }
 }
 
-fn accept_below(state: &Path, block: u64) -> io::Result<()> {
-    whole_file::write_durably(
+fn accept_below_block(state: &Path, block: u64) -> io::Result<()> {
+    write_small_durably(
         &state.join(ACCEPTED),
         format!("{block}\n").as_bytes(),
         ".new-",

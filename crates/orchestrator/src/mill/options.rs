@@ -1,4 +1,4 @@
-//! Settings, summary and errors of a mill.
+//! Options, summary and errors of a mill.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,93 +10,97 @@ use tokio::sync::mpsc;
 use super::sweep::BlobSweep;
 use crate::coordinator::{CoordinatorError, CoordinatorGone};
 use crate::core::{Routing, Status};
-use crate::executor::process::ProcessError;
 use crate::plan::PlanError;
 use crate::sink::{EmissionRefused, Emitted, Sink, SinkError};
 use crate::source;
+use proofmill_process::ProcessError;
 
-/// Settings of a mill.
+/// Options of a mill.
 pub struct Options {
-    /// Everything that must survive: log, blobs, emitted proofs, scratch. One process at a time.
+    /// The state directory: log, blobs, emitted proofs, scratch. Used by one process at a time.
     pub state: PathBuf,
-    /// A NATS server for the log and the blobs, instead of the state directory: dispatchers of other
-    /// processes may join, and another process may take over when this one has gone.
+    /// Connection to a NATS server that keeps the log and the blobs, instead of the state
+    /// directory; `None` by default. With it, dispatchers of other processes may join, and another
+    /// process may take over when this one ends.
     pub bus: Option<bus::Connection>,
-    /// Whether the sources run; not for an operator who only looks or mends.
+    /// Whether the sources run; `true` by default. An operator who only inspects or repairs turns
+    /// it off.
     pub run_sources: bool,
-    /// Further sinks, besides the sequencer's directory.
+    /// Sinks in addition to those of the workflow file.
     pub sinks: Vec<Box<dyn Sink>>,
-    /// A stream of what is emitted.
+    /// Channel that receives every emission.
     pub stream: Option<mpsc::Sender<Emitted>>,
-    /// Overrides the number of dispatchers of each dispatcher stage.
+    /// Number of dispatchers for a dispatcher stage, by its name; overrides the workflow's.
     pub workers: BTreeMap<String, usize>,
-    /// Keep running when the sources have ended and nothing moves: work may still be submitted.
-    pub stay: bool,
-    /// For an experiment: how messages find their collector.
+    /// Whether to keep running when the sources have ended and no task is pending, since work may
+    /// still be submitted; `false` by default.
+    pub keep_running: bool,
+    /// Routing of messages to collectors; changed for experiments only.
     pub routing: Routing,
-    /// When unreferenced blobs are removed.
+    /// Intervals of the removal of unreferenced blobs.
     pub blob_sweep: BlobSweep,
-    /// Go on with a log in the state directory that holds less than was durable, or less than what
-    /// was emitted: [`Mill::accepted_losses`](super::Mill::accepted_losses) lists what is missing.
+    /// Whether to continue with a log in the state directory that contains less than was durable,
+    /// or less than was emitted; `false` by default.
+    /// [`Mill::accepted_losses`](super::Mill::accepted_losses) lists the losses.
     pub accept_loss: bool,
-    /// Look at the state directory, and change nothing in it: what is told to this mill is forgotten
-    /// when it is closed.
+    /// Whether to leave the state directory unchanged; `false` by default. Changes made through
+    /// this mill are then lost when it is closed.
     pub read_only: bool,
 }
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
-    /// The whole at the end.
+    /// The status at the end.
     pub status: Status,
-    /// What each source brought, by name.
+    /// The counts of each source, by name.
     pub sources: BTreeMap<String, SourceSummary>,
-    /// Whether it was told to stop before its end.
+    /// Whether the run was stopped before its end.
     pub interrupted: bool,
 }
 
-/// What a source brought.
+/// The counts of a source.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct SourceSummary {
     /// Messages newly recorded.
     pub accepted: u64,
-    /// Messages that were known, or finished, already.
+    /// Messages that were already known or finished.
     pub duplicates: u64,
     /// Messages recorded in the dead-letter queue.
     pub rejected: u64,
-    /// Whether it came to its end, and all that it brought is recorded.
+    /// Whether the source reached its end, with all its messages recorded.
     pub ended: bool,
 }
 
-/// Why a mill could not start, or stopped.
+/// The reason why a mill could not start, or stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum MillError {
-    /// The workflow needs what this program has not.
+    /// The workflow needs something that this program lacks.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// An executor or a source cannot be made.
+    /// An executor, a source or a sink cannot be made.
     #[error("{what}: {why}")]
     Setup {
-        /// Which stage or source.
+        /// The stage or source, as in `dispatcher "prove"`.
         what: String,
-        /// In words.
+        /// The reason, as a sentence fragment.
         why: String,
     },
-    /// A process executor cannot be made.
+    /// A process executor cannot be made, or its leftovers cannot be swept.
     #[error("dispatcher {stage:?}")]
     Process {
         /// The stage.
         stage: String,
-        /// Why.
+        /// The error of the executor.
         #[source]
         source: ProcessError,
     },
-    /// The state directory cannot be made.
+    /// The state directory cannot be created or used.
     #[error("cannot make state directory {}", path.display())]
     State {
         /// The directory.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         #[source]
         source: std::io::Error,
     },
@@ -113,16 +117,16 @@ pub enum MillError {
     /// The log cannot be opened.
     #[error(transparent)]
     Open(#[from] bus::OpenError),
-    /// The log is older than what the sequencer has emitted.
+    /// The log is older than the sequencer's emissions.
     #[error(
         "the log has gone back: {missing}, in {}, of which it knows nothing; restore the state directory \
          from a copy, or go on and prove them again with --accept-loss",
         directory.display()
     )]
-    WentBack {
+    LogRolledBack {
         /// The sequencer's directory.
         directory: PathBuf,
-        /// Emissions of which the log knows nothing, in words.
+        /// Description of the emissions that the log does not know.
         missing: String,
     },
     /// The bus cannot be used.
@@ -132,10 +136,10 @@ pub enum MillError {
     #[error(
         "workflow {workflow:?} is led by {holder} already: run a dispatcher beside it, or stop it"
     )]
-    Led {
+    AlreadyLed {
         /// The workflow.
         workflow: String,
-        /// Its name.
+        /// The name of the process that leads it.
         holder: String,
     },
     /// The blob store cannot be opened.
@@ -150,13 +154,13 @@ pub enum MillError {
     /// A sink cannot be opened.
     #[error(transparent)]
     Sink(#[from] SinkError),
-    /// A message that was about to be emitted is wrong.
+    /// A message that was about to be emitted failed its check.
     #[error(transparent)]
     Refused(#[from] EmissionRefused),
-    /// See [`CoordinatorGone`].
+    /// The coordinator has stopped.
     #[error(transparent)]
-    Gone(#[from] CoordinatorGone),
-    /// A part of the mill ended by a panic.
+    CoordinatorGone(#[from] CoordinatorGone),
+    /// A service of the mill panicked.
     #[error("a service panicked: {0}")]
     Panicked(String),
 }
@@ -164,11 +168,11 @@ pub enum MillError {
 // === impl MillError ===
 
 impl MillError {
-    /// Whether all it says is that the coordinator has stopped.
-    pub(super) fn is_gone(&self) -> bool {
+    /// Whether the error only states that the coordinator has stopped.
+    pub(super) fn is_coordinator_gone(&self) -> bool {
         matches!(
             self,
-            Self::Gone(_) | Self::Source(source::SourceError::Gone(_))
+            Self::CoordinatorGone(_) | Self::Source(source::SourceError::CoordinatorGone(_))
         )
     }
 }
@@ -176,7 +180,7 @@ impl MillError {
 // === impl Options ===
 
 impl Options {
-    /// State in `directory`, everything else as it usually is.
+    /// Options with the state in `directory`, and defaults otherwise.
     pub fn in_directory(directory: impl AsRef<Path>) -> Self {
         Self {
             state: directory.as_ref().to_owned(),
@@ -185,7 +189,7 @@ impl Options {
             sinks: Vec::new(),
             stream: None,
             workers: BTreeMap::new(),
-            stay: false,
+            keep_running: false,
             routing: Routing::default(),
             blob_sweep: BlobSweep::default(),
             accept_loss: false,
@@ -197,7 +201,7 @@ impl Options {
 // === impl Summary ===
 
 impl Summary {
-    /// Whether everything that was accepted is finished: nothing live, nothing dead.
+    /// Whether everything accepted is finished, with no live task and no dead letter.
     pub fn is_complete(&self) -> bool {
         !self.interrupted && self.status.live == 0 && self.status.dead == 0
     }

@@ -1,4 +1,4 @@
-//! Whether the state directory is still the one that was opened.
+//! Detection of a state directory that was removed or replaced.
 
 use std::fs;
 use std::io;
@@ -6,20 +6,20 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How often it is looked for.
+/// Interval between checks.
 const EACH: Duration = Duration::from_millis(500);
 
-/// Directories that a mill has opened, and knows again.
+/// Identities of the directories that a mill has opened.
 #[derive(Clone, Debug)]
 pub(super) struct Presence {
-    /// Each with its device and inode.
+    /// Each path with its device and inode.
     known: Vec<(PathBuf, (u64, u64))>,
 }
 
 // === impl Presence ===
 
 impl Presence {
-    /// The state directory and the log in it, as far as they are there.
+    /// The state directory and the log in it, if they exist.
     pub(super) fn of(state: &Path) -> Self {
         let paths = [state.to_owned(), state.join("log")];
         let known = paths.into_iter().filter_map(|path| {
@@ -31,8 +31,8 @@ impl Presence {
         }
     }
 
-    /// A directory that is not there any more, or is another one now. A disk that does not answer says
-    /// nothing about it.
+    /// A directory that was removed or replaced; `None` if there is none. An error of the disk does
+    /// not count as a loss.
     pub(super) fn lost(&self) -> Option<&Path> {
         let lost = self
             .known
@@ -47,7 +47,7 @@ impl Presence {
         lost.map(|(path, _)| path.as_path())
     }
 
-    /// Waits until one is lost.
+    /// Waits until a directory is lost.
     pub(super) async fn until_lost(&self) {
         while self.lost().is_none() {
             tokio::time::sleep(EACH).await;

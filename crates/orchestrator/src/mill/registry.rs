@@ -1,4 +1,4 @@
-//! What a program that embeds the orchestrator brings along: provers, sources, strategies.
+//! Extensions by the program that embeds the orchestrator: provers, sources, strategies, engines.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,21 +13,23 @@ use crate::plan::StrategyMaker;
 use crate::sink::EmissionCheck;
 use crate::source::Source;
 
-/// Makes a stage's executor. An error is in words for the user.
+/// Makes a stage's executor. The error is a text for the user.
 pub type ExecutorMaker =
     Arc<dyn Fn(&file::Dispatcher, &Value) -> Result<Arc<dyn Executor>, String> + Send + Sync>;
 
-/// Makes a source of a kind that the orchestrator itself does not know.
+/// Makes a source of a kind that the orchestrator itself does not implement; `None` for other
+/// kinds.
 pub type SourceMaker =
     Arc<dyn Fn(&file::SourceKind) -> Option<Result<Box<dyn Source>, String>> + Send + Sync>;
 
-/// Makes what talks to the engines of a stage, in their order.
+/// Makes the endpoints of a stage's engines, in their order.
 pub type EndpointMaker = Arc<dyn Fn(&file::EngineExecutor) -> Vec<Arc<dyn Endpoint>> + Send + Sync>;
 
-/// Makes what checks a stage's results again where they leave, of the stage's `params`.
+/// Makes the check that the emitting process applies to a stage's results, from the stage's
+/// `params`.
 pub type CheckMaker = Arc<dyn Fn(&Value) -> Result<Arc<dyn EmissionCheck>, String> + Send + Sync>;
 
-/// Provers, sources and strategies by name; and what talks to engines.
+/// Provers, sources and strategies by name, and the maker of engine endpoints.
 #[derive(Clone, Default)]
 pub struct Registry {
     executors: BTreeMap<String, ExecutorMaker>,
@@ -57,8 +59,8 @@ impl Registry {
         })
     }
 
-    /// As [`Registry::prover`], for a prover that verifies: where a stage that runs it is marked
-    /// `verify = true`, the process that emits checks its results again.
+    /// As [`Registry::prover`], for a prover that verifies: the emitting process checks the results
+    /// of stages that run it and are marked `verify = true`.
     pub fn verifier<P, F>(&mut self, name: &str, make: F) -> &mut Self
     where
         P: Prover + EmissionCheck,
@@ -83,7 +85,7 @@ impl Registry {
         self
     }
 
-    /// Registers what talks to engines.
+    /// Registers the maker of engine endpoints.
     pub fn endpoints(&mut self, make: EndpointMaker) -> &mut Self {
         self.endpoints = Some(make);
         self
@@ -106,7 +108,7 @@ impl Registry {
         self.executors.keys().cloned().collect()
     }
 
-    /// The names of the native provers whose results can be checked again where they leave.
+    /// The names of the native provers whose results the emitting process can check.
     pub fn emission_check_names(&self) -> Vec<String> {
         self.checks.keys().cloned().collect()
     }
@@ -164,7 +166,7 @@ impl Registry {
     }
 }
 
-/// Where a process stage's program is, for the executor.
+/// The path or name of a process stage's program, for the executor.
 pub(crate) fn program_path(program: &file::Program) -> PathBuf {
     match program {
         file::Program::Search(name) => PathBuf::from(name),

@@ -1,4 +1,4 @@
-//! Dispatchers, sources and sinks as a workflow describes them.
+//! The dispatchers and sources that a workflow describes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,20 +11,20 @@ use super::options::MillError;
 use super::registry::{Registry, program_path};
 use crate::dispatcher::{self, Dispatcher};
 use crate::executor::engine::EngineExecutor;
-use crate::executor::process::{ProcessExecutor, ProcessSpec};
 use crate::executor::{Executor, Program};
 use crate::plan::StageIx;
 use crate::port::Ports;
 use crate::source::{self, Pace, Source};
+use proofmill_process::{ProcessExecutor, ProcessSpec, Sandbox};
 
-/// A source and how to run it.
+/// A source with its options.
 pub(crate) type ReadySource = (Box<dyn Source>, source::Options);
 
-/// What it takes to make them.
+/// Everything needed to make the roles.
 pub(crate) struct Roles<'a> {
     pub(crate) workflow: &'a file::Workflow,
     pub(crate) registry: &'a Registry,
-    /// The directory for everything that is kept on this machine.
+    /// The directory for all files on this machine.
     pub(crate) state: &'a Path,
     /// The ports to the coordinator.
     pub(crate) ports: &'a Ports,
@@ -32,12 +32,12 @@ pub(crate) struct Roles<'a> {
 }
 
 impl Roles<'_> {
-    /// Where programs have their files.
+    /// The directory for the scratch directories of programs.
     pub(crate) fn scratch(&self) -> PathBuf {
         self.state.join("scratch")
     }
 
-    /// Ends what programs an earlier run left behind.
+    /// Ends programs that an earlier run left running.
     pub(crate) async fn sweep_programs(&self) -> Result<(), MillError> {
         let mut stages = self.workflow.dispatchers.iter();
         if !stages.any(|stage| matches!(stage.executor, file::Executor::Process(_))) {
@@ -50,8 +50,8 @@ impl Roles<'_> {
         })
     }
 
-    /// The dispatchers of each stage: as many as `workers` says, else the workflow, each with the name
-    /// that `name` makes of its stage and number. None for stages outside `stages`, if that is given.
+    /// The dispatchers of each stage, as many as `workers` states, else the workflow. `name` makes
+    /// a dispatcher's name from "STAGE-NUMBER". If `stages` is given, only for these stages.
     pub(crate) fn dispatchers(
         &self,
         workers: &BTreeMap<String, usize>,
@@ -119,14 +119,14 @@ impl Roles<'_> {
         Ok(dispatchers)
     }
 
-    /// The sources, those that are submitted to left out.
+    /// The sources, except those that only accept submissions.
     pub(crate) fn sources(&self) -> Result<Vec<ReadySource>, MillError> {
         let stages = self.workflow.sources.iter();
         let made = stages.map(|stage| self.source(stage));
         made.filter_map(Result::transpose).collect()
     }
 
-    /// One of the workflow's sources; `None` if it is submitted to.
+    /// One of the workflow's sources; `None` if it only accepts submissions.
     pub(crate) fn source(&self, stage: &file::Source) -> Result<Option<ReadySource>, MillError> {
         let setup = |why: String| MillError::Setup {
             what: format!("source {:?}", stage.name),
@@ -198,6 +198,17 @@ fn setup(stage: &file::Dispatcher, why: String) -> MillError {
     }
 }
 
+/// The confinement of a program, from the workflow file's. `proofmill-process` does not know the file.
+pub(super) fn sandbox(sandbox: file::Sandbox) -> Sandbox {
+    match sandbox {
+        file::Sandbox::Basic => Sandbox::Basic,
+        file::Sandbox::Strict { pids_limit } => Sandbox::Strict {
+            pids_limit,
+            cgroup: None,
+        },
+    }
+}
+
 fn program(
     stage: &file::Dispatcher,
     process: &file::ProcessExecutor,
@@ -207,12 +218,12 @@ fn program(
     spec.args.clone_from(&process.args);
     spec.env.clone_from(&process.env);
     spec.inherit_env.clone_from(&process.inherit_env);
-    spec.sandbox = process.sandbox.into();
+    spec.sandbox = sandbox(process.sandbox);
     spec.input_flag.clone_from(&process.input_flag);
     spec.output_flag.clone_from(&process.output_flag);
     spec.time_limit = stage.time_limit;
     spec.memory_limit = process.memory_limit;
-    // Kept with every attempt, in a record of the log.
+    // The captured output is kept with every attempt, in a record of the log.
     spec.capture_limit = 16 * 1024;
     let executor =
         ProcessExecutor::new(spec, scratch.to_owned()).map_err(|source| MillError::Process {

@@ -1,4 +1,4 @@
-//! Starting every role, and ending them in order.
+//! A mill's life: starting every role, and ending them in order.
 
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proofmill_bus::{BlobStore, check_private_directory, make_private_directory};
+use proofmill_bus::BlobStore;
+use proofmill_files::{check_private_directory, make_private_directory};
 use proofmill_workflow as file;
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 
@@ -27,11 +28,11 @@ use crate::shutdown::{self, Level, Shutdown, Trigger};
 use crate::sink::{self, SinkStopped};
 use crate::source;
 
-/// How long a mill whose state directory is gone may take to close what it had open there.
+/// Time limit for closing open files after the state directory was lost.
 const CLOSE_LOST: Duration = Duration::from_secs(5);
 
-/// A workflow that is open: its coordinator runs, so that it can be asked and told. Nothing is
-/// proved before [`Mill::run`].
+/// An open workflow: its coordinator runs, and answers requests. No task is executed before
+/// [`Mill::run`].
 pub struct Mill {
     workflow: file::Workflow,
     registry: Registry,
@@ -47,13 +48,13 @@ pub struct Mill {
 // === impl Mill ===
 
 impl Mill {
-    /// Opens the state, replays the log, starts the coordinator.
+    /// Opens the state, replays the log, and starts the coordinator.
     pub fn open(
         workflow: &file::Workflow,
         registry: Registry,
         options: Options,
     ) -> BoxFuture<'_, Result<Self, MillError>> {
-        // Boxed: compiled here, and not again in every program that calls it.
+        // Boxed, so that it is compiled in this crate and not again in every caller's.
         Box::pin(async move {
             let plan = Arc::new(Plan::compile(workflow, registry.strategies())?);
             let state = &options.state;
@@ -91,7 +92,7 @@ impl Mill {
                 let connection = connection.clone();
                 let leadership = store.leadership();
                 let server = Server::new(connection, blobs.clone(), handle.clone(), leadership);
-                // It ends with the coordinator.
+                // Ends with the coordinator.
                 tokio::spawn(server.run(shutdown.clone()));
             }
             Ok(Self {
@@ -108,42 +109,43 @@ impl Mill {
         })
     }
 
-    /// The way to the coordinator.
+    /// The handle of the coordinator.
     pub fn handle(&self) -> &Handle {
         &self.handle
     }
 
-    /// Losses that were found when the mill was opened with [`Options::accept_loss`], in words.
+    /// Descriptions of the losses found when the mill was opened with [`Options::accept_loss`].
     pub fn accepted_losses(&self) -> &[String] {
         &self.losses
     }
 
-    /// Where large payloads are.
+    /// The blob store.
     pub fn blobs(&self) -> &Arc<BlobStore> {
         &self.blobs
     }
 
-    /// Runs every role until the sources have ended and nothing moves, or until `shutdown`; or until the
-    /// state directory is removed, within a second.
+    /// Runs every role until the sources have ended and no task is pending, or until `shutdown`, or
+    /// until the state directory is lost, which is noticed within a second.
     pub fn run(mut self, shutdown: Shutdown) -> BoxFuture<'static, Result<Summary, MillError>> {
-        // Boxed: compiled here, and not again in every program that calls it.
+        // Boxed, so that it is compiled in this crate and not again in every caller's.
         Box::pin(async move {
             let presence = Presence::of(&self.options.state);
             let ran = tokio::select! {
                 ran = self.run_roles(shutdown) => ran,
-                // Whatever runs is dropped: nothing that it makes could be kept.
+                // The roles are dropped: their results could not be kept.
                 () = presence.until_lost() => Err(CoordinatorGone.into()),
             };
             if let (Err(_), Some(lost)) = (&ran, presence.lost()) {
                 let path = lost.to_owned();
-                // How that ends does not matter any more.
+                // The result of closing no longer matters.
                 let _ = tokio::time::timeout(CLOSE_LOST, self.close()).await;
                 return Err(MillError::StateLost { path });
             }
-            // If the coordinator stopped, everything else only says so: its reason is the reason.
+            // If the coordinator stopped, the other services only report that; the cause is its own
+            // error.
             let closed = self.close().await;
             match ran {
-                Err(error) if error.is_gone() => Err(closed.err().unwrap_or(error)),
+                Err(error) if error.is_coordinator_gone() => Err(closed.err().unwrap_or(error)),
                 Err(error) => Err(error),
                 Ok(summary) => closed.map(|()| summary),
             }
@@ -180,8 +182,8 @@ impl Mill {
         let mut summaries = BTreeMap::new();
         let mut failure: Option<MillError> = None;
         let gone = self.handle.clone();
-        let (idle, stay) = (self.handle.clone(), self.options.stay);
-        let ended = until_idle(idle, stay, &mut sourcing, &mut summaries);
+        let (idle, keep_running) = (self.handle.clone(), self.options.keep_running);
+        let ended = until_idle(idle, keep_running, &mut sourcing, &mut summaries);
         tokio::select! {
             result = ended => failure = result.err(),
             () = gone.gone() => return Err(CoordinatorGone.into()),
@@ -204,12 +206,12 @@ impl Mill {
             summaries,
             failure,
         };
-        let is_hurried = draining.finish(&mut shutdown).await;
+        let is_immediate_stop = draining.finish(&mut shutdown).await;
         let Draining {
             summaries, failure, ..
         } = draining;
-        // What is complete by now still leaves, unless there is a hurry.
-        if !is_hurried && failure.is_none() {
+        // Complete blocks are still emitted, unless the shutdown is immediate.
+        if !is_immediate_stop && failure.is_none() {
             tokio::select! {
                 drained = self.handle.when_drained() => drained?,
                 () = shutdown.reached(Level::Stop) => {}
@@ -246,7 +248,7 @@ impl Mill {
         sourcing
     }
 
-    /// Hands what the sequencer emits to the workflow's sinks, and those of the options.
+    /// Starts the emission to the workflow's sinks and those of the options.
     async fn begin_sink(
         &mut self,
         shutdown: Shutdown,
@@ -266,9 +268,9 @@ impl Mill {
         }))
     }
 
-    /// Stops the coordinator and closes the log: what was accepted is durable when this returns.
+    /// Stops the coordinator and closes the log; everything accepted is durable when this returns.
     pub fn close(self) -> BoxFuture<'static, Result<(), MillError>> {
-        // Boxed: compiled here, and not again in every program that calls it.
+        // Boxed, so that it is compiled in this crate and not again in every caller's.
         Box::pin(async move {
             self.stop_coordinator.raise(Level::Stop);
             let stopped = match self.coordinator.await {
@@ -282,25 +284,26 @@ impl Mill {
     }
 }
 
-/// What a source has come to, by its name.
+/// The name and the result of a source.
 type Sourced = (String, Result<source::Summary, source::SourceError>);
 
-/// The roles of a mill that finish what they have.
+/// The roles of a mill while they finish their work.
 struct Draining {
     stop_services: Trigger,
     working: JoinSet<Result<(), CoordinatorGone>>,
     sourcing: JoinSet<Sourced>,
     summaries: BTreeMap<String, SourceSummary>,
-    /// The first reason for which the mill fails.
+    /// The first error, for which the mill fails.
     failure: Option<MillError>,
 }
 
 // === impl Draining ===
 
 impl Draining {
-    /// Waits for dispatchers, and for sources, which have their last acknowledgements to take. Whether there is a hurry.
+    /// Waits for dispatchers, and for sources, which await their last acknowledgements. Returns
+    /// whether an immediate stop was requested.
     async fn finish(&mut self, shutdown: &mut Shutdown) -> bool {
-        let mut is_hurried = false;
+        let mut is_immediate_stop = false;
         loop {
             tokio::select! {
                 joined = self.working.join_next() => match joined {
@@ -310,8 +313,8 @@ impl Draining {
                     }
                     Some(Ok(_)) => {}
                 },
-                () = shutdown.reached(Level::Stop), if !is_hurried => {
-                    is_hurried = true;
+                () = shutdown.reached(Level::Stop), if !is_immediate_stop => {
+                    is_immediate_stop = true;
                     self.stop_services.raise(Level::Stop);
                 }
             }
@@ -326,27 +329,27 @@ impl Draining {
                 self.failure.get_or_insert(error);
             }
         }
-        is_hurried
+        is_immediate_stop
     }
 }
 
-/// Waits until the sources have ended and nothing moves; for ever, if the mill is to stay.
+/// Waits until the sources have ended and no task is pending; for ever if the mill is to keep running.
 async fn until_idle(
     handle: Handle,
-    stay: bool,
+    keep_running: bool,
     sourcing: &mut JoinSet<Sourced>,
     summaries: &mut BTreeMap<String, SourceSummary>,
 ) -> Result<(), MillError> {
     while let Some(joined) = sourcing.join_next().await {
         note_source(joined, summaries)?;
     }
-    if stay {
+    if keep_running {
         std::future::pending::<()>().await;
     }
     handle.when_idle().await.map_err(MillError::from)
 }
 
-/// Notes what a source has come to.
+/// Records the result of a source.
 fn note_source(
     joined: Result<Sourced, JoinError>,
     summaries: &mut BTreeMap<String, SourceSummary>,
@@ -360,7 +363,7 @@ fn note_source(
     }
 }
 
-/// How much of the past of blocks a workflow remembers.
+/// Limits of the history that a workflow keeps.
 pub(crate) fn history_options(workflow: &file::Workflow) -> HistoryOptions {
     HistoryOptions {
         steps: usize::try_from(workflow.history.steps).unwrap_or(usize::MAX),
@@ -368,7 +371,7 @@ pub(crate) fn history_options(workflow: &file::Workflow) -> HistoryOptions {
     }
 }
 
-/// Makes a directory that only this user can change, or checks that one is.
+/// Creates a directory that only this user can change, or checks an existing one.
 pub(crate) fn make_private(path: &Path) -> std::io::Result<()> {
     make_private_directory(path)
 }

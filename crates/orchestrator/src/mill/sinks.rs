@@ -1,4 +1,4 @@
-//! Sinks as a workflow describes them.
+//! The sinks that a workflow describes.
 
 use std::path::{Path, PathBuf};
 
@@ -7,12 +7,13 @@ use proofmill_workflow as file;
 
 use super::options::MillError;
 use super::registry::program_path;
-use crate::executor::process::{Handing, ProcessExecutor, ProcessSpec};
+use super::roles;
 use crate::plan::Backoff;
 use crate::sink::{Directory, Exec, JetStream, Secret, Sink, Webhook};
+use proofmill_process::{InputChannel, ProcessExecutor, ProcessSpec};
 
-/// The sequencer's directory in `state`, if it has one, and its sinks. `bus` is the cluster's own
-/// server.
+/// The sequencer's directory in `state`, if it has one, and its sinks. `bus` is the connection to
+/// the cluster's own server.
 pub(crate) async fn sinks(
     workflow: &file::Workflow,
     state: &Path,
@@ -35,7 +36,8 @@ pub(crate) async fn sinks(
     Ok(sinks)
 }
 
-/// Ends what programs of sinks an earlier run left behind; only while nobody else runs them.
+/// Ends sink programs that an earlier run left running; only to be called while no other process
+/// runs sinks.
 pub(crate) async fn sweep_sink_programs(
     workflow: &file::Workflow,
     state: &Path,
@@ -54,8 +56,8 @@ pub(crate) async fn sweep_sink_programs(
     })
 }
 
-/// Where programs of sinks have their files: apart from those of dispatchers, who may be another
-/// process.
+/// The directory for the scratch directories of sink programs, separate from the dispatchers',
+/// which may be another process's.
 fn scratch(state: &Path) -> PathBuf {
     state.join("sink-scratch")
 }
@@ -108,11 +110,11 @@ async fn make(
             spec.args.clone_from(args);
             spec.env.clone_from(env);
             spec.inherit_env.clone_from(inherit_env);
-            spec.sandbox = (*sandbox).into();
+            spec.sandbox = roles::sandbox(*sandbox);
             spec.time_limit = *time_limit;
-            spec.handing = match input {
-                file::ExecInput::Stdin => Handing::Stdin,
-                file::ExecInput::File => Handing::LastArgument,
+            spec.input_channel = match input {
+                file::ExecInput::Stdin => InputChannel::Stdin,
+                file::ExecInput::File => InputChannel::LastArgument,
             };
             let program = ProcessExecutor::new(spec, scratch(state));
             Box::new(Exec::new(

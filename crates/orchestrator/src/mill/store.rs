@@ -1,4 +1,4 @@
-//! Where a mill's log and blobs are: in a directory, or on a NATS server.
+//! Storage of a mill's log and blobs: in a directory, or on a NATS server.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use super::options::MillError;
 use crate::plan::Plan;
 use crate::remote::Leadership;
 
-/// A log that is open, and what keeps others from it.
+/// An open log, and the lock or lease that excludes other processes.
 pub(super) enum Store {
     Directory(Arc<EmbeddedLog>),
-    /// A copy of what is in the directory.
+    /// A copy in memory of the log in a directory.
     Copied(Arc<MemoryLog>),
     Bus(Arc<JetStreamLog>, Box<Lease>),
 }
@@ -24,7 +24,7 @@ pub(super) enum Store {
 // === impl Store ===
 
 impl Store {
-    /// The log and the blobs in `state`, which is only looked at.
+    /// The log and the blobs in `state`, for reading only.
     pub(super) fn copied(state: &Path) -> Result<(Self, BlobStore), MillError> {
         let log = EmbeddedLog::read(state.join("log"))?;
         let blobs = BlobStore::open_existing(state.join("blobs"))?;
@@ -42,8 +42,8 @@ impl Store {
         Ok((Self::Directory(Arc::new(log)), blobs))
     }
 
-    /// The log and the blobs on a server. Another process that leads the workflow may be ending, or
-    /// have died: its lease is waited for.
+    /// The log and the blobs on a server. Waits for the lease of another process that leads the
+    /// workflow, which may be ending or dead.
     pub(super) async fn on_bus(
         connection: &Connection,
         plan: &Plan,
@@ -54,26 +54,26 @@ impl Store {
         let until = Instant::now() + connection.options().connect_timeout;
         let lease = loop {
             let lease = tokio::time::timeout(leases.ttl() * 2, leases.take(&key, &holder));
-            let lease = connection.unless_refused(lease).await;
+            let lease = connection.or_refusal(lease).await;
             if let Ok(lease) = lease.map_err(ConnectError::from)? {
                 break lease;
             }
             let holder = match leases.holder(&key).await {
-                // Nobody is known to have it: the cluster does not answer.
+                // No holder is known, since the cluster does not answer.
                 Err(error) if Instant::now() < until => {
                     tracing::warn!(%error, "waiting for the bus");
                     continue;
                 }
                 holder => holder.ok().flatten(),
             };
-            return Err(MillError::Led {
+            return Err(MillError::AlreadyLed {
                 workflow: plan.workflow.to_string(),
                 holder: holder.unwrap_or_else(|| "another process".into()),
             });
         };
         let log = JetStreamLog::open(connection, &plan.workflow).await?;
         let blobs = open_blobs(connection).await?.of(&plan.workflow);
-        // Dispatchers of this process hold results, too, when another one leads.
+        // Dispatchers of this process also hold results while another process leads.
         tokio::spawn(blobs.keep_renewing());
         Ok((Self::Bus(Arc::new(log), Box::new(lease)), blobs))
     }
@@ -91,8 +91,8 @@ impl Store {
         }
     }
 
-    /// Loss that was found when the log was opened, in words; `None` if nothing was missing, or the
-    /// log is not in a directory of its own.
+    /// Description of the loss found when the log was opened; `None` if nothing was missing, or the
+    /// log is not in a directory.
     pub(super) fn accepted_loss(&self) -> Option<String> {
         let Self::Directory(log) = self else {
             return None;
@@ -104,7 +104,7 @@ impl Store {
         })
     }
 
-    /// The leadership of the workflow, which other processes look at.
+    /// The leadership of the workflow, visible to other processes.
     pub(super) fn leadership(&self) -> Leadership {
         match self {
             Self::Directory(_) | Self::Copied(_) => Leadership::sole(),
@@ -112,7 +112,7 @@ impl Store {
         }
     }
 
-    /// Accepts nothing more, makes everything accepted durable, and lets others in.
+    /// Accepts nothing more, makes everything accepted durable, and releases the lock or lease.
     pub(super) async fn close(self) -> Result<(), Arc<LogFailure>> {
         match self {
             Self::Directory(log) => log.close().await,

@@ -1,4 +1,4 @@
-//! The identity of a plan, which processes that work together must have in common.
+//! The digest of a plan, which must be equal in all processes that work together.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use crate::identity::Identity;
 // === impl Plan ===
 
 impl Plan {
-    /// Tells plans apart that were made from different workflows: the first half of SHA-256 over all
-    /// that the core goes by.
+    /// A digest that distinguishes the plans of different workflows: the first half of SHA-256 over
+    /// everything that the core depends on.
     pub fn digest(&self) -> [u8; 16] {
         let mut identity = Identity::new("proofmill plan 1");
         identity.text(&self.workflow);
@@ -119,7 +119,7 @@ fn collector(identity: &mut Identity, plan: &CollectorPlan) {
         settings,
         group_by,
         t_collect,
-        // It is among the settings, unless it is the default.
+        // Part of `settings`, unless it is the default.
         late: _,
     } = plan;
     identity.text(settings);
@@ -143,7 +143,7 @@ mod tests {
 
     use super::*;
 
-    /// A workflow with every setting that the core goes by.
+    /// A workflow with every setting that the core depends on.
     const FILE: &str = r#"
 name = "pinned"
 
@@ -201,7 +201,7 @@ directory = "out"
         ("start = 7", "start = 8"),
     ];
 
-    /// Settings that ask for more workers than the file has.
+    /// Settings that need more workers than the file has.
     const FURTHER: [fn(&mut DispatcherPlan); 5] = [
         |_| {},
         |plan| plan.needs.labels.extend(["gpu".to_owned()]),
@@ -227,7 +227,8 @@ directory = "out"
         Plan::compile(&workflow, &BTreeMap::new()).expect("a plan")
     }
 
-    /// Processes of different releases compare it, and running workflows keep it: it never changes.
+    /// Processes of different releases compare it, and running workflows keep it, so it must never
+    /// change.
     #[test]
     fn the_digest_of_a_plan_is_pinned() {
         assert_eq!(

@@ -1,4 +1,4 @@
-//! From the workflow file's model to the core's plan.
+//! Compilation of the workflow file's model to the core's plan.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use super::model::{
 };
 use crate::collector::{Expected, Match, Range, Sequential, StrategyFactory};
 
-/// Finished task ids of side branches are remembered for this many blocks.
+/// Number of blocks for which ids of finished tasks of side branches are kept.
 const RETAIN_BLOCKS: u64 = 100_000;
 
 /// Makes a custom strategy's factory from the `params` of the workflow file.
 pub type StrategyMaker =
     Arc<dyn Fn(&serde_json::Value) -> Result<Arc<dyn StrategyFactory>, String> + Send + Sync>;
 
-/// A workflow that cannot be run by this program, although its file is right.
+/// The reason why this program cannot run a valid workflow.
 #[derive(Debug, Clone, thiserror::Error, PartialEq, Eq)]
 pub enum PlanError {
     /// No strategy of that name was registered.
@@ -30,14 +30,14 @@ pub enum PlanError {
         /// The strategy.
         name: String,
     },
-    /// The strategy refused its parameters.
+    /// The strategy rejected its parameters.
     #[error("collector {collector:?}: strategy {name:?} refused its params: {why}")]
     StrategyParams {
         /// The collector.
         collector: String,
         /// The strategy.
         name: String,
-        /// Its words.
+        /// The strategy's message.
         why: String,
     },
 }
@@ -49,7 +49,7 @@ impl Plan {
         custom: &BTreeMap<String, StrategyMaker>,
     ) -> Result<Self, PlanError> {
         let linked = workflow.to_plan();
-        // Sources are no stages of the core: it learns of them by what they submit.
+        // Sources are not stages of the core, which only knows their submissions.
         let mut index = BTreeMap::new();
         for stage in &linked.stages {
             if !matches!(stage.kind, file::StageKind::Source(_)) {
@@ -217,7 +217,7 @@ fn collector_plan(
     })
 }
 
-/// A collector's strategy and settings as JSON, whose keys are in order.
+/// A collector's strategy and settings as JSON with sorted keys.
 fn settings_of(collector: &file::Collector) -> serde_json::Value {
     let strategy = match &collector.strategy {
         file::Strategy::Match { k, group_by } => {
@@ -237,7 +237,7 @@ fn settings_of(collector: &file::Collector) -> serde_json::Value {
         }
     };
     let mut settings = json!({ "partial": collector.partial, "strategy": strategy });
-    // Plans without the setting keep the identity that they had before there was one.
+    // Plans without the setting keep the digest that they had before it was introduced.
     match collector.late {
         file::Late::Dead => {}
         file::Late::Emit => settings["late"] = json!("emit"),

@@ -1,4 +1,5 @@
-//! A workflow as the core sees it: stages and queues by index, every default resolved.
+//! The plan: the workflow as the core uses it, with stages and queues by index and every default
+//! resolved.
 
 mod digest;
 mod from_workflow;

@@ -23,121 +23,123 @@ pub struct Plan {
     pub workflow: Arc<str>,
     /// Dispatcher and collector stages, and the sequencer.
     pub stages: Vec<StagePlan>,
-    /// Every queue that a stage reads.
+    /// Every queue of the workflow.
     pub queues: Vec<QueuePlan>,
-    /// For stages that no path leads from to the sequencer, finished task ids are remembered for
-    /// this many blocks below the newest one.
+    /// Number of blocks below the newest one for which ids of finished tasks are kept, for stages
+    /// without a path to the sequencer.
     pub retain_blocks: u64,
-    /// How long a block may take, where that is counted.
+    /// The time limit for each block; `None` if it is not measured.
     pub deadline: Option<Deadline>,
 }
 
-/// How long a block may take.
+/// The time limit for each block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadline {
-    /// From its first accepted message until the sequencer has emitted it, or, without one, until
-    /// nothing of it is left.
+    /// Time from a block's first accepted message until the sequencer has emitted the block, or,
+    /// without a sequencer, until no task of the block is left.
     pub slot: Duration,
-    /// Whether what is left of a block that has missed its deadline goes to the dead-letter queue.
-    /// Without effect where a sequencer waits for the block.
+    /// Whether the remaining tasks of a block that has missed its deadline go to the dead-letter
+    /// queue. Without effect if a sequencer waits for the block.
     pub drop_missed: bool,
 }
 
-/// A queue: who reads it, who writes it.
+/// A queue, its readers and its limits.
 #[derive(Clone, Debug)]
 pub struct QueuePlan {
     /// The queue's name.
     pub name: Arc<str>,
-    /// Every reader gets every message.
+    /// Stages that read the queue; each gets every message.
     pub readers: Vec<StageIx>,
-    /// Whether messages of different writers must be told apart by their part.
+    /// Whether several stages write the queue, so that a message's part must name its writer.
     pub many_writers: bool,
-    /// Waiting tasks at which producers wait.
+    /// Number of waiting tasks from which producers wait.
     pub q_max: usize,
 }
 
-/// A stage: what it reads and writes, and what kind it is.
+/// A stage: its queues, kind and settings.
 #[derive(Clone, Debug)]
 pub struct StagePlan {
     /// The stage's name.
     pub name: Arc<str>,
-    /// Queues read. A dispatcher and a sequencer read one.
+    /// Queues read; exactly one for a dispatcher and the sequencer.
     pub inputs: Vec<QueueIx>,
-    /// Queues written; each output goes to every one.
+    /// Queues written; each gets every output.
     pub outputs: Vec<QueueIx>,
-    /// What the stage does.
+    /// Kind and settings of the stage.
     pub kind: StageKind,
 }
 
-/// What a stage does with its tasks.
+/// Kind and settings of a stage.
 #[derive(Clone, Debug)]
 pub enum StageKind {
-    /// Hands them to workers.
+    /// Gives its tasks to workers.
     Dispatcher(DispatcherPlan),
-    /// Gathers them into groups.
+    /// Gathers its messages into groups.
     Collector(CollectorPlan),
-    /// Emits them in block order.
+    /// Emits its messages in block order.
     Sequencer {
         /// The first block to emit.
         start: u64,
     },
 }
 
-/// How the tasks of a dispatcher stage are leased and retried.
+/// Leases and retries of a dispatcher stage's tasks.
 #[derive(Clone, Debug)]
 pub struct DispatcherPlan {
     /// The worker group whose members may run this stage's tasks.
     pub group: Arc<str>,
-    /// What a worker must offer, unless the task says otherwise.
+    /// Capabilities required of a worker, unless the task states its own.
     pub needs: Needs,
-    /// A lease ends this long after it was given or last renewed (T_ack).
+    /// Lease duration: the time after a lease was given or last renewed at which it expires
+    /// (T_ack).
     pub t_ack: Duration,
     /// Retries after the first attempt (R_max).
     pub r_max: u32,
-    /// How long to wait before each retry.
+    /// Waits before retries.
     pub backoff: Backoff,
-    /// Tasks given to a worker in one assignment, at most; one where `speculation` asks for copies.
+    /// Maximum number of tasks in one assignment to a worker; 1 if `speculation` requires several
+    /// copies.
     pub batch: usize,
-    /// How many workers get the same task.
+    /// Redundant execution of each task.
     pub speculation: Speculation,
 }
 
-/// How many workers get the same task, and what becomes of their results.
+/// Redundant execution: number of workers that get the same task, and results that complete it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Speculation {
-    /// Workers that a task is given to, at least 1, as soon as each is free.
+    /// Number of workers that each task is given to, at least 1, as they become free.
     pub copies: usize,
-    /// Results that complete a task, from 1 to `copies`. One goes on as it is; of several, a group
-    /// does, in order of [`Distinct`]'s names.
+    /// Number of results that complete a task, from 1 to `copies`. A single result is passed on as
+    /// it is, several as a group, in order of the names that [`Distinct`] gives.
     pub accept: usize,
-    /// What the workers of one task must differ in.
+    /// The property in which the workers of one task must differ.
     pub distinct: Distinct,
-    /// When one more worker gets a task that takes long.
+    /// Rule for giving a slow task to one more worker; never done if absent.
     pub hedge: Option<Hedge>,
 }
 
-/// What the workers that have the same task must differ in.
+/// The property in which the workers of one task must differ.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Distinct {
-    /// Their names.
+    /// The worker's name.
     #[default]
     Worker,
-    /// Their label that begins so; a worker without one is given no task of the stage. Of several
-    /// such labels the first in order counts.
+    /// The worker's label with this prefix; of several, the first in order counts. A worker without
+    /// such a label gets no task of the stage.
     Label(Arc<str>),
 }
 
-/// When a task is given to one more worker: the lease has lasted longer than `percentile` of the
-/// stage's latest runs and longer than `min`, and nothing that waits could be run instead.
+/// Rule for giving a task to one more worker: the lease has lasted longer than `percentile` of the
+/// stage's latest runs and longer than `min`, and no waiting task could be run instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hedge {
-    /// From 1 to 99.
+    /// Percentile, from 1 to 99.
     pub percentile: u32,
-    /// No lease shorter than this is hedged.
+    /// Shortest lease that may be hedged.
     pub min: Duration,
 }
 
-/// What becomes of a message that comes to a collector after the group that it belongs to was emitted.
+/// Treatment of a message that reaches a collector after the group that it belongs to was emitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Late {
     /// It goes to the dead-letter queue.
@@ -149,23 +151,23 @@ pub enum Late {
     Skip,
 }
 
-/// How a collector stage groups its messages.
+/// Grouping of a collector stage's messages.
 #[derive(Clone, Debug)]
 pub struct CollectorPlan {
-    /// Makes the strategy; called once when the core starts.
+    /// Factory of the strategy; called once when the core starts.
     pub strategy: Arc<dyn StrategyFactory>,
-    /// The strategy's name and settings, in an encoding that no release changes: what tells plans
-    /// apart, beside the fields below.
+    /// The strategy's name and settings in a stable encoding, which is part of the plan's digest.
     pub settings: Arc<str>,
-    /// JSON pointer to the grouping field, where the strategy groups by one.
+    /// JSON pointer to the grouping field, if the strategy groups by one.
     pub group_by: Option<Arc<str>>,
-    /// A group is given up, or emitted as it is, this long after its first message (T_collect).
+    /// Time after a group's first message at which the incomplete group is given up or emitted
+    /// (T_collect); `None` for no limit.
     pub t_collect: Option<Duration>,
-    /// What becomes of a message that comes too late for its group.
+    /// Treatment of a message that arrives after its group was emitted.
     pub late: Late,
 }
 
-/// What a worker must offer to run a task.
+/// Capabilities required of a worker to run a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Needs {
     /// Labels that the worker must have.
@@ -183,19 +185,19 @@ pub struct Backoff {
     pub max: Duration,
     /// Growth from one retry to the next, at least 1.
     pub factor: f64,
-    /// Fraction of the wait that is drawn at random, both ways: 0.2 means ±20 %.
+    /// Random share of the wait, in both directions: 0.2 means ±20 %.
     pub jitter: f64,
 }
 
 // === impl Plan ===
 
 impl Plan {
-    /// The name of the lease that whoever does `what` for the workflow holds.
+    /// The name of the lease that the process with the function `what` for the workflow holds.
     pub(crate) fn lease(&self, what: &str) -> String {
         format!("{}.{what}", self.workflow)
     }
 
-    /// See [`Plan::lease`].
+    /// The function of the leader, for [`Plan::lease`].
     pub(crate) const LEADER: &str = "leader";
 
     /// The stage called `name`.
@@ -214,23 +216,23 @@ impl Plan {
             .map(QueueIx)
     }
 
-    /// The stage at `ix`. Indices come from this plan only.
+    /// The stage at `ix`, which must come from this plan.
     pub fn stage(&self, ix: StageIx) -> &StagePlan {
         &self.stages[ix.0]
     }
 
-    /// The queue at `ix`. Indices come from this plan only.
+    /// The queue at `ix`, which must come from this plan.
     pub fn queue(&self, ix: QueueIx) -> &QueuePlan {
         &self.queues[ix.0]
     }
 
-    /// Whether a collector reads the queue: its messages become part of a larger record.
+    /// Whether a collector reads the queue, so that its messages become part of a larger record.
     pub fn is_collected(&self, queue: QueueIx) -> bool {
         let mut readers = self.queue(queue).readers.iter();
         readers.any(|reader| self.stage(*reader).collector().is_some())
     }
 
-    /// The sequencer, and the first block that it emits.
+    /// The sequencer's index, and the first block that it emits.
     pub fn sequencer(&self) -> Option<(StageIx, u64)> {
         self.stages
             .iter()
@@ -241,7 +243,7 @@ impl Plan {
             })
     }
 
-    /// For each stage, whether its work ends up at the sequencer.
+    /// For each stage, whether a path leads from it to the sequencer.
     pub fn leads_to_sequencer(&self) -> Vec<bool> {
         let mut leads: Vec<bool> = self
             .stages
@@ -288,7 +290,7 @@ impl StagePlan {
 // === impl Speculation ===
 
 impl Default for Speculation {
-    /// One worker, one result.
+    /// One worker and one result, without hedging.
     fn default() -> Self {
         Self {
             copies: 1,
@@ -302,7 +304,8 @@ impl Default for Speculation {
 // === impl Distinct ===
 
 impl Distinct {
-    /// What a worker counts as; `None` if it can be given no copy.
+    /// The name by which a worker is distinguished from others with the same task; `None` if it can
+    /// be given no copy.
     pub fn name_of(&self, worker: &Arc<str>, labels: &BTreeSet<String>) -> Option<Arc<str>> {
         match self {
             Self::Worker => Some(worker.clone()),
@@ -326,8 +329,8 @@ impl Needs {
 // === impl Backoff ===
 
 impl Backoff {
-    /// The wait before retry number `retry` (from 1). `draw` is uniform over all of `u64`: the
-    /// core derives it from the task and the attempt, so that a run can be repeated.
+    /// The wait before retry number `retry` (from 1). `draw` is uniform over `u64`; the core
+    /// derives it from the task and the attempt, so that a run can be reproduced.
     pub fn delay(&self, retry: u32, draw: u64) -> Duration {
         let exponent = i32::try_from(retry.saturating_sub(1)).unwrap_or(i32::MAX);
         let grown = self.initial.as_secs_f64() * self.factor.powi(exponent);

@@ -1,42 +1,42 @@
-//! What a host of collectors may say.
+//! The port of a host of collectors.
 
 use tokio::sync::mpsc;
 
-use super::line::{Attachment, Line};
+use super::line::{Attachment, CoordinatorLink};
 use crate::conversation::{HostCommand, HostEvent, HostJoin};
 use crate::coordinator::CoordinatorGone;
 
-/// A host's way to the coordinator; cheap to clone.
+/// The connection of a host of collectors to the coordinator; cheap to clone.
 #[derive(Clone)]
 pub struct HostPort {
-    line: Line,
+    link: CoordinatorLink,
 }
 
 // === impl HostPort ===
 
 impl HostPort {
-    pub(super) fn new(line: Line) -> Self {
-        Self { line }
+    pub(super) fn new(link: CoordinatorLink) -> Self {
+        Self { link }
     }
 
-    /// Offers to keep partitions of collectors; the coordinator talks to the host through `commands`.
+    /// Offers to hold partitions of collectors; the coordinator sends its commands to `commands`.
     pub async fn join(
         &self,
         join: HostJoin,
         commands: mpsc::UnboundedSender<HostCommand>,
     ) -> Result<(), CoordinatorGone> {
         let attachment = Attachment::Host(join.host.clone(), commands);
-        self.line.attach(attachment).await?;
-        self.say(HostEvent::Join(join)).await
+        self.link.attach(attachment).await?;
+        self.send_event(HostEvent::Join(join)).await
     }
 
-    /// Says what has happened at a host that has joined.
-    pub async fn say(&self, event: HostEvent) -> Result<(), CoordinatorGone> {
-        self.line.say(event).await
+    /// Reports an event at a host that has joined.
+    pub async fn send_event(&self, event: HostEvent) -> Result<(), CoordinatorGone> {
+        self.link.send_event(event).await
     }
 
     /// Waits until the coordinator has stopped.
     pub async fn gone(&self) {
-        self.line.gone().await;
+        self.link.gone().await;
     }
 }

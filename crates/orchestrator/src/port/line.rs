@@ -1,4 +1,5 @@
-//! The way from a port to the coordinator: a channel in this process, or a client of another.
+//! The connection from a port to the coordinator: a channel in this process, or a client for
+//! another process.
 
 use tokio::sync::{mpsc, oneshot};
 
@@ -8,38 +9,38 @@ use crate::conversation::{
 use crate::coordinator::{Command, CoordinatorGone};
 use crate::id::WorkerId;
 
-/// What a port says, whichever way it goes.
+/// A message from a port, independent of its transport.
 pub(crate) enum Message {
     Attach(Attachment),
-    /// Something that happened. A worker or host that joins has been attached before.
+    /// An event. A worker or host that joins has been attached before.
     Event(RoleEvent),
     Request(Request, oneshot::Sender<Reply>),
     Query(Query, oneshot::Sender<QueryAnswer>),
 }
 
-/// Way back from the coordinator to one of those that it tells something.
+/// A channel for the coordinator's commands to a worker, a host or the sink.
 pub(crate) enum Attachment {
     Worker(WorkerId, mpsc::UnboundedSender<WorkerCommand>),
     Host(WorkerId, mpsc::UnboundedSender<HostCommand>),
-    /// Takes the place of an earlier one.
+    /// Replaces an earlier sink's channel.
     Sink(mpsc::UnboundedSender<SinkCommand>),
 }
 
-/// The way from a port to the coordinator.
+/// The connection from a port to the coordinator.
 #[derive(Clone)]
-pub(crate) enum Line {
+pub(crate) enum CoordinatorLink {
     /// The coordinator is in this process.
-    Here(mpsc::Sender<Command>),
-    /// A client in this process carries what is said to whoever leads.
+    Local(mpsc::Sender<Command>),
+    /// A client in this process forwards messages to the leader.
     Remote(mpsc::Sender<Message>),
 }
 
-// === impl Line ===
+// === impl CoordinatorLink ===
 
-impl Line {
+impl CoordinatorLink {
     async fn send(&self, message: Message) -> Result<(), CoordinatorGone> {
         let sent = match self {
-            Self::Here(commands) => commands.send(Command::Port(message)).await.is_ok(),
+            Self::Local(commands) => commands.send(Command::Port(message)).await.is_ok(),
             Self::Remote(messages) => messages.send(message).await.is_ok(),
         };
         if sent { Ok(()) } else { Err(CoordinatorGone) }
@@ -49,11 +50,14 @@ impl Line {
         self.send(Message::Attach(attachment)).await
     }
 
-    pub(crate) async fn say(&self, event: impl Into<RoleEvent>) -> Result<(), CoordinatorGone> {
+    pub(crate) async fn send_event(
+        &self,
+        event: impl Into<RoleEvent>,
+    ) -> Result<(), CoordinatorGone> {
         self.send(Message::Event(event.into())).await
     }
 
-    /// Returns as soon as the request is on its way; requests of one caller are taken in order.
+    /// Returns as soon as the request is sent; requests of one caller are processed in order.
     pub(crate) async fn request_later(
         &self,
         request: Request,
@@ -74,10 +78,10 @@ impl Line {
         receiver.await.map_err(|_| CoordinatorGone)
     }
 
-    /// Waits until nobody takes what is said any more.
+    /// Waits until the receiver of the messages is gone.
     pub(crate) async fn gone(&self) {
         match self {
-            Self::Here(commands) => commands.closed().await,
+            Self::Local(commands) => commands.closed().await,
             Self::Remote(messages) => messages.closed().await,
         }
     }

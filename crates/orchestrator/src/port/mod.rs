@@ -1,9 +1,10 @@
-//! Ports: what a role may say to the coordinator and ask of it, and no more.
+//! Ports: the messages and requests that each role may send to the coordinator.
 //!
-//! A port of a role beside the coordinator ([`Handle`](crate::coordinator::Handle) gives it) and one of a
-//! role in another process ([`Client`](crate::remote::Client) gives it) are of the same type and do the
-//! same: events, requests and queries travel either way. What only the coordinator's own process can do
-//! (wait until nothing moves, drain, observe, sweep blobs) is on the handle, and on no port.
+//! A port of a role in the coordinator's process ([`Handle`](crate::coordinator::Handle) provides
+//! it) and one of a role in another process ([`Client`](crate::remote::Client) provides it) have
+//! the same type and behaviour: events, requests and queries travel either way. Functions that only
+//! the coordinator's own process offers (waiting for idleness, drain, observation, sweeping of
+//! blobs) are on the handle, and on no port.
 
 mod host;
 mod line;
@@ -14,7 +15,7 @@ mod source;
 mod worker;
 
 pub use host::HostPort;
-pub(crate) use line::{Attachment, Line, Message};
+pub(crate) use line::{Attachment, CoordinatorLink, Message};
 pub use operator::OperatorPort;
 pub use ports::Ports;
 pub use sink::SinkPort;

@@ -1,9 +1,9 @@
-//! What an operator may ask for.
+//! The port of operators.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use super::line::Line;
+use super::line::CoordinatorLink;
 use crate::conversation::{
     DeadRow, Page, Query, QueryAnswer, QueueRow, Reply, Request, Target, TaskRow, TaskSelection,
     WorkerRow,
@@ -14,17 +14,17 @@ use crate::id::{TaskId, WorkerId};
 use crate::plan::Plan;
 use crate::record::DeadRecord;
 
-/// An operator's way to the coordinator; cheap to clone.
+/// The connection of an operator to the coordinator; cheap to clone.
 #[derive(Clone)]
 pub struct OperatorPort {
-    line: Line,
+    link: CoordinatorLink,
     plan: Arc<Plan>,
 }
 
-/// Asks, and takes the answer of the query's kind; a leader gives no other.
+/// Sends a query and unwraps the answer of its kind; a leader returns no other.
 macro_rules! ask {
     ($port:expr, $query:expr, $answer:path) => {
-        match $port.line.query($query).await? {
+        match $port.link.query($query).await? {
             $answer(answer) => Ok(answer),
             _ => Err(CoordinatorGone),
         }
@@ -34,33 +34,33 @@ macro_rules! ask {
 // === impl OperatorPort ===
 
 impl OperatorPort {
-    pub(super) fn new(line: Line, plan: Arc<Plan>) -> Self {
-        Self { line, plan }
+    pub(super) fn new(link: CoordinatorLink, plan: Arc<Plan>) -> Self {
+        Self { link, plan }
     }
 
-    /// The workflow.
+    /// The plan of the workflow.
     pub fn plan(&self) -> &Arc<Plan> {
         &self.plan
     }
 
     /// Puts a dead letter back into its queue.
     pub async fn retry_dead(&self, task: TaskId) -> Result<Reply, CoordinatorGone> {
-        self.line.request(Request::RetryDead(task)).await
+        self.link.request(Request::RetryDead(task)).await
     }
 
-    /// Gives a dead letter up for good.
+    /// Removes a dead letter for good.
     pub async fn drop_dead(&self, task: TaskId) -> Result<Reply, CoordinatorGone> {
-        self.line.request(Request::DropDead(task)).await
+        self.link.request(Request::DropDead(task)).await
     }
 
-    /// Stops live tasks and moves them to the dead-letter queue, from where
-    /// [`OperatorPort::retry_dead`] brings them back. [`Reply::Accepted`] once that is durable,
-    /// [`Reply::NotFound`] if there is no such live task.
+    /// Stops live tasks and moves them to the dead-letter queue; [`OperatorPort::retry_dead`]
+    /// brings them back. Returns [`Reply::Accepted`] once that is durable, [`Reply::NotFound`] if
+    /// there is no such live task.
     pub async fn cancel(&self, target: Target) -> Result<Reply, CoordinatorGone> {
-        self.line.request(Request::Cancel(target)).await
+        self.link.request(Request::Cancel(target)).await
     }
 
-    /// The whole at this moment.
+    /// The status of the workflow at this moment.
     pub async fn status(&self) -> Result<Status, CoordinatorGone> {
         let status: Result<_, CoordinatorGone> = ask!(self, Query::Status, QueryAnswer::Status);
         status.map(|status| *status)
@@ -71,8 +71,8 @@ impl OperatorPort {
         ask!(self, Query::Queues, QueryAnswer::Queues)
     }
 
-    /// Workers that have joined, by name, after `after`; `limit` at most, and
-    /// [`PAGE_MAX`](crate::conversation::PAGE_MAX).
+    /// Workers that have joined, in order of their names, starting after `after`; at most `limit`
+    /// and [`PAGE_MAX`](crate::conversation::PAGE_MAX) of them.
     pub async fn workers(
         &self,
         after: Option<WorkerId>,
@@ -82,8 +82,8 @@ impl OperatorPort {
         ask!(self, query, QueryAnswer::Workers)
     }
 
-    /// Live tasks by stage, block and part, after `after`; `limit` at most, and
-    /// [`PAGE_MAX`](crate::conversation::PAGE_MAX).
+    /// Live tasks in order of stage, block and part, starting after `after`; at most `limit` and
+    /// [`PAGE_MAX`](crate::conversation::PAGE_MAX) of them.
     pub async fn tasks(
         &self,
         of: TaskSelection,
@@ -94,8 +94,8 @@ impl OperatorPort {
         ask!(self, query, QueryAnswer::Tasks)
     }
 
-    /// Live tasks by stage, block and part, `limit` at most, asked for page by page: some may have ended
-    /// and others come between two pages.
+    /// Up to `limit` live tasks in order of stage, block and part. They are fetched page by page,
+    /// so tasks may end and others appear between two pages.
     pub async fn tasks_up_to(
         &self,
         of: TaskSelection,
@@ -112,8 +112,8 @@ impl OperatorPort {
         }
     }
 
-    /// Dead letters by stage, block and part, after `after`; `limit` at most, and
-    /// [`PAGE_MAX`](crate::conversation::PAGE_MAX).
+    /// Dead letters in order of stage, block and part, starting after `after`; at most `limit` and
+    /// [`PAGE_MAX`](crate::conversation::PAGE_MAX) of them.
     pub async fn dead_letters(
         &self,
         after: Option<TaskId>,
@@ -123,7 +123,8 @@ impl OperatorPort {
         ask!(self, query, QueryAnswer::DeadLetters)
     }
 
-    /// Every dead letter, asked for page by page: some may have gone and others come between two pages.
+    /// Every dead letter. They are fetched page by page, so letters may go and others appear
+    /// between two pages.
     pub async fn all_dead_letters(&self) -> Result<Vec<DeadRow>, CoordinatorGone> {
         let (mut rows, mut after) = (Vec::new(), None);
         loop {
@@ -136,22 +137,22 @@ impl OperatorPort {
         }
     }
 
-    /// The dead letter of a task.
+    /// The dead letter of a task; `None` if there is none.
     pub async fn dead_letter(&self, task: TaskId) -> Result<Option<DeadRecord>, CoordinatorGone> {
         let letter: Result<_, CoordinatorGone> =
             ask!(self, Query::DeadLetter(task), QueryAnswer::DeadLetter);
         letter.map(|letter| letter.map(|letter| *letter))
     }
 
-    /// The state of a block; [`PAGE_MAX`](crate::conversation::PAGE_MAX) of its live tasks, its dead
-    /// letters and the last entries of its history, at most.
+    /// The state of a block, with at most [`PAGE_MAX`](crate::conversation::PAGE_MAX) each of its
+    /// live tasks, its dead letters and the latest entries of its history.
     pub async fn block(&self, block: u64) -> Result<BlockView, CoordinatorGone> {
         let view: Result<_, CoordinatorGone> = ask!(self, Query::Block(block), QueryAnswer::Block);
         view.map(|view| *view)
     }
 
-    /// What became of these blocks, in short;
-    /// [`BLOCKS_MAX`](crate::core::BLOCKS_MAX) at most.
+    /// Summaries of the states of these blocks, at most [`BLOCKS_MAX`](crate::core::BLOCKS_MAX) of
+    /// them.
     pub async fn blocks(
         &self,
         blocks: RangeInclusive<u64>,

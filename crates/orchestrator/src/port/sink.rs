@@ -1,45 +1,47 @@
-//! What the sink may say.
+//! The port of the sink.
 
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use super::line::{Attachment, Line};
+use super::line::{Attachment, CoordinatorLink};
 use crate::conversation::{SinkCommand, SinkEvent};
 use crate::coordinator::CoordinatorGone;
 use crate::id::TaskId;
 use crate::plan::Plan;
 
-/// The sink's way to the coordinator; cheap to clone.
+/// The connection of the sink to the coordinator; cheap to clone.
 #[derive(Clone)]
 pub struct SinkPort {
-    line: Line,
+    link: CoordinatorLink,
     plan: Arc<Plan>,
 }
 
 // === impl SinkPort ===
 
 impl SinkPort {
-    pub(super) fn new(line: Line, plan: Arc<Plan>) -> Self {
-        Self { line, plan }
+    pub(super) fn new(link: CoordinatorLink, plan: Arc<Plan>) -> Self {
+        Self { link, plan }
     }
 
-    /// The workflow.
+    /// The plan of the workflow.
     pub fn plan(&self) -> &Arc<Plan> {
         &self.plan
     }
 
-    /// Receives what the sequencer emits, in order. One receiver at a time: a new one takes the
-    /// place of the old.
+    /// Receives the sequencer's emissions, in order. There is one receiver at a time: a new one
+    /// replaces the old.
     pub async fn attach(
         &self,
         commands: mpsc::UnboundedSender<SinkCommand>,
     ) -> Result<(), CoordinatorGone> {
-        self.line.attach(Attachment::Sink(commands)).await
+        self.link.attach(Attachment::Sink(commands)).await
     }
 
-    /// The sinks have it, durably, in these places.
+    /// Reports that the sinks have durably stored a message, in these places.
     pub async fn emitted(&self, task: TaskId, places: Vec<String>) -> Result<(), CoordinatorGone> {
-        self.line.say(SinkEvent::Emitted { task, places }).await
+        self.link
+            .send_event(SinkEvent::Emitted { task, places })
+            .await
     }
 }

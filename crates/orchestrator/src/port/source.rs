@@ -1,51 +1,50 @@
-//! What a source, or somebody who submits, may ask for.
+//! The port of sources, and of producers that submit messages.
 
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::line::Line;
+use super::line::CoordinatorLink;
 use crate::conversation::{Query, QueryAnswer, Reply, Request, Rewind, Submit};
 use crate::coordinator::CoordinatorGone;
 use crate::core::Status;
 use crate::plan::{Plan, QueueIx};
 
-/// A source's way to the coordinator; cheap to clone.
+/// The connection of a source to the coordinator; cheap to clone.
 #[derive(Clone)]
 pub struct SourcePort {
-    line: Line,
+    link: CoordinatorLink,
     plan: Arc<Plan>,
 }
 
 // === impl SourcePort ===
 
 impl SourcePort {
-    pub(super) fn new(line: Line, plan: Arc<Plan>) -> Self {
-        Self { line, plan }
+    pub(super) fn new(link: CoordinatorLink, plan: Arc<Plan>) -> Self {
+        Self { link, plan }
     }
 
-    /// The workflow.
+    /// The plan of the workflow.
     pub fn plan(&self) -> &Arc<Plan> {
         &self.plan
     }
 
-    /// Brings a message. Returns once it is durable, or there is nothing to record; waits while
-    /// the queue is full (Q_max).
+    /// Submits a message. Returns once it is durable, or once it is known that there is nothing to
+    /// record; waits while the queue is full (Q_max).
     pub async fn submit(&self, submit: Submit) -> Result<Reply, CoordinatorGone> {
-        self.line.request(Request::Submit(submit)).await
+        self.link.request(Request::Submit(submit)).await
     }
 
-    /// As [`SourcePort::submit`], but returns as soon as the message is on its way; those of one
-    /// caller are taken in order.
+    /// As [`SourcePort::submit`], but returns as soon as the message is sent; messages of one
+    /// caller are processed in order.
     pub async fn submit_later(
         &self,
         submit: Submit,
     ) -> Result<oneshot::Receiver<Reply>, CoordinatorGone> {
-        self.line.request_later(Request::Submit(submit)).await
+        self.link.request_later(Request::Submit(submit)).await
     }
 
-    /// Takes back what a source has brought to `queues` about the blocks from `from` on: see
-    /// [`Rewind`].
+    /// Withdraws a source's messages to `queues` about the blocks from `from` on: see [`Rewind`].
     pub async fn rewind(
         &self,
         source: &Arc<str>,
@@ -57,20 +56,22 @@ impl SourcePort {
             queues: queues.to_vec(),
             from,
         };
-        self.line.request(Request::Rewind(rewind)).await
+        self.link.request(Request::Rewind(rewind)).await
     }
 
-    /// Where a source goes on, as recorded by an earlier run.
+    /// Position at which a source continues, as recorded by an earlier run; `None` if there is no
+    /// record.
     pub async fn next_of(&self, source: &Arc<str>) -> Result<Option<u64>, CoordinatorGone> {
-        match self.line.query(Query::SourceNext(source.clone())).await? {
+        match self.link.query(Query::SourceNext(source.clone())).await? {
             QueryAnswer::SourceNext(next) => Ok(next),
             _ => Err(CoordinatorGone),
         }
     }
 
-    /// The whole at this moment: whether it drains, and whether producers wait.
+    /// The status of the workflow at this moment, including whether it drains and whether producers
+    /// wait.
     pub async fn status(&self) -> Result<Status, CoordinatorGone> {
-        match self.line.query(Query::Status).await? {
+        match self.link.query(Query::Status).await? {
             QueryAnswer::Status(status) => Ok(*status),
             _ => Err(CoordinatorGone),
         }

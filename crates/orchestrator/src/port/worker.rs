@@ -1,46 +1,46 @@
-//! What a dispatcher may say of its worker.
+//! The port of a dispatcher's workers.
 
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use super::line::{Attachment, Line};
-use crate::conversation::{Join, WorkerCommand, WorkerEvent};
+use super::line::{Attachment, CoordinatorLink};
+use crate::conversation::{WorkerCommand, WorkerEvent, WorkerJoin};
 use crate::coordinator::CoordinatorGone;
 use crate::plan::Plan;
 
-/// A worker's way to the coordinator; cheap to clone.
+/// The connection of a worker to the coordinator; cheap to clone.
 #[derive(Clone)]
 pub struct WorkerPort {
-    line: Line,
+    link: CoordinatorLink,
     plan: Arc<Plan>,
 }
 
 // === impl WorkerPort ===
 
 impl WorkerPort {
-    pub(super) fn new(line: Line, plan: Arc<Plan>) -> Self {
-        Self { line, plan }
+    pub(super) fn new(link: CoordinatorLink, plan: Arc<Plan>) -> Self {
+        Self { link, plan }
     }
 
-    /// The workflow.
+    /// The plan of the workflow.
     pub fn plan(&self) -> &Arc<Plan> {
         &self.plan
     }
 
-    /// Offers a worker; the coordinator talks to it through `commands`.
+    /// Offers a worker; the coordinator sends its commands to `commands`.
     pub async fn join(
         &self,
-        join: Join,
+        join: WorkerJoin,
         commands: mpsc::UnboundedSender<WorkerCommand>,
     ) -> Result<(), CoordinatorGone> {
         let attachment = Attachment::Worker(join.worker.clone(), commands);
-        self.line.attach(attachment).await?;
-        self.say(WorkerEvent::Join(join)).await
+        self.link.attach(attachment).await?;
+        self.send_event(WorkerEvent::Join(join)).await
     }
 
-    /// Says what has happened at a worker that has joined.
-    pub async fn say(&self, event: WorkerEvent) -> Result<(), CoordinatorGone> {
-        self.line.say(event).await
+    /// Reports an event at a worker that has joined.
+    pub async fn send_event(&self, event: WorkerEvent) -> Result<(), CoordinatorGone> {
+        self.link.send_event(event).await
     }
 }

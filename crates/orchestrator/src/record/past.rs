@@ -1,4 +1,4 @@
-//! What the log remembers of work that has ended: the history of blocks.
+//! Records of the history of blocks: work that has ended.
 
 use std::sync::Arc;
 
@@ -6,176 +6,175 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{TaskId, WorkerId};
 
-/// Bytes of a reason or of a group's key in an entry, at most.
-pub const PAST_TEXT_MAX: usize = 256;
+/// Maximum length of a reason or of a group's key in an entry, bytes.
+pub const HISTORY_TEXT_MAX: usize = 256;
 
-/// Failed attempts that an entry tells of, at most: the last ones.
-pub const PAST_FAILURES_MAX: usize = 3;
+/// Maximum number of failed attempts in an entry: the last ones.
+pub const HISTORY_FAILURES_MAX: usize = 3;
 
-/// Places that an emission went to, at most.
+/// Maximum number of places of an emission.
 pub const PLACES_MAX: usize = 16;
 
-/// Bytes of the name of a place, at most.
+/// Maximum length of a place's name, bytes.
 pub const PLACE_MAX: usize = 512;
 
-/// Entries of the history.
+/// A record with entries of the history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PastRecord {
-    /// Counts the records of the history, from 0.
+pub struct HistoryRecord {
+    /// Number of the record in the history, from 0.
     pub number: u64,
-    /// What the marks up to this sequence number of the log say is in the history; what those say that
-    /// follow is not.
+    /// Sequence number up to which marks in the log are covered by the history; later marks are not.
     pub marks_to: u64,
-    /// The entries, in order.
-    pub entries: Vec<Past>,
+    /// Entries, in order.
+    pub entries: Vec<HistoryEntry>,
 }
 
-/// How a task went until it ended.
+/// Timeline of a task until its end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Course {
-    /// When it was accepted; all times are milliseconds since 1970-01-01 UTC.
+pub struct TaskTimeline {
+    /// Time of acceptance. All times are milliseconds since 1970-01-01 UTC.
     pub accepted_ms: u64,
-    /// As [`StepRecord::begun_ms`].
+    /// See [`TaskEnd::begun_ms`].
     pub begun_ms: Option<u64>,
-    /// As [`StepRecord::ran_ms`].
+    /// See [`TaskEnd::ran_ms`].
     pub ran_ms: Option<u64>,
-    /// As [`Outcome::Completed`] has it.
+    /// See [`TaskOutcome::Completed`].
     pub by: Vec<(WorkerId, u32)>,
-    /// As [`StepRecord::failed`].
+    /// See [`TaskEnd::failed`].
     pub failed: u32,
-    /// As [`StepRecord::failures`].
-    pub failures: Vec<FailedStep>,
+    /// See [`TaskEnd::failures`].
+    pub failures: Vec<FailedAttemptSummary>,
 }
 
 /// An entry of the history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Past {
-    /// A task has ended.
-    Step(StepRecord),
-    /// The deadline of blocks was met, or has passed.
+pub enum HistoryEntry {
+    /// A task ended.
+    TaskEnd(TaskEnd),
+    /// The deadline of blocks was met or missed.
     Deadline {
-        /// The first block.
+        /// First block.
         first: u64,
-        /// The last block, inclusive.
+        /// Last block, inclusive.
         last: u64,
-        /// When, milliseconds since 1970-01-01 UTC.
+        /// Time, milliseconds since 1970-01-01 UTC.
         at_ms: u64,
-        /// Whether it has passed.
+        /// Whether the deadline passed before the blocks were done.
         missed: bool,
     },
-    /// A source has taken blocks back, since its chain has changed.
+    /// A source took blocks back because its chain was reorganised.
     TakenBack {
-        /// The source.
+        /// Name of the source.
         source: Arc<str>,
-        /// The first block.
+        /// First block.
         first: u64,
-        /// The last block, inclusive, that anything was known of.
+        /// Last block of which tasks or records existed, inclusive.
         last: u64,
-        /// Whether they had been emitted: then they stay so, and are stale.
+        /// Whether the blocks had been emitted. They then stay emitted, but are stale.
         emitted: bool,
-        /// When, milliseconds since 1970-01-01 UTC.
+        /// Time, milliseconds since 1970-01-01 UTC.
         at_ms: u64,
     },
 }
 
-/// How a task went.
+/// The end of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StepRecord {
+pub struct TaskEnd {
     /// The task.
     pub task: TaskId,
-    /// The last block that it spanned, inclusive.
+    /// Last block that the task spanned, inclusive.
     pub last: u64,
-    /// When it was accepted; all times are milliseconds since 1970-01-01 UTC.
+    /// Time of acceptance. All times are milliseconds since 1970-01-01 UTC.
     pub accepted_ms: u64,
-    /// When the assignment began that led to its result; `None` if no worker ended it, or the
-    /// assignment had ended before the result came.
+    /// Beginning of the assignment that led to the result; `None` if no worker ended the task, or the lease
+    /// had ended before the result came.
     pub begun_ms: Option<u64>,
-    /// How long the executor itself ran, milliseconds.
+    /// Run time of the executor itself, milliseconds; `None` if no worker ended the task.
     pub ran_ms: Option<u64>,
-    /// When it ended.
+    /// Time of the end.
     pub ended_ms: u64,
-    /// Attempts that failed before.
+    /// Number of attempts that failed before the end.
     pub failed: u32,
-    /// The last of those, at most [`PAST_FAILURES_MAX`].
-    pub failures: Vec<FailedStep>,
-    /// How it ended.
-    pub outcome: Outcome,
+    /// The last failed attempts, at most [`HISTORY_FAILURES_MAX`].
+    pub failures: Vec<FailedAttemptSummary>,
+    /// Kind of end.
+    pub outcome: TaskOutcome,
 }
 
-/// How a task ended.
+/// Kind of end of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Outcome {
-    /// Workers completed it: one, or as many as its stage asks for. Each with its attempt, from 1.
+pub enum TaskOutcome {
+    /// Workers completed it: one, or as many as its stage's `accept` setting requires.
     Completed {
-        /// Those workers; the last result is the last one's.
+        /// Those workers, each with the number of its attempt, from 1; the result of the last one came last.
         by: Vec<(WorkerId, u32)>,
     },
-    /// It became part of this group.
+    /// It became part of a group.
     Grouped {
-        /// The group's key, cut after [`PAST_TEXT_MAX`] bytes.
+        /// Key of the group, cut to [`HISTORY_TEXT_MAX`] bytes.
         key: String,
     },
-    /// A strategy or the sequencer had no use for it.
+    /// A strategy or the sequencer skipped it.
     Skipped {
-        /// Why.
+        /// Reason.
         why: String,
     },
     /// An operator dropped it from the dead-letter queue.
     Dropped,
-    /// It went to the dead-letter queue, from where it may have come back.
+    /// It went to the dead-letter queue, from which it may have been retried.
     Died {
-        /// Why.
+        /// Reason.
         why: String,
     },
-    /// It has left the workflow.
+    /// Its message left the workflow.
     Emitted {
-        /// Where to: files, addresses, subjects, programs.
+        /// Places that the message went to: files, addresses, subjects, programs.
         places: Vec<String>,
     },
     /// It came too late for its group, and its stage passed it on alone.
     PassedOn {
-        /// Why.
+        /// Reason.
         why: String,
     },
 }
 
-/// A failed attempt, in short.
+/// Summary of a failed attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FailedStep {
-    /// Its number, from 1.
+pub struct FailedAttemptSummary {
+    /// Number of the attempt, from 1.
     pub attempt: u32,
-    /// Who tried.
+    /// Worker that made the attempt.
     pub worker: WorkerId,
-    /// When it failed, milliseconds since 1970-01-01 UTC.
+    /// Time of the failure, milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
-    /// How long it ran, milliseconds.
+    /// Run time, milliseconds.
     pub ran_ms: u64,
-    /// What went wrong, cut after [`PAST_TEXT_MAX`] bytes.
+    /// Reason, cut to [`HISTORY_TEXT_MAX`] bytes.
     pub reason: String,
 }
 
-// === impl Past ===
+// === impl HistoryEntry ===
 
-impl Past {
-    /// The blocks that it is about, first and last.
+impl HistoryEntry {
+    /// First and last block of the entry.
     pub fn span(&self) -> (u64, u64) {
         match self {
-            Self::Step(step) => (step.task.block, step.last),
+            Self::TaskEnd(end) => (end.task.block, end.last),
             Self::Deadline { first, last, .. } | Self::TakenBack { first, last, .. } => {
                 (*first, *last)
             }
         }
     }
 
-    /// When it happened, milliseconds since 1970-01-01 UTC.
+    /// Time of the entry, milliseconds since 1970-01-01 UTC.
     pub fn at_ms(&self) -> u64 {
         match self {
-            Self::Step(step) => step.ended_ms,
+            Self::TaskEnd(end) => end.ended_ms,
             Self::Deadline { at_ms, .. } | Self::TakenBack { at_ms, .. } => *at_ms,
         }
     }
 
-    /// Whether it is about this block, also where it is about others too.
+    /// Whether the entry is about this block, possibly among others.
     pub fn is_about(&self, block: u64) -> bool {
         let (first, last) = self.span();
         (first..=last).contains(&block)

@@ -1,32 +1,32 @@
-//! Records of version 1: tasks say nothing of where they come from. They are read, and never written.
+//! Records of version 1, in which tasks have no origins. They are read, and never written.
 
 use std::sync::Arc;
 
 use serde::Deserialize;
 
 use super::version2::DoneRecord2;
-use super::{Attempt, DeadRecord, GroupRecord, PartRecord, Record, SlotRecord, TaskRecord};
+use super::{Attempt, DeadRecord, GroupRecord, PartialResult, Record, SlotRecord, TaskRecord};
 use crate::id::TaskId;
 use crate::origin::Origins;
 use crate::payload::Payload;
 use crate::plan::Needs;
 
-/// The version.
+/// Version byte of these records.
 pub(super) const VERSION: u8 = 1;
 
-/// [`Record`] as it was; the kinds that came later are not among these.
+/// [`Record`] in version 1, without the kinds that were added later.
 #[derive(Deserialize)]
 #[serde(rename = "Record")]
 #[cfg_attr(test, derive(serde::Serialize))]
 pub(super) enum Record1 {
     Task(TaskRecord1),
-    Tries(Vec<Attempt>),
+    Attempts(Vec<Attempt>),
     Done(DoneRecord2),
     Dead(DeadRecord1),
     Group(GroupRecord),
     Cursor(u64),
     Source(u64),
-    Part(PartRecord),
+    PartialResult(PartialResult),
     Slot(SlotRecord),
 }
 
@@ -55,7 +55,7 @@ impl From<Record1> for Record {
     fn from(record: Record1) -> Self {
         match record {
             Record1::Task(task) => Self::Task(task.into()),
-            Record1::Tries(attempts) => Self::Tries(attempts),
+            Record1::Attempts(attempts) => Self::Attempts(attempts),
             Record1::Done(done) => Self::Done(done.into()),
             Record1::Dead(dead) => Self::Dead(DeadRecord {
                 task: dead.task.into(),
@@ -67,7 +67,7 @@ impl From<Record1> for Record {
             Record1::Group(group) => Self::Group(group),
             Record1::Cursor(next) => Self::Cursor(next),
             Record1::Source(next) => Self::Source(next),
-            Record1::Part(part) => Self::Part(part),
+            Record1::PartialResult(part) => Self::PartialResult(part),
             Record1::Slot(slot) => Self::Slot(slot),
         }
     }
@@ -83,7 +83,7 @@ impl From<TaskRecord1> for TaskRecord {
             needs: task.needs,
             payload: task.payload,
             at_ms: task.at_ms,
-            // The core adds what can be told without a doubt.
+            // The core adds the origins that are certain.
             origins: Origins::default(),
         }
     }
@@ -126,7 +126,7 @@ mod tests {
         };
         assert_eq!(read_dead.task, expected);
         assert_eq!(read(&Record1::Cursor(9)), Record::Cursor(9));
-        // What a release of that version wrote, byte by byte.
+        // Written by a release of that version, byte for byte.
         let bytes = b"\x01\x00\x05prove\x07\x010\x06blocks\x08\x01\x01g\x00\x00\x00\x02{}\x05";
         assert_eq!(
             Record::decode("key", bytes).expect("is read"),

@@ -1,40 +1,40 @@
-//! Records of version 2: marks do not say what their tasks carried, nor dead letters whether they came
+//! Records of version 2, in which marks have no content digest and dead letters do not say whether they came
 //! late. They are read, and never written.
 
 use serde::Deserialize;
 
 use super::{
-    Attempt, DeadRecord, DoneRecord, Finish, GroupRecord, PartRecord, Record, RunRecord,
-    SlotRecord, TaskRecord,
+    Attempt, AttemptsInProgress, DeadRecord, DoneRecord, EndKind, GroupRecord, PartialResult,
+    Record, SlotRecord, TaskRecord,
 };
 
-/// The version.
+/// Version byte of these records.
 pub(super) const VERSION: u8 = 2;
 
-/// [`Record`] as it was.
+/// [`Record`] in version 2.
 #[derive(Deserialize)]
 #[serde(rename = "Record")]
 #[cfg_attr(test, derive(serde::Serialize))]
 pub(super) enum Record2 {
     Task(TaskRecord),
-    Tries(Vec<Attempt>),
+    Attempts(Vec<Attempt>),
     Done(DoneRecord2),
     Dead(DeadRecord2),
     Group(GroupRecord),
     Cursor(u64),
     Source(u64),
-    Part(PartRecord),
+    PartialResult(PartialResult),
     Slot(SlotRecord),
     LeaseKey([u8; 32]),
-    Run(RunRecord),
-    Since(u64),
+    Run(AttemptsInProgress),
+    GroupStart(u64),
     Opened(u64),
 }
 
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(serde::Serialize))]
 pub(super) struct DoneRecord2 {
-    finish: Finish,
+    end: EndKind,
     last: u64,
     at_ms: u64,
 }
@@ -52,7 +52,7 @@ impl From<Record2> for Record {
     fn from(record: Record2) -> Self {
         match record {
             Record2::Task(task) => Self::Task(task),
-            Record2::Tries(attempts) => Self::Tries(attempts),
+            Record2::Attempts(attempts) => Self::Attempts(attempts),
             Record2::Done(done) => Self::Done(done.into()),
             Record2::Dead(dead) => Self::Dead(DeadRecord {
                 task: dead.task,
@@ -64,11 +64,11 @@ impl From<Record2> for Record {
             Record2::Group(group) => Self::Group(group),
             Record2::Cursor(next) => Self::Cursor(next),
             Record2::Source(next) => Self::Source(next),
-            Record2::Part(part) => Self::Part(part),
+            Record2::PartialResult(part) => Self::PartialResult(part),
             Record2::Slot(slot) => Self::Slot(slot),
             Record2::LeaseKey(key) => Self::LeaseKey(key),
             Record2::Run(run) => Self::Run(run),
-            Record2::Since(since_ms) => Self::Since(since_ms),
+            Record2::GroupStart(since_ms) => Self::GroupStart(since_ms),
             Record2::Opened(opened_ms) => Self::Opened(opened_ms),
         }
     }
@@ -77,11 +77,11 @@ impl From<Record2> for Record {
 impl From<DoneRecord2> for DoneRecord {
     fn from(done: DoneRecord2) -> Self {
         Self {
-            finish: done.finish,
+            end: done.end,
             last: done.last,
             at_ms: done.at_ms,
             content: None,
-            course: None,
+            timeline: None,
         }
     }
 }
@@ -97,30 +97,30 @@ mod tests {
             Record::decode("key", &bytes).expect("is read")
         };
         let done = DoneRecord2 {
-            finish: Finish::Grouped { key: "7".into() },
+            end: EndKind::Grouped { key: "7".into() },
             last: 8,
             at_ms: 5,
         };
         let expected = DoneRecord {
-            finish: Finish::Grouped { key: "7".into() },
+            end: EndKind::Grouped { key: "7".into() },
             last: 8,
             at_ms: 5,
             content: None,
-            course: None,
+            timeline: None,
         };
         assert_eq!(read(&Record2::Done(done)), Record::Done(expected));
         assert_eq!(read(&Record2::Opened(9)), Record::Opened(9));
-        // What a release of that version wrote, byte by byte: a task that an operator dropped, and
-        // the time at which a log was opened.
+        // Written by a release of that version, byte for byte: a task that an operator dropped, and the time
+        // at which a log was opened.
         for (bytes, expected) in [
             (
                 &b"\x02\x02\x03\x08\x05"[..],
                 Record::Done(DoneRecord {
-                    finish: Finish::Dropped,
+                    end: EndKind::Dropped,
                     last: 8,
                     at_ms: 5,
                     content: None,
-                    course: None,
+                    timeline: None,
                 }),
             ),
             (b"\x02\x0c\x09", Record::Opened(9)),

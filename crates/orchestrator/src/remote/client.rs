@@ -1,6 +1,7 @@
-//! In a process of its own: ports like those to a coordinator beside it.
+//! The client: provides ports to the leader in another process.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -15,9 +16,9 @@ use tokio::time::Instant;
 use super::held::blobs_of;
 use super::seat::Seat;
 use super::session::{
-    CallId, ClientAction, ClientInput, ClientSession, Question, Refusal, Unanswered,
+    CallFailure, CallId, ClientAction, ClientInput, ClientSession, Question, Refusal,
 };
-use super::wire::{Answer, Call, Heard, Hello, Notice, RemoteError, Subjects, decode, encode};
+use super::wire::{Answer, Call, Hello, Notice, NoticeAck, RemoteError, Subjects, decode, encode};
 use crate::conversation::{
     HostCommand, HostEvent, QueryAnswer, Reply, RoleCommand, RoleEvent, SinkCommand, SinkEvent,
     WorkerCommand, WorkerEvent,
@@ -25,20 +26,20 @@ use crate::conversation::{
 use crate::core::Time;
 use crate::id::{WorkerId, fresh_number};
 use crate::plan::Plan;
-use crate::port::{Attachment, Line, Message, Ports};
+use crate::port::{Attachment, CoordinatorLink, Message, Ports};
 
-/// Messages of ports that may wait before their senders wait.
+/// Capacity of the channel of ports' messages; senders wait while it is full.
 const MESSAGES: usize = 4096;
 
-/// Messages of ports that are taken at once.
+/// Maximum number of ports' messages handled in one turn.
 const TURN: usize = 256;
 
-/// Carries what is said through [`Ports`] to whichever process leads the workflow: the shell around a
-/// [`ClientSession`].
+/// Forwards messages of [`Ports`] to the process that leads the workflow. The asynchronous shell
+/// around a [`ClientSession`].
 pub struct Client {
     session: ClientSession,
     epoch: Instant,
-    way: Way,
+    link: LeaderLink,
     workflow: Arc<str>,
     messages: mpsc::Receiver<Message>,
     notices: BoxStream<'static, bus::Request>,
@@ -48,49 +49,43 @@ pub struct Client {
     sink: Option<mpsc::UnboundedSender<SinkCommand>>,
     next_ticket: u64,
     waiting: HashMap<u64, Waiting>,
-    /// The notice that is being taken.
+    /// The notice that is being handled.
     notice: Option<bus::Request>,
     attempts: FuturesUnordered<BoxFuture<'static, Attempt>>,
-    /// The blobs that calls name.
+    /// Holds on the blobs of each unanswered call.
     called: HashMap<CallId, Arc<Held>>,
-    /// The blobs that events name which are in no call yet.
-    unsaid: Held,
+    /// Holds on the blobs of events that are not in a call yet.
+    held_for_queued: Held,
 }
 
-/// The way to the leader.
+/// Everything needed to call the leader.
 #[derive(Clone)]
-struct Way {
+struct LeaderLink {
     connection: Connection,
     blobs: Arc<BlobStore>,
-    /// The subject on which the leader is called.
+    /// The subject on which the leader receives calls.
     leader: Arc<str>,
 }
 
-/// Whoever waits for the answer to a question.
+/// The receiver of the answer to a question.
 enum Waiting {
     Reply(oneshot::Sender<Reply>),
     Query(oneshot::Sender<QueryAnswer>),
 }
 
-/// What came of an attempt at a call.
+/// The result of an attempt at a call.
 struct Attempt {
     call: CallId,
     attempt: u32,
-    outcome: Result<Result<Answer, Unanswered>, RemoteError>,
-}
-
-/// Whether a client goes on.
-enum Then {
-    GoOn,
-    End,
+    outcome: Result<Result<Answer, CallFailure>, RemoteError>,
 }
 
 // === impl Client ===
 
 impl Client {
-    /// A client on this seat, named `name` (unique among those alive; one token of a subject), and
-    /// the ports that speak through it once [`Client::run`] runs. A leader takes what is for the role of
-    /// the seat to say, and refuses the rest.
+    /// A client on this seat, named `name` (unique among living clients; one token of a subject),
+    /// and the ports that work once [`Client::run`] runs. A leader accepts messages of the seat's
+    /// role, and refuses all others.
     pub fn open(
         connection: Connection,
         blobs: Arc<BlobStore>,
@@ -98,18 +93,18 @@ impl Client {
         seat: Seat,
         name: &str,
     ) -> BoxFuture<'_, Result<(Self, Ports), RemoteError>> {
-        // Boxed: compiled here, and not again in every program that calls it.
+        // Boxed, so that it is compiled in this crate and not again in every caller's.
         Box::pin(async move {
             let subjects = Subjects::new(&connection, &plan.workflow);
             let name = format!("{seat}.{name}");
-            let notices = connection.listen(&subjects.client(&name)).await?;
-            let hellos = connection.listen(&subjects.hello).await?;
+            let notices = connection.subscribe(&subjects.client(&name)).await?;
+            let hellos = connection.subscribe(&subjects.hello).await?;
             let (sender, messages) = mpsc::channel(MESSAGES);
             let client = Self {
                 session: ClientSession::new(plan.digest(), name.into(), session_number()),
                 epoch: Instant::now(),
-                unsaid: blobs.hold([]),
-                way: Way {
+                held_for_queued: blobs.hold([]),
+                link: LeaderLink {
                     connection,
                     blobs,
                     leader: subjects.leader(&seat).into(),
@@ -127,26 +122,26 @@ impl Client {
                 attempts: FuturesUnordered::new(),
                 called: HashMap::new(),
             };
-            Ok((client, Ports::new(Line::Remote(sender), plan)))
+            Ok((client, Ports::new(CoordinatorLink::Remote(sender), plan)))
         })
     }
 
-    /// Sets the term of this process's sink: one of an earlier term, that was paused perhaps, does
-    /// not get it back.
+    /// Sets the term of this process's sink. A sink of an earlier term, which may have been paused,
+    /// cannot take over again.
     pub fn set_sink_term(&mut self, term: u64) {
         self.session.set_sink_term(term);
     }
 
-    /// Carries until every port is gone and all that matters has been heard.
+    /// Forwards messages until every port is gone and every event that matters is acknowledged.
     pub fn run(mut self) -> BoxFuture<'static, Result<(), RemoteError>> {
-        // Boxed: compiled here, and not again in every program that calls it.
+        // Boxed, so that it is compiled in this crate and not again in every caller's.
         Box::pin(async move {
             let mut turn = Vec::with_capacity(TURN);
             let mut open = true;
             loop {
                 let due = self.session.next_deadline();
                 let due = due.map(|time| self.epoch + Duration::from_micros(time.0));
-                let then = tokio::select! {
+                let flow = tokio::select! {
                     count = self.messages.recv_many(&mut turn, TURN), if open => {
                         open = count > 0;
                         self.messages(&mut turn).await?
@@ -164,15 +159,15 @@ impl Client {
                     },
                     () = sleep_until(due) => self.input(ClientInput::Tick).await?,
                 };
-                if matches!(then, Then::End) {
+                if flow.is_break() {
                     return Ok(());
                 }
             }
         })
     }
 
-    /// Messages of ports; none: every port is gone.
-    async fn messages(&mut self, turn: &mut Vec<Message>) -> Result<Then, RemoteError> {
+    /// Handles messages of ports; an empty list means that every port is gone.
+    async fn messages(&mut self, turn: &mut Vec<Message>) -> Result<ControlFlow<()>, RemoteError> {
         if turn.is_empty() {
             return self.input(ClientInput::Close).await;
         }
@@ -194,7 +189,7 @@ impl Client {
                 }
                 Message::Attach(Attachment::Sink(sender)) => {
                     self.sink = Some(sender);
-                    // The session knows the term.
+                    // The session fills in the term.
                     ClientInput::Event(SinkEvent::Attach { term: 0 }.into())
                 }
                 Message::Event(event) => {
@@ -202,14 +197,14 @@ impl Client {
                     ClientInput::Event(event)
                 }
             };
-            if let Then::End = self.input(input).await? {
-                return Ok(Then::End);
+            if self.input(input).await?.is_break() {
+                return Ok(ControlFlow::Break(()));
             }
         }
-        Ok(Then::GoOn)
+        Ok(ControlFlow::Continue(()))
     }
 
-    /// What an event means for the ways back, and the blobs that it names.
+    /// Removes the channels of workers and hosts that leave, and holds the blobs of an event.
     fn note(&mut self, event: &RoleEvent) {
         match event {
             RoleEvent::Worker(WorkerEvent::Leave { worker }) => {
@@ -220,7 +215,8 @@ impl Client {
             }
             _ => {}
         }
-        self.unsaid.join(self.way.blobs.hold(blobs_of(event)));
+        self.held_for_queued
+            .join(self.link.blobs.hold(blobs_of(event)));
     }
 
     fn ask(&mut self, question: Question, waiting: Waiting) -> ClientInput {
@@ -230,7 +226,7 @@ impl Client {
         ClientInput::Ask { ticket, question }
     }
 
-    async fn attempted(&mut self, attempt: Attempt) -> Result<Then, RemoteError> {
+    async fn attempted(&mut self, attempt: Attempt) -> Result<ControlFlow<()>, RemoteError> {
         let Attempt {
             call,
             attempt,
@@ -242,19 +238,19 @@ impl Client {
                 attempt,
                 answer,
             },
-            Err(why) => ClientInput::Unanswered { call, attempt, why },
+            Err(why) => ClientInput::AttemptFailed { call, attempt, why },
         };
         self.input(input).await
     }
 
-    async fn notice(&mut self, request: bus::Request) -> Result<Then, RemoteError> {
-        let notice: Notice = match decode(&request.payload, &self.way.blobs).await {
+    async fn notice(&mut self, request: bus::Request) -> Result<ControlFlow<()>, RemoteError> {
+        let notice: Notice = match decode(&request.payload, &self.link.blobs).await {
             Ok(notice) => notice,
             Err(error) => {
-                // Not answered: it comes again. A leader of another release is noticed by what it
-                // answers.
+                // Not answered, so it is sent again. The other release of the leader is noticed in
+                // its answers.
                 tracing::warn!(%error, "a notice cannot be read");
-                return Ok(Then::GoOn);
+                return Ok(ControlFlow::Continue(()));
             }
         };
         self.notice = Some(request);
@@ -262,18 +258,18 @@ impl Client {
         self.input(ClientInput::Notice { ticket, notice }).await
     }
 
-    async fn hello(&mut self, hello: &bus::Request) -> Result<Then, RemoteError> {
-        match decode::<Hello>(&hello.payload, &self.way.blobs).await {
+    async fn hello(&mut self, hello: &bus::Request) -> Result<ControlFlow<()>, RemoteError> {
+        match decode::<Hello>(&hello.payload, &self.link.blobs).await {
             Ok(Hello { term }) => self.input(ClientInput::Hello { term }).await,
             Err(error) => {
                 tracing::warn!(%error, "a hello is not understood");
-                Ok(Then::GoOn)
+                Ok(ControlFlow::Continue(()))
             }
         }
     }
 
-    /// Tells the session, and does what it says.
-    async fn input(&mut self, input: ClientInput) -> Result<Then, RemoteError> {
+    /// Passes an input to the session, and carries out its actions.
+    async fn input(&mut self, input: ClientInput) -> Result<ControlFlow<()>, RemoteError> {
         let micros = u64::try_from(self.epoch.elapsed().as_micros()).unwrap_or(u64::MAX);
         for action in self.session.handle(Time(micros), input) {
             match action {
@@ -284,8 +280,8 @@ impl Client {
                     timeout,
                 } => {
                     let held = self.held(call, &message);
-                    let way = self.way.clone();
-                    let outcome = async move { way.call(message, held, timeout).await };
+                    let link = self.link.clone();
+                    let outcome = async move { link.call(message, held, timeout).await };
                     let attempted = outcome.map(move |outcome| Attempt {
                         call,
                         attempt,
@@ -293,27 +289,27 @@ impl Client {
                     });
                     self.attempts.push(attempted.boxed());
                 }
-                // A record names its blobs now.
+                // The record refers to the blobs now.
                 ClientAction::Ended { call } => drop(self.called.remove(&call)),
                 ClientAction::Deliver(command) => self.deliver(command),
                 ClientAction::Answer { ticket, answer } => self.answer(ticket, answer),
-                ClientAction::Hear { heard, .. } => self.hear(heard).await,
+                ClientAction::AnswerNotice { ack, .. } => self.answer_notice(ack).await,
                 ClientAction::Fail(refusal) => return Err(self.refused(refusal)),
-                ClientAction::Finished => return Ok(Then::End),
+                ClientAction::Finished => return Ok(ControlFlow::Break(())),
             }
         }
-        Ok(Then::GoOn)
+        Ok(ControlFlow::Continue(()))
     }
 
-    /// Holds the blobs that a call names, from its first attempt until it is answered.
+    /// Holds the blobs of a call, from its first attempt until it is answered.
     fn held(&mut self, call: CallId, message: &Call) -> Arc<Held> {
         if let Some(held) = self.called.get(&call) {
             return held.clone();
         }
-        let held = Arc::new(self.way.blobs.hold(message.body.blobs()));
+        let held = Arc::new(self.link.blobs.hold(message.body.blobs()));
         self.called.insert(call, held.clone());
-        let unsaid = self.session.unsaid().flat_map(blobs_of);
-        self.unsaid = self.way.blobs.hold(unsaid);
+        let queued = self.session.queued_events().flat_map(blobs_of);
+        self.held_for_queued = self.link.blobs.hold(queued);
         held
     }
 
@@ -326,7 +322,7 @@ impl Client {
     }
 
     fn answer(&mut self, ticket: u64, answer: Answer) {
-        // Whoever asked may have gone; the record stands all the same.
+        // The asker may be gone; the record stands nevertheless.
         match (self.waiting.remove(&ticket), answer) {
             (Some(Waiting::Reply(sender)), Answer::Reply(reply)) => {
                 let _ = sender.send(reply);
@@ -338,11 +334,11 @@ impl Client {
         }
     }
 
-    async fn hear(&mut self, heard: Heard) {
+    async fn answer_notice(&mut self, ack: NoticeAck) {
         let Some(request) = self.notice.take() else {
             return;
         };
-        match encode(&heard, &self.way.connection, &self.way.blobs).await {
+        match encode(&ack, &self.link.connection, &self.link.blobs).await {
             Ok(answer) => request.reply(answer).await,
             Err(error) => tracing::warn!(%error, "a notice is not answered"),
         }
@@ -353,7 +349,7 @@ impl Client {
         let client = self.session.name().to_string();
         match refusal {
             Refusal::OtherPlan => RemoteError::OtherPlan(workflow),
-            Refusal::NotYours => RemoteError::NotYours { workflow, client },
+            Refusal::NotPermitted => RemoteError::NotPermitted { workflow, client },
             Refusal::Invalid(why) => RemoteError::Invalid {
                 workflow,
                 client,
@@ -365,7 +361,7 @@ impl Client {
 
 fn tell<T>(to: Option<&mpsc::UnboundedSender<T>>, command: T) {
     if let Some(to) = to {
-        // Whoever has ended has said so.
+        // A receiver that has ended has reported so.
         let _ = to.send(command);
     }
 }
@@ -377,46 +373,47 @@ async fn sleep_until(due: Option<Instant>) {
     }
 }
 
-/// Differs between processes, and is higher for a later one of the same name, unless its clock was set back.
+/// A number that differs between processes; higher for a later process of the same name, unless the
+/// clock was set back.
 fn session_number() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     let micros = u64::try_from(since.unwrap_or_default().as_micros()).unwrap_or(0);
     (micros << 8) | (fresh_number() & 0xff)
 }
 
-// === impl Way ===
+// === impl LeaderLink ===
 
-impl Way {
+impl LeaderLink {
     /// Makes one attempt at a call.
     async fn call(
         &self,
         mut call: Call,
         held: Arc<Held>,
         timeout: Duration,
-    ) -> Result<Result<Answer, Unanswered>, RemoteError> {
+    ) -> Result<Result<Answer, CallFailure>, RemoteError> {
         match self.blobs.lost(&held).await {
-            Ok(lost) if lost.is_empty() || call.body.give_up(&lost) => {}
+            Ok(lost) if lost.is_empty() || call.body.release_lost_results(&lost) => {}
             Ok(lost) => return Err(BlobError::Missing(lost[0]).into()),
             Err(error) => {
                 tracing::warn!(%error, "a call has to wait");
-                return Ok(Err(Unanswered::Later));
+                return Ok(Err(CallFailure::NotSent));
             }
         }
         let bytes = match encode(&call, &self.connection, &self.blobs).await {
             Ok(bytes) => bytes,
             Err(error) => {
                 tracing::warn!(%error, "a call has to wait");
-                return Ok(Err(Unanswered::Later));
+                return Ok(Err(CallFailure::NotSent));
             }
         };
         match self.connection.request(&self.leader, bytes, timeout).await {
             Ok(answer) => Ok(Ok(decode(&answer, &self.blobs).await?)),
-            Err(RequestError::TimedOut(_)) => Ok(Err(Unanswered::TimedOut)),
-            Err(RequestError::NoResponders(_)) => Ok(Err(Unanswered::NoLeader)),
+            Err(RequestError::TimedOut(_)) => Ok(Err(CallFailure::TimedOut)),
+            Err(RequestError::NoResponders(_)) => Ok(Err(CallFailure::NoLeader)),
             Err(error @ RequestError::Refused(_)) => Err(error.into()),
             Err(error) => {
                 tracing::debug!(%error, "a call is made again");
-                Ok(Err(Unanswered::NoLeader))
+                Ok(Err(CallFailure::NoLeader))
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The blobs that a client names in what it has not been answered yet: nobody else knows of them.
+//! The blobs in a client's unanswered calls, to which no record refers yet.
 
 use proofmill_bus::Digest;
 
@@ -6,7 +6,7 @@ use super::wire::CallBody;
 use crate::conversation::{Request, RoleEvent, WorkerEvent};
 use crate::payload::Payload;
 
-/// The blobs that an event names.
+/// The blobs that an event refers to.
 pub(super) fn blobs_of(event: &RoleEvent) -> Vec<Digest> {
     let RoleEvent::Worker(WorkerEvent::Complete(complete)) = event else {
         return Vec::new();
@@ -21,7 +21,7 @@ pub(super) fn blobs_of(event: &RoleEvent) -> Vec<Digest> {
 // === impl CallBody ===
 
 impl CallBody {
-    /// The blobs that it names.
+    /// The blobs that the call refers to.
     pub(super) fn blobs(&self) -> Vec<Digest> {
         match self {
             Self::Events { events, .. } => events.iter().flat_map(blobs_of).collect(),
@@ -37,10 +37,10 @@ impl CallBody {
         }
     }
 
-    /// Leaves out what names a lost blob. Results are handed back as if nobody had tried: this process
-    /// was stopped or cut off for so long that what it had made was swept. Whether that was possible:
-    /// a message from outside cannot be made again here.
-    pub(super) fn give_up(&mut self, lost: &[Digest]) -> bool {
+    /// Removes references to lost blobs. Such results are released as if the task had not been
+    /// tried: this process was stopped or cut off for so long that its blobs were swept. Returns
+    /// `false` if that is impossible, because a message from outside cannot be made again here.
+    pub(super) fn release_lost_results(&mut self, lost: &[Digest]) -> bool {
         let Self::Events { events, .. } = self else {
             return false;
         };

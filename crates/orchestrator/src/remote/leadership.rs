@@ -1,18 +1,19 @@
-//! The lease under which this process leads.
+//! Leadership of this process, with the lease that proves it.
 
 use proofmill_bus::{Lease, LeaseView};
 
 /// The leadership of a workflow that this process holds.
 pub struct Leadership {
     term: u64,
-    /// `None`: nobody else can lead.
+    /// `None` if no other process can lead.
     lease: Option<LeaseView>,
 }
 
 // === impl Leadership ===
 
 impl Leadership {
-    /// The leadership that lasts as long as the lease; its term is higher for each later leader.
+    /// A leadership that lasts as long as the lease; its term is higher than that of every earlier
+    /// leader.
     pub fn under(lease: &Lease) -> Self {
         Self {
             term: lease.term(),
@@ -20,7 +21,7 @@ impl Leadership {
         }
     }
 
-    /// The leadership where nobody else can lead.
+    /// The leadership if no other process can lead.
     pub fn sole() -> Self {
         Self {
             term: 0,
@@ -28,12 +29,12 @@ impl Leadership {
         }
     }
 
-    /// The term.
+    /// The term of the leadership.
     pub(super) fn term(&self) -> u64 {
         self.term
     }
 
-    /// Whether no other process has the lease; `None` if it cannot be looked at now.
+    /// Whether no other process has the lease; `None` if the lease cannot be checked now.
     pub(super) async fn is_held(&self) -> Option<bool> {
         let Some(lease) = &self.lease else {
             return Some(true);

@@ -1,26 +1,29 @@
-//! The coordinator and its workers, sources and sinks in processes of their own, over the bus.
+//! Roles in processes of their own, connected to the coordinator over the bus.
 //!
-//! A [`Client`] gives a process [`Ports`](crate::port::Ports) like those to a coordinator beside it, and carries what
-//! is said through them to whichever process leads the workflow; a [`Server`] beside the coordinator carries it on. What a client says stays with it until a leader
-//! answers that it is durable: a leader that dies takes nothing with it, and the next hears it all.
+//! A [`Client`] provides a process with [`Ports`](crate::port::Ports) like those in the
+//! coordinator's own process, and forwards their messages to the process that leads the workflow; a
+//! [`Server`] beside the coordinator receives them. A message stays with the client until a leader
+//! acknowledges that it is durable: when a leader dies nothing is lost, since its successor gets
+//! every unacknowledged message.
 //!
-//! Subjects: `PREFIX.leader.WORKFLOW.SEAT`, on which the leader takes calls of a [`Seat`];
-//! `PREFIX.client.WORKFLOW.SEAT.NAME`, on which a client takes notices; `PREFIX.hello.WORKFLOW`, on
-//! which a new leader says that it is there. Calls and notices that are larger than a message travel
-//! as blobs.
+//! Subjects: `PREFIX.leader.WORKFLOW.SEAT`, on which the leader receives calls of a [`Seat`];
+//! `PREFIX.client.WORKFLOW.SEAT.NAME`, on which a client receives notices; `PREFIX.hello.WORKFLOW`,
+//! on which a new leader announces itself. Calls and notices larger than a message are sent as
+//! blobs.
 //!
-//! A client is believed about what is its own: [`admit`] checks every call against the seat that it
-//! came from, and every value in it, before the coordinator hears of it.
+//! A client is trusted only about its own role and workers: [`admit`] checks every call against the
+//! seat that it came from, and every value in it, before it reaches the coordinator.
 //!
-//! The protocol itself, what is said again and when, which leader is heard and who is gone, is in [`session`]: state
-//! machines without input or output, which clients and servers are thin shells of.
+//! The protocol itself (retransmission, choice of the leader, detection of lost peers) is in
+//! [`session`]: state machines without input or output, around which clients and servers are thin
+//! shells.
 //!
-//! Whoever stops listening is gone: the server answers that nobody is there, at once, and what the
-//! client's workers had is given to others. One that listens and does not answer is left to its
-//! leases' ends.
+//! A client that stops listening is gone: the server reports at once that there is no listener, and
+//! the client's tasks are given to others. A client that listens but does not answer keeps its
+//! tasks until their leases expire.
 
+mod admission;
 mod client;
-mod gate;
 mod held;
 mod leadership;
 mod seat;
@@ -28,11 +31,11 @@ mod server;
 pub mod session;
 mod wire;
 
+pub use admission::{Refused, admit};
 pub use client::Client;
-pub use gate::{Refused, admit};
 pub use leadership::Leadership;
 pub use seat::Seat;
 pub use server::Server;
 pub use wire::{
-    Answer, Call, CallBody, Heard, Notice, NoticeBody, RemoteError, decode, encode, parse,
+    Answer, Call, CallBody, Notice, NoticeAck, NoticeBody, RemoteError, decode, encode, parse,
 };

@@ -1,4 +1,4 @@
-//! Where a client speaks from: what the server makes sure of, by the subject that it publishes on.
+//! Seats: the sender identity that the server ensures by the subject a client may publish on.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use proofmill_bus::Role;
 
 use crate::principal::Principal;
 
-/// Where a client speaks from: its role; for workers, their group and their user as well. Written as
-/// tokens of a subject: `source`, `dispatcher.GROUP.USER`.
+/// The role of a client; for workers also their group and their user. Written as tokens of a
+/// subject: `source`, `dispatcher.GROUP.USER`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seat {
     role: Role,
@@ -34,7 +34,7 @@ impl Seat {
         }
     }
 
-    /// The seat that a call on this subject comes from; `None` for a subject that is none of ours.
+    /// The seat that a call on this subject comes from; `None` for any other subject.
     pub fn on_subject(subject: &str) -> Option<Self> {
         // PREFIX.leader.WORKFLOW.SEAT
         let mut tokens = subject.split('.').skip(3);
@@ -64,14 +64,14 @@ impl Seat {
         self.role
     }
 
-    /// Principal whose workers the seat may speak for; `None` for a role without workers.
+    /// Principal whose workers the seat may act for; `None` for a role without workers.
     pub fn principal(&self) -> Option<Principal> {
         let (group, user) = self.workers.clone()?;
         Some(Principal::Remote { group, user })
     }
 
-    /// The name within the seat of the client called `client`; `None` if it is of another seat, or
-    /// its name is not one token.
+    /// The name of the client `client` within the seat; `None` if the client belongs to another
+    /// seat, or its name is not a single token.
     pub fn name_of<'a>(&self, client: &'a str) -> Option<&'a str> {
         let name = client.strip_prefix(&self.to_string())?.strip_prefix('.')?;
         let is_token = !name.is_empty() && !name.contains(['.', '*', '>', ' ']);

@@ -1,4 +1,4 @@
-//! Beside the coordinator: carries calls to it, and notices from it.
+//! The server: receives calls for the coordinator, and sends its commands to clients.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -14,57 +14,59 @@ use tokio::time::Instant;
 
 use super::leadership::Leadership;
 use super::session::{
-    Behind, CallerId, ClientRef, NoticeRef, ServerAction, ServerInput, ServerSession, Unheard,
+    AttachedRole, CallerId, ClientRef, NoticeFailure, NoticeRef, ServerAction, ServerInput,
+    ServerSession,
 };
-use super::wire::{Answer, Call, Heard, Hello, Notice, RemoteError, Subjects, decode, encode};
+use super::wire::{Answer, Call, Hello, Notice, NoticeAck, RemoteError, Subjects, decode, encode};
 use crate::conversation::{Query, RoleCommand};
 use crate::coordinator::{CoordinatorGone, Handle};
 use crate::core::Time;
 use crate::port::Attachment;
 use crate::shutdown::{Level, Shutdown};
 
-/// Callers that wait for an answer, at most. Those of late copies never get one.
+/// Maximum number of callers that wait for an answer. The oldest are dropped, since late copies of
+/// calls never get one.
 const CALLERS_MAX: usize = 1 << 16;
 
-/// Carries calls to a coordinator, and notices from it, while this process leads the workflow: the shell around a
-/// [`ServerSession`].
+/// Forwards calls to the coordinator, and its commands to clients, while this process leads the
+/// workflow. The asynchronous shell around a [`ServerSession`].
 pub struct Server {
     session: ServerSession,
     epoch: Instant,
-    way: Way,
+    links: ServerLinks,
     leadership: Arc<Leadership>,
-    /// What the coordinator has for those behind clients.
+    /// The coordinator's commands for workers, hosts and the sink of clients.
     commands: (
         mpsc::UnboundedSender<ServerInput>,
         mpsc::UnboundedReceiver<ServerInput>,
     ),
-    /// Tasks that carry commands to a client.
+    /// Tasks that forward commands, by client.
     forwarding: HashMap<ClientRef, Vec<AbortHandle>>,
-    working: JoinSet<Done>,
+    working: JoinSet<WorkResult>,
     next_caller: u64,
     callers: BTreeMap<CallerId, bus::Request>,
 }
 
-/// The way to the clients, and to the coordinator.
+/// Access to the clients, and to the coordinator.
 #[derive(Clone)]
-struct Way {
+struct ServerLinks {
     connection: Connection,
     blobs: Arc<BlobStore>,
     handle: Handle,
     subjects: Arc<Subjects>,
 }
 
-/// What a task of the server has come to.
-enum Done {
-    /// A call was read.
+/// The result of a task of the server.
+enum WorkResult {
+    /// A call was decoded.
     Call(bus::Request, Box<Call>),
-    /// Something happened.
+    /// An input for the session.
     Input(ServerInput),
     Nothing,
 }
 
-/// Reason for which the server ends.
-enum Ended {
+/// The reason why the server ends.
+enum StopReason {
     CoordinatorGone,
     /// Another process leads.
     Lost,
@@ -83,7 +85,7 @@ impl Server {
         let plan = handle.plan().clone();
         Self {
             epoch: Instant::now(),
-            way: Way {
+            links: ServerLinks {
                 subjects: Arc::new(Subjects::new(&connection, &plan.workflow)),
                 connection,
                 blobs,
@@ -99,14 +101,14 @@ impl Server {
         }
     }
 
-    /// Takes calls until the coordinator or the connection is gone, another process leads, or
-    /// `shutdown` says [`Level::Stop`].
+    /// Serves calls until the coordinator or the connection is gone, another process leads, or
+    /// `shutdown` reaches [`Level::Stop`].
     pub fn run(mut self, mut shutdown: Shutdown) -> BoxFuture<'static, Result<(), RemoteError>> {
-        // Boxed: compiled here, and not again in every program that calls it.
+        // Boxed, so that it is compiled in this crate and not again in every caller's.
         Box::pin(async move {
-            let subject = self.way.subjects.calls();
-            let mut calls = self.way.connection.listen(&subject).await?;
-            let gone = self.way.handle.clone();
+            let subject = self.links.subjects.calls();
+            let mut calls = self.links.connection.subscribe(&subject).await?;
+            let gone = self.links.handle.clone();
             let mut input = Some(ServerInput::Tick);
             loop {
                 if let Some(input) = input.take()
@@ -119,9 +121,9 @@ impl Server {
                         Some(request) => self.read(request),
                         None => return Ok(()),
                     },
-                    Some(done) = self.working.join_next(), if !self.working.is_empty() => {
-                        input = match done {
-                            Ok(done) => self.done(done),
+                    Some(result) = self.working.join_next(), if !self.working.is_empty() => {
+                        input = match result {
+                            Ok(result) => self.work_finished(result),
                             Err(error) => std::panic::resume_unwind(error.into_panic()),
                         };
                     }
@@ -138,36 +140,36 @@ impl Server {
         })
     }
 
-    /// Tells all callers to ask elsewhere.
+    /// Answers all callers that this leader is stopping.
     async fn stop(mut self) {
         for caller in std::mem::take(&mut self.callers).into_values() {
-            let way = self.way.clone();
-            self.working.spawn(way.answer(caller, Answer::Stopping));
+            let links = self.links.clone();
+            self.working.spawn(links.answer(caller, Answer::Stopping));
         }
         for forwarding in self.forwarding.values().flatten() {
             forwarding.abort();
         }
         let answered = async { while self.working.join_next().await.is_some() {} };
-        // A notice may be under way for longer.
+        // A notice may take longer.
         let _ = tokio::time::timeout(Duration::from_millis(200), answered).await;
     }
 
     fn read(&mut self, request: bus::Request) {
-        let blobs = self.way.blobs.clone();
+        let blobs = self.links.blobs.clone();
         self.working.spawn(async move {
             match decode::<Call>(&request.payload, &blobs).await {
-                Ok(call) => Done::Call(request, Box::new(call)),
+                Ok(call) => WorkResult::Call(request, Box::new(call)),
                 Err(error) => {
                     tracing::warn!(%error, "a call is not answered");
-                    Done::Nothing
+                    WorkResult::Nothing
                 }
             }
         });
     }
 
-    fn done(&mut self, done: Done) -> Option<ServerInput> {
-        match done {
-            Done::Call(request, call) => {
+    fn work_finished(&mut self, result: WorkResult) -> Option<ServerInput> {
+        match result {
+            WorkResult::Call(request, call) => {
                 let caller = CallerId(self.next_caller);
                 self.next_caller += 1;
                 let subject = request.subject.clone();
@@ -181,27 +183,29 @@ impl Server {
                     call: *call,
                 })
             }
-            Done::Input(input) => Some(input),
-            Done::Nothing => None,
+            WorkResult::Input(input) => Some(input),
+            WorkResult::Nothing => None,
         }
     }
 
-    /// Tells the session, and does what it says.
-    async fn input(&mut self, input: ServerInput) -> Result<(), Ended> {
+    /// Passes an input to the session, and carries out its actions.
+    async fn input(&mut self, input: ServerInput) -> Result<(), StopReason> {
         let micros = u64::try_from(self.epoch.elapsed().as_micros()).unwrap_or(u64::MAX);
         for action in self.session.handle(Time(micros), input) {
-            let line = self.way.handle.line();
+            let link = self.links.handle.link();
             match action {
                 ServerAction::Hello { term } => {
-                    self.working.spawn(self.way.clone().greet(Hello { term }));
+                    self.working.spawn(self.links.clone().greet(Hello { term }));
                 }
-                ServerAction::Attach { client, behind } => self.attach(client, behind).await?,
-                ServerAction::Event(event) => line.say(event).await?,
+                ServerAction::Attach { client, role } => self.attach(client, role).await?,
+                ServerAction::Event(event) => link.send_event(event).await?,
                 ServerAction::Flush(flush) => {
-                    let flushed = self.way.handle.flush_later().await?;
+                    let flushed = self.links.handle.flush_later().await?;
                     self.working.spawn(async move {
                         let flushed = flushed.await;
-                        flushed.map_or(Done::Nothing, |()| Done::Input(ServerInput::Flushed(flush)))
+                        flushed.map_or(WorkResult::Nothing, |()| {
+                            WorkResult::Input(ServerInput::Flushed(flush))
+                        })
                     });
                 }
                 ServerAction::Request {
@@ -209,26 +213,27 @@ impl Server {
                     number,
                     request,
                 } => {
-                    let reply = line.request_later(request).await?;
+                    let reply = link.request_later(request).await?;
                     self.working.spawn(async move {
                         match reply.await {
-                            Ok(reply) => Done::Input(ServerInput::Replied {
+                            Ok(reply) => WorkResult::Input(ServerInput::Replied {
                                 client,
                                 number,
                                 reply,
                             }),
-                            Err(_) => Done::Nothing,
+                            Err(_) => WorkResult::Nothing,
                         }
                     });
                 }
                 ServerAction::Query { caller, query } => {
                     if let Some(caller) = self.callers.remove(&caller) {
-                        self.working.spawn(self.way.clone().query(caller, query));
+                        self.working.spawn(self.links.clone().query(caller, query));
                     }
                 }
                 ServerAction::Answer { caller, answer } => {
                     if let Some(caller) = self.callers.remove(&caller) {
-                        self.working.spawn(self.way.clone().answer(caller, answer));
+                        self.working
+                            .spawn(self.links.clone().answer(caller, answer));
                     }
                 }
                 ServerAction::Notify {
@@ -236,38 +241,42 @@ impl Server {
                     message,
                     timeout,
                 } => {
-                    let way = self.way.clone();
-                    self.working.spawn(way.notify(notice, message, timeout));
+                    let links = self.links.clone();
+                    self.working.spawn(links.notify(notice, message, timeout));
                 }
-                ServerAction::LookAtLease => {
+                ServerAction::CheckLease => {
                     let leadership = self.leadership.clone();
                     self.working.spawn(async move {
                         let is_held = leadership.is_held().await;
-                        Done::Input(ServerInput::Looked { is_held })
+                        WorkResult::Input(ServerInput::LeaseChecked { is_held })
                     });
                 }
-                ServerAction::Lost => return Err(Ended::Lost),
+                ServerAction::Lost => return Err(StopReason::Lost),
                 ServerAction::Gone { client, why } => self.gone(&client, why),
             }
         }
         Ok(())
     }
 
-    async fn attach(&mut self, client: ClientRef, behind: Behind) -> Result<(), CoordinatorGone> {
-        let (attachment, forwarding) = match behind {
-            Behind::Worker(worker) => {
+    async fn attach(
+        &mut self,
+        client: ClientRef,
+        role: AttachedRole,
+    ) -> Result<(), CoordinatorGone> {
+        let (attachment, forwarding) = match role {
+            AttachedRole::Worker(worker) => {
                 let (sender, receiver) = mpsc::unbounded_channel();
                 let attachment = Attachment::Worker(worker.clone(), sender);
                 let command = move |command| RoleCommand::Worker(worker.clone(), command);
                 (attachment, self.forward(&client, receiver, command))
             }
-            Behind::Host(host) => {
+            AttachedRole::Host(host) => {
                 let (sender, receiver) = mpsc::unbounded_channel();
                 let attachment = Attachment::Host(host.clone(), sender);
                 let command = move |command| RoleCommand::Host(host.clone(), command);
                 (attachment, self.forward(&client, receiver, command))
             }
-            Behind::Sink => {
+            AttachedRole::Sink => {
                 let (sender, receiver) = mpsc::unbounded_channel();
                 let forwarding = self.forward(&client, receiver, RoleCommand::Sink);
                 (Attachment::Sink(sender), forwarding)
@@ -276,10 +285,11 @@ impl Server {
         let of_client = self.forwarding.entry(client).or_default();
         of_client.retain(|forwarding| !forwarding.is_finished());
         of_client.push(forwarding);
-        self.way.handle.line().attach(attachment).await
+        self.links.handle.link().attach(attachment).await
     }
 
-    /// Has a client told what comes for one of those behind it, until the coordinator lets go.
+    /// Forwards commands for a worker, host or sink of the client, until the coordinator drops the
+    /// channel.
     fn forward<T: Send + 'static>(
         &self,
         client: &ClientRef,
@@ -303,7 +313,8 @@ impl Server {
 
     fn gone(&mut self, client: &ClientRef, why: &str) {
         tracing::info!(client = %client.name, why, "a process is gone");
-        // What the sink was not told goes to another: its channel is closed with its task.
+        // Dropping the task closes the channel, so that the coordinator gives undelivered emissions
+        // to another sink.
         for forwarding in self.forwarding.remove(client).unwrap_or_default() {
             forwarding.abort();
         }
@@ -314,67 +325,67 @@ async fn sleep_until(epoch: Instant, time: Time) {
     tokio::time::sleep_until(epoch + Duration::from_micros(time.0)).await;
 }
 
-// === impl Ended ===
+// === impl StopReason ===
 
-impl From<CoordinatorGone> for Ended {
+impl From<CoordinatorGone> for StopReason {
     fn from(CoordinatorGone: CoordinatorGone) -> Self {
         Self::CoordinatorGone
     }
 }
 
-// === impl Way ===
+// === impl ServerLinks ===
 
-impl Way {
-    async fn greet(self, hello: Hello) -> Done {
+impl ServerLinks {
+    async fn greet(self, hello: Hello) -> WorkResult {
         let greeted = async {
             let hello = encode(&hello, &self.connection, &self.blobs).await?;
-            self.connection.tell(&self.subjects.hello, hello).await?;
+            self.connection.publish(&self.subjects.hello, hello).await?;
             Ok::<_, RemoteError>(())
         };
         if let Err(error) = greeted.await {
             tracing::debug!(%error, "clients do not hear of this leader now");
         }
-        Done::Nothing
+        WorkResult::Nothing
     }
 
-    async fn query(self, caller: bus::Request, query: Query) -> Done {
-        let answer = self.handle.line().query(query).await;
+    async fn query(self, caller: bus::Request, query: Query) -> WorkResult {
+        let answer = self.handle.link().query(query).await;
         let answer = answer.map_or(Answer::Stopping, Answer::Query);
         self.answer(caller, answer).await
     }
 
-    async fn answer(self, caller: bus::Request, answer: Answer) -> Done {
+    async fn answer(self, caller: bus::Request, answer: Answer) -> WorkResult {
         match encode(&answer, &self.connection, &self.blobs).await {
             Ok(bytes) => caller.reply(bytes).await,
             Err(error) => tracing::warn!(%error, "a call is not answered"),
         }
-        Done::Nothing
+        WorkResult::Nothing
     }
 
     /// Makes one attempt to send a notice.
-    async fn notify(self, notice: NoticeRef, message: Notice, timeout: Duration) -> Done {
+    async fn notify(self, notice: NoticeRef, message: Notice, timeout: Duration) -> WorkResult {
         let subject = self.subjects.client(&notice.client.name);
-        let unheard = |notice, why| Done::Input(ServerInput::Unheard { notice, why });
+        let failed = |notice, why| WorkResult::Input(ServerInput::NoticeFailed { notice, why });
         let bytes = match encode(&message, &self.connection, &self.blobs).await {
             Ok(bytes) => bytes,
             Err(error) => {
                 tracing::warn!(%error, "a notice has to wait");
-                return unheard(notice, Unheard::NotSent);
+                return failed(notice, NoticeFailure::NotSent);
             }
         };
         match self.connection.request(&subject, bytes, timeout).await {
-            Ok(answer) => match decode::<Heard>(&answer, &self.blobs).await {
-                Ok(heard) => Done::Input(ServerInput::Heard { notice, heard }),
+            Ok(answer) => match decode::<NoticeAck>(&answer, &self.blobs).await {
+                Ok(ack) => WorkResult::Input(ServerInput::NoticeAnswered { notice, ack }),
                 Err(error) => {
                     tracing::warn!(%error, "the answer to a notice cannot be read");
-                    unheard(notice, Unheard::NotSent)
+                    failed(notice, NoticeFailure::NotSent)
                 }
             },
             Err(RequestError::NoResponders(_)) => {
                 let connected_for = self.connection.connected_for();
-                unheard(notice, Unheard::NobodyListens { connected_for })
+                failed(notice, NoticeFailure::NoListener { connected_for })
             }
-            Err(_) => unheard(notice, Unheard::Silent),
+            Err(_) => failed(notice, NoticeFailure::TimedOut),
         }
     }
 }

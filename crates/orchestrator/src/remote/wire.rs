@@ -1,4 +1,4 @@
-//! What goes over the bus.
+//! Messages on the bus, and their encoding.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use super::seat::Seat;
 use crate::conversation::{Query, QueryAnswer, Reply, Request, RoleCommand, RoleEvent};
 use crate::id::WorkerId;
 
-/// The version of what follows.
+/// Version of the encoding and of the messages.
 const VERSION: u8 = 6;
 
-/// Bytes of a message, at most: one that is kept as a blob is not fetched if it is larger.
+/// Maximum size of a message in bytes: a larger one that is stored as a blob is not fetched.
 const MESSAGE_MAX: u64 = 256 << 20;
 
-/// The bytes follow.
+/// Marks a message whose content follows.
 const HERE: u8 = 0;
-/// The digest of a blob with the bytes follows.
+/// Marks a message whose content is in a blob, whose digest follows.
 const BLOB: u8 = 1;
 
 /// A client's message to the leader.
@@ -27,15 +27,15 @@ const BLOB: u8 = 1;
 pub struct Call {
     /// [`Plan::digest`](crate::plan::Plan::digest) of the client's workflow.
     pub plan: [u8; 16],
-    /// The latest term of a leader that the client knows of. A leader of an earlier one looks whether
+    /// The highest term of a leader that the client knows. A leader with a lower one checks whether
     /// it still leads.
     pub term: u64,
     /// The client's name: its seat, a dot, and one token that differs between processes.
     pub client: Arc<str>,
-    /// Number of the process's life under this name: another process that has the name later has another, a higher one
-    /// where clocks allow.
+    /// Number of the process's life under this name. A later process with the name has another
+    /// number, a higher one unless a clock was set back.
     pub session: u64,
-    /// The client has the answers to all calls of the session whose number is lower.
+    /// The client has received the answers to all calls of the session with a lower number.
     pub open_from: u64,
     /// The content.
     pub body: CallBody,
@@ -44,63 +44,63 @@ pub struct Call {
 /// The content of a [`Call`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum CallBody {
-    /// Things that happened, in order; answered when what follows from them is durable.
+    /// Events, in order; answered when their consequences are durable.
     Events {
-        /// Grows with each call of the session: the same number again is the same call again.
+        /// Increases with each call of the session; the same number is the same call.
         number: u64,
         /// The events.
         events: Vec<RoleEvent>,
     },
-    /// Something to be answered with a [`Reply`].
+    /// A request, answered with a [`Reply`].
     Request {
-        /// As for events, and of the same count.
+        /// As for events, from the same counter.
         number: u64,
         /// The request.
         request: Request,
     },
-    /// Something to be answered with a [`QueryAnswer`].
+    /// A query, answered with a [`QueryAnswer`].
     Query(Query),
 }
 
-/// What the leader answers.
+/// The leader's answer to a call.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Answer {
     /// The events' consequences are durable.
     Done {
-        /// Workers and hosts that are not known: they should join.
+        /// Workers and hosts that are not known and should join again.
         unknown: Vec<WorkerId>,
-        /// Whether the client is not the one whose sink gets what is emitted.
+        /// Whether another client's sink gets the emissions.
         sink_unknown: bool,
     },
-    /// To a request.
+    /// The reply to a request.
     Reply(Reply),
-    /// To a query.
+    /// The answer to a query.
     Query(QueryAnswer),
     /// The client runs another workflow.
     OtherPlan,
-    /// Not carried out, and perhaps never: the leader is stopping.
+    /// Not carried out, unless another leader does: this one is stopping.
     Stopping,
-    /// Not carried out: it is not for the client's role to say.
-    NotYours,
-    /// Not carried out: something in it is no valid value.
+    /// Not carried out: the client's role may not make this call.
+    NotPermitted,
+    /// Not carried out: a value in the call is invalid.
     Invalid(String),
 }
 
-/// A leader is there, perhaps a new one.
+/// Announcement of a leader, which may be new.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Hello {
     pub(super) term: u64,
 }
 
-/// What a client answers to a notice.
+/// A client's answer to a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Heard {
-    /// It was taken, or had been.
-    Yes,
-    /// There is a later leader.
-    NotFromYou,
-    /// It is for another session: that process is gone.
-    NotMe,
+pub enum NoticeAck {
+    /// The notice was accepted, now or before.
+    Accepted,
+    /// Refused: there is a later leader.
+    StaleLeader,
+    /// Refused: the notice is for another session, whose process is gone.
+    UnknownSession,
 }
 
 /// The message of a leader to a client.
@@ -110,9 +110,9 @@ pub struct Notice {
     pub term: u64,
     /// See [`Call::session`].
     pub session: u64,
-    /// Higher for each session that the leader begins with a client.
+    /// A number that increases with each session that the leader begins with a client.
     pub incarnation: u64,
-    /// Grows with each notice of the incarnation: the same number again is the same notice again.
+    /// Increases with each notice of the incarnation; the same number is the same notice.
     pub number: u64,
     /// The content.
     pub body: NoticeBody,
@@ -121,23 +121,23 @@ pub struct Notice {
 /// The content of a [`Notice`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum NoticeBody {
-    /// Asks for a sign of life.
+    /// Requests an answer, to check that the client is alive.
     Ping,
-    /// For workers, hosts and the sink, in order.
+    /// Commands for workers, hosts and the sink, in order.
     Commands(Vec<RoleCommand>),
 }
 
-/// Why something could not be said to, or understood from, another process.
+/// The reason why communication with another process failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RemoteError {
-    /// Nobody answered.
+    /// There was no answer.
     #[error(transparent)]
     Request(#[from] RequestError),
-    /// What came does not decode.
+    /// The message received does not decode.
     #[error("a message from another process does not decode: {0}")]
     Malformed(String),
-    /// It is of a version that this program does not know.
+    /// The message has a version that this program does not support.
     #[error(
         "a message from another process has version {0}, this program reads {VERSION}: use the \
              same release everywhere"
@@ -149,31 +149,31 @@ pub enum RemoteError {
     /// The leader runs another workflow under the same name.
     #[error("the coordinator runs another version of workflow {0:?}: use the same file everywhere")]
     OtherPlan(String),
-    /// The client has said what another role says.
+    /// The client has sent a message of another role.
     #[error(
         "the coordinator of workflow {workflow:?} does not take that from {client:?}: it is not for \
          its role to say"
     )]
-    NotYours {
+    NotPermitted {
         /// The workflow.
         workflow: String,
-        /// Client that spoke.
+        /// The client that sent it.
         client: String,
     },
-    /// The client has said something that the coordinator does not take from anyone.
+    /// The client has sent an invalid value.
     #[error("the coordinator of workflow {workflow:?} refuses what {client:?} says: {why}")]
     Invalid {
         /// The workflow.
         workflow: String,
-        /// Client that spoke.
+        /// The client that sent it.
         client: String,
-        /// In words.
+        /// The reason, as a sentence fragment.
         why: String,
     },
 }
 
-/// The subjects of a workflow. The server decides who may use which: those of clients have their
-/// role's name in them.
+/// The subjects of a workflow. Those of clients contain their role's name, so that the server can
+/// decide who may use which.
 #[derive(Clone, Debug)]
 pub(super) struct Subjects {
     pub(super) hello: String,
@@ -190,26 +190,26 @@ impl Subjects {
         }
     }
 
-    /// Where clients of a seat call the leader.
+    /// Subject on which clients of a seat call the leader.
     pub(super) fn leader(&self, seat: &Seat) -> String {
         format!("{}.{seat}", self.leader)
     }
 
-    /// Where all call the leader.
+    /// Subject, with a wildcard, of all calls to the leader.
     pub(super) fn calls(&self) -> String {
         format!("{}.>", self.leader)
     }
 
-    /// Where the client of this name, which begins with its seat, hears from the leader.
+    /// Subject on which the client with this name (which begins with its seat) receives notices.
     pub(super) fn client(&self, name: &str) -> String {
         format!("{}.{name}", self.clients)
     }
 }
 
-/// Bytes for `message`: itself, or the digest of a blob that holds it.
+/// Encodes `message`: inline, or as the digest of a blob if it is too large for a message.
 ///
 /// # Errors
-/// [`RemoteError::Blob`] if it is large and cannot be stored.
+/// [`RemoteError::Blob`] if `message` is large and cannot be stored.
 pub async fn encode<T: Serialize + Sync>(
     message: &T,
     connection: &Connection,
@@ -226,11 +226,10 @@ pub async fn encode<T: Serialize + Sync>(
     Ok(bytes.into())
 }
 
-/// The message in `bytes`.
+/// Decodes the message in `bytes`.
 ///
 /// # Errors
-/// [`RemoteError`] for anything that [`encode`] of this version did not make, and for a blob that
-/// cannot be fetched.
+/// [`RemoteError`] if `bytes` are not an encoding of this version, or a blob cannot be fetched.
 pub async fn decode<T: DeserializeOwned>(
     bytes: &Bytes,
     blobs: &BlobStore,
@@ -251,7 +250,7 @@ pub async fn decode<T: DeserializeOwned>(
     parse(content)
 }
 
-/// The message that these bytes are, without what [`encode`] puts before it.
+/// Decodes the content of a message, without the header that [`encode`] adds.
 ///
 /// # Errors
 /// [`RemoteError::Malformed`].

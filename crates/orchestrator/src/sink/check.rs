@@ -1,4 +1,4 @@
-//! Second check of results that verifiers have passed, before they leave: a verifier may lie.
+//! Second check of verified results before they are emitted, since a verifier may lie.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,40 +11,40 @@ use crate::origin::Origin;
 use crate::payload::Encoding;
 use crate::record::TaskRecord;
 
-/// A result that a stage has passed, about to leave.
+/// A result that a verifying stage has passed, and that is about to be emitted.
 #[derive(Clone, Debug)]
-pub struct Passed {
-    /// Where it comes from, as the core has recorded it: the blocks it is about, and the digest of
-    /// what was submitted for them.
+pub struct VerifiedResult {
+    /// Origin of the result, as recorded by the core: the blocks it is about, and the digest of
+    /// their submitted payload.
     pub origin: Origin,
     /// Encoding of `bytes`.
     pub encoding: Encoding,
-    /// Result that the stage has made.
+    /// The stage's result.
     pub bytes: Bytes,
 }
 
-/// Checks again what a stage that verifies has passed, where it leaves. Register one with
+/// The check that the emitting process applies to results of a verifying stage. Register one with
 /// [`Registry::verifier`](crate::mill::Registry::verifier).
 ///
-/// It runs on a thread of its own, outside the runtime's.
+/// It runs on a blocking thread, outside the async runtime.
 pub trait EmissionCheck: Send + Sync + 'static {
-    /// Checks results together: one verdict for each, in order. [`ProverError::Permanent`] says that
-    /// a result is wrong, [`ProverError::Retry`] that it could not be checked now.
-    fn check(&self, passed: &[Passed]) -> Vec<Result<(), ProverError>>;
+    /// Checks a batch of results: one verdict for each, in order. [`ProverError::Permanent`] means
+    /// that a result is wrong, [`ProverError::Retry`] that it could not be checked now.
+    fn check(&self, passed: &[VerifiedResult]) -> Vec<Result<(), ProverError>>;
 
-    /// Checks that a result, right by itself, follows from the one that left before it, and returns
-    /// what the next is to be compared with: at most a few hundred bytes. `before` is what was
-    /// returned for the one before; `None` at the first block, and where that is not known.
+    /// Checks that a valid result follows from the one emitted before it. Returns the state that
+    /// the next result is compared with, at most a few hundred bytes. `before` is the state
+    /// returned for the previous result; `None` at the first block, and if it is unknown.
     ///
     /// # Errors
-    /// In words, if it does not follow.
-    fn follow(&self, before: Option<&[u8]>, passed: &Passed) -> Result<Vec<u8>, String> {
+    /// A description, if it does not follow.
+    fn follow(&self, before: Option<&[u8]>, passed: &VerifiedResult) -> Result<Vec<u8>, String> {
         let _ = (before, passed);
         Ok(Vec::new())
     }
 }
 
-/// Refusal of a message that was about to leave: it is wrong, although a stage that verifies has
+/// Refusal of a message that was about to be emitted: it is wrong, although a verifying stage has
 /// passed it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -57,48 +57,50 @@ pub struct EmissionRefused {
     pub first: u64,
     /// Last block of the message, inclusive.
     pub last: u64,
-    /// Fault in the message, and the stage that has passed it.
+    /// The fault of the message, with the stage that passed it.
     pub why: String,
 }
 
 /// Checks of the results of the stages that feed the sequencer.
 pub struct Checks {
     stages: BTreeMap<Arc<str>, Arc<dyn EmissionCheck>>,
-    /// Stages whose results leave unchecked: the workflow does not say that they verify.
+    /// Stages whose results are emitted unchecked, since the workflow does not mark them as
+    /// verifying.
     unchecked: BTreeSet<Arc<str>>,
-    /// Whether messages may leave that no stage has made: a source feeds the sequencer.
+    /// Whether submitted messages may be emitted directly: a source feeds the sequencer.
     takes_submitted: bool,
     history: History,
 }
 
-/// The outcome for a batch of emissions.
-pub(super) struct Examined {
-    /// Number of emissions, from the first, that may leave.
-    pub(super) right: usize,
-    /// Outcome for the emission after those.
-    pub(super) then: Then,
+/// The result of checking a batch of emissions.
+pub(super) struct CheckedBatch {
+    /// Number of emissions, from the first, that may be emitted.
+    pub(super) emittable: usize,
+    /// Result for the emission after those.
+    pub(super) remainder: Remainder,
 }
 
-/// Reason for which the rest of a batch may not leave, if it may not.
+/// Result for the first emission of a batch that may not be emitted.
 #[derive(Debug)]
-pub(super) enum Then {
-    /// All may.
-    All,
-    /// The next is wrong.
+pub(super) enum Remainder {
+    /// There is none: all may be emitted.
+    Empty,
+    /// It is wrong.
     Refused(EmissionRefused),
-    /// The next could not be checked now: to be tried again.
-    Later(String),
+    /// It could not be checked now, and is tried again.
+    Retry(String),
 }
 
-/// The results in one emission, in order: those of one task, which share an origin, together.
-type Parts = Vec<(Arc<str>, Vec<Passed>)>;
+/// The results in one emission, in order, by stage; results of one task, which share an origin, are
+/// together.
+type Parts = Vec<(Arc<str>, Vec<VerifiedResult>)>;
 
 // === impl Checks ===
 
 impl Checks {
-    /// Checks for the results of `stages`. Those of `unchecked` leave as they are, and with
-    /// `takes_submitted` also what no stage has made. What was emitted last is remembered in
-    /// `history`.
+    /// Checks for the results of `stages`. Results of `unchecked` are emitted unchecked; with
+    /// `takes_submitted`, so are submitted messages. The end states of the last emissions are kept
+    /// in `history`.
     pub(crate) fn new(
         stages: BTreeMap<Arc<str>, Arc<dyn EmissionCheck>>,
         unchecked: BTreeSet<Arc<str>>,
@@ -113,38 +115,42 @@ impl Checks {
         }
     }
 
-    /// Checks emissions that follow each other, together. Those that may leave are remembered.
-    pub(super) fn examine(&mut self, batch: &[(Arc<TaskRecord>, Resolved)]) -> Examined {
+    /// Checks successive emissions together. The end states of those that may be emitted are
+    /// recorded.
+    pub(super) fn examine(&mut self, batch: &[(Arc<TaskRecord>, Resolved)]) -> CheckedBatch {
         let mut parts = Vec::with_capacity(batch.len());
-        let mut then = Then::All;
+        let mut remainder = Remainder::Empty;
         for (task, resolved) in batch {
             match self.parts(task, resolved) {
                 Ok(found) => parts.push(found),
                 Err(why) => {
-                    then = Then::Refused(refused(task, why));
+                    remainder = Remainder::Refused(refused(task, why));
                     break;
                 }
             }
         }
         if let Some((index, found)) = self.first_wrong(batch, &parts) {
             parts.truncate(index);
-            then = found;
+            remainder = found;
         }
-        let mut right = 0;
+        let mut emittable = 0;
         for ((task, _), parts) in batch.iter().zip(&parts) {
             if let Err(why) = self.follow(task, parts) {
-                then = Then::Refused(refused(task, why));
+                remainder = Remainder::Refused(refused(task, why));
                 break;
             }
-            right += 1;
+            emittable += 1;
         }
-        if right > 0 {
+        if emittable > 0 {
             self.history.save();
         }
-        Examined { right, then }
+        CheckedBatch {
+            emittable,
+            remainder,
+        }
     }
 
-    /// The results that a message holds and that are to be checked.
+    /// The results in a message that are to be checked.
     fn parts(&self, task: &TaskRecord, resolved: &Resolved) -> Result<Parts, String> {
         let mut payloads = Vec::new();
         leaves(resolved, &mut payloads);
@@ -163,12 +169,12 @@ impl Checks {
         let mut parts = Parts::new();
         for origin in task.origins.iter() {
             let of_one = payloads.by_ref().take(origin.payloads as usize);
-            let passed = of_one.map(|(encoding, bytes)| Passed {
+            let passed = of_one.map(|(encoding, bytes)| VerifiedResult {
                 origin: origin.clone(),
                 encoding,
                 bytes,
             });
-            let passed: Vec<Passed> = passed.collect();
+            let passed: Vec<VerifiedResult> = passed.collect();
             match &origin.stage {
                 Some(stage) if self.stages.contains_key(stage) => {
                     parts.push((stage.clone(), passed));
@@ -191,20 +197,20 @@ impl Checks {
         Ok(parts)
     }
 
-    /// The first emission with a result that does not hold: each stage's results are checked
-    /// together, those of all emissions.
+    /// The first emission with an invalid result. The results of each stage are checked together,
+    /// across all emissions.
     fn first_wrong(
         &self,
         batch: &[(Arc<TaskRecord>, Resolved)],
         parts: &[Parts],
-    ) -> Option<(usize, Then)> {
-        let mut first: Option<(usize, Then)> = None;
+    ) -> Option<(usize, Remainder)> {
+        let mut first: Option<(usize, Remainder)> = None;
         for (name, check) in &self.stages {
             let of_stage = parts.iter().enumerate().flat_map(|(index, parts)| {
                 let own = parts.iter().filter(|(stage, _)| stage == name);
                 own.flat_map(move |(_, passed)| passed.iter().map(move |one| (index, one.clone())))
             });
-            let (indices, passed): (Vec<usize>, Vec<Passed>) = of_stage.unzip();
+            let (indices, passed): (Vec<usize>, Vec<VerifiedResult>) = of_stage.unzip();
             if passed.is_empty() {
                 continue;
             }
@@ -216,16 +222,18 @@ impl Checks {
                 let Err(error) = verdict else { continue };
                 if first.as_ref().is_none_or(|(found, _)| index < *found) {
                     let task = &batch[index].0;
-                    let then = match error {
+                    let remainder = match error {
                         ProverError::Permanent(why) => {
-                            Then::Refused(refused(task, passed_by(name, &why)))
+                            Remainder::Refused(refused(task, passed_by(name, &why)))
                         }
-                        ProverError::Retry(why) => Then::Later(format!("stage {name:?}: {why}")),
+                        ProverError::Retry(why) => {
+                            Remainder::Retry(format!("stage {name:?}: {why}"))
+                        }
                         ProverError::Machine(failure) => {
-                            Then::Later(format!("stage {name:?} cannot be checked: {failure}"))
+                            Remainder::Retry(format!("stage {name:?} cannot be checked: {failure}"))
                         }
                     };
-                    first = Some((index, then));
+                    first = Some((index, remainder));
                 }
                 break;
             }
@@ -233,7 +241,7 @@ impl Checks {
         first
     }
 
-    /// Checks that an emission follows from the one before.
+    /// Checks that an emission follows from the previous one, and records its end state.
     fn follow(&mut self, task: &TaskRecord, parts: &Parts) -> Result<(), String> {
         let mut memory: Memory = self.history.before(task.id.block).unwrap_or_default();
         for (name, results) in parts {
@@ -286,12 +294,12 @@ mod tests {
     use crate::origin::{Origins, made_by, submitted, together};
     use crate::payload::Payload;
 
-    /// A result is right if it is its origin's digest, and follows if it is of the next block.
+    /// A result is valid if it is its origin's digest, and follows if it is of the next block.
     struct Echo;
 
     impl EmissionCheck for Echo {
-        fn check(&self, passed: &[Passed]) -> Vec<Result<(), ProverError>> {
-            let verdict = |one: &Passed| match &*one.bytes {
+        fn check(&self, passed: &[VerifiedResult]) -> Vec<Result<(), ProverError>> {
+            let verdict = |one: &VerifiedResult| match &*one.bytes {
                 b"later" => Err(ProverError::Retry("no key".into())),
                 bytes if bytes == one.origin.digest => Ok(()),
                 _ => Err(ProverError::Permanent("another digest".into())),
@@ -299,7 +307,11 @@ mod tests {
             passed.iter().map(verdict).collect()
         }
 
-        fn follow(&self, before: Option<&[u8]>, passed: &Passed) -> Result<Vec<u8>, String> {
+        fn follow(
+            &self,
+            before: Option<&[u8]>,
+            passed: &VerifiedResult,
+        ) -> Result<Vec<u8>, String> {
             let first = passed.origin.first.to_le_bytes();
             match before {
                 Some(before) if before != first => Err("it does not follow".into()),
@@ -340,7 +352,7 @@ mod tests {
         Resolved::One(Encoding::Binary, Bytes::copy_from_slice(bytes))
     }
 
-    /// A block whose message is `origin`, and what the stage made of it.
+    /// A block whose message is `origin`, and the stage's result.
     fn passed(stage: &str, block: u64, origin: u64, made: Option<&[u8]>) -> (Origins, Resolved) {
         let source = submitted(origin, origin, &Payload::binary(block.to_string()));
         let digest = source[0].digest;
@@ -357,10 +369,10 @@ mod tests {
     fn what_is_right_leaves_and_what_a_verifier_lies_about_does_not() {
         let (origins, payload) = passed("verify", 2, 2, Some(b"a lie"));
         let batch = [right(0), right(1), message(2, origins, payload), right(3)];
-        let examined = checks().examine(&batch);
-        assert_eq!(examined.right, 2);
-        let Then::Refused(refused) = examined.then else {
-            panic!("{:?}", examined.then);
+        let checked = checks().examine(&batch);
+        assert_eq!(checked.emittable, 2);
+        let Remainder::Refused(refused) = checked.remainder else {
+            panic!("{:?}", checked.remainder);
         };
         assert_eq!((refused.first, refused.last), (2, 2));
         let said = "stage \"verify\" has passed what does not hold: another digest";
@@ -371,12 +383,12 @@ mod tests {
     fn what_cannot_be_checked_now_waits() {
         let (origins, payload) = passed("verify", 1, 1, Some(b"later"));
         let batch = [right(0), message(1, origins, payload), right(2)];
-        let examined = checks().examine(&batch);
-        assert_eq!(examined.right, 1);
+        let checked = checks().examine(&batch);
+        assert_eq!(checked.emittable, 1);
         assert!(
-            matches!(examined.then, Then::Later(_)),
+            matches!(checked.remainder, Remainder::Retry(_)),
             "{:?}",
-            examined.then
+            checked.remainder
         );
     }
 
@@ -387,9 +399,9 @@ mod tests {
         let digest = source[0].digest;
         let unknown = (Origins::default(), one(&digest));
         for (origins, payload) in [other, (source, one(&digest)), unknown] {
-            let examined = checks().examine(&[message(0, origins, payload)]);
-            assert_eq!(examined.right, 0);
-            assert!(matches!(examined.then, Then::Refused(_)));
+            let checked = checks().examine(&[message(0, origins, payload)]);
+            assert_eq!(checked.emittable, 0);
+            assert!(matches!(checked.remainder, Remainder::Refused(_)));
         }
     }
 
@@ -405,7 +417,7 @@ mod tests {
         let examine = |payload| {
             checks()
                 .examine(&[message(0, origins.clone(), payload)])
-                .right
+                .emittable
         };
         assert_eq!(examine(group(both())), 1);
         let swapped = both().into_iter().rev().collect();
@@ -418,14 +430,14 @@ mod tests {
     fn a_result_that_does_not_follow_from_the_one_before_does_not_leave() {
         let (origins, payload) = passed("verify", 1, 5, None);
         let mut checks = checks();
-        assert_eq!(checks.examine(&[right(0)]).right, 1);
-        let examined = checks.examine(&[message(1, origins, payload)]);
-        assert_eq!(examined.right, 0);
-        let Then::Refused(refused) = examined.then else {
-            panic!("{:?}", examined.then);
+        assert_eq!(checks.examine(&[right(0)]).emittable, 1);
+        let checked = checks.examine(&[message(1, origins, payload)]);
+        assert_eq!(checked.emittable, 0);
+        let Remainder::Refused(refused) = checked.remainder else {
+            panic!("{:?}", checked.remainder);
         };
         assert!(refused.why.ends_with("it does not follow"), "{refused}");
-        // As after a restart: what had been handed out comes again.
-        assert_eq!(checks.examine(&[right(0), right(1)]).right, 2);
+        // As after a restart, emissions that were delivered come again.
+        assert_eq!(checks.examine(&[right(0), right(1)]).emittable, 2);
     }
 }

@@ -1,4 +1,4 @@
-//! A directory with one file for each emitted message.
+//! A sink that writes a file for each emitted message into a directory.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,11 @@ use futures_util::future::BoxFuture;
 
 use super::service::{Emitted, Sink, SinkError};
 use crate::payload::Encoding;
-use crate::whole_file;
+use proofmill_files::write_small_durably;
 
-/// Writes `FIRST-LAST.json` (or `.bin`), block numbers padded to ten digits so that names sort in
-/// chain order. A file is whole or absent, and one that is there already is left as it is.
+/// Writes each message to `FIRST-LAST.json` (or `.bin`), with block numbers padded to ten digits so
+/// that names sort in chain order. A file is whole or absent, and an existing file is left
+/// unchanged.
 pub struct Directory {
     path: PathBuf,
 }
@@ -18,7 +19,7 @@ pub struct Directory {
 // === impl Directory ===
 
 impl Directory {
-    /// Writes into `path`, which is made if it is not there.
+    /// Writes into the directory `path`, which is created if necessary.
     pub fn open(path: &Path) -> Result<Self, SinkError> {
         std::fs::create_dir_all(path).map_err(|error| failed(path, error))?;
         Ok(Self {
@@ -26,7 +27,7 @@ impl Directory {
         })
     }
 
-    /// The file of a message.
+    /// The file name of a message.
     pub fn file_name(emitted: &Emitted) -> String {
         let extension = match emitted.encoding {
             Encoding::Json => "json",
@@ -40,7 +41,7 @@ impl Directory {
         if target.try_exists()? {
             return Ok(());
         }
-        whole_file::write_durably(&target, bytes, ".emit-")
+        write_small_durably(&target, bytes, ".emit-")
     }
 }
 

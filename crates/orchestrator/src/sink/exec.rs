@@ -1,24 +1,24 @@
-//! A program that is run for each emitted message.
+//! A sink that runs a program for each emitted message.
 
 use futures_util::future::BoxFuture;
 
 use super::service::{Emitted, Sink, SinkError};
-use crate::executor::process::{Outcome, ProcessExecutor, TaskContext};
 use crate::plan::Backoff;
+use proofmill_process::{Outcome, ProcessExecutor, TaskContext};
 
-/// Runs a program for each message; exit status 0 says that it was taken. A run ends with the wait
-/// for it, and its process group with it.
+/// Runs a program for each message; exit status 0 means that it accepted the message. If the future
+/// of a run is dropped, the program and its process group are ended.
 pub struct Exec {
     program: ProcessExecutor,
     backoff: Backoff,
-    /// The message that was not taken yet, and how often it was tried.
+    /// The message that was not accepted yet, and the number of attempts.
     tried: Option<(String, u32)>,
 }
 
 // === impl Exec ===
 
 impl Exec {
-    /// Runs `program`, whose [`Handing`](crate::executor::process::Handing) has no output.
+    /// Runs `program`, whose [`InputChannel`](proofmill_process::InputChannel) has no output.
     pub fn new(program: ProcessExecutor, backoff: Backoff) -> Self {
         Self {
             program,

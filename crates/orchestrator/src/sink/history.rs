@@ -1,39 +1,37 @@
-//! End states of the last emissions, kept over a restart: the next emission must follow from them.
+//! End states of the last emissions, kept across restarts: the next emission must follow from them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use proofmill_files::write_small;
 use serde::{Deserialize, Serialize};
 
-use crate::whole_file;
-
-/// Emissions that are remembered, at most: more than a crash brings again.
+/// Maximum number of emissions kept: more than can come again after a crash.
 const KEPT: usize = 128;
 
-/// A larger file is not ours.
+/// Maximum size of the file, in bytes; a larger one is not ours.
 const FILE_MAX: u64 = 1 << 20;
 
-/// For each stage, by its name: what its last result ended with.
+/// End state of the last result of each stage, by the stage's name.
 pub(super) type Memory = BTreeMap<String, Vec<u8>>;
 
-/// End states of the last emissions. An end state is written before its emission leaves, without
-/// waiting for the disk: after a loss of power takes it away, one emission is not compared with the
-/// one before.
+/// End states of the last emissions. An end state is written before its message is emitted, without
+/// a sync: if a loss of power removes it, one emission is not compared with the previous one.
 pub(crate) struct History {
-    /// `None` for one that is not kept.
+    /// The file; `None` if the history is not kept.
     path: Option<PathBuf>,
-    /// The first block of a workflow has nothing before it.
+    /// First block of the workflow, which has no predecessor.
     start: u64,
     entries: VecDeque<Entry>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct Entry {
-    /// The first block after the emission.
+    /// First block after the emission.
     next: u64,
-    /// By stage, in hexadecimal.
+    /// End states by stage, in hexadecimal.
     ended_with: BTreeMap<String, String>,
 }
 
@@ -63,7 +61,7 @@ impl History {
         }
     }
 
-    /// End state of the emission before `block`, by stage; `None` if it is not known.
+    /// End state of the emission before `block`, by stage; `None` if it is unknown.
     pub(super) fn before(&self, block: u64) -> Option<Memory> {
         let entry = self.entries.iter().rev().find(|entry| entry.next == block);
         let Some(entry) = entry else {
@@ -83,7 +81,7 @@ impl History {
         entry.ended_with.iter().map(decode).collect()
     }
 
-    /// An emission up to `next` ended with this.
+    /// Records the end state of an emission whose next block is `next`.
     pub(super) fn add(&mut self, next: u64, memory: Memory) {
         let ended_with = memory.iter();
         let ended_with = ended_with.map(|(stage, bytes)| (stage.clone(), hex::encode(bytes)));
@@ -98,7 +96,7 @@ impl History {
         }
     }
 
-    /// Writes what is remembered, if a check wants it to be.
+    /// Writes the history to the file, unless no check has an end state.
     pub(super) fn save(&self) {
         let mut entries = self.entries.iter();
         let Some(path) = &self.path else { return };
@@ -125,7 +123,7 @@ fn read(path: &Path) -> Result<VecDeque<Entry>, String> {
 }
 
 fn write(path: &Path, entries: &VecDeque<Entry>) -> io::Result<()> {
-    whole_file::write(path, &serde_json::to_vec(entries)?, ".new-")
+    write_small(path, &serde_json::to_vec(entries)?, ".new-")
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A stream of a NATS server that gets a message for each emitted one.
+//! A sink that publishes each emitted message to a stream of a NATS server.
 
 use futures_util::future::BoxFuture;
 use proofmill_bus::{PublishError, Publisher};
@@ -6,20 +6,20 @@ use proofmill_bus::{PublishError, Publisher};
 use super::service::{Emitted, Sink, SinkError};
 use crate::plan::Backoff;
 
-/// Publishes each message under an id that is the same whenever it is published again, and waits
-/// until the stream has it.
+/// Publishes each message under an id that is the same for every attempt, and waits until the
+/// stream has stored it.
 pub struct JetStream {
     publisher: Publisher,
     backoff: Backoff,
-    /// Whether the message to come may be in the stream already: an earlier process, or an attempt
-    /// whose answer was lost, may have put it there.
+    /// Whether the next message may already be in the stream, put there by an earlier process, or
+    /// by an attempt whose answer was lost.
     unsure: bool,
 }
 
 // === impl JetStream ===
 
 impl JetStream {
-    /// Publishes with `publisher`, which nobody else has.
+    /// Publishes with `publisher`, which must not be used elsewhere.
     pub fn new(publisher: Publisher, backoff: Backoff) -> Self {
         Self {
             publisher,
@@ -30,7 +30,7 @@ impl JetStream {
 
     async fn publish(&mut self, emitted: &Emitted) -> Result<(), PublishError> {
         let key = emitted.key();
-        // The stream itself knows ids for its duplicate window only.
+        // The stream itself detects duplicate ids within its duplicate window only.
         if self.unsure && self.publisher.last_id().await?.as_deref() == Some(&key) {
             self.unsure = false;
             return Ok(());

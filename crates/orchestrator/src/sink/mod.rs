@@ -1,4 +1,4 @@
-//! Where proofs leave, in chain order.
+//! Sinks: delivery of proofs in chain order, with checks before it.
 
 mod check;
 mod directory;
@@ -9,7 +9,7 @@ mod secret;
 mod service;
 mod webhook;
 
-pub use check::{Checks, EmissionCheck, EmissionRefused, Passed};
+pub use check::{Checks, EmissionCheck, EmissionRefused, VerifiedResult};
 pub use directory::Directory;
 pub use exec::Exec;
 pub(crate) use history::History;

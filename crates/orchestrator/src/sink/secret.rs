@@ -1,4 +1,4 @@
-//! What requests are signed with.
+//! The secret with which requests are signed.
 
 use std::fmt;
 use std::io::Read as _;
@@ -6,16 +6,16 @@ use std::io::Read as _;
 use proofmill_workflow as file;
 use ring::hmac;
 
-/// Fewest bytes of a secret: fewer can be guessed.
+/// Minimum length of a secret in bytes; shorter ones can be guessed.
 const LEAST: usize = 16;
 
-/// Most bytes of a secret.
+/// Maximum length of a secret in bytes.
 const MOST: u64 = 4096;
 
-/// A secret that requests are signed with. Never shown.
+/// A secret for signing requests. Never shown.
 pub struct Secret(hmac::Key);
 
-/// A secret that cannot be read, or is none.
+/// The reason why a secret cannot be used.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("the secret in {place} {why}")]
 pub struct SecretError {
@@ -26,11 +26,11 @@ pub struct SecretError {
 // === impl Secret ===
 
 impl Secret {
-    /// Reads it from where the workflow says. White space at its end, such as an editor leaves, is
-    /// no part of it.
+    /// Reads the secret from the variable or file that the workflow names. White space at its end,
+    /// which editors add, is removed.
     ///
     /// # Errors
-    /// It cannot be read, or has fewer than 16 bytes, or more than 4096.
+    /// It cannot be read, or has fewer than 16 or more than 4096 bytes.
     pub fn read(of: &file::Secret) -> Result<Self, SecretError> {
         let place = match of {
             file::Secret::Environment(name) => format!("the variable {name}"),
@@ -66,7 +66,7 @@ impl Secret {
         Ok(Self(hmac::Key::new(hmac::HMAC_SHA256, bytes)))
     }
 
-    /// The HMAC-SHA256 (RFC 2104) of `parts`, one after the other, in hexadecimal.
+    /// The HMAC-SHA256 (RFC 2104) of the concatenation of `parts`, in hexadecimal.
     pub fn sign(&self, parts: &[&[u8]]) -> String {
         let mut context = hmac::Context::with_key(&self.0);
         for part in parts {

@@ -1,4 +1,4 @@
-//! Handing emissions to the sinks, in order.
+//! The service that delivers emissions to the sinks, in order.
 
 use std::collections::VecDeque;
 use std::fmt::Display;
@@ -12,7 +12,7 @@ use proofmill_bus::{BlobStore, with_sources};
 use proofmill_workflow::Sequencer;
 use tokio::sync::mpsc;
 
-use super::check::{Checks, EmissionRefused, Examined, Then};
+use super::check::{CheckedBatch, Checks, EmissionRefused, Remainder};
 use crate::conversation::SinkCommand;
 use crate::coordinator::CoordinatorGone;
 use crate::executor::Resolved;
@@ -23,24 +23,24 @@ use crate::port::SinkPort;
 use crate::record::TaskRecord;
 use crate::shutdown::{Level, Shutdown};
 
-/// A message that leaves.
+/// A message that is emitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Emitted {
-    /// The workflow that it leaves.
+    /// The name of the workflow.
     pub workflow: Arc<str>,
     /// First block it is about.
     pub first: u64,
     /// Last block it is about, inclusive.
     pub last: u64,
-    /// Which part of the block.
+    /// The part of the block that the message is about.
     pub part: Part,
-    /// How to read `bytes`.
+    /// Encoding of `bytes`.
     pub encoding: Encoding,
-    /// What it carries.
+    /// The payload.
     pub bytes: Bytes,
 }
 
-/// A sink has not taken a message.
+/// The reason why a sink has not accepted a message.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{place}: {why}")]
 pub struct SinkError {
@@ -49,80 +49,82 @@ pub struct SinkError {
     refused: bool,
 }
 
-/// Takes messages in chain order.
+/// A destination that accepts messages in chain order.
 ///
-/// After a crash the messages from the cursor on may come again, up to 64 of them, and after an attempt
-/// that seemed to fail the last, with the same content and [key](Emitted::key): a sink takes each once,
-/// as a directory does by its file's name. A put that is dropped has failed.
+/// After a crash up to 64 messages, from the cursor on, may come again, and after an attempt that
+/// seemed to fail the last one, with the same content and [key](Emitted::key). A sink must store
+/// each message once, as a directory does by its file's name. A put whose future is dropped has
+/// failed.
 pub trait Sink: Send {
-    /// Takes one; it is durable when this returns.
+    /// Stores a message; it is durable when this returns.
     fn put<'a>(&'a mut self, emitted: &'a Emitted) -> BoxFuture<'a, Result<(), SinkError>>;
 
-    /// Where a message goes that it takes: what the sink is, and a file, an address or the like, for people
-    /// who ask what became of a block. No secrets.
+    /// Description of the place where the sink stores this message, such as a file or an address,
+    /// for people who ask where a block went. Contains no secrets.
     fn place(&self, _emitted: &Emitted) -> String {
         "a sink of the program itself".to_owned()
     }
 
-    /// Waits between attempts at a message that it does not take. What it [refuses] is tried again
-    /// after the longest wait.
+    /// Waits between attempts to store a message. A message that the sink [refuses] is tried again
+    /// after the longest wait. One second each by default.
     ///
     /// [refuses]: SinkError::refused
     fn backoff(&self) -> Backoff {
-        EACH_SECOND
+        RETRY_BACKOFF
     }
 }
 
-/// Reason for which nothing is emitted any more.
+/// The reason why emission has stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum SinkStopped {
-    /// See [`CoordinatorGone`].
+    /// The coordinator has stopped.
     #[error(transparent)]
-    Gone(#[from] CoordinatorGone),
-    /// See [`EmissionRefused`].
+    CoordinatorGone(#[from] CoordinatorGone),
+    /// A message was refused by a check.
     #[error(transparent)]
     Refused(#[from] EmissionRefused),
 }
 
-/// Settings of the service.
+/// Options of the service.
 #[derive(Default)]
 pub struct Options {
-    /// Checks of a message before it leaves; none if absent.
+    /// Checks of each message before it is emitted; `None` for no checks.
     pub checks: Option<Arc<Mutex<Checks>>>,
-    /// Each message goes to all of them, in this order.
+    /// The sinks; each message goes to all of them, in this order.
     pub sinks: Vec<Box<dyn Sink>>,
-    /// Then to this stream, for who embeds the library. Dropping the receiver is fine.
+    /// Channel that receives each message after the sinks, for programs that embed the library.
+    /// Dropping the receiver is no error.
     pub stream: Option<mpsc::Sender<Emitted>>,
 }
 
-/// For what costs little to try again.
-const EACH_SECOND: Backoff = Backoff {
+/// Waits between attempts that cost little.
+const RETRY_BACKOFF: Backoff = Backoff {
     initial: Duration::from_secs(1),
     max: Duration::from_secs(1),
     factor: 1.0,
     jitter: 0.0,
 };
 
-/// Messages that are checked together, at most: as many as the core hands out at once.
+/// Maximum number of messages checked together: the number that the core hands out at once.
 const BATCH_MAX: usize = 64;
 
-/// Bytes of messages that are checked together, at most, unless the first has more.
+/// Maximum bytes of messages checked together, unless the first alone has more.
 const BATCH_BYTES: u64 = 16 << 20;
 
-/// A message, and its bytes in parts.
-type Ready = (Arc<TaskRecord>, Resolved);
+/// A message with the content of its blobs.
+type ResolvedTask = (Arc<TaskRecord>, Resolved);
 
-/// Hands what the sequencer emits to the sinks, until `shutdown` says [`Level::Stop`].
+/// Delivers the sequencer's emissions to the sinks, until `shutdown` reaches [`Level::Stop`].
 ///
 /// # Errors
-/// [`SinkStopped::Refused`] when a message is wrong: it has not left, and nothing after it.
+/// [`SinkStopped::Refused`] if a message is wrong: neither it nor a later one has been emitted.
 pub fn run(
     options: &mut Options,
     coordinator: SinkPort,
     blobs: Arc<BlobStore>,
     mut shutdown: Shutdown,
 ) -> BoxFuture<'_, Result<(), SinkStopped>> {
-    // Boxed: compiled here, and not again in every program that calls it.
+    // Boxed, so that it is compiled in this crate and not again in every caller's.
     Box::pin(async move {
         let (sender, mut commands) = mpsc::unbounded_channel();
         coordinator.attach(sender).await?;
@@ -142,7 +144,7 @@ pub fn run(
                     waiting.push_back(task);
                 }
             }
-            let (ready, then) = tokio::select! {
+            let (ready, remainder) = tokio::select! {
                 checked = next_batch(options.checks.clone(), &mut waiting, &blobs) => checked,
                 () = shutdown.reached(Level::Stop) => return Ok(()),
             };
@@ -153,19 +155,19 @@ pub fn run(
                 };
                 coordinator.emitted(task.id.clone(), places).await?;
             }
-            match then {
-                Then::All => {}
-                Then::Refused(refused) => return Err(refused.into()),
-                Then::Later(why) => {
+            match remainder {
+                Remainder::Empty => {}
+                Remainder::Refused(refused) => return Err(refused.into()),
+                Remainder::Retry(why) => {
                     let block = waiting.front().map(|task| task.id.block);
                     tracing::error!(
                         block,
                         "what is to be emitted cannot be checked now: {why}; tried again in {:?}, \
                          later blocks wait",
-                        EACH_SECOND.initial
+                        RETRY_BACKOFF.initial
                     );
                     tokio::select! {
-                        () = tokio::time::sleep(EACH_SECOND.initial) => {}
+                        () = tokio::time::sleep(RETRY_BACKOFF.initial) => {}
                         () = shutdown.reached(Level::Stop) => return Ok(()),
                     }
                 }
@@ -174,13 +176,13 @@ pub fn run(
     })
 }
 
-/// Takes from `waiting` the messages that may leave now, checked where there are checks, and says
-/// why the next may not.
+/// Removes from `waiting` the messages that may be emitted now, after the checks if there are any.
+/// Also returns the reason why the next may not, if so.
 async fn next_batch(
     checks: Option<Arc<Mutex<Checks>>>,
     waiting: &mut VecDeque<Arc<TaskRecord>>,
     blobs: &BlobStore,
-) -> (Vec<Ready>, Then) {
+) -> (Vec<ResolvedTask>, Remainder) {
     let count = match &checks {
         Some(_) => size_of_batch(waiting),
         None => 1,
@@ -192,25 +194,34 @@ async fn next_batch(
     }
     let Some(checks) = checks else {
         waiting.drain(..batch.len());
-        return (batch, Then::All);
+        return (batch, Remainder::Empty);
     };
-    let examined = tokio::task::spawn_blocking(move || {
-        // A check that panicked has remembered nothing.
+    let checked = tokio::task::spawn_blocking(move || {
+        // A check that panicked has recorded nothing.
         let mut checks = checks.lock().unwrap_or_else(PoisonError::into_inner);
-        let examined = checks.examine(&batch);
-        (batch, examined)
+        let checked = checks.examine(&batch);
+        (batch, checked)
     });
-    match examined.await {
-        Ok((mut batch, Examined { right, then })) => {
-            batch.truncate(right);
-            waiting.drain(..right);
-            (batch, then)
+    match checked.await {
+        Ok((
+            mut batch,
+            CheckedBatch {
+                emittable,
+                remainder,
+            },
+        )) => {
+            batch.truncate(emittable);
+            waiting.drain(..emittable);
+            (batch, remainder)
         }
-        Err(error) => (Vec::new(), Then::Later(format!("the check ended: {error}"))),
+        Err(error) => (
+            Vec::new(),
+            Remainder::Retry(format!("the check ended: {error}")),
+        ),
     }
 }
 
-/// Number of messages, from the first, that are checked together.
+/// Number of messages, from the first, to check together.
 fn size_of_batch(waiting: &VecDeque<Arc<TaskRecord>>) -> usize {
     let mut bytes = 0u64;
     let fits = |task: &&Arc<TaskRecord>| {
@@ -221,7 +232,8 @@ fn size_of_batch(waiting: &VecDeque<Arc<TaskRecord>>) -> usize {
     fitting.max(1).min(waiting.len())
 }
 
-/// Hands a message to every sink, each until it takes it. Returns where it went.
+/// Delivers a message to every sink, retrying each until it accepts the message. Returns the
+/// places.
 async fn deliver(
     options: &mut Options,
     workflow: &Arc<str>,
@@ -233,7 +245,7 @@ async fn deliver(
         attempt += 1;
         match emitted(workflow, task, &resolved) {
             Ok(emitted) => break emitted,
-            Err(error) => wait(&EACH_SECOND, attempt, task.id.block, &error).await,
+            Err(error) => wait(&RETRY_BACKOFF, attempt, task.id.block, &error).await,
         }
     };
     let mut places = Vec::with_capacity(options.sinks.len());
@@ -253,7 +265,7 @@ async fn deliver(
     places
 }
 
-/// Fetches what a message carries, again until it is there.
+/// Fetches the blobs of a message, retrying until all are fetched.
 async fn resolve(task: &TaskRecord, blobs: &BlobStore) -> Resolved {
     let mut attempt = 0;
     loop {
@@ -262,7 +274,7 @@ async fn resolve(task: &TaskRecord, blobs: &BlobStore) -> Resolved {
             Ok(resolved) => return resolved,
             Err(error) => payload_fails(task, with_sources(&error)),
         };
-        wait(&EACH_SECOND, attempt, task.id.block, &error).await;
+        wait(&RETRY_BACKOFF, attempt, task.id.block, &error).await;
     }
 }
 
@@ -290,7 +302,7 @@ fn emitted(
     })
 }
 
-/// Says that attempt number `attempt` (from 1) at a message failed, and waits for the next.
+/// Logs that attempt number `attempt` (from 1) at a message failed, and waits before the next.
 async fn wait(backoff: &Backoff, attempt: u32, block: u64, error: &SinkError) {
     let wait = match error.refused {
         true => backoff.max,
@@ -312,14 +324,14 @@ async fn wait(backoff: &Backoff, attempt: u32, block: u64, error: &SinkError) {
 // === impl Emitted ===
 
 impl Emitted {
-    /// What tells it from every other emission, and is the same whenever it comes again:
+    /// The key of the emission, unique and the same each time it comes:
     /// `WORKFLOW/sequencer/BLOCK/PART`.
     pub fn key(&self) -> String {
         let (workflow, first, part) = (&self.workflow, self.first, &self.part);
         format!("{workflow}/{}/{first}/{part}", Sequencer::NAME)
     }
 
-    /// What it is about, by name, as receivers see it.
+    /// Names and values that describe the emission to receivers.
     pub(super) fn described(&self) -> [(&'static str, String); 4] {
         [
             ("workflow", self.workflow.to_string()),
@@ -333,7 +345,7 @@ impl Emitted {
 // === impl SinkError ===
 
 impl SinkError {
-    /// Not now: trying again may help.
+    /// A temporary error: trying again may help.
     pub fn new(place: impl Display, why: impl Display) -> Self {
         Self {
             place: place.to_string(),
@@ -342,7 +354,7 @@ impl SinkError {
         }
     }
 
-    /// Not like this: only a person can mend it.
+    /// A permanent error: trying again helps only after a person has fixed the cause.
     pub fn refused(place: impl Display, why: impl Display) -> Self {
         Self {
             refused: true,

@@ -1,4 +1,4 @@
-//! An HTTP server that gets a POST for each emitted message.
+//! A sink that sends each emitted message to an HTTP server in a POST request.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -14,13 +14,13 @@ use crate::http::{HttpClient, HttpError};
 use crate::payload::Encoding;
 use crate::plan::Backoff;
 
-/// Bytes of an answer that are read: what it says when it refuses.
+/// Maximum number of bytes of a response that are read, for the reason of a refusal.
 const ANSWER_MAX: usize = 64 * 1024;
 
-/// Characters of an answer that are shown.
+/// Maximum number of characters of a response that are shown.
 const SHOWN: usize = 200;
 
-/// Posts each message, signed, with a key that is the same whenever it is sent again.
+/// Posts each message, signed, with an idempotency key that is the same for every attempt.
 ///
 /// The header `Proofmill-Signature` is `t=TIME,v1=SIGNATURE`: seconds since 1970-01-01 UTC, and in
 /// hexadecimal the HMAC-SHA256 of `TIME.KEY.BODY`, where `KEY` is the header `Idempotency-Key`.

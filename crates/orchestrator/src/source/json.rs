@@ -1,4 +1,4 @@
-//! A message as JSON: a line of a file, or what is posted.
+//! A message as JSON: a line of a file, or the body of a request.
 
 use std::collections::BTreeSet;
 
@@ -20,12 +20,12 @@ struct Written<'a> {
     payload: &'a RawValue,
 }
 
-/// The message in `{"block": 7, "part": "a", "requires": ["gpu"], "payload": …}`, or with `"first"`
-/// and `"last"` for a span; `part` and `requires` (the labels that a worker must have, instead of the
-/// stage's) may be left out. Its [`next`](SourceMessage::next) is 0.
+/// Parses a message `{"block": 7, "part": "a", "requires": ["gpu"], "payload": …}`, or with
+/// `"first"` and `"last"` for a span. `part` and `requires` (the labels that a worker must have,
+/// instead of the stage's) are optional. Its [`next`](SourceMessage::next) is 0.
 ///
 /// # Errors
-/// What is wrong, in words.
+/// A description of the fault.
 pub fn parse_message(text: &[u8]) -> Result<SourceMessage, String> {
     let written: Written<'_> = serde_json::from_slice(text).map_err(|error| error.to_string())?;
     let (first, last) = match (written.block, written.first, written.last) {

@@ -1,4 +1,4 @@
-//! A source that reads one message a line.
+//! A source that reads one message per line.
 
 use std::path::{Path, PathBuf};
 
@@ -7,12 +7,12 @@ use tokio::fs::File;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 
 use super::json::parse_message;
-use super::service::{Brought, Source, SourceMessage};
+use super::service::{Source, SourceItem, SourceMessage};
 
-/// Longest line, in bytes.
+/// Maximum length of a line, in bytes.
 const LINE_MAX: u64 = 64 * 1024 * 1024;
 
-/// A file of messages in JSON ([`parse_message`]), one a line. Empty lines are passed over. The
+/// A file of messages in JSON ([`parse_message`]), one per line. Empty lines are skipped. The
 /// position is the number of lines read.
 pub struct Jsonl {
     path: PathBuf,
@@ -24,7 +24,7 @@ pub struct Jsonl {
 // === impl Jsonl ===
 
 impl Jsonl {
-    /// Reads `path`, which is opened with the first message.
+    /// Reads `path`, which is opened when the first message is read.
     pub fn new(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
@@ -85,8 +85,8 @@ impl Source for Jsonl {
         Ok(())
     }
 
-    fn next(&mut self) -> BoxFuture<'_, Option<Result<Brought, String>>> {
-        Box::pin(async { Some(self.read().await?.map(Brought::Message)) })
+    fn next(&mut self) -> BoxFuture<'_, Option<Result<SourceItem, String>>> {
+        Box::pin(async { Some(self.read().await?.map(SourceItem::Message)) })
     }
 }
 

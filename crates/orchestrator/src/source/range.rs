@@ -3,12 +3,12 @@
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 
-use super::service::{Brought, Source, SourceMessage};
-use crate::conversation::Edition;
+use super::service::{Source, SourceItem, SourceMessage};
+use crate::conversation::Uniqueness;
 use crate::id::Part;
 use crate::payload::Encoding;
 
-/// Blocks `start ..= end`, `chunk` at a time; the payload is made from each span.
+/// A source of the blocks `start ..= end`, `chunk` per message; the payload is made from each span.
 pub struct Range<F> {
     next: u64,
     end: Option<u64>,
@@ -22,8 +22,8 @@ impl<F> Range<F>
 where
     F: Fn(u64, u64) -> Bytes + Send,
 {
-    /// Counts from `start` to `end` (for ever if absent), `chunk` (at least 1) blocks a message;
-    /// `payload` makes the JSON payload of blocks `first ..= last`.
+    /// Counts from `start` to `end` (without end if absent), with `chunk` (at least 1) blocks per
+    /// message; `payload` makes the JSON payload of blocks `first ..= last`.
     pub fn new(start: u64, end: Option<u64>, chunk: u64, payload: F) -> Self {
         Self {
             next: start,
@@ -43,7 +43,7 @@ where
         Ok(())
     }
 
-    fn next(&mut self) -> BoxFuture<'_, Option<Result<Brought, String>>> {
+    fn next(&mut self) -> BoxFuture<'_, Option<Result<SourceItem, String>>> {
         let first = self.next;
         if self.end.is_some_and(|end| first > end) {
             return Box::pin(std::future::ready(None));
@@ -58,9 +58,9 @@ where
             encoding: Encoding::Json,
             bytes: (self.payload)(first, last),
             needs: None,
-            edition: Edition::Any,
+            uniqueness: Uniqueness::Multiple,
             next: self.next,
         };
-        Box::pin(std::future::ready(Some(Ok(Brought::Message(message)))))
+        Box::pin(std::future::ready(Some(Ok(SourceItem::Message(message)))))
     }
 }

@@ -1,10 +1,10 @@
-//! A pace: so many messages in a period, evenly spread.
+//! Rate limit: messages at even intervals.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Spaces messages `interval` apart. A source that was held up does not catch up in a burst.
+/// Spaces messages `interval` apart. A source that was delayed does not catch up in a burst.
 #[derive(Debug)]
 pub struct Pace {
     interval: Duration,
@@ -14,7 +14,7 @@ pub struct Pace {
 // === impl Pace ===
 
 impl Pace {
-    /// One message each `interval`, the first at once.
+    /// One message per `interval`, the first at once.
     pub fn new(interval: Duration) -> Self {
         Self {
             interval,
@@ -22,7 +22,7 @@ impl Pace {
         }
     }
 
-    /// Waits for the turn of the next message.
+    /// Waits until the next message may be sent.
     pub async fn turn(&mut self) {
         tokio::time::sleep_until(self.next).await;
         self.next = self.next.max(Instant::now() - self.interval) + self.interval;

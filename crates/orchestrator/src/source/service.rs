@@ -1,4 +1,4 @@
-//! Submitting what a source brings.
+//! The service that submits a source's messages.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use proofmill_bus::{BlobError, BlobStore, Held};
 use tokio::sync::oneshot;
 
 use super::rate::Pace;
-use crate::conversation::{Edition, Reply, Submit};
+use crate::conversation::{Reply, Submit, Uniqueness};
 use crate::coordinator::CoordinatorGone;
 use crate::executor::Resolved;
 use crate::id::Part;
@@ -19,95 +19,96 @@ use crate::plan::{Needs, QueueIx};
 use crate::port::SourcePort;
 use crate::shutdown::{Level, Shutdown};
 
-/// Messages submitted and not yet acknowledged, at most; one, where a message tells whether those
-/// after it follow.
+/// Maximum number of submitted messages not yet acknowledged; 1 for messages whose acknowledgement
+/// decides whether the next ones are valid.
 const WINDOW: usize = 256;
 
-/// A message that a source brings.
+/// A message of a source.
 #[derive(Clone, Debug)]
 pub struct SourceMessage {
     /// First block it is about.
     pub first: u64,
     /// Last block it is about, inclusive.
     pub last: u64,
-    /// Which part of the block.
+    /// The part of the block that the message is about.
     pub part: Part,
-    /// How to read `bytes`.
+    /// Encoding of `bytes`.
     pub encoding: Encoding,
-    /// What it carries.
+    /// The payload.
     pub bytes: Bytes,
-    /// What a worker must offer; `None` leaves it to the stage.
+    /// Capabilities required of a worker; `None` for those of the stage.
     pub needs: Option<Needs>,
-    /// What it is among the messages about its block.
-    pub edition: Edition,
-    /// The position after this message.
+    /// Relation of the message to others about the same block.
+    pub uniqueness: Uniqueness,
+    /// The source's position after this message.
     pub next: u64,
 }
 
-/// What a source brings.
+/// The next item of a source.
 #[derive(Clone, Debug)]
-pub enum Brought {
+pub enum SourceItem {
     /// A message.
     Message(SourceMessage),
-    /// News: what it has brought about this block and later ones holds no more, and will be brought
-    /// again. The position is the block.
+    /// The messages about this block and later ones are no longer valid, and will be submitted
+    /// again. The source's position is the block.
     Changed {
-        /// The first of them.
+        /// The first of these blocks.
         from: u64,
     },
 }
 
 /// A sequence of messages with a position.
 pub trait Source: Send {
-    /// Goes to `position`, as recorded by an earlier run.
+    /// Moves to `position`, which an earlier run has recorded.
     fn seek(&mut self, position: u64) -> Result<(), String>;
 
-    /// What comes next; `None` at the end.
+    /// The next item; `None` at the end.
     ///
-    /// A source whose messages have an [`Edition`] other than [`Edition::Any`] loses nothing if the
-    /// future is dropped.
-    fn next(&mut self) -> BoxFuture<'_, Option<Result<Brought, String>>>;
+    /// If the messages of a source have an [`Uniqueness`] other than [`Uniqueness::Multiple`], dropping the
+    /// future must lose nothing.
+    fn next(&mut self) -> BoxFuture<'_, Option<Result<SourceItem, String>>>;
 
-    /// What was brought about the blocks from `from` on has been taken back, at most from `asked` on
-    /// if that is lower: it is to be brought again, from there on.
+    /// Called when the messages about the blocks from `from` on have been withdrawn; the source
+    /// must submit them again from there. `asked` is the block that the source reported; `from` is
+    /// higher if earlier blocks cannot be withdrawn any more.
     fn rewound(&mut self, asked: u64, from: u64) {
         let _ = (asked, from);
     }
 }
 
-/// Settings of a source's service.
+/// Options of a source's service.
 #[derive(Debug)]
 pub struct Options {
     /// The source's name.
     pub name: Arc<str>,
-    /// Every message goes to each of these.
+    /// Queues that every message goes to.
     pub outputs: Vec<QueueIx>,
-    /// How fast, at most.
+    /// Limit on the rate of messages; `None` for no limit.
     pub pace: Option<Pace>,
 }
 
-/// What a source brought.
+/// The counts of a source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Messages newly recorded.
     pub accepted: u64,
-    /// Messages that were known, or finished, already.
+    /// Messages that were already known or finished.
     pub duplicates: u64,
     /// Messages recorded in the dead-letter queue.
     pub rejected: u64,
-    /// Whether it came to its end, and all that it brought is recorded.
+    /// Whether the source reached its end, with all its messages recorded.
     pub ended: bool,
 }
 
-/// Why a source stopped before its end.
+/// The reason why a source stopped before its end.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     /// The source itself failed.
     #[error("source {name}: {why}")]
     Source {
-        /// Its name.
+        /// The source's name.
         name: String,
-        /// In words.
+        /// The reason, as a sentence fragment.
         why: String,
     },
     /// A message differs from the one recorded under its id.
@@ -116,7 +117,7 @@ pub enum SourceError {
          on; use another state directory for other blocks"
     )]
     Differs {
-        /// Its name.
+        /// The source's name.
         name: String,
         /// The block.
         block: u64,
@@ -124,20 +125,20 @@ pub enum SourceError {
     /// A payload could not be stored.
     #[error("source {name}: cannot store the payload of block {block}")]
     Store {
-        /// Its name.
+        /// The source's name.
         name: String,
         /// The block.
         block: u64,
-        /// Why.
+        /// The error of the blob store.
         #[source]
         source: Box<BlobError>,
     },
-    /// See [`CoordinatorGone`].
+    /// The coordinator has stopped.
     #[error(transparent)]
-    Gone(#[from] CoordinatorGone),
+    CoordinatorGone(#[from] CoordinatorGone),
 }
 
-/// Submits what `source` brings, from where it left off, until its end or `shutdown`.
+/// Submits the messages of `source`, from its recorded position, until its end or `shutdown`.
 pub fn run(
     mut source: Box<dyn Source>,
     mut options: Options,
@@ -145,7 +146,7 @@ pub fn run(
     blobs: Arc<BlobStore>,
     mut shutdown: Shutdown,
 ) -> BoxFuture<'static, Result<Summary, SourceError>> {
-    // Boxed: compiled here, and not again in every program that calls it.
+    // Boxed, so that it is compiled in this crate and not again in every caller's.
     Box::pin(async move {
         let name = options.name.clone();
         let position = coordinator.next_of(&name).await?;
@@ -156,7 +157,7 @@ pub fn run(
         if let Some(position) = position {
             source.seek(position).map_err(failed)?;
         }
-        let mut window = Window {
+        let mut window = SubmissionWindow {
             pending: VecDeque::new(),
             acknowledged: position,
             changed: None,
@@ -170,22 +171,22 @@ pub fn run(
                     () = shutdown.reached(Level::Drain) => break,
                 }
             }
-            let brought = tokio::select! {
+            let item = tokio::select! {
                 biased;
                 changed = window.until_changed(&name) => {
                     let from = changed?;
-                    Some(Ok(Brought::Changed { from }))
+                    Some(Ok(SourceItem::Changed { from }))
                 }
                 () = shutdown.reached(Level::Drain) => break,
-                brought = source.next() => brought,
+                item = source.next() => item,
             };
-            let Some(brought) = brought else {
+            let Some(item) = item else {
                 window.summary.ended = true;
                 break;
             };
-            let message = match brought.map_err(failed)? {
-                Brought::Message(message) => message,
-                Brought::Changed { from } => {
+            let message = match item.map_err(failed)? {
+                SourceItem::Message(message) => message,
+                SourceItem::Changed { from } => {
                     let rewinding = window.rewind(&coordinator, &name, &options.outputs, from);
                     let rewound = tokio::select! {
                         rewound = rewinding => rewound?,
@@ -196,7 +197,7 @@ pub fn run(
                 }
             };
             window
-                .bring(message, &options, &coordinator, &blobs)
+                .submit(message, &options, &coordinator, &blobs)
                 .await?;
         }
         window.finish(&name, &mut shutdown).await?;
@@ -204,7 +205,8 @@ pub fn run(
     })
 }
 
-/// The message as it is submitted, and what holds its payload until the coordinator has it.
+/// The submission of a message, and a hold on its blob for the caller to keep until the coordinator
+/// has the message.
 pub(super) async fn request(
     producer: &Arc<str>,
     queue: QueueIx,
@@ -213,7 +215,7 @@ pub(super) async fn request(
     blobs: &BlobStore,
 ) -> Result<(Submit, Option<Held>), BlobError> {
     let plan = coordinator.plan();
-    let edition = message.edition;
+    let uniqueness = message.uniqueness;
     let json = (message.encoding == Encoding::Json).then_some(&*message.bytes);
     let grouping = grouping(plan, queue, json);
     let collected = plan.is_collected(queue);
@@ -230,7 +232,7 @@ pub(super) async fn request(
             needs: message.needs,
             grouping,
         },
-        edition,
+        uniqueness,
         source_next: None,
     };
     Ok((request, held))
@@ -240,15 +242,15 @@ pub(super) async fn request(
 struct Pending {
     block: u64,
     next: u64,
-    edition: Edition,
+    uniqueness: Uniqueness,
     reply: oneshot::Receiver<Reply>,
 }
 
-/// Submitted messages in order, and how far all are acknowledged.
-struct Window {
+/// Submitted messages in order, and the position up to which all are acknowledged.
+struct SubmissionWindow {
     pending: VecDeque<Pending>,
     acknowledged: Option<u64>,
-    /// A block of which another message is known.
+    /// Lowest block for which the core knows another message.
     changed: Option<u64>,
     summary: Summary,
 }
@@ -256,11 +258,11 @@ struct Window {
 // === impl SourceMessage ===
 
 impl SourceMessage {
-    /// A message from outside, about the blocks from the first to the last, with JSON; its
-    /// [`next`](Self::next) is 0.
+    /// A JSON message from outside, about the blocks `first ..= last`; its [`next`](Self::next) is
+    /// 0.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// A description of the fault.
     pub fn of_json(
         (first, last): (u64, u64),
         part: Option<&str>,
@@ -281,18 +283,18 @@ impl SourceMessage {
             encoding: Encoding::Json,
             bytes: payload,
             needs: requires.map(|labels| Needs { labels, memory: 0 }),
-            edition: Edition::Any,
+            uniqueness: Uniqueness::Multiple,
             next: 0,
         })
     }
 }
 
-// === impl Window ===
+// === impl SubmissionWindow ===
 
-impl Window {
-    /// Submits a message to every queue, once there is room for it; nothing if an earlier block has changed, as what
-    /// follows it is brought again.
-    async fn bring(
+impl SubmissionWindow {
+    /// Submits a message to every queue, once the window allows it. Does nothing if an earlier
+    /// block has changed, since the blocks after it are submitted again.
+    async fn submit(
         &mut self,
         message: SourceMessage,
         options: &Options,
@@ -300,13 +302,18 @@ impl Window {
         blobs: &BlobStore,
     ) -> Result<(), SourceError> {
         let name = &options.name;
-        let (block, next, edition) = (message.first, message.next, message.edition);
-        // Only between messages: a message counts as acknowledged when all its queues have it.
-        let most = if edition == Edition::Any { WINDOW } else { 1 };
+        let (block, next, uniqueness) = (message.first, message.next, message.uniqueness);
+        // Waits only between messages: a message is acknowledged when all its queues have
+        // acknowledged it.
+        let most = if uniqueness == Uniqueness::Multiple {
+            WINDOW
+        } else {
+            1
+        };
         while self.pending.len() >= most {
-            self.settle_one(name).await?;
+            self.await_oldest_reply(name).await?;
         }
-        self.settle_ready(name)?;
+        self.process_ready_replies(name)?;
         if self.changed.is_some() {
             return Ok(());
         }
@@ -322,14 +329,14 @@ impl Window {
             self.pending.push_back(Pending {
                 block,
                 next,
-                edition,
+                uniqueness,
                 reply,
             });
         }
         Ok(())
     }
 
-    /// Takes the acknowledgements that are still to come, unless there is a hurry.
+    /// Awaits the remaining acknowledgements, unless the shutdown is immediate.
     async fn finish(
         &mut self,
         name: &Arc<str>,
@@ -337,8 +344,8 @@ impl Window {
     ) -> Result<(), SourceError> {
         while !self.pending.is_empty() {
             tokio::select! {
-                settled = self.settle_one(name) => settled?,
-                // Producers that wait for a full queue are let go by the coordinator's own drain.
+                settled = self.await_oldest_reply(name) => settled?,
+                // Producers that wait for a full queue are released by the coordinator's own drain.
                 () = shutdown.reached(Level::Stop) => {
                     self.summary.ended = false;
                     break;
@@ -349,7 +356,7 @@ impl Window {
     }
 
     /// Waits for the oldest acknowledgement. May be dropped and called again.
-    async fn settle_one(&mut self, name: &Arc<str>) -> Result<(), SourceError> {
+    async fn await_oldest_reply(&mut self, name: &Arc<str>) -> Result<(), SourceError> {
         let Some(pending) = self.pending.front_mut() else {
             return Ok(());
         };
@@ -357,8 +364,8 @@ impl Window {
         self.take(name, reply)
     }
 
-    /// Takes every acknowledgement that is there.
-    fn settle_ready(&mut self, name: &Arc<str>) -> Result<(), SourceError> {
+    /// Processes every acknowledgement that has arrived.
+    fn process_ready_replies(&mut self, name: &Arc<str>) -> Result<(), SourceError> {
         while let Some(pending) = self.pending.front_mut() {
             match pending.reply.try_recv() {
                 Ok(reply) => self.take(name, reply)?,
@@ -369,21 +376,24 @@ impl Window {
         Ok(())
     }
 
-    /// Waits until another message of a block is known, which for most sources is never. May be
-    /// dropped and called again.
+    /// Waits until the core reports another message for a block, which for most sources never
+    /// happens. May be dropped and called again.
     async fn until_changed(&mut self, name: &Arc<str>) -> Result<u64, SourceError> {
         loop {
             if let Some(from) = self.changed {
                 return Ok(from);
             }
             match self.pending.front() {
-                Some(pending) if pending.edition != Edition::Any => self.settle_one(name).await?,
+                Some(pending) if pending.uniqueness != Uniqueness::Multiple => {
+                    self.await_oldest_reply(name).await?
+                }
                 _ => std::future::pending().await,
             }
         }
     }
 
-    /// Takes back what was brought about the blocks from `from` on. Returns where the source goes on.
+    /// Withdraws the messages about the blocks from `from` on. Returns the block from which the
+    /// source continues.
     async fn rewind(
         &mut self,
         coordinator: &SourcePort,
@@ -408,19 +418,19 @@ impl Window {
                 self.acknowledged = Some(from);
                 return Ok(from);
             }
-            // What was on its way may have arrived after.
+            // Messages in flight may have arrived after the withdrawal.
             while !self.pending.is_empty() {
-                self.settle_one(name).await?;
+                self.await_oldest_reply(name).await?;
             }
         }
     }
 
-    /// The oldest message's reply.
+    /// Processes the reply to the oldest message.
     fn take(&mut self, name: &Arc<str>, reply: Reply) -> Result<(), SourceError> {
         let Some(Pending {
             block,
             next,
-            edition,
+            uniqueness,
             ..
         }) = self.pending.pop_front()
         else {
@@ -430,7 +440,7 @@ impl Window {
             Reply::Accepted => self.summary.accepted += 1,
             Reply::Duplicate { .. } | Reply::IsDead { .. } => self.summary.duplicates += 1,
             Reply::Rejected { .. } => self.summary.rejected += 1,
-            Reply::Differs { .. } if edition != Edition::Any => {
+            Reply::Differs { .. } if uniqueness != Uniqueness::Multiple => {
                 self.changed = Some(self.changed.map_or(block, |known| known.min(block)));
                 return Ok(());
             }
@@ -446,15 +456,15 @@ impl Window {
                     why,
                 });
             }
-            // Taken back while it waited for room.
+            // Withdrawn while it waited for a full queue.
             Reply::Rewound { .. } => return Ok(()),
-            // Not recorded: the position stays, so that the next run brings it again.
+            // Not recorded: the position stays, so that the next run submits it again.
             Reply::Draining | Reply::NotFound => {
                 self.summary.ended = false;
                 return Ok(());
             }
         }
-        // With several output queues a position counts once the last of them has acknowledged.
+        // With several output queues a position counts once the last queue has acknowledged.
         let following = self.pending.front();
         if self.changed.is_none() && following.is_none_or(|following| following.next != next) {
             self.acknowledged = Some(next);

@@ -1,4 +1,4 @@
-//! One message from outside, whatever it holds.
+//! Submission of a single message from outside.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::payload::Encoding;
 use crate::plan::QueueIx;
 use crate::port::SourcePort;
 
-/// Bytes of a submitted payload, at most.
+/// Maximum size of a submitted payload, in bytes.
 pub const PAYLOAD_MAX: usize = 64 * 1024 * 1024;
 
-/// A submission of which nothing is known to be recorded.
+/// The reason why a submission may not have been recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum SubmitError {
     /// The payload could not be stored.
@@ -23,18 +23,18 @@ pub enum SubmitError {
     Store {
         /// The block.
         block: u64,
-        /// Why.
+        /// The error of the blob store.
         #[source]
         source: BlobError,
     },
-    /// See [`CoordinatorGone`].
+    /// The coordinator has stopped.
     #[error(transparent)]
-    Gone(#[from] CoordinatorGone),
+    CoordinatorGone(#[from] CoordinatorGone),
 }
 
-/// Brings one message, and waits until it is durable. A payload that is too large, or is called
-/// JSON and is not, is [`Reply::Invalid`], as is a queue that the workflow does not have.
-/// [`SourceMessage::next`] plays no part.
+/// Submits one message, and waits until it is durable. Returns [`Reply::Invalid`] for a payload
+/// that is too large, or labelled JSON without being JSON, and for a queue that the workflow does
+/// not have. [`SourceMessage::next`] is ignored.
 pub async fn submit(
     coordinator: &SourcePort,
     blobs: &BlobStore,
@@ -52,7 +52,7 @@ pub async fn submit(
     Ok(coordinator.submit(request).await?)
 }
 
-/// What is wrong with a message by itself, before anything of it is kept.
+/// The fault of a message by itself, before any part of it is stored; `None` if it is valid.
 fn fault(coordinator: &SourcePort, queue: QueueIx, message: &SourceMessage) -> Option<String> {
     if queue.0 >= coordinator.plan().queues.len() {
         return Some(format!("the workflow has no queue number {}", queue.0));

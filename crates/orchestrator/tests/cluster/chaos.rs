@@ -1,4 +1,4 @@
-//! Everything dies and stops at random, the bus included.
+//! All processes, the NATS server included, are killed and stopped at random.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use crate::roles::WORKFLOW;
 use crate::support::{Roles, check_order, emitted, proved, wait_for};
 
-/// Numbers that look random, the same in each run.
+/// A pseudo-random sequence, the same in each run.
 struct Random(u64);
 
 impl Random {
@@ -21,7 +21,7 @@ impl Random {
     }
 }
 
-/// Seconds of chaos; a longer run is the experiment of `bench`.
+/// Seconds of faults. The experiment in `bench` runs longer.
 const SECONDS: u64 = 25;
 
 #[test]
@@ -81,7 +81,7 @@ fn every_block_leaves_once_in_order_whatever_dies() {
         std::thread::sleep(Duration::from_millis(300));
         check_order(&emitted(dir.path()));
     }
-    // Then it is quiet, and everything goes on.
+    // After the faults, the work goes on.
     let so_far = emitted(dir.path()).last().map_or(0, |(_, last)| *last);
     wait_for(dir.path(), so_far + 50, Duration::from_secs(60), &roles);
     let again = proved(dir.path())

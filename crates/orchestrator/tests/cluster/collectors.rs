@@ -1,17 +1,17 @@
-//! Collectors come and go.
+//! Collector processes come and go.
 
 use std::time::Instant;
 
 use futures_util::FutureExt;
-use proofmill_orchestrator::cluster::{self, Leading};
+use proofmill_orchestrator::cluster::{self, LedWorkflows};
 use proofmill_orchestrator::shutdown::{self, Level};
 use rustix::process::Signal;
 
-use crate::support::{PATIENCE, Roles, emitted, proved, setup, site, wait_for};
+use crate::support::{PATIENCE, Roles, context, emitted, proved, setup, wait_for};
 
-/// Processes that keep partitions, as the coordinator knows them.
-async fn hosts(leading: &Leading) -> usize {
-    let handle = leading.leads("chain").await;
+/// Number of processes that keep partitions, according to the coordinator.
+async fn hosts(leading: &LedWorkflows) -> usize {
+    let handle = leading.wait_until_leading("chain").await;
     handle
         .operator()
         .status()
@@ -19,8 +19,8 @@ async fn hosts(leading: &Leading) -> usize {
         .map_or(0, |status| status.hosts.len())
 }
 
-/// Until there are so many.
-async fn until(leading: &Leading, count: usize, roles: &Roles) {
+/// Waits until `count` processes keep partitions.
+async fn until(leading: &LedWorkflows, count: usize, roles: &Roles) {
     let began = Instant::now();
     while hosts(leading).await != count {
         assert!(
@@ -33,7 +33,7 @@ async fn until(leading: &Leading, count: usize, roles: &Roles) {
     }
 }
 
-/// Up and down in any order, by drain and by SIGKILL, under load: every barrier fires once.
+/// Collectors are added, drained and killed in any order under load; every barrier fires once.
 #[test]
 fn collectors_are_resized_under_load() {
     let (server, dir, mut roles) = setup(999_999, 5);
@@ -41,10 +41,10 @@ fn collectors_are_resized_under_load() {
     roles.start_all(&["dispatcher-1", "sequencer-1", "source-1"]);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
-        let site = site(&url, 1, dir.path(), "leader").await;
-        let leading = Leading::default();
+        let context = context(&url, 1, dir.path(), "leader").await;
+        let leading = LedWorkflows::default();
         let (stop, shutdown) = shutdown::channel();
-        let leader = tokio::spawn(cluster::lead(site, leading.clone(), shutdown));
+        let leader = tokio::spawn(cluster::lead(context, leading.clone(), shutdown));
         let mut up: Vec<String> = Vec::new();
         let mut born = 0;
         for (step, count) in [1, 4, 3, 7, 2, 0, 2].into_iter().enumerate() {
@@ -65,9 +65,9 @@ fn collectors_are_resized_under_load() {
             let so_far = emitted(dir.path()).last().map_or(0, |(_, last)| *last);
             wait_for(dir.path(), so_far + 40, PATIENCE, &roles);
         }
-        assert!(leading.stands_by("chain").now_or_never().is_none());
+        assert!(leading.wait_until_standby("chain").now_or_never().is_none());
         stop.raise(Level::Drain);
-        leading.stands_by("chain").await;
+        leading.wait_until_standby("chain").await;
         leader.await.expect("it runs").expect("it leads");
     });
     drop(roles);

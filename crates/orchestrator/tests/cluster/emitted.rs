@@ -1,5 +1,5 @@
-//! What is emitted goes to a stream of the cluster's own server, on which each role is a user of its
-//! own (deploy/nats/cluster.conf).
+//! Emissions to a stream of the cluster's own server, on which each role is a user of its own
+//! (deploy/nats/cluster.conf).
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use async_nats::jetstream::{self, Context};
 use futures_util::StreamExt as _;
 use proofmill_bus::{Connection, Credentials, NatsOptions, Role};
 use proofmill_nats_server::Deployed;
-use proofmill_orchestrator::cluster::{self, ClusterError, Leading, Site};
+use proofmill_orchestrator::cluster::{self, ClusterError, LedWorkflows, ProcessContext};
 use proofmill_orchestrator::mill::Registry;
 use proofmill_orchestrator::shutdown::{self, Level, Trigger};
 use proofmill_workflow::Workflow;
@@ -35,13 +35,13 @@ const WORKFLOW: &str = r#"
     backoff = { initial = "5ms", max = "50ms" }
 "#;
 
-/// The sites of processes that are users of the server.
+/// The server, and sites for processes that are users of it.
 struct Processes {
     server: Deployed,
     folder: tempfile::TempDir,
 }
 
-/// A role that runs until it is told to end, or killed.
+/// A role that runs until it is ended or killed.
 struct Running {
     trigger: Trigger,
     ended: JoinHandle<Result<(), ClusterError>>,
@@ -57,8 +57,8 @@ impl Processes {
         }
     }
 
-    /// A process with the user of its role.
-    async fn site(&self, role: Role, name: &str) -> Site {
+    /// A context whose user is the user of its role.
+    async fn context(&self, role: Role, name: &str) -> ProcessContext {
         let client = self.server.client.clone();
         let options = NatsOptions {
             role,
@@ -73,17 +73,17 @@ impl Processes {
         let connection = Connection::open(options).await.expect("the bus");
         let workflow = Workflow::parse(WORKFLOW, Path::new("streamed.toml")).expect("a workflow");
         let state = self.folder.path().join(name);
-        Site::open(connection, &workflow, Registry::default(), state, name)
+        ProcessContext::open(connection, &workflow, Registry::default(), state, name)
             .await
             .expect("a site")
     }
 
     async fn sequencer(&self, name: &str) -> Running {
-        let site = self.site(Role::Sequencer, name).await;
+        let context = self.context(Role::Sequencer, name).await;
         let (trigger, shutdown) = shutdown::channel();
         let handing_out = async move {
-            let sequencing = cluster::run_sequencer(site.clone(), Vec::new(), shutdown);
-            site.unless_refused(sequencing).await
+            let sequencing = cluster::run_sequencer(context.clone(), Vec::new(), shutdown);
+            context.or_refusal(sequencing).await
         };
         Running {
             trigger,
@@ -91,7 +91,7 @@ impl Processes {
         }
     }
 
-    /// What whoever keeps the server uses: it may make streams and consumers.
+    /// A connection with the server operator's permissions, which may create streams and consumers.
     async fn administrator(&self) -> Context {
         let client = self.server.client.clone();
         let password = Deployed::password("coordinator");
@@ -106,7 +106,7 @@ impl Processes {
     }
 }
 
-/// The ids of the stream's first `count` messages.
+/// Ids of the stream's first `count` messages.
 async fn ids(stream: &Stream, count: usize) -> Vec<String> {
     let consumer: Consumer<pull::OrderedConfig> = stream
         .create_consumer(pull::OrderedConfig::default())
@@ -127,10 +127,10 @@ async fn ids(stream: &Stream, count: usize) -> Vec<String> {
 async fn the_sequencers_user_publishes_each_block_once_whichever_process_dies() {
     let processes = Processes::start();
     let (stop, shutdown) = shutdown::channel();
-    let site = processes.site(Role::Coordinator, "coordinator").await;
-    let leading = tokio::spawn(cluster::lead(site, Leading::default(), shutdown));
+    let context = processes.context(Role::Coordinator, "coordinator").await;
+    let leading = tokio::spawn(cluster::lead(context, LedWorkflows::default(), shutdown));
 
-    // Without the stream it is said, and nothing is emitted.
+    // Without the stream, the sequencer reports an error and nothing is emitted.
     let sequencer = processes.sequencer("early").await;
     let error = sequencer.ended.await.expect("no panic");
     let error = error.expect_err("there is no stream").to_string();
@@ -147,7 +147,7 @@ async fn the_sequencers_user_publishes_each_block_once_whichever_process_dies() 
     let mut stream = context.create_stream(config).await.expect("a stream");
 
     let first = processes.sequencer("first").await;
-    let source = processes.site(Role::Source, "source").await;
+    let source = processes.context(Role::Source, "source").await;
     let (_keep, unended) = shutdown::channel();
     let bringing = tokio::spawn(cluster::run_sources(source, unended));
     ids(&stream, 20).await;

@@ -1,4 +1,4 @@
-//! Leaders and workers that go.
+//! Failures of leaders and workers.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use rustix::process::Signal;
 
 use crate::support::{PATIENCE, Roles, emitted, proved, setup, wait_for};
 
-/// Waits until at least so many tasks have begun.
+/// Waits until at least `count` tasks have begun.
 fn begun(dir: &std::path::Path, count: usize, roles: &Roles) {
     let began = Instant::now();
     while proved(dir).len() < count {
@@ -19,8 +19,8 @@ fn begun(dir: &std::path::Path, count: usize, roles: &Roles) {
     }
 }
 
-/// A leader is killed, or stopped for longer than its lease: another leads, and what dispatchers are
-/// proving meanwhile is not proved again.
+/// A leader is killed, or stopped for longer than its lease. Another one leads, and the tasks that
+/// dispatchers prove in the meantime are not proved again.
 #[test]
 fn leaders_go_and_nothing_is_proved_twice() {
     let (_server, dir, mut roles) = setup(49, 300);
@@ -55,8 +55,8 @@ fn leaders_go_and_nothing_is_proved_twice() {
     }
 }
 
-/// What a killed dispatcher had is given to another long before its leases end (30 s): how long it
-/// takes is measured by `proofmill-bench cluster recovery`.
+/// The tasks of a killed dispatcher are given to another one long before their leases end (30 s).
+/// `proofmill-bench cluster recovery` measures the time that it takes.
 #[test]
 fn a_killed_dispatcher_is_replaced_at_once() {
     let (_server, dir, mut roles) = setup(9_999, 100);
@@ -68,7 +68,7 @@ fn a_killed_dispatcher_is_replaced_at_once() {
     ]);
     roles.start("source-1");
     begun(dir.path(), 4, &roles);
-    // A leader that has just connected gives everyone time to do so, too.
+    // A leader that has just connected gives all workers time to connect too.
     std::thread::sleep(Duration::from_secs(4));
     let mut took = Vec::new();
     for _ in 0..5 {
@@ -81,7 +81,7 @@ fn a_killed_dispatcher_is_replaced_at_once() {
             .map(|(task, _)| task)
             .collect();
         assert!(!orphans.is_empty());
-        // Those of the other dispatcher end by themselves: the rest must be begun again.
+        // The tasks of the other dispatcher end by themselves; the rest must be begun again.
         loop {
             let now = proved(dir.path());
             if orphans

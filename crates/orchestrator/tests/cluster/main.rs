@@ -1,4 +1,4 @@
-//! A workflow over many processes, which die and stop, with a real NATS server between them.
+//! A workflow over many processes, which are killed and stopped, with a real NATS server.
 
 #![expect(
     clippy::disallowed_methods,

@@ -1,10 +1,10 @@
-//! Ports of another process do what those beside the coordinator do, and a leader lets each role do its
-//! own.
+//! Ports of another process work as the ports beside the coordinator do, and a leader lets each role send
+//! only its own messages.
 
 use bytes::Bytes;
 use proofmill_bus::Role;
 use proofmill_nats_server::NatsServer;
-use proofmill_orchestrator::cluster::{self, Leading, Site};
+use proofmill_orchestrator::cluster::{self, LedWorkflows, ProcessContext};
 use proofmill_orchestrator::conversation::{Reply, Target, TaskSelection};
 use proofmill_orchestrator::port::Ports;
 use proofmill_orchestrator::remote::{Client, RemoteError, Seat};
@@ -13,17 +13,20 @@ use proofmill_orchestrator::source::{SourceMessage, submit};
 use tokio::task::JoinHandle;
 
 use crate::roles::WORKFLOW;
-use crate::support::site;
+use crate::support::context;
 
-/// Blocks that are submitted: nobody works on them.
+/// Number of blocks submitted; no worker runs them.
 const BLOCKS: u64 = 5;
 
-async fn open(site: &Site, role: Role) -> (JoinHandle<Result<(), RemoteError>>, Ports) {
-    let (connection, blobs) = (site.connection.clone(), site.blobs.clone());
+async fn open(
+    context: &ProcessContext,
+    role: Role,
+) -> (JoinHandle<Result<(), RemoteError>>, Ports) {
+    let (connection, blobs) = (context.connection.clone(), context.blobs.clone());
     let opened = Client::open(
         connection,
         blobs,
-        site.plan.clone(),
+        context.plan.clone(),
         Seat::of(role),
         "client",
     );
@@ -37,23 +40,23 @@ async fn an_operator_elsewhere_asks_and_is_answered_as_one_beside_the_coordinato
     let dir = tempfile::tempdir().expect("a directory");
     let text = WORKFLOW.replace("END", "99");
     std::fs::write(dir.path().join("workflow.toml"), text).expect("written");
-    let site = site(&server.url(), 1, dir.path(), "here").await;
+    let context = context(&server.url(), 1, dir.path(), "here").await;
     let (_trigger, running) = shutdown::channel();
-    let leading = Leading::default();
-    tokio::spawn(cluster::lead(site.clone(), leading.clone(), running));
-    let here = leading.leads("chain").await.operator();
+    let leading = LedWorkflows::default();
+    tokio::spawn(cluster::lead(context.clone(), leading.clone(), running));
+    let here = leading.wait_until_leading("chain").await.operator();
 
-    let (_submitting, ports) = open(&site, Role::Source).await;
-    let queue = site.plan.queue_named("blocks").expect("a queue");
+    let (_submitting, ports) = open(&context, Role::Source).await;
+    let queue = context.plan.queue_named("blocks").expect("a queue");
     let (source, producer) = (ports.source(), "test".into());
     for block in 0..BLOCKS {
         let message = SourceMessage::of_json((block, block), None, Bytes::from("{}"), None);
         let message = message.expect("a message");
-        let reply = submit(&source, &site.blobs, &producer, queue, message).await;
+        let reply = submit(&source, &context.blobs, &producer, queue, message).await;
         assert_eq!(reply.expect("an answer"), Reply::Accepted);
     }
 
-    let (_asking, operating) = open(&site, Role::Operator).await;
+    let (_asking, operating) = open(&context, Role::Operator).await;
     let there = operating.operator();
     let all = TaskSelection::default;
     assert_eq!(there.status().await.expect("a status").live, 5);
@@ -95,13 +98,13 @@ async fn a_source_that_asks_what_operators_ask_is_refused() {
     let dir = tempfile::tempdir().expect("a directory");
     let text = WORKFLOW.replace("END", "99");
     std::fs::write(dir.path().join("workflow.toml"), text).expect("written");
-    let site = site(&server.url(), 1, dir.path(), "here").await;
+    let context = context(&server.url(), 1, dir.path(), "here").await;
     let (_trigger, running) = shutdown::channel();
-    let leading = Leading::default();
-    tokio::spawn(cluster::lead(site.clone(), leading.clone(), running));
-    leading.leads("chain").await;
+    let leading = LedWorkflows::default();
+    tokio::spawn(cluster::lead(context.clone(), leading.clone(), running));
+    leading.wait_until_leading("chain").await;
 
-    let (client, ports) = open(&site, Role::Source).await;
+    let (client, ports) = open(&context, Role::Source).await;
     let source = ports.source();
     assert_eq!(source.status().await.expect("a status").live, 0);
     let next = source.next_of(&"blocks".into()).await;
@@ -109,7 +112,7 @@ async fn a_source_that_asks_what_operators_ask_is_refused() {
     ports.operator().queues().await.expect_err("not its to ask");
     let ended = client.await.expect("no panic");
     assert!(
-        matches!(ended, Err(RemoteError::NotYours { .. })),
+        matches!(ended, Err(RemoteError::NotPermitted { .. })),
         "{ended:?}"
     );
 }

@@ -57,7 +57,7 @@ fn blocks_go_through_processes_of_their_own() {
     for (task, counts) in proved(dir.path()) {
         assert_eq!(counts, (1, 1), "{task}");
     }
-    // The source has come to its end.
+    // The source has ended.
     let began = Instant::now();
     let source = roles.running.get_mut("source-1").expect("it was started");
     while source.try_wait().expect("a child").is_none() {

@@ -4,12 +4,12 @@ use std::fs;
 use std::time::Instant;
 
 use proofmill_nats_server::NatsServer;
-use proofmill_orchestrator::cluster::{self, Leading};
+use proofmill_orchestrator::cluster::{self, LedWorkflows};
 use proofmill_orchestrator::shutdown::{self, Level, Trigger};
 use tokio::task::JoinSet;
 
 use crate::roles::WORKFLOW;
-use crate::support::{PATIENCE, site};
+use crate::support::{PATIENCE, context};
 
 const WORKFLOWS: usize = 6;
 
@@ -21,7 +21,7 @@ async fn until(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// Two coordinators of six workflows: each leads some, and whoever is left leads all.
+/// Two coordinators of six workflows: each leads some, and the one that is left leads all.
 #[test]
 fn workflows_are_spread_over_their_coordinators() {
     let server = NatsServer::start();
@@ -36,14 +36,15 @@ fn workflows_are_spread_over_their_coordinators() {
     }
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
-        let mut processes: Vec<(Leading, Trigger)> = Vec::new();
+        let mut processes: Vec<(LedWorkflows, Trigger)> = Vec::new();
         let mut roles = JoinSet::new();
         for name in ["one", "two"] {
-            let leading = Leading::default();
+            let leading = LedWorkflows::default();
             let (stop, shutdown) = shutdown::channel();
             for n in 0..WORKFLOWS {
-                let site = site(&server.url(), 1, &dir.path().join(n.to_string()), name).await;
-                roles.spawn(cluster::lead(site, leading.clone(), shutdown.clone()));
+                let context =
+                    context(&server.url(), 1, &dir.path().join(n.to_string()), name).await;
+                roles.spawn(cluster::lead(context, leading.clone(), shutdown.clone()));
             }
             processes.push((leading, stop));
         }

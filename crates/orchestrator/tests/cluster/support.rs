@@ -1,4 +1,4 @@
-//! Roles as processes: this very program, started anew.
+//! Processes for roles: this test program, started again.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use proofmill_bus::{Connection, NatsOptions};
 use proofmill_nats_server::NatsServer;
-use proofmill_orchestrator::cluster::{self, Leading, Site};
+use proofmill_orchestrator::cluster::{self, LedWorkflows, ProcessContext};
 use proofmill_orchestrator::executor::{Context, Json, Prover, ProverError};
 use proofmill_orchestrator::mill::Registry;
 use proofmill_orchestrator::shutdown::{self, Level};
@@ -24,10 +24,10 @@ const BUS: &str = "PROOFMILL_TEST_BUS";
 const REPLICAS: &str = "PROOFMILL_TEST_REPLICAS";
 const DIR: &str = "PROOFMILL_TEST_DIR";
 
-/// Nothing here takes as long unless it is stuck.
+/// Time limit of every wait; no test takes as long unless it is stuck.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Takes its time, and writes down what it does.
+/// A prover that takes a set time, and logs the beginning and end of each task.
 struct Slow {
     log: PathBuf,
 }
@@ -68,7 +68,7 @@ pub(crate) fn workflow(dir: &Path) -> Workflow {
 }
 
 /// This process's part in the workflow of `dir`.
-pub(crate) async fn site(url: &str, replicas: usize, dir: &Path, name: &str) -> Site {
+pub(crate) async fn context(url: &str, replicas: usize, dir: &Path, name: &str) -> ProcessContext {
     let mut options = NatsOptions::new(url);
     options.replicas = replicas;
     let connection = Connection::open(options).await.expect("the bus");
@@ -76,12 +76,12 @@ pub(crate) async fn site(url: &str, replicas: usize, dir: &Path, name: &str) -> 
     let log = dir.join("proved");
     registry.prover("slow", move |_| Ok(Slow { log: log.clone() }));
     let state = dir.join("states").join(name);
-    Site::open(connection, &workflow(dir), registry, state, name)
+    ProcessContext::open(connection, &workflow(dir), registry, state, name)
         .await
         .expect("a site")
 }
 
-/// A process of [`Roles`]: does nothing in a usual run.
+/// The body of a process of [`Roles`]; does nothing in a normal run.
 #[test]
 fn child_plays_a_role() {
     let Ok(role) = std::env::var(ROLE) else {
@@ -97,30 +97,31 @@ fn child_plays_a_role() {
         .build()
         .expect("a runtime");
     let ended = runtime.block_on(async {
-        let site = site(&bus, replicas, &dir, &name).await;
+        let context = context(&bus, replicas, &dir, &name).await;
         let (trigger, shutdown) = shutdown::channel();
         let mut term = signal(SignalKind::terminate()).expect("a signal");
         tokio::spawn(async move {
             if term.recv().await.is_some() {
                 trigger.raise(Level::Drain);
             }
-            // A trigger that is dropped stops everything.
+            // A trigger that is dropped would stop everything.
             std::future::pending::<()>().await;
         });
         let kind = role.split_once('-').map_or(&*role, |(kind, _)| kind);
         match kind {
-            "coordinator" => cluster::lead(site, Leading::default(), shutdown).await,
+            "coordinator" => cluster::lead(context, LedWorkflows::default(), shutdown).await,
             "dispatcher" => {
-                cluster::run_dispatchers(site, Default::default(), BTreeMap::new(), shutdown).await
+                cluster::run_dispatchers(context, Default::default(), BTreeMap::new(), shutdown)
+                    .await
             }
-            "collector" => cluster::run_collectors(site, Default::default(), shutdown).await,
+            "collector" => cluster::run_collectors(context, Default::default(), shutdown).await,
             "sequencer" => {
-                // One directory, however many write to it.
+                // One directory for all sequencers.
                 let directory = proofmill_orchestrator::sink::Directory::open(&dir.join("emitted"))
                     .expect("a directory");
-                cluster::run_sequencer(site, vec![Box::new(directory)], shutdown).await
+                cluster::run_sequencer(context, vec![Box::new(directory)], shutdown).await
             }
-            "source" => cluster::run_sources(site, shutdown).await.map(|_| ()),
+            "source" => cluster::run_sources(context, shutdown).await.map(|_| ()),
             other => panic!("no role {other}"),
         }
     });
@@ -129,7 +130,7 @@ fn child_plays_a_role() {
     }
 }
 
-/// Processes that play roles, by name: the part before a dash is the role.
+/// Processes for roles, by name; the part of the name before a dash is the role.
 pub(crate) struct Roles {
     bus: String,
     replicas: usize,
@@ -147,7 +148,7 @@ impl Roles {
         }
     }
 
-    /// Starts one; one of the same name that ran before has to be dead.
+    /// Starts a process; an earlier one of the same name must be dead.
     pub(crate) fn start(&mut self, name: &str) {
         let output = fs::OpenOptions::new()
             .create(true)
@@ -176,7 +177,7 @@ impl Roles {
 
     pub(crate) fn kill(&mut self, name: &str) {
         if let Some(mut child) = self.running.remove(name) {
-            // It may have ended by itself.
+            // The process may have ended by itself.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -185,12 +186,12 @@ impl Roles {
     pub(crate) fn signal(&self, name: &str, signal: Signal) {
         let pid = self.running[name].id().cast_signed();
         if let Some(pid) = Pid::from_raw(pid) {
-            // As above.
+            // The process may have ended by itself.
             let _ = kill_process(pid, signal);
         }
     }
 
-    /// What the processes said.
+    /// Output of all processes.
     pub(crate) fn logs(&self) -> String {
         let mut all = String::new();
         for entry in fs::read_dir(&self.dir).expect("the directory").flatten() {
@@ -207,15 +208,15 @@ impl Roles {
 impl Drop for Roles {
     fn drop(&mut self) {
         for child in self.running.values_mut() {
-            // As above.
+            // The process may have ended by itself.
             let _ = child.kill();
             let _ = child.wait();
         }
     }
 }
 
-/// A server, a directory with the workflow, and nobody yet. `end` is the last block, `millis` how long
-/// a task takes.
+/// A server, a directory with the workflow, and no process yet. `end` is the last block, `millis` the
+/// duration of a task.
 pub(crate) fn setup(end: u64, millis: u64) -> (NatsServer, tempfile::TempDir, Roles) {
     let server = NatsServer::start();
     let dir = tempfile::tempdir().expect("a directory");
@@ -226,10 +227,10 @@ pub(crate) fn setup(end: u64, millis: u64) -> (NatsServer, tempfile::TempDir, Ro
     (server, dir, roles)
 }
 
-/// The blocks that were emitted, in order of their files' names.
+/// Blocks that were emitted, in the order of their files' names.
 ///
-/// A listing of a folder that grows may lack a file and have a later one. So it is made twice: what
-/// was there before the last block of the first listing is in the second.
+/// A listing of a growing folder may lack a file and contain a later one. So the folder is listed twice:
+/// every file that existed before the last block of the first listing is in the second.
 pub(crate) fn emitted(dir: &Path) -> Vec<(u64, u64)> {
     let last = listed(dir).last().copied();
     let mut found = listed(dir);
@@ -252,8 +253,8 @@ fn listed(dir: &Path) -> Vec<(u64, u64)> {
     found
 }
 
-/// Waits until blocks up to `last` have been emitted; checks that they are there once, in order,
-/// without a gap.
+/// Waits until blocks up to `last` have been emitted; checks that each was emitted once, in order and without
+/// a gap.
 pub(crate) fn wait_for(dir: &Path, last: u64, patience: Duration, roles: &Roles) {
     let began = Instant::now();
     loop {
@@ -280,7 +281,7 @@ pub(crate) fn check_order(found: &[(u64, u64)]) {
     }
 }
 
-/// How often each task was begun and ended.
+/// Numbers of times that each task was begun and ended.
 pub(crate) fn proved(dir: &Path) -> BTreeMap<String, (u32, u32)> {
     let text = fs::read_to_string(dir.join("proved")).unwrap_or_default();
     let mut counts: BTreeMap<String, (u32, u32)> = BTreeMap::new();

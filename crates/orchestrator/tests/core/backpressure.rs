@@ -1,4 +1,4 @@
-//! Q_max: producers wait, stages wait, and the head of chain passes.
+//! Q_max: producers wait, stages wait, and the head of the chain passes.
 
 use proofmill_orchestrator::conversation::Reply;
 use proofmill_orchestrator::plan::DispatcherPlan;
@@ -18,11 +18,11 @@ fn producers_wait_for_room_lowest_block_first() {
     let sooner = mill.begin("in", crate::support::Mill::message(13, 13, json));
     assert_eq!((mill.reply(later), mill.reply(sooner)), (None, None));
     assert_eq!(mill.core.status().producers_waiting, 2);
-    // A block below all that waits may be what the queue waits for.
+    // A block below all that wait may be the one that the queue waits for.
     assert_eq!(mill.block("in", 9), Some(Reply::Accepted));
     mill.join("w", 2);
     assert_eq!(mill.news(), ["w prove/9/0#1", "w prove/10/0#1"]);
-    // Room is seen before the next event is over.
+    // Freed room is used within the same event.
     mill.pass(0);
     assert_eq!(
         (mill.reply(later), mill.reply(sooner)),

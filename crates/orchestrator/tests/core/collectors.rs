@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use proofmill_orchestrator::collector::{
-    Expected, Group, Match, Member, Outcome, Overdue, Range, Sequential, Strategy,
+    Expected, Group, Match, Member, OfferDecision, OverdueDecision, Range, Sequential, Strategy,
 };
 use proofmill_orchestrator::conversation::Reply;
 use proofmill_orchestrator::id::{Part, TaskId};
@@ -141,7 +141,7 @@ fn overdue_runs_are_emitted_or_rejected_as_the_plan_says() {
             partial.then_some("next/0/0 Waiting")
         );
         assert_eq!(mill.core.status().dead, usize::from(!partial));
-        // A late block finds a group that was emitted, or begins one anew.
+        // A late block either matches an emitted group, or begins a new one.
         mill.block("in", 1);
         assert_eq!(mill.core.status().stages[0].held, usize::from(!partial));
         if !partial {
@@ -174,7 +174,7 @@ fn range_joins_out_of_order_and_leaves_out_what_does_not_fit() {
         .mill();
     mill.block("proofs", 6);
     mill.block("proofs", 4);
-    // This one spans the border of the range: it is not inside.
+    // This message spans the border of the range, so it is not inside.
     let mut across = Mill::message(6, 9, "{}");
     across.part = Part::new("across").expect("a part");
     mill.send("proofs", across);
@@ -214,12 +214,12 @@ fn overdue_ranges_and_orphans_are_given_up() {
     assert!(mill.core.is_idle());
 }
 
-/// Emits what it is told by the part of a message.
+/// A strategy whose decision depends on the part of a message; some of its groups are invalid.
 #[derive(Default)]
 struct Told(Vec<TaskId>);
 
 impl Strategy for Told {
-    fn offer(&mut self, message: &Member) -> Outcome {
+    fn offer(&mut self, message: &Member) -> OfferDecision {
         let group = |members| Group {
             key: "k".into(),
             first: 0,
@@ -227,23 +227,27 @@ impl Strategy for Told {
             members,
         };
         match message.id.part.as_str() {
-            "twice" => Outcome::Finished(vec![group(vec![message.id.clone(), message.id.clone()])]),
-            "foreign" => Outcome::Finished(vec![group(vec![message.id.clone(), id("x/1/1")])]),
-            "others" if !self.0.is_empty() => {
-                Outcome::Finished(vec![group(std::mem::take(&mut self.0))])
+            "twice" => {
+                OfferDecision::Finished(vec![group(vec![message.id.clone(), message.id.clone()])])
             }
-            "empty" => Outcome::Finished(vec![group(Vec::new())]),
+            "foreign" => {
+                OfferDecision::Finished(vec![group(vec![message.id.clone(), id("x/1/1")])])
+            }
+            "others" if !self.0.is_empty() => {
+                OfferDecision::Finished(vec![group(std::mem::take(&mut self.0))])
+            }
+            "empty" => OfferDecision::Finished(vec![group(Vec::new())]),
             _ => {
                 self.0.push(message.id.clone());
-                Outcome::InProgress {
+                OfferDecision::InProgress {
                     key: "later".into(),
                 }
             }
         }
     }
 
-    fn overdue(&mut self, _: &str) -> Overdue {
-        Overdue::Reject {
+    fn overdue(&mut self, _: &str) -> OverdueDecision {
+        OverdueDecision::Reject {
             members: std::mem::take(&mut self.0),
             why: "late".into(),
         }

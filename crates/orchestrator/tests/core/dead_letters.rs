@@ -1,7 +1,8 @@
-//! Retries, the dead-letter queue, and what operators do with it.
+//! Retries, the dead-letter queue, and operators' decisions about it.
 
 use proofmill_orchestrator::conversation::Reply;
 use proofmill_orchestrator::core::TASK_MAX;
+use proofmill_orchestrator::record::Failure;
 
 use crate::support::{Draft, Mill, dispatcher, id};
 
@@ -61,7 +62,7 @@ fn a_retried_dead_letter_begins_anew_and_a_dropped_one_is_finished() {
     mill.fail("w", "prove/0/0", 1, true);
     assert_eq!(mill.drop_dead("prove/0/0"), Some(Reply::Accepted));
     assert_eq!(mill.drop_dead("prove/0/0"), Some(Reply::NotFound));
-    // A source that brings it again does not bring it back.
+    // A source that brings the message again does not revive it.
     let same = Some(true);
     assert_eq!(mill.block("in", 0), Some(Reply::Duplicate { same }));
     assert!(mill.core.has_finished(&id("prove/0/0"), 0));
@@ -135,14 +136,13 @@ fn the_output_of_many_attempts_fits_beside_a_large_task() {
         Some(Reply::Accepted)
     );
     for attempt in 1..=401 {
-        let failure = proofmill_orchestrator::record::Failure {
-            reason: "é".repeat(1_000),
+        let failure = Failure {
             stderr: format!("{}{attempt}", "é".repeat(4_000)),
-            ..Default::default()
+            ..Failure::retryable("é".repeat(1_000))
         };
         let lease = mill.lease("w", "prove/0/0", attempt);
         mill.tell(proofmill_orchestrator::conversation::WorkerEvent::Fail(
-            proofmill_orchestrator::conversation::Fail {
+            proofmill_orchestrator::conversation::WorkerFailure {
                 worker: "w".into(),
                 lease,
                 failure,
@@ -164,14 +164,14 @@ fn a_resubmission_waits_for_what_an_operator_has_just_decided() {
         mill.block("in", 0);
         mill.fail("w", "prove/0/0", 1, true);
         mill.news();
-        // The log takes its time: the decision is on its way when the resubmission comes.
+        // The log is slow: the decision is on its way when the resubmission comes.
         mill.on_the_way = Some(Vec::new());
         assert_eq!(decide(&mut mill, "prove/0/0"), None);
         let resubmitted = mill.begin("in", Mill::message(0, 0, "{\"mended\":true}"));
         mill.arrive();
         (mill.reply(resubmitted), mill.has_key("task.prove.0.0"))
     };
-    // The dead letter went back as it was: the mended one must not pass for a duplicate of it.
+    // The dead letter was put back unchanged; the corrected message must not be treated as its duplicate.
     let task = id("prove/0/0");
     assert_eq!(decided(Mill::retry), (Some(Reply::Differs { task }), true));
     // It was dropped, so the block is finished: a task accepted now would never run.

@@ -1,4 +1,4 @@
-//! How long a block may take.
+//! Deadlines of blocks.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Plans made in a few words.
+//! A compact builder for plans.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use proofmill_orchestrator::plan::{
 
 use crate::support::Mill;
 
-/// A plan in the making; queues come to be as they are named.
+/// A plan being built; queues are created when they are first named.
 #[derive(Default)]
 pub(crate) struct Draft {
     stages: Vec<StagePlan>,
@@ -112,7 +112,7 @@ impl Draft {
         self.stage(name, inputs, outputs, StageKind::Collector(plan))
     }
 
-    /// What becomes of late messages at the collectors that follow.
+    /// Sets the treatment of late messages at the collectors that follow.
     pub(crate) fn late(mut self, late: Late) -> Self {
         self.late = late;
         self

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use proofmill_orchestrator::conversation::{Complete, Fail, LeaseRef, Output, WorkerEvent};
+use proofmill_orchestrator::conversation::{
+    LeaseRef, Output, WorkerEvent, WorkerFailure, WorkerResult,
+};
 use proofmill_orchestrator::core::LeaseTag;
 use proofmill_orchestrator::payload::Payload;
 use proofmill_orchestrator::plan::{DispatcherPlan, Distinct, Speculation};
@@ -23,7 +25,7 @@ fn mill() -> Mill {
 }
 
 fn result(worker: &str, lease: LeaseRef) -> WorkerEvent {
-    WorkerEvent::Complete(Complete {
+    WorkerEvent::Complete(WorkerResult {
         worker: worker.into(),
         lease,
         outputs: vec![Output {
@@ -40,7 +42,7 @@ fn stale(mill: &Mill) -> u64 {
     stages.iter().map(|it| it.counters.stale_results).sum()
 }
 
-/// The attack that was shown: a worker that nobody knows completes both stages of a block.
+/// An attack that succeeded before: an unknown worker completes both stages of a block.
 #[test]
 fn a_worker_that_nobody_knows_completes_nothing() {
     let mut mill = mill();
@@ -66,15 +68,12 @@ fn a_worker_completes_nothing_under_a_lease_of_another() {
     mill.join("liar", 0);
     mill.block("in", 0);
     let lease = mill.lease("honest", "prove/0/0", 1);
-    // What it has heard of another's lease is worth nothing to it.
+    // Knowledge of another worker's lease does not help.
     mill.tell(result("liar", lease.clone()));
-    mill.tell(WorkerEvent::Fail(Fail {
+    mill.tell(WorkerEvent::Fail(WorkerFailure {
         worker: "liar".into(),
         lease: lease.clone(),
-        failure: Failure {
-            permanent: true,
-            ..Failure::default()
-        },
+        failure: Failure::permanent(""),
     }));
     mill.tell(WorkerEvent::Release {
         worker: "liar".into(),
@@ -119,13 +118,13 @@ fn a_result_that_comes_after_its_lease_and_its_coordinator_have_ended_counts() {
     let mut mill = mill();
     mill.block("in", 0);
     let lease = mill.lease("honest", "prove/0/0", 1);
-    // The next coordinator has not heard of the worker yet.
+    // The next coordinator does not know the worker yet.
     mill.restart(Duration::ZERO);
     mill.tell(result("honest", lease));
     assert_eq!(mill.tasks(), ["verify/0/0 Waiting"]);
 }
 
-/// The attack: one user's workers make a quorum by themselves, under invented names and labels.
+/// An attack: one user's workers form a quorum by themselves, under invented names and labels.
 #[test]
 fn workers_of_one_user_are_no_quorum_whatever_they_call_themselves() {
     let quorum = Speculation {
@@ -152,7 +151,7 @@ fn workers_of_one_user_are_no_quorum_whatever_they_call_themselves() {
     let given = mill.news();
     assert_eq!(given, [format!("{} prove/0/0#1", alice[0])]);
     mill.complete(&alice[0], "prove/0/0", 1);
-    // Nor by saying that it was given the task.
+    // Nor by claiming that it was given the task.
     for worker in &alice[1..] {
         let lease = mill.lease(worker, "prove/0/0", 1);
         mill.tell(result(worker, lease));

@@ -1,4 +1,4 @@
-//! What became of each block, and counters, over restarts.
+//! The state of each block, and counters, over restarts.
 
 use std::time::Duration;
 
@@ -8,7 +8,9 @@ use proofmill_orchestrator::core::{
     BLOCKS_MAX, BlockState, Counters, DeadlineState, Event, HistoryOptions, RequestId,
 };
 use proofmill_orchestrator::plan::{Late, QueueIx};
-use proofmill_orchestrator::record::{Outcome, PLACE_MAX, PLACES_MAX, Past, Record, StepRecord};
+use proofmill_orchestrator::record::{
+    HistoryEntry, PLACE_MAX, PLACES_MAX, Record, TaskEnd, TaskOutcome,
+};
 
 use crate::support::{Draft, Mill, id};
 
@@ -25,17 +27,17 @@ fn chain() -> Draft {
     draft.sequence("proofs")
 }
 
-/// Brings, proves and emits a block.
+/// Submits, proves and emits a block.
 fn through(mill: &mut Mill, block: u64) {
     mill.block("in", block);
     mill.complete("w", &format!("prove/{block}/0"), 1);
     emit(mill, &format!("emit/{block}/0"), &["file x"]);
 }
 
-fn steps(mill: &Mill, block: u64) -> Vec<StepRecord> {
-    let past = mill.core.block(block).past.into_iter();
+fn steps(mill: &Mill, block: u64) -> Vec<TaskEnd> {
+    let past = mill.core.block(block).history.into_iter();
     past.filter_map(|past| match past {
-        Past::Step(step) => Some(step),
+        HistoryEntry::TaskEnd(end) => Some(end),
         _ => None,
     })
     .collect()
@@ -54,7 +56,7 @@ fn entries(mill: &Mill) -> usize {
     let records = mill.records("past.").into_iter();
     records
         .map(|record| match record {
-            Record::Past(past) => past.entries.len(),
+            Record::History(past) => past.entries.len(),
             other => panic!("{other:?}"),
         })
         .sum()
@@ -82,7 +84,7 @@ fn a_block_tells_who_proved_it_how_long_it_took_and_where_it_went() {
             panic!("{:?}", steps(&mill, 0));
         };
         let by = vec![("w".into(), 2)];
-        assert_eq!(proved.outcome, Outcome::Completed { by });
+        assert_eq!(proved.outcome, TaskOutcome::Completed { by });
         assert_eq!(proved.task, id("prove/0/0"));
         assert_eq!(proved.begun_ms, Some(proved.accepted_ms + 1_500));
         assert_eq!(proved.ended_ms, proved.accepted_ms + 2_200);
@@ -91,14 +93,15 @@ fn a_block_tells_who_proved_it_how_long_it_took_and_where_it_went() {
         assert_eq!((&*failed.worker, failed.attempt), ("v", 1));
         assert_eq!(failed.reason, "no luck");
         let places = vec!["file /a/0.json".into(), "subject proofs".into()];
-        assert_eq!(left.outcome, Outcome::Emitted { places });
+        assert_eq!(left.outcome, TaskOutcome::Emitted { places });
         assert_eq!(left.accepted_ms, proved.ended_ms);
         assert_eq!(left.ended_ms, left.accepted_ms + 50);
         mill.restart(Duration::ZERO);
     }
 }
 
-/// A history may not cost what it tells of: each of its records goes with what it is about.
+/// The history must not cost additional appends: each of its records is written in the append that it
+/// describes.
 #[test]
 fn the_history_costs_no_append() {
     let run = |steps| {
@@ -111,7 +114,7 @@ fn the_history_costs_no_append() {
     };
     let (without, with) = (run(0), run(100));
     assert_eq!(with.0, without.0, "appends");
-    // One with each emission, for the proof too.
+    // One operation with each emission, which covers the proof too.
     assert_eq!(with.1, without.1 + 200, "operations");
 }
 
@@ -165,7 +168,7 @@ fn the_history_keeps_within_its_bound_also_after_a_restart_with_another() {
     assert_eq!(entries(&mill), 0);
 }
 
-/// The record of a group has an entry for each member: the oldest make room for all of them.
+/// The record of a group has an entry for each member; the oldest entries make room for them.
 #[test]
 fn groups_keep_within_the_bound_too() {
     let all = Match {
@@ -185,7 +188,7 @@ fn groups_keep_within_the_bound_too() {
     }
     let grouped = steps(&mill, 299);
     let key = "9".to_owned();
-    assert_eq!(grouped[0].outcome, Outcome::Grouped { key });
+    assert_eq!(grouped[0].outcome, TaskOutcome::Grouped { key });
     assert!(steps(&mill, 0).is_empty());
 }
 
@@ -219,7 +222,7 @@ fn what_a_sequencer_says_of_its_sinks_is_cut() {
     let places = vec![&*long; 10 * PLACES_MAX];
     emit(&mut mill, "emit/0/0", &places);
     let step = steps(&mill, 0).pop().expect("it was emitted");
-    let Outcome::Emitted { places } = step.outcome else {
+    let TaskOutcome::Emitted { places } = step.outcome else {
         panic!("{step:?}");
     };
     assert_eq!(places.len(), PLACES_MAX);
@@ -246,15 +249,15 @@ fn each_end_of_a_block_is_an_answer_of_its_own() {
     assert_eq!(waits_for(&mill, 1), "block 0, the next to be emitted");
     mill.drop_dead("prove/0/0");
     assert_eq!(state(&mill, 0), BlockState::Dropped);
-    let outcomes: Vec<Outcome> = steps(&mill, 0).into_iter().map(|it| it.outcome).collect();
+    let outcomes: Vec<TaskOutcome> = steps(&mill, 0).into_iter().map(|it| it.outcome).collect();
     assert!(
-        matches!(&outcomes[..], [Outcome::Died { why }, Outcome::Dropped] if why.contains("no luck")),
+        matches!(&outcomes[..], [TaskOutcome::Died { why }, TaskOutcome::Dropped] if why.contains("no luck")),
         "{outcomes:?}"
     );
     mill.restart(Duration::ZERO);
     assert_eq!(state(&mill, 0), BlockState::Dropped);
 
-    // Made good for: it is what comes in its place that counts.
+    // The message was replaced, so the replacement's state counts.
     mill.block("proofs", 0);
     assert_eq!(state(&mill, 0), BlockState::Waiting);
     emit(&mut mill, "emit/0/0", &[]);
@@ -286,7 +289,7 @@ fn a_block_that_a_collector_does_not_need_is_skipped() {
     mill.send("in", Mill::message(7, 7, "{\"g\":1}"));
     assert_eq!(state(&mill, 7), BlockState::Skipped);
     assert!(
-        matches!(&steps(&mill, 7)[0].outcome, Outcome::Skipped { why } if why.contains("\"1\""))
+        matches!(&steps(&mill, 7)[0].outcome, TaskOutcome::Skipped { why } if why.contains("\"1\""))
     );
     assert_eq!(
         state(&mill, 1),
@@ -335,7 +338,7 @@ fn blocks_that_a_source_has_taken_back_say_so_until_they_come_again() {
             }),
         });
     };
-    // Block 1 is with the sink, and stays.
+    // The sink has been given block 1, which stays.
     rewind(&mut mill, 1);
     for _ in 0..2 {
         assert_eq!(state(&mill, 3), BlockState::TakenBack);
@@ -351,7 +354,7 @@ fn blocks_that_a_source_has_taken_back_say_so_until_they_come_again() {
 
 #[test]
 fn counters_survive_when_the_marks_that_they_count_are_forgotten() {
-    // Marks are kept for a thousand blocks that were emitted.
+    // Marks are kept for a thousand emitted blocks.
     const BLOCKS: u64 = 1_100;
     let of = |block: u64| format!("prove/{block}/0");
     let (failed, last) = (of(BLOCKS), of(BLOCKS + 1));
@@ -371,7 +374,7 @@ fn counters_survive_when_the_marks_that_they_count_are_forgotten() {
         (BLOCKS + 2, BLOCKS, 1)
     );
     assert_eq!((emit.accepted, emit.emitted), (BLOCKS, BLOCKS));
-    // Killed at this moment.
+    // The process is killed now.
     mill.restart(Duration::ZERO);
     let after = counters(&mill);
     let exact = |of: &Counters| {
@@ -380,7 +383,7 @@ fn counters_survive_when_the_marks_that_they_count_are_forgotten() {
     };
     let each = |of: &[Counters]| of.iter().map(exact).collect::<Vec<_>>();
     assert_eq!(each(&after), each(&before));
-    // The others are as of the last end; a while later all are there.
+    // The other counters are as of the last ended task; after a while all are current.
     assert!(after[0].leased >= BLOCKS && after[0].leased <= before[0].leased);
     mill.join("w", 1);
     mill.complete("w", &last, 1);
@@ -393,7 +396,7 @@ fn counters_survive_when_the_marks_that_they_count_are_forgotten() {
     assert_eq!(counters(&mill), before);
 }
 
-/// Of a release that had no counters in the log: what its marks tell, and from then on all.
+/// The log of a release without counters: they are derived from its marks, and counted from then on.
 #[test]
 fn counters_of_an_older_log_go_on_from_its_marks() {
     let mut mill = Draft::default().work("prove", "in", &[]).mill();
@@ -420,7 +423,7 @@ fn counters_of_an_older_log_go_on_from_its_marks() {
     );
 }
 
-/// Two of the same message on their way at once: one is refused, and counted no more.
+/// The same message is on its way to the log twice: one append is refused, and must not be counted.
 #[test]
 fn what_the_log_refuses_is_not_counted() {
     let mut mill = Draft::default().work("prove", "in", &[]).mill();

@@ -9,7 +9,7 @@ use proofmill_orchestrator::id::Part;
 
 use crate::support::{Draft, Mill};
 
-/// Groups of two messages with the same block.
+/// A collector that groups two messages of the same block.
 fn pairs(t_collect: Option<u64>) -> Mill {
     let pairs = Match {
         expected: Expected::Total(2),
@@ -61,7 +61,7 @@ fn half_groups_are_finished_wherever_their_partition_goes() {
         send(&mut mill, block, "x");
     }
     mill.hosts_work();
-    // Up and down, with groups half done: 1, 4, 3, 7, 2, and back to the core.
+    // Hosts are added and removed while groups are incomplete: 1, 4, 3, 7, 2, and back to the core.
     for (hosts, blocks) in [
         ("abcd", 0..20),
         ("abd", 20..40),
@@ -105,7 +105,7 @@ fn a_host_that_owes_verdicts_for_too_long_loses_its_partitions() {
     assert_eq!(mill.tasks(), ["next/1/1 Waiting"]);
     assert!(kept(&mill).is_empty());
     mill.told.clear();
-    // It wakes up, says what it had to say, and hears that it has to join again.
+    // The host wakes up, sends its pending messages, and is told to join again.
     for said in late {
         mill.tell(said);
     }
@@ -121,19 +121,19 @@ fn verdicts_count_once_and_in_the_session_that_they_belong_to() {
     mill.host("a");
     send(&mut mill, 1, "x");
     let first = mill.verdicts();
-    // It comes back before its verdict arrives.
+    // The host comes back before its verdict arrives.
     mill.host("a");
     for said in first {
         mill.tell(said);
     }
-    assert!(mill.core.status().hosts[0].owes > 0);
+    assert!(mill.core.status().hosts[0].pending_verdicts > 0);
     send(&mut mill, 1, "y");
     for said in mill.verdicts() {
         mill.tell(said.clone());
         mill.tell(said);
     }
     assert_eq!(mill.tasks(), ["next/1/1 Waiting"]);
-    assert_eq!(mill.core.status().hosts[0].owes, 0);
+    assert_eq!(mill.core.status().hosts[0].pending_verdicts, 0);
 }
 
 #[test]
@@ -205,5 +205,11 @@ fn sequential_groups_keep_to_one_partition() {
     mill.hosts_work();
     assert_eq!(mill.core.status().stages[1].waiting, 20);
     mill.tell(Event::Tick);
-    assert!(mill.core.status().hosts.iter().all(|host| host.owes == 0));
+    assert!(
+        mill.core
+            .status()
+            .hosts
+            .iter()
+            .all(|host| host.pending_verdicts == 0)
+    );
 }

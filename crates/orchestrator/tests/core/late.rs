@@ -1,9 +1,10 @@
-//! Messages that come after their group was emitted: counted, and dead, passed on alone or skipped.
+//! Messages that come after their group was emitted: each is counted, and dies, is passed on alone or
+//! skipped.
 
 use std::time::Duration;
 
 use proofmill_orchestrator::collector::{Expected, Match, Range, Sequential};
-use proofmill_orchestrator::conversation::{Edition, Reply, SinkEvent};
+use proofmill_orchestrator::conversation::{Reply, SinkEvent, Uniqueness};
 use proofmill_orchestrator::id::Part;
 use proofmill_orchestrator::payload::Payload;
 use proofmill_orchestrator::plan::Late;
@@ -16,7 +17,7 @@ fn part(name: &str, block: u64, json: &str) -> proofmill_orchestrator::message::
     message
 }
 
-/// The first so many of a block make a group.
+/// A strategy whose groups are the first `k` messages of a block.
 fn first(k: usize) -> Match {
     Match {
         expected: Expected::Total(k),
@@ -36,7 +37,7 @@ fn pairs(late: Late) -> Mill {
     mill
 }
 
-/// Late messages, skipped ones, those in groups and dead letters of the first stage.
+/// Numbers of late, skipped and grouped messages and of dead letters of the first stage.
 fn counts(mill: &Mill) -> (u64, u64, u64, usize) {
     let stage = &mill.core.status().stages[0];
     let counters = &stage.counters;
@@ -191,7 +192,7 @@ fn what_lies_inside_a_range_that_was_emitted_is_late_and_what_lies_across_waits(
     }
 }
 
-/// Two provers of each block; the first proof is emitted.
+/// Two provers of each block, of whose proofs the first is emitted.
 fn first_of_two(late: Late, between: bool) -> Mill {
     let mut draft = Draft::default().late(late);
     for name in ["fast", "slow"] {
@@ -288,7 +289,7 @@ fn a_dropped_block_is_taken_again_if_somebody_submits_it() {
     assert_eq!(mill.core.status().gaps, [(1, 1)]);
     mill.news();
     let anew = |mill: &mut Mill, json| {
-        let request = mill.begin_as("in", Mill::message(1, 1, json), Edition::Anew);
+        let request = mill.begin_as("in", Mill::message(1, 1, json), Uniqueness::Resubmitted);
         mill.reply(request)
     };
     assert_eq!(anew(&mut mill, "[1]"), Some(Reply::Accepted));
@@ -304,7 +305,7 @@ fn a_dropped_block_is_taken_again_if_somebody_submits_it() {
     let emitted: Vec<u64> = mill.emitted.iter().map(|id| id.block).collect();
     assert_eq!(emitted, [0, 0, 1, 2], "the first is handed over again");
     assert!(mill.core.status().gaps.is_empty());
-    // What has left is not taken again, whoever wants it.
+    // An emitted message is not accepted again from any producer.
     for block in 0..3 {
         mill.tell(SinkEvent::Emitted {
             task: id(&format!("emit/{block}/0")),

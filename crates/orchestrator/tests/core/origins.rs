@@ -1,9 +1,9 @@
-//! Where a payload comes from: recorded by the core, whatever workers say.
+//! Origins of payloads: recorded by the core, whatever workers claim.
 
 use std::time::Duration;
 
 use proofmill_orchestrator::collector::Sequential;
-use proofmill_orchestrator::conversation::{Complete, Output, WorkerEvent};
+use proofmill_orchestrator::conversation::{Output, WorkerEvent, WorkerResult};
 use proofmill_orchestrator::origin::{Origins, digest_of_payload, digest_of_several};
 use proofmill_orchestrator::payload::Payload;
 
@@ -64,7 +64,7 @@ fn a_group_has_the_origins_of_its_members_and_what_is_made_of_it_a_digest_of_the
     let digests: Vec<[u8; 32]> = group.iter().map(|origin| origin.digest).collect();
     assert_eq!(digests, [digest("{\"block\":0}"), digest("{\"block\":1}")]);
     mill.complete("w", &aggregate, 1);
-    // The sequencer has it by now; what it was given is one message.
+    // The sequencer has it by now; the message that it was given is one.
     let made = origins(&mill, "emit");
     assert_eq!(made.len(), 1);
     assert_eq!(made[0].digest, digest_of_several(&group));
@@ -79,7 +79,7 @@ fn a_worker_that_hands_in_a_group_of_its_own_making_is_refused() {
     mill.join("w", 1);
     mill.block("in", 0);
     let lease = mill.lease("w", "verify/0/0", 1);
-    mill.tell(WorkerEvent::Complete(Complete {
+    mill.tell(WorkerEvent::Complete(WorkerResult {
         worker: "w".into(),
         lease,
         outputs: vec![Output {

@@ -1,4 +1,4 @@
-//! Queries: their answers are what the core holds, page by page.
+//! Queries: their answers agree with the core's state, page by page.
 
 use proofmill_orchestrator::conversation::{
     PAGE_MAX, Page, Query, QueryAnswer, QueueRow, TaskRow, TaskSelection,
@@ -45,7 +45,7 @@ fn pages_of_tasks_are_the_live_tasks_in_order_whatever_becomes_of_them_between()
         if after.is_none() {
             break;
         }
-        // Not shown again, nor is any other left out for it.
+        // It is not shown again, and no other one is left out because of it.
         mill.complete("w", "prove/0/0", 1);
     }
     let live = [0, 2, 3, 4, 5, 6, 7, 8, 9];

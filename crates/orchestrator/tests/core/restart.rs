@@ -1,4 +1,4 @@
-//! What a new core knows of the old one's work.
+//! The state that a new core takes over from the old one.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use proofmill_orchestrator::payload::{Encoding, Payload};
 use crate::support::{Draft, Mill, id};
 
 /// Milliseconds after which an attempt is recorded as begun.
-const BRIEF: u64 = 100;
+const MIN_RECORDED: u64 = 100;
 
 #[test]
 fn attempts_and_counts_survive() {
@@ -23,36 +23,37 @@ fn attempts_and_counts_survive() {
     }
     mill.fail("w", "prove/0/0", 1, false);
     mill.complete("w", "prove/1/0", 1);
-    mill.pass(BRIEF);
+    mill.pass(MIN_RECORDED);
     mill.restart(Duration::ZERO);
     let tasks = mill.core.tasks(|task| task.id == id("prove/0/0"));
     assert_eq!(tasks[0].attempts.len(), 1);
     let counters = mill.core.status().stages[0].counters;
     assert_eq!((counters.accepted, counters.completed), (3, 1));
     mill.join("w", 2);
-    // What had begun when the process ended is tried again at once; the other waits for its backoff.
+    // An attempt that had begun when the process ended is retried at once; the other task waits for its
+    // backoff.
     assert_eq!(mill.news(), ["w prove/2/0#2"]);
     mill.pass(1_000);
     assert_eq!(mill.news(), ["w prove/0/0#2"]);
 }
 
-/// So a task of milliseconds costs no record beyond its own.
+/// A task of milliseconds must cost no record beyond its own.
 #[test]
 fn a_brief_attempt_is_not_recorded() {
     let mut mill = Draft::default().work("prove", "in", &[]).mill();
     mill.join("w", 3);
     mill.block("in", 0);
-    mill.pass(BRIEF / 2);
+    mill.pass(MIN_RECORDED / 2);
     mill.block("in", 1);
-    mill.pass(BRIEF / 2 - 1);
+    mill.pass(MIN_RECORDED / 2 - 1);
     mill.complete("w", "prove/0/0", 1);
     mill.block("in", 2);
     assert!(!mill.has_key("run.prove.0.0") && !mill.has_key("run.prove.1.0"));
-    mill.pass(BRIEF / 2 + 1);
+    mill.pass(MIN_RECORDED / 2 + 1);
     assert!(mill.has_key("run.prove.1.0") && !mill.has_key("run.prove.2.0"));
-    mill.pass(BRIEF / 2);
+    mill.pass(MIN_RECORDED / 2);
     assert!(mill.has_key("run.prove.2.0"));
-    // What failed at once is not tried earlier for a restart.
+    // A restart does not shorten the backoff of a task that failed at once.
     mill.block("in", 3);
     mill.fail("w", "prove/3/0", 1, false);
     assert!(mill.has_key("run.prove.3.0"));
@@ -75,7 +76,7 @@ fn leases_are_adopted_within_the_grace() {
     assert_eq!(mill.news(), ["x prove/1/0#1"]);
 }
 
-/// The program of its task ends the whole process, each time.
+/// The program of this task ends the whole process, each time.
 #[test]
 fn a_task_that_ends_the_process_is_dead_after_r_max() {
     for grace in [Duration::ZERO, Duration::from_secs(1)] {
@@ -83,14 +84,14 @@ fn a_task_that_ends_the_process_is_dead_after_r_max() {
         mill.block("in", 0);
         let mut tried = 0;
         while mill.core.dead_letters().next().is_none() {
-            // For a backoff, and less than a lease.
+            // Longer than a backoff, and shorter than a lease.
             mill.join("w", 1);
             mill.pass(5_000);
             tried += mill.news().len();
             assert!(tried < 10, "it is tried for ever");
             mill.restart(grace);
         }
-        // Where workers may outlive the coordinator, each has until the next restart to be heard of.
+        // If workers may outlive the coordinator, each has until the next restart to report its attempt.
         assert_eq!(tried, if grace.is_zero() { 3 } else { 4 });
         let dead = mill.core.dead_letters().next().expect("it is there");
         assert_eq!(dead.attempts.len(), 3);
@@ -109,7 +110,7 @@ fn what_is_handed_back_or_finished_is_no_lost_attempt() {
     mill.join("w", 2);
     mill.block("in", 0);
     mill.block("in", 1);
-    mill.pass(BRIEF);
+    mill.pass(MIN_RECORDED);
     assert!(mill.has_key("run.prove.0.0") && mill.has_key("run.prove.1.0"));
     mill.tell(WorkerEvent::Retire { worker: "w".into() });
     let (worker, lease) = ("w".into(), mill.lease("w", "prove/0/0", 1));
@@ -129,11 +130,11 @@ fn a_worker_that_is_heard_of_after_a_restart_has_lost_no_attempt() {
         let mut mill = Draft::default().work("prove", "in", &[]).mill();
         mill.join("w", 1);
         mill.block("in", 0);
-        mill.pass(BRIEF);
+        mill.pass(MIN_RECORDED);
         mill.restart(grace);
         mill
     };
-    // In time.
+    // The worker reports the attempt in time.
     let mut mill = begun();
     mill.join("w", 1);
     mill.beat("w", &[("prove/0/0", 1)]);
@@ -142,7 +143,7 @@ fn a_worker_that_is_heard_of_after_a_restart_has_lost_no_attempt() {
         mill.beat("w", &[("prove/0/0", 1)]);
     }
     assert_eq!(attempts(&mill), 0);
-    // After another was given the task.
+    // The worker reports it after another was given the task.
     let mut mill = begun();
     mill.join("x", 1);
     mill.pass(2_000);
@@ -154,7 +155,7 @@ fn a_worker_that_is_heard_of_after_a_restart_has_lost_no_attempt() {
         mill.beat("x", &[("prove/0/0", 1)]);
     }
     assert_eq!(attempts(&mill), 0);
-    // Never: when a lease would have ended. The other goes on.
+    // The worker never reports it, so it fails when a lease would have ended. The other task goes on.
     let mut mill = begun();
     mill.join("x", 1);
     for _ in 0..50 {
@@ -166,7 +167,7 @@ fn a_worker_that_is_heard_of_after_a_restart_has_lost_no_attempt() {
     assert!(mill.core.has_finished(&id("prove/0/0"), 0));
 }
 
-/// Before a restart, and then on a clock that is right, an hour behind, and an hour ahead.
+/// Wall clocks after the restart (correct, an hour behind, an hour ahead), and the remaining wait of each.
 const CLOCKS: [(i64, u64); 3] = [(0, 400), (-3_600_000, 1_000), (3_600_000, 0)];
 
 #[test]
@@ -215,8 +216,8 @@ fn t_collect_goes_on_over_a_restart() {
     }
 }
 
-/// After a restart an assignment waits until the log has taken that it has begun: what was lost with
-/// the process may be what ended it.
+/// After a restart an assignment waits until the log has the record that it has begun: a message lost with
+/// the process may be the one that ended it.
 #[test]
 fn after_a_restart_assignments_wait_for_their_records() {
     let mut mill = Draft::default().work("prove", "in", &[]).mill();
@@ -224,7 +225,7 @@ fn after_a_restart_assignments_wait_for_their_records() {
     mill.on_the_way = Some(Vec::new());
     mill.begin("in", Mill::message(0, 0, "{}"));
     mill.arrive();
-    mill.pass(BRIEF);
+    mill.pass(MIN_RECORDED);
     mill.arrive();
     mill.restart(Duration::ZERO);
     mill.join("w", 4);
@@ -234,7 +235,7 @@ fn after_a_restart_assignments_wait_for_their_records() {
     assert_eq!(mill.news(), ["w prove/0/0#2", "w prove/1/0#1"]);
 }
 
-/// They were deleted, since no record named them.
+/// Earlier, such blobs were deleted because no record named them.
 #[test]
 fn what_waits_or_is_on_its_way_keeps_its_blobs() {
     let message = |block: u64| {
@@ -263,7 +264,7 @@ fn what_waits_or_is_on_its_way_keeps_its_blobs() {
     mill.arrive();
     assert_eq!(live(&mill), [0, 1, 2, 3, 4, 5]);
     assert_eq!(mill.core.status().producers_waiting, 4);
-    // A decision on a dead letter is on its way when the message comes again.
+    // A decision about a dead letter is on its way when the message comes again.
     mill.cancel("prove/0/0");
     mill.arrive();
     let again = mill.begin("in", message(0));

@@ -1,11 +1,11 @@
-//! A source takes blocks back.
+//! Rewinds: a source takes blocks back.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use proofmill_orchestrator::collector::Sequential;
 use proofmill_orchestrator::conversation::{
-    Edition, Reply, Request, Rewind, SinkEvent, Submit, WorkerEvent,
+    Reply, Request, Rewind, SinkEvent, Submit, Uniqueness, WorkerEvent,
 };
 use proofmill_orchestrator::core::{Event, RequestId};
 use proofmill_orchestrator::id::Part;
@@ -42,8 +42,8 @@ fn rewind(mill: &mut Mill, from: u64) -> Option<Reply> {
     mill.reply(REQUEST)
 }
 
-/// Brings block `block` of fork `fork`.
-fn bring(mill: &mut Mill, block: u64, fork: char, edition: Edition) -> Option<Reply> {
+/// Submits block `block` of fork `fork`.
+fn bring(mill: &mut Mill, block: u64, fork: char, uniqueness: Uniqueness) -> Option<Reply> {
     let mut message = Mill::message(block, block, &format!("[\"{fork}{block}\"]"));
     message.part = Part::new(&format!("{fork}{block}")).expect("a part");
     mill.tell(Event::Request {
@@ -52,8 +52,8 @@ fn bring(mill: &mut Mill, block: u64, fork: char, edition: Edition) -> Option<Re
             producer: "chain".into(),
             queue: QueueIx(0),
             message,
-            edition,
-            source_next: (edition == Edition::Only).then_some(block + 1),
+            uniqueness,
+            source_next: (uniqueness == Uniqueness::Single).then_some(block + 1),
         }),
     });
     mill.reply(RequestId(2_000_000 + block))
@@ -61,7 +61,7 @@ fn bring(mill: &mut Mill, block: u64, fork: char, edition: Edition) -> Option<Re
 
 fn only(mill: &mut Mill, block: u64, fork: char) {
     assert_eq!(
-        bring(mill, block, fork, Edition::Only),
+        bring(mill, block, fork, Uniqueness::Single),
         Some(Reply::Accepted)
     );
 }
@@ -78,7 +78,7 @@ fn emitted(mill: &mut Mill, task: &str) {
     });
 }
 
-/// Blocks 0 and 1 have left, 2 and 3 are aggregated, 4 is held, 5 is proved.
+/// Blocks 0 and 1 have been emitted, 2 and 3 are aggregated, 4 is held, 5 is proved.
 fn under_way() -> Mill {
     let mut mill = mill();
     mill.join("w", 10);
@@ -98,7 +98,7 @@ fn under_way() -> Mill {
 fn everything_from_the_first_changed_block_on_is_dropped_and_comes_again() {
     let mut mill = under_way();
     let old = mill.lease("w", "agg/2/1", 1);
-    // Block 3 was aggregated with 2, which goes with it.
+    // Block 3 was aggregated with block 2, which is dropped with it.
     assert_eq!(rewind(&mut mill, 3), Some(Reply::Rewound { from: 2 }));
     assert_eq!(mill.tasks(), Vec::<String>::new());
     let stopped: Vec<String> = mill
@@ -120,8 +120,8 @@ fn everything_from_the_first_changed_block_on_is_dropped_and_comes_again() {
     for block in 3..6 {
         prove(&mut mill, block, 'b');
     }
-    // What an old worker makes of the old group does not count for the new one of the same id.
-    let late = proofmill_orchestrator::conversation::Complete {
+    // An old worker's result for the old group does not count for the new group of the same id.
+    let late = proofmill_orchestrator::conversation::WorkerResult {
         worker: "old".into(),
         lease: old,
         outputs: Vec::new(),
@@ -143,7 +143,7 @@ fn everything_from_the_first_changed_block_on_is_dropped_and_comes_again() {
 fn a_source_that_has_lost_the_answer_is_told_the_same_again() {
     let mut mill = under_way();
     assert_eq!(rewind(&mut mill, 3), Some(Reply::Rewound { from: 2 }));
-    // Nothing of block 2 is there any more by which it would be known to go with block 3.
+    // No record of block 2 is left that would show its connection to block 3.
     assert_eq!(rewind(&mut mill, 3), Some(Reply::Rewound { from: 2 }));
     mill.restart(Duration::ZERO);
     assert_eq!(rewind(&mut mill, 3), Some(Reply::Rewound { from: 2 }));
@@ -169,10 +169,10 @@ fn what_is_on_its_way_to_the_log_is_dropped_when_it_arrives() {
         only(&mut mill, block, 'a');
     }
     mill.on_the_way = Some(Vec::new());
-    // Two that make a group, and a message that is not recorded yet.
+    // Two messages that form a group, and one that is not recorded yet.
     prove(&mut mill, 0, 'a');
     prove(&mut mill, 1, 'a');
-    assert_eq!(bring(&mut mill, 3, 'a', Edition::Only), None);
+    assert_eq!(bring(&mut mill, 3, 'a', Uniqueness::Single), None);
     assert_eq!(rewind(&mut mill, 0), None);
     mill.arrive();
     assert_eq!(mill.reply(REQUEST), Some(Reply::Rewound { from: 0 }));
@@ -195,7 +195,7 @@ fn a_message_at_the_door_is_turned_away_and_a_dead_letter_goes() {
         .q_max("in", 1)
         .mill();
     only(&mut mill, 0, 'a');
-    assert_eq!(bring(&mut mill, 1, 'a', Edition::Only), None);
+    assert_eq!(bring(&mut mill, 1, 'a', Uniqueness::Single), None);
     assert_eq!(rewind(&mut mill, 1), Some(Reply::Rewound { from: 1 }));
     assert_eq!(
         mill.reply(RequestId(2_000_001)),
@@ -214,10 +214,10 @@ fn another_message_of_a_block_is_told_wherever_the_known_one_is() {
     let mut mill = under_way();
     mill.fail("w", "prove/5/a5", 1, true);
     for (block, task) in [(2, "prove/2/a2"), (4, "prove/4/a4"), (5, "prove/5/a5")] {
-        for edition in [Edition::Only, Edition::Recalled] {
-            assert_eq!(bring(&mut mill, block, 'b', edition), differs(task));
+        for uniqueness in [Uniqueness::Single, Uniqueness::ReplayOnly] {
+            assert_eq!(bring(&mut mill, block, 'b', uniqueness), differs(task));
         }
-        let same = bring(&mut mill, block, 'a', Edition::Recalled);
+        let same = bring(&mut mill, block, 'a', Uniqueness::ReplayOnly);
         assert!(
             matches!(same, Some(Reply::Duplicate { .. } | Reply::IsDead { .. })),
             "{same:?}"
@@ -225,16 +225,16 @@ fn another_message_of_a_block_is_told_wherever_the_known_one_is() {
     }
     only(&mut mill, 6, 'a');
     assert_eq!(
-        bring(&mut mill, 6, 'b', Edition::Only),
+        bring(&mut mill, 6, 'b', Uniqueness::Single),
         differs("prove/6/a6")
     );
-    // Nothing is known of block 9, and nothing is recorded.
+    // Block 9 is unknown, so nothing is recorded.
     assert_eq!(
-        bring(&mut mill, 9, 'b', Edition::Recalled),
+        bring(&mut mill, 9, 'b', Uniqueness::ReplayOnly),
         Some(Reply::Duplicate { same: None })
     );
     assert!(mill.core.tasks(|task| task.id.block == 9).is_empty());
-    let any = bring(&mut mill, 6, 'c', Edition::Any);
+    let any = bring(&mut mill, 6, 'c', Uniqueness::Multiple);
     assert_eq!(any, Some(Reply::Accepted));
 }
 
@@ -252,7 +252,7 @@ fn a_late_result_of_what_was_replaced_does_not_count() {
     let other = Mill::message(0, 0, "[\"another\"]");
     assert_eq!(mill.send("in", other), Some(Reply::Accepted));
     mill.beat("w", &[]);
-    let late = proofmill_orchestrator::conversation::Complete {
+    let late = proofmill_orchestrator::conversation::WorkerResult {
         worker: Arc::from("v"),
         lease: old,
         outputs: Vec::new(),
@@ -285,8 +285,8 @@ fn what_a_host_has_decided_about_what_is_taken_back_counts_no_more() {
     assert_eq!(mill.tasks(), ["agg/0/0 Leased"]);
 }
 
-/// Found by the simulator (SEED=7049): a message waited at the door, of a block that is dropped because it
-/// is in a group with a later one. It was let in afterwards, and moved the source beyond that block.
+/// Found by the simulator (SEED=7049): a message was parked whose block is dropped because it shares a group
+/// with a later one. It was admitted afterwards, and moved the source's position beyond that block.
 #[test]
 fn a_message_that_waits_of_a_block_that_goes_with_a_later_one_is_turned_away() {
     let pairs = Sequential {
@@ -319,7 +319,7 @@ fn a_message_that_waits_of_a_block_that_goes_with_a_later_one_is_turned_away() {
             producer: "chain".into(),
             queue: QueueIx(0),
             message,
-            edition: Edition::Recalled,
+            uniqueness: Uniqueness::ReplayOnly,
             source_next: Some(3),
         }),
     });
@@ -329,9 +329,9 @@ fn a_message_that_waits_of_a_block_that_goes_with_a_later_one_is_turned_away() {
     assert_eq!(mill.core.source_next("chain"), Some(2));
 }
 
-/// What was on its way to the log when a rewind began is dropped by a second append. A coordinator that
-/// ends between the two leaves it to the next: its source, which goes on from where the first append put
-/// it, would never know.
+/// Records that were on their way to the log when a rewind began are dropped by a second append. A
+/// coordinator that ends between the two leaves the second to its successor: the source, which continues from
+/// the position that the first append recorded, would never take those blocks back again.
 #[test]
 fn a_rewind_that_is_cut_short_is_finished_by_the_next_coordinator() {
     let mut mill = under_way();
@@ -343,9 +343,9 @@ fn a_rewind_that_is_cut_short_is_finished_by_the_next_coordinator() {
 
     mill.on_the_way = Some(Vec::new());
     mill.restart(Duration::ZERO);
-    // A message that comes meanwhile is not taken back with the old ones: its source is told to begin
-    // where they do.
-    assert_eq!(bring(&mut mill, 4, 'b', Edition::Only), None);
+    // A message that comes in the meantime is not taken back with the old ones; its source is told to begin
+    // from the same block.
+    assert_eq!(bring(&mut mill, 4, 'b', Uniqueness::Single), None);
     mill.arrive();
     mill.on_the_way = None;
     let told = mill.reply(RequestId(2_000_004));

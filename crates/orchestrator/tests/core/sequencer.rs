@@ -67,7 +67,7 @@ fn marks_below_the_cursor_are_forgotten() {
         mill.complete("w", &format!("prove/{block}/0"), 1);
         emitted(&mut mill, &format!("emit/{block}/0"));
     }
-    // What came from outside is remembered a while longer, for the answer to who submits it again.
+    // Digests of submitted messages are kept longer, to answer repeated submissions.
     assert!(!mill.has_key("done.prove.0.0"));
     assert!(mill.has_key("done.prove.249.0"));
     let mut again = |block, json| mill.send("in", Mill::message(block, block, json));

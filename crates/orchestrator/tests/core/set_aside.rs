@@ -10,7 +10,7 @@ use proofmill_orchestrator::record::{RECORD_VERSION, Record, TaskRecord};
 
 use crate::support::Draft;
 
-/// The attack: one record that cannot be applied keeps every coordinator from starting.
+/// An attack: one record that cannot be applied keeps every coordinator from starting.
 #[test]
 fn a_record_that_cannot_be_applied_is_set_aside_and_replay_goes_on() {
     let task = |stage: &str, block: u64, last: u64| {
@@ -30,7 +30,7 @@ fn a_record_that_cannot_be_applied_is_set_aside_and_replay_goes_on() {
         })
         .encode()
     };
-    // A dead letter whose payload is ten thousand groups within each other.
+    // A dead letter whose payload is ten thousand nested groups.
     let mut nested = vec![RECORD_VERSION, 3];
     nested.extend(b"\x05prove\x07\x010\x02in\x07\x00\x00");
     nested.extend([2, 0, 1, 0].repeat(10_000));
@@ -65,7 +65,7 @@ fn a_record_that_cannot_be_applied_is_set_aside_and_replay_goes_on() {
     let aside: Vec<&str> = core.set_aside().iter().map(|(key, _)| &**key).collect();
     let bad = [1, 2, 3, 4, 5, 6].map(|at| records[at].0);
     assert_eq!(aside, bad);
-    // Work that another release, or another file, would do is not ignored.
+    // A record of another release, or of another workflow file, is not ignored.
     let other_version = Bytes::from_static(&[99, 0]);
     let refused = core.replay("task.prove.9.0", &other_version, Seq(9));
     assert!(

@@ -1,4 +1,4 @@
-//! Several workers for one task: who gets it, whose result counts, and what ends it.
+//! Several workers for one task: the choice of workers, the results that count, and the end of the task.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A core whose log accepts at once.
+//! A core with a log that accepts at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use bytes::Bytes;
 use proofmill_bus::{Expect, Op, Seq};
 use proofmill_orchestrator::collector::Host;
 use proofmill_orchestrator::conversation::{
-    Complete, Edition, Fail, HostCommand, HostEvent, Join, LeaseRef, Output, Reply, Request,
-    SinkCommand, Submit, Target, WorkerCommand, WorkerEvent,
+    HostCommand, HostEvent, LeaseRef, Output, Reply, Request, SinkCommand, Submit, Target,
+    Uniqueness, WorkerCommand, WorkerEvent, WorkerFailure, WorkerJoin, WorkerResult,
 };
 use proofmill_orchestrator::core::{
     Action, Core, CoreOptions, Event, HistoryOptions, LeaseKey, LeaseTag, Now, RequestId, Time,
@@ -31,7 +31,7 @@ pub(crate) struct Mill {
     now_ms: u64,
     wall_ahead_ms: i64,
     requests: u64,
-    /// Assignments not yet looked at.
+    /// Assignments that the test has not read.
     pub(crate) assigned: Vec<(String, TaskId, u32)>,
     /// Assignments that wait for an append.
     waiting: Vec<(Token, (String, TaskId, u32))>,
@@ -39,22 +39,22 @@ pub(crate) struct Mill {
     pub(crate) emitted: Vec<TaskId>,
     pub(crate) cancelled: Vec<(String, LeaseRef)>,
     pub(crate) unknown: Vec<String>,
-    /// Late messages that the operator was told of.
+    /// Late messages that were reported to the operator.
     pub(crate) late: Vec<(TaskId, Late)>,
     hosts: BTreeMap<String, Host>,
-    /// What hosts have been told and have not looked at, with whom.
+    /// Commands to hosts that they have not handled, each with the host's name.
     pub(crate) told: Vec<(String, HostCommand)>,
     sessions: u64,
     replies: BTreeMap<RequestId, Reply>,
-    /// From the next restart on.
+    /// History options from the next restart on.
     pub(crate) history: HistoryOptions,
-    /// Appends that the log took, and the operations in them.
+    /// Number of appends that the log accepted, and of operations in them.
     pub(crate) appends: (usize, usize),
-    /// With a log that takes its time: appends on their way to it.
+    /// Appends on their way to a slow log; `None` if the log accepts at once.
     pub(crate) on_the_way: Option<Vec<(Token, Vec<Op>)>>,
 }
 
-/// Time of the wall clock at the beginning, in milliseconds since 1970-01-01 UTC.
+/// Wall-clock time at the beginning, in milliseconds since 1970-01-01 UTC.
 const WALL_MS: u64 = 1_000_000_000_000;
 
 pub(crate) fn id(text: &str) -> TaskId {
@@ -166,12 +166,12 @@ impl Mill {
         }
     }
 
-    /// The log takes what is on the way to it, in order, until nothing is.
+    /// Makes the log accept all pending appends, in order, including those that follow.
     pub(crate) fn arrive(&mut self) {
         while self.arrive_first() {}
     }
 
-    /// The log takes the first of what is on the way to it; whether there was anything.
+    /// Makes the log accept the first pending append. Returns whether there was one.
     pub(crate) fn arrive_first(&mut self) -> bool {
         let on_the_way = self.on_the_way.as_mut().filter(|it| !it.is_empty());
         let Some((token, ops)) = on_the_way.map(|on_the_way| on_the_way.remove(0)) else {
@@ -223,7 +223,7 @@ impl Mill {
         self.log.contains_key(key)
     }
 
-    /// The records under keys that begin so.
+    /// Records whose keys begin with `prefix`.
     pub(crate) fn records(&self, prefix: &str) -> Vec<Record> {
         let found = self.log.iter().filter(|(key, _)| key.starts_with(prefix));
         found
@@ -231,17 +231,17 @@ impl Mill {
             .collect()
     }
 
-    /// The records under keys that begin so are gone, as if nobody had ever written them.
+    /// Removes the records whose keys begin with `prefix`, as if they had never been written.
     pub(crate) fn without(&mut self, prefix: &str) {
         self.log.retain(|key, _| !key.starts_with(prefix));
     }
 
-    /// The process dies and comes back with what the log holds.
+    /// Replaces the core by a new one that replays the log.
     pub(crate) fn restart(&mut self, adopt_grace: Duration) {
         self.set_wall_by(adopt_grace, 0);
     }
 
-    /// As [`Mill::restart`], on a machine whose clock is ahead by so much, or behind.
+    /// Restarts as [`Mill::restart`] does, with a wall clock that is `ahead_ms` ahead; behind if negative.
     pub(crate) fn set_wall_by(&mut self, adopt_grace: Duration, ahead_ms: i64) {
         self.wall_ahead_ms = ahead_ms;
         let options = CoreOptions {
@@ -282,7 +282,7 @@ impl Mill {
     pub(crate) fn join_with(&mut self, worker: &str, slots: usize, labels: &[&str], memory: u64) {
         let labels: BTreeSet<String> = labels.iter().map(|label| (*label).to_owned()).collect();
         let group = "g".into();
-        self.tell(WorkerEvent::Join(Join {
+        self.tell(WorkerEvent::Join(WorkerJoin {
             worker: worker.into(),
             group,
             labels,
@@ -291,7 +291,7 @@ impl Mill {
         }));
     }
 
-    /// A host for all collectors joins; again, if it is there.
+    /// Makes a host for all collectors join, or join again.
     pub(crate) fn host(&mut self, name: &str) {
         self.sessions += 1;
         let stages = (0..self.plan.stages.len()).map(StageIx);
@@ -308,7 +308,7 @@ impl Mill {
         self.tell(HostEvent::Leave { host: name.into() });
     }
 
-    /// The hosts do what they have been told until there is nothing left.
+    /// Lets the hosts handle their commands until none is left.
     pub(crate) fn hosts_work(&mut self) {
         while !self.told.is_empty() {
             for said in self.verdicts() {
@@ -317,22 +317,22 @@ impl Mill {
         }
     }
 
-    /// What the hosts say of what they have been told.
+    /// Verdicts of the hosts about the commands that they have not handled.
     pub(crate) fn verdicts(&mut self) -> Vec<HostEvent> {
         let mut said = Vec::new();
         for (name, message) in std::mem::take(&mut self.told) {
             let Some(host) = self.hosts.get_mut(&name) else {
                 continue;
             };
-            let verdicts = host.take([message]).expect("it is known");
+            let verdicts = host.handle([message]).expect("it is known");
             if !verdicts.is_empty() {
-                said.push(HostEvent::Verdicts(host.say(verdicts)));
+                said.push(HostEvent::Verdicts(host.report(verdicts)));
             }
         }
         said
     }
 
-    /// The lease of a task as it is now, as the core would give it to a worker.
+    /// The lease that the core would give a worker for the task in its present state.
     pub(crate) fn lease(&self, worker: &str, task: &str, attempt: u32) -> LeaseRef {
         let task = id(task);
         let live = self.core.tasks(|record| record.id == task);
@@ -372,21 +372,21 @@ impl Mill {
         }
     }
 
-    /// Submits a message; `None` while it waits at the door.
+    /// Submits a message; `None` while it waits for room or for an append.
     pub(crate) fn send(&mut self, queue: &str, message: Message) -> Option<Reply> {
         let request = self.begin(queue, message);
         self.replies.remove(&request)
     }
 
     pub(crate) fn begin(&mut self, queue: &str, message: Message) -> RequestId {
-        self.begin_as(queue, message, Edition::Any)
+        self.begin_as(queue, message, Uniqueness::Multiple)
     }
 
     pub(crate) fn begin_as(
         &mut self,
         queue: &str,
         mut message: Message,
-        edition: Edition,
+        uniqueness: Uniqueness,
     ) -> RequestId {
         self.requests += 1;
         let request = RequestId(self.requests);
@@ -400,7 +400,7 @@ impl Mill {
                 producer: "test".into(),
                 queue,
                 message,
-                edition,
+                uniqueness,
                 source_next: None,
             }),
         });
@@ -411,7 +411,7 @@ impl Mill {
         self.replies.remove(&request)
     }
 
-    /// Submits block `block`, whole.
+    /// Submits block `block` as one message.
     pub(crate) fn block(&mut self, queue: &str, block: u64) -> Option<Reply> {
         self.send(
             queue,
@@ -481,7 +481,7 @@ impl Mill {
             })
             .collect();
         let ran = Duration::ZERO;
-        self.tell(WorkerEvent::Complete(Complete {
+        self.tell(WorkerEvent::Complete(WorkerResult {
             worker: worker.into(),
             lease,
             outputs,
@@ -492,25 +492,24 @@ impl Mill {
     pub(crate) fn fail(&mut self, worker: &str, task: &str, attempt: u32, permanent: bool) {
         let failure = Failure {
             permanent,
-            reason: "no luck".into(),
-            ..Failure::default()
+            ..Failure::retryable("no luck")
         };
         let lease = self.lease(worker, task, attempt);
-        self.tell(WorkerEvent::Fail(Fail {
+        self.tell(WorkerEvent::Fail(WorkerFailure {
             worker: worker.into(),
             lease,
             failure,
         }));
     }
 
-    /// What was assigned since this was last asked, as `worker task#attempt`.
+    /// Assignments since the last call, as `worker task#attempt`.
     pub(crate) fn news(&mut self) -> Vec<String> {
         let news = self.assigned.drain(..);
         news.map(|(worker, task, attempt)| format!("{worker} {task}#{attempt}"))
             .collect()
     }
 
-    /// The live tasks and their phases.
+    /// Live tasks and their phases.
     pub(crate) fn tasks(&self) -> Vec<String> {
         let views = self.core.tasks(|_| true);
         views

@@ -1,4 +1,4 @@
-//! Leases: who gets what, for how long, and how many at once.
+//! Leases: their assignment, their duration, and the number that a worker has at once.
 
 use proofmill_orchestrator::conversation::{PAUSE_REASON_MAX, WorkerEvent};
 use proofmill_orchestrator::plan::{DispatcherPlan, Needs};
@@ -115,7 +115,7 @@ fn a_paused_worker_gets_nothing_says_why_and_comes_back_with_no_attempt_counted(
     mill.join("a", 2);
     mill.block("in", 0);
     assert_eq!(mill.news(), ["a prove/0/0#1"]);
-    // More often than there are attempts.
+    // More often than a task may fail.
     for _ in 0..50 {
         let lease = mill.lease("a", "prove/0/0", 1);
         paused(&mut mill, Some("no disk space: write".into()));
@@ -152,7 +152,7 @@ fn a_paused_worker_gets_nothing_says_why_and_comes_back_with_no_attempt_counted(
             .iter()
             .all(|task| task.attempts.is_empty())
     );
-    // Another takes what it hands back.
+    // Another worker takes the tasks that it hands back.
     paused(&mut mill, Some("x".repeat(100_000)));
     assert!(mill.core.status().paused[0].reason.len() <= PAUSE_REASON_MAX);
     let lease = mill.lease("a", "prove/0/0", 1);
@@ -162,7 +162,7 @@ fn a_paused_worker_gets_nothing_says_why_and_comes_back_with_no_attempt_counted(
         lease,
     });
     assert!(mill.news().contains(&"b prove/0/0#1".to_owned()));
-    // Who joins anew has room until it says otherwise.
+    // A worker that joins again is not paused until it reports a pause.
     mill.join("a", 2);
     assert_eq!(mill.core.status().paused, []);
 }
@@ -180,7 +180,7 @@ fn leases_end_without_heartbeats_and_are_adopted_with_them() {
     mill.pass(30_500);
     assert_eq!(mill.core.status().stages[0].counters.expired, 1);
     assert_eq!(mill.cancelled.len(), 1);
-    // It was only slow: nobody else has it yet.
+    // The worker was only slow: no other has the task yet.
     mill.beat("a", &[("prove/0/0", 1)]);
     assert_eq!(mill.core.status().stages[0].leased, 1);
     mill.complete("a", "prove/0/0", 1);
@@ -248,7 +248,7 @@ fn a_worker_whose_return_was_not_heard_is_given_work_after_its_heartbeat() {
     mill.tell(WorkerEvent::Retire { worker: "w".into() });
     mill.block("in", 0);
     assert!(mill.news().is_empty());
-    // It died and came back; its Join was lost on the way, its heartbeats are not.
+    // The worker died and came back; its Join was lost on the way, its heartbeats are not.
     mill.beat("w", &[]);
     assert_eq!(mill.news(), ["w prove/0/0#1"]);
 }

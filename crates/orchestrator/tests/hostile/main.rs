@@ -1,5 +1,5 @@
-//! Bytes that somebody else has chosen, by chance from valid ones: the targets of `fuzz/`.
-//! `INPUTS=n cargo test --test hostile` runs more of them.
+//! Hostile bytes, mutated at random from valid ones: the targets of `fuzz/`. `INPUTS=n cargo test --test
+//! hostile` runs more of them.
 
 #[path = "../../fuzz/src/seeds.rs"]
 #[expect(unreachable_pub, reason = "the fuzz targets are of another crate")]
@@ -8,19 +8,19 @@ mod seeds;
 #[expect(unreachable_pub, reason = "as above")]
 mod targets;
 
-use proofmill_mutation::Mutation;
+use proofmill_mutation::Mutator;
 
 #[test]
 fn no_call_of_a_peer_ends_the_leader() {
-    Mutation::of(&seeds::calls()).run("call", targets::call);
+    Mutator::of(&seeds::calls()).run("call", targets::call);
 }
 
 #[test]
 fn no_notice_ends_a_client() {
-    Mutation::of(&seeds::notices()).run("notice", targets::notice);
+    Mutator::of(&seeds::notices()).run("notice", targets::notice);
 }
 
 #[test]
 fn no_record_ends_a_coordinator() {
-    Mutation::of(&seeds::logs()).run("records", targets::records);
+    Mutator::of(&seeds::logs()).run("records", targets::records);
 }

@@ -1,4 +1,4 @@
-//! Large payloads are there for as long as anybody may name them, and no longer.
+//! Large payloads are kept as long as a record or process may refer to them, and no longer.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,25 +8,11 @@ use proofmill_orchestrator::mill::BlobSweep;
 use proofmill_orchestrator::shutdown::Level;
 use serde_json::json;
 
-use crate::support::{Background, Script};
+use crate::support::{Background, Script, one_stage};
 
-const TEXT: &str = r#"
-    name = "blobs"
-    [[source]]
-    name = "in"
-    kind = "submit"
-    output = "blocks"
-    [[queue]]
-    name = "blocks"
-    q_max = 2
-    [[dispatcher]]
-    name = "prove"
-    input = "blocks"
-    output = "proofs"
-    executor = { kind = "native", prover = "test" }
-    [sequencer]
-    input = "proofs"
-"#;
+fn text() -> String {
+    one_stage("blobs", "", "[[queue]]\nname = \"blocks\"\nq_max = 2")
+}
 
 fn payload(block: u64) -> serde_json::Value {
     json!({ "block": block, "witness": format!("{block:08}").repeat(12_500) })
@@ -39,7 +25,7 @@ fn blobs_in(state: &Path) -> usize {
     files.count()
 }
 
-/// Messages that waited for a full queue while a worker was busy for longer than blobs were kept died
+/// Messages that waited for a full queue while a worker was busy for longer than blobs were kept once died
 /// with "there is no blob".
 #[tokio::test(flavor = "multi_thread")]
 async fn payloads_that_wait_behind_a_busy_worker_outlast_the_sweeps() {
@@ -49,7 +35,7 @@ async fn payloads_that_wait_behind_a_busy_worker_outlast_the_sweeps() {
         every: Duration::from_millis(10),
         grace: Duration::from_millis(50),
     };
-    let mut mill = Background::start_sweeping(TEXT, &script, dir.path(), sweep).await;
+    let mut mill = Background::start_sweeping(&text(), &script, dir.path(), sweep).await;
     let queue = mill.handle.plan().queue_named("blocks").expect("a queue");
     let mut waiting = tokio::task::JoinSet::new();
     for block in 0..20 {
@@ -62,12 +48,12 @@ async fn payloads_that_wait_behind_a_busy_worker_outlast_the_sweeps() {
             brought.await.expect("an answer")
         });
     }
-    // Those that come before every lower block are let in: few, in any order.
+    // Messages that come before every lower block are admitted: few, in any order.
     mill.until("half of them wait at the door", |core| {
         core.status().producers_waiting >= 10
     })
     .await;
-    // Some sixty sweeps.
+    // About sixty sweeps.
     tokio::time::sleep(Duration::from_millis(600)).await;
     script.open_below(u64::MAX);
     for block in 0..20 {
@@ -79,7 +65,7 @@ async fn payloads_that_wait_behind_a_busy_worker_outlast_the_sweeps() {
     while let Some(reply) = waiting.join_next().await {
         assert_eq!(reply.expect("no panic"), Reply::Accepted);
     }
-    // What nobody needs any more goes while the mill runs.
+    // Unreferenced blobs are removed while the mill runs.
     let began = std::time::Instant::now();
     while blobs_in(dir.path()) > 0 {
         assert!(began.elapsed() < crate::support::PATIENCE, "blobs are left");
@@ -94,7 +80,7 @@ async fn a_run_that_ends_at_once_leaves_no_blobs_but_those_that_are_named() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let script = Script::open();
     script.curse(2, true);
-    let mut mill = Background::start(TEXT, &script, dir.path(), true).await;
+    let mut mill = Background::start(&text(), &script, dir.path(), true).await;
     for block in 0..3 {
         let reply = mill.submit("blocks", block, payload(block).to_string());
         assert_eq!(reply.await, Reply::Accepted);

@@ -1,4 +1,4 @@
-//! What an operator does with dead letters.
+//! Operators' decisions about dead letters.
 
 use proofmill_orchestrator::conversation::Reply;
 use proofmill_orchestrator::core::Core;
@@ -6,22 +6,11 @@ use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::payload::Payload;
 use proofmill_orchestrator::shutdown::Level;
 
-use crate::support::{Background, Script, request};
+use crate::support::{Background, Script, one_stage, request};
 
-const TEXT: &str = r#"
-    name = "dead"
-    [[source]]
-    name = "in"
-    kind = "submit"
-    output = "blocks"
-    [[dispatcher]]
-    name = "prove"
-    input = "blocks"
-    output = "proofs"
-    executor = { kind = "native", prover = "test" }
-    [sequencer]
-    input = "proofs"
-"#;
+fn text() -> String {
+    one_stage("dead", "", "")
+}
 
 fn task(block: u64) -> TaskId {
     TaskId {
@@ -37,7 +26,7 @@ async fn a_dead_letter_says_why_and_is_retried_or_dropped() {
     let script = Script::open();
     script.curse(1, true);
     script.curse(3, true);
-    let mut mill = Background::start(TEXT, &script, dir.path(), true).await;
+    let mut mill = Background::start(&text(), &script, dir.path(), true).await;
     for block in 0..4 {
         assert_eq!(mill.submit("blocks", block, "{}").await, Reply::Accepted);
     }
@@ -55,9 +44,9 @@ async fn a_dead_letter_says_why_and_is_retried_or_dropped() {
     assert_eq!((attempts.len(), &*attempts[0].worker), (1, "prove-0"));
     assert_eq!(mill.next().await.first, 0);
 
-    // It stays dead over a restart, and is the same message when it comes again.
+    // The task stays dead over a restart, and its message is recognised when it comes again.
     mill.crash().await;
-    let mut mill = Background::start(TEXT, &script, dir.path(), true).await;
+    let mut mill = Background::start(&text(), &script, dir.path(), true).await;
     let again = mill.submit("blocks", 1, "{}").await;
     assert!(
         matches!(&again, Reply::IsDead { why, .. } if why.contains("cursed")),
@@ -111,11 +100,11 @@ async fn a_dead_letter_says_why_and_is_retried_or_dropped() {
     assert_eq!((summary.status.dead, summary.status.live), (0, 0));
 }
 
-/// Payloads that never passed a source of ours: their label is whatever their sender says.
+/// Payloads that did not come from a source of the workflow carry any label that their sender chose.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_group_member_that_pretends_to_be_two_is_one_failure_and_not_two_members() {
     let dir = tempfile::tempdir().expect("temporary directory");
-    // How often the program runs is how often a group was taken for whole.
+    // The program runs once for each group that was taken for complete.
     let text = r#"
         name = "injected"
         [[source]]

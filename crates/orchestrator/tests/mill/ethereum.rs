@@ -1,4 +1,4 @@
-//! A chain is followed, and reorganised.
+//! A source follows a chain that is reorganised.
 
 use proofmill_orchestrator::shutdown::Level;
 use proofmill_orchestrator::sink::Emitted;
@@ -9,7 +9,7 @@ use crate::support::{Background, Script};
 
 /// A workflow that proves and emits the blocks of `node`, from block `start` on.
 fn workflow(node: &Node, start: u64, more: &str) -> String {
-    // Nobody listens on the first endpoint: the second is asked.
+    // Nothing listens on the first endpoint, so the second is asked.
     format!(
         r#"
         name = "rollup"
@@ -38,7 +38,7 @@ fn payload(emitted: &Emitted) -> Value {
     serde_json::from_slice(&emitted.bytes).expect("JSON")
 }
 
-/// Waits for the next block to leave, and checks that it is the node's.
+/// Waits for the next emitted block, and checks that it is the node's.
 async fn leaves(mill: &mut Background, node: &Node, block: usize) {
     let emitted = mill.next().await;
     assert_eq!(emitted.first, block as u64);
@@ -71,7 +71,7 @@ async fn blocks_are_brought_over_failures_and_brought_again_when_they_change() {
         core.tasks(|task| task.id.block == 12).len() == 1
     })
     .await;
-    // 11 and 12 are being proved when they change.
+    // Blocks 11 and 12 are being proved when they change.
     node.reorganise(11, 'b');
     node.extend(1);
     mill.until("13 is there", |core| {
@@ -86,7 +86,7 @@ async fn blocks_are_brought_over_failures_and_brought_again_when_they_change() {
     assert_eq!(status.blocks_stale, 0);
     assert_eq!(status.dead, 0);
 
-    // What has left when it changes stays, and is counted; later blocks follow the new chain.
+    // Emitted blocks that change stay, and are counted; later blocks follow the new chain.
     node.reorganise(12, 'c');
     node.extend(2);
     for block in 14..16 {

@@ -1,4 +1,4 @@
-//! Emissions that leave through a program.
+//! Emissions through a program.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -9,7 +9,7 @@ use rustix::process::{Pid, test_kill_process};
 
 use crate::support::{Background, PATIENCE, Script};
 
-/// A workflow that emits what is submitted to `blocks`, to a program with this text.
+/// A workflow that emits messages submitted to `blocks`, to a program with this text.
 fn workflow(dir: &Path, script: &str, more: &str) -> String {
     let program = dir.join("publish.sh");
     std::fs::write(&program, format!("#!/bin/sh\nset -eu\n{script}\n")).expect("written");
@@ -95,7 +95,7 @@ async fn a_program_that_runs_is_killed_on_stop_and_its_emission_comes_again() {
     mill.ended().await;
 }
 
-/// Runs this test once more, in a process with secrets in its environment.
+/// Runs this test again, in a process with secrets in its environment.
 fn with_secrets(test: &str) -> bool {
     const INNER: &str = "PROOFMILL_TEST_INNER";
     if std::env::var_os(INNER).is_some() {

@@ -1,4 +1,4 @@
-//! From sources to sinks without a fault: grouping, fan-out, blobs, priorities, backpressure.
+//! Workflows from sources to sinks without faults: grouping, fan-out, blobs, priorities, backpressure.
 
 use std::collections::BTreeMap;
 
@@ -195,7 +195,7 @@ async fn a_shared_group_runs_the_lowest_block_of_any_of_its_stages() {
     for block in [3, 2, 1, 0] {
         assert_eq!(mill.submit("blocks", block, "{}").await, Reply::Accepted);
     }
-    // The two workers, one of each stage's table, have the first two that came.
+    // The two workers, one for each stage's table, have the first two tasks.
     mill.until("two are leased", |core| core.status().stages[0].leased == 2)
         .await;
     script.open_below(u64::MAX);

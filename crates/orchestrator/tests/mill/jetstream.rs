@@ -1,4 +1,4 @@
-//! Emissions that leave to a stream that somebody else has made.
+//! Emissions to a stream that the server's operator has created.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use proofmill_orchestrator::shutdown::Level;
 
 use crate::support::{Background, PATIENCE, Script};
 
-/// A workflow that emits what is submitted to `blocks`, to a stream.
+/// A workflow that emits messages submitted to `blocks`, to a stream.
 fn workflow(server: &NatsServer, more: &str) -> String {
     format!(
         r#"
@@ -50,7 +50,7 @@ async fn stream(context: &Context, duplicate_window: Duration) -> Stream {
     context.create_stream(config).await.expect("a stream")
 }
 
-/// The ids and payloads of the stream's first `count` messages.
+/// Ids and payloads of the stream's first `count` messages.
 async fn read(stream: &Stream, count: usize) -> Vec<(String, String)> {
     let consumer: jetstream::consumer::Consumer<pull::OrderedConfig> = stream
         .create_consumer(pull::OrderedConfig::default())
@@ -85,8 +85,8 @@ async fn each_emission_is_in_the_stream_once_whenever_it_was_published() {
     let context = context(&server).await;
     let window = Duration::from_millis(100);
     let stream = stream(&context, window).await;
-    // Block 0 was published by a process that died before it could say so, longer ago than the
-    // stream remembers.
+    // Block 0 was published by a process that died before it could confirm it, longer ago than the stream's
+    // deduplication window.
     let (id, payload) = message(0);
     let earlier = PublishMessage::build()
         .payload(payload.into())

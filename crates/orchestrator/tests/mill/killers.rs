@@ -13,7 +13,7 @@ use crate::support::workflow;
 const DIR: &str = "PROOFMILL_TEST_KILLER_DIR";
 const TEXT: &str = "PROOFMILL_TEST_KILLER_TEXT";
 
-/// Block 1 takes the process with it.
+/// A prover that aborts the process at block 1.
 struct Abort;
 
 impl Prover for Abort {
@@ -46,7 +46,7 @@ fn victim() {
     });
 }
 
-/// A range of three blocks, of which the second is deadly, and `executor`.
+/// A range of three blocks, of which the second ends the process, and `executor`.
 fn text(executor: &str) -> String {
     format!(
         r#"
@@ -71,7 +71,7 @@ fn text(executor: &str) -> String {
     )
 }
 
-/// Starts the process again until it ends by itself, and returns how often it was ended.
+/// Restarts the process until it ends by itself, and returns the number of times that it was killed.
 fn run_to_the_end(dir: &Path, text: &str) -> u32 {
     for deaths in 0..12 {
         let victim = Command::new(std::env::current_exe().expect("this program"))
@@ -91,7 +91,7 @@ fn check(executor: &str) {
     let dir = tempfile::tempdir().expect("temporary directory");
     let text = text(executor);
     let deaths = run_to_the_end(dir.path(), &text);
-    // Three attempts; that the first had begun may have been lost with the process.
+    // Three attempts; the beginning of the first may have been lost with the process.
     assert!((3..=4).contains(&deaths), "{deaths} deaths");
     let emitted = std::fs::read_dir(dir.path().join("emitted")).expect("a directory");
     let emitted: Vec<_> = emitted
@@ -101,17 +101,17 @@ fn check(executor: &str) {
         .collect();
     // Block 2 waits for block 1.
     assert_eq!(emitted, ["0000000000-0000000000.json"]);
-    // It is dead for good: the next run does not touch it.
+    // The task is dead for good: the next run does not start it.
     assert_eq!(run_to_the_end(dir.path(), &text), 0);
 }
 
-/// A native prover that aborts.
+/// A native prover that aborts the process.
 #[test]
 fn a_task_that_aborts_the_process_dies_after_r_max() {
     check(r#"{ kind = "native", prover = "test" }"#);
 }
 
-/// A child that kills its parent.
+/// A child process that kills its parent.
 #[test]
 fn a_task_whose_program_kills_its_parent_dies_after_r_max() {
     check(

@@ -1,4 +1,4 @@
-//! A log that cannot be written any more ends the mill, and says why.
+//! A log that can no longer be written ends the mill, with the reason.
 
 use std::process::Command;
 
@@ -24,12 +24,12 @@ const TEXT: &str = r#"
     executor = { kind = "native", prover = "test" }
 "#;
 
-/// The child of [`a_full_disk_ends_the_mill_with_the_reason`]: does nothing in a usual run.
+/// The child of [`a_full_disk_ends_the_mill_with_the_reason`]; does nothing in a normal run.
 #[tokio::test(flavor = "multi_thread")]
 async fn child_fills_the_disk() {
     let Ok(dir) = std::env::var(DIR) else { return };
     let text = TEXT.replace("PAD", &"x".repeat(4000));
-    // Nothing passes: what is submitted stays, and fills the disk.
+    // No task passes: submitted messages stay, and fill the disk.
     let mill = Background::start(&text, &Script::closed(), dir.as_ref(), false).await;
     let ended = tokio::time::timeout(crate::support::PATIENCE, mill.run).await;
     let error = ended
@@ -46,7 +46,7 @@ async fn child_fills_the_disk() {
 #[test]
 fn a_full_disk_ends_the_mill_with_the_reason() {
     let dir = tempfile::tempdir().expect("temporary directory");
-    // A limit on the size of files fails writes as a full disk does, once its signal is ignored.
+    // A limit on file sizes makes writes fail as on a full disk, once its signal is ignored.
     let child = Command::new("sh")
         .args(["-c", r#"trap "" XFSZ; ulimit -f 4000; exec "$0" "$@""#])
         .arg(std::env::current_exe().expect("this test's own file"))

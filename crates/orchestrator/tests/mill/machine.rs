@@ -1,4 +1,4 @@
-//! Failures of the machine: no attempt at any task, and nothing is lost while they last.
+//! Failures of the machine: no attempt is counted, and nothing is lost while they last.
 
 use std::fs;
 use std::time::Duration;
@@ -6,32 +6,19 @@ use std::time::Duration;
 use proofmill_orchestrator::conversation::Reply;
 use proofmill_orchestrator::shutdown::Level;
 
-use crate::support::{Background, Script, stage};
+use crate::support::{Background, Script, one_stage, stage};
 
-/// One failed attempt and a task is dead.
-const TEXT: &str = r#"
-    name = "machine"
-    [[source]]
-    name = "in"
-    kind = "submit"
-    output = "blocks"
-    [[dispatcher]]
-    name = "prove"
-    input = "blocks"
-    output = "proofs"
-    workers = 2
-    r_max = 0
-    executor = { kind = "native", prover = "test" }
-    [sequencer]
-    input = "proofs"
-"#;
+/// A workflow in which a task is dead after one failed attempt.
+fn text() -> String {
+    one_stage("machine", "workers = 2\nr_max = 0", "")
+}
 
-/// JSON of more bytes than a record takes.
+/// JSON with more bytes than a record may hold inline.
 fn large(block: u64) -> String {
     format!(r#"{{"block":{block},"pad":"{}"}}"#, "x".repeat(100_000))
 }
 
-/// That the workers are paused for want of blobs, and that no attempt was counted.
+/// Asserts that the workers are paused for want of blobs, and that no attempt was counted.
 async fn is_paused(mill: &Background) {
     mill.until("a pause", |core| !core.status().paused.is_empty())
         .await;
@@ -46,7 +33,7 @@ async fn is_paused(mill: &Background) {
 async fn a_result_whose_blob_cannot_be_stored_is_kept_and_is_no_failed_attempt() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let script = Script::closed();
-    let mut mill = Background::start(TEXT, &script, dir.path(), true).await;
+    let mut mill = Background::start(&text(), &script, dir.path(), true).await;
     for block in 0..6 {
         assert_eq!(
             mill.submit("blocks", block, large(block)).await,
@@ -56,13 +43,13 @@ async fn a_result_whose_blob_cannot_be_stored_is_kept_and_is_no_failed_attempt()
     while script.begun().len() < 2 {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    // The store is out of reach: a file is where its directory was.
+    // The store is out of reach: its directory is moved away and a file takes its place.
     let (blobs, away) = (dir.path().join("blobs"), dir.path().join("away"));
     fs::rename(&blobs, &away).expect("moved");
     fs::write(&blobs, "").expect("written");
     script.open_below(u64::MAX);
     is_paused(&mill).await;
-    // Longer than some tries.
+    // Long enough for several tries.
     tokio::time::sleep(Duration::from_secs(2)).await;
     is_paused(&mill).await;
     assert_eq!(script.begun().len(), 2, "nothing more was taken");
@@ -95,8 +82,8 @@ async fn a_result_whose_blob_cannot_be_stored_is_kept_and_is_no_failed_attempt()
 async fn a_payload_that_cannot_be_fetched_is_no_failed_attempt() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let script = Script::closed();
-    let mut mill = Background::start(TEXT, &script, dir.path(), true).await;
-    // Workers are busy with small ones, and the others wait.
+    let mut mill = Background::start(&text(), &script, dir.path(), true).await;
+    // Workers are busy with small tasks, and the others wait.
     for block in 0..2 {
         let json = format!(r#"{{"block":{block}}}"#);
         assert_eq!(mill.submit("blocks", block, json).await, Reply::Accepted);
@@ -137,7 +124,7 @@ async fn a_payload_that_cannot_be_fetched_is_no_failed_attempt() {
 async fn a_dispatcher_that_is_paused_drains_and_hands_everything_back() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let script = Script::closed();
-    let mill = Background::start(TEXT, &script, dir.path(), true).await;
+    let mill = Background::start(&text(), &script, dir.path(), true).await;
     for block in 0..4 {
         assert_eq!(
             mill.submit("blocks", block, large(block)).await,
@@ -157,7 +144,7 @@ async fn a_dispatcher_that_is_paused_drains_and_hands_everything_back() {
     mill.ended().await;
     fs::remove_file(&blobs).expect("removed");
     fs::rename(&away, &blobs).expect("moved back");
-    let mut again = Background::start(TEXT, &Script::open(), dir.path(), true).await;
+    let mut again = Background::start(&text(), &Script::open(), dir.path(), true).await;
     for block in 0..4 {
         assert_eq!(again.next().await.first, block);
     }

@@ -1,4 +1,4 @@
-//! Whole mills, with real logs on disk: what their users rely on.
+//! Whole mills with real logs on disk: the behaviour that users rely on.
 
 mod blobs;
 mod dead_letters;
@@ -20,7 +20,7 @@ mod support;
 mod verification;
 mod webhook;
 
-/// Where the log is: in the mill's directory.
+/// No bus: the log is in the mill's directory.
 async fn bus(_state: &std::path::Path) -> Option<proofmill_bus::Connection> {
     None
 }

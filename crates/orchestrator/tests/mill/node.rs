@@ -9,7 +9,7 @@ use axum::routing::post;
 use axum::{Json, Router};
 use serde_json::{Value, json};
 
-/// A chain, and its node. Gone when dropped.
+/// A chain, and its node, which stops when this is dropped.
 pub(crate) struct Node {
     chain: Arc<Mutex<Chain>>,
     pub(crate) url: String,
@@ -17,7 +17,7 @@ pub(crate) struct Node {
 }
 
 struct Chain {
-    /// Which fork each block is of.
+    /// Fork of each block.
     forks: Vec<char>,
     failures: u32,
 }
@@ -47,7 +47,7 @@ impl Node {
         }
     }
 
-    /// Adds blocks.
+    /// Adds `blocks` blocks to the chain.
     pub(crate) fn extend(&self, blocks: usize) {
         let mut chain = self.chain.lock().unwrap();
         let fork = *chain.forks.last().unwrap();
@@ -55,12 +55,12 @@ impl Node {
         chain.forks.resize(longer, fork);
     }
 
-    /// Replaces the blocks from `from` on.
+    /// Replaces the blocks from `from` on by those of `fork`.
     pub(crate) fn reorganise(&self, from: usize, fork: char) {
         self.chain.lock().unwrap().forks[from..].fill(fork);
     }
 
-    /// The next requests fail.
+    /// Makes the next `requests` requests fail.
     pub(crate) fn fail(&self, requests: u32) {
         self.chain.lock().unwrap().failures = requests;
     }

@@ -1,4 +1,4 @@
-//! An HTTP server that answers as it is told, and keeps what it got.
+//! An HTTP server that gives scripted answers and keeps the requests.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -10,14 +10,14 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use tokio::sync::mpsc;
 
-/// A request as it came.
+/// A request, as received.
 #[derive(Clone, Debug)]
 pub(crate) struct Got {
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
 }
 
-/// A server on a free port of this machine; gone when dropped.
+/// A server on a free port of this machine; stops when dropped.
 pub(crate) struct Receiver {
     pub(crate) url: String,
     requests: mpsc::UnboundedReceiver<Got>,
@@ -25,7 +25,7 @@ pub(crate) struct Receiver {
     serving: tokio::task::JoinHandle<()>,
 }
 
-/// An answer that never comes.
+/// Status that stands for an answer that never comes.
 pub(crate) const SILENCE: u16 = 0;
 
 #[derive(Clone)]
@@ -62,13 +62,13 @@ impl Receiver {
         }
     }
 
-    /// The next request.
+    /// Waits for the next request.
     pub(crate) async fn next(&mut self) -> Got {
         let got = tokio::time::timeout(crate::support::PATIENCE, self.requests.recv()).await;
         got.expect("a request comes").expect("the server runs")
     }
 
-    /// Whether everything that was asked has been looked at, and every answer given.
+    /// Whether every request has been read, and every scripted answer given.
     pub(crate) fn is_through(&self) -> bool {
         self.requests.is_empty() && self.answers.lock().expect("not poisoned").is_empty()
     }

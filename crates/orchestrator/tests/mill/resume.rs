@@ -1,4 +1,4 @@
-//! What a mill finds when the one before it was dropped where it stood.
+//! Recovery of a mill after the one before it was dropped without a shutdown.
 
 use std::path::Path;
 
@@ -73,7 +73,7 @@ async fn a_dropped_mill_loses_nothing_and_repeats_nothing_that_was_finished() {
     assert_eq!(emitted, (0..30).collect::<Vec<u64>>());
     let names: Vec<String> = (0..30).map(|n| format!("{n:010}-{n:010}.json")).collect();
     assert_eq!(files(dir.path()), names);
-    // Only what the two workers had when the mill was dropped was begun again, each time.
+    // Each time, only the tasks that the two workers had when the mill was dropped were begun again.
     let begun = script.begun();
     let again: u32 = begun.values().map(|times| times - 1).sum();
     assert!(again <= 3 * 2, "{begun:?}");
@@ -145,7 +145,7 @@ async fn what_was_finished_is_a_duplicate_after_a_crash_too() {
         core.status().stages[0].counters.completed == 1
     })
     .await;
-    // An answer means that all before it is durable.
+    // A reply means that all earlier records are durable.
     assert_eq!(mill.submit("blocks", 2, "{}").await, Reply::Accepted);
     mill.crash().await;
 

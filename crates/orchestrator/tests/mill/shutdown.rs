@@ -5,26 +5,14 @@ use std::time::Instant;
 use proofmill_orchestrator::conversation::Reply;
 use proofmill_orchestrator::shutdown::Level;
 
-use crate::support::{Background, PATIENCE, Script, stage};
+use crate::support::{Background, PATIENCE, Script, one_stage, stage};
 
-const TEXT: &str = r#"
-    name = "shutdown"
-    [[source]]
-    name = "in"
-    kind = "submit"
-    output = "blocks"
-    [[dispatcher]]
-    name = "prove"
-    input = "blocks"
-    output = "proofs"
-    workers = 2
-    executor = { kind = "native", prover = "test" }
-    [sequencer]
-    input = "proofs"
-"#;
+fn text() -> String {
+    one_stage("shutdown", "workers = 2", "")
+}
 
 async fn with_two_under_way(script: &Script, state: &std::path::Path) -> Background {
-    let mill = Background::start(TEXT, script, state, true).await;
+    let mill = Background::start(&text(), script, state, true).await;
     for block in 0..10 {
         assert_eq!(mill.submit("blocks", block, "{}").await, Reply::Accepted);
     }
@@ -77,7 +65,7 @@ async fn a_stop_hands_back_what_is_under_way_without_counting_an_attempt() {
     assert_eq!(script.cancelled(), 2, "the provers were told");
 
     script.open_below(u64::MAX);
-    let mut mill = Background::start(TEXT, &script, dir.path(), true).await;
+    let mut mill = Background::start(&text(), &script, dir.path(), true).await;
     for block in 0..10 {
         assert_eq!(mill.next().await.first, block);
     }
@@ -94,10 +82,8 @@ async fn a_stop_hands_back_what_is_under_way_without_counting_an_attempt() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_drain_lets_waiting_producers_go() {
     let dir = tempfile::tempdir().expect("temporary directory");
-    let text = TEXT.replace(
-        "[[dispatcher]]",
-        "[[queue]]\nname = \"blocks\"\nq_max = 2\n[[dispatcher]]",
-    );
+    let queue = "[[queue]]\nname = \"blocks\"\nq_max = 2";
+    let text = one_stage("shutdown", "workers = 2", queue);
     let script = Script::closed();
     let mill = Background::start(&text, &script, dir.path(), true).await;
     let plan = mill.handle.plan().clone();

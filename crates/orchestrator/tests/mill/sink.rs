@@ -5,27 +5,13 @@ use std::time::Duration;
 use proofmill_orchestrator::conversation::Reply;
 use proofmill_orchestrator::shutdown::Level;
 
-use crate::support::{Background, Script};
+use crate::support::{Background, Script, one_stage};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn emissions_wait_for_the_sink_and_then_leave_in_order() {
     let dir = tempfile::tempdir().expect("temporary directory");
-    let text = r#"
-        name = "sink"
-        [[source]]
-        name = "in"
-        kind = "submit"
-        output = "blocks"
-        [[dispatcher]]
-        name = "prove"
-        input = "blocks"
-        output = "proofs"
-        executor = { kind = "native", prover = "test" }
-        [sequencer]
-        input = "proofs"
-        directory = "emitted"
-    "#;
-    let mut mill = Background::start(text, &Script::open(), dir.path(), true).await;
+    let text = one_stage("sink", "", "directory = \"emitted\"");
+    let mut mill = Background::start(&text, &Script::open(), dir.path(), true).await;
     assert_eq!(mill.submit("blocks", 0, "{}").await, Reply::Accepted);
     assert_eq!(mill.next().await.first, 0);
 

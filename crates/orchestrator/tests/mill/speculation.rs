@@ -1,4 +1,4 @@
-//! Several workers for one task: what it does to the tail, and what becomes of the losers.
+//! Several workers for one task: the effect on the tail latency, and the fate of the slower workers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -17,15 +17,15 @@ use proofmill_orchestrator::plan::{Plan, QueueIx, StageIx};
 use proofmill_orchestrator::shutdown::{self, Level};
 use tokio::sync::mpsc;
 
-use crate::support::{Background, PATIENCE, Script, request, stage, workflow};
+use crate::support::{Background, PATIENCE, Script, one_stage, request, stage, workflow};
 
 const FAST: Duration = Duration::from_millis(20);
 const WORKERS: usize = 4;
-/// Until the stage's history says how long a task takes.
+/// Number of blocks after which the stage's typical duration is known.
 const WARM_UP: u64 = 20;
 const MEASURED: u64 = 120;
 
-/// Takes its time, unless it is told that nobody wants the result.
+/// A prover that takes this long, unless its result is no longer wanted.
 struct Timed(Duration);
 
 impl Executor for Timed {
@@ -48,8 +48,8 @@ impl Executor for Timed {
     }
 }
 
-/// The 99th percentile of the time from acceptance to completion, over a crew of which one is ten
-/// times slower than the others.
+/// 99th percentile of the time from acceptance to completion, with workers of which one is ten times slower
+/// than the others.
 async fn p99(settings: &str) -> Duration {
     let text = format!(
         r#"
@@ -137,7 +137,7 @@ async fn one_slow_worker_does_not_make_the_tail() {
     );
 }
 
-/// Whether a process runs: neither gone nor a zombie that its parent has not reaped yet.
+/// Whether a process runs: it exists, and is not a zombie that its parent has not reaped yet.
 fn runs(pid: &str) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else {
         return false;
@@ -159,7 +159,7 @@ async fn until(what: &str, is: impl Fn() -> bool) {
     }
 }
 
-/// The first who comes waits for the other, and wins; the other sleeps until it is killed.
+/// The first copy waits for the other one, and wins; the other sleeps until it is killed.
 const RACE: &str = r#"
 if mkdir "$DIR/won" 2>/dev/null; then
   while [ ! -s "$DIR/pids" ]; do sleep 0.01; done
@@ -279,24 +279,8 @@ async fn a_cancelled_block_is_killed_and_can_be_retried() {
 #[tokio::test(flavor = "multi_thread")]
 async fn two_results_of_three_go_on_as_an_array() {
     let dir = tempfile::tempdir().expect("temporary directory");
-    let text = r#"
-        name = "two"
-        [[source]]
-        name = "in"
-        kind = "submit"
-        output = "blocks"
-        [[dispatcher]]
-        name = "prove"
-        input = "blocks"
-        output = "proofs"
-        workers = 3
-        copies = 3
-        accept = 2
-        executor = { kind = "native", prover = "test" }
-        [sequencer]
-        input = "proofs"
-    "#;
-    let mut mill = Background::start(text, &Script::open(), dir.path(), true).await;
+    let text = one_stage("two", "workers = 3\ncopies = 3\naccept = 2", "");
+    let mut mill = Background::start(&text, &Script::open(), dir.path(), true).await;
     for block in 0..10 {
         assert_eq!(
             mill.submit("blocks", block, "{\"a\":1}").await,

@@ -1,5 +1,5 @@
-//! Programs on machines that run out of something: which failures are theirs, and which are the
-//! machine's. Each machine is a child process of this test, with limits or a small disk of its own.
+//! Programs on machines that run out of a resource: failures of the program are told apart from failures of
+//! the machine. Each machine is a child process of this test, with limits or a small disk of its own.
 
 use std::fs;
 use std::future::pending;
@@ -8,18 +8,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use proofmill_orchestrator::executor::Lack;
-use proofmill_orchestrator::executor::process::{
-    Attempt, Outcome, ProcessExecutor, ProcessSpec, TaskContext,
-};
+use proofmill_process::MissingResource;
+use proofmill_process::{Attempt, Outcome, ProcessExecutor, ProcessSpec, TaskContext};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::support::PATIENCE;
 
-/// Where a child is to keep its files; not set in a usual run.
+/// Environment variable with the folder for a child's files; not set in a normal run.
 const DIR: &str = "PROOFMILL_TEST_STARVED";
 
-/// Bytes of the small disk.
+/// Mount option with the size of the small disk.
 const DISK: &str = "size=8m";
 
 fn executor(root: &Path, script: &str) -> ProcessExecutor {
@@ -28,7 +26,7 @@ fn executor(root: &Path, script: &str) -> ProcessExecutor {
     ProcessExecutor::new(spec, root.to_owned()).expect("an executor")
 }
 
-/// `$1` is the path of the input, `$3` that of the output.
+/// Runs a script; `$1` is the path of the input, `$3` that of the output.
 async fn run(root: &Path, script: &str) -> Attempt {
     let task = TaskContext {
         id: "prove/1/0".into(),
@@ -39,14 +37,14 @@ async fn run(root: &Path, script: &str) -> Attempt {
     executor.run(&task, &[b'1'; 4000], pending()).await
 }
 
-fn lack(attempt: &Attempt) -> Option<Lack> {
+fn missing(attempt: &Attempt) -> Option<MissingResource> {
     match &attempt.outcome {
-        Outcome::Machine(failure) => Some(failure.lack),
+        Outcome::Machine(failure) => Some(failure.missing),
         _ => None,
     }
 }
 
-/// Waits until nothing is left of a run: what was killed half-way is reaped by a thread.
+/// Waits until no file of a run is left: a killed program is reaped by a thread.
 async fn is_left_empty(root: &Path) {
     let began = std::time::Instant::now();
     while fs::read_dir(root).expect("there").next().is_some() {
@@ -73,7 +71,7 @@ fn in_child(mut command: Command, name: &str, dir: &Path) {
     assert!(output.contains("all was tried"), "{output}{errors}");
 }
 
-/// A child of [`without_descriptors_a_program_is_not_charged_and_nothing_is_left_behind`].
+/// The child of [`without_descriptors_a_program_is_not_charged_and_nothing_is_left_behind`].
 #[tokio::test(flavor = "multi_thread")]
 async fn child_without_descriptors() {
     let Some(root) = child_dir() else { return };
@@ -81,7 +79,7 @@ async fn child_without_descriptors() {
     assert!(run(&root, COPY).await.outcome.is_success());
     let before = getrlimit(Resource::Nofile);
     let open = fs::read_dir("/dev/fd").expect("there").count() as u64;
-    // Too few to begin with, too few half-way through a start, and so on to enough.
+    // Limits from too few to begin with, through too few half-way through a start, to enough.
     let mut lacking = 0;
     let mut limit = 3;
     loop {
@@ -95,10 +93,14 @@ async fn child_without_descriptors() {
             break;
         }
         if !attempt.outcome.is_success() {
-            assert_eq!(lack(&attempt), Some(Lack::Descriptors), "{attempt:?}");
+            assert_eq!(
+                missing(&attempt),
+                Some(MissingResource::Descriptors),
+                "{attempt:?}"
+            );
             lacking += 1;
             let failure = probed.expect_err("a probe opens more than a run");
-            assert_eq!(failure.lack, Lack::Descriptors, "{failure}");
+            assert_eq!(failure.missing, MissingResource::Descriptors, "{failure}");
         }
         limit += 1;
         assert!(limit < open + 200, "it never works: {attempt:?}");
@@ -110,13 +112,13 @@ async fn child_without_descriptors() {
 #[test]
 fn without_descriptors_a_program_is_not_charged_and_nothing_is_left_behind() {
     let dir = tempfile::tempdir().expect("temporary directory");
-    // `exec` of a shell: the test's own file with nothing between.
+    // `exec` in a shell starts the test's own file directly.
     let mut command = Command::new("sh");
     command.args(["-c", "exec \"$0\" \"$@\""]);
     in_child(command, "child_without_descriptors", dir.path());
 }
 
-/// Fills the disk up to so many bytes.
+/// Fills the disk until `left` bytes are free.
 fn fill_but(root: &Path, left: u64) -> PathBuf {
     let path = root.join("ballast");
     let mut file = fs::File::create(&path).expect("made");
@@ -126,7 +128,7 @@ fn fill_but(root: &Path, left: u64) -> PathBuf {
     path
 }
 
-/// A child of [`on_a_full_disk_a_program_is_charged_only_with_what_it_fills_itself`].
+/// The child of [`on_a_full_disk_a_program_is_charged_only_with_what_it_fills_itself`].
 #[tokio::test(flavor = "multi_thread")]
 async fn child_with_a_small_disk() {
     let Some(disk) = child_dir() else { return };
@@ -134,34 +136,46 @@ async fn child_with_a_small_disk() {
     const LARGE: &str = "head -c 300000 /dev/zero > \"$3\"";
     assert!(run(&root, LARGE).await.outcome.is_success());
 
-    // Nothing is left: not even the input has room.
+    // No room at all: not even for the input.
     let ballast = fill_but(&disk, 0);
     let attempt = run(&root, LARGE).await;
-    assert_eq!(lack(&attempt), Some(Lack::DiskSpace), "{attempt:?}");
+    assert_eq!(
+        missing(&attempt),
+        Some(MissingResource::DiskSpace),
+        "{attempt:?}"
+    );
     let failure = executor(&root, LARGE)
         .probe()
         .await
         .expect_err("it is full");
-    assert_eq!(failure.lack, Lack::DiskSpace, "{failure}");
+    assert_eq!(failure.missing, MissingResource::DiskSpace, "{failure}");
     is_left_empty(&root).await;
     fs::remove_file(ballast).expect("removed");
 
     // The program begins, and has no room for its output.
     let ballast = fill_but(&disk, 100_000);
     let attempt = run(&root, LARGE).await;
-    assert_eq!(lack(&attempt), Some(Lack::DiskSpace), "{attempt:?}");
-    assert!(attempt.exit.is_some_and(|code| code != 0), "{attempt:?}");
-    // It hides that, and leaves nothing.
-    let hidden = format!("({LARGE}) || rm \"$3\"; exit 0");
-    let attempt = run(&root, &hidden).await;
-    assert_eq!(lack(&attempt), Some(Lack::DiskSpace), "{attempt:?}");
-    // It hides that, and leaves half of it: whoever reads it is told.
-    let attempt = run(&root, &format!("({LARGE}); exit 0")).await;
-    assert!(
-        attempt.outcome.is_success() && attempt.starved.is_some(),
+    assert_eq!(
+        missing(&attempt),
+        Some(MissingResource::DiskSpace),
         "{attempt:?}"
     );
-    // What it says of its input is believed.
+    assert!(attempt.exit.is_some_and(|code| code != 0), "{attempt:?}");
+    // It hides that, and leaves no output.
+    let hidden = format!("({LARGE}) || rm \"$3\"; exit 0");
+    let attempt = run(&root, &hidden).await;
+    assert_eq!(
+        missing(&attempt),
+        Some(MissingResource::DiskSpace),
+        "{attempt:?}"
+    );
+    // It hides that, and leaves half the output; `disk_full` of the attempt is set.
+    let attempt = run(&root, &format!("({LARGE}); exit 0")).await;
+    assert!(
+        attempt.outcome.is_success() && attempt.disk_full.is_some(),
+        "{attempt:?}"
+    );
+    // Its own verdict about the input is accepted.
     let attempt = run(&root, "exit 65").await;
     assert!(
         matches!(attempt.outcome, Outcome::Permanent { .. }),
@@ -169,14 +183,14 @@ async fn child_with_a_small_disk() {
     );
     fs::remove_file(ballast).expect("removed");
 
-    // It fills the disk by itself.
+    // The program fills the disk by itself.
     let attempt = run(&root, "cat /dev/zero > \"$3\"").await;
     assert!(
         matches!(attempt.outcome, Outcome::Failed { .. }),
         "{attempt:?}"
     );
-    assert!(attempt.starved.is_none(), "{attempt:?}");
-    // It fails beside a disk that has room.
+    assert!(attempt.disk_full.is_none(), "{attempt:?}");
+    // The program fails although the disk has room.
     let attempt = run(&root, "exit 1").await;
     assert!(
         matches!(attempt.outcome, Outcome::Failed { .. }),

@@ -1,4 +1,4 @@
-//! Mills to test, and provers that do as they are told.
+//! Mills for tests, and scripted provers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use proofmill_bus::OpenError;
-use proofmill_orchestrator::conversation::{Edition, Reply, Submit};
+use proofmill_orchestrator::conversation::{Reply, Submit, Uniqueness};
 use proofmill_orchestrator::coordinator::Handle;
 use proofmill_orchestrator::core::Core;
 use proofmill_orchestrator::executor::{Context, Json, Prover, ProverError};
@@ -24,10 +24,10 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-/// Nothing here takes as long unless it is stuck.
+/// Time limit of every wait; no test takes as long unless it is stuck.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What the prover `test` was told, and what it saw.
+/// Script and log of the prover `test`.
 #[derive(Clone, Default)]
 pub(crate) struct Script(Arc<(Mutex<State>, Condvar)>);
 
@@ -37,7 +37,7 @@ struct State {
     open_below: u64,
     /// Blocks that fail for good.
     cursed: BTreeSet<u64>,
-    /// How often each block was begun.
+    /// Number of times that each block was begun.
     begun: BTreeMap<u64, u32>,
     /// Stages and blocks in the order in which they were begun.
     order: Vec<(String, u64)>,
@@ -49,12 +49,12 @@ struct Scripted(Script);
 // === impl Script ===
 
 impl Script {
-    /// Nothing passes until it is told.
+    /// A script under which no block passes until it is opened.
     pub(crate) fn closed() -> Self {
         Self::default()
     }
 
-    /// Everything passes.
+    /// A script under which every block passes.
     pub(crate) fn open() -> Self {
         let script = Self::default();
         script.open_below(u64::MAX);
@@ -72,7 +72,7 @@ impl Script {
         self.with(|state| state.open_below = block);
     }
 
-    /// Makes a block fail for good, or lifts that.
+    /// Makes a block fail for good, or stops that.
     pub(crate) fn curse(&self, block: u64, cursed: bool) {
         self.with(|state| {
             if cursed {
@@ -83,7 +83,7 @@ impl Script {
         });
     }
 
-    /// How often each block was begun.
+    /// Number of times that each block was begun.
     pub(crate) fn begun(&self) -> BTreeMap<u64, u32> {
         self.with(|state| state.begun.clone())
     }
@@ -93,12 +93,12 @@ impl Script {
         self.with(|state| state.order.clone())
     }
 
-    /// How many were told that nobody wants their result.
+    /// Number of tasks whose cancellation the prover noticed.
     pub(crate) fn cancelled(&self) -> u32 {
         self.with(|state| state.cancelled)
     }
 
-    /// A registry with the prover `test`, which gives its input back.
+    /// A registry with the prover `test`, which returns its input.
     pub(crate) fn registry(&self) -> Registry {
         let mut registry = Registry::default();
         let script = self.clone();
@@ -146,6 +146,30 @@ pub(crate) struct Background {
     pub(crate) run: JoinHandle<Result<Summary, MillError>>,
 }
 
+/// Text of a workflow of one stage: messages submitted to `blocks` pass `prove`, which runs the prover `test`, and its
+/// `proofs` are emitted. Further settings of the stage are in `stage`; those of the sequencer, and further sections,
+/// in `sequencer`.
+pub(crate) fn one_stage(name: &str, stage: &str, sequencer: &str) -> String {
+    format!(
+        r#"
+        name = "{name}"
+        [[source]]
+        name = "in"
+        kind = "submit"
+        output = "blocks"
+        [[dispatcher]]
+        name = "prove"
+        input = "blocks"
+        output = "proofs"
+        executor = {{ kind = "native", prover = "test" }}
+        {stage}
+        [sequencer]
+        input = "proofs"
+        {sequencer}
+        "#
+    )
+}
+
 pub(crate) fn workflow(text: &str) -> Workflow {
     match validate(text, Path::new("test.toml"), &LocalHost::new(["test"])) {
         Ok((workflow, _)) => workflow,
@@ -153,7 +177,7 @@ pub(crate) fn workflow(text: &str) -> Workflow {
     }
 }
 
-/// Opens a mill; another one that was dropped may still be letting go of the directory.
+/// Opens a mill. Retries while an earlier one that was dropped still holds the directory.
 pub(crate) async fn open(
     workflow: &Workflow,
     script: &Script,
@@ -165,7 +189,7 @@ pub(crate) async fn open(
         options.bus = crate::bus(&options.state).await;
         match Mill::open(workflow, script.registry(), options).await {
             Ok(mill) => return mill,
-            Err(MillError::Open(OpenError::Locked(_)) | MillError::Led { .. })
+            Err(MillError::Open(OpenError::Locked(_)) | MillError::AlreadyLed { .. })
                 if began.elapsed() < PATIENCE =>
             {
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -178,12 +202,17 @@ pub(crate) async fn open(
 // === impl Background ===
 
 impl Background {
-    /// Starts a mill; `stay` keeps it when nothing moves any more.
-    pub(crate) async fn start(text: &str, script: &Script, state: &Path, stay: bool) -> Self {
-        Self::start_with(text, script, state, stay, BlobSweep::default()).await
+    /// Starts a mill; with `keep_running` it keeps running when it is idle.
+    pub(crate) async fn start(
+        text: &str,
+        script: &Script,
+        state: &Path,
+        keep_running: bool,
+    ) -> Self {
+        Self::start_with(text, script, state, keep_running, BlobSweep::default()).await
     }
 
-    /// Starts a mill that stays, and sweeps its blobs as `sweep` says.
+    /// Starts a mill that keeps running, with `sweep` as its schedule for blobs.
     #[allow(
         dead_code,
         reason = "the mills over JetStream have no directory of blobs"
@@ -201,12 +230,12 @@ impl Background {
         text: &str,
         script: &Script,
         state: &Path,
-        stay: bool,
+        keep_running: bool,
         blob_sweep: BlobSweep,
     ) -> Self {
         let (stream, emitted) = mpsc::channel(1024);
         let options = || Options {
-            stay,
+            keep_running,
             blob_sweep,
             stream: Some(stream.clone()),
             ..Options::in_directory(state)
@@ -225,7 +254,7 @@ impl Background {
         }
     }
 
-    /// The summary of a run that ends by itself, or was told to.
+    /// Waits for a run that ends by itself or was told to end, and returns its summary.
     pub(crate) async fn ended(self) -> Summary {
         let joined = tokio::time::timeout(PATIENCE, self.run)
             .await
@@ -233,7 +262,7 @@ impl Background {
         joined.expect("no panic").expect("no error")
     }
 
-    /// As a crash: everything is dropped where it stands.
+    /// Drops the mill without a shutdown, as in a crash.
     pub(crate) async fn crash(self) {
         self.run.abort();
         assert!(
@@ -242,7 +271,7 @@ impl Background {
         );
     }
 
-    /// Submits a JSON payload and waits for the answer.
+    /// Submits a JSON payload and waits for the reply.
     pub(crate) async fn submit(&self, queue: &str, block: u64, json: impl Into<Bytes>) -> Reply {
         let queue = self
             .handle
@@ -261,13 +290,13 @@ impl Background {
         .expect("an answer")
     }
 
-    /// The next message that leaves.
+    /// Waits for the next emitted message.
     pub(crate) async fn next(&mut self) -> Emitted {
         let emitted = tokio::time::timeout(PATIENCE, self.emitted.recv()).await;
         emitted.expect("something leaves").expect("the mill runs")
     }
 
-    /// Waits until the core is as wanted.
+    /// Waits until the core satisfies a condition.
     pub(crate) async fn until(
         &self,
         what: &str,
@@ -300,7 +329,7 @@ pub(crate) fn message(block: u64, json: impl Into<Bytes>) -> SourceMessage {
         encoding: Encoding::Json,
         bytes: json.into(),
         needs: None,
-        edition: Edition::Any,
+        uniqueness: Uniqueness::Multiple,
         next: 0,
     }
 }
@@ -318,12 +347,12 @@ pub(crate) fn request(queue: QueueIx, block: u64) -> Submit {
             needs: None,
             grouping: Vec::new(),
         },
-        edition: Edition::Any,
+        uniqueness: Uniqueness::Multiple,
         source_next: None,
     }
 }
 
-/// The stage's counters and numbers now.
+/// Counters and numbers of a stage.
 pub(crate) fn stage<'a>(
     status: &'a proofmill_orchestrator::core::Status,
     name: &str,

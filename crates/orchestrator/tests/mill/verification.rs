@@ -1,5 +1,5 @@
-//! Tests of verification: results that leave have been verified against the submitted messages, and
-//! are checked again where they leave.
+//! Verification: emitted results have been verified against the submitted messages, and are checked again at
+//! the sink.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use proofmill_orchestrator::executor::{Context, Produced, Prover, ProverError};
 use proofmill_orchestrator::mill::{Mill, MillError, Options, Registry};
 use proofmill_orchestrator::payload::Encoding;
 use proofmill_orchestrator::shutdown;
-use proofmill_orchestrator::sink::{EmissionCheck, Emitted, Passed};
+use proofmill_orchestrator::sink::{EmissionCheck, Emitted, VerifiedResult};
 use proofmill_orchestrator::source::{self, SourceMessage};
-use proofmill_orchestrator::{conversation::Edition, id::Part};
+use proofmill_orchestrator::{conversation::Uniqueness, id::Part};
 use proofmill_workflow::{LocalHost, Workflow, render, validate};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
@@ -46,13 +46,14 @@ const WORKFLOW: &str = r#"
     input = "groups"
 "#;
 
-/// A "proof" is what it is of: the judge passes as JSON its digest, if that is its origin's.
+/// A verifier for "proofs" that are copies of their input: it returns the proof's digest as JSON, if that is
+/// the digest of its origin.
 struct Judge;
 
-/// Gives its input back, or for one block what it likes.
+/// A prover that returns its input, except for one block, where it returns a false result.
 struct Worker {
     lies_at: Option<u64>,
-    /// As the judge does, what it gives is a digest in JSON.
+    /// Whether it returns a digest as JSON, as the judge does.
     judges: bool,
 }
 
@@ -76,8 +77,8 @@ impl Prover for Judge {
 }
 
 impl EmissionCheck for Judge {
-    fn check(&self, passed: &[Passed]) -> Vec<Result<(), ProverError>> {
-        let verdict = |one: &Passed| {
+    fn check(&self, passed: &[VerifiedResult]) -> Vec<Result<(), ProverError>> {
+        let verdict = |one: &VerifiedResult| {
             let expected = format!("\"{}\"", hex::encode(one.origin.digest));
             match one.bytes == expected {
                 true => Ok(()),
@@ -105,7 +106,7 @@ impl Prover for Worker {
     }
 }
 
-/// Provers that lie about a block each, if at all.
+/// Provers of which each returns a false result for one block, or none.
 fn registry(prover_lies_at: Option<u64>, verifier_lies_at: Option<u64>) -> Registry {
     let mut registry = Registry::default();
     registry.prover("copy", move |_| {
@@ -116,7 +117,7 @@ fn registry(prover_lies_at: Option<u64>, verifier_lies_at: Option<u64>) -> Regis
     });
     registry.verifier("judge", |_| Ok(Judge));
     if verifier_lies_at.is_some() {
-        // The check of the process that emits is its own.
+        // The check at the sink is independent of this prover.
         registry.prover("judge", move |_| {
             Ok(Worker {
                 lies_at: verifier_lies_at,
@@ -146,8 +147,8 @@ async fn open(text: &str, registry: Registry, state: &Path) -> (Mill, mpsc::Rece
     (mill.expect("a mill"), emitted)
 }
 
-/// Runs a mill until it ends by itself: with how many dead letters, and the first blocks of what has
-/// left.
+/// Runs a mill until it ends by itself. Returns the number of dead letters, and the first blocks of the
+/// emitted messages.
 async fn run(
     mill: Mill,
     mut emitted: mpsc::Receiver<Emitted>,
@@ -180,7 +181,7 @@ async fn what_is_verified_leaves_and_a_provers_lie_is_a_dead_letter() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_verifiers_lie_in_a_group_stops_the_emission_and_trust_lets_it_pass() {
     let dir = tempfile::tempdir().expect("temporary directory");
-    // Again after a restart: nothing has changed.
+    // The second run, after a restart, changes nothing.
     for expected in [vec![0, 2], vec![]] {
         let (mill, emitted) = open(WORKFLOW, registry(None, Some(5)), dir.path()).await;
         let (ran, left) = run(mill, emitted).await;
@@ -216,7 +217,7 @@ async fn what_is_submitted_behind_the_verifiers_does_not_leave() {
             encoding: Encoding::Json,
             bytes: Bytes::from_static(b"\"a lie\""),
             needs: None,
-            edition: Edition::Any,
+            uniqueness: Uniqueness::Multiple,
             next: 0,
         };
         let queue = mill

@@ -1,4 +1,4 @@
-//! Emissions that leave by HTTP.
+//! Emissions by HTTP.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::support::{Background, PATIENCE, Script};
 
 const SECRET: &str = "a secret of the tests";
 
-/// A workflow that emits what is submitted to `blocks`, to a webhook.
+/// A workflow that emits messages submitted to `blocks`, to a webhook.
 fn workflow(dir: &Path, url: &str, more: &str) -> String {
     let secret = dir.join("secret");
     std::fs::write(&secret, format!("{SECRET}\n")).expect("written");
@@ -43,7 +43,7 @@ fn workflow(dir: &Path, url: &str, more: &str) -> String {
     )
 }
 
-/// As a receiver checks it, by the documentation alone.
+/// Checks the signature as a receiver would, following the documentation only.
 fn is_signed(got: &Got, body: &[u8]) -> bool {
     let fields = got.header("proofmill-signature").split_once(",v1=");
     let (time, signature) = fields.expect("two fields");
@@ -108,7 +108,7 @@ async fn an_emission_whose_answer_is_lost_comes_again_under_its_key() {
     let mill = Background::start(&text, &Script::open(), dir.path(), true).await;
     let second = receiver.next().await;
     assert_eq!((first.key(), &first.body), (second.key(), &second.body));
-    // Told to stop, it does not wait for a receiver that is silent.
+    // A stopping mill does not wait for a receiver that is silent.
     mill.stop.raise(Level::Stop);
     let summary = mill.ended().await;
     assert_eq!(summary.status.next_block, Some(0), "nobody has taken it");

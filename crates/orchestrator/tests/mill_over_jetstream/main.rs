@@ -1,4 +1,4 @@
-//! The same mills, with their logs on a real NATS server.
+//! The tests of `tests/mill`, with logs on a real NATS server.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -23,7 +23,7 @@ mod support;
 
 static SERVER: LazyLock<NatsServer> = LazyLock::new(NatsServer::start);
 
-/// Where the log is: on a server that all mills share, under a prefix for each state directory.
+/// The bus of a mill's log: a server that all mills share, with a prefix for each state directory.
 async fn bus(state: &Path) -> Option<Connection> {
     let mut hasher = DefaultHasher::new();
     state.hash(&mut hasher);

@@ -1,11 +1,11 @@
-//! Workers: what they run, what they resend, and how they die.
+//! Workers: the tasks that they run, the messages that they resend, and their deaths.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use proofmill_orchestrator::conversation::{
-    Complete, Fail, Join, Lease, LeaseRef, Output, WorkerCommand, WorkerEvent,
+    Lease, LeaseRef, Output, WorkerCommand, WorkerEvent, WorkerFailure, WorkerJoin, WorkerResult,
 };
 use proofmill_orchestrator::id::TaskId;
 use proofmill_orchestrator::message::grouping;
@@ -19,7 +19,7 @@ use crate::plans::{PROVER, PROVERS, Scene, Source};
 use crate::rng::Rng;
 use crate::world::{Ev, World};
 
-/// Something that a worker hears of.
+/// An event at a worker.
 #[derive(Clone)]
 pub(crate) enum Hears {
     Command(WorkerCommand),
@@ -42,13 +42,13 @@ pub(crate) struct SimWorker {
     slots: usize,
     pub(crate) state: State,
     pub(crate) leaving: bool,
-    /// Its disk is full: it takes nothing, and hands back what it is given.
+    /// Whether its disk is full: it takes no tasks, and hands back those that it is given.
     full: bool,
     pub(crate) inc: u64,
     running: BTreeMap<LeaseRef, Lease>,
-    /// Results that nobody has acknowledged.
+    /// Results that the coordinator has not acknowledged.
     results: BTreeMap<LeaseRef, WorkerEvent>,
-    /// When it last renewed the blobs that they name.
+    /// Time at which it last renewed the blobs of these results.
     renewed_ms: u64,
     pub(crate) asleep: Vec<Ev>,
 }
@@ -105,7 +105,7 @@ impl SimWorker {
             let several = stages.any(|plan| plan.group == group && plan.speculation.copies > 1);
             let least = if several { PROVERS } else { 1 };
             for number in 0..rng.within(least, 5) {
-                // The first of each group can run everything.
+                // The first worker of each group can run every task.
                 let able = number < least || rng.flip();
                 let mut labels = BTreeSet::from([format!("{PROVER}{}", number % PROVERS)]);
                 if able {
@@ -142,7 +142,7 @@ impl SimWorker {
     }
 
     pub(crate) fn join(&self) -> WorkerEvent {
-        WorkerEvent::Join(Join {
+        WorkerEvent::Join(WorkerJoin {
             worker: self.name.clone(),
             group: self.group.clone(),
             labels: self.labels.clone(),
@@ -192,7 +192,7 @@ impl World {
                     self.after(0, ev);
                 }
             }
-            // It was asleep when this happened, and acts on it when it wakes.
+            // The worker was paused when this happened, and handles it when it resumes.
             (
                 State::Paused,
                 ev @ (Ev::ToWorker(..)
@@ -267,7 +267,7 @@ impl World {
         }
     }
 
-    /// It hands back some of what it has, and leaves.
+    /// The worker hands back some of its tasks, and leaves.
     pub(crate) fn worker_retires(&mut self, ix: usize) {
         if self.workers[ix].state != State::Up || self.workers[ix].leaving {
             return;
@@ -298,7 +298,7 @@ impl World {
         self.after(1_500, Ev::WorkerGone(ix, inc));
     }
 
-    /// Its disk fills up: it says so, and hands back what it had.
+    /// The worker's disk fills up: it reports that, and hands back its tasks.
     pub(crate) fn worker_fills(&mut self, ix: usize) {
         if self.workers[ix].state != State::Up || self.workers[ix].full {
             return;
@@ -325,7 +325,7 @@ impl World {
         match message {
             Hears::Command(WorkerCommand::Assign(leases)) => {
                 for lease in leases {
-                    let of = lease.name();
+                    let of = lease.reference();
                     if self.workers[ix].full {
                         self.hand_back(ix, of);
                         continue;
@@ -338,7 +338,7 @@ impl World {
                     let inc = worker.inc;
                     let duration = match self.rng.within(0, 99) {
                         _ if self.calm => self.rng.within(5, 300),
-                        // Longer than T_ack; and for ever, but for the executor's own limit.
+                        // Longer than T_ack; or without end, except for the executor's own limit.
                         0..4 => self.rng.within(3_000, 8_000),
                         4..6 => 40_000,
                         _ => self.rng.within(1, 800),
@@ -375,7 +375,7 @@ impl World {
         let results: Vec<_> = self.workers[ix].results.clone().into_iter().collect();
         for (lease, mut result) in results {
             if !self.blobs.renew(&result, age_ms) {
-                // It was stopped for so long that what it had made is gone.
+                // The worker was stopped for so long that the blobs of its result are gone.
                 self.workers[ix].results.remove(&lease);
                 let worker = self.workers[ix].name.clone();
                 result = WorkerEvent::Release { worker, lease };
@@ -390,25 +390,23 @@ impl World {
             return;
         };
         let worker = self.workers[ix].name.clone();
-        let failure = |permanent: bool, reason: &str| Failure {
-            permanent,
-            reason: reason.to_owned(),
+        let at_task = |failure: Failure| Failure {
             stderr: format!("{worker} at {}", lease.task.id),
-            ..Failure::default()
+            ..failure
         };
         let failure = match self.rng.within(0, 999) {
             _ if self.calm => None,
-            0..10 => Some(failure(true, "bad witness")),
-            10..130 => Some(failure(false, "out of memory")),
+            0..10 => Some(at_task(Failure::permanent("bad witness"))),
+            10..130 => Some(at_task(Failure::retryable("out of memory"))),
             _ => None,
         };
         let result = match failure {
-            Some(failure) => WorkerEvent::Fail(Fail {
+            Some(failure) => WorkerEvent::Fail(WorkerFailure {
                 worker: worker.clone(),
                 lease: of.clone(),
                 failure,
             }),
-            None => WorkerEvent::Complete(Complete {
+            None => WorkerEvent::Complete(WorkerResult {
                 worker: worker.clone(),
                 lease: of.clone(),
                 outputs: self.store_outputs(outputs(&self.scene, lease.stage, &lease.task)),
@@ -420,7 +418,7 @@ impl World {
     }
 }
 
-/// What a stage makes of a task: the same whoever runs it.
+/// Outputs of a stage for a task; the same for every worker.
 pub(crate) fn outputs(scene: &Scene, stage: StageIx, task: &TaskRecord) -> Vec<Output> {
     let plan = scene.plan.stage(stage);
     let count = scene.fan_out.get(&*plan.name).copied();
@@ -429,7 +427,7 @@ pub(crate) fn outputs(scene: &Scene, stage: StageIx, task: &TaskRecord) -> Vec<O
             let content = digest(&task.payload) ^ (stage.0 as u64 * 31 + index as u64);
             let mut json = format!("{{\"g\":{},\"h\":\"{content:016x}\"", task.id.block);
             if scene.chain {
-                // Two results of one task may be of the same block, and never of two forks of it.
+                // Two results of one task may be about the same block, but never about two forks of it.
                 let forks = forks_of(&task.payload).unwrap_or_default();
                 let forks: Vec<_> = forks.into_iter().map(<[u64; 2]>::from).collect();
                 json += &format!(",\"forks\":{forks:?}");
@@ -449,7 +447,7 @@ pub(crate) fn outputs(scene: &Scene, stage: StageIx, task: &TaskRecord) -> Vec<O
         .collect()
 }
 
-/// FNV-1a over a payload.
+/// FNV-1a hash of a payload.
 pub(crate) fn digest(payload: &Payload) -> u64 {
     let mix = |hash: u64, byte: u64| (hash ^ byte).wrapping_mul(0x0100_0000_01b3);
     let start = 0xcbf2_9ce4_8422_2325;

@@ -1,12 +1,12 @@
-//! The store of large payloads, and the sweeps that remove what nothing can name any more.
+//! The store of large payloads, and the sweeps that remove unreferenced ones.
 //!
-//! A put and a renewal give a blob another version; the sweeper deletes what it has seen, unreferenced
-//! and of one version, in looks a grace period apart. It knows nothing of who holds what.
+//! A put and a renewal give a blob a new version. The sweeper deletes a blob that it has seen unreferenced
+//! and unchanged in two scans that are a grace period apart. It does not know which process holds which blob.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use proofmill_bus::{Op, Seq, Sightings};
+use proofmill_bus::{Op, Seq, UnreferencedSince};
 use proofmill_orchestrator::conversation::{Output, WorkerEvent};
 use proofmill_orchestrator::payload::{Encoding, Payload};
 use proofmill_orchestrator::record::Record;
@@ -15,21 +15,21 @@ use crate::world::{Checked, Ev, World};
 
 pub(crate) type Digest = [u8; 32];
 
-/// Between two looks.
+/// Time between two scans.
 const EVERY_MS: u64 = 600;
 
-/// Far longer than a message is on its way.
+/// Grace period; far longer than any message is on its way.
 const GRACE_MS: u64 = 2_500;
 
-/// A worker that could not renew for so long looks whether what it holds is there.
+/// Time without a renewal after which a worker checks whether the blobs that it holds still exist.
 const DOUBTFUL_AFTER_MS: u64 = 1_200;
 
 #[derive(Default)]
 pub(crate) struct SimBlobs {
     there: BTreeMap<Digest, u64>,
     puts: u64,
-    sightings: Option<Sightings<Digest, u64>>,
-    /// Blobs to remove, each with the number of its put, and the place up to which the log must be
+    unreferenced: Option<UnreferencedSince<Digest, u64>>,
+    /// Blobs to remove, each with the number of its put, and the sequence number up to which the log must be
     /// durable first.
     due: Option<(Vec<(Digest, u64)>, Seq)>,
     pub(crate) swept: u64,
@@ -41,13 +41,13 @@ impl SimBlobs {
         self.there.insert(digest, self.puts);
     }
 
-    /// A new coordinator has seen nothing.
+    /// Discards the sweeper's observations, since a new coordinator has none.
     pub(crate) fn coordinator_died(&mut self) {
-        self.sightings = None;
+        self.unreferenced = None;
         self.due = None;
     }
 
-    /// Whether a worker's result can be said, `age_ms` after its blobs were last renewed.
+    /// Whether a worker can report a result, `age_ms` after its blobs were last renewed.
     pub(crate) fn renew(&mut self, result: &WorkerEvent, age_ms: u64) -> bool {
         let WorkerEvent::Complete(complete) = result else {
             return true;
@@ -70,7 +70,7 @@ impl SimBlobs {
 }
 
 impl World {
-    /// Keeps what is inline as a blob, in worlds that have blobs.
+    /// Stores an inline payload as a blob, in worlds that have blobs.
     pub(crate) fn store(&mut self, payload: Payload) -> Payload {
         let Payload::Inline { bytes, .. } = &payload else {
             return payload;
@@ -114,16 +114,16 @@ impl World {
         let found = found.filter(|(digest, _)| !live.contains(*digest));
         let found: Vec<(Digest, u64)> = found.map(|(digest, put)| (*digest, *put)).collect();
         let grace = Duration::from_millis(GRACE_MS);
-        let sightings = &mut self.blobs.sightings;
-        let sightings = sightings.get_or_insert_with(|| Sightings::new(grace));
-        let due = sightings.look(Duration::from_millis(self.now_ms), found);
+        let unreferenced = &mut self.blobs.unreferenced;
+        let unreferenced = unreferenced.get_or_insert_with(|| UnreferencedSince::new(grace));
+        let due = unreferenced.record_scan(Duration::from_millis(self.now_ms), found);
         if !due.is_empty() {
             self.blobs.due = Some((due, self.log.last()));
         }
         self.remove_due()
     }
 
-    /// Removes what is due when the ends of the records that named it are durable.
+    /// Removes the blobs that are due, once the records that ended the references to them are durable.
     pub(crate) fn remove_due(&mut self) -> Checked {
         let durable = self.log.durable();
         let ripe = self.blobs.due.take_if(|(_, after)| *after <= durable);
@@ -149,7 +149,7 @@ impl World {
         Ok(())
     }
 
-    /// (n) What a batch that becomes durable names is there.
+    /// (n) Every blob that a durable batch refers to exists.
     pub(crate) fn check_named(&self, ops: &[Op]) -> Checked {
         if !self.has_blobs() {
             return Ok(());

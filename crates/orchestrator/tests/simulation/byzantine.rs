@@ -1,22 +1,22 @@
-//! A liar, in every other history: Mallory, with the credentials of a dispatcher, a collector, a
-//! source or a sequencer.
+//! A liar, in every other history: Mallory, with the credentials of a dispatcher, a collector, a source or a
+//! sequencer.
 //!
-//! She knows all that such a process may know: the workflow, the tasks and attempts, the names of
-//! workers and hosts, the leases that her own workers were given, with their tags, and those of others
-//! without. (Tags of others' leases travel to other users' subjects.) She says anything at any time,
-//! through what speaks for a peer in production: a [`Call`] on a subject of her seat, as bytes, which
-//! is decoded, admitted or refused, and becomes events.
+//! She has all knowledge that such a process may have: the workflow, the tasks and attempts, the names of
+//! workers and hosts, the leases that her own workers were given, with their tags, and other workers' leases
+//! without tags. (Those tags travel to other users' subjects.) She sends any message at any time, by the same
+//! way as a peer in production: a [`Call`] on a subject of her seat, as bytes, which is decoded, admitted or
+//! refused, and becomes events.
 //!
-//! Three things are demanded, lettered (o): what is admitted is of valid values; what she says
-//! changes no other's registration, lease or task, which is looked at directly before and after each
-//! event; and the records of results, failures and quorums name workers that were given the task,
-//! whatever happened ([`Given`](crate::given::Given)). All other invariants hold as without her.
+//! Three properties are checked, lettered (o). Admitted calls have valid values. Her events change no other
+//! process's registration, lease or task, which is checked directly before and after each event. And the
+//! records of results, failures and quorums name workers that were given the task, whatever happened
+//! ([`Given`](crate::given::Given)). All other invariants must hold as they do without her.
 //!
-//! Left out is what is in the power of her seat, and would break only what depends on it: as a source
-//! valid messages for an entrance of the workflow, and taking them back; as a sequencer the
-//! confirmation of what is being emitted; as a collector wrong verdicts about a partition that she
-//! keeps, and the name of another collector's process; as a dispatcher wrong results, in valid values,
-//! of leases that she was given.
+//! Excluded are messages that her seat permits and that break only work that depends on it: as a source,
+//! valid messages for an entrance of the workflow, and rewinds of them; as a sequencer, the confirmation of
+//! messages that are being emitted; as a collector, wrong verdicts about a partition that she keeps, and the
+//! name of another collector's process; as a dispatcher, wrong results, with valid values, for leases that
+//! she was given.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -24,12 +24,12 @@ use std::sync::Arc;
 use proofmill_bus::Op;
 use proofmill_orchestrator::collector::PartitionRef;
 use proofmill_orchestrator::conversation::{
-    Complete, Fail, HostCommand, HostEvent, Lease, LeaseRef, Request, RoleEvent, SinkCommand,
-    SinkEvent, Verdict, WorkerCommand, WorkerEvent,
+    HostCommand, HostEvent, Lease, LeaseRef, Request, RoleEvent, SinkCommand, SinkEvent, Verdict,
+    WorkerCommand, WorkerEvent, WorkerFailure, WorkerResult,
 };
 use proofmill_orchestrator::core::{Action, Core, Event, RequestId, Time, WorkerView};
 use proofmill_orchestrator::id::TaskId;
-use proofmill_orchestrator::record::{Finish, Record, RecordKey};
+use proofmill_orchestrator::record::{EndKind, Record, RecordKey};
 use proofmill_orchestrator::remote::{Call, CallBody, admit, parse};
 
 use crate::actors::outputs;
@@ -41,7 +41,7 @@ use crate::world::{Checked, Ev, World};
 
 pub(crate) const USER: &str = "mallory";
 
-/// Counts of the liar's calls, by what became of them.
+/// Numbers of the liar's calls, by outcome.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Count {
     pub(crate) heard: u64,
@@ -52,31 +52,31 @@ pub(crate) struct Count {
 
 pub(crate) struct Liar {
     pub(crate) rng: Rng,
-    /// The worker group of her dispatcher's seat.
+    /// Worker group of her dispatcher's seat.
     pub(crate) group: Arc<str>,
     /// Her workers, each with its labels.
     pub(crate) workers: Vec<(Arc<str>, BTreeSet<String>)>,
     pub(crate) digest: [u8; 16],
-    /// The leases that her workers were ever given.
+    /// All leases that her workers have been given.
     pub(crate) given: Vec<(Arc<str>, Lease)>,
-    /// Leases of others: the worker, the task, the attempt.
+    /// Leases of other workers: the worker, the task, the attempt.
     pub(crate) others: VecDeque<(Arc<str>, TaskId, u32)>,
-    /// Partitions that other hosts keep, in their present state.
+    /// Partitions that other hosts keep, each with its present epoch.
     pub(crate) partitions: VecDeque<(PartitionRef, u64)>,
-    /// Partitions that she was given.
+    /// Partitions that she was given, with their epochs.
     kept: BTreeSet<(PartitionRef, u64)>,
     pub(crate) session: u64,
     pub(crate) verdicts: u64,
-    /// Earlier calls, and where they came.
+    /// Earlier calls, with their subjects.
     pub(crate) said: VecDeque<(String, Vec<u8>)>,
     emitted: BTreeSet<TaskId>,
     pub(crate) count: Count,
 }
 
-/// Most leases of others that the liar remembers, and most partitions of others.
+/// Maximum number of other workers' leases, and of other hosts' partitions, that the liar remembers.
 const MEMORY: usize = 64;
 
-/// State that the liar must not change, as it was before an event.
+/// State that the liar must not change, copied before an event.
 struct Before {
     workers: Vec<WorkerView>,
     hosts: BTreeMap<Arc<str>, u64>,
@@ -86,9 +86,9 @@ struct Before {
 /// Changes to tasks that one event of the liar may make.
 enum May {
     Nothing,
-    /// End her lease of this one.
+    /// End her lease of this task.
     End(TaskId),
-    /// End whatever she has.
+    /// End all her leases.
     EndAll,
 }
 
@@ -118,15 +118,15 @@ impl Liar {
         }
     }
 
-    /// Whether the worker is of her user, as its name says.
+    /// Whether the worker belongs to her user, according to its name.
     pub(crate) fn is_hers(&self, worker: &str) -> bool {
         let address = worker.rsplit_once('@').map(|(_, address)| address);
         let mut tokens = address.unwrap_or_default().split('.');
         tokens.next() == Some(&*self.group) && tokens.next() == Some(USER)
     }
 
-    /// Updates the liar's knowledge from a coordinator's action: her own part of it in full, of the
-    /// rest only the names.
+    /// Updates the liar's knowledge from a coordinator's action: actions for her in full, of others only the
+    /// names.
     pub(crate) fn learns(&mut self, action: &Action) {
         match action {
             Action::Worker {
@@ -146,12 +146,15 @@ impl Liar {
             }
             Action::Host {
                 host,
-                command: HostCommand::Do { at, epoch, .. },
+                command:
+                    HostCommand::Request {
+                        partition, epoch, ..
+                    },
             } => {
                 if **host == *USER {
-                    self.kept.insert((*at, *epoch));
+                    self.kept.insert((*partition, *epoch));
                 } else {
-                    remember(&mut self.partitions, (*at, *epoch));
+                    remember(&mut self.partitions, (*partition, *epoch));
                 }
             }
             Action::Sink {
@@ -166,25 +169,25 @@ impl Liar {
 
     fn lease_of(&self, worker: &Arc<str>, lease: &LeaseRef) -> Option<&Lease> {
         let mut given = self.given.iter();
-        let of = given.find(|(own, given)| own == worker && given.name() == *lease);
+        let of = given.find(|(own, given)| own == worker && given.reference() == *lease);
         of.map(|(_, lease)| lease)
     }
 
-    /// Whether what she says is in the power of her seat, and left out.
+    /// Whether the event is permitted to her seat, and therefore excluded.
     fn is_in_her_power(&self, scene: &Scene, event: &Event) -> bool {
         match event {
             Event::Request {
                 request: Request::Submit(_) | Request::Rewind(_),
                 ..
             } => true,
-            // A name that was damaged may be one of hers still; the observer takes the labels of each
-            // to be the same for ever.
+            // A damaged name may still be one of hers; the observer assumes that the labels of a worker never
+            // change.
             Event::Worker(WorkerEvent::Join(join)) => {
                 let own = (join.worker.clone(), join.labels.clone());
                 self.is_hers(&join.worker) && !self.workers.contains(&own)
             }
             Event::Sink(SinkEvent::Emitted { task, .. }) => self.emitted.contains(task),
-            Event::Worker(WorkerEvent::Complete(Complete {
+            Event::Worker(WorkerEvent::Complete(WorkerResult {
                 worker,
                 lease,
                 outputs: said,
@@ -193,7 +196,8 @@ impl Liar {
                 .lease_of(worker, lease)
                 .is_some_and(|lease| *said != outputs(scene, lease.stage, &lease.task)),
             Event::Host(HostEvent::Verdicts(said)) => {
-                let of_kept = |verdict: &Verdict| self.kept.contains(&(verdict.at, verdict.epoch));
+                let of_kept =
+                    |verdict: &Verdict| self.kept.contains(&(verdict.partition, verdict.epoch));
                 said.verdicts.iter().any(of_kept)
             }
             _ => false,
@@ -205,8 +209,8 @@ impl Liar {
             return May::Nothing;
         };
         match event {
-            WorkerEvent::Complete(Complete { worker, lease, .. })
-            | WorkerEvent::Fail(Fail { worker, lease, .. })
+            WorkerEvent::Complete(WorkerResult { worker, lease, .. })
+            | WorkerEvent::Fail(WorkerFailure { worker, lease, .. })
             | WorkerEvent::Release { worker, lease }
                 if self.lease_of(worker, lease).is_some() =>
             {
@@ -236,7 +240,7 @@ impl May {
 }
 
 impl World {
-    /// She says something.
+    /// Makes her send one call.
     pub(crate) fn lie(&mut self) -> Checked {
         let Some(mut liar) = self.liar.take() else {
             return Ok(());
@@ -252,7 +256,7 @@ impl World {
         }
     }
 
-    /// She goes, as the faults do: what she has would be kept from others.
+    /// Makes her leave when the faults end; otherwise her leases would be kept from others.
     pub(crate) fn liar_calms_down(&mut self) -> Checked {
         let Some(liar) = &self.liar else {
             return Ok(());
@@ -272,7 +276,7 @@ impl World {
         self.hear_call(&subject, &bytes)
     }
 
-    /// As the server does with what comes on a subject.
+    /// Handles a call on a subject, as the server does.
     fn hear_call(&mut self, subject: &str, bytes: &[u8]) -> Checked {
         let plan = self.scene.plan.clone();
         let Some(liar) = &mut self.liar else {
@@ -304,7 +308,7 @@ impl World {
             CallBody::Query(_) => Vec::new(),
         };
         for event in events {
-            // The server deals with it by itself.
+            // The server handles this event itself.
             if matches!(event, Event::Sink(SinkEvent::Attach { .. })) {
                 continue;
             }
@@ -326,7 +330,7 @@ impl World {
         if liar.is_in_her_power(&self.scene, &event) || (self.calm && begins) {
             return Ok(());
         }
-        // What is due anyway is not her doing.
+        // Due timers are not her doing.
         self.tell(Event::Tick)?;
         let (Some(liar), Some(core)) = (&mut self.liar, &self.core) else {
             return Ok(());
@@ -366,7 +370,7 @@ impl Before {
         }
     }
 
-    /// Others are registered as before, and have what they had.
+    /// Checks that other processes are registered as before, and have the same leases.
     fn check(&self, core: &Core, liar: &Liar, may: &May) -> Checked {
         let (workers, hosts) = others(core, liar);
         ensure!(
@@ -402,7 +406,7 @@ impl Before {
         Ok(())
     }
 
-    /// Nothing is recorded of the work of others.
+    /// Checks that nothing about other workers' leases is recorded.
     fn check_records(&self, scene: &Scene, liar: &Liar, may: &May, actions: &[Action]) -> Checked {
         let appends = actions.iter().filter_map(|action| match action {
             Action::Append { ops, .. } => Some(ops),
@@ -415,17 +419,19 @@ impl Before {
                 Op::Delete { .. } => None,
             };
             let is_forbidden = match (&key, &record) {
-                (RecordKey::Tries(id), Some(_)) | (RecordKey::Part(id, _), Some(_)) => {
+                (RecordKey::Attempts(id), Some(_)) | (RecordKey::PartialResult(id, _), Some(_)) => {
                     !may.allows(liar, id)
                 }
-                (RecordKey::Done(id), Some(Record::Done(done))) => match done.finish {
-                    Finish::Completed { .. } => !may.allows(liar, id),
-                    Finish::Dropped => true,
-                    // Barriers may fire in the core when her host goes.
-                    Finish::Grouped { .. } | Finish::Skipped { .. } | Finish::Late { .. } => false,
+                (RecordKey::Done(id), Some(Record::Done(done))) => match done.end {
+                    EndKind::Completed { .. } => !may.allows(liar, id),
+                    EndKind::Dropped => true,
+                    // Barriers may fire in the core when her host leaves.
+                    EndKind::Grouped { .. } | EndKind::Skipped { .. } | EndKind::Late { .. } => {
+                        false
+                    }
                 },
                 (RecordKey::Dead(id), Some(Record::Dead(dead))) => {
-                    // One that nobody may try any more dies when a worker is free.
+                    // A task that no worker may try any more dies when a worker is free.
                     let before = self.attempts.get(id).copied().unwrap_or(0);
                     let failed = before != dead.attempts.len();
                     failed && !may.allows(liar, id) && is_worked_on(scene, id)
@@ -439,7 +445,7 @@ impl Before {
     }
 }
 
-/// The workers and hosts that are not hers.
+/// Workers and hosts that are not hers.
 fn others(core: &Core, liar: &Liar) -> (Vec<WorkerView>, BTreeMap<Arc<str>, u64>) {
     let workers = core.workers().into_iter();
     let hosts = core.host_sessions().into_iter();

@@ -1,12 +1,11 @@
 //! A chain that is reorganised, and the source that follows it.
 //!
-//! Each block has a fork: the number of the reorganisation that made it. Messages and results say of
-//! which blocks and forks they are, so that whatever is emitted can be told to be of the chain that
-//! was current last.
+//! Each block has a fork: the number of the reorganisation that made it. Messages and results carry their
+//! blocks and forks, so that emissions can be checked to belong to the chain that was current last.
 
 use std::collections::BTreeMap;
 
-use proofmill_orchestrator::conversation::{Edition, Reply, Request, Rewind};
+use proofmill_orchestrator::conversation::{Reply, Request, Rewind, Uniqueness};
 use proofmill_orchestrator::core::RequestId;
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::payload::Payload;
@@ -16,36 +15,36 @@ use serde_json::Value;
 use crate::checks::Monitor;
 use crate::world::{Asker, Checked, Ev, World};
 
-/// Blocks that a reorganisation changes, at most, of those that were sent.
+/// Maximum number of sent blocks that a reorganisation changes.
 const DEPTH: u64 = 4;
 
-/// Blocks that a source that starts anew compares with what is known; more than a reorganisation
+/// Number of blocks that a restarted source compares with the recorded ones; more than a reorganisation
 /// changes.
 const RECALLED: usize = 6;
 
-/// A question is asked again after so long without an answer.
+/// Time without an answer after which a request is sent again.
 const LOST_MS: u64 = 4_000;
 
-/// The chain, and what its source and the sink have made of it.
+/// The chain, and the state of its source and of the sink.
 #[derive(Default)]
 pub(crate) struct Chain {
-    /// The fork of each block now.
+    /// Present fork of each block.
     pub(crate) forks: Vec<u64>,
-    /// The fork below which nothing of a block may be emitted any more.
+    /// Lowest fork of each block that may still be emitted.
     floor: Vec<u64>,
-    /// Blocks that had left, or were about to, when they changed.
+    /// Whether each block had been emitted, or was about to be, when it changed.
     stale: Vec<bool>,
-    /// The last block that was sent.
+    /// Last block that was sent.
     last: Option<u64>,
-    /// How often the chain was reorganised.
+    /// Number of reorganisations.
     pub(crate) reorganised: u64,
-    /// From which block on the source has to take back what it brought.
+    /// First block that the source has to take back; `None` if the chain has not changed.
     changed: Option<u64>,
-    /// Since when it waits for an answer, and to what.
+    /// Rewind that waits for an answer.
     asked: Option<Asked>,
-    /// Messages of blocks below this were brought by an earlier run of the source.
-    recalled_below: u64,
-    /// What the sink has of each block.
+    /// Messages of blocks below this one were sent by an earlier run of the source.
+    submitted_before: u64,
+    /// Fork of each block that the sink has written.
     written: BTreeMap<u64, u64>,
 }
 
@@ -69,28 +68,29 @@ impl Chain {
         }
     }
 
-    /// A message of a block is to be sent: what it is.
-    pub(crate) fn edition(&mut self, block: u64) -> Edition {
+    /// Uniqueness of the message of a block, which is about to be sent.
+    pub(crate) fn uniqueness(&mut self, block: u64) -> Uniqueness {
         self.last = self.last.max(Some(block));
-        match block < self.recalled_below {
-            true => Edition::Recalled,
-            false => Edition::Only,
+        match block < self.submitted_before {
+            true => Uniqueness::ReplayOnly,
+            false => Uniqueness::Single,
         }
     }
 
-    /// From this block on, what the source has brought is of the chain no more.
+    /// Notes that the chain has changed from this block on.
     pub(crate) fn change(&mut self, from: u64) {
         let from = self.changed.map_or(from, |known| known.min(from));
         self.changed = Some(from);
         self.asked = None;
     }
 
-    /// A block's message is known, and perhaps of another fork: its mark goes when it has left.
+    /// Notes that a block's message is known, perhaps of another fork: its mark is removed once it is
+    /// emitted.
     pub(crate) fn has_left(&mut self, block: u64) {
         self.stale[block as usize] = true;
     }
 
-    /// (m) What leaves is of each of its blocks, and of no fork that was taken back.
+    /// (m) An emission is of each of its blocks, and of no fork that was taken back.
     pub(crate) fn leaves(&mut self, task: &TaskRecord) -> Checked {
         let id = &task.id;
         let forks = forks_of(&task.payload).map_err(|why| format!("(m) {id}: {why}"))?;
@@ -111,7 +111,7 @@ impl Chain {
         Ok(())
     }
 
-    /// (m) What has left is of the chain that was current last, but for what had left before.
+    /// (m) Emissions are of the chain that was current last, except those made before.
     pub(crate) fn check_end(&self) -> Checked {
         for (block, fork) in &self.written {
             let at = *block as usize;
@@ -127,7 +127,7 @@ impl Chain {
 }
 
 impl World {
-    /// The blocks from one of the last on are replaced by others.
+    /// Replaces the blocks from one of the last on by others.
     pub(crate) fn reorganise(&mut self) {
         if self.calm {
             return;
@@ -142,13 +142,13 @@ impl World {
         let fork = self.chain.reorganised;
         self.chain.forks[from as usize..].fill(fork);
         self.note(|| format!("reorganised from {from} on, fork {fork}"));
-        // A source that is down finds out when it starts.
+        // A source that is down learns of it when it starts.
         if self.producers[0].up {
             self.chain.change(from);
         }
     }
 
-    /// The source starts: it compares the last blocks with what is known of them.
+    /// Starts the source: it compares the last blocks with the recorded ones.
     pub(crate) fn chain_starts(&mut self) {
         self.chain.changed = None;
         self.chain.asked = None;
@@ -156,10 +156,11 @@ impl World {
         let next = producer.known.iter().filter(|known| **known).count();
         let from = next.saturating_sub(RECALLED);
         producer.known[from..].fill(false);
-        self.chain.recalled_below = next as u64;
+        self.chain.submitted_before = next as u64;
     }
 
-    /// Takes blocks back, if any have changed: nothing is brought before that is answered.
+    /// Sends a rewind if blocks have changed. Returns whether one is under way; no message is sent until it
+    /// is answered.
     pub(crate) fn takes_back(&mut self) -> bool {
         let Some(from) = self.chain.changed else {
             return false;
@@ -195,7 +196,7 @@ impl World {
         true
     }
 
-    /// Blocks have been taken back, down to the one that the reply names.
+    /// Handles the answer to a rewind: blocks down to the one in the reply have been taken back.
     pub(crate) fn taken_back(&mut self, request: RequestId, asked: u64, reply: &Reply) {
         let chain = &mut self.chain;
         if chain.asked.is_none_or(|waits| waits.request != request) {
@@ -214,13 +215,13 @@ impl World {
         }
         chain.changed = None;
         chain.asked = None;
-        chain.recalled_below = chain.recalled_below.min(from as u64);
+        chain.submitted_before = chain.submitted_before.min(from as u64);
         let producer = &mut self.producers[0];
         let from = from.min(producer.known.len());
         producer.known[from..].fill(false);
         producer.known[(asked as usize).min(from)..from].fill(true);
         producer.sent.fill(None);
-        // Answers to what was sent before are about what is no more.
+        // Answers to earlier messages are obsolete.
         producer.inc += 1;
         let inc = producer.inc;
         self.after(1, Ev::Produce(0, inc));
@@ -233,8 +234,8 @@ impl Monitor {
         self.taken_back = Some(lowest);
     }
 
-    /// Whether a source has taken back what this task is about; with the block before it, perhaps, in
-    /// one group.
+    /// Whether a source has taken back blocks of this task, possibly including the block before, in the same
+    /// group.
     pub(super) fn is_taken_back(&self, id: &TaskId) -> bool {
         let taken_back = self
             .taken_back
@@ -243,17 +244,17 @@ impl Monitor {
     }
 }
 
-/// The payload of a block's message.
+/// Payload of a block's message.
 pub(crate) fn payload(block: u64, fork: u64) -> Vec<u8> {
     format!("{{\"block\":{block},\"forks\":[[{block},{fork}]]}}").into_bytes()
 }
 
-/// The part of a block's message: another for each fork, as a block's hash is.
+/// Part of a block's message: different for each fork, like a block's hash.
 pub(crate) fn part(fork: u64) -> Part {
     Part::from_text(&format!("f{fork}"))
 }
 
-/// Of which fork of which block a payload is, its members with it.
+/// Fork of each block in a payload, including the members of a group.
 pub(crate) fn forks_of(payload: &Payload) -> Result<BTreeMap<u64, u64>, String> {
     let mut forks = BTreeMap::new();
     let mut add = |block: u64, fork: u64| match forks.insert(block, fork) {

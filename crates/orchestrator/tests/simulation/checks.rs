@@ -1,4 +1,4 @@
-//! The invariants, as an observer of the durable log and of each step of the core sees them.
+//! The invariants, checked by an observer of the durable log and of each step of the core.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use proofmill_orchestrator::conversation::{Lease, Request, WorkerCommand, Worker
 use proofmill_orchestrator::core::{Action, Core, Event, TaskPhase, TaskView};
 use proofmill_orchestrator::id::TaskId;
 use proofmill_orchestrator::plan::{Needs, Speculation, StageIx, StageKind};
-use proofmill_orchestrator::record::{Finish, Record, RecordKey};
+use proofmill_orchestrator::record::{EndKind, Record, RecordKey};
 
 use crate::given::{Given, is_of_group};
 use crate::late::Passed;
 use crate::plans::{Barrier, Scene, T_ACK_MS};
-use crate::several::has_voter;
+use crate::several::has_worker_of_user;
 
-/// What the core was told of a worker.
+/// The core's knowledge of a worker.
 pub(super) struct Known {
     group: Arc<str>,
     pub(super) labels: BTreeSet<String>,
@@ -24,7 +24,7 @@ pub(super) struct Known {
     retired: bool,
     paused: bool,
     heard_ms: u64,
-    /// After a long silence the core may have forgotten it, until it joins again.
+    /// Whether the core may have forgotten it after a long silence; false again once it joins.
     forgotten: bool,
 }
 
@@ -38,13 +38,13 @@ pub(crate) struct Monitor {
     fired: BTreeSet<(Arc<str>, String)>,
     tries: BTreeMap<TaskId, usize>,
     newest: BTreeMap<Arc<str>, u64>,
-    /// The lowest block that a source has taken back.
+    /// Lowest block that a source has taken back.
     pub(super) taken_back: Option<u64>,
     pub(super) cursor: u64,
     pub(super) workers: BTreeMap<Arc<str>, Known>,
     assignments: BTreeMap<(TaskId, u32, Arc<str>), u64>,
     pub(super) parts: BTreeMap<TaskId, BTreeSet<Arc<str>>>,
-    /// How much of it the histories have seen.
+    /// This count and the following ones show that the histories cover each case.
     pub(crate) hedged: u64,
     pub(crate) several: u64,
     pub(crate) cancelled: u64,
@@ -52,11 +52,11 @@ pub(crate) struct Monitor {
     pub(crate) given_up: u64,
     pub(super) slots: BTreeSet<u64>,
     next_assignment: u64,
-    /// Every lease that was ever given, and its worker.
+    /// Every lease that was given, and its worker.
     pub(super) given: Given,
-    /// What has been passed on.
+    /// Messages that must have reached their readers.
     pub(super) passed: Passed,
-    /// Messages that came too late for their group.
+    /// Number of messages that came too late for their group.
     pub(crate) late: u64,
 }
 
@@ -80,7 +80,7 @@ impl Monitor {
         block < self.cursor
     }
 
-    /// A batch has become durable.
+    /// Checks a batch that has become durable.
     pub(crate) fn durable(&mut self, scene: &Scene, ops: &[Op]) -> Result<(), String> {
         let (mut puts, mut deletes) = (Vec::new(), BTreeSet::new());
         for op in ops {
@@ -112,7 +112,7 @@ impl Monitor {
                         || self.is_taken_back(id);
                     ensure!(moves, "(a) dead letter {id} vanished");
                 }
-                RecordKey::Tries(id) => {
+                RecordKey::Attempts(id) => {
                     self.tries.remove(id);
                 }
                 RecordKey::Done(id)
@@ -143,7 +143,7 @@ impl Monitor {
                 (RecordKey::Done(id), Record::Done(done)) => {
                     let first = self.ended.insert(id.clone()) || self.is_forgotten(scene, id);
                     ensure!(first, "(b) a second result of task {id} was accepted");
-                    self.dropped |= done.finish == Finish::Dropped;
+                    self.dropped |= done.end == EndKind::Dropped;
                 }
                 (RecordKey::Dead(id), Record::Dead(dead)) => {
                     self.cancelled += u64::from(dead.reason.starts_with("cancelled"));
@@ -152,7 +152,7 @@ impl Monitor {
                     self.seen.insert(id.clone());
                     check_dead(scene, dead)?;
                 }
-                (RecordKey::Tries(id), Record::Tries(tries)) => {
+                (RecordKey::Attempts(id), Record::Attempts(tries)) => {
                     let before = self.tries.insert(id.clone(), tries.len()).unwrap_or(0);
                     ensure!(
                         tries.len() == before + 1,
@@ -166,8 +166,8 @@ impl Monitor {
                     let members: BTreeSet<&TaskId> = puts
                         .iter()
                         .filter_map(|(other, record)| match (other, record) {
-                            (RecordKey::Done(id), Record::Done(done)) => match &done.finish {
-                                Finish::Grouped { key: of } if *of == key.to_string() => Some(id),
+                            (RecordKey::Done(id), Record::Done(done)) => match &done.end {
+                                EndKind::Grouped { key: of } if *of == key.to_string() => Some(id),
                                 _ => None,
                             },
                             _ => None,
@@ -196,7 +196,8 @@ impl Monitor {
         Ok(())
     }
 
-    /// Beside the sequencer's path, marks are remembered for so many blocks only.
+    /// Whether the mark of a task may have been removed: stages that do not lead to the sequencer keep them
+    /// for a limited number of blocks.
     fn is_forgotten(&self, scene: &Scene, id: &TaskId) -> bool {
         let leads = scene.plan.leads_to_sequencer();
         let side = scene
@@ -207,7 +208,7 @@ impl Monitor {
         side && id.block < newest.saturating_sub(scene.plan.retain_blocks)
     }
 
-    /// What the core is about to hear, so that its choice of workers can be judged.
+    /// Notes an event before the core handles it, so that the core's choice of workers can be checked.
     pub(crate) fn hears(&mut self, event: &Event, now_ms: u64) {
         let event = match event {
             Event::Request {
@@ -257,7 +258,7 @@ impl Monitor {
         }
     }
 
-    /// The core has taken a step.
+    /// Checks a step of the core.
     pub(crate) fn step(
         &mut self,
         scene: &Scene,
@@ -351,7 +352,7 @@ impl Monitor {
                 lease.attempt,
                 dispatcher.r_max
             );
-            // What was dropped may be submitted again, which need not be durable yet.
+            // A dropped task may be submitted again, and its new record need not be durable yet.
             let again = self.ended.contains(id)
                 && !self.is_forgotten(scene, id)
                 && !self.passed.is_dropped(id);
@@ -361,7 +362,7 @@ impl Monitor {
                 if record.id == *id {
                     self.check_copies(dispatcher, view)?;
                     ensure!(
-                        !has_voter(dispatcher, view, worker),
+                        !has_worker_of_user(dispatcher, view, worker),
                         "(o) {worker} was given {id}, which its user has already"
                     );
                 }
@@ -416,7 +417,7 @@ impl Monitor {
                     .count()
                     < known.slots
                 && self.may_take(dispatcher, view, name)
-                // It may be kept for a lower block that a full queue keeps back.
+                // The worker may be kept for a lower block that a full queue holds back.
                 && !views.iter().any(|other| {
                     other.claimable
                         && other.record.id.stage == view.record.id.stage
@@ -432,7 +433,7 @@ impl Monitor {
         Ok(())
     }
 
-    /// Assignments that a worker has; a lease adopted from a heartbeat is one of its own.
+    /// Number of assignments that a worker has; a lease adopted from a heartbeat counts as one.
     fn slots_in_use(&self, views: &[TaskView], worker: &Arc<str>) -> usize {
         let (mut assigned, mut adopted) = (BTreeSet::new(), 0);
         for view in views {
@@ -461,7 +462,7 @@ fn needs_of(scene: &Scene, stage: StageIx, needs: Option<&Needs>) -> Needs {
     needs.cloned().or_else(of_stage).unwrap_or_default()
 }
 
-/// Q_max: the last task leased towards a queue found room there, or lies below all before it.
+/// Q_max: the last task leased towards a queue found room there, or lies below all others.
 fn check_room(
     scene: &Scene,
     views: &[TaskView],
@@ -477,7 +478,7 @@ fn check_room(
             stage.is_some_and(|stage| stage.outputs.iter().any(|output| output.0 == ix))
         };
         let last = leases.iter().rev().find(|lease| {
-            // One more copy brings no more messages.
+            // A further copy brings no more messages.
             let mut of = views.iter().filter(|view| view.record.id == lease.task.id);
             writes(&lease.task.id.stage) && of.any(|view| view.workers.len() <= 1)
         });
@@ -550,7 +551,7 @@ fn check_dead(
         "(h) {id} outlived a permanent failure"
     );
     let most = (dispatcher.r_max as usize + 1) * copies;
-    // One that had begun before a restart may be given up while another is under way.
+    // An attempt from before a restart may be given up while another one is under way.
     let is_lost = |reason: &str| reason.contains("ended while it did");
     let mut attempts = dead.attempts.iter();
     let lost = attempts.any(|attempt| is_lost(&attempt.failure.reason));

@@ -1,9 +1,9 @@
-//! The digest of what the core does: SHA-256 over the actions of whole histories, in order.
+//! Digest of the core's behaviour: SHA-256 over the actions of whole histories, in order.
 //!
-//! The constants pin it. A change of the core that is to change nothing outside leaves them as they
-//! are; one that is meant to change what the core does replaces them, and says why in its message.
+//! The constants pin it. A change of the core that must not be visible outside leaves them unchanged; a
+//! change of behaviour replaces them, and its commit message says why.
 //!
-//! `DIGEST_SEEDS=1000 cargo test --test simulation digest` compares more histories, in some seconds.
+//! `DIGEST_SEEDS=1000 cargo test --test simulation digest` compares more histories, in a few seconds.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{live, number};
 
-/// The digest of the histories of the first seeds, so many as the number says.
+/// Digest of the histories of the first seeds, by number of seeds.
 const PINNED: [(u64, &str); 2] = [
     (
         100,
@@ -28,17 +28,17 @@ const PINNED: [(u64, &str); 2] = [
     ),
 ];
 
-/// SHA-256 over the actions of a core, or of several one after the other.
+/// SHA-256 over the actions of a core, or of several cores in turn.
 ///
 /// Each action is a byte for its kind and its fields in the order of their declaration: numbers in
-/// little endian, bytes and texts after their length, an option after a byte that says whether there is
-/// something. What has a serialised form of its own (tasks, leases, replies, what hosts are told) is in
-/// that form, as postcard writes it, after its length.
+/// little-endian order, bytes and texts after their length, an option after a byte that is 1 if it has a
+/// value. Values with a serialised form (tasks, leases, replies, commands to hosts) are in that form, as
+/// postcard writes it, after its length.
 #[derive(Clone, Default)]
 pub(crate) struct ActionDigest(Sha256);
 
 impl ActionDigest {
-    /// Takes in what the core answered to an event.
+    /// Adds the core's actions for one event.
     pub(crate) fn note(&mut self, actions: &[Action]) {
         self.number(actions.len() as u64);
         actions.iter().for_each(|action| self.action(action));
@@ -109,7 +109,7 @@ impl ActionDigest {
         }
     }
 
-    /// Each command has a kind of its own; only an assignment may have to wait.
+    /// Adds a command to a worker. Each command has a kind of its own; only an assignment may have to wait.
     fn worker_command(&mut self, after: Option<u64>, worker: &str, command: &WorkerCommand) {
         match command {
             WorkerCommand::Assign(leases) => {
@@ -182,7 +182,7 @@ impl ActionDigest {
     }
 }
 
-/// The digest of the digests of the histories with the seeds below `count`.
+/// Digest of the digests of the histories with the seeds below `count`.
 fn digest_of(count: u64) -> String {
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
     let next = AtomicU64::new(0);

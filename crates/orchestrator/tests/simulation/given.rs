@@ -1,27 +1,27 @@
-//! (o) Results and failures are of workers that were given the task, and quorums of users that differ.
+//! (o) Results and failures come from workers that were given the task, and quorums from different users.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proofmill_orchestrator::conversation::Lease;
 use proofmill_orchestrator::id::TaskId;
-use proofmill_orchestrator::principal::voter;
-use proofmill_orchestrator::record::{Finish, Record, RecordKey};
+use proofmill_orchestrator::principal::quorum_id;
+use proofmill_orchestrator::record::{EndKind, Record, RecordKey};
 
 use crate::checks::ensure;
 use crate::plans::Scene;
 
-/// Every lease that was ever given, by whichever coordinator.
+/// All leases that any coordinator has given.
 #[derive(Default)]
 pub(super) struct Given {
     leases: BTreeSet<(TaskId, u32, Arc<str>, [u8; 32])>,
     /// Digest of the content that each task carries, or carried last.
     contents: BTreeMap<TaskId, [u8; 32]>,
-    /// The workers whose results are kept.
+    /// Workers whose results are kept, by task.
     results: BTreeMap<TaskId, Vec<Arc<str>>>,
 }
 
-/// Whether a worker's name says that it is of the group.
+/// Whether the worker belongs to the group, according to its name.
 pub(super) fn is_of_group(worker: &str, group: &str) -> bool {
     let address = worker.rsplit_once('@').map(|(_, address)| address);
     address.and_then(|address| address.split('.').next()) == Some(group)
@@ -41,14 +41,14 @@ impl Given {
         })
     }
 
-    /// Whether the worker was ever given the task in any attempt.
+    /// Whether the worker was given the task in any attempt.
     fn was_ever_given(&self, id: &TaskId, worker: &Arc<str>) -> bool {
         let from = (id.clone(), 0, Arc::from(""), [0; 32]);
         let of_task = self.leases.range(from..).take_while(|(of, ..)| of == id);
         of_task.into_iter().any(|(_, _, by, _)| by == worker)
     }
 
-    /// A batch has become durable.
+    /// Checks a batch that has become durable.
     pub(super) fn check(
         &mut self,
         scene: &Scene,
@@ -57,7 +57,7 @@ impl Given {
     ) -> Result<(), String> {
         for (key, record) in puts {
             match (key, record) {
-                (RecordKey::Tries(id), Record::Tries(attempts)) => {
+                (RecordKey::Attempts(id), Record::Attempts(attempts)) => {
                     let Some(last) = attempts.last() else {
                         continue;
                     };
@@ -67,7 +67,7 @@ impl Given {
                         last.worker
                     );
                 }
-                (RecordKey::Part(id, _), Record::Part(part)) => {
+                (RecordKey::PartialResult(id, _), Record::PartialResult(part)) => {
                     ensure!(
                         self.was_given(id, part.attempt, &part.worker),
                         "(o) a result of {} for {id}#{} was kept, which it was not given",
@@ -78,7 +78,7 @@ impl Given {
                     results.push(part.worker.clone());
                 }
                 (RecordKey::Done(id), Record::Done(done)) => {
-                    if let Finish::Completed { worker, attempt } = &done.finish {
+                    if let EndKind::Completed { worker, attempt } = &done.end {
                         self.check_completed(id, *attempt, worker)?;
                     }
                 }
@@ -114,7 +114,7 @@ impl Given {
         let results = self.results.get(id).into_iter().flatten();
         let voters: Vec<&str> = results
             .chain([worker])
-            .map(|worker| voter(worker))
+            .map(|worker| quorum_id(worker))
             .collect();
         let users: BTreeSet<&str> = voters.iter().copied().collect();
         ensure!(

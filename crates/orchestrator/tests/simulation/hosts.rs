@@ -1,10 +1,10 @@
-//! Hosts: they keep partitions of collectors, over channels that stay in order, repeat, and break.
+//! Hosts: they keep partitions of collectors, over channels that keep the order, repeat messages, and break.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use proofmill_orchestrator::collector::{Host, Outcome};
-use proofmill_orchestrator::conversation::{HostCommand, HostEvent, Judged};
+use proofmill_orchestrator::collector::{Host, OfferDecision};
+use proofmill_orchestrator::conversation::{Decision, HostCommand, HostEvent};
 use proofmill_orchestrator::core::Event;
 use proofmill_orchestrator::plan::StageIx;
 
@@ -19,7 +19,7 @@ pub(crate) struct SimHost {
     pub(crate) state: State,
     inc: u64,
     asleep: VecDeque<Ev>,
-    /// When the last message of each direction arrives.
+    /// Arrival time of the last message in each direction.
     to_host_until: u64,
     to_core_until: u64,
 }
@@ -27,7 +27,7 @@ pub(crate) struct SimHost {
 const BEAT_MS: u64 = 1_000;
 
 impl SimHost {
-    /// In every other history with collectors, hosts for all of them.
+    /// Hosts for all collectors, in every other history that has collectors.
     pub(crate) fn crew(scene: &Scene, rng: &mut Rng) -> Vec<Self> {
         let is_collector = |ix: &StageIx| scene.plan.stage(*ix).collector().is_some();
         let all = (0..scene.plan.stages.len()).map(StageIx);
@@ -74,17 +74,17 @@ impl World {
                 for ev in std::mem::take(&mut self.hosts[ix].asleep) {
                     self.after(0, ev);
                 }
-                // What arrives from now on comes after it.
+                // Messages sent from now on arrive after the deferred ones.
                 self.hosts[ix].to_host_until = self.now_ms + 1;
             }
             (State::Paused, ev @ (Ev::ToHost(..) | Ev::HostBeat(..))) => {
                 self.hosts[ix].asleep.push_back(ev);
             }
             (State::Up, Ev::ToHost(_, inc, message)) if inc == self.hosts[ix].inc => {
-                match self.hosts[ix].host.take([message]) {
+                match self.hosts[ix].host.handle([message]) {
                     Some(verdicts) if verdicts.is_empty() => {}
                     Some(verdicts) => {
-                        let said = self.hosts[ix].host.say(verdicts);
+                        let said = self.hosts[ix].host.report(verdicts);
                         self.host_says(ix, HostEvent::Verdicts(said));
                     }
                     None => self.host_joins(ix),
@@ -92,7 +92,7 @@ impl World {
             }
             (State::Up, Ev::HostBeat(_, inc)) if inc == self.hosts[ix].inc => {
                 let host = self.hosts[ix].name.clone();
-                self.host_says(ix, HostEvent::Beat { host });
+                self.host_says(ix, HostEvent::Heartbeat { host });
                 self.after(BEAT_MS, Ev::HostBeat(ix, inc));
             }
             _ => {}
@@ -114,7 +114,7 @@ impl World {
         }
     }
 
-    /// The core tells a host.
+    /// Sends a command of the core to a host.
     pub(crate) fn tell_host(&mut self, name: &str, message: &HostCommand) {
         let Some(ix) = self.hosts.iter().position(|host| &*host.name == name) else {
             return;
@@ -140,7 +140,7 @@ impl World {
         }
     }
 
-    /// A new coordinator knows no host.
+    /// Makes the hosts join again, since a new coordinator knows none.
     pub(crate) fn hosts_hear_of_a_coordinator(&mut self) {
         for ix in 0..self.hosts.len() {
             let name = self.hosts[ix].name.clone();
@@ -148,7 +148,7 @@ impl World {
         }
     }
 
-    /// A fault of one of them.
+    /// Causes a fault of one host.
     pub(crate) fn host_fault(&mut self) {
         if self.hosts.is_empty() {
             return;
@@ -168,7 +168,7 @@ impl World {
         self.hosts[ix].state = State::Down;
         let delay = self.rng.within(1, 5_000);
         self.after(delay, Ev::HostUp(ix));
-        // Somebody notices, perhaps when it is back already; or nobody does.
+        // The core learns of the host's death, perhaps when the host is back already, or not at all.
         if self.rng.per_mille(700) {
             let host = self.hosts[ix].name.clone();
             let (delay, epoch) = (self.rng.within(1, 600), self.epoch);
@@ -190,13 +190,13 @@ impl World {
     }
 }
 
-/// How many groups the verdicts of an event finish.
+/// Number of groups that the verdicts of an event complete.
 pub(crate) fn finished_groups(event: &Event) -> u64 {
     let Event::Host(HostEvent::Verdicts(said)) = event else {
         return 0;
     };
-    let finished = said.verdicts.iter().map(|verdict| match &verdict.what {
-        Judged::Offered(_, Outcome::Finished(groups)) => groups.len() as u64,
+    let finished = said.verdicts.iter().map(|verdict| match &verdict.decision {
+        Decision::Offered(_, OfferDecision::Finished(groups)) => groups.len() as u64,
         _ => 0,
     });
     finished.sum()

@@ -1,39 +1,39 @@
-//! (p) What is passed on arrives: every message that a result or a group brings to a reader becomes a
-//! task, a dead letter or a mark of its own, late or not.
+//! (p) Messages that are passed on arrive: every message that a result or a group brings to a reader becomes
+//! a task, a dead letter or a mark of its own, late or not.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use proofmill_orchestrator::conversation::Complete;
+use proofmill_orchestrator::conversation::WorkerResult;
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::plan::StagePlan;
-use proofmill_orchestrator::record::{Finish, Record, RecordKey};
+use proofmill_orchestrator::record::{EndKind, Record, RecordKey};
 
 use crate::checks::{Monitor, ensure};
 use crate::plans::Scene;
 
-/// What was said of results and recorded of messages.
+/// Results that were reported, and records of messages.
 #[derive(Default)]
 pub(super) struct Passed {
-    /// By task, attempt and worker: the positions of the messages that the result holds.
+    /// Positions of the messages in a result, by task, attempt and worker.
     results: BTreeMap<(TaskId, u32, Arc<str>), Vec<Option<usize>>>,
-    /// Tasks that were ever live, dead or finished.
+    /// Tasks that were live, dead or finished at any time.
     known: BTreeSet<TaskId>,
-    /// Tasks that an operator has dropped, and that nobody has submitted since.
+    /// Tasks that an operator has dropped and that have not been submitted since.
     dropped: BTreeSet<TaskId>,
 }
 
 // === impl Passed ===
 
 impl Passed {
-    pub(super) fn hears(&mut self, complete: &Complete) {
+    pub(super) fn hears(&mut self, complete: &WorkerResult) {
         let elements = complete.outputs.iter().map(|output| output.element);
         let lease = &complete.lease;
         let key = (lease.task.clone(), lease.attempt, complete.worker.clone());
         self.results.insert(key, elements.collect());
     }
 
-    /// Whether the mark of a task may go: somebody submits what was dropped.
+    /// Whether the mark of a task may be removed because a dropped task is submitted again.
     pub(super) fn is_revived(&mut self, id: &TaskId, puts: &[(RecordKey, Record)]) -> bool {
         let comes = |key: &RecordKey| match key {
             RecordKey::Task(of) | RecordKey::Dead(of) => of == id,
@@ -54,14 +54,14 @@ impl Passed {
                 self.known.insert(id.clone());
             }
             if let (RecordKey::Done(id), Record::Done(done)) = (key, record)
-                && done.finish == Finish::Dropped
+                && done.end == EndKind::Dropped
             {
                 self.dropped.insert(id.clone());
             }
         }
     }
 
-    /// The messages of `part` that `stage` writes are known at each of their readers.
+    /// Checks that the messages of `part` that `stage` writes are known at each of their readers.
     fn check_readers(
         &self,
         scene: &Scene,
@@ -107,8 +107,8 @@ impl Passed {
                 let Some(stage) = stage_of(&id.stage) else {
                     return Ok(());
                 };
-                match &done.finish {
-                    Finish::Completed { worker, attempt } => {
+                match &done.end {
+                    EndKind::Completed { worker, attempt } => {
                         let of = (id.clone(), *attempt, worker.clone());
                         let Some(elements) = self.results.get(&of) else {
                             return Err(format!(
@@ -123,14 +123,14 @@ impl Passed {
                             self.check_readers(scene, stage, &part, known_about(id.block))
                         })
                     }
-                    Finish::Late { passed_on, .. } if *passed_on => {
+                    EndKind::Late { passed_on, .. } if *passed_on => {
                         let part = id.part.of("late");
                         self.check_readers(scene, stage, &part, known_about(id.block))
                     }
                     _ => Ok(()),
                 }
             }
-            // Where the group begins is not in its record.
+            // The record of a group does not have the group's first block.
             (RecordKey::Group(stage, part), Record::Group(_)) => match stage_of(stage) {
                 Some(stage) => {
                     let is_known = |stage: &str, part: &Part| {
@@ -147,7 +147,7 @@ impl Passed {
 }
 
 impl Monitor {
-    /// A batch has become durable.
+    /// Checks a batch that has become durable.
     pub(super) fn check_passed(
         &mut self,
         scene: &Scene,

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proofmill_orchestrator::collector::{Group, Outcome, Overdue, PartitionRef};
+use proofmill_orchestrator::collector::{Group, OfferDecision, OverdueDecision, PartitionRef};
 use proofmill_orchestrator::conversation::{
-    Complete, Edition, Fail, HostEvent, HostJoin, Join, Judged, Lease, LeaseRef, Output, Query,
-    Request, Rewind, RoleEvent, SinkEvent, Submit, Target, Verdict, Verdicts, WorkerEvent,
+    Decision, HostEvent, HostJoin, Lease, LeaseRef, Output, Query, Request, Rewind, RoleEvent,
+    SinkEvent, Submit, Target, Uniqueness, Verdict, Verdicts, WorkerEvent, WorkerFailure,
+    WorkerJoin, WorkerResult,
 };
 use proofmill_orchestrator::core::LeaseTag;
 use proofmill_orchestrator::id::{Part, TaskId};
@@ -26,7 +27,7 @@ use crate::plans::{PROVER, PROVERS, Scene};
 use crate::rng::Rng;
 use crate::world::World;
 
-/// Earlier calls that she remembers.
+/// Number of earlier calls that she remembers.
 const CALLS: usize = 32;
 
 struct Names {
@@ -60,7 +61,7 @@ impl Liar {
         }
     }
 
-    /// Call that the liar makes in her own name, about herself.
+    /// A call that the liar makes in her own name, about herself.
     pub(crate) fn own_call(&self, role: &str, events: Vec<RoleEvent>) -> (String, Vec<u8>) {
         let call = Call {
             plan: self.digest,
@@ -73,7 +74,7 @@ impl Liar {
         (self.subject(role), encoded(&call))
     }
 
-    /// The next thing that she says: where, and what.
+    /// Subject and bytes of her next call.
     pub(crate) fn next_call(&mut self, world: &World) -> (String, Vec<u8>) {
         if !self.said.is_empty() && self.rng.per_mille(120) {
             let at = self.rng.below(self.said.len());
@@ -188,7 +189,7 @@ impl Liar {
         }
     }
 
-    /// One of the leases that her workers were given, rather a late one, by its worker.
+    /// One of the leases that her workers were given, usually a late one, and its worker.
     fn own_lease(&mut self) -> Option<(Arc<str>, Lease)> {
         let count = self.given.len();
         if count == 0 {
@@ -202,7 +203,7 @@ impl Liar {
         Some(self.given[at].clone())
     }
 
-    /// A lease that she was not given, whatever there is that is true of it.
+    /// A lease that she was not given, with true data as far as she has any.
     fn forged_lease(&mut self) -> (Option<Arc<str>>, LeaseRef) {
         let own = self.own_lease();
         let tag = match (&own, self.rng.flip()) {
@@ -210,8 +211,8 @@ impl Liar {
             _ => LeaseTag::from_bytes([self.rng.next() as u8; 16]),
         };
         if let (Some((worker, lease)), true) = (&own, self.rng.per_mille(300)) {
-            // Her own, with another attempt or a false tag, and perhaps for another of hers.
-            let mut name = lease.name();
+            // Her own lease, with another attempt or a false tag, and perhaps for another worker of hers.
+            let mut name = lease.reference();
             if self.rng.flip() {
                 name.attempt += 1;
             } else {
@@ -253,7 +254,7 @@ impl Liar {
                     running.push(match own {
                         Some((of, lease)) => {
                             worker = of;
-                            lease.name()
+                            lease.reference()
                         }
                         None => self.forged_lease().1,
                     });
@@ -272,10 +273,9 @@ impl Liar {
                 let (holder, lease) = self.some_lease(&worker);
                 let failure = Failure {
                     permanent: self.rng.per_mille(300),
-                    reason: "a lie".to_owned(),
-                    ..Failure::default()
+                    ..Failure::retryable("a lie")
                 };
-                WorkerEvent::Fail(Fail {
+                WorkerEvent::Fail(WorkerFailure {
                     worker: holder,
                     lease,
                     failure,
@@ -293,7 +293,7 @@ impl Liar {
         }
     }
 
-    fn join(&mut self, worker: Arc<str>, scene: &Scene) -> Join {
+    fn join(&mut self, worker: Arc<str>, scene: &Scene) -> WorkerJoin {
         let own = self.workers.iter().find(|(own, _)| *own == worker);
         let mut labels = own.map(|(_, labels)| labels.clone()).unwrap_or_default();
         if self.rng.per_mille(20) {
@@ -314,7 +314,7 @@ impl Liar {
             5..10 => 0,
             _ => self.rng.within(1, 3) as usize,
         };
-        Join {
+        WorkerJoin {
             worker,
             group,
             labels,
@@ -323,17 +323,18 @@ impl Liar {
         }
     }
 
-    /// Her own or another's.
+    /// A lease of hers or of another worker.
     fn some_lease(&mut self, worker: &Arc<str>) -> (Arc<str>, LeaseRef) {
         if let Some((own, lease)) = self.own_lease().filter(|_| self.rng.flip()) {
-            return (own, lease.name());
+            return (own, lease.reference());
         }
         let (holder, lease) = self.forged_lease();
         let holder = holder.filter(|_| self.rng.flip());
         (holder.unwrap_or_else(|| worker.clone()), lease)
     }
 
-    /// Right results of two of her workers for one task, or what may make it go from one to another.
+    /// Correct results of two of her workers for one task, or events that may pass the task from one to the
+    /// other.
     fn votes_twice(&mut self, scene: &Scene) -> Vec<WorkerEvent> {
         let Some((worker, lease)) = self.own_lease() else {
             return Vec::new();
@@ -341,7 +342,7 @@ impl Liar {
         let mut given = self.given.iter().rev();
         let again = given.find(|(by, of)| *by != worker && of.task.id == lease.task.id);
         let Some((other, later)) = again else {
-            let name = lease.name();
+            let name = lease.reference();
             let release = WorkerEvent::Release {
                 worker: worker.clone(),
                 lease: name,
@@ -349,9 +350,9 @@ impl Liar {
             return vec![release, WorkerEvent::Retire { worker }];
         };
         let right = |worker: &Arc<str>, lease: &Lease| {
-            WorkerEvent::Complete(Complete {
+            WorkerEvent::Complete(WorkerResult {
                 worker: worker.clone(),
-                lease: lease.name(),
+                lease: lease.reference(),
                 outputs: outputs(scene, lease.stage, &lease.task),
                 ran: Duration::MAX,
             })
@@ -359,7 +360,7 @@ impl Liar {
         vec![right(other, later), right(&worker, &lease)]
     }
 
-    /// Result that an honest worker would report, or one with invalid values.
+    /// A result that an honest worker would report, or one with invalid values.
     fn own_result(&mut self, scene: &Scene, worker: Arc<str>) -> WorkerEvent {
         let Some((worker, lease)) = self.own_lease() else {
             return WorkerEvent::Leave { worker };
@@ -368,9 +369,9 @@ impl Liar {
         if self.rng.per_mille(300) {
             self.spoil(&mut outputs);
         }
-        WorkerEvent::Complete(Complete {
+        WorkerEvent::Complete(WorkerResult {
             worker,
-            lease: lease.name(),
+            lease: lease.reference(),
             outputs,
             ran: Duration::MAX,
         })
@@ -398,7 +399,7 @@ impl Liar {
             payload: Payload::json("\"forged\""),
             grouping: Vec::new(),
         });
-        WorkerEvent::Complete(Complete {
+        WorkerEvent::Complete(WorkerResult {
             worker,
             lease,
             outputs: outputs.collect(),
@@ -418,7 +419,7 @@ impl Liar {
         let stage = StageIx(match self.rng.within(0, 2) {
             0 => 99,
             1 => usize::MAX,
-            // One that is there, and never reads what comes before it.
+            // A stage that exists but does not read the output of those before it.
             _ => 0,
         });
         vec![(stage, Ok("1".into()))]
@@ -453,7 +454,7 @@ impl Liar {
                 })
             }
             3..5 => HostEvent::Leave { host },
-            5..6 => HostEvent::Beat { host },
+            5..6 => HostEvent::Heartbeat { host },
             _ => {
                 self.verdicts += 1;
                 HostEvent::Verdicts(Verdicts {
@@ -468,7 +469,7 @@ impl Liar {
 
     fn verdict(&mut self) -> Verdict {
         let known = one_of_queue(&mut self.rng, &self.partitions);
-        let (mut at, epoch) = known.unwrap_or((
+        let (mut partition, epoch) = known.unwrap_or((
             PartitionRef {
                 stage: StageIx(1),
                 number: 0,
@@ -476,8 +477,8 @@ impl Liar {
             1,
         ));
         match self.rng.within(0, 9) {
-            0 => at.stage = StageIx(99),
-            1 => at.number = usize::MAX,
+            0 => partition.stage = StageIx(99),
+            1 => partition.number = usize::MAX,
             _ => {}
         }
         let task = self.task();
@@ -487,17 +488,21 @@ impl Liar {
             last: task.block,
             members: vec![task.clone()],
         };
-        let what = match self.rng.within(0, 4) {
-            0 => Judged::Offered(task, Outcome::Skip("a lie".to_owned())),
-            1 => Judged::Offered(task, Outcome::Finished(vec![group])),
-            2 => Judged::Offered(task, Outcome::Postpone(Duration::MAX)),
-            3 => Judged::Overdue(Overdue::Emit(group)),
-            _ => Judged::Overdue(Overdue::Reject {
+        let decision = match self.rng.within(0, 4) {
+            0 => Decision::Offered(task, OfferDecision::Skip("a lie".to_owned())),
+            1 => Decision::Offered(task, OfferDecision::Finished(vec![group])),
+            2 => Decision::Offered(task, OfferDecision::Postpone(Duration::MAX)),
+            3 => Decision::Overdue(OverdueDecision::Emit(group)),
+            _ => Decision::Overdue(OverdueDecision::Reject {
                 members: vec![task],
                 why: "a lie".to_owned(),
             }),
         };
-        Verdict { at, epoch, what }
+        Verdict {
+            partition,
+            epoch,
+            decision,
+        }
     }
 
     fn request(&mut self, scene: &Scene) -> Request {
@@ -514,7 +519,7 @@ impl Liar {
         }
     }
 
-    /// One that stages write, or that is not there; or an entrance.
+    /// A queue that stages write, or one that does not exist; with `entrance`, an entrance of the workflow.
     fn queue(&mut self, scene: &Scene, entrance: bool) -> QueueIx {
         let queues = &scene.plan.queues;
         let all = (0..queues.len()).map(QueueIx);
@@ -530,7 +535,7 @@ impl Liar {
         }
     }
 
-    /// A message that is no source's to bring, or has one value that is none.
+    /// A message that no source may bring, or that has one invalid value.
     fn submission(&mut self, scene: &Scene) -> Submit {
         let block = self.rng.within(0, 20);
         let wrong = self.rng.within(0, 9);
@@ -545,7 +550,7 @@ impl Liar {
                 needs: None,
                 grouping: Vec::new(),
             },
-            edition: Edition::Any,
+            uniqueness: Uniqueness::Multiple,
             source_next: self.rng.flip().then_some(u64::MAX),
         };
         let message = &mut request.message;

@@ -1,4 +1,4 @@
-//! A log with two watermarks: what is accepted, and what is durable. A crash loses the difference.
+//! A log with two watermarks: accepted, and durable. A crash loses the difference.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -18,7 +18,7 @@ pub(crate) struct SimLog {
 }
 
 impl SimLog {
-    /// As a coordinator that finds no key of leases does: it records one before all else.
+    /// Records a lease key if the log has none, before all else, as a coordinator does.
     pub(crate) fn keep_lease_key(&mut self, epoch: u64) -> Result<(), String> {
         let key = RecordKey::LeaseKey
             .to_key()
@@ -36,7 +36,8 @@ impl SimLog {
         Ok(())
     }
 
-    /// The place of the batch, or the key for which it is refused.
+    /// Appends a batch. Returns the sequence number of its last operation, or the key for which it is
+    /// refused.
     pub(crate) fn append(&mut self, ops: Vec<Op>) -> Result<Seq, String> {
         let mut changed: BTreeMap<&str, bool> = BTreeMap::new();
         for op in &ops {
@@ -74,7 +75,7 @@ impl SimLog {
         flushed
     }
 
-    /// The place of the last operation that was accepted.
+    /// Sequence number of the last accepted operation.
     pub(crate) fn last(&self) -> Seq {
         self.last
     }
@@ -93,14 +94,14 @@ impl SimLog {
         self.durable
     }
 
-    /// Loses what is accepted and not durable.
+    /// Loses the batches that are accepted and not durable.
     pub(crate) fn crash(&mut self) {
         self.pending.clear();
         self.live = self.stable.clone();
         self.last = self.durable;
     }
 
-    /// The live records in order.
+    /// The live records, in order.
     pub(crate) fn replay(&self) -> Vec<(Seq, String, Bytes)> {
         let mut entries: Vec<_> = self
             .live

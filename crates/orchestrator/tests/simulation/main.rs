@@ -1,19 +1,18 @@
-//! A seeded simulator: the core in a world of virtual time where everything that can fail does.
+//! A seeded simulator: the core in a world of virtual time with every kind of failure.
 //!
-//! Each seed is one history: a workflow, its producers, workers, sink and operators, a log whose
-//! crash loses what is not durable, and faults at random moments; after a while the faults stop
-//! and all that was accepted must come to its end. The invariants are those of the design, lettered
-//! in the messages: (a) nothing accepted is lost, (b) one result for each task, (c) no overtaking,
-//! (d) barriers fire once, (e) emission in order, (f) replay gives the same state, (g) bounds,
-//! (h) retries, (i) determinism, (j) indices, (k) several workers with one task,
-//! (l) deadlines, (m) of a chain that is reorganised, what was current last, (n) no record names a
-//! blob that was swept, (o) what somebody says who lies harms nobody else's work, (p) what is passed on
-//! arrives and is counted, however late, (q) the history and the counters are the same after a crash, and
-//! bounded.
+//! Each seed is one history: a workflow, its producers, workers, sink and operators, a log whose crash loses
+//! the records that are not durable, and faults at random moments. After a while the faults stop, and all
+//! accepted work must end. The invariants are those of the design, lettered in the messages: (a) nothing
+//! accepted is lost, (b) one result for each task, (c) no overtaking, (d) barriers fire once, (e) emission in
+//! order, (f) replay gives the same state, (g) bounds, (h) retries, (i) determinism, (j) indices, (k) several
+//! workers with one task, (l) deadlines, (m) emissions follow the chain that was current last, over
+//! reorganisations, (n) no record refers to a blob that was swept, (o) a liar harms no other process's work,
+//! (p) messages that are passed on arrive and are counted, however late, (q) the history and the counters are
+//! the same after a crash, and bounded.
 //!
-//! `SEED=n cargo test --test simulation` tells one history; `SEEDS=n` runs more of them. `digest` pins what
-//! the core does in the first of them. `protocol` is another world, of several processes: what they say to
-//! each other, and who leads.
+//! `SEED=n cargo test --test simulation` prints one history; `SEEDS=n` runs more of them. `digest` pins the
+//! core's behaviour in the first of them. `protocol` is another world, of several processes: their messages
+//! to each other, and the election of a leader.
 
 mod actors;
 mod blobs;
@@ -42,7 +41,7 @@ use world::World;
 
 const SEEDS: u64 = 10_000;
 
-/// What a history has come to.
+/// Counts and digests of a history.
 #[derive(Clone, Copy, Default, PartialEq, Debug)]
 struct Lived {
     digest: u64,
@@ -57,15 +56,15 @@ struct Lived {
     reorganised: u64,
     swept: u64,
     late: u64,
-    /// Of the calls of the liar: those that could be read, were admitted, and were refused or could
-    /// not be read; and what was told to the core.
+    /// Of the liar's calls: those that could be decoded, those admitted, and those refused or not decodable;
+    /// and the events passed to the core.
     heard: u64,
     admitted: u64,
     refused: u64,
     lies: u64,
 }
 
-/// Says on the way out of a panic in which history it was.
+/// Prints the seed of a history that panics.
 struct Of(u64);
 
 impl Drop for Of {
@@ -133,7 +132,7 @@ fn histories_keep_the_invariants() {
     let threads = std::thread::available_parallelism()
         .map_or(1, |n| n.get() as u64)
         .min(count);
-    // One by one: those with a liar take longer.
+    // One seed at a time for each thread, since histories with a liar take longer.
     let next = AtomicU64::new(0);
     std::thread::scope(|scope| {
         let next = &next;

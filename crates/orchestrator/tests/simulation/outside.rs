@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use proofmill_orchestrator::conversation::{Edition, Reply, Request, SinkEvent, Submit, Target};
+use proofmill_orchestrator::conversation::{Reply, Request, SinkEvent, Submit, Target, Uniqueness};
 use proofmill_orchestrator::core::{Event, RequestId};
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::message::Message;
@@ -47,7 +47,7 @@ impl World {
         self.after(1, Ev::Produce(ix, inc));
     }
 
-    /// Submits in order over a channel that breaks when the coordinator dies, a few at a time.
+    /// Submits messages in order, a few at a time, over a channel that breaks when the coordinator dies.
     fn produce(&mut self, ix: usize) {
         let (now, epoch) = (self.now_ms, self.epoch);
         if self.scene.chain && self.takes_back() {
@@ -68,7 +68,7 @@ impl World {
             .zip(&known)
             .any(|(sent, known)| !known && lost(sent))
         {
-            // It starts again with the first that was not answered, so that the order stays.
+            // The producer starts again with the first unanswered message, to keep the order.
             producer.sent.iter_mut().for_each(|sent| *sent = None);
         }
         let in_flight = producer
@@ -76,7 +76,7 @@ impl World {
             .iter()
             .zip(&known)
             .filter(|(s, k)| s.is_some() && !**k);
-        // One at a time where the next may depend on the answer.
+        // One at a time if the next may depend on the answer.
         let most = if self.scene.chain { 1 } else { 4 };
         if in_flight.count() < most {
             let next = (0..known.len()).find(|at| !known[*at] && producer.sent[*at].is_none());
@@ -98,7 +98,7 @@ impl World {
         self.after(delay, Ev::Produce(ix, inc));
     }
 
-    /// What a producer says arrives in order, as long as the coordinator lives.
+    /// Delivers a producer's messages in order, as long as the coordinator lives.
     pub(crate) fn in_order(&mut self, ix: usize, event: Event) {
         let delay = self.rng.within(0, 10);
         let (now, epoch) = (self.now_ms, self.epoch);
@@ -111,12 +111,12 @@ impl World {
     pub(crate) fn submission(&mut self, ix: usize, at: usize, twist: &[u8]) -> Submit {
         let (first, last) = self.scene.sources[ix].spans[at];
         let mut content = format!("{{\"block\":{first}}}").into_bytes();
-        let (mut part, mut edition) = (Part::whole(), Edition::Any);
+        let (mut part, mut uniqueness) = (Part::whole(), Uniqueness::Multiple);
         if self.scene.chain {
             let fork = self.chain.forks[first as usize];
             content = chain::payload(first, fork);
             part = chain::part(fork);
-            edition = self.chain.edition(first);
+            uniqueness = self.chain.uniqueness(first);
         }
         content.extend_from_slice(twist);
         let payload = self.store(Payload::json(content));
@@ -139,7 +139,7 @@ impl World {
                 }),
                 grouping: Vec::new(),
             },
-            edition,
+            uniqueness,
             source_next: source.recorded.then_some(last + 1),
         }
     }
@@ -151,7 +151,7 @@ impl World {
         Event::Request { id, request }
     }
 
-    /// A reply leaves the coordinator: what it promises must be durable.
+    /// Checks a reply that leaves the coordinator: the records that it confirms must be durable.
     pub(crate) fn show_reply(&mut self, request: RequestId, reply: Reply) -> Checked {
         self.note(|| format!("reply {} {reply:?}", request.0));
         if let Some(
@@ -168,7 +168,7 @@ impl World {
             },
         ) = self.requests.get(&request)
             && (matches!(reply, Reply::Accepted)
-                // Of a block that is recalled perhaps nothing is known.
+                // A recalled block may be unknown.
                 || (matches!(reply, Reply::Duplicate { .. }) && !self.scene.chain))
         {
             for id in self.ids_of(*producer, *message, part) {
@@ -299,7 +299,7 @@ impl World {
         self.lossy(|| Ev::ToCore(None, event.clone()));
     }
 
-    /// Somebody submits again what is known, the same or something else; or what is no use.
+    /// Submits a known message again, identical or changed; or an invalid one.
     fn act_strangely(&mut self) {
         if self.calm {
             return;
@@ -318,7 +318,7 @@ impl World {
         let mut submit = self.submission(ix, at, twist);
         submit.source_next = None;
         if !self.scene.chain && self.rng.flip() {
-            submit.edition = Edition::Anew;
+            submit.uniqueness = Uniqueness::Resubmitted;
         }
         let mut asker = Asker::Stranger {
             producer: ix,
@@ -359,7 +359,7 @@ impl World {
             self.chain.leaves(&task)?;
         }
         match self.sink.files.get(&task.id.block) {
-            // It died before it could say that it had the one that was taken back.
+            // The sink died before it could confirm the message that was taken back.
             Some(before) if *before != content && self.scene.chain => {
                 self.sink.files.insert(task.id.block, content);
             }
@@ -382,7 +382,7 @@ impl World {
             }
         }
         if !self.calm && self.rng.per_mille(30) {
-            // It dies before it can say so; what is in its inbox is handed to it again.
+            // The sink dies before it can confirm; the messages in its inbox are handed to it again.
             self.sink.up = false;
             let delay = self.rng.within(1, 2_000);
             self.after(delay, Ev::SinkUp);
@@ -438,7 +438,7 @@ impl World {
             76..86 => self.host_fault(),
             86..94 => self.worker_fills(worker),
             74..76 => {
-                // A drain ends with the coordinator's end.
+                // The drain lasts until the coordinator ends.
                 self.after(0, Ev::ToCore(None, Event::Drain));
                 self.draining = true;
             }
@@ -451,7 +451,7 @@ impl World {
         Ok(())
     }
 
-    /// From now on nothing fails, and everybody comes back.
+    /// Ends all faults, and brings all processes back.
     pub(crate) fn calm_down(&mut self) -> Checked {
         self.calm = true;
         self.note(|| "calm".to_owned());
@@ -471,7 +471,7 @@ impl World {
         Ok(())
     }
 
-    /// Everything that was accepted has come to its end, or rests for a reason.
+    /// Checks that all accepted work has ended, or rests for a reason.
     pub(crate) fn check_end(&mut self) -> Checked {
         self.compare_with_replayed()?;
         for (ix, producer) in self.producers.iter().enumerate() {
@@ -487,7 +487,7 @@ impl World {
         let Some(core) = &self.core else {
             return Err("no coordinator at the end".to_owned());
         };
-        // What an operator has dropped may be waited for for ever.
+        // Tasks may wait without end for one that an operator has dropped.
         let may_wait = self.monitor.dropped;
         if !core.is_idle() && !may_wait {
             let rest: Vec<String> = core
@@ -530,7 +530,7 @@ impl World {
         }
         self.chain.check_end()?;
         let status = core.status();
-        // Late ones stay until somebody drops them.
+        // Late dead letters stay until an operator drops them.
         let dead = core.dead_letters().filter(|dead| !dead.late).count();
         let unsequenced = self.scene.plan.sequencer().is_none();
         let emitted = unsequenced || self.sink.next == self.scene.end;

@@ -1,11 +1,12 @@
-//! The workflows that histories run through.
+//! Workflows of the histories.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use proofmill_orchestrator::collector::{
-    Expected, Group, Match, Member, Outcome, Overdue, Range, Sequential, Strategy, StrategyFactory,
+    Expected, Group, Match, Member, OfferDecision, OverdueDecision, Range, Sequential, Strategy,
+    StrategyFactory,
 };
 use proofmill_orchestrator::id::TaskId;
 use proofmill_orchestrator::plan::{
@@ -15,27 +16,27 @@ use proofmill_orchestrator::plan::{
 
 use crate::rng::Rng;
 
-/// What a barrier must have consumed.
+/// Members that a barrier must have consumed.
 #[derive(Clone, Debug)]
 pub(crate) enum Barrier {
-    /// So many of the block that is the key.
+    /// This many messages of the block that is the key.
     OfBlock(usize),
-    /// One by each queue, of the block that is the key.
+    /// One message by each of this many queues, of the block that is the key.
     OneByQueue(usize),
     /// Every block of the run, unless partial.
     Run { n: u64, partial: bool },
-    /// A range and what covers it.
+    /// A range and the messages that cover it.
     Cover,
     /// A pair of blocks.
     Pair,
 }
 
-/// Who brings messages.
+/// A source, and the messages that it brings.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     pub(crate) name: &'static str,
     pub(crate) queue: &'static str,
-    /// (first, last) of each message, in order.
+    /// First and last block of each message, in order.
     pub(crate) spans: Vec<(u64, u64)>,
     pub(crate) recorded: bool,
 }
@@ -45,13 +46,13 @@ pub(crate) struct Scene {
     pub(crate) plan: Arc<Plan>,
     pub(crate) sources: Vec<Source>,
     pub(crate) barriers: BTreeMap<&'static str, Barrier>,
-    /// Messages made of one task, by stage; 1 for the others.
+    /// Number of messages made of one task, by stage; 1 for other stages.
     pub(crate) fan_out: BTreeMap<&'static str, usize>,
     pub(crate) end: u64,
     pub(crate) junk: bool,
     pub(crate) strict_restart: bool,
     pub(crate) partial: bool,
-    /// The source follows a chain that is reorganised.
+    /// Whether the source follows a chain that is reorganised.
     pub(crate) chain: bool,
 }
 
@@ -63,7 +64,7 @@ struct Builder<'a> {
 
 pub(crate) const T_ACK_MS: u64 = 3_000;
 
-/// Begins the label by which provers are told apart, and how many there are.
+/// Prefix of the label that tells provers apart.
 pub(crate) const PROVER: &str = "prover:";
 pub(crate) const PROVERS: u64 = 3;
 
@@ -101,7 +102,7 @@ impl Builder<'_> {
         });
     }
 
-    /// Half of the stages give each task to one worker.
+    /// Random speculation settings; half of the stages give each task to one worker.
     fn speculation(&mut self) -> Speculation {
         if self.rng.flip() {
             return Speculation::default();
@@ -153,7 +154,7 @@ impl Builder<'_> {
         self.stage(name, &[input], outputs, StageKind::Dispatcher(plan));
     }
 
-    /// A stage that makes many messages of one cannot take several results.
+    /// Makes a stage take one result: a stage with fan-out cannot take several.
     fn one_message(&mut self, name: &str) {
         let stages = self.stages.iter_mut();
         for stage in stages.filter(|stage| &*stage.name == name) {
@@ -183,7 +184,7 @@ impl Builder<'_> {
         self.stage(name, inputs, output, StageKind::Collector(plan));
     }
 
-    /// What comes late at a collector goes on alone.
+    /// Makes a collector pass late messages on alone.
     fn pass_late_on(&mut self, name: &str) {
         let stages = self.stages.iter_mut();
         for stage in stages.filter(|stage| &*stage.name == name) {
@@ -211,7 +212,7 @@ fn source(name: &'static str, queue: &'static str, spans: Vec<(u64, u64)>) -> So
     }
 }
 
-/// How many scenes there are.
+/// Number of scenes.
 pub(crate) const SCENES: usize = 12;
 
 pub(crate) fn scene(which: usize, rng: &mut Rng) -> Scene {
@@ -228,7 +229,7 @@ pub(crate) fn scene(which: usize, rng: &mut Rng) -> Scene {
     let mut sources = vec![source("headers", "blocks", singles(end))];
     let mut junk = false;
     let mut strict_restart = true;
-    // How long what was submitted is remembered, behind the sequencer too.
+    // Number of blocks for which digests of submitted messages are kept, behind the sequencer too.
     let mut retain_blocks = match b.rng.flip() {
         true => 100_000,
         false => b.rng.within(1, 4),
@@ -409,7 +410,7 @@ pub(crate) fn scene(which: usize, rng: &mut Rng) -> Scene {
             b.queues[proofs.0].many_writers = true;
             if b.rng.flip() {
                 b.pass_late_on("first");
-                // Beside a sequencer's path, what is forgotten may be done again.
+                // A stage that does not lead to the sequencer may run forgotten tasks again.
                 retain_blocks = 100_000;
                 b.dispatcher("archive", "firsts", &[], "one");
             } else {
@@ -467,8 +468,7 @@ pub(crate) fn scene(which: usize, rng: &mut Rng) -> Scene {
     }
 }
 
-/// Pairs block 2i with 2i + 1. An odd block that comes first is postponed; what is called junk is
-/// skipped.
+/// Pairs block 2i with 2i + 1. An odd block that comes first is postponed; a message called junk is skipped.
 #[derive(Debug)]
 struct Pairs;
 
@@ -485,19 +485,19 @@ impl StrategyFactory for Pairs {
 }
 
 impl Strategy for PairsState {
-    fn offer(&mut self, message: &Member) -> Outcome {
+    fn offer(&mut self, message: &Member) -> OfferDecision {
         let key = (message.first / 2).to_string();
         if message.id.part.as_str().contains("junk") {
-            return Outcome::Skip("junk".to_owned());
+            return OfferDecision::Skip("junk".to_owned());
         }
         if message.first.is_multiple_of(2) {
             self.even.insert(message.first, message.id.clone());
-            return Outcome::InProgress { key };
+            return OfferDecision::InProgress { key };
         }
         let Some(even) = self.even.remove(&(message.first - 1)) else {
-            return Outcome::Postpone(Duration::from_millis(70));
+            return OfferDecision::Postpone(Duration::from_millis(70));
         };
-        Outcome::Finished(vec![Group {
+        OfferDecision::Finished(vec![Group {
             key,
             first: message.first - 1,
             last: message.first,
@@ -505,8 +505,8 @@ impl Strategy for PairsState {
         }])
     }
 
-    fn overdue(&mut self, _: &str) -> Overdue {
-        Overdue::Gone
+    fn overdue(&mut self, _: &str) -> OverdueDecision {
+        OverdueDecision::Gone
     }
 
     fn forget(&mut self, id: &TaskId) {

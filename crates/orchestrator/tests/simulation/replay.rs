@@ -1,4 +1,4 @@
-//! Replay: the log alone gives the state again.
+//! Replay: the state is rebuilt from the log alone.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,26 +12,33 @@ use crate::world::{Checked, HISTORY, World};
 
 fn is_orphaned((_, key, value): &(Seq, String, Bytes)) -> bool {
     match Record::decode(key, value) {
-        Ok(Record::Run(run)) => run.begun.iter().any(|begun| begun.orphaned),
+        Ok(Record::Run(run)) => run.attempts.iter().any(|attempt| attempt.orphaned),
         _ => false,
     }
 }
 
 impl World {
-    /// (f) A core made from the log's records knows what this one knows.
+    /// (f) A core rebuilt from the log's records has the same state as this one.
     pub(crate) fn compare_with_replayed(&mut self) -> Checked {
         let Some(core) = &self.core else {
             return Ok(());
         };
-        // What a host owes it may finish here at once.
-        if self.unanswered > 0 || core.status().hosts.iter().any(|host| host.owes > 0) {
+        // The rebuilt core may complete at once what a host still owes.
+        if self.unanswered > 0
+            || core
+                .status()
+                .hosts
+                .iter()
+                .any(|host| host.pending_verdicts > 0)
+        {
             return Ok(());
         }
-        // Attempts of before an earlier restart, of which nobody has spoken, count as failed at the next.
+        // Attempts from before an earlier restart that no worker has reported count as failed at the next
+        // one.
         if self.log.replay().iter().any(is_orphaned) {
             return Ok(());
         }
-        // Others may be spoken of yet.
+        // Other attempts may still be reported.
         let mut other = self.replayed(Duration::from_secs(3_600))?;
         let actions = other.start(self.now());
         let (a, b) = (core.status(), other.status());
@@ -71,23 +78,23 @@ impl World {
             same("finished tasks", of(core) == of(&other))?;
         }
         if self.scene.strict_restart {
-            // Nothing was left undone: it has nothing to record but what it may forget.
+            // No work was left undone: the rebuilt core records nothing except removals.
             for action in &actions {
                 if let Action::Append { ops, .. } = action {
-                    // What had begun before is recorded as such.
+                    // Attempts that had begun before are recorded as such.
                     let is_run = |op: &Op| op.key().as_str().starts_with("run.");
                     let is_delete = |op: &Op| matches!(op, Op::Delete { .. });
-                    // What marks say is counted, and goes into the history, before they go; into the
-                    // history also when there is much of it.
+                    // The content of marks is counted, and written to the history, before they are removed;
+                    // to the history also when there are many.
                     let is_mark = |op: &Op| is_delete(op) && op.key().as_str().starts_with("done.");
                     let removes_marks = ops.iter().any(is_mark);
-                    let is_beside = |op: &Op| {
+                    let is_auxiliary = |op: &Op| {
                         let key = op.key().as_str();
                         key.starts_with("past.") || (removes_marks && key.starts_with("count."))
                     };
                     let forgets = ops
                         .iter()
-                        .all(|op| is_delete(op) || is_run(op) || is_beside(op));
+                        .all(|op| is_delete(op) || is_run(op) || is_auxiliary(op));
                     if !forgets {
                         return Err(format!("(f) a replayed core has more to record: {ops:?}"));
                     }
@@ -102,8 +109,8 @@ impl World {
         Ok(())
     }
 
-    /// (q) What the counters count by records is exact after a crash, the history is the same, and
-    /// the log holds no more of it than it may.
+    /// (q) Counters that follow from records are exact after a crash, the history is the same, and the log
+    /// holds no more of it than the limit.
     fn compare_history(&self, core: &Core, other: &Core) -> Checked {
         let exact = |core: &Core| {
             let stages = core.status().stages.into_iter();
@@ -120,7 +127,7 @@ impl World {
         }
         let blocks: BTreeSet<u64> = self.monitor.seen.iter().map(|id| id.block).collect();
         for block in blocks {
-            let of = |core: &Core| core.block(block).past;
+            let of = |core: &Core| core.block(block).history;
             if of(core) != of(other) {
                 return Err(format!(
                     "(q) a replayed core knows another past of block {block}: {:#?}, not {:#?}",
@@ -133,7 +140,7 @@ impl World {
         let entries = records
             .iter()
             .map(|(_, key, value)| match Record::decode(key, value) {
-                Ok(Record::Past(past)) => past.entries.len(),
+                Ok(Record::History(past)) => past.entries.len(),
                 _ => 0,
             });
         let entries: usize = entries.sum();

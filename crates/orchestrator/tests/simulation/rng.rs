@@ -1,12 +1,12 @@
-//! The only source of chance in a simulated history.
+//! The only source of randomness in a simulated history.
 
-use proofmill_mutation::Numbers;
+use proofmill_mutation::SplitMix64;
 
-pub(crate) struct Rng(Numbers);
+pub(crate) struct Rng(SplitMix64);
 
 impl Rng {
     pub(crate) fn new(seed: u64) -> Self {
-        Self(Numbers::new(seed ^ 0x5851_f42d_4c95_7f2d))
+        Self(SplitMix64::new(seed ^ 0x5851_f42d_4c95_7f2d))
     }
 
     pub(crate) fn next(&mut self) -> u64 {
@@ -22,7 +22,7 @@ impl Rng {
         self.0.below(bound)
     }
 
-    /// True this many times in a thousand.
+    /// True with probability `chance` / 1000.
     pub(crate) fn per_mille(&mut self, chance: u64) -> bool {
         self.next() % 1000 < chance
     }

@@ -1,4 +1,4 @@
-//! Several workers with one task, and deadlines: what an observer of the log demands of them.
+//! Several workers with one task, and deadlines: checks by an observer of the log.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,24 +6,28 @@ use std::sync::Arc;
 use proofmill_orchestrator::core::TaskView;
 use proofmill_orchestrator::payload::Payload;
 use proofmill_orchestrator::plan::{DispatcherPlan, Distinct};
-use proofmill_orchestrator::principal::voter;
-use proofmill_orchestrator::record::{Finish, Record, RecordKey};
+use proofmill_orchestrator::principal::quorum_id;
+use proofmill_orchestrator::record::{EndKind, Record, RecordKey};
 
 use crate::checks::{Monitor, ensure};
 use crate::plans::Scene;
 
-/// Whether another worker of the same user has the task, or has completed it, where several results
-/// are compared.
-pub(super) fn has_voter(plan: &DispatcherPlan, view: &TaskView, worker: &Arc<str>) -> bool {
+/// Whether several results are compared, and another worker of the same user has the task or has completed
+/// it.
+pub(super) fn has_worker_of_user(
+    plan: &DispatcherPlan,
+    view: &TaskView,
+    worker: &Arc<str>,
+) -> bool {
     let holders = view.workers.iter().map(|(holder, _)| holder);
     let mut others = holders.chain(&view.result_workers);
     plan.speculation.accept > 1
-        && others.any(|other| other != worker && voter(other) == voter(worker))
+        && others.any(|other| other != worker && quorum_id(other) == quorum_id(worker))
 }
 
 impl Monitor {
-    /// What a worker counts as among those that have the same task.
-    fn name_of(&self, plan: &DispatcherPlan, worker: &Arc<str>) -> Option<Arc<str>> {
+    /// Distinct name of a worker; `None` if it is unknown or lacks the label.
+    fn distinct_name_of(&self, plan: &DispatcherPlan, worker: &Arc<str>) -> Option<Arc<str>> {
         let known = self.workers.get(worker);
         match &plan.speculation.distinct {
             Distinct::Worker => Some(worker.clone()),
@@ -41,20 +45,21 @@ impl Monitor {
         view: &TaskView,
         worker: &Arc<str>,
     ) -> bool {
-        let Some(name) = self.name_of(plan, worker) else {
+        let Some(name) = self.distinct_name_of(plan, worker) else {
             return false;
         };
-        let is_same =
-            |other: &Arc<str>| other == worker || self.name_of(plan, other).as_ref() == Some(&name);
+        let is_same = |other: &Arc<str>| {
+            other == worker || self.distinct_name_of(plan, other).as_ref() == Some(&name)
+        };
         let failed = view
             .attempts
             .iter()
             .any(|a| a.failure.permanent && is_same(&a.worker));
         let has = view.workers.iter().any(|(other, _)| is_same(other));
-        !failed && !has && !view.results.contains(&name) && !has_voter(plan, view, worker)
+        !failed && !has && !view.results.contains(&name) && !has_worker_of_user(plan, view, worker)
     }
 
-    /// (k) No two copies with the same worker, or with the same label.
+    /// (k) No two copies are with the same worker, or with the same label.
     pub(super) fn check_copies(
         &self,
         plan: &DispatcherPlan,
@@ -71,7 +76,7 @@ impl Monitor {
         let names = view
             .workers
             .iter()
-            .filter_map(|(w, _)| self.name_of(plan, w));
+            .filter_map(|(w, _)| self.distinct_name_of(plan, w));
         let all: Vec<Arc<str>> = names.chain(view.results.iter().cloned()).collect();
         let different: BTreeSet<&Arc<str>> = all.iter().collect();
         ensure!(
@@ -81,7 +86,8 @@ impl Monitor {
         Ok(())
     }
 
-    /// (k) What takes several results has so many, of different workers, and keeps each until then.
+    /// (k) A task that takes several results has the required number, from different workers, and each is
+    /// kept until then.
     pub(super) fn check_results(
         &mut self,
         scene: &Scene,
@@ -89,13 +95,13 @@ impl Monitor {
         deletes: &BTreeSet<RecordKey>,
     ) -> Result<(), String> {
         for (key, record) in puts {
-            if let (RecordKey::Part(id, _), Record::Part(part)) = (key, record) {
+            if let (RecordKey::PartialResult(id, _), Record::PartialResult(part)) = (key, record) {
                 let new = self
                     .parts
                     .entry(id.clone())
                     .or_default()
-                    .insert(part.name.clone());
-                ensure!(new, "(k) {} has completed {id} twice", part.name);
+                    .insert(part.distinct_name.clone());
+                ensure!(new, "(k) {} has completed {id} twice", part.distinct_name);
             }
         }
         for key in deletes {
@@ -103,7 +109,7 @@ impl Monitor {
             let parts = self.parts.remove(id).unwrap_or_default();
             let deleted = deletes
                 .iter()
-                .filter(|key| matches!(key, RecordKey::Part(of, _) if of == id))
+                .filter(|key| matches!(key, RecordKey::PartialResult(of, _) if of == id))
                 .count();
             ensure!(
                 deleted == parts.len(),
@@ -118,7 +124,7 @@ impl Monitor {
             };
             let done = puts.iter().any(|(key, record)| match (key, record) {
                 (RecordKey::Done(of), Record::Done(done)) => {
-                    of == id && matches!(done.finish, Finish::Completed { .. })
+                    of == id && matches!(done.end, EndKind::Completed { .. })
                 }
                 _ => false,
             });
@@ -149,7 +155,7 @@ impl Monitor {
         Ok(())
     }
 
-    /// (l) A block's deadline is counted from its first message until nothing of it is left.
+    /// (l) A block's deadline is counted from its first message until no task of it is left.
     pub(super) fn check_slots(
         &mut self,
         scene: &Scene,

@@ -1,9 +1,9 @@
-//! What a call that was admitted may hold: values that the core may be given, whoever says them.
+//! Validity of admitted calls: their values must be ones that the core may be given, whoever the caller is.
 
 use std::sync::Arc;
 
 use proofmill_orchestrator::conversation::{
-    Fail, HostEvent, Request, RoleEvent, SinkEvent, WorkerEvent,
+    HostEvent, Request, RoleEvent, SinkEvent, WorkerEvent, WorkerFailure,
 };
 use proofmill_orchestrator::core::Event;
 use proofmill_orchestrator::id::{Part, TaskId};
@@ -42,7 +42,7 @@ pub(crate) fn check_nesting(call: &Call) -> Checked {
     Ok(())
 }
 
-/// Checks that an event has only values that the core may be given, whoever says it.
+/// Checks that an event has only values that the core may be given, whoever the caller is.
 pub(crate) fn check_valid(scene: &Scene, event: &Event) -> Checked {
     match event {
         Event::Worker(event) => check_worker_event(&scene.plan, event),
@@ -66,7 +66,7 @@ fn check_worker_event(plan: &Plan, event: &WorkerEvent) -> Checked {
             let mut running = running.iter();
             running.try_for_each(|lease| check_task(&lease.task))?;
         }
-        WorkerEvent::Fail(Fail { lease, .. }) | WorkerEvent::Release { lease, .. } => {
+        WorkerEvent::Fail(WorkerFailure { lease, .. }) | WorkerEvent::Release { lease, .. } => {
             check_task(&lease.task)?;
         }
         WorkerEvent::Complete(complete) => {
@@ -91,7 +91,7 @@ fn check_host_event(plan: &Plan, event: &HostEvent) -> Checked {
         }
         HostEvent::Verdicts(said) => {
             let mut verdicts = said.verdicts.iter();
-            verdicts.try_for_each(|verdict| check_stage(plan, verdict.at.stage))
+            verdicts.try_for_each(|verdict| check_stage(plan, verdict.partition.stage))
         }
         _ => Ok(()),
     }

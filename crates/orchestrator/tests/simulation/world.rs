@@ -1,4 +1,4 @@
-//! Virtual time, the coordinator's driver, and the channels between everybody.
+//! Virtual time, the coordinator's driver, and the channels between the actors.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -25,13 +25,13 @@ use crate::log::SimLog;
 use crate::plans::{self, Scene};
 use crate::rng::Rng;
 
-/// Small, so that its slots are used many times.
+/// Small, so that the history's slots are reused many times.
 pub(crate) const HISTORY: HistoryOptions = HistoryOptions {
     steps: 60,
     keep: Duration::from_secs(1_000_000),
 };
 
-/// Something that is to happen.
+/// A scheduled event.
 pub(crate) enum Ev {
     Flush,
     Answer(u64, Event),
@@ -80,7 +80,7 @@ pub(crate) enum Asker {
         message: usize,
         part: Part,
     },
-    /// A source that takes back what it has brought from a block on.
+    /// A source that takes back its blocks from one on.
     Rewinder {
         from: u64,
     },
@@ -99,7 +99,7 @@ pub(crate) struct World {
     pub(crate) core: Option<Core>,
     pub(crate) epoch: u64,
     clock_ms: u64,
-    /// What the core takes for the time: it does not go back with the clock.
+    /// Time on the core's clock, which does not go back when the machine's clock does.
     core_ms: u64,
     answer_delay: u64,
     last_answer: u64,
@@ -113,7 +113,7 @@ pub(crate) struct World {
     pub(crate) producers: Vec<Producer>,
     pub(crate) hosts: Vec<SimHost>,
     pub(crate) next_session: u64,
-    /// Groups that hosts have finished.
+    /// Number of groups that hosts have completed.
     pub(crate) gathered: u64,
     pub(crate) sink: Sink,
     pub(crate) chain: Chain,
@@ -125,7 +125,7 @@ pub(crate) struct World {
     pub(crate) steps: u64,
     trace: VecDeque<String>,
     pub(crate) digest: u64,
-    /// Of the actions of every core that there has been.
+    /// Digest of the actions of all cores of the history.
     pub(crate) actions: ActionDigest,
     print: bool,
 }
@@ -222,7 +222,7 @@ impl World {
         self.trace.push_back(line);
     }
 
-    /// The last lines of what happened.
+    /// Last lines of the trace.
     pub(crate) fn story(&self) -> String {
         self.trace.iter().map(|line| format!("{line}\n")).collect()
     }
@@ -233,7 +233,7 @@ impl World {
             .insert((self.now_ms + delay_ms, self.next_ev), ev);
     }
 
-    /// Over a channel that loses, repeats, delays and reorders.
+    /// Schedules an event over a channel that loses, repeats, delays and reorders.
     pub(crate) fn lossy(&mut self, make: impl Fn() -> Ev) {
         let copies = match self.rng.within(0, 99) {
             _ if self.calm => 1,
@@ -248,7 +248,7 @@ impl World {
         }
     }
 
-    /// Runs until `until_ms`, or until nothing is left to happen.
+    /// Runs until `until_ms`, or until no event is left.
     pub(crate) fn run(&mut self, until_ms: u64) -> Checked {
         while let Some((&(at, number), _)) = self.agenda.first_key_value() {
             if at > until_ms {
@@ -329,7 +329,7 @@ impl World {
         }
     }
 
-    /// What the core's clock shows, after a jump.
+    /// Moves the machine's clock forwards or backwards.
     pub(crate) fn jump(&mut self, forwards: bool, by_ms: u64) {
         self.clock_ms = if forwards {
             self.clock_ms + by_ms
@@ -372,7 +372,7 @@ impl World {
     pub(crate) fn replayed(&self, adopt_grace: Duration) -> Result<Core, String> {
         let options = CoreOptions {
             adopt_grace,
-            // Leases outlive a coordinator by the key that the log has, and not by this one.
+            // The key that the log has makes leases outlive a coordinator; this one differs for each.
             fresh_lease_key: [self.epoch as u8; LEASE_KEY_BYTES],
             history: HISTORY,
             ..CoreOptions::default()
@@ -389,7 +389,7 @@ impl World {
         if self.core.take().is_none() {
             return Ok(());
         }
-        // It may come between the sync and its report.
+        // The crash may come between the sync and its report.
         let synced = self.rng.within(0, self.log.pending() as u64) as usize;
         for ops in self.log.flush(synced) {
             self.check_named(&ops)?;
@@ -414,11 +414,11 @@ impl World {
         self.work_off(VecDeque::from([event]))
     }
 
-    /// Actions with which the core answers an event; `None` if there is no core.
+    /// Passes an event to the core and returns its actions; `None` if there is no core.
     pub(crate) fn hear(&mut self, event: Event) -> Option<Vec<Action>> {
         let dull = match &event {
             Event::Tick => true,
-            Event::Host(event) => event.is_beat(),
+            Event::Host(event) => event.is_heartbeat(),
             Event::Worker(WorkerEvent::Heartbeat { running, .. }) => {
                 running.is_empty() || self.calm
             }
@@ -585,7 +585,7 @@ impl World {
         self.show()
     }
 
-    /// Lets out what waited for durability.
+    /// Releases the outputs that waited for durability.
     fn show(&mut self) -> Checked {
         let durable = self.log.durable();
         let (ripe, waiting) = std::mem::take(&mut self.shown)

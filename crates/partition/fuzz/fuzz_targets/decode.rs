@@ -1,4 +1,4 @@
-//! Partitions are read without a panic, whatever the bytes, and are written again as they were.
+//! Decoding of untrusted partitions: no bytes cause a panic, and a decoded partition encodes to the same bytes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

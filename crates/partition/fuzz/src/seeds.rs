@@ -19,7 +19,7 @@ use proofmill_partition::{Part, PartTrace, Partition, PartitionError, Partitione
 use proofmill_r1cs::{R1cs, write_precompiled};
 use sha2::{Digest, Sha256};
 
-/// A proof of three parts, and what it is verified with.
+/// A proof of three parts, with its verifying key and public inputs.
 pub struct Proved {
     /// The verifying key.
     pub key: VerifyingKey<Bn254>,
@@ -40,8 +40,8 @@ pub const MODULUS: [u8; 32] = [
 /// Position of the leaf whose path is among the shares of parts.
 pub const POSITION: usize = 2;
 
-/// Each part squares what the part before made, and adds it and a constant to a cell; the public
-/// input is the first part's.
+/// Each part squares the value of the part before, and adds it and a constant to a cell; the public input is
+/// the first part's value.
 #[derive(Clone, Copy, Debug)]
 pub struct Squares(pub usize);
 
@@ -80,8 +80,8 @@ impl PartitionedCircuit<Fr> for Squares {
     }
 }
 
-/// The files of two circuits in parts, and of partitions whose systems say little, so that more of a
-/// change by chance is outside of systems.
+/// The files of two circuits in parts, and of partitions with small systems, so that more of the random changes
+/// are outside the systems.
 pub fn decode() -> Vec<Vec<u8>> {
     let circuits = [1, 3].map(|parts| {
         let partition = Partition::new(&Squares(parts)).expect("a circuit in parts");
@@ -160,7 +160,7 @@ pub fn statement() -> Vec<Vec<u8>> {
     json.into_iter().chain([bytes]).collect()
 }
 
-/// What processes send one another of a part: shares of the traces with and without entries, and a path.
+/// Messages between processes about one part: trace shares with and without entries, and a tree path.
 pub fn share() -> Vec<Vec<u8>> {
     let trace = |entries: u64| PartTrace::<Fr> {
         by_part: (0..entries).map(Fr::from).collect(),
@@ -212,9 +212,9 @@ pub fn temporary(name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("proofmill-partition-{process}-{count}-{name}"))
 }
 
-/// A file written from the description of the format alone: classes with a number of accesses, the
-/// constants that each part of a class has being one, and parts in the order of their classes, each
-/// with further constants. Each access has an address of its own.
+/// A file written from the description of the format alone, without the crate's encoder. Each class has a number of
+/// accesses and, for each of its parts, one constant; parts are in the order of their classes. Each access has a
+/// separate address.
 fn small(public_inputs: u32, classes: &[(u32, &[u64])]) -> Vec<u8> {
     let parts: u32 = classes.iter().map(|(_, parts)| parts.len() as u32).sum();
     let made: u32 = classes

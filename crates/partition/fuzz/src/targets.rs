@@ -8,7 +8,7 @@ use ark_bn254::Fr;
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_groth16::mirage::{self, ProvingKey, ProvingKeyInfo, ResidentKey};
 use proofmill_groth16::snarkjs::{inputs_from_json, inputs_to_json};
-use proofmill_groth16::{Bn254, Check, Residency};
+use proofmill_groth16::{Bn254, PointCheck, Residency};
 use proofmill_partition::proof::{Journal, PartitionProof, VerifyingKey};
 use proofmill_partition::tree::{Path, Tree, depth};
 use proofmill_partition::{Challenges, PartTrace, Partition};
@@ -31,8 +31,8 @@ static TREE: LazyLock<Tree<Fr>> = LazyLock::new(|| Tree::new(&leaves()));
 static JOURNAL: LazyLock<PathBuf> = LazyLock::new(|| temporary("journal"));
 static KEY: LazyLock<PathBuf> = LazyLock::new(|| temporary("key"));
 
-/// Bytes as a partition's file, as they are and with the checksum that they should have: what is read
-/// is written again as it was, and used.
+/// Takes bytes as a partition's file, unchanged and with a corrected checksum: a decoded partition must encode to the
+/// same bytes, and is used.
 pub fn decode(bytes: &[u8]) {
     decode_as_it_is(bytes);
     if let Some(sealed) = sealed(bytes) {
@@ -40,8 +40,8 @@ pub fn decode(bytes: &[u8]) {
     }
 }
 
-/// Bytes as a proof and as a verifying key, as they are and with the checksum that they should have: what is
-/// read is written again as it was, and only the proof that was made verifies.
+/// Takes bytes as a proof and as a verifying key, unchanged and with a corrected checksum: decoded values must encode
+/// to the same bytes, and only the original proof may verify.
 pub fn proof(bytes: &[u8]) {
     proof_as_it_is(bytes);
     if let Some(sealed) = sealed(bytes) {
@@ -49,8 +49,8 @@ pub fn proof(bytes: &[u8]) {
     }
 }
 
-/// Bytes as a journal's file, as they are and with the checksums that its head and its records should have: it has no
-/// more than was made.
+/// Takes bytes as a journal's file, unchanged and with corrected checksums of its head and records: the journal must
+/// not have more records than the original.
 pub fn journal(bytes: &[u8]) {
     journal_as_it_is(bytes);
     let mut sealed = bytes.to_vec();
@@ -59,8 +59,8 @@ pub fn journal(bytes: &[u8]) {
     }
 }
 
-/// Bytes as the keys of a class, as they are and with the checksums that they should have: what is read is written again
-/// as it was, and a key that stays in its file is read as one in memory.
+/// Takes bytes as the keys of a class, unchanged and with corrected checksums: a decoded key must encode to the same
+/// bytes, and a mapped key must equal one read into memory.
 pub fn keys(bytes: &[u8]) {
     keys_as_they_are(bytes);
     let mut sealed = bytes.to_vec();
@@ -83,8 +83,8 @@ pub fn statement(bytes: &[u8]) {
     }
 }
 
-/// Bytes as what other processes send of a part: its share of the traces, and a path of a leaf. What is read is written
-/// again as it was.
+/// Takes bytes as messages about a part from other processes: its share of the traces, and a path of a leaf. Decoded
+/// values must encode to the same bytes.
 pub fn share(bytes: &[u8]) {
     if let Ok(trace) = PartTrace::<Fr>::from_bytes(bytes) {
         assert!(trace.to_bytes() == bytes, "one encoding");
@@ -137,8 +137,8 @@ fn keys_as_they_are(bytes: &[u8]) {
         assert!(read.to_bytes() == bytes, "one encoding");
         let _ = read.require_secure();
     }
-    let read = ProvingKey::<Bn254>::from_bytes(bytes, Check::Checksum);
-    let whole = ProvingKey::<Bn254>::from_bytes(bytes, Check::Full);
+    let read = ProvingKey::<Bn254>::from_bytes(bytes, PointCheck::Skip);
+    let whole = ProvingKey::<Bn254>::from_bytes(bytes, PointCheck::Full);
     assert!(read.is_ok() || whole.is_err(), "no check is left out");
     let path = &*KEY;
     std::fs::write(path, bytes).expect("a file for inputs");
@@ -226,6 +226,6 @@ fn decode_as_it_is(bytes: &[u8]) {
     let inputs = vec![Fr::from(3u64); partition.num_public_inputs()];
     let leaf = partition.public_state().leaf(&inputs, &challenges);
     assert!(leaf.is_some(), "as many inputs as there are");
-    // Only what has the accesses of this circuit is traced.
+    // Only a partition with the accesses of this circuit is traced.
     let _ = partition.trace(&Squares(partition.num_parts().min(3)));
 }

@@ -15,13 +15,13 @@ pub const MAX_LOG_LEAVES: usize = 20;
 /// Words of a digest that one shared wire has: 128 bits.
 const HALF: usize = 4;
 
-/// A Merkle tree over 2ᵏ leaves of 64 bytes: a part hashes one leaf, or the digests of two nodes,
-/// and then hashes its digest again as often as is asked for. One more part makes their number a
-/// power of two.
+/// A Merkle tree over 2ᵏ leaves of 64 bytes: a part hashes one leaf, or the digests of two nodes, and then
+/// hashes its digest again a given number of times. One more part makes the number of parts a power of
+/// two.
 ///
-/// Each part also carries a number of *tunable portals* on to the next: the square of what came,
-/// plus the first half of the part's digest. Public inputs are the root's two halves and the sum of
-/// the values that came to the last part.
+/// Each part also passes a number of *tunable portals* on to the next: the square of the received value plus
+/// the first half of the part's digest. Public inputs are the root's two halves and the sum of the values
+/// that the last part received.
 #[derive(Clone, Debug)]
 pub struct BigMerkleTree<F: PrimeField> {
     log_leaves: usize,

@@ -6,8 +6,8 @@ use ark_relations::gr1cs::LinearCombination;
 use super::SizeError;
 use crate::{Part, PartitionError, PartitionedCircuit, Wire};
 
-/// Each part squares each of some secret values so often, and hands it on; what the last part has adds up to the
-/// public input.
+/// Each part squares each of several secret values a given number of times and passes them on; the values of the last
+/// part add up to the public input.
 #[derive(Clone, Debug)]
 pub struct Squarings<F: PrimeField> {
     parts: usize,
@@ -20,13 +20,12 @@ pub struct Squarings<F: PrimeField> {
 // === impl Squarings ===
 
 impl<F: PrimeField> Squarings<F> {
-    /// The circuit without a witness: so many parts, each of which squares the values of so many lanes
-    /// `squarings` times.
+    /// The circuit without a witness: `parts` parts, each of which squares the values of `lanes` lanes `squarings`
+    /// times.
     ///
     /// # Errors
     ///
-    /// [`SizeError`] if one of the numbers is 0, or there are more parts than
-    /// [`MAX_PARTS`](crate::MAX_PARTS).
+    /// [`SizeError`] if one of the numbers is 0, or `parts` exceeds [`MAX_PARTS`](crate::MAX_PARTS).
     pub fn blank(parts: usize, squarings: usize, lanes: usize) -> Result<Self, SizeError> {
         SizeError::check("parts", parts, 1, crate::MAX_PARTS)?;
         SizeError::check("squarings in each part", squarings, 1, u32::MAX as usize)?;

@@ -9,7 +9,7 @@ use ark_relations::gr1cs::{ConstraintSystemRef, LinearCombination, SynthesisErro
 #[derive(Clone, Debug)]
 pub(crate) struct Element<F> {
     value: F,
-    /// By variable, each once; nothing where no constraints are made.
+    /// Coefficients by variable, each variable once; `None` when no constraints are made.
     terms: Option<Vec<(F, Variable)>>,
 }
 

@@ -52,14 +52,14 @@ fn permute<F: Poseidon2Field>(
 ) -> Result<State<F>, SynthesisError> {
     let parameters = F::poseidon2();
     let mut state = multiply_external(state);
-    for added in &parameters.first {
+    for added in &parameters.initial_full_constants {
         state = full_round(s, &state, added)?;
     }
-    for added in &parameters.partial {
+    for added in &parameters.partial_constants {
         state[0] = fifth_power(s, &state[0].plus(*added))?;
         state = multiply_internal(&state, &parameters.diagonal_less_one);
     }
-    for added in &parameters.last {
+    for added in &parameters.final_full_constants {
         state = full_round(s, &state, added)?;
     }
     Ok(state)

@@ -1,20 +1,21 @@
 //! Files that are no partition.
 
-use proofmill_r1cs::iden3::{FileError, FormatError};
+use proofmill_files::FileError;
+use proofmill_r1cs::iden3::FormatError;
 
 use super::VERSION;
 
-/// A file, or its content, that is no partition over the field asked for.
+/// The reason why a file, or its content, is not a partition over the expected field.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PartitionFileError {
     /// The file system refused, or the file was changed while it was read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// It begins with other bytes.
+    /// The file does not begin with the magic.
     #[error("not a partition file: it does not begin with PMILLPTN")]
     Magic,
-    /// Another release's.
+    /// The file is of another version.
     #[error(
         "a partition file of version {found}: this release reads version {VERSION}; \
          make the partition again"
@@ -23,18 +24,18 @@ pub enum PartitionFileError {
         /// The version.
         found: u32,
     },
-    /// Of another field: for another curve.
+    /// The partition is over another field.
     #[error("a partition over {found}, not over the scalar field of {expected}")]
     Field {
         /// The file's field.
         found: String,
-        /// The field asked for.
+        /// The field expected.
         expected: String,
     },
     /// The checksum is another.
     #[error("the checksum does not match: the partition file is corrupt or cut short")]
     Checksum,
-    /// Something reaches beyond the end.
+    /// A value reaches beyond the end.
     #[error("cut short: {what} at byte {offset} take {needed} bytes, of which there are {left}")]
     Truncated {
         /// The noun: the things that are not all there.
@@ -46,7 +47,7 @@ pub enum PartitionFileError {
         /// The bytes there are.
         left: usize,
     },
-    /// Bytes are left where the file should end.
+    /// Bytes follow the last address.
     #[error("{0} bytes between the last address and the checksum")]
     TrailingBytes(usize),
     /// A number that no partition has.

@@ -88,7 +88,7 @@ impl<'a> Reader<'a> {
                 left,
             });
         }
-        // No more than what is left, which is a usize.
+        // At most the number of bytes left, which is a usize.
         self.offset += needed as usize;
         Ok(&self.bytes[offset..self.offset])
     }
@@ -133,7 +133,7 @@ impl<'a> Reader<'a> {
 // === impl Head ===
 
 impl Head {
-    /// The numbers, of which the rest of the bytes can have so many.
+    /// Reads the counts, and checks that the rest of the bytes can hold as many items.
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, PartitionFileError> {
         let parts = reader.count("parts", 1, MAX_PARTS)?;
         let classes = reader.count("classes", 1, parts)?;

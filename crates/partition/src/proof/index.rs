@@ -9,7 +9,7 @@ use proofmill_groth16::mirage::{
     CommittedR1csError, PreparedInputs, PreparedVerifyingKey, ProvingKey, ResidentKey,
     VerifyingKey as ClassVerifyingKey,
 };
-use proofmill_groth16::{Check, InsecureKey, KeyError, ProveError, Residency, VerifyError};
+use proofmill_groth16::{InsecureKey, KeyError, PointCheck, ProveError, Residency, VerifyError};
 
 use super::memory::KeyForm;
 use super::verifier::{MAX_PUBLIC_INPUTS, VerifyingKey};
@@ -30,14 +30,14 @@ pub struct Index<E: PartitionEngine> {
 pub enum ClassKeys<E: PartitionEngine> {
     /// In memory, in the order of classes.
     Held(Vec<Arc<ResidentKey<E>>>),
-    /// In a folder: each is read when parts of its class come, and dropped after them.
+    /// In a folder: each key is read before the parts of its class, and dropped after them.
     Files {
         /// The folder, with a file `class-0.pk` and so on.
         folder: PathBuf,
         /// The way a key is held while it is used.
         residency: Residency,
     },
-    /// In a folder, as for `Files`, where their points stay: each proof reads all of its key again.
+    /// In a folder, as for `Files`, with the points staying in the files: each proof reads its whole key again.
     Mapped {
         /// The folder.
         folder: PathBuf,
@@ -48,10 +48,10 @@ pub enum ClassKeys<E: PartitionEngine> {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IndexError {
-    /// More public inputs than a verifying key may have.
+    /// There are more public inputs than a verifying key may have.
     #[error("{0} public inputs: a verifying key has {MAX_PUBLIC_INPUTS} at most; hash them")]
     PublicInputs(usize),
-    /// Another number of keys than of classes.
+    /// The number of keys is not the number of classes.
     #[error("{found} keys for {expected} classes")]
     Classes {
         /// The number of classes.
@@ -66,7 +66,7 @@ pub enum IndexError {
     OtherCircuit {
         /// The class, from 0.
         class: usize,
-        /// Its name.
+        /// The class's name.
         name: String,
     },
     /// Keys of two setups.
@@ -115,12 +115,12 @@ pub enum IndexError {
 // === impl Index ===
 
 impl<E: PartitionEngine> Index<E> {
-    /// Makes the keys to prove and to verify with (Agg.G of figure 6, section 6.3). A verifier that trusts nobody
-    /// makes its own from the same partition, keys and reference string, and compares digests.
+    /// Makes the proving and verifying keys (Agg.G of figure 6, section 6.3). A verifier without trust in another's
+    /// key makes its own from the same partition, keys and reference string, and compares digests.
     ///
     /// # Errors
     ///
-    /// [`IndexError`] if they do not go together.
+    /// [`IndexError`] if the partition, keys and reference string do not belong together.
     pub fn new(
         partition: Partition<E::ScalarField>,
         keys: Vec<ClassVerifyingKey<E>>,
@@ -159,7 +159,7 @@ impl<E: PartitionEngine> Index<E> {
         &self.parts
     }
 
-    /// The class of a part, and what verifies its own proof: the key, and the inputs that the partition fixes.
+    /// The verifying key of a part's own proof, and the inputs that the partition fixes for the part.
     pub(super) fn verifier_of(&self, part: usize) -> (&PreparedVerifyingKey<E>, PreparedInputs<E>) {
         let parts = self.parts.parts();
         let class = parts.class_of[part] as usize;
@@ -259,7 +259,7 @@ impl<E: PartitionEngine> ClassKeys<E> {
         folder.join(format!("class-{class}.pk"))
     }
 
-    /// Those in a folder, each held in this form while it is used.
+    /// The keys in a folder, each held in this form while it is used.
     pub fn in_folder(folder: PathBuf, form: KeyForm) -> Self {
         let residency = match form {
             KeyForm::Mapped => return Self::Mapped { folder },
@@ -314,7 +314,7 @@ impl<E: PartitionEngine> ClassKeys<E> {
                 found: keys.len(),
             }),
             Self::Files { folder, residency } => {
-                let key = ProvingKey::load(&Self::path(folder, class), Check::Checksum)
+                let key = ProvingKey::load(&Self::path(folder, class), PointCheck::Skip)
                     .map_err(|source| IndexError::Key { class, source })?;
                 resident(partition, class, key, *residency)
             }

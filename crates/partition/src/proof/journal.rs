@@ -1,10 +1,11 @@
-//! The record of a prover's work so far, in memory or in a file from which an interrupted one goes on.
+//! The record of a prover's work so far, in memory or in a file from which an interrupted prover resumes.
 //!
 //! The file: magic `PMILLPJN`, version and curve; a random seed, from which the prover's randomness follows (32
 //! bytes); a tag of the witness (32 bytes); the number of parts (4 bytes, little-endian); the SHA-256 of all that.
-//! Then records: kind (one byte, 1 a commitment, 2 a proof), part (4 bytes), the commitment or proof as its own
-//! encoding is, and the first 16 bytes of the SHA-256 of the head's checksum and the record. A record is on the disk
-//! before the next is begun. The last, or the head, may be cut short, if the machine went away; it is left out then.
+//! Then records: kind (one byte, 1 a commitment, 2 a proof), part (4 bytes), the commitment or proof in its own
+//! encoding, and the first 16 bytes of the SHA-256 of the head's checksum and the record. A record is on the disk
+//! before the next is begun. The last record, or the head, may be cut short by a crash of the machine; it is then
+//! ignored.
 //!
 //! The file is private: its seed, with the proofs, would reveal the witness.
 
@@ -17,9 +18,9 @@ use proofmill_aggregation::MAX_CAPACITY;
 use proofmill_aggregation::files::{
     AggregationFileError, BEGINNING_BYTES, CHECKSUM_BYTES, FileKind,
 };
+use proofmill_files::check_regular;
 use proofmill_groth16::Proof;
 use proofmill_groth16::mirage::Commitment;
-use proofmill_r1cs::iden3::check_regular;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
@@ -41,13 +42,13 @@ const PROOF: u8 = 2;
 #[derive(Debug)]
 pub struct Journal<E: PartitionEngine> {
     seed: Zeroizing<[u8; SEED_BYTES]>,
-    made: Option<Made<E>>,
+    records: Option<JournalRecords<E>>,
     place: Place,
 }
 
 /// The records of a witness.
 #[derive(Debug)]
-struct Made<E: PartitionEngine> {
+struct JournalRecords<E: PartitionEngine> {
     witness: [u8; TAG_BYTES],
     parts: usize,
     /// Up to the last part that has one, until the journal is bound to a witness.
@@ -84,10 +85,10 @@ pub enum JournalError {
         /// The reason.
         source: io::Error,
     },
-    /// Another process writes to it.
+    /// Another process is using the journal.
     #[error("{}: another prover is at work with this journal", .0.display())]
     InUse(PathBuf),
-    /// No journal.
+    /// The file is not a journal.
     #[error("{}: {source}", path.display())]
     File {
         /// The file.
@@ -114,16 +115,17 @@ pub enum JournalError {
 // === impl Journal ===
 
 impl<E: PartitionEngine> Journal<E> {
-    /// In memory: nothing is left of it when the process ends.
+    /// A journal in memory, which is lost when the process ends.
     pub fn in_memory(rng: &mut (impl RngCore + CryptoRng)) -> Self {
         Self::new(Place::Memory, rng)
     }
 
-    /// In a file: begins it, or goes on with what is in it. The file is locked until the journal is dropped.
+    /// A journal in a file: starts a new one, or resumes from its records. The file is locked until the journal is
+    /// dropped.
     ///
     /// # Errors
     ///
-    /// [`JournalError`] if it is no journal, or in use.
+    /// [`JournalError`] if the file is not a journal, or is in use.
     pub fn open(path: &Path, rng: &mut (impl RngCore + CryptoRng)) -> Result<Self, JournalError> {
         let mut file = open_locked(path)?;
         let bytes = read_all::<E>(&mut file, path)?;
@@ -159,7 +161,7 @@ impl<E: PartitionEngine> Journal<E> {
         rng.fill_bytes(&mut *seed);
         Self {
             seed,
-            made: None,
+            records: None,
             place,
         }
     }
@@ -178,7 +180,7 @@ impl<E: PartitionEngine> Journal<E> {
         }
         let journal = Self {
             seed: Zeroizing::new(*seed),
-            made: Some(Made::new(*witness, parts)),
+            records: Some(JournalRecords::new(*witness, parts)),
             place: Place::Memory,
         };
         Ok((journal, *checksum))
@@ -186,12 +188,12 @@ impl<E: PartitionEngine> Journal<E> {
 
     /// Takes the records after the head; gives the end of the last whole one, or the place of a bad one.
     fn read_records(&mut self, bytes: &[u8], head: &[u8]) -> Result<usize, usize> {
-        let made = self.made.as_mut().expect("read with the head");
+        let records = self.records.as_mut().expect("read with the head");
         let mut at = BEGINNING_BYTES + HEAD_BYTES + CHECKSUM_BYTES;
         while at < bytes.len() {
-            match made.take_record(&bytes[at..], head) {
+            match records.take_record(&bytes[at..], head) {
                 Some(length) => at += length,
-                // No more than one record was being written.
+                // At most one record was being written.
                 None if bytes.len() - at < longest_record::<E>() => break,
                 None => return Err(at),
             }
@@ -209,11 +211,11 @@ impl<E: PartitionEngine> Journal<E> {
         witness: [u8; TAG_BYTES],
         parts: usize,
     ) -> Result<(), JournalError> {
-        if let Some(made) = &mut self.made {
-            let is_same = made.witness == witness && made.parts == parts;
+        if let Some(records) = &mut self.records {
+            let is_same = records.witness == witness && records.parts == parts;
             return match (is_same, &self.place) {
                 (true, _) => {
-                    made.fill();
+                    records.fill();
                     Ok(())
                 }
                 (false, Place::Open { path, .. } | Place::New { path, .. }) => {
@@ -222,9 +224,9 @@ impl<E: PartitionEngine> Journal<E> {
                 (false, Place::Memory) => Err(JournalError::OtherWitness(PathBuf::new())),
             };
         }
-        let mut made = Made::new(witness, parts);
-        made.fill();
-        self.made = Some(made);
+        let mut records = JournalRecords::new(witness, parts);
+        records.fill();
+        self.records = Some(records);
         let place = std::mem::replace(&mut self.place, Place::Memory);
         let Place::New { path, mut file } = place else {
             self.place = place;
@@ -251,19 +253,19 @@ impl<E: PartitionEngine> Journal<E> {
 
     /// The commitment of a part, if it was made.
     pub(super) fn commitment(&self, part: usize) -> Option<&Commitment<E>> {
-        self.made.as_ref()?.commitments.get(part)?.as_ref()
+        self.records.as_ref()?.commitments.get(part)?.as_ref()
     }
 
     /// The proof of a part, if it was made.
     pub(super) fn proof(&self, part: usize) -> Option<&Proof<E>> {
-        self.made.as_ref()?.proofs.get(part)?.as_ref()
+        self.records.as_ref()?.proofs.get(part)?.as_ref()
     }
 
     /// The number of commitments and of proofs that were made.
     pub fn progress(&self) -> (usize, usize) {
-        self.made.as_ref().map_or((0, 0), |made| {
-            let commitments = made.commitments.iter().flatten().count();
-            (commitments, made.proofs.iter().flatten().count())
+        self.records.as_ref().map_or((0, 0), |records| {
+            let commitments = records.commitments.iter().flatten().count();
+            (commitments, records.proofs.iter().flatten().count())
         })
     }
 
@@ -273,15 +275,15 @@ impl<E: PartitionEngine> Journal<E> {
         commitment: Commitment<E>,
     ) -> Result<(), JournalError> {
         self.append(COMMITMENT, part, &commitment.to_bytes())?;
-        let made = self.made.as_mut().expect("bound to a witness");
-        made.commitments[part] = Some(commitment);
+        let records = self.records.as_mut().expect("bound to a witness");
+        records.commitments[part] = Some(commitment);
         Ok(())
     }
 
     pub(super) fn add_proof(&mut self, part: usize, proof: Proof<E>) -> Result<(), JournalError> {
         self.append(PROOF, part, &proof.to_bytes())?;
-        let made = self.made.as_mut().expect("bound to a witness");
-        made.proofs[part] = Some(proof);
+        let records = self.records.as_mut().expect("bound to a witness");
+        records.proofs[part] = Some(proof);
         Ok(())
     }
 
@@ -320,7 +322,7 @@ fn failed(path: &Path) -> impl Fn(io::Error) -> JournalError {
     }
 }
 
-/// Opens a file, or makes one that is its owner's alone, and locks it.
+/// Opens a file, or creates one that only its owner may access, and locks it.
 fn open_locked(path: &Path) -> Result<File, JournalError> {
     let mut options = File::options();
     options.read(true).write(true).create(true).truncate(false);
@@ -389,9 +391,9 @@ fn file_bytes<E: PartitionEngine>(parts: usize) -> usize {
     BEGINNING_BYTES + HEAD_BYTES + CHECKSUM_BYTES + 2 * (parts + 1) * longest_record::<E>()
 }
 
-// === impl Made ===
+// === impl JournalRecords ===
 
-impl<E: PartitionEngine> Made<E> {
+impl<E: PartitionEngine> JournalRecords<E> {
     const fn new(witness: [u8; TAG_BYTES], parts: usize) -> Self {
         Self {
             witness,
@@ -401,7 +403,7 @@ impl<E: PartitionEngine> Made<E> {
         }
     }
 
-    /// Makes room for all parts: not before it is known that there are so many.
+    /// Allocates entries for all parts, once their number is known to be right.
     fn fill(&mut self) {
         let missing = self.parts - self.commitments.len();
         self.commitments.reserve_exact(missing);
@@ -411,7 +413,7 @@ impl<E: PartitionEngine> Made<E> {
         self.proofs.resize(self.parts, None);
     }
 
-    /// Takes the record that these bytes begin with; its length, or nothing if there is no whole one.
+    /// Takes the record at the beginning of these bytes and returns its length; `None` if it is incomplete.
     fn take_record(&mut self, bytes: &[u8], head: &[u8]) -> Option<usize> {
         let kind = *bytes.first()?;
         let checked = RECORD_HEAD_BYTES + content_bytes::<E>(kind)?;

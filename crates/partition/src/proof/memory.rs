@@ -21,41 +21,41 @@
 //! keep their scratch memory from part to part: what [`proofmill_groth16::stages`] measured for each point of the longest
 //! query in the first group, and for each point of the query in the second.
 //!
-//! What is not in the formula: what the circuit's own code takes while a part is run, and rounding, of which each thread's
-//! stack and the kernels' buckets are most. [`SLACK`] stands for them.
+//! The formula leaves out the memory of the circuit's own code while a part is run, and small allocations, mostly the
+//! threads' stacks and the kernels' buckets. [`SLACK`] covers them.
 
 use proofmill_groth16::mirage::{Commitment, ProvingKeyInfo};
-use proofmill_groth16::{Curve, MAPPED_WINDOW, Proof};
+use proofmill_groth16::{Curve, MAPPED_WINDOW_POINTS, Proof};
 
 use super::PartitionEngine;
 use crate::Partition;
 use crate::tree::Leaf;
 
-/// Bytes that are added to the formula for what it leaves out.
+/// Bytes added to the formula for the memory that it leaves out.
 pub const SLACK: u64 = 16 << 20;
 
-/// Prepared points are worth their making from so many parts for each class on.
+/// The fewest parts per class for which prepared points save more time than they take to make.
 const PREPARED_PARTS_MIN: usize = 8;
 
 /// Bytes of the aggregation's vectors and products for each part, padded to a power of two, in points of the first
 /// group: measured, see `docs/large-circuits.md`.
 const AGGREGATION_POINTS: u64 = 44;
 
-/// How the keys of classes are held while they are used.
+/// The form in which the keys of classes are held while they are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyForm {
-    /// In their files: the least memory. Each proof reads all of the key again.
+    /// Mapped from their files: this takes the least memory, and each proof reads the whole key again.
     Mapped,
-    /// In memory, as they are.
+    /// One copy of the points in memory.
     Plain,
-    /// In memory, with multiples of their points.
+    /// The points in memory, with precomputed multiples.
     Prepared {
         /// The limit for the points, in bytes.
         memory_limit: u64,
     },
 }
 
-/// The bytes that a proof takes, by what takes them.
+/// The bytes that a proof takes, by component.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryNeeds {
     circuit: u64,
@@ -72,9 +72,9 @@ struct ClassNeeds {
     plain: u64,
     mapped: u64,
     file: u64,
-    /// The values of a part, and the vectors made of them.
+    /// Bytes of the values of a part, and of the vectors computed from them.
     values: u64,
-    /// Scratch memory of products over points as they are, prepared, and in a file.
+    /// Scratch memory in bytes of products over unprepared, prepared and mapped points.
     products_plain: u64,
     products_prepared: u64,
     products_mapped: u64,
@@ -91,18 +91,18 @@ pub struct MemoryLimit {
     pub limit: u64,
     /// The least that would do.
     pub least: u64,
-    /// Of that, constraints and addresses.
+    /// Bytes of it for constraints and addresses.
     pub circuit: u64,
-    /// Of that, records of all parts.
+    /// Bytes of it for records of all parts.
     pub records: u64,
-    /// Of that, the largest part, or the aggregation.
+    /// Bytes of it for the largest part, or for the aggregation if that is more.
     pub part: u64,
 }
 
 // === impl MemoryNeeds ===
 
 impl MemoryNeeds {
-    /// Of proofs for a partition with keys of these sizes, in the order of classes.
+    /// The needs of proofs for a partition with keys of these sizes, in the order of classes.
     pub fn new<E: PartitionEngine>(
         partition: &Partition<E::ScalarField>,
         keys: &[ProvingKeyInfo],
@@ -131,15 +131,15 @@ impl MemoryNeeds {
         self.circuit + self.records + self.part(form).max(self.aggregation) + SLACK
     }
 
-    /// The fastest form with which a proof keeps to a limit, which is for all but the program's own.
+    /// The fastest form of keys with which a proof stays within `limit` bytes, not counting the program itself.
     ///
     /// # Errors
     ///
-    /// [`MemoryLimit`] if there is none.
+    /// [`MemoryLimit`] if no form stays within the limit.
     pub fn fastest(&self, limit: u64) -> Result<KeyForm, MemoryLimit> {
         let of_parts = limit.saturating_sub(self.circuit + self.records + SLACK);
         let prepared = self.classes.iter().map(|class| class.prepared(of_parts));
-        // One key is held at a time: the least limit is for all.
+        // One key is held at a time, so the smallest limit serves all.
         let prepared = prepared.min().flatten();
         let prepared = prepared.map(|memory_limit| KeyForm::Prepared { memory_limit });
         let is_worth_it = self.parts >= PREPARED_PARTS_MIN * self.classes.len();
@@ -175,7 +175,7 @@ impl ClassNeeds {
         let in_first = [queries.a, queries.b_g1, queries.l, committed, domain];
         let in_first = in_first.into_iter().max().unwrap_or(0);
         let in_second = queries.b_g2;
-        // For each point, as `proofmill_groth16::stages` has it.
+        // Bytes for each point, from the table in `proofmill_groth16::stages`.
         let (as_they_are, prepared) = match E::CURVE {
             Curve::Bn254 => ((160, 320), (32, 68)),
             Curve::Bls12_381 => ((320, 640), (68, 136)),
@@ -183,7 +183,7 @@ impl ClassNeeds {
         let products = |(first, second): (u64, u64), most: u64| {
             first * in_first.min(most) + second * in_second.min(most)
         };
-        let window = MAPPED_WINDOW as u64;
+        let window = MAPPED_WINDOW_POINTS as u64;
         let decoded = size_of::<E::G2Affine>() as u64 + 32;
         Self {
             plain: key.plain_bytes::<E>(),
@@ -204,15 +204,16 @@ impl ClassNeeds {
         }
     }
 
-    /// Prepared points are made of those that are held as they are, which have gone when parts are proved.
+    /// Prepared points are made from unprepared ones, which are freed before parts are proved.
     fn beside_prepared(&self) -> u64 {
         let proving = self.products_prepared + self.values;
         self.plain.max(proving)
     }
 
-    /// The limit for prepared points with which parts of the class keep to a limit; nothing if it is not worth it.
+    /// The limit for prepared points with which parts of the class stay within `limit` bytes; `None` if it would not
+    /// hold one copy.
     fn prepared(&self, limit: u64) -> Option<u64> {
-        // In the widest layout the one copy that is kept whatever the limit takes three halves of what a file does.
+        // In the widest layout, the one copy that is always kept takes three halves of the bytes of the file.
         let least = self.file / 2 * 3;
         let left = limit.checked_sub(self.beside_prepared())?;
         (left >= least).then_some(left)

@@ -5,17 +5,17 @@
 //!    [`VerifyingKey`], whose size depends on neither the number of parts nor their size.
 //! 3. [`Prover::prove`] traces the circuit; commits to each part's share of both traces; draws α and β of the
 //!    memory check from all of them; proves each part; aggregates. One part is held at a time, and a
-//!    [`Journal`] remembers what was done.
+//!    [`Journal`] records finished steps.
 //! 4. [`VerifyingKey::verify`] needs the key, the public inputs and the proof.
 //!
-//! `docs/partition.md` has the transcript, and what is assumed.
+//! `docs/partition.md` has the transcript and the assumptions.
 //!
-//! # What is hidden
+//! # Zero knowledge
 //!
-//! A proof tells nothing beyond the partition, the keys and the public inputs: a part's commitment and proof are
-//! blinded, so that both can be made from the trapdoor alone, and the aggregate is a function of them; of the
-//! states between parts the proof has hashes only, each with a random salt of the field's size. Times and the
-//! memory that proving takes are not hidden from whoever can observe the prover.
+//! A proof reveals nothing beyond the partition, the keys and the public inputs: a part's commitment and proof are
+//! blinded, so both can be simulated from the trapdoor alone, and the aggregate is a function of them; of the
+//! states between parts the proof has only hashes, each with a random salt of the field's size. The prover's
+//! time and memory are not hidden from an observer of the machine.
 
 #[cfg(feature = "prover")]
 mod index;

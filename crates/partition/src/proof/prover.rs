@@ -89,7 +89,7 @@ pub enum ProveError {
     Interrupted,
 }
 
-/// A proof under way.
+/// State of a proof that is being made.
 struct Run<'a, E: PartitionEngine, C, P> {
     prover: Prover<'a, E>,
     circuit: &'a C,
@@ -102,15 +102,15 @@ struct Run<'a, E: PartitionEngine, C, P> {
 // === impl Prover ===
 
 impl<'a, E: PartitionEngine> Prover<'a, E> {
-    /// Proves that the circuit, which has a witness, holds for its public inputs. Parts are worked on class by class,
-    /// so that each key is read twice at most, and one is held at a time. What the journal has is not made
-    /// again. Before each step `progress` is told of it, and may stop there.
+    /// Proves that the circuit, which must have a witness, holds for its public inputs. Parts are proved class by
+    /// class, so that each key is read at most twice, and one is held at a time. Steps recorded in the journal are
+    /// not repeated. `progress` is called before each step and may stop the proof there.
     ///
-    /// Every part's proof and the whole are checked when they are made.
+    /// Every part's proof and the whole proof are verified when they are made.
     ///
     /// # Errors
     ///
-    /// [`ProveError`] if the witness does not satisfy the circuit, or anything fails.
+    /// [`ProveError`] if the witness does not satisfy the circuit, or a step fails.
     pub fn prove<C: PartitionedCircuit<E::ScalarField>>(
         self,
         circuit: &C,
@@ -144,7 +144,7 @@ impl<'a, E: PartitionEngine> Prover<'a, E> {
         let (root, public_path) = (states.root(), states.public_path());
         let proofs = run.proofs();
         report(&mut run.progress, Step::Aggregate)?;
-        // Of the parts nothing else is needed.
+        // Nothing else of the parts is needed.
         drop((run, states));
         release();
         let inputs = statement.shared(root);
@@ -168,7 +168,7 @@ impl<'a, E: PartitionEngine> Prover<'a, E> {
         Ok(proof)
     }
 
-    /// Gives back to the system what a part has left of the heap, unless memory is plenty: all keys are held then.
+    /// Returns a part's freed heap memory to the system, unless all keys are held, in which case memory is plentiful.
     fn settle(self) {
         if !matches!(self.keys, ClassKeys::Held(_)) {
             proofmill_kernels::release_heap();
@@ -184,7 +184,7 @@ impl<'a, E: PartitionEngine> Prover<'a, E> {
     }
 }
 
-/// Gives back to the system what the products of parts kept for the next ones.
+/// Returns to the system the memory that products of parts kept for the next ones.
 fn release() {
     proofmill_kernels::release_memory();
     proofmill_kernels::release_heap();

@@ -23,7 +23,7 @@ pub(super) struct Secrets {
 // === impl Secrets ===
 
 impl Secrets {
-    /// From a seed, the digest of the verifying key, and the values of all shared wires.
+    /// Secrets derived from a seed, the digest of the verifying key, and the values of all shared wires.
     pub(super) fn new<F: PrimeField>(
         seed: &[u8; BYTES],
         verifying_key: &[u8; BYTES],
@@ -62,7 +62,7 @@ impl Secrets {
         self.scalar(b"salt", part)
     }
 
-    /// As good as uniform: 512 bits, reduced.
+    /// A statistically uniform scalar: 512 bits, reduced.
     fn scalar<F: PrimeField>(&self, label: &[u8], part: usize) -> F {
         let mut wide = Zeroizing::new([0; 2 * BYTES]);
         for (number, block) in wide.chunks_exact_mut(BYTES).enumerate() {

@@ -42,7 +42,7 @@ impl<F: proofmill_kernels::Poseidon2Field> Statement<F> {
         self.challenges
     }
 
-    /// Takes the second message, the tree of states; the digest of all that was said is the aggregate's
+    /// Absorbs the second message, the tree of states, and returns the digest of all messages, the aggregate's
     /// context.
     pub(super) fn context(mut self, root: F, public_path: &Path<F>) -> [u8; 32] {
         self.transcript.absorb_scalars("root", &[root]);

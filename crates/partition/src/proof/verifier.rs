@@ -85,7 +85,7 @@ pub enum PartitionProofError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VerifyError {
-    /// Another number of public inputs than the key's.
+    /// The number of public inputs is not the key's.
     #[error("{found} public inputs: the verifying key is for {expected}")]
     InputCount {
         /// The key's.
@@ -105,7 +105,7 @@ pub enum VerifyError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StatementError {
-    /// Another length than the public inputs have.
+    /// The length is not that of the public inputs.
     #[error("{found} bytes of public inputs: the circuit has {inputs}, {expected} bytes")]
     Length {
         /// The public inputs of the circuit.
@@ -123,8 +123,8 @@ pub enum StatementError {
 // === impl VerifyingKey ===
 
 impl<E: PartitionEngine> VerifyingKey<E> {
-    /// Puts together the [digest](crate::Partition::digest) of a partition, its public state, and the key of its
-    /// parts. Nothing if the parts' key shares other inputs than a partition does.
+    /// Combines the [digest](crate::Partition::digest) of a partition, its public state, and the key of its parts.
+    /// `None` if the parts' key does not share the inputs that a partition shares.
     pub(super) fn new(
         partition: [u8; DIGEST_BYTES],
         public: PublicState,
@@ -176,7 +176,7 @@ impl<E: PartitionEngine> VerifyingKey<E> {
         bytes
     }
 
-    /// Decodes public inputs from bytes of anyone.
+    /// Decodes public inputs from untrusted bytes.
     ///
     /// # Errors
     ///
@@ -251,7 +251,7 @@ impl<E: PartitionEngine> VerifyingKey<E> {
         KEY.end(bytes)
     }
 
-    /// Decodes a key from anyone. Whether it is for the right circuit is a matter of trust in who made it, or of
+    /// Decodes an untrusted key. Whether it is for the right circuit must be ensured by trust in its maker, or by
     /// its [digest](Self::digest).
     ///
     /// # Errors
@@ -286,7 +286,7 @@ impl<E: PartitionEngine> VerifyingKey<E> {
         Ok(write(path, &self.to_bytes())?)
     }
 
-    /// Reads a key from anyone.
+    /// Reads an untrusted key.
     ///
     /// # Errors
     ///
@@ -301,7 +301,7 @@ impl<E: PartitionEngine> VerifyingKey<E> {
 // === impl PartitionProof ===
 
 impl<E: PartitionEngine> PartitionProof<E> {
-    /// The bytes of a proof for so many parts.
+    /// Bytes of a proof for `parts` parts.
     pub fn encoded_size(parts: usize) -> usize {
         let aggregate = Aggregate::<E>::encoded_size(AggregateKind::Mirage, parts.max(1));
         Self::bytes_before_aggregate(depth(parts.saturating_add(1))) + aggregate + CHECKSUM_BYTES
@@ -327,7 +327,7 @@ impl<E: PartitionEngine> PartitionProof<E> {
         PROOF.end(bytes)
     }
 
-    /// Decodes a proof from anyone.
+    /// Decodes an untrusted proof.
     ///
     /// # Errors
     ///
@@ -368,7 +368,7 @@ impl<E: PartitionEngine> PartitionProof<E> {
         Ok(write(path, &self.to_bytes())?)
     }
 
-    /// Reads a proof from anyone.
+    /// Reads an untrusted proof.
     ///
     /// # Errors
     ///

@@ -53,7 +53,7 @@ impl<'a, C: PartitionedCircuit<Fr>> Attempt<'a, C> {
         Self::at(challenges(), partition, circuit, by_part, by_address)
     }
 
-    /// As [`new`](Self::new), with challenges that are drawn elsewhere.
+    /// Like [`new`](Self::new), with challenges that are drawn elsewhere.
     pub(crate) fn at(
         challenges: Challenges<Fr>,
         partition: &'a Partition<Fr>,

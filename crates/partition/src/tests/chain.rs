@@ -6,15 +6,14 @@ use proofmill_kernels::Poseidon2Field;
 
 use crate::{Part, PartitionError, PartitionedCircuit, Wire};
 
-/// Public are x, y and their "sum" z. Part i squares what the part before made and adds a constant;
-/// a cell adds up all that was made, plus the first part's value for each later part; the last part
-/// compares the cell with z.
+/// A circuit with public inputs x, y and their "sum" z. Part i squares the value of the part before and adds a
+/// constant; a cell adds up all values, plus the first part's value for each later part; the last part compares
+/// the cell with z.
 #[derive(Clone, Debug)]
 pub(crate) struct Chain<F> {
     pub(crate) parts: usize,
     pub(crate) public: [F; 3],
-    /// Added to what the part reads at this place of its code, without the constraint system's
-    /// knowledge.
+    /// A part, a read of its code, and a number added to the value read, which the constraint system does not see.
     pub(crate) lie: Option<(usize, Read, F)>,
 }
 
@@ -35,12 +34,12 @@ impl<F: Poseidon2Field> Chain<F> {
         }
     }
 
-    /// With values, the last public input computed natively.
+    /// A chain with a witness; the last public input is computed natively.
     pub(crate) fn new(parts: usize, x: u64, y: u64) -> Self {
         Self::lying(parts, [x, y], None)
     }
 
-    /// With values that follow from a lie.
+    /// A chain whose values follow from a lie.
     pub(crate) fn lying(parts: usize, public: [u64; 2], lie: Option<(usize, Read, F)>) -> Self {
         let [x, y] = public.map(F::from);
         let told = |part: usize, read: Read| match lie {

@@ -29,14 +29,14 @@ pub(crate) struct Setting {
     pub(crate) challenges: Challenges<Fr>,
 }
 
-/// A way to cheat: values, which are committed to, and what is made of them at the challenges.
+/// A way to cheat: the committed values, and the attempt made from them at the challenges.
 pub(crate) struct Cheat {
     pub(crate) name: &'static str,
     pub(crate) setting: fn() -> Setting,
     pub(crate) attempt: fn(&Setting) -> Attempt<'_, Chain<Fr>>,
 }
 
-/// One of each kind, for whole proofs.
+/// One cheat of each kind, for whole proofs.
 pub(crate) const CHEATS: &[Cheat] = &[
     Cheat {
         name: "a portal with another value than written",
@@ -115,7 +115,7 @@ impl Setting {
         Self::lying(None)
     }
 
-    /// The values that follow from a lie, which is told in the trace too.
+    /// A setting whose values follow from a lie, in the trace too.
     fn lying(lie: Option<(usize, Read, Fr)>) -> Self {
         let partition = Partition::new(&Chain::blank(PARTS)).unwrap();
         let liar = Chain::lying(PARTS, PUBLIC, lie);
@@ -153,7 +153,7 @@ impl Setting {
         )
     }
 
-    /// With values by address that are sorted as they should be.
+    /// An attempt with the values by address in their right order.
     pub(crate) fn consistent(&self) -> Attempt<'_, Chain<Fr>> {
         self.attempt(&self.sorted(&self.by_part))
     }
@@ -167,7 +167,7 @@ fn one() -> Fr {
     Fr::from(1u64)
 }
 
-/// That only this check refuses, in whatever parts.
+/// Asserts that all refusals are by this check, in any parts.
 fn only(check: Check, refusals: &[Refusal]) {
     let is_it = |refusal: &Refusal| matches!(refusal, Refusal::Part(_, found) if *found == check);
     assert!(!refusals.is_empty(), "accepted");
@@ -224,7 +224,7 @@ fn a_renamed_address() {
     }
 }
 
-/// The setting, and by how much what is read differs.
+/// A setting, and the difference of the value read.
 fn renamed(part: usize) -> (Setting, Fr) {
     let honest = Setting::honest();
     let [first, power] =
@@ -262,7 +262,7 @@ fn a_trace_that_is_no_permutation() {
     assert_eq!(refusals, [Refusal::Part(LAST, Check::EqualProducts)]);
 }
 
-/// A portal set to another value than the circuit computes, which its reader goes on with.
+/// A portal set to another value than the circuit computes; its reader uses that value.
 #[test]
 fn another_value_set() {
     let refusals = other_value_set().consistent().refusals();
@@ -294,7 +294,7 @@ fn swapped(setting: &Setting) -> Attempt<'_, Chain<Fr>> {
     attempt
 }
 
-/// A part that does what one before it did, at its own position.
+/// A part that repeats an earlier part's work, at its own position.
 #[test]
 fn a_repeated_part() {
     only(Check::EqualValues, &repeated().consistent().refusals());
@@ -307,7 +307,7 @@ fn repeated() -> Setting {
     setting
 }
 
-/// A part that does what one before it did, with the states of that one.
+/// A part that repeats an earlier part's work, with the states of that part.
 #[test]
 fn a_repeated_proof() {
     let expected = [Check::LeafBefore, Check::LeafAfter].map(|check| Refusal::Part(4, check));
@@ -321,8 +321,8 @@ fn repeated_proof(setting: &Setting) -> Attempt<'_, Chain<Fr>> {
     attempt
 }
 
-/// The leaves of traces that are no permutations of each other, but for the last, which has equal
-/// products; and the state before the last part that would lead there.
+/// The leaves of traces that are not permutations of each other, except for a last leaf with equal products; and
+/// the state before the last part that would lead to it.
 fn forged(setting: &Setting, by_address: &[Fr]) -> (Vec<Leaf<Fr>>, Leaf<Fr>) {
     let rng = &mut StdRng::seed_from_u64(7);
     let by_part = &setting.by_part;
@@ -389,8 +389,8 @@ fn two_leaves(setting: &Setting) -> Attempt<'_, Chain<Fr>> {
     attempt
 }
 
-/// All states have a factor more that makes the products equal in the end; what the public inputs
-/// make has not.
+/// All states except that of the public inputs have an extra factor, which makes the products equal in the
+/// end.
 #[test]
 fn other_start_values() {
     let refusals = other_start(&Setting::honest()).refusals();

@@ -9,14 +9,14 @@ use crate::{
     Challenges, Check, Difference, Monolithic, Part, Partition, PartitionError, PartitionedCircuit,
 };
 
-/// Parts of one class, each of which does what it is told to.
-struct Script<G> {
+/// Parts of one class whose code is given by a closure.
+struct ClosureCircuit<G> {
     parts: usize,
     public_inputs: usize,
     run: G,
 }
 
-impl<G> PartitionedCircuit<Fr> for Script<G>
+impl<G> PartitionedCircuit<Fr> for ClosureCircuit<G>
 where
     G: Fn(usize, &mut Part<'_, Fr>) -> Result<(), PartitionError>,
 {
@@ -41,11 +41,11 @@ where
     }
 }
 
-fn script<G>(parts: usize, run: G) -> Script<G>
+fn closure_circuit<G>(parts: usize, run: G) -> ClosureCircuit<G>
 where
     G: Fn(usize, &mut Part<'_, Fr>) -> Result<(), PartitionError>,
 {
-    Script {
+    ClosureCircuit {
         parts,
         public_inputs: 1,
         run,
@@ -63,7 +63,7 @@ fn squares(wires: &mut Part<'_, Fr>, factor: u64) -> Result<(), PartitionError> 
     Ok(())
 }
 
-fn refused<G>(circuit: &Script<G>) -> PartitionError
+fn refused<G>(circuit: &ClosureCircuit<G>) -> PartitionError
 where
     G: Fn(usize, &mut Part<'_, Fr>) -> Result<(), PartitionError>,
 {
@@ -72,7 +72,7 @@ where
 
 #[test]
 fn the_first_difference_within_a_class_is_named() {
-    let error = refused(&script(4, |part, wires| {
+    let error = refused(&closure_circuit(4, |part, wires| {
         squares(wires, 1)?;
         squares(wires, if part == 2 { 5 } else { 4 })
     }));
@@ -130,7 +130,7 @@ fn numbers_that_differ_within_a_class_are_named() {
         }),
     ];
     for (expected, code) in cases {
-        let error = refused(&script(2, code)).to_string();
+        let error = refused(&closure_circuit(2, code)).to_string();
         let start = "parts 0 and 1 are both of class \"all\", but ";
         assert!(
             error.starts_with(start) && error.contains(expected),
@@ -141,7 +141,7 @@ fn numbers_that_differ_within_a_class_are_named() {
 
 #[test]
 fn wires_are_set_once_and_before_they_are_read() {
-    let error = refused(&script(2, |part, wires| {
+    let error = refused(&closure_circuit(2, |part, wires| {
         wires.get(("x", part))?;
         Ok(())
     }));
@@ -149,7 +149,7 @@ fn wires_are_set_once_and_before_they_are_read() {
         error.to_string(),
         "part 0 reads x[0], which no part before sets: wires flow to later parts only"
     );
-    let error = refused(&script(1, |_, wires| {
+    let error = refused(&closure_circuit(1, |_, wires| {
         wires.load("cell")?;
         Ok(())
     }));
@@ -157,7 +157,7 @@ fn wires_are_set_once_and_before_they_are_read() {
         matches!(error, PartitionError::NotSet { part: 0, .. }),
         "{error}"
     );
-    let twice = script(3, |_, wires| {
+    let twice = closure_circuit(3, |_, wires| {
         let wire = wires.witness(Fr::from(1u64))?;
         wires.set("x", wire)
     });
@@ -173,12 +173,12 @@ fn wires_are_set_once_and_before_they_are_read() {
 
 #[test]
 fn public_inputs_come_from_the_part() {
-    let error = refused(&script(1, |_, wires| {
+    let error = refused(&closure_circuit(1, |_, wires| {
         wires.public_input(1)?;
         Ok(())
     }));
     assert_eq!(error.to_string(), "part 0 reads public input 1 of 1");
-    let allocating = script(2, |_, wires| {
+    let allocating = closure_circuit(2, |_, wires| {
         wires.constant(Fr::from(0u64))?;
         let _ = wires.cs().new_input_variable(|| Ok(Fr::from(0u64)))?;
         Ok(())
@@ -198,7 +198,7 @@ fn public_inputs_come_from_the_part() {
 
 #[test]
 fn errors_of_the_code_are_passed_on() {
-    let failing = script(1, |_, _| Err(SynthesisError::DivisionByZero.into()));
+    let failing = closure_circuit(1, |_, _| Err(SynthesisError::DivisionByZero.into()));
     let error = refused(&failing);
     assert!(
         matches!(
@@ -207,14 +207,14 @@ fn errors_of_the_code_are_passed_on() {
         ),
         "{error}"
     );
-    let error = refused(&script(0, |_, _| Ok(())));
+    let error = refused(&closure_circuit(0, |_, _| Ok(())));
     assert_eq!(error.to_string(), "0 parts: there must be 1 to 16777216");
 }
 
 #[test]
 fn accesses_that_depend_on_values_are_refused() {
     let names = |names: [&'static str; 2]| {
-        script(2, move |part, wires| {
+        closure_circuit(2, move |part, wires| {
             let wire = wires.witness(Fr::from(part as u64))?;
             wires.set(names[part], wire)?;
             wires.get(names[part])?;
@@ -276,7 +276,7 @@ fn values_of_another_partition_are_refused() {
 #[test]
 fn digests_tell_partitions_apart() {
     let wired = |first: usize, second: usize, constant: u64, public_inputs: usize| {
-        let circuit = Script {
+        let circuit = ClosureCircuit {
             parts: 3,
             public_inputs,
             run: move |part: usize, wires: &mut Part<'_, Fr>| {

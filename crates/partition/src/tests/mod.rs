@@ -1,4 +1,4 @@
-//! Whole circuits in parts: what holds, what each cheat fails at, what it costs, what is kept.
+//! Tests of whole circuits in parts: valid statements, cheats and the check that each fails, costs, files.
 
 pub(crate) mod attempt;
 pub(crate) mod chain;

@@ -1,4 +1,4 @@
-//! Partitions in files: they come back as they were, and other bytes are refused.
+//! Partitions in files: decoding restores them, and other bytes are refused.
 
 use ark_bn254::Fr;
 use ark_std::rand::{SeedableRng, rngs::StdRng};
@@ -18,7 +18,7 @@ const ACCESSES: usize = 56;
 const FIRST_CLASS: usize = 60;
 const CHECKSUM_BYTES: usize = 32;
 
-/// A file brings a partition that is equal, and makes of the circuit what the first does.
+/// Checks that a file restores an equal partition, which gives the same results for the circuit.
 fn check<F: Poseidon2Field>(
     blank: &impl PartitionedCircuit<F>,
     circuit: &impl PartitionedCircuit<F>,
@@ -152,7 +152,7 @@ fn systems(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
     ranges.collect()
 }
 
-/// A prover's work with a partition from anyone ends, with a result or an error.
+/// Runs a prover's work with an untrusted partition, which must end with a result or an error.
 fn use_it(partition: &Partition<Fr>, circuit: &Chain<Fr>) {
     let challenges = super::attempt::challenges();
     let _ = partition.digest();
@@ -208,7 +208,7 @@ fn changed_bytes_are_refused_or_are_another_partition() {
             }
         }
     }
-    // Names, digests of accesses, constants, some addresses: about two thirds of what is not in systems.
+    // Names, digests of accesses, constants, some addresses: about two thirds of the bytes outside systems.
     assert!(taken > 100 && taken < tried, "{taken} of {tried}");
 }
 
@@ -272,7 +272,7 @@ fn impossible_numbers_are_refused() {
     assert!(number(ACCESSES, u32::MAX - 1).starts_with("cut short"));
     assert!(number(ACCESSES, 2).contains("2 accesses: there must be 3 to"));
     assert!(number(FIRST_CLASS, u32::MAX).starts_with("cut short: class names"));
-    // As many bytes, read as another number of things.
+    // The same number of bytes, read as another number of items.
     let accesses = chain(2).num_accesses() as u32;
     assert!(number(ACCESSES, accesses - 1).contains("accesses"));
     assert!(number(PUBLIC_INPUTS, 2).contains("parts that have all accesses"));
@@ -293,7 +293,7 @@ fn inconsistent_partitions_are_refused() {
     assert_eq!(error, "part 0: class 1, after parts of 0 classes of 3");
     let error = wrong(&|partition| partition.parts[1].class = 3);
     assert_eq!(error, "part 1: class 3, after parts of 1 classes of 3");
-    // More constants then, and one that is missing: what follows is read at another place.
+    // More constants follow from it, and one is missing: later values are read at another place.
     wrong(&|partition| partition.classes[0].shape.accesses -= 1);
     wrong(&|partition| partition.parts[1].constants.clear());
     let error = wrong(&|partition| partition.classes[2].shape.accesses = 1 << 20);
@@ -322,7 +322,7 @@ fn inconsistent_partitions_are_refused() {
     assert!(error.contains("instance variables, where"), "{error}");
     let error = resized(instance, 2 * accesses - 1);
     assert!(error.contains("witness variables for"), "{error}");
-    // So many more constants that the file cannot have them.
+    // More constants than the file can hold.
     let error = resized(instance + (1 << 30), 1000);
     assert!(error.starts_with("cut short: constants"), "{error}");
 }
@@ -360,7 +360,7 @@ fn wrong_addresses_and_constants_are_refused() {
     assert_eq!(name, "class 0: a name that is not UTF-8");
 }
 
-/// A system in a container that says the same in other bytes, and one that lies.
+/// A system in a container that encodes the same in other bytes, and one with false content.
 #[test]
 fn systems_have_one_encoding() {
     let bytes = chain(2).to_bytes();

@@ -11,7 +11,7 @@ use crate::{Monolithic, Part, Partition, PartitionError, PartitionedCircuit, Wir
 
 const NAMES: [&str; 4] = ["makes", "multiplies", "stores", "rests"];
 
-/// Parts of four classes, and what each reads.
+/// Parts of four classes, and the reads of each.
 #[derive(Clone, Debug)]
 struct Random {
     parts: Vec<(usize, [usize; 2])>,

@@ -8,10 +8,10 @@ mod seeds;
 mod targets;
 
 use ark_bn254::Fr;
-use proofmill_mutation::Mutation;
+use proofmill_mutation::Mutator;
 use proofmill_partition::Partition;
 
-/// Those are among them that are written from the description of the format alone.
+/// The seeds include files written from the description of the format alone.
 #[test]
 fn seeds_are_partitions() {
     for seed in seeds::decode() {
@@ -23,7 +23,7 @@ fn seeds_are_partitions() {
 #[test]
 fn no_proof_is_read_with_a_panic() {
     let seeds = seeds::proof();
-    Mutation::of(&seeds)
+    Mutator::of(&seeds)
         .with_words(&[b"PMILLPPR", b"PMILLPVK", b"PMILLAGG", b"PMILLAGV"])
         .inputs(2_000)
         .run("proof", targets::proof);
@@ -32,7 +32,7 @@ fn no_proof_is_read_with_a_panic() {
 #[test]
 fn no_partition_is_read_with_a_panic() {
     let seeds = seeds::decode();
-    Mutation::of(&seeds)
+    Mutator::of(&seeds)
         .with_words(&[b"PMILLPTN", b"pmcs"])
         .inputs(2_000)
         .run("decode", targets::decode);
@@ -41,7 +41,7 @@ fn no_partition_is_read_with_a_panic() {
 #[test]
 fn no_journal_is_read_with_a_panic() {
     let seeds = seeds::journal();
-    Mutation::of(&seeds)
+    Mutator::of(&seeds)
         .with_words(&[b"PMILLPJN", &[1, 0, 0, 0, 0], &[2, 0, 0, 0, 0]])
         .inputs(2_000)
         .run("journal", targets::journal);
@@ -50,7 +50,7 @@ fn no_journal_is_read_with_a_panic() {
 #[test]
 fn no_keys_are_read_with_a_panic() {
     let seeds = seeds::keys();
-    Mutation::of(&seeds)
+    Mutator::of(&seeds)
         .with_words(&[b"PMILLKEY"])
         .inputs(2_000)
         .run("keys", targets::keys);
@@ -59,7 +59,7 @@ fn no_keys_are_read_with_a_panic() {
 #[test]
 fn no_public_inputs_are_read_with_a_panic() {
     let seeds = seeds::statement();
-    Mutation::of(&seeds)
+    Mutator::of(&seeds)
         .with_words(&[b"\"0\"", b"[", b"]", b",", b"\"0x10\"", b"-1"])
         .inputs(20_000)
         .run("statement", targets::statement);
@@ -68,7 +68,7 @@ fn no_public_inputs_are_read_with_a_panic() {
 #[test]
 fn no_share_of_a_part_is_read_with_a_panic() {
     let seeds = seeds::share();
-    Mutation::of(&seeds)
+    Mutator::of(&seeds)
         .with_words(&[&seeds::MODULUS])
         .inputs(20_000)
         .run("share", targets::share);

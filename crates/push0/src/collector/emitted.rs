@@ -1,4 +1,4 @@
-//! Which messages are in groups that were emitted.
+//! A record of the messages that are in emitted groups.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -6,17 +6,18 @@ use async_nats::HeaderMap;
 
 use super::grouping::Group;
 
-/// Messages that are remembered.
+/// Most messages that are remembered.
 const REMEMBERED: usize = 262_144;
 
 const MEMBERS: &str = "Proofmill-Members";
 const MARK: &str = "Proofmill-Mark";
 const INPUT: &str = "Proofmill-Input";
 
-/// Which messages are in groups that were emitted, as far back as matters.
+/// The messages that are in emitted groups, up to the last [`REMEMBERED`].
 #[derive(Debug)]
 pub(super) struct Emitted {
-    /// The consumer, and the stream it reads as it was made: places in another are others.
+    /// The consumer, and the stream it reads with its time of creation: sequence numbers of another stream
+    /// mean other messages.
     input: String,
     order: VecDeque<u64>,
     known: HashSet<u64>,
@@ -48,7 +49,7 @@ impl Emitted {
         }
     }
 
-    /// What a group's message says of itself to those that come after this process.
+    /// Headers of a group's message, from which a successor of this process learns the members.
     pub(super) fn headers(&self, group: &Group) -> HeaderMap {
         let members: Vec<String> = group.members.iter().map(u64::to_string).collect();
         let mut headers = HeaderMap::new();
@@ -60,8 +61,8 @@ impl Emitted {
         headers
     }
 
-    /// Takes note of a group that was emitted before; returns its mark. Messages of others, and
-    /// headers that are not as they should be, say nothing.
+    /// Records a group from the headers of its message, and returns its mark. Messages of other collectors
+    /// and malformed headers are ignored.
     pub(super) fn restore(&mut self, headers: &HeaderMap) -> Option<u64> {
         if headers.get(INPUT)?.as_str() != self.input {
             return None;

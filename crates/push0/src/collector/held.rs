@@ -9,18 +9,18 @@ use tokio::time::Instant;
 
 use crate::queues::{Delivery, with_sources};
 
-/// Payloads kept in memory, in bytes. Beyond it they are read again from the stream when their group
-/// is complete: they are not acknowledged, so they are still there.
+/// Most bytes of payloads kept in memory. Further payloads are read from the stream again when their group
+/// is complete: unacknowledged messages stay in the stream.
 pub(super) const MAX_BYTES: usize = 256 << 20;
 
-/// A message that waits.
+/// A waiting message.
 pub(super) struct Held {
     pub(super) delivery: Delivery,
     pub(super) since: Instant,
     kept: bool,
 }
 
-/// Messages that wait, by their place in the stream.
+/// The waiting messages, by sequence number.
 pub(super) struct Waiting {
     messages: HashMap<u64, Held>,
     bytes: usize,
@@ -30,7 +30,7 @@ pub(super) struct Waiting {
 // === impl Waiting ===
 
 impl Waiting {
-    /// Nothing yet, and payloads of at most `most_bytes` in memory.
+    /// Makes an empty collection that keeps at most `most_bytes` bytes of payloads in memory.
     pub(super) fn new(most_bytes: usize) -> Self {
         Self {
             messages: HashMap::new(),
@@ -56,7 +56,7 @@ impl Waiting {
         let kept = self.bytes + size <= self.most_bytes;
         delivery.payload = if kept {
             self.bytes += size;
-            // A copy: what was delivered is a slice of a larger buffer.
+            // A copy, since the delivered payload is a slice of a larger buffer.
             Bytes::copy_from_slice(&delivery.payload)
         } else {
             Bytes::new()
@@ -72,7 +72,7 @@ impl Waiting {
         );
     }
 
-    /// The same message again: from now on acknowledgements answer this delivery.
+    /// Replaces the delivery of a message that came again: from now on acknowledgements answer this one.
     pub(super) fn renew(&mut self, mut delivery: Delivery) {
         if let Some(held) = self.messages.get_mut(&delivery.sequence) {
             delivery.payload = held.delivery.payload.clone();
@@ -88,13 +88,13 @@ impl Waiting {
         Some(held.delivery)
     }
 
-    /// When the youngest of these came.
+    /// Arrival time of the youngest of these messages.
     pub(super) fn youngest(&self, sequences: &[u64]) -> Option<Instant> {
         let held = sequences.iter().filter_map(|sequence| self.get(*sequence));
         held.map(|held| held.since).max()
     }
 
-    /// The payload of a message that waits.
+    /// The payload of a waiting message.
     pub(super) async fn payload(&self, sequence: u64, stream: &Stream) -> Result<Bytes, String> {
         let held = self.get(sequence).ok_or("it is not held")?;
         if held.kept {
@@ -104,8 +104,8 @@ impl Waiting {
         Ok(message.map_err(|error| with_sources(&error))?.payload)
     }
 
-    /// For how long a group may wait for another member, after `period`: the longer, the more often
-    /// its members were delivered, so that a group that takes long is not passed to and fro.
+    /// Time that a group may wait for another member. It is `period`, doubled for each further delivery of
+    /// its members, up to 30 s: otherwise a slow group would be handed back again and again.
     pub(super) fn patience(&self, sequences: &[u64], period: Duration) -> Duration {
         const LONGEST: Duration = Duration::from_secs(30);
         let held = sequences.iter().filter_map(|sequence| self.get(*sequence));

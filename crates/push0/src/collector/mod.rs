@@ -1,15 +1,15 @@
-//! `proofmill collector`: gathers messages into groups, and emits one message for each.
+//! `proofmill collector`: gathers messages into groups, and emits one message for each group.
 //!
-//! Members stay unacknowledged until their group is stored. So the server itself holds the state: it
-//! knows exactly which messages are in no emitted group yet, and delivers them again to whoever comes
-//! after a collector that died. A replay of the stream beside a consumer could not tell these from
-//! messages that are done with, unless it kept a second account, which could disagree.
+//! Members stay unacknowledged until their group is stored. So the server itself holds the state: it knows
+//! which messages are in no emitted group yet, and delivers them again to the successor of a collector that
+//! died. Replaying the stream beside a consumer could not tell these from messages that are finished,
+//! except with a second account, which could disagree.
 //!
-//! Between storing a group and acknowledging its members a collector may die. What it emitted names
-//! its members, so its successor reads the end of the output queue first and knows them.
+//! A collector may die after storing a group and before acknowledging its members. The emitted message
+//! names its members, so a successor reads the end of the output queue first and recognises them.
 //!
-//! Members of one group must come to one process: of several collectors with one consumer one works,
-//! by a lease, and the others stand by.
+//! The members of one group must come to one process: of several collectors that share a consumer, the one
+//! that holds a lease works, and the others stand by.
 
 mod emitted;
 mod grouping;
@@ -31,17 +31,17 @@ use crate::queues::{Backoff, Outgoing, Streams, connect, message_id};
 use crate::source;
 use session::{Ended, Session};
 
-/// Runs a collector (with `STRATEGY=Block`, a [`source`]) until `shutdown`: what it holds is handed
-/// back, for the next to have at once.
+/// Runs a collector (with `STRATEGY=Block`, a [`source`]) until `shutdown`. It then hands back the messages
+/// that it holds, so that the next collector gets them at once.
 ///
 /// # Errors
-/// [`RunError`]: it cannot begin. What goes wrong later is tried again.
+/// [`RunError`] if it cannot begin. Later failures are tried again.
 pub fn run(
     config: Config,
     shutdown: Shutdown,
     notices: Notices,
 ) -> LocalBoxFuture<'static, Result<(), RunError>> {
-    // Boxed: compiled here, and not again in every program that calls it.
+    // Boxed, so that it is compiled in this crate and not again in every program that calls it.
     Box::pin(async move {
         let (collection, output) = config.collection()?;
         if let Strategy::Block { .. } = collection.strategy {
@@ -99,7 +99,7 @@ async fn gather(
                 session.hand_all_back(connection.client()).await;
                 ended
             }
-            // What it was configured with has worked before: the server is away.
+            // The configuration has worked before, so this means that the server is away.
             Err(error) if began => {
                 tracing::warn!(%error, "not begun; tried again");
                 tokio::select! {
@@ -119,7 +119,7 @@ async fn gather(
     Ok(())
 }
 
-/// The lease of a consumer, and what this process is called there.
+/// The name of a consumer's lease, and this process's name as its holder.
 pub(crate) fn lease_names(stream: &str, consumer: &str) -> (String, String) {
     let digest = message_id(&[b"lease", stream.as_bytes(), consumer.as_bytes()]);
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);

@@ -1,4 +1,4 @@
-//! What a collector does while it has the lease.
+//! The work of a collector while it holds the lease.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,20 +24,20 @@ use crate::queues::{
     Backoff, Consumer, ConsumerOptions, Delivery, Outgoing, PublishError, Streams, message_id, tail,
 };
 
-/// Messages of groups that are not complete, at most: when there are so many, no more come, and only
+/// Most messages that are held for incomplete groups. At that number no more are delivered, and only
 /// COLLECT_TIMEOUT_PERIOD_MILLIS with MAX_DELIVER makes room.
 const MAX_ACK_PENDING: i64 = 262_144;
 
-/// Messages at the end of the output's stream that are looked at for groups emitted before.
+/// Messages at the end of the output's stream that are searched for groups emitted before.
 const TAIL: u64 = 16_384;
 
-/// Why a session ended.
+/// The reason that a session ended.
 pub(super) enum Ended {
     Shutdown,
     LeaseLost,
 }
 
-/// What a collector does while it has the lease.
+/// A collector's session, from taking the lease to giving it back.
 pub(super) struct Session<'a> {
     config: &'a Config,
     collection: &'a Collection,
@@ -56,7 +56,7 @@ pub(super) struct Session<'a> {
 // === impl Session ===
 
 impl<'a> Session<'a> {
-    /// Learns what was emitted before, and begins to read.
+    /// Reads which groups were emitted before, and begins to consume messages.
     pub(super) async fn begin(
         config: &'a Config,
         name: &'a str,
@@ -126,7 +126,7 @@ impl<'a> Session<'a> {
                     stream: self.config.input_stream.clone(),
                     why,
                 })?;
-            // Its end is an error like others: asked for again.
+            // The end of the messages is treated as an error, so that they are requested again.
             let end = futures_util::stream::once(async { Err("its messages end".to_owned()) });
             self.messages.push(messages.chain(end).boxed());
         }
@@ -150,7 +150,7 @@ impl<'a> Session<'a> {
                 _ = progress.tick() => self.progress().await,
                 _ = look.tick(), if period.is_some() => {
                     if let Some(period) = period {
-                        self.give_up_the_late(period).await;
+                        self.hand_back_expired(period).await;
                     }
                 }
                 message = self.messages.next() => match message {
@@ -170,7 +170,7 @@ impl<'a> Session<'a> {
                         }
                         if let Err(error) = self.subscribe().await {
                             tracing::warn!(%error, "no consumer");
-                            // Nothing is left to wait for: the next turn comes here again.
+                            // Nothing is left to wait for: the next turn ends the session.
                         }
                     }
                 },
@@ -178,7 +178,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Tells the server that what is held is held: it must not go to another.
+    /// Extends the acknowledgement deadline of all held messages, so that they are not delivered to another
+    /// process.
     async fn progress(&self) {
         for held in self.waiting.iter() {
             held.delivery.progress().await;
@@ -234,7 +235,7 @@ impl<'a> Session<'a> {
     async fn emit(&mut self, group: Group) -> Result<(), PublishError> {
         let payload = match self.assemble(&group).await {
             Ok(payload) => payload,
-            Err(why) => return self.dissolve(&group, &why).await,
+            Err(why) => return self.dead_letter_group(&group, &why).await,
         };
         let mut identity: Vec<Vec<u8>> = vec![b"group".to_vec(), self.name.as_bytes().to_vec()];
         for sequence in &group.members {
@@ -249,7 +250,8 @@ impl<'a> Session<'a> {
             let publish = self.outgoing.publish(payload.into(), &id, headers);
             let mut publish = std::pin::pin!(publish);
             loop {
-                // The stream may be full for long; what is held must stay held.
+                // The stream may be full for a long time, so the deadlines of held messages are extended
+                // meanwhile.
                 match tokio::time::timeout(self.ack_wait / 3, &mut publish).await {
                     Ok(published) => break published,
                     Err(_) => self.progress().await,
@@ -258,7 +260,7 @@ impl<'a> Session<'a> {
         };
         match published {
             Ok(()) => {}
-            Err(PublishError::Never(why)) => return self.dissolve(&group, &why).await,
+            Err(PublishError::Never(why)) => return self.dead_letter_group(&group, &why).await,
             Err(stopped @ PublishError::Stopped) => return Err(stopped),
         }
         for sequence in &group.members {
@@ -301,8 +303,8 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// A group that cannot be emitted: its members go to the dead letters.
-    async fn dissolve(&mut self, group: &Group, why: &str) -> Result<(), PublishError> {
+    /// Dead-letters the members of a group that cannot be emitted.
+    async fn dead_letter_group(&mut self, group: &Group, why: &str) -> Result<(), PublishError> {
         let why = format!("the group {} cannot be emitted: {why}", group.key);
         for sequence in &group.members {
             if let Some(delivery) = self.waiting.remove(*sequence) {
@@ -331,9 +333,9 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Hands back the members of groups that have waited too long for another; those that were handed
-    /// back MAX_DELIVER times go to the dead letters.
-    async fn give_up_the_late(&mut self, period: Duration) {
+    /// Hands back the members of groups that have waited too long for another member. Members that were
+    /// handed back MAX_DELIVER times are dead-lettered.
+    async fn hand_back_expired(&mut self, period: Duration) {
         let now = Instant::now();
         for members in self.grouping.open() {
             let Some(youngest) = self.waiting.youngest(&members) else {
@@ -361,9 +363,9 @@ impl<'a> Session<'a> {
         self.metrics.held.set(self.waiting.len() as u64);
     }
 
-    /// Hands everything back, for the next collector to have at once.
+    /// Hands all messages back, so that the next collector gets them at once.
     pub(super) async fn hand_all_back(&mut self, client: &Client) {
-        // What has come and was not looked at yet.
+        // Messages that were delivered but not taken yet.
         while let Some(Some(Ok(delivery))) = self.messages.next().now_or_never() {
             delivery.hand_back(None).await;
         }

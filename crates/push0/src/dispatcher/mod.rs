@@ -1,8 +1,7 @@
 //! `proofmill dispatcher`: runs a program on each message of the input queues.
 //!
-//! A message is acknowledged when what the program made of it is stored, and not before. While the
-//! program runs the server is told so, so that ACK_WAIT is about processes that went silent, not
-//! about programs that take long.
+//! A message is acknowledged only after the outputs of its program are stored. While the program runs, the
+//! acknowledgement deadline is extended, so that ACK_WAIT measures silent processes and not slow programs.
 
 mod scratch;
 
@@ -16,10 +15,8 @@ use async_nats::HeaderMap;
 use async_nats::jetstream::stream::Stream;
 use bytes::Bytes;
 use futures_util::future::try_join_all;
-use proofmill_orchestrator::executor::process::{
-    Outcome, ProcessExecutor, ProcessSpec, TaskContext,
-};
 use proofmill_orchestrator::shutdown::{Level, Shutdown};
+use proofmill_process::{Outcome, ProcessExecutor, ProcessSpec, TaskContext};
 use proofmill_workflow::{self as file, Host as _, LocalHost, ProgramFault};
 use tokio::time::MissedTickBehavior;
 
@@ -34,27 +31,26 @@ use crate::queues::{
 };
 use scratch::ScratchRoot;
 
-/// `MAX_DELIVER` if it is not set.
+/// Default of `MAX_DELIVER`.
 const MAX_DELIVER: u64 = 5;
 
-/// Waits before a failed message comes again: the first, and the longest.
+/// First and longest wait before a failed message is delivered again; each wait doubles the last.
 const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
-/// Messages that one consumer has delivered and nobody has acknowledged, at most: a bound on how
-/// many dispatchers can share it.
+/// Most unacknowledged messages of one consumer, which bounds the number of dispatchers that can share it.
 const MAX_ACK_PENDING: i64 = 65_536;
 
-/// Runs a dispatcher until `shutdown`: at [`Level::Drain`] it finishes the program that runs, at
-/// [`Level::Stop`] it ends it and hands the message back.
+/// Runs a dispatcher until `shutdown`. At [`Level::Drain`] it finishes the running program, at
+/// [`Level::Stop`] it kills the program and hands the message back.
 ///
 /// # Errors
-/// [`RunError`]: it cannot begin. What goes wrong later is tried again.
+/// [`RunError`] if it cannot begin. Later failures are tried again.
 pub fn run(
     config: Config,
     shutdown: Shutdown,
     notices: Notices,
 ) -> BoxFuture<'static, Result<(), RunError>> {
-    // Boxed: compiled here, and not again in every program that calls it.
+    // Boxed, so that it is compiled in this crate and not again in every program that calls it.
     Box::pin(async move {
         let program = config.program()?.clone();
         check_binary(&program.binary)?;
@@ -64,7 +60,7 @@ pub fn run(
             let scratch = ScratchRoot::claim().await?;
             let mut spec = ProcessSpec::new(&program.binary);
             spec.inherit_env.clone_from(&program.inherit_env);
-            // What is larger could not be published; room for an array of several messages.
+            // A larger output could not be published; this leaves room for an array of several messages.
             spec.output_limit = 256 << 20;
             let executor = ProcessExecutor::new(spec, scratch.path().to_owned())?;
             let Some((_connection, context)) = connect(&config.nats_url, shutdown.clone()).await?
@@ -119,21 +115,21 @@ struct Dispatcher {
     notices: Notices,
 }
 
-/// What becomes of a message.
+/// The fate of a message after an attempt.
 enum Verdict {
     Done,
-    /// It comes again after a while.
+    /// It is delivered again after a wait; the attempt failed for this reason.
     Retry(String),
-    /// It goes to the dead letters.
+    /// It is dead-lettered, for this reason.
     Dead(String),
-    /// It was not worked on to the end, through no fault of its own.
+    /// Its attempt was interrupted, so it is handed back at once.
     HandedBack,
 }
 
 // === impl Dispatcher ===
 
 impl Dispatcher {
-    /// Works on what one consumer delivers, one message at a time.
+    /// Processes the messages of one consumer, one at a time.
     async fn consume(&self, options: ConsumerOptions) -> Result<(), RunError> {
         let mut consumer = Consumer::ensure(&self.stream, &options).await?;
         (self.notices)(&format!(
@@ -160,7 +156,7 @@ impl Dispatcher {
                         () = shutdown.reached(Level::Drain) => break,
                         () = backoff.wait() => {}
                     }
-                    // It may have been removed.
+                    // The consumer may have been removed.
                     match Consumer::ensure(&self.stream, &options).await {
                         Ok(found) => consumer = found,
                         Err(error) => tracing::warn!(%error, "no consumer"),
@@ -184,9 +180,9 @@ impl Dispatcher {
         }
     }
 
-    /// Runs the program on a message, and acts on how that went.
+    /// Runs the program on a message, and acts on the outcome.
     async fn handle(&self, delivery: &Delivery, consumer: &Consumer, name: &str) {
-        // What the server would give up without a word goes to the dead letters before.
+        // Messages that the server would drop without notice are dead-lettered before that.
         let most = self
             .max_deliver
             .min(consumer.max_deliver.unwrap_or(u64::MAX));
@@ -226,7 +222,7 @@ impl Dispatcher {
                     delivery.ack().await;
                 }
                 Err(PublishError::Never(why)) => {
-                    // It came in, so it fits; only its headers can be what is too much.
+                    // The payload was published before, so it fits: only its headers can be too large.
                     tracing::error!(why, "no dead letter");
                     delivery.hand_back(Some(RETRY.1)).await;
                 }
@@ -256,7 +252,7 @@ impl Dispatcher {
                     self.metrics.failed.add(1);
                     return Verdict::Dead(reason);
                 }
-                // Not the message's fault: it is kept, and no other is taken meanwhile.
+                // Not the message's fault: it is kept, and no other message is taken meanwhile.
                 Outcome::CouldNotStart { reason } => reason,
                 Outcome::Machine(failure) => failure.to_string(),
                 outcome @ (Outcome::Failed { .. } | Outcome::TimedOut) => {
@@ -275,8 +271,7 @@ impl Dispatcher {
         self.emit(delivery, name, &output).await
     }
 
-    /// Publishes what a program wrote, each message under an id of its own that the next attempt
-    /// would give it too.
+    /// Publishes a program's output. Each message has an id that another attempt would give it too.
     async fn emit(&self, delivery: &Delivery, name: &str, output: &[u8]) -> Verdict {
         let outputs: Vec<Bytes> = if self.multiple_output {
             match payload::elements(output) {
@@ -323,8 +318,8 @@ impl Dispatcher {
     }
 }
 
-/// Refuses a program that cannot be run now: whoever starts a dispatcher is told at once, not with the
-/// first message. One that vanishes later is waited for.
+/// Checks that the program can be run, so that a wrong setting shows at start and not with the first
+/// message. A program that vanishes later is waited for.
 fn check_binary(binary: &Path) -> Result<(), EnvError> {
     let program = match binary.to_str() {
         Some(name) if !name.contains('/') => file::Program::Search(name.to_owned()),
@@ -345,7 +340,7 @@ fn check_binary(binary: &Path) -> Result<(), EnvError> {
     ))
 }
 
-/// How long a message rests whose attempt `number` failed.
+/// Wait after the failure of attempt `number`, from 1.
 fn retry_delay(number: u64) -> Duration {
     let doublings = u32::try_from(number.saturating_sub(1))
         .unwrap_or(u32::MAX)

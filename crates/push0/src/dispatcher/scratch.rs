@@ -1,35 +1,35 @@
-//! A scratch directory for this process, and what dead ones left in theirs.
+//! The scratch directory of this process, and the cleanup of those that dead processes left.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use proofmill_bus::{check_private_directory, open_lock_file};
-use proofmill_orchestrator::executor::process::ProcessExecutor;
+use proofmill_files::{check_private_directory, open_lock_file};
+use proofmill_process::ProcessExecutor;
 
 use crate::error::RunError;
 
-/// The file that a living process has locked.
+/// The file that a living process keeps locked.
 const LOCK: &str = "lock";
-/// How often a process that waits for its turn to sweep looks again.
+/// Interval at which a process that waits to clean up tries again.
 const TURN: Duration = Duration::from_millis(20);
-/// Where its runs are.
+/// The subdirectory of its runs.
 const RUNS: &str = "runs";
 
-/// A scratch root of this process's own.
+/// A scratch directory that belongs to this process.
 #[derive(Debug)]
 pub(super) struct ScratchRoot {
     runs: PathBuf,
     directory: tempfile::TempDir,
-    /// Held while the process lives; the kernel lets go of it whichever way it dies.
+    /// Held while the process lives; the kernel releases it however the process dies.
     _lock: File,
 }
 
 // === impl ScratchRoot ===
 
 impl ScratchRoot {
-    /// Makes one, and first ends the programs that killed dispatchers of this user left running.
+    /// Makes a scratch directory. First kills programs that killed dispatchers of this user left running.
     pub(super) async fn claim() -> Result<Self, RunError> {
         let own = rustix::process::geteuid().as_raw();
         let parent = std::env::temp_dir().join(format!("proofmill-push0-{own}"));
@@ -49,7 +49,7 @@ impl ScratchRoot {
             return Err(fault(std::io::Error::other(why)));
         }
         check_private_directory(&parent).map_err(fault)?;
-        // A directory is not yet locked when it is made: who sweeps must not come between.
+        // A new directory is not locked at once, so no other process may clean up at that moment.
         let turn = open_lock_file(&parent.join(LOCK)).map_err(fault)?;
         while let Err(error) = turn.try_lock() {
             match error {
@@ -97,7 +97,7 @@ async fn sweep(parent: &Path) {
             Ok(swept) => tracing::info!(?swept, "cleaned up after a dispatcher that was killed"),
             Err(error) => tracing::warn!(%error, "not cleaned up"),
         }
-        // Tried again by the next that comes.
+        // An error here is left to the next process that cleans up.
         let _ = fs::remove_dir_all(&directory);
     }
 }

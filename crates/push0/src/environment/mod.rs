@@ -1,4 +1,4 @@
-//! What the environment says: the variables of the push0 paper and of its public demo.
+//! The configuration read from environment variables: those of the push0 paper and of its public demo.
 
 mod read;
 #[cfg(test)]
@@ -14,16 +14,16 @@ use proofmill_workflow::HttpUrl;
 
 pub use value::Field;
 
-/// Most queues one process reads.
+/// Most queues that one process reads.
 pub const MAX_QUEUES: usize = 64;
-/// Most members of a group: their sequence numbers go into a header of the group's message.
+/// Most members of a group, whose sequence numbers go into one header of the group's message.
 pub const MAX_INPUTS: u32 = 4096;
 
-/// Reads the environment; see [`Environment::read`].
+/// The reader of the configuration; see [`Environment::read`].
 #[derive(Clone, Copy, Debug)]
 pub struct Environment;
 
-/// What one process does, and where.
+/// The configuration of one process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// `NATS_URL`: servers, separated by commas.
@@ -32,96 +32,98 @@ pub struct Config {
     pub input_stream: String,
     /// `OUTPUT_STREAM`; `INPUT_STREAM` if only that is set.
     pub output_stream: String,
-    /// `INPUT_QUEUE`: the subjects read.
+    /// `INPUT_QUEUE`: the subjects that are read.
     pub input_queues: Vec<String>,
-    /// `OUTPUT_QUEUE`: the subject written. A dispatcher without one runs its program for the effect.
+    /// `OUTPUT_QUEUE`: the subject that is written. A dispatcher without one runs its program only for its
+    /// effects.
     pub output_queue: Option<String>,
-    /// `CONSUMER_NAME`: processes with the same share the work, processes with another get all of it.
+    /// `CONSUMER_NAME`: processes with the same name share the messages; each name gets all of them.
     pub consumer_name: Option<String>,
     /// `ONE_CONSUMER_PER_SUBJECT`: a consumer for each input queue instead of one for all.
     pub consumer_per_subject: bool,
-    /// `ACK_WAIT`: when the server gives a message to another process if this one went silent.
+    /// `ACK_WAIT`: silence of a process after which the server delivers its messages to another.
     pub ack_wait: Duration,
     /// `MAX_DELIVER`: deliveries after which a message that still fails is dead-lettered.
     pub max_deliver: Option<u32>,
-    /// `METRICS_PORT` at `METRICS_BIND`: where metrics are served.
+    /// `METRICS_BIND` and `METRICS_PORT`: the address that serves metrics.
     pub metrics: Option<SocketAddr>,
-    /// What a dispatcher needs, if `BINARY` is set.
+    /// Settings of a dispatcher, if `BINARY` is set.
     pub program: Option<Program>,
-    /// What a collector needs, if `STRATEGY` is set.
+    /// Settings of a collector, if `STRATEGY` is set.
     pub collection: Option<Collection>,
 }
 
-/// What a dispatcher runs.
+/// The program of a dispatcher.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// `BINARY`.
+    /// `BINARY`: its path or name.
     pub binary: PathBuf,
-    /// `MULTIPLE_OUTPUT`: what it writes is a JSON array, and each element becomes a message.
+    /// `MULTIPLE_OUTPUT`: its output is a JSON array, and each element becomes a message.
     pub multiple_output: bool,
-    /// `INHERIT_ENV`: names of further variables that the program gets.
+    /// `INHERIT_ENV`: names of further variables that the program inherits.
     pub inherit_env: Vec<String>,
 }
 
-/// What a collector gathers.
+/// The settings of a collector.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Collection {
     /// `STRATEGY`, with the variables that belong to it.
     pub strategy: Strategy,
-    /// `SINGLE_OUTPUT`: a group is one value instead of an array of its members.
+    /// `SINGLE_OUTPUT`: a group is emitted as one value instead of an array of its members.
     pub single_output: bool,
-    /// `COLLECT_TIMEOUT_PERIOD_MILLIS`.
+    /// `COLLECT_TIMEOUT_PERIOD_MILLIS`: wait of an incomplete group before its members are handed back; for
+    /// a source, the interval of its requests.
     pub collect_timeout: Option<Duration>,
 }
 
-/// `STRATEGY`: what makes a group.
+/// `STRATEGY`: the rule that forms groups.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Strategy {
     /// `Match`: messages with the same value of a field.
     Match {
-        /// `NUM_INPUTS`: how many make a group.
+        /// `NUM_INPUTS`: messages in a group.
         inputs: u32,
-        /// `GROUPING_FIELD`; `group_id`, then `block`, if absent.
+        /// `GROUPING_FIELD`: the field; if absent, `group_id`, else `block`.
         field: Option<Field>,
     },
     /// `Sequential`: messages in the order of their blocks.
     Sequential {
-        /// `NUM_INPUTS`: consecutive blocks that make a group.
+        /// `NUM_INPUTS`: consecutive blocks in a group.
         blocks: u32,
-        /// `NEXT_BLOCK`: the first block; the first that is seen if absent.
+        /// `NEXT_BLOCK`: the first block; if absent, the first that is seen.
         start: Option<u64>,
     },
     /// `Proof`: a block with its proofs.
     Proof {
-        /// `NUM_INPUTS`: how many proofs a block has.
+        /// `NUM_INPUTS`: proofs in a group.
         proofs: u32,
     },
-    /// `Block`: no group at all, but a source that follows an Ethereum chain.
+    /// `Block`: no groups, but a source that follows an Ethereum chain.
     Block {
-        /// `L1_RPC`.
+        /// `L1_RPC`: the chain's endpoint.
         rpc: HttpUrl,
-        /// `NEXT_BLOCK`.
+        /// `NEXT_BLOCK`: the first block.
         start: Start,
     },
 }
 
-/// Where a source begins.
+/// The first block of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// At the head of the chain, or so many blocks behind it.
+    /// A number of blocks behind the head of the chain; 0 is the head.
     Behind(u64),
-    /// At a block.
+    /// The block of this number.
     At(u64),
 }
 
-/// A variable that does not hold what it should.
+/// A variable with an invalid value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnvError {
-    /// Its name.
+    /// The name of the variable.
     pub variable: &'static str,
-    /// What it holds, without secrets; `None` if it is not set, or empty.
+    /// The value, without secrets; `None` if the variable is not set or empty.
     pub holds: Option<String>,
-    /// What it should hold.
+    /// A description of valid values.
     pub expected: String,
 }
 
@@ -164,10 +166,10 @@ impl std::error::Error for EnvError {}
 // === impl Config ===
 
 impl Config {
-    /// What a dispatcher runs.
+    /// The program of a dispatcher.
     ///
     /// # Errors
-    /// Something that only dispatchers need is not set.
+    /// A variable that only dispatchers need is not set.
     pub fn program(&self) -> Result<&Program, EnvError> {
         if self.input_queues.is_empty() {
             return Err(EnvError::missing("INPUT_QUEUE", "the queues to read"));
@@ -178,10 +180,10 @@ impl Config {
             .ok_or_else(|| EnvError::missing("BINARY", expected))
     }
 
-    /// What a collector gathers, and the queue it writes.
+    /// The settings of a collector, and the queue that it writes.
     ///
     /// # Errors
-    /// Something that only collectors need is not set.
+    /// A variable that only collectors need is not set.
     pub fn collection(&self) -> Result<(&Collection, &str), EnvError> {
         let collection = self
             .collection
@@ -198,7 +200,7 @@ impl Config {
         Ok((collection, output))
     }
 
-    /// The durable consumers of this process: their names, and the queues of each.
+    /// The durable consumers of this process: the name of each, and its queues.
     pub(crate) fn consumers(&self, role: &str) -> Vec<(String, Vec<String>)> {
         let name = self.consumer(role);
         if !self.consumer_per_subject {
@@ -212,7 +214,7 @@ impl Config {
         .collect()
     }
 
-    /// `CONSUMER_NAME`, or what stands for it: equal for processes that do the same.
+    /// `CONSUMER_NAME`, or a default that is equal for processes with the same role and queues.
     pub(crate) fn consumer(&self, role: &str) -> String {
         self.consumer_name.clone().unwrap_or_else(|| {
             let mut parts = vec![role];
@@ -222,7 +224,7 @@ impl Config {
         })
     }
 
-    /// Where messages go that cannot be worked on.
+    /// The queue of dead letters.
     pub(crate) fn dead_letter_queue(&self) -> String {
         let queue = self.output_queue.as_ref().or(self.input_queues.first());
         format!("{}.dlq", queue.map_or("unnamed", String::as_str))

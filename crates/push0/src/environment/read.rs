@@ -1,4 +1,4 @@
-//! From variables to a [`Config`].
+//! Parsing of variables into a [`Config`].
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -11,25 +11,23 @@ use super::{
     Collection, Config, EnvError, Environment, MAX_INPUTS, MAX_QUEUES, Program, Start, Strategy,
 };
 
-/// What JetStream itself takes if it is told nothing.
+/// Default of `ACK_WAIT`, which is JetStream's own.
 const ACK_WAIT: Duration = Duration::from_secs(30);
 
-/// Where `METRICS_PORT` is if `METRICS_BIND` does not say: where push0 has it. In a container nothing
-/// else is reached by a port that is mapped.
+/// Default of `METRICS_BIND`, as in push0. A port that is mapped into a container reaches no other address.
 const METRICS_BIND: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
-/// Looks variables up. One that is empty counts as not set, as compose files leave them.
+/// A lookup of variables. An empty variable counts as not set, since compose files leave them so.
 struct Variables<F>(F);
 
 // === impl Environment ===
 
 impl Environment {
-    /// Reads the variables that `variable` knows, as in
-    /// `Environment::read(|name| std::env::var(name).ok())`.
+    /// Reads the variables by `variable`, as in `Environment::read(|name| std::env::var(name).ok())`.
     ///
     /// # Errors
-    /// The first variable that does not hold what it should. What only one role needs is asked for
-    /// when the role runs.
+    /// The first variable with an invalid value. Variables that only one role needs are checked when the
+    /// role runs.
     pub fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Config, EnvError> {
         let variables = Variables(variable);
         variables.expect_kind("MESSAGE_BUS_TYPE", "NatsBasic")?;
@@ -117,7 +115,7 @@ impl<F: Fn(&str) -> Option<String>> Variables<F> {
                 && !host.contains(char::is_whitespace)
         };
         if !url.split(',').all(fits) {
-            // It may hold a password.
+            // The value may contain a password.
             return Err(EnvError::holds("NATS_URL", "…", expected));
         }
         Ok(url)
@@ -302,7 +300,7 @@ impl<F: Fn(&str) -> Option<String>> Variables<F> {
             EnvError::missing("L1_RPC", expected)
         })?;
         let rpc = HttpUrl::try_new(&url).map_err(|_| {
-            // The path may be a key.
+            // The path may contain a key.
             let scheme = url.split_once("://").map_or("…", |(scheme, _)| scheme);
             let expected = "an http:// or https:// address without a user, as in \
                             http://127.0.0.1:8545";

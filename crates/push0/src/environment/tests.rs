@@ -1,4 +1,4 @@
-//! Environments as deployments have them, and as people get them wrong.
+//! Tests with environments of real deployments, and with mistaken ones.
 
 use std::collections::BTreeMap;
 
@@ -108,7 +108,7 @@ fn an_error_names_the_variable_what_it_holds_and_what_is_expected() {
         told(&[("ACK_WAIT", "soon")]),
         "ACK_WAIT holds \"soon\"; expected seconds, or a time such as 500ms, 30s, 5m; at most 24h"
     );
-    // What somebody thought was a place for a value may be a secret.
+    // A value written into the wrong variable may be a secret.
     assert!(!told(&[("INHERIT_ENV", "TOKEN=hunter2")]).contains("hunter2"));
     assert_eq!(
         told(&[("STRATEGY", "Match")]),
@@ -184,7 +184,7 @@ proptest! {
         for only in NAMES {
             let of = |name: &str| {
                 let index = NAMES.iter().position(|known| *known == name)?;
-                // One is anything, the others are as they should be, so that all are reached.
+                // One variable has any value and the others are valid, so that every check is reached.
                 let anything = Some(values[index].clone());
                 match name {
                     _ if name == only => anything,

@@ -1,4 +1,4 @@
-//! The values of variables, one kind each.
+//! Parsing of variables' values.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// Longest name of a subject, stream or consumer, in bytes; the server's own limit for names.
+/// Longest name of a subject, stream or consumer, in bytes: the server's own limit.
 const MAX_NAME: usize = 255;
 
 /// Longest `ACK_WAIT` and `COLLECT_TIMEOUT_PERIOD_MILLIS`.
@@ -16,7 +16,7 @@ const MAX_DURATION: Duration = Duration::from_secs(24 * 60 * 60);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field(String);
 
-/// `true` or `false`, as people write it.
+/// A boolean: `1`, `true`, `yes` or `on`, and `0`, `false`, `no` or `off`, in any case.
 pub(super) fn flag(text: &str) -> Option<bool> {
     match text.to_ascii_lowercase().as_str() {
         "1" | "true" | "yes" | "on" => Some(true),
@@ -25,7 +25,7 @@ pub(super) fn flag(text: &str) -> Option<bool> {
     }
 }
 
-/// A whole number of seconds, or a number with its unit.
+/// A whole number of seconds, or a number with the unit `ms`, `s`, `m` or `h`.
 pub(super) fn duration(text: &str) -> Option<Duration> {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, unit) = text.split_at(digits);
@@ -49,7 +49,7 @@ fn within(duration: Duration) -> Option<Duration> {
     (duration > Duration::ZERO && duration <= MAX_DURATION).then_some(duration)
 }
 
-/// A subject without wildcards.
+/// Whether a text is a subject without wildcards.
 pub(super) fn is_queue(text: &str) -> bool {
     let token = |token: &str| {
         let fine = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'*' | b'>');
@@ -58,14 +58,14 @@ pub(super) fn is_queue(text: &str) -> bool {
     text.len() <= MAX_NAME && !text.starts_with('$') && text.split('.').all(token)
 }
 
-/// What may name a stream or a consumer.
+/// Whether a text is a valid name of a stream or a consumer.
 pub(super) fn is_name(text: &str) -> bool {
     let fine =
         |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'*' | b'>' | b'.' | b'/' | b'\\');
     !text.is_empty() && text.len() <= MAX_NAME && text.bytes().all(fine)
 }
 
-/// A consumer's name made of subjects and other names; if that is long, the end is a digest.
+/// A consumer's name, made of subjects and other names. The end of a long name is replaced by a digest.
 pub(super) fn durable_name(parts: &[&str]) -> String {
     const LONGEST: usize = 120;
     let name = parts
@@ -85,7 +85,7 @@ pub(super) fn durable_name(parts: &[&str]) -> String {
 // === impl Field ===
 
 impl Field {
-    /// `None` if it is neither a name nor a pointer.
+    /// `None` if the text is neither a name nor a pointer.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let escapes_are_right = || {
             text.split('~')
@@ -96,7 +96,7 @@ impl Field {
         (fits && (!text.starts_with('/') || escapes_are_right())).then(|| Self(text.to_owned()))
     }
 
-    /// What is there.
+    /// The value at this place in a payload.
     pub(crate) fn of<'a>(&self, payload: &'a Value) -> Option<&'a Value> {
         if self.0.starts_with('/') {
             payload.pointer(&self.0)
@@ -105,7 +105,7 @@ impl Field {
         }
     }
 
-    /// As a JSON pointer.
+    /// The place as a JSON pointer.
     pub(crate) fn pointer(&self) -> String {
         if self.0.starts_with('/') {
             self.0.clone()

@@ -1,22 +1,22 @@
-//! The services of a compose file.
+//! Parsing of compose files.
 
 use serde_json::Value;
 
-/// A service, as far as it matters here.
+/// A service of a compose file, with the parts that matter here.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) name: String,
-    /// Its command's words.
+    /// The words of its command.
     pub(super) command: Option<String>,
-    /// Paths, relative to the compose file.
+    /// Paths of its environment files, relative to the compose file.
     pub(super) env_files: Vec<String>,
-    /// Its variables, in order; some are named without a value.
+    /// Its variables, in order. The value is `None` where the file names a variable without one.
     pub(super) variables: Vec<(String, Option<String>)>,
 }
 
 /// The services of a compose file.
 pub(super) fn parse(text: &str) -> Result<Vec<Found>, String> {
-    // The reader bounds depth, aliases and size by itself.
+    // The reader limits depth, aliases and size.
     let options = serde_saphyr::options! { strict_booleans: true };
     let document: Value =
         serde_saphyr::from_str_with_options(text, options).map_err(|error| error.to_string())?;
@@ -28,15 +28,15 @@ pub(super) fn parse(text: &str) -> Result<Vec<Found>, String> {
         .collect()
 }
 
-/// Puts the services of a further file over those of the files before it, as compose does: what is
-/// one value is replaced, what is a list grows.
+/// Merges the services of a further file into those of the files before it, as compose does: a single value
+/// is replaced, a list is extended.
 pub(super) fn merge(services: &mut Vec<Found>, further: Vec<Found>) {
     for over in further {
         match services.iter_mut().find(|under| under.name == over.name) {
             Some(under) => {
                 under.command = over.command.or(under.command.take());
                 under.env_files.extend(over.env_files);
-                // In order: the last value of a name is the one that counts.
+                // In order, since the last value of a name counts.
                 under.variables.extend(over.variables);
             }
             None => services.push(over),

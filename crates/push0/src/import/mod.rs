@@ -1,4 +1,4 @@
-//! `proofmill import-env`: the environments of a deployment, turned into a workflow file.
+//! `proofmill import-env`: turns the environments of a deployment into a workflow file.
 //!
 //! ```no_run
 //! # fn example() -> Result<(), proofmill_push0::import::ImportError> {
@@ -41,12 +41,12 @@ const MAX_FILE: u64 = 1 << 20;
 /// Most services of a deployment.
 const MAX_SERVICES: usize = 256;
 
-/// The named environments of a deployment.
+/// The processes of a deployment, with their environments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Deployment {
-    /// One for each process, in the order of their files.
+    /// The processes, in the order of their files.
     pub services: Vec<Service>,
-    /// What was passed over, in words.
+    /// Messages about services that were ignored.
     pub passed_over: Vec<String>,
 }
 
@@ -55,13 +55,13 @@ pub struct Deployment {
 pub struct Service {
     /// Its name.
     pub name: String,
-    /// What it runs as.
+    /// Its role.
     pub role: Role,
     /// Its variables.
     pub variables: BTreeMap<String, String>,
 }
 
-/// What a process runs as.
+/// The role of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// `dispatcher`.
@@ -70,16 +70,16 @@ pub enum Role {
     Collector,
 }
 
-/// A workflow that does what a deployment did.
+/// A workflow that does the same as a deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
     /// The text of the workflow file, which is valid.
     pub workflow: String,
-    /// What could not be carried over, or means something else there.
+    /// Messages about settings that could not be carried over, or that mean something else in a workflow.
     pub remarks: Vec<String>,
 }
 
-/// Why there is no workflow.
+/// The reason that no workflow could be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImportError {
@@ -88,29 +88,29 @@ pub enum ImportError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// A file does not hold what it should.
+    /// The content of a file is invalid.
     #[error("{}: {why}", path.display())]
     Content {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault.
         why: String,
     },
-    /// No environment of a dispatcher or collector is there.
+    /// There is no environment of a dispatcher or collector.
     #[error("{} holds no dispatcher or collector: give a compose file, or a directory with one file NAME.env for each process", path.display())]
     Empty {
-        /// Where.
+        /// The path that was read.
         path: PathBuf,
     },
-    /// A service's environment is not right.
+    /// The environment of a service is invalid.
     #[error("the service {service}: {source}")]
     Environment {
-        /// Its name.
+        /// The name of the service.
         service: String,
-        /// What is wrong.
+        /// The fault.
         source: EnvError,
     },
     /// Several paths, of which one is a directory.
@@ -122,14 +122,14 @@ pub enum ImportError {
         /// The directory.
         path: PathBuf,
     },
-    /// What the services do together is no workflow.
+    /// The services together do not make a valid workflow.
     #[error(
         "the services do not make a valid workflow:\n{faults}\nwhat was made of them:\n{workflow}"
     )]
     Invalid {
-        /// Every fault, in words.
+        /// All faults, one a line.
         faults: String,
-        /// The text that has them.
+        /// The text of the invalid workflow.
         workflow: String,
     },
 }
@@ -139,13 +139,13 @@ pub enum ImportError {
 impl Deployment {
     /// Reads a directory, or files.
     ///
-    /// Of a directory: every compose file (`*.yml`, `*.yaml`) and every environment (`NAME.env`), each
-    /// with services of its own. Files: environments, and compose files that are merged in their order,
-    /// as `docker compose -f A -f B` does it: of a service that stands in several, the variables are
-    /// put together, the later value wins, and paths are relative to the first file's folder.
+    /// In a directory, every compose file (`*.yml`, `*.yaml`) and every environment (`NAME.env`) has
+    /// services of its own. Files given by name are environments, and compose files that are merged in
+    /// their order, as `docker compose -f A -f B` does: the variables of a service that several files name
+    /// are put together, the later value wins, and paths are relative to the first file's folder.
     ///
-    /// The variables of a file named `.env` beside them are shared: compose files substitute them, and
-    /// the environments of a directory inherit them.
+    /// The variables of a file named `.env` beside them are shared: compose files substitute them, and the
+    /// environments of a directory inherit them.
     ///
     /// # Errors
     /// A file cannot be read or understood, or there is nothing to import.
@@ -205,7 +205,7 @@ impl Deployment {
             }
         }
         if let Some((folder, shared, services)) = merged {
-            // Faults of services are told with the last file: it is the one that was added.
+            // Faults of services are reported for the last file, which was merged last.
             let file = paths.last().copied().unwrap_or(&folder);
             self.add_compose(file, &folder, &shared, services)?;
         }
@@ -231,7 +231,7 @@ impl Deployment {
         }
     }
 
-    /// Adds the services of `file`, which names files relative to `folder`.
+    /// Adds the services of `file`, whose paths are relative to `folder`.
     fn add_compose(
         &mut self,
         file: &Path,
@@ -247,7 +247,7 @@ impl Deployment {
                 variables::parse(&text, &mut variables).map_err(|why| content(&path, why))?;
             }
             for (name, value) in &found.variables {
-                // Named without a value: taken from around, as compose does.
+                // A variable without a value takes the shared one, as in compose.
                 if let Some(value) = value.as_ref().or_else(|| shared.get(name)) {
                     variables.insert(name.clone(), value.clone());
                 }
@@ -292,7 +292,7 @@ impl Deployment {
 // === impl Role ===
 
 impl Role {
-    /// By the command, or by what only one of the two needs.
+    /// Determines the role from the command, or else from a variable that only one role has.
     fn of(command: Option<&str>, variables: &BTreeMap<String, String>) -> Option<Self> {
         let mut words = command.unwrap_or_default().split_whitespace();
         let named = words.find_map(|word| match word {
@@ -320,7 +320,7 @@ fn is_directory(path: &Path) -> Result<bool, ImportError> {
     Ok(metadata.is_dir())
 }
 
-/// The services of a compose file, the variables in their values replaced.
+/// The services of a compose file, with the variables in their values substituted.
 fn compose_services(
     file: &Path,
     shared: &BTreeMap<String, String>,
@@ -344,7 +344,7 @@ fn content(path: &Path, why: String) -> ImportError {
     }
 }
 
-/// The variables of the file `.env` of a folder, if there is one.
+/// The variables in the file `.env` of a folder, if it exists.
 fn shared(folder: &Path) -> Result<BTreeMap<String, String>, ImportError> {
     let path = folder.join(".env");
     let mut variables = BTreeMap::new();
@@ -374,8 +374,8 @@ fn read(path: &Path) -> Result<String, ImportError> {
         path: path.to_owned(),
         source,
     };
-    // A pipe that nobody writes to would be waited for; one that the program was started with, such
-    // as a shell's `<(…)`, is below /dev.
+    // A pipe without a writer would block for ever. A pipe that the program was started with, such as a
+    // shell's `<(…)`, is below /dev.
     let is_file = fs::metadata(path).map_err(fault)?.is_file();
     if !is_file && !path.starts_with("/dev") {
         return Err(fault(std::io::Error::other("not a regular file")));

@@ -1,4 +1,4 @@
-//! From processes to stages.
+//! The conversion of processes into the stages of a workflow.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,40 +11,40 @@ use super::write::Text;
 use super::{Deployment, ImportError, Imported, Role};
 use crate::environment::{Config, Environment, Start, Strategy};
 
-/// Where blocks are in a payload of the demo's, beside bare numbers.
+/// The place of the block number in the demo's payloads, unless they are bare numbers.
 const BLOCK: &str = "/block";
 
-/// The variables that a deployment may leave out here, and what stands for them.
+/// Variables that a deployment may leave out here, with stand-in values.
 const STAND_INS: [(&str, &str); 2] = [
     ("NATS_URL", "nats://127.0.0.1:4222"),
     ("INPUT_STREAM", "imported"),
 ];
 
-/// Processes with one consumer: one stage.
+/// A stage: all processes that share one consumer.
 pub(super) struct Stage {
     pub(super) name: String,
     pub(super) role: Role,
     processes: u32,
     pub(super) config: Config,
-    /// The chain's endpoint, of a source, if a workflow can ask it.
+    /// The chain's endpoint, if the stage is a source and a workflow can ask it.
     pub(super) endpoint: Option<HttpUrl>,
 }
 
-/// Choices that depend on the rest of the workflow: the first that is valid is taken.
+/// Choices that depend on the rest of the workflow. The first choice with a valid workflow is taken.
 #[derive(Clone, Copy)]
 pub(super) struct Choice {
-    /// What nobody reads is emitted in order.
+    /// Whether the queue that no stage reads is emitted in order.
     sequencer: bool,
-    /// Proofs are gathered before they are joined with their block.
+    /// Whether proofs are gathered before they are joined with their block.
     gather: bool,
-    /// Sources follow their chain; otherwise blocks are submitted.
+    /// Whether sources follow their chain; otherwise blocks are submitted.
     pub(super) follow: bool,
 }
 
 // === impl Choice ===
 
 impl Choice {
-    /// Every choice, the best first: order of what leaves, then sources that need nobody.
+    /// All choices, the best first: ordered output matters most, then sources that work by themselves.
     fn all() -> impl Iterator<Item = Self> {
         (0..8).map(|bits| Self {
             sequencer: bits & 4 == 0,
@@ -54,20 +54,20 @@ impl Choice {
     }
 }
 
-/// This workflow runs elsewhere: what is on this machine says nothing.
-struct Anywhere;
+/// A host for validation on which every program exists, since the workflow runs on another machine.
+struct AnyHost;
 
-/// Turns a deployment into a workflow.
+/// Converts a deployment into a workflow.
 ///
 /// # Errors
-/// An environment is not right, or the services make no valid workflow.
+/// An environment is invalid, or the services do not make a valid workflow.
 pub fn to_workflow(deployment: &Deployment) -> Result<Imported, ImportError> {
     let (stages, mut common) = stages(deployment)?;
     common.splice(0..0, deployment.passed_over.iter().cloned());
     let mut first_fault = None;
     for choice in Choice::all() {
         let (text, remarks) = Writer::new(&stages, choice).write();
-        match validate(&text, Path::new("workflow.toml"), &Anywhere) {
+        match validate(&text, Path::new("workflow.toml"), &AnyHost) {
             Ok((_, warnings)) => {
                 let warnings = warnings.iter().map(Diagnostic::to_string);
                 let remarks = common.into_iter().chain(remarks).chain(warnings);
@@ -96,7 +96,7 @@ fn stages(deployment: &Deployment) -> Result<(Vec<Stage>, Vec<String>), ImportEr
     let mut names = BTreeSet::from(["sequencer".to_owned()]);
     for service in &deployment.services {
         let variable = |name: &str| {
-            // An endpoint that no source can ask is no reason to refuse all the rest.
+            // An endpoint that no source can ask does not prevent the conversion.
             if name == "L1_RPC" && service.variables.contains_key(name) {
                 let own = endpoint(&service.variables);
                 return Some(own.map_or("http://endpoint".to_owned(), |url| address(&url)));
@@ -155,7 +155,7 @@ fn stages(deployment: &Deployment) -> Result<(Vec<Stage>, Vec<String>), ImportEr
     ))
 }
 
-/// A name that a workflow takes, and that is not taken.
+/// A valid name in a workflow that is not in `taken`.
 pub(super) fn unique(name: &str, taken: &mut BTreeSet<String>) -> String {
     let mut plain: String = name
         .to_ascii_lowercase()
@@ -184,9 +184,9 @@ pub(super) fn unique(name: &str, taken: &mut BTreeSet<String>) -> String {
 pub(super) struct Writer<'a> {
     pub(super) stages: &'a [Stage],
     pub(super) choice: Choice,
-    /// What queues are called in the workflow, by subject.
+    /// The names of queues in the workflow, by subject.
     queues: BTreeMap<&'a str, String>,
-    /// How many stages write a queue.
+    /// Number of stages that write each queue.
     pub(super) writers: BTreeMap<&'a str, usize>,
     pub(super) read: BTreeSet<&'a str>,
     /// The queue that is emitted in order.
@@ -232,7 +232,7 @@ impl<'a> Writer<'a> {
         writer
     }
 
-    /// Subjects of one deployment begin alike: what they share is left out.
+    /// Names the queues. A first token that all subjects of the deployment share is left out.
     fn name_queues(&mut self) {
         let subjects: BTreeSet<&str> = self
             .read
@@ -308,7 +308,7 @@ impl<'a> Writer<'a> {
         (self.text.finish(), self.remarks)
     }
 
-    /// The output of a stage, if somebody reads it.
+    /// The output of a stage, if a stage reads it or it is emitted.
     fn output(&mut self, stage: &Stage) -> Option<String> {
         let output = stage.config.output_queue.as_deref()?;
         if self.read.contains(output) || self.last == Some(output) {
@@ -505,7 +505,7 @@ impl Stage {
         }
     }
 
-    /// The first block, if this stage says which.
+    /// The first block, if this stage sets it.
     fn start(&self) -> Option<u64> {
         match self.start_of_source()? {
             Start::At(block) => Some(block),
@@ -513,7 +513,7 @@ impl Stage {
         }
     }
 
-    /// How many stages of the workflow write its output: one for each input of a dispatcher.
+    /// Number of stages in the workflow that write its output: a dispatcher becomes one for each input.
     fn messages_writers(&self) -> usize {
         match self.role {
             Role::Dispatcher => self.config.input_queues.len(),
@@ -522,7 +522,7 @@ impl Stage {
     }
 }
 
-impl Host for Anywhere {
+impl Host for AnyHost {
     fn program(&self, _program: &Program) -> Result<(), ProgramFault> {
         Ok(())
     }

@@ -1,12 +1,12 @@
-//! How many proofs of one block come into a queue, and so make a group.
+//! The number of proofs of one block in a queue, which is the size of a group.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Role;
 use super::model::Stage;
 
-/// Most stages that write one of `queues` and that the same message from outside comes to: each makes a
-/// proof of it. Stages that are fed by different sources prove different blocks.
+/// Most stages that write one of `queues` and that one message from outside reaches: each makes a proof of
+/// it. Stages with different sources prove different blocks.
 pub(super) fn provers_into(stages: &[Stage], queues: &[&str]) -> u32 {
     let mut written = Vec::new();
     for stage in stages {
@@ -16,7 +16,7 @@ pub(super) fn provers_into(stages: &[Stage], queues: &[&str]) -> u32 {
         let inputs = stage.config.input_queues.iter().map(String::as_str);
         match stage.role {
             _ if stage.is_source() => written.push((Vec::new(), output)),
-            // It becomes a stage for each input, and these differ in their messages.
+            // A dispatcher becomes one stage for each input, with different messages.
             Role::Dispatcher => written.extend(inputs.map(|input| (vec![input], output))),
             Role::Collector => written.push((inputs.collect(), output)),
         }
@@ -24,8 +24,8 @@ pub(super) fn provers_into(stages: &[Stage], queues: &[&str]) -> u32 {
     Queues { stages: written }.provers_into(queues)
 }
 
-/// How many messages make a group of `Match`, and what there is to be told of it. Where each of several
-/// provers brings one, a group has them all; where one brings several, as many as NUM_INPUTS says.
+/// The number of messages in a group of `Match`, and a remark about it. If each of several provers brings
+/// one message, a group has one of each; if one prover brings several, NUM_INPUTS decides.
 pub(super) fn size_of_group(stage: &str, counted: u32, provers: u32) -> (u32, Option<String>) {
     if provers <= 1 {
         return (counted, None);
@@ -45,7 +45,7 @@ pub(super) fn size_of_group(stage: &str, counted: u32, provers: u32) -> (u32, Op
     (counted, Some(remark))
 }
 
-/// What is told of a group that has a proof of each prover.
+/// A remark about a group that has a proof of each prover.
 pub(super) fn one_of_each(counted: u32, group: u32) -> String {
     let made = match group == counted {
         true => format!("{group}, as NUM_INPUTS says"),
@@ -60,7 +60,7 @@ pub(super) fn one_of_each(counted: u32, group: u32) -> String {
     )
 }
 
-/// What each stage that writes reads, and which queue it writes. A source reads nothing.
+/// The queues that each writing stage reads, and the queue that it writes. A source reads none.
 struct Queues<'a> {
     stages: Vec<(Vec<&'a str>, &'a str)>,
 }
@@ -81,7 +81,7 @@ impl<'a> Queues<'a> {
         by_origin.into_values().max().unwrap_or(0)
     }
 
-    /// The queues that no stage with inputs writes, and from which messages come to one of `queues`.
+    /// The queues that no stage with inputs writes, and whose messages reach one of `queues`.
     fn origins(&self, queues: &[&'a str]) -> BTreeSet<&'a str> {
         let (mut origins, mut seen) = (BTreeSet::new(), BTreeSet::new());
         let mut next = queues.to_vec();

@@ -1,4 +1,4 @@
-//! Sources: those of the deployment, and those that stand for whoever fills a queue from outside.
+//! Sources: those of the deployment, and stand-ins for writers from outside.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub(super) fn endpoint(variables: &BTreeMap<String, String>) -> Option<HttpUrl> 
     HttpUrl::try_new(variables.get("L1_RPC")?.trim()).ok()
 }
 
-/// The whole address, with its path, where a key may be.
+/// The whole address with its path, which may contain a key.
 pub(super) fn address(url: &HttpUrl) -> String {
     format!("{url}{}", url.path())
 }
@@ -59,7 +59,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The rest of a source that asks the deployment's endpoint, and makes the same messages.
+    /// Writes the settings of a source that asks the deployment's endpoint and makes the same messages.
     fn follow(&mut self, stage: &Stage, endpoint: &HttpUrl) {
         self.text.text("kind", "ethereum");
         self.text.text("rpc", &address(endpoint));
@@ -86,7 +86,7 @@ impl Writer<'_> {
         ));
     }
 
-    /// The rest of a source that is brought its blocks.
+    /// Writes the settings of a source that gets submitted blocks.
     fn submit(&mut self, stage: &Stage) {
         self.text.text("kind", "submit");
         let why = if stage.endpoint.is_some() {

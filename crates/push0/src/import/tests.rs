@@ -1,4 +1,4 @@
-//! Deployments as people have them.
+//! Tests with deployments like real ones.
 
 use std::fs;
 
@@ -55,7 +55,7 @@ fn import(files: &[(&str, &str)]) -> Result<Imported, ImportError> {
     to_workflow(&Deployment::read(&[folder.path()])?)
 }
 
-/// Imports the files `named`, in their order; the others only lie beside them.
+/// Imports the files `named`, in their order; the others only exist beside them.
 fn import_named(named: &[&str], files: &[(&str, &str)]) -> Result<Imported, ImportError> {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
@@ -180,7 +180,7 @@ fn a_source_that_a_workflow_cannot_follow_is_submitted_to() {
         "{remarks}"
     );
     assert!(!remarks.contains("/key"), "{remarks}");
-    // Whatever nobody writes is submitted, and what a reorganisation drops would include it.
+    // Queues that no stage writes are submitted, and a reorganisation would drop submitted messages too.
     let shared_stage = format!(
         "services:\n{}",
         dispatcher("q", "others,mo.blocks", "block_proofs", "")
@@ -224,7 +224,7 @@ fn files_are_merged_in_their_order() {
         "{}",
         merged.document().text()
     );
-    // What comes first is overridden by what comes after it, not the other way round.
+    // Later files override earlier ones, not the other way round.
     let other = import_named(&["over.yml", "core.yml", "steps.yml"], &files).unwrap();
     assert!(matches!(
         workflow(&other).sources[0].kind,
@@ -249,7 +249,7 @@ fn several_provers_of_each_block_are_gathered_first() {
             &format!("      - CONSUMER_NAME={name}\n"),
         );
     }
-    // Whatever push0 counts, a group holds a proof of each: none comes late.
+    // Whatever number push0 has, a group holds a proof of each prover, so that none comes late.
     for counted in ["NUM_INPUTS: 1", "NUM_INPUTS: 2"] {
         let core = CORE.replace("NUM_INPUTS: 1", counted);
         let files = [("core.yml", &*core), ("p.yml", &*provers), (".env", SHARED)];

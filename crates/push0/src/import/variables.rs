@@ -1,11 +1,11 @@
-//! Files of variables, and the substitution of variables in values, as compose has them.
+//! Environment files, and the substitution of variables in values, as in compose.
 
 use std::collections::BTreeMap;
 
-/// Longest value that substitution may make, in bytes.
+/// Longest value that substitution may produce, in bytes.
 const MAX_VALUE: usize = 64 << 10;
 
-/// Adds the variables of a file: a line `NAME=value` each, perhaps quoted, perhaps after `export`.
+/// Adds the variables of a file with lines `NAME=value`, which may have quotes and a leading `export`.
 pub(super) fn parse(text: &str, into: &mut BTreeMap<String, String>) -> Result<(), String> {
     for (number, line) in (1..).zip(text.lines()) {
         let line = line.trim();
@@ -41,8 +41,8 @@ pub(super) fn parse(text: &str, into: &mut BTreeMap<String, String>) -> Result<(
     Ok(())
 }
 
-/// `text` with `$NAME`, `${NAME}`, `${NAME:-default}` and `${NAME-default}` replaced; `$$` is a `$`.
-/// A variable that is not known is empty.
+/// Replaces `$NAME`, `${NAME}`, `${NAME:-default}` and `${NAME-default}` in `text`; `$$` is a `$`. An
+/// unknown variable is empty.
 pub(super) fn substitute(
     text: &str,
     variables: &BTreeMap<String, String>,

@@ -19,13 +19,13 @@ impl Text {
         self.0.push('\n');
     }
 
-    /// Begins a table of which there may be several.
+    /// Begins an element of an array of tables.
     pub(super) fn table(&mut self, name: &str) {
         // Writing into a string cannot fail.
         let _ = writeln!(self.0, "\n[[{name}]]");
     }
 
-    /// Begins a table of which there is one.
+    /// Begins a single table.
     pub(super) fn table_once(&mut self, name: &str) {
         let _ = writeln!(self.0, "\n[{name}]");
     }

@@ -12,14 +12,14 @@ use super::delivery::Delivery;
 use super::with_sources;
 use crate::error::RunError;
 
-/// How long the server keeps a request for one message: also how long an idle dispatcher takes to
-/// stop, since a request that is dropped may have a message on its way.
+/// Time that the server keeps a request for one message. It is also the time that an idle dispatcher takes
+/// to stop, since a dropped request may have a message on its way.
 const PULL: Duration = Duration::from_secs(1);
 
-/// How long the server may leave the answer to that request open beyond its end.
+/// Extra time that the server may leave a request's answer open.
 const SLACK: Duration = Duration::from_secs(4);
 
-/// What a consumer is made with, if it is not there.
+/// Settings of a consumer, used if it has to be made.
 #[derive(Clone, Debug)]
 pub(crate) struct ConsumerOptions {
     pub(crate) name: String,
@@ -32,16 +32,16 @@ pub(crate) struct ConsumerOptions {
 #[derive(Clone, Debug)]
 pub(crate) struct Consumer {
     consumer: PullConsumer,
-    /// As the server has it.
+    /// The server's setting.
     pub(crate) ack_wait: Duration,
-    /// After so many deliveries the server itself gives up; `None` if never.
+    /// Deliveries after which the server itself gives up; `None` if it never does.
     pub(crate) max_deliver: Option<u64>,
 }
 
 // === impl Consumer ===
 
 impl Consumer {
-    /// The consumer, which is made if it is not there. One that is there is taken as it is, since
+    /// Opens the consumer, or makes it if it does not exist. An existing one keeps its settings, since
     /// others may be reading through it.
     pub(crate) async fn ensure(
         stream: &Stream,
@@ -58,7 +58,7 @@ impl Consumer {
             deliver_policy: DeliverPolicy::All,
             ack_policy: AckPolicy::Explicit,
             ack_wait: options.ack_wait,
-            // The process counts: what the server gives up it would give up without a word.
+            // This process counts deliveries itself, since the server would drop a message without notice.
             max_deliver: -1,
             max_ack_pending: options.max_ack_pending,
             ..pull::Config::default()
@@ -72,7 +72,7 @@ impl Consumer {
             Err(error) if error.to_string().contains("not found") => {
                 match stream.create_consumer_strict(config.clone()).await {
                     Ok(consumer) => consumer,
-                    // Made by an equal at the same moment.
+                    // Another process made it at the same moment.
                     Err(_) => stream
                         .create_consumer(config.clone())
                         .await
@@ -130,7 +130,7 @@ impl Consumer {
         })
     }
 
-    /// The next message, if one comes within a second or so.
+    /// The next message, if one comes within about a second.
     pub(crate) async fn next(&self) -> Result<Option<Delivery>, String> {
         let request = async {
             let mut batch = self
@@ -152,7 +152,7 @@ impl Consumer {
             .unwrap_or_else(|_| Err("the server does not answer".to_owned()))
     }
 
-    /// Messages as they come; ends with an error after which it must be asked for again.
+    /// A stream of messages. It ends with an error, after which this must be called again.
     pub(crate) async fn messages(
         &self,
     ) -> Result<BoxStream<'static, Result<Delivery, String>>, String> {

@@ -1,4 +1,4 @@
-//! A message that was delivered to this process, and what becomes of it.
+//! A message delivered to this process, and the answers to its delivery.
 
 use std::time::Duration;
 
@@ -7,20 +7,20 @@ use async_nats::jetstream::message::Acker;
 use async_nats::jetstream::{AckKind, Message};
 use bytes::Bytes;
 
-/// How often an acknowledgement is tried again that the server did not confirm.
+/// Most tries of an acknowledgement that the server does not confirm.
 const ATTEMPTS: u32 = 5;
 
-/// A message that was delivered to this process.
+/// A message delivered to this process.
 pub(crate) struct Delivery {
     pub(crate) payload: Bytes,
     /// The subject.
     pub(crate) queue: String,
-    /// Its place in the stream.
+    /// Its sequence number in the stream.
     pub(crate) sequence: u64,
-    /// Which delivery this is, from 1.
+    /// The number of this delivery, from 1.
     pub(crate) delivered: u64,
-    /// When it was stored, in nanoseconds since 1970: tells it from the message that had its place
-    /// in an earlier stream of that name.
+    /// Time of storage, in nanoseconds since 1970. It tells the message from one with the same sequence
+    /// number in an earlier stream of that name.
     pub(crate) stored: i128,
     /// The id that it was published with.
     pub(crate) id: Option<String>,
@@ -56,7 +56,7 @@ impl Delivery {
         })
     }
 
-    /// Says that it is done with, and waits until the server knows.
+    /// Acknowledges the message, and waits until the server confirms.
     pub(crate) async fn ack(&self) {
         for attempt in 1..=ATTEMPTS {
             match self.acker.double_ack().await {
@@ -67,26 +67,26 @@ impl Delivery {
                 }
             }
         }
-        // It comes again; its outputs are known by their ids.
+        // The message comes again; its outputs are recognised by their ids.
     }
 
-    /// Says that it is done with. Returns before the server knows.
+    /// Acknowledges the message, and returns before the server confirms.
     pub(crate) async fn ack_soon(&self) {
         self.say(AckKind::Ack).await;
     }
 
-    /// Says that it is being worked on: the server waits for another ACK_WAIT.
+    /// Extends the acknowledgement deadline by another ACK_WAIT.
     pub(crate) async fn progress(&self) {
         self.say(AckKind::Progress).await;
     }
 
-    /// Hands it back, to be delivered again after `delay`.
+    /// Hands the message back, to be delivered again after `delay`.
     pub(crate) async fn hand_back(&self, delay: Option<Duration>) {
         self.say(AckKind::Nak(delay)).await;
     }
 
     async fn say(&self, kind: AckKind) {
-        // Without a connection the server delivers it again when ACK_WAIT is over.
+        // Without a connection the server delivers the message again after ACK_WAIT.
         if let Err(error) = self.acker.ack_with(kind).await {
             tracing::debug!(queue = self.queue, sequence = self.sequence, %error, "not said");
         }

@@ -1,4 +1,4 @@
-//! Queues as the deployment has them: subjects of JetStream streams, read by durable consumers.
+//! Queues of the deployment: subjects of JetStream streams, read by durable consumers.
 
 mod consumer;
 mod delivery;
@@ -23,10 +23,10 @@ pub(crate) use publish::{Outgoing, PublishError};
 pub(crate) use stream::Streams;
 pub(crate) use tail::tail;
 
-/// How long a server may take to come up: containers of one deployment start together.
+/// Time that a server may take to start, since containers of one deployment start together.
 const CONNECT_LIMIT: Duration = Duration::from_secs(60);
 
-/// Connects, and waits for a server that is not up yet. `None` if it was told to stop first.
+/// Connects, and waits for a server that has not started yet. `None` if it was told to stop first.
 pub(crate) async fn connect(
     url: &str,
     mut shutdown: Shutdown,
@@ -52,8 +52,8 @@ pub(crate) async fn connect(
     }
 }
 
-/// The id under which a stream knows a message that is published again. The same parts give the
-/// same id, so what is published is never told by what a program wrote, which may differ each time.
+/// The id under which a stream recognises a repeated message. It is a hash of the parts, never of a
+/// program's output, which may differ between attempts.
 pub(crate) fn message_id(parts: &[&[u8]]) -> String {
     let mut hash = Sha256::new();
     for part in parts {
@@ -63,7 +63,7 @@ pub(crate) fn message_id(parts: &[&[u8]]) -> String {
     hex::encode(hash.finalize())
 }
 
-/// Waits that double.
+/// Waits that double up to a maximum.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     next: Duration,

@@ -1,4 +1,4 @@
-//! Publishing: until the stream has it.
+//! Publishing, repeated until the stream has stored the message.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::error::RunError;
 /// Longest error text in a header of a dead letter, in bytes.
 const MAX_ERROR: usize = 1024;
 
-/// Publishes to one queue, and puts what cannot be worked on beside it.
+/// Publishes to one queue, and dead-letters messages that cannot be processed.
 #[derive(Clone)]
 pub(crate) struct Outgoing {
     context: Context,
@@ -26,19 +26,19 @@ pub(crate) struct Outgoing {
     shutdown: Shutdown,
 }
 
-/// Why a message was not published.
+/// The reason that a message was not published.
 #[derive(Debug)]
 pub(crate) enum PublishError {
-    /// It never can be: it is too large.
+    /// It is too large, and can never be published.
     Never(String),
-    /// The process was told to stop while it tried.
+    /// The process was told to stop during a try.
     Stopped,
 }
 
 // === impl Outgoing ===
 
 impl Outgoing {
-    /// Makes sure that there are streams for `queue` in `stream`, and for the dead letters.
+    /// Ensures that `stream` holds `queue`, and that a stream holds the dead letters.
     pub(crate) async fn open(
         context: &Context,
         stream: &str,
@@ -60,7 +60,7 @@ impl Outgoing {
 
     async fn ensure(&self) -> Result<(), RunError> {
         let queues: Vec<String> = self.queue.iter().cloned().collect();
-        // A stream without subjects of its own would take its name as one.
+        // A stream without subjects would get its own name as a subject.
         let queues = if queues.is_empty() {
             vec![self.dead_letters.clone()]
         } else {
@@ -72,12 +72,13 @@ impl Outgoing {
             .await
     }
 
-    /// The queue written, if there is one.
+    /// The queue that is written, if there is one.
     pub(crate) fn queue(&self) -> Option<&str> {
         self.queue.as_deref()
     }
 
-    /// Publishes to the queue under `id`, and returns when it is stored. Tries until then.
+    /// Publishes to the queue under `id`, and tries until the message is stored. Does nothing without a
+    /// queue.
     pub(crate) async fn publish(
         &self,
         payload: Bytes,
@@ -90,7 +91,7 @@ impl Outgoing {
         }
     }
 
-    /// Puts a message, as it came, beside the queue, with what is wrong with it in its headers.
+    /// Publishes a message unchanged to the dead-letter queue, with the error in its headers.
     pub(crate) async fn dead_letter(&self, of: &Delivery, error: &str) -> Result<(), PublishError> {
         let mut shown: String = error
             .chars()
@@ -135,7 +136,7 @@ impl Outgoing {
         let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(10));
         let attempts = async {
             loop {
-                // The id is set last: the builder's headers replace what was set before.
+                // The id is set last, since the builder's `headers` replaces what was set before.
                 let message = PublishMessage::build()
                     .payload(payload.clone())
                     .headers(headers.clone())

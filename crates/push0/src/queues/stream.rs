@@ -1,4 +1,4 @@
-//! Streams: made if they are not there, extended only if they are ours.
+//! Streams: made if they do not exist, and extended only if a Proofmill process made them.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use async_nats::jetstream::stream::{Config, RetentionPolicy, StorageType, Stream
 use super::with_sources;
 use crate::error::RunError;
 
-/// The mark of a stream that a process like this one made.
+/// The metadata entry that marks streams made by this program.
 const MARK: (&str, &str) = ("proofmill", "push0");
 
-/// For how long the server recognises a message that is published again. Longer than its own two
-/// minutes: a program may run for long between the first attempt to publish and the second.
+/// Time within which the server recognises a repeated message. Longer than its own default of two minutes,
+/// since a program may run for a long time between two tries to publish.
 const DUPLICATES: Duration = Duration::from_secs(20 * 60);
 
-/// How often a stream's subjects are written before giving up: others may be writing them too.
+/// Most tries to write a stream's subjects, which other processes may be writing too.
 const ATTEMPTS: u32 = 20;
 
 /// The streams of a deployment.
@@ -33,8 +33,8 @@ impl Streams {
         Self { context }
     }
 
-    /// The stream `name`, which holds `queues`. One that is not there is made; one that processes
-    /// like this one made gets the queues that it lacks; one that others made is left as it is.
+    /// Opens the stream `name`, which must hold `queues`. If it does not exist it is made. If this program
+    /// made it, missing queues are added; streams made by others are left unchanged.
     pub(crate) async fn ensure(&self, name: &str, queues: &[String]) -> Result<Stream, RunError> {
         let fault = |why: String| RunError::Stream {
             stream: name.to_owned(),
@@ -76,7 +76,8 @@ impl Streams {
                 )));
             }
             config.subjects.extend(missing);
-            // Another process may write its own subjects at the same time: looked at again.
+            // Another process may have written its own subjects at the same time, so the stream is read
+            // again.
             if let Err(error) = self.context.update_stream(config).await {
                 why = with_sources(&error);
             }
@@ -84,8 +85,8 @@ impl Streams {
         Err(fault(why))
     }
 
-    /// A stream that holds the dead letters of `queue`: the one that holds the queue's subjects, if
-    /// it holds this one too, or one for nothing else.
+    /// Ensures that a stream holds the dead letters `queue`: the stream `beside` if it holds that subject
+    /// or may be extended, or else a stream of its own.
     pub(crate) async fn ensure_dead_letters(
         &self,
         beside: &Stream,
@@ -114,7 +115,7 @@ fn is_absent(kind: &GetStreamErrorKind) -> bool {
 
 fn new(name: &str, queues: &[String]) -> Config {
     let prefix = format!("{name}.");
-    // As the demo has it: one wildcard holds every queue of the deployment, and its dead letters.
+    // As in the demo, one wildcard holds every queue of the deployment and its dead letters.
     let subjects = if queues.iter().all(|queue| queue.starts_with(&prefix)) {
         vec![format!("{name}.>")]
     } else {
@@ -133,13 +134,13 @@ fn new(name: &str, queues: &[String]) -> Config {
     }
 }
 
-/// The queues that none of `subjects` holds.
+/// The queues that no pattern in `subjects` matches.
 fn missing(subjects: &[String], queues: &[String]) -> Vec<String> {
     let held = |queue: &&String| !subjects.iter().any(|subject| holds(subject, queue));
     queues.iter().filter(held).cloned().collect()
 }
 
-/// Whether a stream's subject, which may have wildcards, holds a queue.
+/// Whether a stream's subject, which may have wildcards, matches a queue.
 fn holds(subject: &str, queue: &str) -> bool {
     let mut tokens = queue.split('.');
     let mut pattern = subject.split('.');

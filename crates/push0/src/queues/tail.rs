@@ -1,4 +1,4 @@
-//! The last messages of a queue: what a process learns from what it emitted before it died.
+//! Reading the last messages of a queue, from which a process learns what its predecessor emitted.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use futures_util::StreamExt as _;
 
 use super::with_sources;
 
-/// How long a message may take to come.
+/// Longest wait for one message.
 const MESSAGE: Duration = Duration::from_secs(10);
 
-/// Hands the messages of `queue` among the last `most` of its stream to `take`, in their order;
-/// at least its last one, however far back that is.
+/// Passes the messages of `queue` among the last `most` of its stream to `take`, in order; at least the
+/// queue's last one, however old it is.
 pub(crate) async fn tail(
     stream: &Stream,
     queue: &str,

@@ -1,33 +1,33 @@
-//! Which block is next, and whether it follows the last.
+//! The record of emitted blocks, which decides the next block and detects forks.
 
 use std::collections::VecDeque;
 
 use crate::environment::Start;
 
-/// Blocks whose hashes are remembered: how deep a fork is found exactly.
+/// Most blocks whose hashes are remembered, which is the depth to which a fork is found exactly.
 pub(crate) const REMEMBERED: usize = 256;
 
-/// What was emitted, and what is next.
+/// The emitted blocks, and the next one.
 #[derive(Debug, Default)]
 pub(super) struct Chain {
     next: Option<u64>,
-    /// The last blocks that were emitted, without a gap.
+    /// The last emitted blocks, without a gap.
     known: VecDeque<(u64, String)>,
     begun: bool,
 }
 
-/// What to do with the next block.
+/// The decision about the next block.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
     Emit,
-    /// Its parent is not the last block that was emitted.
+    /// The parent of the block is not the last emitted block.
     Forked,
 }
 
 // === impl Chain ===
 
 impl Chain {
-    /// Where to begin, if nothing was emitted; a block further on is obeyed all the same.
+    /// Sets the first block if nothing was emitted. A start beyond the emitted blocks skips ahead.
     pub(super) fn begin(&mut self, start: Start, head: u64) {
         if self.begun {
             return;
@@ -43,18 +43,17 @@ impl Chain {
         }
     }
 
-    /// The block that is emitted next; `None` before [`begin`](Self::begin), and after the last
-    /// number there is.
+    /// The next block to emit; `None` before [`begin`](Self::begin), and after the largest block number.
     pub(super) fn next(&self) -> Option<u64> {
         self.next
     }
 
-    /// The last block that was emitted, with its hash.
+    /// The last emitted block, with its hash.
     pub(super) fn last(&self) -> Option<(u64, String)> {
         self.known.back().cloned()
     }
 
-    /// Whether a block with this parent follows what was emitted.
+    /// Whether a block with this parent follows the last emitted block.
     pub(super) fn check(&self, parent: &str) -> Next {
         match self.known.back() {
             Some((_, hash)) if hash != parent => Next::Forked,
@@ -62,9 +61,9 @@ impl Chain {
         }
     }
 
-    /// Takes note of a block that was emitted.
+    /// Records an emitted block.
     pub(super) fn emitted(&mut self, number: u64, hash: Option<String>) {
-        // After a fork numbers come again.
+        // After a fork block numbers repeat.
         while self.known.back().is_some_and(|(last, _)| *last >= number) {
             self.known.pop_back();
         }
@@ -85,7 +84,7 @@ impl Chain {
         self.next = number.checked_add(1);
     }
 
-    /// The last block is no longer in the chain: it is next again.
+    /// Forgets the last block, which is no longer in the chain, so that its number is next again.
     pub(super) fn forget_last(&mut self) {
         if let Some((number, _)) = self.known.pop_back() {
             self.next = Some(number);
@@ -134,7 +133,7 @@ mod tests {
         assert_eq!(chain.check("a997"), Next::Emit);
         chain.emitted(998, Some("b998".into()));
         assert_eq!(chain.last(), Some((998, "b998".into())));
-        // As it is read back: numbers that come again replace those after them.
+        // As read back at start: a repeated number replaces the blocks after it.
         chain.emitted(990, Some("c990".into()));
         assert_eq!(
             (chain.last(), chain.next()),

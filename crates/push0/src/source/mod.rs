@@ -1,7 +1,7 @@
 //! `STRATEGY=Block`: a source that follows an Ethereum chain.
 //!
-//! Each message is the number of a block, as bare JSON, with its hash in a header. The output queue
-//! is the source's memory: it goes on after the last block there, and knows by the hashes whether the
+//! Each message is the number of a block, as bare JSON, with its hash in a header. The output queue is the
+//! source's memory: the source goes on after the last block there, and detects by the hashes whether the
 //! chain has been reorganised since, also over a restart.
 
 mod chain;
@@ -23,22 +23,22 @@ use crate::queues::{Backoff, Outgoing, PublishError, Streams, connect, message_i
 pub(crate) use chain::REMEMBERED;
 use chain::{Chain, Next};
 
-/// The header with a block's hash.
+/// The header that contains a block's hash.
 const HASH: &str = "Proofmill-Block-Hash";
 
-/// How often the head of the chain is asked for, if COLLECT_TIMEOUT_PERIOD_MILLIS does not say.
+/// Interval of requests for the head of the chain, if COLLECT_TIMEOUT_PERIOD_MILLIS is not set.
 pub(crate) const PERIOD: Duration = Duration::from_secs(1);
 
 /// Follows the chain until `shutdown`. [`collector::run`](crate::collector::run) calls it.
 ///
 /// # Errors
-/// [`RunError`]: it cannot begin. What goes wrong later is tried again.
+/// [`RunError`] if it cannot begin. Later failures are tried again.
 pub fn run(
     config: Config,
     shutdown: Shutdown,
     notices: Notices,
 ) -> BoxFuture<'static, Result<(), RunError>> {
-    // Boxed: compiled here, and not again in every program that calls it.
+    // Boxed, so that it is compiled in this crate and not again in every program that calls it.
     Box::pin(async move {
         let (collection, output) = config.collection()?;
         let Strategy::Block { rpc, start } = &collection.strategy else {
@@ -148,7 +148,7 @@ impl Source<'_> {
         let head = self.rpc.head().await?;
         self.chain.begin(self.start, head);
         while let Some(number) = self.chain.next().filter(|&number| number <= head) {
-            // A node behind a balancer may not have what another announced.
+            // Behind a load balancer, this node may lack a block that another announced.
             let Some(block) = self.rpc.block(number, false).await? else {
                 return Ok(Some(()));
             };
@@ -191,7 +191,7 @@ impl Source<'_> {
         Ok(Some(()))
     }
 
-    /// Forgets the blocks that are no longer in the chain. Whether one is known that still is.
+    /// Forgets the blocks that are no longer in the chain. Returns whether a remembered block still is.
     async fn find_fork(&mut self) -> Result<bool, RpcError> {
         while let Some((number, hash)) = self.chain.last() {
             let there = self.rpc.block(number, false).await?;

@@ -23,7 +23,7 @@ fn matching(deployment: &Deployment, more: &[(&str, &str)]) -> Role {
     deployment.role("collector", &variables)
 }
 
-/// How often each group was emitted; each has all its members.
+/// Number of emissions of each group. Checks that each has all its members.
 fn groups(payloads: &[String]) -> BTreeMap<u64, usize> {
     let mut groups = BTreeMap::new();
     for payload in payloads {
@@ -51,7 +51,7 @@ async fn a_collector_killed_in_mid_group_emits_each_group_once_after_a_restart()
     for group in 0..4 {
         deployment.publish("step_proofs", member(group, 0)).await;
         deployment.publish("step_proofs", member(group, 1)).await;
-        // The result of a task that was run twice.
+        // The result of a task that ran twice.
         deployment.publish("step_proofs", member(group, 1)).await;
     }
     deployment.until_held("steps", 8).await;
@@ -60,7 +60,7 @@ async fn a_collector_killed_in_mid_group_emits_each_group_once_after_a_restart()
     deployment.publish("step_proofs", member(0, 2)).await;
     deployment.publish("step_proofs", member(1, 2)).await;
     assert_eq!(groups(&deployment.payloads("collected", 2).await).len(), 2);
-    // In good order it hands back at once what it holds.
+    // A collector that is shut down hands back at once the messages that it holds.
     collector.terminate();
     assert!(collector.ended().await.success(), "{}", collector.log());
     let _collector = matching(&deployment, &[]);
@@ -75,14 +75,14 @@ async fn a_collector_killed_in_mid_group_emits_each_group_once_after_a_restart()
 async fn collectors_that_are_killed_all_the_time_still_emit_each_group_once() {
     const GROUPS: u64 = 60;
     let deployment = Deployment::with_stream().await;
-    // One works, one stands by; which is which changes with every kill.
+    // One works and one stands by; they swap with every kill.
     let mut collectors = [matching(&deployment, &[]), matching(&deployment, &[])];
     let mut kills = 0;
     for task in 0..3 {
         for group in 0..GROUPS {
             deployment.publish("step_proofs", member(group, task)).await;
             if (group + task * 7) % 20 == 0 {
-                // Not at the same point of a group's life each time.
+                // At another point of a group's life each time.
                 tokio::time::sleep(Duration::from_millis(37 * kills % 400)).await;
                 let victim = (kills % 2) as usize;
                 collectors[victim].kill();
@@ -97,9 +97,9 @@ async fn collectors_that_are_killed_all_the_time_still_emit_each_group_once() {
     assert!(deployment.look("collected.dlq").await.is_empty());
 }
 
-/// What happens if a collector dies after it stored a group, before the server has its
-/// acknowledgements, and is away for longer than the server recognises repeats: a consumer that knows
-/// of no acknowledgement delivers everything again.
+/// A collector dies after storing a group and before the server has its acknowledgements, and is away for
+/// longer than the server recognises repeats. A consumer without acknowledgements delivers everything
+/// again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_group_that_was_stored_is_known_by_what_is_stored() {
     let deployment = Deployment::start().await;
@@ -196,7 +196,7 @@ async fn blocks_are_joined_with_their_proofs() {
             ("NUM_INPUTS", "2"),
             ("SINGLE_OUTPUT", single),
             ("ONE_CONSUMER_PER_SUBJECT", "1"),
-            // As in the demo, and much shorter than proving takes: nothing is lost by it.
+            // As in the demo, and much shorter than proving takes; no message is lost by it.
             ("COLLECT_TIMEOUT_PERIOD_MILLIS", "200"),
         ];
         let _collector = deployment.role("collector", &variables);

@@ -1,11 +1,11 @@
-//! The topology of the public Ethproofs demo: a block source, three dispatchers that share the
-//! cutting of blocks into ten steps and the proving of steps, a collector of steps, a dispatcher that
-//! aggregates, a collector of proofs. Every role is a process, configured as the demo configures it.
+//! The topology of the public Ethproofs demo: a block source, three dispatchers that share the splitting of
+//! blocks into ten steps and the proving of steps, a collector of steps, a dispatcher that aggregates, a
+//! collector of proofs. Every role is a process, configured as in the demo.
 
 use crate::chain::Node;
 use crate::support::Deployment;
 
-/// Stands for the demo's prover: what it does follows from what it is given.
+/// Stands in for the demo's prover. Its output is a function of its input.
 const PROVER: &str = r#"case "$input" in
 \[*)
     steps=$(printf '%s' "$input" | grep -o '"task_id":"[a-z_0-9]*"' | sort -u | wc -l)
@@ -27,7 +27,7 @@ esac"#;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_demo_completes_block_after_block() {
-    // Nobody makes the stream: whoever comes first does.
+    // No stream exists yet; the first process makes it.
     let deployment = Deployment::start().await;
     let node = Node::start(104).await;
     let prover = deployment.program("prover.sh", PROVER);
@@ -72,7 +72,7 @@ async fn the_demo_completes_block_after_block() {
         roles.push(dispatcher("steps", "step_proofs", &[]));
     }
     deployment.read("completed_proofs", 5).await;
-    // The chain goes on, and so does the mill.
+    // The chain grows, and the deployment follows.
     node.extend(5);
     let completed = deployment.payloads("completed_proofs", 10).await;
     let expected: Vec<String> = (100..110)

@@ -84,7 +84,7 @@ async fn distinct_names_each_get_every_message() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_dispatcher_loses_nothing_and_a_long_program_is_left_alone() {
     let deployment = Deployment::with_stream().await;
-    // The first to run hangs, and is killed; later runs take longer than ACK_WAIT.
+    // The first dispatcher hangs and is killed; later runs take longer than ACK_WAIT.
     let program = deployment.program(
         "slow.sh",
         r#"echo "$WHO" >> "$DIR/runs"
@@ -105,7 +105,8 @@ async fn a_killed_dispatcher_loses_nothing_and_a_long_program_is_left_alone() {
     let mut victim = start("victim");
     let runs = deployment.directory.path().join("runs");
     deployment.until("it runs", async || runs.exists()).await;
-    // It is told to the server that the program still runs: nobody else gets the block.
+    // The acknowledgement deadline is extended while the program runs, so no other dispatcher gets the
+    // block.
     let mut heir = start("heir");
     tokio::time::sleep(Duration::from_millis(2500)).await;
     assert_eq!(std::fs::read_to_string(&runs).unwrap(), "victim\n");
@@ -117,7 +118,7 @@ async fn a_killed_dispatcher_loses_nothing_and_a_long_program_is_left_alone() {
     heir.terminate();
     assert!(heir.ended().await.success());
 
-    // The program that the killed one left behind is ended by the next that starts there.
+    // The next dispatcher on this machine kills the program that the killed one left behind.
     let _next = start("next");
     let left = || {
         std::fs::read_dir("/proc")
@@ -168,7 +169,7 @@ async fn an_array_becomes_many_messages_and_a_repeat_none() {
         let line = format!("proofmill_push0_{line}{{role=\"dispatcher\",consumer=\"splitter\"}} 2");
         assert!(page.contains(&line), "{line} is not in {page}");
     }
-    // A consumer that knows nothing of what was done: everything is done again, and stored once.
+    // A new consumer knows of no acknowledgement: every message is processed again, and stored once.
     splitter.kill();
     let stream = deployment.context.get_stream(STREAM).await.unwrap();
     stream.delete_consumer("splitter").await.unwrap();
@@ -210,7 +211,7 @@ async fn what_fails_for_good_is_put_beside_the_queue_with_the_reason() {
         letter.headers.get(name).unwrap().as_str().to_owned()
     };
     assert_eq!(dead.len(), 4);
-    // What is no JSON is the program's to judge; what comes out of it must be.
+    // Input that is not JSON is left to the program; its output must be JSON.
     assert_eq!(dead[0].payload, "\u{1}not json at all");
     assert_eq!(dead[1].payload, "1");
     assert!(
@@ -246,7 +247,7 @@ async fn a_drain_finishes_what_runs_and_takes_nothing_new() {
     role.terminate();
     assert!(role.ended().await.success(), "{}", role.log());
     assert_eq!(deployment.payloads("proofs", 1).await, ["1"]);
-    // The other is there for whoever comes next, at once.
+    // The other message is available to the next dispatcher at once.
     let _next = deployment.dispatcher(&program, &variables);
     assert_eq!(deployment.payloads("proofs", 2).await, ["1", "2"]);
 }
@@ -289,7 +290,7 @@ async fn what_others_made_is_used_as_it_is_or_refused() {
             .await
             .is_ok()
     );
-    // Its dead letters have a stream of their own.
+    // The dead letters have a stream of their own.
     assert!(
         deployment
             .context
@@ -381,8 +382,8 @@ async fn a_server_that_restarts_is_waited_for() {
     assert_eq!(deployment.look("proofs").await.len(), 3);
 }
 
-/// A container is reached by an address of its own, not by loopback: all of 127.0.0.0/8 are addresses
-/// of this machine, and only one of them is what a listener on 127.0.0.1 has.
+/// A container is reached by an address of its own, not by loopback. All of 127.0.0.0/8 are addresses of
+/// this machine, and a listener on 127.0.0.1 has only one of them.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_are_reached_by_every_address_unless_one_is_named() {

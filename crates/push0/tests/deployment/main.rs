@@ -1,4 +1,4 @@
-//! Roles as processes of their own, configured by their environment, against a real server.
+//! Tests of roles as processes, configured by their environment, against a real server.
 
 #[path = "../../../orchestrator/tests/mill/node.rs"]
 mod chain;
@@ -8,7 +8,7 @@ mod dispatcher;
 mod source;
 mod support;
 
-/// Not a test, but what the tests start: this program again, as one role.
+/// Not a test: the other tests start this program again as one role, which runs here.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn role() {
     if let Ok(role) = std::env::var(support::ROLE) {

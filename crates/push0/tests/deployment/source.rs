@@ -1,4 +1,4 @@
-//! `STRATEGY=Block`.
+//! Tests of `STRATEGY=Block`.
 
 use proofmill_orchestrator::mill::{Mill, Options, Registry};
 use proofmill_orchestrator::shutdown::{self, Level};
@@ -41,7 +41,7 @@ async fn a_source_follows_the_chain_over_failures_restarts_and_forks() {
     node.extend(2);
     assert_eq!(numbers(&deployment, 5).await, [8, 9, 10, 11, 12]);
     first.kill();
-    // Blocks 11 and 12 are replaced while nobody looks.
+    // Blocks 11 and 12 are replaced while no source runs.
     node.reorganise(11, 'b');
     node.extend(1);
     let second = source(&deployment, &node, "8");
@@ -59,7 +59,7 @@ async fn a_source_follows_the_chain_over_failures_restarts_and_forks() {
         last.headers.get("Proofmill-Block-Hash").unwrap().as_str(),
         node.hash(13)
     );
-    // And while somebody does; a second source stands by and emits nothing.
+    // And while one runs; a second source stands by and emits nothing.
     let _third = source(&deployment, &node, "8");
     node.reorganise(13, 'c');
     node.extend(1);
@@ -83,7 +83,7 @@ async fn an_imported_source_makes_the_messages_that_it_made_before() {
     let _source = source(&deployment, &node, "8");
     let before = deployment.read("blocks", 3).await;
 
-    // The program hands on what it is given.
+    // The program copies its input to its output.
     let program = deployment.program("same.sh", r#"printf '%s' "$input" > "$out""#);
     let compose = format!(
         "services:\n  blocks:\n    command: collector\n    environment:\n      \

@@ -1,4 +1,4 @@
-//! A deployment: a server, processes, queues to look into.
+//! A test deployment: a server, processes, and queues that can be read.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -13,16 +13,16 @@ use proofmill_push0::{Environment, Notices, collector, dispatcher};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// The variable that makes this program a role.
+/// The variable that makes this test program run as a role.
 pub(crate) const ROLE: &str = "PUSH0_TEST_ROLE";
 
 /// The stream, and the first token of every queue, as in the public demo.
 pub(crate) const STREAM: &str = "modularorchestrator";
 
-/// How long anything may take on a busy machine.
+/// Longest wait for anything on a busy machine.
 pub(crate) const LIMIT: Duration = Duration::from_secs(90);
 
-/// What the program of this test binary does as a role.
+/// Runs the test program as a role.
 pub(crate) async fn run_role(role: &str) {
     let filter = "info,async_nats=warn";
     proofmill_telemetry::init_logs(proofmill_telemetry::LogFormat::Human, filter).unwrap();
@@ -92,7 +92,7 @@ impl Deployment {
         deployment
     }
 
-    /// A program that `sh` runs: `$in` and `$out` are its files, `$input` is what the first holds.
+    /// A program that `sh` runs: `$in` and `$out` are its files, `$input` is the content of the first.
     pub(crate) fn program(&self, name: &str, script: &str) -> PathBuf {
         let path = self.directory.path().join(name);
         let text = format!(
@@ -155,7 +155,7 @@ impl Deployment {
         stored.unwrap().await.unwrap();
     }
 
-    /// What a queue holds, once it holds so many messages; waits a little for more than there should be.
+    /// The messages of a queue, once there are at least so many; then waits a little for surplus ones.
     pub(crate) async fn read(&self, queue: &str, at_least: usize) -> Vec<Stored> {
         let begun = Instant::now();
         loop {
@@ -174,7 +174,7 @@ impl Deployment {
         }
     }
 
-    /// The payloads that a queue holds, sorted.
+    /// The payloads of a queue, sorted.
     pub(crate) async fn payloads(&self, queue: &str, at_least: usize) -> Vec<String> {
         let stored = self.read(queue, at_least).await.into_iter();
         let mut payloads: Vec<String> = stored.map(|stored| stored.payload).collect();
@@ -182,7 +182,7 @@ impl Deployment {
         payloads
     }
 
-    /// What a queue holds now.
+    /// The messages of a queue now.
     pub(crate) async fn look(&self, queue: &str) -> Vec<Stored> {
         let Ok(stream) = self.context.get_stream(STREAM).await else {
             return Vec::new();
@@ -202,7 +202,7 @@ impl Deployment {
         found
     }
 
-    /// Waits until `wanted` is so.
+    /// Waits until `wanted` returns true.
     pub(crate) async fn until(&self, what: &str, mut wanted: impl AsyncFnMut() -> bool) {
         let begun = Instant::now();
         while !wanted().await {
@@ -215,7 +215,7 @@ impl Deployment {
         }
     }
 
-    /// Waits for a consumer that has so many messages which nobody has acknowledged.
+    /// Waits until a consumer has this number of unacknowledged messages.
     pub(crate) async fn until_held(&self, consumer: &str, held: usize) {
         let what = format!("{consumer} holds {held}");
         self.until(&what, async || {
@@ -285,12 +285,12 @@ impl Drop for Role {
     }
 }
 
-/// One answer of the metrics page.
+/// One response of the metrics page.
 pub(crate) async fn scrape(port: u16) -> Option<String> {
     scrape_at("127.0.0.1", port).await
 }
 
-/// The same, by another address of this machine.
+/// The same, at another address of this machine.
 pub(crate) async fn scrape_at(address: &str, port: u16) -> Option<String> {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let mut stream = tokio::net::TcpStream::connect((address, port)).await.ok()?;

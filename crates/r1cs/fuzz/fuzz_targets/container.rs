@@ -1,4 +1,4 @@
-//! The container from anyone: `cargo +nightly fuzz run container`.
+//! Untrusted containers: `cargo +nightly fuzz run container`.
 #![no_main]
 
 use std::io::Cursor;
@@ -14,7 +14,7 @@ fn read(format: &'static Format, bytes: &[u8]) {
     let Ok(container) = reading(bytes.len(), || Container::parse(format, bytes)) else {
         return;
     };
-    // What was read is written again as it was.
+    // A container that was read is written back to the same bytes.
     let mut out = ContainerWriter::new(Cursor::new(Vec::new()), format).unwrap();
     for (kind, content) in container.sections() {
         let mut cursor = container.section(kind).unwrap();

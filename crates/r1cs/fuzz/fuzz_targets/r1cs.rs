@@ -1,4 +1,4 @@
-//! `.r1cs` files from anyone: `cargo +nightly fuzz run r1cs`.
+//! Untrusted `.r1cs` files: `cargo +nightly fuzz run r1cs`.
 #![no_main]
 
 use std::io::Cursor;

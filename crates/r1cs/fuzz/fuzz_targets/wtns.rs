@@ -1,4 +1,4 @@
-//! `.wtns` files from anyone: `cargo +nightly fuzz run wtns`.
+//! Untrusted `.wtns` files: `cargo +nightly fuzz run wtns`.
 #![no_main]
 
 use std::io::Cursor;

@@ -1,11 +1,11 @@
-//! What the fuzz targets share: an allocator that ends the process when a reader takes more memory
-//! than the file it reads allows.
+//! Shared code of the fuzz targets: an allocator that aborts the process when a reader takes more memory
+//! than the size of its file allows.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicIsize, Ordering::Relaxed};
 
-/// What a reader may allocate beside twice the file: first rooms of vectors and of the table of
-/// coefficients, an error's message, the thread pool's jobs.
+/// Bytes that a reader may allocate beyond twice the file's size: initial capacities of vectors and of the
+/// table of coefficients, an error's message, the thread pool's jobs.
 pub const SLACK: usize = 32 << 10;
 
 /// Counts the bytes in use since [`reading`] began, by all threads.

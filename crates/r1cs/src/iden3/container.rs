@@ -11,23 +11,23 @@ pub const MAX_SECTIONS: u32 = 64;
 /// Bytes before the first section.
 const HEAD_BYTES: usize = 12;
 
-/// What sets one format of container apart from the others.
+/// A format of container: its magic, its version, and its kinds of section.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Format {
-    /// The usual suffix, for example `.zkey`: what messages call it.
+    /// The usual file suffix, for example `.zkey`; messages name the format by it.
     pub name: &'static str,
     /// The first four bytes.
     pub magic: [u8; 4],
     /// The one version that is read and written.
     pub version: u32,
-    /// The kinds of section this format has, and what messages call them.
+    /// The kinds of section of this format, each with its name for messages.
     pub sections: &'static [(u32, &'static str)],
 }
 
-/// A container whose head was read: the version is the format's, the sections lie within the bytes,
-/// follow each other without a gap to the end, and no kind is there twice.
+/// A container whose head was read: the version is the format's, the sections fill the rest of the bytes
+/// without a gap, and no kind occurs twice.
 ///
-/// Sections of kinds that the format does not name are kept and otherwise ignored.
+/// Sections of unknown kinds are kept and otherwise ignored.
 #[derive(Clone, Debug)]
 pub struct Container<'a> {
     format: &'static Format,
@@ -49,14 +49,14 @@ struct Section {
 pub struct ContainerWriter<W> {
     out: W,
     sections: u32,
-    /// Where the open section's content starts.
+    /// Offset of the open section's content; `None` between sections.
     open: Option<u64>,
 }
 
 // === impl Format ===
 
 impl Format {
-    /// What messages call the sections of this kind.
+    /// The name of a kind of section for messages; `None` if the format has no such kind.
     pub fn section_name(&self, kind: u32) -> Option<&'static str> {
         let (_, name) = self.sections.iter().find(|(known, _)| *known == kind)?;
         Some(name)
@@ -70,8 +70,8 @@ impl<'a> Container<'a> {
     ///
     /// # Errors
     ///
-    /// [`FormatError`] if the magic or version differs, a section reaches beyond the bytes or is
-    /// there twice, or bytes follow the last section.
+    /// [`FormatError`] if the magic or version differs, a section reaches beyond the bytes or occurs twice,
+    /// or bytes follow the last section.
     pub fn parse(format: &'static Format, bytes: &'a [u8]) -> Result<Self, FormatError> {
         let mut head = Cursor::new(format, None, bytes, 0);
         let magic = head.array::<4>()?;
@@ -131,7 +131,7 @@ impl<'a> Container<'a> {
         })
     }
 
-    /// As [`section`](Self::section), for one that need not be there.
+    /// Like [`section`](Self::section), for an optional section: `None` if it is missing.
     pub fn optional(&self, kind: u32) -> Option<Cursor<'a>> {
         let section = self.sections.iter().find(|section| section.kind == kind)?;
         let content = &self.bytes[section.content.clone()];
@@ -172,7 +172,7 @@ impl<W: Write + Seek> ContainerWriter<W> {
         })
     }
 
-    /// Starts a section: what is written from here on is its content.
+    /// Starts a section: bytes written from here on are its content.
     ///
     /// # Errors
     ///

@@ -16,7 +16,7 @@ pub struct Cursor<'a> {
     format: &'static Format,
     section: Option<u32>,
     bytes: &'a [u8],
-    /// Where the bytes start in the file.
+    /// Offset of the bytes in the file.
     base: u64,
     position: usize,
 }
@@ -48,7 +48,7 @@ impl<'a> Cursor<'a> {
         self.position
     }
 
-    /// Where the next byte lies in the file.
+    /// Offset of the next byte in the file.
     pub const fn offset(&self) -> u64 {
         self.base + self.position as u64
     }
@@ -58,12 +58,12 @@ impl<'a> Cursor<'a> {
         self.bytes.len() - self.position
     }
 
-    /// An error about what comes next.
+    /// An error at the next byte.
     pub const fn error(&self, reason: Reason) -> FormatError {
         self.error_at(self.offset(), reason)
     }
 
-    /// An error about what lies at `offset` in the file.
+    /// An error at `offset` in the file.
     pub const fn error_at(&self, offset: u64, reason: Reason) -> FormatError {
         FormatError {
             format: self.format,
@@ -105,7 +105,7 @@ impl<'a> Cursor<'a> {
         if n > left {
             return Err(self.error(Reason::Truncated { needed: n, left }));
         }
-        // Not above what is left, which is a usize.
+        // At most the number of bytes left, which is a usize.
         self.position += n as usize;
         Ok(())
     }
@@ -207,7 +207,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// That nothing is left.
+    /// Checks that no bytes are left.
     ///
     /// # Errors
     ///
@@ -219,7 +219,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// That exactly `expected` bytes are left.
+    /// Checks that exactly `expected` bytes are left.
     ///
     /// # Errors
     ///

@@ -1,29 +1,31 @@
-//! What is wrong with a file, and where.
+//! Errors of formatted files, with the position of the fault.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use proofmill_files::FileError;
+
 use super::Format;
 
-/// A file's content that cannot be read: which format, which section, at which byte, and why.
+/// Malformed content of a file: the expected format, the section, the offset and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormatError {
     /// The format it should have had.
     pub format: &'static Format,
-    /// The section's kind; none for the container's own head.
+    /// The section's kind; `None` for the container's own head.
     pub section: Option<u32>,
     /// Offset in the file, in bytes from its start.
     pub offset: u64,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
 }
 
-/// Why a file's content cannot be read.
+/// The reason why a file's content is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Reason {
-    /// It ends too soon.
+    /// The content ends too soon.
     #[error("cut short: {needed} bytes needed, {left} left")]
     Truncated {
         /// The bytes needed from the offset on.
@@ -31,23 +33,23 @@ pub enum Reason {
         /// The bytes there are.
         left: u64,
     },
-    /// It starts as another kind of file does.
+    /// The file has another magic.
     #[error("starts with \"{}\", not \"{}\": another kind of file", found.escape_ascii(), expected.escape_ascii())]
     Magic {
-        /// Its first bytes.
+        /// The file's first bytes.
         found: [u8; 4],
-        /// What they should be.
+        /// The format's magic.
         expected: [u8; 4],
     },
-    /// It is of a version that is not read.
+    /// The file is of an unsupported version.
     #[error("version {found}, only version {expected} is read")]
     Version {
         /// The file's version.
         found: u32,
-        /// The one that is read.
+        /// The supported version.
         expected: u32,
     },
-    /// It names more sections than any such file has.
+    /// The head names more sections than any such file has.
     #[error("{found} sections, at most {limit} are read")]
     TooManySections {
         /// The number in its head.
@@ -55,24 +57,24 @@ pub enum Reason {
         /// The most that are read.
         limit: u32,
     },
-    /// A section is there twice.
+    /// A section occurs twice.
     #[error("the section is there twice")]
     DuplicateSection,
-    /// A section is not there.
+    /// A section is missing.
     #[error("the section is missing")]
     MissingSection,
-    /// Bytes are left where all should have been used.
+    /// Bytes are left over at the end.
     #[error("{left} bytes too many")]
     TrailingBytes {
-        /// How many.
+        /// The number of bytes left over.
         left: u64,
     },
     /// A section's length does not follow from the file's head.
     #[error("{found} bytes, where the header asks for {expected}")]
     Length {
-        /// What the header asks for.
+        /// Bytes that follow from the header.
         expected: u64,
-        /// What the section has.
+        /// Bytes of the section.
         found: u64,
     },
     /// A field element is not below the field's prime.
@@ -89,42 +91,31 @@ pub enum Reason {
     Field {
         /// The file's field: its name, or its prime if that has none here.
         found: Cow<'static, str>,
-        /// The field asked for.
+        /// The field expected.
         expected: Cow<'static, str>,
     },
-    /// What it says is sound but not supported.
+    /// The content is valid but not supported.
     #[error("{0}: not supported")]
     Unsupported(Cow<'static, str>),
-    /// It contradicts itself, or what it belongs to.
+    /// The content contradicts itself, or the file that it belongs to.
     #[error("{0}")]
     Inconsistent(Cow<'static, str>),
 }
 
-/// A file that cannot be read or written.
+/// A file that cannot be read, or whose content is malformed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum FileError {
-    /// The file system refused.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// Its content is malformed.
+pub enum ReadError {
+    /// The file cannot be read.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The file's content is malformed.
     #[error("{}: {source}", path.display())]
     Format {
         /// The file.
         path: PathBuf,
-        /// What and where.
+        /// The fault and its position.
         source: FormatError,
-    },
-    /// It was changed by someone else while it was being read.
-    #[error("{}: changed while it was being read; try again", path.display())]
-    Changed {
-        /// The file.
-        path: PathBuf,
     },
 }
 
@@ -132,8 +123,8 @@ pub enum FileError {
 
 impl FormatError {
     /// This error as one about the file at `path`.
-    pub fn in_file(self, path: &Path) -> FileError {
-        FileError::Format {
+    pub fn in_file(self, path: &Path) -> ReadError {
+        ReadError::Format {
             path: path.to_owned(),
             source: self,
         }
@@ -155,15 +146,3 @@ impl fmt::Display for FormatError {
 }
 
 impl std::error::Error for FormatError {}
-
-// === impl FileError ===
-
-impl FileError {
-    /// `source` as an error about the file at `path`.
-    pub fn io(path: &Path, source: std::io::Error) -> Self {
-        Self::Io {
-            path: path.to_owned(),
-            source,
-        }
-    }
-}

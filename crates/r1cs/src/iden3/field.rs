@@ -2,13 +2,16 @@
 
 use ark_ff::{BigInt, BigInteger, Fp, MontBackend, MontConfig, PrimeField};
 
-/// Bytes a field element takes in these files: whole 64-bit words. 32 for the scalar fields, 48 for
+/// Bytes of a scalar of any curve that proofs are made on (BN254, BLS12-381), in memory and encoded: its [`width`].
+pub const SCALAR_BYTES: usize = 32;
+
+/// Bytes a field element takes in these files: whole 64-bit words. [`SCALAR_BYTES`] for the scalar fields, 48 for
 /// BLS12-381's base field.
 pub fn width<F: PrimeField>() -> usize {
     F::BigInt::NUM_LIMBS * 8
 }
 
-/// A field element from its little-endian number; nothing unless that is below the prime and of
+/// A field element from its little-endian number; `None` unless that is below the prime and of
 /// [`width`] bytes.
 pub fn canonical_from_le<F: PrimeField>(bytes: &[u8]) -> Option<F> {
     let mut number = F::BigInt::default();
@@ -16,10 +19,10 @@ pub fn canonical_from_le<F: PrimeField>(bytes: &[u8]) -> Option<F> {
     F::from_bigint(number)
 }
 
-/// A field whose elements arkworks holds as these files do: times R = 2^(8·[`width`]), so that
-/// reading and writing that form costs no multiplication.
+/// A field whose Montgomery form in arkworks is that of these files, with R = 2^(8·[`width`]), so that
+/// reading and writing it costs no multiplication.
 pub trait MontgomeryField: PrimeField {
-    /// An element from its little-endian Montgomery form; nothing unless that is below the prime and
+    /// An element from its little-endian Montgomery form; `None` unless that is below the prime and
     /// of [`width`] bytes.
     fn from_montgomery_le(bytes: &[u8]) -> Option<Self>;
 

@@ -2,11 +2,10 @@
 //!
 //! All of them (`.r1cs`, `.wtns`, `.zkey`, `.ptau`) are one container: a magic word, a version, and
 //! numbered sections. [`Container`] reads it from bytes, [`Cursor`] reads within a section,
-//! [`ContainerWriter`] writes it; [`MappedFile`] brings a file's bytes, [`write_whole`] stores them, and
-//! [`StagedFile`] several files together.
+//! [`ContainerWriter`] writes it.
 //! [`R1csFile`] and [`WtnsFile`] read circuits and witnesses, [`write_r1cs`] and [`write_wtns`] write
-//! them. A reader of one format is a [`Format`] and what it makes of the sections; every error it gives is
-//! a [`FormatError`], which names the section and the offset in the file.
+//! them. A reader of a format consists of a [`Format`] and code for its sections; its errors are
+//! [`FormatError`]s, which name the section and the offset in the file.
 //!
 //! Layout, from snarkjs's `binfileutils` and circom's `binary-format` documents; little-endian:
 //!
@@ -19,18 +18,14 @@ mod container;
 mod cursor;
 mod error;
 mod field;
-mod files;
 mod prime;
 mod r1cs_file;
-mod staged;
 mod wtns_file;
 
 pub use container::{Container, ContainerWriter, Format, MAX_SECTIONS};
 pub use cursor::Cursor;
-pub use error::{FileError, FormatError, Reason};
-pub use field::{MontgomeryField, canonical_from_le, width};
-pub use files::{MappedFile, check_regular, is_inherited, open_regular, open_regular_or_inherited};
+pub use error::{FormatError, ReadError, Reason};
+pub use field::{MontgomeryField, SCALAR_BYTES, canonical_from_le, width};
 pub use prime::ScalarField;
 pub use r1cs_file::{LabelledR1cs, R1CS_FORMAT, R1csFile, R1csHeader, Terms, write_r1cs};
-pub use staged::{StagedFile, Visibility, folder_of, write_whole};
 pub use wtns_file::{WTNS_FORMAT, Witness, WtnsFile, WtnsHeader, write_wtns};

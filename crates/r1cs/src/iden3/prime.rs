@@ -7,13 +7,12 @@ use ark_ff::{BigInteger, PrimeField};
 
 use super::{Cursor, FormatError, Reason};
 
-/// The scalar fields of the curves whose proofs can be made: what a file's header names by its
-/// prime.
+/// The supported scalar fields. A file's header names its field by the prime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ScalarField {
-    /// That of BN254, which circom calls `bn128`.
+    /// The scalar field of BN254, which circom calls `bn128`.
     Bn254,
-    /// That of BLS12-381.
+    /// The scalar field of BLS12-381.
     Bls12_381,
 }
 
@@ -26,13 +25,13 @@ const BLS12_381: [u8; 32] = [
     0x05, 0xd8, 0xa1, 0x09, 0x08, 0xd8, 0x39, 0x33, 0x48, 0x7d, 0x9d, 0x29, 0x53, 0xa7, 0xed, 0x73,
 ];
 
-/// The widest prime a header may have, in bytes: what an error message still shows.
+/// The widest prime, in bytes, that is read from a header and shown in an error message.
 const MAX_BYTES: u32 = 64;
 
 // === impl ScalarField ===
 
 impl ScalarField {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 2] = [Self::Bn254, Self::Bls12_381];
 
     /// The prime, little-endian.
@@ -43,14 +42,14 @@ impl ScalarField {
         }
     }
 
-    /// The one with this prime, little-endian.
+    /// The field with this prime, little-endian; `None` if it is not supported.
     pub fn from_modulus_le(bytes: &[u8]) -> Option<Self> {
         Self::ALL
             .into_iter()
             .find(|field| field.modulus_le() == bytes)
     }
 
-    /// Which of them `F` is.
+    /// The field with the modulus of `F`; `None` if it is not one of these.
     pub fn of<F: PrimeField>() -> Option<Self> {
         Self::from_modulus_le(&F::MODULUS.to_bytes_le())
     }
@@ -77,7 +76,7 @@ impl ScalarField {
         })
     }
 
-    /// That `F` is this field.
+    /// Checks that `F` is this field.
     ///
     /// # Errors
     ///

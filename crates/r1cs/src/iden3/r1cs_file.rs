@@ -13,7 +13,8 @@ use std::io::{self, Seek, Write};
 use ark_ff::{BigInteger, PrimeField};
 
 use super::{
-    Container, ContainerWriter, Cursor, Format, FormatError, Reason, ScalarField, canonical_from_le,
+    Container, ContainerWriter, Cursor, Format, FormatError, Reason, SCALAR_BYTES, ScalarField,
+    canonical_from_le,
 };
 use crate::{Coefficients, MatrixBuilder, R1cs};
 
@@ -23,10 +24,8 @@ const LABELS: u32 = 3;
 const CUSTOM_GATES: u32 = 4;
 const CUSTOM_GATE_USES: u32 = 5;
 
-/// Bytes of a coefficient.
-const FIELD_BYTES: usize = 32;
 /// Bytes of a term: wire and coefficient.
-const TERM_BYTES: usize = 4 + FIELD_BYTES;
+const TERM_BYTES: usize = 4 + SCALAR_BYTES;
 
 /// The container of `.r1cs` files.
 pub static R1CS_FORMAT: Format = Format {
@@ -61,22 +60,21 @@ pub struct R1csHeader {
     pub n_constraints: u32,
 }
 
-/// A `.r1cs` file whose header was read; constraints and labels are read when asked for.
+/// A `.r1cs` file whose header was read; constraints and labels are read on demand.
 #[derive(Clone, Debug)]
 pub struct R1csFile<'a> {
     container: Container<'a>,
     header: R1csHeader,
 }
 
-/// A circuit and the labels of its wires, as [`R1csFile::read`] brings it and [`write_r1cs`] writes
-/// it.
+/// A circuit and the labels of its wires, as read by [`R1csFile::read`] and written by [`write_r1cs`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelledR1cs<F: PrimeField> {
     /// The header.
     pub header: R1csHeader,
     /// The constraints. Their instance is the constant one, public outputs and public inputs.
     pub system: R1cs<F>,
-    /// For each wire its label: where circom's `.sym` file names it.
+    /// The label of each wire, by which circom's `.sym` file names it.
     pub labels: Vec<u64>,
 }
 
@@ -143,7 +141,7 @@ impl<'a> R1csFile<'a> {
         let container = Container::parse(&R1CS_FORMAT, bytes)?;
         for kind in [CUSTOM_GATES, CUSTOM_GATE_USES] {
             if let Some(section) = container.optional(kind) {
-                // circom writes them empty, with a zero for a length, where there are none.
+                // Where there are none, circom writes an empty section, with a length of zero.
                 let mut content = section.clone();
                 if section.remaining() != 4 || content.u32()? != 0 {
                     let reason = "custom gates, which only PLONK has".into();
@@ -161,12 +159,12 @@ impl<'a> R1csFile<'a> {
     }
 
     /// Calls `each` with (matrix, constraint, terms) for A, B and C (0, 1, 2) of every constraint, in
-    /// the file's order. Wires are checked to be the header's; coefficients are as they are.
+    /// the file's order. Wires are checked to be within the header's number; coefficients are not checked.
     ///
     /// # Errors
     ///
-    /// [`FormatError`] for whatever is cut short or names another wire, or what `each` returns,
-    /// placed at the terms.
+    /// [`FormatError`] if the section is cut short or names a wire beyond the header's, or the error of `each`,
+    /// with the position of the terms.
     pub fn for_each(
         &self,
         mut each: impl FnMut(usize, u32, Terms<'a>) -> Result<(), (usize, Reason)>,
@@ -229,7 +227,7 @@ impl<'a> R1csFile<'a> {
     ///
     /// # Errors
     ///
-    /// [`FormatError`] if there is not one for each.
+    /// [`FormatError`] if the number of labels is not that of wires.
     pub fn labels(&self) -> Result<Vec<u64>, FormatError> {
         let mut cursor = self.label_section()?;
         let bytes = cursor.bytes(cursor.remaining())?;
@@ -240,13 +238,13 @@ impl<'a> R1csFile<'a> {
             .collect())
     }
 
-    /// That the file has a label for each wire of the header, as circom writes them. The header's number
-    /// is only stated: who allocates something for each wire asks this first, and then allocates at most
-    /// in proportion to the file.
+    /// Checks that the file has a label for each wire of the header, as circom writes them. The header's number
+    /// of wires is only a claim: after this check, allocations for each wire are at most in proportion to the
+    /// file's size.
     ///
     /// # Errors
     ///
-    /// [`FormatError`] if there is not one for each.
+    /// [`FormatError`] if the number of labels is not that of wires.
     pub fn check_labels(&self) -> Result<(), FormatError> {
         self.label_section().map(drop)
     }
@@ -298,8 +296,8 @@ impl fmt::Debug for Terms<'_> {
 // === impl LabelledR1cs ===
 
 impl<F: PrimeField> LabelledR1cs<F> {
-    /// `system` with the plainest header it can have: its public inputs all inputs, its witness all
-    /// in between, each wire its own label. Nothing if `F` is no [`ScalarField`].
+    /// `system` with a default header: all public inputs are inputs, none outputs; the witness is all
+    /// intermediate; each wire is its own label. `None` if `F` is not a [`ScalarField`].
     pub fn plain(system: R1cs<F>) -> Option<Self> {
         // An R1cs has no more of anything than 32 bits count.
         let wires = system.num_variables();

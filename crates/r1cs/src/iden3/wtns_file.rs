@@ -10,14 +10,12 @@ use ark_ff::PrimeField;
 use rayon::prelude::*;
 use zeroize::{Zeroize, Zeroizing};
 
-use super::{Container, ContainerWriter, Format, FormatError, Reason, ScalarField};
+use super::{Container, ContainerWriter, Format, FormatError, Reason, SCALAR_BYTES, ScalarField};
 use crate::Assignment;
 
 const HEADER: u32 = 1;
 const VALUES: u32 = 2;
 
-/// Bytes of a value.
-const FIELD_BYTES: usize = 32;
 /// Values written at once.
 const CHUNK: usize = 1 << 12;
 
@@ -59,8 +57,8 @@ impl<'a> WtnsFile<'a> {
     ///
     /// # Errors
     ///
-    /// [`FormatError`], among others for other fields than those of [`ScalarField`] and for values
-    /// that are not as many as the header says.
+    /// [`FormatError`], among others for other fields than those of [`ScalarField`], and if the number of
+    /// values is not the header's.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, FormatError> {
         let container = Container::parse(&WTNS_FORMAT, bytes)?;
         let mut cursor = container.section(HEADER)?;
@@ -70,7 +68,7 @@ impl<'a> WtnsFile<'a> {
         };
         cursor.finish()?;
         let values = container.section(VALUES)?;
-        values.expect_length(u64::from(header.n_values) * FIELD_BYTES as u64)?;
+        values.expect_length(u64::from(header.n_values) * SCALAR_BYTES as u64)?;
         Ok(Self { container, header })
     }
 
@@ -135,7 +133,7 @@ impl fmt::Debug for WtnsFile<'_> {
 // === impl Witness ===
 
 impl<F: PrimeField> Witness<F> {
-    /// Of the values of all wires, the first of which is to be one.
+    /// A witness of the values of all wires, the first of which must be one.
     pub const fn new(values: Vec<F>) -> Self {
         Self { values }
     }
@@ -150,7 +148,7 @@ impl<F: PrimeField> Witness<F> {
     ///
     /// # Panics
     ///
-    /// If `instance` is zero or more than there are values.
+    /// If `instance` is zero or exceeds the number of values.
     pub fn into_assignment(mut self, instance: usize) -> Assignment<F> {
         Assignment::from_values(std::mem::take(&mut self.values), instance)
     }
@@ -183,15 +181,15 @@ pub fn write_wtns<F: PrimeField, W: Write + Seek>(out: W, values: &[F]) -> io::R
     let count = u32::try_from(values.len()).map_err(|_| invalid("too many values"))?;
     let mut out = ContainerWriter::new(out, &WTNS_FORMAT)?;
     out.begin(HEADER)?;
-    out.write_all(&(FIELD_BYTES as u32).to_le_bytes())?;
+    out.write_all(&(SCALAR_BYTES as u32).to_le_bytes())?;
     out.write_all(prime.modulus_le())?;
     out.write_all(&count.to_le_bytes())?;
     out.end()?;
     out.begin(VALUES)?;
     for values in values.chunks(CHUNK * rayon::current_num_threads()) {
-        let mut bytes = Zeroizing::new(vec![0; values.len() * FIELD_BYTES]);
+        let mut bytes = Zeroizing::new(vec![0; values.len() * SCALAR_BYTES]);
         bytes
-            .par_chunks_mut(FIELD_BYTES)
+            .par_chunks_mut(SCALAR_BYTES)
             .zip(values)
             .with_min_len(CHUNK)
             .for_each(|(bytes, value)| {

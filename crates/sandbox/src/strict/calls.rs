@@ -18,8 +18,9 @@ const SOCKETS: &[c_long] = &[
     libc::SYS_io_uring_register,
 ];
 
-/// Modes, owners and attributes of files, which Landlock does not know about: a program could lock
-/// its user out of his own files, or let others in. Times of files are left: much sets them.
+/// System calls that change modes, owners and attributes of files, which Landlock does not restrict: a program
+/// could lock its user out of the user's own files, or give others access. Calls that set times of files are
+/// allowed, as many programs use them.
 const ATTRIBUTES: &[c_long] = &[
     libc::SYS_fchmod,
     libc::SYS_fchmodat,
@@ -141,11 +142,11 @@ const NAMESPACES: [libc::c_int; 7] = [
 #[cfg(target_arch = "x86_64")]
 const X32: i64 = 0x4000_0000;
 
-/// ioctl(2) of the x32 ABI, which has a number of its own.
+/// Number of ioctl(2) in the x32 ABI, which differs from the usual one.
 #[cfg(target_arch = "x86_64")]
 const X32_IOCTL: i64 = X32 | 514;
 
-/// The two filters: what they refuse fails with `EPERM`, or with `ENOSYS`.
+/// The two filters: calls refused by the first fail with `EPERM`, by the second with `ENOSYS`.
 struct Filters {
     refused: BpfProgram,
     missing: BpfProgram,
@@ -177,8 +178,8 @@ impl Filters {
         };
         Ok(Self {
             refused: filter(refused()?, libc::EPERM)?,
-            // Its flags lie in memory, where a filter cannot look: it could make namespaces, and
-            // processes in other control groups. The C library then uses clone(2).
+            // The flags of clone3(2) are in memory, which a filter cannot read: it could make namespaces,
+            // and processes in other control groups. Without it the C library uses clone(2).
             missing: filter(
                 with_x32([(libc::SYS_clone3, Vec::new())].into()),
                 libc::ENOSYS,
@@ -219,7 +220,7 @@ fn refused() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendErro
     Ok(with_x32(rules))
 }
 
-/// A call whose argument's low 32 bits, which are all that the kernel looks at, compare so.
+/// A rule for calls by a comparison of an argument's low 32 bits, the only ones that the kernel uses.
 fn rule(
     argument: u8,
     op: SeccompCmpOp,

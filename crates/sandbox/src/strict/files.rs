@@ -12,8 +12,8 @@ use landlock::{
 /// between the folder's own subfolders, without 3 any file can be truncated. Linux 6.2.
 const NEEDED: ABI = ABI::V3;
 
-/// The latest version whose restrictions are asked for where there are any: 4 brings TCP, 5 the
-/// controls of devices, 6 signals and abstract sockets. Linux 6.12.
+/// The latest Landlock version whose restrictions are requested where the kernel has them: 4 adds TCP, 5
+/// ioctls of devices, 6 signals and abstract sockets (Linux 6.12).
 const WANTED: ABI = ABI::V6;
 
 /// Devices that take whatever is written to them.
@@ -65,7 +65,7 @@ pub(super) fn enter(writable: &Path) -> Result<(), String> {
 
 fn restrict(folder: PathFd, sinks: Vec<PathFd>) -> Result<(), RulesetError> {
     let writes = AccessFs::from_write(NEEDED);
-    // No device is made: a file of one's own could be the machine's disk.
+    // Making devices is not allowed: a device file could give access to the machine's disk.
     let devices: BitFlags<AccessFs> = AccessFs::MakeChar | AccessFs::MakeBlock;
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)

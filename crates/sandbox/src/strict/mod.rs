@@ -1,4 +1,4 @@
-//! Confinement of a thread, and of what it starts: `no_new_privs`, Landlock, seccomp, no
+//! Confinement of a thread, and of the programs it starts: `no_new_privs`, Landlock, seccomp, no
 //! capabilities.
 
 mod calls;
@@ -17,9 +17,9 @@ pub(crate) fn enter(writable: &Path) -> Result<(), String> {
     give_up_capabilities()
 }
 
-/// Gives up all capabilities, which are what root has beyond a user's rights. Landlock does not
+/// Drops all capabilities, the rights that root has beyond an ordinary user's. Landlock does not
 /// stop a process with `CAP_PERFMON` from reading another process's environment. With
-/// `no_new_privs` no program brings any capability back.
+/// `no_new_privs` executing a program cannot restore a capability.
 fn give_up_capabilities() -> Result<(), String> {
     // Nothing can be effective that is not permitted.
     for set in [CapSet::Effective, CapSet::Permitted, CapSet::Inheritable] {

@@ -16,14 +16,14 @@ pub struct LoneCosts {
     pub one: f64,
     /// Claims that are checked side by side in less time than one after the other: at least 1.
     pub lanes: usize,
-    /// Cost of so many claims.
+    /// Cost of `lanes` claims side by side.
     pub of_lanes: f64,
 }
 
-/// The next question about claims whose sum is not zero.
+/// The next step of the search among claims whose sum is not zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// One more power sum over all of them.
+    /// Compute one more power sum over all the claims.
     PowerSum,
     /// The sum over a half of them.
     Halve,
@@ -37,7 +37,7 @@ const MAX_SETS: usize = 600;
 // === impl LoneCosts ===
 
 impl LoneCosts {
-    /// Of a kind that checks one claim after the other.
+    /// Costs of a kind that checks one claim after the other.
     pub const fn one_by_one(one: f64) -> Self {
         Self {
             one,
@@ -46,7 +46,8 @@ impl LoneCosts {
         }
     }
 
-    /// Cost of so many claims: of lanes that are full, and of the rest whatever is less.
+    /// Cost of `claims` claims: full vectors of lanes, and for the rest the cheaper of one more vector and single
+    /// checks.
     pub(super) fn of(&self, claims: usize) -> f64 {
         let rest = self.one * (claims % self.lanes) as f64;
         self.of_lanes * (claims / self.lanes) as f64 + rest.min(self.of_lanes)
@@ -60,8 +61,8 @@ impl Costs {
         self.fixed + self.each * claims as f64
     }
 
-    /// Whether checking so many claims together is expected to cost less than checking each for itself, where each
-    /// is false with the probability `share`.
+    /// Whether checking `claims` claims together is expected to cost less than checking each alone, if each is false
+    /// with probability `share`.
     pub(crate) fn pays(&self, claims: usize, alone: LoneCosts, share: f64) -> bool {
         let share = share.clamp(0.0, 1.0);
         let each_alone = alone.of(claims);
@@ -74,8 +75,8 @@ impl Costs {
         self.of(claims) + (1.0 - all_hold) * search < each_alone
     }
 
-    /// The cheapest way on, with so many claims, `known` sums of them, and so many false ones expected, which
-    /// are at least as many as there are sums. `alone` is the cost of claims' own values.
+    /// The cheapest next step, given the number of claims, `known` sums over them, and the expected number of false
+    /// ones, at least the number of sums. `alone` is the cost of claims' own values.
     pub(super) fn next_step(
         &self,
         claims: usize,
@@ -120,7 +121,7 @@ impl Costs {
     }
 }
 
-/// The number of sets of `size` out of so many; none if it is beyond all use.
+/// The number of sets of `size` out of `claims` claims; `None` if it is too large to try them.
 fn sets(claims: usize, size: usize) -> Option<usize> {
     (0..size).try_fold(1_usize, |sets, taken| {
         Some(sets.checked_mul(claims.checked_sub(taken)?)? / (taken + 1))
@@ -160,7 +161,7 @@ mod tests {
             fixed: 20.0,
             each: 1.0,
         };
-        // Of these a tenth is expected to be false.
+        // A tenth of these claims is expected to be false.
         assert!(!pairing.pays(64, SIDE_BY_SIDE, 0.1));
         assert!(pairing.pays(16, LoneCosts::one_by_one(7.0), 0.1));
         assert!(pairing.pays(64, SIDE_BY_SIDE, 0.01));
@@ -221,7 +222,8 @@ mod tests {
             costs.next_step(16, 1, 16.0, LoneCosts::one_by_one(51.0)),
             Step::Alone
         );
-        // Of a thousand, one by one is never right while few are expected, at this price.
+        // For a thousand claims with few false ones expected, single checks are never the cheapest at
+        // these costs.
         assert_eq!(
             costs.next_step(1000, 3, 3.0, LoneCosts::one_by_one(51.0)),
             Step::Halve

@@ -6,8 +6,8 @@ use ark_ff::{Field, Zero};
 /// A place in its batch: the x of the power sums.
 pub(super) type Place = usize;
 
-/// The least set of places, of a size above `excluded`, at which claims that are not zero explain the
-/// sums S₀ … Sₘ of all. There is none if there are more than m.
+/// The smallest set of places, of a size above `excluded`, such that false claims at these places explain the
+/// sums S₀ … Sₘ. `None` if more than m claims are false.
 pub(super) fn locate<V: PrimeGroup>(
     places: &[Place],
     sums: &[V],
@@ -44,8 +44,8 @@ fn fits<V: PrimeGroup>(places: &[Place], sums: &[V], size: usize, set: &mut Vec<
     })
 }
 
-/// The values at so many places as there are sums, if all others are zero: by Lagrange's
-/// polynomials, Dᵢ = Σₖ cᵢₖ·Sₖ, where Σₖ cᵢₖ·xᵏ is one at i and zero at the others.
+/// The values at as many places as there are sums, if all other values are zero: by Lagrange polynomials,
+/// Dᵢ = Σₖ cᵢₖ·Sₖ, where Σₖ cᵢₖ·xᵏ is one at i and zero at the other places.
 pub(super) fn solve<V: PrimeGroup>(places: &[Place], sums: &[V]) -> Vec<V> {
     places
         .iter()

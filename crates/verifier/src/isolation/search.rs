@@ -9,12 +9,12 @@ use super::{Costs, LoneCosts};
 /// The share of claims that is expected to be false, from 0 to 1, before anything is known of the
 /// batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Suspicion(pub f64);
+pub struct ExpectedFalseShare(pub f64);
 
-/// Claims that a suspicion counts as.
-const SUSPICION_WEIGHT: f64 = 8.0;
+/// Claims that the expected share of false ones counts as.
+const EXPECTED_SHARE_WEIGHT: f64 = 8.0;
 
-/// Claims' values, as far as a search asks for them.
+/// Source of the claims' values and power sums that a search needs.
 pub trait Values<V> {
     /// Σ xᵏ·Dₓ over the places x.
     fn sum(&mut self, places: &[Place], k: u32) -> V;
@@ -26,15 +26,15 @@ pub trait Values<V> {
 /// The places of the false claims among `count`, ascending, whose values add up to `total`. `alone` is what claims'
 /// own values cost.
 ///
-/// It asks for at most `count − 1` sums and values, whatever is false, and each sum is over at most as many
-/// claims as remain in doubt. A claim is called false only if its own value is known not to be zero: by asking
-/// for it, or as what is left of a sum when all the others' values are known.
+/// The search computes at most `count − 1` sums and values in any case, and each sum is over at most the claims
+/// that remain in doubt. A claim is reported false only if its own value is known not to be zero: it was
+/// computed, or follows from a sum and the values of all other claims in it.
 pub fn isolate<V: PrimeGroup>(
     count: usize,
     total: V,
     costs: Costs,
     alone: LoneCosts,
-    suspicion: Suspicion,
+    expected_false_share: ExpectedFalseShare,
     values: impl Values<V>,
 ) -> Vec<Place> {
     let places: Vec<_> = (0..count).collect();
@@ -42,8 +42,8 @@ pub fn isolate<V: PrimeGroup>(
         values,
         costs,
         alone,
-        cleared: (1.0 - suspicion.0.clamp(0.0, 1.0)) * SUSPICION_WEIGHT,
-        convicted: suspicion.0.clamp(0.0, 1.0) * SUSPICION_WEIGHT,
+        cleared: (1.0 - expected_false_share.0.clamp(0.0, 1.0)) * EXPECTED_SHARE_WEIGHT,
+        convicted: expected_false_share.0.clamp(0.0, 1.0) * EXPECTED_SHARE_WEIGHT,
         found: Vec::new(),
     };
     search.among(&places, vec![total], 0);
@@ -66,8 +66,8 @@ struct Search<V, F> {
 // === impl Search ===
 
 impl<V: PrimeGroup, F: Values<V>> Search<V, F> {
-    /// Finds those among `places`, whose first power sums are known, and of which more than `excluded`
-    /// are false if any is.
+    /// Finds the false claims among `places`, whose first power sums are known; more than `excluded` of them
+    /// are false, or none.
     fn among(&mut self, places: &[Place], mut sums: Vec<V>, mut excluded: usize) {
         if sums[0].is_zero() {
             self.cleared += places.len() as f64;
@@ -96,7 +96,7 @@ impl<V: PrimeGroup, F: Values<V>> Search<V, F> {
 
     /// Asks for each of the places that a fit names; the rest then sums to zero.
     fn confirm(&mut self, places: &[Place], set: &[Place], mut sums: Vec<V>) {
-        // What is left of them then follows from the sums.
+        // The other values then follow from the sums.
         let asked = &set[..set.len().min(places.len() - sums.len())];
         self.ask(asked, &mut sums);
         let rest: Vec<_> = places
@@ -120,7 +120,7 @@ impl<V: PrimeGroup, F: Values<V>> Search<V, F> {
         self.among(right, sums, if none_left { excluded } else { 0 });
     }
 
-    /// Asks for each of them, but for those that then follow from the sums.
+    /// Computes each claim's value, except for those that then follow from the sums.
     fn alone(&mut self, places: &[Place], mut sums: Vec<V>) {
         let (asked, rest) = places.split_at(places.len() - sums.len());
         self.ask(asked, &mut sums);
@@ -140,7 +140,7 @@ impl<V: PrimeGroup, F: Values<V>> Search<V, F> {
         }
     }
 
-    /// No more places than sums: their values follow.
+    /// Computes the values of at most as many places as there are sums.
     fn conclude(&mut self, places: &[Place], sums: &[V]) {
         for (place, value) in places.iter().zip(solve(places, sums)) {
             self.settle(*place, value);
@@ -180,7 +180,7 @@ mod tests {
         },
     ];
 
-    /// Values, and how many of one and of more claims were asked for.
+    /// Values, with counts of those computed for one claim and of sums over several.
     struct Counted {
         points: Vec<Point>,
         alone: usize,
@@ -208,12 +208,12 @@ mod tests {
         }
     }
 
-    /// What was found, and how many sums of one and of more claims it took.
+    /// Searches for the bad claims. Returns those found, the number of sums of one claim, and that of sums of several.
     fn run(
         count: usize,
         bad: &[usize],
         costs: Costs,
-        suspicion: f64,
+        expected_false_share: f64,
     ) -> (Vec<usize>, usize, usize) {
         let rng = &mut ark_std::test_rng();
         let mut points = vec![Point::zero(); count];
@@ -227,8 +227,15 @@ mod tests {
             together: 0,
         };
         let alone = LoneCosts::one_by_one(costs.fixed + costs.each);
-        let suspicion = Suspicion(suspicion);
-        let found = isolate(count, total, costs, alone, suspicion, &mut counted);
+        let expected_false_share = ExpectedFalseShare(expected_false_share);
+        let found = isolate(
+            count,
+            total,
+            costs,
+            alone,
+            expected_false_share,
+            &mut counted,
+        );
         (found, counted.alone, counted.together)
     }
 
@@ -250,9 +257,9 @@ mod tests {
     fn all_take_fewer_sums_than_there_are_claims() {
         for costs in COSTS {
             for count in [2, 3, 16, 33, 64] {
-                for suspicion in [0.0, 0.1, 1.0] {
+                for expected_false_share in [0.0, 0.1, 1.0] {
                     let all: Vec<_> = (0..count).collect();
-                    let (found, alone, together) = run(count, &all, costs, suspicion);
+                    let (found, alone, together) = run(count, &all, costs, expected_false_share);
                     assert_eq!(found, all);
                     assert!(alone + together < count, "{count}: {alone} and {together}");
                 }
@@ -268,12 +275,12 @@ mod tests {
             count in 1_usize..65,
             seed in prop::collection::vec(any::<prop::sample::Index>(), 1..65),
             costs in 0..COSTS.len(),
-            suspicion in 0.0..1.0_f64,
+            expected_false_share in 0.0..1.0_f64,
         ) {
             let mut bad: Vec<_> = seed.iter().map(|index| index.index(count)).collect();
             bad.sort_unstable();
             bad.dedup();
-            let (found, alone, together) = run(count, &bad, COSTS[costs], suspicion);
+            let (found, alone, together) = run(count, &bad, COSTS[costs], expected_false_share);
             prop_assert_eq!(found, bad);
             prop_assert!(alone + together < count.max(2), "{} and {}", alone, together);
         }

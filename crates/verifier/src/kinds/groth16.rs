@@ -11,15 +11,14 @@ use proofmill_groth16::snarkjs::{
     MAX_INPUTS, inputs_from_json, proof_from_json, verifying_key_from_json,
 };
 use proofmill_groth16::{
-    Curve, Engine, KeyedProof, Multiples, PreparedVerifyingKey, Proof, VerifyingKey, Weight,
-    WeightedProof, verify, verify_each, weighted_product, weighted_product_each,
+    Curve, KeyedProof, MultiplesCache, PreparedVerifyingKey, Proof, SnarkCurve, VerifyingKey,
+    Weight, WeightedProof, verify, verify_each, weighted_product, weighted_product_each,
 };
 
-use proofmill_kernels::InstructionSet;
+use proofmill_kernels::{InstructionSet, NoRandomness, draw_weights};
 
-use super::random_numbers;
 use crate::isolation::{Costs, LoneCosts};
-use crate::kind::{Invalid, Kind, NoRandomness, Unreduced, UnusableKey};
+use crate::kind::{Invalid, Kind, ProofInput, UnusableKey};
 
 /// Groth16 over one curve, under any number of verifying keys in a batch.
 ///
@@ -30,8 +29,8 @@ use crate::kind::{Invalid, Kind, NoRandomness, Unreduced, UnusableKey};
 ///   little-endian bytes each as the statement.
 pub struct Groth16<E>(PhantomData<fn() -> E>);
 
-/// A decoded proof with what it is said to prove.
-pub struct Groth16Claim<E: Engine> {
+/// A decoded proof with its claimed public inputs and its key.
+pub struct Groth16Claim<E: SnarkCurve> {
     key: Arc<PreparedVerifyingKey<E>>,
     inputs: Vec<E::ScalarField>,
     proof: Proof<E>,
@@ -39,9 +38,9 @@ pub struct Groth16Claim<E: Engine> {
 
 /// A weight, with the multiples that sums under it have in common: a search for false proofs takes several over the same
 /// claims, which differ by small factors.
-pub struct Groth16Weight<E: Engine> {
+pub struct Groth16Weight<E: SnarkCurve> {
     weight: Weight,
-    multiples: Arc<Multiples<E>>,
+    multiples: Arc<MultiplesCache<E>>,
 }
 
 /// The first bytes of our own key files.
@@ -49,7 +48,7 @@ const KEY_MAGIC: &[u8] = b"PMILLKEY";
 
 // === impl Groth16 ===
 
-impl<E: Engine> Groth16<E> {
+impl<E: SnarkCurve> Groth16<E> {
     /// The kind.
     pub const fn new() -> Self {
         Self(PhantomData)
@@ -75,7 +74,7 @@ impl<E: Engine> Groth16<E> {
     }
 }
 
-impl<E: Engine> Default for Groth16<E> {
+impl<E: SnarkCurve> Default for Groth16<E> {
     fn default() -> Self {
         Self::new()
     }
@@ -87,7 +86,7 @@ impl<E> fmt::Debug for Groth16<E> {
     }
 }
 
-impl<E: Engine> Kind for Groth16<E> {
+impl<E: SnarkCurve> Kind for Groth16<E> {
     type Key = PreparedVerifyingKey<E>;
     type Claim = Groth16Claim<E>;
     type Weight = Groth16Weight<E>;
@@ -121,21 +120,21 @@ impl<E: Engine> Kind for Groth16<E> {
         proof: &[u8],
     ) -> Result<Self::Claim, Invalid> {
         let key = key.cloned();
-        let unreduced = Unreduced {
+        let input = ProofInput {
             key,
             statement,
             proof,
         };
-        let mut claims = self.reduce_each(&[unreduced]);
+        let mut claims = self.reduce_each(&[input]);
         claims.pop().expect("a claim for each proof")
     }
 
     /// Points of compact proofs are decoded side by side.
     fn reduce_each(
         &self,
-        proofs: &[Unreduced<'_, Self::Key>],
+        proofs: &[ProofInput<'_, Self::Key>],
     ) -> Vec<Result<Self::Claim, Invalid>> {
-        // Before points, whose checks take long.
+        // Statements first, since checks of points take long.
         let statements: Vec<_> = proofs.iter().map(statement).collect();
         let compact: Vec<&[u8]> = proofs
             .iter()
@@ -144,21 +143,21 @@ impl<E: Engine> Kind for Groth16<E> {
             .map(|(proof, _)| proof.proof)
             .collect();
         let mut decoded = Proof::<E>::from_bytes_each(&compact).into_iter();
-        let claim = |(unreduced, statement): (&Unreduced<'_, _>, Result<_, Invalid>)| {
+        let claim = |(input, statement): (&ProofInput<'_, _>, Result<_, Invalid>)| {
             let (key, inputs) = statement?;
-            let proof = if is_compact::<E>(unreduced.proof) {
+            let proof = if is_compact::<E>(input.proof) {
                 let proof = decoded.next().expect("as many as there were");
                 proof.map_err(Invalid::because)?
             } else {
                 let in_proof = |error| Invalid(format!("the proof: {error}").into());
-                proof_from_json(unreduced.proof).map_err(in_proof)?
+                proof_from_json(input.proof).map_err(in_proof)?
             };
             Ok(Groth16Claim { key, inputs, proof })
         };
         proofs.iter().zip(statements).map(claim).collect()
     }
 
-    /// As many as fit into two vectors of lanes, whose square roots are taken in step.
+    /// As many proofs as fit into two vectors of lanes, whose square roots are computed in step.
     fn reduced_together(&self) -> usize {
         16
     }
@@ -168,7 +167,8 @@ impl<E: Engine> Kind for Groth16<E> {
             weight: Weight::new(number),
             multiples: Arc::default(),
         };
-        Ok(random_numbers(count)?.into_iter().map(weight).collect())
+        let numbers = draw_weights::<u128>(count)?;
+        Ok(numbers.into_iter().map(weight).collect())
     }
 
     fn times(&self, weight: &Self::Weight, factor: u64) -> Self::Weight {
@@ -210,8 +210,8 @@ impl<E: Engine> Kind for Groth16<E> {
     }
 
     fn costs(&self) -> Costs {
-        // `proofmill-bench verifier --calibrate`: what the keys' pairs and the final exponentiation take, and one
-        // proof's pair with its weight, in 32 µs with lanes.
+        // Measured by `proofmill-bench verifier --calibrate`: the keys' pairs with the final exponentiation,
+        // and one proof's pair with its weight, in units of 32 µs with lanes.
         let fixed = match InstructionSet::current() {
             InstructionSet::Avx512Ifma => 14.0,
             InstructionSet::Portable => 36.0,
@@ -233,10 +233,10 @@ impl<E: Engine> Kind for Groth16<E> {
     }
 }
 
-/// Why a value exists.
+/// Message of the `expect`s on values: the reason why the pairing has one.
 const IN_SUBGROUPS: &str = "decoded points are in their subgroups";
 
-fn weighted<'a, E: Engine>(
+fn weighted<'a, E: SnarkCurve>(
     claims: &'a [(&'a Groth16Claim<E>, Groth16Weight<E>)],
 ) -> Vec<WeightedProof<'a, E>> {
     claims
@@ -256,22 +256,22 @@ type Statement<E> = (
     Vec<<E as Pairing>::ScalarField>,
 );
 
-fn is_compact<E: Engine>(proof: &[u8]) -> bool {
+fn is_compact<E: SnarkCurve>(proof: &[u8]) -> bool {
     proof.len() == Proof::<E>::encoded_size()
 }
 
 /// A proof's key and public inputs, which are as many as the key's circuit has.
-fn statement<E: Engine>(
-    unreduced: &Unreduced<'_, PreparedVerifyingKey<E>>,
+fn statement<E: SnarkCurve>(
+    input: &ProofInput<'_, PreparedVerifyingKey<E>>,
 ) -> Result<Statement<E>, Invalid> {
-    let Some(key) = &unreduced.key else {
+    let Some(key) = &input.key else {
         return Err(Invalid("no verifying key".into()));
     };
-    let inputs = if is_compact::<E>(unreduced.proof) {
-        compact_inputs(unreduced.statement)?
+    let inputs = if is_compact::<E>(input.proof) {
+        compact_inputs(input.statement)?
     } else {
         let in_statement = |error| Invalid(format!("the public inputs: {error}").into());
-        inputs_from_json(unreduced.statement).map_err(in_statement)?
+        inputs_from_json(input.statement).map_err(in_statement)?
     };
     key.check_count(inputs.len()).map_err(Invalid::because)?;
     Ok((key.clone(), inputs))

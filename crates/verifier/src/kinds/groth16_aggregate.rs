@@ -5,22 +5,22 @@ use std::marker::PhantomData;
 use proofmill_aggregation::{Aggregate, AggregateKind, AggregationEngine, Groth16Index};
 use proofmill_groth16::Curve;
 
-use super::whole::{Verifier, Whole};
+use super::whole::{Unbatched, Verifier};
 use crate::kind::{Invalid, UnusableKey};
 
 /// One proof for many Groth16 proofs over one curve ([`proofmill_aggregation`]).
 ///
-/// * A key is the file of a [`Groth16Index`]: the verifying keys, and which proof is under which.
+/// * A key is the file of a [`Groth16Index`]: the verifying keys, and the key of each proof.
 /// * A proof is an [`Aggregate`]'s bytes.
 /// * The statement is the public inputs of all proofs in their order, each in 32 little-endian bytes
 ///   ([`Groth16Index::encode_statement`]).
-pub type Groth16Aggregate<E> = Whole<OfGroth16<E>>;
+pub type Groth16Aggregate<E> = Unbatched<Groth16AggregateVerifier<E>>;
 
 /// The verifier of aggregates of Groth16 proofs.
 #[derive(Debug)]
-pub struct OfGroth16<E>(PhantomData<fn() -> E>);
+pub struct Groth16AggregateVerifier<E>(PhantomData<fn() -> E>);
 
-impl<E: AggregationEngine> Verifier for OfGroth16<E> {
+impl<E: AggregationEngine> Verifier for Groth16AggregateVerifier<E> {
     type Key = Groth16Index<E>;
 
     fn name() -> &'static str {
@@ -35,7 +35,7 @@ impl<E: AggregationEngine> Verifier for OfGroth16<E> {
     }
 
     fn verify(key: &Groth16Index<E>, statement: &[u8], proof: &[u8]) -> Result<(), Invalid> {
-        // Before elements of the target group, whose checks take long.
+        // The length first, since checks of elements of the target group take long.
         let expected = Aggregate::<E>::encoded_size(AggregateKind::Groth16, key.count());
         if proof.len() != expected {
             return Err(Invalid::because(format_args!(

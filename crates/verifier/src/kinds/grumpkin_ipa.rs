@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use proofmill_ipa::{DeferredClaim, Opening, Srs, Sum, Verifier, Weights};
+use proofmill_kernels::NoRandomness;
 
 use crate::isolation::Costs;
-use crate::kind::{Invalid, Kind, NoRandomness, UnusableKey};
+use crate::kind::{Invalid, Kind, UnusableKey};
 
 /// The opening of a `noir-rollup` proof (15,360 bytes), or such an opening in the compact form
 /// ([`Opening::to_compact`]). The statement is empty: the opening is all that is checked, not the
@@ -21,7 +22,7 @@ const PREPARED_BYTES: usize = 16 << 20;
 // === impl GrumpkinIpa ===
 
 impl GrumpkinIpa {
-    /// For openings under an SRS, which is prepared here.
+    /// The kind of openings under an SRS, which is prepared here.
     pub fn new(srs: &Srs) -> Self {
         Self {
             verifier: Verifier::new(srs, PREPARED_BYTES),
@@ -67,7 +68,7 @@ impl Kind for GrumpkinIpa {
     }
 
     fn draw_weights(&self, count: usize) -> Result<Vec<Weights>, NoRandomness> {
-        Weights::draw(count).map_err(|error| NoRandomness(error.to_string()))
+        Weights::draw(count)
     }
 
     fn times(&self, weight: &Weights, factor: u64) -> Weights {

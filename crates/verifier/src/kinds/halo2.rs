@@ -6,9 +6,10 @@ use proofmill_halo2::orchard::{self, Bundle};
 use proofmill_halo2::{
     Claim, Params, Scalar, Sum, Verifier, VerifyingKey, decode_instances, draw_weights,
 };
+use proofmill_kernels::NoRandomness;
 
 use crate::isolation::Costs;
-use crate::kind::{Invalid, Kind, NoRandomness, UnusableKey};
+use crate::kind::{Invalid, Kind, UnusableKey};
 
 /// Proofs of `halo2_proofs` 0.4 over Vesta, under any keys.
 ///
@@ -19,36 +20,36 @@ pub struct Halo2 {
     verifier: Arc<Verifier>,
 }
 
-/// Orchard bundles under the key of the newest circuit. A proof is an encoded [`Bundle`], which has its
-/// statement in it; the statement is empty. [`proofmill_halo2::orchard`] says what of a bundle is not
-/// checked: its signatures, for one.
+/// Orchard bundles under the key of the newest circuit. A proof is an encoded [`Bundle`], which contains the
+/// statement; the request's statement is empty. [`proofmill_halo2::orchard`] lists the parts of a bundle that are
+/// not checked, such as its signatures.
 #[derive(Debug)]
 pub struct Orchard {
     verifier: Arc<Verifier>,
     key: Arc<VerifyingKey>,
 }
 
-/// Public inputs of a column, at most.
+/// The most public inputs of a column.
 const MAX_INPUTS: usize = 32;
-/// Copies of the points' multiples take 128 KiB each.
+/// Memory limit in bytes for the multiples of the fixed points; one copy takes 128 KiB.
 const PREPARED_BYTES: usize = 4 << 20;
 
-/// What both kinds check with, for circuits of as many rows as Orchard's has. Its points are derived once
-/// in a process.
+/// The verifier that both kinds share, for circuits of up to as many rows as Orchard's. Its points are derived
+/// once in a process.
 fn verifier() -> Arc<Verifier> {
     static VERIFIER: OnceLock<Arc<Verifier>> = OnceLock::new();
     if let Some(verifier) = VERIFIER.get() {
         return Arc::clone(verifier);
     }
-    // Not within the cell's initialization: this works on a pool of threads, one of which may come here
-    // meanwhile and would wait for itself.
+    // Not within the cell's initialization: this works on a pool of threads, and one of them may call this
+    // function meanwhile and would then wait for itself.
     let made = Verifier::new(&Params::derive(orchard::K), MAX_INPUTS, PREPARED_BYTES);
     Arc::clone(VERIFIER.get_or_init(|| Arc::new(made)))
 }
 
-/// `examples/measure_halo2.rs` of `proofmill-halo2`, in milliseconds: what the fixed points take, and the own
-/// points of one bundle of two actions. Neither kind has a screen, as no equation is cheaper than the last one:
-/// the constraints only say what the opening's value is.
+/// Milliseconds for the fixed points, and for the own points of one bundle of two actions, measured by
+/// `examples/measure_halo2.rs` of `proofmill-halo2`. Neither kind has a screen, as no equation is cheaper than
+/// the last one: the constraints only determine the opening's value.
 const COSTS: Costs = Costs {
     fixed: 3.0,
     each: 1.0,
@@ -57,12 +58,12 @@ const COSTS: Costs = Costs {
 // === impl Halo2 ===
 
 impl Halo2 {
-    /// For circuits of up to 2¹¹ rows and 32 public inputs in a column.
+    /// The kind for circuits of up to 2¹¹ rows and 32 public inputs in a column.
     pub fn new() -> Self {
         Self::with(verifier())
     }
 
-    /// With points for circuits of other sizes.
+    /// The kind with a verifier for circuits of other sizes.
     pub fn with(verifier: Arc<Verifier>) -> Self {
         Self { verifier }
     }
@@ -117,7 +118,7 @@ impl Kind for Halo2 {
     }
 
     fn draw_weights(&self, count: usize) -> Result<Vec<Scalar>, NoRandomness> {
-        draw_weights(count).map_err(|error| NoRandomness(error.to_string()))
+        draw_weights(count)
     }
 
     fn times(&self, weight: &Scalar, factor: u64) -> Scalar {
@@ -191,7 +192,7 @@ impl Kind for Orchard {
     }
 
     fn draw_weights(&self, count: usize) -> Result<Vec<Scalar>, NoRandomness> {
-        draw_weights(count).map_err(|error| NoRandomness(error.to_string()))
+        draw_weights(count)
     }
 
     fn times(&self, weight: &Scalar, factor: u64) -> Scalar {

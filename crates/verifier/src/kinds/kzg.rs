@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
+use proofmill_kernels::NoRandomness;
 use proofmill_kzg::{Claim, Request, Scalar, Value, Verifier, draw_weights};
 
 use crate::isolation::Costs;
-use crate::kind::{Invalid, Kind, NoRandomness, UnusableKey};
+use crate::kind::{Invalid, Kind, UnusableKey};
 
 /// Blob proofs (EIP-4844) and cell proofs (EIP-7594) under the trusted setup of Ethereum's main
-/// network, in one batch. A proof is an encoded [`Request`], which has the blob or the cell in it; the
-/// statement is empty. Each cell is a proof of its own, so that a false one is named.
+/// network, in one batch. A proof is an encoded [`Request`], which contains the blob or the cell; the
+/// statement is empty. Each cell is a separate proof, so each has its own verdict.
 #[derive(Debug)]
 pub struct Kzg {
     verifier: Verifier,
@@ -66,7 +67,7 @@ impl Kind for Kzg {
     }
 
     fn draw_weights(&self, count: usize) -> Result<Vec<Scalar>, NoRandomness> {
-        draw_weights(count).map_err(|error| NoRandomness(error.to_string()))
+        draw_weights(count)
     }
 
     fn times(&self, weight: &Scalar, factor: u64) -> Scalar {

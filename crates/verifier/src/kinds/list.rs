@@ -23,7 +23,7 @@ const NAME_SHOWN: usize = 40;
 // === impl Kinds ===
 
 impl Kinds {
-    /// None yet.
+    /// An empty list.
     pub fn none() -> Self {
         Self::default()
     }
@@ -46,11 +46,11 @@ impl Kinds {
         }
     }
 
-    /// With one more.
+    /// The list with one more kind.
     ///
     /// # Panics
     ///
-    /// If there is one of its name already.
+    /// If a kind of the same name is in the list.
     #[must_use]
     pub fn with(mut self, kind: impl Kind) -> Self {
         let name = Kind::name(&kind).to_owned();
@@ -59,7 +59,7 @@ impl Kinds {
         self
     }
 
-    /// Their names.
+    /// The kinds' names.
     pub fn names(&self) -> Vec<&str> {
         self.kinds.iter().map(|kind| kind.name()).collect()
     }

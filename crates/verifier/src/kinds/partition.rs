@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use proofmill_groth16::Curve;
 use proofmill_partition::proof::{PartitionEngine, PartitionProof, VerifyingKey};
 
-use super::whole::{Verifier, Whole};
+use super::whole::{Unbatched, Verifier};
 use crate::kind::{Invalid, UnusableKey};
 
 /// One proof for all parts of a circuit ([`proofmill_partition`]).
@@ -14,13 +14,13 @@ use crate::kind::{Invalid, UnusableKey};
 /// * A proof is a [`PartitionProof`]'s bytes.
 /// * The statement is the public inputs in their order, each in 32 little-endian bytes
 ///   ([`VerifyingKey::encode_statement`]).
-pub type Partition<E> = Whole<OfParts<E>>;
+pub type Partition<E> = Unbatched<PartitionVerifier<E>>;
 
 /// The verifier of proofs of circuits in parts.
 #[derive(Debug)]
-pub struct OfParts<E>(PhantomData<fn() -> E>);
+pub struct PartitionVerifier<E>(PhantomData<fn() -> E>);
 
-impl<E: PartitionEngine> Verifier for OfParts<E> {
+impl<E: PartitionEngine> Verifier for PartitionVerifier<E> {
     type Key = VerifyingKey<E>;
 
     fn name() -> &'static str {
@@ -35,7 +35,7 @@ impl<E: PartitionEngine> Verifier for OfParts<E> {
     }
 
     fn verify(key: &VerifyingKey<E>, statement: &[u8], proof: &[u8]) -> Result<(), Invalid> {
-        // Before elements of the target group, whose checks take long.
+        // The length first, since checks of elements of the target group take long.
         let expected = PartitionProof::<E>::encoded_size(key.num_parts());
         if proof.len() != expected {
             return Err(Invalid::because(format_args!(

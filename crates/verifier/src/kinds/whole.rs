@@ -6,63 +6,64 @@ use std::sync::Arc;
 
 use ark_bn254::G1Projective;
 use ark_ff::AdditiveGroup;
+use proofmill_kernels::NoRandomness;
 
 use crate::isolation::Costs;
-use crate::kind::{Invalid, Kind, NoRandomness, UnusableKey};
+use crate::kind::{Invalid, Kind, UnusableKey};
 
-/// A proof system whose verifier is not shared between proofs.
+/// A proof system whose verification shares no work between proofs.
 pub trait Verifier: 'static {
     /// A key.
     type Key: Send + Sync + 'static;
 
-    /// As requests have it.
+    /// The kind's name in requests.
     fn name() -> &'static str;
 
-    /// Reads a key from anyone.
+    /// Reads an untrusted key.
     ///
     /// # Errors
     ///
-    /// [`UnusableKey`] if it is none.
+    /// [`UnusableKey`] if the bytes are not a key.
     fn read_key(bytes: &[u8]) -> Result<Self::Key, UnusableKey>;
 
     /// Verifies one proof.
     ///
     /// # Errors
     ///
-    /// [`Invalid`] if it does not hold, or if any of the bytes are not what they should be.
+    /// [`Invalid`] if the proof is invalid or any of the bytes are malformed.
     fn verify(key: &Self::Key, statement: &[u8], proof: &[u8]) -> Result<(), Invalid>;
 }
 
-/// The kind of a proof system's proofs, each verified where it is reduced. A claim says that it was valid, and its
-/// value is zero.
-pub struct Whole<V>(PhantomData<fn() -> V>);
+/// The kind of a proof system's proofs, each fully verified by its reduction. A claim means that the proof is valid,
+/// and its value is zero.
+pub struct Unbatched<V>(PhantomData<fn() -> V>);
 
 /// A proof that was verified.
 #[derive(Clone, Copy, Debug)]
 pub struct Verified(());
 
-// === impl Whole ===
+// === impl Unbatched ===
 
-impl<V> Whole<V> {
+impl<V> Unbatched<V> {
     /// The kind.
     pub const fn new() -> Self {
         Self(PhantomData)
     }
 }
 
-impl<V> Default for Whole<V> {
+impl<V> Default for Unbatched<V> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<V: Verifier> fmt::Debug for Whole<V> {
+impl<V: Verifier> fmt::Debug for Unbatched<V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Whole").field(&V::name()).finish()
+        f.debug_tuple("Unbatched").field(&V::name()).finish()
     }
 }
 
-impl<V: Verifier> Kind for Whole<V> {
+impl<V: Verifier> Kind for Unbatched<V> {
     type Key = V::Key;
     type Claim = Verified;
     type Weight = ();
@@ -92,7 +93,7 @@ impl<V: Verifier> Kind for Whole<V> {
         Ok(Verified(()))
     }
 
-    /// None are needed: every claim's value is zero.
+    /// Weights are not needed: every claim's value is zero.
     fn draw_weights(&self, count: usize) -> Result<Vec<()>, NoRandomness> {
         Ok(vec![(); count])
     }
@@ -108,7 +109,7 @@ impl<V: Verifier> Kind for Whole<V> {
     }
 
     fn costs(&self) -> Costs {
-        // Nothing is left to do, so that neither matters.
+        // No work is left, so neither cost matters.
         Costs {
             fixed: 1.0,
             each: 1.0,

@@ -1,4 +1,4 @@
-//! Claims that may be checked together.
+//! Groups of claims that may be checked together.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, VecDeque};
@@ -6,42 +6,42 @@ use std::sync::Arc;
 
 use super::{Lane, Micros, Ticket};
 
-/// The claims of one kind: of all sources in good standing, or of one that is apart.
+/// Key of a group: a kind, and either all sources in good standing or one source in the quarantine lane.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct GroupKey {
     pub(super) kind: usize,
-    /// None in the common lane.
+    /// The source, in the quarantine lane; `None` in the trusted lane.
     pub(super) source: Option<Arc<str>>,
 }
 
-/// A claim that waits for its check: by priority, then as they came.
+/// Order key of a claim that waits for its check: by priority, then by arrival.
 pub(super) type Reduced = (Reverse<u8>, Ticket);
 
 #[derive(Debug, Default)]
 pub(super) struct Group {
-    /// Claims that can be checked, in the order in which they are.
+    /// Claims that can be checked, in the order in which they will be.
     reduced: BTreeSet<Reduced>,
-    /// When each of them was reduced, in that order; also of some that have left.
+    /// The time at which each claim was reduced, oldest first; may include claims that have left the group.
     arrivals: VecDeque<(Micros, Reduced)>,
     /// Requests that are queued or being reduced.
     pub(super) coming: usize,
-    /// Checks that are under way.
+    /// Checks that are running.
     pub(super) checks: usize,
-    /// Microseconds that the last check took; 0 before there was one.
+    /// Microseconds that the last check took; 0 before the first one.
     pub(super) last_check: u64,
 }
 
-/// How many times as long as the last check took a claim waits for others, while more are coming: with
-/// less, batches under load stay as small as the first one was.
-const PATIENCE: u64 = 4;
+/// Longest time that a claim waits for others while more are coming, in multiples of the last check's
+/// duration. With a smaller factor, batches under load stay as small as the first one was.
+const WAIT_CHECK_MULTIPLE: u64 = 4;
 
 // === impl GroupKey ===
 
 impl GroupKey {
     pub(super) fn lane(&self) -> Lane {
         match self.source {
-            None => Lane::Common,
-            Some(_) => Lane::Apart,
+            None => Lane::Trusted,
+            Some(_) => Lane::Quarantine,
         }
     }
 }
@@ -51,19 +51,19 @@ impl GroupKey {
 impl Group {
     pub(super) fn insert(&mut self, claim: Reduced, since: Micros) {
         self.reduced.insert(claim);
-        // A source that changes its lane brings claims that were reduced before.
+        // Claims of a source that changes its lane may be older than those of the group.
         let place = self.arrivals.partition_point(|(other, _)| *other <= since);
         self.arrivals.insert(place, (since, claim));
     }
 
-    /// Whether it was there.
+    /// Removes a claim; true if it was in the group.
     pub(super) fn remove(&mut self, claim: Reduced) -> bool {
         self.reduced.remove(&claim)
     }
 
-    /// Whether a check should begin, where `size` claims fill a batch. While one is under way, claims
-    /// gather in the common lane, where batches are large and a check has work for all threads. Apart, a
-    /// full batch begins beside it: batches of few claims leave threads idle.
+    /// Whether a check should begin, if `size` claims fill a batch. In the trusted lane, where batches are large and
+    /// one check occupies all threads, claims gather while a check is running. In the quarantine lane a full batch
+    /// begins beside it, as checks of few claims leave threads idle.
     pub(super) fn is_ripe(&mut self, now: Micros, lane: Lane, size: usize) -> bool {
         while let Some((_, claim)) = self.arrivals.front()
             && !self.reduced.contains(claim)
@@ -73,12 +73,12 @@ impl Group {
         let Some((oldest, _)) = self.arrivals.front() else {
             return false;
         };
-        let patience = PATIENCE * self.last_check;
+        let patience = WAIT_CHECK_MULTIPLE * self.last_check;
         let is_overdue = patience > 0 && now.since(*oldest) >= patience;
         let is_full = self.reduced.len() >= size;
         match self.checks {
             0 => self.coming == 0 || is_full || is_overdue,
-            _ => is_full && lane == Lane::Apart,
+            _ => is_full && lane == Lane::Quarantine,
         }
     }
 
@@ -87,7 +87,7 @@ impl Group {
         self.reduced.first().copied()
     }
 
-    /// All of them, in the order in which they are checked.
+    /// All claims, in the order in which they are checked.
     pub(super) fn claims(&self) -> impl Iterator<Item = Reduced> {
         self.reduced.iter().copied()
     }

@@ -1,13 +1,13 @@
 //! The order of work, and the batches: a deterministic state machine without threads or clocks.
 //!
 //! A request is reduced, then waits for a check of its group, then has its verdict. Proofs of sources
-//! in good standing form one group for each kind, in the common lane. A source that sent a false proof
-//! goes apart: it has groups of its own in a lane whose work gives way to all other, so that nobody
-//! waits for the search for its false proofs, and it returns by sending valid ones.
+//! in good standing form one group for each kind, in the trusted lane. A source that sent a false proof
+//! moves to the quarantine lane: it has groups of its own there, and the lane's work yields to all other work, so
+//! that no other source waits for the search for its false proofs. The source returns by sending valid ones.
 //!
-//! A group is checked as soon as nothing of it is still to be reduced, or a batch is full, or its oldest
-//! claim has waited four times as long as its last check took: a lone proof waits for nobody, and under load
-//! batches grow by themselves. In the lane apart, where batches are small, full ones are checked beside each
+//! A group is checked as soon as no request of it is still to be reduced, or a batch is full, or its oldest
+//! claim has waited four times as long as its last check took. So a single proof is checked at once, and
+//! batches grow with the load. In the quarantine lane, where batches are small, full ones are checked beside each
 //! other.
 
 mod group;
@@ -23,15 +23,15 @@ pub use source::SourceReport;
 /// The pool of threads that a job runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Lane {
-    /// Of sources in good standing.
-    Common,
-    /// Of sources that sent false proofs.
-    Apart,
+    /// The lane of sources in good standing.
+    Trusted,
+    /// The lane of sources that sent false proofs.
+    Quarantine,
 }
 
 // === impl Lane ===
 
 impl Lane {
     /// Both.
-    pub const ALL: [Self; 2] = [Self::Common, Self::Apart];
+    pub const ALL: [Self; 2] = [Self::Trusted, Self::Quarantine];
 }

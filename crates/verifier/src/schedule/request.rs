@@ -1,4 +1,4 @@
-//! One request.
+//! A request in the scheduler.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ pub struct Ticket(pub u64);
 /// A request, as far as scheduling depends on it.
 #[derive(Clone, Debug)]
 pub struct Submission {
-    /// Its source among those of all clients.
+    /// Name of the source, unique among the sources of all clients.
     pub source: Arc<str>,
-    /// Its name among the source's requests.
+    /// The request's name among the source's requests.
     pub id: Arc<str>,
     /// The digest of everything that the verdict depends on.
     pub digest: [u8; 32],
@@ -33,7 +33,7 @@ pub struct Submission {
     ///
     /// [`LoneCosts::lanes`]: crate::isolation::LoneCosts::lanes
     pub side_by_side: usize,
-    /// Of those waiting, greater ones go first.
+    /// Waiting requests of greater priority go first.
     pub priority: u8,
     /// The time after which a verdict is of no more use.
     pub deadline: Option<Micros>,
@@ -50,7 +50,7 @@ pub(super) struct Request {
     pub(super) stage: Stage,
     /// A batch with it crashed: it is checked alone.
     pub(super) suspect: bool,
-    /// Its verdict was given, while a job with it still runs.
+    /// Whether its verdict was given while a job with it still runs.
     pub(super) answered: bool,
 }
 
@@ -74,7 +74,7 @@ impl Request {
         (Reverse(self.submission.priority), deadline, ticket)
     }
 
-    /// Its claim's place in a group, once it is reduced.
+    /// The order key of its claim in a group, once it is reduced.
     pub(super) fn claim(&self, ticket: Ticket) -> Reduced {
         (Reverse(self.submission.priority), ticket)
     }

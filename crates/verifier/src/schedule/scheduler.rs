@@ -2,7 +2,7 @@
 
 mod accept;
 mod finish;
-mod ration;
+mod quarantine_budget;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use super::group::{Group, GroupKey, Reduced};
 use super::request::{Micros, Request, Stage, Submission, Ticket};
 use super::source::{Source, SourceReport, Turn};
 use crate::batch::MAX_BATCH;
-use crate::isolation::Suspicion;
+use crate::isolation::ExpectedFalseShare;
 use crate::verdict::Verdict;
-use ration::Ration;
+use quarantine_budget::QuarantineBudget;
 
 /// Limits of the requests under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Proofs of a batch: at most [`MAX_BATCH`].
     pub batch: usize,
-    /// Requests of one source that are under way.
+    /// The most requests under way of one source.
     pub requests: usize,
     /// Bytes of one source's requests.
     pub bytes: usize,
@@ -35,9 +35,9 @@ pub struct Limits {
 /// The answer to a submission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// It is under way.
+    /// The request is under way.
     Accepted(Ticket),
-    /// The same request is under way.
+    /// The same request was already under way.
     Joined(Ticket),
     /// The same request had this verdict.
     Known(Verdict),
@@ -45,7 +45,7 @@ pub enum Admission {
     Conflict,
     /// There is no room now.
     Full,
-    /// Nothing is taken any more.
+    /// The scheduler accepts no more requests.
     Closed,
 }
 
@@ -53,26 +53,26 @@ pub enum Admission {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BatchId(pub u64);
 
-/// Something to do on a thread.
+/// A job for a thread.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Job {
     /// Reduce proofs of one kind: one by one, or together if that takes less time.
     Reduce {
-        /// Their kind.
+        /// The requests' kind.
         kind: usize,
-        /// Their requests.
+        /// The requests.
         tickets: Vec<Ticket>,
     },
     /// Check claims together.
     Check {
-        /// By which to tell the outcome.
+        /// Id of the batch, for reporting the outcome.
         batch: BatchId,
-        /// Their kind.
+        /// The requests' kind.
         kind: usize,
-        /// Their requests.
+        /// The requests.
         tickets: Vec<Ticket>,
         /// The share of them that is expected to be false.
-        suspicion: Suspicion,
+        expected_false_share: ExpectedFalseShare,
     },
 }
 
@@ -80,7 +80,7 @@ pub enum Job {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Crash(pub String);
 
-/// The state machine: told what happens, it says what to do. See the module.
+/// The state machine: events in, jobs and verdicts out. See the module.
 #[derive(Debug)]
 pub struct Scheduler {
     limits: Limits,
@@ -100,7 +100,7 @@ pub struct Scheduler {
     next_ticket: u64,
     next_batch: u64,
     verdicts: Vec<(Ticket, Verdict)>,
-    ration: Ration,
+    quarantine_budget: QuarantineBudget,
 }
 
 #[derive(Debug)]
@@ -111,12 +111,12 @@ struct Batch {
 }
 
 /// The share of false proofs that is expected of sources in good standing.
-const EXPECTED: Suspicion = Suspicion(0.01);
+const EXPECTED: ExpectedFalseShare = ExpectedFalseShare(0.01);
 
 // === impl Scheduler ===
 
 impl Scheduler {
-    /// Nothing to do yet, for so many threads in each lane.
+    /// A scheduler without requests, for `threads` threads in each lane.
     ///
     /// # Panics
     ///
@@ -142,68 +142,68 @@ impl Scheduler {
             next_ticket: 0,
             next_batch: 0,
             verdicts: Vec::new(),
-            ration: Ration::default(),
+            quarantine_budget: QuarantineBudget::default(),
         }
     }
 
-    /// The next job of a lane that [takes one](Self::takes_job); [`ended`](Self::ended) is to be told of its
-    /// end. The lane apart is to be asked again whenever a job of either lane has ended, and at its
+    /// The next job of a lane that [takes one](Self::takes_job); the caller must call [`ended`](Self::ended) when
+    /// it has ended. For the quarantine lane, call this again whenever a job of either lane has ended, and at
     /// [`next_turn`](Self::next_turn).
     pub fn next(&mut self, now: Micros, lane: Lane) -> Option<Job> {
-        if !self.ration.allows(now, lane) {
+        if !self.quarantine_budget.allows(now, lane) {
             return None;
         }
         let check = self
             .ripe(now, lane)
             .map(|group| self.begin_check(now, group));
         let job = check.or_else(|| self.begin_reduction(now, lane))?;
-        self.ration.begin(lane);
+        self.quarantine_budget.begin(lane);
         Some(job)
     }
 
-    /// A job of a lane ended, after its outcome was told. It took so many microseconds of all threads: those of
-    /// a job for one thread are divided by their number.
+    /// Records that a job of a lane ended; its outcome must have been reported before. `taken_us` is its time in
+    /// microseconds of all threads: the time of a job on one thread is divided by the number of threads.
     pub fn ended(&mut self, now: Micros, lane: Lane, taken_us: u64) {
-        self.ration.end(now, lane, taken_us);
+        self.quarantine_budget.end(now, lane, taken_us);
     }
 
     /// Whether each thread of a lane has a job.
     pub fn is_busy(&self, lane: Lane) -> bool {
-        self.ration.running(lane) >= self.threads
+        self.quarantine_budget.running(lane) >= self.threads
     }
 
     /// Whether a lane may be given one more job. A thread has a second one at hand where another thread reports
-    /// the end of the first: always in the lane apart, and in the common lane if that makes no batch smaller.
+    /// the end of the first: always in the quarantine lane, and in the trusted lane if that makes no batch smaller.
     pub fn takes_job(&self, lane: Lane) -> bool {
         !self.is_busy(lane)
-            || (self.ration.running(lane) < 2 * self.threads
-                && (lane == Lane::Apart || self.has_backlog()))
+            || (self.quarantine_budget.running(lane) < 2 * self.threads
+                && (lane == Lane::Quarantine || self.has_backlog()))
     }
 
-    /// Whether three batches of one kind wait for each thread of the common lane, those that are being reduced included. A job
-    /// that is taken before a thread is free makes no batch smaller then.
+    /// Whether three batches of one kind wait for each thread of the trusted lane, those that are being reduced
+    /// included. A job that is taken before a thread is free makes no batch smaller then.
     pub fn has_backlog(&self) -> bool {
         // For each thread a batch that is being reduced, the next one, and one that waits.
         let backlog = 3 * self.limits.batch * self.threads;
-        // A kind's group of the common lane comes before those of its sources that are apart, which may be many.
+        // A kind's group of the trusted lane comes before those of its sources in quarantine, which may be many.
         let first_from = |kind| {
-            let common = GroupKey { kind, source: None };
-            self.groups.range(common..).next()
+            let trusted = GroupKey { kind, source: None };
+            self.groups.range(trusted..).next()
         };
         let kinds = std::iter::successors(first_from(0), |(key, _)| first_from(key.kind + 1));
-        let mut common = kinds.filter(|(key, _)| key.lane() == Lane::Common);
-        common.any(|(_, group)| group.waiting() >= backlog)
+        let mut trusted = kinds.filter(|(key, _)| key.lane() == Lane::Trusted);
+        trusted.any(|(_, group)| group.waiting() >= backlog)
     }
 
-    /// The time at which the lane apart is to be asked for its next job, if it has one that waits for nothing
-    /// else.
+    /// The time at which to ask for the next job of the quarantine lane; `None` unless a job there waits only for the
+    /// time.
     pub fn next_turn(&self, now: Micros) -> Option<Micros> {
         let has_work = |_: &Micros| {
             let mut groups = self.groups.keys();
-            !self.turns[Lane::Apart as usize].is_empty()
-                || groups.any(|group| group.lane() == Lane::Apart)
+            !self.turns[Lane::Quarantine as usize].is_empty()
+                || groups.any(|group| group.lane() == Lane::Quarantine)
         };
-        self.ration.next_turn(now).filter(has_work)
+        self.quarantine_budget.next_turn(now).filter(has_work)
     }
 
     /// Verdicts since the last call. A ticket has exactly one.
@@ -274,8 +274,10 @@ impl Scheduler {
                 request.stage = Stage::Checking(batch);
             }
         }
-        let suspicion = key.source.as_ref().and_then(|name| self.sources.get(name));
-        let suspicion = suspicion.map_or(EXPECTED, |source| Suspicion(source.standing.share()));
+        let source = key.source.as_ref().and_then(|name| self.sources.get(name));
+        let expected_false_share = source.map_or(EXPECTED, |source| {
+            ExpectedFalseShare(source.standing.share())
+        });
         let kind = key.kind;
         let running = Batch {
             group: key,
@@ -287,7 +289,7 @@ impl Scheduler {
             batch,
             kind,
             tickets,
-            suspicion,
+            expected_false_share,
         }
     }
 
@@ -318,7 +320,7 @@ impl Scheduler {
         let submission = &self.requests.get(&first)?.submission;
         let together = submission.reduced_together;
         let key = self.group_of(&submission.source, submission.kind);
-        // No more than a thread's share of what there is: the others are not left without work.
+        // At most a thread's share of the queued requests, so that the other threads have work too.
         let coming = self.groups.get(&key).map_or(1, |group| group.coming);
         let most = coming.div_ceil(self.threads).min(together);
         // What is reduced cannot be held back when others come.
@@ -336,7 +338,7 @@ impl Scheduler {
         })
     }
 
-    /// The request whose turn it is in a lane, to be reduced now; if a group is given, only one of that.
+    /// The next request of a lane to be reduced; if a group is given, only one of that group.
     fn take_turn(&mut self, now: Micros, lane: Lane, group: Option<&GroupKey>) -> Option<Ticket> {
         let (_, served, name) = self.turns[lane as usize].first()?.clone();
         let (.., ticket) = *self.sources.get(&name)?.queue.first()?;
@@ -355,13 +357,13 @@ impl Scheduler {
         Some(ticket)
     }
 
-    /// Lets go on what was held back of a source, as far as that may.
+    /// Releases held-back requests of a source, up to its allowance.
     fn release(&mut self, name: &Arc<str>) {
         let source = self.sources.get(name);
         if source.is_none_or(|source| source.held.is_empty()) {
             return;
         }
-        let has_others = self.ration.serves_others(name);
+        let has_others = self.quarantine_budget.serves_others(name);
         while let Some(source) = self.sources.get_mut(name)
             && (!has_others || source.may_begin())
             && let Some(key) = source.held.pop_first()
@@ -378,11 +380,13 @@ impl Scheduler {
         self.update_turn(name);
     }
 
-    /// Holds back again what a source brought while it was alone, as far as that may not be under work beside
-    /// others and no job has begun on it.
+    /// Holds back again the requests that a source had released while it was the only one, beyond its allowance beside
+    /// other sources, as far as no job has begun on them.
     fn hold_back(&mut self, name: &Arc<str>) {
         let source = self.sources.get(name);
-        if !source.is_some_and(Source::is_beyond_allowance) || !self.ration.serves_others(name) {
+        if !source.is_some_and(Source::is_beyond_allowance)
+            || !self.quarantine_budget.serves_others(name)
+        {
             return;
         }
         while let Some(source) = self.sources.get_mut(name)
@@ -421,7 +425,7 @@ impl Scheduler {
         let apart = self
             .sources
             .get(source)
-            .filter(|source| source.lane() == Lane::Apart);
+            .filter(|source| source.lane() == Lane::Quarantine);
         GroupKey {
             kind,
             source: apart.map(|_| source.clone()),
@@ -443,7 +447,7 @@ fn side_by_side(requests: &HashMap<Ticket, Request>, group: &Group) -> usize {
     first.map_or(1, |request| request.submission.side_by_side)
 }
 
-/// The most claims of a group, whose kind checks `lanes` side by side, that are checked by one job.
+/// The most claims of a group for one job, if its kind checks `lanes` claims side by side.
 fn batch_size(
     sources: &BTreeMap<Arc<str>, Source>,
     most: usize,

@@ -19,13 +19,13 @@ pub(super) struct Source {
     pub(super) queue: BTreeSet<QueueKey>,
     /// Requests that are held back until more is known of it.
     pub(super) held: BTreeSet<QueueKey>,
-    /// Everything that is under way.
+    /// All requests under way.
     pub(super) tickets: BTreeSet<Ticket>,
     pub(super) bytes: usize,
     pub(super) standing: Standing,
     /// Requests that were served, in the time of the lane.
     pub(super) served: u64,
-    /// Its place among those whose turn may come.
+    /// Its order key among the sources with queued requests.
     pub(super) turn: Option<Turn>,
     pub(super) ids: HashMap<Arc<str>, Known>,
     /// Ids with a verdict, the oldest first.
@@ -55,20 +55,20 @@ pub(super) struct Counts {
     pub(super) unavailable: u64,
 }
 
-/// A source, for people and metrics.
+/// State of a source, for display and metrics.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourceReport {
-    /// Its name.
+    /// The source's name.
     pub source: Arc<str>,
     /// Requests under way.
     pub under_way: usize,
     /// Whether its proofs are checked apart from those of others.
-    pub is_apart: bool,
+    pub is_quarantined: bool,
     /// Verdicts so far, while it is remembered.
     pub valid: u64,
-    /// As `valid`.
+    /// Like `valid`, for invalid proofs.
     pub invalid: u64,
-    /// As `valid`.
+    /// Like `valid`, for requests without a verdict about the proof.
     pub unavailable: u64,
 }
 
@@ -80,12 +80,12 @@ const REMEMBERED: usize = 1024;
 impl Source {
     pub(super) fn lane(&self) -> Lane {
         match self.standing.is_good() {
-            true => Lane::Common,
-            false => Lane::Apart,
+            true => Lane::Trusted,
+            false => Lane::Quarantine,
         }
     }
 
-    /// Its turn, if it has anything in its queue.
+    /// Its next order key; `None` if its queue is empty.
     pub(super) fn next_turn(&self, name: &Arc<str>) -> Option<Turn> {
         let (priority, ..) = self.queue.first()?;
         Some((*priority, self.served, name.clone()))
@@ -123,7 +123,7 @@ impl Source {
         SourceReport {
             source: source.clone(),
             under_way: self.tickets.len(),
-            is_apart: !self.standing.is_good(),
+            is_quarantined: !self.standing.is_good(),
             valid: self.counts.valid,
             invalid: self.counts.invalid,
             unavailable: self.counts.unavailable,

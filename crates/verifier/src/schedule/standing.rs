@@ -9,13 +9,13 @@ pub(super) struct Standing {
     streak: u32,
     /// The share of false proofs, of which the last ones count most.
     share: f64,
-    /// Proofs so far, as far as they are counted.
+    /// Proofs seen so far, up to the maximum that is counted.
     seen: u8,
 }
 
 /// Valid proofs in a row that make up for a false one.
 const STREAK: u32 = 16;
-/// At most so many false proofs are held against a source.
+/// The most false proofs that are held against a source.
 const MAX_LEVEL: u8 = 16;
 /// The weight of one proof in the share.
 const NEW: f64 = 1.0 / 16.0;
@@ -23,10 +23,10 @@ const NEW: f64 = 1.0 / 16.0;
 const FIRST: u8 = 4;
 /// Proofs after which a source is known.
 const KNOWN: u8 = 16;
-/// From this share on batches do not pay.
+/// The share of false proofs from which on batches do not pay.
 const HOPELESS: f64 = 0.3;
-/// Proofs of such a source that one job checks at least, each alone unless the kind can tell cheaply: handing every
-/// one over for itself takes as long as refusing it, where a screen is enough for that.
+/// The fewest proofs of such a source in one job, which checks each alone unless the kind's screen refuses it. With
+/// one proof for each job, handing it over would take as long as refusing it by a screen.
 const HOPELESS_BATCH: usize = 4;
 
 // === impl Standing ===
@@ -52,9 +52,9 @@ impl Standing {
         self.level == 0
     }
 
-    /// The most of the source's proofs that may be under work at a time beside those of others: few in the common
-    /// lane as long as little is known of it. Searching a large batch that is false throughout is dear, and so is
-    /// reducing what a flood brings before its first verdict.
+    /// The most of the source's proofs in work at a time beside those of other sources: few in the trusted lane as
+    /// long as few of its proofs have been seen. Searching a large batch of false proofs is expensive, and so is
+    /// reducing a flood of them before the first verdict.
     pub(super) fn allowance(&self) -> usize {
         match self.seen {
             _ if !self.is_good() => usize::MAX,
@@ -68,11 +68,11 @@ impl Standing {
         self.share
     }
 
-    /// How many of the source's proofs to check together, at most `most`: the fewer, the more of them
-    /// are expected to be false. A batch of 1/√p, with a share of p, is what needs the fewest checks where
-    /// each proof of a failed batch is then checked alone (Dorfman, "The Detection of Defective Members of
-    /// Large Populations", 1943); ours are searched for, which allows for twice as many. Not fewer than the `lanes` in
-    /// which the kind checks each for itself side by side.
+    /// The number of the source's proofs to check together, at most `most`; it falls as the expected share p of
+    /// false proofs rises. If each proof of a failed batch is then checked alone, a batch of 1/√p needs the fewest
+    /// checks (Dorfman, "The Detection of Defective Members of Large Populations", 1943). Here false proofs are
+    /// found by a search, which allows for twice as many. The number is not below `lanes`, the number of proofs that
+    /// the kind checks alone side by side.
     pub(super) fn batch(&self, most: usize, lanes: usize) -> usize {
         let least = HOPELESS_BATCH.max(lanes);
         if self.share >= HOPELESS {

@@ -1,13 +1,11 @@
 //! Jobs, outside of the service's lock.
 
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
 use super::{Shared, State, Work};
 use crate::batch::Checks;
 use crate::erased::{AnyClaim, AnyKind, AnyProof};
-use crate::isolation::Suspicion;
+use crate::isolation::ExpectedFalseShare;
 use crate::kind::Invalid;
 use crate::schedule::{BatchId, Crash, Job, Ticket};
 
@@ -21,9 +19,9 @@ pub(super) enum Prepared {
         batch: BatchId,
         kind: usize,
         claims: Vec<AnyClaim>,
-        suspicion: Suspicion,
+        expected_false_share: ExpectedFalseShare,
     },
-    /// Its proof is gone, which no order of events leads to.
+    /// The job's proof was missing, which no order of events leads to.
     Lost(Job),
 }
 
@@ -48,7 +46,7 @@ pub(super) enum Done {
 // === impl Done ===
 
 impl Done {
-    /// Microseconds of all threads, of which there are so many. One thread reduces; a check has work for all.
+    /// The job's time in microseconds of all `threads` threads. A reduction uses one thread; a check uses all.
     pub(super) fn taken_us(&self, threads: usize) -> u64 {
         match self {
             Self::Reduced { time_us, .. } => time_us / threads.max(1) as u64,
@@ -58,7 +56,7 @@ impl Done {
     }
 }
 
-/// What a proof was reduced to.
+/// Outcome of reducing a proof: its claim, the reason why it is invalid, or a crash.
 type Reduction = Result<Result<AnyClaim, Invalid>, Crash>;
 
 // === impl Shared ===
@@ -83,7 +81,7 @@ impl Shared {
                 batch,
                 kind,
                 tickets,
-                suspicion,
+                expected_false_share,
             } => {
                 let claim = |ticket| match state.work.get(ticket) {
                     Some(Work::Claim(claim)) => Some(claim.clone()),
@@ -94,7 +92,7 @@ impl Shared {
                         batch: *batch,
                         kind: *kind,
                         claims,
-                        suspicion: *suspicion,
+                        expected_false_share: *expected_false_share,
                     },
                     None => Prepared::Lost(job),
                 }
@@ -117,7 +115,7 @@ impl Shared {
                 for (ticket, result) in results {
                     let result = result.map(|reduced| {
                         reduced.map(|claim| {
-                            // One that was answered meanwhile has no place for it.
+                            // A request that was answered meanwhile has no entry.
                             if let Some(work) = state.work.get_mut(&ticket) {
                                 *work = Work::Claim(claim);
                             }
@@ -173,10 +171,10 @@ impl Prepared {
                 batch,
                 kind,
                 claims,
-                suspicion,
+                expected_false_share,
             } => {
                 let kinds = &shared.options.kinds;
-                let outcome = caught(|| kinds.get(kind).check(&claims, suspicion))
+                let outcome = caught(|| kinds.get(kind).check(&claims, expected_false_share))
                     .and_then(|outcome| outcome.map_err(|error| Crash(error.to_string())));
                 let (result, checks) = match outcome {
                     Ok(outcome) => (Ok(outcome.verdicts), outcome.checks),
@@ -210,16 +208,9 @@ fn reduce_each(kind: &dyn AnyKind, proofs: &[AnyProof]) -> Vec<Reduction> {
 
 /// The result of some work, unless it panics: a fault of ours is no verdict on anybody's proof.
 fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Crash> {
-    // Work reads keys and claims, which it does not change.
-    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
-        let reason = message(panic.as_ref());
+    // The closure only reads keys and claims.
+    proofmill_panics::catch(work).map_err(|reason| {
         tracing::error!(reason, "a job of the verifier panicked");
-        Crash(reason.to_owned())
+        Crash(reason)
     })
-}
-
-fn message(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no reason is known")
 }

@@ -7,12 +7,12 @@ mod seeds;
 #[expect(unreachable_pub, reason = "as above")]
 mod targets;
 
-use proofmill_mutation::Mutation;
+use proofmill_mutation::Mutator;
 
 #[test]
 fn batches_have_the_verdicts_of_single_proofs() {
     let seeds = seeds::batch();
-    Mutation::of(&seeds)
+    Mutator::of(&seeds)
         .inputs(1000)
         .run("batch", targets::batch);
 }

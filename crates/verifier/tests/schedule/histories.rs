@@ -1,5 +1,5 @@
-//! Random histories: sources good and bad, jobs that take their time or crash, requests taken back.
-//! `SEEDS=n` runs so many, `SEED=n` that one.
+//! Random histories of the scheduler: good and bad sources, slow and crashing jobs, withdrawn requests.
+//! `SEEDS=n` runs n seeds, `SEED=n` runs one.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -23,14 +23,14 @@ const LIMITS: Limits = Limits {
 /// Threads of each lane.
 const THREADS: usize = 2;
 
-/// What a proof is, which the scheduler does not know.
+/// The truth about a proof, which the scheduler does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Truth {
     Valid,
     FalseWhenReduced,
     FalseWhenChecked,
     CrashesReduction,
-    /// And with it every batch that it is in.
+    /// The check of every batch that contains the proof crashes.
     CrashesCheck,
 }
 
@@ -44,9 +44,9 @@ struct World {
     rng: StdRng,
     now: Micros,
     scheduler: Scheduler,
-    /// Jobs under way, by when they end.
-    /// Proofs of a batch, at most.
+    /// Maximum number of proofs of a batch.
     batch: usize,
+    /// Running jobs, by the time at which they end.
     running: BTreeMap<(Micros, u64), (Lane, Job)>,
     sent: HashMap<Ticket, Sent>,
     verdicts: HashMap<Ticket, Status>,
@@ -262,12 +262,12 @@ impl World {
         assert!(bytes <= 2 * LIMITS.total_bytes, "{bytes} bytes under way");
     }
 
-    /// That a job is one that may be begun.
+    /// Checks that a job may begin.
     fn inspect(&self, lane: Lane, job: &Job) {
         let apart: BTreeSet<_> = self
             .scheduler
             .sources()
-            .filter(|source| source.is_apart)
+            .filter(|source| source.is_quarantined)
             .map(|source| source.source)
             .collect();
         let (tickets, kind, most) = match job {
@@ -296,15 +296,15 @@ impl World {
             assert!(!self.verdicts.contains_key(ticket), "work for nobody");
         }
         match lane {
-            Lane::Common => assert!(sources.iter().all(|source| !apart.contains(*source))),
-            Lane::Apart => {
+            Lane::Trusted => assert!(sources.iter().all(|source| !apart.contains(*source))),
+            Lane::Quarantine => {
                 assert_eq!(sources.len(), 1, "sources that are apart share a batch");
                 assert!(sources.iter().all(|source| apart.contains(*source)));
             }
         }
     }
 
-    /// Everything that was accepted has the verdict that it deserves.
+    /// Checks that every accepted request has the right verdict.
     fn compare(&self) {
         for (ticket, sent) in &self.sent {
             let status = &self.verdicts[ticket];

@@ -1,4 +1,4 @@
-//! Whose turn it is, and when a batch begins.
+//! Tests of the order in which sources are served, and of the time at which a batch begins.
 
 use proofmill_verifier::schedule::{
     Admission, Job, Lane, Limits, Micros, Scheduler, Submission, Ticket,
@@ -79,7 +79,7 @@ fn knows(threads: usize, sources: &[&str]) -> Scheduler {
             submit(&mut scheduler, submission(source, id));
         });
     }
-    check_all(&mut scheduler, Lane::Common, |_| Ok(()));
+    check_all(&mut scheduler, Lane::Trusted, |_| Ok(()));
     assert!(scheduler.is_idle());
     scheduler
 }
@@ -88,10 +88,10 @@ fn knows(threads: usize, sources: &[&str]) -> Scheduler {
 fn a_lone_proof_waits_for_nobody() {
     let mut scheduler = Scheduler::new(LIMITS, 1);
     let ticket = submit(&mut scheduler, submission("a", 0));
-    assert_eq!(reduction(&mut scheduler, Lane::Common), ticket);
-    assert_eq!(scheduler.next(Micros(0), Lane::Common), None);
+    assert_eq!(reduction(&mut scheduler, Lane::Trusted), ticket);
+    assert_eq!(scheduler.next(Micros(0), Lane::Trusted), None);
     scheduler.reduced(Micros(5), ticket, Ok(Ok(())));
-    let job = scheduler.next(Micros(5), Lane::Common);
+    let job = scheduler.next(Micros(5), Lane::Trusted);
     assert!(matches!(job, Some(Job::Check { tickets, .. }) if tickets == [ticket]));
 }
 
@@ -104,10 +104,10 @@ fn a_job_is_taken_ahead_only_if_two_more_batches_wait_for_each_thread() {
     }
     assert!(!scheduler.has_backlog());
     // One that is being reduced waits for its check as well.
-    reduction(&mut scheduler, Lane::Common);
+    reduction(&mut scheduler, Lane::Trusted);
     submit(&mut scheduler, submission("b", 0));
     assert!(scheduler.has_backlog());
-    let sizes = check_all(&mut scheduler, Lane::Common, |_| Ok(()));
+    let sizes = check_all(&mut scheduler, Lane::Trusted, |_| Ok(()));
     assert!(!scheduler.has_backlog(), "after checks of {sizes:?}");
 }
 
@@ -115,25 +115,25 @@ fn a_job_is_taken_ahead_only_if_two_more_batches_wait_for_each_thread() {
 fn proofs_that_come_during_a_check_make_the_next_batch() {
     let mut scheduler = knows(1, &["a"]);
     let first = submit(&mut scheduler, submission("a", 0));
-    reduction(&mut scheduler, Lane::Common);
+    reduction(&mut scheduler, Lane::Trusted);
     scheduler.reduced(Micros(0), first, Ok(Ok(())));
-    let Some(Job::Check { batch, .. }) = scheduler.next(Micros(0), Lane::Common) else {
+    let Some(Job::Check { batch, .. }) = scheduler.next(Micros(0), Lane::Trusted) else {
         panic!("nothing is checked");
     };
     let others: Vec<_> = (1..=20)
         .map(|id| submit(&mut scheduler, submission("a", id)))
         .collect();
     for ticket in &others {
-        assert_eq!(reduction(&mut scheduler, Lane::Common), *ticket);
+        assert_eq!(reduction(&mut scheduler, Lane::Trusted), *ticket);
         scheduler.reduced(Micros(1), *ticket, Ok(Ok(())));
     }
-    assert_eq!(scheduler.next(Micros(2), Lane::Common), None);
+    assert_eq!(scheduler.next(Micros(2), Lane::Trusted), None);
     scheduler.checked(Micros(3), batch, Ok(vec![Ok(())]));
-    let job = scheduler.next(Micros(3), Lane::Common);
+    let job = scheduler.next(Micros(3), Lane::Trusted);
     assert!(matches!(job, Some(Job::Check { tickets, .. }) if tickets == others[..16]));
 }
 
-/// Batches of a source whose proofs are false are small, which does not fill the threads.
+/// Batches of a source with false proofs are small, so one does not occupy the threads.
 #[test]
 fn apart_full_batches_are_checked_beside_each_other() {
     let mut scheduler = Scheduler::new(LIMITS, 1);
@@ -141,20 +141,20 @@ fn apart_full_batches_are_checked_beside_each_other() {
     (0..16).for_each(|id| {
         submit(&mut scheduler, submission("bad", id));
     });
-    assert_eq!(check_all(&mut scheduler, Lane::Common, refused), [16]);
+    assert_eq!(check_all(&mut scheduler, Lane::Trusted, refused), [16]);
     let tickets: Vec<_> = (16..24)
         .map(|id| submit(&mut scheduler, submission("bad", id)))
         .collect();
     for ticket in &tickets {
-        assert_eq!(reduction(&mut scheduler, Lane::Apart), *ticket);
+        assert_eq!(reduction(&mut scheduler, Lane::Quarantine), *ticket);
     }
     let mut batches = Vec::new();
     for four in tickets.chunks(4) {
         for ticket in four {
-            assert_eq!(scheduler.next(Micros(0), Lane::Apart), None);
+            assert_eq!(scheduler.next(Micros(0), Lane::Quarantine), None);
             scheduler.reduced(Micros(0), *ticket, Ok(Ok(())));
         }
-        match scheduler.next(Micros(0), Lane::Apart) {
+        match scheduler.next(Micros(0), Lane::Quarantine) {
             Some(Job::Check { batch, tickets, .. }) if tickets == four => batches.push(batch),
             other => panic!("{other:?}"),
         }
@@ -180,7 +180,7 @@ fn what_new_sources_bring_is_held_back_as_soon_as_there_are_two() {
         });
     }
     assert_eq!(
-        check_all(&mut scheduler, Lane::Common, |_| Ok(())),
+        check_all(&mut scheduler, Lane::Trusted, |_| Ok(())),
         [4 + 4, 16 + 16, 20 + 20]
     );
     assert!(scheduler.is_idle());
@@ -193,7 +193,7 @@ fn a_new_source_that_is_alone_is_not_held_back() {
         submit(&mut scheduler, submission("a", id));
     });
     assert_eq!(
-        check_all(&mut scheduler, Lane::Common, |_| Ok(())),
+        check_all(&mut scheduler, Lane::Trusted, |_| Ok(())),
         [16, 16, 8]
     );
 }
@@ -205,11 +205,11 @@ fn what_is_under_work_of_a_new_source_when_others_come_is_finished() {
         .map(|id| submit(&mut scheduler, submission("flooder", id)))
         .collect();
     for ticket in &first[..8] {
-        assert_eq!(reduction(&mut scheduler, Lane::Common), *ticket);
+        assert_eq!(reduction(&mut scheduler, Lane::Trusted), *ticket);
     }
     let good = submit(&mut scheduler, submission("good", 0));
-    assert_eq!(reduction(&mut scheduler, Lane::Common), good);
-    assert_eq!(scheduler.next(Micros(0), Lane::Common), None);
+    assert_eq!(reduction(&mut scheduler, Lane::Trusted), good);
+    assert_eq!(scheduler.next(Micros(0), Lane::Trusted), None);
     for ticket in first[..8].iter().chain([&good]) {
         scheduler.reduced(Micros(0), *ticket, Ok(Ok(())));
     }
@@ -217,7 +217,7 @@ fn what_is_under_work_of_a_new_source_when_others_come_is_finished() {
         true => Ok(()),
         false => Err(Invalid("false".into())),
     };
-    assert_eq!(check_all(&mut scheduler, Lane::Common, refused), [9]);
+    assert_eq!(check_all(&mut scheduler, Lane::Trusted, refused), [9]);
     assert_eq!(scheduler.take_verdicts().len(), 9);
 }
 
@@ -234,7 +234,7 @@ fn a_new_source_that_sends_false_proofs_brings_few_into_the_common_lane() {
         0..17 => Ok(()),
         _ => Err(Invalid("false".into())),
     };
-    assert_eq!(check_all(&mut scheduler, Lane::Common, refused), [5]);
+    assert_eq!(check_all(&mut scheduler, Lane::Trusted, refused), [5]);
     assert_eq!(scheduler.take_verdicts().len(), 5);
 }
 
@@ -247,7 +247,7 @@ fn what_is_held_back_is_taken_back_and_goes_on_when_something_before_it_is() {
     }
     assert!(scheduler.cancel("a", "18"), "held back");
     assert!(scheduler.cancel("a", "3"), "queued");
-    let reduced = std::iter::from_fn(|| scheduler.next(Micros(0), Lane::Common)).count();
+    let reduced = std::iter::from_fn(|| scheduler.next(Micros(0), Lane::Trusted)).count();
     assert_eq!(reduced, 1 + 4);
     assert_eq!(scheduler.cancel_source("a"), 18);
     assert_eq!(scheduler.take_verdicts().len(), 20);
@@ -257,19 +257,19 @@ fn what_is_held_back_is_taken_back_and_goes_on_when_something_before_it_is() {
 fn a_batch_waits_at_most_four_times_as_long_as_the_last_check_took() {
     let mut scheduler = Scheduler::new(LIMITS, 1);
     let first = submit(&mut scheduler, submission("a", 0));
-    reduction(&mut scheduler, Lane::Common);
+    reduction(&mut scheduler, Lane::Trusted);
     scheduler.reduced(Micros(0), first, Ok(Ok(())));
-    let Some(Job::Check { batch, .. }) = scheduler.next(Micros(0), Lane::Common) else {
+    let Some(Job::Check { batch, .. }) = scheduler.next(Micros(0), Lane::Trusted) else {
         panic!("nothing is checked");
     };
     scheduler.checked(Micros(50), batch, Ok(vec![Ok(())]));
     // One is ready; another's reduction takes long.
     let [ready, _] = [1, 2].map(|id| submit(&mut scheduler, submission("a", id)));
-    reduction(&mut scheduler, Lane::Common);
-    reduction(&mut scheduler, Lane::Common);
+    reduction(&mut scheduler, Lane::Trusted);
+    reduction(&mut scheduler, Lane::Trusted);
     scheduler.reduced(Micros(100), ready, Ok(Ok(())));
-    assert_eq!(scheduler.next(Micros(299), Lane::Common), None);
-    let job = scheduler.next(Micros(300), Lane::Common);
+    assert_eq!(scheduler.next(Micros(299), Lane::Trusted), None);
+    let job = scheduler.next(Micros(300), Lane::Trusted);
     assert!(matches!(job, Some(Job::Check { tickets, .. }) if tickets == [ready]));
 }
 
@@ -283,18 +283,18 @@ fn sources_take_turns() {
         .map(|id| submit(&mut scheduler, submission("b", id)))
         .collect();
     let first: Vec<_> = (0..20)
-        .map(|_| reduction(&mut scheduler, Lane::Common))
+        .map(|_| reduction(&mut scheduler, Lane::Trusted))
         .collect();
     assert!(few.iter().all(|ticket| first.contains(ticket)));
     // Who was served alone for long does not wait for it afterwards.
     for _ in 0..100 {
-        assert!(flood.contains(&reduction(&mut scheduler, Lane::Common)));
+        assert!(flood.contains(&reduction(&mut scheduler, Lane::Trusted)));
     }
     (20..40).for_each(|id| {
         submit(&mut scheduler, submission("b", id));
     });
     let next: Vec<_> = (0..20)
-        .map(|_| reduction(&mut scheduler, Lane::Common))
+        .map(|_| reduction(&mut scheduler, Lane::Trusted))
         .collect();
     let of_flood = next.iter().filter(|ticket| flood.contains(ticket)).count();
     assert_eq!(of_flood, 10);
@@ -318,7 +318,7 @@ fn priority_then_deadline_go_first() {
             ..submission("b", 0)
         },
     );
-    let order = [(); 3].map(|()| reduction(&mut scheduler, Lane::Common));
+    let order = [(); 3].map(|()| reduction(&mut scheduler, Lane::Trusted));
     assert_eq!(order, [urgent, due, usual]);
 }
 
@@ -331,22 +331,25 @@ fn a_source_with_a_false_proof_goes_apart_and_comes_back() {
         true => Err(Invalid("false".into())),
         false => Ok(()),
     };
-    assert_eq!(check_all(&mut scheduler, Lane::Common, is_bad), [2]);
+    assert_eq!(check_all(&mut scheduler, Lane::Trusted, is_bad), [2]);
     let verdicts: Vec<_> = scheduler.take_verdicts();
     assert!(matches!(&verdicts[0], (ticket, verdict)
         if *ticket == bad && matches!(verdict.status, Status::Invalid(_))));
     assert!(matches!(&verdicts[1], (ticket, verdict)
-        if *ticket == good && verdict.status == Status::Valid && verdict.course.batch_failures == 1));
+        if *ticket == good && verdict.status == Status::Valid && verdict.stats.batch_failures == 1));
 
     for round in 1..=16 {
-        assert!(scheduler.sources().any(|source| source.is_apart), "{round}");
+        assert!(
+            scheduler.sources().any(|source| source.is_quarantined),
+            "{round}"
+        );
         submit(&mut scheduler, submission("bad", round));
-        assert_eq!(scheduler.next(Micros(0), Lane::Common), None);
-        assert_eq!(check_all(&mut scheduler, Lane::Apart, |_| Ok(())), [1]);
+        assert_eq!(scheduler.next(Micros(0), Lane::Trusted), None);
+        assert_eq!(check_all(&mut scheduler, Lane::Quarantine, |_| Ok(())), [1]);
     }
-    assert!(scheduler.sources().all(|source| !source.is_apart));
+    assert!(scheduler.sources().all(|source| !source.is_quarantined));
     submit(&mut scheduler, submission("bad", 100));
-    assert_eq!(check_all(&mut scheduler, Lane::Common, |_| Ok(())), [1]);
+    assert_eq!(check_all(&mut scheduler, Lane::Trusted, |_| Ok(())), [1]);
     assert!(scheduler.is_idle());
 }
 
@@ -358,13 +361,19 @@ fn what_a_source_has_waiting_goes_apart_with_it() {
         .collect();
     submit(&mut scheduler, submission("good", 0));
     // The first of them is false already when it is reduced.
-    let first = reduction(&mut scheduler, Lane::Common);
+    let first = reduction(&mut scheduler, Lane::Trusted);
     assert_eq!(first, tickets[0]);
     scheduler.reduced(Micros(0), first, Ok(Err(Invalid("false".into()))));
-    assert_eq!(check_all(&mut scheduler, Lane::Common, |_| Ok(())), [1]);
-    // Enough of them are valid for it to come back, with those that are left.
-    assert_eq!(check_all(&mut scheduler, Lane::Apart, |_| Ok(())), [8, 10]);
-    assert_eq!(check_all(&mut scheduler, Lane::Common, |_| Ok(())), [16, 5]);
+    assert_eq!(check_all(&mut scheduler, Lane::Trusted, |_| Ok(())), [1]);
+    // Enough of them are valid for the source to return to the trusted lane, with its remaining requests.
+    assert_eq!(
+        check_all(&mut scheduler, Lane::Quarantine, |_| Ok(())),
+        [8, 10]
+    );
+    assert_eq!(
+        check_all(&mut scheduler, Lane::Trusted, |_| Ok(())),
+        [16, 5]
+    );
     assert!(scheduler.is_idle());
 }
 
@@ -396,7 +405,7 @@ fn proofs_that_are_reduced_together_are_shared_out_among_threads() {
         submission.reduced_together = 8;
         submit(&mut scheduler, submission);
     }
-    let sizes: Vec<_> = std::iter::from_fn(|| match scheduler.next(Micros(0), Lane::Common) {
+    let sizes: Vec<_> = std::iter::from_fn(|| match scheduler.next(Micros(0), Lane::Trusted) {
         Some(Job::Reduce { tickets, kind }) => Some((kind, tickets.len())),
         _ => None,
     })
@@ -404,12 +413,12 @@ fn proofs_that_are_reduced_together_are_shared_out_among_threads() {
     assert_eq!(sizes, [(0, 8), (0, 8), (0, 3), (1, 1)]);
 }
 
-/// A scheduler with two threads and a source that is apart, whose next proofs wait.
+/// A scheduler with two threads and a source in the quarantine lane, whose next proofs wait.
 fn with_a_source_apart() -> Scheduler {
     let mut scheduler = Scheduler::new(LIMITS, 2);
     let refused = |_| Err(Invalid("false".into()));
     submit(&mut scheduler, submission("bad", 0));
-    assert_eq!(check_all(&mut scheduler, Lane::Common, refused), [1]);
+    assert_eq!(check_all(&mut scheduler, Lane::Trusted, refused), [1]);
     (1..=8).for_each(|id| {
         submit(&mut scheduler, submission("bad", id));
     });
@@ -420,10 +429,10 @@ fn with_a_source_apart() -> Scheduler {
 fn while_nobody_else_is_served_what_is_apart_has_all_threads() {
     let mut scheduler = with_a_source_apart();
     for _ in 0..4 {
-        assert!(scheduler.next(Micros(0), Lane::Apart).is_some());
+        assert!(scheduler.next(Micros(0), Lane::Quarantine).is_some());
     }
-    scheduler.ended(Micros(10), Lane::Apart, 10);
-    assert!(scheduler.next(Micros(10), Lane::Apart).is_some());
+    scheduler.ended(Micros(10), Lane::Quarantine, 10);
+    assert!(scheduler.next(Micros(10), Lane::Quarantine).is_some());
     assert_eq!(scheduler.next_turn(Micros(10)), None);
 }
 
@@ -432,37 +441,37 @@ fn while_others_are_served_what_is_apart_has_little_of_the_time() {
     let mut scheduler = with_a_source_apart();
     submit(&mut scheduler, submission("good", 0));
     // One job at a time.
-    assert!(scheduler.next(Micros(0), Lane::Apart).is_some());
-    assert_eq!(scheduler.next(Micros(0), Lane::Apart), None);
-    scheduler.ended(Micros(100), Lane::Apart, 100);
+    assert!(scheduler.next(Micros(0), Lane::Quarantine).is_some());
+    assert_eq!(scheduler.next(Micros(0), Lane::Quarantine), None);
+    scheduler.ended(Micros(100), Lane::Quarantine, 100);
     // Then it makes up for it.
-    assert_eq!(scheduler.next(Micros(100), Lane::Apart), None);
+    assert_eq!(scheduler.next(Micros(100), Lane::Quarantine), None);
     assert_eq!(scheduler.next_turn(Micros(100)), Some(Micros(40_100)));
-    assert!(scheduler.next(Micros(40_100), Lane::Apart).is_some());
-    scheduler.ended(Micros(41_100), Lane::Apart, 1000);
-    // The others have gone: nothing of theirs is under way, and they sent nothing for a while.
+    assert!(scheduler.next(Micros(40_100), Lane::Quarantine).is_some());
+    scheduler.ended(Micros(41_100), Lane::Quarantine, 1000);
+    // The other sources are inactive: they have no requests under way and have sent none for a while.
     assert_eq!(scheduler.next_turn(Micros(41_100)), Some(Micros(100_000)));
-    assert!(scheduler.next(Micros(100_000), Lane::Apart).is_some());
-    assert!(scheduler.next(Micros(100_000), Lane::Apart).is_some());
+    assert!(scheduler.next(Micros(100_000), Lane::Quarantine).is_some());
+    assert!(scheduler.next(Micros(100_000), Lane::Quarantine).is_some());
 }
 
 #[test]
 fn others_are_served_as_long_as_a_job_of_theirs_runs() {
     let mut scheduler = with_a_source_apart();
     submit(&mut scheduler, submission("good", 0));
-    assert!(scheduler.next(Micros(0), Lane::Common).is_some());
-    assert!(scheduler.next(Micros(0), Lane::Apart).is_some());
-    scheduler.ended(Micros(1000), Lane::Apart, 1000);
-    assert_eq!(scheduler.next(Micros(150_000), Lane::Apart), None);
+    assert!(scheduler.next(Micros(0), Lane::Trusted).is_some());
+    assert!(scheduler.next(Micros(0), Lane::Quarantine).is_some());
+    scheduler.ended(Micros(1000), Lane::Quarantine, 1000);
+    assert_eq!(scheduler.next(Micros(150_000), Lane::Quarantine), None);
     assert_eq!(scheduler.next_turn(Micros(150_000)), Some(Micros(401_000)));
-    scheduler.ended(Micros(150_001), Lane::Common, 0);
-    assert!(scheduler.next(Micros(150_001), Lane::Apart).is_some());
+    scheduler.ended(Micros(150_001), Lane::Trusted, 0);
+    assert!(scheduler.next(Micros(150_001), Lane::Quarantine).is_some());
 }
 
 #[test]
 fn a_source_does_not_give_way_to_what_it_sent_before() {
     let mut scheduler = with_a_source_apart();
-    // Its first proof came in the common lane a moment ago.
-    assert!(scheduler.next(Micros(1), Lane::Apart).is_some());
-    assert!(scheduler.next(Micros(1), Lane::Apart).is_some());
+    // Its first proof was in the trusted lane a moment ago.
+    assert!(scheduler.next(Micros(1), Lane::Quarantine).is_some());
+    assert!(scheduler.next(Micros(1), Lane::Quarantine).is_some());
 }

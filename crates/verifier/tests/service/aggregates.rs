@@ -123,7 +123,7 @@ async fn every_input_and_every_part_of_an_aggregate_is_bound() {
             });
         }
     }
-    // More than the elements and points, each of which has a byte of its own here.
+    // More places than elements and points, so that a byte of each is changed.
     for place in (0..good.proof.len()).step_by(29) {
         let mut proof = good.proof.to_vec();
         proof[place] ^= 1 << (place % 8);

@@ -5,7 +5,7 @@ use ark_std::rand::rngs::StdRng;
 use ark_std::rand::seq::SliceRandom;
 use ark_std::rand::{Rng, SeedableRng};
 use c_kzg::{Blob, ethereum_kzg_settings};
-use proofmill_groth16::{Bls12_381, Bn254, Engine};
+use proofmill_groth16::{Bls12_381, Bn254, SnarkCurve};
 use proofmill_ipa::{Opening, Scalar, Srs};
 use proofmill_verifier::kinds::{GrumpkinIpa, Kzg};
 use proofmill_verifier::{KeyError, Kinds, Options, Request, Status};
@@ -15,14 +15,14 @@ use super::support::{Circuit, Running, id, verdicts};
 /// Sizes of batches that are tried.
 const SIZES: [usize; 6] = [1, 2, 5, 16, 33, 64];
 
-/// How many of so many are made false.
+/// The numbers of false proofs to test in a batch of `size`.
 fn shares(size: usize) -> Vec<usize> {
     let mut shares = vec![0, 1, 2.min(size), size / 2, size];
     shares.dedup();
     shares
 }
 
-/// Which of so many are made false.
+/// A random choice of `bad` of `size` proofs to make false: true at their places.
 fn places(rng: &mut StdRng, size: usize, bad: usize) -> Vec<bool> {
     let mut places: Vec<_> = (0..size).map(|place| place < bad).collect();
     places.shuffle(rng);
@@ -40,7 +40,7 @@ async fn groth16_over_bls12_381() {
 }
 
 /// Batches under three keys, in both encodings, with random ones of them tampered.
-async fn groth16<E: Engine>(kind: &str) {
+async fn groth16<E: SnarkCurve>(kind: &str) {
     let rng = &mut StdRng::seed_from_u64(7);
     let mut circuits: Vec<_> = (1..4).map(|inputs| Circuit::<E>::new(inputs, 5)).collect();
     let proofs: Vec<Vec<_>> = circuits
@@ -141,7 +141,7 @@ async fn a_groth16_proof_with_a_tampered_field_is_refused() {
     }
 }
 
-/// Openings under a small SRS: batches with tampered ones, and with ones whose G₀ is forged.
+/// Openings under a small SRS, in batches with tampered ones and ones with a forged G₀.
 #[tokio::test(flavor = "multi_thread")]
 async fn grumpkin_ipa() {
     let rng = &mut StdRng::seed_from_u64(11);
@@ -235,7 +235,7 @@ async fn halo2_and_orchard() {
     }
 }
 
-/// Keys of halo2: a line break behind one is none of it; another text is no key, and circuits have no
+/// Keys of halo2: a line break behind a key is ignored; another text is not a key, and circuits must not have
 /// more rows than there are points.
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_of_halo2_are_pinned_texts() {

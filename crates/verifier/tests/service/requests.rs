@@ -1,4 +1,4 @@
-//! What is taken, refused, taken back; what becomes of it when the service ends.
+//! Tests of requests: accepted, refused and withdrawn ones, and their outcome when the service ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ use tower_service::Service as _;
 
 use super::support::{Circuit, Running, id, verdicts};
 
-/// A kind whose proof is a word: `good`, `bad`, `panic`, or `wait` until it may go on.
+/// A kind whose proof is a word: `good`, `bad`, `panic`, or `wait`, which blocks until the test lets it go on.
 struct Words {
     may_go_on: Arc<AtomicBool>,
     reduced: Arc<AtomicUsize>,
@@ -114,7 +114,7 @@ fn word(source: &str, id: &str, word: &'static str) -> Request {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_panic_is_nobodys_verdict() {
     let desk = words(|_| {});
-    // Both threads are busy until all of them are there, so that they come into one batch.
+    // Both threads are busy until all requests have arrived, so that they form one batch.
     let mut requests = vec![word("a", "w1", "wait"), word("a", "w2", "wait")];
     requests.extend([
         word("a", "1", "good"),
@@ -134,7 +134,7 @@ async fn a_panic_is_nobodys_verdict() {
         matches!(&all[3].status, Status::Unavailable(Unavailable::Internal(why))
         if why == "a fault alone")
     );
-    // Another attempt is one.
+    // A repeated attempt is verified anew.
     let again = desk
         .running
         .handle
@@ -158,7 +158,7 @@ async fn the_same_request_is_verified_once() {
     let known = handle.verify(word("a", "1", "wait")).await.unwrap();
     assert_eq!(known.status, Status::Valid);
     assert_eq!(desk.reduced.load(Ordering::Relaxed), 1);
-    // Another source's id is its own.
+    // The same id of another source is another request.
     let other = handle.verify(word("b", "1", "bad")).await.unwrap();
     assert_eq!(other.status, Status::Invalid(Invalid("a bad word".into())));
 }
@@ -208,7 +208,7 @@ async fn where_there_is_no_room_requests_wait() {
     let all = tokio::spawn(async move { verdicts(&handle, requests).await });
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert_eq!(desk.running.handle.report().under_way, 3);
-    // One that has a deadline is told.
+    // A request is answered when its deadline passes.
     let late = Request {
         deadline: Some(Duration::from_millis(10)),
         ..word("a", "late", "good")
@@ -369,5 +369,5 @@ async fn it_is_a_tower_service() {
         .unwrap();
     let verdict = service.call(word("a", "1", "good")).await.unwrap();
     assert_eq!(verdict.status, Status::Valid);
-    assert_eq!(verdict.course.batch, 1);
+    assert_eq!(verdict.stats.batch, 1);
 }

@@ -7,7 +7,7 @@ use ark_std::rand::SeedableRng;
 use ark_std::rand::rngs::StdRng;
 use bytes::Bytes;
 use proofmill_groth16::snarkjs::{inputs_to_json, proof_to_json, verifying_key_to_json};
-use proofmill_groth16::{Engine, Proof, ProvingKey, VerifyingKey, prove, setup};
+use proofmill_groth16::{Proof, ProvingKey, SnarkCurve, VerifyingKey, prove, setup};
 use proofmill_r1cs::{Assignment, R1cs};
 use proofmill_shutdown::Trigger;
 use proofmill_verifier::kinds::Groth16;
@@ -15,7 +15,7 @@ use proofmill_verifier::{Handle, KeyDigest, Options, Request, Service};
 use tokio::task::JoinHandle;
 
 /// A circuit `inputs[0] = w², inputs[i] = inputs[i − 1]·w`, with its key.
-pub(crate) struct Circuit<E: Engine> {
+pub(crate) struct Circuit<E: SnarkCurve> {
     system: R1cs<E::ScalarField>,
     key: ProvingKey<E>,
     inputs: usize,
@@ -23,7 +23,7 @@ pub(crate) struct Circuit<E: Engine> {
 }
 
 /// A proof and its public inputs.
-pub(crate) struct Proven<E: Engine> {
+pub(crate) struct Proven<E: SnarkCurve> {
     pub(crate) inputs: Vec<E::ScalarField>,
     pub(crate) proof: Proof<E>,
 }
@@ -37,7 +37,7 @@ pub(crate) struct Running {
 
 // === impl Circuit ===
 
-impl<E: Engine> Circuit<E> {
+impl<E: SnarkCurve> Circuit<E> {
     pub(crate) fn new(inputs: usize, seed: u64) -> Self {
         let rng = &mut StdRng::seed_from_u64(seed);
         let one = E::ScalarField::one();
@@ -87,7 +87,7 @@ impl<E: Engine> Circuit<E> {
 
 // === impl Proven ===
 
-impl<E: Engine> Proven<E> {
+impl<E: SnarkCurve> Proven<E> {
     /// A request in snarkjs's formats.
     pub(crate) fn json(&self, source: &str, id: &str, kind: &str, key: KeyDigest) -> Request {
         Request::new(source, id, kind, proof_to_json(&self.proof))

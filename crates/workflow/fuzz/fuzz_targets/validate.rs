@@ -1,4 +1,4 @@
-//! Any text is read, checked, rendered and drawn without a panic.
+//! Fuzz target: any text is read, checked, rendered and drawn without a panic.
 #![no_main]
 
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! A chain that may be reorganised has its stages to itself.
+//! Rule that a chain that may be reorganised shares no stage with another source.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use crate::diagnostic::Code;
 use crate::model::SourceKind;
 use crate::plan::{Plan, StageId, StageKind};
 
-/// Reports stages that a source which may take blocks back shares with another: what the other has
-/// brought about those blocks would be dropped, and not come again.
+/// Reports stages that an Ethereum source shares with another source. A reorganisation would drop
+/// the other source's messages about the removed blocks, and they would not be sent again.
 pub(super) fn check(checker: &mut Checker<'_>) {
     let plan = checker.plan.clone();
     let sources = plan.stages.iter().filter_map(|stage| match &stage.kind {

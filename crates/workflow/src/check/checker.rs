@@ -1,4 +1,4 @@
-//! What every check shares: the workflow, its plan, and the faults found so far.
+//! State shared by every check: the workflow, its plan, and the faults found so far.
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::document::{Document, Field};
@@ -7,7 +7,7 @@ use crate::host::Host;
 use crate::model::Workflow;
 use crate::plan::{Plan, PlanStage, QueueId, StageId};
 
-/// What every check shares.
+/// State shared by every check.
 pub(super) struct Checker<'a> {
     pub(super) workflow: &'a Workflow,
     pub(super) host: &'a dyn Host,
@@ -31,7 +31,7 @@ impl<'a> Checker<'a> {
         &self.workflow.document
     }
 
-    /// If so many faults were found that looking for more is of no use.
+    /// Whether the limit of faults is reached, so that further checks can be skipped.
     pub(super) fn full(&self) -> bool {
         self.found.len() >= Faults::MAX
     }
@@ -49,7 +49,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The table a stage was read from.
+    /// The table that a stage was read from.
     pub(super) fn stage_field(&self, id: StageId) -> Field {
         let mut index = id.0;
         let workflow = self.workflow;
@@ -66,7 +66,7 @@ impl<'a> Checker<'a> {
         Field::table("sequencer")
     }
 
-    /// Where a stage names a queue that it reads.
+    /// The field in which a stage names a queue that it reads.
     pub(super) fn input_field(&self, id: StageId, queue: QueueId) -> Field {
         let stage = self.plan.stage(id);
         let at = self.stage_field(id);
@@ -78,7 +78,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Where a stage names a queue that it writes.
+    /// The field in which a stage names a queue that it writes.
     pub(super) fn output_field(&self, id: StageId, queue: QueueId) -> Field {
         let list = self.stage_field(id).child("output");
         self.mention(&list, &self.plan.stage(id).outputs, queue)

@@ -1,14 +1,14 @@
-//! Messages must not go round.
+//! Rule that messages must not go round in a cycle.
 
 use super::checker::Checker;
 use crate::diagnostic::Code;
 use crate::plan::{Plan, QueueId, StageId};
 
-/// Most cycles that are reported, and longest that is written out in full.
+/// Maximum number of cycles reported (`MAX_CYCLES`), and of stages of a cycle shown (`MAX_SHOWN`).
 const MAX_CYCLES: usize = 20;
 const MAX_SHOWN: usize = 12;
 
-/// Reports cycles; `true` if there is one.
+/// Reports cycles. Returns whether there is one.
 pub(super) fn check(checker: &mut Checker<'_>) -> bool {
     let cycles = cycles(&checker.plan);
     for cycle in &cycles {
@@ -40,7 +40,7 @@ pub(super) fn check(checker: &mut Checker<'_>) -> bool {
     !cycles.is_empty()
 }
 
-/// Stages in an order in which each stands behind all that feed it, as far as cycles allow.
+/// Stages in topological order, without those in `without` and those that a cycle feeds.
 pub(super) fn order(plan: &Plan, without: &[bool]) -> Vec<StageId> {
     let mut writers: Vec<usize> = vec![0; plan.queues.len()];
     let mut inputs: Vec<usize> = vec![0; plan.stages.len()];
@@ -78,8 +78,8 @@ pub(super) fn order(plan: &Plan, without: &[bool]) -> Vec<StageId> {
     order
 }
 
-/// Cycles that share no stage, each as stages and the queue each writes to the next, beginning
-/// with the stage that stands first in the plan.
+/// Disjoint cycles, each as its stages with the queue that each writes to the next, beginning with
+/// the stage that is first in the plan.
 fn cycles(plan: &Plan) -> Vec<Vec<(StageId, QueueId)>> {
     let mut gone = vec![false; plan.stages.len()];
     let mut cycles = Vec::new();
@@ -91,7 +91,7 @@ fn cycles(plan: &Plan) -> Vec<Vec<(StageId, QueueId)>> {
         let Some(start) = left.iter().position(|&left| left) else {
             break;
         };
-        // Every stage that is left has a writer that is left: going back must come round.
+        // Every stage left has a writer that is left, so following writers back must meet a cycle.
         let mut seen: Vec<Option<usize>> = vec![None; plan.stages.len()];
         let mut path: Vec<(StageId, QueueId)> = Vec::new();
         let mut at = StageId(start);

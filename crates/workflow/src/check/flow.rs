@@ -1,4 +1,4 @@
-//! What can be said, before anything runs, about the messages in each queue.
+//! Static knowledge about the messages in each queue.
 
 use super::cycles::order;
 use crate::decode::MAX_STAGES;
@@ -10,48 +10,48 @@ use crate::plan::{Plan, QueueId, StageId, StageKind};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Blocks {
     pub(super) start: u64,
-    /// Unknown, or never, if absent.
+    /// Last block; `None` if it is unknown or there is none.
     pub(super) end: Option<u64>,
     pub(super) chunk: u64,
 }
 
-/// Why a queue holds several messages about the same block.
+/// The reason why a queue holds several messages about the same block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Scatter {
-    /// A stage makes many messages of one.
+pub(super) enum DuplicateBlocks {
+    /// This stage makes many messages of one.
     FanOut(StageId),
-    /// Two writers of the queue are fed by the same source.
+    /// Two writers of this queue are fed by the same source.
     Writers(QueueId),
-    /// A collector passes on alone what comes after its group.
+    /// This collector passes late messages on alone.
     Late(StageId),
 }
 
-/// What can be said about the messages in a queue.
+/// Static knowledge about the messages in a queue.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Flow {
-    /// What each of its origins contributes.
+    /// The messages from each origin.
     pub(super) blocks: Vec<Blocks>,
-    /// It also has messages about which nothing can be said.
+    /// Whether there are also messages about which nothing is known.
     pub(super) unknown: bool,
-    pub(super) scatter: Option<Scatter>,
+    pub(super) duplicates: Option<DuplicateBlocks>,
     sources: Sources,
 }
 
 /// A set of sources, by index.
 type Sources = [u64; MAX_STAGES.div_ceil(64)];
 
-/// Origins that are told apart in a queue.
+/// Maximum number of origins distinguished in a queue.
 const MAX_BLOCKS: usize = 32;
 
 // === impl Blocks ===
 
 impl Blocks {
-    /// How many messages there are, if they end.
+    /// Number of messages; `None` if they have no known end.
     pub(super) fn messages(&self) -> Option<u64> {
         Some((self.end?.checked_sub(self.start)? + 1).div_ceil(self.chunk))
     }
 
-    /// The blocks of a full message; those of the only one if it is not full.
+    /// Number of blocks in a full message, or in the only message if that is not full.
     pub(super) fn span(&self) -> u64 {
         match self.end.and_then(|end| end.checked_sub(self.start)) {
             Some(last) => self.chunk.min(last + 1),
@@ -63,7 +63,7 @@ impl Blocks {
 // === impl Flow ===
 
 impl Flow {
-    /// All that is in the queue, if that is known and has one origin.
+    /// The messages of the queue, if they are all known and have one origin.
     pub(super) fn single(&self) -> Option<Blocks> {
         match self.blocks[..] {
             [blocks] if !self.unknown => Some(blocks),
@@ -71,9 +71,9 @@ impl Flow {
         }
     }
 
-    /// How many messages there are, if that is known.
+    /// Number of messages in the queue, if known.
     pub(super) fn messages(&self) -> Option<u64> {
-        if self.unknown || self.scatter.is_some() || self.blocks.is_empty() {
+        if self.unknown || self.duplicates.is_some() || self.blocks.is_empty() {
             return None;
         }
         self.blocks
@@ -93,7 +93,7 @@ impl Flow {
             self.blocks.push(*blocks);
         }
         self.unknown |= other.unknown;
-        self.scatter = self.scatter.or(other.scatter);
+        self.duplicates = self.duplicates.or(other.duplicates);
         self.sources
             .iter_mut()
             .zip(other.sources)
@@ -108,7 +108,7 @@ impl Flow {
     }
 }
 
-/// The flow of each queue, of a plan without cycles.
+/// The flow of each queue, in the order of [`Plan::queues`]; the plan has no cycles.
 pub(super) fn flows(plan: &Plan) -> Vec<Flow> {
     let mut flows = vec![Flow::default(); plan.queues.len()];
     let mut written = vec![false; plan.queues.len()];
@@ -150,7 +150,7 @@ pub(super) fn flows(plan: &Plan) -> Vec<Flow> {
                     .iter()
                     .for_each(|queue| flow.add(&flows[queue.0]));
                 if dispatcher.fan_out {
-                    flow.scatter = flow.scatter.or(Some(Scatter::FanOut(id)));
+                    flow.duplicates = flow.duplicates.or(Some(DuplicateBlocks::FanOut(id)));
                 }
             }
             StageKind::Collector(collector) => {
@@ -158,7 +158,8 @@ pub(super) fn flows(plan: &Plan) -> Vec<Flow> {
                     .inputs
                     .iter()
                     .for_each(|queue| flow.add(&flows[queue.0]));
-                flow.scatter = (collector.late == Late::Emit).then_some(Scatter::Late(id));
+                flow.duplicates =
+                    (collector.late == Late::Emit).then_some(DuplicateBlocks::Late(id));
                 match &collector.strategy {
                     Strategy::Sequential { n } => {
                         flow.blocks
@@ -183,7 +184,7 @@ pub(super) fn flows(plan: &Plan) -> Vec<Flow> {
         for queue in &stage.outputs {
             let into = &mut flows[queue.0];
             if written[queue.0] && into.shares_source(&flow) {
-                into.scatter = into.scatter.or(Some(Scatter::Writers(*queue)));
+                into.duplicates = into.duplicates.or(Some(DuplicateBlocks::Writers(*queue)));
             }
             into.add(&flow);
             written[queue.0] = true;

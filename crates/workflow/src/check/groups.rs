@@ -1,9 +1,10 @@
-//! Groups that can fill, queues that can hold them, and a sequencer that gets a chain.
+//! Rules for groups that can be completed, queues that can hold them, and a sequencer that gets
+//! every block.
 
 use std::collections::BTreeMap;
 
 use super::checker::Checker;
-use super::flow::{Blocks, Flow, Scatter};
+use super::flow::{Blocks, DuplicateBlocks, Flow};
 use crate::diagnostic::Code;
 use crate::document::Field;
 use crate::model::{Collector, MatchCount, Sequencer, Strategy};
@@ -47,7 +48,7 @@ pub(super) fn check(checker: &mut Checker<'_>, flows: &[Flow]) {
     }
 }
 
-/// A collector, and what can be said about its inputs.
+/// A collector, and the flows of all queues.
 struct Group<'a> {
     stage: &'a PlanStage,
     collector: &'a Collector,
@@ -66,7 +67,7 @@ impl Group<'_> {
             .child(key)
     }
 
-    /// If a group that never fills is emitted nevertheless.
+    /// Whether an incomplete group is emitted after a timeout.
     fn emits_partial(&self) -> bool {
         self.collector.partial && self.collector.t_collect.is_some()
     }
@@ -77,9 +78,9 @@ impl Group<'_> {
             let message = "a group of no messages never fires";
             return checker.push(Code::EmptyGroup, &field, message, "make `k` at least 1");
         }
-        let room: u64 = self.inputs(checker).map(|(_, q_max)| q_max).sum();
-        if k > room {
-            let message = format!("a group needs {k} messages, and the inputs hold {room}");
+        let capacity: u64 = self.inputs(checker).map(|(_, q_max)| q_max).sum();
+        if k > capacity {
+            let message = format!("a group needs {k} messages, and the inputs hold {capacity}");
             checker.push(Code::QueueBelowGroup, &field, message, RAISE);
         }
         let all = self.stage.inputs.iter().try_fold(0u64, |sum, queue| {
@@ -159,7 +160,7 @@ impl Group<'_> {
             return checker.push(Code::EmptyGroup, &field, message, "make `n` at least 1");
         }
         for &queue in &self.stage.inputs {
-            self.unscattered(checker, queue);
+            self.check_one_message_per_block(checker, queue);
             for blocks in &self.flows[queue.0].blocks {
                 if let Some((message, help)) = self.unfillable(n, blocks) {
                     let message = format!("{message} (through `{}`)", checker.queue_name(queue));
@@ -169,12 +170,12 @@ impl Group<'_> {
             }
             let q_max = u64::from(checker.plan.queue(queue).q_max);
             if let Some(blocks) = self.flows[queue.0].single() {
-                self.room(checker, &field, queue, n.div_ceil(blocks.chunk), q_max);
+                self.check_capacity(checker, &field, queue, n.div_ceil(blocks.chunk), q_max);
             }
         }
     }
 
-    fn room(
+    fn check_capacity(
         &self,
         checker: &mut Checker<'_>,
         field: &Field,
@@ -189,7 +190,8 @@ impl Group<'_> {
         }
     }
 
-    /// Why groups of `n` blocks do not fit these messages.
+    /// The reason why groups of `n` blocks never fit these messages, and advice; `None` if they
+    /// fit.
     fn unfillable(&self, n: u64, blocks: &Blocks) -> Option<(String, String)> {
         let (start, span) = (blocks.start, blocks.span());
         let inside_one = blocks.end.is_some_and(|end| end / n == start / n);
@@ -259,16 +261,16 @@ impl Group<'_> {
             let help = "add a queue to `inputs`, or use the strategy \"sequential\"";
             return checker.push(Code::NothingToJoin, &field, message, help);
         }
-        self.unscattered(checker, by);
+        self.check_one_message_per_block(checker, by);
         for queue in others {
-            self.unscattered(checker, queue);
+            self.check_one_message_per_block(checker, queue);
             let (Some(set), Some(member)) =
                 (self.flows[by.0].single(), self.flows[queue.0].single())
             else {
                 continue;
             };
             let q_max = u64::from(checker.plan.queue(queue).q_max);
-            self.room(
+            self.check_capacity(
                 checker,
                 &field,
                 queue,
@@ -281,7 +283,7 @@ impl Group<'_> {
         }
     }
 
-    /// Why a join's groups are never covered by one of its members.
+    /// The reason why an input never covers the groups of a join, and advice; `None` if it can.
     fn uncovered(
         &self,
         checker: &Checker<'_>,
@@ -319,7 +321,7 @@ impl Group<'_> {
                 format!("`{by}` goes to block {end}, and `{name}` only to {last}"),
                 help,
             )),
-            // Headers end with their file.
+            // The last header of a file is not known here.
             None if checker
                 .workflow
                 .sources
@@ -335,16 +337,22 @@ impl Group<'_> {
         }
     }
 
-    /// A block is covered by its first message: several for one block would fire too early.
-    fn unscattered(&self, checker: &mut Checker<'_>, queue: QueueId) {
-        if let Some(scatter) = self.flows[queue.0].scatter {
+    /// Reports an input with several messages per block: a block counts as covered by its first
+    /// message, so the group would fire too early.
+    fn check_one_message_per_block(&self, checker: &mut Checker<'_>, queue: QueueId) {
+        if let Some(duplicates) = self.flows[queue.0].duplicates {
             let message = format!(
                 "`{}` holds several messages about the same block: {}",
                 checker.queue_name(queue),
-                why(checker, scatter)
+                why(checker, duplicates)
             );
             let field = checker.input_field(self.stage.id, queue);
-            checker.push(Code::GroupAmbiguous, &field, message, mending(scatter));
+            checker.push(
+                Code::GroupAmbiguous,
+                &field,
+                message,
+                fix_advice(duplicates),
+            );
         }
     }
 
@@ -359,27 +367,27 @@ impl Group<'_> {
     }
 }
 
-/// What to do where a queue holds several messages about the same block and must not.
-fn mending(scatter: Scatter) -> &'static str {
-    match scatter {
-        Scatter::FanOut(_) | Scatter::Writers(_) => {
+/// Advice for a queue that must not hold several messages about the same block.
+fn fix_advice(duplicates: DuplicateBlocks) -> &'static str {
+    match duplicates {
+        DuplicateBlocks::FanOut(_) | DuplicateBlocks::Writers(_) => {
             "gather them first, with a collector of the strategy \"match\""
         }
-        Scatter::Late(_) => {
+        DuplicateBlocks::Late(_) => {
             "use `late = \"dead\"` or \"skip\"; a stage that wants every message can read the \
              collector's inputs"
         }
     }
 }
 
-fn why(checker: &Checker<'_>, scatter: Scatter) -> String {
-    match scatter {
-        Scatter::Late(stage) => format!(
+fn why(checker: &Checker<'_>, duplicates: DuplicateBlocks) -> String {
+    match duplicates {
+        DuplicateBlocks::Late(stage) => format!(
             "`{}` passes on alone what comes late (`late = \"emit\"`)",
             checker.stage_name(stage)
         ),
-        Scatter::FanOut(stage) => format!("`{}` fans out", checker.stage_name(stage)),
-        Scatter::Writers(queue) => {
+        DuplicateBlocks::FanOut(stage) => format!("`{}` fans out", checker.stage_name(stage)),
+        DuplicateBlocks::Writers(queue) => {
             let writers: Vec<&str> = checker
                 .plan
                 .queue(queue)
@@ -402,13 +410,18 @@ fn sequence(checker: &mut Checker<'_>, stage: &PlanStage, sequencer: &Sequencer,
     let Some(flow) = stage.inputs.first().map(|queue| &flows[queue.0]) else {
         return;
     };
-    if let Some(scatter) = flow.scatter {
+    if let Some(duplicates) = flow.duplicates {
         let message = format!(
             "the sequencer needs one message for each block, and gets several: {}",
-            why(checker, scatter)
+            why(checker, duplicates)
         );
         let field = at.child("input");
-        checker.push(Code::SequencerNotChain, &field, message, mending(scatter));
+        checker.push(
+            Code::SequencerNotChain,
+            &field,
+            message,
+            fix_advice(duplicates),
+        );
     }
     if flow.unknown || flow.blocks.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! Does the workflow make sense, before anything runs?
+//! Checks of a workflow before it runs.
 
 mod chains;
 mod checker;

@@ -1,4 +1,4 @@
-//! Names, and who reads and writes what.
+//! Rules for names, and for the readers and writers of queues.
 
 use std::collections::{HashMap, HashSet};
 
@@ -158,8 +158,8 @@ fn with_some(checker: &Checker<'_>, keep: impl Fn(QueueId) -> bool) -> Vec<Strin
     queues.map(|queue| queue.name.clone()).collect()
 }
 
-/// A stage is reached if each of its inputs is; a queue if one of its writers is. A queue that
-/// nobody writes is another fault's matter, and counts as reached.
+/// A stage is reached if each of its inputs is; a queue if one of its writers is. A queue without
+/// writers counts as reached: it is reported by another rule.
 fn reachable(checker: &mut Checker<'_>) {
     let plan = &checker.plan;
     if checker.workflow.sources.is_empty() {

@@ -1,5 +1,5 @@
-//! Each table by itself: durations that fit together, workers that can do the work, and what the
-//! stage needs of the machine.
+//! Rules for single tables: consistent durations, workers able to run the tasks, and files and
+//! programs that exist on this machine.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -50,7 +50,7 @@ pub(super) fn check(checker: &mut Checker<'_>) {
     }
 }
 
-/// Reports a fault where it was written: a stage that inherits it says nothing.
+/// Reports a fault only at the table that sets the value, not at each stage that inherits it.
 fn policy(checker: &mut Checker<'_>, at: &Field, policy: &Policy) {
     let document = checker.document();
     let written = |key: &str| document.has(&at.child(key));
@@ -130,7 +130,8 @@ fn dispatcher(checker: &mut Checker<'_>, at: &Field, stage: &Dispatcher) {
             help,
         );
     }
-    // Any worker of the group may run the stage's tasks; the one that lacks least is named.
+    // Any worker of the group may run the stage's tasks; the fault names the labels that the best
+    // of them lacks.
     let peers = || {
         let all = checker.workflow.dispatchers.iter();
         all.filter(|peer| peer.group == stage.group)

@@ -1,4 +1,4 @@
-//! The ways in: from text, from a file, or from a workflow that was read before.
+//! Entry points: checks of a text, of a file, or of a workflow that was read earlier.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::document::{Document, Field};
 use crate::host::Host;
 use crate::model::Workflow;
 
-/// Checks what a workflow means: its graph, its groups, and what it needs of the machine.
+/// Checks the meaning of a workflow: its graph, its groups, and its needs of the machine.
 ///
 /// Returns every fault found (at most a few hundred), in the order of the file. The workflow may
 /// run if none of them [is an error](Diagnostic::is_error).
@@ -32,12 +32,12 @@ fn check_graph(checker: &mut Checker<'_>) {
     }
 }
 
-/// Reads and checks the text of a workflow file in one go. `file` is what faults are reported
-/// against, and its folder is what relative paths in it are resolved against.
+/// Reads and checks the text of a workflow file. `file` is the name in faults; relative paths in
+/// the text are resolved against its folder.
 ///
 /// # Errors
-/// Every fault found, if at least one of them is an error. Where a fault makes others likely (a
-/// stage that cannot be read, say) those are left for the next time.
+/// Every fault found, if at least one of them is an error. Where a fault is likely to cause others
+/// (a stage that cannot be read, for example), the checks that depend on it are skipped.
 pub fn validate(
     text: &str,
     file: &Path,
@@ -49,13 +49,14 @@ pub fn validate(
     };
     let mut checker = Checker::new(&workflow, host);
     stages::check(&mut checker);
-    if faults.structural {
+    if faults.graph_unreliable {
         checker.found.retain(|found| !rests_on_graph(found.code));
     } else {
         check_graph(&mut checker);
     }
     let mut found = checker.found;
-    // A field with a fault was read as its default: what follows from that is not to be trusted.
+    // A field with a fault was read as its default, so faults that follow from its value are
+    // dropped.
     found.retain(|found| {
         let table = |field: &str| field.split('.').next().unwrap_or_default().to_owned();
         asks_host(found.code)
@@ -150,9 +151,9 @@ fn read(file: &Path) -> Result<String, Box<Diagnostic>> {
 }
 
 impl Workflow {
-    /// Reads the text of a workflow file: syntax, fields, types and ranges. What it means is the
-    /// matter of [`check`]. `file` is what faults are reported against, and its folder is what
-    /// relative paths in it are resolved against.
+    /// Reads the text of a workflow file: syntax, fields, types and ranges. [`check`] checks its
+    /// meaning. `file` is the name in faults; relative paths in the text are resolved against its
+    /// folder.
     ///
     /// # Errors
     /// Every fault found.

@@ -1,5 +1,5 @@
-//! Rules for verification: results that leave have been verified, and are checked again by the
-//! process that emits them.
+//! Rules for verification: emitted results were verified by a stage, and the process that emits can
+//! check them again.
 
 use super::checker::Checker;
 use crate::diagnostic::Code;
@@ -44,12 +44,12 @@ pub(super) fn check(checker: &mut Checker<'_>) {
     }
 }
 
-/// Reports a stage whose results the process that emits cannot check.
+/// Reports a stage whose results the process that emits cannot check again.
 fn checked_again(checker: &mut Checker<'_>, id: StageId, stage: &Dispatcher) {
     let why = match &stage.executor {
         Executor::Native { prover, .. } => {
             let known = checker.host.emission_checks();
-            // That there is no such prover is said elsewhere.
+            // A prover that does not exist is reported by another rule.
             let is_prover = checker.host.provers().contains(&prover.as_str());
             if known.contains(&prover.as_str()) || !is_prover {
                 return;

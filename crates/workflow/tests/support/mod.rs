@@ -1,12 +1,12 @@
-//! A host without a machine, and short ways to check a text.
+//! A fake host, and shortcuts for checking a text.
 #![allow(dead_code, reason = "each test file uses some of it")]
 
 use std::path::Path;
 
 use proofmill_workflow::{Code, Diagnostic, Host, Program, ProgramFault, validate};
 
-/// Knows the prover `test.prove`, whose results can be checked again; in its folders `good.sh` can be executed, `plain.sh` cannot, and
-/// there is nothing else.
+/// A host with the prover `test.prove`, whose results can be checked again. In its folders
+/// `good.sh` can be executed, `plain.sh` cannot, and nothing else exists.
 #[derive(Default)]
 pub(crate) struct FakeHost;
 
@@ -36,7 +36,7 @@ impl Host for FakeHost {
     }
 }
 
-/// Everything found in a text.
+/// All diagnostics of a text.
 pub(crate) fn found(text: &str) -> Vec<Diagnostic> {
     match validate(text, Path::new("w.toml"), &FakeHost) {
         Ok((_, warnings)) => warnings,
@@ -44,12 +44,12 @@ pub(crate) fn found(text: &str) -> Vec<Diagnostic> {
     }
 }
 
-/// The codes of everything found in a text.
+/// The codes of all diagnostics of a text.
 pub(crate) fn codes(text: &str) -> Vec<Code> {
     found(text).iter().map(|found| found.code).collect()
 }
 
-/// The first fault of a kind; it must be there, with a way to mend it.
+/// The first fault of a kind, which must exist and have advice.
 #[track_caller]
 pub(crate) fn fault(text: &str, code: Code) -> Diagnostic {
     let found = found(text);
@@ -63,7 +63,7 @@ pub(crate) fn fault(text: &str, code: Code) -> Diagnostic {
     fault.clone()
 }
 
-/// The text with more tables at its end.
+/// The text with further tables appended.
 pub(crate) fn with(text: &str, more: &str) -> String {
     format!("{text}\n{more}")
 }

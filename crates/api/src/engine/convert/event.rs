@@ -1,4 +1,4 @@
-//! Events.
+//! Conversion of events into messages.
 
 use proofmill_engine::{Event, EventKind, Span, Stage, StageEnd};
 

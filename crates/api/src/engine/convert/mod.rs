@@ -1,4 +1,4 @@
-//! Between the engine's types and the messages.
+//! Conversion between the engine's types and the messages.
 
 mod event;
 mod request;

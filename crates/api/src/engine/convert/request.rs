@@ -1,4 +1,4 @@
-//! What callers ask, as the engine's types.
+//! Conversion of requests into the engine's types.
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -12,12 +12,12 @@ use tonic::Status;
 use crate::engine::proto;
 use crate::engine::proto::partition::Input as Given;
 use crate::engine::proto::register_request::Source;
-use crate::grpc::FAR;
+use crate::grpc::TIMEOUT_MAX;
 
-/// The client of a request that names none.
+/// Client of a request that names none.
 pub(crate) const DEFAULT_CLIENT: &str = "default";
 
-/// A submission, but for the witnesses that are still to come.
+/// A submission whose streamed witnesses are still to come.
 #[derive(Debug)]
 pub(crate) struct Planned {
     request: RequestId,
@@ -29,15 +29,15 @@ pub(crate) struct Planned {
 #[derive(Debug)]
 enum Witness {
     Here(Input),
-    /// So many bytes are to come.
+    /// A streamed witness of this many bytes.
     Streamed(u64),
 }
 
-/// The submission of a request by `caller`, if the call says who that is.
+/// Converts a request by `caller`, the client of the call's token, if it has one.
 ///
 /// # Errors
 ///
-/// What is malformed, and how it should be; or that the caller is another client.
+/// A message that says what is malformed and what is expected, or that the request names another client.
 pub(crate) fn submission(
     request: proto::SubmitRequest,
     caller: Option<&str>,
@@ -68,7 +68,7 @@ pub(crate) fn submission(
     };
     let deadline = deadline_ms.map(|at| {
         let at = UNIX_EPOCH + Duration::from_millis(at);
-        let far = at > SystemTime::now() + FAR;
+        let far = at > SystemTime::now() + TIMEOUT_MAX;
         let refused = || invalid("deadline_ms: more than a hundred years from now");
         if far { Err(refused()) } else { Ok(at) }
     });
@@ -100,7 +100,7 @@ pub(crate) fn submission(
 ///
 /// # Errors
 ///
-/// It is none.
+/// The text is not a job's id.
 pub(crate) fn job_id(text: &str) -> Result<JobId, Status> {
     text.parse()
         .map_err(|error| invalid(format!("job: {error}")))
@@ -110,7 +110,7 @@ pub(crate) fn job_id(text: &str) -> Result<JobId, Status> {
 ///
 /// # Errors
 ///
-/// It can be neither.
+/// The text can be neither a name nor an id.
 pub(crate) fn circuit_ref(text: &str) -> Result<CircuitRef, Status> {
     text.parse()
         .map_err(|error| invalid(format!("circuit: {error}")))
@@ -120,7 +120,7 @@ pub(crate) fn circuit_ref(text: &str) -> Result<CircuitRef, Status> {
 ///
 /// # Errors
 ///
-/// There is no such tier.
+/// There is no tier of that number.
 pub(crate) fn preload_tier(tier: i32) -> Result<Tier, Status> {
     match proto::Tier::try_from(tier) {
         Ok(proto::Tier::Unspecified | proto::Tier::Hot) => Ok(Tier::Hot),
@@ -134,7 +134,7 @@ pub(crate) fn preload_tier(tier: i32) -> Result<Tier, Status> {
 ///
 /// # Errors
 ///
-/// What is missing or malformed.
+/// A message that says what is missing or malformed.
 pub(crate) fn registration(request: proto::RegisterRequest) -> Result<Registration, Status> {
     check_name(&request.name).map_err(|error| invalid(format!("name: {error}")))?;
     let path = |field: &str, text: String| {
@@ -172,12 +172,12 @@ fn invalid(text: impl Into<String>) -> Status {
 // === impl Planned ===
 
 impl Planned {
-    /// The job ends at `at`, if it is not to end earlier.
+    /// Sets the deadline to `at`, unless it is earlier.
     pub(crate) fn end_by(&mut self, at: SystemTime) {
         self.deadline = Some(self.deadline.map_or(at, |deadline| deadline.min(at)));
     }
 
-    /// The bytes of each witness that is to come, in order.
+    /// The size in bytes of each streamed witness, in order.
     pub(crate) fn streams(&self) -> impl Iterator<Item = u64> {
         self.partitions.iter().filter_map(|(_, it)| match it {
             Witness::Streamed(bytes) => Some(*bytes),
@@ -185,11 +185,11 @@ impl Planned {
         })
     }
 
-    /// The submission, with what came for [`streams`](Self::streams), in order.
+    /// The submission with its uploaded witnesses, in the order of [`streams`](Self::streams).
     ///
     /// # Errors
     ///
-    /// A witness is missing: this was no stream.
+    /// A witness is missing, since the request did not come by a stream.
     pub(crate) fn complete(
         self,
         uploads: impl IntoIterator<Item = Upload>,

@@ -1,4 +1,4 @@
-//! What the engine tells, as messages.
+//! Conversion of the engine's answers into messages.
 
 use proofmill_engine::{
     CircuitSource, CircuitView, ConstraintsFrom, JobCounts, JobResult, JobState, JobView, Owner,
@@ -18,7 +18,7 @@ pub(crate) fn submitted(submitted: Submitted) -> proto::SubmitResponse {
     }
 }
 
-/// What became of a job.
+/// The result of a job.
 pub(crate) fn result(result: &JobResult) -> proto::JobResult {
     let (state, failure) = state(&result.state);
     proto::JobResult {
@@ -43,7 +43,7 @@ fn proof(made: &PartitionProof) -> proto::Proof {
     }
 }
 
-/// A job as it is now.
+/// The current state of a job.
 pub(crate) fn job(job: &JobView) -> proto::Job {
     let (state, failure) = state(&job.state);
     proto::Job {
@@ -66,7 +66,7 @@ pub(crate) fn job(job: &JobView) -> proto::Job {
     }
 }
 
-/// A circuit as it is now.
+/// The current state of a circuit.
 pub(crate) fn circuit(circuit: &CircuitView) -> proto::Circuit {
     let shown = |path: &std::path::Path| path.to_string_lossy().into_owned();
     let (key_path, constraints_path) = match &circuit.source {
@@ -104,7 +104,7 @@ pub(crate) fn circuit(circuit: &CircuitView) -> proto::Circuit {
     }
 }
 
-/// Everything.
+/// The state of the whole engine.
 pub(crate) fn status(status: &Status) -> proto::EngineStatus {
     let stages = status.stages.iter().map(|it| proto::StageStatus {
         stage: stage(it.stage).into(),
@@ -188,7 +188,7 @@ pub(crate) fn priority(priority: Priority) -> proto::Priority {
     }
 }
 
-/// A state, and why the job failed if it did.
+/// A job's state, and the reason if it failed.
 pub(super) fn state(state: &JobState) -> (proto::JobState, String) {
     let bare = match state {
         JobState::Queued => proto::JobState::Queued,

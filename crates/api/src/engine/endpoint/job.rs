@@ -1,10 +1,10 @@
-//! A stage's job in the engine's words, whatever engine it is sent to.
+//! A stage's job in the engine's terms, for a local or a remote engine.
 
 use proofmill_engine::Priority;
 use proofmill_r1cs::iden3::WTNS_FORMAT;
 use proofmill_workflow::EnginePriority;
 
-/// The priority that a workflow names.
+/// Converts the priority that a workflow sets.
 pub(super) fn priority(priority: EnginePriority) -> Priority {
     match priority {
         EnginePriority::Low => Priority::Low,
@@ -14,7 +14,7 @@ pub(super) fn priority(priority: EnginePriority) -> Priority {
     }
 }
 
-/// Whether a witness is a `.wtns` file; one that is not is a vector of numbers.
+/// Whether a witness is a `.wtns` file; otherwise it is a vector of numbers.
 pub(super) fn is_wtns(witness: &[u8]) -> bool {
     witness.starts_with(&WTNS_FORMAT.magic)
 }

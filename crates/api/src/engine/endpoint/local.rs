@@ -9,18 +9,18 @@ use proofmill_engine::{
 };
 use proofmill_orchestrator::executor::engine as executor;
 use proofmill_orchestrator::executor::engine::{
-    End, Endpoint, EndpointError, Job, JobInput, Look, Ticket,
+    Endpoint, EndpointError, EngineSnapshot, Job, JobInput, JobOutcome, Ticket,
 };
 
 use super::job::{is_wtns, priority};
-use super::outcome::{forgotten, proved, sent, without_proof};
+use super::outcome::{make_retryable, proved, sent, without_proof};
 use crate::engine::answer::check_proof;
 use crate::engine::convert::DEFAULT_CLIENT;
 
-/// What errors call the engine.
+/// The engine's name in errors.
 const NAME: &str = "in-process";
 
-/// An engine in this process, as an executor sees it.
+/// An engine in this process, as an endpoint of an executor.
 pub fn in_process_endpoint(handle: Handle) -> Arc<dyn Endpoint> {
     Arc::new(Local(handle))
 }
@@ -32,11 +32,14 @@ impl Endpoint for Local {
         NAME
     }
 
-    fn look<'a>(&'a self, circuit: &'a str) -> BoxFuture<'a, Result<Look, EndpointError>> {
+    fn snapshot<'a>(
+        &'a self,
+        circuit: &'a str,
+    ) -> BoxFuture<'a, Result<EngineSnapshot, EndpointError>> {
         Box::pin(async move {
-            let circuits = self.0.circuits().await.map_err(declined)?;
-            let load = self.0.load().await.map_err(declined)?;
-            Ok(look(circuit, &circuits, load))
+            let circuits = self.0.circuits().await.map_err(endpoint_error)?;
+            let load = self.0.load().await.map_err(endpoint_error)?;
+            Ok(snapshot(circuit, &circuits, load))
         })
     }
 
@@ -47,7 +50,7 @@ impl Endpoint for Local {
     ) -> BoxFuture<'a, Result<Ticket, EndpointError>> {
         Box::pin(async move {
             let submitted = self.0.submit(submission(request, job)?).await;
-            let submitted = submitted.map_err(declined)?;
+            let submitted = submitted.map_err(endpoint_error)?;
             Ok(Ticket {
                 job: submitted.job.to_string(),
                 existing: submitted.existing,
@@ -59,10 +62,10 @@ impl Endpoint for Local {
         &'a self,
         id: &'a str,
         job: &'a Job,
-    ) -> BoxFuture<'a, Result<End, EndpointError>> {
+    ) -> BoxFuture<'a, Result<JobOutcome, EndpointError>> {
         Box::pin(async move {
             let result = self.0.await_result(job_id(id)?).await;
-            let result = result.map_err(|error| forgotten(declined(error)))?;
+            let result = result.map_err(|error| make_retryable(endpoint_error(error)))?;
             end(result, job).await
         })
     }
@@ -75,7 +78,7 @@ impl Endpoint for Local {
         Box::pin(async move {
             let job = job_id(job)?;
             let cancelled = self.0.cancel_unless_wanted(job, waiting as usize).await;
-            cancelled.map(drop).map_err(declined)
+            cancelled.map(drop).map_err(endpoint_error)
         })
     }
 }
@@ -85,8 +88,8 @@ fn job_id(text: &str) -> Result<JobId, EndpointError> {
         .map_err(|error| EndpointError::Invalid(format!("job: {error}")))
 }
 
-/// A refusal, to whoever looks for an engine: the same as it would be over gRPC.
-fn declined(error: Error) -> EndpointError {
+/// Converts a refusal into the same error as over gRPC.
+fn endpoint_error(error: Error) -> EndpointError {
     let why = error.to_string();
     match error {
         Error::Exhausted { retry_after, .. } => EndpointError::Exhausted { why, retry_after },
@@ -123,12 +126,13 @@ fn submission(request: &str, job: &Job) -> Result<Submission, EndpointError> {
     })
 }
 
-/// Outcome of a job of one partition. The proof is compared with the witness that was sent.
-async fn end(result: JobResult, job: &Job) -> Result<End, EndpointError> {
+/// Outcome of a job of one partition. The proof's public inputs are compared with the witness that was
+/// sent.
+async fn end(result: JobResult, job: &Job) -> Result<JobOutcome, EndpointError> {
     match &result.state {
         JobState::Done => {}
-        JobState::Failed(why) => return Ok(End::Failed(why.clone())),
-        _ => return Ok(End::Stopped),
+        JobState::Failed(why) => return Ok(JobOutcome::Failed(why.clone())),
+        _ => return Ok(JobOutcome::Cancelled),
     }
     let made = result.proofs.first().cloned();
     let made = made.ok_or_else(|| without_proof(result.job))?;
@@ -140,15 +144,15 @@ async fn end(result: JobResult, job: &Job) -> Result<End, EndpointError> {
     proved(made.circuit.to_string(), check).await
 }
 
-/// The engine as it is now, for who asks about a circuit.
-fn look(circuit: &str, circuits: &[CircuitView], load: Load) -> Look {
+/// The circuit's tier and the engine's load, for a caller that chooses an engine.
+fn snapshot(circuit: &str, circuits: &[CircuitView], load: Load) -> EngineSnapshot {
     let mut circuits = circuits.iter();
     let found = circuits.find(|it| it.name == circuit || it.id.to_string() == circuit);
-    Look {
+    EngineSnapshot {
         tier: found.map(|it| match it.tier {
             Tier::Hot => executor::Tier::Hot,
             Tier::Warm => executor::Tier::Warm,
-            // It is nearly there.
+            // A key that is being loaded counts as warm.
             Tier::Cold if it.loading => executor::Tier::Warm,
             Tier::Cold => executor::Tier::Cold,
         }),
@@ -215,10 +219,10 @@ mod tests {
             Error::Storage("why".to_owned()),
         ];
         for error in errors {
-            let status = refusal::of(error.clone());
+            let status = refusal::status_of_error(error.clone());
             let after = retry_after(&status);
             let there = remote::refused(status.code(), status.message().to_owned(), after);
-            assert_eq!(declined(error), there);
+            assert_eq!(endpoint_error(error), there);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Engines as a dispatcher's executor sees them: elsewhere, or in this process.
+//! Engines as endpoints of a dispatcher's executor: in another process, or in this one.
 
 mod job;
 mod local;

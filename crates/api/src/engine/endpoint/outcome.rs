@@ -1,25 +1,27 @@
-//! The outcome of a job, whatever engine it was sent to.
+//! The outcome of a job, for a local or a remote engine.
 
 use bytes::Bytes;
 use proofmill_engine::AnyProof;
-use proofmill_orchestrator::executor::engine::{End, EndpointError, Job, JobInput, Made};
+use proofmill_orchestrator::executor::engine::{
+    EndpointError, Job, JobInput, JobOutcome, ProofOutput,
+};
 
 use crate::engine::answer::{AnswerError, ProofTexts};
 
-/// A job that was accepted is not known any more: it is to be submitted again.
-pub(super) fn forgotten(error: EndpointError) -> EndpointError {
+/// Makes the error of a job that was accepted but is no longer known retryable: it must be submitted again.
+pub(super) fn make_retryable(error: EndpointError) -> EndpointError {
     match error {
         EndpointError::Unable(why) => EndpointError::Unavailable(why),
         error => error,
     }
 }
 
-/// A job is done and has no proof: the engine is at fault.
+/// The error of a job that is done but has no proof, which is the engine's fault.
 pub(super) fn without_proof(job: impl std::fmt::Display) -> EndpointError {
     EndpointError::Unavailable(format!("job {job} is done and has no proof"))
 }
 
-/// The witness that was sent, if one was.
+/// The witness that was sent; none if the engine generates it.
 pub(super) fn sent(job: &Job) -> Option<Bytes> {
     match &job.input {
         JobInput::Witness(bytes) => Some(bytes.clone()),
@@ -27,17 +29,17 @@ pub(super) fn sent(job: &Job) -> Option<Bytes> {
     }
 }
 
-/// The proof that `check` lets through, printed as it is passed on; why it does not, if another engine or
-/// another job may do better.
+/// The proof returned by `check`, printed as texts; or the error, if another engine or another job may do
+/// better.
 pub(super) async fn proved(
     circuit_id: String,
     check: impl FnOnce() -> Result<AnyProof, AnswerError> + Send + 'static,
-) -> Result<End, EndpointError> {
-    // A pairing takes milliseconds, many inputs longer.
+) -> Result<JobOutcome, EndpointError> {
+    // Checking takes milliseconds for a pairing, and longer for many inputs.
     let checked = tokio::task::spawn_blocking(move || {
         let proof = check()?;
         let texts = ProofTexts::from(&proof);
-        Ok::<_, AnswerError>(Made {
+        Ok::<_, AnswerError>(ProofOutput {
             circuit_id,
             curve: proof.curve().name().to_owned(),
             proof_json: texts.proof,
@@ -48,7 +50,7 @@ pub(super) async fn proved(
         .await
         .map_err(|error| EndpointError::Unavailable(error.to_string()))?;
     Ok(match checked {
-        Ok(made) => End::Proved(made),
-        Err(error) => End::Failed(error.to_string()),
+        Ok(made) => JobOutcome::Proved(made),
+        Err(error) => JobOutcome::Failed(error.to_string()),
     })
 }

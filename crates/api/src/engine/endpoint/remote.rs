@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use proofmill_orchestrator::executor::engine::{
-    End, Endpoint, EndpointError, Job, JobInput, Look, Ticket, Tier,
+    Endpoint, EndpointError, EngineSnapshot, Job, JobInput, JobOutcome, Ticket, Tier,
 };
 use proofmill_workflow::EngineExecutor;
 use tokio::sync::OnceCell;
 use tonic::Code;
 
 use super::job::{is_wtns, priority};
-use super::outcome::{forgotten, proved, sent, without_proof};
+use super::outcome::{make_retryable, proved, sent, without_proof};
 use crate::engine::convert;
 use crate::engine::proto::partition::Input;
 use crate::engine::proto::{self, GeneratorInputs, JobState, Partition, SubmitRequest};
@@ -21,11 +21,11 @@ use crate::engine::{
     Address, AnswerKey, Client, ClientError, Credentials, check_answer_of_any_curve,
 };
 
-/// When to try again if the engine does not say.
+/// Wait before the next try, if the engine does not set one.
 const LATER: Duration = Duration::from_secs(1);
 
-/// What talks to the engines of a stage, in their order. They are connected to when they are first
-/// asked, and again when a connection is lost.
+/// The endpoints for the engines of a stage, in their order. Each connects at its first request, and again
+/// when the connection is lost.
 pub fn endpoints(engine: &EngineExecutor) -> Vec<Arc<dyn Endpoint>> {
     let credentials = Credentials {
         authority: engine.ca.clone(),
@@ -48,11 +48,11 @@ pub fn endpoints(engine: &EngineExecutor) -> Vec<Arc<dyn Endpoint>> {
 struct Remote {
     address: String,
     credentials: Credentials,
-    /// There once it was connected; it connects itself again.
+    /// Set at the first connection; the client reconnects by itself.
     client: OnceCell<Client>,
-    /// The file with the key that proofs are verified with.
+    /// Path of the key that proofs are verified with.
     key_path: Option<PathBuf>,
-    /// That key, read when the first proof comes; one for all engines of the stage.
+    /// That key, read when the first proof comes; all engines of the stage share it.
     key: Arc<OnceCell<Arc<AnswerKey>>>,
 }
 
@@ -64,7 +64,7 @@ impl Remote {
             let address = self.address.parse::<Address>();
             let address = address.map_err(|error| EndpointError::Unavailable(error.to_string()))?;
             let connected = Client::connect(&address, &self.credentials).await;
-            connected.map_err(unanswered)
+            connected.map_err(endpoint_error)
         };
         self.client.get_or_try_init(connect).await
     }
@@ -89,10 +89,13 @@ impl Endpoint for Remote {
         &self.address
     }
 
-    fn look<'a>(&'a self, circuit: &'a str) -> BoxFuture<'a, Result<Look, EndpointError>> {
+    fn snapshot<'a>(
+        &'a self,
+        circuit: &'a str,
+    ) -> BoxFuture<'a, Result<EngineSnapshot, EndpointError>> {
         Box::pin(async move {
             let listed = self.client().await?.list_circuits().await;
-            Ok(look(circuit, &listed.map_err(unanswered)?))
+            Ok(snapshot(circuit, &listed.map_err(endpoint_error)?))
         })
     }
 
@@ -102,11 +105,11 @@ impl Endpoint for Remote {
         job: &'a Job,
     ) -> BoxFuture<'a, Result<Ticket, EndpointError>> {
         Box::pin(async move {
-            // Better known before the work than after.
+            // A faulty key file should show before the work rather than after it.
             self.verifying_key().await?;
             let client = self.client().await?;
             let submitted = client.submit(submission(request, job)).await;
-            let submitted = submitted.map_err(unanswered)?;
+            let submitted = submitted.map_err(endpoint_error)?;
             Ok(Ticket {
                 job: submitted.job,
                 existing: submitted.existing,
@@ -118,11 +121,11 @@ impl Endpoint for Remote {
         &'a self,
         id: &'a str,
         job: &'a Job,
-    ) -> BoxFuture<'a, Result<End, EndpointError>> {
+    ) -> BoxFuture<'a, Result<JobOutcome, EndpointError>> {
         Box::pin(async move {
             let key = self.verifying_key().await?;
             let result = self.client().await?.await_result(id).await;
-            let result = result.map_err(|error| forgotten(unanswered(error)))?;
+            let result = result.map_err(|error| make_retryable(endpoint_error(error)))?;
             end(result, job, key).await
         })
     }
@@ -135,26 +138,26 @@ impl Endpoint for Remote {
         Box::pin(async move {
             let client = self.client().await?;
             let cancelled = client.cancel_unless_wanted(job, waiting).await;
-            cancelled.map(drop).map_err(unanswered)
+            cancelled.map(drop).map_err(endpoint_error)
         })
     }
 }
 
-/// Why a call has no answer that says yes.
-fn unanswered(error: ClientError) -> EndpointError {
+/// The error of a call that failed.
+fn endpoint_error(error: ClientError) -> EndpointError {
     match error {
         ClientError::Refused {
             code,
             message,
             retry_after,
         } => refused(code, message, retry_after),
-        // Whose address it is, whoever reports it says.
+        // The caller adds the address.
         ClientError::Unreachable { why, .. } => EndpointError::Unavailable(why),
         error => EndpointError::Unavailable(error.to_string()),
     }
 }
 
-/// A refusal, to whoever looks for an engine.
+/// Converts a refusal into an error for a caller that chooses an engine.
 pub(super) fn refused(code: Code, why: String, retry_after: Option<Duration>) -> EndpointError {
     match code {
         Code::ResourceExhausted => EndpointError::Exhausted {
@@ -170,17 +173,17 @@ pub(super) fn refused(code: Code, why: String, retry_after: Option<Duration>) ->
     }
 }
 
-/// Outcome of a job of one partition, taken from the engine's answer. The answer is compared with
-/// the job and with `key`, and what is passed on is printed from the checked values.
+/// Outcome of a job of one partition, taken from the engine's answer. The answer is checked against the job
+/// and with `key`, and the texts that are passed on are printed from the checked values.
 async fn end(
     result: proto::JobResult,
     job: &Job,
     key: Option<Arc<AnswerKey>>,
-) -> Result<End, EndpointError> {
+) -> Result<JobOutcome, EndpointError> {
     match result.state() {
         JobState::Done => {}
-        JobState::Failed => return Ok(End::Failed(result.failure)),
-        _ => return Ok(End::Stopped),
+        JobState::Failed => return Ok(JobOutcome::Failed(result.failure)),
+        _ => return Ok(JobOutcome::Cancelled),
     }
     let answer = result.proofs.into_iter().next();
     let mut answer = answer.ok_or_else(|| without_proof(&result.job))?;
@@ -213,15 +216,15 @@ fn submission(request: &str, job: &Job) -> SubmitRequest {
     }
 }
 
-/// One circuit, as a list of circuits has it.
-fn look(circuit: &str, listed: &proto::ListCircuitsResponse) -> Look {
+/// The circuit's tier and the engine's load, from a list of circuits.
+fn snapshot(circuit: &str, listed: &proto::ListCircuitsResponse) -> EngineSnapshot {
     let mut circuits = listed.circuits.iter();
     let found = circuits.find(|it| it.name == circuit || it.id == circuit);
-    Look {
+    EngineSnapshot {
         tier: found.map(|it| match it.tier() {
             proto::Tier::Hot => Tier::Hot,
             proto::Tier::Warm => Tier::Warm,
-            // It is nearly there.
+            // A key that is being loaded counts as warm.
             _ if it.loading => Tier::Warm,
             _ => Tier::Cold,
         }),

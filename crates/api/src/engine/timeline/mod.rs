@@ -1,7 +1,7 @@
-//! Pictures of what an engine did, from its events.
+//! Drawings of an engine's work, from its events.
 //!
-//! [`trace`] is for Perfetto and Chrome's trace viewer, [`waterfall`] an SVG that shows for each
-//! partition when it was in which stage, and for each worker when it had nothing to do.
+//! [`trace`] writes a file for Perfetto and Chrome's trace viewer. [`waterfall`] draws an SVG that shows
+//! the stages of each partition over time, and when each worker was idle.
 
 mod model;
 mod scale;

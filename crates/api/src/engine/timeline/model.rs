@@ -1,4 +1,4 @@
-//! Events put in order: what was where, from when to when.
+//! Events arranged as intervals: stages of partitions, work of workers, loading of keys.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,20 +6,20 @@ use crate::engine::proto;
 use crate::engine::proto::event::Kind;
 use crate::engine::proto::{Event, Span, Stage, StageEnd, Tier};
 
-/// What an engine did, in microseconds since it began.
+/// The work of an engine. All times are microseconds since it began.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
-    /// When the first event happened.
+    /// Time of the first event.
     pub from_us: u64,
-    /// When the last one happened.
+    /// Time of the last event.
     pub to_us: u64,
-    /// The partitions, in the order they were admitted or began.
+    /// The partitions, in order of admission or first stage.
     pub rows: Vec<Row>,
     /// The workers and devices, by stage.
     pub workers: Vec<Worker>,
     /// The keys that were loaded.
     pub loads: Vec<Load>,
-    /// Events that are missing.
+    /// Number of missing events.
     pub missed: u64,
 }
 
@@ -32,30 +32,30 @@ pub struct Row {
     pub partition: u32,
     /// The circuit's name.
     pub circuit: String,
-    /// When its job was accepted, if that is remembered.
+    /// Time at which its job was accepted, if that event is remembered.
     pub accepted_us: Option<u64>,
-    /// When it got its memory, if that is remembered.
+    /// Time at which it got its memory, if that event is remembered.
     pub admitted_us: Option<u64>,
-    /// Its stages, in order.
+    /// The stages that it went through, in order.
     pub bars: Vec<Bar>,
 }
 
-/// A partition in a stage.
+/// A stage of a partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bar {
     /// The stage.
     pub stage: Stage,
     /// The attempt, from 1.
     pub attempt: u32,
-    /// The device's name, or the stage's worker's.
+    /// The name of the device or the stage.
     pub worker: String,
-    /// When it entered.
+    /// Time of entry.
     pub began_us: u64,
-    /// When it left, or the last event if it has not.
+    /// Time at which it left, or of the last event if it has not left.
     pub ended_us: u64,
-    /// How; `Unspecified` if it has not left.
+    /// The outcome; `Unspecified` if it has not left.
     pub end: StageEnd,
-    /// The bytes it kept of the budget from there on.
+    /// Bytes of the budget that it kept afterwards.
     pub bytes: u64,
 }
 
@@ -66,7 +66,7 @@ pub struct Worker {
     pub stage: Stage,
     /// Its name.
     pub name: String,
-    /// When it worked, from and to, in order.
+    /// Intervals in which it worked, in order.
     pub busy: Vec<(u64, u64)>,
 }
 
@@ -75,19 +75,19 @@ pub struct Worker {
 pub struct Load {
     /// The circuit's name.
     pub circuit: String,
-    /// Where the key was brought.
+    /// The tier to which the key was brought.
     pub tier: Tier,
-    /// When loading began.
+    /// Time at which loading began.
     pub began_us: u64,
-    /// When it was there.
+    /// Time at which the key was there.
     pub ended_us: u64,
-    /// The bytes it then held.
+    /// Bytes that the key held then.
     pub bytes: u64,
 }
 
 type Place = (String, u32);
 
-/// What is known while events are read.
+/// State while events are read.
 #[derive(Default)]
 struct Reading {
     timeline: Timeline,
@@ -100,7 +100,7 @@ struct Reading {
 // === impl Timeline ===
 
 impl Timeline {
-    /// The timeline of `events`, which are in order.
+    /// The timeline of `events`, which must be in order.
     pub fn of(events: &[Event]) -> Self {
         let mut reading = Reading::default();
         reading.timeline.from_us = events.first().map_or(0, |it| it.at_us);
@@ -111,12 +111,12 @@ impl Timeline {
         reading.finish()
     }
 
-    /// How long it is.
+    /// Its length, in microseconds.
     pub fn length_us(&self) -> u64 {
         self.to_us.saturating_sub(self.from_us)
     }
 
-    /// The same from `from_us` on: what ended before is left out.
+    /// The timeline from `from_us` on, without intervals that ended before.
     pub fn since(mut self, from_us: u64) -> Self {
         self.from_us = self.from_us.max(from_us);
         for row in &mut self.rows {
@@ -134,8 +134,8 @@ impl Timeline {
 // === impl Worker ===
 
 impl Worker {
-    /// The part of the time between its first and its last work that it worked, and the longest time
-    /// in between that it did not, in microseconds.
+    /// The fraction of the time between its first and its last work in which it worked, and its longest
+    /// idle interval in between, in microseconds.
     pub fn use_and_longest_gap(&self) -> (f64, u64) {
         let (Some(first), Some(end)) = (self.busy.first(), self.busy.iter().map(|it| it.1).max())
         else {
@@ -207,7 +207,7 @@ impl Reading {
                 }
             }
             Some(Kind::Missed(missed)) => self.timeline.missed += missed.events,
-            // The others are not in the picture.
+            // Other events are not drawn.
             _ => {}
         }
     }

@@ -1,25 +1,24 @@
-//! Where a time is on the axis: from left to right, without what lasted long and held nothing.
+//! The time axis, from left to right, with long idle times left out.
 
 use super::model::{Row, Timeline};
 
-/// Pixels of a time that is left out.
+/// Width of an idle time that is left out, in pixels.
 pub(super) const CUT: f64 = 24.0;
-/// What nothing was done in is left out if it takes more than one part in so many of the time in which
-/// something was.
+/// An idle time is left out if it is longer than the total busy time divided by this.
 const LONG: u64 = 5;
 
-/// From microseconds to pixels.
+/// The mapping of microseconds to pixels.
 pub(super) struct Scale {
     from_us: u64,
     pieces: Vec<Piece>,
 }
 
-/// A part of the axis.
+/// A section of the axis.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece {
     pub(super) from_us: u64,
     pub(super) to_us: u64,
-    /// Pixels from the axis' beginning.
+    /// Pixels from the beginning of the axis.
     pub(super) left: f64,
     pub(super) right: f64,
     /// Whether it is left out.
@@ -29,7 +28,7 @@ pub(super) struct Piece {
 // === impl Scale ===
 
 impl Scale {
-    /// The scale of a timeline of which these rows are shown, so many pixels wide.
+    /// The scale for a timeline with these rows, `width` pixels wide.
     pub(super) fn new(timeline: &Timeline, rows: &[Row], width: f64) -> Self {
         let (from_us, to_us) = (timeline.from_us, timeline.to_us.max(timeline.from_us + 1));
         let busy = busy(timeline, rows);
@@ -77,7 +76,7 @@ impl Scale {
         }
     }
 
-    /// Pixels from the axis' beginning to a time.
+    /// The position of a time, in pixels from the beginning of the axis.
     pub(super) fn x(&self, at_us: u64) -> f64 {
         let index = self.pieces.partition_point(|piece| piece.to_us < at_us);
         let Some(piece) = self.pieces.get(index).or(self.pieces.last()) else {
@@ -88,24 +87,24 @@ impl Scale {
         piece.left + (piece.right - piece.left) * part.min(1.0)
     }
 
-    /// The parts of the axis, from left to right.
+    /// The sections of the axis, from left to right.
     pub(super) fn pieces(&self) -> &[Piece] {
         &self.pieces
     }
 
-    /// The microseconds that are not left out.
+    /// The total of the time that is shown, in microseconds.
     pub(super) fn kept_us(&self) -> u64 {
         let kept = self.pieces.iter().filter(|piece| !piece.cut);
         kept.map(|piece| piece.to_us - piece.from_us).sum()
     }
 
-    /// Where the axis is zero.
+    /// The time at the beginning of the axis.
     pub(super) fn zero_us(&self) -> u64 {
         self.from_us
     }
 }
 
-/// When something was done, or waited for: times that do not touch each other, in order.
+/// Disjoint intervals in which work was done or waited for, in order.
 fn busy(timeline: &Timeline, rows: &[Row]) -> Vec<(u64, u64)> {
     let loads = timeline.loads.iter().map(|it| (it.began_us, it.ended_us));
     let work = timeline
@@ -183,7 +182,7 @@ mod tests {
         assert!((scale.x(200) - scale.x(100) - 100.0 * per_us).abs() < 1e-6);
         assert!((scale.x(hour) - scale.x(200) - CUT).abs() < 1e-6);
         assert!((scale.x(2 * hour) - 1000.0).abs() < 1e-6);
-        // Later is never further left.
+        // A later time is never further left.
         let times = [0, 50, 100, 150, 200, hour / 2, hour, hour + 50, 2 * hour];
         assert!(times.map(|at| scale.x(at)).is_sorted());
     }

@@ -10,8 +10,8 @@ const WORKERS: u32 = 1;
 const PARTITIONS: u32 = 2;
 const KEYS: u32 = 3;
 
-/// The trace as JSON: a track for each worker, one for each partition with its waiting shown, one
-/// for each key.
+/// The trace as JSON: a track for each worker, a track for each partition, which shows its waiting, and a
+/// track for each key.
 pub fn trace(timeline: &Timeline) -> String {
     let mut events = vec![
         named("process_name", WORKERS, 0, "workers"),

@@ -1,5 +1,5 @@
-//! A waterfall: each partition a row, time from left to right, in seconds from the first event. Long times
-//! in which nothing was done are left out, and marked.
+//! A waterfall drawing: a row for each partition, with time from left to right, in seconds from the first
+//! event. Long idle times are left out, and marked.
 
 use std::fmt::Write;
 
@@ -7,19 +7,19 @@ use super::model::{Row, Timeline};
 use super::scale::{CUT, Scale};
 use crate::engine::proto::{Stage, StageEnd, Tier};
 
-/// Pixels of the names at the left, of the time axis, and of the figures at the right.
+/// Widths of the names at the left, of the time axis, and of the figures at the right, in pixels.
 const NAMES: f64 = 190.0;
 const AXIS: f64 = 900.0;
 const FIGURES: f64 = 190.0;
-/// Pixels from row to row, and of a bar in it.
+/// Heights of a row and of a bar in it, in pixels.
 const ROW: f64 = 16.0;
 const BAR: f64 = 11.0;
-/// Pixels above the first row.
+/// Height above the first row, in pixels.
 const HEAD: f64 = 66.0;
-/// Pixels from one label of the axis to the next, at least.
+/// Least distance between two labels of the axis, in pixels.
 const LABEL: f64 = 48.0;
 
-/// What is waited for, and what is loaded.
+/// Colours of waiting and of loading.
 const WAIT: &str = "#d8dce2";
 const LOAD: &str = "#b08a3e";
 
@@ -71,7 +71,7 @@ fn colour(stage: Stage) -> &'static str {
     }
 }
 
-/// What is drawn.
+/// The title.
 fn title(out: &mut String, timeline: &Timeline) {
     let partitions = match timeline.rows.len() {
         1 => "1 partition".to_owned(),
@@ -127,7 +127,7 @@ fn head(out: &mut String, left_out: usize, missed: u64) {
     );
 }
 
-/// Lines at round times, and what is left out.
+/// Lines at round times, and marks at times that are left out.
 fn grid(out: &mut String, scale: &Scale, bottom: f64) {
     let step = round_step(scale.kept_us().max(1));
     let mut labelled = f64::NEG_INFINITY;
@@ -160,7 +160,7 @@ fn grid(out: &mut String, scale: &Scale, bottom: f64) {
     }
 }
 
-/// A time that is left out.
+/// The mark of a time that is left out.
 fn cut(out: &mut String, x: f64, length_us: u64, bottom: f64) {
     let (top, middle) = (HEAD - 6.0, x + CUT / 2.0 + 3.0);
     let _ = writeln!(
@@ -176,14 +176,14 @@ fn cut(out: &mut String, x: f64, length_us: u64, bottom: f64) {
     );
 }
 
-/// A time on an axis with lines at multiples of `step`: seconds, to as many places as are needed.
+/// A time on an axis with lines at multiples of `step`: seconds, with as many decimal places as needed.
 fn seconds(us: u64, step: u64) -> String {
     let places = (0..6).find(|places| step.is_multiple_of(10u64.pow(6 - places)));
     let places = places.unwrap_or(6) as usize;
     format!("{:.places$}", us as f64 / 1e6)
 }
 
-/// A step of 1, 2 or 5 times a power of ten, of which there are at most ten in `length`.
+/// A step of 1, 2 or 5 times a power of ten, of which `length` has at most ten.
 fn round_step(length: u64) -> u64 {
     let mut power = 1;
     loop {
@@ -197,7 +197,7 @@ fn round_step(length: u64) -> u64 {
     }
 }
 
-/// A time in the unit that suits it, to a tenth of a millisecond or a hundredth of a second.
+/// A time in a suitable unit, to a tenth of a millisecond or a hundredth of a second.
 fn time(us: u64) -> String {
     match us {
         0..1_000 => format!("{us} µs"),
@@ -233,7 +233,7 @@ impl Drawing<'_> {
         );
     }
 
-    /// A bar in this row; `outline` is for what did not end well.
+    /// A bar in this row. `outline` marks a stage that did not succeed.
     fn bar(&mut self, (from, to): (u64, u64), colour: &str, outline: bool, title: &str) {
         let (x, y) = (self.x(from), self.y);
         let width = (self.x(to) - x).max(0.5);
@@ -375,7 +375,7 @@ mod tests {
         }));
         let svg = waterfall(&Timeline::of(&twice), 40);
         assert!(svg.contains(">idle 3600 s</text>"), "{svg}");
-        // Without that, the work of a third of a millisecond would be narrower than a pixel.
+        // Otherwise the work of a third of a millisecond would be narrower than a pixel.
         let widths = svg
             .split("width=\"")
             .skip(1)

@@ -4,39 +4,39 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use proofmill_aggregation::{AggregationEngine, Groth16Index, MAX_CAPACITY};
+use proofmill_files::Visibility;
 use proofmill_groth16::snarkjs::{curve_of_json, verifying_key_from_json};
 use proofmill_groth16::{VerifyingKey, with_curve};
-use proofmill_r1cs::iden3::Visibility;
 use proofmill_telemetry::console_line;
 use serde_json::json;
 
 use super::read::load_srs;
 use crate::args::aggregate::{AggregateKey, KeyAndCount};
-use crate::content::{Content, curve_of_file};
+use crate::content::{FileKind, curve_of_file};
 use crate::failure::Failure;
-use crate::files::{Plan, read, write};
+use crate::files::{FilePlan, read, write};
 use crate::output;
 use crate::progress::counted;
-use crate::stages::{Split, Stages, milliseconds, short};
+use crate::stages::{StageTimes, Stages, milliseconds, short};
 
-/// Bytes of a verifying key's file, at most.
+/// Largest verifying key file, in bytes.
 const KEY_BYTES: usize = 16 << 20;
 
-/// The facts of a key that are told.
+/// Facts about a key, for the summary.
 struct Made {
     proofs: usize,
     keys: usize,
     digest: String,
-    split: Split,
+    stage_times: StageTimes,
 }
 
 pub(super) fn run(args: &AggregateKey) -> Result<(), Failure> {
-    let mut reads = Plan::default().reads("the reference string", &args.srs);
+    let mut reads = FilePlan::default().reads("the reference string", &args.srs);
     for key in &args.key {
         reads = reads.reads("a verifying key", &key.path);
     }
     args.output.check("the key", reads)?;
-    let curve = curve_of_file(Content::ReferenceString, &args.srs)?;
+    let curve = curve_of_file(FileKind::ReferenceString, &args.srs)?;
     let made = args
         .threads
         .run(|| with_curve!(curve, E => make::<E>(args)))??;
@@ -46,7 +46,7 @@ pub(super) fn run(args: &AggregateKey) -> Result<(), Failure> {
         path.display(),
         counted(made.proofs, "proof"),
         counted(made.keys, "verifying key"),
-        short(made.split.total)
+        short(made.stage_times.total)
     )));
     console_line(format!("  digest {}", made.digest));
     if args.json {
@@ -55,8 +55,8 @@ pub(super) fn run(args: &AggregateKey) -> Result<(), Failure> {
             "proofs": made.proofs,
             "verifying_keys": made.keys,
             "digest": made.digest,
-            "stages": made.split.to_json(),
-            "total_ms": milliseconds(made.split.total),
+            "stages": made.stage_times.to_json(),
+            "total_ms": milliseconds(made.stage_times.total),
         });
         output::line(answer.to_string())?;
     }
@@ -78,11 +78,11 @@ fn make<E: AggregationEngine>(args: &AggregateKey) -> Result<Made, Failure> {
         proofs: index.count(),
         keys: index.keys().len(),
         digest: hex::encode(index.digest()),
-        split: stages.end(),
+        stage_times: stages.end(),
     })
 }
 
-/// The verifying keys, each once, and the number of each proof's.
+/// The distinct verifying keys, and for each proof the index of its key.
 fn verifying_keys<E: AggregationEngine>(
     named: &[KeyAndCount],
 ) -> Result<(Vec<VerifyingKey<E>>, Vec<u32>), Failure> {
@@ -94,7 +94,7 @@ fn verifying_keys<E: AggregationEngine>(
         )));
     }
     let (mut keys, mut key_of) = (Vec::new(), Vec::with_capacity(count as usize));
-    // By content: the same key may be named twice, where its proofs do not follow each other.
+    // Keys are compared by content: a key is named twice if its proofs are not consecutive.
     let mut numbers = HashMap::new();
     for KeyAndCount { path, count } in named {
         let key = verifying_key::<E>(path)?;
@@ -110,10 +110,10 @@ fn verifying_keys<E: AggregationEngine>(
 fn verifying_key<E: AggregationEngine>(path: &Path) -> Result<VerifyingKey<E>, Failure> {
     let failed = |why: String| Failure::new(format!("{}: {why}", path.display()));
     let bytes = read(path, KEY_BYTES).map_err(failed)?;
-    let key = if Content::of(&bytes) == Some(Content::Key) {
+    let key = if FileKind::of(&bytes) == Some(FileKind::Key) {
         VerifyingKey::<E>::from_bytes(&bytes).map_err(|error| failed(error.to_string()))?
     } else {
-        Content::VerifyingKey.expect(path)?;
+        FileKind::VerifyingKey.expect(path)?;
         let curve = curve_of_json(&bytes).map_err(|error| failed(error.to_string()))?;
         if let Some(other) = curve.filter(|curve| *curve != E::CURVE) {
             let why = format!(

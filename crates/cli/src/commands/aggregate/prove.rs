@@ -14,17 +14,17 @@ use serde_json::json;
 
 use super::read::{load_key, load_srs};
 use crate::args::aggregate::AggregateProve;
-use crate::commands::verify::find::{Candidate, Form, Found, Sought, find};
+use crate::commands::verify::find::{Candidate, Form, Found, SearchOptions, find};
 use crate::commands::verify::pairs;
-use crate::content::{Content, curve_of_file};
+use crate::content::{FileKind, curve_of_file};
 use crate::failure::Failure;
-use crate::files::{Plan, Replace, read, write_together};
+use crate::files::{FilePlan, OverwritePolicy, read, write_together};
 use crate::output;
 use crate::progress::counted;
-use crate::stages::{Split, Stages, milliseconds, short};
+use crate::stages::{StageTimes, Stages, milliseconds, short};
 
 const STAGES: usize = 7;
-/// Bytes of compact public inputs, at most.
+/// Largest file of compact public inputs, in bytes.
 const STATEMENT_BYTES: usize = 4 << 20;
 const ORDER: &str = "proofs are taken in the order of the paths, those of a folder sorted by name: the first are \
      under the first verifying key of `proofmill aggregate key`, and so on";
@@ -32,25 +32,25 @@ const ORDER: &str = "proofs are taken in the order of the paths, those of a fold
 /// The proofs, and the public inputs of each.
 type Claims<E> = (Vec<Vec<<E as Pairing>::ScalarField>>, Vec<Proof<E>>);
 
-/// The facts of an aggregate that are told.
+/// Facts about an aggregate, for the summary.
 struct Made {
     proofs: usize,
     keys: usize,
     bytes: usize,
-    split: Split,
+    stage_times: StageTimes,
 }
 
 pub(super) fn run(args: &AggregateProve) -> Result<(), Failure> {
-    let mut plan = Plan::default()
+    let mut plan = FilePlan::default()
         .reads("the reference string", &args.srs)
         .reads("the key", &args.key)
         .writes("the aggregate", &args.output);
     if let Some(public) = &args.public {
         plan = plan.writes("the public inputs", public);
     }
-    plan.check(Replace::NothingPrecious)?;
-    let curve = curve_of_file(Content::AggregateKey, &args.key)?;
-    let of_string = curve_of_file(Content::ReferenceString, &args.srs)?;
+    plan.check(OverwritePolicy::NothingHardToRecreate)?;
+    let curve = curve_of_file(FileKind::AggregateKey, &args.key)?;
+    let of_string = curve_of_file(FileKind::ReferenceString, &args.srs)?;
     if of_string != curve {
         return Err(Failure::new(format!(
             "{}: over {of_string}, where the key is over {curve}",
@@ -66,17 +66,17 @@ pub(super) fn run(args: &AggregateProve) -> Result<(), Failure> {
         counted(made.proofs, "proof"),
         counted(made.keys, "verifying key"),
         made.bytes,
-        short(made.split.total)
+        short(made.stage_times.total)
     )));
-    console_line(format!("  {}", made.split.shown()));
+    console_line(format!("  {}", made.stage_times.shown()));
     if args.json {
         let answer = json!({
             "curve": curve.name(),
             "proofs": made.proofs,
             "verifying_keys": made.keys,
             "bytes": made.bytes,
-            "stages": made.split.to_json(),
-            "total_ms": milliseconds(made.split.total),
+            "stages": made.stage_times.to_json(),
+            "total_ms": milliseconds(made.stage_times.total),
         });
         output::line(answer.to_string())?;
     }
@@ -107,7 +107,7 @@ fn make<E: AggregationEngine>(args: &AggregateProve) -> Result<Made, Failure> {
         error => Failure::of(&error),
     })?;
     stages.enter("verify the aggregate");
-    // Of valid proofs this fails only where this machine, or this program, is at fault.
+    // The proofs are valid, so this fails only by a fault of this machine or program.
     index.verify(&inputs, &aggregate).map_err(|error| {
         Failure::new(format!(
             "{error}: a fault of this program or machine; nothing was written"
@@ -124,20 +124,20 @@ fn make<E: AggregationEngine>(args: &AggregateProve) -> Result<Made, Failure> {
         proofs: index.count(),
         keys: index.keys().len(),
         bytes: bytes.len(),
-        split: stages.end(),
+        stage_times: stages.end(),
     })
 }
 
-/// The files of the proofs, which are as many as the key is for.
+/// Finds the files of the proofs; fails unless their number is the one that the key is for.
 fn candidates(args: &AggregateProve, expected: usize) -> Result<Vec<Candidate>, Failure> {
-    let sought = Sought {
+    let options = SearchOptions {
         paths: &args.paths,
         kind: None,
         key: None,
         inputs: None,
     };
     let (mut candidates, mut refused) = (Vec::new(), Vec::new());
-    for found in find(&sought).found {
+    for found in find(&options).found {
         match found {
             Found::Proof(candidate) => candidates.push(candidate),
             Found::Unread { path, why } => refused.push((path, why)),
@@ -160,7 +160,7 @@ fn candidates(args: &AggregateProve, expected: usize) -> Result<Vec<Candidate>, 
     Ok(candidates)
 }
 
-/// That neither output is one of the files that were found.
+/// Fails if an output is one of the files found.
 fn check_overwritten(args: &AggregateProve, candidates: &[Candidate]) -> Result<(), Failure> {
     let outputs = args.public.iter().chain([&args.output]);
     let outputs: Vec<PathBuf> = outputs.filter_map(|it| it.canonicalize().ok()).collect();
@@ -181,7 +181,7 @@ fn check_overwritten(args: &AggregateProve, candidates: &[Candidate]) -> Result<
     Ok(())
 }
 
-/// The proofs in the files, and their public inputs.
+/// Reads the proofs and their public inputs.
 fn claims<E: AggregationEngine>(candidates: &[Candidate]) -> Result<Claims<E>, Failure> {
     let read: Vec<Result<_, String>> = candidates.par_iter().map(claim::<E>).collect();
     let (mut inputs, mut proofs, mut refused) = (Vec::new(), Vec::new(), Vec::new());
@@ -198,7 +198,7 @@ fn claims<E: AggregationEngine>(candidates: &[Candidate]) -> Result<Claims<E>, F
     Ok((inputs, proofs))
 }
 
-/// The public inputs and the proof in a file; why there are none.
+/// Reads the public inputs and the proof of a candidate; the error is the reason for an unusable file.
 fn claim<E: AggregationEngine>(
     candidate: &Candidate,
 ) -> Result<(Vec<E::ScalarField>, Proof<E>), String> {
@@ -266,7 +266,7 @@ fn check_proofs<E: AggregationEngine>(
     .map_err(|failure| failure.help(ORDER))
 }
 
-/// Names what is refused, each with the reason, if anything is.
+/// Prints each refused file with its reason, and fails if there is any.
 fn refuse(
     refused: &[(PathBuf, String)],
     noun: &str,

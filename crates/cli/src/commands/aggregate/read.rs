@@ -1,4 +1,4 @@
-//! Reading the files of aggregates: reference strings, keys, and what is small.
+//! Reading and writing the files of aggregates: reference strings and keys.
 
 use std::path::Path;
 
@@ -6,14 +6,14 @@ use proofmill_aggregation::{AggregationEngine, AggregationFileError, Groth16Inde
 
 use crate::args::aggregate::OutputArg;
 use crate::failure::Failure;
-use crate::files::{Plan, Replace};
+use crate::files::{FilePlan, OverwritePolicy};
 
-/// A reference string from anyone, which is checked.
+/// Loads a reference string from an untrusted file, and checks it.
 pub(super) fn load_srs<E: AggregationEngine>(path: &Path) -> Result<Srs<E>, Failure> {
     Srs::load(path).map_err(|error| in_file(path, &error))
 }
 
-/// A key from anyone. Whether it is of the right verifying keys is for whoever names it to know.
+/// Loads a key from an untrusted file. The caller is responsible for naming a key made from the right verifying keys.
 pub(super) fn load_key<E: AggregationEngine>(path: &Path) -> Result<Groth16Index<E>, Failure> {
     Groth16Index::load(path).map_err(|error| in_file(path, &error))
 }
@@ -28,11 +28,15 @@ fn in_file(path: &Path, error: &AggregationFileError) -> Failure {
 // === impl OutputArg ===
 
 impl OutputArg {
-    /// That the file can be written without loss, by a command that reads others.
-    pub(super) fn check<'a>(&'a self, what: &'static str, reads: Plan<'a>) -> Result<(), Failure> {
+    /// Fails if the file cannot be written without loss; `reads` has the command's inputs.
+    pub(super) fn check<'a>(
+        &'a self,
+        what: &'static str,
+        reads: FilePlan<'a>,
+    ) -> Result<(), Failure> {
         let replace = match self.force {
-            true => Replace::Anything,
-            false => Replace::Nothing,
+            true => OverwritePolicy::Anything,
+            false => OverwritePolicy::Nothing,
         };
         reads.writes(what, &self.output).check(replace)
     }

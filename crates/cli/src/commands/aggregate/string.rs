@@ -4,35 +4,36 @@ use std::path::Path;
 
 use ark_std::rand::rngs::OsRng;
 use proofmill_aggregation::{AggregationEngine, MAX_CONTRIBUTIONS, Srs};
+use proofmill_files::Visibility;
 use proofmill_groth16::{Curve, with_curve};
-use proofmill_r1cs::iden3::Visibility;
 use proofmill_telemetry::console_line;
 use serde_json::json;
 
 use super::read::load_srs;
 use crate::args::aggregate::{AggregateSetup, CheckString, Contribute};
-use crate::content::{Content, curve_of_file};
+use crate::content::{FileKind, curve_of_file};
 use crate::failure::Failure;
-use crate::files::{Plan, write};
+use crate::files::{FilePlan, write};
 use crate::output;
 use crate::progress::counted;
-use crate::stages::{Split, Stages, milliseconds, short};
+use crate::stages::{StageTimes, Stages, milliseconds, short};
 
 const ONE_PARTY: &str = "warning: one party made this reference string and could forge aggregates: it is for \
      development. Let others contribute (`proofmill aggregate contribute`) before anything depends on it";
 
-/// The facts of a string that are told.
+/// Facts about a reference string, for the summary.
 struct Facts {
     curve: Curve,
     capacity: usize,
     /// Digests of the contributions, hexadecimal.
     contributions: Vec<String>,
     digest: String,
-    split: Split,
+    stage_times: StageTimes,
 }
 
 pub(super) fn setup(args: &AggregateSetup) -> Result<(), Failure> {
-    args.output.check("the reference string", Plan::default())?;
+    args.output
+        .check("the reference string", FilePlan::default())?;
     let capacity = (args.capacity as usize).next_power_of_two().max(2);
     let path = &args.output.output;
     let facts = args.threads.run(|| {
@@ -51,7 +52,7 @@ pub(super) fn setup(args: &AggregateSetup) -> Result<(), Failure> {
         "{}: a reference string over {} for up to {capacity} proofs{rounded}, in {}",
         path.display(),
         facts.curve,
-        short(facts.split.total)
+        short(facts.stage_times.total)
     )));
     console_line(ONE_PARTY);
     if args.json {
@@ -61,9 +62,9 @@ pub(super) fn setup(args: &AggregateSetup) -> Result<(), Failure> {
 }
 
 pub(super) fn contribute(args: &Contribute) -> Result<(), Failure> {
-    let reads = Plan::default().reads("the string that is extended", &args.srs);
+    let reads = FilePlan::default().reads("the string that is extended", &args.srs);
     args.output.check("the reference string", reads)?;
-    let curve = curve_of_file(Content::ReferenceString, &args.srs)?;
+    let curve = curve_of_file(FileKind::ReferenceString, &args.srs)?;
     let path = &args.output.output;
     let facts = args.threads.run(|| {
         with_curve!(curve, E => {
@@ -86,7 +87,7 @@ pub(super) fn contribute(args: &Contribute) -> Result<(), Failure> {
         path.display(),
         args.srs.display(),
         facts.contributions.len(),
-        short(facts.split.total)
+        short(facts.stage_times.total)
     )));
     let digest = facts.contributions.last().map_or("", String::as_str);
     console_line(format!(
@@ -101,7 +102,7 @@ pub(super) fn contribute(args: &Contribute) -> Result<(), Failure> {
 }
 
 pub(super) fn check(args: &CheckString) -> Result<(), Failure> {
-    let curve = curve_of_file(Content::ReferenceString, &args.srs)?;
+    let curve = curve_of_file(FileKind::ReferenceString, &args.srs)?;
     let facts = args.threads.run(|| {
         with_curve!(curve, E => {
             let mut stages = Stages::begin("check", 1);
@@ -128,7 +129,7 @@ pub(super) fn check(args: &CheckString) -> Result<(), Failure> {
     output::line(output::plain(&format!(
         "{} is consistent: its powers are of two secrets, to which its contributions lead ({})",
         args.srs.display(),
-        short(facts.split.total)
+        short(facts.stage_times.total)
     )))
 }
 
@@ -145,14 +146,14 @@ fn save<E: AggregationEngine>(
 // === impl Facts ===
 
 impl Facts {
-    fn of<E: AggregationEngine>(srs: &Srs<E>, split: Split) -> Self {
+    fn of<E: AggregationEngine>(srs: &Srs<E>, stage_times: StageTimes) -> Self {
         let contributions = srs.contributions().iter();
         Self {
             curve: E::CURVE,
             capacity: srs.capacity(),
             contributions: contributions.map(|it| hex::encode(it.digest())).collect(),
             digest: hex::encode(srs.digest()),
-            split,
+            stage_times,
         }
     }
 
@@ -162,8 +163,8 @@ impl Facts {
             "capacity": self.capacity,
             "contributions": self.contributions,
             "digest": self.digest,
-            "stages": self.split.to_json(),
-            "total_ms": milliseconds(self.split.total),
+            "stages": self.stage_times.to_json(),
+            "total_ms": milliseconds(self.stage_times.total),
         })
     }
 }

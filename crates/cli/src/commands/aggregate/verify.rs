@@ -12,17 +12,17 @@ use serde_json::json;
 use super::read::load_key;
 use crate::args::aggregate::AggregateVerify;
 use crate::commands::verify::pairs::{Verdict, whole_document};
-use crate::content::{Content, curve_of_file};
+use crate::content::{FileKind, curve_of_file};
 use crate::failure::Failure;
 use crate::files::read;
 use crate::output;
 use crate::progress::counted;
 use crate::stages::{Stages, milliseconds};
 
-/// The public inputs of each proof; or the verdict that they lead to.
+/// The public inputs of each proof, or the verdict if they cannot be used.
 type Inputs<E> = Result<Vec<Vec<<E as Pairing>::ScalarField>>, Verdict>;
 
-/// The verdict on an aggregate, and the facts that are told with it.
+/// The verdict on an aggregate, with the facts for the summary.
 struct Answer {
     verdict: Verdict,
     curve: Curve,
@@ -33,7 +33,8 @@ struct Answer {
 }
 
 pub(super) fn run(args: &AggregateVerify) -> Result<(), Failure> {
-    let curve = curve_of_file(Content::AggregateKey, &args.key).map_err(Failure::without_answer)?;
+    let curve =
+        curve_of_file(FileKind::AggregateKey, &args.key).map_err(Failure::without_answer)?;
     let answer = args
         .threads
         .run(|| with_curve!(curve, E => answer::<E>(args)))??;
@@ -55,7 +56,7 @@ pub(super) fn run(args: &AggregateVerify) -> Result<(), Failure> {
     match answer.verdict {
         Verdict::Valid => Ok(()),
         Verdict::Invalid(_) => Err(Failure::new("the aggregate is not valid")),
-        Verdict::Unread(_) => Err(Failure::unanswered("no verdict: a file cannot be read")),
+        Verdict::Unread(_) => Err(Failure::no_verdict("no verdict: a file cannot be read")),
     }
 }
 
@@ -83,12 +84,12 @@ fn answer<E: AggregationEngine>(args: &AggregateVerify) -> Result<Answer, Failur
     })
 }
 
-/// The verdict, unless it is that the aggregate is valid.
+/// Verifies an aggregate; the error is any verdict other than valid.
 fn verdict<E: AggregationEngine>(
     args: &AggregateVerify,
     key: &Groth16Index<E>,
 ) -> Result<(), Verdict> {
-    // Both are read before either is judged: with one that cannot be read there is no verdict.
+    // Read both files before judging either: if one cannot be read, there is no verdict.
     let bytes = whole_aggregate::<E>(&args.aggregate, key);
     let inputs = match &args.public {
         Some(path) => compact_inputs(path, key),
@@ -106,20 +107,20 @@ fn verdict<E: AggregationEngine>(
     verified.map_err(|error| invalid(&error))
 }
 
-/// The bytes of a file that begins as an aggregate does.
+/// Reads the file of an aggregate.
 fn whole_aggregate<E: AggregationEngine>(
     path: &Path,
     key: &Groth16Index<E>,
 ) -> Result<Vec<u8>, Verdict> {
     let expected = Aggregate::<E>::encoded_size(AggregateKind::Groth16, key.count());
-    // Another length is not valid, and no reason to read all of it.
+    // An aggregate of another length is not valid, so a larger file need not be read whole.
     let bytes = read(path, 1 << 20).map_err(Verdict::Unread)?;
-    match Content::of(&bytes) {
-        Some(Content::Aggregate) => {}
+    match FileKind::of(&bytes) {
+        Some(FileKind::Aggregate) => {}
         Some(other) => {
             return Err(Verdict::Unread(format!(
                 "{}, not an aggregate",
-                other.named()
+                other.name_with_article()
             )));
         }
         None if bytes.is_empty() => return Err(Verdict::Unread("the file is empty".to_owned())),
@@ -135,7 +136,7 @@ fn whole_aggregate<E: AggregationEngine>(
     Ok(bytes)
 }
 
-/// The public inputs of all proofs in one file.
+/// Reads the public inputs of all proofs from one file.
 fn compact_inputs<E: AggregationEngine>(path: &Path, key: &Groth16Index<E>) -> Inputs<E> {
     let shown = path.display();
     let bytes = read(path, key.statement_bytes().max(1 << 20));
@@ -144,7 +145,7 @@ fn compact_inputs<E: AggregationEngine>(path: &Path, key: &Groth16Index<E>) -> I
     inputs.map_err(|error| Verdict::Invalid(format!("{shown}: {error}")))
 }
 
-/// The public inputs of each proof in a file of its own.
+/// Reads the public inputs of each proof from a file of its own.
 fn json_inputs<E: AggregationEngine>(args: &AggregateVerify, key: &Groth16Index<E>) -> Inputs<E> {
     let mut all = Vec::with_capacity(args.inputs.len());
     let mut refused = None;
@@ -153,7 +154,7 @@ fn json_inputs<E: AggregationEngine>(args: &AggregateVerify, key: &Groth16Index<
         let text = whole_document(path).map_err(|why| Verdict::Unread(in_file(why)))?;
         match json_input(&text, expected) {
             Ok(inputs) => all.push(inputs),
-            // A file after this one that cannot be read decides.
+            // Go on: a later file that cannot be read takes precedence over this verdict.
             Err(why) => {
                 refused.get_or_insert_with(|| Verdict::Invalid(in_file(why)));
             }

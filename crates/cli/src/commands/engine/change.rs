@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::failure::state;
 use super::{bytes, connect, refused};
-use crate::args::engine::{Near, OneCircuit, OneJob, Preload, Register};
+use crate::args::engine::{CircuitArgs, JobArgs, KeyTier, Preload, Register};
 use crate::failure::Failure;
 use crate::output;
 
@@ -29,15 +29,15 @@ pub(crate) async fn register(args: Register) -> Result<(), Failure> {
         name: args.name,
         source: Some(source),
     };
-    let client = connect(&args.look.engine).await?;
+    let client = connect(&args.query.engine).await?;
     let circuit = client
         .register(request)
         .await
         .map_err(|error| refused(&error))?;
-    tell(&circuit, args.look.json)
+    tell(&circuit, args.query.json)
 }
 
-/// A path as the engine, whose directory may be another, understands it.
+/// An absolute path, because the engine may run in another directory.
 pub(super) fn absolute(path: &Path) -> Result<String, Failure> {
     let path: PathBuf = std::fs::canonicalize(path)
         .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
@@ -46,11 +46,11 @@ pub(super) fn absolute(path: &Path) -> Result<String, Failure> {
         .map_err(|path| Failure::new(format!("{}: not text", path.display())))
 }
 
-pub(crate) async fn unregister(args: &OneCircuit) -> Result<(), Failure> {
-    let client = connect(&args.look.engine).await?;
+pub(crate) async fn unregister(args: &CircuitArgs) -> Result<(), Failure> {
+    let client = connect(&args.query.engine).await?;
     let outcome = client.unregister(&args.circuit).await;
     outcome.map_err(|error| refused(&error))?;
-    if args.look.json {
+    if args.query.json {
         return output::line(json!({ "unregistered": args.circuit }).to_string());
     }
     output::line(format!("{} is forgotten", args.circuit))
@@ -58,39 +58,39 @@ pub(crate) async fn unregister(args: &OneCircuit) -> Result<(), Failure> {
 
 pub(crate) async fn preload(args: &Preload) -> Result<(), Failure> {
     let tier = match args.tier {
-        Near::Warm => Tier::Warm,
-        Near::Hot => Tier::Hot,
+        KeyTier::Warm => Tier::Warm,
+        KeyTier::Hot => Tier::Hot,
     };
-    let client = connect(&args.look.engine).await?;
+    let client = connect(&args.query.engine).await?;
     let circuit = client.preload(&args.circuit, tier).await;
-    tell(&circuit.map_err(|error| refused(&error))?, args.look.json)
+    tell(&circuit.map_err(|error| refused(&error))?, args.query.json)
 }
 
-pub(crate) async fn evict(args: &OneCircuit) -> Result<(), Failure> {
-    let client = connect(&args.look.engine).await?;
+pub(crate) async fn evict(args: &CircuitArgs) -> Result<(), Failure> {
+    let client = connect(&args.query.engine).await?;
     let given = client
         .evict(&args.circuit)
         .await
         .map_err(|error| refused(&error))?;
-    if args.look.json {
+    if args.query.json {
         return output::line(json!({ "circuit": args.circuit, "bytes": given }).to_string());
     }
     output::line(format!("{}: {} given back", args.circuit, bytes(given)))
 }
 
-pub(crate) async fn pin(args: &OneCircuit, pinned: bool) -> Result<(), Failure> {
-    let client = connect(&args.look.engine).await?;
+pub(crate) async fn pin(args: &CircuitArgs, pinned: bool) -> Result<(), Failure> {
+    let client = connect(&args.query.engine).await?;
     let circuit = client.pin(&args.circuit, pinned).await;
-    tell(&circuit.map_err(|error| refused(&error))?, args.look.json)
+    tell(&circuit.map_err(|error| refused(&error))?, args.query.json)
 }
 
-pub(crate) async fn cancel(args: &OneJob) -> Result<(), Failure> {
-    let client = connect(&args.look.engine).await?;
+pub(crate) async fn cancel(args: &JobArgs) -> Result<(), Failure> {
+    let client = connect(&args.query.engine).await?;
     let job = client
         .cancel(&args.job)
         .await
         .map_err(|error| refused(&error))?;
-    if args.look.json {
+    if args.query.json {
         return output::line(serde_json::to_string(&job)?);
     }
     output::line(output::plain(&format!("{}: {}", job.id, state(&job))))

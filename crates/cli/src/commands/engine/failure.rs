@@ -1,11 +1,11 @@
-//! Why a job failed, in one line.
+//! The failure of a job in one line.
 
 use proofmill_api::engine::proto::{Job, JobState};
 
-/// Characters of a failure in a table, at most.
+/// Most characters of a failure in a table.
 const BRIEF_MAX: usize = 100;
 
-/// How far a job is, with why if it failed, in one short line: `engine job` tells all of it.
+/// A job's state, with the shortened failure if it failed. `engine job` shows the full failure.
 pub(super) fn state(job: &Job) -> String {
     let name = JobState::short_name(job.state);
     match brief(job) {
@@ -14,7 +14,8 @@ pub(super) fn state(job: &Job) -> String {
     }
 }
 
-/// Why a job failed, if it did: the first line, without what the job is about anyway.
+/// First line of a job's failure, without the names of its circuit and partition where these are clear. `None` if it
+/// did not fail.
 pub(super) fn brief(job: &Job) -> Option<String> {
     let first = job.failure.lines().next()?;
     let about = match (&job.circuits[..], job.partitions) {
@@ -28,7 +29,7 @@ pub(super) fn brief(job: &Job) -> Option<String> {
     Some(if more { format!("{shown} …") } else { shown })
 }
 
-/// A line without the folder of the program that it begins with: however deep that is, the reason is in sight.
+/// Removes the folder from a program's path at the start of a line, so that the reason after it stays visible.
 fn without_folder(line: &str) -> &str {
     let program = line.split(' ').next().unwrap_or_default();
     match program.strip_prefix('/').and_then(|path| path.rfind('/')) {

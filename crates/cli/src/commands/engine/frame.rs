@@ -18,21 +18,21 @@ use super::look::activity;
 use crate::output;
 use crate::progress::span;
 
-/// Owners of memory that are shown.
+/// Most owners of memory shown.
 const OWNERS: usize = 6;
-/// Circuits that are shown, and jobs that are not at their end.
+/// Most circuits shown, and most unfinished jobs.
 const CIRCUITS: usize = 10;
 const LIVE: usize = 10;
-/// Columns from which on every figure is shown.
+/// Terminal width, in columns, at which every figure is shown.
 const WIDE: u16 = 108;
-/// Rows from which on there is an empty one between two tables.
+/// Terminal height, in rows, at which tables are separated by an empty row.
 const TALL: u16 = 34;
 
 /// A column of a table.
 struct Column {
     head: &'static str,
     width: Constraint,
-    /// Whether it is left out where there is little room.
+    /// Whether the column is left out on narrow terminals.
     wide: bool,
 }
 
@@ -51,8 +51,8 @@ pub(super) fn text(status: &EngineStatus, columns: u16, rows: u16) -> String {
     lines.join("\n").trim_end().to_owned()
 }
 
-/// Draws an engine as it is `now`; how busy it is, since `before`, or since it began; and in the last line
-/// what the `keys` do.
+/// Draws the engine's status `now`. Utilization is measured since `before`, or since the engine's start without it. The
+/// last line shows the help for the `keys`.
 pub(super) fn draw(
     now: &EngineStatus,
     before: Option<&EngineStatus>,
@@ -116,7 +116,7 @@ pub(super) fn draw(
         .render(help, buffer);
 }
 
-/// Why the job failed that failed last, if one did.
+/// The most recent failure of a job, in one line; `None` if no recent job failed.
 fn last_failure(now: &EngineStatus) -> Option<String> {
     let mut recent = now.recent.iter();
     let job = recent.find(|job| job.state() == JobState::Failed)?;
@@ -127,8 +127,8 @@ fn last_failure(now: &EngineStatus) -> Option<String> {
     )))
 }
 
-/// The empty rows after each of four tables, and the rows in them, of all that there is room for: what the
-/// first one wants, and of the rest the same for each as long as it wants more.
+/// Divides `room` rows among four tables: returns the empty rows after each table, and the rows of each. The first
+/// table gets the rows it wants; the others share the rest equally, up to what each wants.
 fn heights(room: u16, wanted: [usize; 4]) -> (u16, [u16; 4]) {
     let gap = u16::from(room >= TALL);
     let mut left = room.saturating_sub(4 * (2 + gap));
@@ -137,7 +137,7 @@ fn heights(room: u16, wanted: [usize; 4]) -> (u16, [u16; 4]) {
     left -= rows[0];
     loop {
         let before = left;
-        // Jobs before circuits: they change.
+        // Jobs come before circuits because they change more often.
         for table in [2, 3, 1] {
             if left > 0 && rows[table] < wanted[table] {
                 rows[table] += 1;
@@ -334,7 +334,7 @@ fn job_table(title: String, jobs: &[Job], wide: bool) -> Table<'static> {
     table(title, columns, wide, rows)
 }
 
-/// From its beginning to its end, or to now.
+/// Duration of an ended job; `-` for others.
 fn took(job: &Job) -> String {
     match (job.started_ms, job.ended_ms) {
         (Some(from), Some(to)) => format!("{:.2} s", to.saturating_sub(from) as f64 / 1e3),
@@ -371,7 +371,7 @@ impl Column {
         }
     }
 
-    /// One that takes what the others leave.
+    /// A column that takes the remaining width.
     const fn rest(head: &'static str) -> Self {
         Self {
             head,
@@ -389,12 +389,12 @@ fn percent(part: u64, whole: u64) -> String {
     format!("{:.0} %", 100.0 * part as f64 / whole.max(1) as f64)
 }
 
-/// The beginning of an id.
+/// The first eight characters of an id.
 fn start(id: &str) -> String {
     id.chars().take(8).collect()
 }
 
-/// A text of somebody else's making, on one line.
+/// Text from outside, escaped and on one line.
 fn shown(text: &str) -> String {
     output::plain(text).replace(['\n', '\t'], " ")
 }
@@ -470,7 +470,7 @@ mod tests {
         }
     }
 
-    /// What a terminal of 80 columns and 24 rows shows of an engine with much of everything.
+    /// The frame of a busy engine on a terminal of 80 columns and 24 rows.
     fn small() -> Vec<String> {
         let mut now = status();
         now.stages = vec![now.stages[0]; 5];
@@ -517,7 +517,7 @@ mod tests {
             assert!(whole.contains(head), "no {head:?} in\n{whole}");
         }
         assert!(rows[23].starts_with("q: end"), "{whole}");
-        // Why a job failed is told in one line.
+        // The failure of a job is shown in one line.
         assert!(
             rows[22].starts_with("0c0c0c0c failed: node made no witness"),
             "{whole}"

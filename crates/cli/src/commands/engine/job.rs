@@ -7,17 +7,17 @@ use proofmill_api::engine::{Client, ClientError};
 use serde_json::json;
 
 use super::{bytes, connect, refused};
-use crate::args::engine::{GetProof, OneJob, WaitJob};
+use crate::args::engine::{GetProof, JobArgs, WaitJob};
 use crate::commands::look::ago;
 use crate::failure::Failure;
-use crate::files::Plan;
+use crate::files::FilePlan;
 use crate::output;
 use crate::progress::{counted, span};
 
-pub(crate) async fn show(args: &OneJob) -> Result<(), Failure> {
-    let client = connect(&args.look.engine).await?;
+pub(crate) async fn show(args: &JobArgs) -> Result<(), Failure> {
+    let client = connect(&args.query.engine).await?;
     let job = look_up(&client, &args.job).await?;
-    if args.look.json {
+    if args.query.json {
         return output::line(serde_json::to_string(&job)?);
     }
     for (name, value) in described(&job) {
@@ -29,7 +29,7 @@ pub(crate) async fn show(args: &OneJob) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What there is to say of a job, but why it failed.
+/// Labels and values that describe a job, without its failure.
 fn described(job: &Job) -> Vec<(&'static str, String)> {
     let mut lines = vec![
         ("job", job.id.clone()),
@@ -62,7 +62,7 @@ fn described(job: &Job) -> Vec<(&'static str, String)> {
 }
 
 pub(crate) async fn wait(args: &WaitJob) -> Result<(), Failure> {
-    let client = connect(&args.look.engine).await?;
+    let client = connect(&args.query.engine).await?;
     let ended = client.await_result(&args.job);
     let ended = match args.timeout {
         None => ended.await,
@@ -76,7 +76,7 @@ pub(crate) async fn wait(args: &WaitJob) -> Result<(), Failure> {
         }
     };
     let result = ended.map_err(|error| lost(&error, "wait", &args.job))?;
-    if args.look.json {
+    if args.query.json {
         let job = look_up(&client, &args.job).await?;
         output::line(serde_json::to_string(&job)?)?;
         return done(&result);
@@ -91,9 +91,9 @@ pub(crate) async fn wait(args: &WaitJob) -> Result<(), Failure> {
 }
 
 pub(crate) async fn get(args: &GetProof) -> Result<(), Failure> {
-    args.files.check(Plan::default())?;
+    args.files.check(FilePlan::default())?;
     let key = args.files.key()?;
-    let client = connect(&args.look.engine).await?;
+    let client = connect(&args.query.engine).await?;
     let job = look_up(&client, &args.job).await?;
     if matches!(job.state(), JobState::Queued | JobState::Running) {
         return Err(Failure::new(format!(
@@ -111,7 +111,7 @@ pub(crate) async fn get(args: &GetProof) -> Result<(), Failure> {
     let result = client.await_result(&args.job).await;
     let proof = one_of(result.map_err(|error| refused(&error))?, args.partition)?;
     args.files.write(&proof, None, key.as_ref())?;
-    if args.look.json {
+    if args.query.json {
         let summary = json!({
             "job": job.id,
             "circuit_id": proof.circuit_id,
@@ -127,7 +127,7 @@ async fn look_up(client: &Client, job: &str) -> Result<Job, Failure> {
     client.job(job).await.map_err(|error| refused(&error))
 }
 
-/// What to say to whom an engine was lost to while it waited for a job: `again` is what to do then.
+/// The failure for a connection lost while waiting for a job; `again` is the command that continues.
 fn lost(error: &ClientError, again: &str, job: &str) -> Failure {
     let failure = refused(error);
     match error {
@@ -138,7 +138,7 @@ fn lost(error: &ClientError, again: &str, job: &str) -> Failure {
     }
 }
 
-/// That a job is done.
+/// Fails unless a job is done.
 fn done(result: &JobResult) -> Result<(), Failure> {
     let job = &result.job;
     match result.state() {
@@ -159,7 +159,7 @@ pub(super) fn one_proof(result: JobResult) -> Result<Proof, Failure> {
     one_of(result, Some(0))
 }
 
-/// The proof of a partition; unless there are several, it need not be named.
+/// The proof of a partition. `None` selects the only one, and is an error if there are several.
 fn one_of(result: JobResult, partition: Option<usize>) -> Result<Proof, Failure> {
     done(&result)?;
     let (job, count) = (result.job, result.proofs.len());

@@ -6,18 +6,18 @@ use proofmill_api::engine::proto::{self, Circuit, EngineStatus, Job, Priority, S
 
 use super::failure::state;
 use super::{bytes, connect, refused};
-use crate::args::engine::EngineLook;
+use crate::args::engine::EngineQueryArgs;
 use crate::commands::look::{ago, print_table};
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::{counted, span};
 
-async fn ask(args: &EngineLook) -> Result<EngineStatus, Failure> {
+async fn ask(args: &EngineQueryArgs) -> Result<EngineStatus, Failure> {
     let client = connect(&args.engine).await?;
     client.status().await.map_err(|error| refused(&error))
 }
 
-pub(crate) async fn status(args: &EngineLook) -> Result<(), Failure> {
+pub(crate) async fn status(args: &EngineQueryArgs) -> Result<(), Failure> {
     let status = ask(args).await?;
     if args.json {
         return output::line(serde_json::to_string(&status)?);
@@ -76,7 +76,7 @@ pub(crate) async fn status(args: &EngineLook) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a device does, in a word.
+/// A device's state in one word.
 pub(super) fn activity(device: &proto::DeviceStatus) -> &'static str {
     match (&device.broken, device.busy) {
         (Some(_), _) => "broken",
@@ -85,7 +85,7 @@ pub(super) fn activity(device: &proto::DeviceStatus) -> &'static str {
     }
 }
 
-pub(crate) async fn circuits(args: &EngineLook) -> Result<(), Failure> {
+pub(crate) async fn circuits(args: &EngineQueryArgs) -> Result<(), Failure> {
     let client = connect(&args.engine).await?;
     let circuits = client.circuits().await.map_err(|error| refused(&error))?;
     if args.json {
@@ -135,7 +135,7 @@ fn circuit_row(it: &Circuit) -> [String; 11] {
     ]
 }
 
-pub(crate) async fn jobs(args: &EngineLook) -> Result<(), Failure> {
+pub(crate) async fn jobs(args: &EngineQueryArgs) -> Result<(), Failure> {
     let status = ask(args).await?;
     let jobs: Vec<&Job> = status.jobs.iter().chain(&status.recent).collect();
     if args.json {

@@ -38,7 +38,7 @@ pub(crate) async fn run(command: Engine) -> Result<(), Failure> {
     }
 }
 
-/// A client of the engine that is meant.
+/// Connects to the engine that the arguments name.
 async fn connect(args: &EngineArg) -> Result<Client, Failure> {
     let credentials = Credentials {
         authority: args.credentials.ca.clone(),
@@ -48,7 +48,7 @@ async fn connect(args: &EngineArg) -> Result<Client, Failure> {
     connected.map_err(|error| refused(&error))
 }
 
-/// What to say of an engine that does not do what it was asked.
+/// The failure for an error of a request to an engine, with advice.
 pub(crate) fn refused(error: &ClientError) -> Failure {
     let failure = Failure::of(error);
     match error {

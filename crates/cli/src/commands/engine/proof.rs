@@ -1,4 +1,4 @@
-//! The files of a proof that an engine made
+//! Writing the files of a proof that an engine made.
 
 use std::path::Path;
 
@@ -7,12 +7,12 @@ use proofmill_api::engine::{AnswerKey, ProofTexts, check_answer_of_any_curve};
 
 use crate::args::engine::ProofFiles;
 use crate::failure::Failure;
-use crate::files::{Plan, Replace, write_together};
+use crate::files::{FilePlan, OverwritePolicy, write_together};
 use crate::output;
 
 impl ProofFiles {
-    /// That nothing is written over what it must not be, with the other files of the command in `plan`.
-    pub(super) fn check<'a>(&'a self, plan: Plan<'a>) -> Result<(), Failure> {
+    /// Fails if an output would overwrite a file that is needed; `plan` has the command's other files.
+    pub(super) fn check<'a>(&'a self, plan: FilePlan<'a>) -> Result<(), Failure> {
         let mut plan = plan.writes("the proof", &self.output);
         if let Some(public) = &self.public {
             plan = plan.writes("the public signals", public);
@@ -20,17 +20,17 @@ impl ProofFiles {
         if let Some(vk) = &self.vk {
             plan = plan.reads("the verifying key", vk);
         }
-        plan.check(Replace::NothingPrecious)
+        plan.check(OverwritePolicy::NothingHardToRecreate)
     }
 
-    /// The key that proofs are verified with here, if there is one.
+    /// The key of `--vk`, with which this process verifies proofs; `None` without the option.
     pub(super) fn key(&self) -> Result<Option<AnswerKey>, Failure> {
         let key = self.vk.as_deref().map(AnswerKey::load).transpose();
         key.map_err(Failure::new)
     }
 
-    /// Writes a proof, and its public signals if someone wants them: of an engine's answer only what was
-    /// checked is written, and never its own texts.
+    /// Writes a proof, and its public signals if `--public` is given. The files are made from the checked values, never
+    /// copied from the engine's texts.
     pub(super) fn write(
         &self,
         proof: &Proof,
@@ -48,7 +48,7 @@ impl ProofFiles {
         write_together(&written)
     }
 
-    /// Says that the proof is there, and who has verified it.
+    /// Prints that the proof was written, and whether it was verified here or only by the engine.
     pub(super) fn tell(&self, job: &str) -> Result<(), Failure> {
         output::line(output::plain(&format!(
             "{}: made and verified by the engine{}, job {job}",

@@ -10,19 +10,19 @@ use proofmill_api::engine::proto::{
     Circuit, GeneratorInputs, Partition, Priority, Proof, SubmitRequest,
 };
 use proofmill_api::engine::{Address, Client, Credentials};
-use proofmill_r1cs::iden3::MappedFile;
+use proofmill_files::MappedFile;
 use serde_json::json;
 
 use super::job::one_proof;
 use super::{connect, refused};
-use crate::args::engine::{EngineProve, Urgency, Which, default_socket};
+use crate::args::engine::{EngineChoice, EngineProve, JobPriority, default_socket};
 use crate::failure::Failure;
-use crate::files::Plan;
+use crate::files::FilePlan;
 use crate::output;
 
 pub(crate) async fn run(args: &EngineProve) -> Result<(), Failure> {
     args.files
-        .check(Plan::default().reads("the witness", &args.witness))?;
+        .check(FilePlan::default().reads("the witness", &args.witness))?;
     let witness = MappedFile::read(&args.witness)?;
     let content = witness.to_vec();
     let input = match &args.generator {
@@ -33,10 +33,10 @@ pub(crate) async fn run(args: &EngineProve) -> Result<(), Failure> {
         }),
     };
     let priority = match args.priority {
-        Urgency::Low => Priority::Low,
-        Urgency::Normal => Priority::Normal,
-        Urgency::High => Priority::High,
-        Urgency::Critical => Priority::Critical,
+        JobPriority::Low => Priority::Low,
+        JobPriority::Normal => Priority::Normal,
+        JobPriority::High => Priority::High,
+        JobPriority::Critical => Priority::Critical,
     };
     let deadline_ms = args.timeout.map(|seconds| {
         let at = SystemTime::now() + Duration::from_secs(seconds.into());
@@ -54,8 +54,8 @@ pub(crate) async fn run(args: &EngineProve) -> Result<(), Failure> {
         }],
     };
     let key = args.files.key()?;
-    let client = connect(&args.look.engine).await?;
-    let credentials = &args.look.engine.credentials;
+    let client = connect(&args.query.engine).await?;
+    let credentials = &args.query.engine.credentials;
     let mut files = vec![("-o", args.files.output.as_path())];
     files.extend(args.files.public.as_deref().map(|path| ("--public", path)));
     files.extend(credentials.ca.as_deref().map(|path| ("--ca", path)));
@@ -63,7 +63,7 @@ pub(crate) async fn run(args: &EngineProve) -> Result<(), Failure> {
     let made = prove(&client, request, &files).await?;
     let sent = args.generator.is_none().then_some(&witness[..]);
     args.files.write(&made.proof, sent, key.as_ref())?;
-    if args.look.json {
+    if args.query.json {
         let summary = json!({
             "job": made.job,
             "existing": made.existing,
@@ -80,20 +80,20 @@ pub(crate) async fn run(args: &EngineProve) -> Result<(), Failure> {
 pub(crate) struct Made {
     /// The job's id.
     pub(crate) job: String,
-    /// Whether the job was there before.
+    /// Whether the job existed before this request.
     pub(crate) existing: bool,
     pub(crate) proof: Proof,
 }
 
-/// A request id that nobody else has.
+/// A random request id of 16 bytes, in hexadecimal.
 pub(crate) fn drawn() -> String {
     let mut bytes = [0; 16];
     OsRng.fill_bytes(&mut bytes);
     hex::encode(bytes)
 }
 
-/// Submits a job of one partition and waits for its proof. `files` are the options of `proofmill engine get`
-/// that would write it.
+/// Submits a job of one partition and waits for its proof. `files` are the output options for the `proofmill engine
+/// get` command that an error suggests.
 pub(crate) async fn prove(
     client: &Client,
     request: SubmitRequest,
@@ -120,7 +120,7 @@ pub(crate) async fn prove(
     })
 }
 
-/// The command that writes the proof of a job once it is done.
+/// The command that writes the proof of a job, for an error's advice.
 fn get_command(address: &Address, job: &str, files: &[(&str, &Path)]) -> String {
     let mut command = format!("proofmill engine get {job}");
     for (option, path) in files {
@@ -132,7 +132,7 @@ fn get_command(address: &Address, job: &str, files: &[(&str, &Path)]) -> String 
     command
 }
 
-/// A word of a shell's command.
+/// Quotes a word for a shell, if needed.
 fn word(text: &str) -> String {
     let plain = |it: char| it.is_ascii_alphanumeric() || "/._-:=+@".contains(it);
     if !text.is_empty() && text.chars().all(plain) {
@@ -141,23 +141,23 @@ fn word(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// The engine that `--engine` names, and what it calls the circuit of the key file `zkey`; nothing if
-/// none is to be asked, or the one that was only looked for cannot make the proof.
+/// The engine that `--engine` names, and its id for the circuit of the key file `zkey`. `None` with `off`, or if with
+/// `auto` no engine can make the proof.
 pub(crate) async fn with_key(
-    which: &Which,
+    choice: &EngineChoice,
     zkey: &Path,
 ) -> Result<Option<(Client, String)>, Failure> {
-    match which {
-        Which::Off => Ok(None),
-        Which::Auto => match Client::find(&default_socket()).await {
+    match choice {
+        EngineChoice::Off => Ok(None),
+        EngineChoice::Auto => match Client::find(&default_socket()).await {
             Ok(Some(client)) => {
                 let id = circuit_of(&client, zkey).await.ok().flatten();
                 Ok(id.map(|id| (client, id)))
             }
-            // Nobody asked for it: the proof is made without it.
+            // With `auto` the engine is optional; the proof is made without it.
             Ok(None) | Err(_) => Ok(None),
         },
-        Which::At(address) => {
+        EngineChoice::At(address) => {
             let connected = Client::connect(address, &Credentials::default()).await;
             let client = connected.map_err(|error| refused(&error))?;
             match circuit_of(&client, zkey).await? {
@@ -168,7 +168,7 @@ pub(crate) async fn with_key(
     }
 }
 
-/// What is said of a key that an engine makes no proofs for: what it has instead.
+/// The failure for a key that the engine does not have, or while it is ending; lists the keys it has.
 async fn unknown_key(client: &Client, address: &Address, zkey: &Path) -> Failure {
     let status = match client.status().await {
         Ok(status) if status.draining => {
@@ -195,7 +195,7 @@ async fn unknown_key(client: &Client, address: &Address, zkey: &Path) -> Failure
     .help("register it with `proofmill engine register NAME --zkey FILE`, or leave --engine out")
 }
 
-/// The id of the circuit with that key file, unless the engine has none or takes nothing new.
+/// The id of the circuit with this key file; `None` if the engine does not have it or accepts no new jobs.
 async fn circuit_of(client: &Client, zkey: &Path) -> Result<Option<String>, Failure> {
     let path = super::change::absolute(zkey)?;
     let status = client.status().await.map_err(|error| refused(&error))?;

@@ -20,7 +20,7 @@ use crate::{output, signals};
 pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
     let circuits = registrations(&args.circuits)?;
     let options = options(&args)?;
-    // The budget is for the process: what a stage frees is to be there for others.
+    // The budget is for the whole process: memory freed by one stage must be available to others.
     proofmill_kernels::return_large_allocations();
     let (service, handle) = Service::open(options).await?;
     let socket = args.socket.clone();
@@ -45,7 +45,7 @@ pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
     }
 }
 
-/// Registers what is to be registered, and loads what is to be loaded.
+/// Registers the circuits of `--circuits`, and loads the keys of `--preload`.
 async fn prepare(
     handle: &Handle,
     circuits: Vec<Registration>,
@@ -123,7 +123,7 @@ fn generator(text: &str, args: &Serve) -> Result<(String, Generator), Failure> {
     let program = words.next().ok_or_else(wrong)?;
     let generator = GeneratorProgram {
         program: program.into(),
-        // It runs in a directory of its own: what is a file here is named so that it is found there.
+        // The generator runs in a directory of its own, so names of files here are made absolute.
         args: words.map(found_from_anywhere).collect(),
         inherit_env: args.generator_inherit_env.clone(),
         time_limit: Duration::from_secs(args.generator_seconds.into()),
@@ -140,7 +140,7 @@ fn found_from_anywhere(word: &str) -> String {
     }
 }
 
-/// The circuits that `--circuits` names.
+/// Parses the values of `--circuits`.
 fn registrations(given: &[String]) -> Result<Vec<Registration>, Failure> {
     let mut all = Vec::new();
     for text in given {
@@ -171,7 +171,7 @@ fn found(path: &Path) -> Result<PathBuf, Failure> {
     absolute.map_err(|error| Failure::new(format!("{}: {error}", path.display())))
 }
 
-/// What to say of a file where a folder, or a name and a file, is expected.
+/// The failure for a plain file where a folder or NAME=FILE is expected.
 fn a_file(path: &Path) -> Failure {
     let shown = path.display();
     let failure = Failure::usage(format!(
@@ -227,7 +227,7 @@ fn in_folder(folder: &Path) -> Result<Vec<Registration>, Failure> {
             folder.display()
         )));
     }
-    // A folder's entries come in no order.
+    // The system lists a folder in no particular order.
     all.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(all)
 }

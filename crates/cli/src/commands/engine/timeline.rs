@@ -8,20 +8,20 @@ use serde_json::json;
 use super::{connect, refused};
 use crate::args::engine::TimelineArgs;
 use crate::failure::Failure;
-use crate::files::{Plan, Replace, write_together};
+use crate::files::{FilePlan, OverwritePolicy, write_together};
 use crate::output;
 use crate::progress::{counted, span};
 
 pub(crate) async fn run(args: &TimelineArgs) -> Result<(), Failure> {
     let files = [&args.out, &args.svg];
-    let mut plan = Plan::default();
+    let mut plan = FilePlan::default();
     for (what, path) in ["the trace", "the waterfall"].into_iter().zip(files) {
         if let Some(path) = path {
             plan = plan.writes(what, path);
         }
     }
-    plan.check(Replace::NothingPrecious)?;
-    let client = connect(&args.look.engine).await?;
+    plan.check(OverwritePolicy::NothingHardToRecreate)?;
+    let client = connect(&args.query.engine).await?;
     let events = client
         .past_events()
         .await
@@ -42,7 +42,7 @@ pub(crate) async fn run(args: &TimelineArgs) -> Result<(), Failure> {
     if let Some(path) = &args.svg {
         write_together(&[(path, &waterfall(&timeline, args.rows))])?;
     }
-    if args.look.json {
+    if args.query.json {
         let workers = timeline.workers.iter().map(|worker| {
             let (used, gap_us) = worker.use_and_longest_gap();
             json!({

@@ -14,18 +14,18 @@ use crate::args::engine::Top;
 use crate::failure::Failure;
 use crate::output;
 
-/// Columns and rows of a frame that is printed.
+/// Columns and rows of a frame printed by `--once`.
 const PRINTED: (u16, u16) = (110, 44);
-/// What the keys do, in the last line.
+/// Help for the keys, in the last line.
 const KEYS_RUNNING: &str = "q, Esc: end   space: hold still";
 const KEYS_HELD: &str = "q, Esc: end   space: go on   (held still)";
-/// How long a key that is pressed may go unnoticed at the end.
+/// Interval at which the keyboard thread checks whether it should end.
 const KEYS: Duration = Duration::from_millis(100);
 
 pub(crate) async fn run(args: &Top) -> Result<(), Failure> {
-    let client = connect(&args.look.engine).await?;
+    let client = connect(&args.query.engine).await?;
     let ask = || async { client.status().await.map_err(|error| refused(&error)) };
-    if args.look.json {
+    if args.query.json {
         return output::line(serde_json::to_string(&ask().await?)?);
     }
     if args.once || !std::io::stdout().is_terminal() {
@@ -89,7 +89,7 @@ async fn watch(
     }
 }
 
-/// What is typed, until nobody listens any more.
+/// Terminal events, read by a thread that ends when the receiver is dropped or raw mode ends.
 fn keys() -> mpsc::Receiver<Event> {
     let (sender, receiver) = mpsc::channel(16);
     std::thread::spawn(move || {

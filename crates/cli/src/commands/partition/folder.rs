@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use ark_ff::PrimeField;
 use proofmill_aggregation::Srs;
 use proofmill_groth16::mirage::{ProvingKeyInfo, VerifyingKey as ClassVerifyingKey};
-use proofmill_groth16::{Curve, Engine};
+use proofmill_groth16::{Curve, SnarkCurve};
 use proofmill_kernels::Poseidon2Field;
 use proofmill_partition::applications::{BigMerkleTree, Squarings};
 use proofmill_partition::proof::{ClassKeys, Index, MemoryNeeds, PartitionEngine, VerifyingKey};
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 
-/// Bytes of a description, at most.
+/// Largest description file, in bytes.
 const DESCRIPTION_BYTES: usize = 1 << 12;
 
 /// The curve and the circuit of a folder's keys.
@@ -25,7 +25,7 @@ pub(super) struct Description {
     pub(super) circuit: Sizes,
 }
 
-/// A circuit, by its sizes.
+/// A circuit and its size parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum Sizes {
@@ -43,7 +43,7 @@ pub(super) enum Sizes {
     },
 }
 
-/// One of the circuits.
+/// One of the built-in circuits.
 pub(super) enum AnyCircuit<F: PrimeField> {
     Tree(BigMerkleTree<F>),
     Squarings(Squarings<F>),
@@ -125,7 +125,7 @@ impl Sizes {
         })
     }
 
-    /// Bytes of a witness, and what they are.
+    /// Length of a witness in bytes, and its description for errors.
     pub(super) fn witness_bytes(self) -> (usize, String) {
         match self {
             Self::MerkleTree { levels, .. } => (
@@ -246,7 +246,7 @@ impl Folder {
         sizes.into_iter().sum()
     }
 
-    /// The memory that proofs take, of what the heads of keys say.
+    /// Memory needed for proofs, computed from the headers of the keys.
     pub(super) fn memory<E: PartitionEngine>(
         &self,
         partition: &Partition<E::ScalarField>,
@@ -260,7 +260,7 @@ impl Folder {
         Ok(MemoryNeeds::new::<E>(partition, &keys))
     }
 
-    /// The keys to prove with, but those of classes, which are read one by one.
+    /// The keys to prove with, except those of the classes, which are read one at a time.
     pub(super) fn index<E: PartitionEngine>(
         &self,
         partition: Partition<E::ScalarField>,
@@ -284,7 +284,7 @@ impl Folder {
         Ok((index, srs))
     }
 
-    fn class_key<E: Engine>(&self, class: usize) -> Result<ClassVerifyingKey<E>, Failure> {
+    fn class_key<E: SnarkCurve>(&self, class: usize) -> Result<ClassVerifyingKey<E>, Failure> {
         let path = self.class_key_path(class);
         ClassVerifyingKey::load(&path)
             .map_err(|error| Failure::new(format!("{}: {error}", path.display())))

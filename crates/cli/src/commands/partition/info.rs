@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::folder::{Description, Folder};
 use crate::args::partition::PartitionInfo;
 use crate::commands::engine::bytes;
-use crate::content::{Content, curve_of_file};
+use crate::content::{FileKind, curve_of_file};
 use crate::failure::Failure;
 use crate::output;
 
@@ -23,11 +23,11 @@ pub(super) fn run(args: &PartitionInfo) -> Result<(), Failure> {
         let description = folder.description()?;
         let curve = description.curve()?;
         with_curve!(curve, E => of_folder::<E>(&folder, &description))?
-    } else if Content::of_file(path).ok().flatten() == Some(Content::PartitionProof) {
-        let curve = curve_of_file(Content::PartitionProof, path)?;
+    } else if FileKind::of_file(path).ok().flatten() == Some(FileKind::PartitionProof) {
+        let curve = curve_of_file(FileKind::PartitionProof, path)?;
         with_curve!(curve, E => of_proof::<E>(path))?
     } else {
-        let curve = curve_of_file(Content::PartitionKey, path)?;
+        let curve = curve_of_file(FileKind::PartitionKey, path)?;
         with_curve!(curve, E => of_key::<E>(path))?
     };
     if args.json {
@@ -134,7 +134,7 @@ fn of_class<F: proofmill_kernels::Poseidon2Field>(
         "of_the_memory_check": memory,
         "of_the_states": of(&[Check::LeafBefore, Check::EqualProducts, Check::LeafAfter]),
         "accesses": accesses,
-        // One more, in the circuit's own, where a portal is set.
+        // Setting a portal costs one more, counted among the circuit's own constraints.
         "constraints_an_access": memory.checked_div(accesses).unwrap_or(0),
         "committed": layout.committed,
         "fixed_inputs": layout.preprocessed,
@@ -142,7 +142,7 @@ fn of_class<F: proofmill_kernels::Poseidon2Field>(
     })
 }
 
-/// The answer for people.
+/// The answer as lines of text.
 fn lines(answer: &Value) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(circuit) = answer.get("circuit") {

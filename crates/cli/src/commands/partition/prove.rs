@@ -21,40 +21,40 @@ use super::folder::{AnyCircuit, Folder, Sizes};
 use crate::args::partition::PartitionProve;
 use crate::commands::engine::bytes;
 use crate::failure::Failure;
-use crate::files::{Plan, Replace, read, write_together};
+use crate::files::{FilePlan, OverwritePolicy, read, write_together};
 use crate::progress::{Bar, Screen, counted};
 use crate::stages::{milliseconds, short};
 use crate::{memory, output, signals};
 
-/// Lines without a terminal come no more often.
+/// Shortest time between progress lines where there is no terminal.
 const QUIET: Duration = Duration::from_secs(10);
 
-/// Allocations of so many bytes are the system's again when they are freed: the values of a small part are among them.
+/// Size from which freed allocations are returned to the system; small enough to include the values of a small part.
 const RETURNED_BYTES: u32 = 128 << 10;
 
-/// Bytes of the program itself, where the system does not tell.
+/// Assumed memory of the program itself, in bytes, where the system does not report it.
 const OWN_BYTES: u64 = 24 << 20;
 
 const MORE_MEMORY: &str = "give it more memory, or cut the circuit into more and smaller parts: `proofmill partition info` says what a part \
      takes";
 
-/// The facts of a proof that are told.
+/// Facts about a proof, for the summary.
 struct Made {
     bytes: usize,
-    /// Commitments and proofs that were there from before.
+    /// Commitments and proofs taken from the journal of an earlier run.
     resumed: (usize, usize),
     total: Duration,
     memory: Memory,
 }
 
-/// The memory of a proof.
+/// Memory planned for a proof.
 struct Memory {
     form: KeyForm,
-    /// The most bytes there should be in use at once, the program's own among them.
+    /// Expected peak memory in bytes, including the program itself.
     expected: u64,
 }
 
-/// The bar, and lines where there is none.
+/// Progress: a bar, or lines where there is no terminal.
 struct Shown {
     screen: Screen,
     bar: Bar,
@@ -66,14 +66,14 @@ pub(super) async fn run(args: &PartitionProve) -> Result<(), Failure> {
     let folder = Folder::at(&args.keys);
     let description = folder.description()?;
     let journal = journal_path(args);
-    Plan::default()
+    FilePlan::default()
         .reads("the witness", &args.witness)
         .writes("the proof", &args.proof)
         .writes("the public inputs", &args.public)
-        .check(Replace::NothingPrecious)?;
+        .check(OverwritePolicy::NothingHardToRecreate)?;
     let witness = witness(args, description.circuit)?;
     let stopped = Arc::new(AtomicBool::new(false));
-    let first = signals::first()?;
+    let first = signals::first_signal()?;
     let raised = Arc::clone(&stopped);
     tokio::spawn(async move {
         first.await;
@@ -124,7 +124,7 @@ fn journal_path(args: &PartitionProve) -> PathBuf {
     })
 }
 
-/// The witness, of as many bytes as the keys are for.
+/// Reads the witness; fails unless it has the length that the circuit expects.
 fn witness(args: &PartitionProve, circuit: Sizes) -> Result<Zeroizing<Vec<u8>>, Failure> {
     let (expected, what) = circuit.witness_bytes();
     let shown = args.witness.display();
@@ -190,7 +190,7 @@ fn prove<E: PartitionEngine>(
     let progress = |step| {
         shown.step(step);
         if args.memory.is_some() {
-            // Code that only the last step ran counts as the process's memory until then.
+            // Release code pages used only by the last step, which otherwise count as memory of the process.
             proofmill_kernels::release_program_pages();
         }
         match stopped.load(Ordering::Relaxed) {
@@ -223,7 +223,7 @@ fn prove<E: PartitionEngine>(
     })
 }
 
-/// What is read whole must not be more than the limit, before it is read.
+/// Fails if the files that are read whole exceed `--memory`, before any is read.
 fn refuse_if_files_exceed(args: &PartitionProve, folder: &Folder, own: u64) -> Result<(), Failure> {
     let Some(limit) = args.memory else {
         return Ok(());
@@ -256,7 +256,7 @@ fn too_little(limit: u64, own: u64, refused: &MemoryLimit) -> Failure {
     .help(MORE_MEMORY)
 }
 
-/// How keys are held, for people and in JSON.
+/// Name of a key's form in memory, for text and JSON.
 const fn name_of(form: KeyForm) -> &'static str {
     match form {
         KeyForm::Mapped => "mapped",

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use ark_std::rand::rngs::OsRng;
 use proofmill_aggregation::Srs;
+use proofmill_files::Visibility;
 use proofmill_groth16::mirage::Setup;
 use proofmill_groth16::{Curve, with_curve};
 use proofmill_partition::Partition;
 use proofmill_partition::proof::{ClassKeys, Index, PartitionEngine};
-use proofmill_r1cs::iden3::Visibility;
 use proofmill_telemetry::console_line;
 use serde_json::json;
 
@@ -18,15 +18,15 @@ use crate::failure::Failure;
 use crate::files::write;
 use crate::output;
 use crate::progress::counted;
-use crate::stages::{Split, Stages, milliseconds, short};
+use crate::stages::{StageTimes, Stages, milliseconds, short};
 
-/// The facts of new keys that are told.
+/// Facts about new keys, for the summary.
 struct Made {
     parts: usize,
     classes: usize,
     constraints: usize,
     digest: String,
-    split: Split,
+    stage_times: StageTimes,
 }
 
 pub(super) fn run(args: &PartitionSetup) -> Result<(), Failure> {
@@ -71,7 +71,7 @@ fn make_and_tell(circuit: Sizes, args: &SetupArgs) -> Result<(), Failure> {
         counted(made.parts, "part"),
         counted_classes(made.classes),
         made.constraints,
-        short(made.split.total)
+        short(made.stage_times.total)
     )));
     console_line(format!("  digest of the verifying key {}", made.digest));
     console_line(
@@ -84,8 +84,8 @@ fn make_and_tell(circuit: Sizes, args: &SetupArgs) -> Result<(), Failure> {
             "classes": made.classes,
             "constraints": made.constraints,
             "digest": made.digest,
-            "stages": made.split.to_json(),
-            "total_ms": milliseconds(made.split.total),
+            "stages": made.stage_times.to_json(),
+            "total_ms": milliseconds(made.stage_times.total),
         });
         output::line(answer.to_string())?;
     }
@@ -99,7 +99,7 @@ fn counted_classes(count: usize) -> String {
     }
 }
 
-/// Makes the folder beside its place, whole, and renames it.
+/// Makes the folder under a temporary name beside `path`, and renames it when it is complete.
 fn make<E: PartitionEngine>(description: &Description, path: &Path) -> Result<Made, Failure> {
     let failed = |error: std::io::Error| Failure::new(format!("{}: {error}", path.display()));
     let parent = match path.parent() {
@@ -114,7 +114,7 @@ fn make<E: PartitionEngine>(description: &Description, path: &Path) -> Result<Ma
     let made = fill::<E>(description, &folder)?;
     let staged = staged.keep();
     std::fs::rename(&staged, path).map_err(|error| {
-        // Whoever made the place meanwhile keeps it; the keys are not left behind.
+        // Another process made `path` meanwhile: leave it, and remove the staged keys.
         let _ = std::fs::remove_dir_all(&staged);
         failed(error)
     })?;
@@ -158,6 +158,6 @@ fn fill<E: PartitionEngine>(description: &Description, folder: &Folder) -> Resul
         classes,
         constraints,
         digest: hex::encode(index.verifying_key().digest()),
-        split: stages.end(),
+        stage_times: stages.end(),
     })
 }

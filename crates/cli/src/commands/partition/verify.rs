@@ -10,18 +10,19 @@ use proofmill_telemetry::console_line;
 use serde_json::json;
 
 use crate::args::partition::PartitionVerify;
-use crate::content::{Content, curve_of_file};
+use crate::content::{FileKind, curve_of_file};
 use crate::failure::Failure;
 use crate::files::read;
 use crate::output;
 use crate::stages::{milliseconds, short};
 
-/// Bytes of public inputs, at most: the most that a key may be for, of 80 characters each.
+/// Largest file of public inputs, in bytes: the most inputs that a key may have, at 80 characters each.
 const PUBLIC_BYTES: usize = 80 << 20;
 
 pub(super) fn run(args: &PartitionVerify) -> Result<(), Failure> {
     let began = Instant::now();
-    let curve = curve_of_file(Content::PartitionKey, &args.key).map_err(Failure::without_answer)?;
+    let curve =
+        curve_of_file(FileKind::PartitionKey, &args.key).map_err(Failure::without_answer)?;
     let verdict = with_curve!(curve, E => verify::<E>(args))?;
     let shown = args.proof.display();
     if args.json {
@@ -44,12 +45,13 @@ pub(super) fn run(args: &PartitionVerify) -> Result<(), Failure> {
     }
 }
 
-/// The number of parts of a valid proof. What cannot be read has no verdict.
+/// The number of parts of a valid proof, or the reason why it is not valid. The outer error is for files that cannot be
+/// read, which give no verdict.
 fn verify<E: PartitionEngine>(
     args: &PartitionVerify,
 ) -> Result<Result<usize, VerifyError>, Failure> {
     let unread =
-        |path: &Path, why: String| Failure::unanswered(format!("{}: {why}", path.display()));
+        |path: &Path, why: String| Failure::no_verdict(format!("{}: {why}", path.display()));
     let key = VerifyingKey::<E>::load(&args.key);
     let key = key.map_err(|error| unread(&args.key, error.to_string()))?;
     let public = read(&args.public, PUBLIC_BYTES).map_err(|why| unread(&args.public, why))?;

@@ -1,4 +1,4 @@
-//! Proofs in files and folders, found by what the files hold and how they are called.
+//! Finding proofs in files and folders, by the content and the names of the files.
 
 use std::collections::HashSet;
 use std::io::{self, ErrorKind, Read};
@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use proofmill_aggregation::files::BEGINNING_BYTES;
 use proofmill_aggregation::{Aggregate, AggregateKind, curve_of};
+use proofmill_files::open_regular;
 use proofmill_groth16::{Bn254, with_curve};
-use proofmill_r1cs::iden3::open_regular;
 use proofmill_verifier::Kind;
 use proofmill_verifier::kinds::{Groth16Aggregate, Partition};
 
@@ -15,24 +15,24 @@ use super::statement::{
     AGGREGATE_KEYS, PARTITION_KEYS, VERIFYING_KEYS, nearest_key, statement_of, statement_of_parts,
 };
 use crate::args::verify::Verify;
-use crate::content::Content;
+use crate::content::FileKind;
 
-/// Bytes of a file by which a proof is told from others.
+/// Bytes read from the start of a file to recognize its kind.
 const HEAD: u64 = 4096;
 
-/// A rollup proof of `bb`, which tells by its length alone what it is.
+/// Length of a rollup proof of `bb`, whose format has no other mark.
 const ROLLUP_PROOF_BYTES: u64 = 15_360;
 
-/// What was found at a path.
+/// A proof, or a path that could not be read as one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// A proof, and what belongs to it.
+    /// A proof with its statement and key.
     Proof(Candidate),
-    /// Nothing can be said of it, and why.
+    /// A path without a verdict, and the reason.
     Unread { path: PathBuf, why: String },
 }
 
-/// A file that is taken for a proof.
+/// A file recognized as a proof.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub(crate) path: PathBuf,
@@ -43,76 +43,76 @@ pub(crate) struct Candidate {
     pub(crate) key: Option<PathBuf>,
 }
 
-/// The kind of a proof, as far as a look at it tells.
+/// The kind of a proof, as recognized by the start of its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Groth16 in snarkjs's JSON, over the curve that it names.
+    /// Groth16 in snarkjs's JSON; the curve is in the file.
     Snarkjs,
-    /// The kind of that name.
+    /// The verifier's kind of this name.
     Kind(String),
-    /// An aggregate, the kind of that name: its statement is never JSON.
+    /// An aggregate of this kind; its statement is never JSON.
     Aggregate(String),
-    /// A proof of a circuit in parts, the kind of that name: its statement is JSON in a file that is called so, else
+    /// A proof of a circuit in parts, of this kind; its statement is JSON if the file's name ends in `.json`, else
     /// bytes.
     Parts(String),
 }
 
-/// The paths to search, and what is known of the proofs there.
+/// The paths to search, and what the command line says about the proofs there.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sought<'a> {
+pub(crate) struct SearchOptions<'a> {
     /// Files and folders.
     pub(crate) paths: &'a [PathBuf],
-    /// The kind of proofs that do not tell it themselves.
+    /// The kind of proofs whose files do not show it.
     pub(crate) kind: Option<&'a str>,
-    /// The key of all proofs.
+    /// The verifying key of all proofs; overrides keys found beside them.
     pub(crate) key: Option<&'a Path>,
-    /// The statement of all proofs.
+    /// The statement of all proofs; overrides statements found beside them.
     pub(crate) inputs: Option<&'a Path>,
 }
 
-/// What was found by all paths.
+/// Result of a search: the proofs, and a count of other files.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) found: Vec<Found>,
-    /// Files in folders that are no proofs, statements of proofs and keys among them.
+    /// Number of files that are not proofs, including statements and keys.
     pub(crate) others: usize,
 }
 
 /// A search for proofs.
 struct Search<'a> {
-    sought: &'a Sought<'a>,
+    options: &'a SearchOptions<'a>,
     findings: Findings,
 }
 
-/// Why a file is looked at.
+/// The reason why a file is examined.
 #[derive(Clone, Copy)]
 enum Reason<'a> {
     /// The command line names it.
     Named,
-    /// It is in a folder that the command line names.
+    /// It is below this folder, which the command line names.
     Within(&'a Path),
 }
 
-/// All proofs at some paths, in their order; those of a folder sorted by name.
-pub(crate) fn find(sought: &Sought<'_>) -> Findings {
+/// Finds all proofs at the given paths, in the paths' order; those of a folder are sorted by name.
+pub(crate) fn find(options: &SearchOptions<'_>) -> Findings {
     let mut search = Search {
-        sought,
+        options,
         findings: Findings::default(),
     };
-    for path in sought.paths {
+    for path in options.paths {
         match std::fs::metadata(path) {
             Ok(found) if found.is_dir() => search.folder(path, path),
             _ => search.file(path, Reason::Named),
         }
     }
-    search.leave_companions();
+    search.drop_statements_and_keys();
     search.findings
 }
 
 // === impl Form ===
 
 impl Form {
-    /// The names of keys for such proofs, the usual one first.
+    /// File names of keys for proofs of this kind, the usual one first.
     pub(super) const fn key_names(&self) -> &'static [&'static str] {
         match self {
             Self::Aggregate(_) => &AGGREGATE_KEYS,
@@ -122,9 +122,9 @@ impl Form {
     }
 }
 
-// === impl Sought ===
+// === impl SearchOptions ===
 
-impl<'a> Sought<'a> {
+impl<'a> SearchOptions<'a> {
     /// The paths, the kind and the files that a command line names.
     pub(crate) fn of(args: &'a Verify) -> Self {
         Self {
@@ -139,7 +139,7 @@ impl<'a> Sought<'a> {
 // === impl Search ===
 
 impl Search<'_> {
-    /// What is in a folder. Hidden files are left out, and links to folders are not followed.
+    /// Searches a folder and those below it. Hidden files are left out, and links to folders are not followed.
     fn folder(&mut self, folder: &Path, root: &Path) {
         let entries = std::fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
         let mut entries = match entries {
@@ -162,9 +162,9 @@ impl Search<'_> {
     }
 
     fn file(&mut self, path: &Path, reason: Reason<'_>) {
-        let looked = match look(path) {
-            Ok(looked) => looked,
-            // A pipe or a device in a folder is no proof.
+        let head = match read_head(path) {
+            Ok(head) => head,
+            // A pipe or a device in a folder is not a proof.
             Err(error)
                 if error.kind() == ErrorKind::InvalidInput
                     && matches!(reason, Reason::Within(_)) =>
@@ -174,8 +174,8 @@ impl Search<'_> {
             }
             Err(error) => return self.unread(path, error.to_string()),
         };
-        let is_called = matches!(reason, Reason::Named) || is_called_proof(path);
-        match self.form(&looked, is_called) {
+        let is_named_as_proof = matches!(reason, Reason::Named) || has_proof_name(path);
+        match self.form(&head, is_named_as_proof) {
             Some(kind) => {
                 let root = match reason {
                     Reason::Named => path.parent(),
@@ -186,7 +186,7 @@ impl Search<'_> {
                     Form::Parts(_) => statement_of_parts,
                     _ => statement_of,
                 };
-                let (statement, key) = (self.sought.inputs, self.sought.key);
+                let (statement, key) = (self.options.inputs, self.options.key);
                 let candidate = Candidate {
                     kind,
                     statement: statement.map(Path::to_owned).or_else(|| statement_of(path)),
@@ -198,27 +198,27 @@ impl Search<'_> {
                 self.findings.found.push(Found::Proof(candidate));
             }
             None if matches!(reason, Reason::Within(_)) => self.findings.others += 1,
-            None => self.unread(path, looked.no_proof()),
+            None => self.unread(path, head.no_proof()),
         }
     }
 
-    fn form(&self, looked: &Looked, is_called: bool) -> Option<Form> {
-        let told = looked.form(is_called);
-        match self.sought.kind {
+    fn form(&self, head: &FileHead, is_named_as_proof: bool) -> Option<Form> {
+        let told = head.form(is_named_as_proof);
+        match self.options.kind {
             Some(kind) if matches!(told, Some(Form::Aggregate(_))) => {
                 Some(Form::Aggregate(kind.to_owned()))
             }
             Some(kind) if matches!(told, Some(Form::Parts(_))) => {
                 Some(Form::Parts(kind.to_owned()))
             }
-            Some(kind) if is_called || told.is_some() => Some(Form::Kind(kind.to_owned())),
+            Some(kind) if is_named_as_proof || told.is_some() => Some(Form::Kind(kind.to_owned())),
             _ => told,
         }
     }
 
-    /// Takes back what was said of files that are no proofs, where they are the statement or the key of a proof
-    /// that is named beside them.
-    fn leave_companions(&mut self) {
+    /// Drops the errors on files that are not proofs where such a file is the statement or the key of a proof named
+    /// beside it.
+    fn drop_statements_and_keys(&mut self) {
         let found = &mut self.findings.found;
         let belonging: HashSet<PathBuf> = found
             .iter()
@@ -246,33 +246,34 @@ impl Search<'_> {
     }
 }
 
-/// The beginning of a file, and its length.
-struct Looked {
+/// The start of a file, up to [`HEAD`] bytes, and the file's length.
+struct FileHead {
     head: Vec<u8>,
     length: u64,
 }
 
-fn look(path: &Path) -> io::Result<Looked> {
+fn read_head(path: &Path) -> io::Result<FileHead> {
     let file = open_regular(path)?;
     let length = file.metadata()?.len();
     let mut head = Vec::new();
     file.take(HEAD).read_to_end(&mut head)?;
-    Ok(Looked { head, length })
+    Ok(FileHead { head, length })
 }
 
-/// Whether a file's name says that it is a proof: `proof`, `NAME.proof`.
-fn is_called_proof(path: &Path) -> bool {
+/// Whether a file is named as a proof: `proof` or `NAME.proof`.
+fn has_proof_name(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name == "proof")
         || path
             .extension()
             .is_some_and(|extension| extension == "proof")
 }
 
-// === impl Looked ===
+// === impl FileHead ===
 
-impl Looked {
-    /// What kind of proof it is. By its length alone only if its name says that it is one.
-    fn form(&self, is_called: bool) -> Option<Form> {
+impl FileHead {
+    /// The kind of the proof; `None` if the file is not one. The length alone decides only if `is_named_as_proof`: the
+    /// file's name marks it as a proof, or the command line names it.
+    fn form(&self, is_named_as_proof: bool) -> Option<Form> {
         let kind = |name: &str| Some(Form::Kind(name.to_owned()));
         if self.head.starts_with(b"PMKZ") {
             return kind("kzg");
@@ -280,10 +281,10 @@ impl Looked {
         if self.head.starts_with(b"PMIO") {
             return kind("grumpkin-ipa");
         }
-        match Content::of(&self.head) {
-            Some(Content::Aggregate) => return aggregate(&self.head).map(Form::Aggregate),
-            Some(Content::PartitionProof) => return in_parts(&self.head).map(Form::Parts),
-            Some(Content::Json) => {
+        match FileKind::of(&self.head) {
+            Some(FileKind::Aggregate) => return aggregate(&self.head).map(Form::Aggregate),
+            Some(FileKind::PartitionProof) => return in_parts(&self.head).map(Form::Parts),
+            Some(FileKind::Json) => {
                 let is_proof = self.head.windows(6).any(|word| word == b"\"pi_a\"");
                 return is_proof.then_some(Form::Snarkjs);
             }
@@ -291,32 +292,34 @@ impl Looked {
             None => {}
         }
         match self.length {
-            ROLLUP_PROOF_BYTES if is_called => kind("grumpkin-ipa"),
-            128 if is_called => kind("groth16-bn254"),
-            192 if is_called => kind("groth16-bls12-381"),
+            ROLLUP_PROOF_BYTES if is_named_as_proof => kind("grumpkin-ipa"),
+            128 if is_named_as_proof => kind("groth16-bn254"),
+            192 if is_named_as_proof => kind("groth16-bls12-381"),
             _ => None,
         }
     }
 
     fn no_proof(&self) -> String {
-        match Content::of(&self.head) {
-            Some(Content::Aggregate) => {
+        match FileKind::of(&self.head) {
+            Some(FileKind::Aggregate) => {
                 "an aggregate of a kind, or over a curve, that this release does not know".into()
             }
-            Some(Content::PartitionProof) => {
+            Some(FileKind::PartitionProof) => {
                 "a proof of a circuit in parts over a curve that this release does not know".into()
             }
-            Some(Content::Json) => "JSON, and no proof of snarkjs: there is no `pi_a` in it".into(),
-            Some(content) => format!("{}, not a proof", content.named()),
+            Some(FileKind::Json) => {
+                "JSON, and no proof of snarkjs: there is no `pi_a` in it".into()
+            }
+            Some(content) => format!("{}, not a proof", content.name_with_article()),
             None if self.length == 0 => "the file is empty".into(),
             None => "nothing in it tells what kind of proof it is: name it with --kind".into(),
         }
     }
 }
 
-/// The kind of an aggregate that begins so.
+/// The kind of an aggregate, by the start of its file.
 fn aggregate(head: &[u8]) -> Option<String> {
-    // The curve is in the head, whichever is asked.
+    // The header names the curve; the type parameter does not matter here.
     let (kind, curve) = Aggregate::<Bn254>::kind_and_curve(head)?;
     match kind {
         AggregateKind::Groth16 => {
@@ -326,7 +329,7 @@ fn aggregate(head: &[u8]) -> Option<String> {
     }
 }
 
-/// The kind of a proof of a circuit in parts that begins so.
+/// The kind of a proof of a circuit in parts, by the start of its file.
 fn in_parts(head: &[u8]) -> Option<String> {
     let curve = curve_of(head.get(..BEGINNING_BYTES)?)?;
     Some(with_curve!(curve, E => Partition::<E>::new().name().to_owned()))
@@ -338,9 +341,9 @@ mod tests {
 
     #[test]
     fn proofs_are_told_by_what_they_hold_and_by_length_only_under_their_name() {
-        let form = |head: &[u8], length, is_called| {
+        let form = |head: &[u8], length, is_named_as_proof| {
             let head = head.to_vec();
-            Looked { head, length }.form(is_called)
+            FileHead { head, length }.form(is_named_as_proof)
         };
         let kind = |name: &str| Some(Form::Kind(name.to_owned()));
         assert_eq!(form(b"{\"pi_a\": []}", 12, false), Some(Form::Snarkjs));
@@ -350,14 +353,14 @@ mod tests {
         head.resize(64, 0);
         let name = "groth16-aggregate-bls12-381".to_owned();
         assert_eq!(form(&head, 64, false), Some(Form::Aggregate(name)));
-        // Of Mirage proofs.
+        // An aggregate of Mirage proofs.
         head[12] = 2;
         assert_eq!(form(&head, 64, true), None);
         let mut head = b"PMILLPPR\x01\0\0\0bls12-381".to_vec();
         head.resize(64, 0);
         let name = "partition-bls12-381".to_owned();
         assert_eq!(form(&head, 64, false), Some(Form::Parts(name)));
-        // Of another curve.
+        // A proof over an unknown curve.
         head[20] = b'7';
         assert_eq!(form(&head, 64, true), None);
         for (length, name) in [

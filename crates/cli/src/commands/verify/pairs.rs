@@ -7,34 +7,34 @@ use ark_std::rand::rngs::OsRng;
 use proofmill_groth16::snarkjs::{
     JsonError, curve_of_json, inputs_from_json, proof_from_json, read_json, verifying_key_from_json,
 };
-use proofmill_groth16::{Engine, PreparedVerifyingKey, Proof, verify_batch, with_curve};
+use proofmill_groth16::{PreparedVerifyingKey, Proof, SnarkCurve, verify_batch, with_curve};
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use super::tally::Tally;
 use crate::args::verify::Verify;
-use crate::content::Content;
+use crate::content::FileKind;
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::counted;
 
-/// A proof and what it is said to prove.
+/// Public signals and a proof of them, not yet verified.
 pub(crate) type Claim<E> = (Vec<<E as Pairing>::ScalarField>, Proof<E>);
 
-/// What is to be said of a proof.
+/// Verdict on a pair of files.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Valid,
-    /// It proves nothing, and why.
+    /// The proof is not valid, for this reason.
     Invalid(String),
-    /// There is no telling, since a file could not be read, and why.
+    /// No verdict, because a file could not be read, with the reason.
     Unread(String),
 }
 
 // === impl Verdict ===
 
 impl Verdict {
-    /// The reason for it; nothing for a valid proof.
+    /// The reason for the verdict; empty for a valid proof.
     pub(crate) fn why(self) -> String {
         match self {
             Self::Valid => String::new(),
@@ -61,8 +61,8 @@ pub(super) fn run(args: &Verify, vk: &Path) -> Result<(), Failure> {
     tell(args, pairs, &verdicts)
 }
 
-/// A verdict for each pair: those that are claims are verified together.
-fn verdicts<E: Engine>(
+/// A verdict for each pair. The pairs that can be read are verified as one batch.
+fn verdicts<E: SnarkCurve>(
     args: &Verify,
     (vk, key): (&Path, &[u8]),
     pairs: &[[PathBuf; 2]],
@@ -98,18 +98,18 @@ fn verdicts<E: Engine>(
         .collect())
 }
 
-/// What a pair of files claims. What is whole and no proof is not valid; a file that cannot be read is
-/// nobody's verdict.
-pub(crate) fn claim<E: Engine>(proof: &Path, public: &Path) -> Result<Claim<E>, Verdict> {
+/// Reads a pair of files. A complete file that is not a proof gives [`Verdict::Invalid`]; a file that cannot be read or
+/// is cut short gives [`Verdict::Unread`].
+pub(crate) fn claim<E: SnarkCurve>(proof: &Path, public: &Path) -> Result<Claim<E>, Verdict> {
     let document = |what: &'static str, path| {
         whole_document(path).map_err(|why| Verdict::Unread(format!("{what}: {why}")))
     };
     let invalid =
         |what: &'static str| move |error: JsonError| Verdict::Invalid(format!("{what}: {error}"));
-    // Both are read before either is judged: with one that cannot be read there is no verdict.
+    // Read both files before judging either: if one cannot be read, there is no verdict.
     let proof = document("the proof", proof)?;
     let public = document("the public signals", public)?;
-    // Where there is no telling, the proof's own reader says what is wrong, and at which field.
+    // If the curve cannot be read, the proof's reader below reports the fault and its field.
     let curve = curve_of_json(&proof).unwrap_or_default();
     if let Some(other) = curve.filter(|curve| *curve != E::CURVE) {
         return Err(Verdict::Invalid(format!(
@@ -122,20 +122,20 @@ pub(crate) fn claim<E: Engine>(proof: &Path, public: &Path) -> Result<Claim<E>, 
     Ok((inputs, read))
 }
 
-/// The content of a JSON file, if all of it is there; why not, without its path.
+/// Reads a JSON file and checks that it is complete. The error does not name the path.
 pub(crate) fn whole_document(path: &Path) -> Result<Vec<u8>, String> {
     let text = read_json(path).map_err(|error| match error {
         JsonError::Io { source, .. } => source.to_string(),
         error => error.to_string(),
     })?;
-    if let Some(found) = Content::of(&text).filter(|found| !found.is_json()) {
-        return Err(format!("{}, not JSON", found.named()));
+    if let Some(found) = FileKind::of(&text).filter(|found| !found.is_json()) {
+        return Err(format!("{}, not JSON", found.name_with_article()));
     }
     check_json(&text)?;
     Ok(text)
 }
 
-/// That a text is one JSON value, and whole.
+/// Fails unless a text is one complete JSON value.
 pub(super) fn check_json(text: &[u8]) -> Result<(), String> {
     match serde_json::from_slice::<IgnoredAny>(text) {
         Ok(_) => Ok(()),
@@ -145,7 +145,7 @@ pub(super) fn check_json(text: &[u8]) -> Result<(), String> {
 }
 
 fn unusable(path: &Path, why: &str) -> Failure {
-    Failure::unanswered(format!("--vk {}: {why}", path.display())).help(
+    Failure::no_verdict(format!("--vk {}: {why}", path.display())).help(
         "a verifying key is what `proofmill zkey export-vk` or `snarkjs zkey export \
          verificationkey` write",
     )

@@ -1,4 +1,4 @@
-//! Proofs of any kinds in files and folders, verified together by the verifier's own service.
+//! Verifying proofs of any kind in files and folders together, with the verifier's own service.
 
 use std::path::Path;
 use std::time::Instant;
@@ -8,9 +8,9 @@ use proofmill_shutdown::Level;
 use proofmill_verifier::{KeyLimits, Kinds, Options, Service};
 use tokio::sync::mpsc;
 
-use super::find::{Candidate, Findings, Form, Found, Sought, find};
+use super::find::{Candidate, Findings, Form, Found, SearchOptions, find};
 use super::read::Reader;
-use super::tell::Teller;
+use super::tell::VerdictPrinter;
 use crate::args::verifier::STATE;
 use crate::args::verify::Verify;
 use crate::commands::verifier::SRS_FILE;
@@ -18,16 +18,16 @@ use crate::failure::Failure;
 use crate::progress::{Screen, counted};
 use crate::signals;
 
-/// Proofs that are checked together, at most.
+/// Most proofs checked together.
 const BATCH: usize = 256;
-/// Proofs that are read and have no verdict, at most.
+/// Most proofs that have been read but have no verdict yet.
 const UNDER_WAY: usize = 1024;
-/// Verifying keys, at most, and their bytes.
+/// Most verifying keys held, and their bytes.
 const KEYS: KeyLimits = KeyLimits {
     keys: 1 << 16,
     bytes: 1 << 30,
 };
-/// The kind that needs points.
+/// The kind of rollup proofs, which needs the SRS.
 const ROLLUP: &str = "grumpkin-ipa";
 
 pub(super) async fn run(args: &Verify) -> Result<(), Failure> {
@@ -37,26 +37,27 @@ pub(super) async fn run(args: &Verify) -> Result<(), Failure> {
     let began = Instant::now();
     let screen = Screen::open();
     let searching = args.clone();
-    let findings = tokio::task::spawn_blocking(move || find(&Sought::of(&searching))).await?;
+    let findings =
+        tokio::task::spawn_blocking(move || find(&SearchOptions::of(&searching))).await?;
     check(args, &findings)?;
     let options = options(args, &findings, &screen).await?;
     let limit = options.request_bytes;
     let (service, handle) = Service::open(options).map_err(|error| Failure::of(&error))?;
-    let interrupted = signals::first()?;
+    let interrupted = signals::first_signal()?;
     let (ending, ended) = proofmill_shutdown::channel();
     let serving = tokio::spawn(service.run(ended));
-    let mut teller = Teller::new(args, &screen, findings.found.len());
+    let mut printer = VerdictPrinter::new(args, &screen, findings.found.len());
     let (sender, mut asked) = mpsc::channel(UNDER_WAY);
     let reading = tokio::spawn(Reader::new(handle, limit).run(findings.found, sender));
     let telling = async {
         while let Some(asked) = asked.recv().await {
-            teller.tell(asked).await?;
+            printer.tell(asked).await?;
         }
         Ok::<_, Failure>(())
     };
     let stopping = async {
         interrupted.await;
-        // What has no verdict now gets none, and is counted.
+        // Proofs without a verdict by now stay undecided, and are counted.
         reading.abort();
         ending.raise(Level::Stop);
         std::future::pending::<()>().await;
@@ -68,15 +69,15 @@ pub(super) async fn run(args: &Verify) -> Result<(), Failure> {
     ending.raise(Level::Stop);
     let _ = serving.await;
     told?;
-    teller.summary(findings.others, began.elapsed())
+    printer.summary(findings.others, began.elapsed())
 }
 
-/// That there is something to verify, and that the command line fits it.
+/// Fails if there is nothing to verify, or if the command line does not fit what was found.
 fn check(args: &Verify, findings: &Findings) -> Result<(), Failure> {
     if findings.found.is_empty() {
         let files = counted(findings.others, "file");
         return Err(
-            Failure::unanswered(format!("no proofs there: {files} of other content")).help(
+            Failure::no_verdict(format!("no proofs there: {files} of other content")).help(
                 "`proofmill verify --help` tells what is taken for a proof; --kind KIND takes files that are \
                  named here, and those called NAME.proof, for proofs of that kind",
             ),
@@ -119,7 +120,7 @@ async fn options(args: &Verify, findings: &Findings, screen: &Screen) -> Result<
     Ok(options)
 }
 
-/// The points for rollup proofs: from the folder of a verifier that ran here, or derived.
+/// The SRS for rollup proofs: from the state directory of a verifier that ran here, or derived.
 fn srs() -> Result<Srs, Failure> {
     let path = Path::new(STATE).join(SRS_FILE);
     match path.exists() {

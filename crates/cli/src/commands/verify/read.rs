@@ -1,4 +1,4 @@
-//! Reading files of proofs, and handing them over to be verified.
+//! Reading files of proofs, and submitting them to the verifier's service.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -7,50 +7,50 @@ use std::path::{Path, PathBuf};
 use ark_ec::pairing::Pairing;
 use bytes::Bytes;
 use proofmill_aggregation::curve_of;
+use proofmill_files::open_regular_or_inherited;
 use proofmill_groth16::snarkjs::{curve_of_json, inputs_from_json};
 use proofmill_groth16::{Curve, with_curve};
 use proofmill_partition::proof::VerifyingKey;
-use proofmill_r1cs::iden3::open_regular_or_inherited;
 use proofmill_verifier::kinds::Groth16;
 use proofmill_verifier::{Handle, KeyDigest, KeyError, Kind, Pending, Request};
 use tokio::sync::mpsc;
 
 use super::find::{Candidate, Form, Found};
 use super::pairs::check_json;
-use crate::content::Content;
+use crate::content::FileKind;
 
-/// The client that the proofs are verified for.
+/// Client name under which the proofs are submitted.
 const CLIENT: &str = "files";
-/// Bytes of a key's file, at most.
+/// Largest key file, in bytes.
 const KEY_BYTES: usize = 16 << 20;
 
-/// Reads files, and hands the proofs over.
+/// Reads proofs with their statements and keys, and submits them.
 pub(super) struct Reader {
     handle: Handle,
-    /// Bytes of a file, at most.
+    /// Largest proof or statement file, in bytes.
     limit: usize,
-    /// Keys by kind and file.
+    /// Registered keys, or the error, by kind and file.
     keys: HashMap<(String, PathBuf), Result<KeyDigest, String>>,
     count: u64,
 }
 
-/// The content that a file is read for.
+/// The content that a file is expected to have.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Expected {
     /// A whole JSON value.
     Json,
     /// Any bytes; what looks like JSON must be whole.
     Any,
-    /// Bytes that are not JSON, whatever they look like.
+    /// Binary data, never checked as JSON.
     Bytes,
 }
 
-/// A file, and the way to its verdict.
-pub(super) struct Asked {
+/// A submitted file and its pending verdict.
+pub(super) struct SubmittedProof {
     pub(super) found: Found,
     /// The kind's name, if it is known.
     pub(super) kind: Option<String>,
-    /// The verdict to come; or why there is none.
+    /// The pending verdict, or the reason why there is none.
     pub(super) verdict: Result<Pending, String>,
 }
 
@@ -66,11 +66,11 @@ impl Reader {
         }
     }
 
-    /// Reads one after the other, as long as there is room for more and somebody wants them.
-    pub(super) async fn run(mut self, found: Vec<Found>, asked: mpsc::Sender<Asked>) {
+    /// Reads the files in order and sends each to `asked`; waits while the channel is full, stops when it is closed.
+    pub(super) async fn run(mut self, found: Vec<Found>, asked: mpsc::Sender<SubmittedProof>) {
         for found in found {
             let one = match found {
-                Found::Unread { ref why, .. } => Asked {
+                Found::Unread { ref why, .. } => SubmittedProof {
                     kind: None,
                     verdict: Err(why.clone()),
                     found,
@@ -83,18 +83,18 @@ impl Reader {
         }
     }
 
-    async fn ask(&mut self, mut candidate: Candidate) -> Asked {
+    async fn ask(&mut self, mut candidate: Candidate) -> SubmittedProof {
         let mut kind = None;
         let verdict = self.submit(&mut candidate, &mut kind).await;
-        Asked {
+        SubmittedProof {
             found: Found::Proof(candidate),
             kind,
             verdict,
         }
     }
 
-    /// Hands a proof over; or why there is no verdict on it. What turns out not to belong to it is
-    /// taken from the candidate.
+    /// Submits a proof; the error is the reason why there is no verdict. A statement or key that the proof turns out
+    /// not to need is removed from the candidate.
     async fn submit(
         &mut self,
         candidate: &mut Candidate,
@@ -136,14 +136,14 @@ impl Reader {
             let statement = statement.map_err(|why| format!("{}: {why}", path.display()))?;
             request = request.under(digest, statement);
         } else {
-            // The proof says all.
+            // The proof contains its statement and needs no key.
             (candidate.statement, candidate.key) = (None, None);
         }
         let submitted = self.handle.submit(request).await;
         submitted.map_err(|error| error.to_string())
     }
 
-    /// A key, which is read once.
+    /// Registers the key in a file; each file is read once for a kind.
     async fn key(&mut self, path: &Path, kind: &str) -> Result<KeyDigest, String> {
         let known = (kind.to_owned(), path.to_owned());
         if let Some(key) = self.keys.get(&known) {
@@ -163,13 +163,13 @@ impl Reader {
     }
 }
 
-/// That there is no key for a proof.
+/// The message for a proof without a verifying key.
 fn no_key(form: &Form) -> String {
     let name = form.key_names()[0];
     format!("no verifying key: there is no {name} beside it or above; name one with --key")
 }
 
-/// The kind of a proof of snarkjs: over the curve that it names, or else that of its key.
+/// The kind of a snarkjs proof, by the curve named in the proof, or else in its key.
 async fn snarkjs_kind(proof: &[u8], key: Option<&Path>) -> Result<String, String> {
     let of = |json: &[u8]| curve_of_json(json).map_err(|error| error.to_string());
     let curve = match (of(proof)?, key) {
@@ -189,7 +189,7 @@ fn is_called_json(path: &Path) -> bool {
         .is_some_and(|extension| extension == "json")
 }
 
-/// The statement of a circuit in parts, of its public inputs in JSON, over the curve of the proof.
+/// The statement of a circuit in parts, from its public inputs in JSON, over the curve of the proof.
 async fn inputs_in_json(path: &Path, limit: usize, proof: &[u8]) -> Result<Bytes, String> {
     let json = read(path, limit, Expected::Json).await?;
     let curve = curve_of(proof).ok_or("the proof names no curve that this release knows")?;
@@ -200,7 +200,7 @@ async fn inputs_in_json(path: &Path, limit: usize, proof: &[u8]) -> Result<Bytes
     })
 }
 
-/// The content of a file, if it is not too large and whole.
+/// Reads a file; fails if it is larger than `limit` bytes or not complete.
 async fn read(path: &Path, limit: usize, expected: Expected) -> Result<Bytes, String> {
     let path = path.to_owned();
     let reading = tokio::task::spawn_blocking(move || {
@@ -213,7 +213,7 @@ async fn read(path: &Path, limit: usize, expected: Expected) -> Result<Bytes, St
         }
         let is_json = match expected {
             Expected::Json => true,
-            Expected::Any => Content::of(&bytes).is_some_and(Content::is_json),
+            Expected::Any => FileKind::of(&bytes).is_some_and(FileKind::is_json),
             Expected::Bytes => false,
         };
         if is_json {

@@ -15,7 +15,7 @@ pub(super) fn statement_of(proof: &Path) -> Option<PathBuf> {
     first_beside(proof, statement_names(proof.file_name()?.to_str()?))
 }
 
-/// The same of a circuit in parts, whose prover writes JSON: first `NAME.json` or `NAME.public.json` beside
+/// As [`statement_of`] for a circuit in parts, whose prover writes JSON: first `NAME.json` or `NAME.public.json` beside
 /// `NAME.proof`, and `public.json` beside `proof`.
 pub(super) fn statement_of_parts(proof: &Path) -> Option<PathBuf> {
     let name = proof.file_name()?.to_str()?;
@@ -52,8 +52,8 @@ fn statement_names(name: &str) -> Vec<String> {
     names
 }
 
-/// The nearest key of one of these names: beside the proof, or in a folder above it. No higher than `root`; of a path
-/// that begins at the current folder, up to that one. What lies above those is somebody else's.
+/// The nearest file with one of these names, beside the proof or in a folder above it, but no higher than `root`; for a
+/// relative path no higher than the current folder. Files above those may belong to somebody else.
 pub(super) fn nearest_key(proof: &Path, root: Option<&Path>, names: &[&str]) -> Option<PathBuf> {
     let folders = proof.ancestors().skip(1);
     let within = folders.take_while(|folder| match folder.components().next_back() {

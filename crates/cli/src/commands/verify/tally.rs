@@ -1,4 +1,4 @@
-//! Counts of verdicts, and what a command ends with.
+//! Counts of verdicts, and the exit code that follows from them.
 
 use crate::failure::Failure;
 
@@ -8,9 +8,9 @@ pub(super) struct Tally {
     /// All proofs.
     pub(super) all: usize,
     pub(super) invalid: usize,
-    /// Those on which there is no verdict, since something cannot be read.
+    /// Proofs without a verdict because a file cannot be read.
     pub(super) unread: usize,
-    /// Those on which there is none, since the command was stopped.
+    /// Proofs without a verdict because the command was stopped.
     pub(super) undecided: usize,
 }
 
@@ -21,7 +21,7 @@ impl Tally {
         self.all - self.invalid - self.unread - self.undecided
     }
 
-    /// What the command ends with.
+    /// The command's result: exit code 130 if stopped, 1 if a proof is not valid, 3 if a file cannot be read.
     pub(super) fn result(&self) -> Result<(), Failure> {
         let Self {
             all,
@@ -44,8 +44,8 @@ impl Tally {
         };
         match (invalid, unread, all) {
             (0, 0, _) => Ok(()),
-            (0, _, 1) => Err(Failure::unanswered("no verdict: a file cannot be read")),
-            (0, unread, all) => Err(Failure::unanswered(format!(
+            (0, _, 1) => Err(Failure::no_verdict("no verdict: a file cannot be read")),
+            (0, unread, all) => Err(Failure::no_verdict(format!(
                 "no verdict on {unread} of {all} proofs: their files cannot be read"
             ))),
             (_, _, 1) => Err(Failure::new("the proof is not valid")),

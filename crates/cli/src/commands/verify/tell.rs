@@ -1,4 +1,4 @@
-//! What a person, or a program, is told of verdicts on files.
+//! Output of verdicts on files, as text or as JSON.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,39 +7,39 @@ use proofmill_verifier::{Status, Unavailable};
 use serde_json::json;
 
 use super::find::{Candidate, Found};
-use super::read::Asked;
+use super::read::SubmittedProof;
 use super::tally::Tally;
 use crate::args::verify::Verify;
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::{Bar, Screen, counted, span};
 
-/// Tells of verdicts as they come.
-pub(super) struct Teller {
+/// Prints verdicts as they arrive, and counts them.
+pub(super) struct VerdictPrinter {
     screen: Screen,
     bar: Bar,
     is_json: bool,
     tally: Tally,
 }
 
-/// What is known of a file.
+/// Verdict on a file.
 enum Verdict {
     Valid,
-    /// It proves nothing, and why.
+    /// The proof is not valid, for this reason.
     Invalid(String),
-    /// Nothing is known, and why.
+    /// No verdict, for this reason.
     Unread(String),
 }
 
-// === impl Teller ===
+// === impl VerdictPrinter ===
 
-impl Teller {
+impl VerdictPrinter {
     pub(super) fn new(args: &Verify, screen: &Screen, all: usize) -> Self {
         Self {
             screen: screen.clone(),
             bar: screen.bar("verified", Some(all as u64)),
             is_json: args.json,
-            // Each is undecided so far.
+            // Every proof is undecided at the start.
             tally: Tally {
                 all,
                 undecided: all,
@@ -48,19 +48,19 @@ impl Teller {
         }
     }
 
-    /// Waits for a verdict, and tells it.
-    pub(super) async fn tell(&mut self, asked: Asked) -> Result<(), Failure> {
-        let Asked {
+    /// Waits for a verdict, and prints it.
+    pub(super) async fn tell(&mut self, submitted: SubmittedProof) -> Result<(), Failure> {
+        let SubmittedProof {
             found,
             kind,
             verdict,
-        } = asked;
+        } = submitted;
         let verdict = match verdict {
             Err(why) => Verdict::Unread(why),
             Ok(pending) => match pending.await.status {
                 Status::Valid => Verdict::Valid,
                 Status::Invalid(reason) => Verdict::Invalid(reason.to_string()),
-                // It stays undecided.
+                // The proof stays undecided.
                 Status::Unavailable(Unavailable::Stopped) => return Ok(()),
                 Status::Unavailable(reason) => Verdict::Unread(reason.to_string()),
             },
@@ -87,7 +87,7 @@ impl Teller {
         Ok(())
     }
 
-    /// The last line, and what the command ends with. `others` are files that are no proofs.
+    /// Prints the last line and returns the command's result. `others` counts files that are not proofs.
     pub(super) fn summary(self, others: usize, elapsed: Duration) -> Result<(), Failure> {
         let Tally {
             all,
@@ -141,7 +141,7 @@ impl Found {
     }
 }
 
-/// What a person is told: nothing of a valid proof.
+/// The line for a verdict; `None` for a valid proof, which prints nothing.
 fn line(found: &Found, verdict: &Verdict) -> Option<String> {
     let path = found.path().display();
     let line = match verdict {

@@ -1,4 +1,4 @@
-//! What circom and snarkjs make of the circuits, made once and kept in the target folder.
+//! Files that circom and snarkjs make from the test circuits, made once and kept in the target folder.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -15,7 +15,7 @@ use crate::support::finish;
 pub(crate) struct Circuit {
     pub(crate) name: &'static str,
     pub(crate) curve: Curve,
-    /// What was made of it, once it is.
+    /// Folder of the files made from the circuit, once they are made.
     made: OnceLock<PathBuf>,
 }
 
@@ -34,13 +34,13 @@ pub(crate) static SHA256: Circuit = Circuit::new("sha256", Curve::Bn254);
 /// Four factors, over BLS12-381.
 pub(crate) static PRODUCT: Circuit = Circuit::new("product", Curve::Bls12381);
 
-/// Constraints that the powers of tau of BN254 suffice for, as a power of two: those of SHA-256.
+/// Base-two logarithm of the constraints that the powers of tau of BN254 suffice for: those of SHA-256.
 const POWER: u32 = 16;
 /// The same of BLS12-381, for the product.
 const SMALL_POWER: &str = "4";
-/// The last contribution to every key: any bytes do.
+/// Beacon of the last contribution to every key; an arbitrary value.
 const BEACON: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
-/// To be raised when what is made here changes.
+/// Version of the files made here; increase it when they change.
 const EDITION: u8 = 1;
 
 // === impl Circuit ===
@@ -143,7 +143,7 @@ impl Circuit {
 // === impl Curve ===
 
 impl Curve {
-    /// As circom calls its field.
+    /// Circom's name for the curve's scalar field.
     fn prime(self) -> &'static str {
         match self {
             Self::Bn254 => "bn128",
@@ -185,8 +185,8 @@ fn powers_of_tau_of(curve: Curve) -> PathBuf {
     }
 }
 
-/// A folder of the target folder with what `make` puts there: made once for these tools, circuits
-/// and inputs, and complete if it is there.
+/// A folder in the target folder, filled by `make` once for these tools, circuits and inputs. If it exists, it is
+/// complete.
 fn kept(name: &str, make: impl FnOnce(&Path)) -> PathBuf {
     static EDITIONS: OnceLock<PathBuf> = OnceLock::new();
     let all = EDITIONS.get_or_init(|| {
@@ -212,7 +212,7 @@ fn kept(name: &str, make: impl FnOnce(&Path)) -> PathBuf {
     folder
 }
 
-/// What everything here depends on, in a few letters.
+/// A short digest of everything that the files here depend on: tools, circuits, inputs and the edition.
 fn edition() -> String {
     let mut digest = Sha256::new();
     digest.update([EDITION]);

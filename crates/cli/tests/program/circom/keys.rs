@@ -1,11 +1,11 @@
-//! Keys go both ways: snarkjs proves with ours, and reads the same in its own as we do.
+//! Compatibility of keys: snarkjs proves with Proofmill's keys, and both read the same values from snarkjs's keys.
 
 use std::path::Path;
 
 use super::artefacts::{Circuit, EDDSA, MERKLE, PRODUCT, SHA256};
 use super::proofs::{prove_with, read_json};
 use super::tools::snarkjs;
-use crate::support::{Ran, finish, folder, proofmill};
+use crate::support::{Finished, finish, folder, proofmill};
 
 #[test]
 fn snarkjs_proves_a_merkle_proof_with_our_key() {
@@ -124,7 +124,7 @@ fn the_exported_verifying_key_is_the_one_that_snarkjs_exports() {
 }
 
 /// Runs `proofmill setup` into `ours.zkey` of `folder`.
-fn setup(circuit: &Circuit, folder: &Path, more: &[&str]) -> Ran {
+fn setup(circuit: &Circuit, folder: &Path, more: &[&str]) -> Finished {
     let mut command = proofmill(folder);
     command
         .arg("setup")
@@ -134,7 +134,7 @@ fn setup(circuit: &Circuit, folder: &Path, more: &[&str]) -> Ran {
 }
 
 /// Runs `proofmill zkey export-vk` into `vk.json` of `folder`.
-fn export(key: &Path, folder: &Path) -> Ran {
+fn export(key: &Path, folder: &Path) -> Finished {
     finish(
         proofmill(folder)
             .args(["zkey", "export-vk"])

@@ -1,11 +1,11 @@
-//! What a person reads about keys, proofs and files that are wrong.
+//! Output of commands on keys and proofs, and errors about wrong files.
 
 use std::fmt::Write;
 use std::path::Path;
 
 use super::proofs::read_json;
 use crate::support::{folder, repository, run};
-use crate::usage::{snapshot, told};
+use crate::usage::{record_output, snapshot};
 
 /// A folder with links to what circom and snarkjs made of a small circuit.
 fn with_fixtures() -> tempfile::TempDir {
@@ -145,7 +145,7 @@ fn typical_errors() {
     for args in commands {
         let ran = run(here, &args);
         assert!(!ran.stderr.contains("panicked"), "{ran:?}");
-        told(&mut text, &args, &ran);
+        record_output(&mut text, &args, &ran);
     }
     // Verdicts are what was asked for, on standard output.
     for files in [

@@ -1,8 +1,8 @@
 //! A prepared powers-of-tau file of BN254.
 //!
 //! snarkjs takes twenty minutes on two cores to make one for 2¹⁶ constraints, almost all of it in
-//! transforms of points whose logarithms nobody may know. Whoever knows τ, as a test may, computes
-//! the same points from their logarithms in seconds. The layout is that of snarkjs 0.7's
+//! transforms of points whose logarithms nobody may know. With a known τ, which is enough for tests,
+//! the same points are computed from their logarithms in seconds. The layout is that of snarkjs 0.7's
 //! `powersoftau_new.js` and `powersoftau_preparephase2.js`.
 
 use std::io::Write;

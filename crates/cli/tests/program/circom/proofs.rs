@@ -1,4 +1,4 @@
-//! Proofs go both ways: snarkjs verifies ours, we verify snarkjs's.
+//! Compatibility of proofs: snarkjs verifies Proofmill's, Proofmill verifies snarkjs's.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::artefacts::{Circuit, EDDSA, MERKLE, PRODUCT, SHA256};
 use super::tools::{home, snarkjs};
-use crate::support::{Ran, files, finish, folder, proofmill};
+use crate::support::{Finished, files, finish, folder, proofmill};
 
 #[test]
 fn a_merkle_proof() {
@@ -128,12 +128,12 @@ fn many_proofs_are_verified_together_with_a_verdict_for_each() {
 }
 
 /// Runs `proofmill prove` with snarkjs's key into `proof.json` and `public.json` of `folder`.
-pub(super) fn prove(circuit: &Circuit, folder: &Path, more: &[&str]) -> Ran {
+pub(super) fn prove(circuit: &Circuit, folder: &Path, more: &[&str]) -> Finished {
     prove_with(&circuit.key(), &circuit.witness(), folder, more)
 }
 
 /// The same with any key and any witness.
-pub(super) fn prove_with(key: &Path, witness: &Path, folder: &Path, more: &[&str]) -> Ran {
+pub(super) fn prove_with(key: &Path, witness: &Path, folder: &Path, more: &[&str]) -> Finished {
     let mut command = proofmill(folder);
     command.arg("prove").arg("--zkey").arg(key);
     command.arg("--witness").arg(witness);
@@ -142,7 +142,7 @@ pub(super) fn prove_with(key: &Path, witness: &Path, folder: &Path, more: &[&str
 }
 
 /// Runs `proofmill verify` with the key that snarkjs exported.
-pub(super) fn verify(circuit: &Circuit, folder: &Path, files: &[&str]) -> Ran {
+pub(super) fn verify(circuit: &Circuit, folder: &Path, files: &[&str]) -> Finished {
     let mut command = proofmill(folder);
     command
         .arg("verify")
@@ -158,7 +158,12 @@ pub(super) fn snarkjs_verifies(circuit: &Circuit, folder: &Path, proof: &str, pu
 }
 
 /// Runs snarkjs's own verification.
-pub(super) fn snarkjs_verdict(circuit: &Circuit, folder: &Path, proof: &str, public: &str) -> Ran {
+pub(super) fn snarkjs_verdict(
+    circuit: &Circuit,
+    folder: &Path,
+    proof: &str,
+    public: &str,
+) -> Finished {
     let key = circuit.verifying_key();
     let args = ["groth16", "verify", &key.to_string_lossy(), public, proof];
     snarkjs(folder, args)

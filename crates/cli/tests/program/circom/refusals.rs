@@ -1,4 +1,4 @@
-//! What is wrong is said, where it is, and nothing is written.
+//! Errors about wrong files name the file and the fault, and nothing is written.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::artefacts::{Circuit, EDDSA, MERKLE, PRODUCT};
 use super::proofs::{prove, prove_with, read_json, verify};
-use crate::support::{Ran, folder, names, run};
+use crate::support::{Finished, folder, names, run};
 
 #[test]
 fn a_proof_or_a_signal_that_was_changed_is_not_valid() {
@@ -209,16 +209,16 @@ fn where_nothing_can_be_written_nothing_is_left() {
     );
 }
 
-/// That proving fails with `what` and writes nothing.
+/// Asserts that proving fails with `what` and writes nothing.
 #[track_caller]
-fn refused(key: &Path, witness: &Path, folder: &Path, what: &str) -> Ran {
+fn refused(key: &Path, witness: &Path, folder: &Path, what: &str) -> Finished {
     let before = names(folder);
     let ran = prove_with(key, witness, folder, &[]).failed(1, what);
     assert_eq!(names(folder), before, "{ran:?}");
     ran
 }
 
-/// That the other circuits' verifying keys refuse a proof as well.
+/// The other circuits' verifying keys reject a proof as well.
 #[test]
 fn a_proof_of_another_circuit_is_not_valid() {
     let folder = folder();

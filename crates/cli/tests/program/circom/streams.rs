@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use proofmill_api::verifier::AskBody;
+use proofmill_api::verifier::RequestBody;
 use rand::rngs::StdRng;
 use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{Rng, SeedableRng};
@@ -33,8 +33,7 @@ struct Proofs {
     tampered: Vec<Claimed>,
 }
 
-/// Two proofs that snarkjs makes and one of ours, and what comes of them by changing one field; snarkjs
-/// says of each what it is.
+/// Two proofs by snarkjs and one by Proofmill, and copies with one field changed, each with snarkjs's verdict.
 fn proofs(circuit: &'static Circuit) -> Proofs {
     let folder = folder();
     let here = folder.path();
@@ -100,7 +99,7 @@ fn write(folder: &Path, claimed: &Claimed) {
     }
 }
 
-/// Batches of sources that nobody knows yet, under two keys.
+/// Batches from new sources, under two keys.
 #[test]
 fn false_ones_among_proofs_of_circomlib_are_named() {
     let folder = folder();
@@ -125,7 +124,7 @@ fn false_ones_among_proofs_of_circomlib_are_named() {
                     &all[which].valid
                 };
                 let chosen = of.choose(rng).expect("some");
-                let request = client.ask(AskBody::Verify {
+                let request = client.ask(RequestBody::Verify {
                     kind: KIND,
                     key: Some(&keys[which]),
                     statement: chosen.public.to_string().as_bytes(),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use crate::support::{Ran, finish};
+use crate::support::{Finished, finish};
 
 /// Where the circuits and the tools lie.
 pub(crate) fn home() -> PathBuf {
@@ -18,7 +18,10 @@ pub(crate) fn circom() -> Command {
 }
 
 /// snarkjs, run to its end.
-pub(crate) fn snarkjs<S: AsRef<OsStr>>(folder: &Path, args: impl IntoIterator<Item = S>) -> Ran {
+pub(crate) fn snarkjs<S: AsRef<OsStr>>(
+    folder: &Path,
+    args: impl IntoIterator<Item = S>,
+) -> Finished {
     finish(tool("snarkjs/build/cli.cjs", folder).args(args))
 }
 

@@ -1,47 +1,47 @@
-//! Seeded histories of the scheduler. A digest pins all that it decides and answers in them.
+//! Seeded histories of the scheduler. A digest pins all its decisions and answers in them.
 //!
-//! The scheduler is driven by hand, one event at a time: a command, a partition that comes back, memory that
-//! is there, the log's progress, the clock. Circuits, keys, the budget and the log are real; the work of the
-//! stages is not, and it ends when the history says so, well or badly. What depends on the time, on the
-//! machine or on randomness is left out of the digest.
+//! The test drives the scheduler one event at a time: a command, a partition that comes back, granted
+//! memory, progress of the log, the clock. Circuits, keys, the budget and the log are real. The stages
+//! compute nothing, and end when the history says so, in success or failure. Results that depend on time,
+//! machine or randomness are left out of the digest.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, UNIX_EPOCH};
 
-use proofmill_mutation::Numbers;
+use proofmill_mutation::SplitMix64;
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 use tokio::sync::broadcast;
 use tokio::sync::oneshot::error::TryRecvError;
 
-mod given;
+mod inputs;
 mod texts;
 
-use given::{CIRCUITS, FakeKey, name, options, registered};
+use inputs::{CIRCUITS, FakeKey, name, options, registered};
 use texts::{label, refusal, shown, shown_as, view};
 
 use super::*;
 use crate::budget::Budget;
-use crate::front::Front;
+use crate::front::CallerSide;
 use crate::interface::{
     Event, Input, JobView, Partition, Priority, RequestId, Secret, Submission, Submitted,
 };
 use crate::key::{KeyPolicy, StepError};
 use crate::options::KeyForm;
-use crate::pipeline::background::Back;
+use crate::pipeline::background::Completion;
 use crate::pipeline::pool;
 use crate::pipeline::results::KeptResult;
 use crate::registry::Registered;
-use crate::residency::{CheckedMemory, Figures, Remembered};
+use crate::residency::{CheckedMemory, KeySizes, StoredFacts};
 
-/// SHA-256 over the histories. A change of it is a change of what the scheduler does.
+/// SHA-256 over the histories. It changes only if the scheduler's behaviour changes.
 const DIGEST: &str = "25da93da1c8a02a4f7ff5f6b09e0e8676102280fe20d3e9c5137fffeaddd8e97";
 
 const HISTORIES: u64 = 24;
 /// Events of a history before it drains.
 const EVENTS: usize = 260;
-/// Events after which a history that drains is stuck.
+/// Most events of a history that drains; beyond them it counts as stuck.
 const STUCK: usize = 20_000;
 const CLIENTS: [&str; 3] = ["one", "two", "three"];
 
@@ -49,23 +49,23 @@ const CLIENTS: [&str; 3] = ["one", "two", "three"];
 #[derive(Clone)]
 struct Request {
     id: RequestId,
-    /// Circuits and the content of their inputs.
+    /// Circuits, and the contents of their inputs.
     partitions: Vec<(usize, u8)>,
 }
 
-/// An answer that is waited for: its text, once it is there.
+/// Polls for an answer, and returns its text once it is there.
 type Answer = Box<dyn FnMut() -> Option<String>>;
 
 struct World {
-    numbers: Numbers,
+    numbers: SplitMix64,
     scheduler: Scheduler,
-    front: Front,
+    caller_side: CallerSide,
     durable: watch::Receiver<Durable>,
     told: broadcast::Receiver<Event>,
-    /// Work under way beside the scheduler.
+    /// Partitions whose work outside the scheduler is not done.
     outside: usize,
-    /// Work that is done, and not yet back.
-    done: Vec<(String, Back)>,
+    /// Partitions whose work is done but that have not come back.
+    done: Vec<(String, Completion)>,
     requests: Vec<Request>,
     answers: Vec<(String, Answer)>,
     lines: Vec<String>,
@@ -111,7 +111,7 @@ async fn history(seed: u64) -> Vec<String> {
             "history {seed} is stuck: {:?}",
             world.status()
         );
-        let idle = world.done.is_empty() && world.scheduler.unwritten.is_empty();
+        let idle = world.done.is_empty() && world.scheduler.pending.is_empty();
         if idle && world.scheduler.jobs.is_empty() {
             break;
         }
@@ -125,7 +125,7 @@ async fn history(seed: u64) -> Vec<String> {
 
 impl World {
     async fn new(seed: u64) -> Self {
-        let mut numbers = Numbers::new(seed);
+        let mut numbers = SplitMix64::new(seed);
         let inputs = tempfile::tempdir().unwrap();
         let policy = KeyPolicy {
             allow_insecure: false,
@@ -138,21 +138,21 @@ impl World {
         let shared = pool("simulated", 1).unwrap();
         let events = Events::new();
         let residency = |total| {
-            let remembered = Remembered {
+            let stored_facts = StoredFacts {
                 checked: CheckedMemory::new(None),
-                figures: Figures::open(None, &[]),
+                key_sizes: KeySizes::open(None, &[]),
             };
             Residency::new(
                 Budget::new(total),
                 events.clone(),
                 shared.clone(),
-                remembered,
+                stored_facts,
                 KeyForm::Plain,
                 policy,
                 CIRCUITS.len(),
             )
         };
-        // From hardly enough for the largest circuit to enough for all of them.
+        // From hardly enough memory for the largest circuit to enough for all of them.
         let unlimited = residency(u64::MAX);
         let largest = registered.iter().map(|circuit| {
             let work = circuit.footprint(KeyForm::Plain).peak();
@@ -170,7 +170,7 @@ impl World {
             interference: None,
             pool: shared.clone(),
         });
-        let front = Front {
+        let caller_side = CallerSide {
             env: env.clone(),
             residency: residency.clone(),
             precompiled: inputs.path().to_owned(),
@@ -189,7 +189,7 @@ impl World {
         Self {
             numbers,
             scheduler,
-            front,
+            caller_side,
             durable,
             told: events.subscribe(),
             outside: 0,
@@ -201,7 +201,7 @@ impl World {
         }
     }
 
-    /// One event, and all that follows from it.
+    /// Carries out one event and all that follows from it.
     async fn step(&mut self, draining: bool) {
         let from = if draining { 48 } else { 0 };
         let event = from + self.numbers.below(100 - from);
@@ -232,15 +232,15 @@ impl World {
         self.settle().await;
     }
 
-    /// Waits for everything that is under way outside, and writes down what came of the event.
+    /// Waits for all work outside the scheduler, and writes down the consequences of the event.
     async fn settle(&mut self) {
         let told = self.events();
         self.lines.extend(told);
         let mut came = Vec::new();
         while self.outside > 0 {
             self.outside -= 1;
-            let back = self.scheduler.background.next().await;
-            came.push((label(&back), back));
+            let completion = self.scheduler.background.next().await;
+            came.push((label(&completion), completion));
         }
         came.sort_by(|one, other| one.0.cmp(&other.0));
         self.done.append(&mut came);
@@ -261,7 +261,7 @@ impl World {
         assert!(held == budget.used && held <= budget.total);
     }
 
-    /// The events since the last time, and what they say of the work outside.
+    /// The events since the last call. Updates the count of work outside from them.
     fn events(&mut self) -> Vec<String> {
         let mut lines = Vec::new();
         while let Ok(Event { kind, .. }) = self.told.try_recv() {
@@ -337,7 +337,7 @@ impl World {
         format!("  {counts:?} {stages:?} {devices:?} {circuits:?} {waiting} {jobs:?} {recent:?}")
     }
 
-    /// Nothing is left.
+    /// Checks that nothing is left.
     fn ended(&mut self) {
         assert!(self.answers.is_empty() && self.done.is_empty());
         let status = self.scheduler.status();
@@ -416,10 +416,10 @@ impl World {
             deadline,
             partitions: partitions.collect(),
         };
-        if let Err(error) = self.front.check(&submission) {
+        if let Err(error) = self.caller_side.check(&submission) {
             return self.line(format!("{asked}: unchecked {}", refusal(&error)));
         }
-        let prepared = self.front.prepare(submission).await.unwrap();
+        let prepared = self.caller_side.prepare(submission).await.unwrap();
         let show = |it: &Submitted| format!("{} {}", it.job, it.existing);
         self.ask(asked, show, |reply| Command::Submit(prepared, reply))
             .await;
@@ -467,7 +467,7 @@ impl World {
         self.ask("load".to_owned(), shown_as, Command::Load).await;
     }
 
-    /// Somebody who waits for an answer goes away.
+    /// A caller that waits for an answer goes away.
     fn lose_interest(&mut self) {
         if !self.answers.is_empty() {
             let number = self.numbers.below(self.answers.len());
@@ -490,11 +490,11 @@ impl World {
         self.line(line);
     }
 
-    /// Looks whether the memory that is asked for is there.
+    /// Polls for the memory that is asked for.
     async fn admit(&mut self) {
         let polled = {
             let admitted = pin!(self.scheduler.admission.admitted());
-            // Its answer does not depend on what else the task has done.
+            // Unconstrained, so that the answer does not depend on the task's other work.
             let mut admitted = tokio::task::unconstrained(admitted);
             let mut admitted = pin!(&mut admitted);
             let mut context = Context::from_waker(Waker::noop());
@@ -508,15 +508,15 @@ impl World {
         self.scheduler.admitted(place, job, acquired);
     }
 
-    /// One that is done comes back, or something that went wrong with it.
+    /// Brings back one partition whose work is done, perhaps with an injected error.
     fn bring_back(&mut self) {
         if self.done.is_empty() {
             return;
         }
         let number = self.numbers.below(self.done.len());
-        let (label, mut back) = self.done.remove(number);
-        let wrong = match &mut back {
-            Back::Key(_, key) => {
+        let (label, mut completion) = self.done.remove(number);
+        let wrong = match &mut completion {
+            Completion::Key(_, key) => {
                 let fake = FakeKey {
                     knows_constraints: self.numbers.one_in(2),
                 };
@@ -531,22 +531,22 @@ impl World {
                 }
                 key.as_ref().err().cloned()
             }
-            Back::Stepped(stepped) => {
-                let device = stepped.flight.device();
-                if let Some(wrong) = self.wrong(stepped.stage, device) {
-                    stepped.result = Err(wrong);
+            Completion::Stage(outcome) => {
+                let device = outcome.running.device();
+                if let Some(wrong) = self.wrong(outcome.stage, device) {
+                    outcome.result = Err(wrong);
                 }
-                stepped.result.as_ref().err().cloned()
+                outcome.result.as_ref().err().cloned()
             }
         };
         self.line(format!("back {label} {wrong:?}"));
-        self.scheduler.came_back(back);
+        self.scheduler.completed(completion);
     }
 
     fn wrong(&mut self, stage: Stage, device: Option<usize>) -> Option<StepError> {
         let number = self.numbers.below(100);
         match (stage, number) {
-            // One device stays.
+            // One device always stays in use.
             (Stage::Prove, 0..4) if device != Some(0) => {
                 Some(StepError::Broken("on fire".to_owned()))
             }
@@ -563,7 +563,7 @@ impl World {
     fn known(&mut self) -> Option<Request> {
         let count = self.requests.len();
         (count > 0).then(|| {
-            // The last ones rather than those that are long over.
+            // Recent requests rather than those that ended long ago.
             let number = count - 1 - self.numbers.below(count.min(12));
             self.requests[number].clone()
         })

@@ -1,17 +1,17 @@
-//! What is written down of a history: nothing that depends on the time or on the machine.
+//! The texts written down of a history, without times and machine-dependent numbers.
 
 use std::fmt::Debug;
 
 use crate::interface::{Error, JobState, JobView};
-use crate::pipeline::background::Back;
+use crate::pipeline::background::Completion;
 
-pub(super) fn label(back: &Back) -> String {
-    let (flight, what) = match back {
-        Back::Key(flight, _) => (&**flight, "key"),
-        Back::Stepped(stepped) => (&stepped.flight, stepped.stage.name()),
+pub(super) fn label(completion: &Completion) -> String {
+    let (running, what) = match completion {
+        Completion::Key(running, _) => (&**running, "key"),
+        Completion::Stage(outcome) => (&outcome.running, outcome.stage.name()),
     };
-    let (job, partition) = (flight.job(), flight.partition());
-    format!("{job} {partition} {} {what}", flight.attempt())
+    let (job, partition) = (running.job(), running.partition());
+    format!("{job} {partition} {} {what}", running.attempt())
 }
 
 pub(super) fn shown_as<T: Debug>(it: &T) -> String {

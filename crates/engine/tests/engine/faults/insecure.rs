@@ -1,18 +1,18 @@
-//! Keys under which anybody can prove anything.
+//! Keys under which anyone can prove anything.
 
 use std::path::Path;
 
 use proofmill_engine::{CircuitSource, Error, Options, Registration, Tier};
-use proofmill_groth16::snarkjs::{PointCheck, ZkeyFile};
-use proofmill_groth16::{Bls12_381, Bn254, Check, ProvingKey};
-use proofmill_r1cs::iden3::MappedFile;
+use proofmill_files::MappedFile;
+use proofmill_groth16::snarkjs::ZkeyFile;
+use proofmill_groth16::{Bls12_381, Bn254, PointCheck, ProvingKey};
 use proofmill_shutdown::Level;
 
 use crate::support::{BLS12_381, BN254, Running, options};
 
 const NAMED: &str = "gamma and delta are equal or opposite";
 
-/// The files of the two circuits with δ as it was before anybody contributed.
+/// The files of two circuits with δ as it was before any contribution.
 fn degenerate(folder: &Path) -> [(&'static str, CircuitSource); 2] {
     let CircuitSource::Zkey(path) = BN254.source() else {
         panic!("a .zkey");
@@ -28,7 +28,7 @@ fn degenerate(folder: &Path) -> [(&'static str, CircuitSource); 2] {
     let CircuitSource::System { constraints, key } = BLS12_381.source() else {
         panic!("a key of ours");
     };
-    let mut ours = ProvingKey::<Bls12_381>::load(&key, Check::Checksum).unwrap();
+    let mut ours = ProvingKey::<Bls12_381>::load(&key, PointCheck::Skip).unwrap();
     ours.vk.delta_g2 = ours.vk.gamma_g2;
     let key = folder.join("bad.key");
     ours.save(&key).unwrap();
@@ -73,7 +73,7 @@ async fn a_key_that_nobody_contributed_to_is_neither_registered_nor_loaded() {
     }
     running.stop(Level::Drain).await;
 
-    // What was registered then is known, and not loaded any more.
+    // Circuits registered then are still known, but their keys are not loaded.
     let running = Running::start(kept(false)).await;
     for (name, _) in &circuits {
         let name = name.parse().unwrap();

@@ -1,4 +1,4 @@
-//! Faults of its queue.
+//! Past faults of the job queue.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -32,7 +32,7 @@ fn job(client: &str, request: &str, seed: u64) -> Submission {
 #[tokio::test(flavor = "multi_thread")]
 async fn two_jobs_at_one_queue_key_silently_replacing_each_other() {
     let running = Running::with(options(), &[BN254]).await;
-    // The same priority, moment, circuit and request id, by several clients.
+    // The same priority, moment, circuit and request id, from several clients.
     let submitted: Vec<_> = (0..8u64)
         .map(|seed| {
             let handle = running.handle.clone();
@@ -64,7 +64,7 @@ async fn duplicate_ids_overwriting_a_running_jobs_assembler() {
         .submit(submission("client", "1", partitions()))
         .await;
     until(&mut events, |event| begins(event, first, Stage::Prove)).await;
-    // The same content is the same job, other content is refused, and neither touches it.
+    // The same content is the same job, and other content is refused; neither changes the job.
     let again = running
         .handle
         .submit(submission("client", "1", partitions()))
@@ -109,7 +109,7 @@ async fn cancel_that_does_nothing() {
     let many = (0..6).map(|seed| BN254.partition(seed)).collect();
     let waiting = running.submit(submission("client", "waiting", many)).await;
     until(&mut events, |event| evaluated(event, waiting)).await;
-    // One waits before the device and for slots, one is on the device.
+    // One waits before the device, others wait for slots, and one is on the device.
     for id in [waiting, proving] {
         let view = running.handle.cancel(id).await.unwrap();
         assert_eq!((view.state, view.bytes), (JobState::Cancelled, 0));
@@ -123,7 +123,7 @@ async fn cancel_that_does_nothing() {
         "what waited holds nothing more"
     );
     gate.open();
-    // What was on the device gives it back when its step ends.
+    // The partition on the device gives its memory back when its stage ends.
     until(&mut events, |event| {
         matches!(event, EventKind::Ended { span, stage: Stage::Prove, bytes: 0, .. } if span.job == proving)
     })
@@ -152,7 +152,7 @@ async fn timeouts_ignored() {
     let mut past = job("client", "2", 1);
     past.deadline = Some(SystemTime::now() - Duration::from_secs(1));
     let past = running.submit(past).await;
-    // Nothing opens the gate: only the clock ends them.
+    // The gate stays closed, so only the clock ends them.
     for id in [late, past] {
         assert_eq!(running.result(id).await.state, JobState::Expired);
     }
@@ -180,7 +180,7 @@ async fn results_never_pruned() {
     let status = running.handle.status().await.unwrap();
     assert_eq!((status.counts.pruned, status.recent.len()), (1, 0));
     running.stop(Level::Drain).await;
-    // Nor is there anything of it on disk.
+    // Nothing of it is on disk either.
     let mut few = with_ttl(Duration::from_secs(600));
     few.limits.results = 2;
     let running = Running::start(few).await;
@@ -219,7 +219,7 @@ async fn priority_lost_after_the_first_queue() {
         let mut job = job("client", request, 1);
         job.priority = priority;
         let id = running.submit(job).await;
-        // Each is before the device when the next comes.
+        // Each is before the device when the next is submitted.
         until(&mut events, |event| evaluated(event, id)).await;
         jobs.push(id);
     }
@@ -259,7 +259,7 @@ async fn a_critical_job_that_waits_behind_normal_ones() {
             .submit(job("client", &number.to_string(), number))
             .await;
     }
-    // All ordinary slots are taken, by partitions that do not move.
+    // All ordinary slots are taken, by partitions that are held up.
     let mut critical = job("client", "critical", 1);
     critical.priority = Priority::Critical;
     let critical = running.submit(critical).await;
@@ -290,7 +290,7 @@ async fn callers_hanging_at_shutdown() {
         ..options
     };
     let running = Running::with(options.clone(), &[BN254]).await;
-    // Who waits for a key to be loaded goes on in any order.
+    // Partitions that wait for a key to be loaded go on in any order.
     let preloaded = running.handle.preload(BN254.circuit(), Tier::Hot).await;
     preloaded.unwrap();
     let mut events = running.handle.events();
@@ -309,14 +309,14 @@ async fn callers_hanging_at_shutdown() {
     let handle = running.handle.clone();
     until(&mut events, |event| begins(event, ids[0], Stage::Prove)).await;
     running.raise(Level::Drain);
-    // New work is refused while what was accepted goes on.
+    // New work is refused while accepted work goes on.
     for number in 0.. {
         match handle
             .submit(job("client", &format!("new-{number}"), 1))
             .await
         {
             Err(Error::Draining) => break,
-            // The service has not heard of it yet.
+            // The service has not received the signal yet.
             other => assert!(!other.unwrap().existing),
         }
     }
@@ -336,7 +336,7 @@ async fn callers_hanging_at_shutdown() {
         Err(Error::Stopped)
     ));
     drop(handle);
-    // What was not done goes on.
+    // Unfinished jobs go on.
     let running = Running::start(options).await;
     for (seed, id) in (0..).zip(ids) {
         let result = running.result(id).await;

@@ -1,4 +1,4 @@
-//! Faults of its memory.
+//! Past faults of memory accounting.
 
 use proofmill_engine::{Error, JobState, Options, Owner, Priority, Tier};
 use proofmill_shutdown::Level;
@@ -8,8 +8,8 @@ use crate::support::{BN254, Running, options, submission};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wake_up_lost_between_a_failed_check_and_the_wait() {
-    // One partition fits at a time, and each needs a key that is not there. The interleavings
-    // themselves are tried by `tests/budget_model.rs`.
+    // Only one partition fits at a time, and each needs a key that is not loaded. The interleavings
+    // themselves are covered by `tests/budget_model.rs`.
     let chains = chains(3);
     let memory = Some(budget_for(&chains, 0).await);
     let options = Options {
@@ -81,7 +81,7 @@ async fn evicting_memory_that_was_never_counted() {
     }
     let status = running.handle.status().await.unwrap();
     assert!(status.budget.evictions >= 3);
-    // Whatever is used is a key's, and each key's bytes are those that its circuit shows.
+    // All memory in use belongs to keys, and each key's bytes are those that its circuit shows.
     let mut sum = 0;
     for used in &status.budget.owners {
         let Owner::Key(id) = used.owner else {

@@ -1,4 +1,4 @@
-//! The faults of the engine that this one learnt from, each with a test that it is not here.
+//! Tests that faults of the engine which this one learnt from do not occur here.
 
 mod insecure;
 mod jobs;

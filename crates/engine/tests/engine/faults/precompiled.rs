@@ -1,4 +1,4 @@
-//! Faults of its precompiled circuits. The format's own tests are `proofmill-r1cs`'s.
+//! Past faults of precompiled circuits. The format's own tests are in `proofmill-r1cs`.
 
 use std::path::{Path, PathBuf};
 
@@ -65,7 +65,7 @@ async fn precompiled_files_without_circuit_binding() {
         source: source.clone(),
     };
     running.handle.register(registration).await.unwrap();
-    // A sound file of another circuit of the same curve, in its place.
+    // A valid file of another circuit of the same curve in its place.
     let other = Chain {
         length: 201,
         ..BLS12_381

@@ -1,4 +1,4 @@
-//! A proof returned unverified.
+//! Unverified proofs must not be returned.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use proofmill_shutdown::Level;
 
 use crate::support::{BLS12_381, BN254, Chain, Running, devices, options, submission};
 
-/// One device computes wrongly, or all of them do.
+/// Makes one device or all of them compute wrongly.
 #[derive(Debug)]
 struct Broken {
     device: Option<&'static str>,
@@ -71,7 +71,7 @@ async fn a_proof_returned_unverified() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_device_that_computes_wrongly_is_suspected_and_its_partition_alone_is_tried_elsewhere() {
     for chain in [BN254, BLS12_381] {
-        // The first free device is the one that is named first.
+        // The first free device is the first in the options.
         let broken = Broken {
             device: Some("first"),
             fault: Fault::WrongProduct,

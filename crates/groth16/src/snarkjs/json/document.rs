@@ -1,11 +1,11 @@
-//! What all the files have in common.
+//! Shared parts of snarkjs's JSON files: size limit, protocol and curve fields, arrays, output format.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::io::Read;
 use std::path::Path as FilePath;
 
-use proofmill_r1cs::iden3::open_regular_or_inherited;
+use proofmill_files::open_regular_or_inherited;
 use serde::Serialize;
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::ser::{PrettyFormatter, Serializer};
@@ -16,11 +16,11 @@ use crate::Curve;
 /// The largest JSON file that is read: 32 MiB.
 pub const MAX_JSON_BYTES: u64 = 32 << 20;
 
-/// What snarkjs calls this proof system.
+/// Name of this proof system in snarkjs's files, field `protocol`.
 pub(super) const PROTOCOL: &str = "groth16";
 
-/// The bytes of a JSON file, if they are not too many. A pipe is read if this process was started with
-/// it, as with a shell's `<(…)`; one that is named is refused, since nobody may be writing to it.
+/// Reads a JSON file of at most [`MAX_JSON_BYTES`]. A pipe is read if this process was started with
+/// it, as with a shell's `<(…)`; a named pipe is refused, since reading could block forever without a writer.
 ///
 /// # Errors
 ///
@@ -64,12 +64,12 @@ pub(super) fn read<'de, S: serde::de::DeserializeSeed<'de>>(
     Ok(value)
 }
 
-/// The curve a proof or a verification key names; none if it names none, as some programs' proofs
+/// The curve a proof or a verification key names; `None` if it names none, as some programs' proofs
 /// do.
 ///
 /// # Errors
 ///
-/// [`JsonError`] if it is no JSON object, or names a curve or protocol that is not known here.
+/// [`JsonError`] if the file is not a JSON object, or names an unknown curve or protocol.
 pub fn curve_of_json(json: &[u8]) -> Result<Option<Curve>, JsonError> {
     read(json, CurveOf)
 }
@@ -134,7 +134,7 @@ pub(super) fn skip<'de, A: MapAccess<'de>>(map: &mut A) -> Result<(), A::Error> 
     map.next_value::<IgnoredAny>().map(|_| ())
 }
 
-/// Sets a field that may be there only once.
+/// Sets a field; an error if it occurs twice.
 pub(super) fn set<T, E: Error>(
     slot: &mut Option<T>,
     name: &'static str,
@@ -157,7 +157,7 @@ pub(super) fn check_protocol<E: Error>(Name(found): Name<'_>) -> Result<(), E> {
     }
     Err(E::custom(format_args!(
         "protocol: {:?}, only {PROTOCOL:?} is supported",
-        Short(&found)
+        TruncatedForDisplay(&found)
     )))
 }
 
@@ -165,7 +165,7 @@ pub(super) fn read_curve<E: Error>(Name(found): Name<'_>) -> Result<Curve, E> {
     Curve::from_snarkjs_name(&found).ok_or_else(|| {
         E::custom(format_args!(
             "curve: {:?}, only \"bn128\" and \"bls12381\" are supported",
-            Short(&found)
+            TruncatedForDisplay(&found)
         ))
     })
 }
@@ -183,9 +183,9 @@ pub(super) fn check_curve<E: Error>(name: Name<'_>, expected: Curve) -> Result<(
 }
 
 /// The start of a string that may be long.
-struct Short<'a>(&'a str);
+struct TruncatedForDisplay<'a>(&'a str);
 
-impl fmt::Debug for Short<'_> {
+impl fmt::Debug for TruncatedForDisplay<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.char_indices().nth(40) {
             None => fmt::Debug::fmt(self.0, f),

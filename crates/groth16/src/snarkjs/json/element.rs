@@ -11,7 +11,7 @@ use super::document::set;
 use super::path::Path;
 use crate::PointGroup;
 
-/// A prime field's element from the one string of decimal digits that stands for it.
+/// Parses a prime field's element from its canonical decimal string; `None` for any other string.
 pub(super) fn parse_decimal<F: PrimeField>(text: &str) -> Option<F> {
     // log₁₀ 2 is below 0.302: a longer string is no canonical number, and is not converted.
     let digits = F::MODULUS_BIT_SIZE as usize * 302 / 1000 + 1;
@@ -23,7 +23,7 @@ pub(super) fn parse_decimal<F: PrimeField>(text: &str) -> Option<F> {
     (element.to_string() == text).then_some(element)
 }
 
-/// What [`Element`] reads, and at the same time its visitor.
+/// Deserializer seed and visitor of a field element at `path`.
 pub(super) struct Element<'p, F> {
     path: Path<'p>,
     field: PhantomData<F>,
@@ -104,7 +104,7 @@ impl<'de, F: Field> Visitor<'de> for Coordinate<'_, F> {
     }
 }
 
-/// That a list which has `length` elements so far has no more.
+/// Checks that a list has no elements after the first `length`.
 pub(super) fn expect_end<'de, A: SeqAccess<'de>>(
     list: &mut A,
     length: usize,
@@ -131,7 +131,7 @@ impl<'p, A> Point<'p, A> {
     }
 }
 
-/// Sets the point of a document's field `name`, which may be there only once.
+/// Sets the point of a document's field `name`; an error if it occurs twice.
 pub(super) fn set_point<'de, P: PointGroup, A: MapAccess<'de>>(
     slot: &mut Option<P>,
     name: &'static str,

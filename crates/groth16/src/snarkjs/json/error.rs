@@ -1,8 +1,8 @@
-//! What is wrong with a JSON file.
+//! Errors of JSON files.
 
 use std::path::PathBuf;
 
-/// A JSON file that is not read.
+/// The reason why a JSON file is not read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JsonError {
@@ -11,19 +11,19 @@ pub enum JsonError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The file system's error.
         source: std::io::Error,
     },
-    /// It is larger than any such file.
+    /// The file is larger than any valid one.
     #[error("{found} bytes of JSON: at most {limit} are read")]
     TooLarge {
-        /// Its size.
+        /// The file's size in bytes.
         found: u64,
         /// The most that is read.
         limit: u64,
     },
-    /// It is no JSON, or does not hold what it should: the message names the field, the line and
-    /// the column.
+    /// The file is not JSON, or its fields are not the expected ones: the message names the field, the
+    /// line and the column.
     #[error(transparent)]
     Content(#[from] serde_json::Error),
 }

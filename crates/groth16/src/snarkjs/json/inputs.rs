@@ -67,7 +67,7 @@ impl<'de, F: PrimeField> Visitor<'de> for Inputs<F> {
     }
 }
 
-/// That there may be one more than `count` public inputs.
+/// Checks that one more public input after `count` is allowed.
 pub(super) fn check_count<E: Error>(count: usize) -> Result<(), E> {
     if count < MAX_INPUTS {
         return Ok(());

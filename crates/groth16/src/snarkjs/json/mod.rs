@@ -3,9 +3,9 @@
 //! Field elements are strings of decimal digits; a point is its projective coordinates with z = 1,
 //! or 0, 1, 0 for infinity; an element of a quadratic extension is a list of its two coefficients.
 //!
-//! The readers take bytes from anyone. Numbers must be canonical, points on their curve and in
-//! their subgroup, and lists of the right length. Nothing is kept but the elements themselves, and
-//! of fields that are not known nothing at all. Errors name the field, the line and the column.
+//! The readers accept untrusted bytes. Numbers must be canonical, points on their curve and in their
+//! subgroup, and lists of the right length. Only the elements themselves are kept; unknown fields are
+//! skipped. Errors name the field, the line and the column.
 
 mod document;
 mod element;

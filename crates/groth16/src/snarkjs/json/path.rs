@@ -1,4 +1,4 @@
-//! Where in a document something is.
+//! Position of a value in a document, for errors.
 
 use std::fmt;
 

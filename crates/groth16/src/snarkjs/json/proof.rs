@@ -12,22 +12,22 @@ use super::document::{
     Name, PROTOCOL, check_curve, check_protocol, read, required, set, skip, write,
 };
 use super::element::{point_to_json, set_point};
-use crate::{Engine, Proof};
+use crate::{Proof, SnarkCurve};
 
-/// Reads a proof. Its protocol and curve may be missing, as in other programs' files; if they are
-/// there they must be right. Fields that are not known are passed over.
+/// Reads a proof. The protocol and curve may be missing, as in other programs' files, but must be right
+/// if present. Unknown fields are skipped.
 ///
 /// # Errors
 ///
-/// [`JsonError`] if it is no proof over this curve, all of whose elements are canonical and in
-/// their groups.
-pub fn proof_from_json<E: Engine>(json: &[u8]) -> Result<Proof<E>, JsonError> {
+/// [`JsonError`] unless it is a proof over this curve whose elements are all canonical and in their
+/// groups.
+pub fn proof_from_json<E: SnarkCurve>(json: &[u8]) -> Result<Proof<E>, JsonError> {
     read(json, Document(PhantomData))
 }
 
 /// Writes a proof.
-pub fn proof_to_json<E: Engine>(proof: &Proof<E>) -> String {
-    write(&Written {
+pub fn proof_to_json<E: SnarkCurve>(proof: &Proof<E>) -> String {
+    write(&ProofJson {
         pi_a: point_to_json(&proof.a),
         pi_b: point_to_json(&proof.b),
         pi_c: point_to_json(&proof.c),
@@ -38,7 +38,7 @@ pub fn proof_to_json<E: Engine>(proof: &Proof<E>) -> String {
 
 /// The fields in snarkjs's order.
 #[derive(Serialize)]
-struct Written {
+struct ProofJson {
     pi_a: Value,
     pi_b: Value,
     pi_c: Value,
@@ -48,7 +48,7 @@ struct Written {
 
 struct Document<E>(PhantomData<E>);
 
-impl<'de, E: Engine> DeserializeSeed<'de> for Document<E> {
+impl<'de, E: SnarkCurve> DeserializeSeed<'de> for Document<E> {
     type Value = Proof<E>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Proof<E>, D::Error> {
@@ -56,7 +56,7 @@ impl<'de, E: Engine> DeserializeSeed<'de> for Document<E> {
     }
 }
 
-impl<'de, E: Engine> Visitor<'de> for Document<E> {
+impl<'de, E: SnarkCurve> Visitor<'de> for Document<E> {
     type Value = Proof<E>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -15,27 +15,27 @@ use super::document::{
 use super::element::{Point, element_to_json, point_to_json, set_point};
 use super::inputs::{MAX_INPUTS, check_count};
 use super::path::Path;
-use crate::{Engine, VerifyingKey};
+use crate::{SnarkCurve, VerifyingKey};
 
-/// Reads a verification key from anyone. Its circuit is not known: all zeros. Protocol, curve and
-/// number of public inputs must be there and be right.
+/// Reads an untrusted verification key. Its circuit digest is all zeros, as the file has none. Protocol,
+/// curve and number of public inputs must be present and right.
 ///
-/// `vk_alphabeta_12`, the pairing of α and β, takes no part in verification, here as in snarkjs,
-/// and is passed over; so are fields that are not known.
+/// `vk_alphabeta_12`, the pairing of α and β, takes no part in verification, here as in snarkjs, and is
+/// skipped; so are unknown fields.
 ///
 /// # Errors
 ///
-/// [`JsonError`] if it is no key over this curve, all of whose elements are canonical and in
-/// their groups, or one with more than [`MAX_INPUTS`] public inputs.
-pub fn verifying_key_from_json<E: Engine>(json: &[u8]) -> Result<VerifyingKey<E>, JsonError> {
+/// [`JsonError`] unless it is a key over this curve, with at most [`MAX_INPUTS`] public inputs, whose
+/// elements are all canonical and in their groups.
+pub fn verifying_key_from_json<E: SnarkCurve>(json: &[u8]) -> Result<VerifyingKey<E>, JsonError> {
     read(json, Document(PhantomData))
 }
 
 /// Writes a verification key.
-pub fn verifying_key_to_json<E: Engine>(key: &VerifyingKey<E>) -> String {
+pub fn verifying_key_to_json<E: SnarkCurve>(key: &VerifyingKey<E>) -> String {
     let alpha_beta = E::pairing(key.alpha_g1, key.beta_g2).0;
     let instance: Vec<Value> = key.instance.iter().map(point_to_json).collect();
-    write(&Written {
+    write(&VerifyingKeyJson {
         protocol: PROTOCOL,
         curve: E::CURVE.snarkjs_name(),
         n_public: key.instance.len().saturating_sub(1),
@@ -50,7 +50,7 @@ pub fn verifying_key_to_json<E: Engine>(key: &VerifyingKey<E>) -> String {
 
 /// The fields in snarkjs's order.
 #[derive(Serialize)]
-struct Written {
+struct VerifyingKeyJson {
     protocol: &'static str,
     curve: &'static str,
     #[serde(rename = "nPublic")]
@@ -76,7 +76,7 @@ fn target_to_json<F: Field>(element: &F) -> Value {
 
 struct Document<E>(PhantomData<E>);
 
-impl<'de, E: Engine> DeserializeSeed<'de> for Document<E> {
+impl<'de, E: SnarkCurve> DeserializeSeed<'de> for Document<E> {
     type Value = VerifyingKey<E>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -84,7 +84,7 @@ impl<'de, E: Engine> DeserializeSeed<'de> for Document<E> {
     }
 }
 
-impl<'de, E: Engine> Visitor<'de> for Document<E> {
+impl<'de, E: SnarkCurve> Visitor<'de> for Document<E> {
     type Value = VerifyingKey<E>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -10,7 +10,7 @@ const CHUNK: usize = 1 << 10;
 
 /// A matrix by column.
 pub(super) struct Columns {
-    /// Where each column starts; one more than there are columns.
+    /// The start of each column, and the end of the last one.
     starts: Vec<usize>,
     /// Coefficient and row; within a column sorted, so that equal coefficients are neighbours.
     entries: Vec<(u32, u32)>,
@@ -100,7 +100,7 @@ impl Multiplier {
         }
     }
 
-    /// Those of a system, by coefficient.
+    /// The columns of a system's three matrices, by coefficient.
     pub(super) fn all<F: PrimeField>(system: &R1cs<F>) -> Vec<Self> {
         system.coefficients().iter().map(Self::new).collect()
     }

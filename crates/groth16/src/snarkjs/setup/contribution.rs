@@ -13,14 +13,14 @@ use proofmill_r1cs::iden3::{MontgomeryField, width};
 use super::super::point_bytes::uncompressed_bytes;
 use super::super::zkey::{Contribution, Contributions, Zkey};
 use super::columns::scale;
-use crate::{Engine, PointGroup};
+use crate::{PointGroup, SnarkCurve};
 
 /// The longest name that snarkjs keeps, in bytes.
 const MAX_NAME: usize = 64;
 
 /// The first contribution to a new key: δ times the secret `x`, which is not zero and which the
 /// caller erases, on the random point `s`.
-pub(super) fn contribute<E: Engine>(
+pub(super) fn contribute<E: SnarkCurve>(
     key: &mut Zkey<E>,
     x: E::ScalarField,
     s: E::G1Affine,
@@ -57,8 +57,12 @@ pub(super) fn contribute<E: Engine>(
     key.order = (1..=10).collect();
 }
 
-/// What binds the first contribution to the circuit and to `s` and x·s.
-fn transcript<E: Engine>(circuit_hash: &[u8; 64], s: E::G1Affine, s_x: E::G1Affine) -> [u8; 64] {
+/// The transcript hash of the first contribution, which binds it to the circuit, to `s` and to x·s.
+fn transcript<E: SnarkCurve>(
+    circuit_hash: &[u8; 64],
+    s: E::G1Affine,
+    s_x: E::G1Affine,
+) -> [u8; 64] {
     let mut hasher = Blake2b512::new();
     hasher.update(circuit_hash);
     hasher.update(uncompressed_bytes(&[s, s_x]));
@@ -175,13 +179,13 @@ impl ChaCha {
 mod tests {
     use ark_ec::AffineRepr;
 
-    use super::super::super::zkey::{PointCheck, ZkeyFile};
+    use super::super::super::zkey::ZkeyFile;
     use super::{hash_to_group, transcript};
-    use crate::{Bls12_381, Bn254, Engine};
+    use crate::{Bls12_381, Bn254, PointCheck, SnarkCurve};
 
-    /// What snarkjs recorded holds for the point derived here: x·s' is the same multiple of s' as
-    /// x·s of s, and δ of what it was.
-    fn snarkjs_contribution<E: Engine>(zkey: &[u8]) {
+    /// Checks a contribution recorded by snarkjs against the point s' derived here: x·s' must be the same
+    /// multiple of s' as x·s is of s, and as the new δ is of the old one.
+    fn snarkjs_contribution<E: SnarkCurve>(zkey: &[u8]) {
         let file = ZkeyFile::parse(zkey).unwrap();
         let recorded = file
             .read::<E>(PointCheck::Full)

@@ -1,4 +1,4 @@
-//! Why no key was made.
+//! Errors of making a key.
 
 use std::io;
 

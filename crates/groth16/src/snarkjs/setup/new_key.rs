@@ -19,12 +19,12 @@ use super::columns::{Columns, Multiplier, affine_points, lagrange};
 use super::contribution::contribute;
 use super::error::ZkeySetupError;
 use super::zkey_hash::circuit_hash;
-use crate::{Curve, Engine};
+use crate::{Curve, SnarkCurve};
 
 /// The points snarkjs hashes at once, see [`h_differences`].
 const HASHED_AT_ONCE: usize = 1 << 14;
 
-/// What both ways of making a key need of a circuit.
+/// A circuit prepared for either way of making a key.
 struct Circuit<F: ark_ff::PrimeField> {
     system: R1cs<F>,
     columns: [Columns; 3],
@@ -35,7 +35,7 @@ struct Circuit<F: ark_ff::PrimeField> {
 }
 
 /// The points whose sums make a key.
-struct Sources<E: Engine> {
+struct SetupPoints<E: SnarkCurve> {
     tau_g1: Vec<E::G1Affine>,
     tau_g2: Vec<E::G2Affine>,
     alpha_tau: Vec<E::G1Affine>,
@@ -45,24 +45,24 @@ struct Sources<E: Engine> {
 /// Writes a `.zkey` for `circuit` from a ceremony's powers of tau. Points of the file are checked
 /// as they are read; [`Ptau::verify`] checks that they are powers.
 ///
-/// Without a `contribution` it is, byte for byte, what `snarkjs groth16 setup` writes, **which
-/// nobody must prove with**: δ = 1, so that anyone can forge proofs. With one, a name for the public
-/// record, δ is made secret from `rng` and erased, recorded as by `snarkjs zkey contribute`, and
-/// `snarkjs zkey verify` accepts it; proofs are then sound if one contributor to the powers and
-/// whoever runs this are honest.
+/// Without a `contribution` the key is byte for byte that of `snarkjs groth16 setup`, **which must not
+/// be used for proofs**: δ = 1, so anyone can forge proofs. With a contribution, a name for the public
+/// record, δ gets a secret factor from `rng` that is then erased, and is recorded as by
+/// `snarkjs zkey contribute`, so that `snarkjs zkey verify` accepts the key. Proofs are then sound if one
+/// contributor to the powers and the operator of this program are honest.
 ///
-/// A file that is not prepared for phase 2 serves as well, but the Lagrange polynomials are then
-/// computed here: about n·log n multiplications of points for n constraints.
+/// A file that is not prepared for phase 2 works too, but the Lagrange polynomials are then computed
+/// here: about n·log n multiplications of points for n constraints.
 ///
-/// The recorded circuit hash is snarkjs's but for circuits of 2¹⁵ points or more on a file of
-/// exactly their power: there snarkjs hashes what happens to follow the powers in the file.
+/// The recorded circuit hash is that of snarkjs, except for circuits of 2¹⁵ points or more on a file of
+/// exactly their power: there snarkjs hashes the bytes that happen to follow the powers in the file.
 ///
-/// `progress` is told what is about to be computed.
+/// `progress` is called with a description before each step.
 ///
 /// # Errors
 ///
 /// [`ZkeySetupError`], among others for a malformed file, another curve, or too few powers.
-pub fn setup_zkey_from_ptau<E: Engine, W: Write + Seek>(
+pub fn setup_zkey_from_ptau<E: SnarkCurve, W: Write + Seek>(
     circuit: &R1csFile<'_>,
     ptau: &Ptau<'_, E>,
     contribution: Option<&str>,
@@ -80,7 +80,7 @@ pub fn setup_zkey_from_ptau<E: Engine, W: Write + Seek>(
     progress("reading the powers of tau");
     let n = 1usize << parts.power;
     let (sources, h) = if ptau.is_prepared() {
-        let sources = Sources {
+        let sources = SetupPoints {
             tau_g1: ptau.lagrange_g1(Powers::Tau, parts.power)?,
             tau_g2: ptau.lagrange_tau_g2(parts.power)?,
             alpha_tau: ptau.lagrange_g1(Powers::AlphaTau, parts.power)?,
@@ -127,16 +127,16 @@ pub fn setup_zkey_from_ptau<E: Engine, W: Write + Seek>(
     Ok(key.write(out)?)
 }
 
-/// Writes a `.zkey` for `circuit` from fresh randomness. **For development only**: whoever runs it
-/// could forge proofs, see [`setup`](fn@crate::setup) about what is erased.
+/// Writes a `.zkey` for `circuit` from fresh randomness. **For development only**: the process that runs
+/// it learns secrets with which proofs can be forged; see [`setup`](fn@crate::keys::setup) for their erasure.
 ///
-/// No ceremony stands behind it, so its record names none and `snarkjs zkey verify` has nothing to
+/// The key comes from no ceremony, so its record names none and `snarkjs zkey verify` has nothing to
 /// compare it with; snarkjs proves and verifies with it as with any other.
 ///
 /// # Errors
 ///
 /// [`ZkeySetupError`], among others for a malformed file and another curve.
-pub fn setup_zkey<E: Engine, W: Write + Seek>(
+pub fn setup_zkey<E: SnarkCurve, W: Write + Seek>(
     circuit: &R1csFile<'_>,
     rng: &mut (impl RngCore + CryptoRng),
     out: W,
@@ -150,8 +150,8 @@ pub fn setup_zkey<E: Engine, W: Write + Seek>(
     let n = 1usize << parts.power;
     let domain = Domain::<E::ScalarField>::snarkjs(n).map_err(too_large)?;
     let double = Domain::<E::ScalarField>::snarkjs(2 * n).map_err(too_large)?;
-    // Where the larger domain's vanishing polynomial is zero, so is the smaller one's, and every
-    // proof of anything would verify.
+    // Where the larger domain's vanishing polynomial is zero, so is the smaller one's, and proofs of
+    // any statement would verify.
     let tau = Zeroizing::new(loop {
         let tau = nonzero::<E>(rng);
         if !double.vanishing_at(tau).is_zero() {
@@ -215,7 +215,7 @@ pub fn setup_zkey<E: Engine, W: Write + Seek>(
     Ok(key.write(out)?)
 }
 
-fn nonzero<E: Engine>(rng: &mut (impl RngCore + CryptoRng)) -> E::ScalarField {
+fn nonzero<E: SnarkCurve>(rng: &mut (impl RngCore + CryptoRng)) -> E::ScalarField {
     loop {
         let value = E::ScalarField::rand(rng);
         if !value.is_zero() {
@@ -227,7 +227,7 @@ fn nonzero<E: Engine>(rng: &mut (impl RngCore + CryptoRng)) -> E::ScalarField {
 // === impl Circuit ===
 
 impl<F: ark_ff::PrimeField> Circuit<F> {
-    fn read<E: Engine<ScalarField = F>>(file: &R1csFile<'_>) -> Result<Self, ZkeySetupError> {
+    fn read<E: SnarkCurve<ScalarField = F>>(file: &R1csFile<'_>) -> Result<Self, ZkeySetupError> {
         let header = file.header();
         let curve = match header.prime {
             ScalarField::Bn254 => Curve::Bn254,
@@ -250,7 +250,7 @@ impl<F: ark_ff::PrimeField> Circuit<F> {
                 constraints: header.n_constraints,
             });
         }
-        // From here on there is something for each wire, and the header's number is only stated.
+        // Everything below allocates for each wire, and the header's number of wires is only a claim.
         file.check_labels()?;
         let system = file.system()?;
         let columns = system
@@ -276,9 +276,9 @@ impl<F: ark_ff::PrimeField> Circuit<F> {
         values
     }
 
-    fn sum_points<E: Engine<ScalarField = F>>(
+    fn sum_points<E: SnarkCurve<ScalarField = F>>(
         &self,
-        sources: &Sources<E>,
+        sources: &SetupPoints<E>,
         key: &mut Zkey<E>,
         progress: &dyn Fn(&str),
     ) {
@@ -318,11 +318,11 @@ impl<F: ark_ff::PrimeField> Circuit<F> {
 
 /// The Lagrange polynomials of the circuit's domain, and of the one twice as large in the first
 /// group, from a file that lacks them.
-fn prepare<E: Engine>(
+fn prepare<E: SnarkCurve>(
     ptau: &Ptau<'_, E>,
     power: u32,
     progress: &dyn Fn(&str),
-) -> Result<(Sources<E>, Vec<E::G1Affine>), ZkeySetupError> {
+) -> Result<(SetupPoints<E>, Vec<E::G1Affine>), ZkeySetupError> {
     let n = 1usize << power;
     let root = |points| -> Result<E::ScalarField, ZkeySetupError> {
         let domain = Domain::<E::ScalarField>::snarkjs(points);
@@ -349,7 +349,7 @@ fn prepare<E: Engine>(
     let doubled = lagrange(doubled, root(2 * n)?);
     progress("preparing the powers of tau for the circuit's domain, in the second group");
     let tau_g2 = ptau.tau_g2(n)?.into_iter().map(E::G2::from).collect();
-    let sources = Sources {
+    let sources = SetupPoints {
         tau_g1,
         tau_g2: lagrange(tau_g2, root(n)?),
         alpha_tau,
@@ -361,7 +361,7 @@ fn prepare<E: Engine>(
 /// τ^(n + i) − τ^i for i below n − 1, uncompressed: what snarkjs hashes for section 9. It hashes in
 /// chunks of 2¹⁴ and does not cut the last one off, so that from n = 2¹⁵ on i = n − 1 is hashed too;
 /// a file without that power gives infinity here.
-fn h_differences<E: Engine>(ptau: &Ptau<'_, E>, n: usize) -> Result<Vec<u8>, ZkeySetupError> {
+fn h_differences<E: SnarkCurve>(ptau: &Ptau<'_, E>, n: usize) -> Result<Vec<u8>, ZkeySetupError> {
     let hashed = if n > HASHED_AT_ONCE { n } else { n - 1 };
     let there = (n + hashed).min((2usize << ptau.header().power) - 1);
     let powers = ptau.g1(Powers::Tau, there)?;

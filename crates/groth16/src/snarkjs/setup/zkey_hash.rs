@@ -4,11 +4,11 @@ use blake2::{Blake2b512, Digest};
 
 use super::super::point_bytes::uncompressed_bytes;
 use super::super::zkey::Zkey;
-use crate::{Engine, PointGroup};
+use crate::{PointGroup, SnarkCurve};
 
 /// BLAKE2b-512 over a key before the first contribution, as in snarkjs's `zkey_new.js`. In place of
 /// section 9 it takes the uncompressed bytes of τ^(n + i) − τ^i.
-pub(super) fn circuit_hash<E: Engine>(key: &Zkey<E>, h_differences: &[u8]) -> [u8; 64] {
+pub(super) fn circuit_hash<E: SnarkCurve>(key: &Zkey<E>, h_differences: &[u8]) -> [u8; 64] {
     fn points<P: PointGroup>(hasher: &mut Blake2b512, points: &[P]) {
         hasher.update((points.len() as u32).to_be_bytes());
         for points in points.chunks(1 << 16) {

@@ -5,12 +5,11 @@ use std::fmt;
 use blake2::{Blake2b512, Digest};
 use proofmill_r1cs::iden3::{Cursor, FormatError, Reason};
 
-use super::PointCheck;
 use super::points::{point_bytes, read_points, write_points};
 use crate::snarkjs::point_bytes::uncompressed_bytes;
-use crate::{Engine, PointGroup};
+use crate::{PointCheck, PointGroup, SnarkCurve};
 
-/// Fewer bytes than any contribution has.
+/// A lower bound on the bytes of a contribution's parameters.
 const MIN_PARAMETERS: usize = 64 + 4 + 4;
 
 const NAME: u8 = 1;
@@ -19,7 +18,7 @@ const BEACON: u8 = 3;
 
 /// The tenth section.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Contributions<E: Engine> {
+pub struct Contributions<E: SnarkCurve> {
     /// Blake2b-512 of the key before the first contribution.
     pub circuit_hash: [u8; 64],
     /// The contributions, in order.
@@ -31,24 +30,24 @@ pub struct Contributions<E: Engine> {
 /// after its number (u8), ascending: 1, a name (length as u8, then the bytes); 2, the logarithm of
 /// the beacon's iterations (u8); 3, the beacon (length as u8, then the bytes).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Contribution<E: Engine> {
+pub struct Contribution<E: SnarkCurve> {
     /// δ in the first group, after the contribution.
     pub delta_after: E::G1Affine,
     /// A random point of the first group.
     pub s: E::G1Affine,
-    /// It times the contributor's secret.
+    /// The point `s` times the contributor's secret.
     pub s_x: E::G1Affine,
     /// A point of the second group that follows from the transcript, times the secret.
     pub sp_x: E::G2Affine,
-    /// The hash of what came before.
+    /// Hash of the circuit, of the contributions before, and of this one's `s` and `s_x`.
     pub transcript: [u8; 64],
     /// 0: a person's; 1: a random beacon's.
     pub kind: u32,
     /// The contributor's name, if there is one; any bytes.
     pub name: Option<Vec<u8>>,
-    /// For a beacon the logarithm of the number of iterations.
+    /// The base-two logarithm of the number of iterations, for a beacon.
     pub log_iterations: Option<u8>,
-    /// For a beacon its value.
+    /// The beacon's value, for a beacon.
     pub beacon: Option<Vec<u8>>,
 }
 
@@ -58,7 +57,7 @@ pub struct ContributionHash(pub [u8; 64]);
 
 // === impl Contributions ===
 
-impl<E: Engine> Contributions<E> {
+impl<E: SnarkCurve> Contributions<E> {
     pub(super) fn read(mut cursor: Cursor<'_>, check: PointCheck) -> Result<Self, FormatError> {
         let circuit_hash = cursor.array()?;
         let start = cursor.offset();
@@ -88,8 +87,8 @@ impl<E: Engine> Contributions<E> {
 
 // === impl Contribution ===
 
-impl<E: Engine> Contribution<E> {
-    /// What snarkjs prints for it: Blake2b-512 of the points, uncompressed, and the transcript.
+impl<E: SnarkCurve> Contribution<E> {
+    /// The contribution hash that snarkjs prints: Blake2b-512 of the uncompressed points and the transcript.
     pub fn hash(&self) -> ContributionHash {
         let mut hasher = Blake2b512::new();
         hasher.update(uncompressed_bytes(&[self.delta_after, self.s, self.s_x]));
@@ -172,7 +171,7 @@ fn short(cursor: &mut Cursor<'_>) -> Result<Vec<u8>, FormatError> {
     Ok(cursor.bytes(length.into())?.to_vec())
 }
 
-/// Appends a parameter of at most 255 bytes, all that one byte counts; what is longer is cut.
+/// Appends a parameter, whose length is one byte; longer values are cut to 255 bytes.
 fn write_short(number: u8, bytes: Option<&[u8]>, out: &mut Vec<u8>) {
     if let Some(bytes) = bytes {
         let bytes = &bytes[..bytes.len().min(255)];

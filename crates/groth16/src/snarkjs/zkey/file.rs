@@ -1,8 +1,9 @@
 //! A key file whose structure was checked.
 
 use ark_ff::{BigInteger, PrimeField};
+use proofmill_files::MappedFile;
 use proofmill_r1cs::iden3::{
-    Container, Cursor, FormatError, MappedFile, MontgomeryField, Reason, ScalarField, width,
+    Container, Cursor, FormatError, MontgomeryField, Reason, ScalarField, width,
 };
 
 use super::format::{
@@ -11,18 +12,9 @@ use super::format::{
 };
 use super::points::{count_finite, point_bytes, read_items, read_points};
 use super::{Coefficient, CoefficientMatrix, Contributions, Zkey};
-use crate::{Curve, Engine, PointGroup, QueryPoints, VerifyingKey, with_curve};
+use crate::{Curve, PointCheck, PointGroup, QueryPoints, SnarkCurve, VerifyingKey, with_curve};
 
-/// How far a key's points are checked when they are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PointCheck {
-    /// Each is on its curve and in the subgroup of prime order.
-    Full,
-    /// Only that their coordinates are canonical: for a file that was checked before.
-    Skip,
-}
-
-/// What a key's headers say.
+/// The content of a key's headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZkeyHeader {
     /// The curve.
@@ -41,12 +33,12 @@ pub struct ZkeyFile<'a> {
     container: Container<'a>,
     header: ZkeyHeader,
     coefficients: u32,
-    /// The file it is mapped from: what was read of it is released.
+    /// The file that the bytes are mapped from, if any: pages that were read are released.
     mapped: Option<&'a MappedFile>,
 }
 
 /// The points of the header.
-struct HeaderPoints<E: Engine> {
+struct HeaderPoints<E: SnarkCurve> {
     alpha_g1: E::G1Affine,
     beta_g1: E::G1Affine,
     beta_g2: E::G2Affine,
@@ -58,8 +50,8 @@ struct HeaderPoints<E: Engine> {
 // === impl ZkeyFile ===
 
 impl<'a> ZkeyFile<'a> {
-    /// Finds the sections in a file's bytes, from anyone, and checks their lengths against the
-    /// headers: what is then read allocates no more than the file is long.
+    /// Finds the sections in a file's untrusted bytes and checks their lengths against the headers, so that
+    /// reading allocates no more than the file's size.
     ///
     /// # Errors
     ///
@@ -90,18 +82,21 @@ impl<'a> ZkeyFile<'a> {
         with_curve!(header.curve, E => file.with_lengths_checked::<E>(cursor))
     }
 
-    /// As [`parse`](Self::parse); and of a file that is mapped, at most
-    /// [`READING_WINDOW`](crate::READING_WINDOW) bytes are in memory at once when it is read.
+    /// Like [`parse`](Self::parse) for a mapped file, of which at most
+    /// [`READING_WINDOW_BYTES`](crate::READING_WINDOW_BYTES) bytes are in memory at once while it is read.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// As for [`parse`](Self::parse).
     pub fn of_mapped(file: &'a MappedFile) -> Result<Self, FormatError> {
         let mapped = Some(file);
         Self::parse(file).map(|parsed| Self { mapped, ..parsed })
     }
 
-    fn with_lengths_checked<E: Engine>(mut self, header: Cursor<'a>) -> Result<Self, FormatError> {
+    fn with_lengths_checked<E: SnarkCurve>(
+        mut self,
+        header: Cursor<'a>,
+    ) -> Result<Self, FormatError> {
         let g1 = point_bytes::<E::G1Affine>() as u64;
         let g2 = point_bytes::<E::G2Affine>() as u64;
         header.expect_length(3 * (g1 + g2))?;
@@ -111,7 +106,7 @@ impl<'a> ZkeyFile<'a> {
             self.header.domain_size,
         ]
         .map(u64::from);
-        // Counts are of 32 bits: no product comes near 2⁶⁴.
+        // Counts have 32 bits, so no product overflows.
         for (section, expected) in [
             (IC, (public + 1) * g1),
             (A, variables * g1),
@@ -129,7 +124,7 @@ impl<'a> ZkeyFile<'a> {
         Ok(self)
     }
 
-    /// What the headers say.
+    /// The content of the headers.
     pub const fn header(&self) -> &ZkeyHeader {
         &self.header
     }
@@ -149,13 +144,13 @@ impl<'a> ZkeyFile<'a> {
         &self.container
     }
 
-    /// Reads all of it, in parallel.
+    /// Reads the whole key, in parallel.
     ///
     /// # Errors
     ///
-    /// [`FormatError`] with the section and the offset of what is not canonical, out of range or,
-    /// with [`PointCheck::Full`], no point of its group; or if the key is for another curve.
-    pub fn read<E: Engine>(&self, check: PointCheck) -> Result<Zkey<E>, FormatError> {
+    /// [`FormatError`] with the section and the offset of a value that is not canonical, out of range or, with
+    /// [`PointCheck::Full`], not in its group; or if the key is for another curve.
+    pub fn read<E: SnarkCurve>(&self, check: PointCheck) -> Result<Zkey<E>, FormatError> {
         let header = &self.header;
         let points = self.header_points::<E>(check)?;
         let g1 = |section| self.all_points::<E::G1Affine>(section, check);
@@ -190,7 +185,7 @@ impl<'a> ZkeyFile<'a> {
     /// # Errors
     ///
     /// [`FormatError`] as for [`read`](Self::read).
-    pub fn verifying_key<E: Engine>(
+    pub fn verifying_key<E: SnarkCurve>(
         &self,
         check: PointCheck,
     ) -> Result<VerifyingKey<E>, FormatError> {
@@ -205,7 +200,10 @@ impl<'a> ZkeyFile<'a> {
         })
     }
 
-    fn header_points<E: Engine>(&self, check: PointCheck) -> Result<HeaderPoints<E>, FormatError> {
+    fn header_points<E: SnarkCurve>(
+        &self,
+        check: PointCheck,
+    ) -> Result<HeaderPoints<E>, FormatError> {
         let mut cursor = self.container.section(GROTH16_HEADER)?;
         if self.header.curve != E::CURVE {
             return Err(cursor.error(Reason::Field {
@@ -229,7 +227,7 @@ impl<'a> ZkeyFile<'a> {
         })
     }
 
-    /// How many points of the queries are not at infinity. All of them are looked at, none is decoded.
+    /// Counts the points of each query that are not at infinity. It reads all their bytes and decodes none.
     ///
     /// # Errors
     ///
@@ -238,7 +236,7 @@ impl<'a> ZkeyFile<'a> {
         with_curve!(self.curve(), E => self.count_points::<E>())
     }
 
-    fn count_points<E: Engine>(&self) -> Result<QueryPoints, FormatError> {
+    fn count_points<E: SnarkCurve>(&self) -> Result<QueryPoints, FormatError> {
         let g1 = |section| self.count_finite::<E::G1Affine>(section);
         Ok(QueryPoints {
             a: g1(A)?,
@@ -266,12 +264,12 @@ impl<'a> ZkeyFile<'a> {
         read_points(&mut cursor, count as u64, check, self.mapped)
     }
 
-    /// The circuit's hash and the contributions; none if the section is missing.
+    /// The circuit's hash and the contributions; `None` if the section is missing.
     ///
     /// # Errors
     ///
     /// [`FormatError`] as for [`read`](Self::read).
-    pub fn read_contributions<E: Engine>(
+    pub fn read_contributions<E: SnarkCurve>(
         &self,
         check: PointCheck,
     ) -> Result<Option<Contributions<E>>, FormatError> {
@@ -402,6 +400,6 @@ fn read_header(cursor: &mut Cursor<'_>) -> Result<ZkeyHeader, FormatError> {
 }
 
 /// The base field's prime, in whole words.
-fn base_prime<E: Engine>() -> Vec<u8> {
+fn base_prime<E: SnarkCurve>() -> Vec<u8> {
     E::BaseField::MODULUS.to_bytes_le()
 }

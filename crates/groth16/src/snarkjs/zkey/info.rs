@@ -1,20 +1,20 @@
-//! What a key file holds, for people.
+//! Summary of a key file, for display.
 
 use proofmill_r1cs::iden3::FormatError;
 
-use super::{ContributionHash, PointCheck, ZkeyFile, ZkeyHeader};
-use crate::{Weakness, with_curve};
+use super::{ContributionHash, ZkeyFile, ZkeyHeader};
+use crate::{PointCheck, Weakness, with_curve};
 
-/// What a key file holds.
+/// Summary of a key file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZkeyInfo {
     /// Curve, domain, variables and public inputs.
     pub header: ZkeyHeader,
     /// The number of entries of A and B.
     pub coefficients: u32,
-    /// Its sections, in the file's order.
+    /// The file's sections, in their order.
     pub sections: Vec<SectionInfo>,
-    /// What snarkjs calls the circuit's hash, if the key records its making.
+    /// The circuit hash as snarkjs prints it; `None` if the file has no record of contributions.
     pub circuit_hash: Option<ContributionHash>,
     /// The contributions to it, in order.
     pub contributions: Vec<ContributionInfo>,
@@ -25,11 +25,11 @@ pub struct ZkeyInfo {
 /// A section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SectionInfo {
-    /// Its kind.
+    /// The section's kind.
     pub kind: u32,
-    /// What messages call it; nothing for a kind that Groth16's keys do not have.
+    /// Its name in messages; `None` for a kind that Groth16 keys do not have.
     pub name: Option<&'static str>,
-    /// Where its content starts in the file.
+    /// Offset of its content in the file, in bytes.
     pub offset: u64,
     /// The bytes of its content.
     pub bytes: u64,
@@ -41,9 +41,9 @@ pub struct ContributionInfo {
     /// The contributor's name, if there is one. Anyone may have written it: control characters are
     /// replaced.
     pub name: Option<String>,
-    /// What snarkjs calls the contribution's hash.
+    /// The contribution hash as snarkjs prints it.
     pub hash: ContributionHash,
-    /// Whether it is that of a random beacon.
+    /// Whether a random beacon made it.
     pub beacon: bool,
 }
 

@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-use proofmill_r1cs::iden3::{FileError, MappedFile};
+use proofmill_files::MappedFile;
+use proofmill_r1cs::iden3::ReadError;
 
-use super::{CheckedKeys, Contributions, PointCheck, ZkeyFile};
-use crate::{Engine, VerifyingKey};
+use super::{CheckedKeyStore, Contributions, ZkeyFile};
+use crate::{PointCheck, SnarkCurve, VerifyingKey};
 
 /// The order in which snarkjs's `zkey new` writes the sections.
 pub const SNARKJS_NEW_ORDER: [u32; 10] = [1, 2, 4, 3, 9, 8, 5, 6, 7, 10];
@@ -13,7 +14,7 @@ pub const SNARKJS_NEW_ORDER: [u32; 10] = [1, 2, 4, 3, 9, 8, 5, 6, 7, 10];
 /// The whole content of a `.zkey` file. It can be put together from its parts; n is the number of
 /// [`h`](Self::h), m that of [`a`](Self::a).
 #[derive(Clone, PartialEq, Eq)]
-pub struct Zkey<E: Engine> {
+pub struct Zkey<E: SnarkCurve> {
     /// The number of public inputs, the leading one not included.
     pub public: u32,
     /// α in the first group.
@@ -49,7 +50,7 @@ pub struct Zkey<E: Engine> {
     pub order: Vec<u32>,
 }
 
-/// Which matrix an entry is of.
+/// The matrix that a [`Coefficient`] belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CoefficientMatrix {
     /// A.
@@ -72,59 +73,55 @@ pub struct Coefficient<F> {
     pub value: F,
 }
 
-/// How far a key file is trusted.
+/// The trust in a key file, and so the extent of its checks.
 #[derive(Clone, Copy, Debug)]
 pub enum Trust<'a> {
-    /// Not at all: every point is checked, each time.
+    /// No trust: every point is checked, each time.
     Check,
     /// Every point is checked the first time; then the file's digest is remembered here, and a file
     /// with a remembered digest has its structure checked, but not its points again.
-    Remembered(&'a CheckedKeys),
+    Remembered(&'a CheckedKeyStore),
 }
 
-/// What was checked when a key was loaded.
+/// The checks that were made when a key was loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checked {
-    /// Everything, just now.
-    Now,
-    /// Everything but the points, which were checked when the same file was loaded before.
-    Before,
+    /// Everything was checked now.
+    Full,
+    /// Everything but the points was checked; the points were checked when the same file was loaded before.
+    PointsRemembered,
 }
 
 // === impl Zkey ===
 
-impl<E: Engine> Zkey<E> {
-    /// Loads a key from a file, which anyone may have made, on the current rayon pool's threads.
+impl<E: SnarkCurve> Zkey<E> {
+    /// Loads an untrusted key file, on the current rayon pool's threads.
     ///
-    /// Whether the key is for a certain circuit, and whether its makers kept or leaked what they
-    /// knew, no check of the file alone can tell.
+    /// No check of the file alone can show whether the key is for a certain circuit, or whether its makers
+    /// kept or leaked their secrets.
     ///
     /// # Errors
     ///
-    /// [`FileError`]: a format error names the section and the offset.
-    pub fn load(file: &MappedFile, trust: Trust<'_>) -> Result<(Self, Checked), FileError> {
+    /// [`ReadError`]: a format error names the section and the offset.
+    pub fn load(file: &MappedFile, trust: Trust<'_>) -> Result<(Self, Checked), ReadError> {
         let read = |check| {
             ZkeyFile::of_mapped(file)
                 .and_then(|zkey| zkey.read(check))
                 .map_err(|error| error.in_file(file.path()))
         };
         let Trust::Remembered(keys) = trust else {
-            return Ok((read(PointCheck::Full)?, Checked::Now));
+            return Ok((read(PointCheck::Full)?, Checked::Full));
         };
-        let digest = CheckedKeys::digest(file);
+        let digest = CheckedKeyStore::digest(file);
         let known = keys.contains(&digest);
-        let key = read(if known {
-            PointCheck::Skip
-        } else {
-            PointCheck::Full
-        })?;
-        // What was read is what was digested only if nobody wrote to the file meanwhile.
+        let key = read(PointCheck::unless(known))?;
+        // The content read is the content digested only if the file was not written to meanwhile.
         file.check_unchanged()?;
         if known {
-            return Ok((key, Checked::Before));
+            return Ok((key, Checked::PointsRemembered));
         }
         keys.remember(&digest, file.path())?;
-        Ok((key, Checked::Now))
+        Ok((key, Checked::Full))
     }
 
     /// The number of variables, the leading one included.
@@ -149,11 +146,11 @@ impl<E: Engine> Zkey<E> {
         }
     }
 
-    /// That the parts make a key: counts that agree with each other, and entries within them.
+    /// Checks that the parts make a key: counts that agree with each other, and entries within them.
     ///
     /// # Errors
     ///
-    /// What does not agree.
+    /// A message that names the contradiction.
     pub fn check(&self) -> Result<(), String> {
         let (m, instance) = (self.a.len(), self.ic.len());
         let fits = |count: usize| u32::try_from(count).is_ok();
@@ -195,7 +192,7 @@ impl<E: Engine> Zkey<E> {
     }
 }
 
-impl<E: Engine> fmt::Debug for Zkey<E> {
+impl<E: SnarkCurve> fmt::Debug for Zkey<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Zkey")
             .field("curve", &E::CURVE)

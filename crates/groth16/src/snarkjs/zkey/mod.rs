@@ -18,20 +18,20 @@
 //!
 //! The rows of A end with one for each instance variable, with that variable alone.
 
+mod checked_key_store;
 mod contributions;
 mod file;
 mod format;
 mod info;
 mod key;
 mod points;
-mod remembered;
 mod write;
 
 pub(in crate::snarkjs) use points::{point_bytes, read_points};
 
+pub use checked_key_store::CheckedKeyStore;
 pub use contributions::{Contribution, ContributionHash, Contributions};
-pub use file::{PointCheck, ZkeyFile, ZkeyHeader};
+pub use file::{ZkeyFile, ZkeyHeader};
 pub use format::ZKEY_FORMAT;
 pub use info::{ContributionInfo, SectionInfo, ZkeyInfo};
 pub use key::{Checked, Coefficient, CoefficientMatrix, SNARKJS_NEW_ORDER, Trust, Zkey};
-pub use remembered::CheckedKeys;

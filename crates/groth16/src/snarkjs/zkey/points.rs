@@ -1,13 +1,13 @@
 //! Points from a key's sections.
 
 use ark_ff::{Field, Zero};
-use proofmill_r1cs::iden3::{Cursor, FormatError, MappedFile, MontgomeryField, Reason, width};
+use proofmill_files::MappedFile;
+use proofmill_r1cs::iden3::{Cursor, FormatError, MontgomeryField, Reason, width};
 use rayon::prelude::*;
 
-use super::PointCheck;
-use crate::PointGroup;
-use crate::encoding::window;
-use crate::subgroup::first_outside;
+use crate::keys::encoding::window;
+use crate::keys::subgroup::first_outside;
+use crate::{PointCheck, PointGroup};
 
 /// Points, or other items, one task decodes.
 const CHUNK: usize = 1 << 12;
@@ -19,7 +19,7 @@ pub(in crate::snarkjs) fn point_bytes<P: PointGroup>() -> usize {
     2 * P::BaseField::extension_degree() as usize * width::<Base<P>>()
 }
 
-/// A point whose coordinates are canonical, and nothing else checked.
+/// Decodes a point; only its coordinates are checked, to be canonical.
 fn decode<P: PointGroup>(bytes: &[u8]) -> Option<P> {
     let (x, y) = bytes.split_at(bytes.len() / 2);
     let (x, y) = (coordinate::<P>(x)?, coordinate::<P>(y)?);
@@ -43,8 +43,8 @@ fn coordinate<P: PointGroup>(bytes: &[u8]) -> Option<P::BaseField> {
     value.filter(|_| canonical)
 }
 
-/// The next `count` points, in parallel. Of `mapped`, whose bytes they may be, what was read is
-/// released.
+/// Reads the next `count` points, in parallel. If the bytes lie in the file `mapped`, the pages that were read
+/// are released.
 ///
 /// Coordinates are always checked to be canonical; with [`PointCheck::Full`] also that each point is
 /// on its curve and in the subgroup.
@@ -102,8 +102,8 @@ pub(super) fn read_items<T: Send>(
     Ok(())
 }
 
-/// How many of the points encoded in `bytes` are not at infinity. What was read of `mapped`, whose bytes
-/// they may be, is released.
+/// The number of points encoded in `bytes` that are not at infinity. If `bytes` lie in the file `mapped`, the
+/// pages that were read are released.
 pub(super) fn count_finite<P: PointGroup>(bytes: &[u8], mapped: Option<&MappedFile>) -> u64 {
     let size = point_bytes::<P>();
     let finite = |point: &&[u8]| point.iter().any(|byte| *byte != 0);

@@ -4,9 +4,8 @@ use std::io::{self, Seek, Write};
 use std::path::Path;
 
 use ark_ff::{BigInteger, PrimeField};
-use proofmill_r1cs::iden3::{
-    ContainerWriter, FileError, MontgomeryField, Visibility, width, write_whole,
-};
+use proofmill_files::{FileError, Visibility, write_whole};
+use proofmill_r1cs::iden3::{ContainerWriter, MontgomeryField, width};
 use rayon::prelude::*;
 
 use super::file::r;
@@ -16,14 +15,14 @@ use super::format::{
 };
 use super::points::{point_bytes, write_points};
 use super::{CoefficientMatrix, Zkey};
-use crate::{Engine, PointGroup};
+use crate::{PointGroup, SnarkCurve};
 
-/// Points or coefficients whose bytes one task makes.
+/// Points or coefficients that one task encodes.
 const CHUNK: usize = 1 << 12;
-/// Chunks whose bytes are in memory at a time.
+/// Chunks encoded in memory at a time.
 const AHEAD: usize = 16;
 
-impl<E: Engine> Zkey<E> {
+impl<E: SnarkCurve> Zkey<E> {
     /// Writes the key to a file, whole or not at all.
     ///
     /// # Errors
@@ -120,7 +119,7 @@ fn points<P: PointGroup>(points: &[P], out: &mut impl Write) -> io::Result<()> {
     })
 }
 
-/// Writes items, whose bytes are made in parallel.
+/// Writes items, which are encoded in parallel.
 fn in_chunks<T: Sync>(
     items: &[T],
     size: usize,

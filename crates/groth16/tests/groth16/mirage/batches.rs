@@ -5,7 +5,7 @@ use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_groth16::mirage::{
     Claim, Commitment, PreparedInputs, verify, verify_batch, weighted_product,
 };
-use proofmill_groth16::{Bls12_381, Bn254, Engine, Proof, VerifyError, Weight};
+use proofmill_groth16::{Bls12_381, Bn254, Proof, SnarkCurve, VerifyError, Weight};
 use proptest::prelude::*;
 
 use super::support::{Case, SMALL, Size};
@@ -33,7 +33,7 @@ const WRONG: [Wrong; 7] = [
 ];
 
 /// The parts that a claim borrows.
-struct Owned<E: Engine> {
+struct Owned<E: SnarkCurve> {
     case: usize,
     inputs: Vec<E::ScalarField>,
     prepared: Option<PreparedInputs<E>>,
@@ -43,7 +43,7 @@ struct Owned<E: Engine> {
 
 // === impl Owned ===
 
-impl<E: Engine> Owned<E> {
+impl<E: SnarkCurve> Owned<E> {
     /// A fresh proof of a case, spoilt; with `prepare`, the inputs in places 1 and 2 are prepared.
     fn new(
         cases: &[Case<E>],
@@ -96,7 +96,7 @@ impl<E: Engine> Owned<E> {
     }
 }
 
-fn cases<E: Engine>(rng: &mut StdRng) -> Vec<Case<E>> {
+fn cases<E: SnarkCurve>(rng: &mut StdRng) -> Vec<Case<E>> {
     let other = Size {
         inputs: 3,
         committed: 2,
@@ -108,7 +108,7 @@ fn cases<E: Engine>(rng: &mut StdRng) -> Vec<Case<E>> {
         .collect()
 }
 
-fn verdicts<E: Engine>(seed: u64, plan: &[(usize, bool, usize)]) {
+fn verdicts<E: SnarkCurve>(seed: u64, plan: &[(usize, bool, usize)]) {
     let rng = &mut StdRng::seed_from_u64(seed);
     let cases = cases::<E>(rng);
     let owned: Vec<_> = plan

@@ -6,7 +6,7 @@ use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_groth16::mirage::{
     self, Commitment, CommitmentError, CommittedR1cs, Opening, PreparedVerifyingKey, VerifyingKey,
 };
-use proofmill_groth16::{Bls12_381, Bn254, Curve, Engine, Proof, ProveError, with_curve};
+use proofmill_groth16::{Bls12_381, Bn254, Curve, Proof, ProveError, SnarkCurve, with_curve};
 use proofmill_r1cs::{Assignment, R1cs};
 use proptest::prelude::*;
 
@@ -14,7 +14,7 @@ use super::support::{Case, SMALL, holds, random_g1, random_g2, sum};
 use crate::points::outside_subgroup;
 
 /// w² = y with y public and w committed to: w and −w satisfy it.
-fn square<E: Engine>() -> (R1cs<E::ScalarField>, [Assignment<E::ScalarField>; 2]) {
+fn square<E: SnarkCurve>() -> (R1cs<E::ScalarField>, [Assignment<E::ScalarField>; 2]) {
     let row = |column| vec![vec![(E::ScalarField::one(), column)]];
     let system = R1cs::from_rows(2, 1, [row(2), row(2), row(1)]).unwrap();
     let w = E::ScalarField::from(7u64);
@@ -22,7 +22,7 @@ fn square<E: Engine>() -> (R1cs<E::ScalarField>, [Assignment<E::ScalarField>; 2]
     (system, assignments)
 }
 
-fn one_value<E: Engine>() {
+fn one_value<E: SnarkCurve>() {
     let rng = &mut StdRng::seed_from_u64(1);
     let (system, [plus, minus]) = square::<E>();
     let circuit = CommittedR1cs::new(&system, 1).unwrap();
@@ -96,8 +96,8 @@ fn commitments_of_other_proofs_and_keys_are_refused() {
     }
 }
 
-/// The commitment's point is not bound, as the module says: from a proof anybody makes one with another point, to the
-/// same values.
+/// The commitment's point is not bound, as the module documents: from a proof, anyone can make one with another point,
+/// to the same values.
 #[test]
 fn a_proof_has_related_commitments() {
     let rng = &mut StdRng::seed_from_u64(9);
@@ -119,7 +119,7 @@ fn a_proof_has_related_commitments() {
     assert!(!case.holds(case.inputs(), &case.commitment, &changed));
 }
 
-fn tampered<E: Engine>() {
+fn tampered<E: SnarkCurve>() {
     let rng = &mut StdRng::seed_from_u64(3);
     let case = Case::<E>::random(SMALL, rng);
     let inputs = case.inputs();
@@ -173,7 +173,7 @@ fn every_field_of_proof_and_commitment_counts() {
 /// A change of a verifying key.
 type Change<E> = fn(&mut VerifyingKey<E>, &mut StdRng);
 
-fn tampered_keys<E: Engine>() {
+fn tampered_keys<E: SnarkCurve>() {
     let rng = &mut StdRng::seed_from_u64(4);
     let case = Case::<E>::random(SMALL, rng);
     let changes: [Change<E>; 13] = [
@@ -280,7 +280,7 @@ proptest! {
     }
 }
 
-fn encodings<E: Engine>() {
+fn encodings<E: SnarkCurve>() {
     let rng = &mut StdRng::seed_from_u64(7);
     let commitments: Vec<_> = (0..11)
         .map(|_| Commitment::<E> {

@@ -9,15 +9,15 @@ use proofmill_groth16::mirage::{
     self, CommittedR1cs, CommittedR1csError, Opening, Prover, ProvingKeyInfo, ResidentKey, Setup,
 };
 use proofmill_groth16::{
-    Bls12_381, Bn254, Curve, DeviceKey, Engine, KeyError, MAPPED_WINDOW, Offload, ProveError,
-    Residency, with_curve,
+    Bls12_381, Bn254, Curve, DeviceKey, KeyError, MAPPED_WINDOW_POINTS, Offload, ProveError,
+    Residency, SnarkCurve, with_curve,
 };
 use proofmill_r1cs::{Assignment, R1cs};
 use proptest::prelude::*;
 
 use super::support::{Case, SMALL, Size, random_system};
 
-fn complete<E: Engine>(seed: u64, size: Size) {
+fn complete<E: SnarkCurve>(seed: u64, size: Size) {
     let case = Case::<E>::random(size, &mut StdRng::seed_from_u64(seed));
     assert!(case.holds(case.inputs(), &case.commitment, &case.proof));
 }
@@ -66,7 +66,7 @@ fn all_of_the_witness_may_be_committed_to() {
     assert!(case.holds(case.inputs(), &case.commitment, &case.proof));
 }
 
-fn resident_keys<E: Engine>() {
+fn resident_keys<E: SnarkCurve>() {
     let rng = &mut StdRng::seed_from_u64(2);
     for committed in [0, 1, 40] {
         let case = Case::<E>::random(Size { committed, ..SMALL }, rng);
@@ -98,13 +98,13 @@ fn resident_keys_prove_over_every_curve() {
 
 /// A key whose points stay in its file makes the commitments that one in memory makes, and proofs that hold. More points
 /// than are in memory at once, and files that are mapped, not read.
-fn mapped_keys<E: Engine>() {
+fn mapped_keys<E: SnarkCurve>() {
     let rng = &mut StdRng::seed_from_u64(6);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("key");
     let large = Size {
         inputs: 3,
-        committed: MAPPED_WINDOW + 5,
+        committed: MAPPED_WINDOW_POINTS + 5,
         products: 100,
     };
     for size in [SMALL, large] {

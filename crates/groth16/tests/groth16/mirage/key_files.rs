@@ -6,7 +6,7 @@ use ark_bls12_381::{Bls12_381, Fr};
 use ark_ff::One;
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_groth16::mirage::{self, CommittedR1cs, ProvingKey, VerifyingKey};
-use proofmill_groth16::{Bn254, Check, Curve, Engine, KeyError, with_curve};
+use proofmill_groth16::{Bn254, Curve, KeyError, PointCheck, SnarkCurve, with_curve};
 use proofmill_r1cs::R1cs;
 use proptest::prelude::*;
 use sha2::{Digest, Sha256};
@@ -46,7 +46,7 @@ fn reseal(mut bytes: Vec<u8>, verifying: bool) -> Vec<u8> {
     bytes
 }
 
-fn round_trips<E: Engine>() {
+fn round_trips<E: SnarkCurve>() {
     let case = Case::<E>::random(SMALL, &mut StdRng::seed_from_u64(2));
     let directory = tempfile::tempdir().unwrap();
     let [pk, vk] = ["a.pk", "a.vk"].map(|name| directory.path().join(name));
@@ -54,7 +54,7 @@ fn round_trips<E: Engine>() {
     case.key.vk().save(&vk).unwrap();
     let mode = std::fs::metadata(&pk).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    for check in [Check::Checksum, Check::Full] {
+    for check in [PointCheck::Skip, PointCheck::Full] {
         let read = ProvingKey::<E>::load(&pk, check).unwrap();
         assert!(read == case.key);
         let (proof, _) = mirage::prove(
@@ -96,7 +96,7 @@ fn kinds_and_curves_are_told_apart() {
         KeyError::Kind { expected, found } => (expected, found),
         other => panic!("{other}"),
     };
-    let proving = |bytes: &[u8]| kind(Key::from_bytes(bytes, Check::Full).unwrap_err());
+    let proving = |bytes: &[u8]| kind(Key::from_bytes(bytes, PointCheck::Full).unwrap_err());
     let verifying = |bytes: &[u8]| kind(VerifyingKey::<Bls12_381>::from_bytes(bytes).unwrap_err());
     assert_eq!(
         [&vk, &plain, &plain_vk].map(|bytes| proving(bytes)),
@@ -106,14 +106,14 @@ fn kinds_and_curves_are_told_apart() {
         [&pk, &plain, &plain_vk].map(|bytes| verifying(bytes)),
         [(4, 3), (4, 1), (4, 2)]
     );
-    let as_plain = proofmill_groth16::ProvingKey::<Bls12_381>::from_bytes(&pk, Check::Full);
+    let as_plain = proofmill_groth16::ProvingKey::<Bls12_381>::from_bytes(&pk, PointCheck::Full);
     assert_eq!(kind(as_plain.unwrap_err()), (1, 3));
     let as_plain = proofmill_groth16::VerifyingKey::<Bls12_381>::from_bytes(&vk);
     assert_eq!(kind(as_plain.unwrap_err()), (2, 4));
 
     let refused = VerifyingKey::<Bn254>::from_bytes(&vk).unwrap_err();
     assert!(matches!(refused, KeyError::Curve { .. }), "{refused}");
-    let refused = ProvingKey::<Bn254>::from_bytes(&pk, Check::Full).unwrap_err();
+    let refused = ProvingKey::<Bn254>::from_bytes(&pk, PointCheck::Full).unwrap_err();
     assert!(matches!(refused, KeyError::Curve { .. }), "{refused}");
 }
 
@@ -121,7 +121,7 @@ fn kinds_and_curves_are_told_apart() {
 fn cut_and_corrupt_files_are_refused() {
     let key = key();
     let (pk, vk) = (key.to_bytes(), key.vk().to_bytes());
-    let pk_refused = |bytes: &[u8]| Key::from_bytes(bytes, Check::Checksum).unwrap_err();
+    let pk_refused = |bytes: &[u8]| Key::from_bytes(bytes, PointCheck::Skip).unwrap_err();
     let vk_refused = |bytes: &[u8]| VerifyingKey::<Bls12_381>::from_bytes(bytes).unwrap_err();
     for (bytes, refused) in [
         (&pk, &pk_refused as &dyn Fn(&[u8]) -> KeyError),
@@ -156,7 +156,7 @@ fn counts_are_checked_before_anything_is_allocated() {
             let wrong = reseal(wrong, verifying);
             match verifying {
                 true => VerifyingKey::<Bls12_381>::from_bytes(&wrong).map(drop),
-                false => Key::from_bytes(&wrong, Check::Full).map(drop),
+                false => Key::from_bytes(&wrong, PointCheck::Full).map(drop),
             }
         };
         for value in [1 << 32, 1 << 40, u64::MAX] {
@@ -170,12 +170,12 @@ fn counts_are_checked_before_anything_is_allocated() {
     }
 }
 
-/// More points for committed variables than there are witness variables, in a file that is right else.
+/// More points for committed variables than there are witness variables, in an otherwise valid file.
 #[test]
 fn more_committed_variables_than_witness_are_refused() {
     let mut key = key();
     key.committed.push(key.committed[0]);
-    let refused = Key::from_bytes(&key.to_bytes(), Check::Full).unwrap_err();
+    let refused = Key::from_bytes(&key.to_bytes(), PointCheck::Full).unwrap_err();
     assert!(matches!(refused, KeyError::Lengths), "{refused}");
 }
 
@@ -188,8 +188,8 @@ fn a_full_check_finds_points_outside_their_group() {
     let in_g2 = outside_subgroup::<ark_bls12_381::g2::Config>();
     let refused = |key: &Key, section: &str| {
         let bytes = key.to_bytes();
-        assert!(Key::from_bytes(&bytes, Check::Checksum).is_ok());
-        match Key::from_bytes(&bytes, Check::Full).unwrap_err() {
+        assert!(Key::from_bytes(&bytes, PointCheck::Skip).is_ok());
+        match Key::from_bytes(&bytes, PointCheck::Full).unwrap_err() {
             KeyError::Point { section: found } => assert_eq!(found, section),
             other => panic!("{other}"),
         }
@@ -232,7 +232,7 @@ proptest! {
             if let Ok(vk) = VerifyingKey::<Bls12_381>::from_bytes(&bytes) {
                 prop_assert_eq!(vk.to_bytes(), bytes);
             }
-        } else if let Ok(key) = Key::from_bytes(&bytes, Check::Full) {
+        } else if let Ok(key) = Key::from_bytes(&bytes, PointCheck::Full) {
             prop_assert_eq!(key.to_bytes(), bytes);
         }
     }

@@ -4,11 +4,11 @@ use ark_ec::CurveGroup;
 use ark_ff::One;
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_groth16::mirage::{Inputs, PreparedInputs, verify};
-use proofmill_groth16::{Bn254, Curve, Engine, VerifyError, with_curve};
+use proofmill_groth16::{Bn254, Curve, SnarkCurve, VerifyError, with_curve};
 
 use super::support::{Case, SMALL, random_g1, sum};
 
-fn every_range<E: Engine>() {
+fn every_range<E: SnarkCurve>() {
     let rng = &mut StdRng::seed_from_u64(1);
     let case = Case::<E>::random(SMALL, rng);
     let (vk, inputs) = (case.key.vk(), case.inputs());

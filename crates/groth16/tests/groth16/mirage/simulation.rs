@@ -4,12 +4,12 @@ use ark_ec::CurveGroup;
 use ark_ff::{Field, UniformRand};
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_groth16::mirage::{Commitment, PreparedVerifyingKey, VerifyingKey};
-use proofmill_groth16::{Curve, Engine, Proof, with_curve};
+use proofmill_groth16::{Curve, Proof, SnarkCurve, with_curve};
 
 use super::support::holds;
 
 /// The secrets that a setup forgets; the points of inputs are any, as those of a circuit that is not known.
-pub(super) struct Trapdoor<E: Engine> {
+pub(super) struct Trapdoor<E: SnarkCurve> {
     pub(super) alpha: E::ScalarField,
     pub(super) beta: E::ScalarField,
     pub(super) gamma: E::ScalarField,
@@ -22,7 +22,7 @@ pub(super) struct Trapdoor<E: Engine> {
 
 // === impl Trapdoor ===
 
-impl<E: Engine> Trapdoor<E> {
+impl<E: SnarkCurve> Trapdoor<E> {
     pub(super) fn random(inputs: usize, rng: &mut StdRng) -> Self {
         Self {
             alpha: E::ScalarField::rand(rng),
@@ -80,7 +80,7 @@ impl<E: Engine> Trapdoor<E> {
     }
 }
 
-fn simulated<E: Engine>() {
+fn simulated<E: SnarkCurve>() {
     let rng = &mut StdRng::seed_from_u64(1);
     let trapdoor = Trapdoor::<E>::random(2, rng);
     let verifier = PreparedVerifyingKey::from(trapdoor.vk());

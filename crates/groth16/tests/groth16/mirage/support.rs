@@ -8,7 +8,7 @@ use proofmill_groth16::mirage::{
     self, Commitment, CommittedR1cs, Opening, PreparedVerifyingKey, ProvingKey, VerifyingKey,
     unbound_variables,
 };
-use proofmill_groth16::{Engine, Proof};
+use proofmill_groth16::{Proof, SnarkCurve};
 use proofmill_r1cs::{Assignment, R1cs};
 
 /// The size of a random system.
@@ -26,7 +26,7 @@ pub(super) const SMALL: Size = Size {
 };
 
 /// A statement, its key, and one proof of it.
-pub(super) struct Case<E: Engine> {
+pub(super) struct Case<E: SnarkCurve> {
     pub(super) system: R1cs<E::ScalarField>,
     pub(super) assignment: Assignment<E::ScalarField>,
     pub(super) key: ProvingKey<E>,
@@ -80,7 +80,7 @@ pub(super) fn random_system<F: ark_ff::PrimeField>(
 
 // === impl Case ===
 
-impl<E: Engine> Case<E> {
+impl<E: SnarkCurve> Case<E> {
     pub(super) fn random(size: Size, rng: &mut StdRng) -> Self {
         let (system, assignment) = random_system(size, rng);
         let circuit = CommittedR1cs::new(&system, size.committed).unwrap();
@@ -135,7 +135,7 @@ impl<E: Engine> Case<E> {
 }
 
 /// True if a proof holds, on which both verifiers agree.
-pub(super) fn holds<E: Engine>(
+pub(super) fn holds<E: SnarkCurve>(
     key: &PreparedVerifyingKey<E>,
     inputs: &[E::ScalarField],
     commitment: &Commitment<E>,
@@ -147,7 +147,7 @@ pub(super) fn holds<E: Engine>(
 }
 
 /// `Mirage.Verify` as section 5.1.1 has it.
-fn naive<E: Engine>(
+fn naive<E: SnarkCurve>(
     vk: &VerifyingKey<E>,
     inputs: &[E::ScalarField],
     commitment: &Commitment<E>,
@@ -167,16 +167,16 @@ fn naive<E: Engine>(
     e(proof.a, proof.b) == right
 }
 
-pub(super) fn random_g1<E: Engine>(rng: &mut StdRng) -> E::G1Affine {
+pub(super) fn random_g1<E: SnarkCurve>(rng: &mut StdRng) -> E::G1Affine {
     E::G1::rand(rng).into_affine()
 }
 
-pub(super) fn random_g2<E: Engine>(rng: &mut StdRng) -> E::G2Affine {
+pub(super) fn random_g2<E: SnarkCurve>(rng: &mut StdRng) -> E::G2Affine {
     E::G2::rand(rng).into_affine()
 }
 
 /// Σ scalarⱼ·pointⱼ, one by one.
-pub(super) fn sum<E: Engine>(points: &[E::G1Affine], scalars: &[E::ScalarField]) -> E::G1 {
+pub(super) fn sum<E: SnarkCurve>(points: &[E::G1Affine], scalars: &[E::ScalarField]) -> E::G1 {
     assert_eq!(points.len(), scalars.len());
     let terms = points.iter().zip(scalars);
     terms.fold(E::G1::zero(), |sum, (point, scalar)| sum + *point * scalar)

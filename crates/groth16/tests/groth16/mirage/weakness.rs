@@ -1,17 +1,17 @@
-//! Keys under which proofs prove nothing, or commitments bind nothing: what is forged holds, and the keys
-//! are named.
+//! Keys under which proofs prove nothing, or commitments bind nothing: forgeries verify, and the keys'
+//! weaknesses are reported.
 
 use ark_ec::{AffineRepr, CurveGroup};
 use ark_ff::{UniformRand, Zero};
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_groth16::mirage::{Commitment, PreparedVerifyingKey, VerifyingKey};
-use proofmill_groth16::{Curve, Engine, KeyElement, Proof, Weakness, with_curve};
+use proofmill_groth16::{Curve, KeyElement, Proof, SnarkCurve, Weakness, with_curve};
 
 use super::simulation::Trapdoor;
 use super::support::{holds, random_g1, sum};
 
-/// That a key has `weakness` alone, and that what was forged from it holds.
-fn forged<E: Engine>(
+/// Checks that a key has `weakness` alone, and that the forgery from it verifies.
+fn forged<E: SnarkCurve>(
     key: &VerifyingKey<E>,
     weakness: Weakness,
     inputs: &[E::ScalarField],
@@ -29,7 +29,7 @@ fn forged<E: Engine>(
     assert!(refused.to_string().contains(&weakness.to_string()));
 }
 
-fn forgeries<E: Engine>() {
+fn forgeries<E: SnarkCurve>() {
     use KeyElement::{Alpha, Beta, Delta, Eta, Gamma};
     let rng = &mut StdRng::seed_from_u64(1);
     let sound = Trapdoor::<E>::random(3, rng).vk();
@@ -67,7 +67,7 @@ fn forgeries<E: Engine>() {
 }
 
 /// A proof that holds does so with other commitments, which anybody can make of it.
-fn unbound_commitments<E: Engine>() {
+fn unbound_commitments<E: SnarkCurve>() {
     use KeyElement::{Delta, Eta};
     let rng = &mut StdRng::seed_from_u64(2);
     let inputs = [0; 3].map(|_| E::ScalarField::rand(rng));

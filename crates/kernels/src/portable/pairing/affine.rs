@@ -11,10 +11,10 @@ pub(super) struct AffineWalk<'a, C: Curve<N>, const N: usize> {
     pairs: &'a [Pair<C, N>],
     arguments: Vec<MonicArguments<C, N>>,
     multiples: Vec<TwistPoint<C, N>>,
-    /// Of the slopes of this step.
+    /// Numerators of the slopes of this step.
     numerators: Vec<Fq2<C, N>>,
     denominators: Vec<Fq2<C, N>>,
-    /// Of the denominators before each.
+    /// For each slope, the product of the denominators before it.
     products: Vec<Fq2<C, N>>,
 }
 
@@ -34,9 +34,9 @@ impl<'a, C: Curve<N>, const N: usize> AffineWalk<'a, C, N> {
         })
     }
 
-    /// Adds to each multiple the point whose x is given of its place, or itself, by the slopes that
-    /// wait; the lines go to `product`. `None` if one of the lines is vertical, or a point is added
-    /// to itself.
+    /// Adds to each multiple a point, whose x is given by the multiple's index, or the multiple itself, by the
+    /// pending slopes; multiplies the lines into `product`. `None` if one of the lines is vertical, or a point is
+    /// added to itself.
     fn step(
         &mut self,
         x_of_other: impl Fn(usize, &Fq2<C, N>) -> Fq2<C, N>,

@@ -1,7 +1,7 @@
-//! BLS12-381 by blst, whose arithmetic is assembly.
+//! Pairings on BLS12-381 with blst's arithmetic, which is assembly.
 //!
-//! The loop is here and not blst's own, so that any number of pairs share the squarings, points may
-//! have their lines computed beforehand, and a line that does not exist is noticed.
+//! The Miller loop is this crate's, not blst's, so that any number of pairs share the squarings, lines of
+//! points may be precomputed, and a line that does not exist is detected.
 #![expect(unsafe_code, reason = "blst is a library in C")]
 
 use ark_bls12_381::{Bls12_381, Config, Fq, Fq2, Fq6, Fq12, G1Affine, G2Affine};

@@ -39,7 +39,7 @@ pub(crate) trait Curve<const N: usize>: Copy + 'static {
     fn times_xi(a: Fq2<Self, N>) -> Fq2<Self, N>;
 }
 
-/// The family of curves: how the loop ends, and what the final exponentiation is.
+/// The family of a curve, which determines the end of the Miller loop and the final exponentiation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Family<F> {
     /// Barreto, Lynn, Scott, of embedding degree 12.

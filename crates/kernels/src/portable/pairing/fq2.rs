@@ -36,7 +36,7 @@ impl<C: Curve<N>, const N: usize> Fq2<C, N> {
     pub(super) const ZERO: Self = Self(Fp2::<C::Two>::ZERO);
     pub(super) const ONE: Self = Self(Fp2::<C::Two>::ONE);
 
-    /// Of Montgomery words below p.
+    /// An element of Montgomery words below p.
     #[inline(always)]
     pub(super) const fn of_words(c0: [u64; N], c1: [u64; N]) -> Self {
         Self(Fp2::new(
@@ -148,7 +148,8 @@ fn product_by<C: Curve<N>, M: Multiplier<N>, const N: usize>(
     reduced::<C, M, N>(by, &constant, &crossed)
 }
 
-/// Of `a₀ + a₁·u`, u² = β, the coefficients are `(a₀ + a₁)·(a₀ + β·a₁) − (1 + β)·a₀·a₁` and `2·a₀·a₁`.
+/// The square. With u² = β, that of `a₀ + a₁·u` has the coefficients `(a₀ + a₁)·(a₀ + β·a₁) − (1 + β)·a₀·a₁` and
+/// `2·a₀·a₁`.
 #[inline(always)]
 fn square_by<C: Curve<N>, M: Multiplier<N>, const N: usize>(by: M, a: &Fq2<C, N>) -> Fq2<C, N> {
     let [a0, a1] = a.words();

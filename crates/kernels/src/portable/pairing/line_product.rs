@@ -26,7 +26,7 @@ pub(super) struct MonicArguments<C: Curve<N>, const N: usize> {
 /// A product of lines in Fq12. Two lines are multiplied with each other first: ten products of Fq2
 /// for a monic line, and 11½ for another one, where one alone takes ten and 13.
 pub(super) struct LineProduct<C: Curve<N>, const N: usize> {
-    /// One if there is none.
+    /// The product; `None` stands for one.
     value: Option<Fq12<C, N>>,
     waiting: Option<Line<C, N>>,
     waiting_monic: Option<MonicLine<C, N>>,

@@ -39,8 +39,8 @@ pub(super) enum Addend {
     MinusSecondFrobenius,
 }
 
-/// Pairs whose points are multiplied step by step. Each step multiplies its lines into a product,
-/// and returns `None` if there is a line that it cannot compute: the product is then of no use.
+/// Pairs whose points are multiplied step by step. Each step multiplies its lines into a product, and returns
+/// `None` if it cannot compute a line: the product is then invalid.
 pub(super) trait Walk<C: Curve<N>, const N: usize> {
     fn double(&mut self, product: &mut LineProduct<C, N>) -> Option<()>;
     fn add(&mut self, addend: Addend, product: &mut LineProduct<C, N>) -> Option<()>;
@@ -57,7 +57,7 @@ pub(crate) fn miller_loop<C: Curve<N>, const N: usize>(
     {
         return product.to_arkworks();
     }
-    // Few pairs, or among them one with a point of small order: some line of it is vertical.
+    // There are few pairs, or one has a point of small order, so that one of its lines is vertical.
     product_of_lines(ProjectiveWalk::new(pairs), fixed)
         .expect("homogeneous coordinates have all lines")
         .to_arkworks()

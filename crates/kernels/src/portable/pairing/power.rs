@@ -28,8 +28,8 @@ pub(super) fn signed_digits(number: u64, width: u32) -> Vec<i8> {
     digits
 }
 
-/// The power whose exponent has these digits, as of [`signed_digits`]. `value` must be of the cyclotomic
-/// subgroup.
+/// The power whose exponent has these digits, in the form of [`signed_digits`]. `value` must be in the
+/// cyclotomic subgroup.
 pub(super) fn cyclotomic_power<C: Curve<N>, const N: usize>(
     value: &Fq12<C, N>,
     digits: &[i8],

@@ -18,7 +18,7 @@ pub(crate) type Coefficients<F> = (Fp2<F>, Fp2<F>, Fp2<F>);
 /// A pair of a point of the first group, whose y is not zero, and the lines of one of the second.
 pub(crate) struct FixedPair<'a, C: Curve<N>, const N: usize> {
     pub(crate) left: Affine<C::G1>,
-    /// As [`monic_lines`] gave them.
+    /// Like [`monic_lines`] gave them.
     pub(crate) lines: &'a [LineTerms<C::Two>],
 }
 

@@ -171,7 +171,7 @@ pub(super) fn product_by_five<C: Curve<N>, const N: usize>(
     Fq12::new(low + times_v::<C, N>(high), crossed - low - high)
 }
 
-/// `a·(b + c·w + d·v·w)` of b in Fq2, or one if there is none: 13 products of Fq2, or 10.
+/// `a·(b + c·w + d·v·w)` with b in Fq2; `None` stands for b = 1. It takes 13 products of Fq2, or 10 with b = 1.
 pub(super) fn product_by_three<C: Curve<N>, const N: usize>(
     a: &Fq12<C, N>,
     b: Option<&Fq2<C, N>>,

@@ -1,9 +1,9 @@
 //! Arithmetic modulo p on *columns*: five signed 64-bit numbers a lane, of weights 2^(52·i).
 //!
-//! Columns stand for a number modulo 2²⁶⁰; that number is in `0..2²⁶⁰` and its residue modulo p is
-//! what counts. IFMA reads the low 52 bits of a factor's lanes, so a factor must be carried from
-//! column to column, but neither masked nor reduced; sums and differences need nothing at all. With
-//! p below 2²⁶⁰/35 there is room to add up several values between reductions.
+//! Columns represent a number modulo 2²⁶⁰; that number is in `0..2²⁶⁰`, and its residue modulo p is the value.
+//! IFMA reads the low 52 bits of a factor's lanes, so a factor must be carried from column to column, but
+//! neither masked nor reduced; terms of sums and differences need not even be carried. With p below
+//! 2²⁶⁰/35 there is room to add up several values between reductions.
 //!
 //! Products are by constants, with a quotient computed beforehand (Shoup; Harvey, "Faster arithmetic
 //! for number-theoretic transforms", 2014): with w' = ⌊w·2²⁶⁰/p⌋ the product x·w mod p is
@@ -206,7 +206,7 @@ const fn minus_inverse(p: &Limbs) -> Limbs {
 }
 
 impl Factor {
-    /// From the words of w and of w·2²⁶⁰ mod p: since w·2²⁶⁰ − (w·2²⁶⁰ mod p) is p·w', the second
+    /// The factor with the words of w and of w·2²⁶⁰ mod p: since w·2²⁶⁰ − (w·2²⁶⁰ mod p) is p·w', the second
     /// times −p⁻¹ is w' modulo 2²⁶⁰.
     pub(super) fn new<P: Constants>(value: &[u64; 4], shifted: &[u64; 4]) -> Self {
         Self {
@@ -280,8 +280,8 @@ pub(super) unsafe fn add_16p<P: Constants>(a: Columns) -> Columns {
     unsafe { add(a, splat(&P::P_16)) }
 }
 
-/// What IFMA can take as a factor: the low 52 bits of each lane are those of the number, whatever is
-/// above them.
+/// The number in a form that IFMA takes as a factor: the low 52 bits of each column are the number's limb,
+/// and the bits above them are arbitrary.
 #[inline(always)]
 pub(super) unsafe fn carry(a: Columns) -> Columns {
     // SAFETY: register operations only.

@@ -21,10 +21,11 @@ use ark_ff::{FftField, Field};
 use rayon::prelude::*;
 
 use super::arithmetic::{Columns, Constants, Factor};
-use super::network::Network;
-use super::places::{
-    Apart, Beside, Finished, FromBuffer, FromPlace, Place, Scaled, ToBuffer, Twisted, WORDS,
+use super::lane_views::{
+    CanonicalSink, Contiguous, FromBuffer, FromView, LaneView, ScaledSink, Strided, ToBuffer,
+    Twisted, WORDS,
 };
+use super::network::Network;
 use super::tables::{Chain, Twist, network, scale};
 use crate::ntt::Transforms;
 use crate::x86_64_avx512ifma::modulus::Scalar;
@@ -34,7 +35,7 @@ pub(crate) const SMALLEST: usize = 64;
 /// Elements between the end of a row of the scratch and the next: rows a power of two of bytes apart
 /// would share few sets of a cache.
 const PADDING: usize = 8;
-/// From this size on the work is divided among threads.
+/// The smallest size whose work is divided among threads.
 const PARALLEL: usize = 1 << 11;
 
 /// Transforms by powers of ω, and on the coset by `shift`; tables of O(√n) are made when first
@@ -49,20 +50,20 @@ pub(crate) struct Plan<P: Constants> {
     coset_forward: OnceLock<Transform>,
     coset_inverse: OnceLock<Transform>,
     extend: OnceLock<Extension>,
-    /// Of n elements, kept between transforms.
+    /// Scratch of n elements, kept between transforms.
     scratch: Mutex<Option<Vec<u64>>>,
 }
 
-/// From natural to natural order.
+/// A transform from natural to natural order.
 struct Transform {
     columns: Arc<Network>,
     chains: Vec<Chain>,
     rows: Arc<Network>,
-    /// What output k₁ + n₁·k₂ is multiplied by, for each k₂; nothing if empty.
+    /// The factor of output k₁ + n₁·k₂, for each k₂; empty if outputs are not scaled.
     scales: Vec<Factor>,
 }
 
-/// From evaluations on the subgroup to those on the coset.
+/// A transform of evaluations on the subgroup to evaluations on the coset.
 struct Extension {
     columns_inverse: Network,
     chains_inverse: Vec<Chain>,
@@ -72,7 +73,7 @@ struct Extension {
     columns_forward: Network,
 }
 
-/// Where a matrix of elements starts; blocks of it go to threads.
+/// Pointer to a matrix of elements, whose blocks are divided among threads.
 #[derive(Clone, Copy)]
 struct Matrix {
     words: *mut u64,
@@ -93,21 +94,21 @@ impl Matrix {
     }
 
     /// Eight columns.
-    fn columns(self, block: usize) -> Beside {
-        Beside::new(self.words.wrapping_add(WORDS * 8 * block), self.pitch)
+    fn columns(self, block: usize) -> Contiguous {
+        Contiguous::new(self.words.wrapping_add(WORDS * 8 * block), self.pitch)
     }
 
     /// Eight rows.
-    fn rows(self, block: usize) -> Apart {
+    fn rows(self, block: usize) -> Strided {
         let words = self.words.wrapping_add(WORDS * 8 * block * self.pitch);
-        Apart::new(words, self.pitch)
+        Strided::new(words, self.pitch)
     }
 }
 
 // === impl Plan ===
 
 impl<P: Constants> Plan<P> {
-    /// For `points` points, a power of two from [`SMALLEST`] on, and `root` of that order.
+    /// The transforms over `points` points, a power of two of at least [`SMALLEST`], with a `root` of that order.
     pub(crate) fn new(points: usize, root: Scalar<P, 4>, shift: Scalar<P, 4>) -> Self {
         assert!(points.is_power_of_two() && points >= SMALLEST);
         let rows = 1 << (points.trailing_zeros() / 2);
@@ -330,8 +331,8 @@ impl<P: Constants> Transforms<Scalar<P, 4>> for Plan<P> {
         self.run(transform, values);
     }
 
-    /// In place in three steps: columns, rows back and forth, columns. Coefficient k₁ + n₁·k₂ passes
-    /// by in row k₁.
+    /// Works in place in three steps: columns, rows inverse and forward, columns. Coefficient k₁ + n₁·k₂
+    /// occurs in row k₁.
     fn coset_extend(&self, values: &mut [Scalar<P, 4>]) {
         let extension = self.extend.get_or_init(|| self.extension());
         let (rows, columns) = (self.rows, self.columns);
@@ -376,14 +377,14 @@ fn invert<F: FftField>(value: F) -> F {
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
 unsafe fn twisted<P: Constants>(
     network: &Network,
-    source: Beside,
+    source: Contiguous,
     buffer: *mut Columns,
     chain: &Chain,
-    target: Beside,
+    target: Contiguous,
 ) {
     // SAFETY: as the caller promises; so below.
     unsafe {
-        let source = FromPlace::<P, _>::new(source);
+        let source = FromView::<P, _>::new(source);
         let mut sink = Twisted::<P, _>::new(target, chain);
         network.transform::<P, _>(&source, buffer, &mut sink);
     }
@@ -393,16 +394,16 @@ unsafe fn twisted<P: Constants>(
 ///
 /// As for [`twisted`].
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
-unsafe fn finished<P: Constants, V: Place>(
+unsafe fn finished<P: Constants, V: LaneView>(
     network: &Network,
     source: V,
     buffer: *mut Columns,
-    target: Beside,
+    target: Contiguous,
 ) {
     // SAFETY: see above.
     unsafe {
-        let source = FromPlace::<P, _>::new(source);
-        let mut sink = Finished::<P, _>::new(target);
+        let source = FromView::<P, _>::new(source);
+        let mut sink = CanonicalSink::<P, _>::new(target);
         network.transform::<P, _>(&source, buffer, &mut sink);
     }
 }
@@ -413,15 +414,15 @@ unsafe fn finished<P: Constants, V: Place>(
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
 unsafe fn scaled<P: Constants>(
     network: &Network,
-    source: Apart,
+    source: Strided,
     buffer: *mut Columns,
     scales: &[Factor],
-    target: Beside,
+    target: Contiguous,
 ) {
     // SAFETY: see above.
     unsafe {
-        let source = FromPlace::<P, _>::new(source);
-        let mut sink = Scaled::<P, _>::new(target, scales);
+        let source = FromView::<P, _>::new(source);
+        let mut sink = ScaledSink::<P, _>::new(target, scales);
         network.transform::<P, _>(&source, buffer, &mut sink);
     }
 }
@@ -433,13 +434,13 @@ unsafe fn scaled<P: Constants>(
 unsafe fn back_and_forth<P: Constants>(
     back: &Network,
     forth: &Network,
-    place: Apart,
+    place: Strided,
     buffers: [*mut Columns; 2],
     chain: &Chain,
 ) {
     // SAFETY: see above.
     unsafe {
-        let source = FromPlace::<P, _>::new(place);
+        let source = FromView::<P, _>::new(place);
         back.transform::<P, _>(&source, buffers[0], &mut ToBuffer(buffers[1]));
         let mut sink = Twisted::<P, _>::new(place, chain);
         forth.transform::<P, _>(&FromBuffer(buffers[1]), buffers[0], &mut sink);

@@ -5,9 +5,9 @@
 //! radix-4 butterfly on places j, j + h, j + 2h, j + 3h of each block of 4h is four radix-2 ones:
 //! two `u ± a·v`, then `u ± b·v` and `u ± b'·v`.
 //!
-//! Ranges, in multiples of p: a butterfly takes and gives numbers in 5..30. Only the place that is
-//! never multiplied has to be reduced, to 16..18; four centred products move it by 10 at most.
-//! Columns grow by 2⁵⁸ a pass and stay far below 2⁶³.
+//! Ranges, in multiples of p: inputs and outputs of a butterfly are in 5..30. Only the place that is never
+//! multiplied has to be reduced, to 16..18; four centred products move it by 10 at most. Columns grow by
+//! 2⁵⁸ in a pass and stay far below 2⁶³.
 
 use super::arithmetic::{
     Columns, Constants, Factor, add, add_16p, carry, multiply_centred, reduce, sub,
@@ -16,7 +16,7 @@ use super::arithmetic::{
 /// The factors of a transform of `size` points.
 pub(super) struct Network {
     pub(super) size: usize,
-    /// Of the first pass: a, b, b' of a radix-4 butterfly or a of a radix-2 one.
+    /// Factors of the first pass: a, b, b' of a radix-4 butterfly, or a of a radix-2 one.
     pub(super) first: [Factor; 3],
     /// Whether the inputs are scaled by powers; if not then a and b of the first pass are 1.
     pub(super) shifted: bool,
@@ -24,7 +24,7 @@ pub(super) struct Network {
     pub(super) factors: Vec<[Factor; 3]>,
 }
 
-/// Where a transform's inputs are.
+/// The source of a transform's inputs.
 ///
 /// # Safety
 ///
@@ -37,7 +37,7 @@ pub(super) trait Source {
     unsafe fn prefetch(&self, index: usize);
 }
 
-/// Where a transform's outputs go.
+/// The destination of a transform's outputs.
 ///
 /// # Safety
 ///
@@ -97,13 +97,13 @@ impl Network {
         }
     }
 
-    /// The input that the first pass brings to `place`.
+    /// The index of the input that the first pass loads to `place`.
     #[inline(always)]
     fn reversed(&self, place: usize) -> usize {
         place.reverse_bits() >> (usize::BITS - self.size.trailing_zeros())
     }
 
-    /// The passes that make transforms of `from` points ones of `to`, but for the very last.
+    /// The passes from transforms of `from` points to transforms of `to` points, except the last pass of all.
     #[inline(always)]
     unsafe fn passes<P: Constants>(
         &self,

@@ -73,12 +73,12 @@ pub(super) struct Twist<P: Constants> {
     pub(super) step: Scalar<P, 4>,
 }
 
-/// Which of eight consecutive transforms each lane does: what makes eight elements side by side
+/// The one of eight consecutive transforms that each lane does. This order makes eight adjacent elements
 /// cheapest to load and store.
 pub(super) const LANE_ORDER: [usize; 8] = [0, 2, 1, 3, 4, 6, 5, 7];
 
-/// For one block of eight lanes: the factor of each quarter's first output, times 2²⁶⁰, and what takes
-/// a factor to the next output's. 1,920 bytes.
+/// Factors for one block of eight lanes: the factor of each quarter's first output, times 2²⁶⁰, and the
+/// step from an output's factor to the next one's. 1,920 bytes.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub(super) struct Chain {

@@ -82,7 +82,7 @@ impl<E: Tower<L, N>, const L: usize, const N: usize> Accumulator<E, L, N> {
         }
     }
 
-    /// Multiplies by lines whose term in y is one: six sums of two products, and what the one adds.
+    /// Multiplies by lines whose term in y is one: six sums of two products, plus the element's own terms.
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
     unsafe fn multiply_by_monic_line(&mut self, line: &MonicLine<E, L, N>) {
@@ -108,7 +108,7 @@ impl<E: Tower<L, N>, const L: usize, const N: usize> Accumulator<E, L, N> {
                         coefficients[i + 3] = coefficients[i + 3].plus(before[i]).reduced();
                     }
                 }
-                // One at w⁰, x at w, the constant at w³.
+                // The line has one at w⁰, the term in x at w, the constant at w³.
                 Twist::Divided => {
                     coefficients[0] = dot([&f[5], &f[3]], [&xi_b, &xi_a]);
                     coefficients[1] = dot([&f[0], &f[4]], [&b, &xi_a]);

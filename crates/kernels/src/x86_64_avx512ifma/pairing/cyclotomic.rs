@@ -16,25 +16,25 @@ use super::line_product::LineProduct;
 use super::tower::Tower;
 use crate::portable::inversion::invert_all;
 
-/// What the final exponentiation asks of an element, or of eight, in one of two layouts:
-/// [`Lanes`](super::lanes::Lanes) is one element, [`Accumulator`] one in each lane.
+/// The operations of the final exponentiation, in one of two layouts:
+/// [`Lanes`](super::lanes::Lanes) is one element, [`Accumulator`] is eight, one in each lane.
 ///
 /// # Safety
 ///
 /// Every function: the instructions of this back end.
 pub(super) trait Cyclotomic<E: Tower<L, N>, const L: usize, const N: usize>: Copy {
-    /// What [`frobenius`](Self::frobenius) multiplies by.
+    /// The constants of [`frobenius`](Self::frobenius).
     type Frobenius;
 
     unsafe fn times(&self, other: &Self) -> Self;
-    /// Of elements of the cyclotomic subgroup.
+    /// The square of an element of the cyclotomic subgroup.
     unsafe fn cyclotomic_square(&self) -> Self;
     /// The conjugate over Fq6: in the cyclotomic subgroup the inverse.
     unsafe fn conjugate(&self) -> Self;
     /// The `q^POWER`-th power, POWER being 1, 2 or 3.
     unsafe fn frobenius<const POWER: usize>(&self, constants: &Self::Frobenius) -> Self;
 
-    /// The power by x, the curve's parameter, of elements of the cyclotomic subgroup.
+    /// The power by x, the curve's parameter, of an element of the cyclotomic subgroup.
     #[inline(always)]
     unsafe fn power_of_parameter(&self) -> Self {
         // SAFETY: as the caller promises.
@@ -99,15 +99,15 @@ const fn largest(digits: &[i8]) -> usize {
     largest
 }
 
-/// What [`Cyclotomic::frobenius`] multiplies eight elements by: `ξ^(i·(q^k − 1)/6)` in every lane, for the
+/// The constants of [`Cyclotomic::frobenius`] for eight elements: `ξ^(i·(q^k − 1)/6)` in every lane, for the
 /// coefficients of wⁱ, i = 1 to 5, and k = 1, 2, 3.
-pub(super) struct FrobeniusOfEight<E: Tower<L, N>, const L: usize, const N: usize>(
+pub(super) struct FrobeniusConstantsX8<E: Tower<L, N>, const L: usize, const N: usize>(
     [[Factor<E, L, N>; 5]; 3],
 );
 
-// === impl FrobeniusOfEight ===
+// === impl FrobeniusConstantsX8 ===
 
-impl<E: Tower<L, N>, const L: usize, const N: usize> FrobeniusOfEight<E, L, N>
+impl<E: Tower<L, N>, const L: usize, const N: usize> FrobeniusConstantsX8<E, L, N>
 where
     Fp<E::Base, L, N>: Layout<E::Base, N>,
 {
@@ -141,7 +141,7 @@ impl<E: Tower<L, N>, const L: usize, const N: usize> Accumulator<E, L, N>
 where
     Fp<E::Base, L, N>: Layout<E::Base, N>,
 {
-    /// One to eight elements, of which the first takes the lanes that no other does.
+    /// Loads one to eight elements; free lanes repeat the first.
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
     pub(super) unsafe fn load(values: &[Element<E, L, N>]) -> Self {
@@ -173,10 +173,10 @@ where
         lanes.map(element::<E, L, N>)
     }
 
-    /// The power by `q⁶ − 1`, and the lanes in which it is zero because the element is.
+    /// The power by `q⁶ − 1`, and the lanes of zero elements, in which it is zero.
     ///
-    /// With f = a + b·w over Fq6 it is `(a − b·w)² / (a² − v·b²)`: the inverses are of elements of Fq6, and
-    /// by their norms of eight elements of the prime field, which share one inversion.
+    /// With f = a + b·w over Fq6 it is `(a − b·w)² / (a² − v·b²)`. The inverses of elements of Fq6 are reduced by
+    /// norms to those of eight elements of the prime field, which share one inversion.
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
     pub(super) unsafe fn conjugate_by_self(&self) -> (Self, __mmask8) {
@@ -222,8 +222,8 @@ unsafe fn six_factors<E: Tower<L, N>, const L: usize, const N: usize>(
     }
 }
 
-/// The inverses of eight elements of Fq6, products, by their adjoints and norms to Fq2; and the lanes whose
-/// element is zero, as is what they get.
+/// The inverses of eight elements of Fq6, in the range of products, by their adjoints and norms to Fq2; and the
+/// lanes of zero elements, whose result is zero.
 ///
 /// # Safety
 ///
@@ -258,8 +258,8 @@ where
     }
 }
 
-/// The inverses of eight elements of Fq2, products, which share one inversion in the prime field; and the lanes whose
-/// element is zero, as is what they get.
+/// The inverses of eight elements of Fq2, in the range of products, which share one inversion in the prime field; and
+/// the lanes of zero elements, whose result is zero.
 ///
 /// # Safety
 ///
@@ -334,7 +334,7 @@ impl<E: Tower<L, N>, const L: usize, const N: usize> Accumulator<E, L, N> {
 }
 
 impl<E: Tower<L, N>, const L: usize, const N: usize> Cyclotomic<E, L, N> for Accumulator<E, L, N> {
-    type Frobenius = FrobeniusOfEight<E, L, N>;
+    type Frobenius = FrobeniusConstantsX8<E, L, N>;
 
     #[inline(always)]
     unsafe fn times(&self, other: &Self) -> Self {

@@ -1,4 +1,4 @@
-//! Products of pairings side by side: each lane has a product of its own.
+//! Products of pairings side by side, one in each lane.
 
 use super::super::field::Fp;
 use super::super::vector_field::Layout;
@@ -16,10 +16,11 @@ pub(crate) struct Terms<'a, E: Tower<L, N>, const L: usize, const N: usize> {
     pub(crate) fixed: Vec<FixedPair<'a, E, L, N>>,
 }
 
-/// The value of each product: its Miller loops and the final exponentiation. None of a product that does not
+/// The value of each product: its Miller loops and the final exponentiation. `None` for a product that does not
 /// exist.
 ///
-/// Eight products take as long as the longest of them: a group has the k-th pair of each that has so many.
+/// Eight products take as long as the longest of them: the k-th group has the k-th pair of each product with at least
+/// k pairs.
 ///
 /// # Safety
 ///

@@ -18,7 +18,7 @@ use crate::instruction_set::checked;
 ///
 /// # Panics
 ///
-/// Every function: if this machine has not the instructions.
+/// Every function: if this machine lacks the instructions.
 pub(crate) fn lines<E: Tower<L, N>, const L: usize, const N: usize>(
     coefficients: &[Coefficients<E>],
 ) -> Option<Vec<u64>>

@@ -7,7 +7,7 @@ use ark_ff::Field;
 use super::super::field::Fp;
 use super::super::vector_field::Layout;
 use super::accumulator::Accumulator;
-use super::cyclotomic::{Cyclotomic, FrobeniusOfEight};
+use super::cyclotomic::{Cyclotomic, FrobeniusConstantsX8};
 use super::lanes::{Element, FrobeniusConstants, Lanes};
 use super::tower::{Family, Tower};
 
@@ -35,7 +35,8 @@ where
     }
 }
 
-/// As [`final_exponentiation`], of each lane; and the lanes whose value is zero, the others' powers being right.
+/// Like [`final_exponentiation`], for each lane. Also returns the lanes whose value is zero and whose result is
+/// therefore invalid.
 ///
 /// # Safety
 ///
@@ -50,11 +51,11 @@ where
     // SAFETY: as the caller promises.
     unsafe {
         let (value, zeros) = value.conjugate_by_self();
-        (rest(&value, &FrobeniusOfEight::new()), zeros)
+        (rest(&value, &FrobeniusConstantsX8::new()), zeros)
     }
 }
 
-/// As [`final_exponentiation`], of each of the values.
+/// Like [`final_exponentiation`], of each of the values.
 ///
 /// # Safety
 ///
@@ -77,13 +78,13 @@ where
     powers
 }
 
-/// Each lane's element; none of those in `lanes`.
+/// Each lane's element; `None` for the lanes of the mask.
 pub(super) fn unless<T>(elements: [T; 8], lanes: __mmask8) -> impl Iterator<Item = Option<T>> {
     let elements = elements.into_iter().enumerate();
     elements.map(move |(lane, element)| (lanes >> lane & 1 == 0).then_some(element))
 }
 
-/// What is left of the final exponentiation after the power by `q⁶ − 1`.
+/// The rest of the final exponentiation after the power by `q⁶ − 1`: the power by `q² + 1`, then the hard part.
 ///
 /// # Safety
 ///

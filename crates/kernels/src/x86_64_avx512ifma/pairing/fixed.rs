@@ -19,7 +19,7 @@ use crate::portable::inversion::invert_all;
 /// A pair of a point of the first group, whose y is not zero, and the lines of one of the second.
 pub(crate) struct FixedPair<'a, E: Tower<L, N>, const L: usize, const N: usize> {
     pub(crate) left: Affine<E::G1>,
-    /// As [`lines`] gave them.
+    /// Like [`lines`] gave them.
     pub(crate) lines: &'a [u64],
 }
 
@@ -85,13 +85,13 @@ pub(super) struct FixedGroup<'a, E: Tower<L, N>, const L: usize, const N: usize>
     x_by_y: Fp<E::Base, L, N>,
     inverse_of_y: Fp<E::Base, L, N>,
     lines: [&'a [u64]; 8],
-    /// Those that have a pair.
+    /// The lanes that have a pair.
     lanes: __mmask8,
-    /// Where the next line of each begins, in words.
+    /// Offset of the next line of each lane, in words.
     next: usize,
 }
 
-/// For each lane what it has, if anything.
+/// The optional item of each lane.
 pub(super) type InLanes<'a, T> = [Option<&'a T>; 8];
 
 /// Items by eight in lanes, those of the last from the first lane on.
@@ -102,11 +102,11 @@ pub(super) fn in_lanes<T>(items: &[T]) -> Vec<InLanes<'_, T>> {
         .collect()
 }
 
-/// Anything that a lane has, and the lanes that have something.
+/// An item of any lane, and the mask of the lanes that have one.
 ///
 /// # Panics
 ///
-/// If there are none.
+/// If no lane has an item.
 pub(super) fn present<'a, T>(items: &InLanes<'a, T>) -> (&'a T, __mmask8) {
     let lanes = items.iter().rev();
     let lanes = lanes.fold(0, |lanes, item| lanes << 1 | u8::from(item.is_some()));
@@ -123,7 +123,7 @@ impl<'a, E: Tower<L, N>, const L: usize, const N: usize> FixedGroup<'a, E, L, N>
 where
     Fp<E::Base, L, N>: Layout<E::Base, N>,
 {
-    /// The pairs in groups, each of which tells of each lane which pair it has: none has no pair at all.
+    /// The groups of pairs, given by the pair of each lane. Each group must have at least one pair.
     #[inline(always)]
     pub(super) unsafe fn groups(in_lanes: &[InLanes<'_, FixedPair<'a, E, L, N>>]) -> Vec<Self> {
         let pairs = in_lanes.iter().flatten().flatten();

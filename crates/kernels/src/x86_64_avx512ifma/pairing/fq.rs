@@ -55,12 +55,12 @@ impl<P: Modulus<L, N>, const L: usize, const N: usize> Fp<P, L, N> {
         Self::from_limbs(limbs)
     }
 
-    /// From raw limbs of a value in `0..32·p` to a carried value below `1.4·p`, equal mod p. With
-    /// eight limbs the value may be as large as they hold.
+    /// Reduces raw limbs of a value in `0..32·p` to a carried value below `1.4·p`, equal mod p. With
+    /// eight limbs, any value that they hold is allowed.
     ///
-    /// For values below `8·p` [`reduce`](Self::reduce) is cheaper. The top limb, less what the limbs
-    /// below may borrow from it, estimates the quotient by p from below: with five limbs a fraction
-    /// of 1/84 of it is lost at most, and one by rounding down.
+    /// For values below `8·p` [`reduce`](Self::reduce) is cheaper. The top limb, minus the most that the limbs
+    /// below may borrow from it, estimates the quotient by p from below: with five limbs at most a fraction of
+    /// 1/84 of it is lost, and one by rounding down.
     #[inline(always)]
     pub(super) unsafe fn settle(self) -> Self {
         // SAFETY: register operations only.
@@ -84,7 +84,7 @@ impl<P: Modulus<L, N>, const L: usize, const N: usize> Fp<P, L, N> {
         }
     }
 
-    /// Moves the lanes: lane i becomes lane `from[i]` of what was there.
+    /// Permutes the lanes: lane i of the result is lane `from[i]` of the input.
     #[inline(always)]
     pub(super) unsafe fn permuted(self, from: __m512i) -> Self {
         let mut limbs = self.limbs;
@@ -231,7 +231,7 @@ impl<P: Modulus<L, N>, const L: usize, const N: usize> Wide<P, L, N> {
         unsafe {
             let zero = _mm512_setzero_si512();
             let inverse = _mm512_set1_epi64(P::P_INVERSE as i64);
-            // Of a signed limb, too, the low 52 bits are its value mod 2⁵².
+            // The low 52 bits of a signed limb are its value mod 2⁵², too.
             let quotient = _mm512_madd52lo_epu64(zero, t[I], inverse);
             for j in 0..L {
                 let p = _mm512_set1_epi64(P::P[j] as i64);

@@ -1,8 +1,7 @@
 //! Arithmetic of a pairing in the quadratic extension `Fq2 = Fq(u)`, eight elements at a time.
 //!
-//! A *product* is a carried value below `2.6·p` in each coordinate: what [`dot`] and
-//! [`Factor::squared`] give, and what they take. Sums of products are raw and to be settled before
-//! they are factors.
+//! A *product* is a carried value below `2.6·p` in each coordinate, the range of inputs and outputs of [`dot`]
+//! and [`Factor::squared`]. Sums of products are raw and must be settled before they are factors.
 
 use std::arch::x86_64::*;
 
@@ -103,7 +102,7 @@ impl<E: Tower<L, N>, const L: usize, const N: usize> Quadratic<E, L, N> {
         }
     }
 
-    /// As [`settle`](Self::settle), of values below `8·p`: below `1.1·p`.
+    /// Like [`settle`](Self::settle), of values below `8·p`: below `1.1·p`.
     #[inline(always)]
     pub(super) unsafe fn reduced(self) -> Self {
         // SAFETY: see above.
@@ -115,7 +114,7 @@ impl<E: Tower<L, N>, const L: usize, const N: usize> Quadratic<E, L, N> {
         }
     }
 
-    /// The limbs carried, the value as it is.
+    /// Carries the limbs without changing the value.
     #[inline(always)]
     pub(super) unsafe fn carry(self) -> Self {
         // SAFETY: see above.
@@ -144,7 +143,7 @@ impl<E: Tower<L, N>, const L: usize, const N: usize> Quadratic<E, L, N> {
         }
     }
 
-    /// Of a carried value.
+    /// The factor of a carried value.
     #[inline(always)]
     pub(super) unsafe fn factor(self) -> Factor<E, L, N> {
         Factor {
@@ -191,7 +190,7 @@ impl<E: Tower<L, N>, const L: usize, const N: usize> Quadratic<E, L, N> {
         }
     }
 
-    /// One in every lane.
+    /// The element one in every lane.
     #[inline(always)]
     pub(super) unsafe fn unit() -> Self {
         // SAFETY: see above.
@@ -294,7 +293,7 @@ pub(super) unsafe fn dot<E: Tower<L, N>, const K: usize, const L: usize, const N
         }
         let c1 = cross.minus(&low.plus(&high));
         let mut c0 = low;
-        // Of u² = −β: β times, which is once or five times.
+        // u² = −β, so subtract β times, which is once or five times.
         for _ in 0..E::MINUS_NONRESIDUE {
             c0 = c0.minus(&high);
         }

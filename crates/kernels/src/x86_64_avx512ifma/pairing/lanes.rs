@@ -1,6 +1,6 @@
 //! One element of `Fq12 = Fq2(w)`, w⁶ = ξ, with its coefficients in the lanes: that of wⁱ in lane i.
 //!
-//! Lanes 6 and 7 hold nothing of use.
+//! The content of lanes 6 and 7 is unused.
 
 use std::arch::x86_64::*;
 
@@ -18,7 +18,7 @@ use super::tower::{Tower, Twist};
 /// The coefficients, products each.
 pub(super) struct Lanes<E: Tower<L, N>, const L: usize, const N: usize>(Quadratic<E, L, N>);
 
-/// For a product by wⁱ: lane k is lane k − i, or lane k − i + 6 of ξ times the element.
+/// Lane selections for products by wⁱ: lane k is lane k − i of the element, or lane k − i + 6 of ξ times it.
 const POWERS: [[i64; 8]; 6] = {
     let mut from = [[0; 8]; 6];
     let mut i = 0;
@@ -44,12 +44,12 @@ unsafe fn times_power(i: usize) -> __m512i {
     unsafe { _mm512_loadu_si512(POWERS[i].as_ptr().cast()) }
 }
 
-/// What [`Cyclotomic::frobenius`] multiplies by, for powers 1 to 3 of the endomorphism.
+/// The constants of [`Cyclotomic::frobenius`] for one element, for powers 1 to 3 of the endomorphism.
 pub(super) struct FrobeniusConstants<E: Tower<L, N>, const L: usize, const N: usize>(
     [Factor<E, L, N>; 3],
 );
 
-/// An element as arkworks has it.
+/// An element in arkworks' representation.
 pub(super) type Element<E, const L: usize, const N: usize> = Fp12<<E as Tower<L, N>>::Twelve>;
 
 /// The coefficients of w⁰ to w⁵.
@@ -188,8 +188,8 @@ impl<E: Tower<L, N>, const L: usize, const N: usize> Lanes<E, L, N> {
         }
     }
 
-    /// Multiplies by the line in one lane, whose term in y is one; of the other two terms the first
-    /// is the one in x.
+    /// Multiplies by the line in one lane, whose term in y is one; the other two terms are the one in x and the
+    /// constant.
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
     unsafe fn times_monic_line(&self, line: &[Factor<E, L, N>; 2], lane: usize) -> Self {

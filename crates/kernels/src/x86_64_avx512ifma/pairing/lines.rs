@@ -19,7 +19,7 @@ pub(super) struct Line<E: Tower<L, N>, const L: usize, const N: usize> {
     pub(super) y: Quadratic<E, L, N>,
 }
 
-/// Eight lines divided by their terms in y: those that are left.
+/// Eight lines divided by their terms in y: the other two terms of each.
 pub(super) struct MonicLine<E: Tower<L, N>, const L: usize, const N: usize> {
     pub(super) constant: Quadratic<E, L, N>,
     pub(super) x: Quadratic<E, L, N>,
@@ -49,7 +49,7 @@ copied!(Line, Arguments, Affine, Point);
 // === impl Line ===
 
 impl<E: Tower<L, N>, const L: usize, const N: usize> Line<E, L, N> {
-    /// One in `lanes`.
+    /// Replaces the lines in `lanes` by one.
     ///
     /// # Safety
     ///

@@ -24,23 +24,24 @@ pub(crate) type Pair<E, const L: usize, const N: usize> = (
     ArkAffine<<E as Tower<L, N>>::G2>,
 );
 
-/// Eight pairs, or as many as there are; the lanes that have none repeat the first.
+/// Up to eight pairs, one in each lane; lanes without a pair repeat the first.
 pub(super) struct Group<E: Tower<L, N>, const L: usize, const N: usize> {
     at: Arguments<E, L, N>,
     point: Affine<E, L, N>,
     minus_point: Affine<E, L, N>,
     multiple: Point<E, L, N>,
-    /// Those that have a pair.
+    /// The lanes that have a pair.
     lanes: __mmask8,
 }
 
-/// What all groups of a curve share.
+/// Constants of a curve that all its groups share.
 struct Constants<E: Tower<L, N>, const L: usize, const N: usize> {
     three_b: Factor<E, L, N>,
     twist_frobenius: [Factor<E, L, N>; 2],
 }
 
-/// Groups of eight from which on eight products are faster than one, although each is squared.
+/// The fewest groups of eight for which eight products, one in each lane, are faster than one, although
+/// each of them is squared.
 const GROUPS_FOR_ACCUMULATOR: usize = 3;
 
 /// The product of the pairs' Miller loops, up to a factor that the final exponentiation takes to one.
@@ -166,7 +167,7 @@ impl<E: Tower<L, N>, const L: usize, const N: usize> Group<E, L, N>
 where
     Fp<E::Base, L, N>: Layout<E::Base, N>,
 {
-    /// Of one to eight pairs.
+    /// A group of one to eight pairs.
     #[inline(always)]
     pub(super) unsafe fn new(pairs: &InLanes<'_, Pair<E, L, N>>) -> Self {
         let (any, lanes) = present(pairs);

@@ -1,11 +1,11 @@
-//! Pairings, eight at a time: each lane holds a pair of its own, and multiplies its lines into a
-//! product of its own. The final exponentiation of one value has that value's coefficients in the
-//! lanes. Products that are wanted each for itself have a lane of their own, up to the end.
+//! Pairings, eight at a time: each lane holds a separate pair and multiplies its lines into a separate
+//! product. The final exponentiation of one value has that value's coefficients in the lanes. Several products
+//! with separate results have one lane each, including the final exponentiation.
 //!
 //! The optimal ate pairings of BLS12 curves and BN curves (Vercauteren, "Optimal Pairings", IEEE
-//! Transactions on Information Theory 56, 2010). Values of [`fq2`] say what ranges they take.
+//! Transactions on Information Theory 56, 2010). [`fq2`] documents the ranges of values.
 
-/// `Copy` for types over a curve, which itself need not be.
+/// Implements `Copy` for types over a curve that need not be `Copy` itself.
 macro_rules! copied {
     ($($name:ident),*) => {$(
         impl<E: Tower<L, N>, const L: usize, const N: usize> Clone for $name<E, L, N> {

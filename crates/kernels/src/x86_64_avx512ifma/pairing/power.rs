@@ -71,7 +71,7 @@ where
     powers
 }
 
-/// In each lane the product of powers of every eighth element.
+/// The product, in each lane, of the powers of every eighth element.
 ///
 /// # Safety
 ///

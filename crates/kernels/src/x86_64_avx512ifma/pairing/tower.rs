@@ -10,7 +10,7 @@ use super::super::field2::{Extension, Quadratic};
 use super::super::modulus::Scalar;
 use super::fq2::{Factor, dot};
 
-/// Which power of w takes the twist to the curve, and so where a line's coefficients are.
+/// The type of a curve's twist, which determines the powers of w that a line's coefficients have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Twist {
     /// `y² = x³ + b·ξ`: lines are constant + (x)·w² + (y)·w³.
@@ -30,7 +30,7 @@ impl Twist {
     }
 }
 
-/// The family of curves: how the loop ends, and what the final exponentiation is.
+/// The family of a curve, which determines the end of the Miller loop and the final exponentiation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Family {
     /// Barreto, Lynn, Scott, of embedding degree 12.

@@ -1,35 +1,34 @@
-//! Results: which one wins, and what goes on.
+//! Results: the choice of the winning one, and the messages that follow from it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::fail::reason;
 use super::task::forget_parts;
-use super::{Core, Then};
-use crate::conversation::{Complete, LeaseRef, Output, WorkerCommand};
+use super::{Core, OnAccepted};
+use crate::conversation::{LeaseRef, Output, WorkerCommand, WorkerResult};
 use crate::core::change::Change;
 use crate::core::event::Timing;
 use crate::core::limits::{excess, excess_of_part};
-use crate::core::tasks::{Held, Phase, TaskNo};
+use crate::core::tasks::{ActiveLease, Phase, TaskNo};
 use crate::id::Part;
 use crate::message::{Message, tasks_of};
 use crate::origin::{self, Origins};
 use crate::payload::Payload;
 use crate::plan::StageIx;
-use crate::principal::voter;
+use crate::principal::quorum_id;
 use crate::record::{
-    DeadRecord, Failure, Finish, GroupingOf, PartRecord, Record, RecordKey, TaskRecord,
+    DeadRecord, EndKind, Failure, GroupingOf, PartialResult, Record, RecordKey, TaskRecord,
 };
 
 impl Core {
-    /// A result, which counts if its worker was given the lease, whether or not that has ended. Where
-    /// a task takes one, the first wins, whoever brings it; where it takes several, they are of
-    /// workers that differ, and so do their users.
-    pub(super) fn complete(&mut self, complete: Complete) {
+    /// Handles a result. It counts if its worker was given the lease, even if the lease has ended. Where a
+    /// task takes one result, the first wins; where it takes several, they must come from different workers
+    /// of different users.
+    pub(super) fn complete(&mut self, complete: WorkerResult) {
         self.workers.hear(&complete.worker, self.now.mono);
         let task = self.leased_task(&complete.worker, &complete.lease);
         if task.is_some_and(|task| task.phase() == Phase::Finishing) {
-            // A result is being recorded, this one perhaps: whoever waits hears when it is.
+            // A result is being recorded, possibly this one; the worker learns of it once it is.
             return;
         }
         let task = task.filter(|task| self.plan.stage(task.stage()).dispatcher().is_some());
@@ -38,13 +37,13 @@ impl Core {
             return;
         };
         let no = task.no();
-        // Its members would leave under names of the worker's choice.
+        // Members of a group would leave the workflow under names that the worker chose.
         let is_group = |output: &Output| matches!(output.payload, Payload::Group { .. });
         if complete.outputs.iter().any(is_group) {
             self.result_is_wrong(no, &complete, "it is a group, which only collectors make");
             return;
         }
-        if task.accept() > 1 {
+        if task.results_required() > 1 {
             self.complete_part(no, complete);
             return;
         }
@@ -67,21 +66,21 @@ impl Core {
         self.finish(no, stage, &complete, &messages);
     }
 
-    /// One of the results that a task takes. Those before the last are recorded, so that they
-    /// outlive the coordinator.
-    fn complete_part(&mut self, no: TaskNo, complete: Complete) {
+    /// Handles one of several results that a task takes. All but the last are recorded on their own, so that
+    /// they survive the coordinator.
+    fn complete_part(&mut self, no: TaskNo, complete: WorkerResult) {
         let task = &self.tasks[no];
         let mut copies = task.copies().iter();
         let name = match copies.find(|held| *held.worker() == complete.worker) {
-            Some(held) => Some(held.name().clone()),
-            None => self.name_of(task.stage(), &complete.worker),
+            Some(held) => Some(held.distinct_name().clone()),
+            None => self.distinct_name_of(task.stage(), &complete.worker),
         };
-        let voted = |part: &PartRecord| voter(&part.worker) == voter(&complete.worker);
+        let voted = |part: &PartialResult| quorum_id(&part.worker) == quorum_id(&complete.worker);
         let counts = |name: &Arc<str>| {
             !task.results().contains_key(name) && !task.results().values().any(voted)
         };
         let name = name.filter(counts);
-        // Another worker may have begun under the same name: this result is the earlier.
+        // Another worker may have begun under the same name; this result came first.
         let Some(name) = name else {
             self.refuse(complete.worker, complete.lease);
             return;
@@ -95,8 +94,8 @@ impl Core {
             }
         };
         let (stage, record) = (task.stage(), task.record().clone());
-        let part = PartRecord {
-            name: name.clone(),
+        let part = PartialResult {
+            distinct_name: name.clone(),
             worker: complete.worker.clone(),
             attempt: complete.lease.attempt,
             payload: output.payload.clone(),
@@ -107,13 +106,13 @@ impl Core {
             self.result_is_wrong(no, &complete, &why);
             return;
         }
-        if task.results().len() + 1 == task.accept() {
-            let mut parts: Vec<&PartRecord> = task.results().values().chain([&part]).collect();
-            parts.sort_by(|a, b| a.name.cmp(&b.name));
+        if task.results().len() + 1 == task.results_required() {
+            let mut parts: Vec<&PartialResult> = task.results().values().chain([&part]).collect();
+            parts.sort_by(|a, b| a.distinct_name.cmp(&b.distinct_name));
             let grouping = self.agreed(stage, &parts);
             let members = parts
                 .iter()
-                .map(|part| (part.name.clone(), part.payload.clone()));
+                .map(|part| (part.distinct_name.clone(), part.payload.clone()));
             let payload = Payload::Group {
                 by_queue: false,
                 members: members.collect(),
@@ -125,8 +124,8 @@ impl Core {
         let lease_time = self.run_time(no, &complete);
         self.speculation.note_run(stage, lease_time);
         let copies = self.tasks[no].copies().iter();
-        let of_name = copies.filter(|held| *held.name() == name);
-        let holders: Vec<Held> = of_name.cloned().collect();
+        let of_name = copies.filter(|held| *held.distinct_name() == name);
+        let holders: Vec<ActiveLease> = of_name.cloned().collect();
         for held in holders {
             self.end_copy(no, held.worker());
             let is_this =
@@ -137,33 +136,39 @@ impl Core {
         }
         let attempt = complete.lease.attempt;
         self.tasks.note_reported(no, &complete.worker, attempt);
-        // Known from now on: the same result again is none.
+        // Added at once, so that the same result sent again is refused.
         self.tasks.add_result(no, part.clone());
-        let key = RecordKey::Part(record.id.clone(), Part::from_text(&name));
+        let key = RecordKey::PartialResult(record.id.clone(), Part::from_text(&name));
         self.append(
-            vec![(key, Change::put_new(Record::Part(part)))],
-            Then::Nothing,
+            vec![(key, Change::put_new(Record::PartialResult(part)))],
+            OnAccepted::Nothing,
         );
-        // After its record: what ends the task here removes that too.
-        self.rest(no);
+        // After the result's record, so that an append that ends the task here also removes it.
+        self.update_after_copy(no);
     }
 
-    /// Completes a task: `messages` go on, and whoever else has it is told to stop.
-    fn finish(&mut self, no: TaskNo, stage: StageIx, complete: &Complete, messages: &[Message]) {
+    /// Completes a task: passes `messages` on, and cancels the other workers' copies.
+    fn finish(
+        &mut self,
+        no: TaskNo,
+        stage: StageIx,
+        complete: &WorkerResult,
+        messages: &[Message],
+    ) {
         self.note_result(no, complete);
         let task = &self.tasks[no];
         let id = task.record().id.clone();
-        let finish = Finish::Completed {
+        let end = EndKind::Completed {
             worker: complete.worker.clone(),
             attempt: complete.lease.attempt,
         };
         let mut changes = vec![
-            (RecordKey::Done(id.clone()), self.done(finish, task)),
+            (RecordKey::Done(id.clone()), self.done(end, task)),
             (RecordKey::Task(id.clone()), Change::Delete),
         ];
-        // A failed attempt may be on its way to the log, ahead of this.
+        // A failed attempt may be on its way to the log, ahead of this append.
         if !task.attempts().is_empty() {
-            changes.push((RecordKey::Tries(id.clone()), Change::Delete));
+            changes.push((RecordKey::Attempts(id.clone()), Change::Delete));
         }
         changes.extend(forget_parts(task));
         let name = &self.plan.stage(stage).name;
@@ -188,15 +193,15 @@ impl Core {
         self.set_phase(no, Phase::Finishing);
         self.append(
             changes,
-            Then::Settle {
+            OnAccepted::Settle {
                 task: id,
                 timing: Some(timing),
             },
         );
     }
 
-    /// For how long the lease lasted that led to the result, if it has not ended.
-    fn run_time(&self, no: TaskNo, complete: &Complete) -> Option<std::time::Duration> {
+    /// Duration of the lease that led to the result; `None` if the lease has ended.
+    fn run_time(&self, no: TaskNo, complete: &WorkerResult) -> Option<std::time::Duration> {
         let held = self.tasks[no].copy(&complete.worker, complete.lease.attempt);
         held.map(|held| held.since().until(self.now.mono))
     }
@@ -208,11 +213,8 @@ impl Core {
         self.tell_worker(&worker, WorkerCommand::Cancel(lease));
     }
 
-    fn result_is_wrong(&mut self, no: TaskNo, complete: &Complete, why: &str) {
-        let failure = Failure {
-            permanent: true,
-            ..reason(&format!("its result: {why}"))
-        };
+    fn result_is_wrong(&mut self, no: TaskNo, complete: &WorkerResult, why: &str) {
+        let failure = Failure::permanent(format!("its result: {why}"));
         self.attempt_failed(no, &complete.worker, &failure);
     }
 
@@ -223,11 +225,11 @@ impl Core {
             .collect()
     }
 
-    /// The grouping values of several results together: theirs, where they agree.
+    /// Grouping values of several results together: the common value, or an error if they differ.
     fn agreed(
         &self,
         stage: StageIx,
-        parts: &[&PartRecord],
+        parts: &[&PartialResult],
     ) -> Vec<(StageIx, Result<Arc<str>, String>)> {
         let mut agreed: BTreeMap<StageIx, Result<Arc<str>, String>> = BTreeMap::new();
         let queues = self.plan.stage(stage).outputs.iter();
@@ -251,8 +253,8 @@ impl Core {
         agreed.into_iter().collect()
     }
 
-    /// The records that put a message into every output queue of `stage`, leaving out what is
-    /// there already.
+    /// Adds the records that put a message into every output queue of `stage`, except those that exist
+    /// already.
     pub(super) fn pass_on(
         &self,
         stage: StageIx,
@@ -272,7 +274,7 @@ impl Core {
                     continue;
                 }
                 if self.will_be_finished(reader, &id, record.last) {
-                    self.pass_over(reader, record.clone(), changes);
+                    self.record_passed_over(reader, record.clone(), changes);
                     continue;
                 }
                 changes.push(match task {

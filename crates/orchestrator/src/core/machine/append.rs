@@ -1,29 +1,33 @@
-//! Appends: what is to be recorded, measured before the log is asked, and what its answer leads to.
+//! Appends: the size check before the log is asked, and the handling of its answer.
 
 use proofmill_bus::{MAX_BATCH_OPS, MAX_VALUE_BYTES, Op, Seq};
 
-use super::{Core, Then};
+use super::{Core, OnAccepted};
 use crate::conversation::Reply;
 use crate::core::change::Change;
-use crate::core::counts::{WRITE_AFTER, Writing};
+use crate::core::counts::{WRITE_AFTER, WriteWhen};
 use crate::core::event::{Action, RequestId, Settled, Timing, Token};
 use crate::core::timers::Timer;
 use crate::id::TaskId;
 use crate::record::{Record, RecordKey};
 
 impl Core {
-    /// Queues an append, to be applied when it is accepted. Returns what its acceptance is told by.
-    pub(super) fn append(&mut self, mut changes: Vec<(RecordKey, Change)>, then: Then) -> Token {
+    /// Queues an append, to be applied when it is accepted. Returns its token.
+    pub(super) fn append(
+        &mut self,
+        mut changes: Vec<(RecordKey, Change)>,
+        then: OnAccepted,
+    ) -> Token {
         let token = self.appends.draw_token();
-        self.remember(&mut changes);
+        self.add_history(&mut changes);
         self.counts.count(&changes, &self.layout);
         self.counts.write(&mut changes, &self.layout);
         let ops = match ops_of(&changes) {
             Ok(ops) => ops,
-            // What comes from elsewhere is measured where it comes in: this is a defect, and one
-            // append less is better than a log that refuses and a coordinator that stops.
+            // Data from elsewhere is measured on arrival, so an oversized append is a defect. Skipping it is
+            // better than a log that refuses and a coordinator that stops.
             Err(why) => {
-                self.history.unremember(&changes);
+                self.history.revert_record(&changes);
                 self.counts.uncount(&changes, &self.layout);
                 self.refuse_append(then, why);
                 return token;
@@ -36,16 +40,16 @@ impl Core {
         token
     }
 
-    /// An append that the log would refuse is not made: what it was for stays as it was recorded.
-    fn refuse_append(&mut self, then: Then, why: String) {
-        if let Then::Reply { request, .. } = then {
+    /// Drops an append that the log would refuse, and reports it; the records stay as they were.
+    fn refuse_append(&mut self, then: OnAccepted, why: String) {
+        if let OnAccepted::Reply { request, .. } = then {
             let why = why.clone();
             self.reply(request, self.applied, Reply::Invalid { why });
         }
         self.actions.push(Action::Defect { why });
     }
 
-    /// The log has accepted an append.
+    /// Handles the acceptance of an append.
     pub(super) fn accepted(&mut self, token: Token, seq: Seq) {
         let Some((changes, then)) = self.appends.answered(token) else {
             return;
@@ -61,22 +65,22 @@ impl Core {
         let mut cancelling = None;
         let mut rewinding = None;
         match then {
-            Then::Nothing => {}
-            Then::Forgotten => self.marks.removed(),
-            Then::Cancel {
+            OnAccepted::Nothing => {}
+            OnAccepted::Forgotten => self.marks.removed(),
+            OnAccepted::Cancel {
                 request,
                 target,
                 found,
                 rounds,
             } => cancelling = Some((request, target, found, rounds)),
-            Then::Rewind { rewind, dropped } => {
+            OnAccepted::Rewind { rewind, dropped } => {
                 let dropped = dropped.into_iter();
                 dropped.for_each(|task| self.settle(task, seq, None));
                 rewinding = Some(rewind);
             }
-            Then::Reply { request, reply } => self.reply(request, seq, reply),
-            Then::Settle { task, timing } => self.settle(task, seq, timing),
-            Then::Settled(tasks) => {
+            OnAccepted::Reply { request, reply } => self.reply(request, seq, reply),
+            OnAccepted::Settle { task, timing } => self.settle(task, seq, timing),
+            OnAccepted::Settled(tasks) => {
                 tasks
                     .into_iter()
                     .for_each(|task| self.settle(task, seq, None));
@@ -92,16 +96,16 @@ impl Core {
         self.resume_deferred();
     }
 
-    /// The log holds a record that an append expected not to be there. What that record settles is
-    /// left out, and the rest is appended again.
+    /// Handles a refusal: the log holds a record that the append expected to be absent. Changes that this
+    /// record settles are dropped, and the rest is appended again.
     pub(super) fn conflicted(&mut self, token: Token, key: &str) {
         let Some((mut changes, then)) = self.appends.answered(token) else {
             return;
         };
-        self.history.unremember(&changes);
+        self.history.revert_record(&changes);
         self.counts.uncount(&changes, &self.layout);
-        // What is appended again gets these anew.
-        changes.retain(|(key, _)| !key.is_beside());
+        // A repeated append gets these records anew.
+        changes.retain(|(key, _)| !key.is_auxiliary());
         let parsed = RecordKey::parse(key);
         let at = changes.iter().position(|(other, change)| {
             let is_put = matches!(change, Change::Put { .. });
@@ -112,12 +116,15 @@ impl Core {
         };
         if matches!(
             key,
-            RecordKey::Done(_) | RecordKey::Group(..) | RecordKey::Part(..) | RecordKey::LeaseKey
+            RecordKey::Done(_)
+                | RecordKey::Group(..)
+                | RecordKey::PartialResult(..)
+                | RecordKey::LeaseKey
         ) {
-            // Another coordinator's came first; its records say what follows from it.
+            // Another coordinator's record came first; its other records have the consequences.
             return;
         }
-        if let Then::Reply { request, .. } = then {
+        if let OnAccepted::Reply { request, .. } = then {
             let Change::Put {
                 record: Record::Task(task),
                 ..
@@ -126,7 +133,7 @@ impl Core {
                 return;
             };
             let stage = self.layout.stage_of(&task.id);
-            let known = stage.and_then(|stage| self.known(stage, task));
+            let known = stage.and_then(|stage| self.reply_if_known(stage, task));
             let puts = |(_, change): &(RecordKey, Change)| matches!(change, Change::Put { .. });
             let differs = matches!(known, Some(Reply::Differs { .. }));
             if differs || !changes.iter().any(puts) {
@@ -145,7 +152,7 @@ impl Core {
         self.append(changes, then);
     }
 
-    /// What came first may have brought the others of an append's tasks too, and they may have ended since.
+    /// Drops tasks that the coordinator that came first has recorded too; they may have ended since.
     fn leave_out_known(&self, changes: &mut Vec<(RecordKey, Change)>) {
         let deletes = changes
             .iter()
@@ -182,24 +189,27 @@ impl Core {
     pub(super) fn flush_counts(&mut self) {
         let changes = self.counts.flush(&self.layout);
         if !changes.is_empty() {
-            self.append(changes, Then::Nothing);
+            self.append(changes, OnAccepted::Nothing);
         }
     }
 
-    /// Counters that have changed are written in a while, if nothing else takes them along.
-    pub(super) fn arm_counts(&mut self) {
-        match self.counts.arm() {
-            Writing::None => {}
-            Writing::Later => {
+    /// Sets a timer to write changed counters, or writes them at once if the log's may be wrong.
+    pub(super) fn schedule_counts_write(&mut self) {
+        match self.counts.schedule_write() {
+            WriteWhen::None => {}
+            WriteWhen::Later => {
                 let due = self.now.mono.plus(WRITE_AFTER);
                 self.timers.set(due, Timer::Counts);
             }
-            Writing::Now => self.flush_counts(),
+            WriteWhen::Now => self.flush_counts(),
         }
     }
 }
 
-/// The operations of an append, or why the log would refuse them.
+/// The operations of an append.
+///
+/// # Errors
+/// The reason for which the log would refuse them.
 fn ops_of(changes: &[(RecordKey, Change)]) -> Result<Vec<Op>, String> {
     if changes.len() > MAX_BATCH_OPS {
         return Err(format!("{} records at once", changes.len()));

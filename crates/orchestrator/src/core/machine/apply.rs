@@ -1,18 +1,18 @@
-//! Changes of the state by records of the log.
+//! Application of the log's records to the state.
 
 use bytes::Bytes;
 use proofmill_bus::Seq;
 
 use super::Core;
-use crate::core::counts::Replayed;
+use crate::core::counts::ReplayedEnd;
 use crate::core::tag::LeaseKey;
-use crate::core::tasks::{NewTask, Phase, TaskNo, Terms};
+use crate::core::tasks::{NewTask, Phase, RunPolicy, TaskNo};
 use crate::id::TaskId;
 use crate::origin;
 use crate::plan::Late;
-use crate::record::{DeadRecord, DoneRecord, Finish, Record, RecordError, RecordKey, TaskRecord};
+use crate::record::{DeadRecord, DoneRecord, EndKind, Record, RecordError, RecordKey, TaskRecord};
 
-/// The log does not fit the workflow, or is not ours.
+/// A log that does not fit the workflow, or was written by another program.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ReplayError {
     /// A record cannot be read.
@@ -34,15 +34,15 @@ pub enum ReplayError {
 }
 
 impl Core {
-    /// Takes a live record of the log into account; call in order of sequence numbers, before
-    /// [`Core::start`].
+    /// Applies a live record of the log. Call in the order of sequence numbers, before [`Core::start`].
     ///
-    /// A record that cannot be read, or is not what its key says, is set aside
-    /// ([`Core::set_aside`]): one damaged record must not keep a workflow from being led.
+    /// A record that cannot be read, or does not match its key, is set aside ([`Core::set_aside`]): one
+    /// damaged record must not prevent the workflow from being led.
     ///
     /// # Errors
-    /// The record is of another version of this program, or of a stage that the workflow does not
-    /// have: going on would leave work undone that another program, or another file, would do.
+    /// The record is of a version that this program does not know, or belongs to a stage that the workflow
+    /// does not have. Continuing would leave work undone that another program, or another workflow file,
+    /// would do.
     pub fn replay(&mut self, key: &str, value: &Bytes, seq: Seq) -> Result<(), ReplayError> {
         self.applied = self.applied.max(seq);
         let read = RecordKey::parse(key).and_then(|found| Ok((found, Record::decode(key, value)?)));
@@ -74,7 +74,7 @@ impl Core {
         Ok(())
     }
 
-    /// The keys of records that could not be applied, and why.
+    /// Records that could not be applied: the key of each, and the reason.
     pub fn set_aside(&self) -> &[(String, String)] {
         &self.set_aside
     }
@@ -84,29 +84,29 @@ impl Core {
         self.lease_key.is_some()
     }
 
-    /// Applies a record. Returns the task if it is a new one, still to [`Core::enter`] its stage.
+    /// Applies a record. Returns the task if it is new; the caller must then [`Core::enter`] it.
     pub(super) fn put(&mut self, key: &RecordKey, record: Record, seq: Seq) -> Option<TaskNo> {
         match (key, record) {
             (RecordKey::Task(id), Record::Task(task)) => return self.put_task(id, task, seq),
-            (RecordKey::Tries(id), Record::Tries(attempts)) => {
+            (RecordKey::Attempts(id), Record::Attempts(attempts)) => {
                 let no = self.tasks.no_of(id)?;
                 if self.started {
-                    // The task has them already, and perhaps more.
+                    // The task has these attempts already, and perhaps more.
                     self.retry_later(no);
                 } else {
                     self.tasks.replay_attempts(no, attempts);
                 }
             }
-            // Else the task has been what it says since before it was appended.
+            // After the start, the task was changed before the record was appended.
             (RecordKey::Run(id), Record::Run(run)) if !self.started => {
                 let no = self.tasks.no_of(id)?;
                 self.tasks.replay_run(no, run);
             }
-            (RecordKey::Since(stage, key), Record::Since(since_ms)) if !self.started => {
+            (RecordKey::GroupStart(stage, key), Record::GroupStart(since_ms)) if !self.started => {
                 let stage = self.layout.stage_named(stage)?;
                 self.collectors.replay_began(stage, key, since_ms);
             }
-            (RecordKey::Part(id, _), Record::Part(part)) => {
+            (RecordKey::PartialResult(id, _), Record::PartialResult(part)) => {
                 let no = self.tasks.no_of(id)?;
                 self.tasks.add_result(no, part);
             }
@@ -120,7 +120,7 @@ impl Core {
                 self.sequencer.record(next);
                 self.marks.note_outdated();
             }
-            // Else it is known since it was decided, and may have ended by now.
+            // After the start, the slot is known since its append was made, and may have ended by now.
             (RecordKey::Slot(first), Record::Slot(slot)) if !self.started => {
                 self.put_slot(*first, slot);
             }
@@ -133,7 +133,7 @@ impl Core {
             (RecordKey::Rewind(name), Record::Rewind(rewind)) => {
                 self.sources.put_rewind(name.clone(), rewind);
             }
-            (RecordKey::Past(slot), Record::Past(past)) => {
+            (RecordKey::History(slot), Record::History(past)) => {
                 self.history.put(*slot, past, !self.started);
             }
             (RecordKey::Counts(stage), Record::Counts(numbers)) if !self.started => {
@@ -143,7 +143,7 @@ impl Core {
             (RecordKey::Totals, Record::Counts(numbers)) if !self.started => {
                 self.counts.replay_totals(&numbers);
             }
-            // `Record::fits` is asked before.
+            // `Record::fits` has excluded all other pairs.
             _ => {}
         }
         None
@@ -158,7 +158,7 @@ impl Core {
         self.slots.count(&record, true);
         Some(self.tasks.insert(NewTask {
             class: self.layout.class_of(stage, record.needs.as_ref()),
-            terms: Terms::of(self.plan.stage(stage).dispatcher()),
+            policy: RunPolicy::of(self.plan.stage(stage).dispatcher()),
             record,
             stage,
             seq,
@@ -173,12 +173,12 @@ impl Core {
         };
         self.marks.put(stage, id, &done);
         if !self.started {
-            self.counts.replay(stage, Replayed::Done(&done.finish));
+            self.counts.replay(stage, ReplayedEnd::Done(&done.end));
         }
         self.history.note_mark(id, &done, seq);
-        if let Finish::Late { why, passed_on } = done.finish {
+        if let EndKind::Late { why, passed_on } = done.end {
             let became = if passed_on { Late::Emit } else { Late::Skip };
-            self.tell_late(id, why, became);
+            self.report_late(id, why, became);
         }
         self.forget(id);
         if !self.layout.leads_to_sequencer(stage) {
@@ -192,17 +192,17 @@ impl Core {
         };
         if !self.started {
             self.counts
-                .replay(stage, Replayed::Dead { late: dead.late });
+                .replay(stage, ReplayedEnd::Dead { late: dead.late });
         }
         if dead.late {
-            self.tell_late(id, dead.reason.clone(), Late::Dead);
+            self.report_late(id, dead.reason.clone(), Late::Dead);
         }
         self.forget(id);
         self.dead.put(stage, id, dead);
     }
 
-    /// A record of a version without origins. What no stage has made was submitted as it is; what a
-    /// worker made stays without, and nothing that verifies takes it.
+    /// Adds origins to a record of a version without them. A message in a queue that no stage writes was
+    /// submitted as it is; a worker's output stays without origins, and no verifying stage accepts it.
     fn mend_origins(&self, task: &mut TaskRecord) {
         let made = self.plan.stages.iter().flat_map(|stage| &stage.outputs);
         let mut made = made.map(|queue| &self.plan.queue(*queue).name);
@@ -232,14 +232,14 @@ impl Core {
                 }
             }
             RecordKey::Rewind(name) => self.sources.delete_rewind(name),
-            RecordKey::Past(slot) => self.history.delete(*slot),
+            RecordKey::History(slot) => self.history.delete(*slot),
             RecordKey::Counts(_)
             | RecordKey::Totals
-            | RecordKey::Tries(_)
+            | RecordKey::Attempts(_)
             | RecordKey::Run(_)
-            | RecordKey::Since(..)
+            | RecordKey::GroupStart(..)
             | RecordKey::Opened
-            | RecordKey::Part(..)
+            | RecordKey::PartialResult(..)
             | RecordKey::Slot(_)
             | RecordKey::Cursor
             | RecordKey::LeaseKey

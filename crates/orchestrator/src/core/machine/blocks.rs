@@ -1,5 +1,5 @@
-//! What became of a block: from the tasks that are live, the dead letters, the marks of what is
-//! finished, the sequencer's position and the history.
+//! State of blocks, derived from the live tasks, the dead letters, the marks of finished tasks, the
+//! sequencer's position and the history.
 
 use std::ops::RangeInclusive;
 
@@ -10,15 +10,16 @@ use crate::core::blocks::{
 };
 use crate::core::tasks::{Phase, Task};
 use crate::plan::{StageIx, StageKind};
-use crate::record::{Outcome, Past, TaskRecord};
+use crate::record::{HistoryEntry, TaskOutcome, TaskRecord};
 
-/// Counts of a block's tasks.
+/// Counts and facts about a block's tasks.
 #[derive(Clone, Default)]
 struct Tally {
     live: usize,
     leased: usize,
     dead: usize,
-    /// From here on: since the source has taken it back last, if it has.
+    /// This field and `skipped`, `dropped` and `deadline` count from the last time that the source took the
+    /// block back.
     ended: bool,
     skipped: bool,
     dropped: bool,
@@ -30,7 +31,7 @@ struct Tally {
 }
 
 impl Core {
-    /// The state of a block.
+    /// Full view of a block.
     pub fn block(&self, block: u64) -> BlockView {
         let is_about = |task: &TaskRecord| (task.id.block..=task.last).contains(&block);
         let live = self.tasks.iter().filter(|task| is_about(task.record()));
@@ -42,8 +43,8 @@ impl Core {
             .collect();
         live.sort_by(|a, b| a.task.record.id.cmp(&b.task.record.id));
         let dead = self.dead_letters().filter(|dead| is_about(&dead.task));
-        let past: Vec<Past> = self
-            .past()
+        let history: Vec<HistoryEntry> = self
+            .history_entries()
             .filter(|it| it.is_about(block))
             .cloned()
             .collect();
@@ -59,7 +60,7 @@ impl Core {
             summary,
             live,
             dead: dead.cloned().collect(),
-            past,
+            history,
             sources: self
                 .sources
                 .positions()
@@ -68,7 +69,7 @@ impl Core {
         }
     }
 
-    /// Blocks in short; at most [`BLOCKS_MAX`], from the first on.
+    /// Summaries of blocks; at most the first [`BLOCKS_MAX`] of the range.
     pub fn summaries(&self, blocks: RangeInclusive<u64>) -> Vec<BlockSummary> {
         let (first, last) = (*blocks.start(), *blocks.end());
         let blocks = first..=last.min(first.saturating_add(BLOCKS_MAX - 1));
@@ -111,16 +112,16 @@ impl Core {
                 tally.note_time(dead.at_ms);
             }
         }
-        for past in self.past() {
-            let (first, last) = past.span();
+        for entry in self.history_entries() {
+            let (first, last) = entry.span();
             for tally in within(&mut tallies, blocks, first, last) {
-                tally.note(past);
+                tally.note(entry);
             }
         }
         tallies
     }
 
-    /// Whether there is a mark of something finished of each block.
+    /// Whether there is a mark of a finished task of each block.
     fn marked(&self, blocks: &RangeInclusive<u64>) -> Vec<bool> {
         let mut marked = vec![false; count(blocks)];
         for stage in (0..self.layout.stages()).map(StageIx) {
@@ -165,7 +166,7 @@ impl Core {
         }
     }
 
-    /// What has to happen before a live task goes on.
+    /// Condition under which a live task proceeds, as text for people.
     fn waits_for(&self, task: &Task) -> String {
         match task.phase() {
             Phase::New | Phase::Recording | Phase::Finishing => "its record in the log".to_owned(),
@@ -230,7 +231,7 @@ fn count(blocks: &RangeInclusive<u64>) -> usize {
     if blocks.is_empty() { 0 } else { count as usize }
 }
 
-/// Those of `each`, one for each of `blocks`, that stand for a block of the span.
+/// Elements of `each` (one for each block of `blocks`) whose block lies in the span from `first` to `last`.
 fn within<'a, T>(
     each: &'a mut [T],
     blocks: &RangeInclusive<u64>,
@@ -253,28 +254,28 @@ impl Tally {
         self.at_ms = self.at_ms.max(Some(at_ms));
     }
 
-    fn note(&mut self, past: &Past) {
-        self.note_time(past.at_ms());
-        match past {
-            Past::Deadline { missed, .. } => {
+    fn note(&mut self, entry: &HistoryEntry) {
+        self.note_time(entry.at_ms());
+        match entry {
+            HistoryEntry::Deadline { missed, .. } => {
                 self.deadline = Some(match missed {
                     true => DeadlineState::Missed,
                     false => DeadlineState::Met,
                 });
             }
-            Past::TakenBack { emitted: true, .. } => self.stale = true,
-            Past::TakenBack { .. } => {
+            HistoryEntry::TakenBack { emitted: true, .. } => self.stale = true,
+            HistoryEntry::TakenBack { .. } => {
                 (self.ended, self.skipped, self.dropped) = (false, false, false);
                 (self.deadline, self.taken_back) = (None, true);
             }
-            Past::Step(step) => match &step.outcome {
-                Outcome::Completed { .. } | Outcome::Grouped { .. } | Outcome::PassedOn { .. } => {
-                    self.ended = true
-                }
-                Outcome::Skipped { .. } => self.skipped = true,
-                Outcome::Dropped => self.dropped = true,
-                Outcome::Emitted { .. } => self.emission = true,
-                Outcome::Died { .. } => {}
+            HistoryEntry::TaskEnd(end) => match &end.outcome {
+                TaskOutcome::Completed { .. }
+                | TaskOutcome::Grouped { .. }
+                | TaskOutcome::PassedOn { .. } => self.ended = true,
+                TaskOutcome::Skipped { .. } => self.skipped = true,
+                TaskOutcome::Dropped => self.dropped = true,
+                TaskOutcome::Emitted { .. } => self.emission = true,
+                TaskOutcome::Died { .. } => {}
             },
         }
     }

@@ -1,16 +1,16 @@
-//! An operator stops live tasks.
+//! Cancellation of live tasks by an operator.
 
-use super::{Core, Then};
+use super::{Core, OnAccepted};
 use crate::conversation::{Reply, Target};
 use crate::core::event::RequestId;
 use crate::core::tasks::{Task, TaskNo};
 use crate::record::TaskRecord;
 
-/// Why a cancelled task is in the dead-letter queue.
+/// Reason shown in the dead letter of a cancelled task.
 const REASON: &str = "cancelled by an operator";
 
-/// A task that is completed while it is cancelled passes something on: that is looked for again,
-/// so many times at most.
+/// Maximum number of repeated searches. A task that completes while others are cancelled passes messages on,
+/// which must be cancelled too.
 const ROUNDS: u32 = 8;
 
 impl Core {
@@ -18,8 +18,8 @@ impl Core {
         self.cancel_round(request, target, false, ROUNDS);
     }
 
-    /// Cancels what is there, then, when all that is on its way to the log has come to be, what
-    /// has followed from it.
+    /// Cancels the matching live tasks; once all pending appends have been answered, searches again for tasks
+    /// that have followed from them.
     pub(super) fn cancel_round(
         &mut self,
         request: RequestId,
@@ -29,7 +29,7 @@ impl Core {
     ) {
         let mut chosen: Vec<TaskNo> = match &target {
             Target::Task(id) => self.tasks.no_of(id).into_iter().collect(),
-            _ => self.tasks.select(|task| target.means(task.record())),
+            _ => self.tasks.select(|task| target.matches(task.record())),
         };
         chosen.retain(|no| self.tasks.get(*no).is_some_and(Task::is_cancellable));
         for no in &chosen {
@@ -40,7 +40,7 @@ impl Core {
         let found = found || !chosen.is_empty();
         if rounds > 0 && !self.appends.is_empty() {
             let rounds = rounds - 1;
-            let again = Then::Cancel {
+            let again = OnAccepted::Cancel {
                 request,
                 target,
                 found,
@@ -57,21 +57,21 @@ impl Core {
         self.reply(request, self.applied, reply);
     }
 
-    /// Moves a live task to the dead-letter queue, wherever it is.
+    /// Moves a live task to the dead-letter queue, whichever phase it is in.
     pub(super) fn stop_task(&mut self, no: TaskNo, reason: &str) {
         let Some(task) = self.tasks.get(no) else {
             return;
         };
         let attempts = task.attempts().to_vec();
         self.forget_member(no);
-        self.bury(no, reason.to_owned(), attempts);
+        self.dead_letter_task(no, reason.to_owned(), attempts);
     }
 }
 
 // === impl Target ===
 
 impl Target {
-    fn means(&self, task: &TaskRecord) -> bool {
+    fn matches(&self, task: &TaskRecord) -> bool {
         match self {
             Self::Task(id) => task.id == *id,
             Self::Block(block) => (task.id.block..=task.last).contains(block),

@@ -1,5 +1,4 @@
-//! Whether the parts agree with themselves and with each other: for tests, in builds with debug
-//! assertions.
+//! Consistency check of the parts, within and between each other, for tests and builds with debug assertions.
 
 use super::Core;
 use super::deadline::is_about;
@@ -8,8 +7,8 @@ use crate::core::timers::Timer;
 use crate::plan::StageKind;
 
 impl Core {
-    /// Has every part recompute its indices, compares what they hold of the same tasks, and says what
-    /// differs.
+    /// Recomputes every part's indices, compares the parts' data about the same tasks, and reports the first
+    /// difference.
     #[doc(hidden)]
     pub fn check(&self) -> Result<(), String> {
         self.tasks.check()?;

@@ -1,11 +1,11 @@
-//! Collector stages: messages go to the strategy, which says what group each waits in.
+//! Collector stages: the strategy assigns each message to a group.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Core, Then};
-use crate::collector::{Member, Outcome, Overdue};
-use crate::conversation::Do;
+use super::{Core, OnAccepted};
+use crate::collector::{Member, OfferDecision, OverdueDecision};
+use crate::conversation::HostRequest;
 use crate::core::change::Change;
 use crate::core::event::Time;
 use crate::core::limits::{REASON_MAX, truncate};
@@ -14,9 +14,9 @@ use crate::core::timers::Timer;
 use crate::id::{Part, TaskId};
 use crate::payload::Payload;
 use crate::plan::StageIx;
-use crate::record::{Finish, RecordKey, TaskRecord};
+use crate::record::{EndKind, RecordKey, TaskRecord};
 
-/// A strategy that postpones for less than this would spin.
+/// Minimum delay of a postponement; a shorter one would busy-loop.
 const SHORTEST_POSTPONEMENT: Duration = Duration::from_millis(1);
 
 impl Core {
@@ -32,7 +32,7 @@ impl Core {
         if let (None, Some(pointer)) = (&member.group, plan.and_then(|plan| plan.group_by.as_ref()))
         {
             let why = format!("it has no value of grouping field {pointer:?}; submit it anew");
-            self.bury(no, why, Vec::new());
+            self.dead_letter_task(no, why, Vec::new());
             return;
         }
         self.set_phase(no, Phase::Held);
@@ -44,17 +44,17 @@ impl Core {
             if !reads_payloads {
                 member.payload = Payload::json("");
             }
-            self.ask_host(no, Do::Offer(member));
+            self.ask_host(no, HostRequest::Offer(member));
         }
     }
 
-    /// What a strategy says of a message; `None`, if the collector does not hold that any more.
-    pub(super) fn judge(&mut self, stage: StageIx, no: Option<TaskNo>, outcome: Outcome) {
+    /// Carries out a strategy's decision about a message; `no` is `None` if the collector no longer holds it.
+    pub(super) fn judge(&mut self, stage: StageIx, no: Option<TaskNo>, outcome: OfferDecision) {
         match (outcome, no) {
-            (Outcome::Finished(groups), _) => {
+            (OfferDecision::Finished(groups), _) => {
                 let fire = |group| self.fire(stage, group);
                 let consumed: usize = groups.into_iter().map(fire).sum();
-                // Where none of the groups took it, it waits in one that the strategy names now.
+                // A message that none of the groups contains is offered again, to learn its group's key.
                 let left = no.filter(|no| self.is_left(stage, *no));
                 if let Some(left) = left
                     && consumed > 0
@@ -63,30 +63,30 @@ impl Core {
                 }
             }
             (_, None) => {}
-            (Outcome::InProgress { key }, Some(no)) => match self.emitted_group(no, &key) {
+            (OfferDecision::InProgress { key }, Some(no)) => match self.emitted_group(no, &key) {
                 Some(emitted) => {
                     self.forget_late(no);
                     self.late(no, &emitted);
                 }
                 None => self.hold(no, stage, &key.into()),
             },
-            (Outcome::Postpone(delay), Some(no)) => {
+            (OfferDecision::Postpone(delay), Some(no)) => {
                 let until = self.now.mono.plus(delay.max(SHORTEST_POSTPONEMENT));
                 self.set_phase(no, Phase::Delayed { until });
                 self.timers.set(until, Timer::Wake(no));
             }
-            (Outcome::Skip(why), Some(no)) => self.skip(no, why),
+            (OfferDecision::Skip(why), Some(no)) => self.skip(no, why),
         }
     }
 
-    /// Whether a collector holds a message under no key.
+    /// Whether a collector holds a message that is filed under no key.
     fn is_left(&self, stage: StageIx, no: TaskNo) -> bool {
         let task = self.tasks.get(no);
         task.is_some_and(|task| task.phase() == Phase::Held)
             && self.collectors.key_of(stage, no).is_none()
     }
 
-    /// The strategy is not to count on a message any more, which is removed from outside.
+    /// Makes the strategy forget a message that is removed from outside.
     pub(super) fn forget_member(&mut self, no: TaskNo) {
         let Some(task) = self.tasks.get(no) else {
             return;
@@ -95,12 +95,12 @@ impl Core {
         if let Some(strategy) = self.hosts.strategy(stage) {
             strategy.forget(task.id());
         } else if is_held && self.hosts.has(stage) {
-            // What it decides meanwhile counts on it, or on another that comes under its id.
-            self.spoil_partition(no);
+            // A verdict under way may count on this message, or mistake a later one with the same id for it.
+            self.invalidate_partition(no);
         }
     }
 
-    /// As [`Core::forget_member`], for one whose group has fired: nothing can count on it.
+    /// Makes the strategy forget a message whose group has fired, so that no verdict can count on it.
     fn forget_late(&mut self, no: TaskNo) {
         let Some(task) = self.tasks.get(no) else {
             return;
@@ -109,11 +109,11 @@ impl Core {
         if let Some(strategy) = self.hosts.strategy(stage) {
             strategy.forget(&id);
         } else if self.hosts.has(stage) {
-            self.ask_host(no, Do::Forget(id));
+            self.ask_host(no, HostRequest::Forget(id));
         }
     }
 
-    /// Files a held message under its group's key, whose time begins with its first message.
+    /// Files a held message under its group's key. The group's time begins with its first message.
     fn hold(&mut self, no: TaskNo, stage: StageIx, key: &Arc<str>) {
         let plan = self.plan.stage(stage).collector();
         let t_collect = plan.and_then(|plan| plan.t_collect);
@@ -128,7 +128,7 @@ impl Core {
         }
     }
 
-    /// T_collect of a group has passed.
+    /// Handles the end of T_collect of a group.
     pub(super) fn group_overdue(&mut self, stage: StageIx, key: &Arc<str>, due: Time) {
         if !self.collectors.is_up(stage, key, due) {
             return;
@@ -141,37 +141,37 @@ impl Core {
         }
         let first = self.collectors.filed(stage, key).next();
         if let Some(no) = first {
-            self.ask_host(no, Do::Overdue(key.to_string()));
+            self.ask_host(no, HostRequest::Overdue(key.to_string()));
         }
     }
 
-    /// The time of a group is up: what comes under its key from now on begins another.
+    /// Ends a group's time. The time of later messages under its key begins anew.
     fn group_ends(&mut self, stage: StageIx, key: &Arc<str>) {
         let part = Part::from_text(key);
         if self.collectors.end_group(stage, &part) {
-            let key = RecordKey::Since(self.layout.name(stage).clone(), part);
-            self.append(vec![(key, Change::Delete)], Then::Nothing);
+            let key = RecordKey::GroupStart(self.layout.name(stage).clone(), part);
+            self.append(vec![(key, Change::Delete)], OnAccepted::Nothing);
         }
     }
 
-    /// What a strategy says of a group whose time is up.
-    pub(super) fn judge_overdue(&mut self, stage: StageIx, overdue: Overdue) {
+    /// Carries out a strategy's decision about an overdue group.
+    pub(super) fn judge_overdue(&mut self, stage: StageIx, overdue: OverdueDecision) {
         match overdue {
-            Overdue::Emit(group) => {
+            OverdueDecision::Emit(group) => {
                 self.fire(stage, group);
             }
-            Overdue::Reject { members, why } => {
+            OverdueDecision::Reject { members, why } => {
                 for id in members {
                     if let Some(no) = self.held_at(stage, &id) {
-                        self.bury(no, why.clone(), Vec::new());
+                        self.dead_letter_task(no, why.clone(), Vec::new());
                     }
                 }
             }
-            Overdue::Gone => {}
+            OverdueDecision::Gone => {}
         }
     }
 
-    /// The task, if the collector `stage` holds it.
+    /// The task, if the collector of `stage` holds it.
     pub(super) fn held_at(&self, stage: StageIx, id: &TaskId) -> Option<TaskNo> {
         let task = self.tasks.with_id(id)?;
         (task.stage() == stage && task.phase() == Phase::Held).then_some(task.no())
@@ -184,13 +184,13 @@ impl Core {
             return;
         };
         let id = task.id().clone();
-        let done = self.done(Finish::Skipped { why }, task);
+        let done = self.done(EndKind::Skipped { why }, task);
         self.set_phase(no, Phase::Finishing);
         let changes = vec![
             (RecordKey::Task(id.clone()), Change::Delete),
             (RecordKey::Done(id.clone()), done),
         ];
-        self.append(changes, Then::Settled(vec![id]));
+        self.append(changes, OnAccepted::Settled(vec![id]));
     }
 }
 

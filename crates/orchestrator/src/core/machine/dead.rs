@@ -1,12 +1,12 @@
-//! What an operator does with dead letters.
+//! An operator's decisions about dead letters.
 
-use super::{Core, Then};
+use super::{Core, OnAccepted};
 use crate::conversation::Reply;
 use crate::core::change::Change;
 use crate::core::event::RequestId;
 use crate::id::TaskId;
 use crate::plan::{Late, StageIx};
-use crate::record::{Finish, Record, RecordKey, TaskRecord};
+use crate::record::{EndKind, Record, RecordKey, TaskRecord};
 
 impl Core {
     pub(super) fn retry_dead(&mut self, request: RequestId, id: &TaskId) {
@@ -31,7 +31,7 @@ impl Core {
         }
         let mut changes = vec![(RecordKey::Dead(id.clone()), Change::Delete)];
         let reply = if self.will_be_finished(stage, id, task.last) {
-            // The sequencer has passed its blocks: there is nothing left to do.
+            // The sequencer has passed the task's blocks, so no work is left.
             Reply::Duplicate { same: None }
         } else {
             let put = Change::put_new(Record::Task(task));
@@ -39,7 +39,7 @@ impl Core {
             Reply::Accepted
         };
         self.dead.decide(id.clone());
-        self.append(changes, Then::Reply { request, reply });
+        self.append(changes, OnAccepted::Reply { request, reply });
     }
 
     pub(super) fn drop_dead(&mut self, request: RequestId, id: &TaskId) {
@@ -48,7 +48,7 @@ impl Core {
             return;
         };
         let attempts = self.dead.get(id).map(|dead| &dead.attempts[..]);
-        let done = self.done_record(Finish::Dropped, &task, attempts.unwrap_or_default());
+        let done = self.done_record(EndKind::Dropped, &task, attempts.unwrap_or_default());
         let changes = vec![
             (RecordKey::Dead(id.clone()), Change::Delete),
             (
@@ -59,15 +59,15 @@ impl Core {
         self.dead.decide(id.clone());
         self.append(
             changes,
-            Then::Reply {
+            OnAccepted::Reply {
                 request,
                 reply: Reply::Accepted,
             },
         );
     }
 
-    /// Why a retry would not help a dead letter that came too late, if it is one: its group has left
-    /// without it.
+    /// Reason for which a retry cannot bring a late dead letter into its group, which has left without it.
+    /// `None` if the letter is not late, or a retry helps.
     fn is_too_late(&self, id: &TaskId, task: &TaskRecord, stage: StageIx) -> Option<String> {
         let dead = self.dead.get(id).filter(|dead| dead.late)?;
         let becomes = self.plan.stage(stage).collector().map(|plan| plan.late)?;
@@ -88,20 +88,19 @@ impl Core {
         ))
     }
 
-    /// The task of a dead letter about which no decision is on its way to the log.
+    /// Task of a dead letter about which no decision is on its way to the log.
     fn decidable(&self, id: &TaskId) -> Option<(TaskRecord, StageIx)> {
         let dead = self.dead.get(id)?;
         let stage = self.layout.stage_of(id)?;
         (!self.dead.is_deciding(id)).then(|| (dead.task.clone(), stage))
     }
 
-    /// Replies once everything that is on its way to the log has been accepted: the answer follows
-    /// from it.
+    /// Replies once all pending appends have been answered, because the reply depends on them.
     fn reply_in_turn(&mut self, request: RequestId, reply: Reply) {
         if self.appends.is_empty() {
             self.reply(request, self.applied, reply);
         } else {
-            self.append(Vec::new(), Then::Reply { request, reply });
+            self.append(Vec::new(), OnAccepted::Reply { request, reply });
         }
     }
 }

@@ -1,22 +1,24 @@
-//! Deadlines: how long a block may take, whether it was in time, and what becomes of it if not.
+//! Deadlines: the time that a block may take, the record of success or failure, and the treatment of late
+//! blocks.
 //!
-//! A slot is opened by the first message of a block, in the same append. With a sequencer it ends
-//! when the cursor has passed the block, without one when nothing of the block is left, neither
-//! live nor dead. A slot whose deadline passes is marked as missed and stays until its block ends.
+//! A slot is opened by the first message of a block, in the same append. With a sequencer it ends when the
+//! cursor has passed the block; without one it ends when no task of the block is live or dead. A slot whose
+//! deadline passes is marked as missed and stays until its block ends.
 
-use super::{Core, Then};
+use super::{Core, OnAccepted};
 use crate::core::change::Change;
 use crate::core::limits::FORGET_MAX;
 use crate::core::tasks::{Task, TaskNo};
 use crate::core::timers::Timer;
 use crate::plan::StageIx;
-use crate::record::{DeadRecord, Past, Record, RecordKey, SlotRecord, TaskRecord};
+use crate::record::{DeadRecord, HistoryEntry, Record, RecordKey, SlotRecord, TaskRecord};
 
-/// Why what was left of a block is in the dead-letter queue.
+/// Reason shown in the dead letters of a block that missed its deadline.
 const REASON: &str = "its block has missed its deadline";
 
 impl Core {
-    /// The change that opens the slot of a message's blocks, if it is the first of them.
+    /// Change that opens the slot of a message's blocks; `None` if the slot is open or deadlines are not
+    /// counted.
     pub(super) fn open_slot(&mut self, first: u64, last: u64) -> Option<(RecordKey, Change)> {
         if !self.slots.is_counted() || self.slots.get(first).is_some() {
             return None;
@@ -26,7 +28,7 @@ impl Core {
             at_ms: self.now.wall_ms,
             missed: false,
         };
-        // Known from now on, so that the block's next message does not open it again.
+        // Opened at once, so that the block's next message does not open it again.
         self.put_slot(first, record.clone());
         Some((RecordKey::Slot(first), Change::put(Record::Slot(record))))
     }
@@ -45,7 +47,7 @@ impl Core {
         }
     }
 
-    /// After a restart: what is left of each slot's time, by the clock on the wall.
+    /// Resumes each slot's remaining time after a restart, by the wall clock.
     pub(super) fn resume_slots(&mut self) {
         let tasks = &self.tasks;
         let live = |first, last| {
@@ -59,7 +61,7 @@ impl Core {
         }
     }
 
-    /// The deadline of a block has passed.
+    /// Handles the passing of a block's deadline.
     pub(super) fn slot_due(&mut self, first: u64) {
         let Some(slot) = self.slots.miss(first, self.now.mono) else {
             return;
@@ -69,7 +71,7 @@ impl Core {
         self.counts.add_blocks(1, |totals| &mut totals.missed);
         self.note_deadline(first, last, true);
         let change = Change::put(Record::Slot(record));
-        self.append(vec![(RecordKey::Slot(first), change)], Then::Nothing);
+        self.append(vec![(RecordKey::Slot(first), change)], OnAccepted::Nothing);
         if self.drops_missed() {
             let inside = |task: &TaskRecord| task.id.block >= first && task.last <= last;
             let left: Vec<TaskNo> = self
@@ -79,7 +81,7 @@ impl Core {
                 self.stop_task(no, REASON);
             }
         }
-        self.slots.ripen(first);
+        self.slots.note_maybe_ended(first);
     }
 
     fn drops_missed(&self) -> bool {
@@ -90,7 +92,7 @@ impl Core {
         drop && self.plan.sequencer().is_none()
     }
 
-    /// Stops a task that has come to be after its block was given up.
+    /// Stops a task that came after its block was given up. Returns whether it did.
     pub(super) fn is_given_up(&mut self, no: TaskNo) -> bool {
         if self.slots.is_empty() || !self.drops_missed() {
             return false;
@@ -108,19 +110,19 @@ impl Core {
         if !self.slots.is_counted() || !self.started {
             return;
         }
-        let ripe = self.slots.take_ripe();
+        let maybe_ended = self.slots.take_maybe_ended();
         let ended: Vec<u64> = match self.plan.sequencer() {
             Some(_) => self.slots.below(self.sequencer.cursor()),
             None => {
-                let mut ripe = Vec::from_iter(ripe);
-                ripe.retain(|first| self.has_ended(*first));
-                ripe
+                let mut maybe_ended = Vec::from_iter(maybe_ended);
+                maybe_ended.retain(|first| self.has_ended(*first));
+                maybe_ended
             }
         };
         let mut changes = Vec::with_capacity(ended.len());
         for first in ended {
             if changes.len() == FORGET_MAX {
-                self.slots.ripen(first);
+                self.slots.note_maybe_ended(first);
                 continue;
             }
             if let Some(slot) = self.slots.remove(first) {
@@ -133,7 +135,7 @@ impl Core {
             changes.push((RecordKey::Slot(first), Change::Delete));
         }
         if !changes.is_empty() {
-            self.append(changes, Then::Nothing);
+            self.append(changes, OnAccepted::Nothing);
         }
     }
 
@@ -145,7 +147,7 @@ impl Core {
         let coming = self.is_coming(&within);
         // A dead letter may be retried while there is time.
         let about = |task: &TaskRecord| task.id.block <= *within.end() && task.last >= first;
-        // What came after its group was emitted is nothing that the block waits for.
+        // The block does not wait for messages that came after their group was emitted.
         let awaited = |dead: &DeadRecord| !dead.late && about(&dead.task);
         let dead = || self.dead.iter().any(awaited);
         slot.live() == 0 && !coming && (slot.record().missed || !dead())
@@ -157,9 +159,9 @@ impl Core {
         stages.any(|stage| self.appends.incoming(stage).has(blocks))
     }
 
-    /// Remembers whether a deadline was met.
+    /// Notes in the history whether a deadline was met.
     fn note_deadline(&mut self, first: u64, last: u64, missed: bool) {
-        self.history.note(Past::Deadline {
+        self.history.note(HistoryEntry::Deadline {
             first,
             last,
             at_ms: self.now.wall_ms,

@@ -1,6 +1,6 @@
 //! Emission: messages go to the sink in the order of their blocks, and the cursor follows.
 
-use super::{Core, Then};
+use super::{Core, OnAccepted};
 use crate::conversation::SinkCommand;
 use crate::core::change::Change;
 use crate::core::event::Action;
@@ -9,7 +9,7 @@ use crate::id::TaskId;
 use crate::record::{Record, RecordKey};
 
 impl Core {
-    /// Hands every message whose turn it is to the sink.
+    /// Hands every message that is next in the order of blocks to the sink, while the sink has room.
     pub(super) fn pump_emission(&mut self) {
         while self.sequencer.has_room() {
             let Some((first, no)) = self.tasks.first_queued() else {
@@ -44,11 +44,11 @@ impl Core {
             let reason = format!(
                 "blocks {first} to {last} overlap what was already emitted: the next is {next}"
             );
-            self.bury(no, reason, Vec::new());
+            self.dead_letter_task(no, reason, Vec::new());
         }
     }
 
-    /// The sink has it. The cursor moves over what is confirmed without a gap.
+    /// Handles the sink's confirmation. The cursor moves over confirmed messages without a gap.
     pub(super) fn emitted(&mut self, id: &TaskId, places: Vec<String>) {
         let Some(no) = self.tasks.no_of(id) else {
             return;
@@ -70,7 +70,7 @@ impl Core {
                 (RecordKey::Cursor, Change::put(Record::Cursor(next))),
                 (RecordKey::Task(id.clone()), Change::Delete),
             ];
-            self.append(changes, Then::Settled(vec![id]));
+            self.append(changes, OnAccepted::Settled(vec![id]));
         }
     }
 }

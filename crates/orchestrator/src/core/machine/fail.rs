@@ -1,7 +1,7 @@
-//! Failed attempts: they are recorded, then the task is tried again or dies.
+//! Failed attempts: each is recorded, then the task is retried or dies.
 
-use super::{Core, Then};
-use crate::conversation::{Fail, WorkerCommand};
+use super::{Core, OnAccepted};
+use crate::conversation::{WorkerCommand, WorkerFailure};
 use crate::core::change::Change;
 use crate::core::limits::fit;
 use crate::core::tasks::{Phase, TaskNo};
@@ -10,7 +10,7 @@ use crate::id::{TaskId, WorkerId};
 use crate::record::{Attempt, Failure, Record, RecordKey};
 
 impl Core {
-    pub(super) fn fail(&mut self, fail: Fail) {
+    pub(super) fn fail(&mut self, fail: WorkerFailure) {
         self.workers.hear(&fail.worker, self.now.mono);
         if let Some(no) = self.held_under(&fail.worker, &fail.lease) {
             self.attempt_failed(no, &fail.worker, &fail.failure);
@@ -21,14 +21,14 @@ impl Core {
         }
     }
 
-    /// An attempt has failed, and with it the worker's copy. The others go on: the task dies when
-    /// no more may be tried and those that have it are too few.
+    /// Ends a worker's copy after a failed attempt and records the failure. The other copies go on. The task
+    /// dies when no further attempt is allowed and the remaining copies are too few.
     pub(super) fn attempt_failed(&mut self, no: TaskNo, worker: &WorkerId, failure: &Failure) {
         self.end_copy(no, worker);
         self.record_failure(no, worker, failure);
     }
 
-    /// Records an attempt that has failed.
+    /// Records a failed attempt.
     pub(super) fn record_failure(&mut self, no: TaskNo, worker: &WorkerId, failure: &Failure) {
         let Some(task) = self.tasks.get(no) else {
             return;
@@ -38,7 +38,7 @@ impl Core {
         }
         let mut attempts = task.attempts().to_vec();
         attempts.push(Attempt {
-            number: task.tried().saturating_add(1),
+            number: task.failed_count().saturating_add(1),
             worker: worker.clone(),
             at_ms: self.now.wall_ms,
             failure: failure.clone(),
@@ -46,16 +46,16 @@ impl Core {
         fit(&mut attempts);
         let id = task.id().clone();
         self.counts.add(task.stage(), |of| &mut of.failed);
-        // It is not claimable until the attempt is recorded.
+        // The task is not claimable until the attempt is recorded.
         self.tasks.note_failure(no, attempts.clone());
-        if self.bury_spent(no) {
+        if self.dead_letter_if_hopeless(no) {
             return;
         }
-        let tries = Change::put(Record::Tries(attempts));
-        self.append(vec![(RecordKey::Tries(id), tries)], Then::Nothing);
+        let tries = Change::put(Record::Attempts(attempts));
+        self.append(vec![(RecordKey::Attempts(id), tries)], OnAccepted::Nothing);
     }
 
-    /// A failed attempt has been recorded: wait, then try again.
+    /// Handles the record of a failed attempt: waits for the backoff, then makes the task claimable.
     pub(super) fn retry_later(&mut self, no: TaskNo) {
         let Some(task) = self.tasks.get(no) else {
             return;
@@ -63,22 +63,22 @@ impl Core {
         if task.phase() != Phase::Recording {
             return;
         }
-        let at_once = self.tasks.take_at_once(no);
+        let retry_immediately = self.tasks.take_retry_immediately(no);
         let task = &self.tasks[no];
         let stage = task.stage();
         let Some(dispatcher) = self.plan.stage(stage).dispatcher() else {
             return;
         };
-        if task.missing() == 0 {
-            // Others have it, a hedge among them perhaps.
+        if task.workers_missing() == 0 {
+            // Other workers, perhaps a hedge among them, have it.
             self.set_phase(no, Phase::Ready);
-            self.rest(no);
+            self.update_after_copy(no);
             return;
         }
-        let retry = task.tried();
+        let retry = task.failed_count();
         let draw = draw(task.id(), retry);
         self.counts.add(stage, |of| &mut of.retried);
-        if at_once {
+        if retry_immediately {
             self.set_phase(no, Phase::Ready);
             return;
         }
@@ -88,15 +88,8 @@ impl Core {
     }
 }
 
-pub(super) fn reason(text: &str) -> Failure {
-    Failure {
-        reason: text.to_owned(),
-        ..Failure::default()
-    }
-}
-
-/// A number that depends on nothing but the task and the attempt (FNV-1a, then a finaliser), so
-/// that jitter needs no random source.
+/// Pseudo-random number that depends only on the task and the attempt (FNV-1a with a finaliser), so that
+/// jitter needs no random source.
 pub(super) fn draw(id: &TaskId, attempt: u32) -> u64 {
     let text = format!("{id}#{attempt}");
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

@@ -1,9 +1,9 @@
-//! Barriers: a group that is finished leaves its collector as one message.
+//! Barriers: a finished group leaves its collector as one message.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{Core, Then};
+use super::{Core, OnAccepted};
 use crate::collector::Group;
 use crate::core::change::Change;
 use crate::core::limits::{excess, truncate};
@@ -13,17 +13,18 @@ use crate::message::Message;
 use crate::origin;
 use crate::payload::Payload;
 use crate::plan::StageIx;
-use crate::record::{Finish, GroupRecord, Record, RecordKey, TaskRecord};
+use crate::record::{EndKind, GroupRecord, Record, RecordKey, TaskRecord};
 
-/// Members of one group, at most: firing it is one batch of the log, two operations for each.
+/// Maximum number of members of a group. Firing it is one batch of the log, with two operations for each
+/// member.
 pub const GROUP_MAX: usize = 480;
 
-/// Bytes of a group's key, at most: the mark of each member holds it.
+/// Maximum length of a group's key, bytes; the mark of each member holds the key.
 pub const KEY_MAX: usize = 1024;
 
 impl Core {
-    /// A barrier: its members are consumed and one message goes on, in one append that only the
-    /// first of its key can make. Returns how many messages have left the collector.
+    /// Fires a barrier: consumes the members and passes one message on, in one append that succeeds only for
+    /// the first of its key. Returns the number of messages that have left the collector.
     pub(super) fn fire(&mut self, stage: StageIx, group: Group) -> usize {
         let key = Part::from_text(&group.key);
         let named: BTreeSet<&TaskId> = group.members.iter().collect();
@@ -46,11 +47,11 @@ impl Core {
             let mut shown = group.key;
             truncate(&mut shown, KEY_MAX);
             for no in &held {
-                self.bury(*no, format!("group {shown:?} {why}"), Vec::new());
+                self.dead_letter_task(*no, format!("group {shown:?} {why}"), Vec::new());
             }
             return held.len();
         }
-        // What else waits under this key has come too late.
+        // Other messages under this key have come too late.
         let late: Vec<TaskNo> = self.collectors.filed(stage, &group.key).collect();
         for no in &late {
             self.offer(*no);
@@ -71,7 +72,7 @@ impl Core {
             (a.id.block, &a.queue, &a.id.part).cmp(&(b.id.block, &b.queue, &b.id.part))
         });
         let stage_plan = self.plan.stage(stage);
-        // The mark is remembered until no member of the group can come again.
+        // The mark is kept until no member of the group can come again.
         let lasts = members.iter().map(|(_, task)| task.last);
         let last = lasts.max().unwrap_or(0).max(group.last);
         let record = GroupRecord {
@@ -97,12 +98,12 @@ impl Core {
             grouping: Vec::new(),
         };
         for task in members.iter().filter_map(|(no, _)| self.tasks.get(*no)) {
-            let finish = Finish::Grouped {
+            let end = EndKind::Grouped {
                 key: group.key.clone(),
             };
             let id = task.id();
             changes.push((RecordKey::Task(id.clone()), Change::Delete));
-            changes.push((RecordKey::Done(id.clone()), self.done(finish, task)));
+            changes.push((RecordKey::Done(id.clone()), self.done(end, task)));
         }
         let origins = origin::together(members.iter().map(|(_, task)| &task.origins));
         self.pass_on(stage, &message, &origins, &mut changes);
@@ -112,15 +113,16 @@ impl Core {
         for (no, _) in &members {
             self.set_phase(*no, Phase::Finishing);
         }
-        // Known from now on, so that a late member cannot fire it again while this is on its way.
+        // Noted at once, so that a late member cannot fire the group again while the append is pending.
         self.collectors.note_fired(stage, key, last);
         let ids = members.iter().map(|(_, task)| task.id.clone()).collect();
-        self.append(changes, Then::Settled(ids));
+        self.append(changes, OnAccepted::Settled(ids));
         Ok(())
     }
 }
 
-/// Why a group cannot be fired that names so many messages, of which its collector holds `held`.
+/// Reason for which a group with `named` different members, of which its collector holds `held`, cannot be
+/// fired; `None` if it can.
 fn fault_of(group: &Group, named: usize, held: usize) -> Option<String> {
     if group.key.len() > KEY_MAX {
         let bytes = group.key.len();

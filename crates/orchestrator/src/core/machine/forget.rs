@@ -1,17 +1,17 @@
-//! Marks of finished work that nobody asks for any more.
+//! Removal of marks that are no longer needed.
 
-use super::{Core, Then};
+use super::{Core, OnAccepted};
 use crate::core::change::Change;
 use crate::core::limits::FORGET_MAX;
 use crate::id::TaskId;
 use crate::plan::StageIx;
 use crate::record::RecordKey;
 
-/// Blocks below the cursor of which it is remembered what was submitted.
+/// Number of blocks below the cursor for which digests of submitted messages are kept.
 const ANSWERED_BLOCKS: u64 = 1000;
 
 impl Core {
-    /// Removes marks, one append at a time.
+    /// Removes outdated marks, one append at a time.
     pub(super) fn forget_outdated(&mut self) {
         if !self.marks.is_removal_due() {
             return;
@@ -20,14 +20,14 @@ impl Core {
         let all = marks.len() < FORGET_MAX;
         self.marks.note_removal(all, !marks.is_empty());
         if !marks.is_empty() {
-            self.append(marks, Then::Forgotten);
+            self.append(marks, OnAccepted::Forgotten);
         }
     }
 
-    /// For a stage whose work ends up at the sequencer, the marks below the cursor: whatever comes
-    /// for those blocks is answered by the cursor. Where it comes from outside, what it carried is
-    /// remembered a while longer, for the answer to what is submitted again. For other stages, the
-    /// marks that are older than is remembered.
+    /// Marks that can be removed. For a stage whose outputs all end up at the sequencer, these are the marks
+    /// below the cursor, because the cursor answers everything that comes for those blocks. If such a stage
+    /// takes messages from outside, its marks are kept for [`ANSWERED_BLOCKS`] more, to answer repeated
+    /// submissions. For other stages, these are the marks older than the retention.
     fn outdated_marks(&self) -> Vec<(RecordKey, Change)> {
         let mut marks = Vec::new();
         for stage in (0..self.layout.stages()).map(StageIx) {

@@ -1,4 +1,4 @@
-//! The dispatch of events to the code for each.
+//! Dispatch of events to their handlers.
 
 use super::Core;
 use crate::conversation::{HostEvent, Reply, Request, SinkEvent, WorkerEvent};
@@ -40,7 +40,7 @@ impl Core {
     fn hear_host(&mut self, event: HostEvent) {
         match event {
             HostEvent::Join(join) => self.host_join(join),
-            HostEvent::Beat { host } => self.host_beat(&host),
+            HostEvent::Heartbeat { host } => self.host_heartbeat(&host),
             HostEvent::Leave { host } => self.host_leave(&host),
             HostEvent::Verdicts(verdicts) => self.verdicts(verdicts),
         }
@@ -70,11 +70,11 @@ impl Core {
             match timer {
                 Timer::Lease(no, batch) => self.lease_due(no, batch),
                 Timer::Wake(no) => self.wake(no),
-                Timer::Lost(no) => self.lost_due(no),
+                Timer::Unconfirmed(no) => self.unconfirmed_due(no),
                 Timer::Begun => self.begun_due(),
                 Timer::Slot(first) => self.slot_due(first),
-                // What is overdue is looked for after each event.
-                Timer::Hedge(stage) => self.speculation.woken(stage),
+                // Overdue tasks are searched for after each event.
+                Timer::Hedge(stage) => self.speculation.timer_fired(stage),
                 Timer::Overdue(stage, key) => self.group_overdue(stage, &key, due),
                 Timer::Silent(worker) => self.silent(worker),
                 Timer::Host(host) => self.host_due(host),

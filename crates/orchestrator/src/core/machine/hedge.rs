@@ -13,8 +13,8 @@ use crate::id::WorkerId;
 use crate::plan::StageIx;
 
 impl Core {
-    /// Gives overdue tasks to workers that are still free after all that is claimable has been
-    /// given out, lowest block first.
+    /// Gives overdue tasks to workers that are free after all claimable tasks have been assigned, lowest
+    /// block first.
     pub(super) fn hedge(&mut self) {
         let plan = Arc::clone(&self.plan);
         for (ix, stage_plan) in plan.stages.iter().enumerate() {
@@ -33,11 +33,11 @@ impl Core {
                     self.assign_hedge(no, &worker);
                 }
             }
-            self.watch(stage, limit);
+            self.set_hedge_timer(stage, limit);
         }
     }
 
-    /// Tasks whose oldest lease has lasted for `limit`, in order of priority.
+    /// Tasks whose oldest lease has lasted for `limit` or longer, in order of priority.
     fn overdue(&self, stage: StageIx, limit: Duration) -> Vec<TaskNo> {
         let hedgeable = self.tasks.hedgeable(stage);
         let overdue = hedgeable.take_while(|(since, _)| since.plus(limit) <= self.now.mono);
@@ -59,27 +59,27 @@ impl Core {
         })
     }
 
-    /// Whether a task of a lower block waits, for room downstream say, that the worker could run:
-    /// it is kept for that one, rather than given what others have already.
+    /// Whether a task of a lower block that the worker could run is waiting, for example for room downstream.
+    /// The worker is then kept for that task rather than given a task that others already have.
     pub(super) fn is_awaited(&self, task: &Task, name: &WorkerId, worker: &Worker) -> bool {
         let (stage, block) = (task.stage(), task.id().block);
         let could =
             |class: &Class| class.0 == stage && class.1.met_by(worker.labels(), worker.memory());
         let mut new = self.tasks.heads(worker.group());
-        let begun = self.tasks.begun(worker.group());
-        let mut begun = begun
+        let partially_assigned = self.tasks.partially_assigned(worker.group());
+        let mut partially_assigned = partially_assigned
             .take_while(|priority| priority.block() < block)
             .filter_map(|priority| self.tasks.get(priority.no()))
             .filter(|task| task.copies().is_empty() && self.may_take(task, name).is_some());
         new.any(|(class, head)| head.block() < block && could(class))
-            || begun.any(|task| task.class().is_some_and(|(_, class)| could(class)))
+            || partially_assigned.any(|task| task.class().is_some_and(|(_, class)| could(class)))
     }
 
     fn assign_hedge(&mut self, no: TaskNo, worker: &WorkerId) {
         let Some(task) = self.tasks.get(no) else {
             return;
         };
-        let (stage, attempt) = (task.stage(), task.tried().saturating_add(1));
+        let (stage, attempt) = (task.stage(), task.failed_count().saturating_add(1));
         let lease = Lease {
             stage,
             task: Arc::clone(task.record()),
@@ -90,12 +90,12 @@ impl Core {
         self.assign_one(no, worker, lease);
     }
 
-    /// Asks to be woken when the next task becomes overdue.
-    fn watch(&mut self, stage: StageIx, limit: Duration) {
+    /// Sets a timer for the time at which the next task becomes overdue.
+    fn set_hedge_timer(&mut self, stage: StageIx, limit: Duration) {
         let hedgeable = self.tasks.hedgeable(stage);
         let mut overdue = hedgeable.map(|(since, _)| since.plus(limit));
         let next = overdue.find(|due| *due > self.now.mono);
-        let Some(change) = self.speculation.watch(stage, next) else {
+        let Some(change) = self.speculation.set_next_due(stage, next) else {
             return;
         };
         if let Some(before) = change.cancel {
@@ -106,7 +106,7 @@ impl Core {
         }
     }
 
-    /// One task for one worker.
+    /// Assigns one task to one worker.
     fn assign_one(&mut self, no: TaskNo, worker: &WorkerId, lease: Lease) {
         let stage = lease.stage;
         let t_ack = self.plan.stage(stage).dispatcher().map(|of| of.t_ack);

@@ -1,13 +1,13 @@
-//! Hosts that evaluate collectors' strategies: what they are asked, and what their verdicts lead to.
+//! Hosts that evaluate collectors' strategies: the requests to them, and the handling of their verdicts.
 
 use std::collections::BTreeSet;
 
 use super::Core;
 use super::collect::member_of;
 use crate::collector::{PartitionRef, partition_of};
-use crate::conversation::{Do, HostCommand, HostJoin, Judged, Verdict, Verdicts};
+use crate::conversation::{Decision, HostCommand, HostJoin, HostRequest, Verdict, Verdicts};
 use crate::core::event::Action;
-use crate::core::hosts::{Assignment, Hearing, HostMessage, Patience};
+use crate::core::hosts::{Assignment, HostMessage, MessageOrder, VerdictTimeout};
 use crate::core::options::Routing;
 use crate::core::tasks::{Phase, TaskNo};
 use crate::core::timers::Timer;
@@ -21,7 +21,7 @@ impl Core {
         }
     }
 
-    pub(super) fn host_beat(&mut self, name: &WorkerId) {
+    pub(super) fn host_heartbeat(&mut self, name: &WorkerId) {
         if !self.hosts.knows(name) {
             self.host_unknown(name);
         }
@@ -41,26 +41,26 @@ impl Core {
         self.actions.push(Action::Host { host, command });
     }
 
-    /// It does not do what it should.
+    /// Removes a host that misbehaves, and makes it join again.
     fn host_failed(&mut self, name: &WorkerId) {
         self.host_leave(name);
         self.host_unknown(name);
     }
 
     pub(super) fn host_due(&mut self, name: WorkerId) {
-        match self.hosts.time_patience(&name, self.now.mono) {
-            Patience::Ended => {}
-            Patience::Exhausted => self.host_failed(&name),
-            Patience::Until(due) => self.timers.set(due, Timer::Host(name)),
+        match self.hosts.check_timeout(&name, self.now.mono) {
+            VerdictTimeout::NonePending => {}
+            VerdictTimeout::Expired => self.host_failed(&name),
+            VerdictTimeout::Until(due) => self.timers.set(due, Timer::Host(name)),
         }
     }
 
     pub(super) fn verdicts(&mut self, said: Verdicts) {
-        match self.hosts.hear(&said, self.now.mono) {
-            Hearing::Old => {}
-            Hearing::Unknown => self.host_unknown(&said.host),
-            Hearing::Gap => self.host_failed(&said.host),
-            Hearing::Next => {
+        match self.hosts.check_order(&said, self.now.mono) {
+            MessageOrder::Old => {}
+            MessageOrder::Unknown => self.host_unknown(&said.host),
+            MessageOrder::Gap => self.host_failed(&said.host),
+            MessageOrder::Next => {
                 for verdict in said.verdicts {
                     self.verdict(&said.host, said.session, verdict);
                 }
@@ -72,17 +72,17 @@ impl Core {
         if !self.hosts.take_verdict(name, session, &verdict) {
             return;
         }
-        let stage = verdict.at.stage;
-        match verdict.what {
-            Judged::Offered(id, outcome) => {
+        let stage = verdict.partition.stage;
+        match verdict.decision {
+            Decision::Offered(id, outcome) => {
                 let no = self.held_at(stage, &id);
                 self.judge(stage, no, outcome);
             }
-            Judged::Overdue(overdue) => self.judge_overdue(stage, overdue),
+            Decision::Overdue(overdue) => self.judge_overdue(stage, overdue),
         }
     }
 
-    /// The partition of its collector that a message belongs to.
+    /// Partition of its collector that a message belongs to.
     fn partition_of(&self, no: TaskNo) -> Option<PartitionRef> {
         let task = self.tasks.get(no)?;
         let stage = task.stage();
@@ -97,12 +97,12 @@ impl Core {
         Some(PartitionRef { stage, number })
     }
 
-    /// Has the host that keeps a message's partition do something with it.
-    pub(super) fn ask_host(&mut self, no: TaskNo, what: Do) {
+    /// Sends a request about a message to the host that keeps its partition.
+    pub(super) fn ask_host(&mut self, no: TaskNo, request: HostRequest) {
         let Some(at) = self.partition_of(no) else {
             return;
         };
-        let asked = self.hosts.ask(at, what, self.now.mono);
+        let asked = self.hosts.ask(at, request, self.now.mono);
         if let Some(message) = asked.message {
             self.tell_host(message);
         }
@@ -111,7 +111,7 @@ impl Core {
         }
     }
 
-    /// Hosts have come or gone: partitions pass to those who are to keep them now.
+    /// Reassigns partitions after hosts have come or gone.
     fn assign_partitions(&mut self) {
         for stage in (0..self.layout.stages()).map(StageIx) {
             match self.hosts.reassign(stage) {
@@ -122,24 +122,24 @@ impl Core {
         }
     }
 
-    /// A message that a host counts on is removed from outside: once this event has been dealt with
-    /// the partition is begun anew, and no verdict counts before.
-    pub(super) fn spoil_partition(&mut self, no: TaskNo) {
+    /// Marks a message's partition because a message that a host counts on is removed from outside. At the
+    /// end of the event the partition is begun anew; no verdict counts before that.
+    pub(super) fn invalidate_partition(&mut self, no: TaskNo) {
         if let Some(at) = self.partition_of(no) {
-            self.hosts.spoil(at);
+            self.hosts.invalidate(at);
         }
     }
 
-    pub(super) fn mend_partitions(&mut self) {
-        for (stage, numbers) in self.hosts.take_spoiled() {
+    pub(super) fn rebuild_partitions(&mut self) {
+        for (stage, numbers) in self.hosts.take_partitions_to_rebuild() {
             self.begin_partitions(stage, &numbers);
         }
     }
 
-    /// Begins these partitions anew, with those who are to keep them.
+    /// Begins these partitions anew, at their present hosts.
     fn begin_partitions(&mut self, stage: StageIx, numbers: &BTreeSet<usize>) {
-        for told in self.hosts.begin(stage, numbers) {
-            self.tell_host(told);
+        for message in self.hosts.begin(stage, numbers) {
+            self.tell_host(message);
         }
         let is_in = |no: &TaskNo| {
             let at = self.partition_of(*no);
@@ -150,7 +150,7 @@ impl Core {
         self.offer_anew(held);
     }
 
-    /// No host keeps partitions of the collector any more: the core does.
+    /// Takes a collector's strategy back into the core, after its last host has gone.
     fn take_back(&mut self, stage: StageIx) {
         let Some(plan) = self.plan.stage(stage).collector() else {
             return;
@@ -159,7 +159,7 @@ impl Core {
         self.offer_anew(self.held_by(stage));
     }
 
-    /// Messages that a collector holds, in the order in which they came.
+    /// Messages that a collector holds, in the order of acceptance.
     fn held_by(&self, stage: StageIx) -> Vec<TaskNo> {
         self.tasks
             .select(|task| task.stage() == stage && task.phase() == Phase::Held)
@@ -173,7 +173,7 @@ impl Core {
         }
         for no in held {
             let task = self.tasks.get(no);
-            // A group of the others may have taken it meanwhile.
+            // A group fired in this loop may have taken the message.
             if task.is_some_and(|task| task.phase() == Phase::Held) {
                 self.offer(no);
             }

@@ -1,55 +1,55 @@
-//! What is known of a task: that it is live, dead, or finished and how.
+//! Facts about a task: whether it is live, dead, or finished, and its marks.
 
 use super::Core;
-use crate::conversation::{Edition, Reply};
+use crate::conversation::{Reply, Uniqueness};
 use crate::core::change::Change;
-use crate::core::ending::course;
+use crate::core::ending::timeline;
 use crate::core::marks::beginning;
 use crate::core::tasks::Task;
 use crate::id::TaskId;
 use crate::plan::StageIx;
-use crate::record::{Attempt, Course, DoneRecord, Finish, Record, TaskRecord};
+use crate::record::{Attempt, DoneRecord, EndKind, Record, TaskRecord, TaskTimeline};
 
 impl Core {
-    /// The mark of a live task that ends now.
-    pub(super) fn done(&self, finish: Finish, task: &Task) -> Change {
+    /// Mark of a live task that ends now.
+    pub(super) fn done(&self, end: EndKind, task: &Task) -> Change {
         let record = task.record();
-        let mark = self.mark_of(finish, record, task.content(), task.course());
+        let mark = self.mark_of(end, record, task.content(), task.timeline());
         Change::put_new(Record::Done(mark))
     }
 
-    /// The mark of what this record is about, which ends now; `attempts` are those that failed.
+    /// Mark of the task of `record`, which ends now; `attempts` are the failed ones.
     pub(super) fn done_record(
         &self,
-        finish: Finish,
+        end: EndKind,
         record: &TaskRecord,
         attempts: &[Attempt],
     ) -> DoneRecord {
-        self.mark_of(finish, record, &record.content(), course(record, attempts))
+        self.mark_of(end, record, &record.content(), timeline(record, attempts))
     }
 
     fn mark_of(
         &self,
-        finish: Finish,
+        end: EndKind,
         record: &TaskRecord,
         content: &[u8; 32],
-        course: Course,
+        timeline: TaskTimeline,
     ) -> DoneRecord {
         DoneRecord {
-            finish,
+            end,
             last: record.last,
             at_ms: self.now.wall_ms,
             content: Some(beginning(content)),
-            course: Some(course),
+            timeline: Some(timeline),
         }
     }
 
-    /// Whether the task is finished, as far as is remembered.
+    /// Whether the task is finished, as far as marks reach back.
     pub(super) fn is_finished(&self, stage: StageIx, id: &TaskId, last: u64) -> bool {
         self.is_finished_below(self.sequencer.cursor(), stage, id, last)
     }
 
-    /// As [`Core::is_finished`], once every append on its way has been accepted.
+    /// The answer of [`Core::is_finished`] once every pending append has been accepted.
     pub(super) fn will_be_finished(&self, stage: StageIx, id: &TaskId, last: u64) -> bool {
         self.is_finished_below(self.sequencer.cursor_ahead(), stage, id, last)
     }
@@ -67,17 +67,17 @@ impl Core {
         !is_passed && mark.is_some_and(|mark| mark.is_dropped())
     }
 
-    /// Whether what is known of a task is about to change: an operator's decision is on its way to
-    /// the log, or the sequencer's passing of its blocks.
-    pub(super) fn is_in_motion(&self, reader: StageIx, record: &TaskRecord) -> bool {
+    /// Whether the state of a task is about to change: an operator's decision about it, or the cursor's
+    /// passing of its blocks, is on its way to the log.
+    pub(super) fn has_pending_change(&self, reader: StageIx, record: &TaskRecord) -> bool {
         self.dead.is_deciding(&record.id)
             || self.is_finished(reader, &record.id, record.last)
                 != self.will_be_finished(reader, &record.id, record.last)
     }
 
-    /// What is known of a task that a message would become; `None` if it is new, or would replace
-    /// a dead letter that carries something else.
-    pub(super) fn known(&self, reader: StageIx, record: &TaskRecord) -> Option<Reply> {
+    /// Reply to a message whose task is known; `None` if the task is new, or would replace a dead letter with
+    /// different content.
+    pub(super) fn reply_if_known(&self, reader: StageIx, record: &TaskRecord) -> Option<Reply> {
         let id = &record.id;
         if let Some(task) = self.tasks.with_id(id) {
             let live = task.record();
@@ -101,19 +101,19 @@ impl Core {
         })
     }
 
-    /// What is known of the block of a message that is to be its only one: [`Reply::Differs`] if that
-    /// is another message, [`Reply::Duplicate`] if nothing is to be recorded.
-    pub(super) fn another_edition(
+    /// Reply to a message that must be the only one of its block: [`Reply::Differs`] if there is another
+    /// message, [`Reply::Duplicate`] if nothing must be recorded, `None` if the message may be recorded.
+    pub(super) fn reply_if_not_unique(
         &self,
-        edition: Edition,
+        uniqueness: Uniqueness,
         stage: StageIx,
         record: &TaskRecord,
     ) -> Option<Reply> {
-        if matches!(edition, Edition::Any | Edition::Anew) {
+        if matches!(uniqueness, Uniqueness::Multiple | Uniqueness::Resubmitted) {
             return None;
         }
         let id = &record.id;
-        // Messages of other queues and writers have parts that begin otherwise.
+        // Parts of messages of other queues and writers have a different prefix.
         let origin = |part: &str| part.rsplit_once(':').map(|(origin, _)| origin.to_owned());
         let own = origin(id.part.as_str());
         let is_other = |other: &TaskId| {
@@ -138,7 +138,7 @@ impl Core {
         let is_known = self.tasks.contains(id)
             || self.dead.contains(id)
             || self.is_finished(stage, id, record.last);
-        let is_nothing = edition == Edition::Recalled && !is_known;
+        let is_nothing = uniqueness == Uniqueness::ReplayOnly && !is_known;
         is_nothing.then_some(Reply::Duplicate { same: None })
     }
 }

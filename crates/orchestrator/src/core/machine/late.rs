@@ -1,10 +1,10 @@
-//! Messages that come to a collector after the group that they belong to was emitted.
+//! Messages that reach a collector after the group that they belong to was emitted.
 //!
-//! Each is recorded, and so counted: as a dead letter, or by a mark if the stage passes it on alone or
-//! skips it. A message that has been here before is none of them: its id is known.
+//! Each such message is recorded and counted: as a dead letter, or by a mark if the stage passes it on alone
+//! or skips it. A repeated message is not among them, because its id is known.
 
 use super::collect::member_of;
-use super::{Core, Then};
+use super::{Core, OnAccepted};
 use crate::core::change::Change;
 use crate::core::event::Action;
 use crate::core::limits::{REASON_MAX, excess, truncate};
@@ -13,11 +13,11 @@ use crate::id::{Part, TaskId};
 use crate::message::Message;
 use crate::payload::Payload;
 use crate::plan::{Late, StageIx};
-use crate::record::{DeadRecord, Finish, Record, RecordKey, TaskRecord};
+use crate::record::{DeadRecord, EndKind, Record, RecordKey, TaskRecord};
 
 impl Core {
-    /// The key of the group that a message has come too late for; `None` if it waits in one, that with
-    /// the key `waits_in`.
+    /// Key of the emitted group that a message came too late for; `None` if it waits in the group with the
+    /// key `waits_in`.
     pub(super) fn emitted_group(&self, no: TaskNo, waits_in: &str) -> Option<String> {
         let task = self.tasks.get(no)?;
         let stage = task.stage();
@@ -27,11 +27,13 @@ impl Core {
         let strategy = &self.plan.stage(stage).collector()?.strategy;
         let member = member_of(task.record());
         let (last, keys) = self.collectors.next_fired(stage, member.last)?;
-        let missed = |key: &&Part| strategy.missed(&member, waits_in, key.as_str(), last);
-        keys.iter().find(missed).map(|key| key.as_str().to_owned())
+        let belonged = |key: &&Part| strategy.belonged_to(&member, waits_in, key.as_str(), last);
+        keys.iter()
+            .find(belonged)
+            .map(|key| key.as_str().to_owned())
     }
 
-    /// A message that its strategy does not count on has come after group `key` was emitted.
+    /// Handles a message that came after group `key` was emitted and that its strategy does not keep.
     pub(super) fn late(&mut self, no: TaskNo, key: &str) {
         let Some(task) = self.tasks.get(no) else {
             return;
@@ -43,30 +45,30 @@ impl Core {
         let mut why = format!("it came late: group {key:?} was already emitted");
         truncate(&mut why, REASON_MAX);
         if becomes == Late::Dead {
-            self.bury_as(no, why, Vec::new(), true);
+            self.dead_letter_task_as(no, why, Vec::new(), true);
             return;
         }
         let passed_on = becomes == Late::Emit;
-        let finish = Finish::Late { why, passed_on };
-        let done = self.done(finish, task);
+        let end = EndKind::Late { why, passed_on };
+        let done = self.done(end, task);
         let mut changes = vec![
             (RecordKey::Task(record.id.clone()), Change::Delete),
             (RecordKey::Done(record.id.clone()), done),
         ];
         if passed_on {
-            self.pass_alone(stage, &record, &mut changes);
+            self.pass_on_alone(stage, &record, &mut changes);
         }
         if let Some(why) = excess(&changes) {
             let why = format!("it came late for group {key:?}, and cannot go on alone: {why}");
-            self.bury_as(no, why, Vec::new(), true);
+            self.dead_letter_task_as(no, why, Vec::new(), true);
             return;
         }
         self.set_phase(no, Phase::Finishing);
-        self.append(changes, Then::Settled(vec![record.id.clone()]));
+        self.append(changes, OnAccepted::Settled(vec![record.id.clone()]));
     }
 
-    /// The records that pass a late message of a collector on, as a group of one.
-    fn pass_alone(
+    /// Adds the records that pass a collector's late message on, as a group of one.
+    fn pass_on_alone(
         &self,
         stage: StageIx,
         record: &TaskRecord,
@@ -75,7 +77,7 @@ impl Core {
         let message = Message {
             first: record.id.block,
             last: record.last,
-            // The group itself has its key for a part.
+            // The group's own part is its key.
             part: record.id.part.of("late"),
             payload: Payload::Group {
                 by_queue: self.plan.stage(stage).inputs.len() > 1,
@@ -87,9 +89,9 @@ impl Core {
         self.pass_on(stage, &message, &record.origins, changes);
     }
 
-    /// The record of a message for `reader` whose blocks the sequencer has passed: nothing can be made
-    /// of it any more, and it is counted all the same.
-    pub(super) fn pass_over(
+    /// Adds the record of a message for `reader` whose blocks the sequencer has passed. It can lead to no
+    /// output any more, but it is counted.
+    pub(super) fn record_passed_over(
         &self,
         reader: StageIx,
         record: TaskRecord,
@@ -112,23 +114,23 @@ impl Core {
             changes.push((RecordKey::Dead(id), Change::put_new(Record::Dead(dead))));
             return;
         }
-        let finish = match becomes {
-            Some(becomes) => Finish::Late {
+        let end = match becomes {
+            Some(becomes) => EndKind::Late {
                 why: format!("it came late: {why}"),
                 passed_on: becomes == Late::Emit,
             },
-            None => Finish::Skipped { why },
+            None => EndKind::Skipped { why },
         };
-        // Not on condition that there is none: the whole append would depend on it.
-        let done = self.done_record(finish, &record, &[]);
+        // Without the condition that no mark exists: the whole append would depend on it.
+        let done = self.done_record(end, &record, &[]);
         changes.push((RecordKey::Done(id), Change::put(Record::Done(done))));
         if becomes == Some(Late::Emit) {
-            self.pass_alone(reader, &record, changes);
+            self.pass_on_alone(reader, &record, changes);
         }
     }
 
-    /// Tells the operator of a late message, once it is in the log.
-    pub(super) fn tell_late(&mut self, id: &TaskId, why: String, became: Late) {
+    /// Reports a late message to the operator, once it is in the log.
+    pub(super) fn report_late(&mut self, id: &TaskId, why: String, became: Late) {
         if self.started {
             let task = id.clone();
             self.actions.push(Action::Late { task, why, became });

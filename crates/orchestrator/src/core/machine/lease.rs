@@ -1,15 +1,15 @@
-//! Leases: which were given, when they end, and how workers hand them back.
+//! Leases: their verification, their expiry, and their return by workers.
 
 use super::Core;
-use super::fail::reason;
 use crate::conversation::{LeaseRef, WorkerCommand};
 use crate::core::tag::LeaseTag;
 use crate::core::tasks::{Task, TaskNo};
 use crate::core::timers::Timer;
 use crate::id::WorkerId;
+use crate::record::Failure;
 
 impl Core {
-    /// The lease's timer fired: it has ended, unless it was renewed.
+    /// Handles a lease's timer: the lease has ended, unless it was renewed.
     pub(super) fn lease_due(&mut self, no: TaskNo, batch: u64) {
         let Some(task) = self.tasks.get(no) else {
             return;
@@ -24,7 +24,7 @@ impl Core {
         }
         let (held, id) = (held.clone(), task.id().clone());
         self.counts.add(task.stage(), |of| &mut of.expired);
-        let failure = reason("the lease ended without a heartbeat (T_ack)");
+        let failure = Failure::retryable("the lease ended without a heartbeat (T_ack)");
         self.attempt_failed(no, held.worker(), &failure);
         self.cancel_copy(&held, &id);
     }
@@ -33,17 +33,17 @@ impl Core {
         self.workers.hear(worker, self.now.mono);
         if let Some(no) = self.held_under(worker, lease) {
             self.end_copy(no, worker);
-            self.rest(no);
+            self.update_after_copy(no);
             self.tasks.note_reported(no, worker, lease.attempt);
         } else {
             if let Some(no) = self.leased_task(worker, lease).map(|task| task.no()) {
-                self.tasks.found_again(no, worker, lease.attempt);
+                self.tasks.confirm_attempt(no, worker, lease.attempt);
             }
             self.tell_worker(worker, WorkerCommand::Cancel(lease.clone()));
         }
     }
 
-    /// The task that a worker has under a lease.
+    /// The task that a worker has under this lease.
     pub(super) fn held_under(&self, worker: &WorkerId, lease: &LeaseRef) -> Option<TaskNo> {
         let task = self.tasks.with_id(&lease.task)?;
         let mut copies = task.copies().iter();
@@ -53,8 +53,8 @@ impl Core {
         named.then_some(task.no())
     }
 
-    /// The live task that a lease is of, if the worker was given that lease, by whichever coordinator,
-    /// and the task still carries what it did.
+    /// The live task of a lease, if some coordinator gave the worker that lease and the task's content is
+    /// unchanged.
     pub(super) fn leased_task(&self, worker: &WorkerId, lease: &LeaseRef) -> Option<&Task> {
         let task = self.tasks.with_id(&lease.task)?;
         let key = self.lease_key.as_ref()?;
@@ -63,7 +63,7 @@ impl Core {
         given.then_some(task)
     }
 
-    /// The tag of the lease of a task that a worker is given.
+    /// Tag of a lease of the task for this worker and attempt.
     pub(super) fn tag_for(&self, task: &Task, worker: &WorkerId, attempt: u32) -> LeaseTag {
         let key = self.lease_key.as_ref().expect("set when the core starts");
         key.tag(worker, task.record(), task.content(), attempt)

@@ -1,15 +1,15 @@
-//! Entries of the history, and questions about it.
+//! Entries of the history, and access to them.
 
-use super::{Core, Then};
-use crate::conversation::Complete;
+use super::{Core, OnAccepted};
+use crate::conversation::WorkerResult;
 use crate::core::change::Change;
-use crate::core::ending::{Ending, died_step};
+use crate::core::ending::{EndDetails, end_from_dead_letter};
 use crate::core::tasks::{TaskNo, TaskTable};
-use crate::record::{Past, Record, RecordKey};
+use crate::record::{HistoryEntry, Record, RecordKey};
 
 impl Core {
-    /// Notes who completes a task, while the lease is there.
-    pub(super) fn note_result(&mut self, no: TaskNo, complete: &Complete) {
+    /// Notes the workers that complete a task, while the lease still exists.
+    pub(super) fn note_result(&mut self, no: TaskNo, complete: &WorkerResult) {
         let Some(task) = self.tasks.get(no) else {
             return;
         };
@@ -18,20 +18,20 @@ impl Core {
         let results = task.results().values();
         let before = results.map(|part| (part.worker.clone(), part.attempt));
         let by = before.chain([(worker.clone(), attempt)]).collect();
-        let ending = Ending::by(by, begun_ms, complete.ran);
-        self.tasks.set_ending(no, ending);
+        let end_details = EndDetails::by(by, begun_ms, complete.ran);
+        self.tasks.set_end_details(no, end_details);
     }
 
-    /// Adds to an append its part of the history.
-    pub(super) fn remember(&mut self, changes: &mut Vec<(RecordKey, Change)>) {
+    /// Adds an append's history entries to it.
+    pub(super) fn add_history(&mut self, changes: &mut Vec<(RecordKey, Change)>) {
         let (tasks, now_ms) = (&self.tasks, self.now.wall_ms);
-        let steps = |changes: &[(RecordKey, Change)]| steps_of(changes, tasks, now_ms);
-        self.history.remember(changes, now_ms, self.applied, steps);
+        let ends = |changes: &[(RecordKey, Change)]| unmarked_ends(changes, tasks, now_ms);
+        self.history.add_record(changes, now_ms, self.applied, ends);
     }
 
-    /// After a restart: removes what is more than is to be kept, and of what the marks say what the
-    /// history has.
-    pub(super) fn trim_past(&mut self) {
+    /// Trims the history after a restart: removes surplus records, and entries of marks that the history
+    /// already has.
+    pub(super) fn trim_history(&mut self) {
         let now_ms = self.now.wall_ms;
         self.history.forget_recorded_marks(now_ms);
         loop {
@@ -39,33 +39,37 @@ impl Core {
             if changes.is_empty() {
                 return;
             }
-            self.append(changes, Then::Nothing);
+            self.append(changes, OnAccepted::Nothing);
         }
     }
 
-    /// The entries of the history, oldest first.
-    pub(super) fn past(&self) -> impl Iterator<Item = &Past> {
+    /// Entries of the history, oldest first.
+    pub(super) fn history_entries(&self) -> impl Iterator<Item = &HistoryEntry> {
         self.history.entries(self.appends.changes())
     }
 }
 
-/// The tasks that an append ends otherwise than by a mark.
-fn steps_of(changes: &[(RecordKey, Change)], tasks: &TaskTable, now_ms: u64) -> Vec<Past> {
+/// History entries of the tasks that an append ends without a mark.
+fn unmarked_ends(
+    changes: &[(RecordKey, Change)],
+    tasks: &TaskTable,
+    now_ms: u64,
+) -> Vec<HistoryEntry> {
     let emits = changes.iter().any(|(key, _)| *key == RecordKey::Cursor);
-    let steps = changes.iter().filter_map(|(key, change)| {
+    let ends = changes.iter().filter_map(|(key, change)| {
         let record = match change {
             Change::Put { record, .. } => Some(record),
             Change::Delete => None,
         };
         match (key, record) {
-            (RecordKey::Dead(_), Some(Record::Dead(dead))) => Some(died_step(dead)),
+            (RecordKey::Dead(_), Some(Record::Dead(dead))) => Some(end_from_dead_letter(dead)),
             (RecordKey::Task(id), None) if emits => {
                 let task = tasks.with_id(id)?;
-                let ending = task.ending();
-                Some(ending.emitted(task.record(), task.course(), now_ms))
+                let end_details = task.end_details();
+                Some(end_details.emitted(task.record(), task.timeline(), now_ms))
             }
             _ => None,
         }
     });
-    steps.map(Past::Step).collect()
+    ends.map(HistoryEntry::TaskEnd).collect()
 }

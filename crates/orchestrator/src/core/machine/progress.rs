@@ -1,18 +1,18 @@
-//! Records of work under way, with which it survives the process: attempts that have begun, the
-//! time at which a retry is due, and the time since which a group is gathered.
+//! Records of work under way, with which it survives the process: the beginning of attempts, the time at
+//! which a retry is due, and the time since which a group is gathered.
 //!
-//! None of it is waited for. That an attempt has begun is recorded when it has lasted: most attempts at a
-//! task of milliseconds end before, and cost no record ([`Progress`](crate::core::progress::Progress)).
-//! Other changes are appended after the event that made them, in one batch. So a crash may lose that an
-//! attempt had begun. A program that kills the process at once could profit from that for ever; therefore,
-//! after a restart, assignments are recorded at once and wait until it is durable that they have begun: of
-//! tasks that were there before, and in the first minute of all.
+//! Usually nothing waits for these records. The beginning of an attempt is recorded once the attempt has
+//! lasted for a while: most attempts at tasks of milliseconds end earlier, and cost no record
+//! ([`Progress`](crate::core::progress::Progress)). Other changes are appended in one batch after the event
+//! that made them. A crash may therefore lose the beginning of an attempt. A program that kills the process
+//! at once could exploit that for ever, so after a restart assignments are recorded at once and wait until
+//! their beginning is durable: those of tasks that existed before the restart, and all in the first minute.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::fail::{draw, reason};
-use super::{Core, Then};
+use super::fail::draw;
+use super::{Core, OnAccepted};
 use crate::conversation::{Lease, WorkerCommand};
 use crate::core::change::Change;
 use crate::core::collectors::GroupNote;
@@ -22,17 +22,17 @@ use crate::core::tasks::{Phase, TaskNo};
 use crate::core::timers::Timer;
 use crate::id::{Part, WorkerId};
 use crate::plan::StageIx;
-use crate::record::{Begun, Failure, Record, RecordKey, RunRecord};
+use crate::record::{AttemptsInProgress, Failure, Record, RecordKey, StartedAttempt};
 
-/// For so long after a restart every assignment waits for its record: what was submitted again since
-/// the log had lost it may be what ended the process.
+/// Time after a restart during which every assignment waits for its record. A message that was submitted
+/// again because the log had lost it may be the one that ended the process.
 const CAUTION: Duration = Duration::from_secs(60);
 
-/// Failure text of an attempt of which nobody has spoken since a restart.
+/// Failure text of an attempt whose worker has sent nothing since a restart.
 const LOST: &str = "the process that ran it, and the coordinator with it, ended while it did";
 
 impl Core {
-    /// Hands an assignment out: at once, or when it is durable that it has begun.
+    /// Sends an assignment to its worker: at once, or once its beginning is durable.
     pub(super) fn hand_out(&mut self, worker: &WorkerId, leases: Vec<Lease>) {
         let since_start = self.started_at.until(self.now.mono);
         let in_doubt = self.reopened && since_start < CAUTION;
@@ -46,18 +46,18 @@ impl Core {
         self.tell_worker(worker, WorkerCommand::Assign(leases));
     }
 
-    /// Appends what has changed of the work under way.
+    /// Appends the changes of the work under way.
     pub(super) fn record_progress(&mut self) {
         let is_new = self.tasks.has_changed() || self.collectors.has_changed();
-        if !is_new && !self.progress.has_lasting() {
+        if !is_new && !self.progress.has_due() {
             return;
         }
         let mut tasks = self.tasks.take_changed();
         let groups = self.collectors.take_changed();
         if !self.progress.is_awaited() {
-            tasks.retain(|no| !self.is_brief(*no));
+            tasks.retain(|no| !self.is_short(*no));
         }
-        tasks.extend(self.progress.take_lasting());
+        tasks.extend(self.progress.take_due());
         let mut changes = Vec::new();
         changes.extend(tasks.into_iter().filter_map(|no| self.run_change(no)));
         for (stage, key) in groups {
@@ -65,12 +65,12 @@ impl Core {
         }
         while changes.len() > FORGET_MAX {
             let rest = changes.split_off(FORGET_MAX);
-            self.append(std::mem::replace(&mut changes, rest), Then::Nothing);
+            self.append(std::mem::replace(&mut changes, rest), OnAccepted::Nothing);
         }
         if changes.is_empty() && !self.progress.is_awaited() {
             return;
         }
-        let token = self.append(changes, Then::Nothing);
+        let token = self.append(changes, OnAccepted::Nothing);
         for at in self.progress.take_waiting() {
             if let Some(Action::Worker { after, .. }) = self.actions.get_mut(at) {
                 *after = Some(token);
@@ -78,14 +78,14 @@ impl Core {
         }
     }
 
-    /// Whether all that is new of a task is an attempt that has just begun: it is recorded later, if
-    /// it lasts.
-    fn is_brief(&mut self, no: TaskNo) -> bool {
+    /// Whether the only change of a task is an attempt that has just begun. Such an attempt is recorded
+    /// later, if it lasts.
+    fn is_short(&mut self, no: TaskNo) -> bool {
         let Some(task) = self.tasks.get(no) else {
             return true;
         };
         let waits = task.waits_for_backoff().is_some();
-        if task.is_run_recorded() || !task.lost().is_empty() || waits {
+        if task.is_run_recorded() || !task.unconfirmed().is_empty() || waits {
             return false;
         }
         let now = self.now.mono;
@@ -97,9 +97,9 @@ impl Core {
         true
     }
 
-    /// Attempts may have lasted long enough to be recorded.
+    /// Handles the timer for attempts that have lasted long enough to be recorded.
     pub(super) fn begun_due(&mut self) {
-        let due = self.progress.ripen(self.now.mono);
+        let due = self.progress.collect_due(self.now.mono);
         self.set_begun_timer(due);
     }
 
@@ -109,22 +109,22 @@ impl Core {
         }
     }
 
-    /// What the log is to have of the attempts at a task, if that is not what it has.
+    /// Change that updates the log's record of a task's attempts; `None` if the record is up to date.
     fn run_change(&mut self, no: TaskNo) -> Option<(RecordKey, Change)> {
         let now = self.now;
         let task = self.tasks.get(no)?;
-        // Its record goes in the append that ends it.
+        // The append that ends the task removes its record.
         if task.phase() == Phase::Finishing {
             return None;
         }
-        let held = task.copies().iter().map(|held| Begun {
+        let held = task.copies().iter().map(|held| StartedAttempt {
             worker: held.worker().clone(),
             attempt: held.attempt(),
             at_ms: held.since_wall_ms(),
             orphaned: false,
         });
-        let record = RunRecord {
-            begun: task.lost().iter().cloned().chain(held).collect(),
+        let record = AttemptsInProgress {
+            attempts: task.unconfirmed().iter().cloned().chain(held).collect(),
             retry_at_ms: match task.phase() {
                 Phase::Delayed { until } => {
                     let left = now.mono.until(until).as_millis();
@@ -134,7 +134,7 @@ impl Core {
             },
         };
         let key = RecordKey::Run(task.id().clone());
-        let is_empty = record.begun.is_empty() && record.retry_at_ms.is_none();
+        let is_empty = record.attempts.is_empty() && record.retry_at_ms.is_none();
         if is_empty && !task.is_run_recorded() {
             return None;
         }
@@ -146,7 +146,7 @@ impl Core {
         Some((key, change))
     }
 
-    /// After a restart: a dispatcher's task waits for what is left of its backoff.
+    /// Makes a dispatcher's task wait, after a restart, for the rest of its backoff. Returns whether it must.
     pub(super) fn resume_backoff(&mut self, no: TaskNo) -> bool {
         let now = self.now;
         let Some(retry_at_ms) = self.tasks.take_retry_time(no) else {
@@ -156,8 +156,8 @@ impl Core {
         let Some(dispatcher) = self.plan.stage(task.stage()).dispatcher() else {
             return false;
         };
-        let retry = task.tried();
-        // A clock that was set back does not make it longer.
+        let retry = task.failed_count();
+        // A wall clock that was set back does not lengthen the wait.
         let whole = dispatcher.backoff.delay(retry, draw(task.id(), retry));
         let left = Duration::from_millis(retry_at_ms.saturating_sub(now.wall_ms)).min(whole);
         if left.is_zero() {
@@ -169,47 +169,47 @@ impl Core {
         true
     }
 
-    /// After a restart: attempts that had begun, and whose worker has not been heard of. Where no
-    /// worker outlives the coordinator they have failed. Where workers do, they have the time of a
-    /// lease to say that they still run, but for those that have had it before.
+    /// Handles, after a restart, attempts that had begun and whose workers have sent nothing since. If no
+    /// worker outlives the coordinator, the attempts have failed. Otherwise their workers have the time of a
+    /// lease (T_ack) to report them, except those that had that time after an earlier restart.
     pub(super) fn resume_attempts(&mut self, no: TaskNo) {
         let workers_live_on = !self.options.adopt_grace.is_zero();
         let Some(task) = self.tasks.get(no) else {
             return;
         };
-        if task.lost().is_empty() || task.phase() == Phase::Finishing {
+        if task.unconfirmed().is_empty() || task.phase() == Phase::Finishing {
             return;
         }
         let (stage, is_first) = (task.stage(), task.attempts().is_empty());
         let failed = self
             .tasks
-            .settle_lost(no, |begun| !begun.orphaned && workers_live_on);
-        // The first time it may well be innocent: there is no reason to wait.
+            .settle_unconfirmed(no, |begun| !begun.orphaned && workers_live_on);
+        // After a first failure the task may well be innocent, so there is no reason to wait.
         if !failed.is_empty() && is_first {
-            self.tasks.retry_at_once(no);
+            self.tasks.set_retry_immediately(no);
         }
-        if !self.tasks[no].lost().is_empty() {
+        if !self.tasks[no].unconfirmed().is_empty() {
             let t_ack = self.plan.stage(stage).dispatcher().map(|of| of.t_ack);
             let due = self.now.mono.plus(t_ack.unwrap_or_default());
-            self.timers.set(due, Timer::Lost(no));
+            self.timers.set(due, Timer::Unconfirmed(no));
         }
         for begun in failed {
-            self.charge(no, &begun.worker, &reason(LOST));
+            self.charge(no, &begun.worker, &Failure::retryable(LOST));
         }
     }
 
-    /// Nobody has spoken of these attempts for as long as a lease lasts.
-    pub(super) fn lost_due(&mut self, no: TaskNo) {
+    /// Fails the attempts whose workers have sent nothing for the time of a lease.
+    pub(super) fn unconfirmed_due(&mut self, no: TaskNo) {
         let task = self.tasks.get(no);
-        if task.is_none_or(|task| task.lost().is_empty()) {
+        if task.is_none_or(|task| task.unconfirmed().is_empty()) {
             return;
         }
-        for begun in self.tasks.settle_lost(no, |_| false) {
-            self.charge(no, &begun.worker, &reason(LOST));
+        for begun in self.tasks.settle_unconfirmed(no, |_| false) {
+            self.charge(no, &begun.worker, &Failure::retryable(LOST));
         }
     }
 
-    /// Attempts have been charged: the task may be spent.
+    /// Records an unconfirmed attempt as failed, unless its task has ended.
     fn charge(&mut self, no: TaskNo, worker: &WorkerId, failure: &Failure) {
         let alive = self.tasks.get(no);
         if alive.is_some_and(|task| task.phase() != Phase::Finishing) {
@@ -220,28 +220,28 @@ impl Core {
     // Groups.
 
     fn group_change(&mut self, stage: StageIx, key: &Arc<str>) -> Option<(RecordKey, Change)> {
-        // What hosts are offered again they may not have spoken of yet.
+        // Hosts may not have filed again the messages that they were offered anew.
         let is_offered_again = self.hosts.has(stage) && self.tasks.present(stage).total() > 0;
         let note = self.collectors.note_of(stage, key, is_offered_again)?;
-        let key = RecordKey::Since(self.layout.name(stage).clone(), Part::from_text(key));
+        let key = RecordKey::GroupStart(self.layout.name(stage).clone(), Part::from_text(key));
         let change = match note {
-            GroupNote::Began { since_ms } => Change::put(Record::Since(since_ms)),
+            GroupNote::Began { since_ms } => Change::put(Record::GroupStart(since_ms)),
             GroupNote::Ended => Change::Delete,
         };
         Some((key, change))
     }
 
-    /// After a restart: groups that were gathered and are no more.
+    /// Removes, after a restart, the records of groups that are no longer gathered.
     pub(super) fn forget_groups(&mut self) {
         let ended = self.collectors.forget_ended().into_iter();
         let ended = ended.map(|(stage, part)| {
-            let key = RecordKey::Since(self.layout.name(stage).clone(), part);
+            let key = RecordKey::GroupStart(self.layout.name(stage).clone(), part);
             (key, Change::Delete)
         });
         let mut changes: Vec<_> = ended.collect();
         while !changes.is_empty() {
             let rest = changes.split_off(changes.len().min(FORGET_MAX));
-            self.append(std::mem::replace(&mut changes, rest), Then::Nothing);
+            self.append(std::mem::replace(&mut changes, rest), OnAccepted::Nothing);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Answers to queries: each is bounded, and nothing of a task is copied that is not shown.
+//! Answers to queries. Each is bounded, and copies only the data that it shows.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -36,7 +36,8 @@ impl Core {
                 let mut view = self.block(block);
                 view.live.truncate(PAGE_MAX);
                 view.dead.truncate(PAGE_MAX);
-                view.past.drain(..view.past.len().saturating_sub(PAGE_MAX));
+                view.history
+                    .drain(..view.history.len().saturating_sub(PAGE_MAX));
                 QueryAnswer::Block(Box::new(view))
             }
             Query::Blocks { first, last } if last < first => QueryAnswer::Blocks(Vec::new()),
@@ -130,7 +131,7 @@ fn is_selected(task: &Task, of: &TaskSelection) -> bool {
     in_stage && of.block.is_none_or(is_about) && in_phase
 }
 
-/// The first items after `after`, `limit` at most, by key. They may come in any order.
+/// The first items with keys after `after`, at most `limit`. The items may come in any order.
 fn page<'a, K: Ord + Clone + 'a, T>(
     items: impl Iterator<Item = (&'a K, T)>,
     after: Option<&K>,
@@ -138,7 +139,7 @@ fn page<'a, K: Ord + Clone + 'a, T>(
 ) -> Page<(&'a K, T), K> {
     let limit = limit.min(PAGE_MAX);
     let mut first: BTreeMap<&K, T> = BTreeMap::new();
-    // One more than is shown tells whether there are more.
+    // One item more than is shown tells whether there are more.
     for (key, item) in items.filter(|(key, _)| after.is_none_or(|after| *key > after)) {
         if first.len() > limit && first.last_key_value().is_some_and(|(last, _)| key > *last) {
             continue;

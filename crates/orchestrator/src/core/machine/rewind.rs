@@ -1,10 +1,10 @@
-//! A source takes blocks back: the chain that it follows was reorganised.
+//! Rewinds: a source takes blocks back because the chain that it follows was reorganised.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::task::forget_parts;
-use super::{Core, Then};
+use super::{Core, OnAccepted};
 use crate::conversation::{Reply, Rewind};
 use crate::core::change::Change;
 use crate::core::event::RequestId;
@@ -12,24 +12,24 @@ use crate::core::limits::FORGET_MAX;
 use crate::core::tasks::{Phase, TaskNo};
 use crate::id::TaskId;
 use crate::plan::{QueueIx, StageIx};
-use crate::record::{Past, Record, RecordKey, RewindRecord, TaskRecord};
+use crate::record::{HistoryEntry, Record, RecordKey, RewindRecord, TaskRecord};
 
-/// What is found of the blocks that are taken back.
+/// Tasks and records of the blocks that are taken back.
 #[derive(Default)]
-struct Found {
+struct RewindScope {
     tasks: Vec<TaskNo>,
-    /// Marks and dead letters.
+    /// Keys of marks and dead letters, and of fired groups.
     records: Vec<RecordKey>,
-    /// The last block of all that.
+    /// Last block of these tasks and records; `None` if there are none.
     last: Option<u64>,
-    /// Whether something is on its way to the log, of which more may follow.
+    /// Whether more may follow: a task is finishing, or an append or decision is on its way to the log.
     moves: bool,
 }
 
 /// A rewind under way.
 #[derive(Clone, Debug)]
 pub(super) struct Rewinding {
-    /// None of one that an earlier coordinator began.
+    /// Request to reply to; `None` for a rewind that an earlier coordinator began.
     request: Option<RequestId>,
     producer: Arc<str>,
     queues: Vec<QueueIx>,
@@ -37,8 +37,8 @@ pub(super) struct Rewinding {
 }
 
 impl Core {
-    /// Goes on with the rewinds that an earlier coordinator began. What followed from blocks that were
-    /// taken back, and came to be between two of its appends, has to go before it is worked on.
+    /// Resumes the rewinds that an earlier coordinator began. Tasks that followed from the blocks between two
+    /// of its appends must be removed before workers get them.
     pub(super) fn resume_rewinds(&mut self) {
         let rewinds = self.sources.recorded_rewinds();
         for (producer, RewindRecord { queues, from }) in rewinds {
@@ -73,28 +73,28 @@ impl Core {
         let stages = self.reached(&rewind.queues);
         let emitted = self.emitted_of(&stages);
         let stale = emitted.saturating_sub(rewind.from);
-        // An earlier coordinator has counted it.
+        // An earlier coordinator has counted a resumed one.
         if stale > 0 && rewind.request.is_some() {
             self.counts.add_blocks(stale, |totals| &mut totals.stale);
             self.note_taken_back(&rewind, emitted - 1, true);
-            self.append(Vec::new(), Then::Nothing);
+            self.append(Vec::new(), OnAccepted::Nothing);
         }
         self.rewind_round(rewind);
     }
 
-    /// Drops what is there, then, when that and all that was on its way to the log has come to be,
-    /// what has followed from it.
+    /// Drops the tasks and records that exist; once all pending appends have been answered, searches again
+    /// for those that have followed.
     pub(super) fn rewind_round(&mut self, mut rewind: Rewinding) {
         let stages = self.reached(&rewind.queues);
         rewind.from = self.lowest_together(&stages, rewind.from);
-        // Not before it is known how far back it goes: a message of an earlier block that is dropped with
-        // a later one would be let in, and the source's position moved beyond it.
-        self.turn_away(&rewind);
-        let found = self.of_blocks_from(&stages, rewind.from);
-        let nothing = found.tasks.is_empty() && found.records.is_empty() && !found.moves;
+        // Only now that the first block is known: a message of an earlier block that is dropped together with
+        // a later one would otherwise be admitted, and the source's position moved beyond it.
+        self.reject_parked(&rewind);
+        let scope = self.scope_from(&stages, rewind.from);
+        let nothing = scope.tasks.is_empty() && scope.records.is_empty() && !scope.moves;
         let position = self.sources.position(&rewind.producer);
         if nothing && position.is_none_or(|next| next <= rewind.from) {
-            // What the source has lost the answer to may have taken back more.
+            // An earlier rewind, whose reply the source has lost, may have taken back more.
             let next = position
                 .unwrap_or(rewind.from)
                 .max(self.emitted_of(&stages));
@@ -102,22 +102,23 @@ impl Core {
             self.end_rewind(rewind, from);
             return;
         }
-        if let Some(last) = found.last {
+        if let Some(last) = scope.last {
             self.note_taken_back(&rewind, last, false);
         }
-        let mut dropped = Vec::with_capacity(found.tasks.len());
+        let mut dropped = Vec::with_capacity(scope.tasks.len());
         let mut changes = vec![self.rewind_record(&rewind)];
-        // First, so that a source that is started anew in between goes on from there; also where it has none yet, so that
-        // the same rewind once more, whose answer was lost, is answered with what the first has taken back.
+        // First in the append, so that a source restarted in between continues from there. Also written if
+        // the source has no position, so that a repeated rewind whose reply was lost is answered with the
+        // blocks that the first one took back.
         if position.is_none_or(|next| next > rewind.from) {
             let key = RecordKey::Source(rewind.producer.clone());
             changes.push((key, Change::put(Record::Source(rewind.from))));
         }
-        for no in found.tasks {
+        for no in scope.tasks {
             self.drop_task(no, &mut changes, &mut dropped);
         }
-        for key in found.records {
-            // Another rewind, or an operator, finds that it is on its way.
+        for key in scope.records {
+            // Other rewinds, and operators, see that a decision is on its way.
             if let RecordKey::Dead(id) = &key {
                 self.dead.decide(id.clone());
             }
@@ -126,12 +127,12 @@ impl Core {
         while changes.len() > FORGET_MAX {
             let rest = changes.split_off(FORGET_MAX);
             let part = std::mem::replace(&mut changes, rest);
-            self.append(part, Then::Nothing);
+            self.append(part, OnAccepted::Nothing);
         }
-        self.append(changes, Then::Rewind { rewind, dropped });
+        self.append(changes, OnAccepted::Rewind { rewind, dropped });
     }
 
-    /// The record of all rewinds of a source that are under way.
+    /// Record of all rewinds of a source that are under way.
     fn rewind_record(&mut self, rewind: &Rewinding) -> (RecordKey, Change) {
         let from = self.sources.lower_rewind(&rewind.producer, rewind.from);
         let names = rewind.queues.iter();
@@ -144,15 +145,15 @@ impl Core {
         (key, Change::put(Record::Rewind(record)))
     }
 
-    /// All that was of these blocks is gone.
+    /// Ends a rewind: no task or record of its blocks is left.
     fn end_rewind(&mut self, rewind: Rewinding, from: u64) {
         let is_last = self.sources.end_rewind(&rewind.producer);
         let reply = Reply::Rewound { from };
         if is_last && self.sources.has_recorded_rewind(&rewind.producer) {
             let key = RecordKey::Rewind(rewind.producer);
             let then = match rewind.request {
-                Some(request) => Then::Reply { request, reply },
-                None => Then::Nothing,
+                Some(request) => OnAccepted::Reply { request, reply },
+                None => OnAccepted::Nothing,
             };
             self.append(vec![(key, Change::Delete)], then);
         } else if let Some(request) = rewind.request {
@@ -160,9 +161,9 @@ impl Core {
         }
     }
 
-    /// Remembers that the blocks from where a rewind begins were taken back.
+    /// Notes in the history that blocks were taken back.
     fn note_taken_back(&mut self, rewind: &Rewinding, last: u64, emitted: bool) {
-        self.history.note(Past::TakenBack {
+        self.history.note(HistoryEntry::TakenBack {
             source: rewind.producer.clone(),
             first: rewind.from,
             last,
@@ -171,15 +172,15 @@ impl Core {
         });
     }
 
-    /// Answers the source's messages that wait at a door.
-    fn turn_away(&mut self, rewind: &Rewinding) {
+    /// Replies to the source's waiting messages about the blocks that are taken back.
+    fn reject_parked(&mut self, rewind: &Rewinding) {
         let from = rewind.from;
         for submission in self.submissions.take_from(&rewind.producer, from) {
             self.reply(submission.request(), self.applied, Reply::Rewound { from });
         }
     }
 
-    /// The stages that messages of these queues reach.
+    /// Stages that messages of these queues reach.
     fn reached(&self, queues: &[QueueIx]) -> BTreeSet<StageIx> {
         let mut stages = BTreeSet::new();
         let mut next: Vec<QueueIx> = queues.to_vec();
@@ -194,7 +195,8 @@ impl Core {
         stages
     }
 
-    /// The block below which the sink has been given all, if it is among what these stages make.
+    /// Block below which the sink has been given everything, if the sequencer is among these stages; 0
+    /// otherwise.
     fn emitted_of(&self, stages: &BTreeSet<StageIx>) -> u64 {
         let sequencer = self.plan.sequencer();
         match sequencer.is_some_and(|(stage, _)| stages.contains(&stage)) {
@@ -203,8 +205,8 @@ impl Core {
         }
     }
 
-    /// The lowest block that is in a message with one from `from` on, or is in a message with such a
-    /// one, and so on; not below what the sink has been given.
+    /// Lowest block that shares a message with a block from `from` on, directly or through other messages;
+    /// not below the blocks that the sink has been given.
     fn lowest_together(&self, stages: &BTreeSet<StageIx>, from: u64) -> u64 {
         let bound = self.emitted_of(stages);
         let mut from = from.max(bound);
@@ -235,30 +237,30 @@ impl Core {
         })
     }
 
-    fn of_blocks_from(&self, stages: &BTreeSet<StageIx>, from: u64) -> Found {
-        let mut found = Found::default();
+    fn scope_from(&self, stages: &BTreeSet<StageIx>, from: u64) -> RewindScope {
+        let mut scope = RewindScope::default();
         for task in self.tasks.iter() {
             let last = task.record().last;
             if last < from || !stages.contains(&task.stage()) {
                 continue;
             }
             match task.phase() {
-                // The sink has it.
+                // The sink has been given it.
                 Phase::Emitting => {}
-                Phase::Finishing => found.moves = true,
+                Phase::Finishing => scope.moves = true,
                 _ => {
-                    found.tasks.push(task.no());
-                    found.last = found.last.max(Some(last));
+                    scope.tasks.push(task.no());
+                    scope.last = scope.last.max(Some(last));
                 }
             }
         }
-        found.tasks.sort_unstable();
+        scope.tasks.sort_unstable();
         for task in self.dead_of(stages).filter(|task| task.last >= from) {
             match self.dead.is_deciding(&task.id) {
-                true => found.moves = true,
+                true => scope.moves = true,
                 false => {
-                    found.records.push(RecordKey::Dead(task.id.clone()));
-                    found.last = found.last.max(Some(task.last));
+                    scope.records.push(RecordKey::Dead(task.id.clone()));
+                    scope.last = scope.last.max(Some(task.last));
                 }
             }
         }
@@ -266,22 +268,22 @@ impl Core {
             let name = self.layout.name(*stage);
             let marks = self.marks.iter(*stage);
             for (block, part, mark) in marks.filter(|(.., mark)| mark.last() >= from) {
-                found.last = found.last.max(Some(mark.last()));
-                found.records.push(RecordKey::Done(TaskId {
+                scope.last = scope.last.max(Some(mark.last()));
+                scope.records.push(RecordKey::Done(TaskId {
                     stage: name.clone(),
                     block,
                     part: part.clone(),
                 }));
             }
-            found.moves |= self.appends.incoming(*stage).has(&(from..=u64::MAX));
+            scope.moves |= self.appends.incoming(*stage).has(&(from..=u64::MAX));
             let fired = self.collectors.fired_from(*stage, from);
             let groups = fired.map(|key| RecordKey::Group(name.clone(), key.clone()));
-            found.records.extend(groups);
+            scope.records.extend(groups);
         }
-        found
+        scope
     }
 
-    /// Ends a live task without a trace.
+    /// Ends a live task without a mark.
     fn drop_task(
         &mut self,
         no: TaskNo,
@@ -294,7 +296,7 @@ impl Core {
         let id = task.record().id.clone();
         changes.push((RecordKey::Task(id.clone()), Change::Delete));
         if !task.attempts().is_empty() {
-            changes.push((RecordKey::Tries(id.clone()), Change::Delete));
+            changes.push((RecordKey::Attempts(id.clone()), Change::Delete));
         }
         changes.extend(forget_parts(task));
         self.forget_member(no);

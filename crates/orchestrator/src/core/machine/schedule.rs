@@ -1,4 +1,4 @@
-//! Who gets what next.
+//! Assignment of claimable tasks to free workers.
 
 use std::sync::Arc;
 
@@ -6,14 +6,14 @@ use super::Core;
 use crate::conversation::Lease;
 use crate::core::event::Time;
 use crate::core::tag::LeaseTag;
-use crate::core::tasks::{Class, Held, Priority, Task, TaskNo};
+use crate::core::tasks::{ActiveLease, Class, Priority, Task, TaskNo};
 use crate::core::timers::Timer;
 use crate::core::workers::Worker;
 use crate::id::WorkerId;
 use crate::plan::{QueueIx, StageIx, StageKind};
 
 impl Core {
-    /// Leases tasks while there is a claimable one and a worker for it.
+    /// Leases tasks while there is a claimable one and a free worker for it.
     pub(super) fn schedule(&mut self) {
         if self.draining || self.adopting_until.is_some() {
             return;
@@ -23,7 +23,7 @@ impl Core {
                 let Some((class, head, worker)) = self.next_assignment(group) else {
                     break;
                 };
-                if !self.bury_spent(head.no()) {
+                if !self.dead_letter_if_hopeless(head.no()) {
                     self.assign(group, &class, head, &worker);
                 }
             }
@@ -33,19 +33,19 @@ impl Core {
 
     /// The claimable task of the highest priority for which a worker is free.
     ///
-    /// Only the head of each class competes: the tasks behind it can be run by the same workers
-    /// and wait for the same queues downstream, so none of them may overtake it.
-    /// So do all that not every worker may have, since each of them is for other workers.
+    /// Only the head of each class competes: the tasks behind it can be run by the same workers and wait for
+    /// the same queues downstream, so none of them may overtake it. Tasks that not every worker of their
+    /// class may have all compete, because each of them is for different workers.
     fn next_assignment(&self, group: usize) -> Option<(Class, Priority, WorkerId)> {
         let new = self.next_new(group);
-        let begun = self
+        let partially_assigned = self
             .tasks
-            .begun(group)
+            .partially_assigned(group)
             .take_while(|priority| new.as_ref().is_none_or(|(_, new, _)| priority < new))
             .find_map(|priority| {
                 let task = self.tasks.get(priority.no())?;
                 let (_, class) = task.class()?;
-                // One that a worker has adds nothing to what is on its way.
+                // A further copy of a leased task adds nothing to the downstream queues.
                 if task.copies().is_empty() && self.is_gated(class.0, priority.block()) {
                     return None;
                 }
@@ -55,7 +55,7 @@ impl Core {
                 let worker = self.pick_worker(group, class, priority.no(), suits)?;
                 Some((Arc::clone(class), priority, worker))
             });
-        begun.or(new)
+        partially_assigned.or(new)
     }
 
     fn next_new(&self, group: usize) -> Option<(Class, Priority, WorkerId)> {
@@ -83,12 +83,12 @@ impl Core {
             .any(|queue| self.is_full(*queue, block, true))
     }
 
-    /// Whether nothing more of `block` may be on its way into a queue (Q_max).
+    /// Whether a queue is too full (Q_max) for another message of `block`.
     ///
-    /// What waits there counts, what is being recorded for it, and, for `on_its_way`, one for each
-    /// task that is leased by a stage that writes it. A block below all of these passes: the queue
-    /// may be full precisely because it waits for that block. Queues of collectors are never full:
-    /// a barrier needs the messages behind the ones that it holds.
+    /// The count includes the tasks waiting there, those being recorded for the queue and, with `on_its_way`,
+    /// one for each leased task of a stage that writes it. A block below all of these is always admitted: the
+    /// queue may be full precisely because it waits for that block. Queues of collectors are never full: a
+    /// barrier needs the messages behind the ones that it holds.
     pub(super) fn is_full(&self, queue: QueueIx, block: u64, on_its_way: bool) -> bool {
         let writers: &[StageIx] = if on_its_way {
             self.layout.writers(queue)
@@ -113,8 +113,8 @@ impl Core {
         })
     }
 
-    /// A free worker that can run `class` and may have the task: not the one that failed it last
-    /// if another is free, then the least busy, then the one unused for longest.
+    /// A free worker that can run `class` and may have the task. Preferred are, in this order: a worker that
+    /// did not fail it last, the least busy one, and the one chosen longest ago.
     pub(super) fn pick_worker(
         &self,
         group: usize,
@@ -133,24 +133,25 @@ impl Core {
             .map(|(name, _)| name.clone())
     }
 
-    /// What a worker counts as among those that have the same task of `stage`.
-    pub(super) fn name_of(&self, stage: StageIx, worker: &WorkerId) -> Option<Arc<str>> {
+    /// Name of a worker by the `distinct` setting of `stage`; `None` if the worker is unknown or lacks one.
+    pub(super) fn distinct_name_of(&self, stage: StageIx, worker: &WorkerId) -> Option<Arc<str>> {
         let distinct = &self.plan.stage(stage).dispatcher()?.speculation.distinct;
         distinct.name_of(worker, self.workers.get(worker)?.labels())
     }
 
-    /// What the worker counts as, if it may have the task: nobody of that name has it, has
-    /// completed it, or has failed it for good; and where several results are compared, nobody of
-    /// its user has it or has completed it.
+    /// Distinct name of the worker, if it may have the task. It may not if a worker of the same name
+    /// has the task, has completed it, or has failed it for good; nor, if several results are compared, if a
+    /// worker of the same user has it or has completed it.
     pub(super) fn may_take(&self, task: &Task, worker: &WorkerId) -> Option<Arc<str>> {
-        let name = self.name_of(task.stage(), worker)?;
-        let failed = task
-            .failed_for_good()
-            .any(|by| by == worker || self.name_of(task.stage(), by).as_ref() == Some(&name));
-        (!failed && !task.is_known_to(worker, &name) && !task.has_voter(worker)).then_some(name)
+        let name = self.distinct_name_of(task.stage(), worker)?;
+        let failed = task.failed_for_good().any(|by| {
+            by == worker || self.distinct_name_of(task.stage(), by).as_ref() == Some(&name)
+        });
+        (!failed && !task.is_known_to(worker, &name) && !task.has_worker_of_user(worker))
+            .then_some(name)
     }
 
-    /// The free workers that can run `class` and have been heard from lately.
+    /// Free workers that can run `class` and have sent a message within T_ack.
     fn candidates<'a>(
         &'a self,
         group: usize,
@@ -187,7 +188,7 @@ impl Core {
         let mut leases = Vec::with_capacity(size);
         let mut next = Some(head);
         while let Some(task) = next.and_then(|priority| self.tasks.get(priority.no())) {
-            let (no, attempt) = (task.no(), task.tried().saturating_add(1));
+            let (no, attempt) = (task.no(), task.failed_count().saturating_add(1));
             let tag = self.tag_for(task, worker, attempt);
             leases.push(Lease {
                 stage: class.0,
@@ -203,8 +204,8 @@ impl Core {
             next = self.tasks.head_of(group, class).filter(|priority| {
                 let fits = self.tasks.get(priority.no()).is_some_and(|task| {
                     let last = task.attempts().last();
-                    // A restart may have left one that nobody is to try again.
-                    task.is_possible() && last.is_none_or(|attempt| attempt.worker != *worker)
+                    // After a restart, a task may be left that cannot be completed any more.
+                    task.can_complete() && last.is_none_or(|attempt| attempt.worker != *worker)
                 });
                 fits && !self.is_gated(class.0, priority.block())
             });
@@ -224,9 +225,9 @@ impl Core {
         expires: Time,
     ) {
         let stage = self.tasks.get(no).map(|task| task.stage());
-        let name = stage.and_then(|stage| self.name_of(stage, worker));
+        let name = stage.and_then(|stage| self.distinct_name_of(stage, worker));
         let name = name.unwrap_or_else(|| worker.clone());
-        let held = Held::new(worker.clone(), name, attempt, tag).in_batch(batch);
+        let held = ActiveLease::new(worker.clone(), name, attempt, tag).in_batch(batch);
         let held = held.lasting(self.now.mono, self.now.wall_ms, expires);
         self.tasks.lease(no, held);
         self.workers.give(worker, batch, no);

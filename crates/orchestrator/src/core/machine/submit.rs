@@ -1,7 +1,7 @@
-//! Messages from producers: idempotent, and made to wait when a queue is full.
+//! Messages from producers: idempotent, and delayed while a queue is full.
 
-use super::{Core, Then};
-use crate::conversation::{Edition, Reply, Submit};
+use super::{Core, OnAccepted};
+use crate::conversation::{Reply, Submit, Uniqueness};
 use crate::core::change::Change;
 use crate::core::limits::excess_of_task;
 use crate::core::submissions::Submission;
@@ -11,10 +11,10 @@ use crate::origin::submitted;
 use crate::plan::StageIx;
 use crate::record::{DeadRecord, Record, RecordKey, TaskRecord};
 
-/// What is to be recorded of a message, and what its producer is told.
+/// Changes to record for a message, and the reply to its producer.
 struct Admission {
     changes: Vec<(RecordKey, Change)>,
-    /// Dead letters that it replaces.
+    /// Dead letters that the message replaces.
     replaced: Vec<TaskId>,
     reply: Reply,
 }
@@ -38,7 +38,7 @@ impl Core {
         }
     }
 
-    /// Lets in what waited for room, lowest block first.
+    /// Admits messages that waited for room, lowest block first.
     pub(super) fn admit_parked(&mut self) {
         for queue in self.submissions.queues() {
             while let Some(lowest) = self.submissions.lowest(queue) {
@@ -52,14 +52,14 @@ impl Core {
         }
     }
 
-    /// Takes up again what waited for appends that have now been accepted, or refused.
+    /// Resumes messages that waited for appends that have now been accepted or refused.
     pub(super) fn resume_deferred(&mut self) {
         for submission in self.submissions.take_deferred() {
             self.submit(submission);
         }
     }
 
-    /// Records a message, or finds that there is nothing to record.
+    /// Records a message, or replies if there is nothing to record.
     fn admit(&mut self, submission: Submission) {
         let (request, submit) = (submission.request(), submission.submit());
         let message = &submit.message;
@@ -73,9 +73,9 @@ impl Core {
         );
         let in_motion = tasks.iter().any(|(reader, task)| {
             let (Ok(record) | Err((record, _))) = task;
-            self.is_in_motion(*reader, record)
+            self.has_pending_change(*reader, record)
         });
-        // One that came while its source's blocks are taken back would be taken back with them.
+        // A message admitted while its source's blocks are taken back would be taken back with them.
         if in_motion
             || self
                 .sources
@@ -87,13 +87,13 @@ impl Core {
         let (first, last) = (submit.message.first, submit.message.last);
         let Submit {
             producer,
-            edition,
+            uniqueness,
             source_next,
             ..
         } = submission.into_submit();
         let mut admission = Admission::default();
         for (reader, task) in tasks {
-            if let Err(refused) = self.admit_task(edition, reader, task, &mut admission) {
+            if let Err(refused) = self.admit_task(uniqueness, reader, task, &mut admission) {
                 self.reply(request, self.applied, refused);
                 return;
             }
@@ -114,7 +114,7 @@ impl Core {
         if reply == Reply::Accepted
             && let Some(slot) = self.open_slot(first, last)
         {
-            // Ahead of the tasks, so that a replay counts them in it.
+            // Ahead of the tasks, so that a replay counts them in the slot.
             changes.insert(0, slot);
         }
         if changes.is_empty() {
@@ -122,16 +122,16 @@ impl Core {
             return;
         }
         replaced.into_iter().for_each(|id| self.dead.decide(id));
-        self.append(changes, Then::Reply { request, reply });
+        self.append(changes, OnAccepted::Reply { request, reply });
     }
 
-    /// Adds what is to be recorded of a message at one of its readers.
+    /// Adds the changes to record for a message at one of its readers.
     ///
     /// # Errors
-    /// The reply, where nothing of the message is to be recorded.
+    /// The reply, if nothing of the message is to be recorded.
     fn admit_task(
         &self,
-        edition: Edition,
+        uniqueness: Uniqueness,
         reader: StageIx,
         task: Result<TaskRecord, (TaskRecord, String)>,
         admission: &mut Admission,
@@ -140,12 +140,12 @@ impl Core {
         if let Some(why) = excess_of_task(record) {
             return Err(Reply::Invalid { why });
         }
-        let is_revived = edition == Edition::Anew
+        let is_revived = uniqueness == Uniqueness::Resubmitted
             && !self.tasks.contains(&record.id)
             && self.is_dropped(reader, record);
-        let known = match self.another_edition(edition, reader, record) {
+        let known = match self.reply_if_not_unique(uniqueness, reader, record) {
             None if is_revived => None,
-            None => self.known(reader, record),
+            None => self.reply_if_known(reader, record),
             other => other,
         };
         if let Some(known) = known {
@@ -153,7 +153,7 @@ impl Core {
         }
         let id = record.id.clone();
         if is_revived {
-            // Ahead of the task: a finished one is not taken.
+            // Ahead of the task: replay and application ignore a task that has a mark.
             let mark = RecordKey::Done(id.clone());
             admission.changes.push((mark, Change::Delete));
         }
@@ -192,7 +192,7 @@ impl Core {
 // === impl Admission ===
 
 impl Admission {
-    /// Takes into account what is known of the message at one of its readers.
+    /// Merges the reply for a known task at one of the readers into the message's reply.
     fn is_known(&mut self, known: Reply) -> Result<(), Reply> {
         match (&mut self.reply, known) {
             (_, differs @ Reply::Differs { .. }) => return Err(differs),
@@ -211,7 +211,7 @@ impl Admission {
 }
 
 impl Default for Admission {
-    /// Nothing is to be recorded.
+    /// An admission with nothing to record.
     fn default() -> Self {
         Self {
             changes: Vec::new(),

@@ -1,16 +1,16 @@
-//! How tasks move between their phases, and what other parts have to hear of it.
+//! Phase changes of tasks, and the updates of other parts that they require.
 
-use super::{Core, Then};
+use super::{Core, OnAccepted};
 use crate::conversation::{LeaseRef, WorkerCommand};
 use crate::core::change::Change;
 use crate::core::limits::{REASON_MAX, truncate};
-use crate::core::tasks::{Held, Phase, Task, TaskNo};
+use crate::core::tasks::{ActiveLease, Phase, Task, TaskNo};
 use crate::id::{Part, TaskId, WorkerId};
 use crate::plan::StageKind;
 use crate::record::{Attempt, DeadRecord, Record, RecordKey};
 
 impl Core {
-    /// A task begins its life at its stage.
+    /// Enters a new task into its stage.
     pub(super) fn enter(&mut self, no: TaskNo) {
         if !self.started {
             return;
@@ -41,7 +41,7 @@ impl Core {
         }
     }
 
-    /// A task whose backoff, or postponement, has passed.
+    /// Handles the end of a task's backoff or postponement.
     pub(super) fn wake(&mut self, no: TaskNo) {
         let Some(task) = self.tasks.get(no) else {
             return;
@@ -53,21 +53,21 @@ impl Core {
             self.set_phase(no, Phase::New);
             self.enter(no);
         } else {
-            // A late result may have made up for what was missing.
+            // A late result may have replaced the missing one.
             self.set_phase(no, Phase::Ready);
-            self.rest(no);
+            self.update_after_copy(no);
         }
     }
 
-    /// A worker has the task no more.
+    /// Ends a worker's copy of the task.
     pub(super) fn end_copy(&mut self, no: TaskNo, worker: &WorkerId) {
         if let Some(ended) = self.tasks.end_copy(no, worker) {
             self.workers.take(ended.worker(), ended.batch(), no);
         }
     }
 
-    /// Nobody is to work on the task any more: whoever has it is told, but for him who has brought
-    /// the result of an attempt.
+    /// Ends all copies of the task, and cancels them at their workers, except the copy (`by`) whose result
+    /// has come.
     pub(super) fn end_copies(&mut self, no: TaskNo, by: Option<(&WorkerId, u32)>) {
         let ended = self.tasks.end_copies(no);
         let Some(id) = self.tasks.get(no).map(|task| task.id().clone()) else {
@@ -82,8 +82,8 @@ impl Core {
         }
     }
 
-    /// Tells a worker that its copy of a task is not wanted any more.
-    pub(super) fn cancel_copy(&mut self, held: &Held, id: &TaskId) {
+    /// Tells a worker that its copy of a task is no longer wanted.
+    pub(super) fn cancel_copy(&mut self, held: &ActiveLease, id: &TaskId) {
         let lease = LeaseRef {
             task: id.clone(),
             attempt: held.attempt(),
@@ -92,16 +92,17 @@ impl Core {
         self.tell_worker(held.worker(), WorkerCommand::Cancel(lease));
     }
 
-    /// After a copy has ended: claimable for what is missing, unless something else is awaited.
-    pub(super) fn rest(&mut self, no: TaskNo) {
+    /// Sets the phase after a copy has ended: claimable if workers are missing, unless the task waits for a
+    /// record.
+    pub(super) fn update_after_copy(&mut self, no: TaskNo) {
         let Some(task) = self.tasks.get(no) else {
             return;
         };
         if !matches!(task.phase(), Phase::Ready | Phase::Leased) {
             return;
         }
-        if !self.bury_spent(no) {
-            let phase = match self.tasks[no].missing() {
+        if !self.dead_letter_if_hopeless(no) {
+            let phase = match self.tasks[no].workers_missing() {
                 0 => Phase::Leased,
                 _ => Phase::Ready,
             };
@@ -109,12 +110,12 @@ impl Core {
         }
     }
 
-    /// Moves a task to the dead-letter queue if it cannot be completed any more.
-    pub(super) fn bury_spent(&mut self, no: TaskNo) -> bool {
+    /// Moves a task to the dead-letter queue if it cannot be completed any more. Returns whether it did.
+    pub(super) fn dead_letter_if_hopeless(&mut self, no: TaskNo) -> bool {
         let Some(task) = self.tasks.get(no) else {
             return false;
         };
-        if task.is_possible() {
+        if task.can_complete() {
             return false;
         }
         let attempts = task.attempts().to_vec();
@@ -123,20 +124,20 @@ impl Core {
             (Some(attempt), _) => format!("permanent failure: {}", attempt.failure.reason),
             (None, last) => {
                 let last = last.map_or("", |attempt| &attempt.failure.reason);
-                format!("{} attempts failed; last: {last}", task.tried())
+                format!("{} attempts failed; last: {last}", task.failed_count())
             }
         };
-        self.bury(no, reason, attempts);
+        self.dead_letter_task(no, reason, attempts);
         true
     }
 
     /// Moves a live task to the dead-letter queue.
-    pub(super) fn bury(&mut self, no: TaskNo, reason: String, attempts: Vec<Attempt>) {
-        self.bury_as(no, reason, attempts, false);
+    pub(super) fn dead_letter_task(&mut self, no: TaskNo, reason: String, attempts: Vec<Attempt>) {
+        self.dead_letter_task_as(no, reason, attempts, false);
     }
 
-    /// As [`Core::bury`]; `late` if it came too late for its group.
-    pub(super) fn bury_as(
+    /// Moves a live task to the dead-letter queue; `late` if it came too late for its group.
+    pub(super) fn dead_letter_task_as(
         &mut self,
         no: TaskNo,
         mut reason: String,
@@ -158,20 +159,20 @@ impl Core {
         let mut changes = vec![
             (RecordKey::Dead(id.clone()), Change::put(Record::Dead(dead))),
             (RecordKey::Task(id.clone()), Change::Delete),
-            (RecordKey::Tries(id.clone()), Change::Delete),
+            (RecordKey::Attempts(id.clone()), Change::Delete),
         ];
         changes.extend(forget_parts(task));
         self.end_copies(no, None);
         self.set_phase(no, Phase::Finishing);
-        self.append(changes, Then::Settled(vec![id]));
+        self.append(changes, OnAccepted::Settled(vec![id]));
     }
 }
 
-/// A task that ends needs its results no more, nor what is recorded of its attempts.
+/// Changes that remove the results and the attempts record of a task that ends.
 pub(super) fn forget_parts(task: &Task) -> Vec<(RecordKey, Change)> {
     let id = task.id();
     let parts = task.results().keys().map(|name| {
-        let key = RecordKey::Part(id.clone(), Part::from_text(name));
+        let key = RecordKey::PartialResult(id.clone(), Part::from_text(name));
         (key, Change::Delete)
     });
     let run = (RecordKey::Run(id.clone()), Change::Delete);

@@ -1,4 +1,4 @@
-//! Answers to what is asked of the core.
+//! Answers to queries about the whole state.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::Core;
 use crate::core::change::Change;
-use crate::core::tasks::{Held, Phase, Task};
+use crate::core::tasks::{ActiveLease, Phase, Task};
 use crate::core::view::{
     GAPS_MAX, PausedWorker, StageStatus, Status, TaskPhase, TaskView, WorkerView,
 };
@@ -40,7 +40,7 @@ impl Core {
         &'a self,
         name: &'a WorkerId,
         worker: &'a Worker,
-    ) -> impl Iterator<Item = (&'a Task, &'a Held)> {
+    ) -> impl Iterator<Item = (&'a Task, &'a ActiveLease)> {
         let tasks = worker.tasks().filter_map(|no| self.tasks.get(no));
         tasks.flat_map(move |task| {
             let copies = task
@@ -51,12 +51,12 @@ impl Core {
         })
     }
 
-    /// The hosts that have joined, and the session of each.
+    /// The hosts that have joined, with the session of each.
     pub fn host_sessions(&self) -> BTreeMap<Arc<str>, u64> {
         self.hosts.sessions()
     }
 
-    /// The whole at this moment.
+    /// State of the whole workflow.
     pub fn status(&self) -> Status {
         let stages = self.plan.stages.iter().enumerate();
         let stages = stages.map(|(ix, plan)| {
@@ -71,7 +71,7 @@ impl Core {
                 waiting: self.tasks.waiting(stage).total(),
                 leased: self.tasks.leased(stage).total(),
                 held: self.tasks.held(stage),
-                dead: self.dead.buried(stage),
+                dead: self.dead.count(stage),
                 lowest: self.tasks.present(stage).lowest(),
                 counters: self.counts.of(stage),
             }
@@ -145,45 +145,45 @@ impl Core {
         self.dead.get(id)
     }
 
-    /// Whether the task was completed, grouped, skipped or dropped, as far as is remembered.
+    /// Whether the task was completed, grouped, skipped or dropped, as far as marks reach back.
     pub fn has_finished(&self, id: &TaskId, last: u64) -> bool {
         self.layout
             .stage_of(id)
             .is_some_and(|stage| self.is_finished(stage, id, last))
     }
 
-    /// Where a source goes on: the block after the last that it recorded.
+    /// Position of a source: the block after the last that it recorded.
     pub fn source_next(&self, source: &str) -> Option<u64> {
         self.sources.position(source)
     }
 
-    /// Whether nothing moves until something comes from outside: no task is leased, delayed, being
-    /// recorded or emitted, and none is claimable but those that a full queue keeps back. Messages
-    /// that a collector holds or that wait for a lower block, and dead letters, may be left; and
-    /// where a dead letter blocks the way, so may claimable tasks and producers that wait.
+    /// Whether nothing moves until an input from outside: no task is leased, delayed, being recorded or being
+    /// emitted, and the claimable ones are all held back by a full queue. Messages that a collector holds or
+    /// that wait for a lower block, and dead letters, may be left. If a dead letter blocks the way, claimable
+    /// tasks and waiting producers may be left too.
     pub fn is_idle(&self) -> bool {
         self.appends.is_empty()
             && self.collectors.is_untimed()
-            && self.hosts.owe_nothing()
+            && self.hosts.none_pending()
             && self.tasks.only_claimable_move()
             && (0..self.layout.groups().len()).all(|group| self.is_kept_back(group))
     }
 
     /// Whether a full queue keeps back every claimable task of a worker group.
     fn is_kept_back(&self, group: usize) -> bool {
-        let mut begun = self.tasks.begun(group);
-        let begun = begun.all(|priority| {
+        let mut partially_assigned = self.tasks.partially_assigned(group);
+        let partially_assigned = partially_assigned.all(|priority| {
             let task = self.tasks.get(priority.no());
             task.is_some_and(|task| {
                 task.copies().is_empty() && self.is_gated(task.stage(), priority.block())
             })
         });
         let mut heads = self.tasks.heads(group);
-        begun && heads.all(|(class, head)| self.is_gated(class.0, head.block()))
+        partially_assigned && heads.all(|(class, head)| self.is_gated(class.0, head.block()))
     }
 
-    /// Whether nothing is under way: no task is leased, being recorded or being emitted. What
-    /// waits for a worker still waits; this is what a drain comes to.
+    /// Whether no work is under way: no task is leased, being recorded or being emitted. Tasks may still wait
+    /// for a worker. A drain ends in this state.
     pub fn is_drained(&self) -> bool {
         let mut stages = (0..self.layout.stages()).map(StageIx);
         self.appends.is_empty()
@@ -191,9 +191,8 @@ impl Core {
             && stages.all(|stage| self.tasks.leased(stage).total() == 0)
     }
 
-    /// Every blob that may still be named here: by a live task, one of its results or a dead letter,
-    /// by what is on its way to the log, and by what producers have brought and no queue has room
-    /// for yet.
+    /// Digests of all blobs that the state may still refer to: through a live task, one of its results, a
+    /// dead letter, a pending append, or a producer's message that waits.
     pub fn live_blobs(&self) -> HashSet<[u8; 32]> {
         let live = self.tasks.iter().map(|task| &task.record().payload);
         let dead = self.dead.iter().map(|dead| &dead.task.payload);
@@ -217,7 +216,7 @@ impl Core {
     }
 }
 
-/// What a live task is doing.
+/// State of a live task, as shown to users.
 pub(super) fn phase_of(task: &Task) -> TaskPhase {
     match task.phase() {
         Phase::Ready | Phase::Delayed { .. } | Phase::Recording if !task.copies().is_empty() => {

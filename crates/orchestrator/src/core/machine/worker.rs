@@ -1,23 +1,23 @@
-//! Workers come, say how they are, and go.
+//! Workers: joining, heartbeats, silence and leaving.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::Core;
-use super::fail::reason;
-use crate::conversation::{Join, LeaseRef, PAUSE_REASON_MAX, WorkerCommand};
+use crate::conversation::{LeaseRef, PAUSE_REASON_MAX, WorkerCommand, WorkerJoin};
 use crate::core::event::Action;
 use crate::core::limits::truncate;
 use crate::core::tasks::{Phase, TaskNo};
 use crate::core::timers::Timer;
 use crate::id::WorkerId;
+use crate::record::Failure;
 
-/// A worker without leases is forgotten when it was silent for so many times the longest T_ack of
-/// its group; if it lives, it joins again.
+/// Factor of the longest T_ack of a worker's group; a worker without leases that is silent for longer than
+/// the product is forgotten. A worker that is still alive joins again.
 const SILENCE: u32 = 10;
 
 impl Core {
-    pub(super) fn join(&mut self, join: Join) {
+    pub(super) fn join(&mut self, join: WorkerJoin) {
         let Some(group) = self.layout.group_named(&join.group) else {
             return;
         };
@@ -34,7 +34,7 @@ impl Core {
         });
     }
 
-    /// The longest silence of a worker of this group, after which it is forgotten.
+    /// Silence after which a worker of this group is forgotten.
     fn silence_of(&self, group: usize) -> Duration {
         let dispatchers = self
             .plan
@@ -46,7 +46,7 @@ impl Core {
         longest.saturating_mul(SILENCE)
     }
 
-    /// A worker may have been silent for long.
+    /// Forgets a worker that has been silent for too long.
     pub(super) fn silent(&mut self, name: WorkerId) {
         let Some(worker) = self.workers.get(&name) else {
             return;
@@ -68,19 +68,19 @@ impl Core {
     pub(super) fn leave(&mut self, worker: &WorkerId) {
         let held = self.workers.get(worker).into_iter();
         let mut held: Vec<TaskNo> = held.flat_map(|worker| worker.tasks()).collect();
-        // The head of the chain is recorded, and so claimable again, before the rest.
+        // The lowest block is recorded first, and so is claimable again first.
         held.sort_by_key(|no| self.tasks.get(*no).map(|task| task.id().block));
         for no in held {
-            // The task may well be innocent: there is no reason to wait.
-            self.tasks.retry_at_once(no);
-            let failure = reason("the worker left or died while it had the task");
+            // The task may well be innocent, so there is no reason to wait.
+            self.tasks.set_retry_immediately(no);
+            let failure = Failure::retryable("the worker left or died while it had the task");
             self.attempt_failed(no, worker, &failure);
         }
         self.workers.remove(worker);
     }
 
-    /// Renews the leases that the worker says it holds, adopts those that nobody holds, and tells
-    /// it to stop what is not wanted.
+    /// Renews the leases that the worker reports, adopts those of which no copy is known, and cancels the
+    /// unwanted ones.
     pub(super) fn heartbeat(
         &mut self,
         name: &WorkerId,
@@ -103,12 +103,12 @@ impl Core {
         }
     }
 
-    /// Renews a lease that a worker says it holds, or adopts it. Returns whether the worker may go on.
+    /// Renews or adopts a lease that a worker reports. Returns whether the worker may go on.
     fn keep_lease(&mut self, name: &WorkerId, lease: &LeaseRef) -> bool {
         let Some(no) = self.leased_task(name, lease).map(|task| task.no()) else {
             return false;
         };
-        self.tasks.found_again(no, name, lease.attempt);
+        self.tasks.confirm_attempt(no, name, lease.attempt);
         let (stage, phase) = (self.tasks[no].stage(), self.tasks[no].phase());
         let Some(dispatcher) = self.plan.stages[stage.0].dispatcher() else {
             return true;
@@ -128,15 +128,15 @@ impl Core {
         adopts
     }
 
-    /// Whether a worker that says it has a task, of which the core does not know, may go on.
+    /// Whether a worker may go on with a reported task of which the core knows no copy.
     fn is_adoptable(&self, no: TaskNo, worker: &WorkerId, lease: &LeaseRef) -> bool {
         let Some(task) = self.tasks.get(no) else {
             return false;
         };
-        // It has ended this attempt itself: the heartbeat is older than that.
+        // The worker has itself ended this attempt: the heartbeat is older.
         let ended = task.has_reported(worker, lease.attempt);
-        // After a restart the last who has it may go on, also where no more may be tried.
-        let wanted = task.missing() > 0 || task.is_hedgeable() || !task.is_possible();
+        // After a restart the last worker that has the task may go on, even if no further attempt is allowed.
+        let wanted = task.workers_missing() > 0 || task.is_hedgeable() || !task.can_complete();
         !ended && wanted && self.may_take(task, worker).is_some()
     }
 }

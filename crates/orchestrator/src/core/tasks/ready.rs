@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::TaskNo;
 use crate::plan::{Needs, StageIx};
 
-/// Head of chain first: lower block, then retries before first attempts, then the older task.
+/// Priority of a task: lower block first, then retries before first attempts, then the older task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(in crate::core) struct Priority {
     block: u64,
@@ -21,7 +21,7 @@ pub(in crate::core) type Class = Arc<(StageIx, Needs)>;
 #[derive(Default)]
 pub(super) struct ReadyQueue {
     classes: BTreeMap<Class, BTreeSet<Priority>>,
-    /// The first task of each class, in order: what competes for a worker.
+    /// The first task of each class, in order: the candidates for the next assignment.
     heads: BTreeMap<Priority, Class>,
     len: usize,
 }
@@ -100,7 +100,7 @@ impl ReadyQueue {
         self.classes.get(class).map_or(0, BTreeSet::len)
     }
 
-    /// Whether the heads are those of the classes, and the length is theirs.
+    /// Whether the heads and the length agree with the classes.
     #[cfg(debug_assertions)]
     pub(super) fn is_consistent(&self) -> bool {
         let heads: BTreeMap<Priority, Class> = self

@@ -1,4 +1,4 @@
-//! The table of live tasks, and the verbs by which they change.
+//! The table of live tasks, and the methods that change them.
 
 #[cfg(debug_assertions)]
 mod check;
@@ -12,35 +12,35 @@ use std::sync::Arc;
 use proofmill_bus::Seq;
 
 use super::ready::ReadyQueue;
-use super::{Class, Held, Phase, Priority, Task, TaskNo, Terms};
+use super::{ActiveLease, Class, Phase, Priority, RunPolicy, Task, TaskNo};
 use crate::core::block_count::BlockCount;
-use crate::core::ending::Ending;
+use crate::core::ending::EndDetails;
 use crate::core::event::Time;
 use crate::id::{Part, TaskId, WorkerId};
 use crate::plan::StageIx;
-use crate::record::{Attempt, Begun, PartRecord, RunRecord, TaskRecord};
+use crate::record::{Attempt, AttemptsInProgress, PartialResult, StartedAttempt, TaskRecord};
 
 /// The live tasks. See the [module](super).
 pub(in crate::core) struct TaskTable {
     tasks: HashMap<TaskNo, Task>,
     by_id: HashMap<TaskId, TaskNo>,
     next_no: u64,
-    /// By worker group.
+    /// Claimable tasks that every worker of their class may have; by worker group.
     ready: Vec<ReadyQueue>,
-    /// By worker group: claimable tasks that not every worker of their class may have, see
-    /// [`Task::is_begun`].
-    begun: Vec<BTreeSet<Priority>>,
-    /// By stage, as are those that follow: live tasks,
+    /// Claimable tasks that not every worker of their class may have (see [`Task::is_partially_assigned`]); by worker
+    /// group.
+    partially_assigned: Vec<BTreeSet<Priority>>,
+    /// Live tasks, by stage.
     present: Vec<BlockCount>,
-    /// those that count against Q_max,
+    /// Tasks that count against Q_max, by stage.
     waiting: Vec<BlockCount>,
-    /// those that workers have,
+    /// Tasks that workers have, by stage.
     leased: Vec<BlockCount>,
-    /// those that may be hedged, by the start of their oldest lease,
+    /// Tasks that may be hedged, by stage and by the start of their oldest lease.
     hedgeable: Vec<BTreeSet<(Time, TaskNo)>>,
-    /// and those that collectors hold.
+    /// Number of tasks that collectors hold, by stage.
     held: Vec<usize>,
-    /// Those that wait for the sequencer, by block and part.
+    /// Tasks that wait for the sequencer, by block and part.
     queued: BTreeMap<(u64, Part), TaskNo>,
     /// Live tasks that neither wait for a lower block nor are held by a collector.
     moving: usize,
@@ -48,48 +48,48 @@ pub(in crate::core) struct TaskTable {
     changed: BTreeSet<TaskNo>,
 }
 
-/// A task as the log has it.
+/// A task to insert, from its record in the log.
 pub(in crate::core) struct NewTask {
-    /// The record, as accepted.
+    /// Record of the task, as accepted.
     pub record: TaskRecord,
-    /// Its stage.
+    /// Stage of the task.
     pub stage: StageIx,
     /// See [`Task::class`].
     pub class: Option<(usize, Class)>,
-    /// How its stage has it run.
-    pub terms: Terms,
-    /// The place of its record in the log.
+    /// Policy of its stage.
+    pub policy: RunPolicy,
+    /// Sequence number of the record in the log.
     pub seq: Seq,
-    /// When it was accepted.
+    /// Time of acceptance.
     pub accepted: Time,
-    /// Whether it was in the log at the start.
+    /// Whether the task was in the log at the start.
     pub replayed: bool,
 }
 
-/// What the indices hold of a task.
-struct Standing {
-    /// Claimable, and whether not by every worker of its class.
+/// Facts about a task that the indices depend on.
+struct IndexEntry {
+    /// The priority, if the task is claimable, and whether some workers of its class may not have it.
     claimable: Option<(bool, Priority)>,
     waits: bool,
     queued: bool,
-    rests: bool,
+    is_blocked: bool,
     leased: bool,
     held: bool,
-    /// May be hedged, by the start of its oldest lease.
+    /// Start of the oldest lease, if the task may be hedged.
     hedgeable: Option<Time>,
 }
 
 // === impl TaskTable ===
 
 impl TaskTable {
-    /// A table without tasks, for so many stages and worker groups.
+    /// A table without tasks, for `stages` stages and `groups` worker groups.
     pub(in crate::core) fn new(stages: usize, groups: usize) -> Self {
         Self {
             tasks: HashMap::new(),
             by_id: HashMap::new(),
             next_no: 1,
             ready: (0..groups).map(|_| ReadyQueue::default()).collect(),
-            begun: vec![BTreeSet::new(); groups],
+            partially_assigned: vec![BTreeSet::new(); groups],
             present: BlockCount::each(stages),
             waiting: BlockCount::each(stages),
             leased: BlockCount::each(stages),
@@ -101,7 +101,7 @@ impl TaskTable {
         }
     }
 
-    // What there is.
+    // Lookup.
 
     pub(in crate::core) fn get(&self, no: TaskNo) -> Option<&Task> {
         self.tasks.get(&no)
@@ -136,19 +136,19 @@ impl TaskTable {
         numbers
     }
 
-    // How they stand.
+    // Indices.
 
     /// Live tasks of a stage.
     pub(in crate::core) fn present(&self, stage: StageIx) -> &BlockCount {
         &self.present[stage.0]
     }
 
-    /// Those that count against Q_max.
+    /// Tasks of a stage that count against Q_max.
     pub(in crate::core) fn waiting(&self, stage: StageIx) -> &BlockCount {
         &self.waiting[stage.0]
     }
 
-    /// Those that workers have.
+    /// Tasks of a stage that workers have.
     pub(in crate::core) fn leased(&self, stage: StageIx) -> &BlockCount {
         &self.leased[stage.0]
     }
@@ -158,7 +158,7 @@ impl TaskTable {
         self.held[stage.0]
     }
 
-    /// Those that may be hedged, with the start of their oldest lease, earliest first.
+    /// Tasks of a stage that may be hedged, with the start of their oldest lease, earliest first.
     pub(in crate::core) fn hedgeable(
         &self,
         stage: StageIx,
@@ -166,29 +166,31 @@ impl TaskTable {
         self.hedgeable[stage.0].iter().copied()
     }
 
-    /// Of a worker group: the first claimable task of each class, in order of priority, of those that
-    /// every worker of their class may have.
+    /// The first claimable task of each class of a worker group, in order of priority; only tasks that every
+    /// worker of their class may have.
     pub(in crate::core) fn heads(&self, group: usize) -> impl Iterator<Item = (&Class, Priority)> {
         self.ready[group].heads()
     }
 
-    /// As [`TaskTable::heads`], of one class.
+    /// The first claimable task of one class, see [`TaskTable::heads`].
     pub(in crate::core) fn head_of(&self, group: usize, class: &Class) -> Option<Priority> {
         self.ready[group].head_of(class)
     }
 
-    /// Number of tasks in this class, see [`TaskTable::heads`].
+    /// Number of tasks in a class, see [`TaskTable::heads`].
     pub(in crate::core) fn class_len(&self, group: usize, class: &Class) -> usize {
         self.ready[group].class_len(class)
     }
 
-    /// Of a worker group: claimable tasks that not every worker of their class may have, in order of
-    /// priority.
-    pub(in crate::core) fn begun(&self, group: usize) -> impl Iterator<Item = Priority> + '_ {
-        self.begun[group].iter().copied()
+    /// Claimable tasks of a worker group that not every worker of their class may have, in order of priority.
+    pub(in crate::core) fn partially_assigned(
+        &self,
+        group: usize,
+    ) -> impl Iterator<Item = Priority> + '_ {
+        self.partially_assigned[group].iter().copied()
     }
 
-    /// The first task that waits for the sequencer, by block and part: its first block and its number.
+    /// First task that waits for the sequencer, by block and part: its first block and its number.
     pub(in crate::core) fn first_queued(&self) -> Option<(u64, TaskNo)> {
         let ((first, _), no) = self.queued.first_key_value()?;
         Some((*first, *no))
@@ -202,17 +204,17 @@ impl TaskTable {
         })
     }
 
-    /// Whether every task that could move on is claimable: none is leased, delayed, being recorded or
+    /// Whether every task that could move on is claimable: none is leased, delayed, being recorded or being
     /// emitted.
     pub(in crate::core) fn only_claimable_move(&self) -> bool {
         let ready: usize = self.ready.iter().map(ReadyQueue::len).sum();
-        let begun: usize = self.begun.iter().map(BTreeSet::len).sum();
-        self.moving == ready + begun
+        let partially_assigned: usize = self.partially_assigned.iter().map(BTreeSet::len).sum();
+        self.moving == ready + partially_assigned
     }
 
-    // What happens to them.
+    // Changes.
 
-    /// A task begins its life, in [`Phase::New`].
+    /// Inserts a task in [`Phase::New`].
     pub(in crate::core) fn insert(&mut self, new: NewTask) -> TaskNo {
         let no = TaskNo(self.next_no);
         self.next_no += 1;
@@ -230,22 +232,22 @@ impl TaskTable {
             phase: Phase::New,
             copies: Vec::new(),
             results: BTreeMap::new(),
-            terms: new.terms,
+            policy: new.policy,
             attempts: Vec::new(),
             class: new.class,
             reported: Vec::new(),
-            at_once: false,
-            lost: Vec::new(),
+            retry_immediately: false,
+            unconfirmed: Vec::new(),
             retry_at_ms: None,
             run_recorded: false,
             replayed: new.replayed,
-            ending: Ending::default(),
+            end_details: EndDetails::default(),
         };
         self.tasks.insert(no, task);
         no
     }
 
-    /// A task ends its life. Its copies have been ended before.
+    /// Removes a task, whose copies must have been ended before.
     pub(in crate::core) fn remove(&mut self, id: &TaskId) -> Option<Task> {
         let no = self.by_id.remove(id)?;
         self.set_phase(no, Phase::New);
@@ -255,20 +257,21 @@ impl TaskTable {
         Some(task)
     }
 
-    /// After a restart: a task has been accepted now.
+    /// Sets a task's time of acceptance to now, after a restart.
     pub(in crate::core) fn accept_anew(&mut self, no: TaskNo, now: Time) {
         if let Some(task) = self.tasks.get_mut(&no) {
             task.accepted = now;
         }
     }
 
-    /// Returns the phase before: one that leaves [`Phase::Held`] is to leave its collector too.
+    /// Sets the phase and returns the one before. A task that leaves [`Phase::Held`] must be taken out of its
+    /// collector.
     pub(in crate::core) fn set_phase(&mut self, no: TaskNo, phase: Phase) -> Option<Phase> {
         self.update(no, |task| std::mem::replace(&mut task.phase, phase))
     }
 
-    /// A worker gets a copy.
-    pub(in crate::core) fn lease(&mut self, no: TaskNo, held: Held) {
+    /// Gives a worker a copy of the task.
+    pub(in crate::core) fn lease(&mut self, no: TaskNo, held: ActiveLease) {
         self.update(no, |task| {
             if task.copies.is_empty() {
                 task.reported.clear();
@@ -276,14 +279,15 @@ impl TaskTable {
                 task.reported.retain(|(by, _)| *by != held.worker);
             }
             task.copies.push(held);
-            // While workers are adopted others may come that have it too.
-            if task.missing() == 0 && task.is_possible() {
+            // During the adoption of leases after a restart, further workers may turn out to have the task.
+            if task.workers_missing() == 0 && task.can_complete() {
                 task.phase = Phase::Leased;
             }
         });
     }
 
-    /// A worker's copy lasts until `expires`. Returns whether it has one of this attempt.
+    /// Extends a worker's copy until `expires`. Returns whether the worker has a copy under this attempt
+    /// number.
     pub(in crate::core) fn renew(
         &mut self,
         no: TaskNo,
@@ -297,28 +301,34 @@ impl TaskTable {
         held.map(|held| held.expires = expires).is_some()
     }
 
-    /// A worker has its copy no more.
-    pub(in crate::core) fn end_copy(&mut self, no: TaskNo, worker: &WorkerId) -> Option<Held> {
+    /// Ends a worker's copy.
+    pub(in crate::core) fn end_copy(
+        &mut self,
+        no: TaskNo,
+        worker: &WorkerId,
+    ) -> Option<ActiveLease> {
         self.update(no, |task| {
             let at = task.copies.iter().position(|held| held.worker == *worker);
             at.map(|at| task.copies.remove(at))
         })?
     }
 
-    /// Nobody has a copy any more: returns those that some had.
-    pub(in crate::core) fn end_copies(&mut self, no: TaskNo) -> Vec<Held> {
+    /// Ends all copies and returns them.
+    pub(in crate::core) fn end_copies(&mut self, no: TaskNo) -> Vec<ActiveLease> {
         let ended = self.update(no, |task| std::mem::take(&mut task.copies));
         ended.unwrap_or_default()
     }
 
-    /// One of the results that it takes; the first of each name counts.
-    pub(in crate::core) fn add_result(&mut self, no: TaskNo, result: PartRecord) {
+    /// Adds a result; a second one of the same distinct name is ignored.
+    pub(in crate::core) fn add_result(&mut self, no: TaskNo, result: PartialResult) {
         self.update(no, |task| {
-            task.results.entry(result.name.clone()).or_insert(result);
+            task.results
+                .entry(result.distinct_name.clone())
+                .or_insert(result);
         });
     }
 
-    /// An attempt has failed: the task is not claimable until these attempts are recorded.
+    /// Sets the attempts after a failure. The task is not claimable until they are recorded.
     pub(in crate::core) fn note_failure(&mut self, no: TaskNo, attempts: Vec<Attempt>) {
         self.update(no, |task| {
             task.attempts = attempts;
@@ -326,122 +336,125 @@ impl TaskTable {
         });
     }
 
-    /// The log has these attempts.
+    /// Sets the attempts from the log, during replay.
     pub(in crate::core) fn replay_attempts(&mut self, no: TaskNo, attempts: Vec<Attempt>) {
         self.update(no, |task| task.attempts = attempts);
     }
 
-    /// A worker has ended an attempt by its own word.
+    /// Notes that a worker has itself ended an attempt (failed, completed or released it).
     pub(in crate::core) fn note_reported(&mut self, no: TaskNo, worker: &WorkerId, attempt: u32) {
         if let Some(task) = self.tasks.get_mut(&no) {
             task.reported.push((worker.clone(), attempt));
         }
     }
 
-    /// The attempt that will be recorded as failed is followed by another without a wait.
-    pub(in crate::core) fn retry_at_once(&mut self, no: TaskNo) {
+    /// Makes the next attempt follow the failed one without a backoff.
+    pub(in crate::core) fn set_retry_immediately(&mut self, no: TaskNo) {
         if let Some(task) = self.tasks.get_mut(&no) {
-            task.at_once = true;
+            task.retry_immediately = true;
         }
     }
 
-    /// Whether [`TaskTable::retry_at_once`] was called since this was asked last.
-    pub(in crate::core) fn take_at_once(&mut self, no: TaskNo) -> bool {
+    /// Whether [`TaskTable::set_retry_immediately`] was called since the last call.
+    pub(in crate::core) fn take_retry_immediately(&mut self, no: TaskNo) -> bool {
         let task = self.tasks.get_mut(&no);
-        task.is_some_and(|task| std::mem::take(&mut task.at_once))
+        task.is_some_and(|task| std::mem::take(&mut task.retry_immediately))
     }
 
-    /// What is known of its end before that is recorded.
-    pub(in crate::core) fn set_ending(&mut self, no: TaskNo, ending: Ending) {
+    /// Sets the details of the task's end, before it is recorded.
+    pub(in crate::core) fn set_end_details(&mut self, no: TaskNo, end_details: EndDetails) {
         if let Some(task) = self.tasks.get_mut(&no) {
-            task.ending = ending;
+            task.end_details = end_details;
         }
     }
 
-    /// Where an emission has gone.
+    /// Sets the places that the emitted message went to.
     pub(in crate::core) fn set_places(&mut self, no: TaskNo, places: Vec<String>) {
         if let Some(task) = self.tasks.get_mut(&no) {
-            task.ending.set_places(places);
+            task.end_details.set_places(places);
         }
     }
 
-    // Their work under way, and what the log has of it.
+    // Work under way, and its record in the log.
 
-    /// The log has this of the work that was under way.
-    pub(in crate::core) fn replay_run(&mut self, no: TaskNo, run: RunRecord) {
+    /// Takes over the record of work that was under way before a restart.
+    pub(in crate::core) fn replay_run(&mut self, no: TaskNo, run: AttemptsInProgress) {
         if let Some(task) = self.tasks.get_mut(&no) {
-            task.lost = run.begun;
+            task.unconfirmed = run.attempts;
             task.retry_at_ms = run.retry_at_ms;
             task.run_recorded = true;
         }
     }
 
-    /// When a retry was due before a restart, milliseconds since 1970-01-01 UTC: asked once.
+    /// Takes the time at which a retry was due before a restart, milliseconds since 1970-01-01 UTC; `None`
+    /// from the second call on.
     pub(in crate::core) fn take_retry_time(&mut self, no: TaskNo) -> Option<u64> {
         self.tasks.get_mut(&no)?.retry_at_ms.take()
     }
 
-    /// Splits off those attempts from before a restart for which `keep` does not hold; the others stay
-    /// lost, as [`Begun::orphaned`]. Returns those that were split off.
-    pub(in crate::core) fn settle_lost(
+    /// Removes those unconfirmed attempts from before a restart for which `keep` does not hold, and returns them;
+    /// marks the others as [`StartedAttempt::orphaned`].
+    pub(in crate::core) fn settle_unconfirmed(
         &mut self,
         no: TaskNo,
-        keep: impl Fn(&Begun) -> bool,
-    ) -> Vec<Begun> {
+        keep: impl Fn(&StartedAttempt) -> bool,
+    ) -> Vec<StartedAttempt> {
         let Some(task) = self.tasks.get_mut(&no) else {
             return Vec::new();
         };
-        let lost = std::mem::take(&mut task.lost);
-        let (open, settled): (Vec<Begun>, Vec<Begun>) = lost.into_iter().partition(keep);
-        let orphaned = open.into_iter().map(|begun| Begun {
+        let unconfirmed = std::mem::take(&mut task.unconfirmed);
+        let (open, settled): (Vec<StartedAttempt>, Vec<StartedAttempt>) =
+            unconfirmed.into_iter().partition(keep);
+        let orphaned = open.into_iter().map(|begun| StartedAttempt {
             orphaned: true,
             ..begun
         });
-        task.lost = orphaned.collect();
+        task.unconfirmed = orphaned.collect();
         self.changed.insert(no);
         settled
     }
 
-    /// A worker speaks of an attempt from before a restart: it is not lost.
-    pub(in crate::core) fn found_again(&mut self, no: TaskNo, worker: &WorkerId, attempt: u32) {
+    /// Removes an attempt from the unconfirmed ones: its worker has sent a message about it.
+    pub(in crate::core) fn confirm_attempt(&mut self, no: TaskNo, worker: &WorkerId, attempt: u32) {
         let Some(task) = self.tasks.get_mut(&no) else {
             return;
         };
-        let mut lost = task.lost.iter();
-        let found = lost.position(|begun| begun.worker == *worker && begun.attempt == attempt);
+        let mut unconfirmed = task.unconfirmed.iter();
+        let found =
+            unconfirmed.position(|begun| begun.worker == *worker && begun.attempt == attempt);
         if let Some(at) = found {
-            task.lost.remove(at);
+            task.unconfirmed.remove(at);
             self.changed.insert(no);
         }
     }
 
-    /// Whether the log holds a record of its attempts, or is about to.
+    /// Sets whether the log holds a record of the task's attempts, or will once pending appends are accepted.
     pub(in crate::core) fn set_run_recorded(&mut self, no: TaskNo, recorded: bool) {
         if let Some(task) = self.tasks.get_mut(&no) {
             task.run_recorded = recorded;
         }
     }
 
-    /// Whether there are tasks whose attempts or backoff have changed.
+    /// Whether the attempts or the backoff of any task have changed.
     pub(in crate::core) fn has_changed(&self) -> bool {
         !self.changed.is_empty()
     }
 
-    /// The tasks whose attempts or backoff have changed since this was asked last.
+    /// Takes the tasks whose attempts or backoff have changed since the last call.
     pub(in crate::core) fn take_changed(&mut self) -> BTreeSet<TaskNo> {
         std::mem::take(&mut self.changed)
     }
 
-    // The indices.
+    // Upkeep of the indices.
 
-    /// The one place where a task's phase, copies, results and attempts change: keeps every index in
-    /// step.
+    /// Changes a task. Every change of a task's phase, copies, results or attempts goes through here, which
+    /// keeps the indices in step.
     fn update<T>(&mut self, no: TaskNo, change: impl FnOnce(&mut Task) -> T) -> Option<T> {
         let task = self.tasks.get_mut(&no)?;
-        let before = task.standing();
+        let before = task.index_entry();
         let work = (task.copies.len(), task.waits_for_backoff());
         let changed = change(task);
-        let after = task.standing();
+        let after = task.index_entry();
         if work != (task.copies.len(), task.waits_for_backoff()) {
             self.changed.insert(no);
         }
@@ -463,20 +476,20 @@ impl TaskTable {
         match before {
             Some((false, priority)) => self.ready[*group].remove(class, &priority),
             Some((true, priority)) => {
-                self.begun[*group].remove(&priority);
+                self.partially_assigned[*group].remove(&priority);
             }
             None => {}
         }
         match after {
             Some((false, priority)) => self.ready[*group].insert(class, priority),
             Some((true, priority)) => {
-                self.begun[*group].insert(priority);
+                self.partially_assigned[*group].insert(priority);
             }
             None => {}
         }
     }
 
-    fn index_counts(&mut self, no: TaskNo, before: &Standing, after: &Standing) {
+    fn index_counts(&mut self, no: TaskNo, before: &IndexEntry, after: &IndexEntry) {
         let Some(task) = self.tasks.get(&no) else {
             return;
         };
@@ -493,7 +506,7 @@ impl TaskTable {
                 false => self.queued.remove(&place),
             };
         }
-        match (before.rests, after.rests) {
+        match (before.is_blocked, after.is_blocked) {
             (true, false) => self.moving += 1,
             (false, true) => self.moving -= 1,
             _ => {}
@@ -531,14 +544,14 @@ impl Index<TaskNo> for TaskTable {
 // === impl Task ===
 
 impl Task {
-    fn standing(&self) -> Standing {
+    fn index_entry(&self) -> IndexEntry {
         let ready = self.phase == Phase::Ready;
         let oldest = self.copies.iter().map(|held| held.since).min();
-        Standing {
-            claimable: ready.then(|| (self.is_begun(), self.priority())),
+        IndexEntry {
+            claimable: ready.then(|| (self.is_partially_assigned(), self.priority())),
             waits: self.waits(),
             queued: self.phase == Phase::Queued,
-            rests: self.phase.rests(),
+            is_blocked: self.phase.is_blocked(),
             leased: !self.copies.is_empty(),
             held: self.phase == Phase::Held,
             hedgeable: oldest.filter(|_| self.is_hedgeable()),

@@ -1,4 +1,4 @@
-//! What there is to say to an engine.
+//! The interface to one proving engine.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,13 +7,16 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use proofmill_workflow::EnginePriority;
 
-/// An engine, wherever it is. What it is asked may be asked again: the same request is the same job.
+/// A proving engine, local or remote. Requests can be repeated: the same request is the same job.
 pub trait Endpoint: Send + Sync + 'static {
-    /// Where it is, for messages.
+    /// The engine's address, for messages.
     fn address(&self) -> &str;
 
-    /// Whether it has a circuit, and how much it has to do.
-    fn look<'a>(&'a self, circuit: &'a str) -> BoxFuture<'a, Result<Look, EndpointError>>;
+    /// The state of the engine, and of its key for `circuit`.
+    fn snapshot<'a>(
+        &'a self,
+        circuit: &'a str,
+    ) -> BoxFuture<'a, Result<EngineSnapshot, EndpointError>>;
 
     /// Accepts a job under the id `request`, or finds the one that has it.
     fn submit<'a>(
@@ -22,28 +25,32 @@ pub trait Endpoint: Send + Sync + 'static {
         job: &'a Job,
     ) -> BoxFuture<'a, Result<Ticket, EndpointError>>;
 
-    /// Waits for the end of the job `id`, which is that of `job`. What an engine in another process says
-    /// of it is checked here: an answer that cannot be right is [`End::Failed`].
-    fn result<'a>(&'a self, id: &'a str, job: &'a Job)
-    -> BoxFuture<'a, Result<End, EndpointError>>;
+    /// Waits for the end of the job with id `id`, which was submitted as `job`. The statements of
+    /// an engine in another process are checked here: an answer that cannot be right is
+    /// [`JobOutcome::Failed`].
+    fn result<'a>(
+        &'a self,
+        id: &'a str,
+        job: &'a Job,
+    ) -> BoxFuture<'a, Result<JobOutcome, EndpointError>>;
 
     /// Stops a job, unless more than `waiting` callers wait for its result.
     fn cancel<'a>(&'a self, job: &'a str, waiting: u32)
     -> BoxFuture<'a, Result<(), EndpointError>>;
 }
 
-/// An engine as it is now.
+/// State of an engine at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
-    /// Where the circuit's key is; none if the engine does not know the circuit.
+pub struct EngineSnapshot {
+    /// State of the circuit's key; `None` if the engine does not know the circuit.
     pub tier: Option<Tier>,
-    /// Jobs that are not at their end, whoever's they are.
+    /// Number of unfinished jobs, of all callers.
     pub jobs: u64,
-    /// Whether it takes nothing new.
+    /// Whether the engine accepts no new jobs.
     pub draining: bool,
 }
 
-/// How near a key is.
+/// Readiness of a proving key at an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tier {
     /// On disk.
@@ -54,24 +61,24 @@ pub enum Tier {
     Hot,
 }
 
-/// One proof to be made.
+/// A proof to make.
 #[derive(Clone)]
 pub struct Job {
     /// The circuit's name or id.
     pub circuit: String,
-    /// Whose turn it is; not part of what makes two jobs the same.
+    /// Priority of the job; not part of its identity.
     pub priority: EnginePriority,
-    /// What the witness comes from.
+    /// Source of the witness.
     pub input: JobInput,
 }
 
-/// What a witness comes from. `Debug` shows sizes only.
+/// Source of a witness. `Debug` shows sizes only.
 #[derive(Clone)]
 pub enum JobInput {
-    /// The whole witness: a `.wtns` file's content if it begins with that file's magic, and else a
-    /// vector of 32 little-endian bytes for each variable.
+    /// The whole witness: the content of a `.wtns` file if it begins with that file's magic, else a
+    /// vector of 32 little-endian bytes per variable.
     Witness(Bytes),
-    /// A circuit's inputs, for one of the engine's generators.
+    /// A circuit's inputs, for one of the engine's witness generators.
     Inputs {
         /// The generator's name.
         generator: String,
@@ -83,58 +90,59 @@ pub enum JobInput {
 /// A job that an engine has accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ticket {
-    /// The job's id there.
+    /// The job's id at the engine.
     pub job: String,
-    /// Whether it was there before.
+    /// Whether the job existed before this request.
     pub existing: bool,
 }
 
-/// How a job ended.
+/// The end of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum End {
-    /// With a proof, which the engine says that it has verified; it was checked as far as
+pub enum JobOutcome {
+    /// A proof, which the engine claims to have verified; it was checked as far as
     /// [`Endpoint::result`] can.
-    Proved(Made),
-    /// Without one: why.
+    Proved(ProofOutput),
+    /// No proof, for this reason.
     Failed(String),
-    /// Somebody stopped it.
-    Stopped,
+    /// The job was cancelled.
+    Cancelled,
 }
 
-/// A proof, and what it proves.
+/// A proof and its statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Made {
-    /// The circuit's id, hexadecimal.
+pub struct ProofOutput {
+    /// The circuit's id, in hexadecimal.
     pub circuit_id: String,
     /// The curve's name.
     pub curve: String,
-    /// The proof as snarkjs writes it to `proof.json`; printed by whoever checked it, from the points.
+    /// The proof as in snarkjs's `proof.json`; serialized from the points by the process that
+    /// checked it.
     pub proof_json: String,
-    /// The public inputs as snarkjs writes them to `public.json`; printed from the numbers.
+    /// The public inputs as in snarkjs's `public.json`; serialized from the numbers.
     pub public_json: String,
 }
 
-/// Why an engine does not do what it is asked.
+/// The reason why an engine does not carry out a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
-    /// There is no room now.
+    /// The engine has no capacity at present.
     #[error("{why}")]
     Exhausted {
-        /// Of what.
+        /// The exhausted resource, as a sentence fragment.
         why: String,
-        /// When to try again.
+        /// Time after which to try again.
         retry_after: Duration,
     },
-    /// It does not answer, does not let this caller in, or ends.
+    /// The engine does not answer, refuses this caller, or is ending.
     #[error("{0}")]
     Unavailable(String),
-    /// It cannot do this job as it is: it lacks the circuit, the generator or the memory.
+    /// The engine cannot do this job at present: it lacks the circuit, the generator or the memory.
     #[error("{0}")]
     Unable(String),
-    /// The job is malformed for the circuit that it has.
+    /// The job is malformed for the engine's circuit.
     #[error("{0}")]
     Invalid(String),
-    /// The request id is another job's.
+    /// The request id belongs to another job.
     #[error("{0}")]
     Taken(String),
 }

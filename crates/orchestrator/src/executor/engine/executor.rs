@@ -1,4 +1,4 @@
-//! The executor of a stage whose tasks engines prove.
+//! The executor of a stage whose tasks are proved by engines.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,8 +14,8 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
-use super::endpoint::{Endpoint, Job, JobInput, Made};
-use super::head::Heads;
+use super::endpoint::{Endpoint, Job, JobInput, ProofOutput};
+use super::head::BlocksInProgress;
 use super::router::{RouteError, Router};
 use crate::executor::machine::Unfinished;
 use crate::executor::resolved::Resolved;
@@ -23,10 +23,10 @@ use crate::executor::traits::{Cancel, Execution, Executor, Product};
 use crate::payload::Encoding;
 use crate::record::{Failure, TaskRecord};
 
-/// What hashes to a request's id; another version of it has another.
+/// Domain separator of request ids, with the version of their computation.
 const REQUEST_DOMAIN: &[u8] = b"proofmill/executor/engine/1";
 
-/// Has engines prove each task.
+/// Executes each task as a job at an engine.
 pub struct EngineExecutor {
     workflow: String,
     circuit: String,
@@ -34,10 +34,10 @@ pub struct EngineExecutor {
     priority: Option<EnginePriority>,
     time_limit: Option<Duration>,
     router: Router,
-    heads: Heads,
+    blocks: BlocksInProgress,
 }
 
-/// What goes on: a proof and its public inputs, as snarkjs writes them.
+/// The result of a task: a proof and its public inputs, as snarkjs writes them.
 #[derive(Serialize)]
 struct Proved<'a> {
     circuit_id: &'a str,
@@ -49,8 +49,8 @@ struct Proved<'a> {
 // === impl EngineExecutor ===
 
 impl EngineExecutor {
-    /// The executor of a stage of `workflow`, with the engines in the order of the file. After
-    /// `time_limit` an attempt has failed.
+    /// The executor of a stage of `workflow`, with the engines in the order of the file. An attempt
+    /// fails after `time_limit`.
     pub fn new(
         workflow: &str,
         engine: &file::EngineExecutor,
@@ -64,7 +64,7 @@ impl EngineExecutor {
             priority: engine.priority,
             time_limit,
             router: Router::new(&engine.circuit, endpoints, engine.patience),
-            heads: Heads::default(),
+            blocks: BlocksInProgress::default(),
         }
     }
 
@@ -79,10 +79,10 @@ impl EngineExecutor {
         } = execution;
         let input = job_input(input, self.generator.as_deref());
         let input = input.map_err(|why| failed(RouteError::Permanent(why)))?;
-        let under_way = self.heads.begin(task.id.block);
+        let in_progress = self.blocks.begin(task.id.block);
         let job = Job {
             circuit: self.circuit.clone(),
-            priority: self.priority.unwrap_or(match under_way.is_head() {
+            priority: self.priority.unwrap_or(match in_progress.is_head() {
                 true => EnginePriority::High,
                 false => EnginePriority::Normal,
             }),
@@ -90,8 +90,8 @@ impl EngineExecutor {
         };
         let request = request_id(&self.workflow, &task, &job);
         let stop = stopped(&mut cancel, self.time_limit);
-        let made = self.router.prove(&request, &job, stop).await;
-        let output = made.and_then(|made| made.to_json());
+        let proof = self.router.prove(&request, &job, stop).await;
+        let output = proof.and_then(|proof| proof.to_json());
         Ok(Product {
             outputs: vec![(Encoding::Json, output.map_err(failed)?)],
             fan_out: false,
@@ -101,16 +101,16 @@ impl EngineExecutor {
 }
 
 impl Executor for EngineExecutor {
-    // An engine without room, or without an answer, is passed by or waited for: that is no attempt
-    // either, and the router's affair.
+    // An engine without capacity, or without an answer, is skipped or waited for by the router:
+    // that is not an attempt either.
     fn execute(&self, batch: Vec<Execution>) -> BoxFuture<'_, Vec<Result<Product, Unfinished>>> {
         let run = |execution| async { self.run(execution).await.map_err(Unfinished::from) };
         Box::pin(join_all(batch.into_iter().map(run)))
     }
 }
 
-/// The id under which engines know a task's job: it follows from the workflow, the task and what is
-/// proven, and neither from the attempt nor from who makes it.
+/// The id under which engines know a task's job. It depends on the workflow, the task and the
+/// statement to prove, and not on the attempt or the worker.
 pub fn request_id(workflow: &str, task: &TaskRecord, job: &Job) -> String {
     let (generator, content) = match &job.input {
         JobInput::Witness(bytes) => ("", bytes),
@@ -126,11 +126,12 @@ pub fn request_id(workflow: &str, task: &TaskRecord, job: &Job) -> String {
     hasher.update(task.last.to_le_bytes());
     hasher.update(Sha256::digest(content));
     let digest = hex::encode(&hasher.finalize()[..16]);
-    // For people, in the engine's list; a stage's name has at most 63 characters, an id 128.
+    // The stage and the block are readable in the engine's list of jobs. A stage's name has at most
+    // 63 characters, an id 128.
     format!("{}/{}-{digest}", task.id.stage, task.id.block)
 }
 
-/// Ends when the result is not wanted any more, or has taken too long.
+/// Resolves when the result is no longer wanted, or the time limit has passed.
 pub async fn stopped(cancel: &mut Cancel, time_limit: Option<Duration>) -> RouteError {
     let limit = async {
         match time_limit {
@@ -147,17 +148,16 @@ pub async fn stopped(cancel: &mut Cancel, time_limit: Option<Duration>) -> Route
     }
 }
 
-/// A failed attempt.
+/// The record of a failed attempt.
 pub fn failure(error: &RouteError, ran: Duration) -> Failure {
-    Failure {
-        permanent: matches!(error, RouteError::Permanent(_)),
-        reason: error.to_string(),
-        wall_ms: u64::try_from(ran.as_millis()).unwrap_or(u64::MAX),
-        ..Failure::default()
-    }
+    let failure = match error {
+        RouteError::Permanent(reason) => Failure::permanent(reason),
+        RouteError::Retry(_) | RouteError::Cancelled => Failure::retryable(error.to_string()),
+    };
+    failure.after(ran)
 }
 
-/// What a payload is to an engine. It never says what is in it.
+/// Converts a payload to a job's input. Error messages never contain parts of the payload.
 fn job_input(payload: Resolved, generator: Option<&str>) -> Result<JobInput, String> {
     match (generator, payload) {
         (Some(_), Resolved::One(Encoding::Binary, _)) => Err(
@@ -189,10 +189,10 @@ fn job_input(payload: Resolved, generator: Option<&str>) -> Result<JobInput, Str
     }
 }
 
-// === impl Made ===
+// === impl ProofOutput ===
 
-impl Made {
-    /// The message that goes on: `circuit_id`, `curve`, `proof` and `public`.
+impl ProofOutput {
+    /// The message of the result: `circuit_id`, `curve`, `proof` and `public`.
     fn to_json(&self) -> Result<Bytes, RouteError> {
         let unreadable = |error: serde_json::Error| {
             RouteError::Retry(format!("the engine's proof is not JSON: {error}"))

@@ -1,46 +1,49 @@
-//! Which block goes first at the engines.
+//! The head of the chain at the engines: the lowest block with a task in progress.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// The blocks under way, each with its number of tasks.
+/// Number of tasks in progress for each block.
 #[derive(Debug, Default)]
-pub(super) struct Heads(Mutex<BTreeMap<u64, usize>>);
+pub(super) struct BlocksInProgress(Mutex<BTreeMap<u64, usize>>);
 
-/// A task of a block is under way until this is dropped.
-pub(super) struct UnderWay<'a> {
-    heads: &'a Heads,
+/// Marks a task of a block as in progress until it is dropped.
+pub(super) struct TaskInProgress<'a> {
+    blocks: &'a BlocksInProgress,
     block: u64,
 }
 
-// === impl Heads ===
+// === impl BlocksInProgress ===
 
-impl Heads {
-    /// A task of `block` is under way.
-    pub(super) fn begin(&self, block: u64) -> UnderWay<'_> {
+impl BlocksInProgress {
+    /// Marks a task of `block` as in progress.
+    pub(super) fn begin(&self, block: u64) -> TaskInProgress<'_> {
         self.change(|blocks| *blocks.entry(block).or_default() += 1);
-        UnderWay { heads: self, block }
+        TaskInProgress {
+            blocks: self,
+            block,
+        }
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut BTreeMap<u64, usize>) -> T) -> T {
-        // Nothing panics while it is held.
+        // No code panics under this lock.
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-// === impl UnderWay ===
+// === impl TaskInProgress ===
 
-impl UnderWay<'_> {
-    /// Whether no lower block is under way.
+impl TaskInProgress<'_> {
+    /// Whether no task of a lower block is in progress.
     pub(super) fn is_head(&self) -> bool {
-        let first = self.heads.change(|blocks| blocks.keys().next().copied());
+        let first = self.blocks.change(|blocks| blocks.keys().next().copied());
         first.is_none_or(|first| self.block <= first)
     }
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for TaskInProgress<'_> {
     fn drop(&mut self) {
-        self.heads.change(|blocks| {
+        self.blocks.change(|blocks| {
             if let Some(tasks) = blocks.get_mut(&self.block) {
                 *tasks -= 1;
                 if *tasks == 0 {
@@ -57,10 +60,10 @@ mod tests {
 
     #[test]
     fn the_lowest_block_is_the_head() {
-        let heads = Heads::default();
-        let five = heads.begin(5);
+        let blocks = BlocksInProgress::default();
+        let five = blocks.begin(5);
         assert!(five.is_head());
-        let (three, copy) = (heads.begin(3), heads.begin(3));
+        let (three, copy) = (blocks.begin(3), blocks.begin(3));
         assert!(three.is_head() && copy.is_head() && !five.is_head());
         drop(three);
         assert!(!five.is_head());

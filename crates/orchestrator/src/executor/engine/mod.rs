@@ -1,7 +1,7 @@
-//! Engines that make a stage's proofs: which of them gets which task.
+//! Proving engines, and the routing of tasks to them.
 //!
-//! An [`Endpoint`] is what there is to say to one engine. A [`Router`] looks at several, brings each
-//! job to one of them and stays with it to its end; an [`EngineExecutor`] does that with tasks.
+//! An [`Endpoint`] is the interface to one engine. A [`Router`] watches several engines and keeps
+//! each job at one of them until it ends; an [`EngineExecutor`] does that with tasks.
 
 mod endpoint;
 mod executor;
@@ -10,6 +10,8 @@ mod router;
 mod routing;
 mod seen;
 
-pub use endpoint::{End, Endpoint, EndpointError, Job, JobInput, Look, Made, Ticket, Tier};
+pub use endpoint::{
+    Endpoint, EndpointError, EngineSnapshot, Job, JobInput, JobOutcome, ProofOutput, Ticket, Tier,
+};
 pub use executor::{EngineExecutor, failure, request_id, stopped};
 pub use router::{RouteError, Router};

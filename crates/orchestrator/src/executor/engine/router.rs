@@ -1,4 +1,4 @@
-//! Bringing jobs to engines, and staying with them to their end.
+//! Routing of jobs to engines, until they end.
 
 use std::collections::BTreeSet;
 use std::pin::{Pin, pin};
@@ -8,89 +8,90 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::endpoint::{End, Endpoint, EndpointError, Job, Made};
+use super::endpoint::{Endpoint, EndpointError, Job, JobOutcome, ProofOutput};
 use super::routing::Choice;
-use super::seen::{Shared, look_at};
+use super::seen::{Shared, poll_engines};
 
-/// How long the first choice waits for engines that were never looked at.
+/// Longest wait of the first choice for engines whose state is still unknown.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// How long an engine may take to stop a job.
+/// Time limit for an engine to stop a job.
 const CANCEL_LIMIT: Duration = Duration::from_secs(3);
 
-/// Ids of one request at one engine, at most: each is spent by a job that ended without a proof.
+/// Maximum number of ids of one request at one engine: each job that ends without a proof uses up
+/// one.
 const GENERATIONS: u32 = 64;
 
-/// Engines at which a job fails, at most, before its attempt has failed.
+/// Number of engines at which a job may fail before its attempt has failed.
 const ENGINES: usize = 2;
 
-/// Why there is no proof.
+/// The reason why there is no proof.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RouteError {
-    /// There never will be.
+    /// No attempt can succeed.
     #[error("{0}")]
     Permanent(String),
-    /// Another attempt may have one.
+    /// Another attempt may succeed.
     #[error("{0}")]
     Retry(String),
-    /// Nobody wants it any more.
+    /// The result is no longer wanted.
     #[error("cancelled")]
     Cancelled,
 }
 
-/// Brings jobs for one circuit to several engines. What it knows of them is looked up every few
-/// seconds from the first job on, and at once after an error.
+/// Routes jobs for one circuit to several engines. The engines' state is polled every few seconds
+/// from the first job on, and at once after an error.
 pub struct Router {
     shared: Arc<Shared>,
     patience: Duration,
-    /// Who looks: a task for each engine.
-    looking: OnceLock<JoinSet<()>>,
+    /// Polling tasks, one for each engine.
+    polling: OnceLock<JoinSet<()>>,
 }
 
-/// A job on its way.
-struct Journey<'a> {
+/// State of one job while it is routed.
+struct RoutingAttempt<'a> {
     request: &'a str,
     job: &'a Job,
-    /// Engines that cannot do it, or failed.
+    /// Engines that cannot do the job, or at which it failed.
     tried: BTreeSet<usize>,
-    /// Those of them that said that they cannot.
+    /// Those of `tried` that stated that they cannot do it.
     unable: BTreeSet<usize>,
-    /// Whether one of those said that nobody could: the job is malformed.
+    /// Whether an engine stated that the job is malformed, so that no engine can do it.
     invalid: bool,
-    /// What those said at which it failed.
+    /// Reasons of the engines at which the job failed.
     failed: Vec<String>,
-    /// What those said that cannot do it.
+    /// Reasons of the engines that cannot do it.
     refused: Vec<String>,
-    /// Jobs that nobody asks for any more, by engine.
-    left: BTreeSet<(usize, String)>,
+    /// Jobs that are no longer needed, by engine.
+    abandoned: BTreeSet<(usize, String)>,
 }
 
-/// A job has no proof from an engine.
-enum Unmade {
-    /// The engine's error.
+/// The reason why an engine has made no proof.
+enum ProveFailure {
+    /// The engine returned an error.
     Error(EndpointError),
-    /// The job ended without: why.
+    /// The job ended without a proof, for this reason.
     Failed(String),
-    /// Nobody waits for it any more.
+    /// The result is no longer wanted.
     Stopped(RouteError),
 }
 
 // === impl Router ===
 
 impl Router {
-    /// Routes jobs for `circuit` to `endpoints`. A job waits as long as `patience` for an engine that
-    /// answers and has the circuit; for one that has no room, as long as it takes.
+    /// Routes jobs for `circuit` to `endpoints`. A job waits at most `patience` for an engine that
+    /// answers and has the circuit, and without limit for one that has no capacity.
     pub fn new(circuit: &str, endpoints: Vec<Arc<dyn Endpoint>>, patience: Duration) -> Self {
         Self {
             shared: Arc::new(Shared::new(circuit, endpoints)),
             patience,
-            looking: OnceLock::new(),
+            polling: OnceLock::new(),
         }
     }
 
-    /// Has an engine make a proof. The same `request` is the same job wherever it was accepted, so
-    /// that nothing is proved twice. When `stop` ends first, the job is stopped at the engine unless
-    /// somebody else waits for it, and `stop`'s output is the error.
+    /// Proves `job` at an engine. The same `request` is the same job wherever it was accepted, so
+    /// that nothing is proved twice. When `stop` ends first, the job is cancelled at the engine
+    /// unless another caller waits for it, and the output of `stop` is the error.
     ///
     /// # Errors
     ///
@@ -100,9 +101,9 @@ impl Router {
         request: &str,
         job: &Job,
         stop: impl Future<Output = RouteError>,
-    ) -> Result<Made, RouteError> {
-        self.looking.get_or_init(|| look_at(&self.shared));
-        let mut journey = Journey {
+    ) -> Result<ProofOutput, RouteError> {
+        self.polling.get_or_init(|| poll_engines(&self.shared));
+        let mut attempt = RoutingAttempt {
             request,
             job,
             tried: BTreeSet::new(),
@@ -110,51 +111,51 @@ impl Router {
             invalid: false,
             failed: Vec::new(),
             refused: Vec::new(),
-            left: BTreeSet::new(),
+            abandoned: BTreeSet::new(),
         };
-        let made = self.go(&mut journey, pin!(stop)).await;
-        self.shared.leave(journey.left);
-        made
+        let proof = self.route(&mut attempt, pin!(stop)).await;
+        self.shared.abandon(attempt.abandoned);
+        proof
     }
 
-    async fn go<S: Future<Output = RouteError>>(
+    async fn route<S: Future<Output = RouteError>>(
         &self,
-        journey: &mut Journey<'_>,
+        attempt: &mut RoutingAttempt<'_>,
         mut stop: Pin<&mut S>,
-    ) -> Result<Made, RouteError> {
-        let mut heard = self.shared.heard();
+    ) -> Result<ProofOutput, RouteError> {
+        let mut news = self.shared.subscribe();
         let settled = Instant::now() + SETTLE;
         let mut lacking_since = None;
         loop {
-            heard.mark_unchanged();
+            news.mark_unchanged();
             let now = Instant::now();
-            let choice = self.shared.know(|known| {
-                if !known.routing.all_looked_at() && now < settled {
-                    // One that was not looked at may have the key hot.
-                    return Choice::Full(settled);
+            let choice = self.shared.with_state(|state| {
+                if !state.routing.all_polled() && now < settled {
+                    // An engine whose state is unknown may have the key ready.
+                    return Choice::AtCapacity(settled);
                 }
-                let choice = known.routing.choose(journey.request, &journey.tried, now);
-                if let Choice::At(ix) = choice {
-                    known.routing.began(ix, journey.request);
+                let choice = state.routing.choose(attempt.request, &attempt.tried, now);
+                if let Choice::Engine(ix) = choice {
+                    state.routing.began(ix, attempt.request);
                 }
                 choice
             });
             let wake = match choice {
-                Choice::At(ix) => {
+                Choice::Engine(ix) => {
                     lacking_since = None;
-                    match self.at(ix, journey, stop.as_mut()).await? {
-                        Some(made) => return Ok(made),
+                    match self.try_engine(ix, attempt, stop.as_mut()).await? {
+                        Some(proof) => return Ok(proof),
                         None => continue,
                     }
                 }
-                Choice::Full(until) => {
+                Choice::AtCapacity(until) => {
                     lacking_since = None;
                     until
                 }
-                Choice::None { until } => {
+                Choice::Unavailable { until } => {
                     let end = *lacking_since.get_or_insert(now) + self.patience;
-                    if let Some(verdict) = self.verdict(journey, now >= end) {
-                        return Err(verdict);
+                    if let Some(error) = self.final_error(attempt, now >= end) {
+                        return Err(error);
                     }
                     until.map_or(end, |until| until.min(end))
                 }
@@ -162,92 +163,94 @@ impl Router {
             tokio::select! {
                 biased;
                 stopped = stop.as_mut() => return Err(stopped),
-                () = changed(&mut heard) => {}
+                () = changed(&mut news) => {}
                 () = tokio::time::sleep_until(wake.into()) => {}
             }
         }
     }
 
-    /// Has this engine do it, unless the job has to go elsewhere.
-    async fn at<S: Future<Output = RouteError>>(
+    /// Proves at this engine; `None` if another engine has to be chosen.
+    async fn try_engine<S: Future<Output = RouteError>>(
         &self,
         ix: usize,
-        journey: &mut Journey<'_>,
+        attempt: &mut RoutingAttempt<'_>,
         stop: Pin<&mut S>,
-    ) -> Result<Option<Made>, RouteError> {
-        let _ours = self.shared.ours(ix, journey.request);
+    ) -> Result<Option<ProofOutput>, RouteError> {
+        let _pending = self.shared.pending_request(ix, attempt.request);
         let address = self.shared.endpoints[ix].address();
-        let error = match self.job_at(ix, journey, stop).await {
-            Ok(made) => return Ok(Some(made)),
-            Err(Unmade::Stopped(stopped)) => return Err(stopped),
-            Err(Unmade::Failed(why)) => {
-                journey.tried.insert(ix);
-                journey.failed.push(format!("{address}: {why}"));
-                if journey.failed.len() >= ENGINES {
-                    return Err(journey.has_failed());
+        let error = match self.run_job(ix, attempt, stop).await {
+            Ok(proof) => return Ok(Some(proof)),
+            Err(ProveFailure::Stopped(stopped)) => return Err(stopped),
+            Err(ProveFailure::Failed(why)) => {
+                attempt.tried.insert(ix);
+                attempt.failed.push(format!("{address}: {why}"));
+                if attempt.failed.len() >= ENGINES {
+                    return Err(attempt.has_failed());
                 }
                 return Ok(None);
             }
-            Err(Unmade::Error(error)) => error,
+            Err(ProveFailure::Error(error)) => error,
         };
-        tracing::debug!(engine = address, request = journey.request, %error, "not here");
+        tracing::debug!(engine = address, request = attempt.request, %error, "not here");
         let now = Instant::now();
-        journey.invalid |= matches!(error, EndpointError::Invalid(_));
+        attempt.invalid |= matches!(error, EndpointError::Invalid(_));
         match error {
             EndpointError::Exhausted { retry_after, .. } => {
                 self.shared
-                    .know(|known| known.routing.full(ix, retry_after, now));
+                    .with_state(|state| state.routing.full(ix, retry_after, now));
             }
             EndpointError::Unavailable(_) => {
-                self.shared.know(|known| known.routing.refused(ix, now));
-                self.shared.look_now(ix);
+                self.shared
+                    .with_state(|state| state.routing.refused(ix, now));
+                self.shared.poll_now(ix);
             }
             EndpointError::Unable(why)
             | EndpointError::Taken(why)
             | EndpointError::Invalid(why) => {
-                journey.tried.insert(ix);
-                journey.unable.insert(ix);
-                journey.refused.push(format!("{address}: {why}"));
-                self.shared.look_now(ix);
+                attempt.tried.insert(ix);
+                attempt.unable.insert(ix);
+                attempt.refused.push(format!("{address}: {why}"));
+                self.shared.poll_now(ix);
             }
         }
         Ok(None)
     }
 
     /// Submits the job and waits for its end.
-    async fn job_at<S: Future<Output = RouteError>>(
+    async fn run_job<S: Future<Output = RouteError>>(
         &self,
         ix: usize,
-        journey: &mut Journey<'_>,
+        attempt: &mut RoutingAttempt<'_>,
         mut stop: Pin<&mut S>,
-    ) -> Result<Made, Unmade> {
+    ) -> Result<ProofOutput, ProveFailure> {
         let endpoint = &*self.shared.endpoints[ix];
         let mut taken = None;
         for generation in 0..GENERATIONS {
             let id = match generation {
-                0 => journey.request.to_owned(),
-                generation => format!("{}.{generation}", journey.request),
+                0 => attempt.request.to_owned(),
+                generation => format!("{}.{generation}", attempt.request),
             };
-            let ticket = match endpoint.submit(&id, journey.job).await {
+            let ticket = match endpoint.submit(&id, attempt.job).await {
                 Ok(ticket) => ticket,
                 Err(error @ EndpointError::Taken(_)) => {
                     taken = Some(error);
                     continue;
                 }
-                Err(error) => return Err(Unmade::Error(error)),
+                Err(error) => return Err(ProveFailure::Error(error)),
             };
-            let wanted = self.shared.want(ix, &ticket.job);
+            let interest = self.shared.add_interest(ix, &ticket.job);
             let end = {
-                let mut result = pin!(endpoint.result(&ticket.job, journey.job));
+                let mut result = pin!(endpoint.result(&ticket.job, attempt.job));
                 tokio::select! {
                     biased;
                     end = &mut result => end,
                     stopped = stop.as_mut() => {
-                        if wanted.by_nobody_else() {
-                            // The question that is open still counts as one who waits.
+                        if interest.is_last() {
+                            // The pending request for the result still counts as one waiting
+                            // caller.
                             cancel(endpoint, &ticket.job, 1).await;
                         }
-                        return Err(Unmade::Stopped(stopped));
+                        return Err(ProveFailure::Stopped(stopped));
                     }
                 }
             };
@@ -255,57 +258,63 @@ impl Router {
             let end = match end {
                 Ok(end) => end,
                 Err(error) => {
-                    journey.left.insert(place);
-                    return Err(Unmade::Error(error));
+                    attempt.abandoned.insert(place);
+                    return Err(ProveFailure::Error(error));
                 }
             };
-            self.shared.know(|known| known.routing.ended_a_job(ix));
-            journey.left.remove(&place);
+            self.shared
+                .with_state(|state| state.routing.ended_a_job(ix));
+            attempt.abandoned.remove(&place);
             match end {
-                End::Proved(made) => return Ok(made),
-                // It ended so for an earlier attempt, or for somebody else: the id is spent.
-                End::Failed(_) | End::Stopped if ticket.existing => {}
-                End::Failed(why) => return Err(Unmade::Failed(why)),
-                End::Stopped => {
+                JobOutcome::Proved(proof) => return Ok(proof),
+                // The job ended for an earlier attempt, or for another caller: its id is used up.
+                JobOutcome::Failed(_) | JobOutcome::Cancelled if ticket.existing => {}
+                JobOutcome::Failed(why) => return Err(ProveFailure::Failed(why)),
+                JobOutcome::Cancelled => {
                     let why = format!("somebody stopped job {}", place.1);
-                    return Err(Unmade::Failed(why));
+                    return Err(ProveFailure::Failed(why));
                 }
             }
         }
         Err(taken.map_or_else(
             || {
-                Unmade::Failed(format!(
+                ProveFailure::Failed(format!(
                     "{GENERATIONS} jobs for this task have failed there"
                 ))
             },
-            Unmade::Error,
+            ProveFailure::Error,
         ))
     }
 
-    /// What there is to say while no engine that answers could do the job; nothing if it may wait.
-    fn verdict(&self, journey: &Journey<'_>, out_of_patience: bool) -> Option<RouteError> {
-        if !journey.failed.is_empty() {
-            return Some(journey.has_failed());
+    /// The error to return while no engine that answers could do the job; `None` if the job may
+    /// wait.
+    fn final_error(
+        &self,
+        attempt: &RoutingAttempt<'_>,
+        out_of_patience: bool,
+    ) -> Option<RouteError> {
+        if !attempt.failed.is_empty() {
+            return Some(attempt.has_failed());
         }
-        let (hopeless, reasons) = self.shared.know(|known| {
+        let (hopeless, reasons) = self.shared.with_state(|state| {
             let others = (0..self.shared.endpoints.len())
-                .filter(|ix| !journey.tried.contains(ix))
+                .filter(|ix| !attempt.tried.contains(ix))
                 .map(|ix| {
                     let address = self.shared.endpoints[ix].address();
-                    format!("{address}: {}", known.routing.why_not(ix))
+                    format!("{address}: {}", state.routing.why_not(ix))
                 });
-            let reasons: Vec<String> = journey.refused.iter().cloned().chain(others).collect();
-            let hopeless = |ix| journey.unable.contains(&ix) || known.routing.lacks(ix);
+            let reasons: Vec<String> = attempt.refused.iter().cloned().chain(others).collect();
+            let hopeless = |ix| attempt.unable.contains(&ix) || state.routing.lacks(ix);
             let hopeless = (0..self.shared.endpoints.len()).all(hopeless);
             (hopeless, reasons.join("; "))
         });
         let circuit = &self.shared.circuit;
         match (hopeless, out_of_patience) {
-            _ if journey.invalid => Some(RouteError::Permanent(format!(
+            _ if attempt.invalid => Some(RouteError::Permanent(format!(
                 "the task is no job for circuit {circuit}: {}",
-                journey.refused.join("; ")
+                attempt.refused.join("; ")
             ))),
-            (true, _) if !journey.unable.is_empty() => Some(RouteError::Permanent(format!(
+            (true, _) if !attempt.unable.is_empty() => Some(RouteError::Permanent(format!(
                 "no engine can prove it for circuit {circuit}: {reasons}"
             ))),
             (true, true) => Some(RouteError::Permanent(format!(
@@ -320,24 +329,24 @@ impl Router {
     }
 }
 
-/// Asks an engine to stop a job, as long as it takes to be heard.
+/// Asks an engine to stop a job; gives up after [`CANCEL_LIMIT`].
 async fn cancel(endpoint: &dyn Endpoint, job: &str, waiting: u32) {
     let cancelled = tokio::time::timeout(CANCEL_LIMIT, endpoint.cancel(job, waiting)).await;
     let answered = matches!(cancelled, Ok(Ok(())));
     tracing::debug!(engine = endpoint.address(), job, answered, "asked to stop");
 }
 
-/// Waits until something is heard of an engine.
-async fn changed(heard: &mut watch::Receiver<()>) {
-    if heard.changed().await.is_err() {
-        // Its sender is as old as the router, which is borrowed.
+/// Waits until the known state of an engine changes.
+async fn changed(news: &mut watch::Receiver<()>) {
+    if news.changed().await.is_err() {
+        // The sender lives as long as the router, which is borrowed.
         std::future::pending().await
     }
 }
 
-// === impl Journey ===
+// === impl RoutingAttempt ===
 
-impl Journey<'_> {
+impl RoutingAttempt<'_> {
     fn has_failed(&self) -> RouteError {
         RouteError::Retry(self.failed.join("; "))
     }

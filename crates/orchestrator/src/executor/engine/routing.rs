@@ -1,12 +1,12 @@
-//! Which engine gets the next job. No input or output, and the time comes from outside.
+//! The choice of an engine for each job. Free of input and output; time is passed in.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use super::endpoint::{Look, Tier};
+use super::endpoint::{EngineSnapshot, Tier};
 use crate::plan::Backoff;
 
-/// Waits while an engine refuses jobs without saying for how long.
+/// Pauses after an engine refuses jobs without a time to retry.
 pub(super) const BACKOFF: Backoff = Backoff {
     initial: Duration::from_millis(250),
     max: Duration::from_secs(15),
@@ -14,57 +14,57 @@ pub(super) const BACKOFF: Backoff = Backoff {
     jitter: 0.0,
 };
 
-/// The longest time that an engine without room is left alone: it may say so by mistake.
+/// Longest time for which an engine without capacity is not asked, whatever time it states.
 const LONGEST_REST: Duration = Duration::from_secs(60);
 
-/// What is known of each engine, by its place in the workflow file.
+/// Known state of each engine, in the order of the workflow file.
 #[derive(Debug)]
 pub(super) struct Routing {
-    places: Vec<Place>,
+    engines: Vec<EngineEntry>,
 }
 
-/// What is known of an engine.
+/// Known state of an engine.
 #[derive(Debug)]
-struct Place {
-    seen: Seen,
-    /// Jobs there that are not ours.
+struct EngineEntry {
+    state: EngineState,
+    /// Unfinished jobs at the engine that are not ours.
     others: u64,
-    /// The requests that we have there, one for each task that waits for it.
+    /// Requests of this router at the engine, one for each task that waits for it.
     ours: Vec<String>,
     rest: Option<Rest>,
-    /// How often it refused a job, or was lost with one, since it last brought one to its end.
+    /// Number of jobs refused, or lost with the engine, since it last finished one.
     refusals: u32,
 }
 
-/// When it was last looked at.
+/// Result of the last poll of an engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Seen {
-    /// It was not.
-    Never,
-    /// It answered.
-    As(Look),
-    /// It did not: why.
-    Silent(String),
+enum EngineState {
+    /// It has not been polled yet.
+    Unknown,
+    /// The engine's answer.
+    Answered(EngineSnapshot),
+    /// It did not answer, for this reason.
+    Unreachable(String),
 }
 
-/// It is left alone.
+/// A period in which an engine is given no jobs.
 #[derive(Clone, Copy, Debug)]
 struct Rest {
     until: Instant,
-    /// It said itself that it has no room.
+    /// Whether the engine itself stated that it has no capacity.
     full: bool,
 }
 
-/// Who gets a job.
+/// The result of choosing an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Choice {
-    /// This one.
-    At(usize),
-    /// All that could do it have no room: until then, or until something is heard.
-    Full(Instant),
-    /// None that answers could do it.
-    None {
-        /// When one that was left alone may be asked again.
+    /// The engine with this index.
+    Engine(usize),
+    /// Every engine that could do the job is out of capacity: wait until this time, or for news.
+    AtCapacity(Instant),
+    /// No engine that answers could do the job.
+    Unavailable {
+        /// Time at which an engine that refused a job may be asked again.
         until: Option<Instant>,
     },
 }
@@ -73,126 +73,128 @@ pub(super) enum Choice {
 
 impl Routing {
     pub(super) fn new(count: usize) -> Self {
-        let place = || Place {
-            seen: Seen::Never,
+        let engine = || EngineEntry {
+            state: EngineState::Unknown,
             others: 0,
             ours: Vec::new(),
             rest: None,
             refusals: 0,
         };
         Self {
-            places: std::iter::repeat_with(place).take(count).collect(),
+            engines: std::iter::repeat_with(engine).take(count).collect(),
         }
     }
 
-    /// The engine for a job, which is none of `tried`: the one where it is least to wait for. Where
-    /// the same request is under way for another copy of the task is the last choice.
+    /// Chooses an engine for a job, other than those in `tried`: the one with the shortest wait. An
+    /// engine that already has the same request, for another copy of the task, comes last.
     pub(super) fn choose(&self, request: &str, tried: &BTreeSet<usize>, now: Instant) -> Choice {
-        let able = |ix: &usize| !tried.contains(ix) && self.places[*ix].is_able();
-        let able: Vec<usize> = (0..self.places.len()).filter(able).collect();
-        let resting = |ix: usize| self.places[ix].rest.filter(|rest| rest.until > now);
+        let able = |ix: &usize| !tried.contains(ix) && self.engines[*ix].is_able();
+        let able: Vec<usize> = (0..self.engines.len()).filter(able).collect();
+        let resting = |ix: usize| self.engines[ix].rest.filter(|rest| rest.until > now);
         let best = able.iter().filter(|ix| resting(**ix).is_none());
         let best = best.min_by_key(|ix| {
-            let place = &self.places[**ix];
-            let twin = place.ours.iter().any(|ours| ours == request);
-            (twin, place.jobs_before(), **ix)
+            let engine = &self.engines[**ix];
+            let twin = engine.ours.iter().any(|ours| ours == request);
+            (twin, engine.jobs_before(), **ix)
         });
         if let Some(best) = best {
-            return Choice::At(*best);
+            return Choice::Engine(*best);
         }
         let rests = || able.iter().filter_map(|ix| resting(*ix));
         let until = rests().map(|rest| rest.until).min();
         match until {
-            Some(until) if rests().any(|rest| rest.full) => Choice::Full(until),
-            until => Choice::None { until },
+            Some(until) if rests().any(|rest| rest.full) => Choice::AtCapacity(until),
+            until => Choice::Unavailable { until },
         }
     }
 
-    /// Whether every engine was looked at.
-    pub(super) fn all_looked_at(&self) -> bool {
-        self.places.iter().all(|place| place.seen != Seen::Never)
+    /// Whether every engine has been polled.
+    pub(super) fn all_polled(&self) -> bool {
+        self.engines
+            .iter()
+            .all(|engine| engine.state != EngineState::Unknown)
     }
 
-    /// Whether an engine answers, takes jobs, and does not have the circuit.
+    /// Whether an engine answers and accepts jobs, but does not have the circuit.
     pub(super) fn lacks(&self, ix: usize) -> bool {
-        let seen = &self.places[ix].seen;
-        matches!(seen, Seen::As(look) if look.tier.is_none() && !look.draining)
+        let state = &self.engines[ix].state;
+        matches!(state, EngineState::Answered(snapshot) if snapshot.tier.is_none() && !snapshot.draining)
     }
 
-    /// Why an engine cannot be chosen, in words.
+    /// The reason why an engine cannot be chosen, for messages.
     pub(super) fn why_not(&self, ix: usize) -> &str {
-        match &self.places[ix].seen {
-            Seen::Never => "it has not answered yet",
-            Seen::Silent(why) => why,
-            Seen::As(Look { draining: true, .. }) => "it is shutting down",
-            Seen::As(Look { tier: None, .. }) => "it has no such circuit",
-            Seen::As(_) => "it takes no jobs now",
+        match &self.engines[ix].state {
+            EngineState::Unknown => "it has not answered yet",
+            EngineState::Unreachable(why) => why,
+            EngineState::Answered(EngineSnapshot { draining: true, .. }) => "it is shutting down",
+            EngineState::Answered(EngineSnapshot { tier: None, .. }) => "it has no such circuit",
+            EngineState::Answered(_) => "it takes no jobs now",
         }
     }
 
-    /// An engine has answered.
-    pub(super) fn looked(&mut self, ix: usize, look: Look) {
-        let place = &mut self.places[ix];
-        place.seen = Seen::As(look);
-        place.others = look.jobs.saturating_sub(place.distinct());
+    /// Records an engine's answer.
+    pub(super) fn answered(&mut self, ix: usize, snapshot: EngineSnapshot) {
+        let engine = &mut self.engines[ix];
+        engine.state = EngineState::Answered(snapshot);
+        engine.others = snapshot.jobs.saturating_sub(engine.distinct());
     }
 
-    /// An engine has not.
-    pub(super) fn silent(&mut self, ix: usize, why: String) {
-        self.places[ix].seen = Seen::Silent(why);
+    /// Records that an engine did not answer.
+    pub(super) fn unreachable(&mut self, ix: usize, why: String) {
+        self.engines[ix].state = EngineState::Unreachable(why);
     }
 
-    /// A task's request goes to an engine.
+    /// Records that a task's request is sent to an engine.
     pub(super) fn began(&mut self, ix: usize, request: &str) {
-        self.places[ix].ours.push(request.to_owned());
+        self.engines[ix].ours.push(request.to_owned());
     }
 
-    /// A task has no request there any more.
+    /// Records that a task no longer has a request at an engine.
     pub(super) fn ended(&mut self, ix: usize, request: &str) {
-        let ours = &mut self.places[ix].ours;
+        let ours = &mut self.engines[ix].ours;
         if let Some(at) = ours.iter().position(|known| known == request) {
             ours.swap_remove(at);
         }
     }
 
-    /// An engine has brought a job to its end.
+    /// Records that an engine has finished a job.
     pub(super) fn ended_a_job(&mut self, ix: usize) {
-        self.places[ix].refusals = 0;
-        self.places[ix].rest = None;
+        self.engines[ix].refusals = 0;
+        self.engines[ix].rest = None;
     }
 
-    /// An engine has no room.
+    /// Records that an engine has no capacity.
     pub(super) fn full(&mut self, ix: usize, retry_after: Duration, now: Instant) {
         let until = now + retry_after.clamp(Duration::from_millis(1), LONGEST_REST);
-        self.places[ix].rest = Some(Rest { until, full: true });
+        self.engines[ix].rest = Some(Rest { until, full: true });
     }
 
-    /// An engine did not answer about a job, or does not take it and may later.
+    /// Records that an engine did not answer about a job, or refuses it at present.
     pub(super) fn refused(&mut self, ix: usize, now: Instant) {
-        let place = &mut self.places[ix];
-        place.refusals = place.refusals.saturating_add(1);
-        let until = now + BACKOFF.delay(place.refusals, 0);
-        place.rest = Some(Rest { until, full: false });
+        let engine = &mut self.engines[ix];
+        engine.refusals = engine.refusals.saturating_add(1);
+        let until = now + BACKOFF.delay(engine.refusals, 0);
+        engine.rest = Some(Rest { until, full: false });
     }
 }
 
-// === impl Place ===
+// === impl EngineEntry ===
 
-impl Place {
-    /// Whether it answers, takes jobs and has the circuit.
+impl EngineEntry {
+    /// Whether the engine answers, accepts jobs and has the circuit.
     fn is_able(&self) -> bool {
-        matches!(self.seen, Seen::As(look) if look.tier.is_some() && !look.draining)
+        matches!(self.state, EngineState::Answered(snapshot) if snapshot.tier.is_some() && !snapshot.draining)
     }
 
-    /// Our jobs: tasks with the same request wait for one.
+    /// Number of our jobs: tasks with the same request share one.
     fn distinct(&self) -> u64 {
         self.ours.iter().collect::<BTreeSet<_>>().len() as u64
     }
 
-    /// The jobs that one more would wait for, with the key's loading reckoned as some.
+    /// Number of jobs ahead of a new one, with the time to load the key counted as jobs.
     fn jobs_before(&self) -> u64 {
-        let loading = match self.seen {
-            Seen::As(Look {
+        let loading = match self.state {
+            EngineState::Answered(EngineSnapshot {
                 tier: Some(tier), ..
             }) => tier.as_jobs(),
             _ => 0,
@@ -204,7 +206,7 @@ impl Place {
 // === impl Tier ===
 
 impl Tier {
-    /// So many jobs take as long as making the key hot, roughly: docs/workflow.md says so too.
+    /// Number of jobs that take about as long as loading the key; also stated in docs/workflow.md.
     const fn as_jobs(self) -> u64 {
         match self {
             Self::Cold => 4,
@@ -218,18 +220,18 @@ impl Tier {
 mod tests {
     use super::*;
 
-    fn look(tier: Tier, jobs: u64) -> Look {
-        Look {
+    fn snapshot(tier: Tier, jobs: u64) -> EngineSnapshot {
+        EngineSnapshot {
             tier: Some(tier),
             jobs,
             draining: false,
         }
     }
 
-    fn routing(looks: &[Look]) -> Routing {
-        let mut routing = Routing::new(looks.len());
-        for (ix, look) in looks.iter().enumerate() {
-            routing.looked(ix, *look);
+    fn routing(snapshots: &[EngineSnapshot]) -> Routing {
+        let mut routing = Routing::new(snapshots.len());
+        for (ix, snapshot) in snapshots.iter().enumerate() {
+            routing.answered(ix, *snapshot);
         }
         routing
     }
@@ -241,56 +243,56 @@ mod tests {
     #[test]
     fn a_hot_key_goes_first_unless_many_wait_for_it() {
         for (jobs, chosen) in [(0, 1), (3, 1), (4, 0), (9, 0)] {
-            let routing = routing(&[look(Tier::Cold, 0), look(Tier::Hot, jobs)]);
-            assert_eq!(choose(&routing), Choice::At(chosen), "{jobs} jobs");
+            let routing = routing(&[snapshot(Tier::Cold, 0), snapshot(Tier::Hot, jobs)]);
+            assert_eq!(choose(&routing), Choice::Engine(chosen), "{jobs} jobs");
         }
         let routing = routing(&[
-            look(Tier::Cold, 0),
-            look(Tier::Warm, 0),
-            look(Tier::Warm, 1),
+            snapshot(Tier::Cold, 0),
+            snapshot(Tier::Warm, 0),
+            snapshot(Tier::Warm, 1),
         ]);
-        assert_eq!(choose(&routing), Choice::At(1));
+        assert_eq!(choose(&routing), Choice::Engine(1));
     }
 
     #[test]
     fn our_own_jobs_count_at_once_and_once() {
-        let mut routing = routing(&[look(Tier::Hot, 0), look(Tier::Hot, 0)]);
+        let mut routing = routing(&[snapshot(Tier::Hot, 0), snapshot(Tier::Hot, 0)]);
         routing.began(0, "a");
-        assert_eq!(choose(&routing), Choice::At(1));
+        assert_eq!(choose(&routing), Choice::Engine(1));
         routing.began(1, "b");
-        // Both are in what the second says it has, and not counted again.
+        // Both are in the second engine's own count, and not counted again.
         routing.began(1, "c");
-        routing.looked(1, look(Tier::Hot, 2));
-        assert_eq!(choose(&routing), Choice::At(0));
+        routing.answered(1, snapshot(Tier::Hot, 2));
+        assert_eq!(choose(&routing), Choice::Engine(0));
         routing.ended(1, "b");
         routing.ended(1, "c");
-        assert_eq!(choose(&routing), Choice::At(1));
+        assert_eq!(choose(&routing), Choice::Engine(1));
     }
 
     #[test]
     fn copies_of_a_task_go_to_different_engines_while_there_are() {
-        let mut routing = routing(&[look(Tier::Hot, 0), look(Tier::Cold, 9)]);
+        let mut routing = routing(&[snapshot(Tier::Hot, 0), snapshot(Tier::Cold, 9)]);
         routing.began(0, "r");
-        assert_eq!(choose(&routing), Choice::At(1));
+        assert_eq!(choose(&routing), Choice::Engine(1));
         routing.began(1, "r");
-        assert_eq!(choose(&routing), Choice::At(0));
+        assert_eq!(choose(&routing), Choice::Engine(0));
     }
 
     #[test]
-    fn who_lacks_the_circuit_is_silent_or_drains_gets_nothing() {
-        let lacks = Look {
+    fn an_engine_that_lacks_the_circuit_or_is_unreachable_or_drains_gets_nothing() {
+        let lacks = EngineSnapshot {
             tier: None,
-            ..look(Tier::Hot, 0)
+            ..snapshot(Tier::Hot, 0)
         };
-        let drains = Look {
+        let drains = EngineSnapshot {
             draining: true,
-            ..look(Tier::Hot, 0)
+            ..snapshot(Tier::Hot, 0)
         };
-        let mut routing = routing(&[lacks, drains, look(Tier::Cold, 100)]);
-        assert_eq!(choose(&routing), Choice::At(2));
-        routing.silent(2, "gone".to_owned());
-        assert_eq!(choose(&routing), Choice::None { until: None });
-        assert!(routing.all_looked_at());
+        let mut routing = routing(&[lacks, drains, snapshot(Tier::Cold, 100)]);
+        assert_eq!(choose(&routing), Choice::Engine(2));
+        routing.unreachable(2, "gone".to_owned());
+        assert_eq!(choose(&routing), Choice::Unavailable { until: None });
+        assert!(routing.all_polled());
         assert_eq!([0, 1, 2].map(|ix| routing.lacks(ix)), [true, false, false]);
         assert_eq!(
             [0, 1, 2].map(|ix| routing.why_not(ix)),
@@ -300,22 +302,25 @@ mod tests {
 
     #[test]
     fn who_has_no_room_is_left_alone_for_as_long_as_it_says() {
-        let mut routing = routing(&[look(Tier::Hot, 0), look(Tier::Cold, 0)]);
+        let mut routing = routing(&[snapshot(Tier::Hot, 0), snapshot(Tier::Cold, 0)]);
         let (now, tried) = (Instant::now(), BTreeSet::new());
         let wait = Duration::from_secs(5);
         routing.full(0, wait, now);
-        assert_eq!(routing.choose("r", &tried, now), Choice::At(1));
+        assert_eq!(routing.choose("r", &tried, now), Choice::Engine(1));
         routing.full(1, 2 * wait, now);
-        assert_eq!(routing.choose("r", &tried, now), Choice::Full(now + wait));
-        assert_eq!(routing.choose("r", &tried, now + wait), Choice::At(0));
+        assert_eq!(
+            routing.choose("r", &tried, now),
+            Choice::AtCapacity(now + wait)
+        );
+        assert_eq!(routing.choose("r", &tried, now + wait), Choice::Engine(0));
     }
 
     #[test]
     fn who_refuses_is_left_alone_for_longer_and_longer_until_it_ends_a_job() {
-        let mut routing = routing(&[look(Tier::Hot, 0)]);
+        let mut routing = routing(&[snapshot(Tier::Hot, 0)]);
         let (now, tried) = (Instant::now(), BTreeSet::new());
         let rest = |routing: &Routing| match routing.choose("r", &tried, now) {
-            Choice::None { until: Some(until) } => until - now,
+            Choice::Unavailable { until: Some(until) } => until - now,
             other => panic!("{other:?}"),
         };
         let mut rests = Vec::new();
@@ -331,12 +336,12 @@ mod tests {
 
     #[test]
     fn who_was_tried_is_not_tried_again() {
-        let routing = routing(&[look(Tier::Hot, 0), look(Tier::Cold, 0)]);
+        let routing = routing(&[snapshot(Tier::Hot, 0), snapshot(Tier::Cold, 0)]);
         let choice = |tried: &[usize]| {
             let tried = tried.iter().copied().collect();
             routing.choose("r", &tried, Instant::now())
         };
-        assert_eq!(choice(&[0]), Choice::At(1));
-        assert_eq!(choice(&[0, 1]), Choice::None { until: None });
+        assert_eq!(choice(&[0]), Choice::Engine(1));
+        assert_eq!(choice(&[0, 1]), Choice::Unavailable { until: None });
     }
 }

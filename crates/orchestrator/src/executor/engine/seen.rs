@@ -1,4 +1,4 @@
-//! What a router knows of its engines, and who keeps looking at them.
+//! A router's knowledge of its engines, and the tasks that poll them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,43 +10,43 @@ use tokio::task::JoinSet;
 use super::endpoint::{Endpoint, EndpointError};
 use super::routing::{BACKOFF, Routing};
 
-/// Between two looks at an engine that answers.
+/// Pause between two polls of an engine that answers.
 const REFRESH: Duration = Duration::from_secs(2);
 
-/// How long an engine may take to answer a look.
-const LOOK_LIMIT: Duration = Duration::from_secs(10);
+/// Time limit for the answer to a poll.
+const POLL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Jobs of one engine that are remembered to be stopped, at most.
-const MAX_LEFT: usize = 1024;
+/// Maximum number of jobs of one engine that are remembered to be cancelled.
+const MAX_ABANDONED: usize = 1024;
 
-/// What a router shares with the tasks that look at its engines.
+/// State that a router shares with the tasks that poll its engines.
 pub(super) struct Shared {
     pub(super) circuit: String,
     pub(super) endpoints: Vec<Arc<dyn Endpoint>>,
-    known: Mutex<Known>,
+    state: Mutex<RouterState>,
     changed: watch::Sender<()>,
-    /// For each engine: look at once.
+    /// For each engine, the signal to poll it at once.
     now: Vec<Notify>,
 }
 
-/// What is known.
-pub(super) struct Known {
+/// State that is known of the engines and jobs.
+pub(super) struct RouterState {
     pub(super) routing: Routing,
-    /// How many tasks wait for a job, by engine.
+    /// Number of tasks that wait for a job, by engine and job.
     wanted: BTreeMap<(usize, String), usize>,
-    /// For each engine: jobs to be stopped once it answers.
-    left: Vec<BTreeSet<String>>,
+    /// For each engine, jobs to be cancelled once it answers.
+    abandoned: Vec<BTreeSet<String>>,
 }
 
-/// A request that a task has at an engine, until this is dropped.
-pub(super) struct Ours<'a> {
+/// Marks a task's request at an engine as pending until it is dropped.
+pub(super) struct PendingRequest<'a> {
     shared: &'a Shared,
     ix: usize,
     request: &'a str,
 }
 
-/// A job that a task waits for, until this is dropped.
-pub(super) struct Wanted<'a> {
+/// Marks a job as needed by a task until it is dropped.
+pub(super) struct JobInterest<'a> {
     shared: &'a Shared,
     place: (usize, String),
 }
@@ -55,98 +55,98 @@ pub(super) struct Wanted<'a> {
 
 impl Shared {
     pub(super) fn new(circuit: &str, endpoints: Vec<Arc<dyn Endpoint>>) -> Self {
-        let known = Known {
+        let state = RouterState {
             routing: Routing::new(endpoints.len()),
             wanted: BTreeMap::new(),
-            left: vec![BTreeSet::new(); endpoints.len()],
+            abandoned: vec![BTreeSet::new(); endpoints.len()],
         };
         Self {
             circuit: circuit.to_owned(),
-            known: Mutex::new(known),
+            state: Mutex::new(state),
             changed: watch::channel(()).0,
             now: endpoints.iter().map(|_| Notify::new()).collect(),
             endpoints,
         }
     }
 
-    pub(super) fn know<T>(&self, know: impl FnOnce(&mut Known) -> T) -> T {
-        // Nothing panics while it is held.
-        know(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(super) fn with_state<T>(&self, change: impl FnOnce(&mut RouterState) -> T) -> T {
+        // No code panics under this lock.
+        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Is told whenever something may be otherwise.
-    pub(super) fn heard(&self) -> watch::Receiver<()> {
+    /// Signals every change of the known state.
+    pub(super) fn subscribe(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
 
-    /// Has an engine looked at without waiting for the next time.
-    pub(super) fn look_now(&self, ix: usize) {
+    /// Requests a poll of an engine without waiting for the next one.
+    pub(super) fn poll_now(&self, ix: usize) {
         self.now[ix].notify_one();
     }
 
-    /// The request that [`Routing::began`] was told of.
-    pub(super) fn ours<'a>(&'a self, ix: usize, request: &'a str) -> Ours<'a> {
-        Ours {
+    /// The guard for a request that was passed to [`Routing::began`].
+    pub(super) fn pending_request<'a>(&'a self, ix: usize, request: &'a str) -> PendingRequest<'a> {
+        PendingRequest {
             shared: self,
             ix,
             request,
         }
     }
 
-    /// A task waits for a job.
-    pub(super) fn want(&self, ix: usize, job: &str) -> Wanted<'_> {
+    /// Marks a job as needed by a task.
+    pub(super) fn add_interest(&self, ix: usize, job: &str) -> JobInterest<'_> {
         let place = (ix, job.to_owned());
-        self.know(|known| {
-            known.left[ix].remove(job);
-            *known.wanted.entry(place.clone()).or_default() += 1;
+        self.with_state(|state| {
+            state.abandoned[ix].remove(job);
+            *state.wanted.entry(place.clone()).or_default() += 1;
         });
-        Wanted {
+        JobInterest {
             shared: self,
             place,
         }
     }
 
-    /// Has jobs stopped that were accepted and that nobody waits for.
-    pub(super) fn leave(&self, jobs: BTreeSet<(usize, String)>) {
+    /// Schedules the cancellation of accepted jobs that no task waits for.
+    pub(super) fn abandon(&self, jobs: BTreeSet<(usize, String)>) {
         for place in jobs {
             let ix = place.0;
-            self.know(|known| {
-                if known.left[ix].len() < MAX_LEFT && !known.wanted.contains_key(&place) {
-                    known.left[ix].insert(place.1);
+            self.with_state(|state| {
+                if state.abandoned[ix].len() < MAX_ABANDONED && !state.wanted.contains_key(&place) {
+                    state.abandoned[ix].insert(place.1);
                 }
             });
-            self.look_now(ix);
+            self.poll_now(ix);
         }
     }
 
-    fn take_left(&self, ix: usize) -> BTreeSet<String> {
-        self.know(|known| std::mem::take(&mut known.left[ix]))
+    fn take_abandoned(&self, ix: usize) -> BTreeSet<String> {
+        self.with_state(|state| std::mem::take(&mut state.abandoned[ix]))
     }
 }
 
-/// Looks at each engine, again and again, as long as the set is kept.
-pub(super) fn look_at(shared: &Arc<Shared>) -> JoinSet<()> {
+/// Polls each engine until the returned set is dropped.
+pub(super) fn poll_engines(shared: &Arc<Shared>) -> JoinSet<()> {
     let each = 0..shared.endpoints.len();
-    each.map(|ix| keep_looking(shared.clone(), ix)).collect()
+    each.map(|ix| poll_engine(shared.clone(), ix)).collect()
 }
 
-async fn keep_looking(shared: Arc<Shared>, ix: usize) {
+async fn poll_engine(shared: Arc<Shared>, ix: usize) {
     let endpoint = &*shared.endpoints[ix];
     let mut silences = 0_u32;
     loop {
-        let look = tokio::time::timeout(LOOK_LIMIT, endpoint.look(&shared.circuit)).await;
-        let look = look.unwrap_or_else(|_| {
-            let why = format!("no answer within {LOOK_LIMIT:?}");
+        let snapshot = tokio::time::timeout(POLL_TIMEOUT, endpoint.snapshot(&shared.circuit)).await;
+        let snapshot = snapshot.unwrap_or_else(|_| {
+            let why = format!("no answer within {POLL_TIMEOUT:?}");
             Err(EndpointError::Unavailable(why))
         });
         let engine = endpoint.address();
-        let wait = match look {
-            Ok(look) => {
+        let wait = match snapshot {
+            Ok(snapshot) => {
                 if silences > 0 {
                     tracing::info!(engine, "answers again");
                 }
                 silences = 0;
-                shared.know(|known| known.routing.looked(ix, look));
+                shared.with_state(|state| state.routing.answered(ix, snapshot));
                 REFRESH
             }
             Err(error) => {
@@ -154,14 +154,14 @@ async fn keep_looking(shared: Arc<Shared>, ix: usize) {
                     tracing::warn!(engine, %error, "does not answer");
                 }
                 silences = silences.saturating_add(1);
-                shared.know(|known| known.routing.silent(ix, error.to_string()));
+                shared.with_state(|state| state.routing.unreachable(ix, error.to_string()));
                 BACKOFF.delay(silences, 0)
             }
         };
         shared.changed.send_replace(());
         if silences == 0 {
-            for job in shared.take_left(ix) {
-                // Whoever has asked for it since is counted there.
+            for job in shared.take_abandoned(ix) {
+                // Callers that have asked for the job since are counted by the engine.
                 let stopped = endpoint.cancel(&job, 0).await;
                 tracing::debug!(
                     engine,
@@ -178,23 +178,23 @@ async fn keep_looking(shared: Arc<Shared>, ix: usize) {
     }
 }
 
-// === impl Ours ===
+// === impl PendingRequest ===
 
-impl Drop for Ours<'_> {
+impl Drop for PendingRequest<'_> {
     fn drop(&mut self) {
         self.shared
-            .know(|known| known.routing.ended(self.ix, self.request));
+            .with_state(|state| state.routing.ended(self.ix, self.request));
         self.shared.changed.send_replace(());
     }
 }
 
-// === impl Wanted ===
+// === impl JobInterest ===
 
-impl Wanted<'_> {
+impl JobInterest<'_> {
     /// Whether no other task of this process waits for the job.
-    pub(super) fn by_nobody_else(&self) -> bool {
-        self.shared.know(|known| {
-            known
+    pub(super) fn is_last(&self) -> bool {
+        self.shared.with_state(|state| {
+            state
                 .wanted
                 .get(&self.place)
                 .is_none_or(|tasks| *tasks == 1)
@@ -202,13 +202,13 @@ impl Wanted<'_> {
     }
 }
 
-impl Drop for Wanted<'_> {
+impl Drop for JobInterest<'_> {
     fn drop(&mut self) {
-        self.shared.know(|known| {
-            if let Some(tasks) = known.wanted.get_mut(&self.place) {
+        self.shared.with_state(|state| {
+            if let Some(tasks) = state.wanted.get_mut(&self.place) {
                 *tasks -= 1;
                 if *tasks == 0 {
-                    known.wanted.remove(&self.place);
+                    state.wanted.remove(&self.place);
                 }
             }
         });

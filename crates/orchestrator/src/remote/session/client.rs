@@ -1,10 +1,10 @@
-//! A process's side of the protocol.
+//! The client's side of the protocol.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::wire::{Answer, Call, CallBody, Heard, Notice, NoticeBody};
+use super::super::wire::{Answer, Call, CallBody, Notice, NoticeAck, NoticeBody};
 use super::client_call::OpenCall;
 use crate::conversation::{
     HostCommand, HostEvent, Query, Request, RoleCommand, RoleEvent, SinkEvent, WorkerCommand,
@@ -13,51 +13,52 @@ use crate::conversation::{
 use crate::core::Time;
 use crate::id::WorkerId;
 
-/// Events in one call, at most.
+/// Maximum number of events in one call.
 const EVENTS_MAX: usize = 256;
 
-/// How long the leader may take to answer a call before it is made again.
+/// Time limit for the answer to a call, after which the call is repeated.
 const CALL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The same for requests: a submission may wait for a full queue, and asking again costs little.
+/// Time limit for the answer to a request. It is longer, since a submission may wait for a full
+/// queue.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a session that is closed keeps sending what nobody would miss (that workers have left): who leads finds
-/// out by itself.
-const FAREWELL: Duration = Duration::from_secs(1);
+/// Time for which a closed session keeps sending events that do not matter (such as `Leave`): the
+/// leader also detects the loss of a client by itself.
+const LINGER: Duration = Duration::from_secs(1);
 
 /// The number of a call within its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallId(pub u64);
 
-/// Reason for which an attempt at a call has no answer.
+/// The reason why an attempt at a call has no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unanswered {
-    /// No answer came in time, or the way to the leader broke.
+pub enum CallFailure {
+    /// No answer came in time, or the connection to the leader broke.
     TimedOut,
-    /// Nobody leads, or the leader is stopping.
+    /// There is no leader, or it is stopping.
     NoLeader,
-    /// The attempt could not be made: a store of blobs does not answer, say.
-    Later,
+    /// The attempt could not be made, for example because the blob store does not answer.
+    NotSent,
 }
 
-/// Something that a role wants to know.
+/// A question of a role to the leader.
 #[derive(Clone, Debug)]
 pub enum Question {
-    /// A request that the core replies to.
+    /// A request, which the core answers with a reply.
     Request(Request),
     /// A query, which changes nothing.
     Query(Query),
 }
 
-/// Something that happened at a client.
+/// An input of the client's session.
 #[derive(Debug)]
 pub enum ClientInput {
-    /// A role says something.
+    /// A role reports an event.
     Event(RoleEvent),
-    /// A role asks something; the answer comes as [`ClientAction::Answer`] with its ticket.
+    /// A role asks a question; the answer comes as [`ClientAction::Answer`] with its ticket.
     Ask {
-        /// Drawn by the caller; different for each question.
+        /// Number chosen by the caller; different for each question.
         ticket: u64,
         /// The question.
         question: Question,
@@ -72,47 +73,48 @@ pub enum ClientInput {
         answer: Answer,
     },
     /// An attempt at a call was not answered.
-    Unanswered {
+    AttemptFailed {
         /// The call.
         call: CallId,
         /// The attempt.
         attempt: u32,
         /// The reason.
-        why: Unanswered,
+        why: CallFailure,
     },
-    /// A leader sends a notice; answered with [`ClientAction::Hear`].
+    /// A leader has sent a notice; it is answered with [`ClientAction::AnswerNotice`].
     Notice {
-        /// Drawn by the caller.
+        /// Number chosen by the caller.
         ticket: u64,
         /// The notice.
         notice: Notice,
     },
-    /// A new leader says that it is there.
+    /// A new leader has announced itself.
     Hello {
         /// The leader's term.
         term: u64,
     },
-    /// Every role is gone: what matters is still said.
+    /// Every role is gone; the session ends once every event that matters is acknowledged.
     Close,
     /// Time passed.
     Tick,
 }
 
-/// Reason for which a leader does not take what a client says.
+/// The reason why a leader refuses a client's messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The leader runs another workflow under the name.
+    /// The leader runs another workflow under the same name.
     OtherPlan,
-    /// It is not for the client's role to say.
-    NotYours,
-    /// Something in it is no valid value.
+    /// The client's role may not send this message.
+    NotPermitted,
+    /// A value in the message is invalid.
     Invalid(String),
 }
 
-/// Something to do for a client.
+/// An action of the client's session.
 #[derive(Debug)]
 pub enum ClientAction {
-    /// Make an attempt at a call: an earlier one of the same call does not count any more.
+    /// Make an attempt at a call. The answer to an earlier attempt at the same call no longer
+    /// counts.
     Send {
         /// The call.
         call: CallId,
@@ -120,7 +122,7 @@ pub enum ClientAction {
         attempt: u32,
         /// The message.
         message: Call,
-        /// How long to wait for the answer.
+        /// Time limit for the answer.
         timeout: Duration,
     },
     /// A call needs no more attempts.
@@ -128,62 +130,65 @@ pub enum ClientAction {
         /// The call.
         call: CallId,
     },
-    /// Hand something to a role.
+    /// Deliver a command to a role.
     Deliver(RoleCommand),
     /// Answer a role's question.
     Answer {
-        /// The question's.
+        /// The question's ticket.
         ticket: u64,
         /// The answer.
         answer: Answer,
     },
     /// Answer a notice.
-    Hear {
-        /// The notice's.
+    AnswerNotice {
+        /// The notice's ticket.
         ticket: u64,
         /// The answer.
-        heard: Heard,
+        ack: NoticeAck,
     },
-    /// End: the leader refuses what this client says.
+    /// End: the leader refuses this client's messages.
     Fail(Refusal),
-    /// End: everything that matters was heard.
+    /// End: every event that matters is acknowledged.
     Finished,
 }
 
-/// A client's session with whichever process leads: from the start of its process to the end.
+/// A client's session with the leader, from the start of its process to the end; it survives
+/// changes of the leader.
 pub struct ClientSession {
     plan: [u8; 16],
     name: Arc<str>,
     session: u64,
-    /// The latest term of a leader that was heard of; 0 before the first.
+    /// The highest term of a leader that is known; 0 before the first.
     term: u64,
     next_number: u64,
-    /// Events that are in no call yet, in order.
-    unsaid: VecDeque<RoleEvent>,
-    /// The call with events that is under way.
-    saying: Option<CallId>,
+    /// Events that are not in a call yet, in order.
+    queued_events: VecDeque<RoleEvent>,
+    /// The call with events that is in progress.
+    events_call: Option<CallId>,
     calls: BTreeMap<CallId, OpenCall>,
-    /// Tickets of the questions that calls ask.
+    /// Tickets of the questions in calls.
     tickets: BTreeMap<CallId, u64>,
     workers: BTreeSet<WorkerId>,
     hosts: BTreeSet<WorkerId>,
     has_sink: bool,
     sink_term: u64,
-    /// Term, incarnation and number of the last notice that was taken.
+    /// Term, incarnation and number of the last notice that was accepted.
     last_notice: Option<(u64, u64, u64)>,
-    /// Time until which what nobody would miss is still said; none before [`ClientInput::Close`].
-    farewell: Option<Time>,
-    /// Whether that time has come.
+    /// Time until which events that do not matter are still sent; `None` before
+    /// [`ClientInput::Close`].
+    linger_until: Option<Time>,
+    /// Whether `linger_until` has passed.
     is_overdue: bool,
 }
 
 // === impl ClientSession ===
 
 impl ClientSession {
-    /// A session of the client `name` (its seat, a dot, and one token that differs between processes) in the
-    /// workflow with this digest. `session` differs between processes, and is higher for a later process of the same name where
-    /// clocks allow: if it is not, the leader takes nothing from the later one until it has heard from it that the earlier
-    /// one is gone.
+    /// A session of the client `name` (its seat, a dot, and one token that differs between
+    /// processes) in the workflow with this digest. `session` differs between processes, and should
+    /// be higher for a later process of the same name. If it is not, because a clock was set back,
+    /// the leader accepts nothing from the later process until it has learnt from it that the
+    /// earlier one is gone.
     pub fn new(plan: [u8; 16], name: Arc<str>, session: u64) -> Self {
         Self {
             plan,
@@ -191,8 +196,8 @@ impl ClientSession {
             session,
             term: 0,
             next_number: 1,
-            unsaid: VecDeque::new(),
-            saying: None,
+            queued_events: VecDeque::new(),
+            events_call: None,
             calls: BTreeMap::new(),
             tickets: BTreeMap::new(),
             workers: BTreeSet::new(),
@@ -200,12 +205,13 @@ impl ClientSession {
             has_sink: false,
             sink_term: 0,
             last_notice: None,
-            farewell: None,
+            linger_until: None,
             is_overdue: false,
         }
     }
 
-    /// Sets the term of this process's sink: one of an earlier term, that was paused perhaps, does not get it back.
+    /// Sets the term of this process's sink. A sink of an earlier term, which may have been paused,
+    /// cannot take over again.
     pub fn set_sink_term(&mut self, term: u64) {
         self.sink_term = term;
     }
@@ -215,12 +221,12 @@ impl ClientSession {
         &self.name
     }
 
-    /// Events that are in no call yet.
-    pub fn unsaid(&self) -> impl Iterator<Item = &RoleEvent> {
-        self.unsaid.iter()
+    /// Events that are not in a call yet.
+    pub fn queued_events(&self) -> impl Iterator<Item = &RoleEvent> {
+        self.queued_events.iter()
     }
 
-    /// Takes an input; what there is to do comes in the order in which to do it.
+    /// Processes an input. Returns the actions, to be carried out in this order.
     pub fn handle(&mut self, now: Time, input: ClientInput) -> Vec<ClientAction> {
         let mut actions = Vec::new();
         match input {
@@ -231,34 +237,37 @@ impl ClientSession {
                 attempt,
                 answer,
             } => self.answered(now, call, attempt, answer, &mut actions),
-            ClientInput::Unanswered { call, attempt, why } => {
+            ClientInput::AttemptFailed { call, attempt, why } => {
                 if let Some(open) = self.current(call, attempt) {
                     open.failed(now, why);
                 }
             }
             ClientInput::Notice { ticket, notice } => {
-                let heard = self.notice(now, notice, &mut actions);
-                actions.push(ClientAction::Hear { ticket, heard });
+                let ack = self.notice(now, notice, &mut actions);
+                actions.push(ClientAction::AnswerNotice { ticket, ack });
             }
             ClientInput::Hello { term } => self.leader(now, term, &mut actions),
             ClientInput::Close => {
-                self.farewell.get_or_insert(now.plus(FAREWELL));
+                self.linger_until.get_or_insert(now.plus(LINGER));
             }
             ClientInput::Tick => {}
         }
         self.make_calls(now, &mut actions);
-        self.is_overdue |= self.farewell.is_some_and(|farewell| now >= farewell);
+        self.is_overdue |= self
+            .linger_until
+            .is_some_and(|linger_until| now >= linger_until);
         if self.is_finished() {
             actions.push(ClientAction::Finished);
         }
         actions
     }
 
-    /// Time at which [`ClientInput::Tick`] is due, if nothing comes before.
+    /// Time at which [`ClientInput::Tick`] is due, unless another input comes before; `None` if
+    /// never.
     pub fn next_deadline(&self) -> Option<Time> {
         let attempts = self.calls.values().map(OpenCall::next_attempt);
-        let farewell = self.farewell.filter(|_| !self.is_overdue);
-        attempts.chain(farewell).min()
+        let linger_until = self.linger_until.filter(|_| !self.is_overdue);
+        attempts.chain(linger_until).min()
     }
 
     fn event(&mut self, event: RoleEvent) {
@@ -283,11 +292,12 @@ impl ClientSession {
             }
             _ => {}
         }
-        if let Some(who) = event.beat_of() {
-            // While nobody leads they would pile up; the newest says it all.
-            self.unsaid.retain(|other| other.beat_of() != Some(who));
+        if let Some(who) = event.heartbeat_sender() {
+            // Without a leader they would pile up, and the newest heartbeat supersedes the others.
+            self.queued_events
+                .retain(|other| other.heartbeat_sender() != Some(who));
         }
-        self.unsaid.push_back(event);
+        self.queued_events.push_back(event);
     }
 
     fn ask(&mut self, ticket: u64, question: Question) {
@@ -325,18 +335,18 @@ impl ClientSession {
         };
         let refusal = match answer {
             Answer::Stopping => {
-                open.failed(now, Unanswered::NoLeader);
+                open.failed(now, CallFailure::NoLeader);
                 return;
             }
             Answer::OtherPlan => Refusal::OtherPlan,
-            Answer::NotYours => Refusal::NotYours,
+            Answer::NotPermitted => Refusal::NotPermitted,
             Answer::Invalid(why) => Refusal::Invalid(why),
             answer => {
                 self.calls.remove(&call);
                 actions.push(ClientAction::Ended { call });
-                if self.saying == Some(call) {
-                    self.saying = None;
-                    self.said(answer, actions);
+                if self.events_call == Some(call) {
+                    self.events_call = None;
+                    self.events_acknowledged(answer, actions);
                 } else if let Some(ticket) = self.tickets.remove(&call) {
                     actions.push(ClientAction::Answer { ticket, answer });
                 }
@@ -346,8 +356,8 @@ impl ClientSession {
         actions.push(ClientAction::Fail(refusal));
     }
 
-    /// The leader has what a call with events said.
-    fn said(&mut self, answer: Answer, actions: &mut Vec<ClientAction>) {
+    /// Handles the acknowledgement of a call with events.
+    fn events_acknowledged(&mut self, answer: Answer, actions: &mut Vec<ClientAction>) {
         let Answer::Done {
             unknown,
             sink_unknown,
@@ -374,10 +384,12 @@ impl ClientSession {
 
     fn attach_sink(&mut self) {
         let term = self.sink_term;
-        self.unsaid.push_back(SinkEvent::Attach { term }.into());
+        self.queued_events
+            .push_back(SinkEvent::Attach { term }.into());
     }
 
-    /// A leader of this term is there. A new one knows nobody, and has none of the calls.
+    /// Switches to a leader with a higher term. It knows no workers, hosts or sinks, and has none
+    /// of the calls.
     fn leader(&mut self, now: Time, term: u64, actions: &mut Vec<ClientAction>) {
         if term <= self.term {
             return;
@@ -399,25 +411,25 @@ impl ClientSession {
         }
     }
 
-    fn notice(&mut self, now: Time, notice: Notice, actions: &mut Vec<ClientAction>) -> Heard {
+    fn notice(&mut self, now: Time, notice: Notice, actions: &mut Vec<ClientAction>) -> NoticeAck {
         if notice.session != self.session {
-            return Heard::NotMe;
+            return NoticeAck::UnknownSession;
         }
         if notice.term < self.term {
-            return Heard::NotFromYou;
+            return NoticeAck::StaleLeader;
         }
         self.leader(now, notice.term, actions);
         let place = (notice.term, notice.incarnation, notice.number);
         if self.last_notice.is_some_and(|last| place <= last) {
-            // A copy of one that was taken.
-            return Heard::Yes;
+            // A copy of an accepted notice.
+            return NoticeAck::Accepted;
         }
         self.last_notice = Some(place);
         if let NoticeBody::Commands(commands) = notice.body {
             let here = commands.into_iter().filter(|command| self.is_here(command));
             actions.extend(here.map(ClientAction::Deliver));
         }
-        Heard::Yes
+        NoticeAck::Accepted
     }
 
     fn is_here(&self, command: &RoleCommand) -> bool {
@@ -428,14 +440,14 @@ impl ClientSession {
         }
     }
 
-    /// Begins every attempt that is due, and the next call with events if none is under way.
+    /// Begins every attempt that is due, and the next call with events if none is in progress.
     fn make_calls(&mut self, now: Time, actions: &mut Vec<ClientAction>) {
-        if self.saying.is_none() && !self.unsaid.is_empty() {
-            let count = self.unsaid.len().min(EVENTS_MAX);
-            let events = self.unsaid.drain(..count).collect();
+        if self.events_call.is_none() && !self.queued_events.is_empty() {
+            let count = self.queued_events.len().min(EVENTS_MAX);
+            let events = self.queued_events.drain(..count).collect();
             let number = self.next_number;
             let call = self.open_call(CallBody::Events { number, events }, CALL_TIMEOUT);
-            self.saying = Some(call);
+            self.events_call = Some(call);
         }
         let Some((&CallId(open_from), _)) = self.calls.first_key_value() else {
             return;
@@ -462,19 +474,20 @@ impl ClientSession {
         }
     }
 
-    /// Whether the session is closed, nobody waits for an answer, and nothing is left to say that would be missed.
+    /// Whether the session is closed, no question is unanswered, and no event that matters is
+    /// unacknowledged.
     fn is_finished(&self) -> bool {
-        if self.farewell.is_none() || !self.tickets.is_empty() {
+        if self.linger_until.is_none() || !self.tickets.is_empty() {
             return false;
         }
-        let Some(saying) = self.saying.and_then(|call| self.calls.get(&call)) else {
+        let Some(events_call) = self.events_call.and_then(|call| self.calls.get(&call)) else {
             return true;
         };
-        let matters = match saying.body() {
-            CallBody::Events { events, .. } => events.iter().any(RoleEvent::matters),
+        let must_deliver = match events_call.body() {
+            CallBody::Events { events, .. } => events.iter().any(RoleEvent::must_deliver),
             _ => false,
         };
-        let matters = matters || self.unsaid.iter().any(RoleEvent::matters);
-        !matters && self.is_overdue
+        let must_deliver = must_deliver || self.queued_events.iter().any(RoleEvent::must_deliver);
+        !must_deliver && self.is_overdue
     }
 }

@@ -5,23 +5,23 @@ use std::time::Duration;
 use super::super::wire::CallBody;
 use crate::core::Time;
 
-/// Pause between two calls while nobody leads.
+/// Pause between two attempts while there is no leader.
 const NO_LEADER_PAUSE: Duration = Duration::from_millis(50);
 
-/// Pause after an attempt that could not even be made.
-const LATER_PAUSE: Duration = Duration::from_secs(2);
+/// Pause after an attempt that could not be made.
+const NOT_SENT_PAUSE: Duration = Duration::from_secs(2);
 
 /// A call that has no answer yet.
 pub(super) struct OpenCall {
     body: CallBody,
     timeout: Duration,
-    /// Attempts begun so far; the number of the current one.
+    /// Number of attempts begun so far, which is the number of the current one.
     attempt: u32,
     /// Term that the current attempt was made under.
     term: u64,
     /// Time of the next attempt, unless an answer comes first.
     next_attempt: Time,
-    /// Whether the current attempt may still be answered.
+    /// Whether an answer to the current attempt still counts.
     under_way: bool,
 }
 
@@ -66,17 +66,18 @@ impl OpenCall {
         self.under_way && self.attempt == attempt
     }
 
-    /// The current attempt came to nothing; the next is due after a pause.
-    pub(super) fn failed(&mut self, now: Time, why: super::Unanswered) {
+    /// The current attempt failed; the next is due after a pause.
+    pub(super) fn failed(&mut self, now: Time, why: super::CallFailure) {
         self.under_way = false;
         self.next_attempt = match why {
-            super::Unanswered::TimedOut => now,
-            super::Unanswered::NoLeader => now.plus(NO_LEADER_PAUSE),
-            super::Unanswered::Later => now.plus(LATER_PAUSE),
+            super::CallFailure::TimedOut => now,
+            super::CallFailure::NoLeader => now.plus(NO_LEADER_PAUSE),
+            super::CallFailure::NotSent => now.plus(NOT_SENT_PAUSE),
         };
     }
 
-    /// Another process leads now: whoever was asked leads no more, if it was known who leads.
+    /// A new leader was announced. If the current attempt was made under a known term, its leader
+    /// is obsolete and the call is repeated at once.
     pub(super) fn leader_changed(&mut self, now: Time) {
         if self.under_way && self.term > 0 {
             self.under_way = false;

@@ -1,4 +1,4 @@
-//! Whether this process still leads, which others may doubt.
+//! Verification of this process's leadership when a client claims that there is a later leader.
 
 use std::time::Duration;
 
@@ -6,41 +6,43 @@ use super::super::wire::Call;
 use super::server_events::CallerId;
 use crate::core::Time;
 
-/// A leader that has just made sure of its lease does not look at it again so soon, however often it is doubted.
+/// Time after a successful check of the lease during which it is not checked again, however many
+/// clients claim that there is a later leader.
 const CONFIRMED_FOR: Duration = Duration::from_millis(250);
 
-/// Calls that wait until the lease has been looked at, at most; the others are made again by their clients.
-const DOUBTING_MAX: usize = 1024;
+/// Maximum number of calls that wait for a check of the lease; the clients repeat the others.
+const AWAITING_CHECK_MAX: usize = 1024;
 
 /// The leadership that this process holds, or held.
 ///
-/// A client may say that it knows of a later leader. That is a hint to look at the lease, and no more: a client that lies
-/// costs one look in a quarter of a second.
+/// A client's claim that there is a later leader only causes a check of the lease: a client that
+/// lies causes at most one check per quarter of a second.
 pub(super) struct Leadership {
     term: u64,
     confirmed_until: Time,
-    /// The highest term that had been heard of when the lease was last looked at: the look says nothing of higher ones.
+    /// Highest term known when the last successful check began: the check says nothing about higher
+    /// ones.
     confirmed_term: u64,
-    /// The highest term that was heard of.
-    heard_term: u64,
-    looking: bool,
-    /// The highest term that had been heard of when the present look began.
-    look_term: u64,
+    /// Highest term claimed by a client.
+    claimed_term: u64,
+    is_checking_lease: bool,
+    /// Highest term known when the current check began.
+    lease_check_term: u64,
     lost: bool,
-    /// Calls that wait for the present look.
-    doubting: Vec<(CallerId, Call)>,
-    /// Calls that came after it had begun: they wait for the next.
-    doubting_next: Vec<(CallerId, Call)>,
+    /// Calls that wait for the current check.
+    awaiting_check: Vec<(CallerId, Call)>,
+    /// Calls that arrived after it began and wait for the next.
+    awaiting_next_check: Vec<(CallerId, Call)>,
 }
 
-/// Whether to take a call.
-pub(super) enum Doubt {
-    /// It is taken now.
-    None(Box<Call>),
-    /// It waits until the lease was looked at; whether that look is to begin now.
-    Waits { look: bool },
-    /// It is not taken: another process leads.
-    Lost,
+/// The decision on a call.
+pub(super) enum TermCheck {
+    /// It is accepted now.
+    Accept(Box<Call>),
+    /// It waits for a check of the lease; `begin` is whether to begin the check now.
+    AwaitLeaseCheck { begin: bool },
+    /// It is not accepted: another process leads.
+    NotLeader,
 }
 
 // === impl Leadership ===
@@ -51,12 +53,12 @@ impl Leadership {
             term,
             confirmed_until: Time(0),
             confirmed_term: 0,
-            heard_term: 0,
-            looking: false,
-            look_term: 0,
+            claimed_term: 0,
+            is_checking_lease: false,
+            lease_check_term: 0,
             lost: false,
-            doubting: Vec::new(),
-            doubting_next: Vec::new(),
+            awaiting_check: Vec::new(),
+            awaiting_next_check: Vec::new(),
         }
     }
 
@@ -68,56 +70,67 @@ impl Leadership {
         self.lost
     }
 
-    /// A call that is admitted comes from a client that knows of a leader of `call.term`. `always`: its answer must not be
-    /// what an earlier leader knows, whatever the client knows.
-    pub(super) fn doubt(&mut self, now: Time, caller: CallerId, call: Call, always: bool) -> Doubt {
+    /// Decides on an admitted call of a client that knows a leader of term `call.term`. With
+    /// `always` the lease is checked whatever the client knows, since the answer must not be an
+    /// earlier leader's.
+    pub(super) fn check_term(
+        &mut self,
+        now: Time,
+        caller: CallerId,
+        call: Call,
+        always: bool,
+    ) -> TermCheck {
         if self.lost {
-            return Doubt::Lost;
+            return TermCheck::NotLeader;
         }
-        self.heard_term = self.heard_term.max(call.term);
+        self.claimed_term = self.claimed_term.max(call.term);
         let is_confirmed = now < self.confirmed_until && call.term <= self.confirmed_term;
         if !always && (call.term <= self.term || is_confirmed) {
-            return Doubt::None(Box::new(call));
+            return TermCheck::Accept(Box::new(call));
         }
-        let waiting = match self.looking {
-            true => &mut self.doubting_next,
-            false => &mut self.doubting,
+        let waiting = match self.is_checking_lease {
+            true => &mut self.awaiting_next_check,
+            false => &mut self.awaiting_check,
         };
-        if waiting.len() < DOUBTING_MAX {
+        if waiting.len() < AWAITING_CHECK_MAX {
             waiting.push((caller, call));
         }
-        Doubt::Waits {
-            look: self.begin_look(),
+        TermCheck::AwaitLeaseCheck {
+            begin: self.begin_lease_check(),
         }
     }
 
-    /// Somebody says that there is a later leader. Whether to look at the lease now.
-    pub(super) fn is_doubted(&mut self, now: Time) -> bool {
-        !self.lost && now >= self.confirmed_until && self.begin_look()
+    /// Handles the claim that there is a later leader. Returns whether to check the lease now.
+    pub(super) fn note_later_leader(&mut self, now: Time) -> bool {
+        !self.lost && now >= self.confirmed_until && self.begin_lease_check()
     }
 
-    fn begin_look(&mut self) -> bool {
-        if std::mem::replace(&mut self.looking, true) {
+    fn begin_lease_check(&mut self) -> bool {
+        if std::mem::replace(&mut self.is_checking_lease, true) {
             return false;
         }
-        self.look_term = self.heard_term;
+        self.lease_check_term = self.claimed_term;
         true
     }
 
-    /// Whether calls wait for a look that has not begun.
-    pub(super) fn looks_again(&mut self) -> bool {
-        !self.lost && !self.doubting.is_empty() && self.begin_look()
+    /// Whether a further check is needed for waiting calls; if so, it begins.
+    pub(super) fn check_lease_again(&mut self) -> bool {
+        !self.lost && !self.awaiting_check.is_empty() && self.begin_lease_check()
     }
 
-    /// The lease was looked at; `None`: that was not possible. Returns the calls that are taken now, of those that waited
-    /// for it: the others are made again by their clients.
-    pub(super) fn looked(&mut self, now: Time, is_held: Option<bool>) -> Vec<(CallerId, Call)> {
-        self.looking = false;
-        let next = std::mem::take(&mut self.doubting_next);
-        let doubting = std::mem::replace(&mut self.doubting, next);
+    /// Handles the result of a check; `None` means that it was not possible. Returns the waiting
+    /// calls that are accepted now; the clients repeat the others.
+    pub(super) fn lease_checked(
+        &mut self,
+        now: Time,
+        is_held: Option<bool>,
+    ) -> Vec<(CallerId, Call)> {
+        self.is_checking_lease = false;
+        let next = std::mem::take(&mut self.awaiting_next_check);
+        let awaiting_check = std::mem::replace(&mut self.awaiting_check, next);
         match is_held {
-            // Whoever knows of a later leader is answered by that one. This one goes on: the log refuses its appends, if
-            // there is another.
+            // A client that knows a later leader is answered by that one. This process continues:
+            // if there is another leader, the log refuses its appends.
             None => Vec::new(),
             Some(false) => {
                 self.lost = true;
@@ -125,8 +138,8 @@ impl Leadership {
             }
             Some(true) => {
                 self.confirmed_until = now.plus(CONFIRMED_FOR);
-                self.confirmed_term = self.look_term;
-                let known = doubting.into_iter();
+                self.confirmed_term = self.lease_check_term;
+                let known = awaiting_check.into_iter();
                 known
                     .filter(|(_, call)| call.term <= self.confirmed_term)
                     .collect()

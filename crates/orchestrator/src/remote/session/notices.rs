@@ -1,4 +1,4 @@
-//! Notices to one client: numbered, one at a time, each sent again until it is answered.
+//! Notices to one client: numbered, sent one at a time, each repeated until it is answered.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,42 +7,44 @@ use super::super::wire::NoticeBody;
 use crate::conversation::RoleCommand;
 use crate::core::Time;
 
-/// A client that has nothing to hear is asked so often whether it is there.
+/// Interval between pings of an idle client.
 const PING: Duration = Duration::from_millis(200);
 
-/// How long a client may take to answer a notice before it is sent again.
+/// Time limit for the answer to a notice, after which the notice is repeated.
 pub(super) const NOTICE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A client on whose subject nobody listens for so long is gone: a connection that is made anew takes less.
+/// Time without a listener on a client's subject after which the client is gone; reconnecting takes
+/// less.
 const GONE_AFTER: Duration = Duration::from_millis(400);
 
-/// So long after this process has connected, clients may still be connecting: the server may have been away.
+/// Time after this process has connected during which clients may still be reconnecting, since the
+/// server may have been away.
 const SETTLING: Duration = Duration::from_secs(3);
 
-/// A client that does not answer for so long is given up.
+/// Time without an answer after which a client is given up.
 const SILENT_AFTER: Duration = Duration::from_secs(20);
 
-/// Things told to a client in one notice, at most.
+/// Maximum number of commands in one notice.
 const NOTICE_MAX: usize = 256;
 
-/// Reason for which a notice has no answer.
+/// The reason why a notice has no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unheard {
-    /// Nobody listens on the client's subject.
-    NobodyListens {
-        /// How long this process has been connected.
+pub enum NoticeFailure {
+    /// The client's subject has no listener.
+    NoListener {
+        /// Time for which this process has been connected.
         connected_for: Duration,
     },
-    /// No answer came in time, or the way to the client broke.
-    Silent,
-    /// It could not be sent: a store of blobs does not answer, say.
+    /// No answer came in time, or the connection to the client broke.
+    TimedOut,
+    /// It could not be sent, for example because the blob store does not answer.
     NotSent,
 }
 
-/// What the client is told, and whether it hears.
+/// Commands for the client, and their delivery.
 pub(super) struct Notices {
     queue: VecDeque<RoleCommand>,
-    /// Of the notice that is under way, or of the last one.
+    /// Number of the notice in progress, or of the last one.
     number: u64,
     current: Option<Current>,
     next_ping: Time,
@@ -56,7 +58,7 @@ struct Current {
     attempt: u32,
     under_way: bool,
     next_attempt: Time,
-    nobody_since: Option<Time>,
+    no_listener_since: Option<Time>,
 }
 
 /// An attempt to send a notice.
@@ -85,14 +87,14 @@ impl Notices {
         }
     }
 
-    /// The client is gone: it is told nothing, and not asked whether it is there.
+    /// Stops notices and pings: the client is gone.
     pub(super) fn end(&mut self) {
         self.has_ended = true;
         self.queue.clear();
         self.current = None;
     }
 
-    /// The client is there again.
+    /// Resumes notices and pings: the client is back.
     pub(super) fn begin(&mut self, now: Time) {
         self.has_ended = false;
         self.next_ping = now.plus(PING);
@@ -107,17 +109,18 @@ impl Notices {
         }
     }
 
-    /// An attempt that was not answered by now was not heard. Why the client is given up, if it is.
+    /// Ends an attempt whose time limit has passed. Returns the reason why the client is given up,
+    /// if it is.
     pub(super) fn expire(&mut self, now: Time) -> Option<&'static str> {
         let current = self.current.as_mut()?;
         if !current.under_way || now < current.next_attempt {
             return None;
         }
         let (number, attempt) = (self.number, current.attempt);
-        self.unheard(now, number, attempt, Unheard::Silent)
+        self.attempt_failed(now, number, attempt, NoticeFailure::TimedOut)
     }
 
-    /// The attempt that is due, if one is.
+    /// The attempt that is due, if any.
     pub(super) fn next(&mut self, now: Time) -> Option<Attempt> {
         if now < self.next_deadline() {
             return None;
@@ -132,7 +135,7 @@ impl Notices {
                 attempt: 0,
                 under_way: false,
                 next_attempt: now,
-                nobody_since: None,
+                no_listener_since: None,
             }
         });
         current.attempt += 1;
@@ -148,20 +151,21 @@ impl Notices {
         })
     }
 
-    /// The client has answered this notice.
-    pub(super) fn heard(&mut self, now: Time, number: u64) {
+    /// Records the client's answer to a notice.
+    pub(super) fn acknowledged(&mut self, now: Time, number: u64) {
         if self.number == number && self.current.take().is_some() {
             self.next_ping = now.plus(PING);
         }
     }
 
-    /// An attempt was not answered. Why the client is given up, if it is.
-    pub(super) fn unheard(
+    /// Records that an attempt was not answered. Returns the reason why the client is given up, if
+    /// it is.
+    pub(super) fn attempt_failed(
         &mut self,
         now: Time,
         number: u64,
         attempt: u32,
-        why: Unheard,
+        why: NoticeFailure,
     ) -> Option<&'static str> {
         let is_current = self.number == number;
         let current = self.current.as_mut().filter(|_| is_current)?;
@@ -170,20 +174,20 @@ impl Notices {
         }
         current.under_way = false;
         match why {
-            Unheard::NobodyListens { connected_for } => {
+            NoticeFailure::NoListener { connected_for } => {
                 if connected_for < SETTLING {
-                    current.nobody_since = None;
+                    current.no_listener_since = None;
                 }
-                let since = *current.nobody_since.get_or_insert(now);
+                let since = *current.no_listener_since.get_or_insert(now);
                 current.next_attempt = now.plus(PING / 4);
                 (since.until(now) >= GONE_AFTER).then_some("nobody listens")
             }
-            Unheard::Silent => {
-                current.nobody_since = None;
+            NoticeFailure::TimedOut => {
+                current.no_listener_since = None;
                 current.next_attempt = now;
                 (current.begun.until(now) >= SILENT_AFTER).then_some("it does not answer")
             }
-            Unheard::NotSent => {
+            NoticeFailure::NotSent => {
                 current.next_attempt = now.plus(PING);
                 None
             }

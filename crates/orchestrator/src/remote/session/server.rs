@@ -4,36 +4,36 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::gate::{Refused, admit};
-use super::super::wire::{Answer, Call, CallBody, Heard, Notice};
-use super::leadership::{Doubt, Leadership};
-use super::notices::{NOTICE_TIMEOUT, Unheard};
+use super::super::admission::{Refused, admit};
+use super::super::wire::{Answer, Call, CallBody, Notice, NoticeAck};
+use super::leadership::{Leadership, TermCheck};
+use super::notices::{NOTICE_TIMEOUT, NoticeFailure};
 use super::replies;
-use super::server_client::{Client, Kind, Number};
+use super::server_client::{CallStage, Client, Kind};
 use super::server_events::{
-    Behind, CallerId, ClientRef, FlushId, NoticeRef, ServerAction, ServerInput,
+    AttachedRole, CallerId, ClientRef, FlushId, NoticeRef, ServerAction, ServerInput,
 };
 use crate::conversation::{HostEvent, Query, Reply, RoleEvent, SinkEvent, WorkerEvent};
 use crate::core::Time;
 use crate::id::WorkerId;
 use crate::plan::Plan;
 
-/// Characters of a client's name that are logged.
+/// Maximum number of characters of a client's name in the log.
 const NAME_SHOWN: usize = 100;
 
-/// Time between two hellos: a client that has missed one, and has nothing to say itself, hears the next.
+/// Interval between two hellos: an idle client that has missed one receives the next.
 const HELLO: Duration = Duration::from_secs(2);
 
-/// Reason for which a client is gone.
+/// The reason why a client is gone.
 #[derive(Clone, Copy)]
-enum Why {
+enum GoneReason {
     /// Another process has its name.
-    Succeeded,
-    /// It is not there, in words.
-    Given(&'static str),
+    Replaced,
+    /// It does not listen or answer, with a description.
+    Unresponsive(&'static str),
 }
 
-/// Clients that are remembered, at most, if some of them are gone.
+/// Number of clients beyond which those that are gone are forgotten, the oldest first.
 const CLIENTS_MAX: usize = 4096;
 
 /// The sessions of all clients with this leader.
@@ -46,9 +46,9 @@ pub struct ServerSession {
     next_flush: u64,
     /// Clients whose calls wait for a flush.
     flushes: BTreeMap<FlushId, ClientRef>,
-    /// The highest term of a sink that was attached.
+    /// Highest term of a sink that was attached.
     sink_term: u64,
-    /// No notice is due before this time.
+    /// Time before which no notice is due.
     next_notice: Time,
     next_hello: Time,
 }
@@ -56,7 +56,7 @@ pub struct ServerSession {
 // === impl ServerSession ===
 
 impl ServerSession {
-    /// The sessions of a leader of this term.
+    /// The sessions of a leader with this term.
     pub fn new(plan: Arc<Plan>, term: u64) -> Self {
         Self {
             digest: plan.digest(),
@@ -72,7 +72,7 @@ impl ServerSession {
         }
     }
 
-    /// Takes an input; what there is to do comes in the order in which to do it.
+    /// Processes an input. Returns the actions, to be carried out in this order.
     pub fn handle(&mut self, now: Time, input: ServerInput) -> Vec<ServerAction> {
         let mut actions = Vec::new();
         match input {
@@ -94,22 +94,22 @@ impl ServerSession {
                 number,
                 reply,
             } => self.replied(&client, number, &reply, &mut actions),
-            ServerInput::Heard { notice, heard } => {
-                self.heard(now, &notice, &heard, &mut actions);
+            ServerInput::NoticeAnswered { notice, ack } => {
+                self.notice_answered(now, &notice, &ack, &mut actions);
             }
-            ServerInput::Unheard { notice, why } => {
-                self.unheard(now, &notice, why, &mut actions);
+            ServerInput::NoticeFailed { notice, why } => {
+                self.notice_failed(now, &notice, why, &mut actions);
             }
-            ServerInput::Looked { is_held } => {
-                let waited = self.leadership.looked(now, is_held);
+            ServerInput::LeaseChecked { is_held } => {
+                let waited = self.leadership.lease_checked(now, is_held);
                 if self.leadership.is_lost() {
                     actions.push(ServerAction::Lost);
                 }
                 for (caller, call) in waited {
-                    self.take(now, caller, call, &mut actions);
+                    self.handle_call(now, caller, call, &mut actions);
                 }
-                if self.leadership.looks_again() {
-                    actions.push(ServerAction::LookAtLease);
+                if self.leadership.check_lease_again() {
+                    actions.push(ServerAction::CheckLease);
                 }
             }
             ServerInput::Tick => {}
@@ -123,7 +123,7 @@ impl ServerSession {
         actions
     }
 
-    /// Time at which [`ServerInput::Tick`] is due, if nothing comes before.
+    /// Time at which [`ServerInput::Tick`] is due, unless another input comes before.
     pub fn next_deadline(&self) -> Time {
         self.next_hello.min(self.next_notice)
     }
@@ -132,7 +132,7 @@ impl ServerSession {
         self.next_notice = self.next_notice.min(due);
     }
 
-    /// The session, which may be gone.
+    /// The referenced client, if its session is still the current one.
     fn client(&mut self, of: &ClientRef) -> Option<&mut Client> {
         let client = self.clients.get_mut(&of.name)?;
         (client.incarnation == of.incarnation).then_some(client)
@@ -156,82 +156,101 @@ impl ServerSession {
             actions.push(ServerAction::Answer { caller, answer });
             return;
         }
-        // A source that went on where an earlier leader thinks that it is would leave out what it has taken back since.
+        // A source that resumed from an obsolete leader's position would skip messages that it has
+        // withdrawn since.
         let always = matches!(&call.body, CallBody::Query(Query::SourceNext(_)));
-        match self.leadership.doubt(now, caller, call, always) {
-            Doubt::None(call) => self.take(now, caller, *call, actions),
-            Doubt::Waits { look: true } => actions.push(ServerAction::LookAtLease),
-            Doubt::Waits { look: false } | Doubt::Lost => {}
+        match self.leadership.check_term(now, caller, call, always) {
+            TermCheck::Accept(call) => self.handle_call(now, caller, *call, actions),
+            TermCheck::AwaitLeaseCheck { begin: true } => actions.push(ServerAction::CheckLease),
+            TermCheck::AwaitLeaseCheck { begin: false } | TermCheck::NotLeader => {}
         }
     }
 
-    /// Takes a call that is admitted, as the leader.
-    fn take(&mut self, now: Time, caller: CallerId, call: Call, actions: &mut Vec<ServerAction>) {
+    /// Processes an admitted call, as the leader.
+    fn handle_call(
+        &mut self,
+        now: Time,
+        caller: CallerId,
+        call: Call,
+        actions: &mut Vec<ServerAction>,
+    ) {
         if let CallBody::Query(query) = call.body {
             actions.push(ServerAction::Query { caller, query });
             return;
         }
         let name = call.client;
-        self.meet(now, &name, call.session, actions);
+        self.begin_session(now, &name, call.session, actions);
         let client = self.clients.get_mut(&name);
-        let Some(client) = client.filter(|client| client.takes(call.session)) else {
+        let Some(client) = client.filter(|client| client.accepts(call.session)) else {
             return;
         };
-        client.has_answers_before(call.open_from);
+        client.acknowledge_before(call.open_from);
         let is_late = match &call.body {
-            CallBody::Events { number, .. } => matches!(client.number(*number), Number::Late),
+            CallBody::Events { number, .. } => {
+                matches!(client.call_stage(*number), CallStage::Obsolete)
+            }
             CallBody::Request { number, .. } => client.has_answer_to(*number),
             CallBody::Query(_) => true,
         };
         if is_late {
             return;
         }
-        client.is_heard_of(now);
+        client.note_call(now);
         let due = client.notices.next_deadline();
         match call.body {
             CallBody::Events { number, events } => {
                 self.events(&name, number, events, caller, actions);
             }
             CallBody::Request { number, request } => match client.replies.ask(number, caller) {
-                replies::Taken::New => actions.push(ServerAction::Request {
+                replies::RequestStage::New => actions.push(ServerAction::Request {
                     client: client.refer(&name),
                     number,
                     request,
                 }),
-                replies::Taken::Replied(reply) => actions.push(ServerAction::Answer {
+                replies::RequestStage::Replied(reply) => actions.push(ServerAction::Answer {
                     caller,
                     answer: Answer::Reply(reply),
                 }),
-                replies::Taken::Waits => {}
+                replies::RequestStage::Pending => {}
             },
             CallBody::Query(_) => {}
         }
         self.notify_at(due);
     }
 
-    /// A call of this session came: it takes the place of another that the leader has not seen the end of.
-    fn meet(&mut self, now: Time, name: &Arc<str>, session: u64, actions: &mut Vec<ServerAction>) {
+    /// Begins a session for a call, if it is new; it replaces an earlier session of the name that
+    /// may not have ended.
+    fn begin_session(
+        &mut self,
+        now: Time,
+        name: &Arc<str>,
+        session: u64,
+        actions: &mut Vec<ServerAction>,
+    ) {
         let incarnation = self.next_incarnation;
         let client = match self.clients.get(name) {
             Some(client) if client.session == session => return,
-            // Should it be the later one, whoever has the name says so when the client is pinged.
-            Some(client) if client.keeps_out(session) => return,
-            Some(client) => client.succeeded_by(now, session, incarnation),
+            // If it is in fact the later one, its process reports that when the client is pinged.
+            Some(client) if client.excludes(session) => return,
+            Some(client) => client.replaced_by(now, session, incarnation),
             None => Client::new(now, session, incarnation),
         };
         self.next_incarnation += 1;
-        self.forget(name, Why::Succeeded, actions);
+        self.forget(name, GoneReason::Replaced, actions);
         self.notify_at(client.notices.next_deadline());
         self.clients.insert(name.clone(), client);
         self.forget_oldest();
     }
 
-    /// Of clients that are gone not all are remembered.
+    /// Limits the number of clients that are kept after they are gone.
     fn forget_oldest(&mut self) {
         if self.clients.len() < CLIENTS_MAX {
             return;
         }
-        let gone = self.clients.iter().filter(|(_, client)| !client.is_there());
+        let gone = self
+            .clients
+            .iter()
+            .filter(|(_, client)| !client.is_present());
         let oldest = gone.min_by_key(|(_, client)| client.incarnation);
         if let Some(name) = oldest.map(|(name, _)| name.clone()) {
             self.clients.remove(&name);
@@ -249,15 +268,15 @@ impl ServerSession {
         let Some(client) = self.clients.get_mut(name) else {
             return;
         };
-        match client.number(number) {
-            // Such a call is not taken.
-            Number::Late => {}
-            Number::UnderWay => client.wait(caller),
-            Number::Taken => {
-                let answer = done(client);
+        match client.call_stage(number) {
+            // Such a call was dropped before.
+            CallStage::Obsolete => {}
+            CallStage::InProgress => client.wait(caller),
+            CallStage::Answered => {
+                let answer = events_answer(client);
                 actions.push(ServerAction::Answer { caller, answer });
             }
-            Number::New => {
+            CallStage::New => {
                 let (mut unknown, mut sink_unknown) = (Vec::new(), false);
                 for event in events {
                     self.event(name, event, &mut unknown, &mut sink_unknown, actions);
@@ -265,7 +284,7 @@ impl ServerSession {
                 let flush = FlushId(self.next_flush);
                 self.next_flush += 1;
                 if let Some(client) = self.clients.get_mut(name) {
-                    client.take(number, unknown, sink_unknown, flush, caller);
+                    client.record_events(number, unknown, sink_unknown, flush, caller);
                     self.flushes.insert(flush, client.refer(name));
                 }
                 actions.push(ServerAction::Flush(flush));
@@ -292,38 +311,40 @@ impl ServerSession {
         let mut attach = None;
         match &event {
             RoleEvent::Worker(WorkerEvent::Join(join)) => {
-                client.enlist(Kind::Worker, join.worker.clone());
-                attach = Some(Behind::Worker(join.worker.clone()));
+                client.add_role(Kind::Worker, join.worker.clone());
+                attach = Some(AttachedRole::Worker(join.worker.clone()));
             }
             RoleEvent::Host(HostEvent::Join(join)) => {
-                client.enlist(Kind::Host, join.host.clone());
-                attach = Some(Behind::Host(join.host.clone()));
+                client.add_role(Kind::Host, join.host.clone());
+                attach = Some(AttachedRole::Host(join.host.clone()));
             }
             RoleEvent::Worker(WorkerEvent::Heartbeat { worker, .. })
-                if !client.is_enlisted(Kind::Worker, worker) =>
+                if !client.has_role(Kind::Worker, worker) =>
             {
                 unknown.push(worker.clone());
                 return;
             }
-            RoleEvent::Host(HostEvent::Beat { host }) if !client.is_enlisted(Kind::Host, host) => {
+            RoleEvent::Host(HostEvent::Heartbeat { host })
+                if !client.has_role(Kind::Host, host) =>
+            {
                 unknown.push(host.clone());
                 return;
             }
             RoleEvent::Worker(WorkerEvent::Leave { worker }) => {
-                client.strike_off(Kind::Worker, worker);
+                client.remove_role(Kind::Worker, worker);
             }
-            RoleEvent::Host(HostEvent::Leave { host }) => client.strike_off(Kind::Host, host),
+            RoleEvent::Host(HostEvent::Leave { host }) => client.remove_role(Kind::Host, host),
             RoleEvent::Sink(SinkEvent::Emitted { .. }) => *sink_unknown |= !client.has_sink,
             _ => {}
         }
-        actions.extend(attach.map(|behind| ServerAction::Attach {
+        actions.extend(attach.map(|role| ServerAction::Attach {
             client: client.refer(name),
-            behind,
+            role,
         }));
         actions.push(ServerAction::Event(event));
     }
 
-    /// One sink at a time, and none of an earlier term than another.
+    /// Attaches the sink of a client in place of any other, unless it has a lower term.
     fn attach_sink(&mut self, name: &Arc<str>, term: u64, actions: &mut Vec<ServerAction>) {
         if self.sink_term > term {
             return;
@@ -336,7 +357,7 @@ impl ServerSession {
             client.has_sink = true;
             actions.push(ServerAction::Attach {
                 client: client.refer(name),
-                behind: Behind::Sink,
+                role: AttachedRole::Sink,
             });
         }
     }
@@ -349,7 +370,7 @@ impl ServerSession {
             return;
         };
         for caller in client.flushed(flush) {
-            let answer = done(client);
+            let answer = events_answer(client);
             actions.push(ServerAction::Answer { caller, answer });
         }
     }
@@ -370,34 +391,34 @@ impl ServerSession {
         }
     }
 
-    fn heard(
+    fn notice_answered(
         &mut self,
         now: Time,
         notice: &NoticeRef,
-        heard: &Heard,
+        ack: &NoticeAck,
         actions: &mut Vec<ServerAction>,
     ) {
         let Some(client) = self.client(&notice.client) else {
             return;
         };
-        if *heard == Heard::NotMe {
+        if *ack == NoticeAck::UnknownSession {
             let name = &notice.client.name;
-            self.forget(name, Why::Succeeded, actions);
+            self.forget(name, GoneReason::Replaced, actions);
             return;
         }
-        client.notices.heard(now, notice.number);
+        client.notices.acknowledged(now, notice.number);
         let due = client.notices.next_deadline();
         self.notify_at(due);
-        if *heard == Heard::NotFromYou && self.leadership.is_doubted(now) {
-            actions.push(ServerAction::LookAtLease);
+        if *ack == NoticeAck::StaleLeader && self.leadership.note_later_leader(now) {
+            actions.push(ServerAction::CheckLease);
         }
     }
 
-    fn unheard(
+    fn notice_failed(
         &mut self,
         now: Time,
         notice: &NoticeRef,
-        why: Unheard,
+        why: NoticeFailure,
         actions: &mut Vec<ServerAction>,
     ) {
         let Some(client) = self.client(&notice.client) else {
@@ -405,29 +426,29 @@ impl ServerSession {
         };
         let gone = client
             .notices
-            .unheard(now, notice.number, notice.attempt, why);
+            .attempt_failed(now, notice.number, notice.attempt, why);
         let due = client.notices.next_deadline();
         self.notify_at(due);
         if let Some(why) = gone {
-            self.forget(&notice.client.name, Why::Given(why), actions);
+            self.forget(&notice.client.name, GoneReason::Unresponsive(why), actions);
         }
     }
 
-    /// A client is gone, and its workers and hosts with it.
-    fn forget(&mut self, name: &Arc<str>, why: Why, actions: &mut Vec<ServerAction>) {
+    /// Handles the loss of a client: its workers and hosts leave.
+    fn forget(&mut self, name: &Arc<str>, why: GoneReason, actions: &mut Vec<ServerAction>) {
         let client = self.clients.get_mut(name);
-        let Some(client) = client.filter(|client| client.is_there()) else {
+        let Some(client) = client.filter(|client| client.is_present()) else {
             return;
         };
-        let (is_over, why) = match why {
-            Why::Succeeded => (true, "another process has its name"),
-            Why::Given(why) => (false, why),
+        let (is_replaced, why) = match why {
+            GoneReason::Replaced => (true, "another process has its name"),
+            GoneReason::Unresponsive(why) => (false, why),
         };
         actions.push(ServerAction::Gone {
             client: client.refer(name),
             why,
         });
-        for (kind, who) in client.leave(is_over) {
+        for (kind, who) in client.leave(is_replaced) {
             actions.push(ServerAction::Event(match kind {
                 Kind::Worker => WorkerEvent::Leave { worker: who }.into(),
                 Kind::Host => HostEvent::Leave { host: who }.into(),
@@ -472,30 +493,30 @@ impl ServerSession {
             });
         }
         for (name, why) in gone {
-            self.forget(&name, Why::Given(why), actions);
+            self.forget(&name, GoneReason::Unresponsive(why), actions);
         }
     }
 }
 
-/// The answer to the call that was taken last.
-fn done(client: &Client) -> Answer {
-    let taken = client.taken();
+/// The answer to the last call with events that was accepted.
+fn events_answer(client: &Client) -> Answer {
+    let last = client.last_events();
     Answer::Done {
-        unknown: taken.map(|taken| taken.unknown.clone()).unwrap_or_default(),
-        sink_unknown: taken.is_some_and(|taken| taken.sink_unknown),
+        unknown: last.map(|last| last.unknown.clone()).unwrap_or_default(),
+        sink_unknown: last.is_some_and(|last| last.sink_unknown),
     }
 }
 
-/// A refusal, in the log and for the client.
+/// Logs a refusal, and returns the answer for the client.
 fn refuse(call: &Call, subject: &str, refused: &Refused) -> Answer {
     let client: String = call.client.chars().take(NAME_SHOWN).collect();
     tracing::warn!(?client, subject, "a call is refused: {refused}");
     match (&call.body, refused) {
-        // Whoever asked on somebody's behalf passes it on, and goes on.
+        // A client that asked for a user reports the refusal to the user, and continues.
         (CallBody::Request { .. }, refused) => Answer::Reply(Reply::Invalid {
             why: refused.to_string(),
         }),
-        (_, Refused::NotYours(_)) => Answer::NotYours,
+        (_, Refused::NotPermitted(_)) => Answer::NotPermitted,
         (_, Refused::Invalid(why)) => Answer::Invalid(why.clone()),
     }
 }

@@ -1,4 +1,4 @@
-//! One client, as the leader knows it.
+//! State of one client at the leader.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,48 +9,48 @@ use super::server_events::{CallerId, ClientRef, FlushId};
 use crate::core::Time;
 use crate::id::WorkerId;
 
-/// What is behind a client.
+/// Kind of a role that a client connects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     Worker,
     Host,
 }
 
-/// The last call with events that was taken.
-pub(super) struct Taken {
+/// The last call with events that was accepted.
+pub(super) struct LastEventsCall {
     pub(super) number: u64,
-    /// Workers and hosts that it named and that are not known.
+    /// Workers and hosts in the call's events that have not joined.
     pub(super) unknown: Vec<WorkerId>,
     pub(super) sink_unknown: bool,
-    /// The flush after which it is answered; none once that is done.
+    /// The flush after which the call is answered; `None` once it is done.
     flush: Option<FlushId>,
-    /// Those who wait for the answer.
+    /// Callers that wait for the answer.
     callers: Vec<CallerId>,
 }
 
-/// What a number says about a call with events.
-pub(super) enum Number {
-    /// The call is new.
+/// Classification of a call with events by its number.
+pub(super) enum CallStage {
+    /// A new call.
     New,
-    /// It is being taken; the caller waits with the others.
-    UnderWay,
-    /// It was taken: it is answered at once.
-    Taken,
-    /// It is a late copy of an earlier one, which has been answered.
-    Late,
+    /// The call in progress; the caller waits with the others.
+    InProgress,
+    /// The last call, whose answer can be repeated at once.
+    Answered,
+    /// A late copy of an earlier call, which has been answered.
+    Obsolete,
 }
 
-/// Whether a client is there.
+/// Whether a client is present.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
-    There,
-    /// It does not answer. Should it call after all, its numbers go on.
+enum ClientState {
+    Present,
+    /// It does not answer. If it calls again, its numbers continue.
     Gone,
     /// Its process has ended: another has its name.
-    Over,
+    Replaced,
 }
 
-/// Sessions of one name that are remembered, at most.
+/// Maximum number of earlier sessions that are kept for one name.
 const FORMER_MAX: usize = 16;
 
 /// A client's session with this leader.
@@ -60,12 +60,12 @@ pub(super) struct Client {
     pub(super) notices: Notices,
     pub(super) replies: Replies,
     pub(super) has_sink: bool,
-    state: State,
-    /// Sessions before this one under the client's name, the last ones: what still comes of them is too late.
+    state: ClientState,
+    /// The latest earlier sessions under the client's name, whose calls are too late.
     former: Vec<u64>,
-    taken: Option<Taken>,
-    behind: BTreeSet<(Kind, WorkerId)>,
-    /// The client has the answers to all calls before this one.
+    last_events: Option<LastEventsCall>,
+    roles: BTreeSet<(Kind, WorkerId)>,
+    /// The client has received the answers to all calls before this number.
     open_from: u64,
 }
 
@@ -79,16 +79,16 @@ impl Client {
             notices: Notices::new(now),
             replies: Replies::default(),
             has_sink: false,
-            state: State::There,
+            state: ClientState::Present,
             former: Vec::new(),
-            taken: None,
-            behind: BTreeSet::new(),
+            last_events: None,
+            roles: BTreeSet::new(),
             open_from: 0,
         }
     }
 
-    /// The session that takes this one's place.
-    pub(super) fn succeeded_by(&self, now: Time, session: u64, incarnation: u64) -> Self {
+    /// The session that replaces this one.
+    pub(super) fn replaced_by(&self, now: Time, session: u64, incarnation: u64) -> Self {
         let mut former = self.former.clone();
         if former.len() == FORMER_MAX {
             former.remove(0);
@@ -100,40 +100,44 @@ impl Client {
         }
     }
 
-    /// Whether another session must wait until this one is known to be gone: an earlier one, from which only late copies
-    /// come, most likely.
-    pub(super) fn keeps_out(&self, session: u64) -> bool {
-        self.is_there() && (session < self.session || self.former.contains(&session))
+    /// Whether calls of another session are ignored until this one is known to be gone: it is an
+    /// earlier one, from which most likely only late copies come.
+    pub(super) fn excludes(&self, session: u64) -> bool {
+        self.is_present() && (session < self.session || self.former.contains(&session))
     }
 
-    /// Whether calls of this session are taken.
-    pub(super) fn takes(&self, session: u64) -> bool {
-        self.session == session && !self.has_ended()
+    /// Whether calls of this session are accepted.
+    pub(super) fn accepts(&self, session: u64) -> bool {
+        self.session == session && !self.is_replaced()
     }
 
     /// Whether the session's process is known to have ended.
-    pub(super) fn has_ended(&self) -> bool {
-        self.state == State::Over
+    pub(super) fn is_replaced(&self) -> bool {
+        self.state == ClientState::Replaced
     }
 
-    pub(super) fn is_there(&self) -> bool {
-        self.state == State::There
+    pub(super) fn is_present(&self) -> bool {
+        self.state == ClientState::Present
     }
 
-    /// A call of the session came that is no late copy.
-    pub(super) fn is_heard_of(&mut self, now: Time) {
-        if self.state == State::Gone {
-            self.state = State::There;
+    /// Records a call that is not a late copy, which shows that the client is present.
+    pub(super) fn note_call(&mut self, now: Time) {
+        if self.state == ClientState::Gone {
+            self.state = ClientState::Present;
             self.notices.begin(now);
         }
     }
 
-    /// The client is gone. Returns what was behind it.
-    pub(super) fn leave(&mut self, is_over: bool) -> BTreeSet<(Kind, WorkerId)> {
-        self.state = if is_over { State::Over } else { State::Gone };
+    /// Records that the client is gone. Returns its workers and hosts.
+    pub(super) fn leave(&mut self, is_replaced: bool) -> BTreeSet<(Kind, WorkerId)> {
+        self.state = if is_replaced {
+            ClientState::Replaced
+        } else {
+            ClientState::Gone
+        };
         self.has_sink = false;
         self.notices.end();
-        std::mem::take(&mut self.behind)
+        std::mem::take(&mut self.roles)
     }
 
     pub(super) fn refer(&self, name: &Arc<str>) -> ClientRef {
@@ -143,34 +147,35 @@ impl Client {
         }
     }
 
-    /// The client has the answers to all calls before this one.
-    pub(super) fn has_answers_before(&mut self, number: u64) {
+    /// Records that the client has received the answers to all calls before this number.
+    pub(super) fn acknowledge_before(&mut self, number: u64) {
         if self.open_from < number {
             self.open_from = number;
             self.replies.forget_before(number);
         }
     }
 
-    /// Whether a call of this number is a late copy of one whose answer the client has.
+    /// Whether the client has received the answer to this call, so that it is a late copy.
     pub(super) fn has_answer_to(&self, number: u64) -> bool {
         number < self.open_from
     }
 
-    pub(super) fn number(&self, number: u64) -> Number {
-        match &self.taken {
-            Some(taken) if taken.number == number && taken.flush.is_some() => Number::UnderWay,
-            Some(taken) if taken.number == number => Number::Taken,
-            Some(taken) if taken.number > number => Number::Late,
-            _ => Number::New,
+    pub(super) fn call_stage(&self, number: u64) -> CallStage {
+        match &self.last_events {
+            Some(last) if last.number == number && last.flush.is_some() => CallStage::InProgress,
+            Some(last) if last.number == number => CallStage::Answered,
+            Some(last) if last.number > number => CallStage::Obsolete,
+            _ => CallStage::New,
         }
     }
 
-    pub(super) fn taken(&self) -> Option<&Taken> {
-        self.taken.as_ref()
+    pub(super) fn last_events(&self) -> Option<&LastEventsCall> {
+        self.last_events.as_ref()
     }
 
-    /// A call's events were told to the core; its callers are answered after the flush.
-    pub(super) fn take(
+    /// Records a call whose events were passed to the core; its callers are answered after the
+    /// flush.
+    pub(super) fn record_events(
         &mut self,
         number: u64,
         unknown: Vec<WorkerId>,
@@ -178,7 +183,7 @@ impl Client {
         flush: FlushId,
         caller: CallerId,
     ) {
-        self.taken = Some(Taken {
+        self.last_events = Some(LastEventsCall {
             number,
             unknown,
             sink_unknown,
@@ -187,37 +192,38 @@ impl Client {
         });
     }
 
-    /// One more caller waits for the answer to the call that is being taken.
+    /// Adds a caller that waits for the answer to the call in progress.
     pub(super) fn wait(&mut self, caller: CallerId) {
-        if let Some(taken) = &mut self.taken {
-            if taken.callers.len() == CALLERS_MAX {
-                taken.callers.remove(0);
+        if let Some(last_events) = &mut self.last_events {
+            if last_events.callers.len() == CALLERS_MAX {
+                last_events.callers.remove(0);
             }
-            taken.callers.push(caller);
+            last_events.callers.push(caller);
         }
     }
 
-    /// What follows from the call is durable. Returns who waits for the answer.
+    /// Records that the consequences of the call are durable. Returns the callers that wait for the
+    /// answer.
     pub(super) fn flushed(&mut self, flush: FlushId) -> Vec<CallerId> {
-        let Some(taken) = self.taken.as_mut() else {
+        let Some(last_events) = self.last_events.as_mut() else {
             return Vec::new();
         };
-        if taken.flush != Some(flush) {
+        if last_events.flush != Some(flush) {
             return Vec::new();
         }
-        taken.flush = None;
-        std::mem::take(&mut taken.callers)
+        last_events.flush = None;
+        std::mem::take(&mut last_events.callers)
     }
 
-    pub(super) fn enlist(&mut self, kind: Kind, who: WorkerId) {
-        self.behind.insert((kind, who));
+    pub(super) fn add_role(&mut self, kind: Kind, who: WorkerId) {
+        self.roles.insert((kind, who));
     }
 
-    pub(super) fn strike_off(&mut self, kind: Kind, who: &WorkerId) {
-        self.behind.remove(&(kind, who.clone()));
+    pub(super) fn remove_role(&mut self, kind: Kind, who: &WorkerId) {
+        self.roles.remove(&(kind, who.clone()));
     }
 
-    pub(super) fn is_enlisted(&self, kind: Kind, who: &WorkerId) -> bool {
-        self.behind.contains(&(kind, who.clone()))
+    pub(super) fn has_role(&self, kind: Kind, who: &WorkerId) -> bool {
+        self.roles.contains(&(kind, who.clone()))
     }
 }

@@ -1,27 +1,28 @@
-//! What goes into a leader's sessions, and what comes out.
+//! Inputs and actions of a leader's sessions.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::wire::{Answer, Call, Heard, Notice};
-use super::notices::Unheard;
+use super::super::wire::{Answer, Call, Notice, NoticeAck};
+use super::notices::NoticeFailure;
 use crate::conversation::{Query, Reply, Request, RoleCommand, RoleEvent};
 use crate::id::WorkerId;
 
-/// Whoever waits for the answer to an attempt at a call; drawn by the caller of the session.
+/// The sender of an attempt at a call, to whom the answer goes; the id is chosen by the user of the
+/// session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallerId(pub u64);
 
-/// A wait for everything said to the coordinator so far to be durable.
+/// A wait until everything passed to the coordinator so far is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlushId(pub u64);
 
-/// A client's session with this leader: another session of the same name has another incarnation.
+/// A client's session with this leader; another session of the same name has another incarnation.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientRef {
     /// The client's name.
     pub name: Arc<str>,
-    /// Higher for each session that this leader begins.
+    /// A number that increases with each session that this leader begins.
     pub incarnation: u64,
 }
 
@@ -36,19 +37,19 @@ pub struct NoticeRef {
     pub attempt: u32,
 }
 
-/// Something that happened at the leader.
+/// An input of the leader's session.
 #[derive(Debug)]
 pub enum ServerInput {
-    /// A call came.
+    /// A call was received.
     Call {
-        /// Whom to answer.
+        /// Caller to answer.
         caller: CallerId,
-        /// The subject that it came on.
+        /// Subject on which the call was received.
         subject: String,
         /// The call.
         call: Call,
     },
-    /// The coordinator has something for a worker, a host or the sink behind a client.
+    /// The coordinator has a command for a worker, a host or the sink of a client.
     Tell {
         /// The client.
         client: ClientRef,
@@ -67,59 +68,61 @@ pub enum ServerInput {
         reply: Reply,
     },
     /// A client answered an attempt to send a notice.
-    Heard {
+    NoticeAnswered {
         /// The attempt.
         notice: NoticeRef,
         /// The answer.
-        heard: Heard,
+        ack: NoticeAck,
     },
     /// A client did not answer an attempt.
-    Unheard {
+    NoticeFailed {
         /// The attempt.
         notice: NoticeRef,
         /// The reason.
-        why: Unheard,
+        why: NoticeFailure,
     },
-    /// See [`ServerAction::LookAtLease`].
-    Looked {
-        /// Whether no other process has the lease; `None`: it could not be looked at.
+    /// See [`ServerAction::CheckLease`].
+    LeaseChecked {
+        /// Whether no other process has the lease; `None` if it could not be checked.
         is_held: Option<bool>,
     },
     /// Time passed.
     Tick,
 }
 
-/// What is behind a client.
+/// A worker, a host or the sink, which the coordinator reaches through a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Behind {
-    /// A worker: what the coordinator has for it is [`RoleCommand::Worker`] for the client.
+pub enum AttachedRole {
+    /// A worker; commands for it are sent to the client as [`RoleCommand::Worker`].
     Worker(WorkerId),
-    /// A host: what the coordinator has for it is [`RoleCommand::Host`] for the client.
+    /// A host; commands for it are sent to the client as [`RoleCommand::Host`].
     Host(WorkerId),
-    /// The sink, in the place of any other: what the coordinator has for it is [`RoleCommand::Sink`] for the client.
+    /// The sink, replacing any other; commands for it are sent to the client as
+    /// [`RoleCommand::Sink`].
     Sink,
 }
 
-/// Something to do for the leader.
+/// An action of the leader's session.
 #[derive(Debug)]
 pub enum ServerAction {
-    /// Say to all clients that a leader of this term is there.
+    /// Announce to all clients that there is a leader with this term.
     Hello {
         /// The term.
         term: u64,
     },
-    /// From now on the way to this worker, host or sink is by the client.
+    /// Route commands for this worker, host or sink to the client from now on.
     Attach {
         /// The client.
         client: ClientRef,
-        /// What is behind it.
-        behind: Behind,
+        /// The worker, host or sink.
+        role: AttachedRole,
     },
-    /// Tell the coordinator.
+    /// Pass an event to the coordinator.
     Event(RoleEvent),
-    /// Report [`ServerInput::Flushed`] once what follows from all that the coordinator was told is durable.
+    /// Report [`ServerInput::Flushed`] once the consequences of everything passed to the
+    /// coordinator are durable.
     Flush(FlushId),
-    /// Have the core answer a request, and report [`ServerInput::Replied`].
+    /// Pass a request to the core, and report [`ServerInput::Replied`].
     Request {
         /// The client.
         client: ClientRef,
@@ -130,36 +133,36 @@ pub enum ServerAction {
     },
     /// Answer a caller from the core's state.
     Query {
-        /// Whom to answer.
+        /// Caller to answer.
         caller: CallerId,
-        /// The question.
+        /// The query.
         query: Query,
     },
     /// Answer a caller.
     Answer {
-        /// Whom.
+        /// Caller to answer.
         caller: CallerId,
         /// The answer.
         answer: Answer,
     },
-    /// Send a notice; report [`ServerInput::Heard`] or [`ServerInput::Unheard`].
+    /// Send a notice; report [`ServerInput::NoticeAnswered`] or [`ServerInput::NoticeFailed`].
     Notify {
         /// The attempt.
         notice: NoticeRef,
         /// The message.
         message: Notice,
-        /// How long to wait for the answer.
+        /// Time limit for the answer.
         timeout: Duration,
     },
-    /// Look whether another process has the lease; report [`ServerInput::Looked`].
-    LookAtLease,
+    /// Check whether another process has the lease; report [`ServerInput::LeaseChecked`].
+    CheckLease,
     /// Another process leads: end.
     Lost,
-    /// For the log: a client is gone.
+    /// Log that a client is gone.
     Gone {
         /// The client.
         client: ClientRef,
-        /// In words.
+        /// The reason, for the log.
         why: &'static str,
     },
 }

@@ -1,8 +1,8 @@
-//! What was brought of a chain, as far back as it is remembered.
+//! The recent blocks of a chain that were submitted.
 
 use std::collections::VecDeque;
 
-/// The last blocks that were brought, without a gap, with their hashes.
+/// The last blocks submitted, without a gap, with their hashes.
 #[derive(Clone, Debug)]
 pub(super) struct Chain {
     known: VecDeque<(u64, String)>,
@@ -12,7 +12,7 @@ pub(super) struct Chain {
 // === impl Chain ===
 
 impl Chain {
-    /// Remembers `depth` blocks.
+    /// A record of up to `depth` blocks.
     pub(super) fn new(depth: usize) -> Self {
         Self {
             known: VecDeque::new(),
@@ -25,7 +25,8 @@ impl Chain {
         self.known.back()
     }
 
-    /// Whether block `number` with this parent follows what was brought, as far as is known.
+    /// Whether block `number` with this parent hash follows the recorded blocks, as far as is
+    /// known.
     pub(super) fn is_followed_by(&self, number: u64, parent: &str) -> bool {
         match self.known.back() {
             Some((last, hash)) if last + 1 == number => hash == parent,
@@ -33,7 +34,7 @@ impl Chain {
         }
     }
 
-    /// A block was brought.
+    /// Records a block that was submitted.
     pub(super) fn push(&mut self, number: u64, hash: String) {
         if self
             .known
@@ -48,12 +49,12 @@ impl Chain {
         }
     }
 
-    /// The last block is in the chain no more.
+    /// Removes the last block, which is no longer in the chain.
     pub(super) fn pop(&mut self) {
         self.known.pop_back();
     }
 
-    /// Forgets the blocks from `number` on.
+    /// Removes the blocks from `number` on.
     pub(super) fn truncate(&mut self, number: u64) {
         while self.known.back().is_some_and(|(last, _)| *last >= number) {
             self.known.pop_back();
@@ -79,7 +80,7 @@ mod tests {
         assert_eq!(chain.last(), Some(&(10, "a10".to_owned())));
         chain.pop();
         assert!(chain.is_followed_by(10, "a9") && !chain.is_followed_by(10, "b9"));
-        // After a gap nothing before it counts.
+        // After a gap the earlier blocks no longer count.
         chain.push(20, "a20".to_owned());
         assert_eq!(chain.known.len(), 1);
     }

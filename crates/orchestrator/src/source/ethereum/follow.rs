@@ -1,4 +1,4 @@
-//! From one block to the next, also where the chain is reorganised.
+//! Following a chain block by block, including reorganisations.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 
 use super::chain::Chain;
 use super::rpc::{Block, Rpc, RpcError, quantity};
-use crate::conversation::Edition;
+use crate::conversation::Uniqueness;
 use crate::http::HttpError;
 use crate::id::Part;
 use crate::payload::Encoding;
 use crate::plan::Backoff;
-use crate::source::{Brought, Source, SourceMessage};
+use crate::source::{Source, SourceItem, SourceMessage};
 
 /// Waits while no endpoint answers.
 const BACKOFF: Backoff = Backoff {
@@ -24,51 +24,53 @@ const BACKOFF: Backoff = Backoff {
     jitter: 0.0,
 };
 
-/// Characters of a hash that tell a block's messages apart: 128 bits.
+/// Number of characters of a block's hash in a message's part: 128 bits.
 const PART: usize = 32;
 
-/// How a chain is followed.
+/// Options for following a chain.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Endpoints; the next is asked when one fails.
+    /// Endpoints; if one fails, the next is asked.
     pub rpc: Vec<HttpUrl>,
-    /// Where to begin, the first time.
+    /// First block of the first run.
     pub from: ChainStart,
-    /// A block is brought when so many follow it.
+    /// Number of blocks that must follow a block before it is submitted.
     pub confirmations: u64,
-    /// How often the head of the chain is asked for.
+    /// Time between two requests for the head of the chain.
     pub poll: Duration,
-    /// Whether messages hold the whole block.
+    /// Whether messages contain the whole block.
     pub full: bool,
     /// The payload of each message, instead of an object with the block's number, hash, parent and
     /// time.
     pub payload: Option<Template>,
-    /// Blocks that are remembered: a reorganisation of so many is found exactly.
+    /// Number of recent blocks kept: the first block of a reorganisation no deeper than this is
+    /// found exactly.
     pub reorg_depth: usize,
 }
 
-/// Brings each block of a chain, and again when the chain is reorganised.
+/// A source that submits each block of a chain, and again when the chain is reorganised.
 ///
 /// A message's part is the beginning of the block's hash: the same block is the same message,
-/// another one at the same height is another, and a result of the one never counts for the other.
+/// another block at the same height is another message, and a result for one never counts for the
+/// other.
 pub struct Ethereum {
     options: Options,
     endpoints: Vec<Rpc>,
-    /// The endpoint that is asked.
+    /// Index of the endpoint in use.
     current: usize,
     chain: Chain,
-    /// The block that is brought next; `None` before the chain's head is known.
+    /// Number of the next block; `None` before the chain's head is known.
     next: Option<u64>,
-    /// Blocks below this one were brought by an earlier run: they are compared only.
-    recalled_below: u64,
-    /// The last block to bring, as far as is known.
-    until: Option<u64>,
+    /// Blocks below this one were submitted by an earlier run, and are only compared.
+    submitted_before: u64,
+    /// Last block that may be submitted, as far as is known.
+    last_submittable: Option<u64>,
 }
 
 // === impl Ethereum ===
 
 impl Ethereum {
-    /// Follows the chain of `options`, which name at least one endpoint. Asks nobody yet.
+    /// Follows the chain of `options`, which must name at least one endpoint. Sends no request yet.
     ///
     /// # Errors
     /// As [`Rpc::new`].
@@ -82,18 +84,18 @@ impl Ethereum {
                 ChainStart::At(block) => Some(block),
                 ChainStart::Behind(_) => None,
             },
-            recalled_below: 0,
-            until: None,
+            submitted_before: 0,
+            last_submittable: None,
             options,
         })
     }
 
-    async fn bring(&mut self) -> Brought {
+    async fn next_item(&mut self) -> SourceItem {
         let mut failures = 0;
         loop {
             let (current, count) = (self.current, self.endpoints.len());
             match self.step().await {
-                Ok(Some(brought)) => return brought,
+                Ok(Some(item)) => return item,
                 Ok(None) => {
                     failures = 0;
                     tokio::time::sleep(self.options.poll).await;
@@ -103,7 +105,7 @@ impl Ethereum {
                     let endpoint = self.endpoints[current].url();
                     tracing::warn!(%endpoint, %error, failures, "the chain's endpoint is asked again");
                     self.current = (current + 1) % count;
-                    // Only once each of them has failed.
+                    // Waits only once every endpoint has failed.
                     let round = failures / u32::try_from(count).unwrap_or(u32::MAX);
                     if round > 0 {
                         tokio::time::sleep(BACKOFF.delay(round, 0)).await;
@@ -113,50 +115,50 @@ impl Ethereum {
         }
     }
 
-    /// What comes next; `None` if there is nothing now.
-    async fn step(&mut self) -> Result<Option<Brought>, RpcError> {
-        let number = match (self.next, self.until) {
-            (Some(next), Some(until)) if next <= until => next,
+    /// The next message or change; `None` if there is nothing at present.
+    async fn step(&mut self) -> Result<Option<SourceItem>, RpcError> {
+        let number = match (self.next, self.last_submittable) {
+            (Some(next), Some(last_submittable)) if next <= last_submittable => next,
             _ => {
                 if let Some(from) = self.fork().await? {
-                    return Ok(Some(Brought::Changed { from }));
+                    return Ok(Some(SourceItem::Changed { from }));
                 }
                 let head = self.endpoints[self.current].head().await?;
-                let until = head.checked_sub(self.options.confirmations);
-                self.until = until;
+                let last_submittable = head.checked_sub(self.options.confirmations);
+                self.last_submittable = last_submittable;
                 let start = match self.options.from {
                     ChainStart::At(block) => block,
                     ChainStart::Behind(blocks) => head.saturating_sub(blocks),
                 };
                 let next = *self.next.get_or_insert(start);
-                if until.is_none_or(|until| next > until) {
+                if last_submittable.is_none_or(|last_submittable| next > last_submittable) {
                     return Ok(None);
                 }
                 next
             }
         };
         let asked = self.endpoints[self.current].block(number, self.options.full);
-        // A node behind a balancer may not have what another announced.
+        // A node behind a load balancer may lack a block that another has announced.
         let Some(block) = asked.await? else {
-            self.until = None;
+            self.last_submittable = None;
             return Ok(None);
         };
         if !self.chain.is_followed_by(number, &block.parent) {
-            // Else the nodes behind the endpoint do not agree yet.
+            // If there is no fork, the nodes behind the endpoint do not agree yet.
             let from = self.fork().await?;
-            self.until = None;
-            return Ok(from.map(|from| Brought::Changed { from }));
+            self.last_submittable = None;
+            return Ok(from.map(|from| SourceItem::Changed { from }));
         }
         let message = self.message(number, &block)?;
         self.chain.push(number, block.hash);
         self.next = number.checked_add(1);
-        Ok(Some(Brought::Message(message)))
+        Ok(Some(SourceItem::Message(message)))
     }
 
-    /// The lowest block that was brought and is not in the chain any more.
+    /// The lowest block that was submitted and is no longer in the chain; `None` if there is none.
     async fn fork(&self) -> Result<Option<u64>, RpcError> {
         let mut from = None;
-        // A block that the endpoint lacks tells nothing by itself: it may be behind.
+        // A block that the endpoint lacks is no evidence by itself: the endpoint may be behind.
         let mut differs = false;
         let mut chain = self.chain.clone();
         while let Some((number, hash)) = chain.last() {
@@ -181,7 +183,7 @@ impl Ethereum {
         Ok(from.filter(|_| differs))
     }
 
-    /// The payload where the workflow does not say another.
+    /// The default payload.
     fn described(&self, number: u64, block: &Block, timestamp: u64) -> Value {
         let mut payload = json!({
             "number": number,
@@ -207,7 +209,7 @@ impl Ethereum {
             None => self.described(number, block, timestamp),
         };
         let digits = block.hash.trim_start_matches("0x");
-        let recalled = number < self.recalled_below;
+        let was_submitted = number < self.submitted_before;
         Ok(SourceMessage {
             first: number,
             last: number,
@@ -215,26 +217,26 @@ impl Ethereum {
             encoding: Encoding::Json,
             bytes: Bytes::from(payload.to_string()),
             needs: None,
-            edition: match recalled {
-                true => Edition::Recalled,
-                false => Edition::Only,
+            uniqueness: match was_submitted {
+                true => Uniqueness::ReplayOnly,
+                false => Uniqueness::Single,
             },
-            next: number.saturating_add(1).max(self.recalled_below),
+            next: number.saturating_add(1).max(self.submitted_before),
         })
     }
 }
 
 impl Source for Ethereum {
     fn seek(&mut self, position: u64) -> Result<(), String> {
-        // What was brought before is compared with what the chain has now.
+        // Blocks submitted before are compared with the chain's present ones.
         let depth = self.options.reorg_depth as u64;
         self.next = Some(position.saturating_sub(depth));
-        self.recalled_below = position;
+        self.submitted_before = position;
         Ok(())
     }
 
-    fn next(&mut self) -> BoxFuture<'_, Option<Result<Brought, String>>> {
-        Box::pin(async { Some(Ok(self.bring().await)) })
+    fn next(&mut self) -> BoxFuture<'_, Option<Result<SourceItem, String>>> {
+        Box::pin(async { Some(Ok(self.next_item().await)) })
     }
 
     fn rewound(&mut self, asked: u64, from: u64) {
@@ -248,7 +250,7 @@ impl Source for Ethereum {
         tracing::warn!(from, "the chain was reorganised: blocks are brought again");
         self.chain.truncate(asked.min(from));
         self.next = Some(from);
-        self.recalled_below = self.recalled_below.min(from);
-        self.until = None;
+        self.submitted_before = self.submitted_before.min(from);
+        self.last_submittable = None;
     }
 }

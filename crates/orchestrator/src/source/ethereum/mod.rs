@@ -1,4 +1,4 @@
-//! A source that follows an Ethereum chain by JSON-RPC, and the client that it asks with.
+//! A source that follows an Ethereum chain by JSON-RPC, and the JSON-RPC client.
 
 mod chain;
 mod follow;

@@ -1,4 +1,4 @@
-//! A client of Ethereum's JSON-RPC, for the two questions that whoever follows a chain has.
+//! A client of Ethereum's JSON-RPC, for the two methods needed to follow a chain.
 
 use std::time::Duration;
 
@@ -11,16 +11,16 @@ use serde_json::{Value, json};
 
 use crate::http::{HttpClient, HttpError};
 
-/// How long an answer may take.
+/// Time limit of a request.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Largest answer, in bytes.
+/// Maximum size of a response, in bytes.
 const MAX_ANSWER: usize = 8 << 20;
 
-/// The same, for a block with its transactions.
+/// Maximum size of a response with a block and its transactions, in bytes.
 const MAX_FULL_ANSWER: usize = 32 << 20;
 
-/// Longest hash, in characters: 32 bytes in hexadecimal.
+/// Maximum length of a hash in characters: `0x` and 32 bytes in hexadecimal.
 const HASH: usize = 66;
 
 /// A client of one endpoint.
@@ -31,40 +31,40 @@ pub struct Rpc {
 /// A block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Block {
-    /// Its hash, in hexadecimal after `0x`, in lower case.
+    /// The block's hash, in lower-case hexadecimal after `0x`.
     pub hash: String,
-    /// The hash of the block before it, in the same way.
+    /// The hash of the block before it, in the same format.
     pub parent: String,
-    /// The whole, as the endpoint gave it.
+    /// The whole block, as the endpoint returned it.
     pub object: Value,
 }
 
-/// Why there is no answer.
+/// The reason why a request has no result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RpcError {
-    /// There is none at all.
+    /// There is no HTTP response.
     #[error(transparent)]
     Http(#[from] HttpError),
     /// The endpoint does not serve JSON-RPC.
     #[error("it answered with HTTP status {0}")]
     Status(StatusCode),
-    /// Something else came.
+    /// The response is not of the expected form.
     #[error("its answer to {method} is not what was asked for: {why}")]
     Unexpected {
-        /// What was asked.
+        /// The JSON-RPC method.
         method: &'static str,
-        /// In words.
+        /// The reason, as a sentence fragment.
         why: String,
     },
-    /// The endpoint said no.
+    /// The endpoint returned an error.
     #[error("it answered {method} with error {code}: {message}")]
     Refused {
-        /// What was asked.
+        /// The JSON-RPC method.
         method: &'static str,
         /// The error's code.
         code: i64,
-        /// Its message.
+        /// The error's message, cut after 200 characters.
         message: String,
     },
 }
@@ -87,7 +87,7 @@ struct Refusal {
 // === impl Rpc ===
 
 impl Rpc {
-    /// A client of `url`, which is not asked yet.
+    /// A client of `url`. Sends no request yet.
     ///
     /// # Errors
     /// As [`HttpClient::new`].
@@ -96,7 +96,7 @@ impl Rpc {
         Ok(Self { client })
     }
 
-    /// Whom it asks. What it shows leaves out the path, where keys are kept.
+    /// Address of the endpoint. Its `Display` leaves out the path, which often holds an API key.
     pub fn url(&self) -> &HttpUrl {
         self.client.url()
     }
@@ -191,7 +191,7 @@ impl Rpc {
     }
 }
 
-/// A quantity as JSON-RPC writes it: `0x10`.
+/// Parses a quantity in JSON-RPC's format, such as `0x10`.
 pub(super) fn quantity(text: &str) -> Option<u64> {
     let digits = text.strip_prefix("0x")?;
     let plain = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -211,7 +211,7 @@ mod tests {
         }
     }
 
-    /// A server that answers once, with this and nothing else.
+    /// A server that sends this response once.
     async fn answering(answer: String) -> Rpc {
         use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -219,7 +219,7 @@ mod tests {
         tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await.unwrap();
             let _ = stream.read(&mut [0; 4096]).await;
-            // The client may have hung up: that is what is tested.
+            // The client may have hung up, which some cases test.
             let _ = stream.write_all(answer.as_bytes()).await;
         });
         Rpc::new(HttpUrl::try_new(&url).unwrap()).unwrap()

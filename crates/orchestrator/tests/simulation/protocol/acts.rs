@@ -1,10 +1,10 @@
-//! Sources, sinks and the operator at work.
+//! The work of sources, sinks and the operator.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use proofmill_orchestrator::conversation::{
-    Edition, QueryAnswer, Reply, Request, Rewind, SinkEvent, Submit, Target,
+    QueryAnswer, Reply, Request, Rewind, SinkEvent, Submit, Target, Uniqueness,
 };
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::message::Message;
@@ -15,20 +15,20 @@ use proofmill_orchestrator::remote::Answer;
 use proofmill_orchestrator::remote::session::Question;
 
 use super::network::End;
-use super::roles::{Bringer, Brings, Role};
+use super::roles::{Brings, Role, SimSource};
 use super::shared_log::LEASE_MS;
 use super::world::{Ev, ProcessEv, Protocol};
 use crate::actors::digest;
 use crate::checks::ensure;
 use crate::world::Checked;
 
-/// Messages of a source that are under way at once, at most.
+/// Maximum number of unanswered messages of a source.
 const WINDOW: usize = 3;
 
 impl Protocol {
-    fn bringer(&mut self, ix: usize) -> Option<&mut Bringer> {
+    fn sim_source(&mut self, ix: usize) -> Option<&mut SimSource> {
         match &mut self.processes[ix].role {
-            Role::Source(bringer) => Some(bringer),
+            Role::Source(sim_source) => Some(sim_source),
             _ => None,
         }
     }
@@ -39,37 +39,37 @@ impl Protocol {
         found.expect("the scene has it")
     }
 
-    /// Brings the next message, or takes back what it has brought.
+    /// Sends the next message, or a rewind.
     pub(super) fn produces(&mut self, ix: usize) -> Checked {
         let delay = self.rng.within(1, 80);
         let life = self.processes[ix].life;
         self.after(delay, Ev::Process(ix, life, ProcessEv::Produce));
         let may_take_back = self.scene.chain && !self.calm && self.rng.per_mille(40);
         let ticket = self.fresh();
-        let Some(bringer) = self.bringer(ix).filter(|bringer| bringer.begun) else {
+        let Some(sim_source) = self.sim_source(ix).filter(|sim_source| sim_source.begun) else {
             return Ok(());
         };
-        bringer.takes_back |= may_take_back && bringer.known.contains(&true);
-        if bringer.takes_back {
-            if bringer.tickets.is_empty() {
+        sim_source.takes_back |= may_take_back && sim_source.known.contains(&true);
+        if sim_source.takes_back {
+            if sim_source.tickets.is_empty() {
                 return self.takes_back(ix, ticket);
             }
             return Ok(());
         }
-        let mut messages = 0..bringer.known.len();
-        let next = messages.find(|at| !bringer.known[*at] && !bringer.sent[*at]);
-        let Some(at) = next.filter(|_| bringer.tickets.len() < WINDOW) else {
+        let mut messages = 0..sim_source.known.len();
+        let next = messages.find(|at| !sim_source.known[*at] && !sim_source.sent[*at]);
+        let Some(at) = next.filter(|_| sim_source.tickets.len() < WINDOW) else {
             return Ok(());
         };
-        bringer.sent[at] = true;
-        bringer.tickets.insert(ticket, Brings::Message(at));
+        sim_source.sent[at] = true;
+        sim_source.tickets.insert(ticket, Brings::Message(at));
         let request = self.message(ix, at);
         self.ask(ix, ticket, Question::Request(Request::Submit(request)))
     }
 
     fn message(&mut self, ix: usize, at: usize) -> Submit {
         let (number, source_next) = match &self.processes[ix].role {
-            Role::Source(bringer) => (bringer.number, bringer.next(&self.scene)),
+            Role::Source(sim_source) => (sim_source.number, sim_source.next(&self.scene)),
             _ => (0, None),
         };
         let source = &self.scene.sources[number];
@@ -88,20 +88,20 @@ impl Protocol {
                 }),
                 grouping: Vec::new(),
             },
-            edition: Edition::Any,
+            uniqueness: Uniqueness::Multiple,
             source_next,
         }
     }
 
     fn takes_back(&mut self, ix: usize, ticket: u64) -> Checked {
-        let Some(bringer) = self.bringer(ix) else {
+        let Some(sim_source) = self.sim_source(ix) else {
             return Ok(());
         };
-        let known: Vec<usize> = (0..bringer.known.len())
-            .filter(|at| bringer.known[*at])
+        let known: Vec<usize> = (0..sim_source.known.len())
+            .filter(|at| sim_source.known[*at])
             .collect();
-        bringer.tickets.insert(ticket, Brings::TakesBack);
-        let number = bringer.number;
+        sim_source.tickets.insert(ticket, Brings::TakesBack);
+        let number = sim_source.number;
         let at = known[self.rng.below(known.len())];
         let source = &self.scene.sources[number];
         let asked = Request::Rewind(Rewind {
@@ -113,34 +113,34 @@ impl Protocol {
         self.ask(ix, ticket, Question::Request(asked))
     }
 
-    /// The coordinator has answered.
+    /// Handles an answer of the coordinator.
     pub(super) fn role_is_answered(&mut self, ix: usize, ticket: u64, answer: Answer) -> Checked {
         let spans = match &self.processes[ix].role {
-            Role::Source(bringer) => self.scene.sources[bringer.number].spans.clone(),
+            Role::Source(sim_source) => self.scene.sources[sim_source.number].spans.clone(),
             _ => return Ok(()),
         };
         let text = format!("{answer:?}");
-        let Some(bringer) = self.bringer(ix) else {
+        let Some(sim_source) = self.sim_source(ix) else {
             return Ok(());
         };
-        match (bringer.tickets.remove(&ticket), answer) {
+        match (sim_source.tickets.remove(&ticket), answer) {
             (Some(Brings::Next), Answer::Query(QueryAnswer::SourceNext(next))) => {
                 let next = next.unwrap_or(0);
-                bringer.known = spans.iter().map(|(first, _)| *first < next).collect();
-                bringer.begun = true;
+                sim_source.known = spans.iter().map(|(first, _)| *first < next).collect();
+                sim_source.begun = true;
             }
             (Some(Brings::Message(at)), Answer::Reply(reply)) => match reply {
-                Reply::Draining => bringer.sent[at] = false,
+                Reply::Draining => sim_source.sent[at] = false,
                 Reply::Invalid { why } => return Err(format!("process {ix}: {why}")),
-                _ => bringer.known[at] = true,
+                _ => sim_source.known[at] = true,
             },
             (Some(Brings::TakesBack), Answer::Reply(reply)) => {
-                bringer.takes_back = false;
+                sim_source.takes_back = false;
                 if let Reply::Rewound { from } = reply {
                     for (at, (first, _)) in spans.iter().enumerate() {
                         if *first >= from {
-                            bringer.known[at] = false;
-                            bringer.sent[at] = false;
+                            sim_source.known[at] = false;
+                            sim_source.sent[at] = false;
                         }
                     }
                     self.lived.rewinds += 1;
@@ -152,7 +152,7 @@ impl Protocol {
         Ok(())
     }
 
-    /// Dead letters are put back, and live tasks cancelled, once in a while.
+    /// Retries dead letters, and cancels live tasks, from time to time.
     pub(super) fn operates(&mut self, ix: usize) -> Checked {
         let delay = match self.calm {
             true => 400,
@@ -185,7 +185,7 @@ impl Protocol {
         Ok(())
     }
 
-    /// One sequencer at a time has the lease of the sinks.
+    /// Takes or renews the lease of the sinks, which one sequencer at a time has.
     pub(super) fn asks_for_sink(&mut self, ix: usize, renews: bool) {
         let life = self.processes[ix].life;
         let again = match renews {
@@ -284,17 +284,17 @@ impl Protocol {
         Ok(())
     }
 
-    /// Sources have an answer to all that they have.
+    /// Checks that all messages of the sources are answered.
     pub(super) fn check_sources(&self) -> Checked {
         for (ix, process) in self.processes.iter().enumerate() {
-            let Role::Source(bringer) = &process.role else {
+            let Role::Source(sim_source) = &process.role else {
                 continue;
             };
-            let unknown: BTreeSet<usize> = (0..bringer.known.len())
-                .filter(|at| !bringer.known[*at])
+            let unknown: BTreeSet<usize> = (0..sim_source.known.len())
+                .filter(|at| !sim_source.known[*at])
                 .collect();
             ensure!(
-                unknown.is_empty() && !bringer.takes_back,
+                unknown.is_empty() && !sim_source.takes_back,
                 "(liveness) process {ix} has no answer to {unknown:?}"
             );
         }

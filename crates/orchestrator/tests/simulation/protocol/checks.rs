@@ -1,4 +1,4 @@
-//! What the protocol promises, as an observer of both sides sees it.
+//! The protocol's guarantees, checked by an observer of both sides.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,17 +7,17 @@ use proofmill_orchestrator::conversation::{RoleEvent, WorkerCommand};
 use proofmill_orchestrator::core::Action;
 use proofmill_orchestrator::remote::session::ClientRef;
 
-use super::roles::mark_of;
+use super::roles::result_number;
 use super::world::Protocol;
 use crate::checks::{Monitor, ensure};
 use crate::world::Checked;
 
-/// What coordinators have heard.
+/// Events and requests that coordinators have received.
 #[derive(Default)]
 pub(crate) struct Witness {
-    /// Results, each by a leadership and the result's own number.
+    /// Results, each as a leadership and the number of the result.
     results: BTreeSet<(u64, u64)>,
-    /// The process that has made each result, and its life.
+    /// Process that made each result, and its life.
     made: BTreeMap<u64, (usize, u64)>,
     requests: BTreeSet<(u64, ClientRef, u64)>,
 }
@@ -42,15 +42,15 @@ impl Witness {
         self.made.insert(mark, (process, life));
     }
 
-    /// (2) A coordinator hears a result once. Of a process that has ended, and whose successor is gone too, it may hear
-    /// a late copy.
+    /// (2) A coordinator receives a result once. It may receive a late copy from a process that has ended, if
+    /// that process's successor has ended too.
     pub(crate) fn event(
         &mut self,
         leadership: u64,
         event: &RoleEvent,
         lives: impl Fn(usize) -> u64,
     ) -> Checked {
-        if let Some(mark) = mark_of(event) {
+        if let Some(mark) = result_number(event) {
             let is_first = self.results.insert((leadership, mark));
             let made = self.made.get(&mark);
             let has_ended = made.is_some_and(|(process, life)| lives(*process) != *life);
@@ -62,7 +62,7 @@ impl Witness {
         Ok(())
     }
 
-    /// (2) A coordinator hears a request once.
+    /// (2) A coordinator receives a request once.
     pub(crate) fn request(&mut self, leadership: u64, client: &ClientRef, number: u64) -> Checked {
         let is_first = self.requests.insert((leadership, client.clone(), number));
         ensure!(
@@ -72,7 +72,7 @@ impl Witness {
         Ok(())
     }
 
-    /// (2) Results that a coordinator has answered are results that it has heard.
+    /// (2) Results that a coordinator has acknowledged are results that it has received.
     pub(crate) fn answered(&self, leadership: u64, brought: &[u64]) -> Checked {
         for mark in brought {
             ensure!(
@@ -85,7 +85,7 @@ impl Witness {
 }
 
 impl Protocol {
-    /// Everything that was accepted has come to its end.
+    /// Checks that all accepted work has ended.
     pub(crate) fn check_end(&self) -> Checked {
         self.check_sources()?;
         let leaders = self.nodes.iter().filter_map(|node| node.leader.as_ref());
@@ -105,7 +105,7 @@ impl Protocol {
             "(liveness) not idle at the end: {:?}",
             rest()
         );
-        // Late ones stay until somebody drops them.
+        // Late dead letters stay until an operator drops them.
         let dead = core.dead_letters().filter(|dead| !dead.late).count();
         let unsequenced = self.scene.plan.sequencer().is_none();
         let emitted = unsequenced || self.files.next == self.scene.end;

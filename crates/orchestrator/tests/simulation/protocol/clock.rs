@@ -1,4 +1,4 @@
-//! Clocks of processes: each has an origin and a rate of its own.
+//! Clocks of processes, each with its own origin and rate.
 
 use proofmill_orchestrator::core::{Now, Time};
 
@@ -8,7 +8,7 @@ use crate::rng::Rng;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     origin_us: u64,
-    /// Of the world's time, in thousandths.
+    /// Rate, in thousandths of the world's time.
     rate: u64,
 }
 
@@ -31,7 +31,7 @@ impl Clock {
         }
     }
 
-    /// The first millisecond of the world at which the clock shows this time, or a later one.
+    /// First millisecond of the world at which the clock shows this time or a later one.
     pub(crate) fn world_ms(self, time: Time) -> u64 {
         time.0.saturating_sub(self.origin_us).div_ceil(self.rate)
     }

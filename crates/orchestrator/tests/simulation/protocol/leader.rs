@@ -1,4 +1,4 @@
-//! A leadership: the production core, outbox and sessions, and what it promises.
+//! A leadership: the production core, outbox and sessions, and checks of their guarantees.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use proofmill_bus::{Op, Seq};
 use proofmill_orchestrator::conversation::{
     HostEvent, RoleCommand, RoleEvent, SinkEvent, WorkerEvent,
 };
-use proofmill_orchestrator::coordinator::outbox::{Outbox, Released};
+use proofmill_orchestrator::coordinator::outbox::{DurableOutput, Outbox};
 use proofmill_orchestrator::core::{Core, Event, RequestId, Token};
 use proofmill_orchestrator::remote::Answer;
 use proofmill_orchestrator::remote::session::{
-    Behind, CallerId, ClientRef, FlushId, ServerInput, ServerSession,
+    AttachedRole, CallerId, ClientRef, FlushId, ServerInput, ServerSession,
 };
 
 use super::processes::{Caller, Process};
@@ -19,18 +19,18 @@ use crate::checks::ensure;
 use crate::log::SimLog;
 use crate::world::Checked;
 
-/// A coordinator that has looked at its lease need not look again for so long, by its own clock.
-const LOOKED_FOR_MS: u64 = 300;
+/// Time, by its own clock, for which a coordinator that has checked its lease need not check it again.
+const LEASE_CHECKED_FOR_MS: u64 = 300;
 
-/// A node's leadership.
+/// Leadership of a node.
 pub(crate) struct Leader {
-    /// Of this leadership; events of others are not for it.
+    /// Number of the leadership; events for other leaderships are not for it.
     pub(crate) life: u64,
     pub(crate) term: u64,
     pub(crate) core: Core,
     pub(super) outbox: Outbox,
-    /// What the log has accepted, if it accepts at once, before it is durable: as the logs do that there are. None: an
-    /// append is accepted when it is durable.
+    /// Accepted state of a log that accepts an append at once, before it is durable, as the production logs
+    /// do. `None` if an append is accepted only when it is durable.
     pub(super) accepted: Option<SimLog>,
     pub(super) session: ServerSession,
     pub(super) durable: Seq,
@@ -38,14 +38,15 @@ pub(crate) struct Leader {
     pub(super) answer_at_ms: u64,
     pub(super) next_caller: u64,
     pub(super) callers: BTreeMap<CallerId, Asking>,
-    /// The call that is being taken.
+    /// Call that is being handled.
     pub(super) taking: Option<Caller>,
-    /// The flush that each call with events waits for, and the appends that had been begun then.
+    /// Flush that each call with events waits for; `flushes` has the appends that were unanswered when it
+    /// began.
     pub(super) flush_of: BTreeMap<Caller, FlushId>,
     pub(super) flushes: BTreeMap<FlushId, BTreeSet<Token>>,
-    /// Whether there was a flush for a call that had waited until the lease was looked at.
+    /// Whether a flush was made for a call that had waited for the check of the lease.
     pub(super) has_loose_flush: bool,
-    /// The highest term of a sink that was attached.
+    /// Highest term of a sink that was attached.
     pub(super) sink_term: u64,
     pub(super) next_request: u64,
     pub(super) requests: BTreeMap<RequestId, (ClientRef, u64)>,
@@ -53,17 +54,17 @@ pub(crate) struct Leader {
     pub(super) hosts: BTreeMap<Arc<str>, ClientRef>,
     pub(super) sink: Option<ClientRef>,
     pub(super) tick_at: Option<u64>,
-    /// Appends that have no answer yet.
+    /// Appends without an answer.
     pub(super) begun: BTreeSet<Token>,
     /// Time of the world at which the lease was last seen to be held.
-    pub(super) looked_ms: Option<u64>,
+    pub(super) lease_checked_ms: Option<u64>,
 }
 
-/// Whoever waits for an answer.
+/// A caller that waits for an answer.
 #[derive(Clone, Copy)]
 pub(super) struct Asking {
     pub(super) caller: Caller,
-    /// The latest term that it knows of.
+    /// Latest term that it knows.
     pub(super) known_term: u64,
     pub(super) since_ms: u64,
 }
@@ -71,7 +72,7 @@ pub(super) struct Asking {
 // === impl Leader ===
 
 impl Leader {
-    /// The leadership of this number and term, whose core has read the log up to `last`.
+    /// The leadership with this number and term, whose core has read the log up to `last`.
     pub(super) fn new(
         life: u64,
         term: u64,
@@ -104,11 +105,11 @@ impl Leader {
             sink: None,
             tick_at: None,
             begun: BTreeSet::new(),
-            looked_ms: None,
+            lease_checked_ms: None,
         }
     }
 
-    /// What the core hears of an append at once, if the log accepts at once.
+    /// Event for the core from a log that accepts at once; `None` if the log does not.
     pub(super) fn accept(&mut self, token: Token, ops: &[Op]) -> Option<Event> {
         Some(match self.accepted.as_mut()?.append(ops.to_vec()) {
             Ok(seq) => {
@@ -122,18 +123,18 @@ impl Leader {
         })
     }
 
-    pub(super) fn attach(&mut self, client: ClientRef, behind: Behind) {
-        match behind {
-            Behind::Worker(worker) => drop(self.workers.insert(worker, client)),
-            Behind::Host(host) => drop(self.hosts.insert(host, client)),
-            Behind::Sink => {
+    pub(super) fn attach(&mut self, client: ClientRef, role: AttachedRole) {
+        match role {
+            AttachedRole::Worker(worker) => drop(self.workers.insert(worker, client)),
+            AttachedRole::Host(host) => drop(self.hosts.insert(host, client)),
+            AttachedRole::Sink => {
                 self.sink = Some(client);
                 self.outbox.attach_sink();
             }
         }
     }
 
-    /// As the coordinator does with an event that comes by a port.
+    /// Updates the channels for an event, as the coordinator does with events from a port.
     pub(super) fn note(&mut self, event: &RoleEvent) {
         match event {
             RoleEvent::Worker(WorkerEvent::Leave { worker }) => {
@@ -147,10 +148,10 @@ impl Leader {
         }
     }
 
-    /// What the clients' sessions hear of something that may be let out.
-    pub(super) fn let_out(&mut self, released: Released) -> Option<ServerInput> {
+    /// Input for the clients' sessions from an output that may be sent; `None` if its client is gone.
+    pub(super) fn let_out(&mut self, released: DurableOutput) -> Option<ServerInput> {
         match released {
-            Released::Reply(request, reply) => {
+            DurableOutput::Reply(request, reply) => {
                 let (client, number) = self.requests.remove(&request)?;
                 Some(ServerInput::Replied {
                     client,
@@ -158,22 +159,22 @@ impl Leader {
                     reply,
                 })
             }
-            Released::Flushed(number) => Some(ServerInput::Flushed(FlushId(number))),
-            Released::Worker(worker, command) => {
+            DurableOutput::Flushed(number) => Some(ServerInput::Flushed(FlushId(number))),
+            DurableOutput::Worker(worker, command) => {
                 let client = self.workers.get(&worker)?.clone();
                 let command = RoleCommand::Worker(worker, command);
                 Some(ServerInput::Tell { client, command })
             }
-            Released::Sink(command) => {
+            DurableOutput::Sink(command) => {
                 let client = self.sink.clone()?;
                 let command = RoleCommand::Sink(command);
                 Some(ServerInput::Tell { client, command })
             }
-            Released::Settled(_) => None,
+            DurableOutput::Settled(_) => None,
         }
     }
 
-    /// A client is gone: nothing more goes to it.
+    /// Drops a client that is gone; no more outputs are sent to it.
     pub(super) fn forget(&mut self, client: &ClientRef) {
         self.workers.retain(|_, of| of != client);
         self.hosts.retain(|_, of| of != client);
@@ -183,23 +184,23 @@ impl Leader {
         }
     }
 
-    /// What an answer promises.
+    /// Checks the guarantees of an answer.
     pub(super) fn check_answer(&self, asking: &Asking, answer: &Answer) -> Checked {
         let to = asking.caller;
         if asking.known_term > self.term {
-            let looked = self
-                .looked_ms
-                .is_some_and(|at| at + LOOKED_FOR_MS >= asking.since_ms);
+            let is_checked = self
+                .lease_checked_ms
+                .is_some_and(|at| at + LEASE_CHECKED_FOR_MS >= asking.since_ms);
             ensure!(
-                looked,
+                is_checked,
                 "(3) {to:?} knows of term {}, and is answered under {}",
                 asking.known_term,
                 self.term
             );
         }
-        // What waits until the lease is looked at is not taken when it comes.
-        let is_doubted = asking.known_term > self.term;
-        if let (Answer::Done { .. }, false) = (answer, is_doubted) {
+        // A call that waits for the check of the lease is not handled on arrival.
+        let knows_later_leader = asking.known_term > self.term;
+        if let (Answer::Done { .. }, false) = (answer, knows_later_leader) {
             let flush = self.flush_of.get(&to.of_any_attempt());
             let open = flush.and_then(|flush| self.flushes.get(flush));
             let durable = open.map_or(self.has_loose_flush, BTreeSet::is_empty);

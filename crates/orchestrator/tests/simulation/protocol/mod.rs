@@ -1,23 +1,23 @@
-//! The protocol between processes, as it runs in production, in a world of virtual time.
+//! The production protocol between processes, in a world of virtual time.
 //!
-//! Each seed is one history: coordinators that compete for the lead of a workflow, each with the production core,
-//! outbox and [`ServerSession`](proofmill_orchestrator::remote::session::ServerSession); dispatchers, hosts of
-//! collectors, sources, sequencers and an operator, each behind a production
-//! [`ClientSession`](proofmill_orchestrator::remote::session::ClientSession); a log that all coordinators share and
-//! that refuses whoever does not know its last record; leases that end; clocks that differ and run at different rates;
-//! and a network that loses, repeats, delays, reorders and splits, one way or both. Processes are killed, stopped and
-//! started. After a while the faults stop, and all that was accepted must come to its end.
+//! Each seed is one history. Coordinators compete for the lead of a workflow, each with the production core,
+//! outbox and [`ServerSession`](proofmill_orchestrator::remote::session::ServerSession). Dispatchers, hosts
+//! of collectors, sources, sequencers and an operator run behind a production
+//! [`ClientSession`](proofmill_orchestrator::remote::session::ClientSession) each. All coordinators share a
+//! log that refuses a writer that does not know its last record. Leases end, clocks differ and run at
+//! different rates, and the network loses, repeats, delays, reorders and splits, one way or both. Processes
+//! are killed, stopped and started. After a while the faults stop, and all accepted work must end.
 //!
-//! Beside the invariants of the log (the letters of the crate's first page):
+//! Guarantees besides the invariants of the log (the letters on the crate's first page):
 //!
-//! * (1) what is answered is durable;
-//! * (2) a coordinator hears an event or a request of a session at most once, and no answered one not at all;
-//! * (3) a coordinator that answers somebody who knows of a later term has just looked at its lease;
-//! * (4) a role takes nothing from a coordinator of an earlier term than it has heard of;
-//! * (5) a role is told each thing once, in order;
+//! * (1) answers are given for durable records only;
+//! * (2) a coordinator receives an event or a request of a session at most once, and every answered one once;
+//! * (3) a coordinator that answers a caller that knows of a later term has just checked its lease;
+//! * (4) a role accepts nothing from a coordinator of an earlier term than it knows of;
+//! * (5) a role receives each command once, in order;
 //! * (6) the sink of an earlier term is handed nothing.
 //!
-//! `SEED=n cargo test --test simulation protocol` tells one history; `SEEDS=n` runs more of them.
+//! `SEED=n cargo test --test simulation protocol` prints one history; `SEEDS=n` runs more of them.
 
 mod acts;
 mod checks;
@@ -88,7 +88,7 @@ fn the_protocol_keeps_the_invariants() {
     }
 }
 
-/// The same seed is the same history.
+/// The same seed gives the same history.
 #[test]
 fn the_protocol_is_deterministic() {
     for seed in 0..20 {

@@ -1,4 +1,4 @@
-//! The network: who hears what, and when.
+//! The network: delivery, delay and loss of messages.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ pub(crate) enum End {
     Store,
 }
 
-/// Ways that are cut, each in one direction.
+/// Cut connections, each in one direction.
 #[derive(Default)]
 pub(crate) struct Network {
     cut: BTreeSet<(End, End)>,
@@ -32,7 +32,7 @@ impl Network {
         self.cut.contains(&(from, to))
     }
 
-    /// After how long each copy of a message arrives.
+    /// Delays of the copies of a message; empty if it is lost.
     pub(crate) fn delays(&self, rng: &mut Rng, from: End, to: End, calm: bool) -> Vec<u64> {
         if self.is_cut(from, to) {
             return Vec::new();
@@ -59,7 +59,7 @@ impl Network {
             .collect()
     }
 
-    /// After how long an answer of the store comes: not lost, unless the way is cut.
+    /// Delay of an answer of the store; `None` if the connection is cut.
     pub(crate) fn store_delay(&self, rng: &mut Rng, node: End, calm: bool) -> Option<u64> {
         if self.is_cut(node, End::Store) || self.is_cut(End::Store, node) {
             return None;

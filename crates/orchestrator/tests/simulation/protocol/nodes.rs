@@ -1,14 +1,14 @@
-//! Coordinators: each a process that competes for the lead.
+//! Coordinators: processes that compete for the lead.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use proofmill_bus::Op;
 use proofmill_orchestrator::conversation::RoleCommand;
-use proofmill_orchestrator::coordinator::outbox::Due;
+use proofmill_orchestrator::coordinator::outbox::ImmediateAction;
 use proofmill_orchestrator::core::{Core, CoreOptions, Event, LEASE_KEY_BYTES, RequestId, Token};
 use proofmill_orchestrator::remote::session::{
-    Behind, CallerId, NoticeRef, ServerAction, ServerInput, ServerSession, Unheard,
+    AttachedRole, CallerId, NoticeFailure, NoticeRef, ServerAction, ServerInput, ServerSession,
 };
 use proofmill_orchestrator::remote::{Answer, Notice};
 
@@ -23,7 +23,7 @@ use crate::world::{Checked, HISTORY};
 
 pub(crate) struct Node {
     pub(crate) state: State,
-    /// Of this life of the process.
+    /// Number of this life of the process.
     life: u64,
     clock: Clock,
     pub(crate) leader: Option<Leader>,
@@ -51,7 +51,7 @@ impl Node {
         std::mem::take(&mut self.asleep)
     }
 
-    /// Whether calls on the leader's subject come to it.
+    /// Whether it receives calls on the leader's subject.
     pub(crate) fn listens(&self) -> bool {
         self.state != State::Down && self.leader.is_some()
     }
@@ -119,12 +119,12 @@ impl Protocol {
                 return Ok(());
             }
             NodeEv::Appended(token, answer) => return self.appended(ix, token, answer),
-            NodeEv::Looked(is_held) => {
+            NodeEv::LeaseChecked(is_held) => {
                 let now_ms = self.now_ms;
                 if let Some(leader) = &mut self.nodes[ix].leader {
-                    leader.looked_ms = (is_held == Some(true)).then_some(now_ms);
+                    leader.lease_checked_ms = (is_held == Some(true)).then_some(now_ms);
                 }
-                ServerInput::Looked { is_held }
+                ServerInput::LeaseChecked { is_held }
             }
             NodeEv::Call {
                 from,
@@ -148,8 +148,8 @@ impl Protocol {
                     call: *call,
                 }
             }
-            NodeEv::Heard(notice, heard) => ServerInput::Heard { notice, heard },
-            NodeEv::Unheard(notice, why) => ServerInput::Unheard { notice, why },
+            NodeEv::NoticeAnswered(notice, ack) => ServerInput::NoticeAnswered { notice, ack },
+            NodeEv::NoticeFailed(notice, why) => ServerInput::NoticeFailed { notice, why },
             NodeEv::Tick => {
                 let time = self.nodes[ix].clock.now(self.now_ms);
                 let Some(leader) = &mut self.nodes[ix].leader else {
@@ -188,7 +188,7 @@ impl Protocol {
         self.after(LEASE_MS / 4, Ev::Node(ix, life, NodeEv::Renew));
         let end = End::Node(ix);
         let delay = self.network.store_delay(&mut self.rng, end, self.calm);
-        // While the store does not answer, nobody else can take it.
+        // While the store does not answer, no other node can take the lease.
         if let Some(delay) = delay {
             let is_held = self.lead.renew(self.nodes[ix].life, self.now_ms);
             self.after(delay, Ev::Node(ix, life, NodeEv::Renewed(is_held)));
@@ -281,11 +281,11 @@ impl Protocol {
             let Some(leader) = &mut node.leader else {
                 return Ok(());
             };
-            let Some(due) = leader.outbox.take(action) else {
+            let Some(due) = leader.outbox.hold_back(action) else {
                 continue;
             };
             match due {
-                Due::Append { token, ops } => {
+                ImmediateAction::Append { token, ops } => {
                     let answer = leader.accept(token, &ops);
                     let is_refused = matches!(answer, Some(Event::Conflicted { .. }));
                     if let Some(event) = answer {
@@ -295,22 +295,22 @@ impl Protocol {
                         self.append(ix, token, ops);
                     }
                 }
-                Due::Worker(worker, message) => {
+                ImmediateAction::Worker(worker, message) => {
                     let client = leader.workers.get(&worker).cloned();
                     inputs.extend(client.map(|client| ServerInput::Tell {
                         client,
                         command: RoleCommand::Worker(worker, message),
                     }));
                 }
-                Due::Host(host, message) => {
+                ImmediateAction::Host(host, message) => {
                     let client = leader.hosts.get(&host).cloned();
                     inputs.extend(client.map(|client| ServerInput::Tell {
                         client,
                         command: RoleCommand::Host(host, message),
                     }));
                 }
-                Due::Defect(why) => return Err(format!("(g) {why}")),
-                Due::Late(..) => {}
+                ImmediateAction::Defect(why) => return Err(format!("(g) {why}")),
+                ImmediateAction::Late(..) => {}
             }
         }
         Ok(())
@@ -348,7 +348,7 @@ impl Protocol {
         }
     }
 
-    /// At the log.
+    /// Handles the arrival of an append at the log.
     pub(crate) fn append_arrives(
         &mut self,
         ix: usize,
@@ -414,7 +414,7 @@ impl Protocol {
         self.tell_core(ix, event)
     }
 
-    /// Works inputs off, and lets out what is durable.
+    /// Handles inputs, and sends the outputs that are durable.
     fn serve(&mut self, ix: usize, mut inputs: VecDeque<ServerInput>) -> Checked {
         loop {
             while let Some(input) = inputs.pop_front() {
@@ -459,8 +459,8 @@ impl Protocol {
             };
             match action {
                 ServerAction::Hello { term } => self.greet(ix, term),
-                ServerAction::Attach { client, behind } => {
-                    if behind == Behind::Sink {
+                ServerAction::Attach { client, role } => {
+                    if role == AttachedRole::Sink {
                         let all = &self.processes;
                         let of = leader
                             .taking
@@ -468,9 +468,9 @@ impl Protocol {
                         let of = of.filter(|(of, life)| of.life == *life).map(|(of, _)| of);
                         leader.check_sink(of)?;
                     }
-                    leader.attach(client.clone(), behind.clone());
+                    leader.attach(client.clone(), role.clone());
                     let name = client.name;
-                    self.note(|| format!("coordinator {ix}: {behind:?} is behind {name}"));
+                    self.note(|| format!("coordinator {ix}: {role:?} is behind {name}"));
                 }
                 ServerAction::Event(event) => {
                     let lives = |process: usize| self.processes[process].life;
@@ -516,7 +516,7 @@ impl Protocol {
                 ServerAction::Notify {
                     notice, message, ..
                 } => self.notify(ix, &notice, &message),
-                ServerAction::LookAtLease => {
+                ServerAction::CheckLease => {
                     self.lived.looks += 1;
                     self.look_at_lease(ix);
                 }
@@ -550,7 +550,10 @@ impl Protocol {
         let is_held = self.lead.is_held(self.nodes[ix].life, self.now_ms);
         let is_held = delay.is_some().then_some(is_held);
         let wait = delay.unwrap_or(2_000);
-        self.after(wait, Ev::Node(ix, leadership, NodeEv::Looked(is_held)));
+        self.after(
+            wait,
+            Ev::Node(ix, leadership, NodeEv::LeaseChecked(is_held)),
+        );
     }
 
     fn answer(&mut self, ix: usize, caller: CallerId, answer: &Answer) -> Checked {
@@ -587,12 +590,12 @@ impl Protocol {
             .find(|(_, process)| process.state != State::Down && process.name == of.client.name)
             .map(|(number, process)| (number, process.life));
         let Some((process, life)) = listener else {
-            let why = Unheard::NobodyListens {
+            let why = NoticeFailure::NoListener {
                 connected_for: Duration::from_secs(10),
             };
             let delay = self.rng.within(1, 5);
-            let unheard = NodeEv::Unheard(of.clone(), why);
-            self.after(delay, Ev::Node(ix, leadership, unheard));
+            let failed = NodeEv::NoticeFailed(of.clone(), why);
+            self.after(delay, Ev::Node(ix, leadership, failed));
             return;
         };
         self.send(End::Node(ix), End::Process(process), || {

@@ -1,4 +1,4 @@
-//! Processes of roles: each a client's session, and the role behind it.
+//! Processes of roles: each is a client's session with a role behind it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -6,9 +6,9 @@ use std::sync::Arc;
 use proofmill_bus::Role as Seated;
 use proofmill_orchestrator::conversation::{HostCommand, RoleCommand, RoleEvent, WorkerCommand};
 use proofmill_orchestrator::remote::session::{
-    CallId, ClientAction, ClientInput, ClientSession, Unanswered,
+    CallFailure, CallId, ClientAction, ClientInput, ClientSession,
 };
-use proofmill_orchestrator::remote::{Answer, Call, CallBody, Heard, Seat};
+use proofmill_orchestrator::remote::{Answer, Call, CallBody, NoticeAck, Seat};
 
 use super::clock::Clock;
 use super::network::End;
@@ -23,24 +23,24 @@ use crate::world::Checked;
 /// A process of one role, or of a worker group's dispatchers.
 pub(crate) struct Process {
     pub(crate) state: State,
-    /// Of this life.
+    /// Number of this life of the process.
     pub(crate) life: u64,
-    /// Number of its session: in most lives higher than that of the one before.
+    /// Number of its session: in most lives higher than in the one before.
     number: u64,
     pub(crate) name: Arc<str>,
     subject: String,
     clock: Clock,
     session: ClientSession,
     pub(crate) role: Role,
-    /// It ends by itself: it has said that all behind it has left.
+    /// Whether it is ending in order: it has reported that all roles behind it have left.
     pub(crate) leaving: bool,
     asleep: VecDeque<Ev>,
     tick_at: Option<u64>,
-    /// Attempts at calls with events, and the results that they bring.
+    /// Results carried by each attempt at a call with events.
     brought: BTreeMap<CallId, Vec<u64>>,
-    /// The latest term that it was told of.
+    /// Latest term that it knows.
     heard_term: u64,
-    /// The last notice from which something was handed to the role.
+    /// Last notice from which a command was handed to the role.
     last_notice: (u64, u64, u64),
 }
 
@@ -178,7 +178,7 @@ impl Protocol {
         }
     }
 
-    /// It ends in order.
+    /// Ends the process in order.
     pub(crate) fn process_leaves(&mut self, ix: usize) {
         let process = &mut self.processes[ix];
         if process.state != State::Up || process.leaving || !process.role.can_leave() {
@@ -192,7 +192,7 @@ impl Protocol {
     pub(crate) fn process_event(&mut self, ix: usize, life: u64, ev: ProcessEv) -> Checked {
         let process = &mut self.processes[ix];
         match process.state {
-            // Whoever has the name now gets what is on its way to the name.
+            // Notices go to a name, so the process that has the name now gets those still on their way.
             _ if life != process.life && !matches!(ev, ProcessEv::Notice { .. }) => return Ok(()),
             State::Down => return Ok(()),
             State::Paused => {
@@ -209,9 +209,9 @@ impl Protocol {
                 by,
             } => self.hears_answer(ix, call, attempt, answer, by),
             ProcessEv::NoLeader { call, attempt } => {
-                let why = Unanswered::NoLeader;
-                let unanswered = ClientInput::Unanswered { call, attempt, why };
-                self.tell_session(ix, unanswered)
+                let why = CallFailure::NoLeader;
+                let failed = ClientInput::AttemptFailed { call, attempt, why };
+                self.tell_session(ix, failed)
             }
             ProcessEv::Hello { term } => {
                 process.heard_term = process.heard_term.max(term);
@@ -229,8 +229,8 @@ impl Protocol {
                 let actions = self.session_acts(ix, ClientInput::Notice { ticket, notice });
                 self.check_notice(ix, place, session, &actions)?;
                 for action in &actions {
-                    if let ClientAction::Hear { heard, .. } = action {
-                        self.notice_answered(ix, node, leadership, &of, *heard);
+                    if let ClientAction::AnswerNotice { ack, .. } = action {
+                        self.notice_answered(ix, node, leadership, &of, *ack);
                     }
                 }
                 self.perform(ix, actions)
@@ -249,14 +249,14 @@ impl Protocol {
         node: usize,
         leadership: u64,
         of: &proofmill_orchestrator::remote::session::NoticeRef,
-        heard: Heard,
+        ack: NoticeAck,
     ) {
         self.send(End::Process(ix), End::Node(node), || {
-            Ev::Node(node, leadership, NodeEv::Heard(of.clone(), heard))
+            Ev::Node(node, leadership, NodeEv::NoticeAnswered(of.clone(), ack))
         });
     }
 
-    /// (4) and (5): what a notice hands to the role.
+    /// (4) and (5): checks the commands that a notice hands to the role.
     fn check_notice(
         &mut self,
         ix: usize,
@@ -322,7 +322,7 @@ impl Protocol {
         self.perform(ix, actions)
     }
 
-    /// Something happened at the role.
+    /// Passes an event of the role to its session.
     pub(crate) fn say(&mut self, ix: usize, said: RoleEvent) -> Checked {
         self.tell_session(ix, ClientInput::Event(said))
     }
@@ -355,11 +355,11 @@ impl Protocol {
                     return Err(format!("process {ix} is refused: {refusal:?}"));
                 }
                 ClientAction::Finished => {
-                    self.lived.farewells += 1;
+                    self.lived.lingered += 1;
                     self.process_dies(ix);
                     return Ok(());
                 }
-                ClientAction::Ended { .. } | ClientAction::Hear { .. } => {}
+                ClientAction::Ended { .. } | ClientAction::AnswerNotice { .. } => {}
             }
         }
         self.process_ticks(ix);
@@ -370,7 +370,7 @@ impl Protocol {
         self.lived.attempts_again += u64::from(attempt > 1);
         let process = &mut self.processes[ix];
         if let CallBody::Events { events, .. } = &message.body {
-            let brought = events.iter().filter_map(roles::mark_of).collect();
+            let brought = events.iter().filter_map(roles::result_number).collect();
             process.brought.insert(call, brought);
         }
         let (subject, life) = (process.subject.clone(), process.life);

@@ -1,4 +1,4 @@
-//! What runs behind the clients: dispatchers, hosts, sources, sinks, an operator.
+//! Roles behind the clients: dispatchers, hosts, sources, sinks, an operator.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use proofmill_orchestrator::collector::Host;
 use proofmill_orchestrator::conversation::{
-    Complete, Fail, HostCommand, HostEvent, Join, Lease, LeaseRef, Query, RoleCommand, RoleEvent,
-    SinkCommand, WorkerCommand, WorkerEvent,
+    HostCommand, HostEvent, Lease, LeaseRef, Query, RoleCommand, RoleEvent, SinkCommand,
+    WorkerCommand, WorkerEvent, WorkerFailure, WorkerJoin, WorkerResult,
 };
 use proofmill_orchestrator::plan::{Plan, StageIx};
 use proofmill_orchestrator::record::{Failure, TaskRecord};
@@ -24,13 +24,13 @@ const BEAT_MS: u64 = 500;
 pub(crate) enum Role {
     Crew(Vec<Worker>),
     Host(Keeper),
-    Source(Bringer),
+    Source(SimSource),
     Sequencer(Emitter),
     Operator,
 }
 
 pub(crate) struct Worker {
-    join: Join,
+    join: WorkerJoin,
     running: BTreeMap<LeaseRef, Lease>,
 }
 
@@ -40,15 +40,15 @@ pub(crate) struct Keeper {
     host: Option<Host>,
 }
 
-/// A source: it brings its messages in order, a few at a time, and goes on where the log says.
-pub(crate) struct Bringer {
+/// A source: it sends its messages in order, a few at a time, and continues from the position in the log.
+pub(crate) struct SimSource {
     pub(super) number: usize,
     /// Whether each message is known to the coordinator.
     pub(super) known: Vec<bool>,
     pub(super) sent: Vec<bool>,
     pub(super) tickets: BTreeMap<u64, Brings>,
     pub(super) begun: bool,
-    /// It waits for its open questions, and takes back what it has brought.
+    /// Whether it waits for open questions, to send a rewind afterwards.
     pub(super) takes_back: bool,
 }
 
@@ -65,14 +65,14 @@ pub(crate) struct Emitter {
     pub(super) busy: bool,
 }
 
-/// What sinks have written, whichever process they were in.
+/// Files that sinks have written, over all their processes.
 #[derive(Default)]
 pub(crate) struct Files {
     pub(crate) next: u64,
     pub(super) files: BTreeMap<u64, (u64, u64)>,
 }
 
-/// The dispatchers of each user: group, user, role.
+/// Dispatchers of each user: group, user, role.
 pub(crate) fn crews(scene: &Scene, rng: &mut Rng) -> Vec<(Arc<str>, String, Role)> {
     let crew = SimWorker::crew(scene, rng);
     crew.iter()
@@ -88,7 +88,7 @@ pub(crate) fn crews(scene: &Scene, rng: &mut Rng) -> Vec<(Arc<str>, String, Role
         .collect()
 }
 
-/// In every other history with collectors, hosts for all of them.
+/// Hosts for all collectors, in every other history that has collectors.
 pub(crate) fn hosts(scene: &Scene, rng: &mut Rng) -> Vec<Role> {
     let is_collector = |ix: &StageIx| scene.plan.stage(*ix).collector().is_some();
     let all = (0..scene.plan.stages.len()).map(StageIx);
@@ -96,18 +96,18 @@ pub(crate) fn hosts(scene: &Scene, rng: &mut Rng) -> Vec<Role> {
     if collectors.is_empty() || rng.flip() {
         return Vec::new();
     }
-    let keeper = |number| {
+    let sim_host = |number| {
         Role::Host(Keeper {
             name: format!("host-{number}").into(),
             stages: collectors.clone(),
             host: None,
         })
     };
-    (0..rng.within(1, 4)).map(keeper).collect()
+    (0..rng.within(1, 4)).map(sim_host).collect()
 }
 
-/// The number that a result carries.
-pub(crate) fn mark_of(said: &RoleEvent) -> Option<u64> {
+/// Number carried by a result.
+pub(crate) fn result_number(said: &RoleEvent) -> Option<u64> {
     match said {
         RoleEvent::Worker(WorkerEvent::Complete(complete)) => {
             u64::try_from(complete.ran.as_micros()).ok()
@@ -122,7 +122,7 @@ pub(crate) fn mark_of(said: &RoleEvent) -> Option<u64> {
 impl Role {
     pub(crate) fn source(scene: &Scene, number: usize) -> Self {
         let count = scene.sources[number].spans.len();
-        Self::Source(Bringer {
+        Self::Source(SimSource {
             number,
             known: vec![false; count],
             sent: vec![false; count],
@@ -143,7 +143,7 @@ impl Role {
 
     pub(crate) fn host_name(&self) -> String {
         match self {
-            Self::Host(keeper) => keeper.name.to_string(),
+            Self::Host(sim_host) => sim_host.name.to_string(),
             _ => String::new(),
         }
     }
@@ -153,12 +153,12 @@ impl Role {
         matches!(self, Self::Crew(_) | Self::Host(_))
     }
 
-    /// As in a process that has just started.
+    /// Resets the role to the state of a process that has just started.
     pub(crate) fn reset(&mut self, scene: &Scene) {
         match self {
             Self::Crew(workers) => workers.iter_mut().for_each(|worker| worker.running.clear()),
-            Self::Host(keeper) => keeper.start(&scene.plan),
-            Self::Source(bringer) => *self = Self::source(scene, bringer.number),
+            Self::Host(sim_host) => sim_host.start(&scene.plan),
+            Self::Source(sim_source) => *self = Self::source(scene, sim_source.number),
             Self::Sequencer(_) => *self = Self::sequencer(),
             Self::Operator => {}
         }
@@ -183,8 +183,8 @@ impl Worker {
     }
 }
 
-impl Bringer {
-    /// Where the source goes on, if it starts anew now.
+impl SimSource {
+    /// Position from which the source continues if it starts anew now.
     pub(super) fn next(&self, scene: &Scene) -> Option<u64> {
         let source = &scene.sources[self.number];
         let first_unknown = self.known.iter().position(|known| !known);
@@ -202,22 +202,23 @@ impl Protocol {
         let number = self.fresh();
         match &mut self.processes[ix].role {
             Role::Crew(workers) => {
-                let joins: Vec<Join> = workers.iter().map(|worker| worker.join.clone()).collect();
+                let joins: Vec<WorkerJoin> =
+                    workers.iter().map(|worker| worker.join.clone()).collect();
                 for join in joins {
                     self.say(ix, RoleEvent::Worker(WorkerEvent::Join(join)))?;
                 }
                 self.after(BEAT_MS, Ev::Process(ix, life, ProcessEv::Beat));
             }
-            Role::Host(keeper) => {
-                let join = keeper.host.as_mut().map(|host| host.join(number));
+            Role::Host(sim_host) => {
+                let join = sim_host.host.as_mut().map(|host| host.join(number));
                 if let Some(join) = join {
                     self.say(ix, RoleEvent::Host(HostEvent::Join(join)))?;
                 }
                 self.after(2 * BEAT_MS, Ev::Process(ix, life, ProcessEv::Beat));
             }
-            Role::Source(bringer) => {
-                bringer.tickets.insert(number, Brings::Next);
-                let name = self.scene.sources[bringer.number].name.into();
+            Role::Source(sim_source) => {
+                sim_source.tickets.insert(number, Brings::Next);
+                let name = self.scene.sources[sim_source.number].name.into();
                 self.ask(ix, number, Question::Query(Query::SourceNext(name)))?;
                 self.after(1, Ev::Process(ix, life, ProcessEv::Produce));
             }
@@ -277,15 +278,15 @@ impl Protocol {
                 .iter()
                 .map(|worker| worker.heartbeat(false))
                 .collect(),
-            Role::Host(keeper) if leaving => vec![
+            Role::Host(sim_host) if leaving => vec![
                 HostEvent::Leave {
-                    host: keeper.name.clone(),
+                    host: sim_host.name.clone(),
                 }
                 .into(),
             ],
-            Role::Host(keeper) => vec![
-                HostEvent::Beat {
-                    host: keeper.name.clone(),
+            Role::Host(sim_host) => vec![
+                HostEvent::Heartbeat {
+                    host: sim_host.name.clone(),
                 }
                 .into(),
             ],
@@ -301,7 +302,7 @@ impl Protocol {
         Ok(())
     }
 
-    /// Something comes from the coordinator.
+    /// Handles a command of the coordinator.
     pub(crate) fn role_hears(&mut self, ix: usize, command: RoleCommand) -> Checked {
         let number = self.fresh();
         let process = &mut self.processes[ix];
@@ -314,16 +315,16 @@ impl Protocol {
                 };
                 self.worker_hears(ix, at, message)
             }
-            (RoleCommand::Host(_, message), Role::Host(keeper)) => {
-                let Some(host) = &mut keeper.host else {
+            (RoleCommand::Host(_, message), Role::Host(sim_host)) => {
+                let Some(host) = &mut sim_host.host else {
                     return Ok(());
                 };
                 let is_unknown = matches!(message, HostCommand::Unknown);
-                match host.take([message]) {
+                match host.handle([message]) {
                     _ if leaving && is_unknown => Ok(()),
                     Some(verdicts) if verdicts.is_empty() => Ok(()),
                     Some(verdicts) => {
-                        let verdicts = host.say(verdicts);
+                        let verdicts = host.report(verdicts);
                         self.say(ix, RoleEvent::Host(HostEvent::Verdicts(verdicts)))
                     }
                     None => {
@@ -353,7 +354,7 @@ impl Protocol {
         let worker = &mut workers[at];
         match message {
             WorkerCommand::Assign(leases) => {
-                let names: Vec<LeaseRef> = leases.iter().map(Lease::name).collect();
+                let names: Vec<LeaseRef> = leases.iter().map(Lease::reference).collect();
                 worker.running.extend(names.iter().cloned().zip(leases));
                 for name in names {
                     let duration = match self.rng.within(0, 99) {
@@ -379,7 +380,7 @@ impl Protocol {
         }
     }
 
-    /// An assignment's end; its result is said once.
+    /// Ends a run; its result is reported once.
     fn ran(&mut self, ix: usize, at: usize, name: &LeaseRef) -> Checked {
         let mark = self.fresh();
         self.witness.makes(ix, self.processes[ix].life, mark);
@@ -393,17 +394,16 @@ impl Protocol {
         };
         let by = worker.join.worker.clone();
         let said = if !self.calm && self.rng.per_mille(100) {
-            RoleEvent::Worker(WorkerEvent::Fail(Fail {
+            RoleEvent::Worker(WorkerEvent::Fail(WorkerFailure {
                 worker: by,
                 lease: name.clone(),
                 failure: Failure {
-                    reason: "out of memory".to_owned(),
                     stderr: mark.to_string(),
-                    ..Failure::default()
+                    ..Failure::retryable("out of memory")
                 },
             }))
         } else {
-            RoleEvent::Worker(WorkerEvent::Complete(Complete {
+            RoleEvent::Worker(WorkerEvent::Complete(WorkerResult {
                 worker: by,
                 lease: name.clone(),
                 outputs: outputs(&self.scene, lease.stage, &lease.task),

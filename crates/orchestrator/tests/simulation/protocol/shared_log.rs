@@ -5,7 +5,7 @@ use proofmill_bus::{Op, Seq};
 
 use crate::log::SimLog;
 
-/// What a coordinator hears of an append.
+/// Answer of the log to an append.
 #[derive(Clone, Debug)]
 pub(crate) enum Appended {
     At(Seq),
@@ -14,8 +14,8 @@ pub(crate) enum Appended {
     Failed,
 }
 
-/// A log that is written by one coordinator at a time: opening it shuts every earlier one out, and an append is taken if
-/// those before it were.
+/// A log that one coordinator at a time writes. Opening it shuts out all earlier ones, and an append is
+/// accepted only if those before it were.
 #[derive(Default)]
 pub(crate) struct SharedLog {
     log: SimLog,
@@ -23,7 +23,7 @@ pub(crate) struct SharedLog {
 }
 
 impl SharedLog {
-    /// A coordinator reads the whole log, and is the only one that writes it from now on.
+    /// Opens the log for a coordinator, which alone may write it from now on.
     pub(crate) fn open(&mut self, coordinator: u64) -> Result<SimLog, String> {
         self.log.keep_lease_key(1)?;
         self.writer = Some(coordinator);
@@ -43,7 +43,7 @@ impl SharedLog {
         }
     }
 
-    /// An append of a coordinator is lost on its way: those that follow it name a record that is not there.
+    /// Loses an append on its way: later ones of the same coordinator refer to a record that does not exist.
     pub(crate) fn lose(&mut self, coordinator: u64) {
         if self.writer == Some(coordinator) {
             self.writer = None;
@@ -55,7 +55,7 @@ impl SharedLog {
     }
 }
 
-/// A lease: whoever has it, until when, and the number of the last change.
+/// A lease: its holder, its end, and the number of its last change.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LeaseCell {
     revision: u64,
@@ -66,7 +66,7 @@ pub(crate) struct LeaseCell {
 pub(crate) const LEASE_MS: u64 = 2_000;
 
 impl LeaseCell {
-    /// Takes the lease if nobody has it. The term.
+    /// Takes the lease if it is free. Returns the term.
     pub(crate) fn take(&mut self, who: u64, now_ms: u64) -> Option<u64> {
         if self.holder.is_some() && now_ms < self.until_ms {
             return None;
@@ -75,7 +75,8 @@ impl LeaseCell {
         Some(self.revision)
     }
 
-    /// Whether it is still whose it was; renewed then. One that has ended is lost: another may have had it since.
+    /// Renews the lease if `who` still holds it, and returns whether it did. A lease that has ended is lost,
+    /// since another may have held it since.
     pub(crate) fn renew(&mut self, who: u64, now_ms: u64) -> bool {
         let is_held = self.is_held(who, now_ms);
         if is_held {
@@ -84,7 +85,7 @@ impl LeaseCell {
         is_held
     }
 
-    /// Whether it is still whose it was.
+    /// Whether `who` still holds the lease.
     pub(crate) fn is_held(&self, who: u64, now_ms: u64) -> bool {
         self.holder == Some(who) && now_ms < self.until_ms
     }

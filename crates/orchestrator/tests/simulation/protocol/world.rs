@@ -1,12 +1,12 @@
-//! Virtual time, and everybody who is there.
+//! Virtual time, and all processes of the history.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use proofmill_bus::Op;
 use proofmill_orchestrator::conversation::LeaseRef;
 use proofmill_orchestrator::core::Token;
-use proofmill_orchestrator::remote::session::{CallId, NoticeRef, Unheard};
-use proofmill_orchestrator::remote::{Answer, Call, Heard, Notice};
+use proofmill_orchestrator::remote::session::{CallId, NoticeFailure, NoticeRef};
+use proofmill_orchestrator::remote::{Answer, Call, Notice, NoticeAck};
 
 use super::checks::Witness;
 use super::network::{End, Network};
@@ -19,17 +19,17 @@ use crate::plans::{self, Scene};
 use crate::rng::Rng;
 use crate::world::Checked;
 
-/// Something that is to happen.
+/// A scheduled event.
 pub(crate) enum Ev {
-    /// To a coordinator: to its process, whatever it does now, or to one leadership of it.
+    /// For a coordinator: for its process in any state, or for one of its leaderships.
     Node(usize, u64, NodeEv),
-    /// To a process of a role, in one of its lives.
+    /// For a process of a role, in one of its lives.
     Process(usize, u64, ProcessEv),
     NodeUp(usize),
     NodeResumes(usize),
     ProcessUp(usize),
     ProcessResumes(usize),
-    /// At the log.
+    /// An append arrives at the log.
     Append {
         node: usize,
         leadership: u64,
@@ -46,14 +46,14 @@ pub(crate) enum NodeEv {
     },
     Renew,
     Renewed(bool),
-    Looked(Option<bool>),
+    LeaseChecked(Option<bool>),
     Call {
         from: Caller,
         subject: String,
         call: Box<Call>,
     },
-    Heard(NoticeRef, Heard),
-    Unheard(NoticeRef, Unheard),
+    NoticeAnswered(NoticeRef, NoticeAck),
+    NoticeFailed(NoticeRef, NoticeFailure),
     Appended(Token, Appended),
     Tick,
 }
@@ -92,12 +92,12 @@ pub(crate) enum ProcessEv {
     SinkWrites,
 }
 
-/// What histories have come to.
+/// Counts of a history.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Lived {
     pub(crate) digest: u64,
     pub(crate) leaderships: u64,
-    /// Times at which a second coordinator began to lead beside one that still did.
+    /// Number of times that a second coordinator began to lead beside one that still did.
     pub(crate) splits: u64,
     pub(crate) looks: u64,
     pub(crate) attempts_again: u64,
@@ -107,7 +107,7 @@ pub(crate) struct Lived {
     pub(crate) sinks: u64,
     pub(crate) rewinds: u64,
     pub(crate) log_failures: u64,
-    pub(crate) farewells: u64,
+    pub(crate) lingered: u64,
 }
 
 pub(crate) struct Protocol {
@@ -179,7 +179,7 @@ impl Protocol {
         self.scene.name
     }
 
-    /// A number that nobody else has.
+    /// A number that has not been used before.
     pub(crate) fn fresh(&mut self) -> u64 {
         self.next_number += 1;
         self.next_number
@@ -200,7 +200,7 @@ impl Protocol {
         self.trace.push_back(line);
     }
 
-    /// The last lines of what happened.
+    /// Last lines of the trace.
     pub(crate) fn story(&self) -> String {
         self.trace.iter().map(|line| format!("{line}\n")).collect()
     }
@@ -211,14 +211,14 @@ impl Protocol {
         self.agenda.insert(at, ev);
     }
 
-    /// Over the network.
+    /// Schedules an event for each copy of a message that the network delivers.
     pub(crate) fn send(&mut self, from: End, to: End, make: impl Fn() -> Ev) {
         for delay in self.network.delays(&mut self.rng, from, to, self.calm) {
             self.after(delay, make());
         }
     }
 
-    /// The whole history.
+    /// Runs the whole history.
     pub(crate) fn live(&mut self) -> Result<Lived, String> {
         let turmoil = self.rng.within(4_000, 25_000);
         self.run(turmoil)?;
@@ -310,7 +310,7 @@ impl Protocol {
         }
     }
 
-    /// An end is cut off from some others, or they from it, or both.
+    /// Cuts an end off from some others, in one direction or both.
     fn splits(&mut self, end: End) {
         let (from, to) = match self.rng.within(0, 2) {
             0 => (true, false),
@@ -338,7 +338,7 @@ impl Protocol {
         }
     }
 
-    /// From now on nothing fails, and everybody comes back.
+    /// Ends all faults, and brings all processes back.
     fn calm_down(&mut self) {
         self.note(|| "calm".to_owned());
         self.calm = true;
@@ -366,10 +366,10 @@ impl Lived {
         self.sinks += other.sinks;
         self.rewinds += other.rewinds;
         self.log_failures += other.log_failures;
-        self.farewells += other.farewells;
+        self.lingered += other.lingered;
     }
 
-    /// What these histories are there for has happened in them.
+    /// Checks that every kind of event that these histories must cover has happened.
     pub(crate) fn check_coverage(&self) {
         let counts = [
             self.leaderships,
@@ -382,7 +382,7 @@ impl Lived {
             self.sinks,
             self.rewinds,
             self.log_failures,
-            self.farewells,
+            self.lingered,
         ];
         assert!(counts.iter().all(|count| *count >= 100), "{self:?}");
     }

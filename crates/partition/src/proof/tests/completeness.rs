@@ -44,9 +44,9 @@ fn chains_are_proved_over_bls12_381() {
 }
 
 /// Parts that share nothing, of a circuit without public inputs: x³ = 27 in each.
-struct Apart;
+struct IndependentParts;
 
-impl<F: Field + ark_ff::PrimeField> PartitionedCircuit<F> for Apart {
+impl<F: Field + ark_ff::PrimeField> PartitionedCircuit<F> for IndependentParts {
     fn num_parts(&self) -> usize {
         5
     }
@@ -74,8 +74,8 @@ impl<F: Field + ark_ff::PrimeField> PartitionedCircuit<F> for Apart {
 
 #[test]
 fn parts_that_share_nothing_are_proved() {
-    let case = Case::<Bn254>::new(&Apart);
-    let proof = case.prove(&Apart, 1);
+    let case = Case::<Bn254>::new(&IndependentParts);
+    let proof = case.prove(&IndependentParts, 1);
     assert!(case.holds(&[], &proof));
 }
 
@@ -89,7 +89,7 @@ fn a_tree_of_five_classes_is_proved() {
     assert!(case.holds(&circuit.public_inputs(), &proof));
 }
 
-/// A false statement is not proved: the prover says which part is wrong.
+/// A false statement is not proved; the prover's error names the part.
 #[test]
 fn a_false_statement_is_named() {
     let case = Case::<Bn254>::new(&Chain::blank(3));

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use proofmill_groth16::Bn254;
-use proofmill_mutation::Mutation;
+use proofmill_mutation::Mutator;
 
 use super::case::{Case, rng};
 use crate::proof::{Journal, JournalError, PartitionProof, ProveError, Step};
@@ -45,7 +45,7 @@ fn chain() -> (Case<Bn254>, Chain<Fr>, tempfile::TempDir) {
     (case, Chain::new(PARTS, 5, 9), folder)
 }
 
-/// Stopped after every step that is there: on the way nothing is done twice.
+/// A prover stopped after each step repeats no step when it resumes.
 #[test]
 fn a_prover_goes_on_where_it_was() {
     let (case, circuit, folder) = chain();
@@ -74,7 +74,7 @@ fn a_prover_goes_on_where_it_was() {
     assert_eq!((commits.count(), proofs.count()), (PARTS, PARTS));
     assert_eq!(all.len(), 2 * PARTS + 1, "one aggregation");
 
-    // With a whole journal only the aggregate is made again.
+    // With a complete journal only the aggregate is made again.
     let (proved, begun) = prove(&case, &circuit, &path, 100);
     assert!(case.holds(&circuit.public, &proved.unwrap()));
     assert_eq!(begun, [Step::Trace, Step::Aggregate]);
@@ -84,7 +84,7 @@ fn a_prover_goes_on_where_it_was() {
     assert!(!path.exists());
 }
 
-/// A journal that was cut anywhere loses what was cut, or is refused as no journal.
+/// A journal cut at any place loses the records behind it, or is refused.
 #[test]
 fn a_torn_record_is_made_again() {
     let (case, circuit, folder) = chain();
@@ -111,7 +111,7 @@ fn a_torn_record_is_made_again() {
         std::fs::write(&path, &whole[..length]).unwrap();
         let journal = Journal::<Bn254>::open(&path, &mut rng(2)).unwrap();
         assert_eq!(journal.progress(), (0, 0), "{length} bytes");
-        // It has the file locked.
+        // The journal holds the lock.
         drop(journal);
         let mut other = whole[..length.max(1)].to_vec();
         other[0] ^= 1;
@@ -157,7 +157,7 @@ fn no_journal_panics() {
     let (proved, _) = prove(&case, &circuit, &path, 7);
     assert!(matches!(proved, Err(ProveError::Interrupted)));
     let seed = std::fs::read(&path).unwrap();
-    Mutation::of(&[seed]).inputs(2_000).run("journal", |bytes| {
+    Mutator::of(&[seed]).inputs(2_000).run("journal", |bytes| {
         std::fs::write(&path, bytes).unwrap();
         if let Ok(journal) = Journal::<Bn254>::open(&path, &mut rng(2)) {
             let (commitments, proofs) = journal.progress();

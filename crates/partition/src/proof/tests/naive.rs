@@ -41,14 +41,14 @@ fn compress<F: Poseidon2Field>(nodes: [F; 4]) -> F {
         let sums = std::array::from_fn(|i| (state[i] + constants[i]).pow([5]));
         times(external, sums)
     };
-    for constants in &parameters.first {
+    for constants in &parameters.initial_full_constants {
         state = full(state, constants);
     }
-    for constant in &parameters.partial {
+    for constant in &parameters.partial_constants {
         state[0] = (state[0] + constant).pow([5]);
         state = times(internal, state);
     }
-    for constants in &parameters.last {
+    for constants in &parameters.final_full_constants {
         state = full(state, constants);
     }
     state[0] + nodes[0]

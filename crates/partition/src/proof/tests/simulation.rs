@@ -1,5 +1,5 @@
-//! Zero knowledge: who knows the trapdoor of the classes' keys makes proofs of anything without a witness, and
-//! both verifiers accept them. So a proof tells nothing that the statement does not.
+//! Zero knowledge: with the trapdoor of the classes' keys, proofs of any statement can be made without a witness,
+//! and both verifiers accept them. So a proof reveals nothing beyond the statement.
 
 use ark_ec::{CurveGroup, PrimeGroup};
 use ark_ff::{Field, UniformRand, Zero};
@@ -61,7 +61,7 @@ fn simulated<E: PartitionEngine>(parts: usize) {
     }
     let srs = srs::<E>(parts, 1);
     let index = Index::new(partition, keys, &srs).unwrap();
-    // No witness has these public inputs, but by chance.
+    // Except by chance, no witness has these public inputs.
     let inputs: Vec<_> = (0..3).map(|_| E::ScalarField::rand(rng)).collect();
 
     let d: Vec<_> = (0..parts).map(|_| E::ScalarField::rand(rng)).collect();

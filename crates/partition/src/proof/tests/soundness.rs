@@ -50,7 +50,7 @@ fn challenges(case: &Case<Bn254>, inputs: &[Fr], commitment: &Aggregated<Bn254>)
     key.statement(inputs, commitment).challenges()
 }
 
-/// The proof of a part whatever its values: rows that they do not satisfy are left out.
+/// A proof of a part with any values: rows that the values do not satisfy are left out of the system.
 fn force(
     key: &ProvingKey<Bn254>,
     system: &R1cs<Fr>,
@@ -73,7 +73,7 @@ fn force(
     prover.prove(z, opening, &mut rng(4)).unwrap().0
 }
 
-/// The whole proof of an attempt whose parts are proved.
+/// The whole proof of an attempt with the given proofs of its parts.
 fn aggregate(
     case: &Case<Bn254>,
     attempt: &Attempt<'_, Chain<Fr>>,
@@ -114,7 +114,7 @@ fn prove(case: &Case<Bn254>, attempt: &Attempt<'_, Chain<Fr>>, forged: &mut Forg
         .collect();
 }
 
-/// A whole proof of what a setting attempts, whose challenges become those of its commitments.
+/// A whole proof of a setting's attempt; its challenges are set to those of its commitments.
 fn forge(
     case: &Case<Bn254>,
     setting: &mut Setting,
@@ -151,7 +151,7 @@ fn every_cheat_is_refused() {
     }
 }
 
-/// Commitments and proofs that are true, of other parts than they are said to be.
+/// Valid commitments and proofs, but in the places of other parts.
 #[test]
 fn parts_in_each_other_s_place_are_refused() {
     let case = chain();
@@ -212,7 +212,7 @@ fn proofs_under_another_key_are_refused() {
     };
     refused(&index(&class_keys(&partition(), 2), &case.srs).unwrap());
     refused(&index(&case.keys, &srs(3, 2)).unwrap());
-    let elsewhere = Partition::<Fr>::new(&Elsewhere(blank.clone())).unwrap();
+    let elsewhere = Partition::<Fr>::new(&OtherConstants(blank.clone())).unwrap();
     assert_ne!(elsewhere.digest(), partition().digest());
     let keys = class_keys::<Bn254>(&elsewhere, 1);
     let vks = keys.iter().map(ProvingKey::vk).collect();
@@ -256,9 +256,9 @@ fn proofs_under_another_key_are_refused() {
 }
 
 /// A chain with another constant in each part.
-struct Elsewhere(Chain<Fr>);
+struct OtherConstants(Chain<Fr>);
 
-impl crate::PartitionedCircuit<Fr> for Elsewhere {
+impl crate::PartitionedCircuit<Fr> for OtherConstants {
     fn num_parts(&self) -> usize {
         self.0.parts
     }

@@ -1,10 +1,10 @@
-//! `STRATEGY=Match`: so many messages with the same value of a field.
+//! `STRATEGY=Match`: groups of a fixed number of messages with the same value of a field.
 
 use std::collections::HashMap;
 
 use super::{Group, Grouping, Member, Offered, Slot};
 
-/// Groups by value. When one is complete, the next message with its value begins another.
+/// Groups by value. When a group is complete, the next message with its value begins another.
 #[derive(Debug)]
 pub(crate) struct Match {
     inputs: usize,

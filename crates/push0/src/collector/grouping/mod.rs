@@ -1,4 +1,4 @@
-//! What makes a group: without input, output or clock.
+//! The grouping strategies, as pure state machines: without input, output or clock.
 
 mod matching;
 mod proof;
@@ -14,56 +14,57 @@ pub(crate) use matching::Match;
 pub(crate) use proof::Proof;
 pub(crate) use sequential::Sequential;
 
-/// A message as a strategy sees it.
+/// A message, with the properties that strategies use.
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
-    /// Its place in the stream: what it is called from here on.
+    /// Its sequence number in the stream, which identifies it from here on.
     pub(crate) sequence: u64,
-    /// Which of the input queues it came by.
+    /// The index of the input queue that it came by.
     pub(crate) queue: usize,
-    /// What its payload says.
+    /// Properties read from its payload.
     pub(crate) facts: Facts,
     /// The id that it was published with.
     pub(crate) id: Option<String>,
 }
 
-/// A group that is complete.
+/// A complete group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Group {
-    /// What its members have in common.
+    /// The value that its members have in common.
     pub(crate) key: String,
-    /// The block whose number goes before its members: the message itself was in a group before.
+    /// The number of a block that is put before the members instead of the block's message, which was in an
+    /// earlier group.
     pub(crate) again: Option<u64>,
-    /// In the order in which they are emitted.
+    /// Sequence numbers of its members, in the order of emission.
     pub(crate) members: Vec<u64>,
-    /// What the strategy has to know after a restart.
+    /// State that the strategy needs after a restart.
     pub(crate) mark: Option<u64>,
 }
 
-/// What became of a message.
+/// The outcome of offering a message to a strategy.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Offered {
-    /// It is held, perhaps with groups that it completed.
+    /// The message is held. The groups are those that it completed.
     Taken(Vec<Group>),
     /// Its group has it already.
     Repeat,
-    /// It cannot be in any group.
+    /// It cannot be in any group, for this reason.
     Rejected(String),
 }
 
-/// A strategy at work.
+/// A grouping strategy.
 pub(crate) trait Grouping: Send {
     /// Takes a message.
     fn offer(&mut self, member: Member) -> Offered;
-    /// Forgets a message that is held.
+    /// Removes a held message.
     fn remove(&mut self, sequence: u64);
-    /// The messages that are held, by group.
+    /// The held messages, by group.
     fn open(&self) -> Vec<Vec<u64>>;
-    /// Takes note of the mark of a group that was emitted before a restart; oldest first.
+    /// Restores the mark of a group that was emitted before a restart. Called with the oldest first.
     fn restore(&mut self, mark: u64);
 }
 
-/// A strategy for `queues` input queues; `None` for a source.
+/// The state machine of a strategy for `queues` input queues; `None` for a source.
 pub(crate) fn grouping(strategy: &Strategy, queues: usize) -> Option<Box<dyn Grouping>> {
     Some(match *strategy {
         Strategy::Match { inputs, .. } => Box::new(Match::new(inputs as usize)),
@@ -75,7 +76,7 @@ pub(crate) fn grouping(strategy: &Strategy, queues: usize) -> Option<Box<dyn Gro
     })
 }
 
-/// A held message, with what tells it from others of its group.
+/// A held message, with the properties that tell it from others of its group.
 #[derive(Clone, Debug)]
 struct Slot {
     sequence: u64,
@@ -96,7 +97,7 @@ impl Slot {
         }
     }
 
-    /// Whether both are the result of one task, or one message published twice.
+    /// Whether both are results of one task, or one message published twice.
     fn repeats(&self, other: &Self) -> bool {
         let same = |one: &Option<String>, two: &Option<String>| one.is_some() && one == two;
         self.queue == other.queue && (same(&self.task, &other.task) || same(&self.id, &other.id))

@@ -1,14 +1,15 @@
-//! `STRATEGY=Proof`: a block with so many proofs of it.
+//! `STRATEGY=Proof`: groups of a block and a fixed number of its proofs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{Group, Grouping, Member, Offered, Slot};
 
-/// Blocks that are remembered after they were joined.
+/// Most joined blocks that are remembered.
 const REMEMBERED: usize = 65_536;
 
-/// Joins by block. Several provers may prove one block: once it is joined, each further set of
-/// proofs is joined with its number again, instead of waiting for a message that has been used.
+/// Joins proofs with their block. Several provers may prove one block: once it is joined, each further set
+/// of proofs is joined with the block's number, instead of waiting for a block message that was used
+/// already.
 #[derive(Debug)]
 pub(crate) struct Proof {
     proofs: usize,

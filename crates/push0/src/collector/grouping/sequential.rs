@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::{Group, Grouping, Member, Offered};
 
-/// Emits so many consecutive blocks at a time, each with one message from every input queue.
+/// Emits groups of `blocks` consecutive blocks, each with one message from every input queue.
 #[derive(Debug)]
 pub(crate) struct Sequential {
     blocks: u64,
     queues: usize,
     next: Option<u64>,
-    /// By block, then by queue.
+    /// Sequence numbers of messages, by block and then by queue.
     waiting: BTreeMap<u64, Vec<Option<u64>>>,
     places: HashMap<u64, u64>,
 }

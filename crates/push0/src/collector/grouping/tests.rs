@@ -1,4 +1,4 @@
-//! The strategies against models that keep everything and look at it all again each time.
+//! Tests of the strategies against models that keep all messages and evaluate them again each time.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ fn held(grouping: &dyn Grouping) -> Vec<u64> {
     held
 }
 
-/// Messages as `(queue, block, is_block)`, in an order of the test's choosing.
+/// Messages as `(queue, block, is_block)`, in a given order.
 fn members(of: &[(usize, u64, bool)]) -> Vec<Member> {
     let numbered = (1..).zip(of);
     numbered
@@ -122,7 +122,7 @@ proptest! {
         prop_assert_eq!(all, (1..=members.len() as u64).collect::<Vec<_>>());
     }
 
-    /// A message that was handed back and came again is as good as one that stayed.
+    /// A message that was handed back and came again is treated like one that stayed.
     #[test]
     fn what_is_removed_may_come_again(
         of in proptest::collection::vec((0_usize..2, 0_u64..4, any::<bool>()), 0..60),
@@ -182,7 +182,7 @@ fn sequential_goes_on_after_a_restart_and_refuses_what_is_past() {
     assert!(
         matches!(strategy.offer(member(2, 0, 9, false)), Offered::Taken(groups) if groups.len() == 1)
     );
-    // The last numbers there are do not overflow.
+    // The largest block numbers do not overflow.
     let mut strategy = Sequential::new(2, 1, Some(u64::MAX));
     assert_eq!(
         strategy.offer(member(1, 0, u64::MAX, false)),

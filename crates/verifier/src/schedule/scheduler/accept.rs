@@ -30,7 +30,7 @@ impl Scheduler {
         self.is_closed = true;
     }
 
-    /// Takes back a request; whether there was one under way.
+    /// Withdraws a request; true if it was under way.
     pub fn cancel(&mut self, source: &str, id: &str) -> bool {
         let source = self.sources.get(source);
         match source
@@ -45,7 +45,7 @@ impl Scheduler {
         }
     }
 
-    /// Takes back all requests of a source, and says how many there were.
+    /// Withdraws all requests of a source and returns their number.
     pub fn cancel_source(&mut self, source: &str) -> usize {
         let Some(source) = self.sources.get(source) else {
             return 0;
@@ -77,13 +77,13 @@ impl Scheduler {
         }
     }
 
-    /// Gives up requests whose deadline has passed.
+    /// Answers requests whose deadline has passed as unavailable.
     pub fn expire(&mut self, now: Micros) {
         while let Some((deadline, ticket)) = self.deadlines.first().copied()
             && deadline <= now
         {
             self.give_up(ticket, &Unavailable::Deadline);
-            // It is gone already, unless the request was answered without it.
+            // The deadline is already removed, unless the request was answered before it.
             self.deadlines.remove(&(deadline, ticket));
         }
     }
@@ -93,7 +93,7 @@ impl Scheduler {
             .sources
             .get(&submission.source)
             .map_or((0, 0), |source| (source.tickets.len(), source.bytes));
-        // One request is always taken, however large: what is larger than the limit was refused before.
+        // A source's only request is always accepted: requests above the limit were refused before.
         let fits = requests < self.limits.requests
             && (requests == 0 || bytes + submission.bytes <= self.limits.bytes);
         // Sources are counted only when all of them together have too much.
@@ -121,8 +121,7 @@ impl Scheduler {
         true
     }
 
-    /// Forgets the least recent source that has nothing under way, one in good standing if there is
-    /// any.
+    /// Forgets the least recent source without requests under way, preferably one in good standing.
     fn forget_source(&mut self) -> bool {
         let idle = self
             .sources
@@ -154,7 +153,7 @@ impl Scheduler {
         };
         if let Some(source) = self.sources.get_mut(&name) {
             if source.queue.is_empty() {
-                // Whoever was away saves nothing up.
+                // A source gains no credit for the time in which it sent nothing.
                 source.served = source.served.max(self.served[source.lane() as usize]);
             }
             source.held.insert(request.queue_key(ticket));
@@ -165,14 +164,14 @@ impl Scheduler {
                 state: State::UnderWay(ticket),
             };
             source.ids.insert(request.submission.id.clone(), known);
-            if source.lane() == Lane::Common {
-                self.ration.see(now, &name);
+            if source.lane() == Lane::Trusted {
+                self.quarantine_budget.see(now, &name);
             }
         }
         self.requests.insert(ticket, request);
         self.release(&name);
         // The other was alone until now, perhaps.
-        if let Some(other) = self.ration.other(&name) {
+        if let Some(other) = self.quarantine_budget.other(&name) {
             self.hold_back(&other);
         }
         ticket

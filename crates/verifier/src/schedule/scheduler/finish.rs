@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::kind::Invalid;
-use crate::verdict::{Course, Status, Unavailable};
+use crate::verdict::{Status, Unavailable, VerdictStats};
 
 /// The time and the batch of a verdict.
 #[derive(Clone, Copy)]
@@ -13,7 +13,7 @@ pub(super) struct Reached {
 }
 
 impl Scheduler {
-    /// A proof was reduced, or is invalid as it stands, or its reduction crashed.
+    /// Records that a proof was reduced, is invalid already, or crashed its reduction.
     pub fn reduced(
         &mut self,
         now: Micros,
@@ -121,7 +121,7 @@ impl Scheduler {
         self.groups.entry(group).or_default().insert(claim, now);
     }
 
-    /// A verdict about the proof itself: it counts for its source also if nobody waits for it any more.
+    /// Gives a verdict about the proof itself. It counts for the source even if no caller waits for it any more.
     fn settle(&mut self, ticket: Ticket, status: Status, reached: Reached) {
         let Some(request) = self.requests.get(&ticket) else {
             return;
@@ -144,7 +144,7 @@ impl Scheduler {
             source.standing = standing;
             return self.release(name);
         }
-        // Everything of it that waits goes to the other lane.
+        // All waiting requests of the source move to the other lane.
         let waiting: Vec<_> = source.tickets.iter().copied().collect();
         if let Some(turn) = source.turn.take() {
             self.turns[source.lane() as usize].remove(&turn);
@@ -163,9 +163,9 @@ impl Scheduler {
         self.release(name);
         self.update_turn(name);
         let others = self.sources.values();
-        let others = others.filter(|source| source.lane() == Lane::Common);
+        let others = others.filter(|source| source.lane() == Lane::Trusted);
         let last = others.map(|source| source.last_seen).max();
-        self.ration.see_others(last);
+        self.quarantine_budget.see_others(last);
     }
 
     /// Takes a request out of its group.
@@ -213,16 +213,16 @@ impl Scheduler {
         if let Some(deadline) = submission.deadline {
             self.deadlines.remove(&(deadline, ticket));
         }
-        let course = reached.map_or_else(Course::default, |reached| {
+        let stats = reached.map_or_else(VerdictStats::default, |reached| {
             let begun = request.begun.unwrap_or(reached.now);
-            Course {
+            VerdictStats {
                 queue_us: begun.since(request.accepted),
                 verify_us: reached.now.since(begun),
                 batch: reached.batch,
                 batch_failures: reached.failures,
             }
         });
-        let verdict = Verdict { status, course };
+        let verdict = Verdict { status, stats };
         if let Some(source) = self.sources.get_mut(&submission.source) {
             let counts = &mut source.counts;
             match verdict.status {
@@ -231,7 +231,7 @@ impl Scheduler {
                 Status::Unavailable(_) => counts.unavailable += 1,
             }
             if matches!(verdict.status, Status::Unavailable(_)) {
-                // Another attempt may tell.
+                // Another attempt may give a verdict.
                 source.ids.remove(&submission.id);
             } else {
                 source.remember(&submission.id, verdict.clone());

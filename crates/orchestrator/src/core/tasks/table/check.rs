@@ -1,13 +1,13 @@
-//! Whether the indices agree with the tasks: for tests, in builds with debug assertions.
+//! Consistency check of the table's indices, for tests and builds with debug assertions.
 
 use std::collections::BTreeMap;
 
-use super::super::{Held, Phase, Task};
+use super::super::{ActiveLease, Phase, Task};
 use super::TaskTable;
 use crate::core::block_count::BlockCount;
 
 impl TaskTable {
-    /// Recomputes every index from the tasks and says which one differs.
+    /// Recomputes every index from the tasks and reports the first difference.
     pub(in crate::core) fn check(&self) -> Result<(), String> {
         self.check_counts()?;
         self.check_ready()?;
@@ -48,7 +48,7 @@ impl TaskTable {
         compare("waiting", &self.waiting, self.count(Task::waits))?;
         let is_leased = |task: &Task| !task.copies.is_empty();
         compare("leased", &self.leased, self.count(is_leased))?;
-        let moving = self.iter().filter(|task| !task.phase.rests()).count();
+        let moving = self.iter().filter(|task| !task.phase.is_blocked()).count();
         if self.moving != moving {
             return Err("the count of moving tasks is off".to_owned());
         }
@@ -67,8 +67,14 @@ impl TaskTable {
 
     fn check_ready(&self) -> Result<(), String> {
         let ready = self.iter().filter(|task| task.phase == Phase::Ready);
-        let begun: usize = self.begun.iter().map(|begun| begun.len()).sum();
-        if ready.count() != begun + self.ready.iter().map(|queue| queue.len()).sum::<usize>() {
+        let partially_assigned: usize = self
+            .partially_assigned
+            .iter()
+            .map(|tasks| tasks.len())
+            .sum();
+        if ready.count()
+            != partially_assigned + self.ready.iter().map(|queue| queue.len()).sum::<usize>()
+        {
             return Err("the count of claimable tasks is off".to_owned());
         }
         match self.ready.iter().all(|queue| queue.is_consistent()) {
@@ -92,7 +98,7 @@ impl TaskTable {
             Phase::Ready if !self.is_listed(task) => {
                 Err("it is claimable and not listed".to_owned())
             }
-            Phase::Leased if task.copies.is_empty() || !task.is_possible() => {
+            Phase::Leased if task.copies.is_empty() || !task.can_complete() => {
                 Err("it is leased to too few".to_owned())
             }
             Phase::Queued if self.queued.values().all(|no| *no != task.no) => {
@@ -106,8 +112,8 @@ impl TaskTable {
 
     fn is_listed(&self, task: &Task) -> bool {
         let class = task.class.as_ref();
-        class.is_some_and(|(group, class)| match task.is_begun() {
-            true => self.begun[*group].contains(&task.priority()),
+        class.is_some_and(|(group, class)| match task.is_partially_assigned() {
+            true => self.partially_assigned[*group].contains(&task.priority()),
             false => self.ready[*group].contains(class, &task.priority()),
         })
     }
@@ -115,14 +121,16 @@ impl TaskTable {
 
 fn check_copies(task: &Task) -> Result<(), String> {
     for (at, held) in task.copies.iter().enumerate() {
-        let same = |other: &Held| other.worker == held.worker || other.name == held.name;
-        if task.copies[..at].iter().any(same) || task.results.contains_key(&held.name) {
-            return Err(format!("{} has it twice", held.name));
+        let same = |other: &ActiveLease| {
+            other.worker == held.worker || other.distinct_name == held.distinct_name
+        };
+        if task.copies[..at].iter().any(same) || task.results.contains_key(&held.distinct_name) {
+            return Err(format!("{} has it twice", held.distinct_name));
         }
     }
-    let most = task.terms.wanted + usize::from(task.terms.hedges);
-    // A result may come when others have been given the task in the worker's place.
-    match task.copies.len() > most || task.results.len() >= task.terms.accept {
+    let most = task.policy.copies_wanted + usize::from(task.policy.hedges);
+    // A result may come after other workers have been given the task in the worker's place.
+    match task.copies.len() > most || task.results.len() >= task.policy.results_required {
         true => Err("too many have it".to_owned()),
         false => Ok(()),
     }

@@ -19,9 +19,9 @@ fn class() -> Class {
 
 fn insert(table: &mut TaskTable, block: u64, copies: usize) -> TaskNo {
     let record = TaskRecord::for_tests(id(block));
-    let terms = Terms {
-        wanted: copies,
-        accept: 1,
+    let policy = RunPolicy {
+        copies_wanted: copies,
+        results_required: 1,
         attempts_max: 3,
         hedges: true,
     };
@@ -29,16 +29,16 @@ fn insert(table: &mut TaskTable, block: u64, copies: usize) -> TaskNo {
         record,
         stage: STAGE,
         class: Some((0, class())),
-        terms,
+        policy,
         seq: Seq(1),
         accepted: Time(0),
         replayed: false,
     })
 }
 
-fn copy(worker: &str, since: u64) -> Held {
+fn copy(worker: &str, since: u64) -> ActiveLease {
     let tag = LeaseTag::from_bytes([0; 16]);
-    let held = Held::new(worker.into(), worker.into(), 1, tag);
+    let held = ActiveLease::new(worker.into(), worker.into(), 1, tag);
     held.in_batch(since).lasting(Time(since), 0, Time(99))
 }
 
@@ -85,9 +85,15 @@ fn a_task_for_two_workers_stays_claimable_after_the_first() {
     let no = insert(&mut table, 3, 2);
     table.set_phase(no, Phase::Ready);
     table.lease(no, copy("a", 1));
-    assert_eq!((table[no].phase(), table[no].missing()), (Phase::Ready, 1));
+    assert_eq!(
+        (table[no].phase(), table[no].workers_missing()),
+        (Phase::Ready, 1)
+    );
     assert!(table.heads(0).next().is_none());
-    assert_eq!(table.begun(0).map(|next| next.no()).next(), Some(no));
+    assert_eq!(
+        table.partially_assigned(0).map(|next| next.no()).next(),
+        Some(no)
+    );
     table.lease(no, copy("b", 2));
     assert_eq!(table[no].phase(), Phase::Leased);
     assert_eq!(table.check(), Ok(()));
@@ -111,23 +117,23 @@ fn what_waits_for_the_sequencer_is_in_order_of_blocks() {
 fn an_attempt_from_before_a_restart_is_lost_until_its_worker_speaks_of_it() {
     let mut table = TaskTable::new(1, 1);
     let no = insert(&mut table, 3, 1);
-    let begun = |worker: &str| Begun {
+    let begun = |worker: &str| StartedAttempt {
         worker: worker.into(),
         attempt: 1,
         at_ms: 0,
         orphaned: false,
     };
-    let run = RunRecord {
-        begun: vec![begun("a"), begun("b"), begun("c")],
+    let run = AttemptsInProgress {
+        attempts: vec![begun("a"), begun("b"), begun("c")],
         retry_at_ms: Some(7),
     };
     table.replay_run(no, run);
     assert!(table[no].is_run_recorded());
     assert_eq!(table.take_retry_time(no), Some(7));
     assert_eq!(table.take_retry_time(no), None);
-    table.found_again(no, &"a".into(), 1);
-    table.found_again(no, &"b".into(), 2);
-    let settled = table.settle_lost(no, |begun| &*begun.worker == "b");
+    table.confirm_attempt(no, &"a".into(), 1);
+    table.confirm_attempt(no, &"b".into(), 2);
+    let settled = table.settle_unconfirmed(no, |begun| &*begun.worker == "b");
     assert_eq!(settled.len(), 1);
-    assert!(table[no].lost()[0].orphaned && table.has_changed());
+    assert!(table[no].unconfirmed()[0].orphaned && table.has_changed());
 }

@@ -1,0 +1,592 @@
+//! Key files.
+//!
+//! Little-endian throughout. A 112-byte head: magic `PMILLKEY`, version (4 bytes), kind (4 bytes: 1
+//! proving key, 2 verifying key; 3 and 4 are those of [`mirage`](crate::mirage), which go on otherwise),
+//! curve (16 bytes, zero-padded), SHA-256 of the circuit (32 bytes), four lengths (8 bytes each: instance
+//! variables; for a proving key also variables, and points of A, B) and two more (L, H). Then the points, uncompressed: α₁ β₂ γ₂ δ₂ and the instance's; for a
+//! proving key β₁ δ₁, then A, B (both groups) and L, each after its variables' indices (4 bytes
+//! each), and H. Last the SHA-256 of all that, 32 bytes.
+
+mod prefix;
+mod sections;
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use proofmill_files::{FileError, MappedFile, Visibility, open_regular, write_whole};
+use sha2::{Digest, Sha256};
+
+use prefix::{CURVE_AT, CURVE_BYTES, VERSION, padded};
+pub(crate) use prefix::{PREFIX_BYTES, little_endian, read_prefix, write_prefix};
+pub(crate) use sections::Sections;
+
+use crate::keys::encoding::{READING_WINDOW_BYTES, uncompressed_size, write_points};
+use crate::keys::key::{ProvingKey, QueryPoints, VerifyingKey};
+use crate::keys::mapped_points::MappedPoints;
+use crate::{Curve, InsecureKey, PointCheck, SnarkCurve, with_curve};
+
+/// The largest key file that is read: 64 GiB.
+pub const MAX_KEY_BYTES: u64 = 1 << 36;
+
+const LENGTHS: usize = 6;
+const HEAD_BYTES: usize = PREFIX_BYTES + 32 + 8 * LENGTHS;
+pub(crate) const CHECKSUM_BYTES: usize = 32;
+
+/// A key file that cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// The file system refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The file system's error.
+        source: std::io::Error,
+    },
+    /// The file does not begin with the magic of a key file.
+    #[error("not a Proofmill key file")]
+    Magic,
+    /// The file is of a version that this program does not read.
+    #[error(
+        "key file version {found}: this program reads version {VERSION}; generate the key again"
+    )]
+    Version {
+        /// The file's version.
+        found: u32,
+    },
+    /// The file holds another kind of key.
+    #[error(
+        "key kind {found}, not {expected} (1 is a proving key, 2 a verifying key; 3 and 4 are Mirage's)"
+    )]
+    Kind {
+        /// The kind expected.
+        expected: u32,
+        /// The file's kind.
+        found: u32,
+    },
+    /// The key is for another curve.
+    #[error("a key for another curve than {expected}")]
+    Curve {
+        /// The curve expected.
+        expected: &'static str,
+    },
+    /// The lengths in the head do not match the file's size.
+    #[error("a key of {found} bytes whose head asks for {expected}: cut short or corrupt")]
+    Length {
+        /// Bytes that follow from the head; `u64::MAX` if no file can have that many.
+        expected: u64,
+        /// The bytes there are.
+        found: u64,
+    },
+    /// The lengths in the head contradict each other.
+    #[error("the key's lengths contradict each other")]
+    Lengths,
+    /// The checksum does not match.
+    #[error("the key's checksum does not match: the file is corrupt")]
+    Checksum,
+    /// A point is malformed, off its curve or outside its group.
+    #[error("the key's {section} holds what is not a point of its group")]
+    Point {
+        /// Name of the section.
+        section: &'static str,
+    },
+    /// A query's variables are not ascending, or beyond the circuit's.
+    #[error("the key's {section} names variables out of order or range")]
+    Index {
+        /// Name of the section.
+        section: &'static str,
+    },
+    /// The key is for another circuit.
+    #[error("the key is for another circuit")]
+    Circuit,
+    /// Proofs under the key prove nothing.
+    #[error(transparent)]
+    Insecure(#[from] InsecureKey),
+}
+
+/// The head of a proving key's file, which is read without reading any point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProvingKeyInfo {
+    /// The curve.
+    pub curve: Curve,
+    /// The digest of the circuit it is for.
+    pub circuit: [u8; 32],
+    /// The file's SHA-256 checksum, which loading the key compares with the content.
+    pub checksum: [u8; 32],
+    /// The number of variables, the leading one included.
+    pub variables: usize,
+    /// The number of instance variables, the leading one included.
+    pub instance: usize,
+    /// The size of the domain.
+    pub domain: usize,
+    /// The points of its queries.
+    pub points: QueryPoints,
+}
+
+/// A proving key whose query points stay in the mapped file.
+pub(crate) struct MappedKey<E: SnarkCurve> {
+    pub(crate) vk: VerifyingKey<E>,
+    pub(crate) variables: usize,
+    pub(crate) beta_g1: E::G1Affine,
+    pub(crate) delta_g1: E::G1Affine,
+    pub(crate) a_indices: Vec<u32>,
+    pub(crate) a: MappedPoints<E::G1>,
+    pub(crate) b_indices: Vec<u32>,
+    pub(crate) b_g1: MappedPoints<E::G1>,
+    pub(crate) b_g2: MappedPoints<E::G2>,
+    pub(crate) l_indices: Vec<u32>,
+    pub(crate) l: MappedPoints<E::G1>,
+    pub(crate) h: MappedPoints<E::G1>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Proving = 1,
+    Verifying = 2,
+}
+
+/// A head that was checked: its lengths are possible and its size is known.
+struct Head {
+    circuit: [u8; 32],
+    instance: usize,
+    variables: usize,
+    a: usize,
+    b: usize,
+    l: usize,
+    h: usize,
+}
+
+// === impl Head ===
+
+impl Head {
+    fn write<E: SnarkCurve>(&self, kind: Kind, out: &mut Vec<u8>) {
+        write_prefix::<E>(kind as u32, out);
+        out.extend(self.circuit);
+        for length in [
+            self.instance,
+            self.variables,
+            self.a,
+            self.b,
+            self.l,
+            self.h,
+        ] {
+            out.extend((length as u64).to_le_bytes());
+        }
+    }
+
+    /// Reads a head and compares the size that follows from it with the file's `total` size, so that no more is
+    /// allocated than the file holds.
+    fn read<E: SnarkCurve>(bytes: &[u8], kind: Kind, total: u64) -> Result<Self, KeyError> {
+        let lengths = read_prefix::<E>(kind as u32, bytes, HEAD_BYTES, total)?;
+        let (circuit, lengths) = lengths.split_at(32);
+        let mut numbers = [0; LENGTHS];
+        for (number, bytes) in numbers.iter_mut().zip(lengths.chunks_exact(8)) {
+            // Indices are of 32 bits, so no length may exceed them.
+            *number = u32::try_from(little_endian(bytes)).map_err(|_| KeyError::Lengths)? as usize;
+        }
+        let [instance, variables, a, b, l, h] = numbers;
+        let mut head = Self {
+            circuit: [0; 32],
+            instance,
+            variables,
+            a,
+            b,
+            l,
+            h,
+        };
+        head.circuit.copy_from_slice(circuit);
+        let possible = instance >= 1
+            && match kind {
+                Kind::Proving => {
+                    variables >= instance && a.max(b).max(l) <= variables && h.is_power_of_two()
+                }
+                Kind::Verifying => [variables, a, b, l, h] == [0; 5],
+            };
+        if !possible {
+            return Err(KeyError::Lengths);
+        }
+        let expected = head.file_size::<E>(kind);
+        if expected != total {
+            return Err(KeyError::Length {
+                expected,
+                found: total,
+            });
+        }
+        Ok(head)
+    }
+
+    fn file_size<E: SnarkCurve>(&self, kind: Kind) -> u64 {
+        let [g1, g2] = [
+            uncompressed_size::<E::G1Affine>(),
+            uncompressed_size::<E::G2Affine>(),
+        ]
+        .map(|size| size as u64);
+        // Every count is below 2³²: no sum or product comes near 2⁶⁴.
+        let [instance, a, b, l, h] =
+            [self.instance, self.a, self.b, self.l, self.h].map(|n| n as u64);
+        let vk = g1 + 3 * g2 + instance * g1;
+        let pk = match kind {
+            Kind::Verifying => 0,
+            Kind::Proving => 2 * g1 + a * (4 + g1) + b * (4 + g1 + g2) + l * (4 + g1) + h * g1,
+        };
+        (HEAD_BYTES + CHECKSUM_BYTES) as u64 + vk + pk
+    }
+}
+
+/// Splits off and checks the checksum; returns the body after the head. Pages of `mapped` that were read are
+/// released.
+fn checked_body<'a>(bytes: &'a [u8], mapped: Option<&MappedFile>) -> Result<&'a [u8], KeyError> {
+    let (content, checksum) = bytes.split_at(bytes.len() - CHECKSUM_BYTES);
+    let mut hasher = Sha256::new();
+    for window in content.chunks(READING_WINDOW_BYTES) {
+        hasher.update(window);
+        if let Some(file) = mapped {
+            file.release(window);
+        }
+    }
+    if hasher.finalize().as_slice() != checksum {
+        return Err(KeyError::Checksum);
+    }
+    Ok(&content[HEAD_BYTES..])
+}
+
+fn append_checksum(mut bytes: Vec<u8>) -> Vec<u8> {
+    let checksum = Sha256::digest(&bytes);
+    bytes.extend(checksum);
+    bytes
+}
+
+// === impl VerifyingKey ===
+
+impl<E: SnarkCurve> VerifyingKey<E> {
+    /// The key as a key file's content.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let head = Head {
+            circuit: self.circuit,
+            instance: self.instance.len(),
+            variables: 0,
+            a: 0,
+            b: 0,
+            l: 0,
+            h: 0,
+        };
+        let mut out = Vec::with_capacity(head.file_size::<E>(Kind::Verifying) as usize);
+        head.write::<E>(Kind::Verifying, &mut out);
+        self.write_points(&mut out);
+        append_checksum(out)
+    }
+
+    /// Decodes an untrusted verifying key: all its points are checked.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError`] for any other bytes.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, KeyError> {
+        let head = Head::read::<E>(bytes, Kind::Verifying, bytes.len() as u64)?;
+        Sections {
+            rest: checked_body(bytes, None)?,
+            validate: true,
+            mapped: None,
+        }
+        .verifying_key(&head)
+    }
+
+    /// Writes the key to a file, whole or not at all.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError::Io`] if the file system refuses.
+    pub fn save(&self, path: &Path) -> Result<(), KeyError> {
+        save(path, &self.to_bytes())
+    }
+
+    /// Reads an untrusted key file.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError`] if there is no such file or it is no verifying key.
+    pub fn load(path: &Path) -> Result<Self, KeyError> {
+        Self::from_bytes(&open(path)?)
+    }
+
+    fn write_points(&self, out: &mut Vec<u8>) {
+        write_points(&[self.alpha_g1], out);
+        write_points(&[self.beta_g2, self.gamma_g2, self.delta_g2], out);
+        write_points(&self.instance, out);
+    }
+}
+
+// === impl ProvingKey ===
+
+impl<E: SnarkCurve> ProvingKey<E> {
+    /// The key as a key file's content.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let head = Head {
+            circuit: self.vk.circuit,
+            instance: self.vk.instance.len(),
+            variables: self.variables,
+            a: self.a.points.len(),
+            b: self.b_g1.points.len(),
+            l: self.l.points.len(),
+            h: self.h.len(),
+        };
+        let mut out = Vec::with_capacity(head.file_size::<E>(Kind::Proving) as usize);
+        head.write::<E>(Kind::Proving, &mut out);
+        self.vk.write_points(&mut out);
+        write_points(&[self.beta_g1, self.delta_g1], &mut out);
+        for (query, more) in [
+            (&self.a, &[][..]),
+            (&self.b_g1, &self.b_g2[..]),
+            (&self.l, &[][..]),
+        ] {
+            out.extend(query.indices.iter().flat_map(|index| index.to_le_bytes()));
+            write_points(&query.points, &mut out);
+            write_points(more, &mut out);
+        }
+        write_points(&self.h, &mut out);
+        append_checksum(out)
+    }
+
+    /// Decodes a proving key.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError`] for any other bytes.
+    pub fn from_bytes(bytes: &[u8], check: PointCheck) -> Result<Self, KeyError> {
+        Self::read(bytes, check, None)
+    }
+
+    /// Decodes a proving key; `bytes` may be those of a file that is mapped, or a part of them.
+    pub(crate) fn read(
+        bytes: &[u8],
+        check: PointCheck,
+        mapped: Option<&MappedFile>,
+    ) -> Result<Self, KeyError> {
+        let head = Head::read::<E>(bytes, Kind::Proving, bytes.len() as u64)?;
+        let mut sections = Sections {
+            rest: checked_body(bytes, mapped)?,
+            validate: check == PointCheck::Full,
+            mapped,
+        };
+        let vk = sections.verifying_key(&head)?;
+        Ok(Self {
+            vk,
+            variables: head.variables,
+            beta_g1: sections.point("beta in the first group")?,
+            delta_g1: sections.point("delta in the first group")?,
+            a: sections.query(head.a, head.variables, "A query")?,
+            b_g1: sections.query(head.b, head.variables, "B query")?,
+            b_g2: sections.points(head.b, "B query in the second group")?,
+            l: sections.query(head.l, head.variables, "L query")?,
+            h: sections.points(head.h, "H query")?,
+        })
+    }
+
+    /// Writes the key to a file atomically, readable by its owner only.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError::Io`] if the file system refuses.
+    pub fn save(&self, path: &Path) -> Result<(), KeyError> {
+        save(path, &self.to_bytes())
+    }
+
+    /// Reads a key file. A large one is mapped, and at most [`READING_WINDOW_BYTES`] bytes of it are in memory
+    /// at once beside the key.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError`] if there is no such file, it is no proving key, or it changes meanwhile.
+    pub fn load(path: &Path, check: PointCheck) -> Result<Self, KeyError> {
+        read_unchanged(path, &open(path)?, |file| {
+            Self::read(file, check, Some(file))
+        })
+    }
+
+    /// Like [`load`](Self::load), but only if the file has a known checksum, such as that of a file whose points
+    /// were checked before; a file replaced since is refused.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError::Checksum`] for another checksum; otherwise as for [`load`](Self::load).
+    pub fn load_known(
+        path: &Path,
+        check: PointCheck,
+        checksum: &[u8; CHECKSUM_BYTES],
+    ) -> Result<Self, KeyError> {
+        let file = open(path)?;
+        if !file.ends_with(checksum) {
+            return Err(KeyError::Checksum);
+        }
+        read_unchanged(path, &file, |file| Self::read(file, check, Some(file)))
+    }
+
+    /// Reads the verifying key in a proving key's file, and no more of it: its points are checked, the
+    /// checksum is not.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError`] if there is no such file or it is no proving key.
+    pub fn load_verifying_key(path: &Path) -> Result<VerifyingKey<E>, KeyError> {
+        let file = open(path)?;
+        let head = Head::read::<E>(&file, Kind::Proving, file.len() as u64)?;
+        Sections {
+            rest: &file[HEAD_BYTES..],
+            validate: true,
+            mapped: None,
+        }
+        .verifying_key(&head)
+    }
+}
+
+// === impl MappedKey ===
+
+impl<E: SnarkCurve> MappedKey<E> {
+    /// Reads all but the points of a proving key's queries, which stay in the file: its content is at `bytes` of it.
+    /// They are trusted as with [`PointCheck::Skip`].
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError`] for bytes of no proving key.
+    pub(crate) fn read(file: &Arc<MappedFile>, bytes: Range<usize>) -> Result<Self, KeyError> {
+        let bytes = &file[bytes];
+        let head = Head::read::<E>(bytes, Kind::Proving, bytes.len() as u64)?;
+        let mut sections = Sections {
+            rest: checked_body(bytes, Some(file))?,
+            validate: false,
+            mapped: Some(file),
+        };
+        let vk = sections.verifying_key(&head)?;
+        let beta_g1 = sections.point("beta in the first group")?;
+        let delta_g1 = sections.point("delta in the first group")?;
+        let a_indices = sections.indices(head.a, head.variables, "A query")?;
+        let a = sections.mapped_points(head.a, file, "A query")?;
+        let b_indices = sections.indices(head.b, head.variables, "B query")?;
+        let b_g1 = sections.mapped_points(head.b, file, "B query")?;
+        let b_g2 = sections.mapped_points(head.b, file, "B query in the second group")?;
+        let l_indices = sections.indices(head.l, head.variables, "L query")?;
+        let l = sections.mapped_points(head.l, file, "L query")?;
+        let h = sections.mapped_points(head.h, file, "H query")?;
+        Ok(Self {
+            vk,
+            variables: head.variables,
+            beta_g1,
+            delta_g1,
+            a_indices,
+            a,
+            b_indices,
+            b_g1,
+            b_g2,
+            l_indices,
+            l,
+            h,
+        })
+    }
+}
+
+// === impl ProvingKeyInfo ===
+
+impl ProvingKeyInfo {
+    /// Reads the head and the checksum of a key file.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError`] if there is no such file, it is not a proving key, or its size does not follow from its
+    /// head.
+    pub fn of(path: &Path) -> Result<Self, KeyError> {
+        let io = |source| KeyError::Io {
+            path: path.to_owned(),
+            source,
+        };
+        let mut file = open_regular(path).map_err(io)?;
+        let total = file.metadata().map_err(io)?.len();
+        let bytes = read_head(&mut file).map_err(io)?;
+        let named = bytes.get(CURVE_AT..CURVE_AT + CURVE_BYTES);
+        let curve = Curve::ALL
+            .into_iter()
+            .find(|curve| Some(&padded(curve.name())[..]) == named)
+            // For another curve, or no key at all, reading the head gives the error.
+            .unwrap_or(Curve::Bls12_381);
+        let head = with_curve!(curve, E => Head::read::<E>(&bytes, Kind::Proving, total)?);
+        let mut checksum = [0; CHECKSUM_BYTES];
+        file.seek(SeekFrom::End(-(CHECKSUM_BYTES as i64)))
+            .and_then(|_| file.read_exact(&mut checksum))
+            .map_err(io)?;
+        Ok(Self::of_head(curve, &head, checksum))
+    }
+
+    /// Reads the head and the checksum of a key file's content.
+    pub(crate) fn of_bytes<E: SnarkCurve>(bytes: &[u8]) -> Result<Self, KeyError> {
+        let head = Head::read::<E>(bytes, Kind::Proving, bytes.len() as u64)?;
+        // A shorter file is refused by the head's lengths.
+        let checksum = bytes.last_chunk().copied().unwrap_or_default();
+        Ok(Self::of_head(E::CURVE, &head, checksum))
+    }
+
+    const fn of_head(curve: Curve, head: &Head, checksum: [u8; CHECKSUM_BYTES]) -> Self {
+        Self {
+            curve,
+            circuit: head.circuit,
+            checksum,
+            variables: head.variables,
+            instance: head.instance,
+            domain: head.h,
+            points: QueryPoints {
+                a: head.a as u64,
+                b_g1: head.b as u64,
+                b_g2: head.b as u64,
+                l: head.l as u64,
+            },
+        }
+    }
+}
+
+fn read_head(file: &mut File) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(HEAD_BYTES);
+    file.take(HEAD_BYTES as u64).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// A key's file, if it is not too large.
+pub(crate) fn open(path: &Path) -> Result<MappedFile, KeyError> {
+    let file = MappedFile::open(path).map_err(|error| refused(path, error))?;
+    let found = file.len() as u64;
+    if found > MAX_KEY_BYTES {
+        return Err(KeyError::Length {
+            expected: MAX_KEY_BYTES,
+            found,
+        });
+    }
+    Ok(file)
+}
+
+/// Reads a key and then checks that the file did not change meanwhile: otherwise the content read might not be
+/// the content with the checksum.
+pub(crate) fn read_unchanged<K>(
+    path: &Path,
+    file: &MappedFile,
+    read: impl FnOnce(&MappedFile) -> Result<K, KeyError>,
+) -> Result<K, KeyError> {
+    let key = read(file)?;
+    file.check_unchanged()
+        .map_err(|error| refused(path, error))?;
+    Ok(key)
+}
+
+pub(crate) fn refused(path: &Path, error: FileError) -> KeyError {
+    let (path, source) = match error {
+        FileError::Io { path, source } => (path, source),
+        other => (path.to_owned(), std::io::Error::other(other)),
+    };
+    KeyError::Io { path, source }
+}
+
+/// Writes a key, readable by its owner only.
+fn save(path: &Path, bytes: &[u8]) -> Result<(), KeyError> {
+    write_whole(path, Visibility::Private, |file| file.write_all(bytes))
+        .map_err(|error| refused(path, error))
+}

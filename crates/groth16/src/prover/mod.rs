@@ -1,0 +1,8 @@
+//! The prover: a proof in one call, or stage by stage.
+
+pub(crate) mod products;
+pub(crate) mod prove;
+pub mod stages;
+
+pub use prove::{ProveError, Timings, prove};
+pub use stages::{Prover, Stage, StageReport};

@@ -1,0 +1,52 @@
+//! The matrices A and B of a circuit whose C is unknown, as from a `.zkey`.
+
+use ark_ff::PrimeField;
+use proofmill_r1cs::{Coefficients, Matrix, R1csError};
+
+use crate::snarkjs::{Coefficient, CoefficientMatrix};
+
+/// A and B as a `.zkey` has them: A's rows for the instance are among its entries.
+#[derive(Clone, Debug)]
+pub(crate) struct ProductMatrices<F: PrimeField> {
+    a: Matrix,
+    b: Matrix,
+    table: Coefficients<F>,
+}
+
+// === impl ProductMatrices ===
+
+impl<F: PrimeField> ProductMatrices<F> {
+    /// The matrices of these entries, given in any order, for a domain of `rows` points and `variables` variables.
+    pub(crate) fn new(
+        entries: &[Coefficient<F>],
+        rows: usize,
+        variables: usize,
+    ) -> Result<Self, R1csError> {
+        let mut table = Coefficients::new();
+        let mut matrix = |which| {
+            let entries = entries.iter().filter(move |entry| entry.matrix == which);
+            // A matrix ends with its last row that has entries: the rest of the domain is zero.
+            let last = entries.clone().map(|entry| entry.row as usize + 1).max();
+            Matrix::from_entries(
+                last.unwrap_or(0).min(rows),
+                variables,
+                entries.map(|entry| (entry.row, entry.variable, entry.value)),
+                &mut table,
+            )
+        };
+        let a = matrix(CoefficientMatrix::A)?;
+        let b = matrix(CoefficientMatrix::B)?;
+        table.shrink();
+        Ok(Self { a, b, table })
+    }
+
+    /// A·z and B·z, into the front of `a` and `b`.
+    pub(crate) fn multiply(&self, z: &[F], a: &mut [F], b: &mut [F]) {
+        self.a.multiply(self.table.values(), z, a);
+        self.b.multiply(self.table.values(), z, b);
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.a.memory() + self.b.memory() + size_of_val(self.table.values())
+    }
+}

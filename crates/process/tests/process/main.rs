@@ -1,0 +1,5 @@
+//! Real programs: well-behaved, broken and hostile.
+
+mod executor;
+#[cfg(target_os = "linux")]
+mod sandbox;
