@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use proofmill_nats_server::Cluster;
+use proofmill_nats_server::{Cluster, find_program};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rustix::process::{Pid, Signal, kill_process};
@@ -144,6 +144,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         args.common.is_embedded(),
         "this experiment starts a cluster of its own: leave --bus away"
     );
+    find_program()?;
     let disk = StateDisk::fresh(&args.common)?;
     let program = args.program.find()?;
     let mut cluster = Cluster::start(3, "");

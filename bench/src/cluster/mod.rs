@@ -4,6 +4,7 @@ mod affinity;
 mod chaos;
 mod collectors;
 mod failover;
+mod fifo;
 mod flood;
 mod idle;
 mod nodes;
@@ -42,7 +43,8 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Experiment {
-    /// Tasks that are submitted newest block first: how many are begun before an older one
+    /// Tasks that are submitted newest block first: how many are begun before an older one, beside a FIFO
+    /// consumer
     Priority(priority::Args),
     /// Barriers over several collectors, with partition affinity and without: how many fire
     Affinity(affinity::Args),

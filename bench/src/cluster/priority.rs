@@ -1,4 +1,4 @@
-//! Priority of older blocks: counts tasks that start before an older one.
+//! Priority of older blocks: counts tasks that start before an older one, here and with a FIFO consumer.
 
 use std::time::Duration;
 
@@ -6,8 +6,10 @@ use anyhow::Context;
 use proofmill_orchestrator::conversation::Reply;
 use tokio::time::timeout;
 
+use super::fifo::{Begun, FifoLoad};
 use crate::harness::{
-    Common, Progress, Report, Running, StateDisk, json_message, one_stage, parse, registry, sleep,
+    Common, Progress, Report, Running, StateDisk, Target, json_message, one_stage, parse, registry,
+    sleep,
 };
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -50,7 +52,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     }
     // When each was begun, by its completion and how long it was leased.
     let progress = Progress::new("priority", args.tasks as usize);
-    let mut begun = Vec::new();
+    let mut begun: Vec<Begun> = Vec::new();
     while begun.len() < args.tasks as usize {
         let Ok(settled) = timeout(PATIENCE, mill.next_completed()).await else {
             break;
@@ -63,14 +65,22 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     }
     drop(progress);
     mill.finish().await?;
-    begun.sort_unstable();
-    // What was begun before everything had come could not be compared with what had not.
-    let waiting = begun.len().saturating_sub(2 * args.workers as usize);
-    let counted = &begun[begun.len() - waiting..];
-    let inversions = counted
-        .windows(2)
-        .filter(|pair| pair[1].1 < pair[0].1 && pair[1].0 > pair[0].0)
-        .count();
+    let lost = args.tasks as usize - begun.len();
+    let inversions = inversions(begun, args.workers);
+    let load = FifoLoad {
+        tasks: args.tasks,
+        workers: args.workers,
+        proof: Duration::from_millis(args.ms.into()),
+    };
+    let (consumer, fifo) = match disk.bus(&disk.state("fifo")) {
+        Some(bus) => (
+            "a FIFO JetStream consumer",
+            load.over_jetstream(&bus).await?,
+        ),
+        None => ("a FIFO queue in this process", load.in_process().await?),
+    };
+    let fifo_lost = (args.tasks as usize).saturating_sub(fifo.len());
+    let fifo_inversions = self::inversions(fifo, args.workers);
     let mut report = Report::new(
         &format!(
             "Priority: {} tasks newest first, {} workers, {} ms",
@@ -79,8 +89,52 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         &disk,
     );
     report.must_be("accepted", accepted, args.tasks as usize);
-    report.must_be_zero("lost", "lost", args.tasks as usize - begun.len());
+    report.must_be_zero("lost", "lost", lost);
     report.must_be_zero("inversions", "inversions", inversions);
-    report.note("a FIFO consumer gives 480 inversions of 512 (shared design)");
+    report.must_be_zero("fifo_lost", &format!("{consumer}: lost"), fifo_lost);
+    report.figure(
+        &format!("{consumer}: inversions"),
+        fifo_inversions as f64,
+        "",
+        Target::Open,
+        "",
+    );
+    report.put("fifo_inversions", fifo_inversions);
+    report.note(&format!(
+        "inversion: a task begun right before one of a lower block; without the first {} begun, \
+         which may be before all had come",
+        warm_up(args.workers)
+    ));
     report.finish(&args.common)
+}
+
+/// Number of tasks that are not counted: what was begun before everything had come could not be compared with what had
+/// not. The first tasks keep every worker busy while the rest come.
+fn warm_up(workers: u32) -> usize {
+    2 * workers as usize
+}
+
+/// Number of tasks that were begun right before one of a lower block, of those after the [`warm_up`].
+fn inversions(mut begun: Vec<Begun>, workers: u32) -> usize {
+    begun.sort_unstable();
+    let counted = begun.get(warm_up(workers)..).unwrap_or_default();
+    counted
+        .windows(2)
+        .filter(|pair| pair[1].1 < pair[0].1 && pair[1].0 > pair[0].0)
+        .count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_inversion_is_a_lower_block_begun_later() {
+        let newest_first = (0..10).map(|at| (at, 9 - at)).collect();
+        assert_eq!(inversions(newest_first, 1), 7, "the first two do not count");
+        let oldest_first = (0..10).map(|at| (at, at)).collect();
+        assert_eq!(inversions(oldest_first, 1), 0);
+        assert_eq!(inversions(vec![(0, 3), (0, 2), (0, 1), (0, 0)], 1), 0);
+        assert_eq!(inversions(vec![(0, 1), (1, 0)], 1), 0, "too few to count");
+    }
 }

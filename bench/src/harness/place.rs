@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use proofmill_bus::NatsOptions;
-use proofmill_nats_server::Cluster;
+use proofmill_nats_server::{Cluster, find_program};
 use tempfile::TempDir;
 
 use super::disk;
@@ -59,7 +59,13 @@ pub(crate) struct StateDisk {
 
 impl StateDisk {
     /// Makes the directory, says so if it is in memory only, and measures its disk's fsync.
+    ///
+    /// # Errors
+    /// Also if a server is needed and `nats-server` is not installed.
     pub(crate) fn fresh(common: &Common) -> anyhow::Result<Self> {
+        if !common.is_embedded() {
+            find_program()?;
+        }
         let target = Path::new("target");
         let base = match &common.dir {
             Some(dir) => dir.clone(),

@@ -3,9 +3,14 @@
 use std::time::Duration;
 
 use proofmill_bus::{Bucket, Connection, Credentials, NatsOptions, Role};
+use proofmill_telemetry::console_line;
 
 use crate::args::cluster::BusArgs;
 use crate::failure::Failure;
+use crate::output;
+
+/// Environment variable of `--bus`.
+const URL: &str = "PROOFMILL_BUS";
 
 /// Environment variables with the password of `--bus-user` and with a token. They are not arguments because other users
 /// of the machine can read a command line.
@@ -14,6 +19,19 @@ const TOKEN: &str = "PROOFMILL_BUS_TOKEN";
 
 /// Default time for which a role keeps trying to reach a bus: servers and roles are often started together.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// Prints the bus at `url`, without user names and passwords, and whether it is the one in the environment: a command
+/// that also works without a bus uses one that a shell's profile names.
+pub(crate) fn print(url: &str) {
+    let in_environment = std::env::var(URL).is_ok_and(|value| value == url);
+    let from = if in_environment {
+        format!(" ({URL})")
+    } else {
+        String::new()
+    };
+    let shown = NatsOptions::new(url).shown();
+    console_line(output::plain(&format!("bus: {shown}{from}")));
+}
 
 /// Connects as `role`. The connection's name, which the NATS server shows, is `proofmill ROLE NAME`.
 pub(crate) async fn connect(args: &BusArgs, role: Role, name: &str) -> Result<Connection, Failure> {

@@ -11,7 +11,7 @@
 mod authority;
 mod deployed;
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -53,22 +53,33 @@ pub struct Cluster {
     pub servers: Vec<NatsServer>,
 }
 
+/// The `nats-server` program is not installed. The message says how to install it.
+#[derive(Debug)]
+pub struct NotInstalled {
+    path: PathBuf,
+}
+
+/// Path of the `nats-server` program.
+///
+/// # Errors
+/// If the program is not there.
+pub fn find_program() -> Result<PathBuf, NotInstalled> {
+    let path = std::env::var_os("PROOFMILL_NATS_SERVER").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("bin/nats-server"),
+        PathBuf::from,
+    );
+    match path.is_file() {
+        true => Ok(path),
+        false => Err(NotInstalled { path }),
+    }
+}
+
 /// Path of the `nats-server` program.
 ///
 /// # Panics
 /// If the program is not there; the message says how to install it.
 pub fn program() -> PathBuf {
-    let path = std::env::var_os("PROOFMILL_NATS_SERVER").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("bin/nats-server"),
-        PathBuf::from,
-    );
-    assert!(
-        path.is_file(),
-        "{} is not there: run `make nats-server` (it needs Go), or name the program with \
-         PROOFMILL_NATS_SERVER",
-        path.display()
-    );
-    path
+    find_program().unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// A free TCP port that no other call in this process has returned. It lies below the system's ephemeral
@@ -87,6 +98,20 @@ pub fn free_port() -> u16 {
         }
     }
 }
+
+// === impl NotInstalled ===
+
+impl fmt::Display for NotInstalled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} is not there: run `make nats-server` (it needs Go), or name the program with PROOFMILL_NATS_SERVER",
+            self.path.display()
+        )
+    }
+}
+
+impl std::error::Error for NotInstalled {}
 
 // === impl NatsServer ===
 

@@ -12,6 +12,7 @@ use crate::fields::{Faults, Fields, MAX_COUNT};
 use crate::history::History;
 use crate::inner::{executor, keyword, path, queue_name, speculation, strategy, text};
 use crate::late::late;
+use crate::mentions::Mentions;
 use crate::model::{
     Backoff, Collector, Deadline, Defaults, Dispatcher, OnMissed, Policy, Queue, Sequencer, Sink,
     Source, SourceKind, Workflow, Writers,
@@ -32,6 +33,8 @@ const MAX_BLOCK: u64 = i64::MAX as u64;
 pub(crate) struct Decoded {
     /// Absent if the text is not TOML.
     pub(crate) workflow: Option<Workflow>,
+    /// The queues that the stages name; absent if the text is not TOML.
+    pub(crate) mentions: Option<Mentions>,
     pub(crate) faults: Faults,
 }
 
@@ -55,6 +58,7 @@ pub(crate) fn decode(text: &str, file: &Path) -> Decoded {
         );
         return Decoded {
             workflow: None,
+            mentions: None,
             faults,
         };
     }
@@ -76,12 +80,16 @@ pub(crate) fn decode(text: &str, file: &Path) -> Decoded {
         }
         return Decoded {
             workflow: None,
+            mentions: None,
             faults,
         };
     }
-    let workflow = workflow(&mut faults, root.get_ref(), folder_of(file));
+    let mut workflow = workflow(&mut faults, root.get_ref(), folder_of(file));
+    let mentions = Mentions::of(&mut faults, root.get_ref());
+    workflow.document = faults.document.clone();
     Decoded {
         workflow: Some(workflow),
+        mentions: Some(mentions),
         faults,
     }
 }
@@ -175,6 +183,9 @@ fn each<'t, T>(
         if let Some(item) = read(Fields::new(faults, at, table)) {
             faults.document.keep(section, index);
             kept.push(item);
+        } else if section != Sink::SECTION {
+            // Without this table the graph lacks readers and writers.
+            faults.graph_unreliable = true;
         }
     }
     kept

@@ -52,6 +52,7 @@ mod history;
 mod host;
 mod inner;
 mod late;
+mod mentions;
 mod model;
 mod plan;
 mod sinks;

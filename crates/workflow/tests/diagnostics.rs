@@ -733,6 +733,77 @@ fn every_fault_is_reported_at_once() {
 }
 
 #[test]
+fn queues_are_checked_beside_other_faults() {
+    let misspelt = SOUND.replace("inputs = [\"proofs\"]", "inputs = [\"proof\"]");
+    let queues = [Code::UnreadQueue, Code::UnknownQueue];
+    let beside = |from: &str, to: &str, code: Code| {
+        assert!(misspelt.contains(from), "{from:?}");
+        let mut expected = vec![code];
+        expected.extend(queues);
+        let mut codes = codes(&misspelt.replacen(from, to, 1));
+        codes.sort_by_key(|code| queues.iter().position(|other| other == code));
+        assert_eq!(codes, expected, "{to}");
+    };
+    assert_eq!(codes(&misspelt), queues);
+    // In the tables that name the queues, and in others; with stages that can be read and that cannot.
+    beside("verify = true", "t_ack = \"soon\"", Code::BadDuration);
+    beside(
+        "n = 4 }",
+        "n = 4 }\nt_collect = \"soon\"",
+        Code::BadDuration,
+    );
+    beside(
+        "verify = true",
+        "verify = true\nverfy = true",
+        Code::UnknownField,
+    );
+    beside("name = \"prove\"\n", "", Code::MissingField);
+    beside("kind = \"range\"", "kind = \"rang\"", Code::UnknownKind);
+    beside("kind = \"native\"", "kind = \"naive\"", Code::UnknownKind);
+    beside("prover = \"test.prove\"", "prover = 3", Code::WrongType);
+    beside("n = 4", "n = 0", Code::EmptyGroup);
+
+    let found = fault(
+        &misspelt.replacen("kind = \"range\"", "kind = \"rang\"", 1),
+        Code::UnknownQueue,
+    );
+    assert_eq!(found.help, "did you mean `proofs`?");
+    assert_eq!(found.field, "collector \"gather\".inputs[0]");
+}
+
+/// A queue is not reported if the name that is missing may be one that could not be read.
+#[test]
+fn a_name_that_cannot_be_read_makes_no_queue_unknown_or_unread() {
+    for (from, to, code) in [
+        ("output = \"proofs\"", "output = 3", Code::WrongType),
+        ("output = \"proofs\"", "output = \"Proofs!\"", Code::BadName),
+        (
+            "output = \"proofs\"",
+            "outptu = \"proofs\"",
+            Code::UnknownField,
+        ),
+        ("output = \"blocks\"\n", "", Code::MissingField),
+        ("input = \"blocks\"\n", "", Code::MissingField),
+        (
+            "inputs = [\"proofs\"]",
+            "inputs = [\"proofs\", 3]",
+            Code::WrongType,
+        ),
+        ("[[dispatcher]]", "[[dispacher]]", Code::UnknownField),
+        ("[[dispatcher]]", "[dispatcher]", Code::WrongType),
+        ("[sequencer]", "[sequencr]", Code::UnknownField),
+    ] {
+        assert!(SOUND.contains(from), "{from:?}");
+        assert_eq!(codes(&SOUND.replacen(from, to, 1)), [code], "{to}");
+    }
+    // A wrong executor hides the stage, and not its queues.
+    assert_eq!(
+        codes(&SOUND.replacen("prover = \"test.prove\"", "prover = 3", 1)),
+        [Code::WrongType]
+    );
+}
+
+#[test]
 fn a_fault_is_shown_with_its_line_and_a_caret() {
     let found = spoiled("labels = [\"cpu\"]", "t_ack = \"30x\"", Code::BadDuration);
     let expected = "w.toml:14:9: error: dispatcher \"prove\".t_ack: \"30x\" is not a duration \

@@ -205,7 +205,7 @@ impl NatsOptions {
     }
 
     /// The addresses without user names and passwords, for messages.
-    pub(super) fn shown(&self) -> String {
+    pub fn shown(&self) -> String {
         let shown = self.servers.iter().map(|server| {
             let (scheme, rest) = server.split_once("://").unwrap_or(("nats", server));
             let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);

@@ -60,7 +60,10 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
     let workers: BTreeMap<String, usize> = args.workers.workers.into_iter().collect();
     let bus = match &args.bus.url {
         None => None,
-        Some(_) => Some(bus::connect(&args.bus, Role::Coordinator, &workflow.name).await?),
+        Some(url) => {
+            bus::print(url);
+            Some(bus::connect(&args.bus, Role::Coordinator, &workflow.name).await?)
+        }
     };
     let options = || Options {
         workers: workers.clone(),

@@ -258,3 +258,29 @@ fn a_run_whose_standard_error_nobody_reads_ends_all_the_same() {
     drop(reader);
     assert_eq!(status.code(), Some(0));
 }
+
+/// Nothing listens on the address, so the run fails after its first lines.
+#[test]
+fn a_run_says_which_bus_it_uses() {
+    let folder = folder();
+    let file = repository("examples/fan-out/workflow.toml");
+    let begin = |environment: Option<&str>, argument: Option<&str>| {
+        let mut command = proofmill(folder.path());
+        command.arg("run").arg(&file);
+        command.args(["--connect-timeout", "1ms"]);
+        command.args(argument.into_iter().flat_map(|url| ["--bus", url]));
+        command.envs(environment.map(|url| ("PROOFMILL_BUS", url)));
+        let run = finish(&mut command).failed(1, "cannot connect");
+        let (first, _) = run.stderr.split_once('\n').expect("a line");
+        assert!(!run.stderr.contains("secret"), "{}", run.stderr);
+        first.to_owned()
+    };
+    let url = "nats://user:secret@127.0.0.1:9,127.0.0.1:10";
+    let shown = "bus: nats://127.0.0.1:9, nats://127.0.0.1:10";
+    assert_eq!(begin(Some(url), None), format!("{shown} (PROOFMILL_BUS)"));
+    assert_eq!(begin(None, Some(url)), shown);
+    assert_eq!(
+        begin(Some(url), Some("nats://127.0.0.1:11")),
+        "bus: nats://127.0.0.1:11"
+    );
+}

@@ -68,6 +68,15 @@ pub trait Source: Send {
     /// future must lose nothing.
     fn next(&mut self) -> BoxFuture<'_, Option<Result<SourceItem, String>>>;
 
+    /// Waits until messages that [`next`](Self::next) has returned are no longer valid; returns the first of their
+    /// blocks, as [`SourceItem::Changed`] does. Called while the last of these messages cannot be submitted, because
+    /// an earlier one waits for room in a queue; `next` is not called meanwhile. Dropping the future must lose nothing.
+    ///
+    /// By default it never ends: the messages of most sources stay valid.
+    fn changed(&mut self) -> BoxFuture<'_, u64> {
+        Box::pin(std::future::pending())
+    }
+
     /// Called when the messages about the blocks from `from` on have been withdrawn; the source
     /// must submit them again from there. `asked` is the block that the source reported; `from` is
     /// higher if earlier blocks cannot be withdrawn any more.
@@ -160,6 +169,7 @@ pub fn run(
         let mut window = SubmissionWindow {
             pending: VecDeque::new(),
             acknowledged: position,
+            is_first_run: position.is_none(),
             changed: None,
             summary: Summary::default(),
         };
@@ -184,21 +194,38 @@ pub fn run(
                 window.summary.ended = true;
                 break;
             };
-            let message = match item.map_err(failed)? {
-                SourceItem::Message(message) => message,
-                SourceItem::Changed { from } => {
-                    let rewinding = window.rewind(&coordinator, &name, &options.outputs, from);
-                    let rewound = tokio::select! {
-                        rewound = rewinding => rewound?,
-                        () = shutdown.reached(Level::Stop) => break,
+            let from = match item.map_err(failed)? {
+                SourceItem::Changed { from } => from,
+                SourceItem::Message(message) => {
+                    // An earlier message may wait for room in a queue for hours, and the chain changes meanwhile.
+                    let changed = tokio::select! {
+                        biased;
+                        room = window.until_room(&name, message.uniqueness) => {
+                            room?;
+                            None
+                        }
+                        from = source.changed() => Some(from.min(message.first)),
                     };
-                    source.rewound(from, rewound);
-                    continue;
+                    let Some(from) = changed else {
+                        let submitted = window.submit(message, &options, &coordinator, &blobs);
+                        submitted.await?;
+                        continue;
+                    };
+                    // The message is dropped: it was not submitted, and is no longer valid.
+                    window.process_ready_replies(&name)?;
+                    if from == message.first && window.is_beyond_known(message.uniqueness) {
+                        source.rewound(from, from);
+                        continue;
+                    }
+                    from
                 }
             };
-            window
-                .submit(message, &options, &coordinator, &blobs)
-                .await?;
+            let rewinding = window.rewind(&coordinator, &name, &options.outputs, from);
+            let rewound = tokio::select! {
+                rewound = rewinding => rewound?,
+                () = shutdown.reached(Level::Stop) => break,
+            };
+            source.rewound(from, rewound);
         }
         window.finish(&name, &mut shutdown).await?;
         Ok(window.summary)
@@ -250,6 +277,8 @@ struct Pending {
 struct SubmissionWindow {
     pending: VecDeque<Pending>,
     acknowledged: Option<u64>,
+    /// Whether no earlier run has recorded a position.
+    is_first_run: bool,
     /// Lowest block for which the core knows another message.
     changed: Option<u64>,
     summary: Summary,
@@ -292,7 +321,35 @@ impl SourceMessage {
 // === impl SubmissionWindow ===
 
 impl SubmissionWindow {
-    /// Submits a message to every queue, once the window allows it. Does nothing if an earlier
+    /// Waits until the window has room for a message. Waits only between messages: a message is acknowledged when
+    /// all its queues have acknowledged it. May be dropped and called again.
+    async fn until_room(
+        &mut self,
+        name: &Arc<str>,
+        uniqueness: Uniqueness,
+    ) -> Result<(), SourceError> {
+        let most = if uniqueness == Uniqueness::Multiple {
+            WINDOW
+        } else {
+            1
+        };
+        while self.pending.len() >= most {
+            self.await_oldest_reply(name).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether the core has nothing of this source about the block of a message that comes next, and about later
+    /// blocks, so that there is nothing to withdraw. Messages of a source whose blocks are unique are submitted in
+    /// order: nothing follows one that was new to the core. (If the core has something nevertheless, it answers the
+    /// block's next message with [`Reply::Differs`].)
+    fn is_beyond_known(&self, uniqueness: Uniqueness) -> bool {
+        uniqueness == Uniqueness::Single
+            && (self.is_first_run || self.summary.accepted > 0)
+            && self.changed.is_none()
+    }
+
+    /// Submits a message to every queue; the window has [room](Self::until_room). Does nothing if an earlier
     /// block has changed, since the blocks after it are submitted again.
     async fn submit(
         &mut self,
@@ -303,16 +360,6 @@ impl SubmissionWindow {
     ) -> Result<(), SourceError> {
         let name = &options.name;
         let (block, next, uniqueness) = (message.first, message.next, message.uniqueness);
-        // Waits only between messages: a message is acknowledged when all its queues have
-        // acknowledged it.
-        let most = if uniqueness == Uniqueness::Multiple {
-            WINDOW
-        } else {
-            1
-        };
-        while self.pending.len() >= most {
-            self.await_oldest_reply(name).await?;
-        }
         self.process_ready_replies(name)?;
         if self.changed.is_some() {
             return Ok(());
@@ -416,6 +463,15 @@ impl SubmissionWindow {
             }
             if self.pending.is_empty() {
                 self.acknowledged = Some(from);
+                return Ok(from);
+            }
+            if self.pending.iter().all(|pending| pending.block < from) {
+                // They stay valid and may still wait for room. Their acknowledgement does not move the source's
+                // position beyond what was withdrawn, which one that was submitted by an earlier run would.
+                self.acknowledged = self.acknowledged.map(|position| position.min(from));
+                for pending in &mut self.pending {
+                    pending.next = pending.next.min(from);
+                }
                 return Ok(from);
             }
             // Messages in flight may have arrived after the withdrawal.

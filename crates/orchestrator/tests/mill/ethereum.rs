@@ -1,5 +1,8 @@
 //! A source follows a chain that is reorganised.
 
+use std::time::Duration;
+
+use proofmill_orchestrator::core::Core;
 use proofmill_orchestrator::shutdown::Level;
 use proofmill_orchestrator::sink::Emitted;
 use serde_json::{Value, json};
@@ -133,6 +136,93 @@ async fn a_chain_that_changes_while_nobody_looks_is_found_out() {
         begun[&8],
         "what was done is not done again"
     );
+    mill.stop.raise(Level::Drain);
+    mill.ended().await;
+}
+
+/// A workflow as [`workflow`], whose queue of blocks is full when `q_max` of them wait for its only worker.
+fn narrow(node: &Node, start: u64, q_max: u32, more: &str) -> String {
+    let queue = format!("[[queue]]\nname = \"blocks\"\nq_max = {q_max}\n[[dispatcher]]");
+    workflow(node, start, more)
+        .replace("[[dispatcher]]", &queue)
+        .replace("workers = 8", "workers = 1")
+}
+
+/// Waits until the core has block `block` of the node's chain, and of no other.
+async fn is_the_node_s(mill: &Background, node: &Node, block: usize) {
+    let part = node.hash(block)[2..34].to_owned();
+    mill.until("the block is the node's", move |core| {
+        let tasks = core.tasks(|task| task.id.block == block as u64);
+        tasks.len() == 1 && tasks[0].record.id.part.as_str() == part
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reorganisation_is_noticed_while_a_queue_is_full() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let node = Node::start(12).await;
+    let script = Script::closed();
+    let text = narrow(&node, 8, 1, "from = 8");
+    let mut mill = Background::start(&text, &script, dir.path(), true).await;
+    // Block 8 is being proved, 9 fills the queue, 10 waits for room, and 11 for 10.
+    let full = |core: &Core| core.status().producers_waiting == 1 && core.status().live == 2;
+    mill.until("the queue is full", full).await;
+    for fork in ['b', 'c'] {
+        node.reorganise(9, fork);
+        is_the_node_s(&mill, &node, 9).await;
+        mill.until("the queue is full", full).await;
+    }
+    // The block that is being proved.
+    node.reorganise(8, 'd');
+    is_the_node_s(&mill, &node, 8).await;
+    mill.until("the queue is full", full).await;
+    // Block 11 has not been submitted, so nothing is taken back.
+    node.reorganise(11, 'e');
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    is_the_node_s(&mill, &node, 9).await;
+    script.open_below(u64::MAX);
+    for block in 8..13 {
+        leaves(&mut mill, &node, block).await;
+    }
+    mill.until("all have left", |core| core.status().next_block == Some(13))
+        .await;
+    let status = mill.handle.operator().status().await.expect("a status");
+    assert_eq!((status.blocks_stale, status.dead, status.live), (0, 0, 0));
+    assert_eq!(
+        script.begun()[&11],
+        1,
+        "only the chain's block 11 is proved"
+    );
+    mill.stop.raise(Level::Drain);
+    mill.ended().await;
+}
+
+/// After a crash the source submits its last blocks again, and these wait for room too.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reorganisation_is_noticed_while_a_queue_is_full_after_a_crash() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let node = Node::start(13).await;
+    let script = Script::closed();
+    let text = narrow(&node, 8, 3, "from = 8\nreorg_depth = 4");
+    let full = |core: &Core| core.status().producers_waiting == 1 && core.status().live == 4;
+    for (from, fork) in [(11, 'b'), (10, 'c'), (8, 'd')] {
+        let mill = Background::start(&text, &script, dir.path(), true).await;
+        mill.until("the queue is full", full).await;
+        node.reorganise(from, fork);
+        is_the_node_s(&mill, &node, from).await;
+        mill.until("the queue is full", full).await;
+        mill.crash().await;
+    }
+    let mut mill = Background::start(&text, &script, dir.path(), true).await;
+    script.open_below(u64::MAX);
+    for block in 8..14 {
+        leaves(&mut mill, &node, block).await;
+    }
+    mill.until("all have left", |core| core.status().next_block == Some(14))
+        .await;
+    let status = mill.handle.operator().status().await.expect("a status");
+    assert_eq!((status.blocks_stale, status.dead, status.live), (0, 0, 0));
     mill.stop.raise(Level::Drain);
     mill.ended().await;
 }

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::checker::Checker;
 use crate::diagnostic::Code;
 use crate::document::Field;
+use crate::mentions::{Mention, Mentions};
 use crate::model::{Sequencer, Writers};
 use crate::plan::{QueueId, StageId};
 use crate::suggest::nearest;
@@ -93,6 +94,8 @@ fn readers_and_writers(checker: &mut Checker<'_>) {
         !checker.plan.queue(queue).writers.is_empty()
     });
 
+    let unwritten = without(&read, &written);
+
     for index in 0..checker.plan.queues.len() {
         if checker.full() {
             return;
@@ -113,22 +116,11 @@ fn readers_and_writers(checker: &mut Checker<'_>) {
             }
             ([], [reader, ..]) => {
                 let field = checker.input_field(*reader, queue.id);
-                let help = match nearest(name, written.iter().map(String::as_str)) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("add `output = \"{name}\"` to the stage that makes it"),
-                };
-                let message = format!("no stage writes the queue `{name}`");
-                checker.push(Code::UnknownQueue, &field, message, help);
+                unknown(checker, name, &field, &written);
             }
             ([writer, ..], []) => {
                 let field = checker.output_field(*writer, queue.id);
-                let unwritten = read.iter().filter(|name| !written.contains(name));
-                let help = match nearest(name, unwritten.map(String::as_str)) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => "read it in a stage or the sequencer, or remove it here".to_owned(),
-                };
-                let message = format!("no stage reads the queue `{name}`");
-                checker.push(Code::UnreadQueue, &field, message, help);
+                unread(checker, name, &field, &unwritten);
             }
             _ => {}
         }
@@ -151,6 +143,66 @@ fn readers_and_writers(checker: &mut Checker<'_>) {
             checker.push(Code::TwoWriters, &field, message, help);
         }
     }
+}
+
+/// Checks that the queues which stages name have readers and writers, where the graph is not reliable because
+/// of other faults. A queue is not reported if a name that could not be read may be the missing one.
+pub(super) fn check_mentions(checker: &mut Checker<'_>, mentions: &Mentions) {
+    let names = |mentions: &[Mention]| -> Vec<String> {
+        mentions.iter().map(|one| one.queue.clone()).collect()
+    };
+    let (read, written) = (names(&mentions.read), names(&mentions.written));
+    let unwritten = without(&read, &written);
+    let unread_names: HashSet<String> = without(&written, &read).into_iter().collect();
+    let unwritten_names: HashSet<&String> = unwritten.iter().collect();
+    let mut seen = HashSet::new();
+    if mentions.all_written {
+        for mention in &mentions.read {
+            if unwritten_names.contains(&mention.queue) && seen.insert(&mention.queue) {
+                unknown(checker, &mention.queue, &mention.field, &written);
+            }
+            if checker.full() {
+                return;
+            }
+        }
+    }
+    if mentions.all_read {
+        for mention in &mentions.written {
+            if unread_names.contains(&mention.queue) && seen.insert(&mention.queue) {
+                unread(checker, &mention.queue, &mention.field, &unwritten);
+            }
+            if checker.full() {
+                return;
+            }
+        }
+    }
+}
+
+/// The names that are not among `others`.
+fn without(names: &[String], others: &[String]) -> Vec<String> {
+    let others: HashSet<&String> = others.iter().collect();
+    let names = names.iter().filter(|name| !others.contains(name));
+    names.cloned().collect()
+}
+
+/// Reports a queue that is read in `field` and written by none.
+fn unknown(checker: &mut Checker<'_>, name: &str, field: &Field, written: &[String]) {
+    let help = match nearest(name, written.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("add `output = \"{name}\"` to the stage that makes it"),
+    };
+    let message = format!("no stage writes the queue `{name}`");
+    checker.push(Code::UnknownQueue, field, message, help);
+}
+
+/// Reports a queue that is written in `field` and read by none; `unwritten` are those that are read and not written.
+fn unread(checker: &mut Checker<'_>, name: &str, field: &Field, unwritten: &[String]) {
+    let help = match nearest(name, unwritten.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "read it in a stage or the sequencer, or remove it here".to_owned(),
+    };
+    let message = format!("no stage reads the queue `{name}`");
+    checker.push(Code::UnreadQueue, field, message, help);
 }
 
 fn with_some(checker: &Checker<'_>, keep: impl Fn(QueueId) -> bool) -> Vec<String> {

@@ -37,29 +37,33 @@ fn check_graph(checker: &mut Checker<'_>) {
 ///
 /// # Errors
 /// Every fault found, if at least one of them is an error. Where a fault is likely to cause others
-/// (a stage that cannot be read, for example), the checks that depend on it are skipped.
+/// (a stage that cannot be read, for example), the checks that depend on it are skipped; queues without a writer or a
+/// reader are reported unless a name that cannot be read may be the missing one.
 pub fn validate(
     text: &str,
     file: &Path,
     host: &dyn Host,
 ) -> Result<(Workflow, Vec<Diagnostic>), Vec<Diagnostic>> {
-    let Decoded { workflow, faults } = decode(text, file);
-    let Some(workflow) = workflow else {
+    let decoded = decode(text, file);
+    let faults = decoded.faults;
+    let (Some(workflow), Some(mentions)) = (decoded.workflow, decoded.mentions) else {
         return Err(in_order(faults.list));
     };
     let mut checker = Checker::new(&workflow, host);
     stages::check(&mut checker);
     if faults.graph_unreliable {
         checker.found.retain(|found| !rests_on_graph(found.code));
+        queues::check_mentions(&mut checker, &mentions);
     } else {
         check_graph(&mut checker);
     }
     let mut found = checker.found;
     // A field with a fault was read as its default, so faults that follow from its value are
-    // dropped.
+    // dropped. Those of the machine and of queues' names do not follow from other fields.
     found.retain(|found| {
         let table = |field: &str| field.split('.').next().unwrap_or_default().to_owned();
         asks_host(found.code)
+            || names_queue(found.code)
             || !faults
                 .list
                 .iter()
@@ -96,6 +100,10 @@ fn asks_host(code: Code) -> bool {
             | Code::UnknownStrategy
             | Code::NoWorkers
     )
+}
+
+fn names_queue(code: Code) -> bool {
+    matches!(code, Code::UnknownQueue | Code::UnreadQueue)
 }
 
 fn rests_on_graph(code: Code) -> bool {
@@ -158,7 +166,9 @@ impl Workflow {
     /// # Errors
     /// Every fault found.
     pub fn parse(text: &str, file: impl AsRef<Path>) -> Result<Self, Vec<Diagnostic>> {
-        let Decoded { workflow, faults } = decode(text, file.as_ref());
+        let Decoded {
+            workflow, faults, ..
+        } = decode(text, file.as_ref());
         match workflow {
             Some(workflow) if faults.list.is_empty() => Ok(workflow),
             _ => Err(in_order(faults.list)),

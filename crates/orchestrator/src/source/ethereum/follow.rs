@@ -93,25 +93,40 @@ impl Ethereum {
     async fn next_item(&mut self) -> SourceItem {
         let mut failures = 0;
         loop {
-            let (current, count) = (self.current, self.endpoints.len());
             match self.step().await {
                 Ok(Some(item)) => return item,
                 Ok(None) => {
                     failures = 0;
                     tokio::time::sleep(self.options.poll).await;
                 }
-                Err(error) => {
-                    failures += 1;
-                    let endpoint = self.endpoints[current].url();
-                    tracing::warn!(%endpoint, %error, failures, "the chain's endpoint is asked again");
-                    self.current = (current + 1) % count;
-                    // Waits only once every endpoint has failed.
-                    let round = failures / u32::try_from(count).unwrap_or(u32::MAX);
-                    if round > 0 {
-                        tokio::time::sleep(BACKOFF.delay(round, 0)).await;
-                    }
-                }
+                Err(error) => self.try_other_endpoint(&error, &mut failures).await,
             }
+        }
+    }
+
+    /// The lowest block that is no longer in the chain, once there is one. Changes nothing that is known of the chain.
+    async fn next_fork(&mut self) -> u64 {
+        let mut failures = 0;
+        loop {
+            tokio::time::sleep(self.options.poll).await;
+            match self.fork().await {
+                Ok(Some(from)) => return from,
+                Ok(None) => failures = 0,
+                Err(error) => self.try_other_endpoint(&error, &mut failures).await,
+            }
+        }
+    }
+
+    /// Goes to the next endpoint after a failed request; waits only once every endpoint has failed.
+    async fn try_other_endpoint(&mut self, error: &RpcError, failures: &mut u32) {
+        *failures += 1;
+        let (current, count) = (self.current, self.endpoints.len());
+        let endpoint = self.endpoints[current].url();
+        tracing::warn!(%endpoint, %error, failures, "the chain's endpoint is asked again");
+        self.current = (current + 1) % count;
+        let round = *failures / u32::try_from(count).unwrap_or(u32::MAX);
+        if round > 0 {
+            tokio::time::sleep(BACKOFF.delay(round, 0)).await;
         }
     }
 
@@ -237,6 +252,10 @@ impl Source for Ethereum {
 
     fn next(&mut self) -> BoxFuture<'_, Option<Result<SourceItem, String>>> {
         Box::pin(async { Some(Ok(self.next_item().await)) })
+    }
+
+    fn changed(&mut self) -> BoxFuture<'_, u64> {
+        Box::pin(self.next_fork())
     }
 
     fn rewound(&mut self, asked: u64, from: u64) {
