@@ -3,7 +3,6 @@
 # Python with pip, for the compiler of the CUDA kernels. Nothing is installed system-wide.
 
 CARGO ?= cargo
-PROOFMILL = $${CARGO_TARGET_DIR:-target}/release/proofmill
 INTEROP = crates/cli/tests/circom
 
 .PHONY: help demo build test nats-server s3-server cuda-toolkit interop-tools lint docs docs-check page-check fmt cuda-check bench bench-cluster bench-kernels bench-snarkjs clean
@@ -11,8 +10,9 @@ INTEROP = crates/cli/tests/circom
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: build ## Prove the first 32 headers of Bitcoin's main chain, verify and emit in order
-	@$(PROOFMILL) demo
+demo: ## Prove the first 32 headers of Bitcoin's main chain, verify and emit in order
+	$(CARGO) build --profile demo --locked -p proofmill
+	@$${CARGO_TARGET_DIR:-target}/demo/proofmill demo
 
 build: ## Build the program, optimised
 	$(CARGO) build --release --locked -p proofmill
