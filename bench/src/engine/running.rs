@@ -27,7 +27,7 @@ impl Running {
     /// Starts one and registers the circuit; its key is not loaded.
     pub(super) async fn start(options: Options, circuit: &Circuit) -> anyhow::Result<Self> {
         // As `proofmill engine serve` does.
-        proofmill_kernels::return_large_allocations();
+        proofmill_memory::return_large_allocations();
         let (service, handle) = Service::open(options).await?;
         let (stop, shutdown) = channel();
         let run = tokio::spawn(service.run(shutdown));

@@ -18,7 +18,7 @@ type Failed = Box<dyn std::error::Error>;
 fn main() -> Result<(), Failed> {
     let count = std::env::args().nth(1).ok_or("the number of proofs")?;
     let count: usize = count.parse()?;
-    proofmill_kernels::return_large_allocations();
+    proofmill_memory::return_large_allocations();
     measure::<Bn254>("bn254", count)?;
     measure::<Bls12_381>("bls12-381", count)
 }
@@ -57,7 +57,7 @@ fn measure<E: AggregationEngine>(curve: &str, count: usize) -> Result<(), Failed
     let commitment = index.commit(&srs, &points)?;
     let inputs = [1u64, 2, 3].map(E::ScalarField::from);
     proofmill_kernels::release_memory();
-    proofmill_kernels::release_heap();
+    proofmill_memory::release_heap();
     std::fs::write("/proc/self/clear_refs", "5")?;
     let before = status("VmRSS:")?;
     let statement = MirageStatement {

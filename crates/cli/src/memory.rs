@@ -1,4 +1,4 @@
-//! Memory of this process: its resident size, and returning unused pages to the system.
+//! A background task that returns unused pages of this process to the system.
 
 use std::time::Duration;
 
@@ -18,25 +18,8 @@ pub(crate) fn start_releasing_pages() {
         ticks.reset_after(Duration::from_secs(1));
         loop {
             ticks.tick().await;
-            proofmill_kernels::release_heap();
-            proofmill_kernels::release_program_pages();
+            proofmill_memory::release_heap();
+            proofmill_memory::release_program_pages();
         }
     });
-}
-
-/// Resident memory of this process in bytes (`VmRSS`); `None` where the system does not report it.
-pub(crate) fn resident() -> Option<u64> {
-    status_bytes("VmRSS:")
-}
-
-/// Peak resident memory of this process in bytes (`VmHWM`); `None` where the system does not report it.
-pub(crate) fn peak() -> Option<u64> {
-    status_bytes("VmHWM:")
-}
-
-fn status_bytes(name: &str) -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib * 1024)
 }

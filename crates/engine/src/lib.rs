@@ -81,7 +81,7 @@
 //! `proofmill-bench engine memory` compares it with the measured use, and `proofmill-bench engine
 //! estimates` does the same for [`CircuitView::needed_bytes`]. The process stays within these bytes only if
 //! its allocator returns freed memory, which `proofmill engine serve` makes glibc do with
-//! [`proofmill_kernels::return_large_allocations`].
+//! [`proofmill_memory::return_large_allocations`].
 //!
 //! There is no deadlock: a reservation never grows while its holder waits for others, and only one
 //! partition at a time waits for memory. Every other holder has all the memory that it needs, or gets the

@@ -35,10 +35,7 @@ pub use curve::MsmGroup;
 pub use decompression::{point_of_x_each, point_of_x_each_on};
 pub use inner_products::{inner_products, inner_products_on};
 pub use instruction_set::{INSTRUCTION_SET_VARIABLE, InstructionSet, UnknownInstructionSet};
-pub use memory::{
-    release_heap, release_memory, release_program_pages, return_allocations_from,
-    return_large_allocations,
-};
+pub use memory::release_memory;
 pub use msm::{
     Calibration, MAX_BASES, PreparedBases, calibrate, fixed_base, fold, fold_on, msm, msm_bigint,
     msm_on, multiply_each, multiply_each_on, scale_each, scale_each_on,

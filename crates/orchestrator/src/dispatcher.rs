@@ -13,9 +13,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proofmill_bus::{BlobStore, Held, with_sources};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::task::{self, JoinError, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::pause::{Machine, Pause};
 
@@ -24,8 +25,7 @@ use crate::conversation::{
 };
 use crate::coordinator::CoordinatorGone;
 use crate::executor::{
-    Cancel, Execution, Executor, Product, Resolved, Unfinished, failure_of_fetching,
-    failure_of_storing,
+    Execution, Executor, Product, Resolved, Unfinished, failure_of_fetching, failure_of_storing,
 };
 use crate::id::WorkerId;
 use crate::message::grouping;
@@ -85,7 +85,8 @@ const RESULT_KEPT: Duration = Duration::from_secs(60);
 const STORE_AGAIN: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
 
 struct Running {
-    cancel: watch::Sender<bool>,
+    /// Cancels the execution when it is dropped.
+    _cancel: DropGuard,
     assignment: task::Id,
 }
 
@@ -237,8 +238,7 @@ impl Dispatcher {
     /// Cancels all tasks, hands them back, and waits up to 5 s until none runs any more.
     async fn stop(mut self, mut finished: JoinSet<bool>) -> Result<(), CoordinatorGone> {
         for (lease, running) in std::mem::take(&mut self.running) {
-            // The execution may have ended on its own.
-            let _ = running.cancel.send(true);
+            drop(running);
             let worker = self.options.name.clone();
             let release = WorkerEvent::Release { worker, lease };
             self.coordinator.send_event(release).await?;
@@ -294,10 +294,7 @@ impl Dispatcher {
     }
 
     fn cancel(&mut self, lease: &LeaseRef) {
-        if let Some(running) = self.running.remove(lease) {
-            // As above.
-            let _ = running.cancel.send(true);
-        }
+        self.running.remove(lease);
     }
 
     fn begin(&mut self, leases: Vec<Lease>, finished: &mut JoinSet<bool>) {
@@ -312,10 +309,10 @@ impl Dispatcher {
         let mut cancels = Vec::with_capacity(leases.len());
         let mut batch = Vec::with_capacity(leases.len());
         for lease in leases {
-            let (sender, cancel) = Cancel::new();
+            let cancel = CancellationToken::new();
             let name = lease.reference();
             names.push(name.clone());
-            cancels.push(sender);
+            cancels.push(cancel.clone().drop_guard());
             batch.push((name, lease, cancel));
         }
         let assignment = finished.spawn(async move {
@@ -323,9 +320,12 @@ impl Dispatcher {
             work.run(batch).await.unwrap_or(false)
         });
         let assignment = assignment.id();
-        for (name, cancel) in names.iter().zip(cancels) {
-            self.running
-                .insert(name.clone(), Running { cancel, assignment });
+        for (name, _cancel) in names.iter().zip(cancels) {
+            let running = Running {
+                _cancel,
+                assignment,
+            };
+            self.running.insert(name.clone(), running);
         }
         self.assignments.insert(assignment, names);
     }
@@ -342,7 +342,10 @@ struct Work {
 
 impl Work {
     /// Runs an assignment and reports its results. Returns whether a task was completed.
-    async fn run(&self, batch: Vec<(LeaseRef, Lease, Cancel)>) -> Result<bool, CoordinatorGone> {
+    async fn run(
+        &self,
+        batch: Vec<(LeaseRef, Lease, CancellationToken)>,
+    ) -> Result<bool, CoordinatorGone> {
         let Some(stage) = batch.first().map(|(_, lease, _)| lease.stage) else {
             return Ok(false);
         };
@@ -379,7 +382,7 @@ impl Work {
         let results = executor.execute(executions).await;
         let mut completed_any = false;
         for ((name, cancel), result) in names.into_iter().zip(results) {
-            if cancel.is_raised() {
+            if cancel.is_cancelled() {
                 continue;
             }
             match result {
@@ -421,7 +424,7 @@ impl Work {
         stage: StageIx,
         lease: LeaseRef,
         product: Product,
-        mut cancel: Cancel,
+        cancel: CancellationToken,
     ) -> Result<bool, CoordinatorGone> {
         let plan = self.coordinator.plan();
         let mut queues = plan.stage(stage).outputs.iter();
@@ -440,7 +443,7 @@ impl Work {
                 .iter()
                 .flat_map(|queue| grouping(plan, *queue, json))
                 .collect();
-            let stored = self.store(encoding, bytes, collected, &mut cancel, give_up);
+            let stored = self.store(encoding, bytes, collected, &cancel, give_up);
             match stored.await {
                 Some(Ok((payload, hold))) => {
                     held.extend(hold);
@@ -477,7 +480,7 @@ impl Work {
         encoding: Encoding,
         bytes: Bytes,
         collected: bool,
-        cancel: &mut Cancel,
+        cancel: &CancellationToken,
         give_up: Instant,
     ) -> Option<Result<(Payload, Option<Held>), MachineFailure>> {
         let mut delay = STORE_AGAIN.0;
@@ -494,7 +497,7 @@ impl Work {
             }
             self.report_machine_failure(failure, Vec::new());
             tokio::select! {
-                () = cancel.raised() => return None,
+                () = cancel.cancelled() => return None,
                 () = tokio::time::sleep(delay) => {}
             }
             delay = (delay * 2).min(STORE_AGAIN.1);

@@ -11,6 +11,7 @@ pub mod coordinator;
 pub mod core;
 pub mod dispatcher;
 pub mod executor;
+pub mod grouping;
 pub mod http;
 pub mod id;
 mod identity;

@@ -10,9 +10,7 @@ use proofmill_orchestrator::executor::engine::{
     Endpoint, EndpointError, EngineExecutor, EngineSnapshot, Job, JobOutcome, ProofOutput, Ticket,
     Tier,
 };
-use proofmill_orchestrator::executor::{
-    Cancel, Execution, Executor, Product, Resolved, Unfinished,
-};
+use proofmill_orchestrator::executor::{Execution, Executor, Product, Resolved, Unfinished};
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::payload::{Encoding, Payload};
 use proofmill_orchestrator::record::{Failure, TaskRecord};
@@ -20,6 +18,7 @@ use proofmill_workflow::{EngineAddress, EnginePriority, HttpUrl};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 /// Time limit of every wait; no test takes as long unless it is stuck.
 const STUCK: Duration = Duration::from_secs(30);
@@ -195,7 +194,7 @@ struct Stage(Arc<EngineExecutor>);
 /// A running task of the stage.
 struct Running {
     result: JoinHandle<Result<Product, Failure>>,
-    cancel: watch::Sender<bool>,
+    cancel: CancellationToken,
 }
 
 // === impl Stage ===
@@ -245,22 +244,19 @@ impl Stage {
             at_ms: 0,
             origins: Default::default(),
         };
-        let (sender, cancel) = Cancel::new();
+        let cancel = CancellationToken::new();
         let execution = Execution {
             task: Arc::new(task),
             attempt: 1,
             input,
-            cancel,
+            cancel: cancel.clone(),
         };
         let executor = self.0.clone();
         let result = tokio::spawn(async move {
             let mut results = executor.execute(vec![execution]).await;
             results.pop().unwrap().map_err(attempt)
         });
-        Running {
-            result,
-            cancel: sender,
-        }
+        Running { result, cancel }
     }
 }
 
@@ -283,7 +279,7 @@ impl Running {
     }
 
     fn cancel(&self) {
-        self.cancel.send(true).unwrap();
+        self.cancel.cancel();
     }
 }
 

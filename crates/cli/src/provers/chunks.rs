@@ -179,7 +179,7 @@ impl Prove {
         let Execution {
             task,
             input,
-            mut cancel,
+            cancel,
             ..
         } = execution;
         let (first, last) = (task.id.block, task.last);
@@ -206,7 +206,7 @@ impl Prove {
         let request = request_id(self.engine.workflow, &task, &job);
         (self.on_event)(ProverEvent::Proving { first, last });
         let began = Instant::now();
-        let made = router.prove(&request, &job, stopped(&mut cancel, None));
+        let made = router.prove(&request, &job, stopped(&cancel, None));
         let made = made.await?;
         let unreadable =
             |error| RouteError::Retry(format!("the engine's proof is malformed: {error}"));

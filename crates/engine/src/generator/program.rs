@@ -13,9 +13,10 @@ use proofmill_sandbox::{Confinement, Environment, LaunchError};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStderr, Command};
+use tokio_util::sync::CancellationToken;
 
 use super::GeneratorProgram;
-use crate::key::{StepError, Stop};
+use crate::key::StepError;
 
 /// Most bytes of a program's standard error in an error message.
 const STDERR_MAX: usize = 2048;
@@ -34,7 +35,7 @@ pub(crate) async fn run(
     generator: &GeneratorProgram,
     inputs: &[u8],
     limit: u64,
-    stop: &Stop,
+    stop: &CancellationToken,
 ) -> Result<MappedFile, StepError> {
     let name = generator.program.display();
     let failed = |error: io::Error| StepError::Retry(format!("{name} could not run: {error}"));
@@ -70,7 +71,7 @@ pub(crate) async fn run(
             let limit = generator.time_limit;
             return Err(StepError::Retry(format!("{name} made no witness within {limit:?}")));
         }
-        () = stop.raised() => return Err(StepError::Stopped),
+        () = stop.cancelled() => return Err(StepError::Stopped),
     };
     drop(group);
     let status = child.wait().await.map_err(failed)?;

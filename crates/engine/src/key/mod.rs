@@ -11,4 +11,4 @@ pub(crate) use accelerator::Accelerator;
 pub(crate) use footprint::{Footprint, Sizes, checking_bytes};
 pub(crate) use hot::HotKey;
 pub(crate) use policy::KeyPolicy;
-pub(crate) use traits::{Key, StepError, Stop, Work};
+pub(crate) use traits::{Key, StepError, Work, ensure_wanted};

@@ -1,11 +1,9 @@
 //! The pipeline's view of a key and of a partition, independent of the curve and the form of the key.
 
-use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use proofmill_groth16::QueryPoints;
-use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 use super::accelerator::Accelerator;
 use crate::interface::{CircuitId, PartitionProof};
@@ -33,10 +31,10 @@ pub(crate) trait Work: Send {
     fn read_witness(&mut self, bytes: &[u8]) -> Result<(), StepError>;
 
     /// The products with the matrices, and the transforms.
-    fn evaluate(&mut self, stop: &Stop) -> Result<(), StepError>;
+    fn evaluate(&mut self, stop: &CancellationToken) -> Result<(), StepError>;
 
     /// The multi-scalar products in the first group.
-    fn prove(&mut self, stop: &Stop) -> Result<(), StepError>;
+    fn prove(&mut self, stop: &CancellationToken) -> Result<(), StepError>;
 
     /// Computes the products, on an accelerator where that pays. Must be called outside the pool but inside
     /// the tokio runtime: it blocks while it waits, and computes on `pool`.
@@ -44,12 +42,12 @@ pub(crate) trait Work: Send {
         &mut self,
         accelerator: &Accelerator,
         pool: &rayon::ThreadPool,
-        stop: &Stop,
+        stop: &CancellationToken,
     ) -> Result<(), StepError>;
 
     /// Computes the product in the second group, unless the accelerator has done so, and assembles the
     /// proof.
-    fn finish(&mut self, stop: &Stop) -> Result<(), StepError>;
+    fn finish(&mut self, stop: &CancellationToken) -> Result<(), StepError>;
 
     /// Verifies the proof, and returns it if it is valid.
     fn verify(&mut self, circuit: CircuitId) -> Result<PartitionProof, StepError>;
@@ -73,44 +71,11 @@ pub(crate) enum StepError {
     Stopped,
 }
 
-/// Cancels work that is no longer needed. Clones share one signal.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Stop(Arc<Signal>);
-
-#[derive(Debug, Default)]
-struct Signal {
-    raised: AtomicBool,
-    notify: Notify,
-}
-
-// === impl Stop ===
-
-impl Stop {
-    pub(crate) fn raise(&self) {
-        self.0.raised.store(true, Ordering::SeqCst);
-        self.0.notify.notify_waiters();
-    }
-
-    pub(crate) fn is_raised(&self) -> bool {
-        self.0.raised.load(Ordering::SeqCst)
-    }
-
-    /// Waits until the signal is raised.
-    pub(crate) async fn raised(&self) {
-        let mut notified = pin!(self.0.notify.notified());
-        // Registers before it checks, so that no signal is missed.
-        notified.as_mut().enable();
-        if !self.is_raised() {
-            notified.await;
-        }
-    }
-
-    /// Fails with [`StepError::Stopped`] if the signal is raised. Called between products.
-    pub(crate) fn check(&self) -> Result<(), StepError> {
-        if self.is_raised() {
-            Err(StepError::Stopped)
-        } else {
-            Ok(())
-        }
+/// Fails with [`StepError::Stopped`] if the work was cancelled. Called between products.
+pub(crate) fn ensure_wanted(stop: &CancellationToken) -> Result<(), StepError> {
+    if stop.is_cancelled() {
+        Err(StepError::Stopped)
+    } else {
+        Ok(())
     }
 }

@@ -11,11 +11,12 @@ use proofmill_accelerator::Error;
 use proofmill_groth16::{PartialProducts, Proof, ProveError, QuotientInput, SnarkCurve, verify};
 use proofmill_r1cs::iden3::{SCALAR_BYTES, WTNS_FORMAT, Witness, WtnsFile, canonical_from_le};
 use rayon::prelude::*;
+use tokio_util::sync::CancellationToken;
 use zeroize::Zeroizing;
 
 use super::accelerator::Accelerator;
 use super::hot::HotKey;
-use super::traits::{StepError, Stop, Work};
+use super::traits::{StepError, Work, ensure_wanted};
 use crate::interface::{AnyProof, CircuitId, PartitionProof, ProofOf};
 
 /// Scalars that one parallel task decodes.
@@ -103,23 +104,23 @@ where
         Ok(())
     }
 
-    fn evaluate(&mut self, stop: &Stop) -> Result<(), StepError> {
+    fn evaluate(&mut self, stop: &CancellationToken) -> Result<(), StepError> {
         let Step::Read(witness) = self.take() else {
             return Err(out_of_order());
         };
         let prover = self.key.key.prover();
         let (evaluations, _) = prover.evaluate(witness.values()).map_err(refused)?;
-        stop.check()?;
+        ensure_wanted(stop)?;
         let evaluated = if self.key.transforms_elsewhere() {
             evaluations.into()
         } else {
             prover.quotient(evaluations).0.into()
         };
         self.step = Step::Evaluated(witness, evaluated);
-        stop.check()
+        ensure_wanted(stop)
     }
 
-    fn prove(&mut self, stop: &Stop) -> Result<(), StepError> {
+    fn prove(&mut self, stop: &CancellationToken) -> Result<(), StepError> {
         let Step::Evaluated(witness, evaluated) = self.take() else {
             return Err(out_of_order());
         };
@@ -129,15 +130,15 @@ where
             QuotientInput::Quotient(quotient) => quotient,
             QuotientInput::Evaluations(evaluations) => prover.quotient(evaluations).0,
         };
-        stop.check()?;
+        ensure_wanted(stop)?;
         // The product that needs the quotient comes first, so that the quotient's memory is free
         // afterwards.
         let (h, _) = prover.multiply_h(quotient);
-        stop.check()?;
+        ensure_wanted(stop)?;
         let (a, _) = prover.multiply_a(z).map_err(refused)?;
-        stop.check()?;
+        ensure_wanted(stop)?;
         let (b_g1, _) = prover.multiply_b_g1(z).map_err(refused)?;
-        stop.check()?;
+        ensure_wanted(stop)?;
         let (l, _) = prover.multiply_l(z).map_err(refused)?;
         let products = PartialProducts {
             a,
@@ -147,21 +148,21 @@ where
             h,
         };
         self.step = Step::Proved(witness, products);
-        stop.check()
+        ensure_wanted(stop)
     }
 
     fn prove_on(
         &mut self,
         accelerator: &Accelerator,
         pool: &rayon::ThreadPool,
-        stop: &Stop,
+        stop: &CancellationToken,
     ) -> Result<(), StepError> {
         let Step::Evaluated(witness, evaluated) = self.take() else {
             return Err(out_of_order());
         };
         let failed = |error| failed_on(accelerator, error);
         let key = self.key.on(accelerator).map_err(failed)?;
-        stop.check()?;
+        ensure_wanted(stop)?;
         let z = witness.values();
         let started = pool.install(|| key.start(z, evaluated)).map_err(failed)?;
         let finish = OnPool {
@@ -172,23 +173,23 @@ where
         let finished = tokio::runtime::Handle::current().block_on(async {
             tokio::select! {
                 biased;
-                () = stop.raised() => Err(StepError::Stopped),
+                () = stop.cancelled() => Err(StepError::Stopped),
                 finished = finish => finished.map_err(failed),
             }
         });
         let (products, _) = finished?;
         self.step = Step::Proved(witness, products);
-        stop.check()
+        ensure_wanted(stop)
     }
 
-    fn finish(&mut self, stop: &Stop) -> Result<(), StepError> {
+    fn finish(&mut self, stop: &CancellationToken) -> Result<(), StepError> {
         let Step::Proved(witness, products) = self.take() else {
             return Err(out_of_order());
         };
         let prover = self.key.key.prover();
         let completed = products.complete(&prover, witness.values());
         let (products, _) = completed.map_err(refused)?;
-        stop.check()?;
+        ensure_wanted(stop)?;
         let (proof, _) = prover.assemble(&products, &mut OsRng);
         let public = witness.values()[1..prover.vk().instance.len()].to_vec();
         self.step = Step::Finished(public, proof);

@@ -3,10 +3,12 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use tokio_util::sync::CancellationToken;
+
 use super::job::Attempt;
 use crate::budget::Reservation;
 use crate::interface::{CircuitId, JobId, Priority, Span, Stage};
-use crate::key::{Footprint, Key, StepError, Stop, Work};
+use crate::key::{Footprint, Key, StepError, Work};
 use crate::queue::InputRecord;
 use crate::registry::Registered;
 use crate::residency::KeyUse;
@@ -32,7 +34,7 @@ pub(super) struct RunningPartition {
     circuit_id: CircuitId,
     input: InputRecord,
     /// Raised when the job ends.
-    stop: Stop,
+    stop: CancellationToken,
     /// The computation; present from the first stage on.
     work: Option<Box<dyn Work>>,
     /// Whether a witness that violates the constraints is refused before any product is computed.
@@ -106,7 +108,7 @@ impl RunningPartition {
         &self.input
     }
 
-    pub(super) fn stop(&self) -> &Stop {
+    pub(super) fn stop(&self) -> &CancellationToken {
         &self.stop
     }
 
@@ -137,7 +139,7 @@ impl RunningPartition {
     pub(super) async fn load_key(&mut self) -> Result<Arc<dyn Key>, StepError> {
         let key = tokio::select! {
             key = self.held.ready() => key.map_err(StepError::Permanent),
-            () = self.stop.raised() => Err(StepError::Stopped),
+            () = self.stop.cancelled() => Err(StepError::Stopped),
         };
         if let Some(remaining) = self.held.take_remaining() {
             self.reservation.merge(remaining);

@@ -3,12 +3,12 @@
 use std::cmp::Reverse;
 
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 use super::failure::{Blame, Failure};
 use super::flight::Place;
 use super::results::{Ended, KeptResult};
 use crate::interface::{Error, JobId, JobState, JobView, PartitionProof, Submitted};
-use crate::key::Stop;
 use crate::queue::{EndRecord, JobRecord, PartitionRecord, ProofRecord};
 
 /// A job that has not ended, or whose end is not on disk yet.
@@ -19,7 +19,7 @@ pub(super) struct Job {
     parts: Vec<Part>,
     /// The names of its circuits, each once.
     circuits: Vec<String>,
-    stop: Stop,
+    stop: CancellationToken,
     started_ms: Option<u64>,
     retries: u32,
     /// Whether its acceptance is on disk.
@@ -72,7 +72,7 @@ pub(super) struct Attempt {
     /// Device of the previous attempt.
     pub(super) last_device: Option<usize>,
     /// Raised when the job ends.
-    pub(super) stop: Stop,
+    pub(super) stop: CancellationToken,
     /// Whether it is the first attempt of the job.
     pub(super) is_first: bool,
 }
@@ -104,7 +104,7 @@ impl Job {
             record,
             arrival,
             circuits,
-            stop: Stop::default(),
+            stop: CancellationToken::new(),
             started_ms: None,
             retries: 0,
             accepted: true,
@@ -254,7 +254,7 @@ impl Job {
 
     /// Cancels its partitions under way.
     pub(super) fn stop(&self) {
-        self.stop.raise();
+        self.stop.cancel();
     }
 
     /// The record of its end in `state` at the time `ended_ms`, for the log.

@@ -61,11 +61,11 @@ impl Scheduler {
     pub(super) fn completed(&mut self, completion: Completion) {
         match completion {
             Completion::Key(running, Ok(_))
-                if !running.stop().is_raised() && self.is_short(&running) =>
+                if !running.stop().is_cancelled() && self.is_short(&running) =>
             {
                 self.take_back(*running);
             }
-            Completion::Key(mut running, Ok(key)) if !running.stop().is_raised() => {
+            Completion::Key(mut running, Ok(key)) if !running.stop().is_cancelled() => {
                 running.begin(key);
                 self.stage_queues.push(Stage::Witness, *running);
             }
@@ -115,7 +115,7 @@ impl Scheduler {
         if let (Stage::Prove, Some(number)) = (stage, running.device()) {
             self.devices.end(number, result.is_ok());
         }
-        let stopped = running.stop().is_raised();
+        let stopped = running.stop().is_cancelled();
         let next = stage.next().filter(|_| result.is_ok() && !stopped);
         if next.is_none() {
             running.drop_work();

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use proofmill_files::MappedFile;
+use tokio_util::sync::CancellationToken;
 
 use super::flight::RunningPartition;
 use super::scheduler::Env;
 use crate::generator::{self, Generator};
 use crate::interface::{PartitionProof, Secret, Stage};
-use crate::key::{Accelerator, StepError, Stop};
+use crate::key::{Accelerator, StepError, ensure_wanted};
 use crate::options::Fault;
 use crate::queue::InputRecord;
 
@@ -91,7 +92,7 @@ pub(super) async fn run(
 async fn run_program(
     env: &Env,
     input: &InputRecord,
-    stop: &Stop,
+    stop: &CancellationToken,
 ) -> Result<Option<Bytes>, StepError> {
     let Some(name) = &input.generator else {
         return Ok(None);
@@ -118,7 +119,7 @@ impl StageResources {
         stage: Stage,
         made: Option<Bytes>,
     ) -> Result<Option<PartitionProof>, StepError> {
-        running.stop().check()?;
+        ensure_wanted(running.stop())?;
         let proof = match &self.accelerator {
             None => self.pool.install(|| compute(env, running, stage, made))?,
             Some(accelerator) => {

@@ -91,7 +91,7 @@ pub(super) fn load(
     });
     // The temporary memory of loading is no longer covered by a reservation.
     proofmill_kernels::release_memory();
-    proofmill_kernels::release_heap();
+    proofmill_memory::release_heap();
     loaded
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use proofmill_orchestrator::collector::{Member, OfferDecision, OverdueDecision, PartitionRef};
+use proofmill_orchestrator::collector::PartitionRef;
 use proofmill_orchestrator::conversation::{
     Decision, HostCommand, HostEvent, HostJoin, HostRequest, Lease, LeaseRef, Output, Query,
     Request, Rewind, RoleCommand, RoleEvent, SinkCommand, SinkEvent, Submit, Target, TaskSelection,
@@ -11,6 +11,7 @@ use proofmill_orchestrator::conversation::{
     WorkerResult,
 };
 use proofmill_orchestrator::core::{LeaseKey, LeaseTag, TaskPhase};
+use proofmill_orchestrator::grouping::{Member, OfferDecision, OverdueDecision};
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::message::Message;
 use proofmill_orchestrator::origin::Origins;

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use proofmill_bus::Seq;
-use proofmill_orchestrator::collector::{Expected, Match};
 use proofmill_orchestrator::conversation::{QueryAnswer, Request, Submit};
 use proofmill_orchestrator::core::{Action, Core, CoreOptions, Event, Now, RequestId, Time};
+use proofmill_orchestrator::grouping::{Expected, Match};
 use proofmill_orchestrator::id::Part;
 use proofmill_orchestrator::message::Message;
 use proofmill_orchestrator::payload::Payload;

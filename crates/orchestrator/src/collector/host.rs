@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{PartitionRef, Strategy};
+use super::PartitionRef;
 use crate::conversation::{Decision, HostCommand, HostJoin, HostRequest, Verdict, Verdicts};
+use crate::grouping::Strategy;
 use crate::id::WorkerId;
 use crate::plan::{Plan, StageIx};
 

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::collector::{Member, OfferDecision, OverdueDecision, PartitionRef};
+use crate::collector::PartitionRef;
+use crate::grouping::{Member, OfferDecision, OverdueDecision};
 use crate::id::{TaskId, WorkerId};
 use crate::plan::StageIx;
 

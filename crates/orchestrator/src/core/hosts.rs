@@ -12,8 +12,9 @@ use std::time::Duration;
 use super::event::Time;
 use super::options::Routing;
 use super::view::HostStatus;
-use crate::collector::{PARTITIONS, PartitionRef, Strategy, host_of};
+use crate::collector::{PARTITIONS, PartitionRef, host_of};
 use crate::conversation::{HostCommand, HostJoin, HostRequest, Verdict, Verdicts};
+use crate::grouping::Strategy;
 use crate::id::WorkerId;
 use crate::plan::StageIx;
 
@@ -455,8 +456,8 @@ impl Hosts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collector::{Member, OfferDecision, OverdueDecision};
     use crate::conversation::Decision;
+    use crate::grouping::{Member, OfferDecision, OverdueDecision};
     use crate::id::TaskId;
 
     const STAGE: StageIx = StageIx(0);

@@ -12,4 +12,4 @@ pub(crate) use machine::{failure_of_fetching, failure_of_reading, failure_of_sto
 pub use native::{Context, FromPayload, IntoPayloads, Json, Native, Produced, Prover, ProverError};
 pub use program::Program;
 pub use resolved::{ResolveError, Resolved};
-pub use traits::{Cancel, Execution, Executor, Product};
+pub use traits::{Execution, Executor, Product};

@@ -7,10 +7,11 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio_util::sync::CancellationToken;
 
 use super::machine::Unfinished;
 use super::resolved::Resolved;
-use super::traits::{Cancel, Execution, Executor, Product};
+use super::traits::{Execution, Executor, Product};
 use crate::id::TaskId;
 use crate::origin::{Origin, Origins};
 use crate::payload::Encoding;
@@ -30,8 +31,8 @@ pub struct Context {
     pub attempt: u32,
     /// Origins of the input, as recorded by the core. A verifier compares results with them.
     pub origins: Origins,
-    /// Raised when the result is no longer wanted; a prover that runs for long should check it.
-    pub cancel: Cancel,
+    /// Cancelled when the result is no longer wanted; a prover that runs for long should check it.
+    pub cancel: CancellationToken,
 }
 
 impl Context {
@@ -371,7 +372,7 @@ mod tests {
             task: Arc::new(task),
             attempt: 1,
             input,
-            cancel: Cancel::new().1,
+            cancel: CancellationToken::new(),
         }
     }
 

@@ -39,9 +39,10 @@ impl Program {
             attempt: execution.attempt,
             block: execution.task.id.block,
         };
-        let mut cancel = execution.cancel;
         let process = self.process.with_env(origin_of(&execution.task));
-        let attempt = process.run(&context, &input, cancel.raised()).await;
+        let attempt = process
+            .run(&context, &input, execution.cancel.cancelled())
+            .await;
         match &attempt.outcome {
             Outcome::Succeeded(output) => {
                 let outputs = self.outputs(output).map_err(|reason| {

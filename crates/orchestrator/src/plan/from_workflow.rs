@@ -10,7 +10,7 @@ use super::model::{
     Backoff, CollectorPlan, Deadline, DispatcherPlan, Distinct, Hedge, Late, Needs, Plan, QueueIx,
     QueuePlan, Speculation, StageIx, StageKind, StagePlan,
 };
-use crate::collector::{Expected, Match, Range, Sequential, StrategyFactory};
+use crate::grouping::{Expected, Match, Range, Sequential, StrategyFactory};
 
 /// Number of blocks for which ids of finished tasks of side branches are kept.
 const RETAIN_BLOCKS: u64 = 100_000;

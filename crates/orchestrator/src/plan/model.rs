@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::collector::StrategyFactory;
+use crate::grouping::StrategyFactory;
 
 /// Index of a stage in [`Plan::stages`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]

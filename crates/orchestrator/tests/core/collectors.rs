@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use proofmill_orchestrator::collector::{
+use proofmill_orchestrator::conversation::Reply;
+use proofmill_orchestrator::grouping::{
     Expected, Group, Match, Member, OfferDecision, OverdueDecision, Range, Sequential, Strategy,
 };
-use proofmill_orchestrator::conversation::Reply;
 use proofmill_orchestrator::id::{Part, TaskId};
 
 use crate::support::{Draft, Mill, id};
@@ -261,7 +261,7 @@ impl Strategy for Told {
 #[derive(Debug)]
 struct Tells;
 
-impl proofmill_orchestrator::collector::StrategyFactory for Tells {
+impl proofmill_orchestrator::grouping::StrategyFactory for Tells {
     fn build(&self) -> Box<dyn Strategy> {
         Box::new(Told::default())
     }

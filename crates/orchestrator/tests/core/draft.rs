@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use proofmill_orchestrator::collector::StrategyFactory;
+use proofmill_orchestrator::grouping::StrategyFactory;
 use proofmill_orchestrator::plan::{
     Backoff, CollectorPlan, Deadline, DispatcherPlan, Late, Needs, Plan, QueueIx, QueuePlan,
     StageIx, StageKind, StagePlan,

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use proofmill_orchestrator::collector::{Expected, Match};
 use proofmill_orchestrator::conversation::{Request, Rewind, SinkEvent, WorkerEvent};
 use proofmill_orchestrator::core::{
     BLOCKS_MAX, BlockState, Counters, DeadlineState, Event, HistoryOptions, RequestId,
 };
+use proofmill_orchestrator::grouping::{Expected, Match};
 use proofmill_orchestrator::plan::{Late, QueueIx};
 use proofmill_orchestrator::record::{
     HistoryEntry, PLACE_MAX, PLACES_MAX, Record, TaskEnd, TaskOutcome,

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use proofmill_orchestrator::collector::{Expected, Match, PARTITIONS, Sequential};
+use proofmill_orchestrator::collector::PARTITIONS;
 use proofmill_orchestrator::conversation::{HostCommand, Reply};
 use proofmill_orchestrator::core::Event;
+use proofmill_orchestrator::grouping::{Expected, Match, Sequential};
 use proofmill_orchestrator::id::Part;
 
 use crate::support::{Draft, Mill};

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use proofmill_orchestrator::collector::{Expected, Match, Range, Sequential};
 use proofmill_orchestrator::conversation::{Reply, SinkEvent, Uniqueness};
+use proofmill_orchestrator::grouping::{Expected, Match, Range, Sequential};
 use proofmill_orchestrator::id::Part;
 use proofmill_orchestrator::payload::Payload;
 use proofmill_orchestrator::plan::Late;

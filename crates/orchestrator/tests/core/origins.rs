@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use proofmill_orchestrator::collector::Sequential;
 use proofmill_orchestrator::conversation::{Output, WorkerEvent, WorkerResult};
+use proofmill_orchestrator::grouping::Sequential;
 use proofmill_orchestrator::origin::{Origins, digest_of_payload, digest_of_several};
 use proofmill_orchestrator::payload::Payload;
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use proofmill_orchestrator::collector::Sequential;
 use proofmill_orchestrator::conversation::{Reply, WorkerEvent};
+use proofmill_orchestrator::grouping::Sequential;
 use proofmill_orchestrator::payload::{Encoding, Payload};
 
 use crate::support::{Draft, Mill, id};

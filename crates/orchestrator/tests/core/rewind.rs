@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use proofmill_orchestrator::collector::Sequential;
 use proofmill_orchestrator::conversation::{
     Reply, Request, Rewind, SinkEvent, Submit, Uniqueness, WorkerEvent,
 };
 use proofmill_orchestrator::core::{Event, RequestId};
+use proofmill_orchestrator::grouping::Sequential;
 use proofmill_orchestrator::id::Part;
 use proofmill_orchestrator::plan::QueueIx;
 

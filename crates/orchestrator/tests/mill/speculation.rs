@@ -32,10 +32,10 @@ impl Executor for Timed {
     fn execute(&self, batch: Vec<Execution>) -> BoxFuture<'_, Vec<Result<Product, Unfinished>>> {
         Box::pin(async move {
             let mut products = Vec::new();
-            for mut execution in batch {
+            for execution in batch {
                 tokio::select! {
                     () = tokio::time::sleep(self.0) => {}
-                    () = execution.cancel.raised() => {}
+                    () = execution.cancel.cancelled() => {}
                 }
                 products.push(Ok(Product {
                     outputs: vec![(Encoding::Json, "{}".into())],

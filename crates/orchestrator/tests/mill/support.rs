@@ -118,7 +118,7 @@ impl Prover for Scripted {
         *state.begun.entry(block).or_default() += 1;
         state.order.push((context.task.stage.to_string(), block));
         loop {
-            if context.cancel.is_raised() {
+            if context.cancel.is_cancelled() {
                 state.cancelled += 1;
                 return Err(ProverError::Retry("cancelled".into()));
             }

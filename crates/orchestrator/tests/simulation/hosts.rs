@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use proofmill_orchestrator::collector::{Host, OfferDecision};
+use proofmill_orchestrator::collector::Host;
 use proofmill_orchestrator::conversation::{Decision, HostCommand, HostEvent};
 use proofmill_orchestrator::core::Event;
+use proofmill_orchestrator::grouping::OfferDecision;
 use proofmill_orchestrator::plan::StageIx;
 
 use crate::actors::State;

@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proofmill_orchestrator::collector::{Group, OfferDecision, OverdueDecision, PartitionRef};
+use proofmill_orchestrator::collector::PartitionRef;
 use proofmill_orchestrator::conversation::{
     Decision, HostEvent, HostJoin, Lease, LeaseRef, Output, Query, Request, Rewind, RoleEvent,
     SinkEvent, Submit, Target, Uniqueness, Verdict, Verdicts, WorkerEvent, WorkerFailure,
     WorkerJoin, WorkerResult,
 };
 use proofmill_orchestrator::core::LeaseTag;
+use proofmill_orchestrator::grouping::{Group, OfferDecision, OverdueDecision};
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::message::Message;
 use proofmill_orchestrator::payload::{INLINE_LIMIT, Payload};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use proofmill_orchestrator::collector::{
+use proofmill_orchestrator::grouping::{
     Expected, Group, Match, Member, OfferDecision, OverdueDecision, Range, Sequential, Strategy,
     StrategyFactory,
 };

@@ -171,7 +171,7 @@ impl<'a, E: PartitionEngine> Prover<'a, E> {
     /// Returns a part's freed heap memory to the system, unless all keys are held, in which case memory is plentiful.
     fn settle(self) {
         if !matches!(self.keys, ClassKeys::Held(_)) {
-            proofmill_kernels::release_heap();
+            proofmill_memory::release_heap();
         }
     }
 
@@ -187,7 +187,7 @@ impl<'a, E: PartitionEngine> Prover<'a, E> {
 /// Returns to the system the memory that products of parts kept for the next ones.
 fn release() {
     proofmill_kernels::release_memory();
-    proofmill_kernels::release_heap();
+    proofmill_memory::release_heap();
 }
 
 fn report(

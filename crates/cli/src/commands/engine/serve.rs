@@ -21,7 +21,7 @@ pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
     let circuits = registrations(&args.circuits)?;
     let options = options(&args)?;
     // The budget is for the whole process: memory freed by one stage must be available to others.
-    proofmill_kernels::return_large_allocations();
+    proofmill_memory::return_large_allocations();
     let (service, handle) = Service::open(options).await?;
     let socket = args.socket.clone();
     let socket = socket.unwrap_or_else(|| args.state.join(ENGINE_SOCKET));

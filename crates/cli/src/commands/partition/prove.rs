@@ -24,7 +24,7 @@ use crate::failure::Failure;
 use crate::files::{FilePlan, OverwritePolicy, read, write_together};
 use crate::progress::{Bar, Screen, counted};
 use crate::stages::{milliseconds, short};
-use crate::{memory, output, signals};
+use crate::{output, signals};
 
 /// Shortest time between progress lines where there is no terminal.
 const QUIET: Duration = Duration::from_secs(10);
@@ -108,7 +108,7 @@ pub(super) async fn run(args: &PartitionProve) -> Result<(), Failure> {
             "memory": {
                 "keys": name_of(made.memory.form),
                 "expected_bytes": made.memory.expected,
-                "peak_bytes": memory::peak(),
+                "peak_bytes": proofmill_memory::peak(),
             },
         });
         output::line(answer.to_string())?;
@@ -149,8 +149,8 @@ fn prove<E: PartitionEngine>(
     let began = Instant::now();
     let mut shown = Shown::begin(circuit.num_parts());
     shown.say(0, "reading keys");
-    proofmill_kernels::return_allocations_from(RETURNED_BYTES);
-    let own = memory::resident().unwrap_or(OWN_BYTES);
+    proofmill_memory::return_allocations_from(RETURNED_BYTES);
+    let own = proofmill_memory::resident().unwrap_or(OWN_BYTES);
     refuse_if_files_exceed(args, folder, own)?;
     let partition = folder.partition()?;
     let needs = folder.memory::<E>(&partition)?;
@@ -191,7 +191,7 @@ fn prove<E: PartitionEngine>(
         shown.step(step);
         if args.memory.is_some() {
             // Release code pages used only by the last step, which otherwise count as memory of the process.
-            proofmill_kernels::release_program_pages();
+            proofmill_memory::release_program_pages();
         }
         match stopped.load(Ordering::Relaxed) {
             true => ControlFlow::Break(()),

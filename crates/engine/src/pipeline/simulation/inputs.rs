@@ -10,9 +10,10 @@ use proofmill_groth16::{Bn254, QueryPoints, setup};
 use proofmill_mutation::SplitMix64;
 use proofmill_r1cs::R1cs;
 use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
 
 use crate::interface::{CircuitId, CircuitSource, PartitionProof, Registration, proof_for_tests};
-use crate::key::{Accelerator, Key, KeyPolicy, StepError, Stop, Work};
+use crate::key::{Accelerator, Key, KeyPolicy, StepError, Work};
 use crate::options::{DeviceOptions, Limits, Options, StageWorkers};
 use crate::registry::{Inspection, Registered, inspect};
 
@@ -121,11 +122,11 @@ impl Work for FakeWork {
         Ok(())
     }
 
-    fn evaluate(&mut self, _: &Stop) -> Result<(), StepError> {
+    fn evaluate(&mut self, _: &CancellationToken) -> Result<(), StepError> {
         Ok(())
     }
 
-    fn prove(&mut self, _: &Stop) -> Result<(), StepError> {
+    fn prove(&mut self, _: &CancellationToken) -> Result<(), StepError> {
         Ok(())
     }
 
@@ -133,12 +134,12 @@ impl Work for FakeWork {
         &mut self,
         _: &Accelerator,
         _: &rayon::ThreadPool,
-        _: &Stop,
+        _: &CancellationToken,
     ) -> Result<(), StepError> {
         Ok(())
     }
 
-    fn finish(&mut self, _: &Stop) -> Result<(), StepError> {
+    fn finish(&mut self, _: &CancellationToken) -> Result<(), StepError> {
         Ok(())
     }
 

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Core, OnAccepted};
-use crate::collector::{Member, OfferDecision, OverdueDecision};
 use crate::conversation::HostRequest;
 use crate::core::change::Change;
 use crate::core::event::Time;
 use crate::core::limits::{REASON_MAX, truncate};
 use crate::core::tasks::{Phase, TaskNo};
 use crate::core::timers::Timer;
+use crate::grouping::{Member, OfferDecision, OverdueDecision};
 use crate::id::{Part, TaskId};
 use crate::payload::Payload;
 use crate::plan::StageIx;

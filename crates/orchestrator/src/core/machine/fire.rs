@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{Core, OnAccepted};
-use crate::collector::Group;
 use crate::core::change::Change;
 use crate::core::limits::{excess, truncate};
 use crate::core::tasks::{Phase, TaskNo};
+use crate::grouping::Group;
 use crate::id::{Part, TaskId};
 use crate::message::Message;
 use crate::origin;

@@ -12,6 +12,7 @@ use proofmill_workflow::EnginePriority;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
+use tokio_util::sync::CancellationToken;
 use zeroize::Zeroizing;
 
 use super::endpoint::{Endpoint, Job, JobInput, ProofOutput};
@@ -19,7 +20,7 @@ use super::head::BlocksInProgress;
 use super::router::{RouteError, Router};
 use crate::executor::machine::Unfinished;
 use crate::executor::resolved::Resolved;
-use crate::executor::traits::{Cancel, Execution, Executor, Product};
+use crate::executor::traits::{Execution, Executor, Product};
 use crate::payload::Encoding;
 use crate::record::{Failure, TaskRecord};
 
@@ -74,7 +75,7 @@ impl EngineExecutor {
         let Execution {
             task,
             input,
-            mut cancel,
+            cancel,
             ..
         } = execution;
         let input = job_input(input, self.generator.as_deref());
@@ -89,7 +90,7 @@ impl EngineExecutor {
             input,
         };
         let request = request_id(&self.workflow, &task, &job);
-        let stop = stopped(&mut cancel, self.time_limit);
+        let stop = stopped(&cancel, self.time_limit);
         let proof = self.router.prove(&request, &job, stop).await;
         let output = proof.and_then(|proof| proof.to_json());
         Ok(Product {
@@ -132,7 +133,7 @@ pub fn request_id(workflow: &str, task: &TaskRecord, job: &Job) -> String {
 }
 
 /// Resolves when the result is no longer wanted, or the time limit has passed.
-pub async fn stopped(cancel: &mut Cancel, time_limit: Option<Duration>) -> RouteError {
+pub async fn stopped(cancel: &CancellationToken, time_limit: Option<Duration>) -> RouteError {
     let limit = async {
         match time_limit {
             Some(limit) => {
@@ -143,7 +144,7 @@ pub async fn stopped(cancel: &mut Cancel, time_limit: Option<Duration>) -> Route
         }
     };
     tokio::select! {
-        () = cancel.raised() => RouteError::Cancelled,
+        () = cancel.cancelled() => RouteError::Cancelled,
         late = limit => late,
     }
 }
