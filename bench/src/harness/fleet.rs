@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use proofmill_bus::{BlobStore, Connection, NatsOptions};
 use proofmill_orchestrator::plan::Plan;
 use proofmill_orchestrator::port::SourcePort;
-use proofmill_orchestrator::remote::{Client, Seat};
+use proofmill_orchestrator::remote::{self, Client, Seat};
 use proofmill_workflow::Workflow;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::sync::watch;
@@ -60,7 +60,7 @@ impl Fleet {
         plan: Arc<Plan>,
     ) -> anyhow::Result<SourcePort> {
         let connection = Connection::open(self.bus.clone()).await?;
-        let seat = Seat::of(proofmill_bus::Role::Source);
+        let seat = Seat::of(remote::Role::Source);
         let opened = Client::open(connection, blobs, plan, seat, "submitter").await;
         let (client, ports) = opened?;
         tokio::spawn(client.run());

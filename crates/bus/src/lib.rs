@@ -42,8 +42,8 @@ pub use error::{AppendError, LogFailure, ReadError};
 pub use jetstream::hostile;
 pub use jetstream::{
     ConnectError, Connection, Credentials, JetStreamLog, Lease, LeaseError, LeaseView, Leases,
-    NatsOptions, PublishError, Publisher, Refusal, Request, RequestError, Role, open_blobs,
-    with_sources,
+    Membership, MissingStream, NatsOptions, PublishError, Publisher, Refusal, Request,
+    RequestError, open_blobs, with_sources,
 };
 pub use key::{InvalidKey, Key, MAX_KEY_BYTES};
 pub use log::{

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures_util::TryStreamExt;
 use proofmill_bus::{
-    BlobError, BlobStore, Bucket, Connection, NatsOptions, Role, Sweeper, Swept, open_blobs,
+    BlobError, BlobStore, Bucket, Connection, Membership, MissingStream, NatsOptions, Sweeper,
+    Swept, open_blobs,
 };
 use proofmill_nats_server::{NatsServer, free_port};
 
@@ -182,19 +183,22 @@ async fn what_cannot_be_used_is_said() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_has_one_place_for_its_blobs() {
     let (server, nats) = (S3Server::start(), NatsServer::start());
-    let connect = |role, url: Option<&str>| {
+    let creating = Membership::new("creator", MissingStream::Create);
+    let creator = creating.name();
+    let waiting = Membership::new("worker", MissingStream::Wait { creator });
+    let connect = |membership, url: Option<&str>| {
         let blobs = url.map(|url| server.bucket(url));
         let options = NatsOptions {
-            role,
+            membership,
             blobs,
             ..NatsOptions::new(&nats.url())
         };
         async { Connection::open(options).await.unwrap() }
     };
-    let coordinator = connect(Role::Coordinator, Some("s3://mill/w")).await;
-    let blobs = open_blobs(&coordinator).await.unwrap();
-    let dispatcher = connect(Role::Dispatcher, Some("s3://mill/w")).await;
-    let digest = open_blobs(&dispatcher)
+    let first = connect(creating, Some("s3://mill/w")).await;
+    let blobs = open_blobs(&first).await.unwrap();
+    let second = connect(waiting, Some("s3://mill/w")).await;
+    let digest = open_blobs(&second)
         .await
         .unwrap()
         .put("x".into())
@@ -202,8 +206,8 @@ async fn a_cluster_has_one_place_for_its_blobs() {
         .unwrap();
     assert_eq!(blobs.get(&digest).await.unwrap(), "x");
     for other in [None, Some("s3://mill/other")] {
-        let dispatcher = connect(Role::Dispatcher, other).await;
-        let error = open_blobs(&dispatcher).await.unwrap_err().to_string();
+        let third = connect(waiting, other).await;
+        let error = open_blobs(&third).await.unwrap_err().to_string();
         assert!(error.contains("say --blobs s3://mill/w"), "{error}");
     }
 }

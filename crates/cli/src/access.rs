@@ -10,9 +10,10 @@ use proofmill_api::{
     BlockStatus, BlocksQuery, Cancellation, Client, DeadLetter, DeadSummary, Dropped, Operations,
     QueueStatus, Submission, SubmitAnswer, TaskSummary, TasksQuery,
 };
-use proofmill_bus::{OpenError, Role, open_blobs};
+use proofmill_bus::{OpenError, open_blobs};
 use proofmill_orchestrator::core::BlockSummary;
 use proofmill_orchestrator::mill::{Mill, MillError, Options};
+use proofmill_orchestrator::remote::Role;
 
 use crate::args::MillArgs;
 use crate::failure::Failure;

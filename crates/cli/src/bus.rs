@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use proofmill_bus::{Bucket, Connection, Credentials, NatsOptions, Role};
+use proofmill_bus::{Bucket, Connection, Credentials, NatsOptions};
+use proofmill_orchestrator::remote::Role;
 use proofmill_telemetry::console_line;
 
 use crate::args::cluster::BusArgs;
@@ -64,7 +65,7 @@ pub(crate) async fn connect(args: &BusArgs, role: Role, name: &str) -> Result<Co
     options.client_certificate = args.bus_cert.clone().zip(args.bus_key.clone());
     options.prefix.clone_from(&args.bus_prefix);
     options.replicas = args.replicas;
-    options.role = role;
+    options.membership = role.membership();
     options.identity.clone_from(&args.bus_identity);
     options.blobs = args.blobs.as_deref().map(|url| {
         let variables = std::env::vars_os();

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use proofmill_api::Submissions;
 use proofmill_api::intake::Intake;
-use proofmill_bus::{Connection, NatsOptions, Role};
+use proofmill_bus::{Connection, NatsOptions};
 use proofmill_nats_server::NatsServer;
 use proofmill_orchestrator::cluster::{self, ClusterError, LedWorkflows, ProcessContext};
 use proofmill_orchestrator::mill::Registry;
+use proofmill_orchestrator::remote::Role;
 use proofmill_orchestrator::shutdown::{self, Level};
 use proofmill_workflow::Workflow;
 use tokio::task::JoinHandle;
@@ -36,7 +37,7 @@ const MESSAGES: &str = "/v1/queues/blocks/messages";
 async fn context(server: &NatsServer, role: Role, name: &str, state: &Path) -> ProcessContext {
     let workflow = Workflow::parse(WORKFLOW, Path::new("far.toml")).expect("a workflow");
     let mut options = NatsOptions::new(&server.url());
-    options.role = role;
+    options.membership = role.membership();
     let connection = Connection::open(options).await.expect("the bus");
     ProcessContext::open(
         connection,

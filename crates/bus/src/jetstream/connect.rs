@@ -9,7 +9,6 @@ use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event};
 use super::connection::{ANSWER_TIMEOUT, ConnectedSince, with_sources};
 use super::options::{ConnectError, Credentials, NatsOptions};
 use super::refusal::Refusals;
-use super::role::Role;
 use crate::certificate::certificate_remedy;
 use crate::secret::read_secret;
 
@@ -77,7 +76,7 @@ fn check(options: &NatsOptions) -> Result<(), ConnectError> {
         )));
     }
     if let Some(identity) = options.identity()
-        && options.role == Role::Dispatcher
+        && options.membership.has_user()
         && (identity.is_empty() || identity.len() > 63 || !identity.bytes().all(is_name_byte))
     {
         return Err(ConnectError::Setting(format!(

@@ -134,7 +134,7 @@ impl Connection {
 
     async fn open_now(options: &Arc<NatsOptions>) -> Result<Self, ConnectError> {
         let connected = ConnectedSince::default();
-        let refusals = Refusals::new(options.role);
+        let refusals = Refusals::new(options.membership.name());
         let client = connect(options, connected.clone(), refusals.clone()).await?;
         let info = client.server_info();
         let server = format!("nats-server {} at {}", info.version, options.shown());
@@ -200,7 +200,7 @@ impl Connection {
         since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// Waits until the server denies a permission that this process's role needs.
+    /// Waits until the server denies a permission that this process needs.
     pub async fn refused(&self) -> Refusal {
         self.refusals.first().await
     }

@@ -16,7 +16,6 @@ use tokio::time::Instant;
 use super::connection::{Connection, with_sources};
 use super::options::ConnectError;
 use super::resource::open_stream;
-use super::role::Role;
 
 /// Number of renewals within a lease's lifetime.
 const RENEWALS: u32 = 4;
@@ -28,9 +27,10 @@ const RENEWALS: u32 = 4;
 /// permission to remove all of them. Here a user's permission for a subject is permission for that
 /// lease alone.
 ///
-/// Leases that coordinators take (the lead of a workflow) are in a separate stream, whose subjects
-/// contain a secret word that only coordinators can look up: the server sends its answers to any
-/// subject that an asker names, and an answer on a lease's subject would end the lease.
+/// Leases of processes that create streams (the lead of a workflow) are in a separate stream, whose
+/// subjects contain a secret word that only these processes can look up: the server sends its
+/// answers to any subject that an asker names, and an answer on a lease's subject would end the
+/// lease.
 #[derive(Clone, Debug)]
 pub struct Leases {
     entries: Entries,
@@ -163,7 +163,7 @@ impl Leases {
                 ..Config::default()
             };
             let stream = open_stream(connection, config).await?;
-            let (stream, base) = if options.role == Role::Coordinator {
+            let (stream, base) = if options.membership.creates_streams() {
                 Self::open_leaders(connection, &stream).await?
             } else {
                 (stream, connection.subject(&["lease", ""]))
@@ -179,8 +179,8 @@ impl Leases {
         })
     }
 
-    /// The stream of the coordinators' leases, and the beginning of its subjects. `others` is the
-    /// stream of all other leases, which earlier versions also used for these.
+    /// The stream of the leaders' leases, and the beginning of its subjects. `others` is the stream
+    /// of all other leases, which earlier versions also used for these.
     async fn open_leaders(
         connection: &Connection,
         others: &Stream,

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::membership::Membership;
 use super::refusal::{INBOX, Refusal};
-use super::role::Role;
 use crate::blob::{BlobError, Bucket};
 use crate::secret::SecretError;
 
@@ -57,8 +57,9 @@ pub struct NatsOptions {
     pub client_certificate: Option<(PathBuf, PathBuf)>,
     /// Name of the connection at the server; `proofmill` by default.
     pub name: String,
-    /// Role of this process; [`Role::Coordinator`] by default.
-    pub role: Role,
+    /// Membership of this process in its cluster; by default that of a process named `process`
+    /// that creates missing streams.
+    pub membership: Membership,
     /// Token for this process's user in subjects, as the server's permissions have it: ASCII
     /// letters, digits, `_` and `-`. If absent, the user's name.
     pub identity: Option<String>,
@@ -125,7 +126,7 @@ pub enum ConnectError {
         /// The fault, and the change that mends it.
         why: String,
     },
-    /// The server denies this user a permission that the role needs.
+    /// The server denies this user a permission that the process needs.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// The blob store cannot be used.
@@ -175,7 +176,7 @@ impl NatsOptions {
             ca_file: None,
             client_certificate: None,
             name: "proofmill".into(),
-            role: Role::default(),
+            membership: Membership::default(),
             identity: None,
             prefix: "proofmill".into(),
             replicas: 1,
@@ -194,13 +195,13 @@ impl NatsOptions {
         self.identity.as_deref().or(user)
     }
 
-    /// Prefix of the subjects on which this process receives answers. Permissions keep other roles,
-    /// and workers of other users, from listening there.
+    /// Prefix of the subjects on which this process receives answers. Permissions keep processes of
+    /// other memberships, and of other users, from listening there.
     pub(super) fn inbox(&self) -> String {
-        let role = format!("{INBOX}.{}.{}", self.prefix, self.role);
+        let inbox = format!("{INBOX}.{}.{}", self.prefix, self.membership.name());
         match self.identity() {
-            Some(identity) if self.role == Role::Dispatcher => format!("{role}.{identity}"),
-            _ => role,
+            Some(identity) if self.membership.has_user() => format!("{inbox}.{identity}"),
+            _ => inbox,
         }
     }
 

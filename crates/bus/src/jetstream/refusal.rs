@@ -7,19 +7,18 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::role::Role;
-
 /// First token of the subjects on which answers are received.
 pub(super) const INBOX: &str = "_INBOX";
 
-/// The server denies this process's user a permission that its role needs.
+/// The server denies this process's user a permission that the process needs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the server does not let this {role} {action} {subject:?}: give its user that permission \
+    "the server does not let this {member} {action} {subject:?}: give its user that permission \
      (deploy/nats/cluster.conf has each role's), or connect as the user of this role"
 )]
 pub struct Refusal {
-    role: Role,
+    /// Name of the process's membership.
+    member: &'static str,
     action: &'static str,
     subject: String,
 }
@@ -27,7 +26,8 @@ pub struct Refusal {
 /// The first refusal on a connection, shared by all who wait.
 #[derive(Clone, Debug)]
 pub(super) struct Refusals {
-    role: Role,
+    /// Name of the process's membership.
+    member: &'static str,
     first: Arc<watch::Sender<Option<Refusal>>>,
 }
 
@@ -40,7 +40,7 @@ impl Refusal {
     }
 
     /// Parses the server's error message; `None` if it is not a permission error.
-    fn parse(role: Role, said: &str) -> Option<Self> {
+    fn parse(member: &'static str, said: &str) -> Option<Self> {
         const PUBLISH: &str = "Permissions Violation for Publish to \"";
         const SUBSCRIBE: &str = "Permissions Violation for Subscription to \"";
         let after = |start: &str| Some(said.split_once(start)?.1.split_once('"')?.0.to_owned());
@@ -48,7 +48,7 @@ impl Refusal {
             .map(|subject| ("publish to", subject))
             .or_else(|| after(SUBSCRIBE).map(|subject| ("listen on", subject)))?;
         Some(Self {
-            role,
+            member,
             action,
             subject,
         })
@@ -58,16 +58,16 @@ impl Refusal {
 // === impl Refusals ===
 
 impl Refusals {
-    pub(super) fn new(role: Role) -> Self {
+    pub(super) fn new(member: &'static str) -> Self {
         Self {
-            role,
+            member,
             first: Arc::new(watch::Sender::new(None)),
         }
     }
 
     /// Handles an error message of the server; remembers it if it is a refusal.
     pub(super) fn note(&self, said: &str) {
-        let Some(refusal) = Refusal::parse(self.role, said) else {
+        let Some(refusal) = Refusal::parse(self.member, said) else {
             tracing::warn!(said, "the bus complains");
             return;
         };
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn what_the_server_says_is_understood() {
-        let parse = |said| Refusal::parse(Role::Source, said);
+        let parse = |said| Refusal::parse("source", said);
         let refusal = parse("nats: Permissions Violation for Publish to \"a.b\"").unwrap();
         assert_eq!(refusal.subject(), "a.b");
         assert!(

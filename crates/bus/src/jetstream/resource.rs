@@ -1,4 +1,4 @@
-//! The streams of a cluster: created by coordinators, opened by all other processes.
+//! The streams of a cluster: created by some processes, opened by all others.
 
 use std::time::Duration;
 
@@ -7,15 +7,14 @@ use async_nats::jetstream::context::{GetStreamError, GetStreamErrorKind};
 use async_nats::jetstream::stream::{Config, StorageType, Stream};
 
 use super::connection::{Connection, RetryDeadline, with_sources};
+use super::membership::MissingStream;
 use super::options::ConnectError;
-use super::role::Role;
 
-/// Pause between two looks for a stream that a coordinator has yet to create.
+/// Pause between two looks for a stream that another process has yet to create.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Opens the stream of `config`, kept in files, with the configured number of replicas. If it does
-/// not exist, a coordinator creates it, an operator gets an error, and every other role waits for
-/// it.
+/// not exist, the process's [`MissingStream`] decides.
 pub(super) async fn open_stream(
     connection: &Connection,
     config: Config,
@@ -35,7 +34,7 @@ async fn open_allowed(connection: &Connection, config: Config) -> Result<Stream,
         what: format!("the stream {}", config.name),
         why,
     };
-    let makes = options.role == Role::Coordinator;
+    let creates = options.membership.creates_streams();
     let mut deadline = RetryDeadline::new();
     let quorum_deadline = RetryDeadline::lasting(options.connect_timeout);
     let mut told = false;
@@ -45,29 +44,30 @@ async fn open_allowed(connection: &Connection, config: Config) -> Result<Stream,
         let why = match context.get_stream(&config.name).await {
             Ok(stream) => {
                 let found = &stream.cached_info().config;
-                ensure_fits(found, makes.then_some(options.replicas)).map_err(resource)?;
+                ensure_fits(found, creates.then_some(options.replicas)).map_err(resource)?;
                 return Ok(stream);
             }
             Err(error) if !is_absent(&error) => with_sources(&error),
-            Err(_) if makes => match context.create_stream(config.clone()).await {
-                Ok(stream) => return Ok(stream),
-                // Another coordinator may have created it first.
-                Err(error) => with_sources(&error),
-            },
-            Err(_) if options.role == Role::Operator => {
-                return Err(resource(
-                    "it is not there: start a coordinator, which makes it, or say --bus-prefix"
-                        .into(),
-                ));
-            }
-            Err(_) => {
-                if !std::mem::replace(&mut told, true) {
-                    tracing::warn!(stream = config.name, "waiting for a coordinator to make it");
+            Err(_) => match options.membership.missing_stream() {
+                MissingStream::Create => match context.create_stream(config.clone()).await {
+                    Ok(stream) => return Ok(stream),
+                    // Another process may have created it first.
+                    Err(error) => with_sources(&error),
+                },
+                MissingStream::Wait { creator } => {
+                    if !std::mem::replace(&mut told, true) {
+                        tracing::warn!(stream = config.name, "waiting for a {creator} to make it");
+                    }
+                    tokio::time::sleep(LOOK_AGAIN).await;
+                    deadline = RetryDeadline::new();
+                    continue;
                 }
-                tokio::time::sleep(LOOK_AGAIN).await;
-                deadline = RetryDeadline::new();
-                continue;
-            }
+                MissingStream::Fail { creator } => {
+                    return Err(resource(format!(
+                        "it is not there: start a {creator}, which makes it, or say --bus-prefix"
+                    )));
+                }
+            },
         };
         let lacks_quorum = is_without_quorum(&why);
         if lacks_quorum && !std::mem::replace(&mut unready, true) {

@@ -1,5 +1,4 @@
-//! Tests of access with real servers: TLS, credentials, permissions.
+//! Tests of access with real servers: TLS and credentials.
 
 mod credentials;
-mod permissions;
 mod support;

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use proofmill_api::{Operations, Submissions, metrics, over_bus};
-use proofmill_bus::{Connection, Role};
+use proofmill_bus::Connection;
 use proofmill_files::{DirectoryLock, make_private_directory};
 use proofmill_orchestrator::cluster::{self, LedWorkflows, ProcessContext};
 use proofmill_orchestrator::mill::Registry;
+use proofmill_orchestrator::remote::Role;
 use proofmill_orchestrator::shutdown::Level;
 use proofmill_workflow::{Source, SourceKind, Workflow};
 use tokio::net::TcpListener;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use proofmill_api::{Operations, Submissions, control, metrics};
-use proofmill_bus::Role;
 use proofmill_orchestrator::conversation::TaskSelection;
 use proofmill_orchestrator::core::{StageStatus, Status, TaskPhase};
 use proofmill_orchestrator::mill::{Mill, Options, Summary};
 use proofmill_orchestrator::port::OperatorPort;
+use proofmill_orchestrator::remote::Role;
 use proofmill_orchestrator::shutdown::Level;
 use proofmill_telemetry::console_line;
 use proofmill_workflow::{SourceKind, Workflow};

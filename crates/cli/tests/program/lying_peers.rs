@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proofmill_bus::{Connection, Credentials, NatsOptions, RequestError, Role};
+use proofmill_bus::{Connection, Credentials, NatsOptions, RequestError};
 use proofmill_nats_server::Deployed;
 use proofmill_orchestrator::conversation::{
     HostEvent, LeaseRef, Output, Request, Rewind, RoleEvent, SinkEvent, Submit, Uniqueness,
@@ -18,7 +18,7 @@ use proofmill_orchestrator::message::Message;
 use proofmill_orchestrator::payload::Payload;
 use proofmill_orchestrator::plan::{Plan, QueueIx, StageIx};
 use proofmill_orchestrator::record::Failure;
-use proofmill_orchestrator::remote::{Call, CallBody, encode};
+use proofmill_orchestrator::remote::{Call, CallBody, Role, encode};
 use proofmill_workflow::{LocalHost, validate_file};
 
 use crate::cluster_roles::{as_user, prepare};
@@ -76,7 +76,7 @@ impl Mill {
     fn liar(&self, role: Role, user: &str, seat: &str) -> Liar {
         let client = self.server.client.clone();
         let options = NatsOptions {
-            role,
+            membership: role.membership(),
             credentials: Credentials::UserPassword {
                 user: user.into(),
                 password: Deployed::password(user),

@@ -4,7 +4,6 @@ use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use proofmill_bus::Role;
 use proofmill_workflow::{self as file, Source, SourceKind};
 use tokio::task::JoinSet;
 
@@ -16,7 +15,7 @@ use crate::mill::{self, MillError, SourceSummary};
 use crate::plan::StageIx;
 use crate::port::{Ports, SourcePort};
 use crate::principal::worker_name;
-use crate::remote::{Client, Seat};
+use crate::remote::{Client, Role, Seat};
 use crate::shutdown::{self, Level, Shutdown};
 use crate::sink::{self, Sink, SinkStopped};
 use crate::source;

@@ -9,6 +9,7 @@ use super::options::MillError;
 use super::registry::program_path;
 use super::roles;
 use crate::plan::Backoff;
+use crate::remote::Role;
 use crate::sink::{Directory, Exec, JetStream, Secret, Sink, Webhook};
 use proofmill_process::{InputChannel, ProcessExecutor, ProcessSpec};
 
@@ -127,6 +128,8 @@ async fn make(
 
 async fn connect(url: &str, creds: Option<&Path>, ca: Option<&Path>) -> Result<Connection, String> {
     let mut options = NatsOptions::new(url);
+    // Permissions on the sink's server may name the coordinator's inbox: earlier releases used it.
+    options.membership = Role::Coordinator.membership();
     if let Some(path) = creds {
         options.credentials = Credentials::CredentialsFile(path.to_owned());
     }

@@ -9,8 +9,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use proofmill_bus::{Key, Role};
+use proofmill_bus::Key;
 
+use super::role::Role;
 use super::seat::Seat;
 use super::wire::{Call, CallBody};
 use crate::conversation::{

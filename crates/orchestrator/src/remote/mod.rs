@@ -26,6 +26,7 @@ mod admission;
 mod client;
 mod held;
 mod leadership;
+mod role;
 mod seat;
 mod server;
 pub mod session;
@@ -34,6 +35,7 @@ mod wire;
 pub use admission::{Refused, admit};
 pub use client::Client;
 pub use leadership::Leadership;
+pub use role::Role;
 pub use seat::Seat;
 pub use server::Server;
 pub use wire::{

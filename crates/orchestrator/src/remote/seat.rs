@@ -3,8 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use proofmill_bus::Role;
-
+use super::role::Role;
 use crate::principal::Principal;
 
 /// The role of a client; for workers also their group and their user. Written as tokens of a

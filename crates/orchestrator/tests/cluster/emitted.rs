@@ -8,14 +8,15 @@ use async_nats::jetstream::consumer::{Consumer, pull};
 use async_nats::jetstream::stream::{Config, Stream};
 use async_nats::jetstream::{self, Context};
 use futures_util::StreamExt as _;
-use proofmill_bus::{Connection, Credentials, NatsOptions, Role};
 use proofmill_nats_server::Deployed;
 use proofmill_orchestrator::cluster::{self, ClusterError, LedWorkflows, ProcessContext};
 use proofmill_orchestrator::mill::Registry;
+use proofmill_orchestrator::remote::Role;
 use proofmill_orchestrator::shutdown::{self, Level, Trigger};
 use proofmill_workflow::Workflow;
 use tokio::task::JoinHandle;
 
+use crate::deployed::connect;
 use crate::support::PATIENCE;
 
 const WORKFLOW: &str = r#"
@@ -59,18 +60,7 @@ impl Processes {
 
     /// A context whose user is the user of its role.
     async fn context(&self, role: Role, name: &str) -> ProcessContext {
-        let client = self.server.client.clone();
-        let options = NatsOptions {
-            role,
-            credentials: Credentials::UserPassword {
-                user: role.name().into(),
-                password: Deployed::password(role.name()),
-            },
-            ca_file: Some(self.server.authority.clone()),
-            client_certificate: Some((client.certificate, client.key)),
-            ..NatsOptions::new(&self.server.server.url())
-        };
-        let connection = Connection::open(options).await.expect("the bus");
+        let connection = connect(&self.server, role).await;
         let workflow = Workflow::parse(WORKFLOW, Path::new("streamed.toml")).expect("a workflow");
         let state = self.folder.path().join(name);
         ProcessContext::open(connection, &workflow, Registry::default(), state, name)

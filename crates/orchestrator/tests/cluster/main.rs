@@ -1,4 +1,5 @@
-//! A workflow over many processes, which are killed and stopped, with a real NATS server.
+//! A workflow over many processes, which are killed and stopped, with a real NATS server; and the
+//! permissions of each role's user there.
 
 #![expect(
     clippy::disallowed_methods,
@@ -7,8 +8,10 @@
 
 mod chaos;
 mod collectors;
+mod deployed;
 mod emitted;
 mod failover;
+mod permissions;
 mod ports;
 mod roles;
 mod spread;

@@ -2,12 +2,11 @@
 //! only its own messages.
 
 use bytes::Bytes;
-use proofmill_bus::Role;
 use proofmill_nats_server::NatsServer;
 use proofmill_orchestrator::cluster::{self, LedWorkflows, ProcessContext};
 use proofmill_orchestrator::conversation::{Reply, Target, TaskSelection};
 use proofmill_orchestrator::port::Ports;
-use proofmill_orchestrator::remote::{Client, RemoteError, Seat};
+use proofmill_orchestrator::remote::{Client, RemoteError, Role, Seat};
 use proofmill_orchestrator::shutdown;
 use proofmill_orchestrator::source::{SourceMessage, submit};
 use tokio::task::JoinHandle;

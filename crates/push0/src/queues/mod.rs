@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use async_nats::jetstream::{self, Context};
 use proofmill_bus::{ConnectError, Connection, NatsOptions};
+use proofmill_orchestrator::remote::Role;
 use proofmill_orchestrator::shutdown::{Level, Shutdown};
 use sha2::{Digest, Sha256};
 
@@ -33,8 +34,11 @@ pub(crate) async fn connect(
 ) -> Result<Option<(Connection, Context)>, RunError> {
     let begun = tokio::time::Instant::now();
     let mut backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(5));
+    let mut options = NatsOptions::new(url);
+    // Permissions on the server may name the coordinator's inbox: earlier releases used it.
+    options.membership = Role::Coordinator.membership();
     loop {
-        match Connection::open(NatsOptions::new(url)).await {
+        match Connection::open(options.clone()).await {
             Ok(connection) => {
                 let mut context = jetstream::new(connection.client().clone());
                 context.set_timeout(Duration::from_secs(5));

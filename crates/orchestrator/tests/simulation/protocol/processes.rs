@@ -3,12 +3,11 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use proofmill_bus::Role as Seated;
 use proofmill_orchestrator::conversation::{HostCommand, RoleCommand, RoleEvent, WorkerCommand};
 use proofmill_orchestrator::remote::session::{
     CallFailure, CallId, ClientAction, ClientInput, ClientSession,
 };
-use proofmill_orchestrator::remote::{Answer, Call, CallBody, NoticeAck, Seat};
+use proofmill_orchestrator::remote::{Answer, Call, CallBody, NoticeAck, Role as Seated, Seat};
 
 use super::clock::Clock;
 use super::network::End;

@@ -4,13 +4,23 @@
 use std::sync::LazyLock;
 
 use async_nats::{ConnectOptions, Event, HeaderMap};
-use proofmill_bus::{ConnectError, JetStreamLog, Leases, Role, open_blobs};
+use proofmill_bus::{ConnectError, JetStreamLog, Leases, open_blobs};
+use proofmill_nats_server::Deployed;
+use proofmill_orchestrator::remote::Role;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use proofmill_nats_server::Deployed;
+use crate::deployed::{ROLES, connect, options, options_of, user_of};
+use crate::support::PATIENCE;
 
-use crate::support::{PATIENCE, ROLES, block_on, connect, options, options_of, user_of};
+fn block_on<F: Future>(future: F) -> F::Output {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(future)
+}
 
 /// One server for all tests: refused operations do not change it.
 static SERVER: LazyLock<Deployed> = LazyLock::new(|| {
@@ -560,7 +570,7 @@ fn a_refusal_says_what_is_refused() {
 
         // With another role's credentials it may not listen on the subjects of its answers.
         let mut options = options(&SERVER, Role::Operator);
-        options.role = Role::Coordinator;
+        options.membership = Role::Coordinator.membership();
         let said = proofmill_bus::Connection::open(options)
             .await
             .unwrap_err()
