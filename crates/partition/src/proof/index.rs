@@ -13,12 +13,12 @@ use proofmill_groth16::{InsecureKey, KeyError, PointCheck, ProveError, Residency
 
 use super::memory::KeyForm;
 use super::verifier::{MAX_PUBLIC_INPUTS, VerifyingKey};
-use super::{PartitionEngine, SHARED};
+use super::{PartitionCurve, SHARED};
 use crate::Partition;
 
 /// A partition with the keys that its proofs are made and verified with.
 #[derive(Debug)]
-pub struct Index<E: PartitionEngine> {
+pub struct Index<E: PartitionCurve> {
     partition: Partition<E::ScalarField>,
     classes: Vec<PreparedVerifyingKey<E>>,
     parts: MirageIndex<E>,
@@ -27,7 +27,7 @@ pub struct Index<E: PartitionEngine> {
 
 /// The proving keys of all classes.
 #[derive(Debug)]
-pub enum ClassKeys<E: PartitionEngine> {
+pub enum ClassKeys<E: PartitionCurve> {
     /// In memory, in the order of classes.
     Held(Vec<Arc<ResidentKey<E>>>),
     /// In a folder: each key is read before the parts of its class, and dropped after them.
@@ -114,7 +114,7 @@ pub enum IndexError {
 
 // === impl Index ===
 
-impl<E: PartitionEngine> Index<E> {
+impl<E: PartitionCurve> Index<E> {
     /// Makes the proving and verifying keys (Agg.G of figure 6, section 6.3). A verifier without trust in another's
     /// key makes its own from the same partition, keys and reference string, and compares digests.
     ///
@@ -176,7 +176,7 @@ impl<E: PartitionEngine> Index<E> {
     }
 }
 
-fn check_keys<E: PartitionEngine>(
+fn check_keys<E: PartitionCurve>(
     partition: &Partition<E::ScalarField>,
     keys: &[ClassVerifyingKey<E>],
 ) -> Result<(), IndexError> {
@@ -214,7 +214,7 @@ fn check_keys<E: PartitionEngine>(
     Ok(())
 }
 
-fn mirage_parts<E: PartitionEngine>(
+fn mirage_parts<E: PartitionCurve>(
     partition: &Partition<E::ScalarField>,
     keys: &[ClassVerifyingKey<E>],
 ) -> MirageParts<E> {
@@ -253,7 +253,7 @@ fn mirage_parts<E: PartitionEngine>(
 
 // === impl ClassKeys ===
 
-impl<E: PartitionEngine> ClassKeys<E> {
+impl<E: PartitionCurve> ClassKeys<E> {
     /// The file of a class's key in a folder.
     pub fn path(folder: &Path, class: usize) -> PathBuf {
         folder.join(format!("class-{class}.pk"))
@@ -328,7 +328,7 @@ impl<E: PartitionEngine> ClassKeys<E> {
     }
 }
 
-fn resident<E: PartitionEngine>(
+fn resident<E: PartitionCurve>(
     partition: &Partition<E::ScalarField>,
     class: usize,
     key: ProvingKey<E>,

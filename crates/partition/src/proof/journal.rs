@@ -24,7 +24,7 @@ use proofmill_groth16::mirage::Commitment;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
-use super::PartitionEngine;
+use super::PartitionCurve;
 
 const KIND: FileKind = FileKind {
     magic: b"PMILLPJN",
@@ -40,7 +40,7 @@ const PROOF: u8 = 2;
 
 /// The commitments and proofs of a witness's parts that were made.
 #[derive(Debug)]
-pub struct Journal<E: PartitionEngine> {
+pub struct Journal<E: PartitionCurve> {
     seed: Zeroizing<[u8; SEED_BYTES]>,
     records: Option<JournalRecords<E>>,
     place: Place,
@@ -48,7 +48,7 @@ pub struct Journal<E: PartitionEngine> {
 
 /// The records of a witness.
 #[derive(Debug)]
-struct JournalRecords<E: PartitionEngine> {
+struct JournalRecords<E: PartitionCurve> {
     witness: [u8; TAG_BYTES],
     parts: usize,
     /// Up to the last part that has one, until the journal is bound to a witness.
@@ -114,7 +114,7 @@ pub enum JournalError {
 
 // === impl Journal ===
 
-impl<E: PartitionEngine> Journal<E> {
+impl<E: PartitionCurve> Journal<E> {
     /// A journal in memory, which is lost when the process ends.
     pub fn in_memory(rng: &mut (impl RngCore + CryptoRng)) -> Self {
         Self::new(Place::Memory, rng)
@@ -342,7 +342,7 @@ fn open_locked(path: &Path) -> Result<File, JournalError> {
 }
 
 /// The content of a journal's file, no more than one has.
-fn read_all<E: PartitionEngine>(
+fn read_all<E: PartitionCurve>(
     file: &mut File,
     path: &Path,
 ) -> Result<Zeroizing<Vec<u8>>, JournalError> {
@@ -362,7 +362,7 @@ fn read_all<E: PartitionEngine>(
 }
 
 /// True if the head was being written when its prover went away: then there is no record after it.
-fn is_beginning_of_head<E: PartitionEngine>(bytes: &[u8]) -> bool {
+fn is_beginning_of_head<E: PartitionCurve>(bytes: &[u8]) -> bool {
     let beginning = KIND.begin::<E>();
     let checked = bytes.len().min(beginning.len());
     let whole = BEGINNING_BYTES + HEAD_BYTES + CHECKSUM_BYTES;
@@ -375,7 +375,7 @@ fn checksum(head: &[u8], record: &[u8]) -> [u8; RECORD_CHECKSUM_BYTES] {
     *digest.first_chunk().expect("half of a digest")
 }
 
-fn content_bytes<E: PartitionEngine>(kind: u8) -> Option<usize> {
+fn content_bytes<E: PartitionCurve>(kind: u8) -> Option<usize> {
     match kind {
         COMMITMENT => Some(Commitment::<E>::encoded_size()),
         PROOF => Some(Proof::<E>::encoded_size()),
@@ -383,17 +383,17 @@ fn content_bytes<E: PartitionEngine>(kind: u8) -> Option<usize> {
     }
 }
 
-fn longest_record<E: PartitionEngine>() -> usize {
+fn longest_record<E: PartitionCurve>() -> usize {
     RECORD_HEAD_BYTES + Proof::<E>::encoded_size() + RECORD_CHECKSUM_BYTES
 }
 
-fn file_bytes<E: PartitionEngine>(parts: usize) -> usize {
+fn file_bytes<E: PartitionCurve>(parts: usize) -> usize {
     BEGINNING_BYTES + HEAD_BYTES + CHECKSUM_BYTES + 2 * (parts + 1) * longest_record::<E>()
 }
 
 // === impl JournalRecords ===
 
-impl<E: PartitionEngine> JournalRecords<E> {
+impl<E: PartitionCurve> JournalRecords<E> {
     const fn new(witness: [u8; TAG_BYTES], parts: usize) -> Self {
         Self {
             witness,
