@@ -14,7 +14,7 @@ use crate::residency::KeyUse;
 /// The place of a partition in every waiting line: by priority, highest first, then by the job's arrival,
 /// then by the partition's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Place {
+pub(super) struct WaitingPlace {
     pub(super) priority: Reverse<Priority>,
     /// The job's number in order of acceptance.
     pub(super) arrival: u64,
@@ -24,7 +24,7 @@ pub(super) struct Place {
 /// A partition that has its memory. Dropping it gives all memory back. Fields are dropped in order: data in
 /// memory before its reservation.
 pub(super) struct RunningPartition {
-    place: Place,
+    place: WaitingPlace,
     job: JobId,
     /// The number of the attempt, from 1.
     attempt: u32,
@@ -52,7 +52,7 @@ impl RunningPartition {
     /// An attempt at the partition at `place` of `job`, which has its memory.
     pub(super) fn new(
         job: JobId,
-        place: Place,
+        place: WaitingPlace,
         attempt: Attempt,
         input: InputRecord,
         circuit: &Registered,
@@ -81,7 +81,7 @@ impl RunningPartition {
         self.job
     }
 
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> WaitingPlace {
         self.place
     }
 

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::devices::Devices;
-use super::flight::{Place, RunningPartition};
+use super::flight::{RunningPartition, WaitingPlace};
 use crate::interface::{JobId, Stage, StageStatus};
 use crate::key::Accelerator;
 
 /// One stage: the partitions before it, and the use of its workers.
 struct StageQueue {
-    waiting: BTreeMap<Place, RunningPartition>,
+    waiting: BTreeMap<WaitingPlace, RunningPartition>,
     workers: usize,
     busy: usize,
     ended: u64,
@@ -102,7 +102,7 @@ impl StageQueues {
 
     /// Whether the stage after `stage` has room for one more: at most as many wait before it as it has
     /// workers, unless this partition would be the first of them.
-    fn has_room_after(&self, stage: Stage, place: Place) -> bool {
+    fn has_room_after(&self, stage: Stage, place: WaitingPlace) -> bool {
         let Some(next) = stage.next() else {
             return true;
         };
@@ -131,7 +131,7 @@ impl StageQueues {
                 .waiting
                 .values()
                 .filter(|running| running.job() == job);
-            let places: Vec<Place> = of_job.map(|running| running.place()).collect();
+            let places: Vec<WaitingPlace> = of_job.map(|running| running.place()).collect();
             removed.extend(
                 places
                     .iter()

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use super::admission::Acquired;
 use super::background::Completion;
 use super::failure::{Blame, Failure};
-use super::flight::{Place, RunningPartition};
+use super::flight::{RunningPartition, WaitingPlace};
 use super::job::Verdict;
 use super::scheduler::Scheduler;
 use super::step::StageOutcome;
@@ -17,7 +17,7 @@ use crate::key::StepError;
 
 impl Scheduler {
     /// Handles a partition that got its memory or was refused.
-    pub(super) fn admitted(&mut self, place: Place, id: JobId, acquired: Acquired) {
+    pub(super) fn admitted(&mut self, place: WaitingPlace, id: JobId, acquired: Acquired) {
         let Some(job) = self.jobs.get_mut(id) else {
             return;
         };

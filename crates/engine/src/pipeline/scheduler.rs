@@ -14,7 +14,7 @@ use super::background::Background;
 use super::command::Command;
 use super::device::Device;
 use super::devices::Devices;
-use super::flight::Place;
+use super::flight::WaitingPlace;
 use super::jobs::Jobs;
 use super::lanes::StageQueues;
 use super::results::{Ended, Results};
@@ -235,7 +235,10 @@ impl Scheduler {
 
     /// A partition that overtakes the first in line: one whose key is in memory, if another key would have
     /// to be evicted to load the first partition's key.
-    fn pick_job_with_resident_key(&mut self, first: (Place, JobId)) -> Option<(Place, JobId)> {
+    fn pick_job_with_resident_key(
+        &mut self,
+        first: (WaitingPlace, JobId),
+    ) -> Option<(WaitingPlace, JobId)> {
         let (place, job) = first;
         let partition = self.jobs.get(job)?.partition(place.partition)?;
         let work = self.work_bytes(partition);
@@ -243,7 +246,7 @@ impl Scheduler {
             return None;
         }
         let (jobs, residency) = (&self.jobs, &self.residency);
-        let is_ready = |place: Place, job| {
+        let is_ready = |place: WaitingPlace, job| {
             let partition = jobs.get(job).and_then(|job| job.partition(place.partition));
             partition.is_some_and(|it| residency.has(it.circuit))
         };
@@ -251,7 +254,7 @@ impl Scheduler {
     }
 
     /// Asks for the memory of a partition, with the rank `rank` in the line.
-    fn ask(&mut self, place: Place, rank: Place, id: JobId) {
+    fn ask(&mut self, place: WaitingPlace, rank: WaitingPlace, id: JobId) {
         let job = self.jobs.get(id);
         let Some(partition) = job.and_then(|job| job.partition(place.partition)) else {
             return;

@@ -43,7 +43,7 @@ const PROOF: u8 = 2;
 pub struct Journal<E: PartitionCurve> {
     seed: Zeroizing<[u8; SEED_BYTES]>,
     records: Option<JournalRecords<E>>,
-    place: Place,
+    place: JournalPlace,
 }
 
 /// The records of a witness.
@@ -56,8 +56,9 @@ struct JournalRecords<E: PartitionCurve> {
     proofs: Vec<Option<Proof<E>>>,
 }
 
+/// Place of a journal's records.
 #[derive(Debug)]
-enum Place {
+enum JournalPlace {
     Memory,
     /// A file, locked, that has no whole head yet.
     New {
@@ -117,7 +118,7 @@ pub enum JournalError {
 impl<E: PartitionCurve> Journal<E> {
     /// A journal in memory, which is lost when the process ends.
     pub fn in_memory(rng: &mut (impl RngCore + CryptoRng)) -> Self {
-        Self::new(Place::Memory, rng)
+        Self::new(JournalPlace::Memory, rng)
     }
 
     /// A journal in a file: starts a new one, or resumes from its records. The file is locked until the journal is
@@ -130,9 +131,9 @@ impl<E: PartitionCurve> Journal<E> {
         let mut file = open_locked(path)?;
         let bytes = read_all::<E>(&mut file, path)?;
         if is_beginning_of_head::<E>(&bytes) {
-            let mut journal = Self::new(Place::Memory, rng);
+            let mut journal = Self::new(JournalPlace::Memory, rng);
             let path = path.to_owned();
-            journal.place = Place::New { path, file };
+            journal.place = JournalPlace::New { path, file };
             return Ok(journal);
         }
         let in_file = |source| JournalError::File {
@@ -148,7 +149,7 @@ impl<E: PartitionCurve> Journal<E> {
             })?;
         file.set_len(end as u64).map_err(failed(path))?;
         file.seek(SeekFrom::End(0)).map_err(failed(path))?;
-        journal.place = Place::Open {
+        journal.place = JournalPlace::Open {
             path: path.to_owned(),
             file,
             head,
@@ -156,7 +157,7 @@ impl<E: PartitionCurve> Journal<E> {
         Ok(journal)
     }
 
-    fn new(place: Place, rng: &mut (impl RngCore + CryptoRng)) -> Self {
+    fn new(place: JournalPlace, rng: &mut (impl RngCore + CryptoRng)) -> Self {
         let mut seed = Zeroizing::new([0; SEED_BYTES]);
         rng.fill_bytes(&mut *seed);
         Self {
@@ -181,7 +182,7 @@ impl<E: PartitionCurve> Journal<E> {
         let journal = Self {
             seed: Zeroizing::new(*seed),
             records: Some(JournalRecords::new(*witness, parts)),
-            place: Place::Memory,
+            place: JournalPlace::Memory,
         };
         Ok((journal, *checksum))
     }
@@ -218,17 +219,17 @@ impl<E: PartitionCurve> Journal<E> {
                     records.fill();
                     Ok(())
                 }
-                (false, Place::Open { path, .. } | Place::New { path, .. }) => {
+                (false, JournalPlace::Open { path, .. } | JournalPlace::New { path, .. }) => {
                     Err(JournalError::OtherWitness(path.clone()))
                 }
-                (false, Place::Memory) => Err(JournalError::OtherWitness(PathBuf::new())),
+                (false, JournalPlace::Memory) => Err(JournalError::OtherWitness(PathBuf::new())),
             };
         }
         let mut records = JournalRecords::new(witness, parts);
         records.fill();
         self.records = Some(records);
-        let place = std::mem::replace(&mut self.place, Place::Memory);
-        let Place::New { path, mut file } = place else {
+        let place = std::mem::replace(&mut self.place, JournalPlace::Memory);
+        let JournalPlace::New { path, mut file } = place else {
             self.place = place;
             return Ok(());
         };
@@ -243,7 +244,7 @@ impl<E: PartitionCurve> Journal<E> {
             .and_then(|()| file.sync_all())
             .map_err(failed(&path))?;
         let (_, checksum) = head.split_last_chunk().expect("as many bytes");
-        self.place = Place::Open {
+        self.place = JournalPlace::Open {
             path,
             file,
             head: *checksum,
@@ -288,7 +289,7 @@ impl<E: PartitionCurve> Journal<E> {
     }
 
     fn append(&mut self, kind: u8, part: usize, content: &[u8]) -> Result<(), JournalError> {
-        let Place::Open { path, file, head } = &mut self.place else {
+        let JournalPlace::Open { path, file, head } = &mut self.place else {
             return Ok(());
         };
         let mut record = vec![kind];
@@ -307,10 +308,10 @@ impl<E: PartitionCurve> Journal<E> {
     /// [`JournalError::Io`] if the file system refuses.
     pub fn remove(self) -> Result<(), JournalError> {
         match self.place {
-            Place::Open { path, .. } | Place::New { path, .. } => {
+            JournalPlace::Open { path, .. } | JournalPlace::New { path, .. } => {
                 std::fs::remove_file(&path).map_err(failed(&path))
             }
-            Place::Memory => Ok(()),
+            JournalPlace::Memory => Ok(()),
         }
     }
 }
