@@ -12,7 +12,7 @@ use ark_std::rand::RngCore;
 use ark_std::rand::rngs::OsRng;
 use proofmill_aggregation::Srs;
 use proofmill_groth16::mirage::{ProvingKey, Setup};
-use proofmill_groth16::{PreparedVerifyingKey, Residency, ResidentKey, setup, verify};
+use proofmill_groth16::{PreparedVerifyingKey, ResidentForm, ResidentKey, setup, verify};
 use proofmill_partition::applications::{BigMerkleTree, Squarings};
 use proofmill_partition::proof::{ClassKeys, Index, Journal, PartitionCurve, Prover, Step};
 use proofmill_partition::{Monolithic, Partition, PartitionedCircuit};
@@ -208,7 +208,7 @@ impl<E: PartitionCurve, C: PartitionedCircuit<E::ScalarField>> InParts<E, C> {
         let keys = keys.collect::<anyhow::Result<Vec<_>>>()?;
         let of_classes = keys.iter().map(ProvingKey::vk).collect();
         let largest = keys.iter().map(ProvingKey::size_in_bytes).max();
-        let residency = prepared.map_or(Residency::Plain, |factor| Residency::Prepared {
+        let residency = prepared.map_or(ResidentForm::Plain, |factor| ResidentForm::Prepared {
             memory_limit: largest.unwrap_or(0) * usize::from(factor),
         });
         let began = Instant::now();
@@ -278,7 +278,7 @@ impl<E: PartitionCurve, C: PartitionedCircuit<E::ScalarField>> InOnePiece<E, C> 
         let constraints = system.num_constraints();
         let key = setup::<E>(&system, &mut OsRng)?;
         let verifier = key.vk.clone().into();
-        let key = ResidentKey::new(key, Arc::new(system), Residency::Plain)?;
+        let key = ResidentKey::new(key, Arc::new(system), ResidentForm::Plain)?;
         Ok(Self {
             circuit,
             key,

@@ -23,7 +23,7 @@ use crate::memory::default_budget;
 use crate::options::{AcceleratorOptions, DeviceOptions, KeyForm, Options};
 use crate::pipeline::{Device, Env, Scheduler, pool};
 use crate::queue::{Journal, Recovered};
-use crate::residency::{CheckedMemory, KeySizes, Residency, StoredFacts};
+use crate::residency::{CheckedMemory, KeySizes, ResidencyTable, StoredFacts};
 
 /// Commands that are queued before senders have to wait.
 const COMMANDS: usize = 1024;
@@ -67,7 +67,7 @@ impl Service {
             let policy = KeyPolicy {
                 allow_insecure: options.allow_insecure_keys,
             };
-            let residency = Residency::new(
+            let residency = ResidencyTable::new(
                 Budget::new(total),
                 events.clone(),
                 shared.clone(),

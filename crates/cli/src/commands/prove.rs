@@ -15,7 +15,7 @@ use proofmill_groth16::snarkjs::{
 };
 use proofmill_groth16::stages::Stage;
 use proofmill_groth16::{
-    DeviceKey, Offload, PointCheck, PreparedVerifyingKey, Proof, ProveError, Prover, Residency,
+    DeviceKey, Offload, PointCheck, PreparedVerifyingKey, Proof, ProveError, Prover, ResidentForm,
     ResidentKey, SnarkCurve, verify, with_curve,
 };
 use proofmill_r1cs::iden3::{ReadError, Witness, WtnsFile};
@@ -185,7 +185,7 @@ fn prove<E: SnarkCurve>(
     let (key, checked) = Zkey::<E>::load(key, trust)?;
     args.key_safety.check(files.zkey, &key.verifying_key())?;
     let unproved = |error| unproved(files, &error);
-    let key = ResidentKey::from_zkey(key, Residency::Plain).map_err(unproved)?;
+    let key = ResidentKey::from_zkey(key, ResidentForm::Plain).map_err(unproved)?;
     let key = Arc::new(key);
     let on_device = card.map(|card| card.prove(&key, z, &mut stages));
     let proof = match on_device.transpose() {

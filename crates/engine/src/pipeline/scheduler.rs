@@ -27,7 +27,7 @@ use crate::inputs::Inputs;
 use crate::interface::{CircuitRef, Error, EventKind, JobId, Owner, Stage};
 use crate::options::{Interference, Options};
 use crate::queue::{Journal, PartitionRecord, Recovered};
-use crate::residency::Residency;
+use crate::residency::ResidencyTable;
 
 #[cfg(test)]
 #[path = "simulation/mod.rs"]
@@ -63,7 +63,7 @@ pub(super) enum Consequence {
 /// each part.
 pub(crate) struct Scheduler {
     pub(super) env: Arc<Env>,
-    pub(super) residency: Residency,
+    pub(super) residency: ResidencyTable,
     pub(super) journal: Journal,
     commands: mpsc::Receiver<Command>,
     pub(super) background: Background,
@@ -84,7 +84,7 @@ impl Scheduler {
     pub(crate) fn new(
         options: &Options,
         env: Arc<Env>,
-        residency: Residency,
+        residency: ResidencyTable,
         journal: Journal,
         commands: mpsc::Receiver<Command>,
         devices: Vec<Device>,

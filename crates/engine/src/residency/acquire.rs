@@ -7,7 +7,7 @@ use proofmill_groth16::QueryPoints;
 use tokio::sync::oneshot;
 
 use super::load::{self, Loaded, MappedFiles};
-use super::table::{Entry, Inner, KeyPlace, Residency, StoredFacts};
+use super::table::{Entry, Inner, KeyPlace, ResidencyTable, StoredFacts};
 use crate::budget::{OverBudget, Reservation};
 use crate::interface::{CircuitId, CircuitRef, Error, Mib, Owner, Priority};
 use crate::key::Key;
@@ -91,9 +91,9 @@ impl AcquireError {
     }
 }
 
-// === impl Residency ===
+// === impl ResidencyTable ===
 
-impl Residency {
+impl ResidencyTable {
     /// Holds a key, and reserves `work` bytes for work with it and, if it is not loaded, the memory for
     /// loading it; then begins to load it. The future may be dropped at any time.
     ///

@@ -20,7 +20,7 @@ use crate::registry::Registered;
 
 /// The registered circuits and their keys. Clones share them.
 #[derive(Clone)]
-pub(crate) struct Residency {
+pub(crate) struct ResidencyTable {
     pub(super) inner: Arc<Inner>,
 }
 
@@ -206,9 +206,9 @@ impl Table {
     }
 }
 
-// === impl Residency ===
+// === impl ResidencyTable ===
 
-impl Residency {
+impl ResidencyTable {
     pub(crate) fn new(
         budget: Budget,
         events: Events,

@@ -1,12 +1,12 @@
 //! Loading and evicting keys on request.
 
 use super::load;
-use super::table::{KeyPlace, Residency};
+use super::table::{KeyPlace, ResidencyTable};
 use crate::interface::{CircuitRef, CircuitView, Error, Owner, Priority, Tier};
 
-// === impl Residency ===
+// === impl ResidencyTable ===
 
-impl Residency {
+impl ResidencyTable {
     /// Brings a key to a tier, unless it is there or nearer.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use proofmill_groth16::mirage::{
     CommittedR1csError, PreparedInputs, PreparedVerifyingKey, ProvingKey, ResidentKey,
     VerifyingKey as ClassVerifyingKey,
 };
-use proofmill_groth16::{InsecureKey, KeyError, PointCheck, ProveError, Residency, VerifyError};
+use proofmill_groth16::{InsecureKey, KeyError, PointCheck, ProveError, ResidentForm, VerifyError};
 
 use super::memory::KeyForm;
 use super::verifier::{MAX_PUBLIC_INPUTS, VerifyingKey};
@@ -35,7 +35,7 @@ pub enum ClassKeys<E: PartitionCurve> {
         /// The folder, with a file `class-0.pk` and so on.
         folder: PathBuf,
         /// The way a key is held while it is used.
-        residency: Residency,
+        residency: ResidentForm,
     },
     /// In a folder, as for `Files`, with the points staying in the files: each proof reads its whole key again.
     Mapped {
@@ -263,8 +263,8 @@ impl<E: PartitionCurve> ClassKeys<E> {
     pub fn in_folder(folder: PathBuf, form: KeyForm) -> Self {
         let residency = match form {
             KeyForm::Mapped => return Self::Mapped { folder },
-            KeyForm::Plain => Residency::Plain,
-            KeyForm::Prepared { memory_limit } => Residency::Prepared {
+            KeyForm::Plain => ResidentForm::Plain,
+            KeyForm::Prepared { memory_limit } => ResidentForm::Prepared {
                 memory_limit: usize::try_from(memory_limit).unwrap_or(usize::MAX),
             },
         };
@@ -279,7 +279,7 @@ impl<E: PartitionCurve> ClassKeys<E> {
     pub fn hold(
         partition: &Partition<E::ScalarField>,
         keys: Vec<ProvingKey<E>>,
-        residency: Residency,
+        residency: ResidentForm,
     ) -> Result<Self, IndexError> {
         let (expected, found) = (partition.classes().len(), keys.len());
         if expected != found {
@@ -332,7 +332,7 @@ fn resident<E: PartitionCurve>(
     partition: &Partition<E::ScalarField>,
     class: usize,
     key: ProvingKey<E>,
-    residency: Residency,
+    residency: ResidentForm,
 ) -> Result<Arc<ResidentKey<E>>, IndexError> {
     let system = Arc::clone(partition.classes()[class].system());
     let resident = ResidentKey::new(key, system, residency);

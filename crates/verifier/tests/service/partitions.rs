@@ -8,7 +8,7 @@ use ark_std::rand::rngs::StdRng;
 use bytes::Bytes;
 use proofmill_aggregation::Srs;
 use proofmill_groth16::mirage::{ProvingKey, Setup};
-use proofmill_groth16::{Bls12_381, Bn254, Residency};
+use proofmill_groth16::{Bls12_381, Bn254, ResidentForm};
 use proofmill_partition::applications::Squarings;
 use proofmill_partition::proof::{ClassKeys, Index, Journal, PartitionCurve, Prover, VerifyingKey};
 use proofmill_partition::{Partition as Parts, PartitionedCircuit};
@@ -40,7 +40,7 @@ impl<E: PartitionCurve> Proved<E> {
             })
             .collect();
         let of_classes = keys.iter().map(ProvingKey::vk).collect();
-        let held = ClassKeys::hold(&partition, keys, Residency::Plain).expect("keys");
+        let held = ClassKeys::hold(&partition, keys, ResidentForm::Plain).expect("keys");
         let index = Index::new(partition, of_classes, &srs).expect("an index");
         let prover = Prover {
             index: &index,

@@ -142,7 +142,7 @@ impl World {
                 checked: CheckedMemory::new(None),
                 key_sizes: KeySizes::open(None, &[]),
             };
-            Residency::new(
+            ResidencyTable::new(
                 Budget::new(total),
                 events.clone(),
                 shared.clone(),

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_aggregation::Srs;
-use proofmill_groth16::Residency;
+use proofmill_groth16::ResidentForm;
 use proofmill_groth16::mirage::{ProvingKey, Setup};
 
 use super::naive;
@@ -70,7 +70,7 @@ impl<E: PartitionCurve> Case<E> {
     pub(super) fn of(partition: Partition<E::ScalarField>, seed: u64) -> Self {
         let srs = srs::<E>(partition.num_parts(), seed);
         let keys = class_keys::<E>(&partition, seed);
-        let held = ClassKeys::hold(&partition, keys.clone(), Residency::Plain).unwrap();
+        let held = ClassKeys::hold(&partition, keys.clone(), ResidentForm::Plain).unwrap();
         let of_classes = keys.iter().map(ProvingKey::vk).collect();
         Self {
             index: Index::new(partition, of_classes, &srs).unwrap(),
