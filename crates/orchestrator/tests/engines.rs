@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use proofmill_orchestrator::executor::engine::{
-    Endpoint, EndpointError, EngineExecutor, EngineSnapshot, Job, JobOutcome, ProofOutput, Ticket,
-    Tier,
+    Endpoint, EndpointError, EngineExecutor, EngineJob, EngineSnapshot, JobOutcome, ProofOutput,
+    Ticket, Tier,
 };
 use proofmill_orchestrator::executor::{
     Cancel, Execution, Executor, Product, Resolved, Unfinished,
@@ -128,7 +128,7 @@ impl Endpoint for Fake {
     fn submit<'a>(
         &'a self,
         request: &'a str,
-        job: &'a Job,
+        job: &'a EngineJob,
     ) -> BoxFuture<'a, Result<Ticket, EndpointError>> {
         let ticket = self.change(|state| {
             if state.down {
@@ -153,7 +153,7 @@ impl Endpoint for Fake {
     fn result<'a>(
         &'a self,
         job: &'a str,
-        _: &'a Job,
+        _: &'a EngineJob,
     ) -> BoxFuture<'a, Result<JobOutcome, EndpointError>> {
         Box::pin(async move {
             self.until(|state| state.down || state.jobs[job].1.is_some())

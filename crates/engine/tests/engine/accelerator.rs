@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proofmill_accelerator::{
-    Answer, BasesId, Capabilities, Device, Error, Job, Points, Ticket, Work, cpu, host_cuda, ticket,
+    Answer, BasesId, Capabilities, Device, DeviceJob, Error, Points, Ticket, Work, cpu, host_cuda,
+    ticket,
 };
 use proofmill_engine::{
     AcceleratorOptions, DeviceKind, DeviceOptions, DeviceStatus, Error as EngineError, EventKind,
@@ -122,7 +123,7 @@ impl Device for Fake {
         Ok(id)
     }
 
-    fn submit(&self, job: Job) -> Result<Ticket, Error> {
+    fn submit(&self, job: DeviceJob) -> Result<Ticket, Error> {
         let number = self.submitted.fetch_add(1, Ordering::SeqCst);
         match self.fault {
             Fault::BreaksAt(at) if number >= at => Err(Error::Failed {
@@ -202,7 +203,7 @@ impl Device for Slow {
         self.0.load_bases(points, memory_limit)
     }
 
-    fn submit(&self, job: Job) -> Result<Ticket, Error> {
+    fn submit(&self, job: DeviceJob) -> Result<Ticket, Error> {
         self.0.submit(job)
     }
 

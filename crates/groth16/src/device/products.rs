@@ -4,7 +4,9 @@ use std::fmt;
 use std::time::Instant;
 
 use ark_ff::PrimeField;
-use proofmill_accelerator::{DeviceField, DeviceGroup, Error, Job, Scalars, Ticket, TransformKind};
+use proofmill_accelerator::{
+    DeviceField, DeviceGroup, DeviceJob, Error, Scalars, Ticket, TransformKind,
+};
 use proofmill_r1cs::iden3::SCALAR_BYTES;
 use zeroize::Zeroizing;
 
@@ -108,7 +110,7 @@ impl<E: SnarkCurve> DeviceKey<E> {
             let domain = prover.domain.clone();
             let values = std::mem::take(&mut *factor);
             let kind = TransformKind::CosetExtend;
-            self.run(Job::Transform(E::ScalarField::transform(
+            self.run(DeviceJob::Transform(E::ScalarField::transform(
                 domain, kind, values,
             )))
         };

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_accelerator::{
-    Answer, BasesId, Capabilities, Device, Error, Job, Points, Pool, Ticket, Work, cpu, host_cuda,
-    ticket,
+    Answer, BasesId, Capabilities, Device, DeviceJob, Error, Points, Pool, Ticket, Work, cpu,
+    host_cuda, ticket,
 };
 use proofmill_groth16::{
     Bls12_381, Bn254, Curve, DeviceKey, Offload, Placement, PreparedVerifyingKey, ProveError,
@@ -196,7 +196,7 @@ impl Device for Fake {
         Ok(id)
     }
 
-    fn submit(&self, job: Job) -> Result<Ticket, Error> {
+    fn submit(&self, job: DeviceJob) -> Result<Ticket, Error> {
         let number = self.submitted.fetch_add(1, Ordering::SeqCst);
         let fault = self.fault.filter(|(at, _)| *at == number);
         let (mine, answer) = ticket("fake");

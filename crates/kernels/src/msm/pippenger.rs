@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use super::accumulate::Accumulator;
 use super::plan::MsmPlan;
-use super::point_kernel::{Job, PointKernel, Projective};
+use super::point_kernel::{PointAddition, PointKernel, Projective};
 use super::recode::Recoded;
 
 /// Numbers a task reads a window of before it goes on to the next window.
@@ -97,7 +97,7 @@ impl<K: PointKernel> Terms<'_, K> {
                                 let point = (copy * parts + part) * self.count + base;
                                 accumulator.push(
                                     self.points,
-                                    Job {
+                                    PointAddition {
                                         source: (point as u32) << 1 | u32::from(digit < 0),
                                         target: first_bucket + digit.unsigned_abs() - 1,
                                     },

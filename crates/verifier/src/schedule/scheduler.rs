@@ -55,7 +55,7 @@ pub struct BatchId(pub u64);
 
 /// A job for a thread.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Job {
+pub enum VerificationJob {
     /// Reduce proofs of one kind: one by one, or together if that takes less time.
     Reduce {
         /// The requests' kind.
@@ -149,7 +149,7 @@ impl Scheduler {
     /// The next job of a lane that [takes one](Self::takes_job); the caller must call [`ended`](Self::ended) when
     /// it has ended. For the quarantine lane, call this again whenever a job of either lane has ended, and at
     /// [`next_turn`](Self::next_turn).
-    pub fn next(&mut self, now: Micros, lane: Lane) -> Option<Job> {
+    pub fn next(&mut self, now: Micros, lane: Lane) -> Option<VerificationJob> {
         if !self.quarantine_budget.allows(now, lane) {
             return None;
         }
@@ -259,7 +259,7 @@ impl Scheduler {
         best.map(|(_, key)| key)
     }
 
-    fn begin_check(&mut self, now: Micros, key: GroupKey) -> Job {
+    fn begin_check(&mut self, now: Micros, key: GroupKey) -> VerificationJob {
         let group = self.groups.get(&key);
         let lanes = group.map_or(1, |group| side_by_side(&self.requests, group));
         let size = batch_size(&self.sources, self.limits.batch, lanes, &key);
@@ -285,7 +285,7 @@ impl Scheduler {
             begun: now,
         };
         self.batches.insert(batch, running);
-        Job::Check {
+        VerificationJob::Check {
             batch,
             kind,
             tickets,
@@ -315,7 +315,7 @@ impl Scheduler {
         tickets
     }
 
-    fn begin_reduction(&mut self, now: Micros, lane: Lane) -> Option<Job> {
+    fn begin_reduction(&mut self, now: Micros, lane: Lane) -> Option<VerificationJob> {
         let first = self.take_turn(now, lane, None)?;
         let submission = &self.requests.get(&first)?.submission;
         let together = submission.reduced_together;
@@ -332,7 +332,7 @@ impl Scheduler {
         {
             tickets.push(ticket);
         }
-        Some(Job::Reduce {
+        Some(VerificationJob::Reduce {
             kind: key.kind,
             tickets,
         })

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
-use super::endpoint::{Endpoint, Job, JobInput, ProofOutput};
+use super::endpoint::{Endpoint, EngineJob, JobInput, ProofOutput};
 use super::head::BlocksInProgress;
 use super::router::{RouteError, Router};
 use crate::executor::machine::Unfinished;
@@ -80,7 +80,7 @@ impl EngineExecutor {
         let input = job_input(input, self.generator.as_deref());
         let input = input.map_err(|why| failed(RouteError::Permanent(why)))?;
         let in_progress = self.blocks.begin(task.id.block);
-        let job = Job {
+        let job = EngineJob {
             circuit: self.circuit.clone(),
             priority: self.priority.unwrap_or(match in_progress.is_head() {
                 true => EnginePriority::High,
@@ -111,7 +111,7 @@ impl Executor for EngineExecutor {
 
 /// The id under which engines know a task's job. It depends on the workflow, the task and the
 /// statement to prove, and not on the attempt or the worker.
-pub fn request_id(workflow: &str, task: &TaskRecord, job: &Job) -> String {
+pub fn request_id(workflow: &str, task: &TaskRecord, job: &EngineJob) -> String {
     let (generator, content) = match &job.input {
         JobInput::Witness(bytes) => ("", bytes),
         JobInput::Inputs { generator, json } => (&**generator, json),
