@@ -17,7 +17,7 @@ use crate::events::Events;
 use crate::front::CallerSide;
 use crate::handle::Handle;
 use crate::inputs::Inputs;
-use crate::interface::{Error, Mib, Stage};
+use crate::interface::{Error, Mib, PipelineStage};
 use crate::key::KeyPolicy;
 use crate::memory::default_budget;
 use crate::options::{AcceleratorOptions, DeviceOptions, KeyForm, Options};
@@ -92,7 +92,7 @@ impl Service {
                 precompiled,
                 policy,
                 partition_workers: options.partition_workers,
-                workers: Stage::ALL.map(|stage| options.workers(stage)),
+                workers: PipelineStage::ALL.map(|stage| options.workers(stage)),
             };
             let (sender, commands) = mpsc::channel(COMMANDS);
             let mut scheduler =

@@ -36,7 +36,7 @@ pub use keys::{
     setup_with_progress,
 };
 pub use proof::{Proof, ProofError};
-pub use prover::{ProveError, Prover, Stage, StageReport, Timings, prove, stages};
+pub use prover::{ProveError, Prover, ProverStage, StageReport, Timings, prove, stages};
 pub use snark_curve::{Curve, PointGroup, SnarkCurve};
 pub use verify::{
     KeyedProof, MultiplesCache, PreparedVerifyingKey, VerifyError, Weight, WeightedProof, verify,

@@ -13,7 +13,7 @@ use proofmill_files::MappedFile;
 use proofmill_groth16::snarkjs::{
     Checked, CheckedKeyStore, Trust, Zkey, ZkeyFile, ZkeyHeader, inputs_to_json, proof_to_json,
 };
-use proofmill_groth16::stages::Stage;
+use proofmill_groth16::stages::ProverStage;
 use proofmill_groth16::{
     DeviceKey, Offload, PointCheck, PreparedVerifyingKey, Proof, ProveError, Prover, ResidentForm,
     ResidentKey, SnarkCurve, verify, with_curve,
@@ -222,7 +222,7 @@ fn on_processors<E: SnarkCurve>(
     z: &[E::ScalarField],
     stages: &mut Stages,
 ) -> Result<Proof<E>, ProveError> {
-    let enter = |stage: Stage| stages.enter(stage.name());
+    let enter = |stage: ProverStage| stages.enter(stage.name());
     let (proof, _) = prover.prove_observed(z, &mut OsRng, enter)?;
     Ok(proof)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::job::Attempt;
 use crate::budget::Reservation;
-use crate::interface::{CircuitId, JobId, Priority, Span, Stage};
+use crate::interface::{CircuitId, JobId, PipelineStage, Priority, Span};
 use crate::key::{Footprint, Key, StepError, Stop, Work};
 use crate::queue::InputRecord;
 use crate::registry::Registered;
@@ -171,7 +171,7 @@ impl RunningPartition {
 
     /// Gives back the memory that is not needed from the stage `next` on, or all of it if there is no next
     /// stage. Returns the bytes that it keeps.
-    pub(super) fn keep_for(&mut self, next: Option<Stage>) -> u64 {
+    pub(super) fn keep_for(&mut self, next: Option<PipelineStage>) -> u64 {
         let bytes = next.map_or(0, |next| self.footprint.from(next));
         if bytes == 0 {
             self.work = None;

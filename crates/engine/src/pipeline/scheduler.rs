@@ -24,7 +24,7 @@ use super::unwritten::PendingDurability;
 use crate::events::{Events, unix_ms};
 use crate::generator::Generator;
 use crate::inputs::Inputs;
-use crate::interface::{CircuitRef, Error, EventKind, JobId, Owner, Stage};
+use crate::interface::{CircuitRef, Error, EventKind, JobId, Owner, PipelineStage};
 use crate::options::{Interference, Options};
 use crate::queue::{Journal, PartitionRecord, Recovered};
 use crate::residency::ResidencyTable;
@@ -103,7 +103,7 @@ impl Scheduler {
                 options.batch,
             ),
             active: ActiveCount::default(),
-            stage_queues: StageQueues::new(Stage::ALL.map(|stage| options.workers(stage))),
+            stage_queues: StageQueues::new(PipelineStage::ALL.map(|stage| options.workers(stage))),
             devices: Devices::new(devices),
             pending: PendingDurability::new(),
             counters: Counters::default(),

@@ -11,7 +11,7 @@ use proofmill_accelerator::{
 };
 use proofmill_engine::{
     AcceleratorOptions, DeviceKind, DeviceOptions, DeviceStatus, Error as EngineError, EventKind,
-    JobState, KeyForm, OffloadRule, Options, Service, Stage, StageEnd,
+    JobState, KeyForm, OffloadRule, Options, PipelineStage, Service, StageEnd,
 };
 use proofmill_groth16::Curve;
 use proofmill_shutdown::Level;
@@ -245,7 +245,7 @@ async fn an_accelerator_that_breaks_is_fenced_and_the_processors_go_on() {
     let EventKind::Ended { stage, worker, .. } = failed.await.kind else {
         unreachable!("what was waited for")
     };
-    assert_eq!((stage, &*worker), (Stage::Prove, "card"));
+    assert_eq!((stage, &*worker), (PipelineStage::Prove, "card"));
     let result = running.result(job).await;
     assert_eq!(result.state, JobState::Done);
     for (seed, proof) in (0..).zip(result.proofs.iter()) {
@@ -297,7 +297,7 @@ async fn other_partitions_are_evaluated_while_an_accelerator_works() {
     let second = submission("client", "2", vec![SMALL.partition(2)]);
     let second = running.submit(second).await;
     until(&mut events, |event| {
-        matches!(event, EventKind::Ended { span, stage: Stage::Evaluate, end: StageEnd::Done, .. }
+        matches!(event, EventKind::Ended { span, stage: PipelineStage::Evaluate, end: StageEnd::Done, .. }
             if span.job == second)
     })
     .await;

@@ -16,7 +16,7 @@ use proofmill_accelerator::{
 };
 use proofmill_groth16::{
     Bls12_381, Bn254, Curve, DeviceKey, Offload, Placement, PreparedVerifyingKey, ProveError,
-    ResidentForm, ResidentKey, SnarkCurve, Stage, setup, verify, with_curve,
+    ProverStage, ResidentForm, ResidentKey, SnarkCurve, setup, verify, with_curve,
 };
 
 use super::resident::chain;
@@ -56,7 +56,7 @@ fn proves<E: SnarkCurve>(device: &DeviceKey<E>, z: &[E::ScalarField]) {
     let inputs = &z[1..vk.instance.len()];
     let verdict = verify(&PreparedVerifyingKey::from(vk.clone()), inputs, &proof);
     assert_eq!(verdict, Ok(()), "{device:?}");
-    let stages: HashSet<Stage> = reports.iter().map(|report| report.stage).collect();
+    let stages: HashSet<ProverStage> = reports.iter().map(|report| report.stage).collect();
     assert_eq!((reports.len(), stages.len()), (8, 8), "{reports:?}");
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::Lane;
 use super::group::{Group, GroupKey, Reduced};
-use super::request::{Micros, Request, Stage, Submission, Ticket};
+use super::request::{Micros, Request, Submission, Ticket, VerificationStage};
 use super::source::{Source, SourceReport, Turn};
 use crate::batch::MAX_BATCH;
 use crate::isolation::ExpectedFalseShare;
@@ -271,7 +271,7 @@ impl Scheduler {
         for ticket in &tickets {
             if let Some(request) = self.requests.get_mut(ticket) {
                 group.remove(request.claim(*ticket));
-                request.stage = Stage::Checking(batch);
+                request.stage = VerificationStage::Checking(batch);
             }
         }
         let source = key.source.as_ref().and_then(|name| self.sources.get(name));
@@ -347,7 +347,7 @@ impl Scheduler {
             return None;
         }
         let request = self.requests.get_mut(&ticket)?;
-        request.stage = Stage::Reducing;
+        request.stage = VerificationStage::Reducing;
         request.begun = Some(now);
         let source = self.sources.get_mut(&name)?;
         source.queue.pop_first();
@@ -371,7 +371,7 @@ impl Scheduler {
             source.queue.insert(key);
             let (.., ticket) = key;
             if let Some(request) = self.requests.get_mut(&ticket) {
-                request.stage = Stage::Queued;
+                request.stage = VerificationStage::Queued;
                 let kind = request.submission.kind;
                 let group = self.group_of(name, kind);
                 self.groups.entry(group).or_default().coming += 1;
@@ -396,7 +396,7 @@ impl Scheduler {
             source.held.insert(key);
             let (.., ticket) = key;
             if let Some(request) = self.requests.get_mut(&ticket) {
-                request.stage = Stage::Held;
+                request.stage = VerificationStage::Held;
                 let kind = request.submission.kind;
                 let group = self.group_of(name, kind);
                 if let Some(group) = self.groups.get_mut(&group) {
