@@ -10,7 +10,7 @@ use ark_ff::{Field, UniformRand};
 use ark_std::rand::SeedableRng;
 use ark_std::rand::rngs::{OsRng, StdRng};
 use proofmill_aggregation::{
-    Aggregate, AggregationEngine, Commitment, Groth16Index, MirageClass, MirageIndex, MirageParts,
+    Aggregate, AggregationCurve, Commitment, Groth16Index, MirageClass, MirageIndex, MirageParts,
     MirageStatement, Srs,
 };
 use proofmill_groth16::{Proof, VerifyingKey};
@@ -56,7 +56,7 @@ enum System {
 }
 
 /// Mirage proofs that hold, of known logarithms.
-struct Mirage<E: AggregationEngine> {
+struct Mirage<E: AggregationCurve> {
     srs: Srs<E>,
     index: MirageIndex<E>,
     inputs: Vec<E::ScalarField>,
@@ -65,7 +65,7 @@ struct Mirage<E: AggregationEngine> {
 }
 
 /// Groth16 proofs that hold, of known logarithms.
-struct Plain<E: AggregationEngine> {
+struct Plain<E: AggregationCurve> {
     srs: Srs<E>,
     index: Groth16Index<E>,
     inputs: Vec<Vec<E::ScalarField>>,
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn compare_all<E: AggregationEngine>(args: &Args) -> anyhow::Result<Vec<Comparison>> {
+fn compare_all<E: AggregationCurve>(args: &Args) -> anyhow::Result<Vec<Comparison>> {
     let mut comparisons = Vec::new();
     for proofs in &args.proofs {
         let count = *proofs as usize;
@@ -159,7 +159,7 @@ impl System {
 
 // === impl Mirage ===
 
-impl<E: AggregationEngine> Mirage<E> {
+impl<E: AggregationCurve> Mirage<E> {
     /// Proofs and keys that satisfy A·B = α·β + S·γ + C·δ + D·η for chosen logarithms.
     fn new(count: usize) -> anyhow::Result<Self> {
         let rng = &mut StdRng::seed_from_u64(1);
@@ -203,7 +203,7 @@ impl<E: AggregationEngine> Mirage<E> {
     }
 }
 
-impl<E: AggregationEngine> Work for Mirage<E> {
+impl<E: AggregationCurve> Work for Mirage<E> {
     fn aggregate(&self) -> anyhow::Result<(Sample, Vec<u8>)> {
         let began = Instant::now();
         let commitment = self.index.commit(&self.srs, &self.committed)?;
@@ -248,7 +248,7 @@ impl<E: AggregationEngine> Work for Mirage<E> {
 
 // === impl Plain ===
 
-impl<E: AggregationEngine> Plain<E> {
+impl<E: AggregationCurve> Plain<E> {
     /// Proofs and a key that satisfy A·B = α·β + S·γ + C·δ for chosen logarithms.
     fn new(count: usize) -> anyhow::Result<Self> {
         let rng = &mut StdRng::seed_from_u64(2);
@@ -282,7 +282,7 @@ impl<E: AggregationEngine> Plain<E> {
     }
 }
 
-impl<E: AggregationEngine> Work for Plain<E> {
+impl<E: AggregationCurve> Work for Plain<E> {
     fn aggregate(&self) -> anyhow::Result<(Sample, Vec<u8>)> {
         let began = Instant::now();
         let aggregate = self
@@ -301,15 +301,15 @@ impl<E: AggregationEngine> Work for Plain<E> {
     }
 }
 
-fn first<E: AggregationEngine>(scalars: &[E::ScalarField]) -> Vec<E::G1Affine> {
+fn first<E: AggregationCurve>(scalars: &[E::ScalarField]) -> Vec<E::G1Affine> {
     fixed_base(E::G1::generator(), scalars)
 }
 
-fn second<E: AggregationEngine>(scalars: &[E::ScalarField]) -> Vec<E::G2Affine> {
+fn second<E: AggregationCurve>(scalars: &[E::ScalarField]) -> Vec<E::G2Affine> {
     fixed_base(E::G2::generator(), scalars)
 }
 
-fn proofs<E: AggregationEngine>(
+fn proofs<E: AggregationCurve>(
     a: &[E::ScalarField],
     b: &[E::ScalarField],
     c: &[E::ScalarField],

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_accelerator::{
-    Device, DeviceField, DeviceGroup, Job, Outcome, TransformKind, Work, cpu, cuda,
+    Device, DeviceField, DeviceGroup, DeviceJob, Outcome, TransformKind, Work, cpu, cuda,
     user_cubin_directory,
 };
 use proofmill_kernels::{Domain, msm};
@@ -217,7 +217,7 @@ impl Args {
 }
 
 /// Runs a job; returns its time and its outcome.
-fn submit(device: &dyn Device, job: Job) -> anyhow::Result<(Duration, Outcome)> {
+fn submit(device: &dyn Device, job: DeviceJob) -> anyhow::Result<(Duration, Outcome)> {
     let began = Instant::now();
     let outcome = device.submit(job)?.wait()?;
     Ok((began.elapsed(), outcome))
@@ -235,7 +235,7 @@ fn product<G: DeviceGroup>(
     let scalars = G::ScalarField::scalars(input.scalars);
     let run = || {
         let scalars = scalars.clone();
-        submit(device, Job::Msm { bases, scalars })
+        submit(device, DeviceJob::Msm { bases, scalars })
     };
     // The first run is not measured.
     anyhow::ensure!(
@@ -265,7 +265,7 @@ fn transform<F: DeviceField>(
     domain.forward(&mut expected);
     let run = || {
         let transform = F::transform(domain.clone(), TransformKind::Forward, values.clone());
-        submit(device, Job::Transform(transform))
+        submit(device, DeviceJob::Transform(transform))
     };
     // The first run is not measured.
     anyhow::ensure!(

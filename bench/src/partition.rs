@@ -12,9 +12,9 @@ use ark_std::rand::RngCore;
 use ark_std::rand::rngs::OsRng;
 use proofmill_aggregation::Srs;
 use proofmill_groth16::mirage::{ProvingKey, Setup};
-use proofmill_groth16::{PreparedVerifyingKey, Residency, ResidentKey, setup, verify};
+use proofmill_groth16::{PreparedVerifyingKey, ResidentForm, ResidentKey, setup, verify};
 use proofmill_partition::applications::{BigMerkleTree, Squarings};
-use proofmill_partition::proof::{ClassKeys, Index, Journal, PartitionEngine, Prover, Step};
+use proofmill_partition::proof::{ClassKeys, Index, Journal, PartitionCurve, Prover, Step};
 use proofmill_partition::{Monolithic, Partition, PartitionedCircuit};
 use proofmill_r1cs::{Assignment, R1cs};
 use rayon::ThreadPool;
@@ -66,7 +66,7 @@ enum Circuit {
 const IN_ONE_PIECE: &str = "in one piece";
 
 /// Keys and a circuit with its witness, in parts.
-struct InParts<E: PartitionEngine, C> {
+struct InParts<E: PartitionCurve, C> {
     circuit: C,
     index: Index<E>,
     srs: Srs<E>,
@@ -77,7 +77,7 @@ struct InParts<E: PartitionEngine, C> {
 }
 
 /// The same in one piece.
-struct InOnePiece<E: PartitionEngine, C> {
+struct InOnePiece<E: PartitionCurve, C> {
     circuit: C,
     key: ResidentKey<E>,
     verifier: PreparedVerifyingKey<E>,
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn compare_all<E: PartitionEngine>(args: &Args) -> anyhow::Result<Vec<Comparison>> {
+fn compare_all<E: PartitionCurve>(args: &Args) -> anyhow::Result<Vec<Comparison>> {
     match args.circuit {
         Circuit::Squarings => compare_circuit::<E, _>(args, squarings(args)?),
         Circuit::MerkleTree => compare_circuit::<E, _>(args, merkle_tree(args)?),
@@ -131,10 +131,7 @@ fn merkle_tree<F: PrimeField>(args: &Args) -> anyhow::Result<BigMerkleTree<F>> {
     )?)
 }
 
-fn compare_circuit<E: PartitionEngine, C>(
-    args: &Args,
-    circuit: C,
-) -> anyhow::Result<Vec<Comparison>>
+fn compare_circuit<E: PartitionCurve, C>(args: &Args, circuit: C) -> anyhow::Result<Vec<Comparison>>
 where
     C: PartitionedCircuit<E::ScalarField> + Clone + Sync,
 {
@@ -149,7 +146,7 @@ where
     compared.collect()
 }
 
-fn compare<E: PartitionEngine, C>(
+fn compare<E: PartitionCurve, C>(
     args: &Args,
     parts: &InParts<E, C>,
     whole: &InOnePiece<E, C>,
@@ -199,7 +196,7 @@ where
 
 // === impl InParts ===
 
-impl<E: PartitionEngine, C: PartitionedCircuit<E::ScalarField>> InParts<E, C> {
+impl<E: PartitionCurve, C: PartitionedCircuit<E::ScalarField>> InParts<E, C> {
     fn new(circuit: C, prepared: Option<u16>) -> anyhow::Result<Self> {
         let partition = Partition::new(&circuit)?;
         let srs = Srs::setup(partition.num_parts().next_power_of_two().max(2), &mut OsRng)?;
@@ -211,7 +208,7 @@ impl<E: PartitionEngine, C: PartitionedCircuit<E::ScalarField>> InParts<E, C> {
         let keys = keys.collect::<anyhow::Result<Vec<_>>>()?;
         let of_classes = keys.iter().map(ProvingKey::vk).collect();
         let largest = keys.iter().map(ProvingKey::size_in_bytes).max();
-        let residency = prepared.map_or(Residency::Plain, |factor| Residency::Prepared {
+        let residency = prepared.map_or(ResidentForm::Plain, |factor| ResidentForm::Prepared {
             memory_limit: largest.unwrap_or(0) * usize::from(factor),
         });
         let began = Instant::now();
@@ -275,13 +272,13 @@ impl<E: PartitionEngine, C: PartitionedCircuit<E::ScalarField>> InParts<E, C> {
 
 // === impl InOnePiece ===
 
-impl<E: PartitionEngine, C: PartitionedCircuit<E::ScalarField>> InOnePiece<E, C> {
+impl<E: PartitionCurve, C: PartitionedCircuit<E::ScalarField>> InOnePiece<E, C> {
     fn new(circuit: C) -> anyhow::Result<Self> {
         let system = R1cs::from_circuit(Monolithic::new(&circuit))?;
         let constraints = system.num_constraints();
         let key = setup::<E>(&system, &mut OsRng)?;
         let verifier = key.vk.clone().into();
-        let key = ResidentKey::new(key, Arc::new(system), Residency::Plain)?;
+        let key = ResidentKey::new(key, Arc::new(system), ResidentForm::Plain)?;
         Ok(Self {
             circuit,
             key,

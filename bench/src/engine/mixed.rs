@@ -74,7 +74,7 @@ const fn chain(constraints: usize) -> Sized {
 
 /// One job.
 #[derive(Clone, Copy, Debug)]
-struct Job {
+struct PlannedJob {
     number: usize,
     circuit: usize,
     priority: Priority,
@@ -237,7 +237,7 @@ fn budget(keys: &[Key]) -> u64 {
 }
 
 /// Jobs of every circuit, fewer of larger ones, in random order.
-fn plan(args: &Args, circuits: &[Ready]) -> Vec<Job> {
+fn plan(args: &Args, circuits: &[Ready]) -> Vec<PlannedJob> {
     let mut random = StdRng::seed_from_u64(args.seed);
     // So that the large ones take most of the time, and not all of it.
     let weights: Vec<f64> = circuits
@@ -264,7 +264,7 @@ fn plan(args: &Args, circuits: &[Ready]) -> Vec<Job> {
         ];
         let cancel = random.random_ratio(1, CANCELLED);
         let after = Duration::from_millis(random.random_range(0..CANCEL_AFTER));
-        Job {
+        PlannedJob {
             number,
             circuit,
             priority: priorities[random.random_range(0..priorities.len())],
@@ -275,7 +275,7 @@ fn plan(args: &Args, circuits: &[Ready]) -> Vec<Job> {
 }
 
 /// Has one job done, or cancels it.
-async fn one(site: &Site, circuits: &[Ready], job: Job, ends: &Ends) -> anyhow::Result<()> {
+async fn one(site: &Site, circuits: &[Ready], job: PlannedJob, ends: &Ends) -> anyhow::Result<()> {
     let circuit = &circuits[job.circuit];
     let client = site.client().await?;
     let request = SubmitRequest {

@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use proofmill_engine::{DeviceOptions, Event, EventKind, KeyForm, Options, Priority, Stage};
+use proofmill_engine::{
+    DeviceOptions, Event, EventKind, KeyForm, Options, PipelineStage, Priority,
+};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
@@ -83,7 +85,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
 /// A partition in a stage.
 #[derive(Clone, Copy, Debug)]
 struct Span {
-    stage: Stage,
+    stage: PipelineStage,
     /// When, in microseconds.
     began: u64,
     ended: u64,
@@ -123,8 +125,8 @@ async fn collect(mut events: Receiver<Event>) -> anyhow::Result<Vec<Span>> {
 /// Outside that time there are too few partitions to fill all stages.
 fn busy(spans: &[Span]) -> Option<f64> {
     let ends_of = |stage| spans.iter().filter(move |span| span.stage == stage);
-    let first = ends_of(Stage::Verify).min_by_key(|span| span.ended)?;
-    let last = ends_of(Stage::Evaluate).max_by_key(|span| span.ended)?;
+    let first = ends_of(PipelineStage::Verify).min_by_key(|span| span.ended)?;
+    let last = ends_of(PipelineStage::Evaluate).max_by_key(|span| span.ended)?;
     let wall = last.ended.checked_sub(first.ended).filter(|us| *us > 0)?;
     let computed = last.computed.checked_sub(first.computed)?;
     Some(computed.as_secs_f64() / Duration::from_micros(wall).as_secs_f64())
@@ -147,7 +149,7 @@ fn longest_gap(spans: &[Span]) -> Duration {
 mod tests {
     use super::*;
 
-    fn span(stage: Stage, began: u64, ended: u64, computed_us: u64) -> Span {
+    fn span(stage: PipelineStage, began: u64, ended: u64, computed_us: u64) -> Span {
         Span {
             stage,
             began,
@@ -161,7 +163,7 @@ mod tests {
         let micros = |spans: &[(u64, u64)]| {
             let spans: Vec<Span> = spans
                 .iter()
-                .map(|(began, ended)| span(Stage::Prove, *began, *ended, 0))
+                .map(|(began, ended)| span(PipelineStage::Prove, *began, *ended, 0))
                 .collect();
             longest_gap(&spans).as_micros()
         };
@@ -173,10 +175,10 @@ mod tests {
     #[test]
     fn what_is_busy_is_measured_while_there_is_enough_to_do() {
         let spans = [
-            span(Stage::Evaluate, 0, 10, 10),
-            span(Stage::Verify, 30, 40, 60),
-            span(Stage::Evaluate, 90, 140, 250),
-            span(Stage::Verify, 190, 200, 300),
+            span(PipelineStage::Evaluate, 0, 10, 10),
+            span(PipelineStage::Verify, 30, 40, 60),
+            span(PipelineStage::Evaluate, 90, 140, 250),
+            span(PipelineStage::Verify, 190, 200, 300),
         ];
         assert_eq!(busy(&spans), Some(1.9));
         assert_eq!(busy(&spans[..2]), None);

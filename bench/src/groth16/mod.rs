@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_accelerator::Device;
-use proofmill_groth16::{DeviceKey, Offload, Residency, ResidentKey, SnarkCurve};
+use proofmill_groth16::{DeviceKey, Offload, ResidentForm, ResidentKey, SnarkCurve};
 use proofmill_r1cs::{Assignment, R1cs};
 use serde_json::{Map, Value};
 
@@ -126,7 +126,7 @@ fn compare<E: SnarkCurve>(
     let key_bytes = key.size_in_bytes();
     let residency = args
         .prepared
-        .map_or(Residency::Plain, |factor| Residency::Prepared {
+        .map_or(ResidentForm::Plain, |factor| ResidentForm::Prepared {
             memory_limit: key_bytes * usize::from(factor),
         });
     if let Some(factor) = args.prepared {

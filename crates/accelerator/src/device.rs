@@ -42,7 +42,7 @@ pub trait Device: Send + Sync {
     /// # Errors
     ///
     /// [`Error::Failed`] if the device has failed and takes no more jobs.
-    fn submit(&self, job: Job) -> Result<Ticket, Error>;
+    fn submit(&self, job: DeviceJob) -> Result<Ticket, Error>;
 
     /// Frees bases, after the jobs submitted before have run.
     ///
@@ -83,7 +83,7 @@ pub struct BasesId(u64);
 
 /// Work for a device.
 #[derive(Clone, Debug)]
-pub enum Job {
+pub enum DeviceJob {
     /// `Σ scalars[i] · bases[i]`, one scalar for each base. The outcome is a [`Sum`].
     Msm {
         /// The bases.
@@ -94,7 +94,7 @@ pub enum Job {
     /// A number-theoretic transform. The outcome is its values.
     Transform(Transform),
     /// Several jobs, one after the other; the first error ends it.
-    Batch(Vec<Job>),
+    Batch(Vec<DeviceJob>),
 }
 
 /// The five transforms of a [`Domain`](proofmill_kernels::Domain), by the names of its methods.
@@ -139,9 +139,9 @@ impl fmt::Display for BasesId {
     }
 }
 
-// === impl Job ===
+// === impl DeviceJob ===
 
-impl Job {
+impl DeviceJob {
     /// All bases that the job names.
     pub(crate) fn bases(&self) -> Vec<BasesId> {
         match self {

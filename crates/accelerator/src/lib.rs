@@ -1,19 +1,19 @@
 //! Devices that multiply points and transform vectors, behind one interface: the CPU's kernels, and
 //! CUDA cards.
 //!
-//! A [`Device`] keeps bases resident, takes [`Job`]s, and answers each with a [`Ticket`] that can be
+//! A [`Device`] keeps bases resident, takes [`DeviceJob`]s, and answers each with a [`Ticket`] that can be
 //! polled, awaited, waited for or cancelled.
 //!
 //! ```
 //! use ark_bls12_381::{Fr, G1Affine, G1Projective};
 //! use ark_ec::AffineRepr;
-//! use proofmill_accelerator::{Device, DeviceField, DeviceGroup, Job, cpu};
+//! use proofmill_accelerator::{Device, DeviceField, DeviceGroup, DeviceJob, cpu};
 //!
 //! let device = cpu()?;
 //! let points = vec![G1Affine::generator(); 3];
 //! let bases = device.load_bases(G1Projective::points(points), 0)?;
 //! let scalars = Fr::scalars([1, 0, 4].map(Fr::from).to_vec());
-//! let sum = device.submit(Job::Msm { bases, scalars })?.wait()?.into_sum::<G1Projective>()?;
+//! let sum = device.submit(DeviceJob::Msm { bases, scalars })?.wait()?.into_sum::<G1Projective>()?;
 //! assert_eq!(sum, G1Affine::generator() * Fr::from(5));
 //! # Ok::<(), proofmill_accelerator::Error>(())
 //! ```
@@ -34,7 +34,7 @@ pub use cpu::cpu;
 pub use cuda::{cuda, cuda_cards};
 #[cfg(feature = "host-kernels")]
 pub use cuda::{host_cuda, poisoned_cuda};
-pub use device::{BasesId, Capabilities, Device, Job, Outcome, TransformKind};
+pub use device::{BasesId, Capabilities, Device, DeviceJob, Outcome, TransformKind};
 pub use discovery::{devices, user_cubin_directory};
 pub use error::Error;
 pub use group::{DeviceField, DeviceGroup, Group, Points, ScalarField, Scalars, Sum, Transform};

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::cost::Work;
-use crate::device::{BasesId, Capabilities, Device, Job, Outcome};
+use crate::device::{BasesId, Capabilities, Device, DeviceJob, Outcome};
 use crate::error::Error;
 use crate::group::{Group, Points, ScalarField};
 use crate::ticket::{Answer, Ticket, ticket};
@@ -61,7 +61,7 @@ struct Load {
 
 /// A job in a device's queue.
 struct QueuedJob {
-    job: Job,
+    job: DeviceJob,
     answer: Answer,
     /// Predicted duration on that device.
     cost: Duration,
@@ -200,7 +200,7 @@ impl Device for Pool {
         Ok(id)
     }
 
-    fn submit(&self, job: Job) -> Result<Ticket, Error> {
+    fn submit(&self, job: DeviceJob) -> Result<Ticket, Error> {
         let (ticket, answer) = ticket(&self.caps.name);
         let (member, cost) = self.shared.place(&job)?;
         self.shared.enqueue(member, QueuedJob { job, answer, cost });
@@ -307,7 +307,7 @@ impl Shared {
 
     /// The device for a job, and the job's predicted duration there. The device is the one that lacks the fewest
     /// of the job's bases; among several, the one that would finish it soonest.
-    fn place(&self, job: &Job) -> Result<(usize, Duration), Error> {
+    fn place(&self, job: &DeviceJob) -> Result<(usize, Duration), Error> {
         let bases = job.bases();
         let work = self.lock().work(job);
         let costs = self.costs(&work);
@@ -359,7 +359,7 @@ impl Shared {
         }
     }
 
-    fn run(&self, member: usize, mut job: Job, answer: &Answer) -> Result<Outcome, Error> {
+    fn run(&self, member: usize, mut job: DeviceJob, answer: &Answer) -> Result<Outcome, Error> {
         answer.cancellation().check()?;
         let mut names = HashMap::new();
         for id in job.bases() {
@@ -407,21 +407,21 @@ impl Shared {
 
 impl State {
     /// The units of work in a job, without products whose bases were evicted.
-    fn work(&self, job: &Job) -> Vec<Work> {
+    fn work(&self, job: &DeviceJob) -> Vec<Work> {
         match job {
-            Job::Msm { bases, .. } => {
+            DeviceJob::Msm { bases, .. } => {
                 let placed = self.bases.get(bases);
                 placed
                     .map(|placed| product(&placed.points))
                     .into_iter()
                     .collect()
             }
-            Job::Transform(transform) => vec![Work::Transform {
+            DeviceJob::Transform(transform) => vec![Work::Transform {
                 field: transform.field(),
                 kind: transform.kind(),
                 size_log: transform.lengths().1.ilog2(),
             }],
-            Job::Batch(jobs) => jobs.iter().flat_map(|job| self.work(job)).collect(),
+            DeviceJob::Batch(jobs) => jobs.iter().flat_map(|job| self.work(job)).collect(),
         }
     }
 }

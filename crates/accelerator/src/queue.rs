@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::cost::{Costs, LinearCost, Work, WorkKind};
-use crate::device::{BasesId, Capabilities, Device, Job, Outcome};
+use crate::device::{BasesId, Capabilities, Device, DeviceJob, Outcome};
 use crate::error::Error;
 use crate::group::{Points, Scalars, Transform};
 use crate::ticket::{Answer, Cancellation, Ticket, ticket};
@@ -62,7 +62,7 @@ enum Command {
     Load(BasesId, Points, usize, Sender<Result<(), Error>>),
     Evict(BasesId, Sender<Result<(), Error>>),
     Measure(WorkKind, Sender<Result<LinearCost, Error>>),
-    Run(Job, Answer),
+    Run(DeviceJob, Answer),
 }
 
 // === impl QueuedDevice ===
@@ -175,7 +175,7 @@ impl Device for QueuedDevice {
         Ok(id)
     }
 
-    fn submit(&self, job: Job) -> Result<Ticket, Error> {
+    fn submit(&self, job: DeviceJob) -> Result<Ticket, Error> {
         let (ticket, answer) = ticket(&self.caps.name);
         self.send(Command::Run(job, answer))?;
         Ok(ticket)
@@ -249,13 +249,13 @@ fn work(mut backend: impl Backend, queue: &Receiver<Command>, state: &SharedStat
 
 fn run(
     backend: &mut impl Backend,
-    job: Job,
+    job: DeviceJob,
     cancellation: &Cancellation,
 ) -> Result<Outcome, Error> {
     cancellation.check()?;
     match job {
-        Job::Msm { bases, scalars } => backend.msm(bases, &scalars, cancellation),
-        Job::Transform(transform) => {
+        DeviceJob::Msm { bases, scalars } => backend.msm(bases, &scalars, cancellation),
+        DeviceJob::Transform(transform) => {
             let (values, points) = transform.lengths();
             if values != points {
                 return Err(Error::BadJob(format!(
@@ -266,7 +266,7 @@ fn run(
                 .transform(transform, cancellation)
                 .map(Outcome::Values)
         }
-        Job::Batch(jobs) => jobs
+        DeviceJob::Batch(jobs) => jobs
             .into_iter()
             .map(|job| run(backend, job, cancellation))
             .collect::<Result<_, _>>()
@@ -363,8 +363,8 @@ mod tests {
         (queue.unwrap(), starts, orders)
     }
 
-    fn job() -> Job {
-        Job::Msm {
+    fn job() -> DeviceJob {
+        DeviceJob::Msm {
             bases: BasesId::fresh(),
             scalars: ark_bn254::Fr::scalars(Vec::new()),
         }

@@ -9,7 +9,7 @@ use ark_ff::UniformRand;
 use ark_std::rand::rngs::StdRng;
 use ark_std::rand::{RngCore, SeedableRng};
 use proofmill_aggregation::{
-    AggregationEngine, MirageClass, MirageIndex, MirageParts, MirageStatement, Srs,
+    AggregationCurve, MirageClass, MirageIndex, MirageParts, MirageStatement, Srs,
 };
 use proofmill_groth16::Proof;
 
@@ -23,7 +23,7 @@ fn main() -> Result<(), Failed> {
     measure::<Bls12_381>("bls12-381", count)
 }
 
-fn measure<E: AggregationEngine>(curve: &str, count: usize) -> Result<(), Failed> {
+fn measure<E: AggregationCurve>(curve: &str, count: usize) -> Result<(), Failed> {
     let rng = &mut StdRng::seed_from_u64(rand_seed());
     let srs = Srs::<E>::setup(count, rng)?;
     let mut point = E::G1::rand(rng);

@@ -16,7 +16,7 @@ use crate::commitment::Commitment;
 use crate::mpp::MppProof;
 use crate::srs::MAX_CAPACITY;
 use crate::tipp::{Round, TippProof};
-use crate::torus::{AggregationEngine, TorusError, element_bytes, read_elements, write_elements};
+use crate::torus::{AggregationCurve, TorusError, element_bytes, read_elements, write_elements};
 
 const MAGIC: &[u8; 8] = b"PMILLAGG";
 const VERSION: u32 = 1;
@@ -38,7 +38,7 @@ pub enum AggregateKind {
 
 /// One proof for many. Its statement consists of the key that it is verified with and the public inputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Aggregate<E: AggregationEngine> {
+pub struct Aggregate<E: AggregationCurve> {
     pub(crate) kind: AggregateKind,
     /// CM_D(A, B).
     pub(crate) both: Commitment<E>,
@@ -110,7 +110,7 @@ impl AggregateKind {
 
 // === impl Aggregate ===
 
-impl<E: AggregationEngine> Aggregate<E> {
+impl<E: AggregationCurve> Aggregate<E> {
     /// The proof system of the proofs that are aggregated.
     pub const fn kind(&self) -> AggregateKind {
         self.kind
@@ -210,7 +210,7 @@ impl<E: AggregationEngine> Aggregate<E> {
 }
 
 /// The kind and the number of rounds that a head states.
-fn read_head<E: AggregationEngine>(bytes: &[u8]) -> Result<(AggregateKind, usize), AggregateError> {
+fn read_head<E: AggregationCurve>(bytes: &[u8]) -> Result<(AggregateKind, usize), AggregateError> {
     let Some((head, _)) = bytes.split_at_checked(HEAD_BYTES) else {
         return match bytes.starts_with(MAGIC) {
             true => Err(AggregateError::Length {
@@ -244,7 +244,7 @@ fn read_head<E: AggregationEngine>(bytes: &[u8]) -> Result<(AggregateKind, usize
 type FivePoints<E> = ([<E as Pairing>::G1Affine; 5], [<E as Pairing>::G2Affine; 5]);
 
 /// The points of either group, in their order, of bytes that are as many as they take.
-fn read_points<E: AggregationEngine>(mut bytes: &[u8]) -> Result<FivePoints<E>, AggregateError> {
+fn read_points<E: AggregationCurve>(mut bytes: &[u8]) -> Result<FivePoints<E>, AggregateError> {
     let (mut first, mut second) = (Vec::with_capacity(5), Vec::with_capacity(5));
     for is_first in IN_FIRST_GROUP {
         let (points, size) = match is_first {
@@ -273,13 +273,13 @@ const fn element_count(kind: AggregateKind, rounds: usize) -> usize {
     4 + 2 * kind.terms() + 6 * rounds
 }
 
-fn body_bytes<E: AggregationEngine>(kind: AggregateKind, rounds: usize) -> usize {
+fn body_bytes<E: AggregationCurve>(kind: AggregateKind, rounds: usize) -> usize {
     let points =
         5 * E::G1Affine::zero().compressed_size() + 5 * E::G2Affine::zero().compressed_size();
     element_count(kind, rounds) * element_bytes::<E>() + points
 }
 
-pub(crate) fn curve_name<E: AggregationEngine>() -> [u8; 16] {
+pub(crate) fn curve_name<E: AggregationCurve>() -> [u8; 16] {
     padded_name(E::CURVE)
 }
 

@@ -16,15 +16,15 @@ use proofmill_kernels::pairing::Product;
 use rayon::prelude::*;
 
 use crate::srs::CommitmentKey;
-use crate::torus::{AggregationEngine, TorusError, element_bytes, read_elements, write_elements};
+use crate::torus::{AggregationCurve, TorusError, element_bytes, read_elements, write_elements};
 
 /// A commitment, T and U of the paper: one element under the powers of a, one under those of b.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Commitment<E: AggregationEngine>(pub(crate) [PairingOutput<E>; 2]);
+pub struct Commitment<E: AggregationCurve>(pub(crate) [PairingOutput<E>; 2]);
 
 // === impl Commitment ===
 
-impl<E: AggregationEngine> Commitment<E> {
+impl<E: AggregationCurve> Commitment<E> {
     /// The bytes of a commitment: 576 over BLS12-381.
     pub fn encoded_size() -> usize {
         2 * element_bytes::<E>()
@@ -56,7 +56,7 @@ impl<E: AggregationEngine> Commitment<E> {
 
 // === impl CommitmentKey ===
 
-impl<E: AggregationEngine> CommitmentKey<'_, E> {
+impl<E: AggregationCurve> CommitmentKey<'_, E> {
     /// CM₁ of up to N points; the rest are infinity.
     ///
     /// # Panics
@@ -113,7 +113,7 @@ impl<E: AggregationEngine> CommitmentKey<'_, E> {
 }
 
 /// Multiplies by the pairings of points with the same number, as far as both lists go.
-pub(crate) fn multiply_all<E: AggregationEngine>(
+pub(crate) fn multiply_all<E: AggregationCurve>(
     product: &mut Product<'_, E>,
     left: &[E::G1Affine],
     right: &[E::G2Affine],

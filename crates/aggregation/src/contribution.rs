@@ -10,12 +10,12 @@ use ark_ff::UniformRand;
 use ark_std::rand::{CryptoRng, RngCore};
 use zeroize::Zeroizing;
 
-use crate::torus::AggregationEngine;
+use crate::torus::AggregationCurve;
 use crate::transcript::Transcript;
 
 /// The trace that one contributor leaves in a string: the first powers after it, and proofs that it knew its secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Contribution<E: AggregationEngine> {
+pub struct Contribution<E: AggregationCurve> {
     /// a·G and b·G after it.
     pub(crate) first_powers: [E::G1Affine; 2],
     /// Proofs of knowledge of the factors of a and of b.
@@ -24,7 +24,7 @@ pub struct Contribution<E: AggregationEngine> {
 
 /// Knowledge of x with after = x·before.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SecretKnowledge<E: AggregationEngine> {
+pub(crate) struct SecretKnowledge<E: AggregationCurve> {
     /// k·before for a random k.
     pub(crate) commitment: E::G1Affine,
     /// k + c·x for the challenge c.
@@ -33,7 +33,7 @@ pub(crate) struct SecretKnowledge<E: AggregationEngine> {
 
 // === impl Contribution ===
 
-impl<E: AggregationEngine> Contribution<E> {
+impl<E: AggregationCurve> Contribution<E> {
     pub(crate) fn absorb(&self, transcript: &mut Transcript) {
         transcript.absorb_points("first powers", &self.first_powers);
         for knowledge in &self.knowledge {
@@ -52,7 +52,7 @@ impl<E: AggregationEngine> Contribution<E> {
 
 // === impl SecretKnowledge ===
 
-impl<E: AggregationEngine> SecretKnowledge<E> {
+impl<E: AggregationCurve> SecretKnowledge<E> {
     /// Proves knowledge of `secret`, the `number`th of a contribution, after a chain of others.
     pub(crate) fn prove(
         chain: &[u8; 32],
@@ -83,7 +83,7 @@ impl<E: AggregationEngine> SecretKnowledge<E> {
     }
 }
 
-fn challenge<E: AggregationEngine>(
+fn challenge<E: AggregationCurve>(
     chain: &[u8; 32],
     number: usize,
     points: [E::G1Affine; 3],

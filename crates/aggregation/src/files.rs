@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::aggregate::{AggregateError, curve_name, curve_named, number};
 use crate::index::IndexError;
 use crate::srs::SrsError;
-use crate::torus::{AggregationEngine, TorusError};
+use crate::torus::{AggregationCurve, TorusError};
 
 /// The version of all files with this frame.
 pub const VERSION: u32 = 1;
@@ -121,7 +121,7 @@ pub struct FileKind {
 
 impl FileKind {
     /// The beginning of a file: magic, version and curve.
-    pub fn begin<E: AggregationEngine>(self) -> Vec<u8> {
+    pub fn begin<E: AggregationCurve>(self) -> Vec<u8> {
         let mut bytes = self.magic.to_vec();
         bytes.extend(VERSION.to_le_bytes());
         bytes.extend(curve_name::<E>());
@@ -140,7 +140,7 @@ impl FileKind {
     /// # Errors
     ///
     /// [`AggregationFileError`] for another beginning, or fewer bytes.
-    pub fn after_beginning<E: AggregationEngine>(
+    pub fn after_beginning<E: AggregationCurve>(
         self,
         bytes: &[u8],
         head: usize,

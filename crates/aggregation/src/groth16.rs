@@ -30,7 +30,7 @@ use crate::index::{
 use crate::mirage::proofs_challenge;
 use crate::mpp;
 use crate::srs::{Srs, VerifierSrs, powers_of};
-use crate::torus::AggregationEngine;
+use crate::torus::AggregationCurve;
 use crate::transcript::Transcript;
 
 /// The most verifying keys of one aggregate. Each takes a pairing when a key is read, and one in every
@@ -40,7 +40,7 @@ pub const MAX_KEYS: usize = 1 << 12;
 /// The key with which aggregates of n Groth16 proofs are made and verified: the verifying keys, and the
 /// number of each proof's.
 #[derive(Clone, Debug)]
-pub struct Groth16Index<E: AggregationEngine> {
+pub struct Groth16Index<E: AggregationCurve> {
     pub(crate) srs: VerifierSrs<E>,
     pub(crate) keys: Vec<VerifyingKey<E>>,
     alpha_beta: Vec<PairingOutput<E>>,
@@ -52,7 +52,7 @@ pub struct Groth16Index<E: AggregationEngine> {
 
 // === impl Groth16Index ===
 
-impl<E: AggregationEngine> Groth16Index<E> {
+impl<E: AggregationCurve> Groth16Index<E> {
     /// An index for `key_of.len()` proofs, proof i under `keys[key_of[i]]`. The points of the keys must be in
     /// their groups, as those of decoded keys are.
     ///
@@ -258,7 +258,7 @@ impl<E: AggregationEngine> Groth16Index<E> {
 }
 
 /// Checks that every proof is under one of the keys, and that no key is known to be insecure.
-pub(crate) fn check_keys<E: AggregationEngine>(
+pub(crate) fn check_keys<E: AggregationCurve>(
     keys: &[VerifyingKey<E>],
     key_of: &[u32],
 ) -> Result<(), IndexError> {

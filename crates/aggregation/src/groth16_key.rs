@@ -14,7 +14,7 @@ use crate::commitment::Commitment;
 use crate::files::{AggregationFileError, BEGINNING_BYTES, CHECKSUM_BYTES, FileKind, write};
 use crate::groth16::{Groth16Index, MAX_KEYS, check_keys};
 use crate::srs::{MAX_CAPACITY, VerifierSrs};
-use crate::torus::{AggregationEngine, has_prime_order};
+use crate::torus::{AggregationCurve, has_prime_order};
 
 const KIND: FileKind = FileKind {
     magic: b"PMILLAGK",
@@ -27,7 +27,7 @@ const MAX_BYTES: u64 = 1 << 28;
 
 // === impl Groth16Index ===
 
-impl<E: AggregationEngine> Groth16Index<E> {
+impl<E: AggregationCurve> Groth16Index<E> {
     /// The content of the key's file.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = KIND.begin::<E>();

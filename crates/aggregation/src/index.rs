@@ -7,7 +7,7 @@ use proofmill_groth16::InsecureKey;
 use crate::commitment::Commitment;
 use crate::mpp::places_of_classes;
 use crate::srs::{CommitmentKey, SrsError};
-use crate::torus::AggregationEngine;
+use crate::torus::AggregationCurve;
 
 /// Proofs that no key can be made for.
 #[derive(Debug, thiserror::Error)]
@@ -109,7 +109,7 @@ pub(crate) fn check_classes(class_of: &[u32], classes: usize) -> Result<(), Inde
 }
 
 /// CM₂ of the vector that has `value(class)` at each place of the class.
-pub(crate) fn commit_classes<E: AggregationEngine>(
+pub(crate) fn commit_classes<E: AggregationCurve>(
     key: CommitmentKey<'_, E>,
     class_of: &[u32],
     values: &[E::G2Affine],

@@ -45,5 +45,5 @@ pub use mirage::{
 pub use srs::{CommitmentKey, MAX_CAPACITY, Srs, SrsError, VerifierSrs};
 pub use srs_file::MAX_CONTRIBUTIONS;
 pub use statement::StatementError;
-pub use torus::AggregationEngine;
+pub use torus::AggregationCurve;
 pub use transcript::Transcript;

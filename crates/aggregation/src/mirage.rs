@@ -29,7 +29,7 @@ use crate::index::{
 };
 use crate::mpp::{self, geometric_sum};
 use crate::srs::{Srs, VerifierSrs};
-use crate::torus::AggregationEngine;
+use crate::torus::AggregationCurve;
 use crate::transcript::Transcript;
 
 /// The most vectors of public-input points, that with the coefficient one included.
@@ -37,7 +37,7 @@ pub const MAX_INPUTS: usize = 1 << 10;
 
 /// A class of parts: what its verifying key has in the second group beside β.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MirageClass<E: AggregationEngine> {
+pub struct MirageClass<E: AggregationCurve> {
     /// γ.
     pub gamma: E::G2Affine,
     /// δ.
@@ -48,7 +48,7 @@ pub struct MirageClass<E: AggregationEngine> {
 
 /// The n parts of a key, in their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MirageParts<E: AggregationEngine> {
+pub struct MirageParts<E: AggregationCurve> {
     /// α in the first group.
     pub alpha: E::G1Affine,
     /// β in the second group.
@@ -63,14 +63,14 @@ pub struct MirageParts<E: AggregationEngine> {
 
 /// A key to aggregate with.
 #[derive(Clone, Debug)]
-pub struct MirageIndex<E: AggregationEngine> {
+pub struct MirageIndex<E: AggregationCurve> {
     parts: MirageParts<E>,
     verifying_key: MirageVerifyingKey<E>,
 }
 
 /// A key to verify with: its size does not depend on the number of parts.
 #[derive(Clone, Debug)]
-pub struct MirageVerifyingKey<E: AggregationEngine> {
+pub struct MirageVerifyingKey<E: AggregationCurve> {
     pub(crate) srs: VerifierSrs<E>,
     pub(crate) count: usize,
     pub(crate) alpha_beta: PairingOutput<E>,
@@ -84,7 +84,7 @@ pub struct MirageVerifyingKey<E: AggregationEngine> {
 /// The statement of an aggregate of Mirage proofs under a key: that all parts hold for these inputs, with
 /// commitments that are committed to.
 #[derive(Clone, Copy, Debug)]
-pub struct MirageStatement<'a, E: AggregationEngine> {
+pub struct MirageStatement<'a, E: AggregationCurve> {
     /// The protocol's messages before the aggregate, or their digest. The aggregate verifies with this context only.
     pub context: &'a [u8],
     /// The public inputs x₁ … x_u that all parts share.
@@ -95,7 +95,7 @@ pub struct MirageStatement<'a, E: AggregationEngine> {
 
 // === impl MirageParts ===
 
-impl<E: AggregationEngine> MirageParts<E> {
+impl<E: AggregationCurve> MirageParts<E> {
     /// Checks that no class has a key that is known to be insecure.
     fn require_secure(&self) -> Result<(), IndexError> {
         for (number, class) in self.classes.iter().enumerate() {
@@ -124,7 +124,7 @@ impl<E: AggregationEngine> MirageParts<E> {
 
 // === impl MirageIndex ===
 
-impl<E: AggregationEngine> MirageIndex<E> {
+impl<E: AggregationCurve> MirageIndex<E> {
     /// Makes the keys for these parts (Agg.G of figure 6). A verifier without trust in another's key makes its own.
     ///
     /// # Errors
@@ -256,7 +256,7 @@ impl<E: AggregationEngine> MirageIndex<E> {
 
 // === impl MirageVerifyingKey ===
 
-impl<E: AggregationEngine> MirageVerifyingKey<E> {
+impl<E: AggregationCurve> MirageVerifyingKey<E> {
     pub(crate) fn new(
         srs: VerifierSrs<E>,
         count: usize,
@@ -359,7 +359,7 @@ impl<E: AggregationEngine> MirageVerifyingKey<E> {
 }
 
 /// r, when the commitments to the proofs are fixed.
-pub(crate) fn proofs_challenge<E: AggregationEngine>(
+pub(crate) fn proofs_challenge<E: AggregationCurve>(
     both: &Commitment<E>,
     c: &Commitment<E>,
     transcript: &mut Transcript,

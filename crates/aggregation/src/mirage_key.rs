@@ -17,7 +17,7 @@ use crate::files::{AggregationFileError, BEGINNING_BYTES, CHECKSUM_BYTES, FileKi
 use crate::mirage::{MAX_INPUTS, MirageVerifyingKey};
 use crate::srs::{MAX_CAPACITY, VerifierSrs};
 use crate::torus::{
-    AggregationEngine, element_bytes, has_prime_order, read_elements, write_elements,
+    AggregationCurve, element_bytes, has_prime_order, read_elements, write_elements,
 };
 
 const KIND: FileKind = FileKind {
@@ -28,7 +28,7 @@ const HEAD_BYTES: usize = 8;
 
 // === impl MirageVerifyingKey ===
 
-impl<E: AggregationEngine> MirageVerifyingKey<E> {
+impl<E: AggregationCurve> MirageVerifyingKey<E> {
     /// The content of the key's file.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = KIND.begin::<E>();
@@ -105,11 +105,11 @@ impl<E: AggregationEngine> MirageVerifyingKey<E> {
     }
 }
 
-fn point_bytes<E: AggregationEngine>() -> usize {
+fn point_bytes<E: AggregationCurve>() -> usize {
     2 * E::G1Affine::zero().compressed_size() + 2 * E::G2Affine::zero().compressed_size()
 }
 
-fn file_bytes<E: AggregationEngine>(inputs: usize) -> u64 {
+fn file_bytes<E: AggregationCurve>(inputs: usize) -> u64 {
     let elements = 1 + 2 * (inputs + 3);
     let rest = BEGINNING_BYTES + HEAD_BYTES + CHECKSUM_BYTES;
     (rest + point_bytes::<E>() + elements * element_bytes::<E>()) as u64

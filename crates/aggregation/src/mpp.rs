@@ -38,11 +38,11 @@ use rayon::prelude::*;
 use crate::commitment::{Commitment, multiply_all};
 use crate::srs::{CommitmentKey, VerifierSrs, powers_of};
 use crate::tipp::{self, TippProof};
-use crate::torus::AggregationEngine;
+use crate::torus::AggregationCurve;
 use crate::transcript::Transcript;
 
 /// The vectors, as the prover has them: all of one length up to N.
-pub(crate) struct Vectors<'a, E: AggregationEngine> {
+pub(crate) struct Vectors<'a, E: AggregationCurve> {
     /// X₀ … X_k.
     pub(crate) first: Vec<&'a [E::G1Affine]>,
     /// Y₀.
@@ -54,7 +54,7 @@ pub(crate) struct Vectors<'a, E: AggregationEngine> {
 }
 
 /// The claim, as the verifier has it.
-pub(crate) struct Claim<E: AggregationEngine> {
+pub(crate) struct Claim<E: AggregationCurve> {
     /// N.
     pub(crate) size: usize,
     /// r.
@@ -73,14 +73,14 @@ pub(crate) struct Claim<E: AggregationEngine> {
 
 /// The argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct MppProof<E: AggregationEngine> {
+pub(crate) struct MppProof<E: AggregationCurve> {
     /// The terms of L ∗ R with s, …, s^k, then those with s⁻¹, …, s⁻ᵏ.
     pub(crate) cross: Vec<PairingOutput<E>>,
     pub(crate) tipp: TippProof<E>,
 }
 
 /// Proves the claim about commitments that the transcript has bound.
-pub(crate) fn prove<E: AggregationEngine>(
+pub(crate) fn prove<E: AggregationCurve>(
     key: CommitmentKey<'_, E>,
     r: E::ScalarField,
     vectors: &Vectors<'_, E>,
@@ -105,7 +105,7 @@ pub(crate) fn prove<E: AggregationEngine>(
 }
 
 /// True if the proof shows the claim.
-pub(crate) fn verify<E: AggregationEngine>(
+pub(crate) fn verify<E: AggregationCurve>(
     srs: &VerifierSrs<E>,
     claim: Claim<E>,
     proof: &MppProof<E>,
@@ -148,7 +148,7 @@ pub(crate) fn verify<E: AggregationEngine>(
 }
 
 /// s, when the cross products are fixed.
-fn combination_challenge<E: AggregationEngine>(
+fn combination_challenge<E: AggregationCurve>(
     cross: &[PairingOutput<E>],
     transcript: &mut Transcript,
 ) -> E::ScalarField {
@@ -158,7 +158,7 @@ fn combination_challenge<E: AggregationEngine>(
 
 // === impl Vectors ===
 
-impl<E: AggregationEngine> Vectors<'_, E> {
+impl<E: AggregationCurve> Vectors<'_, E> {
     /// The terms of L ∗ R with s, …, s^k and s⁻¹, …, s⁻ᵏ, of vectors X that are scaled by powers of r.
     ///
     /// A product with a Yⱼ of classes is a pairing for each class, with the sum over its places.

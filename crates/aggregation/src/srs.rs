@@ -22,7 +22,7 @@ use zeroize::Zeroizing;
 use crate::aggregate::{Points, write_point};
 use crate::contribution::{Contribution, SecretKnowledge};
 use crate::files::{AggregationFileError, FileKind, wrong_point};
-use crate::torus::AggregationEngine;
+use crate::torus::AggregationCurve;
 use crate::transcript::Transcript;
 
 /// The largest capacity: 2²⁰ proofs, a string of some 700 MiB over BLS12-381.
@@ -30,7 +30,7 @@ pub const MAX_CAPACITY: usize = 1 << 20;
 
 /// Powers of one secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Powers<E: AggregationEngine> {
+pub(crate) struct Powers<E: AggregationCurve> {
     /// Powers in the first group, twice as many as the capacity.
     pub(crate) g1: Vec<E::G1Affine>,
     /// Powers in the second group, as many as the capacity.
@@ -39,7 +39,7 @@ pub(crate) struct Powers<E: AggregationEngine> {
 
 /// A structured reference string and the chain of those who contributed to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Srs<E: AggregationEngine> {
+pub struct Srs<E: AggregationCurve> {
     /// Powers of a, and powers of b.
     pub(crate) powers: [Powers<E>; 2],
     pub(crate) contributions: Vec<Contribution<E>>,
@@ -48,7 +48,7 @@ pub struct Srs<E: AggregationEngine> {
 /// The part of a string for a verifier: G, H, and the first powers. It is the same for strings of every
 /// capacity with the same secrets.
 #[derive(Clone, Debug)]
-pub struct VerifierSrs<E: AggregationEngine> {
+pub struct VerifierSrs<E: AggregationCurve> {
     /// a·G and b·G.
     pub(crate) g1: [E::G1Affine; 2],
     /// H.
@@ -60,7 +60,7 @@ pub struct VerifierSrs<E: AggregationEngine> {
 
 /// The part of a string that commits to vectors of N = 2^k elements.
 #[derive(Clone, Copy, Debug)]
-pub struct CommitmentKey<'a, E: AggregationEngine> {
+pub struct CommitmentKey<'a, E: AggregationCurve> {
     pub(crate) powers: [&'a Powers<E>; 2],
     /// N.
     pub(crate) size: usize,
@@ -105,7 +105,7 @@ pub enum SrsError {
 
 // === impl Srs ===
 
-impl<E: AggregationEngine> Srs<E> {
+impl<E: AggregationCurve> Srs<E> {
     /// Makes a string for up to `capacity` proofs, a power of two, from secrets that are drawn here and
     /// forgotten. **For development**, unless others contribute: with the secrets, proofs can be forged.
     ///
@@ -261,7 +261,7 @@ impl<E: AggregationEngine> Srs<E> {
 }
 
 /// A digest of a chain of contributions.
-fn chain_digest<E: AggregationEngine>(contributions: &[Contribution<E>]) -> [u8; 32] {
+fn chain_digest<E: AggregationCurve>(contributions: &[Contribution<E>]) -> [u8; 32] {
     let mut transcript = Transcript::new::<E>("reference string contributions");
     for contribution in contributions {
         contribution.absorb(&mut transcript);
@@ -280,7 +280,7 @@ fn nonzero<F: Field>(rng: &mut (impl RngCore + CryptoRng)) -> F {
 
 // === impl Powers ===
 
-impl<E: AggregationEngine> Powers<E> {
+impl<E: AggregationCurve> Powers<E> {
     /// Multiplies power i by `secret`ⁱ.
     fn multiply(&mut self, secret: E::ScalarField) {
         let scalars = Zeroizing::new(powers_of(secret, self.g1.len()));
@@ -330,7 +330,7 @@ pub(crate) fn powers_of<F: Field>(x: F, count: usize) -> Vec<F> {
 
 // === impl CommitmentKey ===
 
-impl<'a, E: AggregationEngine> CommitmentKey<'a, E> {
+impl<'a, E: AggregationCurve> CommitmentKey<'a, E> {
     /// v₁ and v₂: aⁱ·H and bⁱ·H for i below N.
     pub(crate) fn v(&self) -> [&'a [E::G2Affine]; 2] {
         self.powers.map(|powers| &powers.g2[..self.size])
@@ -345,7 +345,7 @@ impl<'a, E: AggregationEngine> CommitmentKey<'a, E> {
 
 // === impl VerifierSrs ===
 
-impl<E: AggregationEngine> VerifierSrs<E> {
+impl<E: AggregationCurve> VerifierSrs<E> {
     /// The points of a·G and b·G, a·H and b·H.
     pub(crate) fn new(g1: [E::G1Affine; 2], g2: [E::G2Affine; 2]) -> Self {
         Self {
@@ -386,7 +386,7 @@ impl<E: AggregationEngine> VerifierSrs<E> {
     }
 }
 
-fn digest<E: AggregationEngine>(g1: &[E::G1Affine; 2], g2: &[E::G2Affine; 2]) -> [u8; 32] {
+fn digest<E: AggregationCurve>(g1: &[E::G1Affine; 2], g2: &[E::G2Affine; 2]) -> [u8; 32] {
     let mut transcript = Transcript::new::<E>("reference string");
     transcript.absorb_points("G", &[E::G1Affine::generator()]);
     transcript.absorb_points("H", &[E::G2Affine::generator()]);

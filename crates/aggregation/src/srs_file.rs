@@ -20,7 +20,7 @@ use crate::files::{
     AggregationFileError, BEGINNING_BYTES, CHECKSUM_BYTES, FileKind, write, wrong_point,
 };
 use crate::srs::{MAX_CAPACITY, Powers, Srs};
-use crate::torus::AggregationEngine;
+use crate::torus::AggregationCurve;
 
 const KIND: FileKind = FileKind {
     magic: b"PMILLAGS",
@@ -36,7 +36,7 @@ const CHUNK: usize = 1 << 8;
 
 // === impl Srs ===
 
-impl<E: AggregationEngine> Srs<E> {
+impl<E: AggregationCurve> Srs<E> {
     /// The content of the string's file.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = KIND.begin::<E>();
@@ -120,14 +120,14 @@ impl<E: AggregationEngine> Srs<E> {
     }
 }
 
-fn file_bytes<E: AggregationEngine>(capacity: usize, contributions: usize) -> u64 {
+fn file_bytes<E: AggregationCurve>(capacity: usize, contributions: usize) -> u64 {
     let powers = 2 * capacity * uncompressed_bytes::<E::G1Affine>()
         + capacity * uncompressed_bytes::<E::G2Affine>();
     let rest = BEGINNING_BYTES + HEAD_BYTES + CHECKSUM_BYTES;
     (rest + contributions * contribution_bytes::<E>() + 2 * powers) as u64
 }
 
-fn contribution_bytes<E: AggregationEngine>() -> usize {
+fn contribution_bytes<E: AggregationCurve>() -> usize {
     4 * E::G1Affine::zero().compressed_size() + 2 * SCALAR_BYTES
 }
 
@@ -135,7 +135,7 @@ fn uncompressed_bytes<A: AffineRepr>() -> usize {
     A::zero().uncompressed_size()
 }
 
-fn read_contribution<E: AggregationEngine>(
+fn read_contribution<E: AggregationCurve>(
     bytes: &[u8],
 ) -> Result<Contribution<E>, AggregationFileError> {
     let wrong = wrong_point(KIND, "contributions");

@@ -5,7 +5,7 @@ use ark_ff::PrimeField;
 use ark_serialize::{CanonicalDeserialize, CanonicalSerialize};
 
 use crate::groth16::Groth16Index;
-use crate::torus::AggregationEngine;
+use crate::torus::AggregationCurve;
 
 /// Bytes that are no statement of a key's aggregates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -35,7 +35,7 @@ pub enum StatementError {
 
 // === impl Groth16Index ===
 
-impl<E: AggregationEngine> Groth16Index<E> {
+impl<E: AggregationCurve> Groth16Index<E> {
     /// The number of public inputs of each proof, without the leading one.
     pub fn input_counts(&self) -> impl ExactSizeIterator<Item = usize> {
         let keys = self.key_of().iter();

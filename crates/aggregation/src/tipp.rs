@@ -25,20 +25,20 @@ use proofmill_kernels::{MsmGroup, fold, msm, scale_each};
 use crate::commitment::{Commitment, multiply_all};
 use crate::kzg::KeyPolynomial;
 use crate::srs::{CommitmentKey, VerifierSrs, powers_of};
-use crate::torus::AggregationEngine;
+use crate::torus::AggregationCurve;
 use crate::transcript::Transcript;
 
 /// The prover's message of a round: of T, U and Z the terms with the challenge, and those with its
 /// inverse.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Round<E: AggregationEngine> {
+pub(crate) struct Round<E: AggregationCurve> {
     pub(crate) with_challenge: [PairingOutput<E>; 3],
     pub(crate) with_inverse: [PairingOutput<E>; 3],
 }
 
 /// The argument: a message for each round, the folded points, and the openings of the folded keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TippProof<E: AggregationEngine> {
+pub(crate) struct TippProof<E: AggregationCurve> {
     pub(crate) rounds: Vec<Round<E>>,
     pub(crate) left: E::G1Affine,
     pub(crate) right: E::G2Affine,
@@ -50,7 +50,7 @@ pub(crate) struct TippProof<E: AggregationEngine> {
 
 /// The claim that is verified.
 #[derive(Clone, Debug)]
-pub(crate) struct Claim<E: AggregationEngine> {
+pub(crate) struct Claim<E: AggregationCurve> {
     /// N.
     pub(crate) size: usize,
     /// r.
@@ -64,7 +64,7 @@ pub(crate) struct Claim<E: AggregationEngine> {
 }
 
 /// The vectors of a round. Those of the claim may be shorter than the keys.
-struct Vectors<E: AggregationEngine> {
+struct Vectors<E: AggregationCurve> {
     left: Vec<E::G1Affine>,
     right: Vec<E::G2Affine>,
     v: [Vec<E::G2Affine>; 2],
@@ -73,7 +73,7 @@ struct Vectors<E: AggregationEngine> {
 
 /// Proves that `left` and `right`, each up to N points, have the commitment and the product that the
 /// transcript has bound: `left` is scaled by the powers of `r`.
-pub(crate) fn prove<E: AggregationEngine>(
+pub(crate) fn prove<E: AggregationCurve>(
     key: CommitmentKey<'_, E>,
     r: E::ScalarField,
     left: Vec<E::G1Affine>,
@@ -117,7 +117,7 @@ pub(crate) fn prove<E: AggregationEngine>(
 
 /// True if the proof shows the claim. The whole verification is one product of powers in the target group
 /// and one product of eight pairings, beside those of the claim.
-pub(crate) fn verify<E: AggregationEngine>(
+pub(crate) fn verify<E: AggregationCurve>(
     srs: &VerifierSrs<E>,
     claim: &Claim<E>,
     proof: &TippProof<E>,
@@ -163,7 +163,7 @@ struct Weights<F> {
 }
 
 /// The bases and exponents of Σ weights·(claim + x·messages + x⁻¹·messages).
-fn powers<E: AggregationEngine>(
+fn powers<E: AggregationCurve>(
     claim: &Claim<E>,
     proof: &TippProof<E>,
     challenges: &[(E::ScalarField, E::ScalarField)],
@@ -189,7 +189,7 @@ fn powers<E: AggregationEngine>(
 
 // === impl Vectors ===
 
-impl<E: AggregationEngine> Vectors<E> {
+impl<E: AggregationCurve> Vectors<E> {
     fn size(&self) -> usize {
         self.v[0].len()
     }
@@ -256,7 +256,7 @@ fn folded<G: MsmGroup>(points: &[G::Affine], half: usize, x: G::ScalarField) -> 
 
 // === impl Round ===
 
-impl<E: AggregationEngine> Round<E> {
+impl<E: AggregationCurve> Round<E> {
     /// The round's challenge, 128 bits long, and its inverse.
     fn challenge(&self, transcript: &mut Transcript) -> (E::ScalarField, E::ScalarField) {
         transcript.absorb_elements("round: with x", &self.with_challenge);
@@ -268,7 +268,7 @@ impl<E: AggregationEngine> Round<E> {
 
 // === impl TippProof ===
 
-impl<E: AggregationEngine> TippProof<E> {
+impl<E: AggregationCurve> TippProof<E> {
     /// z, when the folded points are fixed.
     fn opening_challenge(&self, transcript: &mut Transcript) -> E::ScalarField {
         transcript.absorb_points("folded left", &[self.left]);
@@ -326,7 +326,7 @@ impl<E: AggregationEngine> TippProof<E> {
 // === impl Weights ===
 
 impl<F: ark_ff::PrimeField> Weights<F> {
-    fn draw<E: AggregationEngine<ScalarField = F>>(
+    fn draw<E: AggregationCurve<ScalarField = F>>(
         proof: &TippProof<E>,
         transcript: &mut Transcript,
     ) -> Self {

@@ -39,7 +39,7 @@ pub trait TargetField: Field {
 }
 
 /// A pairing whose proofs can be aggregated: BN254 and BLS12-381.
-pub trait AggregationEngine: SnarkCurve<TargetField: TargetField> {}
+pub trait AggregationCurve: SnarkCurve<TargetField: TargetField> {}
 
 /// Bytes that are no element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -86,19 +86,19 @@ impl<P: Fp12Config> TargetField for Fp12<P> {
     }
 }
 
-// === impl AggregationEngine ===
+// === impl AggregationCurve ===
 
-impl<E: SnarkCurve<TargetField: TargetField>> AggregationEngine for E {}
+impl<E: SnarkCurve<TargetField: TargetField>> AggregationCurve for E {}
 
 type Half<E> = <<E as ark_ec::pairing::Pairing>::TargetField as TargetField>::Half;
 
 /// The bytes of an element: 288 over BLS12-381, 192 over BN254.
-pub fn element_bytes<E: AggregationEngine>() -> usize {
+pub fn element_bytes<E: AggregationCurve>() -> usize {
     Half::<E>::ZERO.compressed_size()
 }
 
 /// Writes elements of the target group, one after the other.
-pub fn write_elements<E: AggregationEngine>(elements: &[PairingOutput<E>], out: &mut Vec<u8>) {
+pub fn write_elements<E: AggregationCurve>(elements: &[PairingOutput<E>], out: &mut Vec<u8>) {
     let halves: Vec<_> = elements.iter().map(|element| element.0.halves()).collect();
     // c₁ is zero for the element 1 and for no other in the group: its inverse is left zero, and so is τ.
     let mut inverses: Vec<_> = halves.iter().map(|[_, c1]| *c1).collect();
@@ -117,7 +117,7 @@ pub fn write_elements<E: AggregationEngine>(elements: &[PairingOutput<E>], out: 
 ///
 /// [`TorusError`] unless the bytes are those that [`write_elements`] writes for elements of the cyclotomic
 /// subgroup. See the [module](self) about the order of an element.
-pub fn read_elements<E: AggregationEngine>(
+pub fn read_elements<E: AggregationCurve>(
     bytes: &[u8],
 ) -> Result<Vec<PairingOutput<E>>, TorusError> {
     let size = element_bytes::<E>();
@@ -160,7 +160,7 @@ fn is_cyclotomic<F: TargetField>(element: &F) -> bool {
 }
 
 /// True if an element of the cyclotomic subgroup has the prime order: for keys, which are read once.
-pub(crate) fn has_prime_order<E: AggregationEngine>(element: &PairingOutput<E>) -> bool {
+pub(crate) fn has_prime_order<E: AggregationCurve>(element: &PairingOutput<E>) -> bool {
     use ark_ec::PrimeGroup;
     element.mul_bigint(E::ScalarField::MODULUS).is_zero()
 }
@@ -174,7 +174,7 @@ mod tests {
     use ark_std::rand::SeedableRng;
     use ark_std::rand::rngs::StdRng;
 
-    fn elements_come_back<E: AggregationEngine>() {
+    fn elements_come_back<E: AggregationCurve>() {
         let rng = &mut StdRng::seed_from_u64(5);
         let mut elements: Vec<_> = (0..20).map(|_| PairingOutput::<E>::rand(rng)).collect();
         elements[3] = PairingOutput::zero();
@@ -210,7 +210,7 @@ mod tests {
 
     /// A norm of one is not enough: of p⁶ + 1 such elements few are in the cyclotomic subgroup. Those of it
     /// that have another order than r are read, and a key's check finds them.
-    fn others_are_told_apart<E: AggregationEngine>() {
+    fn others_are_told_apart<E: AggregationCurve>() {
         let rng = &mut StdRng::seed_from_u64(6);
         for _ in 0..10 {
             let element = E::TargetField::rand(rng);

@@ -7,7 +7,7 @@ use ark_ec::pairing::PairingOutput;
 use ark_ff::{Field, PrimeField};
 use sha2::{Digest, Sha256};
 
-use crate::torus::{AggregationEngine, write_elements};
+use crate::torus::{AggregationCurve, write_elements};
 
 /// Version of all protocols of this crate: the first thing that is hashed.
 const VERSION: &[u8] = b"proofmill aggregation v1";
@@ -25,7 +25,7 @@ pub struct Transcript {
 
 impl Transcript {
     /// The beginning of a protocol over a curve.
-    pub fn new<E: AggregationEngine>(protocol: &str) -> Self {
+    pub fn new<E: AggregationCurve>(protocol: &str) -> Self {
         let mut transcript = Self {
             hasher: Sha256::new(),
         };
@@ -72,7 +72,7 @@ impl Transcript {
     }
 
     /// Takes elements of the target group, compressed.
-    pub fn absorb_elements<E: AggregationEngine>(
+    pub fn absorb_elements<E: AggregationCurve>(
         &mut self,
         label: &str,
         elements: &[PairingOutput<E>],

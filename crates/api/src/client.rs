@@ -45,10 +45,11 @@ pub enum ClientError {
 
 /// A client of one running mill, or of the leader of one workflow.
 #[derive(Clone, Debug)]
-pub struct Client(Place);
+pub struct Client(MillAddress);
 
+/// Address of a running mill, or of the leader of a workflow.
 #[derive(Clone, Debug)]
-enum Place {
+enum MillAddress {
     /// The state directory of the mill.
     Socket(PathBuf),
     Bus(Arc<OnBus>),
@@ -70,7 +71,7 @@ impl Client {
     ///
     /// The socket belongs to another user, and may not be used.
     pub async fn connect(state: &Path) -> Result<Option<Self>, ClientError> {
-        let client = Self(Place::Socket(state.to_owned()));
+        let client = Self(MillAddress::Socket(state.to_owned()));
         match socket::connect(&socket::socket_path(state)).await {
             Ok(connection) => Ok(connection.map(|_| client)),
             Err(error) => Err(client.no_answer(error.to_string())),
@@ -79,7 +80,7 @@ impl Client {
 
     /// A client of the leader of `workflow` on a cluster.
     pub fn over_bus(connection: Connection, blobs: Arc<BlobStore>, workflow: &str) -> Self {
-        Self(Place::Bus(Arc::new(OnBus {
+        Self(MillAddress::Bus(Arc::new(OnBus {
             connection,
             blobs,
             workflow: workflow.to_owned(),
@@ -88,10 +89,10 @@ impl Client {
 
     fn no_answer(&self, why: String) -> ClientError {
         let place = match &self.0 {
-            Place::Socket(state) => {
+            MillAddress::Socket(state) => {
                 format!("the mill at {}", socket::socket_path(state).display())
             }
-            Place::Bus(bus) => format!("the coordinator of workflow {:?}", bus.workflow),
+            MillAddress::Bus(bus) => format!("the coordinator of workflow {:?}", bus.workflow),
         };
         ClientError::Connection { place, why }
     }
@@ -219,8 +220,8 @@ impl Client {
         body: Bytes,
     ) -> Result<(StatusCode, Bytes), String> {
         let state = match &self.0 {
-            Place::Socket(state) => state,
-            Place::Bus(bus) => {
+            MillAddress::Socket(state) => state,
+            MillAddress::Bus(bus) => {
                 let OnBus {
                     connection,
                     blobs,

@@ -19,7 +19,7 @@ use ark_ff::{BigInteger, One, PrimeField, UniformRand};
 use ark_std::rand::rngs::OsRng;
 use proofmill_engine::{
     CircuitRef, CircuitSource, DeviceKind, DeviceOptions, EventKind, Input, JobState, Options,
-    Partition, Priority, Registration, RequestId, Secret, Service, Stage, Submission, Tier,
+    Partition, PipelineStage, Priority, Registration, RequestId, Secret, Service, Submission, Tier,
 };
 use proofmill_groth16::snarkjs::setup_zkey;
 use proofmill_groth16::{Curve, SnarkCurve, with_curve};
@@ -122,7 +122,7 @@ async fn main() -> Result<(), Failure> {
         peak().saturating_sub(before),
         budget.peak.saturating_sub(key.bytes),
     );
-    for stage in Stage::ALL {
+    for stage in PipelineStage::ALL {
         println!(
             "{:10} {:8.1} ms",
             stage.name(),

@@ -15,11 +15,11 @@ use crate::interface::{
 use crate::key::KeyPolicy;
 use crate::pipeline::{Env, Prepared, PreparedPartition};
 use crate::registry::{Inspection, Registered, curve_of, inspect};
-use crate::residency::Residency;
+use crate::residency::ResidencyTable;
 
 pub(crate) struct CallerSide {
     pub(crate) env: Arc<Env>,
-    pub(crate) residency: Residency,
+    pub(crate) residency: ResidencyTable,
     /// Directory of precompiled circuits.
     pub(crate) precompiled: PathBuf,
     pub(crate) policy: KeyPolicy,

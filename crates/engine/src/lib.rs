@@ -115,8 +115,8 @@ pub use interface::{
     AnyProof, BudgetStatus, CircuitId, CircuitRef, CircuitSource, CircuitView, ConstraintsFrom,
     DeviceStatus, Error, Event, EventKind, Input, InvalidId, InvalidName, InvalidPriority,
     JobCounts, JobId, JobResult, JobState, JobView, Load, MAX_NAME_BYTES, MalformedProof, Owner,
-    OwnerUse, Partition, PartitionProof, Priority, ProofOf, Registration, RequestId, Resource,
-    Secret, Span, Stage, StageEnd, StageStatus, Status, Submission, Submitted, Tier, check_name,
+    OwnerUse, Partition, PartitionProof, PipelineStage, Priority, ProofOf, Registration, RequestId,
+    Resource, Secret, Span, StageEnd, StageStatus, Status, Submission, Submitted, Tier, check_name,
 };
 pub use memory::{default_budget, usable_memory};
 pub use options::{

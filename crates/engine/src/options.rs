@@ -9,7 +9,7 @@ use std::time::Duration;
 use proofmill_accelerator::Device;
 
 use crate::generator::Generator;
-use crate::interface::Stage;
+use crate::interface::PipelineStage;
 
 /// Settings of an engine. The default suits the present machine, and keeps nothing on disk.
 #[derive(Clone, Debug)]
@@ -205,13 +205,13 @@ impl DeviceOptions {
 
 impl Options {
     /// Most partitions in a stage at once.
-    pub(crate) fn workers(&self, stage: Stage) -> usize {
+    pub(crate) fn workers(&self, stage: PipelineStage) -> usize {
         match stage {
-            Stage::Witness => self.stage_workers.witness,
-            Stage::Evaluate => self.stage_workers.evaluate,
-            Stage::Prove => self.devices.iter().map(DeviceOptions::partitions).sum(),
-            Stage::Finish => self.stage_workers.finish,
-            Stage::Verify => self.stage_workers.verify,
+            PipelineStage::Witness => self.stage_workers.witness,
+            PipelineStage::Evaluate => self.stage_workers.evaluate,
+            PipelineStage::Prove => self.devices.iter().map(DeviceOptions::partitions).sum(),
+            PipelineStage::Finish => self.stage_workers.finish,
+            PipelineStage::Verify => self.stage_workers.verify,
         }
     }
 }

@@ -17,13 +17,13 @@ use crate::events::Events;
 use crate::front::CallerSide;
 use crate::handle::Handle;
 use crate::inputs::Inputs;
-use crate::interface::{Error, Mib, Stage};
+use crate::interface::{Error, Mib, PipelineStage};
 use crate::key::KeyPolicy;
 use crate::memory::default_budget;
 use crate::options::{AcceleratorOptions, DeviceOptions, KeyForm, Options};
 use crate::pipeline::{Device, Env, Scheduler, pool};
 use crate::queue::{Journal, Recovered};
-use crate::residency::{CheckedMemory, KeySizes, Residency, StoredFacts};
+use crate::residency::{CheckedMemory, KeySizes, ResidencyTable, StoredFacts};
 
 /// Commands that are queued before senders have to wait.
 const COMMANDS: usize = 1024;
@@ -67,7 +67,7 @@ impl Service {
             let policy = KeyPolicy {
                 allow_insecure: options.allow_insecure_keys,
             };
-            let residency = Residency::new(
+            let residency = ResidencyTable::new(
                 Budget::new(total),
                 events.clone(),
                 shared.clone(),
@@ -92,7 +92,7 @@ impl Service {
                 precompiled,
                 policy,
                 partition_workers: options.partition_workers,
-                workers: Stage::ALL.map(|stage| options.workers(stage)),
+                workers: PipelineStage::ALL.map(|stage| options.workers(stage)),
             };
             let (sender, commands) = mpsc::channel(COMMANDS);
             let mut scheduler =

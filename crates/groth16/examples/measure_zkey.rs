@@ -16,7 +16,7 @@ use proofmill_files::{MappedFile, Visibility, write_whole};
 use proofmill_groth16::snarkjs::{CheckedKeyStore, Trust, Zkey, ZkeyFile, setup_zkey};
 use proofmill_groth16::stages::Products;
 use proofmill_groth16::{
-    Curve, PointCheck, PreparedVerifyingKey, Residency, ResidentKey, SnarkCurve, StageReport,
+    Curve, PointCheck, PreparedVerifyingKey, ResidentForm, ResidentKey, SnarkCurve, StageReport,
     verify, with_curve,
 };
 use proofmill_r1cs::R1cs;
@@ -108,8 +108,8 @@ fn measure<E: SnarkCurve>(file: &MappedFile, witness: &Path, state: &Path) -> Re
     })?;
     let held = std::env::var("RESIDENT_BYTES").ok();
     let residency = match held {
-        None => Residency::Plain,
-        Some(bytes) => Residency::Prepared {
+        None => ResidentForm::Plain,
+        Some(bytes) => ResidentForm::Prepared {
             memory_limit: bytes.parse()?,
         },
     };

@@ -31,12 +31,12 @@ pub use ark_bn254::Bn254;
 pub use device::{DeviceKey, Offload, PartialProducts, PendingProducts, Placement, QuotientInput};
 pub use keys::{
     InsecureKey, KeyElement, KeyError, MAPPED_WINDOW_POINTS, MAX_KEY_BYTES, PointCheck, ProvingKey,
-    ProvingKeyInfo, QueryPoints, READING_WINDOW_BYTES, Residency, ResidentKey, SetupError,
+    ProvingKeyInfo, QueryPoints, READING_WINDOW_BYTES, ResidentForm, ResidentKey, SetupError,
     SparseQuery, TESTED_TOGETHER, VerifyingKey, Weakness, read_compressed_points, setup,
     setup_with_progress,
 };
 pub use proof::{Proof, ProofError};
-pub use prover::{ProveError, Prover, Stage, StageReport, Timings, prove, stages};
+pub use prover::{ProveError, Prover, ProverStage, StageReport, Timings, prove, stages};
 pub use snark_curve::{Curve, PointGroup, SnarkCurve};
 pub use verify::{
     KeyedProof, MultiplesCache, PreparedVerifyingKey, VerifyError, Weight, WeightedProof, verify,

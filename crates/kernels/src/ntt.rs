@@ -289,7 +289,7 @@ fn transforms<F: PrimeField>(
         InstructionSet::Portable => None,
         InstructionSet::Avx512Ifma => vector_transforms(&subgroup, &coset),
     };
-    vector.unwrap_or_else(|| Box::new(portable::ntt::Plan::new(subgroup, coset)))
+    vector.unwrap_or_else(|| Box::new(portable::ntt::NttPlan::new(subgroup, coset)))
 }
 
 /// The vector back end's transforms, for the fields and sizes it has.
@@ -315,7 +315,7 @@ fn vector_transforms<F: PrimeField>(
         shift: F,
     ) -> Option<Box<dyn Transforms<F>>> {
         let (root, shift): (&dyn Any, &dyn Any) = (&root, &shift);
-        let plan: Box<dyn Transforms<Scalar<P, 4>>> = Box::new(ntt::Plan::<P>::new(
+        let plan: Box<dyn Transforms<Scalar<P, 4>>> = Box::new(ntt::NttPlan::<P>::new(
             points,
             *root.downcast_ref()?,
             *shift.downcast_ref()?,

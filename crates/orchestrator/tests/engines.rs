@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use proofmill_orchestrator::executor::engine::{
-    Endpoint, EndpointError, EngineExecutor, EngineSnapshot, Job, JobOutcome, ProofOutput, Ticket,
-    Tier,
+    Endpoint, EndpointError, EngineExecutor, EngineJob, EngineSnapshot, JobOutcome, ProofOutput,
+    Ticket, Tier,
 };
 use proofmill_orchestrator::executor::{Execution, Executor, Product, Resolved, Unfinished};
 use proofmill_orchestrator::id::{Part, TaskId};
@@ -127,7 +127,7 @@ impl Endpoint for Fake {
     fn submit<'a>(
         &'a self,
         request: &'a str,
-        job: &'a Job,
+        job: &'a EngineJob,
     ) -> BoxFuture<'a, Result<Ticket, EndpointError>> {
         let ticket = self.change(|state| {
             if state.down {
@@ -152,7 +152,7 @@ impl Endpoint for Fake {
     fn result<'a>(
         &'a self,
         job: &'a str,
-        _: &'a Job,
+        _: &'a EngineJob,
     ) -> BoxFuture<'a, Result<JobOutcome, EndpointError>> {
         Box::pin(async move {
             self.until(|state| state.down || state.jobs[job].1.is_some())
@@ -189,7 +189,7 @@ fn proof_output() -> ProofOutput {
 }
 
 /// A stage whose tasks run on engines.
-struct Stage(Arc<EngineExecutor>);
+struct EngineStage(Arc<EngineExecutor>);
 
 /// A running task of the stage.
 struct Running {
@@ -197,9 +197,9 @@ struct Running {
     cancel: CancellationToken,
 }
 
-// === impl Stage ===
+// === impl EngineStage ===
 
-impl Stage {
+impl EngineStage {
     fn new(engines: &[&Arc<Fake>], generator: Option<&str>) -> Self {
         Self::patient(engines, generator, STUCK)
     }
@@ -296,7 +296,7 @@ async fn the_engine_with_the_hot_key_proves_and_the_result_has_the_proof() {
         Fake::proving("cold", Tier::Cold),
         Fake::proving("hot", Tier::Hot),
     );
-    let stage = Stage::new(&[&cold, &hot], Some("mul"));
+    let stage = EngineStage::new(&[&cold, &hot], Some("mul"));
     let result = stage.begin(7, r#"{"a": 3}"#).proved().await;
     let expected = json!({
         "circuit_id": "00",
@@ -317,7 +317,7 @@ async fn the_same_task_is_the_same_request_and_another_payload_is_another() {
     let engine = Fake::proving("a", Tier::Hot);
     for payload in ["1", "1", "2"] {
         // Another process, without the state of the one before.
-        let stage = Stage::new(&[&engine], Some("mul"));
+        let stage = EngineStage::new(&[&engine], Some("mul"));
         stage.begin(7, payload).proved().await;
     }
     let submitted = engine.submitted();
@@ -332,7 +332,7 @@ async fn an_engine_without_room_is_passed_by() {
         Fake::proving("other", Tier::Cold),
     );
     full.refuse([exhausted(60_000)]);
-    let stage = Stage::new(&[&full, &other], Some("mul"));
+    let stage = EngineStage::new(&[&full, &other], Some("mul"));
     stage.begin(1, "1").proved().await;
     stage.begin(2, "2").proved().await;
     assert_eq!((full.submitted().len(), other.submitted().len()), (1, 2));
@@ -342,7 +342,7 @@ async fn an_engine_without_room_is_passed_by() {
 async fn where_all_are_full_a_task_waits_without_having_failed() {
     let engine = Fake::proving("a", Tier::Hot);
     engine.refuse([exhausted(1), exhausted(5)]);
-    let stage = Stage::patient(&[&engine], Some("mul"), Duration::from_millis(1));
+    let stage = EngineStage::patient(&[&engine], Some("mul"), Duration::from_millis(1));
     stage.begin(1, "1").proved().await;
     assert_eq!(engine.submitted().len(), 3);
 }
@@ -353,7 +353,7 @@ async fn when_an_engine_dies_another_proves_and_the_job_left_behind_is_stopped()
         Fake::new("dies", Some(Tier::Hot)),
         Fake::proving("other", Tier::Cold),
     );
-    let stage = Stage::new(&[&dies, &other], Some("mul"));
+    let stage = EngineStage::new(&[&dies, &other], Some("mul"));
     let task = stage.begin(1, "1");
     let left = dies.until_jobs(1).await;
     dies.change(|state| state.down = true);
@@ -368,7 +368,7 @@ async fn when_an_engine_dies_another_proves_and_the_job_left_behind_is_stopped()
 #[tokio::test]
 async fn an_only_engine_that_comes_back_is_asked_for_the_same_job() {
     let engine = Fake::new("a", Some(Tier::Hot));
-    let stage = Stage::new(&[&engine], Some("mul"));
+    let stage = EngineStage::new(&[&engine], Some("mul"));
     let task = stage.begin(1, "1");
     let job = engine.until_jobs(1).await.remove(0);
     engine.change(|state| state.down = true);
@@ -385,14 +385,14 @@ async fn an_only_engine_that_comes_back_is_asked_for_the_same_job() {
 async fn a_circuit_that_no_engine_has_is_a_failure_for_good_only_if_all_answer() {
     let (lacks, down) = (Fake::new("lacks", None), Fake::new("down", None));
     let patience = Duration::from_millis(20);
-    let stage = Stage::patient(&[&lacks, &down], Some("mul"), patience);
+    let stage = EngineStage::patient(&[&lacks, &down], Some("mul"), patience);
     let failure = stage.begin(1, "1").failed().await;
     assert!(failure.permanent, "{failure:?}");
     assert!(failure.reason.contains("lacks: it has no such circuit"));
     assert!(failure.reason.contains("no engine has circuit spend"));
 
     down.change(|state| state.down = true);
-    let stage = Stage::patient(&[&lacks, &down], Some("mul"), patience);
+    let stage = EngineStage::patient(&[&lacks, &down], Some("mul"), patience);
     let failure = stage.begin(1, "1").failed().await;
     assert!(!failure.permanent, "{failure:?}");
     assert!(failure.reason.contains("down: nobody answers"));
@@ -406,7 +406,7 @@ async fn a_malformed_job_is_a_failure_for_good_whoever_is_silent() {
     );
     down.change(|state| state.down = true);
     strict.refuse([EndpointError::Invalid("of another circuit".to_owned())]);
-    let stage = Stage::new(&[&strict, &down], Some("mul"));
+    let stage = EngineStage::new(&[&strict, &down], Some("mul"));
     let failure = stage.begin(1, "1").failed().await;
     assert!(failure.permanent, "{failure:?}");
     assert!(failure.reason.ends_with("strict: of another circuit"));
@@ -420,9 +420,9 @@ async fn what_one_engine_cannot_do_another_does() {
     );
     let why = || EndpointError::Unable("no witness generator".to_owned());
     unable.refuse([why(), why()]);
-    let stage = Stage::new(&[&unable, &able], Some("mul"));
+    let stage = EngineStage::new(&[&unable, &able], Some("mul"));
     stage.begin(1, "1").proved().await;
-    let stage = Stage::new(&[&unable], Some("mul"));
+    let stage = EngineStage::new(&[&unable], Some("mul"));
     let failure = stage.begin(2, "1").failed().await;
     assert!(failure.permanent, "{failure:?}");
 }
@@ -431,7 +431,7 @@ async fn what_one_engine_cannot_do_another_does() {
 async fn a_proof_that_fails_at_two_engines_has_failed_and_its_id_is_spent() {
     let engines = ["a", "b", "c"].map(|name| Fake::new(name, Some(Tier::Hot)));
     let [a, b, c] = &engines;
-    let stage = Stage::new(&[a, b, c], Some("mul"));
+    let stage = EngineStage::new(&[a, b, c], Some("mul"));
     let task = stage.begin(1, "1");
     for engine in [a, b] {
         let job = engine.until_jobs(1).await.remove(0);
@@ -456,7 +456,7 @@ async fn a_proof_that_fails_at_two_engines_has_failed_and_its_id_is_spent() {
 #[tokio::test]
 async fn a_task_that_is_cancelled_stops_its_job() {
     let engine = Fake::new("a", Some(Tier::Hot));
-    let stage = Stage::new(&[&engine], Some("mul"));
+    let stage = EngineStage::new(&[&engine], Some("mul"));
     let (task, copy) = (stage.begin(1, "1"), stage.begin(1, "1"));
     engine.until(|state| state.submitted.len() == 2).await;
     let job = engine.until_jobs(1).await.remove(0);
@@ -476,7 +476,7 @@ async fn copies_of_a_task_race_at_different_engines() {
         Fake::new("a", Some(Tier::Hot)),
         Fake::new("b", Some(Tier::Cold)),
     );
-    let stage = Stage::new(&[&a, &b], Some("mul"));
+    let stage = EngineStage::new(&[&a, &b], Some("mul"));
     let first = stage.begin(1, "1");
     let at_a = a.until_jobs(1).await;
     let second = stage.begin(1, "1");
@@ -491,7 +491,7 @@ async fn copies_of_a_task_race_at_different_engines() {
 #[tokio::test]
 async fn the_lowest_block_goes_first() {
     let engine = Fake::new("a", Some(Tier::Hot));
-    let stage = Stage::new(&[&engine], Some("mul"));
+    let stage = EngineStage::new(&[&engine], Some("mul"));
     let mut tasks = Vec::new();
     for (count, block) in [5, 6, 4].into_iter().enumerate() {
         tasks.push(stage.begin(block, "1"));
@@ -509,7 +509,7 @@ async fn the_lowest_block_goes_first() {
 #[tokio::test]
 async fn payloads_that_are_no_witness_say_so_and_not_what_they_are() {
     let engine = Fake::proving("a", Tier::Hot);
-    let witness = Stage::new(&[&engine], None);
+    let witness = EngineStage::new(&[&engine], None);
     for payload in [r#"{"secret": 4711}"#, r#""4711 is no base64""#] {
         let failure = witness.begin(1, payload).failed().await;
         assert!(failure.permanent);
@@ -521,7 +521,7 @@ async fn payloads_that_are_no_witness_say_so_and_not_what_they_are() {
     witness.begin(1, r#""AQID""#).proved().await;
     let submitted = engine.submitted();
     assert_eq!(submitted[0], submitted[1], "the same bytes");
-    let inputs = Stage::new(&[&engine], Some("mul"));
+    let inputs = EngineStage::new(&[&engine], Some("mul"));
     let failure = inputs.begin_with(1, binary()).failed().await;
     assert!(failure.permanent && failure.reason.contains("binary"));
 }

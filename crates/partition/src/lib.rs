@@ -141,6 +141,8 @@
 //! `wasm32-unknown-unknown`: the kernels call blst's assembly and the operating system's memory maps.
 
 #[cfg(feature = "prover")]
+mod access_order;
+#[cfg(feature = "prover")]
 mod accesses;
 #[cfg(feature = "prover")]
 pub mod applications;
@@ -166,8 +168,6 @@ mod part;
 mod partition;
 #[cfg(feature = "prover")]
 mod partition_file;
-#[cfg(feature = "prover")]
-mod plan;
 pub mod proof;
 mod public_state;
 #[cfg(feature = "prover")]

@@ -9,10 +9,10 @@ use proofmill_kernels::Poseidon2Field;
 use proofmill_r1cs::Assignment;
 use sha2::{Digest, Sha256};
 
+use crate::access_order::AccessOrder;
 use crate::accesses::{MAX_ACCESSES, Memory, Recorder, Run};
 use crate::class::Class;
 use crate::memory_check::{self, Shape};
-use crate::plan::Plan;
 use crate::public_state::{Challenges, PublicState};
 use crate::state::States;
 use crate::synthesis::{self, PartValues};
@@ -29,7 +29,7 @@ const DIGEST_DOMAIN: &[u8] = b"proofmill/partition/1";
 /// inputs of each part. Keys are made from it, and its digest represents it in transcripts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partition<F: PrimeField> {
-    pub(crate) plan: Plan,
+    pub(crate) order: AccessOrder,
     pub(crate) classes: Vec<Class<F>>,
     pub(crate) parts: Vec<PartRecord<F>>,
     pub(crate) depth: usize,
@@ -121,7 +121,7 @@ impl<F: Poseidon2Field> Partition<F> {
             });
         }
         Ok(Self {
-            plan: Plan::new(recorder.addresses, starts),
+            order: AccessOrder::new(recorder.addresses, starts),
             classes,
             parts,
             depth,
@@ -135,18 +135,18 @@ impl<F: Poseidon2Field> Partition<F> {
 
     /// The number of public inputs of the whole circuit.
     pub fn num_public_inputs(&self) -> usize {
-        self.plan.public().len()
+        self.order.public().len()
     }
 
     /// The number of accesses of all parts, those of the public inputs included: the length of
     /// either trace.
     pub const fn num_accesses(&self) -> usize {
-        self.plan.entries()
+        self.order.entries()
     }
 
     /// The number of addresses, one for each wire that parts share: the values that [`Traces`] have.
     pub const fn num_addresses(&self) -> usize {
-        self.plan.num_addresses()
+        self.order.num_addresses()
     }
 
     /// About the bytes that it takes in memory.
@@ -156,7 +156,7 @@ impl<F: Poseidon2Field> Partition<F> {
             .iter()
             .map(|part| size_of_val(&part.constants[..]));
         let systems = self.classes.iter().map(|class| class.system().memory());
-        self.plan.bytes()
+        self.order.bytes()
             + size_of_val(&self.parts[..])
             + constants.sum::<usize>()
             + systems.sum::<usize>()
@@ -185,14 +185,14 @@ impl<F: Poseidon2Field> Partition<F> {
     /// [`PartitionError::NoPart`].
     pub fn preprocessed(&self, part: usize) -> Result<Vec<F>, PartitionError> {
         let constants = &self.part(part)?.constants;
-        let range = self.plan.range(part);
+        let range = self.order.range(part);
         let mut inputs = memory_check::preprocessed(
             part,
             self.num_parts(),
             self.depth,
-            self.plan.address_before(part),
-            self.plan.by_part(range.clone()),
-            &self.plan.by_address(range),
+            self.order.address_before(part),
+            self.order.by_part(range.clone()),
+            &self.order.by_address(range),
         );
         inputs.extend_from_slice(constants);
         Ok(inputs)
@@ -200,8 +200,8 @@ impl<F: Poseidon2Field> Partition<F> {
 
     /// The part of the partition with which a verifier checks the public inputs.
     pub fn public_state(&self) -> PublicState {
-        let addresses = self.plan.by_address(self.plan.public());
-        PublicState::new(addresses, self.num_parts()).expect("a plan is sorted")
+        let addresses = self.order.by_address(self.order.public());
+        PublicState::new(addresses, self.num_parts()).expect("addresses are sorted")
     }
 
     /// SHA-256 over all that the partition fixes: the field, the numbers of parts and public inputs,
@@ -220,7 +220,7 @@ impl<F: Poseidon2Field> Partition<F> {
         hasher.update(modulus);
         number(&mut hasher, self.num_parts());
         number(&mut hasher, self.num_public_inputs());
-        for address in self.plan.by_address(self.plan.public()) {
+        for address in self.order.by_address(self.order.public()) {
             number(&mut hasher, address as usize);
         }
         number(&mut hasher, self.classes.len());
@@ -256,11 +256,11 @@ impl<F: Poseidon2Field> Partition<F> {
         check_length("parts", self.num_parts(), circuit.num_parts())?;
         let public = public_inputs.len();
         let mut values = public_inputs;
-        values.reserve_exact(self.plan.num_addresses() - public);
-        values.resize(self.plan.num_addresses(), F::zero());
+        values.reserve_exact(self.order.num_addresses() - public);
+        values.resize(self.order.num_addresses(), F::zero());
         for (part, record) in self.parts.iter().enumerate() {
             let memory = Memory {
-                addresses: self.plan.by_part(self.plan.range(part)),
+                addresses: self.order.by_part(self.order.range(part)),
                 values: &mut values,
             };
             let run = synthesis::trace(circuit, part, memory)?;
@@ -269,7 +269,7 @@ impl<F: Poseidon2Field> Partition<F> {
         Ok(Traces {
             values,
             public,
-            accesses: self.plan.entries(),
+            accesses: self.order.entries(),
         })
     }
 
@@ -285,7 +285,7 @@ impl<F: Poseidon2Field> Partition<F> {
     ) -> Result<PartTrace<F>, PartitionError> {
         self.part(part)?;
         self.check_traces(traces)?;
-        Ok(self.share(traces, self.plan.range(part)))
+        Ok(self.share(traces, self.order.range(part)))
     }
 
     /// The states between parts at these challenges, which must be drawn after all parts' shares of
@@ -317,7 +317,7 @@ impl<F: Poseidon2Field> Partition<F> {
     ) -> Result<States<F>, PartitionError> {
         self.check_traces(traces)?;
         let share = |range| self.share(traces, range);
-        Ok(States::new(&self.plan, share, challenges, salt_of))
+        Ok(States::new(&self.order, share, challenges, salt_of))
     }
 
     /// All values of a part, for the system of its class. The part's code is run again, on the
@@ -362,12 +362,12 @@ impl<F: Poseidon2Field> Partition<F> {
     /// The value of each access, part after part.
     #[cfg(test)]
     pub(crate) fn values_by_part(&self, traces: &Traces<F>) -> Vec<F> {
-        self.share(traces, 0..self.plan.entries()).by_part
+        self.share(traces, 0..self.order.entries()).by_part
     }
 
     #[cfg(test)]
-    pub(crate) const fn plan(&self) -> &Plan {
-        &self.plan
+    pub(crate) const fn order(&self) -> &AccessOrder {
+        &self.order
     }
 
     fn part(&self, part: usize) -> Result<&PartRecord<F>, PartitionError> {
@@ -378,8 +378,8 @@ impl<F: Poseidon2Field> Partition<F> {
     }
 
     fn check_traces(&self, traces: &Traces<F>) -> Result<(), PartitionError> {
-        check_length("accesses", self.plan.entries(), traces.accesses)?;
-        check_length("values", self.plan.num_addresses(), traces.values.len())
+        check_length("accesses", self.order.entries(), traces.accesses)?;
+        check_length("values", self.order.num_addresses(), traces.values.len())
     }
 
     /// Entries of both traces.
@@ -391,8 +391,8 @@ impl<F: Poseidon2Field> Partition<F> {
                 .collect()
         };
         PartTrace {
-            by_part: values(self.plan.by_part(range.clone())),
-            by_address: values(&self.plan.by_address(range)),
+            by_part: values(self.order.by_part(range.clone())),
+            by_address: values(&self.order.by_address(range)),
         }
     }
 }

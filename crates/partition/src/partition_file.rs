@@ -34,10 +34,10 @@ use proofmill_r1cs::iden3::canonical_from_le;
 use proofmill_r1cs::{PrecompiledFile, R1cs, write_precompiled};
 use sha2::{Digest, Sha256};
 
+use crate::access_order::AccessOrder;
 use crate::class::Class;
 use crate::memory_check::{Check, Sections, Shape};
 use crate::partition::{PartRecord, Partition};
-use crate::plan::Plan;
 use crate::tree::depth;
 
 pub use error::PartitionFileError;
@@ -113,9 +113,10 @@ impl<F: Poseidon2Field> Partition<F> {
         }
         let addresses = addresses.as_chunks::<4>().0.iter();
         let addresses = addresses.map(|bytes| u32::from_le_bytes(*bytes)).collect();
-        let plan = Plan::checked(addresses, starts).map_err(PartitionFileError::Addresses)?;
+        let order =
+            AccessOrder::checked(addresses, starts).map_err(PartitionFileError::Addresses)?;
         Ok(Self {
-            plan,
+            order,
             classes,
             parts,
             depth,
@@ -161,7 +162,7 @@ impl<F: Poseidon2Field> Partition<F> {
             }
             out.write_all(&record)?;
         }
-        for addresses in self.plan.addresses().chunks(CHUNK) {
+        for addresses in self.order.addresses().chunks(CHUNK) {
             let bytes = addresses.iter().flat_map(|address| address.to_le_bytes());
             out.write_all(&bytes.collect::<Vec<u8>>())?;
         }

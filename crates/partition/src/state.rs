@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use proofmill_kernels::Poseidon2Field;
 
-use crate::plan::Plan;
+use crate::access_order::AccessOrder;
 use crate::public_state::{Challenges, Running};
 use crate::tree::{Leaf, Path, Tree};
 use crate::{Opening, PartTrace, PartitionError};
@@ -23,7 +23,7 @@ impl<F: Poseidon2Field> States<F> {
     /// The states after each part, computed from the values of both traces, which are requested one part at a time, and
     /// from a salt for each state.
     pub(crate) fn new(
-        plan: &Plan,
+        order: &AccessOrder,
         mut share: impl FnMut(Range<usize>) -> PartTrace<F>,
         challenges: Challenges<F>,
         mut salt_of: impl FnMut(usize) -> F,
@@ -32,17 +32,17 @@ impl<F: Poseidon2Field> States<F> {
         let mut leaf = |range: Range<usize>, salt: F| {
             let values = share(range.clone());
             running.advance(
-                plan.by_part(range.clone()).iter().copied(),
+                order.by_part(range.clone()).iter().copied(),
                 &values.by_part,
-                plan.by_address(range).into_iter(),
+                order.by_address(range).into_iter(),
                 &values.by_address,
             );
             running.leaf(salt)
         };
-        let mut leaves = Vec::with_capacity(1 + plan.parts());
-        leaves.push(leaf(plan.public(), F::zero()));
-        for part in 0..plan.parts() {
-            leaves.push(leaf(plan.range(part), salt_of(part)));
+        let mut leaves = Vec::with_capacity(1 + order.parts());
+        leaves.push(leaf(order.public(), F::zero()));
+        for part in 0..order.parts() {
+            leaves.push(leaf(order.range(part), salt_of(part)));
         }
         Self::from_leaves(challenges, leaves)
     }

@@ -11,18 +11,18 @@
 use std::fmt::Write as _;
 
 use crate::late::Late;
+use crate::linked::{LinkedQueue, LinkedWorkflow, StageKind};
 use crate::model::{
     ChainStart, Collector, Defaults, Dispatcher, Executor, MatchCount, Program, Sequencer, Source,
     SourceKind, Strategy, Workflow,
 };
-use crate::plan::{Plan, PlanQueue, StageKind};
 use crate::value::format_duration;
 
 /// A Mermaid flowchart.
 pub fn mermaid(workflow: &Workflow) -> String {
-    let plan = workflow.to_plan();
+    let linked = workflow.link();
     let mut text = String::from("flowchart LR\n");
-    for stage in &plan.stages {
+    for stage in &linked.stages {
         let (open, close) = match stage.kind {
             StageKind::Source(_) => ("[/", "/]"),
             StageKind::Dispatcher(_) => ("[", "]"),
@@ -38,14 +38,14 @@ pub fn mermaid(workflow: &Workflow) -> String {
             format_args!("s{}{open}\"{}\"{close}", stage.id.0, label.join("<br/>")),
         );
     }
-    for queue in &plan.queues {
+    for queue in &linked.queues {
         let label: Vec<String> = queue_label(workflow, queue).iter().map(entities).collect();
         line(
             &mut text,
             format_args!("q{}([\"{}\"])", queue.id.0, label.join("<br/>")),
         );
     }
-    for (from, to) in edges(&plan) {
+    for (from, to) in edges(&linked) {
         line(&mut text, format_args!("{from} --> {to}"));
     }
     text
@@ -53,11 +53,11 @@ pub fn mermaid(workflow: &Workflow) -> String {
 
 /// A Graphviz digraph.
 pub fn dot(workflow: &Workflow) -> String {
-    let plan = workflow.to_plan();
+    let linked = workflow.link();
     let mut text = format!("digraph \"{}\" {{\n", escaped(&workflow.name));
     line(&mut text, format_args!("rankdir=LR;"));
     line(&mut text, format_args!("node [fontname=\"sans-serif\"];"));
-    for stage in &plan.stages {
+    for stage in &linked.stages {
         let shape = match stage.kind {
             StageKind::Source(_) => "shape=parallelogram",
             StageKind::Dispatcher(_) => "shape=box",
@@ -74,7 +74,7 @@ pub fn dot(workflow: &Workflow) -> String {
             format_args!("s{} [{shape}, label=\"{label}\"];", stage.id.0),
         );
     }
-    for queue in &plan.queues {
+    for queue in &linked.queues {
         let label: Vec<String> = queue_label(workflow, queue).iter().map(escaped).collect();
         let style = "shape=box, style=\"rounded,filled\", fillcolor=\"#eeeeee\"";
         let label = label.join("\\n");
@@ -83,7 +83,7 @@ pub fn dot(workflow: &Workflow) -> String {
             format_args!("q{} [{style}, label=\"{label}\"];", queue.id.0),
         );
     }
-    for (from, to) in edges(&plan) {
+    for (from, to) in edges(&linked) {
         line(&mut text, format_args!("{from} -> {to};"));
     }
     text.push_str("}\n");
@@ -96,14 +96,14 @@ fn line(text: &mut String, content: std::fmt::Arguments<'_>) {
 }
 
 /// From each stage to its outputs, and from each queue to its readers.
-fn edges(plan: &Plan) -> Vec<(String, String)> {
+fn edges(linked: &LinkedWorkflow) -> Vec<(String, String)> {
     let mut edges = Vec::new();
-    for stage in &plan.stages {
+    for stage in &linked.stages {
         for queue in &stage.outputs {
             edges.push((format!("s{}", stage.id.0), format!("q{}", queue.0)));
         }
     }
-    for queue in &plan.queues {
+    for queue in &linked.queues {
         for reader in &queue.readers {
             edges.push((format!("q{}", queue.id.0), format!("s{}", reader.0)));
         }
@@ -231,7 +231,7 @@ fn collector_label(lines: &mut Vec<String>, stage: &Collector) {
 }
 
 /// The queue's name, and its `q_max` where it is not the default.
-fn queue_label(workflow: &Workflow, queue: &PlanQueue) -> Vec<String> {
+fn queue_label(workflow: &Workflow, queue: &LinkedQueue) -> Vec<String> {
     let Defaults { q_max, .. } = workflow.defaults;
     let mut lines = vec![queue.name.clone()];
     if queue.q_max != q_max {

@@ -36,7 +36,7 @@
 //! let text = text.replace("prooofs", "proofs");
 //! let (workflow, warnings) = validate(&text, Path::new("tour.toml"), &host).unwrap();
 //! assert!(warnings.is_empty());
-//! assert_eq!(workflow.to_plan().stages.len(), 3);
+//! assert_eq!(workflow.link().stages.len(), 3);
 //! assert!(graph::mermaid(&workflow).starts_with("flowchart LR"));
 //! ```
 
@@ -52,9 +52,9 @@ mod history;
 mod host;
 mod inner;
 mod late;
+mod linked;
 mod mentions;
 mod model;
-mod plan;
 mod sinks;
 mod suggest;
 mod template;
@@ -69,13 +69,13 @@ pub use document::Document;
 pub use history::History;
 pub use host::{Host, LocalHost, ProgramFault};
 pub use late::Late;
+pub use linked::{LinkedQueue, LinkedStage, LinkedWorkflow, QueueId, StageId, StageKind};
 pub use model::{
     Backoff, ChainStart, Collector, Deadline, Defaults, Dispatcher, EngineAddress, EngineExecutor,
     EnginePriority, ExecInput, Executor, Hedge, MatchCount, OnMissed, Policy, ProcessExecutor,
     Program, Queue, Sandbox, Secret, Sequencer, Sink, SinkKind, Source, SourceKind, Speculation,
     Strategy, Workflow, Writers,
 };
-pub use plan::{Plan, PlanQueue, PlanStage, QueueId, StageId, StageKind};
 pub use template::Template;
 pub use url::HttpUrl;
 pub use value::{

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use proofmill_workflow::{
-    Code, Dispatcher, Executor, LocalHost, MatchCount, Plan, Program, QueueId, SourceKind,
-    StageKind, Strategy, Workflow, render, validate, validate_file,
+    Code, Dispatcher, Executor, LinkedWorkflow, LocalHost, MatchCount, Program, QueueId,
+    SourceKind, StageKind, Strategy, Workflow, render, validate, validate_file,
 };
 use serde_json::{Map, Value};
 
@@ -91,9 +91,9 @@ fn each_example_of_programs_covers_its_chain() {
         {
             continue;
         }
-        let plan = workflow.to_plan();
-        let queues = evaluate(&plan);
-        let sequencer = plan.stage_by_name("sequencer").expect("a sequencer");
+        let linked = workflow.link();
+        let queues = evaluate(&linked);
+        let sequencer = linked.stage_by_name("sequencer").expect("a sequencer");
         let mut emitted = queues[sequencer.inputs[0].0].clone();
         emitted.sort_by_key(|message| message.first);
         let SourceKind::Range { end: Some(end), .. } = workflow.sources[0].kind else {
@@ -141,19 +141,24 @@ struct Message {
 }
 
 /// All messages of each queue, once every stage has finished its work.
-fn evaluate(plan: &Plan) -> Vec<Vec<Message>> {
-    let mut queues: Vec<Vec<Message>> = vec![Vec::new(); plan.queues.len()];
-    let mut done = vec![false; plan.stages.len()];
+fn evaluate(linked: &LinkedWorkflow) -> Vec<Vec<Message>> {
+    let mut queues: Vec<Vec<Message>> = vec![Vec::new(); linked.queues.len()];
+    let mut done = vec![false; linked.stages.len()];
     while !done.iter().all(|&done| done) {
-        let ready = plan.stages.iter().find(|stage| {
-            let fed = |queue: &QueueId| plan.queue(*queue).writers.iter().all(|id| done[id.0]);
+        let ready = linked.stages.iter().find(|stage| {
+            let fed = |queue: &QueueId| linked.queue(*queue).writers.iter().all(|id| done[id.0]);
             !done[stage.id.0] && stage.inputs.iter().all(fed)
         });
         let stage = ready.expect("no cycle");
         let inputs: Vec<(&str, &[Message])> = stage
             .inputs
             .iter()
-            .map(|queue| (plan.queue(*queue).name.as_str(), queues[queue.0].as_slice()))
+            .map(|queue| {
+                (
+                    linked.queue(*queue).name.as_str(),
+                    queues[queue.0].as_slice(),
+                )
+            })
             .collect();
         let made = match &stage.kind {
             StageKind::Source(source) => {

@@ -8,7 +8,7 @@ use super::arguments::{AddBases, AddLeftOver, ClearBuckets, DoublePoints, Normal
 use super::coordinates::{point_words, sum_words};
 use super::machine::{Buffer, Machine, launch_for};
 use super::modules::Module;
-use super::plan::Plan;
+use super::plan::WindowPlan;
 use super::sort::Pairs;
 use super::sums::sum_buckets;
 use super::words::{Words, write_all};
@@ -32,7 +32,7 @@ const LEFT_OVER_SEGMENT: usize = 16;
 pub(crate) struct ResidentBases<G, B> {
     points: B,
     count: usize,
-    plan: Plan,
+    plan: WindowPlan,
     /// Scalars of a round.
     chunk: usize,
     group: PhantomData<fn() -> G>,
@@ -71,7 +71,7 @@ impl<G: DeviceGroup, B: Buffer> ResidentBases<G, B> {
         let copies = memory_limit / (4 * words * count).max(1);
         // A point's number and its sign share 32 bits.
         let copies = copies.min((1 << 31) / count.max(1));
-        let plan = Plan::new(count, G::ScalarField::MODULUS_BIT_SIZE, copies);
+        let plan = WindowPlan::new(count, G::ScalarField::MODULUS_BIT_SIZE, copies);
         let mut points = machine.allocate(plan.copies() * count * words)?;
         for (i, bases) in bases.chunks(LOAD_CHUNK).enumerate() {
             let at = i * LOAD_CHUNK * words;
@@ -96,7 +96,7 @@ impl<G: DeviceGroup, B: Buffer> ResidentBases<G, B> {
         machine: &mut M,
         points: &B,
         count: usize,
-        plan: &Plan,
+        plan: &WindowPlan,
     ) -> Result<(), Error> {
         let words = point_words::<G>();
         let chunk = LOAD_CHUNK.min(count);

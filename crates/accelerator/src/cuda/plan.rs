@@ -2,7 +2,7 @@
 
 /// Windows of signed digits, and the copies of the bases that let windows share buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Plan {
+pub(crate) struct WindowPlan {
     /// Bits of a digit.
     pub(crate) window_bits: u32,
     /// Digits of a scalar.
@@ -20,7 +20,7 @@ const BUCKET_ADDITIONS: u64 = 3;
 /// The widest window: the buckets of one are then 400 MB of BLS12-381's G1.
 const MAX_WINDOW_BITS: u32 = 22;
 
-impl Plan {
+impl WindowPlan {
     /// The cheapest plan for products of `bases` scalars of `scalar_bits` bits, with room for `copies` copies of the
     /// bases.
     pub(crate) fn new(bases: usize, scalar_bits: u32, copies: usize) -> Self {
@@ -69,14 +69,14 @@ impl Plan {
 
 #[cfg(test)]
 mod tests {
-    use super::Plan;
+    use super::WindowPlan;
 
     #[test]
     fn digits_cover_a_scalar_and_its_carry() {
         for bits in [253, 254, 255] {
             for log in 0..27 {
                 for copies in [1, 2, 3, 5, 12, 200] {
-                    let plan = Plan::new(1 << log, bits, copies);
+                    let plan = WindowPlan::new(1 << log, bits, copies);
                     assert!(plan.windows * plan.window_bits > bits, "{plan:?}");
                     assert!(plan.copies() <= copies, "{plan:?}");
                     assert!(plan.copy_bits() * plan.copies() as u32 >= bits, "{plan:?}");
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn more_bases_make_wider_windows() {
-        let width = |log: u32| Plan::new(1 << log, 255, 1).window_bits;
+        let width = |log: u32| WindowPlan::new(1 << log, 255, 1).window_bits;
         assert!((4..26).all(|log| width(log) <= width(log + 1)));
         assert!(width(22) > width(10));
     }

@@ -4,7 +4,7 @@ use super::arguments::{FoldNodes, SumChunks};
 use super::coordinates::sum_words;
 use super::machine::{Buffer, Machine, launch_for};
 use super::modules::Module;
-use super::plan::Plan;
+use super::plan::WindowPlan;
 use crate::error::Error;
 use crate::group::DeviceGroup;
 
@@ -15,7 +15,7 @@ const CHUNK_LOG: u32 = 4;
 pub(crate) fn sum_buckets<G: DeviceGroup, M: Machine>(
     machine: &mut M,
     buckets: &M::Buffer,
-    plan: &Plan,
+    plan: &WindowPlan,
 ) -> Result<G, Error> {
     let module = Module::Points(G::GROUP);
     let words = sum_words::<G>();

@@ -135,8 +135,8 @@ fn load(pool: &Pool) -> BasesId {
         .unwrap()
 }
 
-fn job(bases: BasesId) -> Job {
-    Job::Msm {
+fn job(bases: BasesId) -> DeviceJob {
+    DeviceJob::Msm {
         bases,
         scalars: ark_bn254::Fr::scalars(vec![1.into()]),
     }
@@ -202,10 +202,10 @@ fn cancelling_reaches_the_device() {
     assert!(said.try_recv().is_err());
 }
 
-fn transform() -> Job {
+fn transform() -> DeviceJob {
     let domain = Domain::new(2).unwrap();
     let values = vec![0.into(); 2];
-    Job::Transform(ark_bn254::Fr::transform(
+    DeviceJob::Transform(ark_bn254::Fr::transform(
         domain,
         TransformKind::Forward,
         values,

@@ -7,7 +7,7 @@ use ark_ec::AffineRepr;
 use ark_ff::PrimeField;
 use ark_std::UniformRand;
 use ark_std::rand::{Rng, SeedableRng, rngs::StdRng};
-use proofmill_accelerator::{Device, DeviceField, DeviceGroup, Job};
+use proofmill_accelerator::{Device, DeviceField, DeviceGroup, DeviceJob};
 use proofmill_kernels::fixed_base;
 
 use crate::devices::{cards, devices, oracle};
@@ -28,7 +28,7 @@ fn product<G: DeviceGroup>(
         .load_bases(G::points(points.to_vec()), memory_limit)
         .unwrap();
     let scalars = G::ScalarField::scalars(scalars.to_vec());
-    let ticket = device.submit(Job::Msm { bases, scalars }).unwrap();
+    let ticket = device.submit(DeviceJob::Msm { bases, scalars }).unwrap();
     let sum = ticket.wait().unwrap().into_sum().unwrap();
     device.evict(bases).unwrap();
     sum

@@ -8,7 +8,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use ark_bls12_381::{Fr, G1Affine, G1Projective};
 use ark_ec::AffineRepr;
 use proofmill_accelerator::{
-    Device, DeviceField, DeviceGroup, Error, Job, Outcome, Ticket, TransformKind, cuda, cuda_cards,
+    Device, DeviceField, DeviceGroup, DeviceJob, Error, Outcome, Ticket, TransformKind, cuda,
+    cuda_cards,
 };
 use proofmill_kernels::Domain;
 
@@ -21,13 +22,13 @@ fn all_devices() -> Vec<Box<dyn Device>> {
 }
 
 /// A transform of `count` scalars over a domain of four.
-fn transform(count: u64) -> Job {
+fn transform(count: u64) -> DeviceJob {
     let domain = Domain::<Fr>::new(4).unwrap();
     let values = (0..count).map(Fr::from).collect();
-    Job::Transform(Fr::transform(domain, TransformKind::Forward, values))
+    DeviceJob::Transform(Fr::transform(domain, TransformKind::Forward, values))
 }
 
-fn run(device: &dyn Device, job: Job) -> Result<Outcome, Error> {
+fn run(device: &dyn Device, job: DeviceJob) -> Result<Outcome, Error> {
     device.submit(job).unwrap().wait()
 }
 
@@ -36,7 +37,7 @@ fn what_does_not_fit_is_refused_and_the_device_goes_on() {
     for device in all_devices() {
         let points = vec![G1Affine::generator(); 3];
         let bases = device.load_bases(G1Projective::points(points), 0).unwrap();
-        let msm = |scalars| Job::Msm { bases, scalars };
+        let msm = |scalars| DeviceJob::Msm { bases, scalars };
         let two = Fr::scalars(vec![Fr::from(1), Fr::from(2)]);
         assert!(matches!(run(&*device, msm(two)), Err(Error::BadJob(_))));
         let other = ark_bn254::Fr::scalars(vec![1.into(); 3]);
@@ -59,11 +60,11 @@ fn a_batch_runs_in_its_order_and_ends_with_the_first_error() {
     for device in all_devices() {
         let points = vec![G1Affine::generator(); 2];
         let bases = device.load_bases(G1Projective::points(points), 0).unwrap();
-        let msm = |a: u64, b: u64| Job::Msm {
+        let msm = |a: u64, b: u64| DeviceJob::Msm {
             bases,
             scalars: Fr::scalars(vec![a.into(), b.into()]),
         };
-        let batch = Job::Batch(vec![msm(1, 2), Job::Batch(vec![]), msm(3, 4)]);
+        let batch = DeviceJob::Batch(vec![msm(1, 2), DeviceJob::Batch(vec![]), msm(3, 4)]);
         let mut outcomes = run(&*device, batch).unwrap().into_batch().unwrap();
         let sum = |outcome: Outcome| outcome.into_sum::<G1Projective>().unwrap();
         assert_eq!(
@@ -76,7 +77,7 @@ fn a_batch_runs_in_its_order_and_ends_with_the_first_error() {
             G1Affine::generator() * Fr::from(3)
         );
 
-        let batch = Job::Batch(vec![msm(1, 2), transform(3), msm(3, 4)]);
+        let batch = DeviceJob::Batch(vec![msm(1, 2), transform(3), msm(3, 4)]);
         assert!(matches!(run(&*device, batch), Err(Error::BadJob(_))));
     }
 }
@@ -149,7 +150,7 @@ fn an_outcome_is_not_taken_for_another() {
     let sum = || {
         run(
             &device,
-            Job::Msm {
+            DeviceJob::Msm {
                 bases,
                 scalars: scalars.clone(),
             },

@@ -1,7 +1,7 @@
 //! Transforms: every field and kind, sizes of one, two and three passes, both tables of powers.
 
 use ark_std::rand::{SeedableRng, rngs::StdRng};
-use proofmill_accelerator::{Device, DeviceField, Job, TransformKind};
+use proofmill_accelerator::{Device, DeviceField, DeviceJob, TransformKind};
 use proofmill_kernels::Domain;
 
 use crate::devices::{cards, devices, oracle};
@@ -13,7 +13,7 @@ fn transform<F: DeviceField>(
     values: &[F],
 ) -> Vec<F> {
     let transform = F::transform(domain.clone(), kind, values.to_vec());
-    let ticket = device.submit(Job::Transform(transform)).unwrap();
+    let ticket = device.submit(DeviceJob::Transform(transform)).unwrap();
     ticket.wait().unwrap().into_values().unwrap()
 }
 

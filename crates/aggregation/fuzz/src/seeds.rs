@@ -2,7 +2,7 @@
 
 use ark_std::rand::rngs::StdRng;
 use proofmill_aggregation::{
-    Aggregate, AggregationEngine, Commitment, Groth16Index, MirageVerifyingKey, Srs,
+    Aggregate, AggregationCurve, Commitment, Groth16Index, MirageVerifyingKey, Srs,
 };
 use proofmill_groth16::{Bls12_381, Bn254, ProvingKey, prove, setup};
 use proofmill_r1cs::{Assignment, R1cs};
@@ -10,7 +10,7 @@ use proofmill_r1cs::{Assignment, R1cs};
 use super::case::{Case, rng, srs};
 
 /// Valid seeds of every decoder for one curve, with the keys and inputs that they are verified with.
-pub struct Seeds<E: AggregationEngine> {
+pub struct Seeds<E: AggregationCurve> {
     /// The reference string.
     pub srs: Srs<E>,
     /// The key for three proofs of Mirage.
@@ -40,7 +40,7 @@ pub fn decode() -> Vec<Vec<u8>> {
 
 // === impl Seeds ===
 
-impl<E: AggregationEngine> Seeds<E> {
+impl<E: AggregationCurve> Seeds<E> {
     /// The same at every call.
     pub fn new() -> Self {
         let (srs, rng) = (srs::<E>(4), &mut rng(20));
@@ -80,13 +80,13 @@ impl<E: AggregationEngine> Seeds<E> {
 }
 
 /// Variables 1, y, x with x · x = y.
-fn square<E: AggregationEngine>() -> R1cs<E::ScalarField> {
+fn square<E: AggregationCurve>() -> R1cs<E::ScalarField> {
     let one = E::ScalarField::from(1u64);
     let rows = [2, 2, 1].map(|variable| vec![vec![(one, variable)]]);
     R1cs::from_rows(2, 1, rows).expect("a system")
 }
 
-fn prove_square<E: AggregationEngine>(
+fn prove_square<E: AggregationCurve>(
     system: &R1cs<E::ScalarField>,
     key: &ProvingKey<E>,
     rng: &mut StdRng,

@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use proofmill_aggregation::{
-    Aggregate, AggregationEngine, Commitment, Groth16Index, MirageVerifyingKey, Srs,
+    Aggregate, AggregationCurve, Commitment, Groth16Index, MirageVerifyingKey, Srs,
 };
 use proofmill_groth16::{Bls12_381, Bn254};
 
@@ -21,7 +21,7 @@ pub fn decode(bytes: &[u8]) {
     over(&BLS12_381, bytes);
 }
 
-fn over<E: AggregationEngine>(seeds: &Seeds<E>, bytes: &[u8]) {
+fn over<E: AggregationCurve>(seeds: &Seeds<E>, bytes: &[u8]) {
     if let Ok(read) = Aggregate::<E>::from_bytes(bytes) {
         assert_eq!(read.to_bytes(), bytes);
         let (key, inputs) = (&seeds.mirage_key, &seeds.mirage_inputs);

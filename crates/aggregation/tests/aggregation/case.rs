@@ -6,14 +6,14 @@ use ark_ff::{Field, UniformRand};
 use ark_std::rand::rngs::StdRng;
 use ark_std::rand::{Rng, SeedableRng};
 use proofmill_aggregation::{
-    Aggregate, AggregationEngine, Commitment, MirageClass, MirageIndex, MirageParts,
+    Aggregate, AggregationCurve, Commitment, MirageClass, MirageIndex, MirageParts,
     MirageStatement, Srs,
 };
 use proofmill_groth16::Proof;
 
 /// Parts, their shared public inputs, and what proves them.
 #[derive(Clone)]
-pub(crate) struct Case<E: AggregationEngine> {
+pub(crate) struct Case<E: AggregationCurve> {
     pub(crate) parts: MirageParts<E>,
     pub(crate) inputs: Vec<E::ScalarField>,
     pub(crate) proofs: Vec<Proof<E>>,
@@ -21,7 +21,7 @@ pub(crate) struct Case<E: AggregationEngine> {
 }
 
 /// A case with its keys, commitment and aggregate.
-pub(crate) struct Proved<E: AggregationEngine> {
+pub(crate) struct Proved<E: AggregationCurve> {
     pub(crate) index: MirageIndex<E>,
     pub(crate) commitment: Commitment<E>,
     pub(crate) aggregate: Aggregate<E>,
@@ -31,7 +31,7 @@ pub(crate) fn rng(seed: u64) -> StdRng {
     StdRng::seed_from_u64(seed)
 }
 
-pub(crate) fn srs<E: AggregationEngine>(capacity: usize) -> Srs<E> {
+pub(crate) fn srs<E: AggregationCurve>(capacity: usize) -> Srs<E> {
     Srs::setup(capacity, &mut rng(capacity as u64)).unwrap()
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn second<E: Pairing>(scalar: E::ScalarField) -> E::G2Affine {
 /// The context of all statements that no test changes.
 pub(crate) const CONTEXT: &[u8] = b"what was said before";
 
-pub(crate) const fn statement<'a, E: AggregationEngine>(
+pub(crate) const fn statement<'a, E: AggregationCurve>(
     inputs: &'a [E::ScalarField],
     commitment: &'a Commitment<E>,
 ) -> MirageStatement<'a, E> {
@@ -59,7 +59,7 @@ pub(crate) const fn statement<'a, E: AggregationEngine>(
 
 // === impl Case ===
 
-impl<E: AggregationEngine> Case<E> {
+impl<E: AggregationCurve> Case<E> {
     /// `count` parts of random classes, with `shared` public inputs.
     pub(crate) fn random(rng: &mut StdRng, count: usize, classes: usize, shared: usize) -> Self {
         let mut draw = || E::ScalarField::rand(rng);
@@ -155,7 +155,7 @@ impl<E: AggregationEngine> Case<E> {
 
 // === impl Proved ===
 
-impl<E: AggregationEngine> Proved<E> {
+impl<E: AggregationCurve> Proved<E> {
     pub(crate) fn verifies(&self, inputs: &[E::ScalarField]) -> bool {
         let key = self.index.verifying_key();
         key.verify(statement(inputs, &self.commitment), &self.aggregate)

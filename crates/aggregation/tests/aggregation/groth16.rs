@@ -4,7 +4,7 @@ use ark_ff::{One, UniformRand};
 use ark_std::rand::Rng;
 use ark_std::rand::rngs::StdRng;
 use proofmill_aggregation::{
-    Aggregate, AggregateKind, AggregateVerifyError, AggregationEngine, Groth16Index, IndexError,
+    Aggregate, AggregateKind, AggregateVerifyError, AggregationCurve, Groth16Index, IndexError,
     MAX_KEYS, StatementError, curve_of,
 };
 use proofmill_groth16::{Bls12_381, Bn254, Proof, ProvingKey, VerifyingKey, prove, setup, verify};
@@ -15,21 +15,21 @@ use crate::case::{rng, srs};
 type Row<F> = Vec<(F, usize)>;
 
 /// A circuit whose public inputs must be the powers x², x³ … of a witness x.
-struct Circuit<E: AggregationEngine> {
+struct Circuit<E: AggregationCurve> {
     system: R1cs<E::ScalarField>,
     key: ProvingKey<E>,
     inputs: usize,
 }
 
 /// Proofs of such circuits.
-struct Batch<E: AggregationEngine> {
+struct Batch<E: AggregationCurve> {
     keys: Vec<VerifyingKey<E>>,
     key_of: Vec<u32>,
     inputs: Vec<Vec<E::ScalarField>>,
     proofs: Vec<Proof<E>>,
 }
 
-impl<E: AggregationEngine> Circuit<E> {
+impl<E: AggregationCurve> Circuit<E> {
     fn new(rng: &mut StdRng, inputs: usize) -> Self {
         let one = E::ScalarField::one();
         // Variables: one, the public powers, x.
@@ -60,7 +60,7 @@ impl<E: AggregationEngine> Circuit<E> {
     }
 }
 
-impl<E: AggregationEngine> Batch<E> {
+impl<E: AggregationCurve> Batch<E> {
     /// A case of `count` proofs, each under a random one of `keys` keys.
     fn random(seed: u64, count: usize, keys: usize) -> Self {
         let rng = &mut rng(seed);
@@ -85,7 +85,7 @@ impl<E: AggregationEngine> Batch<E> {
     }
 }
 
-fn any_number_under_several_keys<E: AggregationEngine>() {
+fn any_number_under_several_keys<E: AggregationCurve>() {
     let srs = srs::<E>(64);
     for (count, keys) in [(1, 1), (2, 2), (3, 1), (5, 3), (7, 2), (32, 1), (33, 4)] {
         let mut batch = Batch::<E>::random(count as u64, count, keys);
@@ -211,7 +211,7 @@ fn statements_are_read_as_they_are_written() {
     }
 }
 
-fn files_name_their_curve<E: AggregationEngine>() {
+fn files_name_their_curve<E: AggregationCurve>() {
     let srs = srs::<E>(8);
     let batch = Batch::<E>::random(56, 2, 1);
     let index = Groth16Index::new(&srs, batch.keys, batch.key_of).unwrap();

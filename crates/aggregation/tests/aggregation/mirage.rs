@@ -3,7 +3,7 @@
 use ark_ff::UniformRand;
 use ark_std::rand::Rng;
 use proofmill_aggregation::{
-    Aggregate, AggregateKind, AggregateVerifyError, AggregationEngine, Commitment, IndexError,
+    Aggregate, AggregateKind, AggregateVerifyError, AggregationCurve, Commitment, IndexError,
     MirageIndex, MirageStatement, MirageVerifyingKey, Srs, SrsError,
 };
 use proofmill_groth16::{Bls12_381, Bn254};
@@ -12,7 +12,7 @@ use crate::case::{CONTEXT, Case, Proved, first, rng, second, srs, statement};
 use crate::naive::verify_mirage;
 
 /// Verdicts of both verifiers about the same bytes, which must be one.
-fn verdict<E: AggregationEngine>(
+fn verdict<E: AggregationCurve>(
     key: &[u8],
     inputs: &[E::ScalarField],
     commitment: &[u8],
@@ -35,7 +35,7 @@ fn verdict<E: AggregationEngine>(
     fast
 }
 
-fn any_number_is_proved<E: AggregationEngine>() {
+fn any_number_is_proved<E: AggregationCurve>() {
     let srs = srs::<E>(64);
     for (number, count) in [1, 2, 3, 5, 7, 32, 33].into_iter().enumerate() {
         let case = Case::<E>::random(&mut rng(count as u64), count, 1 + number % 3, number % 4);
@@ -71,7 +71,7 @@ fn any_number_is_proved_on_bn254() {
 }
 
 /// Makes one of a cheating prover's possible changes to a valid case.
-fn change<E: AggregationEngine>(case: &mut Case<E>, what: usize, at: usize, rng: &mut impl Rng) {
+fn change<E: AggregationCurve>(case: &mut Case<E>, what: usize, at: usize, rng: &mut impl Rng) {
     let count = case.proofs.len();
     let other = (at + 1) % count;
     let random = E::ScalarField::rand(rng);
@@ -89,7 +89,7 @@ fn change<E: AggregationEngine>(case: &mut Case<E>, what: usize, at: usize, rng:
     }
 }
 
-fn aggregates_hold_as_their_parts_do<E: AggregationEngine>(cases: u64) {
+fn aggregates_hold_as_their_parts_do<E: AggregationCurve>(cases: u64) {
     let srs = srs::<E>(16);
     let (mut true_ones, mut false_ones) = (0, 0);
     for seed in 0..cases {
@@ -125,7 +125,7 @@ fn aggregates_hold_as_their_parts_do_on_bn254() {
 }
 
 /// Every element and every point of the aggregate is changed: one bit of it, and to another of its group.
-fn every_field_is_bound<E: AggregationEngine>() {
+fn every_field_is_bound<E: AggregationCurve>() {
     let srs = srs::<E>(8);
     let case = Case::<E>::random(&mut rng(7), 5, 2, 2);
     let Proved {

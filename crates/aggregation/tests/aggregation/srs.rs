@@ -1,13 +1,13 @@
 //! Tests of the reference string: contributions, its file, and invalid strings.
 
 use ark_ec::{AffineRepr, CurveGroup};
-use proofmill_aggregation::{AggregationEngine, AggregationFileError, Srs, SrsError};
+use proofmill_aggregation::{AggregationCurve, AggregationFileError, Srs, SrsError};
 use proofmill_groth16::{Bls12_381, Bn254};
 use sha2::{Digest, Sha256};
 
 use crate::case::{Case, rng, srs};
 
-fn strings_are_extended_saved_and_loaded<E: AggregationEngine>() {
+fn strings_are_extended_saved_and_loaded<E: AggregationCurve>() {
     let rng = &mut rng(1);
     let mut string = srs::<E>(4);
     assert_eq!(string.check(), Ok(()));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proofmill_api::engine::{endpoints, in_process_endpoint};
-use proofmill_engine::{EventKind, JobState, Options, Stage, Tier};
+use proofmill_engine::{EventKind, JobState, Options, PipelineStage, Tier};
 use proofmill_groth16::Bn254;
 use proofmill_groth16::snarkjs::{inputs_from_json, proof_from_json};
 use proofmill_orchestrator::executor::engine::{Endpoint, EngineExecutor};
@@ -98,7 +98,7 @@ fn check_result(result: Result<Product, Failure>, seed: u64) {
 
 /// Whether a partition's products begin.
 fn multiplies(kind: &EventKind) -> bool {
-    let began = Stage::Prove;
+    let began = PipelineStage::Prove;
     matches!(kind, EventKind::Began { stage, .. } if *stage == began)
 }
 

@@ -13,9 +13,9 @@ use proofmill_files::MappedFile;
 use proofmill_groth16::snarkjs::{
     Checked, CheckedKeyStore, Trust, Zkey, ZkeyFile, ZkeyHeader, inputs_to_json, proof_to_json,
 };
-use proofmill_groth16::stages::Stage;
+use proofmill_groth16::stages::ProverStage;
 use proofmill_groth16::{
-    DeviceKey, Offload, PointCheck, PreparedVerifyingKey, Proof, ProveError, Prover, Residency,
+    DeviceKey, Offload, PointCheck, PreparedVerifyingKey, Proof, ProveError, Prover, ResidentForm,
     ResidentKey, SnarkCurve, verify, with_curve,
 };
 use proofmill_r1cs::iden3::{ReadError, Witness, WtnsFile};
@@ -185,7 +185,7 @@ fn prove<E: SnarkCurve>(
     let (key, checked) = Zkey::<E>::load(key, trust)?;
     args.key_safety.check(files.zkey, &key.verifying_key())?;
     let unproved = |error| unproved(files, &error);
-    let key = ResidentKey::from_zkey(key, Residency::Plain).map_err(unproved)?;
+    let key = ResidentKey::from_zkey(key, ResidentForm::Plain).map_err(unproved)?;
     let key = Arc::new(key);
     let on_device = card.map(|card| card.prove(&key, z, &mut stages));
     let proof = match on_device.transpose() {
@@ -222,7 +222,7 @@ fn on_processors<E: SnarkCurve>(
     z: &[E::ScalarField],
     stages: &mut Stages,
 ) -> Result<Proof<E>, ProveError> {
-    let enter = |stage: Stage| stages.enter(stage.name());
+    let enter = |stage: ProverStage| stages.enter(stage.name());
     let (proof, _) = prover.prove_observed(z, &mut OsRng, enter)?;
     Ok(proof)
 }

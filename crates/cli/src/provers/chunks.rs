@@ -15,7 +15,7 @@ use proofmill_engine::{
 use proofmill_groth16::ProvingKeyInfo;
 use proofmill_groth16::snarkjs::{CheckedKeyStore, proof_from_json};
 use proofmill_orchestrator::executor::engine::{
-    Job, JobInput, RouteError, Router, failure, request_id, stopped,
+    EngineJob, JobInput, RouteError, Router, failure, request_id, stopped,
 };
 use proofmill_orchestrator::executor::{Execution, Executor, Product, ProverError, Unfinished};
 use proofmill_orchestrator::mill::Registry;
@@ -195,7 +195,7 @@ impl Prove {
         let json = serde_json::to_vec(&Inputs {
             headers: hex::encode(&bytes),
         });
-        let job = Job {
+        let job = EngineJob {
             circuit: circuit.clone(),
             priority: EnginePriority::Normal,
             input: JobInput::Inputs {

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 
 use super::reservation::Reservation;
-use super::state::{Place, State, Waiter};
+use super::state::{RequestPlace, State, Waiter};
 use crate::interface::{BudgetStatus, Owner, OwnerUse, Priority};
 use crate::sync::Mutex;
 
@@ -51,7 +51,7 @@ struct Reserving<'a> {
     bytes: u64,
     priority: Priority,
     /// Its place in the order; none before the first poll.
-    place: Option<Place>,
+    place: Option<RequestPlace>,
 }
 
 // === impl Budget ===

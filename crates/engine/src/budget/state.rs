@@ -7,7 +7,7 @@ use std::task::Waker;
 use crate::interface::{Owner, Priority};
 
 /// A place in the order of requests: higher priority first, then earlier arrival.
-pub(super) type Place = (Reverse<Priority>, u64);
+pub(super) type RequestPlace = (Reverse<Priority>, u64);
 
 /// A waiting request.
 pub(super) struct Waiter {
@@ -23,7 +23,7 @@ pub(super) struct State {
     pub(super) used: u64,
     pub(super) peak: u64,
     pub(super) owners: BTreeMap<Owner, u64>,
-    pub(super) waiters: BTreeMap<Place, Waiter>,
+    pub(super) waiters: BTreeMap<RequestPlace, Waiter>,
     pub(super) next: u64,
     /// Whether a thread is reclaiming memory now, outside the lock.
     pub(super) reclaiming: bool,

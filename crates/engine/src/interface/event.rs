@@ -10,7 +10,7 @@ use super::{CircuitId, JobId, JobState, Priority, Tier};
 /// A stage of a partition's way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Stage {
+pub enum PipelineStage {
     /// Reading the witness, or generating it.
     Witness,
     /// The products with the constraints' matrices, and the transforms.
@@ -59,7 +59,7 @@ pub enum EventKind {
         /// The partition and attempt.
         span: Span,
         /// The stage.
-        stage: Stage,
+        stage: PipelineStage,
         /// The name of the device or the stage.
         worker: Arc<str>,
     },
@@ -68,7 +68,7 @@ pub enum EventKind {
         /// The partition and attempt.
         span: Span,
         /// The stage.
-        stage: Stage,
+        stage: PipelineStage,
         /// The name of the device or the stage.
         worker: Arc<str>,
         /// Time of entry, in microseconds since the service began.
@@ -134,9 +134,9 @@ impl EventKind {
     }
 }
 
-// === impl Stage ===
+// === impl PipelineStage ===
 
-impl Stage {
+impl PipelineStage {
     /// All stages, in order.
     pub const ALL: [Self; 5] = [
         Self::Witness,
@@ -169,7 +169,7 @@ impl Stage {
     }
 }
 
-impl fmt::Display for Stage {
+impl fmt::Display for PipelineStage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }

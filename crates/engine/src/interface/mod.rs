@@ -16,7 +16,7 @@ pub use circuit::{
 };
 pub use error::{Error, Resource};
 pub(crate) use error::{Mib, listed};
-pub use event::{Event, EventKind, Span, Stage, StageEnd};
+pub use event::{Event, EventKind, PipelineStage, Span, StageEnd};
 pub use id::{CircuitId, InvalidId, JobId, RequestId};
 pub use input::{Input, Partition, Secret, Submission};
 pub use job::{JobResult, JobState, JobView, Submitted};

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-use super::{CircuitId, CircuitView, JobId, JobView, Stage};
+use super::{CircuitId, CircuitView, JobId, JobView, PipelineStage};
 
 /// A holder of bytes of the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -79,7 +79,7 @@ pub struct JobCounts {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StageStatus {
     /// The stage.
-    pub stage: Stage,
+    pub stage: PipelineStage,
     /// Partitions that it can work on at once.
     pub workers: u32,
     /// Partitions in it now.

@@ -3,7 +3,7 @@
 use proofmill_groth16::{Curve, TESTED_TOGETHER};
 use proofmill_r1cs::iden3::SCALAR_BYTES;
 
-use crate::interface::Stage;
+use crate::interface::PipelineStage;
 use crate::options::KeyForm;
 
 /// Bytes of a scalar.
@@ -64,15 +64,19 @@ impl Footprint {
     }
 
     /// Most bytes from `stage` on: the bytes kept reserved when the stage begins.
-    pub(crate) fn from(&self, stage: Stage) -> u64 {
+    pub(crate) fn from(&self, stage: PipelineStage) -> u64 {
         let most = self.stages[stage as usize..].iter().copied().max();
-        let kept: u64 = self.kept.iter().sum();
-        most.unwrap_or(0) + if stage <= Stage::Finish { kept } else { 0 }
+        let kept: u64 = if stage <= PipelineStage::Finish {
+            self.kept.iter().sum()
+        } else {
+            0
+        };
+        most.unwrap_or(0) + kept
     }
 
     /// Most bytes at any time: the bytes reserved before the first stage.
     pub(crate) fn peak(&self) -> u64 {
-        self.from(Stage::Witness)
+        self.from(PipelineStage::Witness)
     }
 
     /// Most bytes that a partition uses if no other is under way: the kernels then keep nothing before its
@@ -80,11 +84,11 @@ impl Footprint {
     fn alone(&self) -> u64 {
         let [g1, g2] = self.kept;
         let kept = |stage| match stage {
-            Stage::Witness | Stage::Evaluate | Stage::Verify => 0,
-            Stage::Prove => g1,
-            Stage::Finish => g1 + g2,
+            PipelineStage::Witness | PipelineStage::Evaluate | PipelineStage::Verify => 0,
+            PipelineStage::Prove => g1,
+            PipelineStage::Finish => g1 + g2,
         };
-        let bytes = Stage::ALL.map(|stage| self.stages[stage as usize] + kept(stage));
+        let bytes = PipelineStage::ALL.map(|stage| self.stages[stage as usize] + kept(stage));
         bytes.into_iter().max().unwrap_or(0)
     }
 
@@ -94,9 +98,9 @@ impl Footprint {
         if partitions == 1 {
             return self.alone();
         }
-        let at_once = |stage: Stage| workers[stage as usize].min(partitions);
-        let devices = at_once(Stage::Prove);
-        let before_devices = self.stages[Stage::Prove as usize];
+        let at_once = |stage: PipelineStage| workers[stage as usize].min(partitions);
+        let devices = at_once(PipelineStage::Prove);
+        let before_devices = self.stages[PipelineStage::Prove as usize];
         let mut places: Vec<u64> = self
             .stages
             .iter()
@@ -105,10 +109,10 @@ impl Footprint {
             .chain(vec![before_devices; devices])
             .collect();
         places.sort_unstable_by(|left, right| right.cmp(left));
-        let values = self.stages[Stage::Verify as usize];
+        let values = self.stages[PipelineStage::Verify as usize];
         places.resize(partitions.max(places.len()), values);
         let [g1, g2] = self.kept;
-        let kept = devices as u64 * g1 + at_once(Stage::Finish) as u64 * g2;
+        let kept = devices as u64 * g1 + at_once(PipelineStage::Finish) as u64 * g2;
         kept + places[..partitions].iter().sum::<u64>()
     }
 }
@@ -153,7 +157,7 @@ mod tests {
                         zkey: true,
                         form,
                     });
-                    let bytes = Stage::ALL.map(|stage| footprint.from(stage));
+                    let bytes = PipelineStage::ALL.map(|stage| footprint.from(stage));
                     assert!(bytes.is_sorted_by(|left, right| left >= right), "{bytes:?}");
                     assert_eq!(bytes[0], footprint.peak());
                 }

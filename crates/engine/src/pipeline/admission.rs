@@ -6,7 +6,7 @@ use std::task::Poll;
 
 use futures_util::future::BoxFuture;
 
-use super::flight::Place;
+use super::flight::WaitingPlace;
 use crate::budget::Reservation;
 use crate::interface::{JobId, Priority};
 use crate::residency::{AcquireError, KeyUse};
@@ -19,7 +19,7 @@ pub(super) type Acquired = Result<(KeyUse, Reservation), AcquireError>;
 
 /// The line, and the partition at its head that asks for memory.
 pub(super) struct Admission {
-    waiting: BTreeMap<Place, JobId>,
+    waiting: BTreeMap<WaitingPlace, JobId>,
     request: Option<MemoryRequest>,
     /// Most partitions under way at once.
     workers: usize,
@@ -28,13 +28,13 @@ pub(super) struct Admission {
     /// Most partitions that may overtake one in line.
     batch: u32,
     /// The partition that was overtaken last, and the number of times so far.
-    overtaken: Option<(Place, u32)>,
+    overtaken: Option<(WaitingPlace, u32)>,
 }
 
 struct MemoryRequest {
-    place: Place,
+    place: WaitingPlace,
     /// Its own place, or that of the partition that it overtook.
-    rank: Place,
+    rank: WaitingPlace,
     job: JobId,
     acquired: BoxFuture<'static, Acquired>,
 }
@@ -53,13 +53,13 @@ impl Admission {
         }
     }
 
-    pub(super) fn push(&mut self, place: Place, job: JobId) {
+    pub(super) fn push(&mut self, place: WaitingPlace, job: JobId) {
         self.waiting.insert(place, job);
     }
 
     /// The partition that should ask for memory now, while `running` are under way. A partition of lower
     /// rank that asks already goes back into the line, and loses its place before the budget.
-    pub(super) fn next(&mut self, running: usize) -> Option<(Place, JobId)> {
+    pub(super) fn next(&mut self, running: usize) -> Option<(WaitingPlace, JobId)> {
         let (first, _) = self.waiting.first_key_value()?;
         let critical = first.priority.0 == Priority::Critical;
         let slots = self.workers + if critical { self.express } else { 0 };
@@ -80,9 +80,9 @@ impl Admission {
     /// unless `first` was overtaken `batch` times.
     pub(super) fn overtaking(
         &mut self,
-        (first, job): (Place, JobId),
-        is_ready: impl Fn(Place, JobId) -> bool,
-    ) -> Option<(Place, JobId)> {
+        (first, job): (WaitingPlace, JobId),
+        is_ready: impl Fn(WaitingPlace, JobId) -> bool,
+    ) -> Option<(WaitingPlace, JobId)> {
         let times = match self.overtaken {
             Some((place, times)) if place == first => times,
             _ => 0,
@@ -106,8 +106,8 @@ impl Admission {
     /// Starts to ask for a partition's memory, with the rank `rank` in the line.
     pub(super) fn ask(
         &mut self,
-        place: Place,
-        rank: Place,
+        place: WaitingPlace,
+        rank: WaitingPlace,
         job: JobId,
         acquired: BoxFuture<'static, Acquired>,
     ) {
@@ -120,7 +120,7 @@ impl Admission {
     }
 
     /// Waits until the partition that asks gets its memory or is refused. Pending for ever while none asks.
-    pub(super) fn admitted(&mut self) -> impl Future<Output = (Place, JobId, Acquired)> {
+    pub(super) fn admitted(&mut self) -> impl Future<Output = (WaitingPlace, JobId, Acquired)> {
         std::future::poll_fn(|context| {
             let Some(request) = &mut self.request else {
                 return Poll::Pending;
@@ -148,7 +148,7 @@ impl Admission {
 
     /// All partitions in line, including the one that asks.
     #[cfg(test)]
-    pub(super) fn all(&self) -> impl Iterator<Item = (Place, JobId)> {
+    pub(super) fn all(&self) -> impl Iterator<Item = (WaitingPlace, JobId)> {
         let asking = self.request.iter().map(|it| (it.place, it.job));
         let waiting = self.waiting.iter().map(|(place, job)| (*place, *job));
         waiting.chain(asking)
@@ -170,8 +170,8 @@ mod tests {
 
     use super::*;
 
-    fn place(priority: Priority, arrival: u64) -> Place {
-        Place {
+    fn place(priority: Priority, arrival: u64) -> WaitingPlace {
+        WaitingPlace {
             priority: Reverse(priority),
             arrival,
             partition: 0,
@@ -189,7 +189,7 @@ mod tests {
 
     /// The order in which they get their memory.
     fn order(admission: &mut Admission) -> Vec<u64> {
-        let is_ready = |place: Place, _| place.arrival.is_multiple_of(2);
+        let is_ready = |place: WaitingPlace, _| place.arrival.is_multiple_of(2);
         let mut order = Vec::new();
         while let Some((first, job)) = admission.next(0) {
             let overtaking = match is_ready(first, job) {

@@ -7,7 +7,7 @@ use crate::interface::{DeviceStatus, Error};
 use crate::key::Accelerator;
 use crate::options::{DeviceKind, DeviceOptions};
 
-/// A device of the stage [`Prove`](crate::interface::Stage::Prove), which computes multi-scalar products: a
+/// A device of the stage [`Prove`](crate::interface::PipelineStage::Prove), which computes multi-scalar products: a
 /// pool of threads or an accelerator.
 pub(crate) struct Device {
     name: Arc<str>,

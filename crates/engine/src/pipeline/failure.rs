@@ -2,7 +2,7 @@
 
 use super::device::Device;
 use super::flight::RunningPartition;
-use crate::interface::Stage;
+use crate::interface::PipelineStage;
 use crate::key::StepError;
 
 /// A failed attempt.
@@ -39,7 +39,7 @@ impl Failure {
     /// the one that made the products.
     pub(super) fn of(
         running: &RunningPartition,
-        stage: Stage,
+        stage: PipelineStage,
         error: StepError,
         device: Option<&Device>,
     ) -> Option<Self> {
@@ -52,7 +52,7 @@ impl Failure {
         let (why, blame) = match error {
             StepError::Stopped => return None,
             StepError::Permanent(why) => (why, Blame::Job),
-            StepError::Retry(why) if stage == Stage::Prove => (why, Blame::Device),
+            StepError::Retry(why) if stage == PipelineStage::Prove => (why, Blame::Device),
             StepError::Retry(why) => (why, Blame::Nobody),
             StepError::Broken(why) => (why.clone(), Blame::Broken(why)),
             StepError::Invalid => invalid(running.knows_constraints(), device),

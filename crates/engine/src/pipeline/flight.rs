@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::job::Attempt;
 use crate::budget::Reservation;
-use crate::interface::{CircuitId, JobId, Priority, Span, Stage};
+use crate::interface::{CircuitId, JobId, PipelineStage, Priority, Span};
 use crate::key::{Footprint, Key, StepError, Work};
 use crate::queue::InputRecord;
 use crate::registry::Registered;
@@ -16,7 +16,7 @@ use crate::residency::KeyUse;
 /// The place of a partition in every waiting line: by priority, highest first, then by the job's arrival,
 /// then by the partition's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Place {
+pub(super) struct WaitingPlace {
     pub(super) priority: Reverse<Priority>,
     /// The job's number in order of acceptance.
     pub(super) arrival: u64,
@@ -26,7 +26,7 @@ pub(super) struct Place {
 /// A partition that has its memory. Dropping it gives all memory back. Fields are dropped in order: data in
 /// memory before its reservation.
 pub(super) struct RunningPartition {
-    place: Place,
+    place: WaitingPlace,
     job: JobId,
     /// The number of the attempt, from 1.
     attempt: u32,
@@ -54,7 +54,7 @@ impl RunningPartition {
     /// An attempt at the partition at `place` of `job`, which has its memory.
     pub(super) fn new(
         job: JobId,
-        place: Place,
+        place: WaitingPlace,
         attempt: Attempt,
         input: InputRecord,
         circuit: &Registered,
@@ -83,7 +83,7 @@ impl RunningPartition {
         self.job
     }
 
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> WaitingPlace {
         self.place
     }
 
@@ -173,7 +173,7 @@ impl RunningPartition {
 
     /// Gives back the memory that is not needed from the stage `next` on, or all of it if there is no next
     /// stage. Returns the bytes that it keeps.
-    pub(super) fn keep_for(&mut self, next: Option<Stage>) -> u64 {
+    pub(super) fn keep_for(&mut self, next: Option<PipelineStage>) -> u64 {
         let bytes = next.map_or(0, |next| self.footprint.from(next));
         if bytes == 0 {
             self.work = None;

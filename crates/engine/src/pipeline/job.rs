@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::failure::{Blame, Failure};
-use super::flight::Place;
+use super::flight::WaitingPlace;
 use super::results::{Ended, KeptResult};
 use crate::interface::{Error, JobId, JobState, JobView, PartitionProof, Submitted};
 use crate::queue::{EndRecord, JobRecord, PartitionRecord, ProofRecord};
@@ -89,7 +89,7 @@ pub(super) struct Proven {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// The partition is tried again.
-    Again(Place),
+    Again(WaitingPlace),
     /// The job has failed, for this reason.
     Failed(String),
 }
@@ -132,9 +132,9 @@ impl Job {
     }
 
     /// The places of its partitions in the waiting lines, in order.
-    pub(super) fn places(&self) -> impl Iterator<Item = Place> + use<> {
+    pub(super) fn places(&self) -> impl Iterator<Item = WaitingPlace> + use<> {
         let (priority, arrival) = (Reverse(self.record.priority), self.arrival);
-        (0..self.partitions()).map(move |partition| Place {
+        (0..self.partitions()).map(move |partition| WaitingPlace {
             priority,
             arrival,
             partition,
@@ -202,7 +202,7 @@ impl Job {
     }
 
     /// Undoes the beginning of an attempt: the partition waits again.
-    pub(super) fn take_back(&mut self, number: u32) -> Option<Place> {
+    pub(super) fn take_back(&mut self, number: u32) -> Option<WaitingPlace> {
         let part = self.parts.get_mut(number as usize)?;
         part.attempts -= 1;
         part.state = PartState::Waiting;
@@ -336,8 +336,8 @@ impl Job {
         }
     }
 
-    fn place(&self, partition: u32) -> Place {
-        Place {
+    fn place(&self, partition: u32) -> WaitingPlace {
+        WaitingPlace {
             priority: Reverse(self.record.priority),
             arrival: self.arrival,
             partition,

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::devices::Devices;
-use super::flight::{Place, RunningPartition};
-use crate::interface::{JobId, Stage, StageStatus};
+use super::flight::{RunningPartition, WaitingPlace};
+use crate::interface::{JobId, PipelineStage, StageStatus};
 use crate::key::Accelerator;
 
 /// One stage: the partitions before it, and the use of its workers.
 struct StageQueue {
-    waiting: BTreeMap<Place, RunningPartition>,
+    waiting: BTreeMap<WaitingPlace, RunningPartition>,
     workers: usize,
     busy: usize,
     ended: u64,
@@ -26,7 +26,7 @@ pub(super) struct StageQueues {
 /// A partition that enters a stage.
 pub(super) struct Entry {
     pub(super) running: RunningPartition,
-    pub(super) stage: Stage,
+    pub(super) stage: PipelineStage,
     /// The name of the stage's worker or of the device.
     pub(super) worker: Arc<str>,
     /// The device's pool; none for the shared pool.
@@ -48,33 +48,33 @@ impl StageQueues {
                 ended: 0,
                 busy_us: 0,
             }),
-            names: Stage::ALL.map(|stage| stage.name().into()),
+            names: PipelineStage::ALL.map(|stage| stage.name().into()),
         }
     }
 
     /// Puts a partition before a stage.
-    pub(super) fn push(&mut self, stage: Stage, running: RunningPartition) {
+    pub(super) fn push(&mut self, stage: PipelineStage, running: RunningPartition) {
         let replaced = self.queue(stage).waiting.insert(running.place(), running);
         debug_assert!(replaced.is_none(), "no place is taken twice");
     }
 
-    /// The next partition that can enter a stage; in [`Stage::Prove`] it takes one of `devices`. Later
+    /// The next partition that can enter a stage; in [`PipelineStage::Prove`] it takes one of `devices`. Later
     /// stages come first, since they free memory.
     pub(super) fn next(&mut self, devices: &mut Devices) -> Option<Entry> {
-        Stage::ALL
+        PipelineStage::ALL
             .into_iter()
             .rev()
             .find_map(|stage| self.enter(stage, devices))
     }
 
-    fn enter(&mut self, stage: Stage, devices: &mut Devices) -> Option<Entry> {
+    fn enter(&mut self, stage: PipelineStage, devices: &mut Devices) -> Option<Entry> {
         let queue = &self.queues[stage as usize];
         let (place, first) = queue.waiting.first_key_value()?;
         if queue.busy >= queue.workers || !self.has_room_after(stage, *place) {
             return None;
         }
         let device = match stage {
-            Stage::Prove => Some(devices.free(first.device())?),
+            PipelineStage::Prove => Some(devices.free(first.device())?),
             _ => None,
         };
         let queue = self.queue(stage);
@@ -102,7 +102,7 @@ impl StageQueues {
 
     /// Whether the stage after `stage` has room for one more: at most as many wait before it as it has
     /// workers, unless this partition would be the first of them.
-    fn has_room_after(&self, stage: Stage, place: Place) -> bool {
+    fn has_room_after(&self, stage: PipelineStage, place: WaitingPlace) -> bool {
         let Some(next) = stage.next() else {
             return true;
         };
@@ -116,7 +116,7 @@ impl StageQueues {
     }
 
     /// Records that a partition left a stage, after `us` microseconds.
-    pub(super) fn left(&mut self, stage: Stage, us: u64) {
+    pub(super) fn left(&mut self, stage: PipelineStage, us: u64) {
         let queue = self.queue(stage);
         queue.busy -= 1;
         queue.ended += 1;
@@ -131,7 +131,7 @@ impl StageQueues {
                 .waiting
                 .values()
                 .filter(|running| running.job() == job);
-            let places: Vec<Place> = of_job.map(|running| running.place()).collect();
+            let places: Vec<WaitingPlace> = of_job.map(|running| running.place()).collect();
             removed.extend(
                 places
                     .iter()
@@ -142,7 +142,7 @@ impl StageQueues {
     }
 
     pub(super) fn status(&self) -> Vec<StageStatus> {
-        Stage::ALL
+        PipelineStage::ALL
             .into_iter()
             .map(|stage| {
                 let queue = &self.queues[stage as usize];
@@ -175,7 +175,7 @@ impl StageQueues {
         }
     }
 
-    fn queue(&mut self, stage: Stage) -> &mut StageQueue {
+    fn queue(&mut self, stage: PipelineStage) -> &mut StageQueue {
         &mut self.queues[stage as usize]
     }
 }

@@ -5,19 +5,21 @@ use std::time::SystemTime;
 use super::admission::Acquired;
 use super::background::Completion;
 use super::failure::{Blame, Failure};
-use super::flight::{Place, RunningPartition};
+use super::flight::{RunningPartition, WaitingPlace};
 use super::job::Verdict;
 use super::scheduler::Scheduler;
 use super::step::StageOutcome;
 use crate::events::unix_ms;
-use crate::interface::{CircuitRef, EventKind, JobId, JobState, PartitionProof, Stage, StageEnd};
+use crate::interface::{
+    CircuitRef, EventKind, JobId, JobState, PartitionProof, PipelineStage, StageEnd,
+};
 use crate::key::StepError;
 
 // === impl Scheduler ===
 
 impl Scheduler {
     /// Handles a partition that got its memory or was refused.
-    pub(super) fn admitted(&mut self, place: Place, id: JobId, acquired: Acquired) {
+    pub(super) fn admitted(&mut self, place: WaitingPlace, id: JobId, acquired: Acquired) {
         let Some(job) = self.jobs.get_mut(id) else {
             return;
         };
@@ -67,7 +69,7 @@ impl Scheduler {
             }
             Completion::Key(mut running, Ok(key)) if !running.stop().is_cancelled() => {
                 running.begin(key);
-                self.stage_queues.push(Stage::Witness, *running);
+                self.stage_queues.push(PipelineStage::Witness, *running);
             }
             Completion::Key(running, key) => {
                 // A key that was loaded although the job has ended is released before it can be evicted.
@@ -112,7 +114,7 @@ impl Scheduler {
         } = outcome;
         let us = self.env.events.now().saturating_sub(began_us);
         self.stage_queues.left(stage, us);
-        if let (Stage::Prove, Some(number)) = (stage, running.device()) {
+        if let (PipelineStage::Prove, Some(number)) = (stage, running.device()) {
             self.devices.end(number, result.is_ok());
         }
         let stopped = running.stop().is_cancelled();
@@ -120,7 +122,7 @@ impl Scheduler {
         if next.is_none() {
             running.drop_work();
         }
-        if stage == Stage::Finish {
+        if stage == PipelineStage::Finish {
             self.multiplied(&mut running);
         }
         let bytes = running.keep_for(next);
@@ -146,7 +148,7 @@ impl Scheduler {
     }
 
     /// Handles a failed attempt at a partition.
-    fn failed(&mut self, running: RunningPartition, stage: Stage, error: StepError) {
+    fn failed(&mut self, running: RunningPartition, stage: PipelineStage, error: StepError) {
         let (id, partition) = (running.job(), running.partition());
         let device = running.device().and_then(|number| self.devices.get(number));
         let failure = Failure::of(&running, stage, error, device);

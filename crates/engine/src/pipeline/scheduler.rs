@@ -14,7 +14,7 @@ use super::background::Background;
 use super::command::Command;
 use super::device::Device;
 use super::devices::Devices;
-use super::flight::Place;
+use super::flight::WaitingPlace;
 use super::jobs::Jobs;
 use super::lanes::StageQueues;
 use super::results::{Ended, Results};
@@ -24,10 +24,10 @@ use super::unwritten::PendingDurability;
 use crate::events::{Events, unix_ms};
 use crate::generator::Generator;
 use crate::inputs::Inputs;
-use crate::interface::{CircuitRef, Error, EventKind, JobId, Owner, Stage};
+use crate::interface::{CircuitRef, Error, EventKind, JobId, Owner, PipelineStage};
 use crate::options::{Interference, Options};
 use crate::queue::{Journal, PartitionRecord, Recovered};
-use crate::residency::Residency;
+use crate::residency::ResidencyTable;
 
 #[cfg(test)]
 #[path = "simulation/mod.rs"]
@@ -63,7 +63,7 @@ pub(super) enum Consequence {
 /// each part.
 pub(crate) struct Scheduler {
     pub(super) env: Arc<Env>,
-    pub(super) residency: Residency,
+    pub(super) residency: ResidencyTable,
     pub(super) journal: Journal,
     commands: mpsc::Receiver<Command>,
     pub(super) background: Background,
@@ -84,7 +84,7 @@ impl Scheduler {
     pub(crate) fn new(
         options: &Options,
         env: Arc<Env>,
-        residency: Residency,
+        residency: ResidencyTable,
         journal: Journal,
         commands: mpsc::Receiver<Command>,
         devices: Vec<Device>,
@@ -103,7 +103,7 @@ impl Scheduler {
                 options.batch,
             ),
             active: ActiveCount::default(),
-            stage_queues: StageQueues::new(Stage::ALL.map(|stage| options.workers(stage))),
+            stage_queues: StageQueues::new(PipelineStage::ALL.map(|stage| options.workers(stage))),
             devices: Devices::new(devices),
             pending: PendingDurability::new(),
             counters: Counters::default(),
@@ -235,7 +235,10 @@ impl Scheduler {
 
     /// A partition that overtakes the first in line: one whose key is in memory, if another key would have
     /// to be evicted to load the first partition's key.
-    fn pick_job_with_resident_key(&mut self, first: (Place, JobId)) -> Option<(Place, JobId)> {
+    fn pick_job_with_resident_key(
+        &mut self,
+        first: (WaitingPlace, JobId),
+    ) -> Option<(WaitingPlace, JobId)> {
         let (place, job) = first;
         let partition = self.jobs.get(job)?.partition(place.partition)?;
         let work = self.work_bytes(partition);
@@ -243,7 +246,7 @@ impl Scheduler {
             return None;
         }
         let (jobs, residency) = (&self.jobs, &self.residency);
-        let is_ready = |place: Place, job| {
+        let is_ready = |place: WaitingPlace, job| {
             let partition = jobs.get(job).and_then(|job| job.partition(place.partition));
             partition.is_some_and(|it| residency.has(it.circuit))
         };
@@ -251,7 +254,7 @@ impl Scheduler {
     }
 
     /// Asks for the memory of a partition, with the rank `rank` in the line.
-    fn ask(&mut self, place: Place, rank: Place, id: JobId) {
+    fn ask(&mut self, place: WaitingPlace, rank: WaitingPlace, id: JobId) {
         let job = self.jobs.get(id);
         let Some(partition) = job.and_then(|job| job.partition(place.partition)) else {
             return;

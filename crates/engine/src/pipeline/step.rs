@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::flight::RunningPartition;
 use super::scheduler::Env;
 use crate::generator::{self, Generator};
-use crate::interface::{PartitionProof, Secret, Stage};
+use crate::interface::{PartitionProof, PipelineStage, Secret};
 use crate::key::{Accelerator, StepError, ensure_wanted};
 use crate::options::Fault;
 use crate::queue::InputRecord;
@@ -16,7 +16,7 @@ use crate::queue::InputRecord;
 /// A partition that left a stage, with the outcome.
 pub(super) struct StageOutcome {
     pub(super) running: RunningPartition,
-    pub(super) stage: Stage,
+    pub(super) stage: PipelineStage,
     pub(super) worker: Arc<str>,
     pub(super) began_us: u64,
     /// The proof, from the last stage.
@@ -43,13 +43,13 @@ pub(super) struct StageResources {
 pub(super) async fn run(
     env: Arc<Env>,
     mut running: RunningPartition,
-    stage: Stage,
+    stage: PipelineStage,
     resources: StageResources,
     began_us: u64,
 ) -> StageOutcome {
     let worker = resources.worker.clone();
     let made = match stage {
-        Stage::Witness => {
+        PipelineStage::Witness => {
             let (input, stop) = (running.input().clone(), running.stop().clone());
             run_program(&env, &input, &stop).await
         }
@@ -116,7 +116,7 @@ impl StageResources {
         &self,
         env: &Env,
         running: &mut RunningPartition,
-        stage: Stage,
+        stage: PipelineStage,
         made: Option<Bytes>,
     ) -> Result<Option<PartitionProof>, StepError> {
         ensure_wanted(running.stop())?;
@@ -130,7 +130,7 @@ impl StageResources {
                 None
             }
         };
-        if stage == Stage::Prove {
+        if stage == PipelineStage::Prove {
             self.interfere(env, running)?;
         }
         Ok(proof)
@@ -153,25 +153,25 @@ impl StageResources {
 fn compute(
     env: &Env,
     running: &mut RunningPartition,
-    stage: Stage,
+    stage: PipelineStage,
     made: Option<Bytes>,
 ) -> Result<Option<PartitionProof>, StepError> {
     let bytes = match stage {
-        Stage::Witness => Some(witness(env, running, made)?),
+        PipelineStage::Witness => Some(witness(env, running, made)?),
         _ => None,
     };
     let (stop, circuit) = (running.stop().clone(), running.circuit_id());
     let work = running.require_work()?;
     match stage {
-        Stage::Witness => match bytes {
+        PipelineStage::Witness => match bytes {
             Some(Bytes::File(file)) => work.read_witness(&file)?,
             Some(Bytes::Made(secret)) => work.read_witness(&secret)?,
             None => {}
         },
-        Stage::Evaluate => work.evaluate(&stop)?,
-        Stage::Prove => work.prove(&stop)?,
-        Stage::Finish => work.finish(&stop)?,
-        Stage::Verify => return work.verify(circuit).map(Some),
+        PipelineStage::Evaluate => work.evaluate(&stop)?,
+        PipelineStage::Prove => work.prove(&stop)?,
+        PipelineStage::Finish => work.finish(&stop)?,
+        PipelineStage::Verify => return work.verify(circuit).map(Some),
     }
     Ok(None)
 }

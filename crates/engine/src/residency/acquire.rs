@@ -7,7 +7,7 @@ use proofmill_groth16::QueryPoints;
 use tokio::sync::oneshot;
 
 use super::load::{self, Loaded, MappedFiles};
-use super::table::{Entry, Inner, Place, Residency, StoredFacts};
+use super::table::{Entry, Inner, KeyPlace, ResidencyTable, StoredFacts};
 use crate::budget::{OverBudget, Reservation};
 use crate::interface::{CircuitId, CircuitRef, Error, Mib, Owner, Priority};
 use crate::key::Key;
@@ -91,9 +91,9 @@ impl AcquireError {
     }
 }
 
-// === impl Residency ===
+// === impl ResidencyTable ===
 
-impl Residency {
+impl ResidencyTable {
     /// Holds a key, and reserves `work` bytes for work with it and, if it is not loaded, the memory for
     /// loading it; then begins to load it. The future may be dropped at any time.
     ///
@@ -169,7 +169,7 @@ impl Residency {
     pub(crate) fn has(&self, id: CircuitId) -> bool {
         let table = self.inner.lock();
         let entry = table.entries.get(&id);
-        entry.is_some_and(|entry| matches!(entry.place, Place::Hot(..) | Place::Loading))
+        entry.is_some_and(|entry| matches!(entry.place, KeyPlace::Hot(..) | KeyPlace::Loading))
     }
 
     /// Whether loading a key, with `work` bytes of work, needs more memory than is free.
@@ -207,7 +207,7 @@ impl Inner {
     }
 
     fn need_of(&self, entry: &Entry, work: u64) -> Need {
-        if matches!(entry.place, Place::Hot(..) | Place::Loading) {
+        if matches!(entry.place, KeyPlace::Hot(..) | KeyPlace::Loading) {
             let loading = None;
             return Need {
                 bytes: work,
@@ -262,17 +262,17 @@ impl Inner {
             let mut table = self.lock();
             let entry = table.used(&id);
             let is_as_it_was = match &entry.place {
-                Place::Cold => loading.mapped == 0,
-                Place::Warm(_, mapped) => loading.mapped == mapped.bytes(),
-                Place::Loading | Place::Hot(..) => false,
+                KeyPlace::Cold => loading.mapped == 0,
+                KeyPlace::Warm(_, mapped) => loading.mapped == mapped.bytes(),
+                KeyPlace::Loading | KeyPlace::Hot(..) => false,
             };
             if !is_as_it_was {
                 // The lock is released before the reservation is given back.
                 drop(table);
                 return false;
             }
-            let files = match std::mem::replace(&mut entry.place, Place::Loading) {
-                Place::Warm(files, mapped) => {
+            let files = match std::mem::replace(&mut entry.place, KeyPlace::Loading) {
+                KeyPlace::Warm(files, mapped) => {
                     reservation.merge(mapped);
                     Some(files)
                 }
@@ -358,12 +358,12 @@ impl Inner {
                     Some(u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX));
                 entry.from = loaded.from;
                 entry.failure = None;
-                entry.place = Place::Hot(loaded.key, reservation);
+                entry.place = KeyPlace::Hot(loaded.key, reservation);
                 self.send_event(entry, Some(began_us));
             }
             Err(why) => {
                 tracing::error!(circuit = &*entry.name, why, "a key cannot be loaded");
-                entry.place = Place::Cold;
+                entry.place = KeyPlace::Cold;
                 entry.failure = Some(why);
             }
         }
@@ -401,9 +401,9 @@ impl KeyUse {
                 let mut table = self.inner.lock();
                 let entry = table.used(&self.id);
                 match &entry.place {
-                    Place::Hot(key, _) => return Ok(key.clone()),
-                    Place::Loading => {}
-                    Place::Cold | Place::Warm(..) => {
+                    KeyPlace::Hot(key, _) => return Ok(key.clone()),
+                    KeyPlace::Loading => {}
+                    KeyPlace::Cold | KeyPlace::Warm(..) => {
                         let why = entry.failure.clone();
                         return Err(why.unwrap_or_else(|| "the key is not there".to_owned()));
                     }

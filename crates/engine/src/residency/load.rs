@@ -7,7 +7,7 @@ use std::sync::Arc;
 use proofmill_files::MappedFile;
 use proofmill_groth16::snarkjs::{CheckedKeyStore, ZkeyFile};
 use proofmill_groth16::{
-    PointCheck, ProvingKey, ProvingKeyInfo, Residency as Form, ResidentKey, SnarkCurve, with_curve,
+    PointCheck, ProvingKey, ProvingKeyInfo, ResidentForm, ResidentKey, SnarkCurve, with_curve,
 };
 use proofmill_r1cs::iden3::R1csFile;
 use proofmill_r1cs::{R1cs, load_precompiled};
@@ -68,8 +68,8 @@ pub(super) fn load(
     mapped: Option<MappedFiles>,
 ) -> Result<Loaded, String> {
     let points = match form {
-        KeyForm::Plain | KeyForm::Shared => Form::Plain,
-        KeyForm::Prepared { .. } => Form::Prepared {
+        KeyForm::Plain | KeyForm::Shared => ResidentForm::Plain,
+        KeyForm::Prepared { .. } => ResidentForm::Prepared {
             memory_limit: usize::try_from(registered.prepared(form)).unwrap_or(usize::MAX),
         },
     };
@@ -99,7 +99,7 @@ fn load_zkey<E: SnarkCurve>(
     registered: &Registered,
     path: &Path,
     mapped: MappedFiles,
-    points: Form,
+    points: ResidentForm,
     checked: &CheckedMemory,
 ) -> Result<ResidentKey<E>, String> {
     let file = mapped.file;
@@ -121,7 +121,7 @@ fn load_key<E: SnarkCurve>(
     registered: &Registered,
     path: &Path,
     system: R1cs<E::ScalarField>,
-    points: Form,
+    points: ResidentForm,
     checked: &CheckedMemory,
 ) -> Result<ResidentKey<E>, String> {
     let unusable = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());

@@ -12,4 +12,4 @@ mod tiers;
 pub(crate) use acquire::{AcquireError, KeyUse};
 pub(crate) use checked::CheckedMemory;
 pub(crate) use figures::KeySizes;
-pub(crate) use table::{Residency, StoredFacts};
+pub(crate) use table::{ResidencyTable, StoredFacts};

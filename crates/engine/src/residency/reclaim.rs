@@ -1,6 +1,6 @@
 //! Eviction of idle keys for the budget.
 
-use super::table::{Inner, Place};
+use super::table::{Inner, KeyPlace};
 use crate::budget::Reclaim;
 
 /// The type that the budget asks to reclaim memory.
@@ -18,7 +18,7 @@ impl Reclaim for Inner {
                 .values()
                 .filter(|entry| entry.is_idle() && entry.place.bytes() > 0)
                 .map(|entry| {
-                    let hot = matches!(entry.place, Place::Hot(..));
+                    let hot = matches!(entry.place, KeyPlace::Hot(..));
                     (hot, entry.last_used, entry.circuit.id, entry.place.bytes())
                 })
                 .collect();
@@ -49,11 +49,11 @@ impl Inner {
         &self,
         table: &mut super::table::Table,
         id: &crate::interface::CircuitId,
-    ) -> Place {
+    ) -> KeyPlace {
         table.evictions += 1;
         let entry = table.used(id);
         entry.evictions += 1;
-        let place = std::mem::replace(&mut entry.place, Place::Cold);
+        let place = std::mem::replace(&mut entry.place, KeyPlace::Cold);
         entry.changed.send_replace(());
         self.send_event(entry, None);
         place

@@ -20,7 +20,7 @@ use crate::registry::Registered;
 
 /// The registered circuits and their keys. Clones share them.
 #[derive(Clone)]
-pub(crate) struct Residency {
+pub(crate) struct ResidencyTable {
     pub(super) inner: Arc<Inner>,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Table {
 pub(super) struct Entry {
     pub(super) circuit: Arc<Registered>,
     pub(super) name: Arc<str>,
-    pub(super) place: Place,
+    pub(super) place: KeyPlace,
     /// Number of holders of the key, including those that wait for it.
     pub(super) users: u64,
     /// Partitions of unfinished jobs that need the circuit.
@@ -81,16 +81,16 @@ pub(super) struct Entry {
 }
 
 /// The place of a key. Fields are dropped in order: memory before its reservation.
-pub(super) enum Place {
+pub(super) enum KeyPlace {
     Cold,
     Warm(MappedFiles, Reservation),
     Loading,
     Hot(Arc<dyn Key>, Reservation),
 }
 
-// === impl Place ===
+// === impl KeyPlace ===
 
-impl Place {
+impl KeyPlace {
     pub(super) fn tier(&self) -> Tier {
         match self {
             Self::Cold | Self::Loading => Tier::Cold,
@@ -121,7 +121,7 @@ impl Entry {
             measured: stored_facts.key_sizes.hot(&circuit.id, inner.form),
             checked: stored_facts.checked.contains(&circuit.key_digest),
             circuit: Arc::new(circuit),
-            place: Place::Cold,
+            place: KeyPlace::Cold,
             users: 0,
             jobs: 0,
             pinned: false,
@@ -139,7 +139,7 @@ impl Entry {
     /// Whether its memory may be taken. A mapping may be taken even while requests wait for the key to be
     /// loaded: otherwise two such requests could each hold the memory that the other waits for.
     pub(super) fn is_idle(&self) -> bool {
-        !self.pinned && (self.users == 0 || matches!(self.place, Place::Warm(..)))
+        !self.pinned && (self.users == 0 || matches!(self.place, KeyPlace::Warm(..)))
     }
 
     /// Bytes of the hot key: measured, or else estimated.
@@ -160,7 +160,7 @@ impl Entry {
             source: circuit.source.clone(),
             from: self.from,
             tier: self.place.tier(),
-            loading: matches!(self.place, Place::Loading),
+            loading: matches!(self.place, KeyPlace::Loading),
             pinned: self.pinned,
             bytes: self.place.bytes(),
             hot_bytes: self.hot(inner.form),
@@ -206,9 +206,9 @@ impl Table {
     }
 }
 
-// === impl Residency ===
+// === impl ResidencyTable ===
 
-impl Residency {
+impl ResidencyTable {
     pub(crate) fn new(
         budget: Budget,
         events: Events,
@@ -291,7 +291,7 @@ impl Residency {
         let (removed, precompiled) = {
             let mut table = self.inner.lock();
             let entry = table.find(&CircuitRef::Name(name.to_owned()))?;
-            let busy = entry.users + entry.jobs > 0 || matches!(entry.place, Place::Loading);
+            let busy = entry.users + entry.jobs > 0 || matches!(entry.place, KeyPlace::Loading);
             if busy || entry.pinned {
                 let why = if busy { "in use" } else { "pinned" };
                 return Err(Error::InUse(name.to_owned(), why));

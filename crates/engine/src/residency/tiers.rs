@@ -1,12 +1,12 @@
 //! Loading and evicting keys on request.
 
 use super::load;
-use super::table::{Place, Residency};
+use super::table::{KeyPlace, ResidencyTable};
 use crate::interface::{CircuitRef, CircuitView, Error, Owner, Priority, Tier};
 
-// === impl Residency ===
+// === impl ResidencyTable ===
 
-impl Residency {
+impl ResidencyTable {
     /// Brings a key to a tier, unless it is there or nearer.
     ///
     /// # Errors
@@ -50,8 +50,8 @@ impl Residency {
             }
             let id = entry.circuit.id;
             match entry.place {
-                Place::Cold | Place::Loading => return Ok(0),
-                Place::Warm(..) | Place::Hot(..) => self.inner.evict(&mut table, &id),
+                KeyPlace::Cold | KeyPlace::Loading => return Ok(0),
+                KeyPlace::Warm(..) | KeyPlace::Hot(..) => self.inner.evict(&mut table, &id),
             }
         };
         let bytes = evicted.bytes();
@@ -88,10 +88,10 @@ impl Residency {
         {
             let mut table = self.inner.lock();
             let entry = table.find(circuit)?;
-            if matches!(entry.place, Place::Cold)
+            if matches!(entry.place, KeyPlace::Cold)
                 && let Some((files, reservation)) = spare.take()
             {
-                entry.place = Place::Warm(files, reservation);
+                entry.place = KeyPlace::Warm(files, reservation);
                 entry.changed.send_replace(());
                 self.inner.send_event(entry, Some(began_us));
             }

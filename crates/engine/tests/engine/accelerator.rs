@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proofmill_accelerator::{
-    Answer, BasesId, Capabilities, Device, Error, Job, Points, Ticket, Work, cpu, host_cuda, ticket,
+    Answer, BasesId, Capabilities, Device, DeviceJob, Error, Points, Ticket, Work, cpu, host_cuda,
+    ticket,
 };
 use proofmill_engine::{
     AcceleratorOptions, DeviceKind, DeviceOptions, DeviceStatus, Error as EngineError, EventKind,
-    JobState, KeyForm, OffloadRule, Options, Service, Stage, StageEnd,
+    JobState, KeyForm, OffloadRule, Options, PipelineStage, Service, StageEnd,
 };
 use proofmill_groth16::Curve;
 use proofmill_shutdown::Level;
@@ -122,7 +123,7 @@ impl Device for Fake {
         Ok(id)
     }
 
-    fn submit(&self, job: Job) -> Result<Ticket, Error> {
+    fn submit(&self, job: DeviceJob) -> Result<Ticket, Error> {
         let number = self.submitted.fetch_add(1, Ordering::SeqCst);
         match self.fault {
             Fault::BreaksAt(at) if number >= at => Err(Error::Failed {
@@ -202,7 +203,7 @@ impl Device for Slow {
         self.0.load_bases(points, memory_limit)
     }
 
-    fn submit(&self, job: Job) -> Result<Ticket, Error> {
+    fn submit(&self, job: DeviceJob) -> Result<Ticket, Error> {
         self.0.submit(job)
     }
 
@@ -244,7 +245,7 @@ async fn an_accelerator_that_breaks_is_fenced_and_the_processors_go_on() {
     let EventKind::Ended { stage, worker, .. } = failed.await.kind else {
         unreachable!("what was waited for")
     };
-    assert_eq!((stage, &*worker), (Stage::Prove, "card"));
+    assert_eq!((stage, &*worker), (PipelineStage::Prove, "card"));
     let result = running.result(job).await;
     assert_eq!(result.state, JobState::Done);
     for (seed, proof) in (0..).zip(result.proofs.iter()) {
@@ -296,7 +297,7 @@ async fn other_partitions_are_evaluated_while_an_accelerator_works() {
     let second = submission("client", "2", vec![SMALL.partition(2)]);
     let second = running.submit(second).await;
     until(&mut events, |event| {
-        matches!(event, EventKind::Ended { span, stage: Stage::Evaluate, end: StageEnd::Done, .. }
+        matches!(event, EventKind::Ended { span, stage: PipelineStage::Evaluate, end: StageEnd::Done, .. }
             if span.job == second)
     })
     .await;

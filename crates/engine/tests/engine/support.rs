@@ -11,7 +11,7 @@ use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_engine::{
     AnyProof, CircuitRef, CircuitSource, DeviceKind, DeviceOptions, Error, Event, EventKind, Fault,
     Handle, Input, Interference, JobId, JobResult, JobState, Options, Partition, PartitionProof,
-    Priority, ProofOf, Registration, RequestId, Secret, Service, Stage, Submission,
+    PipelineStage, Priority, ProofOf, Registration, RequestId, Secret, Service, Submission,
 };
 use proofmill_files::MappedFile;
 use proofmill_groth16::snarkjs::{ZkeyFile, setup_zkey};
@@ -306,7 +306,7 @@ pub(crate) async fn until(
 }
 
 /// Whether a partition of `job` enters `stage`.
-pub(crate) fn begins(event: &EventKind, job: JobId, stage: Stage) -> bool {
+pub(crate) fn begins(event: &EventKind, job: JobId, stage: PipelineStage) -> bool {
     matches!(event, EventKind::Began { span, stage: entered, .. } if span.job == job && *entered == stage)
 }
 

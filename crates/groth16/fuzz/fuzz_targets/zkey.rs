@@ -9,7 +9,7 @@ use std::io::Cursor;
 
 use libfuzzer_sys::fuzz_target;
 use proofmill_groth16::snarkjs::ZkeyFile;
-use proofmill_groth16::{PointCheck, Residency, ResidentKey, with_curve};
+use proofmill_groth16::{PointCheck, ResidentForm, ResidentKey, with_curve};
 use proofmill_r1cs_fuzz::{Counting, reading};
 
 #[global_allocator]
@@ -32,7 +32,7 @@ fn read(bytes: &[u8], check: PointCheck) {
         assert!(!known || out == bytes);
         // No key that was read may make the prover panic.
         let z = vec![1u64.into(); key.variables()];
-        let resident = ResidentKey::from_zkey(key, Residency::Plain).unwrap();
+        let resident = ResidentKey::from_zkey(key, ResidentForm::Plain).unwrap();
         if resident.prover().domain_size() <= 64 {
             let _ = resident.prover().evaluate(&z).map(|(e, _)| resident.prover().quotient(e));
         }

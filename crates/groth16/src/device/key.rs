@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use ark_std::rand::{CryptoRng, RngCore};
-use proofmill_accelerator::{BasesId, Device, DeviceGroup, Error, Job, Scalars, Ticket};
+use proofmill_accelerator::{BasesId, Device, DeviceGroup, DeviceJob, Error, Scalars, Ticket};
 
 use super::placement::{Offload, Placement};
 use super::products::{PendingProducts, QuotientInput};
@@ -146,14 +146,14 @@ impl<E: SnarkCurve> DeviceKey<E> {
         bases: &DeviceBases,
         scalars: impl FnOnce() -> Scalars,
     ) -> Result<Ticket, Error> {
-        self.run(Job::Msm {
+        self.run(DeviceJob::Msm {
             bases: bases.id,
             scalars: scalars(),
         })
     }
 
     /// Submits a job.
-    pub(super) fn run(&self, job: Job) -> Result<Ticket, Error> {
+    pub(super) fn run(&self, job: DeviceJob) -> Result<Ticket, Error> {
         self.device.submit(job)
     }
 }

@@ -4,12 +4,14 @@ use std::fmt;
 use std::time::Instant;
 
 use ark_ff::PrimeField;
-use proofmill_accelerator::{DeviceField, DeviceGroup, Error, Job, Scalars, Ticket, TransformKind};
+use proofmill_accelerator::{
+    DeviceField, DeviceGroup, DeviceJob, Error, Scalars, Ticket, TransformKind,
+};
 use proofmill_r1cs::iden3::SCALAR_BYTES;
 use zeroize::Zeroizing;
 
 use super::key::{DeviceBases, DeviceKey};
-use crate::prover::stages::{Evaluations, Products, Prover, Quotient, Stage, StageReport};
+use crate::prover::stages::{Evaluations, Products, Prover, ProverStage, Quotient, StageReport};
 use crate::{ProveError, SnarkCurve};
 
 /// Products that a device is computing. Dropping this cancels them.
@@ -108,7 +110,7 @@ impl<E: SnarkCurve> DeviceKey<E> {
             let domain = prover.domain.clone();
             let values = std::mem::take(&mut *factor);
             let kind = TransformKind::CosetExtend;
-            self.run(Job::Transform(E::ScalarField::transform(
+            self.run(DeviceJob::Transform(E::ScalarField::transform(
                 domain, kind, values,
             )))
         };
@@ -164,7 +166,7 @@ impl<'k, E: SnarkCurve> PendingProducts<'k, E> {
                 for ticket in tickets {
                     factors.push(Zeroizing::new(ticket.await?.into_values()?));
                 }
-                reports.add(Stage::Quotient, factors.len() * prover.domain_size());
+                reports.add(ProverStage::Quotient, factors.len() * prover.domain_size());
                 prover.combine(factors)
             }
         };
@@ -181,20 +183,23 @@ impl<'k, E: SnarkCurve> PendingProducts<'k, E> {
         let b_g1 = Product::of(products.b_g1, || reports.try_note(prover.multiply_b_g1(z)))?;
         let l = Product::of(products.l, || reports.try_note(prover.multiply_l(z)))?;
         let products = PartialProducts {
-            a: a.wait(&mut reports, Stage::MsmA, held.a.len()).await?,
+            a: a.wait(&mut reports, ProverStage::MsmA, held.a.len())
+                .await?,
             b_g1: b_g1
-                .wait(&mut reports, Stage::MsmBG1, held.b_g1.len())
+                .wait(&mut reports, ProverStage::MsmBG1, held.b_g1.len())
                 .await?,
             b_g2: match products.b_g2 {
                 None => None,
                 Some(ticket) => Some(
                     Product::Device(ticket)
-                        .wait(&mut reports, Stage::MsmBG2, held.b_g2.len())
+                        .wait(&mut reports, ProverStage::MsmBG2, held.b_g2.len())
                         .await?,
                 ),
             },
-            l: l.wait(&mut reports, Stage::MsmL, held.l.len()).await?,
-            h: h.wait(&mut reports, Stage::MsmH, held.h.len()).await?,
+            l: l.wait(&mut reports, ProverStage::MsmL, held.l.len())
+                .await?,
+            h: h.wait(&mut reports, ProverStage::MsmH, held.h.len())
+                .await?,
         };
         Ok((products, reports.reports))
     }
@@ -249,7 +254,7 @@ impl<G: DeviceGroup> Product<G> {
     async fn wait(
         self,
         reports: &mut Reports,
-        stage: Stage,
+        stage: ProverStage,
         scalars: usize,
     ) -> Result<G, ProveError> {
         match self {
@@ -285,7 +290,7 @@ impl Reports {
     }
 
     /// Adds a step of the device with this number of scalars, which ended now.
-    fn add(&mut self, stage: Stage, scalars: usize) {
+    fn add(&mut self, stage: ProverStage, scalars: usize) {
         let now = Instant::now();
         self.reports.push(StageReport {
             stage,

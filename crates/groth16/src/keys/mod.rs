@@ -16,7 +16,7 @@ pub use file::{KeyError, MAX_KEY_BYTES, ProvingKeyInfo};
 pub use key::{ProvingKey, QueryPoints, SparseQuery, VerifyingKey};
 pub use mapped_points::MAPPED_WINDOW_POINTS;
 pub use point_check::PointCheck;
-pub use resident::{Residency, ResidentKey};
+pub use resident::{ResidentForm, ResidentKey};
 pub use setup::{SetupError, setup, setup_with_progress};
 pub use subgroup::TESTED_TOGETHER;
 pub use weakness::{InsecureKey, KeyElement, Weakness};

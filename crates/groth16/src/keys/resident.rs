@@ -46,7 +46,7 @@ enum HeldCircuit<F: PrimeField> {
 
 /// The form in which a key's points are held in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Residency {
+pub enum ResidentForm {
     /// One copy of the points: for one proof, or a few.
     Plain,
     /// The points with precomputed multiples, for many proofs. One copy is kept whatever the limit.
@@ -56,9 +56,9 @@ pub enum Residency {
     },
 }
 
-// === impl Residency ===
+// === impl ResidentForm ===
 
-impl Residency {
+impl ResidentForm {
     /// The limit for points that take `bytes` of `total`.
     pub(crate) fn limit(self, bytes: usize, total: usize) -> Option<usize> {
         match self {
@@ -79,7 +79,7 @@ impl<E: SnarkCurve> ResidentKey<E> {
     pub fn new(
         key: ProvingKey<E>,
         r1cs: Arc<R1cs<E::ScalarField>>,
-        residency: Residency,
+        residency: ResidentForm,
     ) -> Result<Self, ProveError> {
         let domain = key.domain_for(&r1cs)?;
         let total = key.size_in_bytes();
@@ -146,7 +146,7 @@ impl<E: SnarkCurve> ResidentKey<E> {
     ///
     /// [`ProveError::InvalidKey`] if its parts do not make a key, which one that was read always
     /// does; [`ProveError::TooLarge`].
-    pub fn from_zkey(zkey: Zkey<E>, residency: Residency) -> Result<Self, ProveError> {
+    pub fn from_zkey(zkey: Zkey<E>, residency: ResidentForm) -> Result<Self, ProveError> {
         zkey.check().map_err(ProveError::InvalidKey)?;
         let domain = Domain::snarkjs(zkey.h.len())?;
         let (variables, instance) = (zkey.variables(), zkey.instance());

@@ -8,7 +8,7 @@ use proofmill_r1cs::R1cs;
 use super::commitment::CommitmentBases;
 use super::{Prover, ProvingKey, VerifyingKey};
 use crate::keys::bases::HeldBases;
-use crate::{ProveError, Residency, SnarkCurve};
+use crate::{ProveError, ResidentForm, SnarkCurve};
 
 /// A key with its circuit, held for many commitments and proofs.
 pub struct ResidentKey<E: SnarkCurve> {
@@ -29,13 +29,13 @@ impl<E: SnarkCurve> ResidentKey<E> {
     pub fn new(
         key: ProvingKey<E>,
         r1cs: Arc<R1cs<E::ScalarField>>,
-        residency: Residency,
+        residency: ResidentForm,
     ) -> Result<Self, ProveError> {
         key.check_committed(&r1cs)?;
         let total = key.size_in_bytes();
         let own = residency.limit(size_of_val(&key.committed[..]), total);
         let residency = match (residency, own) {
-            (Residency::Prepared { memory_limit }, Some(own)) => Residency::Prepared {
+            (ResidentForm::Prepared { memory_limit }, Some(own)) => ResidentForm::Prepared {
                 memory_limit: memory_limit.saturating_sub(own),
             },
             _ => residency,

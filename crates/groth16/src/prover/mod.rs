@@ -5,4 +5,4 @@ pub(crate) mod prove;
 pub mod stages;
 
 pub use prove::{ProveError, Timings, prove};
-pub use stages::{Prover, Stage, StageReport};
+pub use stages::{Prover, ProverStage, StageReport};

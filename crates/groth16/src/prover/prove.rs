@@ -6,7 +6,7 @@ use ark_std::rand::{CryptoRng, RngCore};
 use proofmill_kernels::DomainTooLarge;
 use proofmill_r1cs::{Assignment, R1cs, R1csError, Unsatisfied};
 
-use crate::prover::stages::{Prover, Stage, StageReport};
+use crate::prover::stages::{Prover, ProverStage, StageReport};
 use crate::{Proof, ProvingKey, SnarkCurve};
 
 /// The reason why no proof was made. All reasons are permanent: the same call fails again. A device's error
@@ -82,13 +82,13 @@ impl<'a> FromIterator<&'a StageReport> for Timings {
         let mut timings = Self::default();
         for report in reports {
             let slot = match report.stage {
-                Stage::Evaluate => &mut timings.evaluate,
-                Stage::Quotient => &mut timings.quotient,
-                Stage::MsmA => &mut timings.msm_a,
-                Stage::MsmBG1 | Stage::MsmBG2 => &mut timings.msm_b,
-                Stage::MsmL => &mut timings.msm_l,
-                Stage::MsmH => &mut timings.msm_h,
-                Stage::Assemble => &mut timings.assemble,
+                ProverStage::Evaluate => &mut timings.evaluate,
+                ProverStage::Quotient => &mut timings.quotient,
+                ProverStage::MsmA => &mut timings.msm_a,
+                ProverStage::MsmBG1 | ProverStage::MsmBG2 => &mut timings.msm_b,
+                ProverStage::MsmL => &mut timings.msm_l,
+                ProverStage::MsmH => &mut timings.msm_h,
+                ProverStage::Assemble => &mut timings.assemble,
             };
             *slot += report.duration;
         }

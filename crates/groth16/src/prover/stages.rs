@@ -36,7 +36,7 @@ use crate::{Proof, ProveError, ProvingKey, SnarkCurve, VerifyingKey};
 
 /// A step of a proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Stage {
+pub enum ProverStage {
     /// A·z and B·z, and checking them against C·z where C is known.
     Evaluate,
     /// The transforms.
@@ -59,7 +59,7 @@ pub enum Stage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StageReport {
     /// The step.
-    pub stage: Stage,
+    pub stage: ProverStage,
     /// The most bytes of vectors that this proof held while the step ran, without the key, the assignment
     /// and the working memory of a multiplication.
     pub bytes: usize,
@@ -127,9 +127,9 @@ pub fn domain<F: PrimeField>(r1cs: &R1cs<F>) -> Result<Domain<F>, DomainTooLarge
     Domain::new(r1cs.num_constraints() + r1cs.num_instance())
 }
 
-// === impl Stage ===
+// === impl ProverStage ===
 
-impl Stage {
+impl ProverStage {
     /// The stage's name in messages and tables.
     pub const fn name(self) -> &'static str {
         match self {
@@ -145,7 +145,7 @@ impl Stage {
     }
 }
 
-impl fmt::Display for Stage {
+impl fmt::Display for ProverStage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -216,22 +216,22 @@ impl<'k, E: SnarkCurve> Prover<'k, E> {
         &self,
         z: &[E::ScalarField],
         rng: &mut (impl RngCore + CryptoRng),
-        enter: impl FnMut(Stage),
+        enter: impl FnMut(ProverStage),
     ) -> Result<(Proof<E>, Vec<StageReport>), ProveError> {
         let reports = Vec::with_capacity(8);
         let mut steps = Steps { enter, reports };
-        let evaluations = steps.run(Stage::Evaluate, || self.evaluate(z))?;
-        let quotient = steps.run(Stage::Quotient, || Ok(self.quotient(evaluations)))?;
+        let evaluations = steps.run(ProverStage::Evaluate, || self.evaluate(z))?;
+        let quotient = steps.run(ProverStage::Quotient, || Ok(self.quotient(evaluations)))?;
         // The product that needs the quotient comes first, so that the quotient's memory is freed early.
-        let h = steps.run(Stage::MsmH, || Ok(self.multiply_h(quotient)))?;
+        let h = steps.run(ProverStage::MsmH, || Ok(self.multiply_h(quotient)))?;
         let products = Products {
-            a: steps.run(Stage::MsmA, || self.multiply_a(z))?,
-            b_g1: steps.run(Stage::MsmBG1, || self.multiply_b_g1(z))?,
-            b_g2: steps.run(Stage::MsmBG2, || self.multiply_b_g2(z))?,
-            l: steps.run(Stage::MsmL, || self.multiply_l(z))?,
+            a: steps.run(ProverStage::MsmA, || self.multiply_a(z))?,
+            b_g1: steps.run(ProverStage::MsmBG1, || self.multiply_b_g1(z))?,
+            b_g2: steps.run(ProverStage::MsmBG2, || self.multiply_b_g2(z))?,
+            l: steps.run(ProverStage::MsmL, || self.multiply_l(z))?,
             h,
         };
-        let proof = steps.run(Stage::Assemble, || Ok(self.assemble(&products, rng)))?;
+        let proof = steps.run(ProverStage::Assemble, || Ok(self.assemble(&products, rng)))?;
         Ok((proof, steps.reports))
     }
 
@@ -266,7 +266,7 @@ impl<'k, E: SnarkCurve> Prover<'k, E> {
             Circuit::AbMatrices(matrices) => matrices.multiply(z, &mut a, &mut b),
         }
         let evaluations = Evaluations { a, b };
-        Ok((evaluations, self.report(Stage::Evaluate, 2, start)))
+        Ok((evaluations, self.report(ProverStage::Evaluate, 2, start)))
     }
 
     /// The values of A·B on the coset, by two inverse and two forward transforms; with a `.zkey`'s
@@ -286,7 +286,7 @@ impl<'k, E: SnarkCurve> Prover<'k, E> {
         }
         let held = factors.len();
         let quotient = self.combine(factors);
-        (quotient, self.report(Stage::Quotient, held, start))
+        (quotient, self.report(ProverStage::Quotient, held, start))
     }
 
     /// The vectors to be extended to the coset for the quotient: A·z and B·z, and with a `.zkey`'s key their
@@ -344,7 +344,7 @@ impl<'k, E: SnarkCurve> Prover<'k, E> {
     pub fn multiply_h(&self, quotient: Quotient<E::ScalarField>) -> (E::G1, StageReport) {
         let start = Instant::now();
         let product = self.h.multiply(&quotient.values);
-        (product, self.report(Stage::MsmH, 1, start))
+        (product, self.report(ProverStage::MsmH, 1, start))
     }
 
     /// The product over the A query.
@@ -353,22 +353,22 @@ impl<'k, E: SnarkCurve> Prover<'k, E> {
     ///
     /// Here and below, [`ProveError::Assignment`] if `z` is for another circuit.
     pub fn multiply_a(&self, z: &[E::ScalarField]) -> Result<(E::G1, StageReport), ProveError> {
-        self.multiply(Stage::MsmA, &self.a, z)
+        self.multiply(ProverStage::MsmA, &self.a, z)
     }
 
     /// The product over the B query in the first group.
     pub fn multiply_b_g1(&self, z: &[E::ScalarField]) -> Result<(E::G1, StageReport), ProveError> {
-        self.multiply(Stage::MsmBG1, &self.b_g1, z)
+        self.multiply(ProverStage::MsmBG1, &self.b_g1, z)
     }
 
     /// The product over the B query in the second group.
     pub fn multiply_b_g2(&self, z: &[E::ScalarField]) -> Result<(E::G2, StageReport), ProveError> {
-        self.multiply(Stage::MsmBG2, &self.b_g2, z)
+        self.multiply(ProverStage::MsmBG2, &self.b_g2, z)
     }
 
     /// The product over the L query.
     pub fn multiply_l(&self, z: &[E::ScalarField]) -> Result<(E::G1, StageReport), ProveError> {
-        self.multiply(Stage::MsmL, &self.l, z)
+        self.multiply(ProverStage::MsmL, &self.l, z)
     }
 
     /// The proof, blinded with fresh randomness.
@@ -392,12 +392,12 @@ impl<'k, E: SnarkCurve> Prover<'k, E> {
             b: b.into_affine(),
             c: c.into_affine(),
         };
-        (proof, self.report(Stage::Assemble, 0, start))
+        (proof, self.report(ProverStage::Assemble, 0, start))
     }
 
     fn multiply<G: proofmill_kernels::MsmGroup<ScalarField = E::ScalarField>>(
         &self,
-        stage: Stage,
+        stage: ProverStage,
         query: &Query<'_, G>,
         z: &[E::ScalarField],
     ) -> Result<(G, StageReport), ProveError> {
@@ -426,7 +426,7 @@ impl<'k, E: SnarkCurve> Prover<'k, E> {
     }
 
     /// A report of a stage that held `vectors` vectors of the domain's size.
-    fn report(&self, stage: Stage, vectors: usize, start: Instant) -> StageReport {
+    fn report(&self, stage: ProverStage, vectors: usize, start: Instant) -> StageReport {
         StageReport {
             stage,
             bytes: vectors * self.domain.size() * size_of::<E::ScalarField>(),
@@ -443,10 +443,10 @@ struct Steps<O> {
 
 // === impl Steps ===
 
-impl<O: FnMut(Stage)> Steps<O> {
+impl<O: FnMut(ProverStage)> Steps<O> {
     fn run<T>(
         &mut self,
-        stage: Stage,
+        stage: ProverStage,
         step: impl FnOnce() -> Result<(T, StageReport), ProveError>,
     ) -> Result<T, ProveError> {
         (self.enter)(stage);

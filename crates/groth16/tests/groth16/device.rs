@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_accelerator::{
-    Answer, BasesId, Capabilities, Device, Error, Job, Points, Pool, Ticket, Work, cpu, host_cuda,
-    ticket,
+    Answer, BasesId, Capabilities, Device, DeviceJob, Error, Points, Pool, Ticket, Work, cpu,
+    host_cuda, ticket,
 };
 use proofmill_groth16::{
     Bls12_381, Bn254, Curve, DeviceKey, Offload, Placement, PreparedVerifyingKey, ProveError,
-    Residency, ResidentKey, SnarkCurve, Stage, setup, verify, with_curve,
+    ProverStage, ResidentForm, ResidentKey, SnarkCurve, setup, verify, with_curve,
 };
 
 use super::resident::chain;
@@ -29,7 +29,7 @@ type Subject<E> = (
 );
 
 /// A key of ours.
-fn ours<E: SnarkCurve>(residency: Residency) -> Subject<E> {
+fn ours<E: SnarkCurve>(residency: ResidentForm) -> Subject<E> {
     let rng = &mut StdRng::seed_from_u64(3);
     let (system, assignment) = chain::<E>(60, rng);
     let key = setup(&system, rng).unwrap();
@@ -39,7 +39,7 @@ fn ours<E: SnarkCurve>(residency: Residency) -> Subject<E> {
 
 /// A key of snarkjs's.
 fn theirs<E: SnarkCurve>() -> Subject<E> {
-    let key = ResidentKey::from_zkey(zkey::key::<E>(), Residency::Plain).unwrap();
+    let key = ResidentKey::from_zkey(zkey::key::<E>(), ResidentForm::Plain).unwrap();
     (Arc::new(key), zkey::witness::<E>())
 }
 
@@ -56,7 +56,7 @@ fn proves<E: SnarkCurve>(device: &DeviceKey<E>, z: &[E::ScalarField]) {
     let inputs = &z[1..vk.instance.len()];
     let verdict = verify(&PreparedVerifyingKey::from(vk.clone()), inputs, &proof);
     assert_eq!(verdict, Ok(()), "{device:?}");
-    let stages: HashSet<Stage> = reports.iter().map(|report| report.stage).collect();
+    let stages: HashSet<ProverStage> = reports.iter().map(|report| report.stage).collect();
     assert_eq!((reports.len(), stages.len()), (8, 8), "{reports:?}");
 }
 
@@ -65,7 +65,7 @@ fn devices_prove<E: SnarkCurve>() {
     let pool = Pool::new(vec![Box::new(cpu().unwrap()), Box::new(hosts())]).unwrap();
     let devices: [Arc<dyn Device>; 3] =
         [Arc::new(cpu().unwrap()), Arc::new(hosts()), Arc::new(pool)];
-    for (key, z) in [ours::<E>(Residency::Plain), theirs::<E>()] {
+    for (key, z) in [ours::<E>(ResidentForm::Plain), theirs::<E>()] {
         for device in &devices {
             let on = load(&key, device);
             assert_eq!(on.placement(), EVERYTHING);
@@ -100,7 +100,7 @@ fn what_the_device_does_not_compute_the_processors_do() {
         placement
     };
     let device: Arc<dyn Device> = Arc::new(cpu().unwrap());
-    for (key, z) in [ours::<Bn254>(Residency::Plain), theirs::<Bn254>()] {
+    for (key, z) in [ours::<Bn254>(ResidentForm::Plain), theirs::<Bn254>()] {
         for placement in [
             none,
             one(|on| on.transforms = true),
@@ -118,7 +118,7 @@ fn what_the_device_does_not_compute_the_processors_do() {
 
 #[test]
 fn a_wrong_witness_is_refused_as_without_a_device() {
-    let (key, mut z) = ours::<Bn254>(Residency::Plain);
+    let (key, mut z) = ours::<Bn254>(ResidentForm::Plain);
     let device = load(&key, &(Arc::new(cpu().unwrap()) as Arc<dyn Device>));
     let rng = &mut StdRng::seed_from_u64(5);
     let first = z[1];
@@ -131,7 +131,7 @@ fn a_wrong_witness_is_refused_as_without_a_device() {
 
 #[test]
 fn prepared_points_are_on_no_device() {
-    let (key, z) = ours::<Bn254>(Residency::Prepared { memory_limit: 0 });
+    let (key, z) = ours::<Bn254>(ResidentForm::Prepared { memory_limit: 0 });
     let device: Arc<dyn Device> = Arc::new(cpu().unwrap());
     let refused = DeviceKey::load(key.clone(), device.clone(), Offload::Always, 0).unwrap_err();
     assert!(matches!(refused, ProveError::Prepared), "{refused}");
@@ -196,7 +196,7 @@ impl Device for Fake {
         Ok(id)
     }
 
-    fn submit(&self, job: Job) -> Result<Ticket, Error> {
+    fn submit(&self, job: DeviceJob) -> Result<Ticket, Error> {
         let number = self.submitted.fetch_add(1, Ordering::SeqCst);
         let fault = self.fault.filter(|(at, _)| *at == number);
         let (mine, answer) = ticket("fake");
@@ -233,7 +233,7 @@ impl Device for Fake {
 
 #[test]
 fn a_device_that_fails_is_named_and_the_processors_go_on() {
-    let (key, z) = ours::<Bls12_381>(Residency::Plain);
+    let (key, z) = ours::<Bls12_381>(ResidentForm::Plain);
     let rng = &mut StdRng::seed_from_u64(6);
     // Two transforms and five products.
     for job in 0..7 {
@@ -272,7 +272,7 @@ fn a_proof_that_is_dropped_cancels_its_jobs() {
 
 #[test]
 fn bases_are_evicted_with_the_key_and_when_loading_fails() {
-    let (key, _) = ours::<Bn254>(Residency::Plain);
+    let (key, _) = ours::<Bn254>(ResidentForm::Plain);
     let device = Fake::new(None);
     let on = load(&key, &(device.clone() as Arc<dyn Device>));
     assert_eq!(device.resident.lock().unwrap().len(), 5);
@@ -294,7 +294,7 @@ fn work_goes_to_the_device_that_is_done_sooner() {
         }
         Work::Transform { .. } => Duration::from_micros(30),
     };
-    let (key, _) = ours::<Bn254>(Residency::Plain);
+    let (key, _) = ours::<Bn254>(ResidentForm::Plain);
     let placed = |device: fn(Work) -> Duration, cpu: fn(Work) -> Duration| {
         let (device, cpu) = (Fake::of_cost(None, device), Fake::of_cost(None, cpu));
         Placement::of(&key, &*device, Offload::WhenFasterThan(&*cpu)).unwrap()

@@ -11,8 +11,8 @@ use proofmill_groth16::snarkjs::{
 };
 use proofmill_groth16::{
     Curve, KeyError, PointCheck, PreparedVerifyingKey, Proof, ProveError, Prover, ProvingKey,
-    Residency, ResidentKey, SnarkCurve, Timings, VerifyError, VerifyingKey, prove, setup, verify,
-    with_curve,
+    ResidentForm, ResidentKey, SnarkCurve, Timings, VerifyError, VerifyingKey, prove, setup,
+    verify, with_curve,
 };
 use proofmill_r1cs::{Assignment, R1cs};
 
@@ -67,9 +67,9 @@ fn check<E: SnarkCurve>() {
     let mut wrong = assignment.z().to_vec();
     wrong[200] += E::ScalarField::one();
     for residency in [
-        Residency::Plain,
-        Residency::Prepared { memory_limit: 0 },
-        Residency::Prepared {
+        ResidentForm::Plain,
+        ResidentForm::Prepared { memory_limit: 0 },
+        ResidentForm::Prepared {
             memory_limit: 4 * key.size_in_bytes(),
         },
     ] {
@@ -92,7 +92,7 @@ fn check<E: SnarkCurve>() {
         Prover::new(&key, &other),
         Err(ProveError::WrongKey)
     ));
-    let resident = ResidentKey::new(key, Arc::new(other), Residency::Plain);
+    let resident = ResidentKey::new(key, Arc::new(other), ResidentForm::Plain);
     assert!(matches!(resident, Err(ProveError::WrongKey)));
     assert_eq!(
         verify(&vk, &[], &proof).unwrap_err(),

@@ -13,8 +13,8 @@ use proofmill_groth16::snarkjs::{
     Checked, CheckedKeyStore, Trust, Zkey, ZkeyFile, inputs_from_json, verifying_key_to_json,
 };
 use proofmill_groth16::{
-    Bls12_381, Bn254, Curve, PointCheck, PreparedVerifyingKey, Proof, ProveError, Residency,
-    ResidentKey, SnarkCurve, Stage, VerifyError, VerifyingKey, verify, with_curve,
+    Bls12_381, Bn254, Curve, PointCheck, PreparedVerifyingKey, Proof, ProveError, ProverStage,
+    ResidentForm, ResidentKey, SnarkCurve, VerifyError, VerifyingKey, verify, with_curve,
 };
 use proofmill_r1cs::iden3::{ReadError, Reason, WtnsFile};
 
@@ -99,9 +99,9 @@ fn proofs_with_keys_of_snarkjs_verify() {
             let inputs = inputs_from_json(&inputs).unwrap();
             assert_eq!(inputs, z[1..=inputs.len()]);
             for residency in [
-                Residency::Plain,
-                Residency::Prepared { memory_limit: 0 },
-                Residency::Prepared { memory_limit: 1 << 20 },
+                ResidentForm::Plain,
+                ResidentForm::Prepared { memory_limit: 0 },
+                ResidentForm::Prepared { memory_limit: 1 << 20 },
             ] {
                 let resident = ResidentKey::from_zkey(key::<E>(), residency).unwrap();
                 let (proof, reports) = resident.prover().prove(&z, rng).unwrap();
@@ -111,15 +111,15 @@ fn proofs_with_keys_of_snarkjs_verify() {
                 let (other, _) = resident.prover().prove(&z, rng).unwrap();
                 assert!(other.a != proof.a && other.b != proof.b && other.c != proof.c);
 
-                let stages: Vec<Stage> = reports.iter().map(|report| report.stage).collect();
+                let stages: Vec<ProverStage> = reports.iter().map(|report| report.stage).collect();
                 assert_eq!(stages.len(), 8);
                 let n = resident.prover().domain_size();
                 let held = |stage| {
                     reports.iter().find(|report| report.stage == stage).unwrap().bytes
                 };
-                assert_eq!(held(Stage::Evaluate), 64 * n);
-                assert_eq!(held(Stage::Quotient), 96 * n);
-                assert_eq!(held(Stage::MsmH), 32 * n);
+                assert_eq!(held(ProverStage::Evaluate), 64 * n);
+                assert_eq!(held(ProverStage::Quotient), 96 * n);
+                assert_eq!(held(ProverStage::MsmH), 32 * n);
                 assert!(resident.bytes() > 0);
 
                 // C is not known: what does not satisfy the circuit shows in the verification.
@@ -358,7 +358,7 @@ fn parts_that_contradict_each_other_are_not_written() {
         let mut key = key.clone();
         change(&mut key);
         assert!(key.write(Cursor::new(Vec::new())).is_err());
-        let resident = ResidentKey::from_zkey(key, Residency::Plain);
+        let resident = ResidentKey::from_zkey(key, ResidentForm::Plain);
         assert!(matches!(resident, Err(ProveError::InvalidKey(_))));
     }
 }

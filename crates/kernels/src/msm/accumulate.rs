@@ -7,7 +7,7 @@
 //! addition is still one of a large batch.
 
 use super::bucket_sum::Buckets;
-use super::point_kernel::{Job, PointKernel, Projective};
+use super::point_kernel::{PointAddition, PointKernel, Projective};
 
 /// Waiting additions at which the queue is merged: points for the same bucket are then added up first.
 const QUEUE_CAPACITY: usize = 1 << 15;
@@ -29,9 +29,9 @@ enum State {
 pub(crate) struct Accumulator<K: PointKernel> {
     points: K::Points,
     states: Vec<State>,
-    batch: Vec<Job>,
+    batch: Vec<PointAddition>,
     batch_size: usize,
-    queue: Vec<Job>,
+    queue: Vec<PointAddition>,
     /// Storage for the sums of queued points; allocated at the first merge.
     pool: Option<K::Points>,
     scratch: K::Scratch,
@@ -62,7 +62,7 @@ impl<K: PointKernel> Accumulator<K> {
 
     /// Adds `sources[job.source]` to the bucket `job.target`, at once or later.
     #[inline]
-    pub(crate) fn push(&mut self, sources: &K::Points, job: Job) {
+    pub(crate) fn push(&mut self, sources: &K::Points, job: PointAddition) {
         let state = &mut self.states[job.target as usize];
         match *state {
             State::Ready => {
@@ -144,7 +144,7 @@ impl<K: PointKernel> Accumulator<K> {
         points: &mut K::Points,
         sources: Option<&K::Points>,
         states: &mut [State],
-        jobs: &[Job],
+        jobs: &[PointAddition],
         scratch: &mut K::Scratch,
     ) {
         if jobs.is_empty() {
@@ -169,15 +169,18 @@ impl<K: PointKernel> Accumulator<K> {
         queue.sort_unstable_by_key(|job| job.target);
 
         // Each partial sum takes up to POINTS_PER_PARTIAL_SUM of a bucket's points, one in each round.
-        let mut sums: Vec<Job> = Vec::with_capacity(queue.len() / POINTS_PER_PARTIAL_SUM + 1);
+        let mut sums: Vec<PointAddition> =
+            Vec::with_capacity(queue.len() / POINTS_PER_PARTIAL_SUM + 1);
         let mut runs = Vec::new();
         for run in queue.chunk_by(|a, b| a.target == b.target) {
             let places = run.len().div_ceil(POINTS_PER_PARTIAL_SUM);
             runs.push((run, sums.len(), places));
-            sums.extend((sums.len()..sums.len() + places).map(|place| Job {
-                source: (place as u32) << 1,
-                target: run[0].target,
-            }));
+            sums.extend(
+                (sums.len()..sums.len() + places).map(|place| PointAddition {
+                    source: (place as u32) << 1,
+                    target: run[0].target,
+                }),
+            );
         }
         let mut occupied = vec![false; sums.len()];
         let mut jobs = Vec::with_capacity(K::BATCH);
@@ -186,7 +189,7 @@ impl<K: PointKernel> Accumulator<K> {
                 let jobs_of_round = run.chunks(*places).nth(round).unwrap_or_default();
                 for (place, job) in (*first..).zip(jobs_of_round) {
                     if occupied[place] {
-                        jobs.push(Job {
+                        jobs.push(PointAddition {
                             source: job.source,
                             target: place as u32,
                         });
@@ -222,7 +225,7 @@ impl<K: PointKernel> Accumulator<K> {
                 let first = sums[i];
                 i += 1;
                 if let Some(second) = sums.get(i).filter(|next| next.target == first.target) {
-                    jobs.push(Job {
+                    jobs.push(PointAddition {
                         source: second.source,
                         target: first.source >> 1,
                     });

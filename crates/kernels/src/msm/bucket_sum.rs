@@ -8,7 +8,7 @@
 
 use ark_ff::{AdditiveGroup, Zero};
 
-use super::point_kernel::{Job, PointKernel, Projective};
+use super::point_kernel::{PointAddition, PointKernel, Projective};
 
 /// The buckets of several windows, the same number for each.
 pub(crate) struct Buckets<'a, K: PointKernel> {
@@ -55,7 +55,7 @@ impl<K: PointKernel> Buckets<'_, K> {
                     K::copy_within(self.points, target, source);
                     continue;
                 }
-                jobs.push(Job {
+                jobs.push(PointAddition {
                     source: (source as u32) << 1,
                     target: target as u32,
                 });
@@ -67,7 +67,7 @@ impl<K: PointKernel> Buckets<'_, K> {
         self.add(&mut jobs);
     }
 
-    fn add(&mut self, jobs: &mut Vec<Job>) {
+    fn add(&mut self, jobs: &mut Vec<PointAddition>) {
         if !jobs.is_empty() {
             for target in K::add(self.points, None, jobs, self.scratch) {
                 self.occupied[target as usize] = false;

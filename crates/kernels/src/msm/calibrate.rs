@@ -8,7 +8,7 @@ use ark_ff::PrimeField;
 use super::accumulate::Accumulator;
 use super::endomorphism::Endomorphism;
 use super::plan::Costs;
-use super::point_kernel::{Affine, Job, PointKernel, Scalar};
+use super::point_kernel::{Affine, PointAddition, PointKernel, Scalar};
 use crate::{InstructionSet, MsmGroup};
 
 /// Bases of a measurement; it makes four times as many additions.
@@ -60,12 +60,12 @@ pub(crate) fn measure<K: PointKernel>(bases: &[Affine<K>]) -> Costs {
     let points = K::load(bases, bases.len());
     // Numbers without a pattern that caches could follow.
     let mut state = 1u64;
-    let jobs: Vec<Job> = (0..4 * bases.len())
+    let jobs: Vec<PointAddition> = (0..4 * bases.len())
         .map(|i| {
             state = state
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1);
-            Job {
+            PointAddition {
                 source: ((i % bases.len()) as u32) << 1 | (state >> 40 & 1) as u32,
                 target: (state >> 48) as u32 % BUCKETS as u32,
             }
@@ -92,8 +92,8 @@ pub(crate) fn measure<K: PointKernel>(bases: &[Affine<K>]) -> Costs {
         nanoseconds(start) / BUCKETS as f64
     });
     let mut targets = K::load(&bases[..8], 8);
-    let few: Vec<Job> = (0..8u32)
-        .map(|i| Job {
+    let few: Vec<PointAddition> = (0..8u32)
+        .map(|i| PointAddition {
             source: (100 + i) << 1,
             target: i,
         })

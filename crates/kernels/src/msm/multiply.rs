@@ -5,7 +5,7 @@ use ark_ff::{BigInteger, PrimeField};
 
 use super::endomorphism::Endomorphism;
 use super::pippenger::{Terms, pippenger};
-use super::plan::{Bases, Plan, Shape};
+use super::plan::{Bases, MsmPlan, Shape};
 use super::point_kernel::{Affine, PointKernel, Projective, Scalar};
 use super::recode::{Recoded, Split, Windows};
 use crate::{InstructionSet, MsmGroup, portable};
@@ -158,10 +158,10 @@ pub(crate) fn choose<K: PointKernel>(
     shape: &Shape,
     bases: Bases,
     splits: &[Split<'_, K::Curve>],
-) -> Plan {
+) -> MsmPlan {
     let ways: Vec<_> = splits
         .iter()
         .map(|split| (split.parts() == 2, split.largest()))
         .collect();
-    Plan::choose(shape, &K::COSTS, bases, &ways)
+    MsmPlan::choose(shape, &K::COSTS, bases, &ways)
 }

@@ -7,8 +7,8 @@ use ark_ff::{AdditiveGroup, Zero};
 use rayon::prelude::*;
 
 use super::accumulate::Accumulator;
-use super::plan::Plan;
-use super::point_kernel::{Job, PointKernel, Projective};
+use super::plan::MsmPlan;
+use super::point_kernel::{PointAddition, PointKernel, Projective};
 use super::recode::Recoded;
 
 /// Numbers a task reads a window of before it goes on to the next window.
@@ -24,7 +24,7 @@ pub(crate) struct Terms<'a, K: PointKernel> {
 }
 
 /// `Σ kᵢ·Pᵢ` over the terms of one or more lists, which share the buckets.
-pub(crate) fn pippenger<K: PointKernel>(lists: &[Terms<'_, K>], plan: &Plan) -> Projective<K> {
+pub(crate) fn pippenger<K: PointKernel>(lists: &[Terms<'_, K>], plan: &MsmPlan) -> Projective<K> {
     let windows = plan.windows.widths.len();
     let buckets = 1usize << (plan.windows.widest() - 1);
     let tasks: Vec<(usize, usize)> = (0..windows)
@@ -78,7 +78,7 @@ impl<K: PointKernel> Terms<'_, K> {
     fn push(
         &self,
         accumulator: &mut Accumulator<K>,
-        plan: &Plan,
+        plan: &MsmPlan,
         group: Range<usize>,
         bases: Range<usize>,
     ) {
@@ -97,7 +97,7 @@ impl<K: PointKernel> Terms<'_, K> {
                                 let point = (copy * parts + part) * self.count + base;
                                 accumulator.push(
                                     self.points,
-                                    Job {
+                                    PointAddition {
                                         source: (point as u32) << 1 | u32::from(digit < 0),
                                         target: first_bucket + digit.unsigned_abs() - 1,
                                     },

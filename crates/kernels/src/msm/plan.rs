@@ -19,7 +19,7 @@ pub struct Costs {
 
 /// The plan by which a product is computed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Plan {
+pub(crate) struct MsmPlan {
     /// Whether scalars are split by the endomorphism.
     pub(crate) split: bool,
     /// The digits.
@@ -90,9 +90,9 @@ impl Shape {
     }
 }
 
-// === impl Plan ===
+// === impl MsmPlan ===
 
-impl Plan {
+impl MsmPlan {
     /// The cheapest plan. `ways` are the ways scalars may be taken: split or not, and the largest
     /// magnitude of a part.
     pub(crate) fn choose(

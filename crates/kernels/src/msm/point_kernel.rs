@@ -7,7 +7,7 @@ use super::plan::Costs;
 
 /// An addition of a source point, or its negative, to a target point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Job {
+pub(crate) struct PointAddition {
     /// `index << 1 | negative` of the source.
     pub(crate) source: u32,
     /// Index of the target.
@@ -59,7 +59,7 @@ pub(crate) trait PointKernel: Send + Sync + 'static {
     fn add(
         targets: &mut Self::Points,
         sources: Option<&Self::Points>,
-        jobs: &[Job],
+        jobs: &[PointAddition],
         scratch: &mut Self::Scratch,
     ) -> Vec<u32>;
 

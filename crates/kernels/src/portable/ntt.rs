@@ -19,16 +19,16 @@ const PARALLEL: usize = 1 << 10;
 
 /// The transforms of one domain. The powers of its root, n elements in all, are made when first
 /// needed and kept.
-pub(crate) struct Plan<F: FftField> {
+pub(crate) struct NttPlan<F: FftField> {
     subgroup: Radix2EvaluationDomain<F>,
     coset: Radix2EvaluationDomain<F>,
     /// For each level, which joins two transforms of h points to one of 2h, the h powers of its root.
     levels: OnceLock<Vec<Vec<F>>>,
 }
 
-// === impl Plan ===
+// === impl NttPlan ===
 
-impl<F: FftField> Plan<F> {
+impl<F: FftField> NttPlan<F> {
     pub(crate) fn new(
         subgroup: Radix2EvaluationDomain<F>,
         coset: Radix2EvaluationDomain<F>,
@@ -102,7 +102,7 @@ impl<F: FftField> Plan<F> {
     }
 }
 
-impl<F: FftField> Transforms<F> for Plan<F> {
+impl<F: FftField> Transforms<F> for NttPlan<F> {
     fn forward(&self, values: &mut [F]) {
         self.transform(values);
     }

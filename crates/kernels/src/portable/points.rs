@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use super::batch_add::batch_add_assign;
 use super::inversion::Invertible;
 use crate::msm::plan::Costs;
-use crate::msm::point_kernel::{Job, PointKernel};
+use crate::msm::point_kernel::{PointAddition, PointKernel};
 
 /// Points one task converts or multiplies.
 const CHUNK: usize = 1 << 10;
@@ -108,7 +108,7 @@ impl<P: SWCurveConfig<BaseField: Invertible>> PointKernel for PortablePoints<P> 
     fn add(
         targets: &mut Self::Points,
         sources: Option<&Self::Points>,
-        jobs: &[Job],
+        jobs: &[PointAddition],
         scratch: &mut Self::Scratch,
     ) -> Vec<u32> {
         let Scratch { left, right } = scratch;

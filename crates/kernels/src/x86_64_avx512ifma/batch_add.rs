@@ -12,7 +12,7 @@ use ark_ec::short_weierstrass::{Affine, SWCurveConfig};
 
 use super::points::Stored;
 use super::vector_field::VectorField;
-use crate::msm::point_kernel::Job;
+use crate::msm::point_kernel::PointAddition;
 use crate::portable::batch_add::batch_add_assign;
 use crate::portable::inversion::invert_all;
 
@@ -23,7 +23,7 @@ const AHEAD: usize = 4;
 pub(crate) struct Scratch<V> {
     /// For each vector of jobs, the differences and the product of those before it in its chain.
     steps: Vec<(V, V)>,
-    jobs: Vec<Job>,
+    jobs: Vec<PointAddition>,
     /// Lanes whose points have the same x: they cannot be added by a slope between them.
     equal: Vec<u8>,
 }
@@ -42,7 +42,7 @@ impl<V> Default for Scratch<V> {
 pub(crate) fn batch_add<P, V>(
     targets: &mut Stored<V>,
     sources: Option<&Stored<V>>,
-    jobs: &[Job],
+    jobs: &[PointAddition],
     scratch: &mut Scratch<V>,
 ) -> Vec<u32>
 where
@@ -64,7 +64,7 @@ where
     scratch.jobs.clear();
     scratch.jobs.extend_from_slice(jobs);
     for lane in 0..jobs.len().next_multiple_of(8) - jobs.len() {
-        scratch.jobs.push(Job {
+        scratch.jobs.push(PointAddition {
             source: (spare_source as u32) << 1,
             target: (spare_target + lane) as u32,
         });
@@ -101,7 +101,7 @@ unsafe fn add<V: VectorField>(
     targets: *mut u64,
     sources: *const u64,
     scratch: &mut Scratch<V>,
-) -> Vec<Job> {
+) -> Vec<PointAddition> {
     let Scratch { steps, jobs, equal } = scratch;
     // SAFETY: as the caller promises.
     unsafe {
@@ -126,7 +126,7 @@ unsafe fn add<V: VectorField>(
 /// Addresses of the x of eight jobs' points.
 #[inline(always)]
 unsafe fn places<V: VectorField>(
-    jobs: &[Job; 8],
+    jobs: &[PointAddition; 8],
     targets: *mut u64,
     sources: *const u64,
 ) -> ([*mut u64; 8], [*const u64; 8]) {
@@ -141,7 +141,11 @@ unsafe fn places<V: VectorField>(
 
 /// Fetches the points of eight jobs.
 #[inline(always)]
-unsafe fn prefetch<V: VectorField>(jobs: &[Job; 8], targets: *mut u64, sources: *const u64) {
+unsafe fn prefetch<V: VectorField>(
+    jobs: &[PointAddition; 8],
+    targets: *mut u64,
+    sources: *const u64,
+) {
     // SAFETY: a prefetch has no effect but on caches.
     unsafe {
         let (targets, sources) = places::<V>(jobs, targets, sources);
@@ -155,7 +159,7 @@ unsafe fn prefetch<V: VectorField>(jobs: &[Job; 8], targets: *mut u64, sources: 
 }
 
 /// The jobs as vectors.
-fn vectors(jobs: &[Job]) -> &[[Job; 8]] {
+fn vectors(jobs: &[PointAddition]) -> &[[PointAddition; 8]] {
     let (vectors, rest) = jobs.as_chunks();
     debug_assert!(rest.is_empty(), "spare jobs fill up the last vector");
     vectors
@@ -169,7 +173,7 @@ fn vectors(jobs: &[Job]) -> &[[Job; 8]] {
 unsafe fn forward<V: VectorField>(
     targets: *mut u64,
     sources: *const u64,
-    jobs: &[Job],
+    jobs: &[PointAddition],
     steps: &mut Vec<(V, V)>,
     equal: &mut Vec<u8>,
     careful: bool,
@@ -220,7 +224,7 @@ unsafe fn inverses<V: VectorField>(products: [V; 2]) -> [V; 2] {
 unsafe fn backward<V: VectorField>(
     targets: *mut u64,
     sources: *const u64,
-    jobs: &[Job],
+    jobs: &[PointAddition],
     steps: &[(V, V)],
     equal: &[u8],
     mut inverses: [V; 2],
@@ -265,14 +269,14 @@ unsafe fn backward<V: VectorField>(
 fn add_exceptions<P, V>(
     targets: &mut Stored<V>,
     sources: Option<&Stored<V>>,
-    jobs: &[Job],
+    jobs: &[PointAddition],
 ) -> Vec<u32>
 where
     P: SWCurveConfig<BaseField = V::Ark>,
     V: VectorField,
 {
     // SAFETY: this back end runs only where its instructions are.
-    let points = |points: &Stored<V>, index: &dyn Fn(&Job) -> usize| {
+    let points = |points: &Stored<V>, index: &dyn Fn(&PointAddition) -> usize| {
         jobs.chunks(8)
             .flat_map(|jobs| {
                 let indices: [usize; 8] =

@@ -14,7 +14,7 @@ use super::memory::Words;
 use super::multiply_each::multiply_each;
 use super::vector_field::VectorField;
 use crate::msm::plan::Costs;
-use crate::msm::point_kernel::{Job, PointKernel};
+use crate::msm::point_kernel::{PointAddition, PointKernel};
 use crate::portable::inversion::Invertible;
 
 /// Points one task converts or multiplies.
@@ -235,7 +235,7 @@ where
     fn add(
         targets: &mut Self::Points,
         sources: Option<&Self::Points>,
-        jobs: &[Job],
+        jobs: &[PointAddition],
         scratch: &mut Self::Scratch,
     ) -> Vec<u32> {
         batch_add::batch_add::<P, V>(targets, sources, jobs, scratch)

@@ -22,12 +22,12 @@ pub(crate) fn checks(
     let Some(sequencer) = &workflow.sequencer else {
         return Ok(None);
     };
-    let plan = workflow.to_plan();
+    let linked = workflow.link();
     let mut stages: BTreeMap<Arc<str>, Arc<dyn EmissionCheck>> = BTreeMap::new();
     let mut unchecked: BTreeSet<Arc<str>> = BTreeSet::new();
     let mut takes_submitted = false;
-    for id in plan.emitters() {
-        let stage = plan.stage(id);
+    for id in linked.emitters() {
+        let stage = linked.stage(id);
         match &stage.kind {
             file::StageKind::Dispatcher(of) if of.verify && !workflow.trust_verifiers => {
                 let made = check_of(of, registry);

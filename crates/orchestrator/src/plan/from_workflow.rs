@@ -48,7 +48,7 @@ impl Plan {
         workflow: &file::Workflow,
         custom: &BTreeMap<String, StrategyMaker>,
     ) -> Result<Self, PlanError> {
-        let linked = workflow.to_plan();
+        let linked = workflow.link();
         // Sources are not stages of the core, which only knows their submissions.
         let mut index = BTreeMap::new();
         for stage in &linked.stages {

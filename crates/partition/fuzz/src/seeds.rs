@@ -10,7 +10,7 @@ use ark_relations::gr1cs::{LinearCombination, Variable};
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_aggregation::Srs;
 use proofmill_groth16::mirage::{CommittedR1cs, ProvingKey, Setup};
-use proofmill_groth16::{Bn254, Residency};
+use proofmill_groth16::{Bn254, ResidentForm};
 use proofmill_partition::proof::{
     ClassKeys, Index, Journal, PartitionProof, Prover, Step, VerifyingKey,
 };
@@ -110,7 +110,7 @@ impl Proved {
         });
         let keys: Vec<_> = keys.collect();
         let of_classes = keys.iter().map(ProvingKey::vk).collect();
-        let keys = ClassKeys::hold(&partition, keys, Residency::Plain).expect("its own keys");
+        let keys = ClassKeys::hold(&partition, keys, ResidentForm::Plain).expect("its own keys");
         let index = Index::new(partition, of_classes, &srs).expect("its own keys");
         let prover = Prover {
             index: &index,

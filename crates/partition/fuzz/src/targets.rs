@@ -8,7 +8,7 @@ use ark_bn254::Fr;
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_groth16::mirage::{self, ProvingKey, ProvingKeyInfo, ResidentKey};
 use proofmill_groth16::snarkjs::{inputs_from_json, inputs_to_json};
-use proofmill_groth16::{Bn254, PointCheck, Residency};
+use proofmill_groth16::{Bn254, PointCheck, ResidentForm};
 use proofmill_partition::proof::{Journal, PartitionProof, VerifyingKey};
 use proofmill_partition::tree::{Path, Tree, depth};
 use proofmill_partition::{Challenges, PartTrace, Partition};
@@ -151,7 +151,7 @@ fn keys_as_they_are(bytes: &[u8]) {
     let info = info.expect("a key has a head");
     assert_eq!(info.committed, read.committed.len());
     assert_eq!(info.plain.variables, read.plain.variables);
-    let held = ResidentKey::new(read, Arc::clone(&SYSTEM), Residency::Plain);
+    let held = ResidentKey::new(read, Arc::clone(&SYSTEM), ResidentForm::Plain);
     match (held, mapped) {
         (Ok(held), Ok(mapped)) => assert!(held.vk() == mapped.vk()),
         (held, mapped) => assert_eq!(held.is_ok(), mapped.is_ok()),

@@ -9,16 +9,16 @@ use proofmill_groth16::mirage::{
     CommittedR1csError, PreparedInputs, PreparedVerifyingKey, ProvingKey, ResidentKey,
     VerifyingKey as ClassVerifyingKey,
 };
-use proofmill_groth16::{InsecureKey, KeyError, PointCheck, ProveError, Residency, VerifyError};
+use proofmill_groth16::{InsecureKey, KeyError, PointCheck, ProveError, ResidentForm, VerifyError};
 
 use super::memory::KeyForm;
 use super::verifier::{MAX_PUBLIC_INPUTS, VerifyingKey};
-use super::{PartitionEngine, SHARED};
+use super::{PartitionCurve, SHARED};
 use crate::Partition;
 
 /// A partition with the keys that its proofs are made and verified with.
 #[derive(Debug)]
-pub struct Index<E: PartitionEngine> {
+pub struct Index<E: PartitionCurve> {
     partition: Partition<E::ScalarField>,
     classes: Vec<PreparedVerifyingKey<E>>,
     parts: MirageIndex<E>,
@@ -27,7 +27,7 @@ pub struct Index<E: PartitionEngine> {
 
 /// The proving keys of all classes.
 #[derive(Debug)]
-pub enum ClassKeys<E: PartitionEngine> {
+pub enum ClassKeys<E: PartitionCurve> {
     /// In memory, in the order of classes.
     Held(Vec<Arc<ResidentKey<E>>>),
     /// In a folder: each key is read before the parts of its class, and dropped after them.
@@ -35,7 +35,7 @@ pub enum ClassKeys<E: PartitionEngine> {
         /// The folder, with a file `class-0.pk` and so on.
         folder: PathBuf,
         /// The way a key is held while it is used.
-        residency: Residency,
+        residency: ResidentForm,
     },
     /// In a folder, as for `Files`, with the points staying in the files: each proof reads its whole key again.
     Mapped {
@@ -114,7 +114,7 @@ pub enum IndexError {
 
 // === impl Index ===
 
-impl<E: PartitionEngine> Index<E> {
+impl<E: PartitionCurve> Index<E> {
     /// Makes the proving and verifying keys (Agg.G of figure 6, section 6.3). A verifier without trust in another's
     /// key makes its own from the same partition, keys and reference string, and compares digests.
     ///
@@ -176,7 +176,7 @@ impl<E: PartitionEngine> Index<E> {
     }
 }
 
-fn check_keys<E: PartitionEngine>(
+fn check_keys<E: PartitionCurve>(
     partition: &Partition<E::ScalarField>,
     keys: &[ClassVerifyingKey<E>],
 ) -> Result<(), IndexError> {
@@ -214,7 +214,7 @@ fn check_keys<E: PartitionEngine>(
     Ok(())
 }
 
-fn mirage_parts<E: PartitionEngine>(
+fn mirage_parts<E: PartitionCurve>(
     partition: &Partition<E::ScalarField>,
     keys: &[ClassVerifyingKey<E>],
 ) -> MirageParts<E> {
@@ -253,7 +253,7 @@ fn mirage_parts<E: PartitionEngine>(
 
 // === impl ClassKeys ===
 
-impl<E: PartitionEngine> ClassKeys<E> {
+impl<E: PartitionCurve> ClassKeys<E> {
     /// The file of a class's key in a folder.
     pub fn path(folder: &Path, class: usize) -> PathBuf {
         folder.join(format!("class-{class}.pk"))
@@ -263,8 +263,8 @@ impl<E: PartitionEngine> ClassKeys<E> {
     pub fn in_folder(folder: PathBuf, form: KeyForm) -> Self {
         let residency = match form {
             KeyForm::Mapped => return Self::Mapped { folder },
-            KeyForm::Plain => Residency::Plain,
-            KeyForm::Prepared { memory_limit } => Residency::Prepared {
+            KeyForm::Plain => ResidentForm::Plain,
+            KeyForm::Prepared { memory_limit } => ResidentForm::Prepared {
                 memory_limit: usize::try_from(memory_limit).unwrap_or(usize::MAX),
             },
         };
@@ -279,7 +279,7 @@ impl<E: PartitionEngine> ClassKeys<E> {
     pub fn hold(
         partition: &Partition<E::ScalarField>,
         keys: Vec<ProvingKey<E>>,
-        residency: Residency,
+        residency: ResidentForm,
     ) -> Result<Self, IndexError> {
         let (expected, found) = (partition.classes().len(), keys.len());
         if expected != found {
@@ -328,11 +328,11 @@ impl<E: PartitionEngine> ClassKeys<E> {
     }
 }
 
-fn resident<E: PartitionEngine>(
+fn resident<E: PartitionCurve>(
     partition: &Partition<E::ScalarField>,
     class: usize,
     key: ProvingKey<E>,
-    residency: Residency,
+    residency: ResidentForm,
 ) -> Result<Arc<ResidentKey<E>>, IndexError> {
     let system = Arc::clone(partition.classes()[class].system());
     let resident = ResidentKey::new(key, system, residency);

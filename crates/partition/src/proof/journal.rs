@@ -24,7 +24,7 @@ use proofmill_groth16::mirage::Commitment;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
-use super::PartitionEngine;
+use super::PartitionCurve;
 
 const KIND: FileKind = FileKind {
     magic: b"PMILLPJN",
@@ -40,15 +40,15 @@ const PROOF: u8 = 2;
 
 /// The commitments and proofs of a witness's parts that were made.
 #[derive(Debug)]
-pub struct Journal<E: PartitionEngine> {
+pub struct Journal<E: PartitionCurve> {
     seed: Zeroizing<[u8; SEED_BYTES]>,
     records: Option<JournalRecords<E>>,
-    place: Place,
+    place: JournalPlace,
 }
 
 /// The records of a witness.
 #[derive(Debug)]
-struct JournalRecords<E: PartitionEngine> {
+struct JournalRecords<E: PartitionCurve> {
     witness: [u8; TAG_BYTES],
     parts: usize,
     /// Up to the last part that has one, until the journal is bound to a witness.
@@ -56,8 +56,9 @@ struct JournalRecords<E: PartitionEngine> {
     proofs: Vec<Option<Proof<E>>>,
 }
 
+/// Place of a journal's records.
 #[derive(Debug)]
-enum Place {
+enum JournalPlace {
     Memory,
     /// A file, locked, that has no whole head yet.
     New {
@@ -114,10 +115,10 @@ pub enum JournalError {
 
 // === impl Journal ===
 
-impl<E: PartitionEngine> Journal<E> {
+impl<E: PartitionCurve> Journal<E> {
     /// A journal in memory, which is lost when the process ends.
     pub fn in_memory(rng: &mut (impl RngCore + CryptoRng)) -> Self {
-        Self::new(Place::Memory, rng)
+        Self::new(JournalPlace::Memory, rng)
     }
 
     /// A journal in a file: starts a new one, or resumes from its records. The file is locked until the journal is
@@ -130,9 +131,9 @@ impl<E: PartitionEngine> Journal<E> {
         let mut file = open_locked(path)?;
         let bytes = read_all::<E>(&mut file, path)?;
         if is_beginning_of_head::<E>(&bytes) {
-            let mut journal = Self::new(Place::Memory, rng);
+            let mut journal = Self::new(JournalPlace::Memory, rng);
             let path = path.to_owned();
-            journal.place = Place::New { path, file };
+            journal.place = JournalPlace::New { path, file };
             return Ok(journal);
         }
         let in_file = |source| JournalError::File {
@@ -148,7 +149,7 @@ impl<E: PartitionEngine> Journal<E> {
             })?;
         file.set_len(end as u64).map_err(failed(path))?;
         file.seek(SeekFrom::End(0)).map_err(failed(path))?;
-        journal.place = Place::Open {
+        journal.place = JournalPlace::Open {
             path: path.to_owned(),
             file,
             head,
@@ -156,7 +157,7 @@ impl<E: PartitionEngine> Journal<E> {
         Ok(journal)
     }
 
-    fn new(place: Place, rng: &mut (impl RngCore + CryptoRng)) -> Self {
+    fn new(place: JournalPlace, rng: &mut (impl RngCore + CryptoRng)) -> Self {
         let mut seed = Zeroizing::new([0; SEED_BYTES]);
         rng.fill_bytes(&mut *seed);
         Self {
@@ -181,7 +182,7 @@ impl<E: PartitionEngine> Journal<E> {
         let journal = Self {
             seed: Zeroizing::new(*seed),
             records: Some(JournalRecords::new(*witness, parts)),
-            place: Place::Memory,
+            place: JournalPlace::Memory,
         };
         Ok((journal, *checksum))
     }
@@ -218,17 +219,17 @@ impl<E: PartitionEngine> Journal<E> {
                     records.fill();
                     Ok(())
                 }
-                (false, Place::Open { path, .. } | Place::New { path, .. }) => {
+                (false, JournalPlace::Open { path, .. } | JournalPlace::New { path, .. }) => {
                     Err(JournalError::OtherWitness(path.clone()))
                 }
-                (false, Place::Memory) => Err(JournalError::OtherWitness(PathBuf::new())),
+                (false, JournalPlace::Memory) => Err(JournalError::OtherWitness(PathBuf::new())),
             };
         }
         let mut records = JournalRecords::new(witness, parts);
         records.fill();
         self.records = Some(records);
-        let place = std::mem::replace(&mut self.place, Place::Memory);
-        let Place::New { path, mut file } = place else {
+        let place = std::mem::replace(&mut self.place, JournalPlace::Memory);
+        let JournalPlace::New { path, mut file } = place else {
             self.place = place;
             return Ok(());
         };
@@ -243,7 +244,7 @@ impl<E: PartitionEngine> Journal<E> {
             .and_then(|()| file.sync_all())
             .map_err(failed(&path))?;
         let (_, checksum) = head.split_last_chunk().expect("as many bytes");
-        self.place = Place::Open {
+        self.place = JournalPlace::Open {
             path,
             file,
             head: *checksum,
@@ -288,7 +289,7 @@ impl<E: PartitionEngine> Journal<E> {
     }
 
     fn append(&mut self, kind: u8, part: usize, content: &[u8]) -> Result<(), JournalError> {
-        let Place::Open { path, file, head } = &mut self.place else {
+        let JournalPlace::Open { path, file, head } = &mut self.place else {
             return Ok(());
         };
         let mut record = vec![kind];
@@ -307,10 +308,10 @@ impl<E: PartitionEngine> Journal<E> {
     /// [`JournalError::Io`] if the file system refuses.
     pub fn remove(self) -> Result<(), JournalError> {
         match self.place {
-            Place::Open { path, .. } | Place::New { path, .. } => {
+            JournalPlace::Open { path, .. } | JournalPlace::New { path, .. } => {
                 std::fs::remove_file(&path).map_err(failed(&path))
             }
-            Place::Memory => Ok(()),
+            JournalPlace::Memory => Ok(()),
         }
     }
 }
@@ -342,7 +343,7 @@ fn open_locked(path: &Path) -> Result<File, JournalError> {
 }
 
 /// The content of a journal's file, no more than one has.
-fn read_all<E: PartitionEngine>(
+fn read_all<E: PartitionCurve>(
     file: &mut File,
     path: &Path,
 ) -> Result<Zeroizing<Vec<u8>>, JournalError> {
@@ -362,7 +363,7 @@ fn read_all<E: PartitionEngine>(
 }
 
 /// True if the head was being written when its prover went away: then there is no record after it.
-fn is_beginning_of_head<E: PartitionEngine>(bytes: &[u8]) -> bool {
+fn is_beginning_of_head<E: PartitionCurve>(bytes: &[u8]) -> bool {
     let beginning = KIND.begin::<E>();
     let checked = bytes.len().min(beginning.len());
     let whole = BEGINNING_BYTES + HEAD_BYTES + CHECKSUM_BYTES;
@@ -375,7 +376,7 @@ fn checksum(head: &[u8], record: &[u8]) -> [u8; RECORD_CHECKSUM_BYTES] {
     *digest.first_chunk().expect("half of a digest")
 }
 
-fn content_bytes<E: PartitionEngine>(kind: u8) -> Option<usize> {
+fn content_bytes<E: PartitionCurve>(kind: u8) -> Option<usize> {
     match kind {
         COMMITMENT => Some(Commitment::<E>::encoded_size()),
         PROOF => Some(Proof::<E>::encoded_size()),
@@ -383,17 +384,17 @@ fn content_bytes<E: PartitionEngine>(kind: u8) -> Option<usize> {
     }
 }
 
-fn longest_record<E: PartitionEngine>() -> usize {
+fn longest_record<E: PartitionCurve>() -> usize {
     RECORD_HEAD_BYTES + Proof::<E>::encoded_size() + RECORD_CHECKSUM_BYTES
 }
 
-fn file_bytes<E: PartitionEngine>(parts: usize) -> usize {
+fn file_bytes<E: PartitionCurve>(parts: usize) -> usize {
     BEGINNING_BYTES + HEAD_BYTES + CHECKSUM_BYTES + 2 * (parts + 1) * longest_record::<E>()
 }
 
 // === impl JournalRecords ===
 
-impl<E: PartitionEngine> JournalRecords<E> {
+impl<E: PartitionCurve> JournalRecords<E> {
     const fn new(witness: [u8; TAG_BYTES], parts: usize) -> Self {
         Self {
             witness,

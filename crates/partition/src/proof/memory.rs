@@ -27,7 +27,7 @@
 use proofmill_groth16::mirage::{Commitment, ProvingKeyInfo};
 use proofmill_groth16::{Curve, MAPPED_WINDOW_POINTS, Proof};
 
-use super::PartitionEngine;
+use super::PartitionCurve;
 use crate::Partition;
 use crate::tree::Leaf;
 
@@ -103,7 +103,7 @@ pub struct MemoryLimit {
 
 impl MemoryNeeds {
     /// The needs of proofs for a partition with keys of these sizes, in the order of classes.
-    pub fn new<E: PartitionEngine>(
+    pub fn new<E: PartitionCurve>(
         partition: &Partition<E::ScalarField>,
         keys: &[ProvingKeyInfo],
     ) -> Self {
@@ -167,7 +167,7 @@ impl MemoryNeeds {
 // === impl ClassNeeds ===
 
 impl ClassNeeds {
-    fn of<E: PartitionEngine>(key: &ProvingKeyInfo) -> Self {
+    fn of<E: PartitionCurve>(key: &ProvingKeyInfo) -> Self {
         let plain = &key.plain;
         let (variables, domain) = (plain.variables as u64, plain.domain as u64);
         let queries = &plain.points;

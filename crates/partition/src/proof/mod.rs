@@ -44,13 +44,13 @@ pub use verifier::{
     PartitionProof, PartitionProofError, StatementError, VerifyError, VerifyingKey,
 };
 
-use proofmill_aggregation::AggregationEngine;
+use proofmill_aggregation::AggregationCurve;
 use proofmill_kernels::Poseidon2Field;
 
 /// A curve that circuits in parts are proved over: BN254 and BLS12-381.
-pub trait PartitionEngine: AggregationEngine<ScalarField: Poseidon2Field> {}
+pub trait PartitionCurve: AggregationCurve<ScalarField: Poseidon2Field> {}
 
-impl<E: AggregationEngine<ScalarField: Poseidon2Field>> PartitionEngine for E {}
+impl<E: AggregationCurve<ScalarField: Poseidon2Field>> PartitionCurve for E {}
 
 /// Public inputs that all parts share: the root of the tree of states, α and β.
 const SHARED: usize = 3;

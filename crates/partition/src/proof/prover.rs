@@ -8,7 +8,7 @@ use proofmill_aggregation::{AggregateProveError, MirageStatement, Srs};
 use proofmill_groth16::Proof;
 use proofmill_groth16::mirage::{Commitment, Inputs, Opening, ResidentKey, verify};
 
-use super::PartitionEngine;
+use super::PartitionCurve;
 use super::index::{ClassKeys, Index, IndexError};
 use super::journal::{Journal, JournalError};
 use super::secrets::Secrets;
@@ -18,7 +18,7 @@ use crate::{PartitionError, PartitionedCircuit, States, Traces};
 
 /// The keys that a prover works with.
 #[derive(Clone, Copy, Debug)]
-pub struct Prover<'a, E: PartitionEngine> {
+pub struct Prover<'a, E: PartitionCurve> {
     /// The partition and the keys of its parts.
     pub index: &'a Index<E>,
     /// The reference string that the index was made with.
@@ -90,7 +90,7 @@ pub enum ProveError {
 }
 
 /// State of a proof that is being made.
-struct Run<'a, E: PartitionEngine, C, P> {
+struct Run<'a, E: PartitionCurve, C, P> {
     prover: Prover<'a, E>,
     circuit: &'a C,
     journal: &'a mut Journal<E>,
@@ -101,7 +101,7 @@ struct Run<'a, E: PartitionEngine, C, P> {
 
 // === impl Prover ===
 
-impl<'a, E: PartitionEngine> Prover<'a, E> {
+impl<'a, E: PartitionCurve> Prover<'a, E> {
     /// Proves that the circuit, which must have a witness, holds for its public inputs. Parts are proved class by
     /// class, so that each key is read at most twice, and one is held at a time. Steps recorded in the journal are
     /// not repeated. `progress` is called before each step and may stop the proof there.
@@ -201,14 +201,14 @@ fn report(
 }
 
 /// The key of the class that is worked on.
-struct CurrentKey<'a, E: PartitionEngine> {
+struct CurrentKey<'a, E: PartitionCurve> {
     prover: Prover<'a, E>,
     current: Option<(usize, Arc<ResidentKey<E>>)>,
 }
 
 // === impl CurrentKey ===
 
-impl<E: PartitionEngine> CurrentKey<'_, E> {
+impl<E: PartitionCurve> CurrentKey<'_, E> {
     /// The key of a part's class. That of another class is dropped first.
     fn of(&mut self, part: usize) -> Result<Arc<ResidentKey<E>>, ProveError> {
         let partition = self.prover.index.partition();
@@ -232,7 +232,7 @@ impl<E: PartitionEngine> CurrentKey<'_, E> {
 
 impl<'a, E, C, P> Run<'a, E, C, P>
 where
-    E: PartitionEngine,
+    E: PartitionCurve,
     C: PartitionedCircuit<E::ScalarField>,
     P: FnMut(Step) -> ControlFlow<()>,
 {

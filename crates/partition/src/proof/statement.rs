@@ -2,7 +2,7 @@
 
 use proofmill_aggregation::{Commitment, Transcript};
 
-use super::PartitionEngine;
+use super::PartitionCurve;
 use crate::Challenges;
 use crate::tree::Path;
 
@@ -17,7 +17,7 @@ pub(super) struct Statement<F> {
 impl<F: proofmill_kernels::Poseidon2Field> Statement<F> {
     /// Takes the verifying key's digest, the number of parts, the public inputs, and the commitment to the
     /// commitments of all parts; draws α and β.
-    pub(super) fn new<E: PartitionEngine<ScalarField = F>>(
+    pub(super) fn new<E: PartitionCurve<ScalarField = F>>(
         key: &[u8; 32],
         parts: usize,
         public_inputs: &[F],

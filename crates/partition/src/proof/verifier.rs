@@ -14,7 +14,7 @@ use proofmill_aggregation::{
 };
 
 use super::statement::Statement;
-use super::{PartitionEngine, SHARED};
+use super::{PartitionCurve, SHARED};
 use crate::public_state::PublicState;
 use crate::tree::{ARITY, Path, depth};
 
@@ -33,7 +33,7 @@ const DIGEST_BYTES: usize = 32;
 
 /// A key to verify with. It has an address for each public input; else its size is constant.
 #[derive(Clone, Debug)]
-pub struct VerifyingKey<E: PartitionEngine> {
+pub struct VerifyingKey<E: PartitionCurve> {
     partition: [u8; DIGEST_BYTES],
     public: PublicState,
     parts: MirageVerifyingKey<E>,
@@ -42,7 +42,7 @@ pub struct VerifyingKey<E: PartitionEngine> {
 
 /// One proof for all parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PartitionProof<E: PartitionEngine> {
+pub struct PartitionProof<E: PartitionCurve> {
     pub(super) commitment: Commitment<E>,
     pub(super) root: E::ScalarField,
     pub(super) public_path: Path<E::ScalarField>,
@@ -122,7 +122,7 @@ pub enum StatementError {
 
 // === impl VerifyingKey ===
 
-impl<E: PartitionEngine> VerifyingKey<E> {
+impl<E: PartitionCurve> VerifyingKey<E> {
     /// Combines the [digest](crate::Partition::digest) of a partition, its public state, and the key of its parts.
     /// `None` if the parts' key does not share the inputs that a partition shares.
     pub(super) fn new(
@@ -300,7 +300,7 @@ impl<E: PartitionEngine> VerifyingKey<E> {
 
 // === impl PartitionProof ===
 
-impl<E: PartitionEngine> PartitionProof<E> {
+impl<E: PartitionCurve> PartitionProof<E> {
     /// Bytes of a proof for `parts` parts.
     pub fn encoded_size(parts: usize) -> usize {
         let aggregate = Aggregate::<E>::encoded_size(AggregateKind::Mirage, parts.max(1));

@@ -61,20 +61,20 @@ impl<'a, C: PartitionedCircuit<Fr>> Attempt<'a, C> {
         by_part: &[Fr],
         by_address: &[Fr],
     ) -> Self {
-        let plan = partition.plan();
+        let order = partition.order();
         let rng = &mut StdRng::seed_from_u64(6);
         let salts = |_| Fr::rand(rng);
         let share = |range: Range<usize>| PartTrace {
             by_part: by_part[range.clone()].to_vec(),
             by_address: by_address[range].to_vec(),
         };
-        let states = States::new(plan, share, challenges, salts);
-        let traces = (0..partition.num_parts()).map(|part| share(plan.range(part)));
+        let states = States::new(order, share, challenges, salts);
+        let traces = (0..partition.num_parts()).map(|part| share(order.range(part)));
         let mut attempt = Self {
             partition,
             circuit,
             challenges,
-            public_inputs: by_part[plan.public()].to_vec(),
+            public_inputs: by_part[order.public()].to_vec(),
             public_path: states.public_path(),
             root: states.root(),
             traces: traces.collect(),

@@ -9,7 +9,7 @@ use ark_std::rand::{SeedableRng, rngs::StdRng};
 
 use super::attempt::{Attempt, Refusal, challenges};
 use super::chain::{Chain, Read};
-use crate::plan::Plan;
+use crate::access_order::AccessOrder;
 use crate::state::States;
 use crate::tree::{Leaf, Path, compress};
 use crate::{Challenges, Check, PartTrace, Partition};
@@ -121,7 +121,7 @@ impl Setting {
         let liar = Chain::lying(PARTS, PUBLIC, lie);
         let mut by_part = partition.values_by_part(&partition.trace(&liar).unwrap());
         if let Some((part, read, difference)) = lie {
-            by_part[place(partition.plan(), part, read)] += difference;
+            by_part[place(partition.order(), part, read)] += difference;
         }
         let circuit = Chain { lie: None, ..liar };
         Self {
@@ -132,12 +132,12 @@ impl Setting {
         }
     }
 
-    fn plan(&self) -> &Plan {
-        self.partition.plan()
+    fn order(&self) -> &AccessOrder {
+        self.partition.order()
     }
 
     fn sorted(&self, by_part: &[Fr]) -> Vec<Fr> {
-        self.plan().sorted(0..self.plan().entries(), by_part)
+        self.order().sorted(0..self.order().entries(), by_part)
     }
 
     fn attempt(&self, by_address: &[Fr]) -> Attempt<'_, Chain<Fr>> {
@@ -159,8 +159,8 @@ impl Setting {
     }
 }
 
-fn place(plan: &Plan, part: usize, read: Read) -> usize {
-    plan.range(part).start + read as usize
+fn place(order: &AccessOrder, part: usize, read: Read) -> usize {
+    order.range(part).start + read as usize
 }
 
 fn one() -> Fr {
@@ -205,9 +205,9 @@ fn a_stale_value() {
 fn stale(part: usize) -> Setting {
     let honest = Setting::honest();
     let [old, new] =
-        [part - 1, part].map(|part| honest.by_part[place(honest.plan(), part, Read::Cell)]);
+        [part - 1, part].map(|part| honest.by_part[place(honest.order(), part, Read::Cell)]);
     let setting = Setting::lying(Some((part, Read::Cell, old - new)));
-    let loaded = setting.by_part[place(setting.plan(), part, Read::Cell)];
+    let loaded = setting.by_part[place(setting.order(), part, Read::Cell)];
     assert_eq!(loaded, old);
     setting
 }
@@ -228,7 +228,7 @@ fn a_renamed_address() {
 fn renamed(part: usize) -> (Setting, Fr) {
     let honest = Setting::honest();
     let [first, power] =
-        [Read::First, Read::Power].map(|read| honest.by_part[place(honest.plan(), part, read)]);
+        [Read::First, Read::Power].map(|read| honest.by_part[place(honest.order(), part, read)]);
     let difference = power - first;
     let setting = Setting::lying(Some((part, Read::First, difference)));
     (setting, difference)
@@ -237,15 +237,15 @@ fn renamed(part: usize) -> (Setting, Fr) {
 /// The values by address as they should be.
 fn unnamed(setting: &Setting, part: usize, difference: Fr) -> Vec<Fr> {
     let mut repaired = setting.by_part.clone();
-    repaired[place(setting.plan(), part, Read::First)] -= difference;
+    repaired[place(setting.order(), part, Read::First)] -= difference;
     setting.sorted(&repaired)
 }
 
 /// Values by address that satisfy all that is local, and are no permutation of those by part.
 fn no_permutation(setting: &Setting) -> Vec<Fr> {
-    let plan = setting.plan();
-    let addresses = plan.by_address(0..plan.entries());
-    let changed = plan.by_part(plan.range(2))[SET_POWER];
+    let order = setting.order();
+    let addresses = order.by_address(0..order.entries());
+    let changed = order.by_part(order.range(2))[SET_POWER];
     let mut by_address = setting.sorted(&setting.by_part);
     for (value, address) in by_address.iter_mut().zip(addresses) {
         if address == changed {
@@ -271,7 +271,7 @@ fn another_value_set() {
 
 fn other_value_set() -> Setting {
     let mut setting = Setting::lying(Some((LAST, Read::Power, one())));
-    let place = setting.plan().range(LAST - 1).start + SET_POWER;
+    let place = setting.order().range(LAST - 1).start + SET_POWER;
     setting.by_part[place] += one();
     setting
 }
@@ -302,7 +302,7 @@ fn a_repeated_part() {
 
 fn repeated() -> Setting {
     let mut setting = Setting::honest();
-    let [from, to] = [2, 4].map(|part| setting.plan().range(part));
+    let [from, to] = [2, 4].map(|part| setting.order().range(part));
     setting.by_part.copy_within(from, to.start);
     setting
 }
@@ -331,7 +331,7 @@ fn forged(setting: &Setting, by_address: &[Fr]) -> (Vec<Leaf<Fr>>, Leaf<Fr>) {
         by_part: by_part[range.clone()].to_vec(),
         by_address: by_address[range].to_vec(),
     };
-    let states = States::new(setting.plan(), share, setting.challenges, salts);
+    let states = States::new(setting.order(), share, setting.challenges, salts);
     let mut leaves = states.leaves().to_vec();
     let ratio = leaves[PARTS].by_address * leaves[PARTS].by_part.inverse().unwrap();
     let forged = Leaf {

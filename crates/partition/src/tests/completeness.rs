@@ -75,9 +75,9 @@ fn a_false_statement_is_refused_in_parts_and_in_one_piece() {
     circuit.public[2] += Fr::from(1u64);
     let partition = Partition::new(&Chain::blank(3)).unwrap();
     let traces = partition.trace(&circuit).unwrap();
-    let plan = partition.plan();
+    let order = partition.order();
     let by_part = partition.values_by_part(&traces);
-    let by_address = plan.sorted(0..plan.entries(), &by_part);
+    let by_address = order.sorted(0..order.entries(), &by_part);
     let attempt = Attempt::new(&partition, &circuit, &by_part, &by_address);
     let expected = [super::attempt::Refusal::Part(2, Check::Circuit)];
     assert_eq!(attempt.refusals(), expected);

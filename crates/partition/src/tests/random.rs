@@ -116,8 +116,8 @@ proptest! {
         let partition = Partition::from_bytes(&made.to_bytes()).unwrap();
         prop_assert!(partition == made, "a file holds all of a partition");
         let traces = partition.trace(&circuit).unwrap();
-        let plan = partition.plan();
-        let sort = |by_part: &[Fr]| plan.sorted(0..plan.entries(), by_part);
+        let order = partition.order();
+        let sort = |by_part: &[Fr]| order.sorted(0..order.entries(), by_part);
         let by_part = partition.values_by_part(&traces);
         let by_address = sort(&by_part);
         let attempt = Attempt::new(&partition, &circuit, &by_part, &by_address);
@@ -143,7 +143,7 @@ proptest! {
         let consistent = sort(&wrong);
         let refusals = Attempt::new(&partition, &circuit, &wrong, &consistent).refusals();
         // An input that no part reads may be any; all else has a constraint.
-        let is_read = plan.by_part(0..plan.entries()).iter().filter(|of| **of == 1).count() > 1;
+        let is_read = order.by_part(0..order.entries()).iter().filter(|of| **of == 1).count() > 1;
         let is_free = changed == 0 && !is_read;
         prop_assert_eq!(refusals.is_empty(), is_free, "entry {}", changed);
         prop_assert!(is_free || refusals != [Refusal::PublicInputs]);

@@ -21,7 +21,7 @@ const STAND_INS: [(&str, &str); 2] = [
 ];
 
 /// A stage: all processes that share one consumer.
-pub(super) struct Stage {
+pub(super) struct ImportedStage {
     pub(super) name: String,
     pub(super) role: Role,
     processes: u32,
@@ -90,8 +90,8 @@ pub fn to_workflow(deployment: &Deployment) -> Result<Imported, ImportError> {
     }))
 }
 
-fn stages(deployment: &Deployment) -> Result<(Vec<Stage>, Vec<String>), ImportError> {
-    let mut stages: Vec<(String, Stage)> = Vec::new();
+fn stages(deployment: &Deployment) -> Result<(Vec<ImportedStage>, Vec<String>), ImportError> {
+    let mut stages: Vec<(String, ImportedStage)> = Vec::new();
     let mut remarks = Vec::new();
     let mut names = BTreeSet::from(["sequencer".to_owned()]);
     for service in &deployment.services {
@@ -140,7 +140,7 @@ fn stages(deployment: &Deployment) -> Result<(Vec<Stage>, Vec<String>), ImportEr
             }
             continue;
         }
-        let stage = Stage {
+        let stage = ImportedStage {
             name: unique(&service.name, &mut names),
             role: service.role,
             processes: 1,
@@ -182,7 +182,7 @@ pub(super) fn unique(name: &str, taken: &mut BTreeSet<String>) -> String {
 }
 
 pub(super) struct Writer<'a> {
-    pub(super) stages: &'a [Stage],
+    pub(super) stages: &'a [ImportedStage],
     pub(super) choice: Choice,
     /// The names of queues in the workflow, by subject.
     queues: BTreeMap<&'a str, String>,
@@ -199,7 +199,7 @@ pub(super) struct Writer<'a> {
 // === impl Writer ===
 
 impl<'a> Writer<'a> {
-    fn new(stages: &'a [Stage], choice: Choice) -> Self {
+    fn new(stages: &'a [ImportedStage], choice: Choice) -> Self {
         let mut writer = Self {
             stages,
             choice,
@@ -292,7 +292,7 @@ impl<'a> Writer<'a> {
             self.text.text("writers", "many");
         }
         if let Some(last) = self.last {
-            let start = self.stages.iter().find_map(Stage::start);
+            let start = self.stages.iter().find_map(ImportedStage::start);
             self.text.table_once("sequencer");
             self.text.text("input", &self.queue(last));
             match start {
@@ -309,7 +309,7 @@ impl<'a> Writer<'a> {
     }
 
     /// The output of a stage, if a stage reads it or it is emitted.
-    fn output(&mut self, stage: &Stage) -> Option<String> {
+    fn output(&mut self, stage: &ImportedStage) -> Option<String> {
         let output = stage.config.output_queue.as_deref()?;
         if self.read.contains(output) || self.last == Some(output) {
             return Some(self.queue(output));
@@ -339,7 +339,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn dispatcher(&mut self, stage: &Stage) {
+    fn dispatcher(&mut self, stage: &ImportedStage) {
         let Some(program) = &stage.config.program else {
             return;
         };
@@ -373,7 +373,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn collector(&mut self, stage: &Stage) {
+    fn collector(&mut self, stage: &ImportedStage) {
         let Some(collection) = &stage.config.collection else {
             return;
         };
@@ -432,11 +432,12 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn proof(&mut self, stage: &Stage, proofs: u32, output: Option<&str>) {
+    fn proof(&mut self, stage: &ImportedStage, proofs: u32, output: Option<&str>) {
         let subjects = &stage.config.input_queues;
         let from_source = |subject: &&String| {
-            let writes =
-                |other: &Stage| other.config.output_queue.as_deref() == Some(subject.as_str());
+            let writes = |other: &ImportedStage| {
+                other.config.output_queue.as_deref() == Some(subject.as_str())
+            };
             self.stages
                 .iter()
                 .any(|other| other.is_source() && writes(other))
@@ -491,9 +492,9 @@ impl<'a> Writer<'a> {
     }
 }
 
-// === impl Stage ===
+// === impl ImportedStage ===
 
-impl Stage {
+impl ImportedStage {
     pub(super) fn is_source(&self) -> bool {
         self.start_of_source().is_some()
     }

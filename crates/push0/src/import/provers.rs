@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Role;
-use super::model::Stage;
+use super::model::ImportedStage;
 
 /// Most stages that write one of `queues` and that one message from outside reaches: each makes a proof of
 /// it. Stages with different sources prove different blocks.
-pub(super) fn provers_into(stages: &[Stage], queues: &[&str]) -> u32 {
+pub(super) fn provers_into(stages: &[ImportedStage], queues: &[&str]) -> u32 {
     let mut written = Vec::new();
     for stage in stages {
         let Some(output) = stage.config.output_queue.as_deref() else {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proofmill_workflow::HttpUrl;
 
-use super::model::{Stage, Writer, unique};
+use super::model::{ImportedStage, Writer, unique};
 use crate::environment::Start;
 use crate::source;
 
@@ -60,7 +60,7 @@ impl Writer<'_> {
     }
 
     /// Writes the settings of a source that asks the deployment's endpoint and makes the same messages.
-    fn follow(&mut self, stage: &Stage, endpoint: &HttpUrl) {
+    fn follow(&mut self, stage: &ImportedStage, endpoint: &HttpUrl) {
         self.text.text("kind", "ethereum");
         self.text.text("rpc", &address(endpoint));
         match stage.start_of_source() {
@@ -87,7 +87,7 @@ impl Writer<'_> {
     }
 
     /// Writes the settings of a source that gets submitted blocks.
-    fn submit(&mut self, stage: &Stage) {
+    fn submit(&mut self, stage: &ImportedStage) {
         self.text.text("kind", "submit");
         let why = if stage.endpoint.is_some() {
             "another source reaches the same stages, and after a reorganisation of the chain what \

@@ -4,15 +4,15 @@ use ark_ec::PrimeGroup;
 use ark_ff::{Field, Zero};
 
 /// A place in its batch: the x of the power sums.
-pub(super) type Place = usize;
+pub(super) type BatchPlace = usize;
 
 /// The smallest set of places, of a size above `excluded`, such that false claims at these places explain the
 /// sums S₀ … Sₘ. `None` if more than m claims are false.
 pub(super) fn locate<V: PrimeGroup>(
-    places: &[Place],
+    places: &[BatchPlace],
     sums: &[V],
     excluded: usize,
-) -> Option<Vec<Place>> {
+) -> Option<Vec<BatchPlace>> {
     (excluded + 1..sums.len()).find_map(|size| {
         let mut set = Vec::with_capacity(size);
         fits(places, sums, size, &mut set).then_some(set)
@@ -21,7 +21,12 @@ pub(super) fn locate<V: PrimeGroup>(
 
 /// Whether `size` of the places explain the sums: depth first, taking a place out of the sums at
 /// each level.
-fn fits<V: PrimeGroup>(places: &[Place], sums: &[V], size: usize, set: &mut Vec<Place>) -> bool {
+fn fits<V: PrimeGroup>(
+    places: &[BatchPlace],
+    sums: &[V],
+    size: usize,
+    set: &mut Vec<BatchPlace>,
+) -> bool {
     if size == 0 {
         return sums.iter().all(Zero::is_zero);
     }
@@ -46,7 +51,7 @@ fn fits<V: PrimeGroup>(places: &[Place], sums: &[V], size: usize, set: &mut Vec<
 
 /// The values at as many places as there are sums, if all other values are zero: by Lagrange polynomials,
 /// Dᵢ = Σₖ cᵢₖ·Sₖ, where Σₖ cᵢₖ·xᵏ is one at i and zero at the other places.
-pub(super) fn solve<V: PrimeGroup>(places: &[Place], sums: &[V]) -> Vec<V> {
+pub(super) fn solve<V: PrimeGroup>(places: &[BatchPlace], sums: &[V]) -> Vec<V> {
     places
         .iter()
         .map(|place| {
@@ -66,7 +71,7 @@ pub(super) fn solve<V: PrimeGroup>(places: &[Place], sums: &[V]) -> Vec<V> {
 }
 
 /// Takes a claim's value out of the sums it is in.
-pub(super) fn remove<V: PrimeGroup>(sums: &mut [V], place: Place, value: V) {
+pub(super) fn remove<V: PrimeGroup>(sums: &mut [V], place: BatchPlace, value: V) {
     let mut term = value;
     for sum in sums {
         *sum -= term;
@@ -74,12 +79,12 @@ pub(super) fn remove<V: PrimeGroup>(sums: &mut [V], place: Place, value: V) {
     }
 }
 
-fn scalar<V: PrimeGroup>(place: Place) -> V::ScalarField {
+fn scalar<V: PrimeGroup>(place: BatchPlace) -> V::ScalarField {
     V::ScalarField::from(place as u64)
 }
 
 /// A small multiple.
-fn times<V: PrimeGroup>(value: V, factor: Place) -> V {
+fn times<V: PrimeGroup>(value: V, factor: BatchPlace) -> V {
     match factor {
         0 => V::zero(),
         1 => value,
@@ -93,7 +98,7 @@ mod tests {
     use ark_grumpkin::Projective as Point;
     use ark_std::UniformRand;
 
-    fn sums(values: &[(Place, Point)], count: usize) -> Vec<Point> {
+    fn sums(values: &[(BatchPlace, Point)], count: usize) -> Vec<Point> {
         let mut sums = vec![Point::zero(); count];
         for (place, value) in values {
             remove(&mut sums, *place, -*value);
@@ -101,9 +106,9 @@ mod tests {
         sums
     }
 
-    fn values(places: &[Place]) -> Vec<(Place, Point)> {
+    fn values(places: &[BatchPlace]) -> Vec<(BatchPlace, Point)> {
         let rng = &mut ark_std::test_rng();
-        let draw = |place: &Place| (*place, Point::rand(rng));
+        let draw = |place: &BatchPlace| (*place, Point::rand(rng));
         places.iter().map(draw).collect()
     }
 

@@ -3,7 +3,7 @@
 use ark_ec::PrimeGroup;
 
 use super::costs::Step;
-use super::locate::{Place, locate, remove, solve};
+use super::locate::{BatchPlace, locate, remove, solve};
 use super::{Costs, LoneCosts};
 
 /// The share of claims that is expected to be false, from 0 to 1, before anything is known of the
@@ -17,10 +17,10 @@ const EXPECTED_SHARE_WEIGHT: f64 = 8.0;
 /// Source of the claims' values and power sums that a search needs.
 pub trait Values<V> {
     /// Σ xᵏ·Dₓ over the places x.
-    fn sum(&mut self, places: &[Place], k: u32) -> V;
+    fn sum(&mut self, places: &[BatchPlace], k: u32) -> V;
 
     /// Dₓ for each of the places.
-    fn each(&mut self, places: &[Place]) -> Vec<V>;
+    fn each(&mut self, places: &[BatchPlace]) -> Vec<V>;
 }
 
 /// The places of the false claims among `count`, ascending, whose values add up to `total`. `alone` is what claims'
@@ -36,7 +36,7 @@ pub fn isolate<V: PrimeGroup>(
     alone: LoneCosts,
     expected_false_share: ExpectedFalseShare,
     values: impl Values<V>,
-) -> Vec<Place> {
+) -> Vec<BatchPlace> {
     let places: Vec<_> = (0..count).collect();
     let mut search = Search {
         values,
@@ -60,7 +60,7 @@ struct Search<V, F> {
     cleared: f64,
     /// Claims known to be false, and those that were expected to be before.
     convicted: f64,
-    found: Vec<(Place, V)>,
+    found: Vec<(BatchPlace, V)>,
 }
 
 // === impl Search ===
@@ -68,7 +68,7 @@ struct Search<V, F> {
 impl<V: PrimeGroup, F: Values<V>> Search<V, F> {
     /// Finds the false claims among `places`, whose first power sums are known; more than `excluded` of them
     /// are false, or none.
-    fn among(&mut self, places: &[Place], mut sums: Vec<V>, mut excluded: usize) {
+    fn among(&mut self, places: &[BatchPlace], mut sums: Vec<V>, mut excluded: usize) {
         if sums[0].is_zero() {
             self.cleared += places.len() as f64;
             return;
@@ -95,7 +95,7 @@ impl<V: PrimeGroup, F: Values<V>> Search<V, F> {
     }
 
     /// Asks for each of the places that a fit names; the rest then sums to zero.
-    fn confirm(&mut self, places: &[Place], set: &[Place], mut sums: Vec<V>) {
+    fn confirm(&mut self, places: &[BatchPlace], set: &[BatchPlace], mut sums: Vec<V>) {
         // The other values then follow from the sums.
         let asked = &set[..set.len().min(places.len() - sums.len())];
         self.ask(asked, &mut sums);
@@ -108,7 +108,7 @@ impl<V: PrimeGroup, F: Values<V>> Search<V, F> {
         self.among(&rest, sums, 0);
     }
 
-    fn halve(&mut self, places: &[Place], mut sums: Vec<V>, excluded: usize) {
+    fn halve(&mut self, places: &[BatchPlace], mut sums: Vec<V>, excluded: usize) {
         let (left, right) = places.split_at(places.len() / 2);
         let first = self.values.sum(left, 0);
         let before = self.found.len();
@@ -121,7 +121,7 @@ impl<V: PrimeGroup, F: Values<V>> Search<V, F> {
     }
 
     /// Computes each claim's value, except for those that then follow from the sums.
-    fn alone(&mut self, places: &[Place], mut sums: Vec<V>) {
+    fn alone(&mut self, places: &[BatchPlace], mut sums: Vec<V>) {
         let (asked, rest) = places.split_at(places.len() - sums.len());
         self.ask(asked, &mut sums);
         if sums[0].is_zero() {
@@ -132,7 +132,7 @@ impl<V: PrimeGroup, F: Values<V>> Search<V, F> {
     }
 
     /// Asks for the values of these places, and takes them from the sums.
-    fn ask(&mut self, places: &[Place], sums: &mut [V]) {
+    fn ask(&mut self, places: &[BatchPlace], sums: &mut [V]) {
         let values = self.values.each(places);
         for (place, value) in places.iter().zip(values) {
             self.settle(*place, value);
@@ -141,13 +141,13 @@ impl<V: PrimeGroup, F: Values<V>> Search<V, F> {
     }
 
     /// Computes the values of at most as many places as there are sums.
-    fn conclude(&mut self, places: &[Place], sums: &[V]) {
+    fn conclude(&mut self, places: &[BatchPlace], sums: &[V]) {
         for (place, value) in places.iter().zip(solve(places, sums)) {
             self.settle(*place, value);
         }
     }
 
-    fn settle(&mut self, place: Place, value: V) {
+    fn settle(&mut self, place: BatchPlace, value: V) {
         if value.is_zero() {
             self.cleared += 1.0;
         } else {
@@ -188,21 +188,22 @@ mod tests {
     }
 
     impl Values<Point> for &mut Counted {
-        fn sum(&mut self, places: &[Place], k: u32) -> Point {
+        fn sum(&mut self, places: &[BatchPlace], k: u32) -> Point {
             *if places.len() == 1 {
                 &mut self.alone
             } else {
                 &mut self.together
             } += 1;
-            let power =
-                |place: Place| <Point as PrimeGroup>::ScalarField::from((place as u128).pow(k));
+            let power = |place: BatchPlace| {
+                <Point as PrimeGroup>::ScalarField::from((place as u128).pow(k))
+            };
             let terms = places
                 .iter()
                 .map(|place| self.points[*place] * power(*place));
             terms.sum()
         }
 
-        fn each(&mut self, places: &[Place]) -> Vec<Point> {
+        fn each(&mut self, places: &[BatchPlace]) -> Vec<Point> {
             self.alone += places.len();
             places.iter().map(|place| self.points[*place]).collect()
         }

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use proofmill_aggregation::{Aggregate, AggregateKind, AggregationEngine, Groth16Index};
+use proofmill_aggregation::{Aggregate, AggregateKind, AggregationCurve, Groth16Index};
 use proofmill_groth16::Curve;
 
 use super::whole::{Unbatched, Verifier};
@@ -20,7 +20,7 @@ pub type Groth16Aggregate<E> = Unbatched<Groth16AggregateVerifier<E>>;
 #[derive(Debug)]
 pub struct Groth16AggregateVerifier<E>(PhantomData<fn() -> E>);
 
-impl<E: AggregationEngine> Verifier for Groth16AggregateVerifier<E> {
+impl<E: AggregationCurve> Verifier for Groth16AggregateVerifier<E> {
     type Key = Groth16Index<E>;
 
     fn name() -> &'static str {

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use proofmill_groth16::Curve;
-use proofmill_partition::proof::{PartitionEngine, PartitionProof, VerifyingKey};
+use proofmill_partition::proof::{PartitionCurve, PartitionProof, VerifyingKey};
 
 use super::whole::{Unbatched, Verifier};
 use crate::kind::{Invalid, UnusableKey};
@@ -20,7 +20,7 @@ pub type Partition<E> = Unbatched<PartitionVerifier<E>>;
 #[derive(Debug)]
 pub struct PartitionVerifier<E>(PhantomData<fn() -> E>);
 
-impl<E: PartitionEngine> Verifier for PartitionVerifier<E> {
+impl<E: PartitionCurve> Verifier for PartitionVerifier<E> {
     type Key = VerifyingKey<E>;
 
     fn name() -> &'static str {

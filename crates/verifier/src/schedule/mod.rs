@@ -17,7 +17,7 @@ mod source;
 mod standing;
 
 pub use request::{Micros, Submission, Ticket};
-pub use scheduler::{Admission, BatchId, Crash, Job, Limits, Scheduler};
+pub use scheduler::{Admission, BatchId, Crash, Limits, Scheduler, VerificationJob};
 pub use source::SourceReport;
 
 /// The pool of threads that a job runs on.

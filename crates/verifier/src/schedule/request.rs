@@ -47,7 +47,7 @@ pub(super) struct Request {
     pub(super) accepted: Micros,
     /// The time at which work on it began.
     pub(super) begun: Option<Micros>,
-    pub(super) stage: Stage,
+    pub(super) stage: VerificationStage,
     /// A batch with it crashed: it is checked alone.
     pub(super) suspect: bool,
     /// Whether its verdict was given while a job with it still runs.
@@ -55,7 +55,7 @@ pub(super) struct Request {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum VerificationStage {
     Held,
     Queued,
     Reducing,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::Lane;
 use super::group::{Group, GroupKey, Reduced};
-use super::request::{Micros, Request, Stage, Submission, Ticket};
+use super::request::{Micros, Request, Submission, Ticket, VerificationStage};
 use super::source::{Source, SourceReport, Turn};
 use crate::batch::MAX_BATCH;
 use crate::isolation::ExpectedFalseShare;
@@ -55,7 +55,7 @@ pub struct BatchId(pub u64);
 
 /// A job for a thread.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Job {
+pub enum VerificationJob {
     /// Reduce proofs of one kind: one by one, or together if that takes less time.
     Reduce {
         /// The requests' kind.
@@ -149,7 +149,7 @@ impl Scheduler {
     /// The next job of a lane that [takes one](Self::takes_job); the caller must call [`ended`](Self::ended) when
     /// it has ended. For the quarantine lane, call this again whenever a job of either lane has ended, and at
     /// [`next_turn`](Self::next_turn).
-    pub fn next(&mut self, now: Micros, lane: Lane) -> Option<Job> {
+    pub fn next(&mut self, now: Micros, lane: Lane) -> Option<VerificationJob> {
         if !self.quarantine_budget.allows(now, lane) {
             return None;
         }
@@ -259,7 +259,7 @@ impl Scheduler {
         best.map(|(_, key)| key)
     }
 
-    fn begin_check(&mut self, now: Micros, key: GroupKey) -> Job {
+    fn begin_check(&mut self, now: Micros, key: GroupKey) -> VerificationJob {
         let group = self.groups.get(&key);
         let lanes = group.map_or(1, |group| side_by_side(&self.requests, group));
         let size = batch_size(&self.sources, self.limits.batch, lanes, &key);
@@ -271,7 +271,7 @@ impl Scheduler {
         for ticket in &tickets {
             if let Some(request) = self.requests.get_mut(ticket) {
                 group.remove(request.claim(*ticket));
-                request.stage = Stage::Checking(batch);
+                request.stage = VerificationStage::Checking(batch);
             }
         }
         let source = key.source.as_ref().and_then(|name| self.sources.get(name));
@@ -285,7 +285,7 @@ impl Scheduler {
             begun: now,
         };
         self.batches.insert(batch, running);
-        Job::Check {
+        VerificationJob::Check {
             batch,
             kind,
             tickets,
@@ -315,7 +315,7 @@ impl Scheduler {
         tickets
     }
 
-    fn begin_reduction(&mut self, now: Micros, lane: Lane) -> Option<Job> {
+    fn begin_reduction(&mut self, now: Micros, lane: Lane) -> Option<VerificationJob> {
         let first = self.take_turn(now, lane, None)?;
         let submission = &self.requests.get(&first)?.submission;
         let together = submission.reduced_together;
@@ -332,7 +332,7 @@ impl Scheduler {
         {
             tickets.push(ticket);
         }
-        Some(Job::Reduce {
+        Some(VerificationJob::Reduce {
             kind: key.kind,
             tickets,
         })
@@ -347,7 +347,7 @@ impl Scheduler {
             return None;
         }
         let request = self.requests.get_mut(&ticket)?;
-        request.stage = Stage::Reducing;
+        request.stage = VerificationStage::Reducing;
         request.begun = Some(now);
         let source = self.sources.get_mut(&name)?;
         source.queue.pop_first();
@@ -371,7 +371,7 @@ impl Scheduler {
             source.queue.insert(key);
             let (.., ticket) = key;
             if let Some(request) = self.requests.get_mut(&ticket) {
-                request.stage = Stage::Queued;
+                request.stage = VerificationStage::Queued;
                 let kind = request.submission.kind;
                 let group = self.group_of(name, kind);
                 self.groups.entry(group).or_default().coming += 1;
@@ -396,7 +396,7 @@ impl Scheduler {
             source.held.insert(key);
             let (.., ticket) = key;
             if let Some(request) = self.requests.get_mut(&ticket) {
-                request.stage = Stage::Held;
+                request.stage = VerificationStage::Held;
                 let kind = request.submission.kind;
                 let group = self.group_of(name, kind);
                 if let Some(group) = self.groups.get_mut(&group) {

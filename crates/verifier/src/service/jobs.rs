@@ -7,7 +7,7 @@ use crate::batch::Checks;
 use crate::erased::{AnyClaim, AnyKind, AnyProof};
 use crate::isolation::ExpectedFalseShare;
 use crate::kind::Invalid;
-use crate::schedule::{BatchId, Crash, Job, Ticket};
+use crate::schedule::{BatchId, Crash, Ticket, VerificationJob};
 
 /// A job with all that it needs.
 pub(super) enum Prepared {
@@ -22,7 +22,7 @@ pub(super) enum Prepared {
         expected_false_share: ExpectedFalseShare,
     },
     /// The job's proof was missing, which no order of events leads to.
-    Lost(Job),
+    Lost(VerificationJob),
 }
 
 /// The outcome of a job.
@@ -40,7 +40,7 @@ pub(super) enum Done {
         checks: Checks,
         time_us: u64,
     },
-    Lost(Job),
+    Lost(VerificationJob),
 }
 
 // === impl Done ===
@@ -62,9 +62,9 @@ type Reduction = Result<Result<AnyClaim, Invalid>, Crash>;
 // === impl Shared ===
 
 impl Shared {
-    pub(super) fn prepare(&self, state: &State, job: Job) -> Prepared {
+    pub(super) fn prepare(&self, state: &State, job: VerificationJob) -> Prepared {
         match &job {
-            Job::Reduce { kind, tickets } => {
+            VerificationJob::Reduce { kind, tickets } => {
                 let proof = |ticket: &Ticket| match state.work.get(ticket) {
                     Some(Work::Proof(proof)) => Some((*ticket, proof.clone())),
                     _ => None,
@@ -77,7 +77,7 @@ impl Shared {
                     None => Prepared::Lost(job),
                 }
             }
-            Job::Check {
+            VerificationJob::Check {
                 batch,
                 kind,
                 tickets,
@@ -139,12 +139,14 @@ impl Shared {
             Done::Lost(job) => {
                 let crash = Crash("a proof was lost".to_owned());
                 match job {
-                    Job::Reduce { tickets, .. } => {
+                    VerificationJob::Reduce { tickets, .. } => {
                         for ticket in tickets {
                             state.scheduler.reduced(now, ticket, Err(crash.clone()));
                         }
                     }
-                    Job::Check { batch, .. } => state.scheduler.checked(now, batch, Err(crash)),
+                    VerificationJob::Check { batch, .. } => {
+                        state.scheduler.checked(now, batch, Err(crash))
+                    }
                 }
             }
         }

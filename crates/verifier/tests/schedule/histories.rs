@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use proofmill_verifier::schedule::{
-    Admission, Crash, Job, Lane, Limits, Micros, Scheduler, Submission, Ticket,
+    Admission, Crash, Lane, Limits, Micros, Scheduler, Submission, Ticket, VerificationJob,
 };
 use proofmill_verifier::{Invalid, Status, Unavailable};
 use rand::rngs::StdRng;
@@ -47,7 +47,7 @@ struct World {
     /// Maximum number of proofs of a batch.
     batch: usize,
     /// Running jobs, by the time at which they end.
-    running: BTreeMap<(Micros, u64), (Lane, Job)>,
+    running: BTreeMap<(Micros, u64), (Lane, VerificationJob)>,
     sent: HashMap<Ticket, Sent>,
     verdicts: HashMap<Ticket, Status>,
     number: u64,
@@ -203,7 +203,7 @@ impl World {
         };
         self.now = self.now.max(end);
         match job {
-            Job::Reduce { tickets, .. } => {
+            VerificationJob::Reduce { tickets, .. } => {
                 for ticket in tickets {
                     let result = match self.sent[&ticket].truth {
                         Truth::CrashesReduction => Err(Crash("reduction".to_owned())),
@@ -213,7 +213,7 @@ impl World {
                     self.scheduler.reduced(self.now, ticket, result);
                 }
             }
-            Job::Check { batch, tickets, .. } => {
+            VerificationJob::Check { batch, tickets, .. } => {
                 let truths = tickets.iter().map(|ticket| self.sent[ticket].truth);
                 let verdicts = truths
                     .map(|truth| match truth {
@@ -263,7 +263,7 @@ impl World {
     }
 
     /// Checks that a job may begin.
-    fn inspect(&self, lane: Lane, job: &Job) {
+    fn inspect(&self, lane: Lane, job: &VerificationJob) {
         let apart: BTreeSet<_> = self
             .scheduler
             .sources()
@@ -271,8 +271,8 @@ impl World {
             .map(|source| source.source)
             .collect();
         let (tickets, kind, most) = match job {
-            Job::Reduce { tickets, kind } => (tickets, *kind, 1 + 4 * kind),
-            Job::Check { tickets, kind, .. } => (tickets, *kind, self.batch),
+            VerificationJob::Reduce { tickets, kind } => (tickets, *kind, 1 + 4 * kind),
+            VerificationJob::Check { tickets, kind, .. } => (tickets, *kind, self.batch),
         };
         assert!((1..=most).contains(&tickets.len()));
         let mut kinds = tickets
@@ -282,8 +282,8 @@ impl World {
         let distinct: BTreeSet<_> = tickets.iter().collect();
         assert_eq!(distinct.len(), tickets.len());
         let under_way = self.running.values().filter_map(|(_, job)| match job {
-            Job::Check { tickets, .. } => Some(tickets),
-            Job::Reduce { .. } => None,
+            VerificationJob::Check { tickets, .. } => Some(tickets),
+            VerificationJob::Reduce { .. } => None,
         });
         for other in under_way.flatten() {
             assert!(!distinct.contains(other), "checked twice at once");

@@ -1,7 +1,7 @@
 //! Tests of the order in which sources are served, and of the time at which a batch begins.
 
 use proofmill_verifier::schedule::{
-    Admission, Job, Lane, Limits, Micros, Scheduler, Submission, Ticket,
+    Admission, Lane, Limits, Micros, Scheduler, Submission, Ticket, VerificationJob,
 };
 use proofmill_verifier::{Invalid, Status};
 
@@ -36,7 +36,7 @@ fn submit(scheduler: &mut Scheduler, submission: Submission) -> Ticket {
 
 fn reduction(scheduler: &mut Scheduler, lane: Lane) -> Ticket {
     match scheduler.next(Micros(0), lane) {
-        Some(Job::Reduce { tickets, .. }) => {
+        Some(VerificationJob::Reduce { tickets, .. }) => {
             let [ticket] = tickets[..] else {
                 panic!("{tickets:?}");
             };
@@ -55,12 +55,12 @@ fn check_all(
     let mut sizes = Vec::new();
     while let Some(job) = scheduler.next(Micros(0), lane) {
         match job {
-            Job::Reduce { tickets, .. } => {
+            VerificationJob::Reduce { tickets, .. } => {
                 for ticket in tickets {
                     scheduler.reduced(Micros(0), ticket, Ok(Ok(())));
                 }
             }
-            Job::Check { batch, tickets, .. } => {
+            VerificationJob::Check { batch, tickets, .. } => {
                 sizes.push(tickets.len());
                 let verdicts = tickets.into_iter().map(&verdict).collect();
                 scheduler.checked(Micros(0), batch, Ok(verdicts));
@@ -92,7 +92,7 @@ fn a_lone_proof_waits_for_nobody() {
     assert_eq!(scheduler.next(Micros(0), Lane::Trusted), None);
     scheduler.reduced(Micros(5), ticket, Ok(Ok(())));
     let job = scheduler.next(Micros(5), Lane::Trusted);
-    assert!(matches!(job, Some(Job::Check { tickets, .. }) if tickets == [ticket]));
+    assert!(matches!(job, Some(VerificationJob::Check { tickets, .. }) if tickets == [ticket]));
 }
 
 #[test]
@@ -117,7 +117,8 @@ fn proofs_that_come_during_a_check_make_the_next_batch() {
     let first = submit(&mut scheduler, submission("a", 0));
     reduction(&mut scheduler, Lane::Trusted);
     scheduler.reduced(Micros(0), first, Ok(Ok(())));
-    let Some(Job::Check { batch, .. }) = scheduler.next(Micros(0), Lane::Trusted) else {
+    let Some(VerificationJob::Check { batch, .. }) = scheduler.next(Micros(0), Lane::Trusted)
+    else {
         panic!("nothing is checked");
     };
     let others: Vec<_> = (1..=20)
@@ -130,7 +131,7 @@ fn proofs_that_come_during_a_check_make_the_next_batch() {
     assert_eq!(scheduler.next(Micros(2), Lane::Trusted), None);
     scheduler.checked(Micros(3), batch, Ok(vec![Ok(())]));
     let job = scheduler.next(Micros(3), Lane::Trusted);
-    assert!(matches!(job, Some(Job::Check { tickets, .. }) if tickets == others[..16]));
+    assert!(matches!(job, Some(VerificationJob::Check { tickets, .. }) if tickets == others[..16]));
 }
 
 /// Batches of a source with false proofs are small, so one does not occupy the threads.
@@ -155,7 +156,9 @@ fn apart_full_batches_are_checked_beside_each_other() {
             scheduler.reduced(Micros(0), *ticket, Ok(Ok(())));
         }
         match scheduler.next(Micros(0), Lane::Quarantine) {
-            Some(Job::Check { batch, tickets, .. }) if tickets == four => batches.push(batch),
+            Some(VerificationJob::Check { batch, tickets, .. }) if tickets == four => {
+                batches.push(batch)
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -259,7 +262,8 @@ fn a_batch_waits_at_most_four_times_as_long_as_the_last_check_took() {
     let first = submit(&mut scheduler, submission("a", 0));
     reduction(&mut scheduler, Lane::Trusted);
     scheduler.reduced(Micros(0), first, Ok(Ok(())));
-    let Some(Job::Check { batch, .. }) = scheduler.next(Micros(0), Lane::Trusted) else {
+    let Some(VerificationJob::Check { batch, .. }) = scheduler.next(Micros(0), Lane::Trusted)
+    else {
         panic!("nothing is checked");
     };
     scheduler.checked(Micros(50), batch, Ok(vec![Ok(())]));
@@ -270,7 +274,7 @@ fn a_batch_waits_at_most_four_times_as_long_as_the_last_check_took() {
     scheduler.reduced(Micros(100), ready, Ok(Ok(())));
     assert_eq!(scheduler.next(Micros(299), Lane::Trusted), None);
     let job = scheduler.next(Micros(300), Lane::Trusted);
-    assert!(matches!(job, Some(Job::Check { tickets, .. }) if tickets == [ready]));
+    assert!(matches!(job, Some(VerificationJob::Check { tickets, .. }) if tickets == [ready]));
 }
 
 #[test]
@@ -406,7 +410,7 @@ fn proofs_that_are_reduced_together_are_shared_out_among_threads() {
         submit(&mut scheduler, submission);
     }
     let sizes: Vec<_> = std::iter::from_fn(|| match scheduler.next(Micros(0), Lane::Trusted) {
-        Some(Job::Reduce { tickets, kind }) => Some((kind, tickets.len())),
+        Some(VerificationJob::Reduce { tickets, kind }) => Some((kind, tickets.len())),
         _ => None,
     })
     .collect();

@@ -4,7 +4,7 @@ use ark_ff::One;
 use ark_std::rand::rngs::StdRng;
 use ark_std::rand::{Rng, SeedableRng};
 use bytes::Bytes;
-use proofmill_aggregation::{AggregationEngine, Groth16Index, Srs};
+use proofmill_aggregation::{AggregationCurve, Groth16Index, Srs};
 use proofmill_groth16::{Bls12_381, Bn254};
 use proofmill_verifier::kinds::Groth16Aggregate;
 use proofmill_verifier::{KeyDigest, KeyError, Kind, Kinds, Options, Request, Status};
@@ -12,13 +12,13 @@ use proofmill_verifier::{KeyDigest, KeyError, Kind, Kinds, Options, Request, Sta
 use super::support::{Circuit, Running, id, verdicts};
 
 /// An aggregate of five proofs under two keys.
-struct Aggregated<E: AggregationEngine> {
+struct Aggregated<E: AggregationCurve> {
     index: Groth16Index<E>,
     inputs: Vec<Vec<E::ScalarField>>,
     proof: Bytes,
 }
 
-impl<E: AggregationEngine> Aggregated<E> {
+impl<E: AggregationCurve> Aggregated<E> {
     fn new(seed: u64) -> Self {
         let rng = &mut StdRng::seed_from_u64(seed);
         let srs = Srs::<E>::setup(8, rng).expect("a string");
@@ -50,7 +50,7 @@ impl<E: AggregationEngine> Aggregated<E> {
     }
 }
 
-async fn batches<E: AggregationEngine>() {
+async fn batches<E: AggregationCurve>() {
     let rng = &mut StdRng::seed_from_u64(23);
     let aggregates = [Aggregated::<E>::new(1), Aggregated::<E>::new(2)];
     let kind = Groth16Aggregate::<E>::new();

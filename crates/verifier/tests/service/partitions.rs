@@ -8,11 +8,9 @@ use ark_std::rand::rngs::StdRng;
 use bytes::Bytes;
 use proofmill_aggregation::Srs;
 use proofmill_groth16::mirage::{ProvingKey, Setup};
-use proofmill_groth16::{Bls12_381, Bn254, Residency};
+use proofmill_groth16::{Bls12_381, Bn254, ResidentForm};
 use proofmill_partition::applications::Squarings;
-use proofmill_partition::proof::{
-    ClassKeys, Index, Journal, PartitionEngine, Prover, VerifyingKey,
-};
+use proofmill_partition::proof::{ClassKeys, Index, Journal, PartitionCurve, Prover, VerifyingKey};
 use proofmill_partition::{Partition as Parts, PartitionedCircuit};
 use proofmill_verifier::kinds::Partition;
 use proofmill_verifier::{KeyDigest, KeyError, Kind, Kinds, Options, Request, Status};
@@ -20,13 +18,13 @@ use proofmill_verifier::{KeyDigest, KeyError, Kind, Kinds, Options, Request, Sta
 use super::support::{Running, id, verdicts};
 
 /// Three parts, and a proof of them.
-struct Proved<E: PartitionEngine> {
+struct Proved<E: PartitionCurve> {
     key: VerifyingKey<E>,
     inputs: Vec<E::ScalarField>,
     proof: Bytes,
 }
 
-impl<E: PartitionEngine> Proved<E> {
+impl<E: PartitionCurve> Proved<E> {
     fn new(seed: u64) -> Self {
         let rng = &mut StdRng::seed_from_u64(seed);
         let values = [seed + 3, seed + 4].map(E::ScalarField::from);
@@ -42,7 +40,7 @@ impl<E: PartitionEngine> Proved<E> {
             })
             .collect();
         let of_classes = keys.iter().map(ProvingKey::vk).collect();
-        let held = ClassKeys::hold(&partition, keys, Residency::Plain).expect("keys");
+        let held = ClassKeys::hold(&partition, keys, ResidentForm::Plain).expect("keys");
         let index = Index::new(partition, of_classes, &srs).expect("an index");
         let prover = Prover {
             index: &index,
@@ -67,7 +65,7 @@ impl<E: PartitionEngine> Proved<E> {
 }
 
 /// Valid proofs of two circuits, and those with another's proof, statement or key.
-async fn batch<E: PartitionEngine>() {
+async fn batch<E: PartitionCurve>() {
     let proved = [Proved::<E>::new(1), Proved::<E>::new(2)];
     let kind = Partition::<E>::new();
     let running = Running::of(Options::of(Kinds::all(None)));

@@ -4,19 +4,19 @@ use std::collections::BTreeSet;
 
 use super::checker::Checker;
 use crate::diagnostic::Code;
+use crate::linked::{LinkedWorkflow, StageId, StageKind};
 use crate::model::SourceKind;
-use crate::plan::{Plan, StageId, StageKind};
 
 /// Reports stages that an Ethereum source shares with another source. A reorganisation would drop
 /// the other source's messages about the removed blocks, and they would not be sent again.
 pub(super) fn check(checker: &mut Checker<'_>) {
-    let plan = checker.plan.clone();
-    let sources = plan.stages.iter().filter_map(|stage| match &stage.kind {
+    let linked = checker.linked.clone();
+    let sources = linked.stages.iter().filter_map(|stage| match &stage.kind {
         StageKind::Source(source) => Some((stage.id, &source.kind)),
         _ => None,
     });
     let reaches: Vec<_> = sources
-        .map(|(id, kind)| (id, kind, reached(&plan, id)))
+        .map(|(id, kind)| (id, kind, reached(&linked, id)))
         .collect();
     for (id, kind, stages) in &reaches {
         if !matches!(kind, SourceKind::Ethereum { .. }) {
@@ -42,13 +42,13 @@ pub(super) fn check(checker: &mut Checker<'_>) {
 }
 
 /// The stages that a source's messages reach.
-fn reached(plan: &Plan, source: StageId) -> BTreeSet<StageId> {
+fn reached(linked: &LinkedWorkflow, source: StageId) -> BTreeSet<StageId> {
     let mut stages = BTreeSet::new();
-    let mut next = plan.stage(source).outputs.clone();
+    let mut next = linked.stage(source).outputs.clone();
     while let Some(queue) = next.pop() {
-        for reader in &plan.queue(queue).readers {
+        for reader in &linked.queue(queue).readers {
             if stages.insert(*reader) {
-                next.extend(&plan.stage(*reader).outputs);
+                next.extend(&linked.stage(*reader).outputs);
             }
         }
     }

@@ -1,17 +1,17 @@
-//! State shared by every check: the workflow, its plan, and the faults found so far.
+//! State shared by every check: the workflow, its stages and queues, and the faults found so far.
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::document::{Document, Field};
 use crate::fields::Faults;
 use crate::host::Host;
+use crate::linked::{LinkedStage, LinkedWorkflow, QueueId, StageId};
 use crate::model::Workflow;
-use crate::plan::{Plan, PlanStage, QueueId, StageId};
 
 /// State shared by every check.
 pub(super) struct Checker<'a> {
     pub(super) workflow: &'a Workflow,
     pub(super) host: &'a dyn Host,
-    pub(super) plan: Plan,
+    pub(super) linked: LinkedWorkflow,
     pub(super) found: Vec<Diagnostic>,
 }
 
@@ -22,7 +22,7 @@ impl<'a> Checker<'a> {
         Self {
             workflow,
             host,
-            plan: workflow.to_plan(),
+            linked: workflow.link(),
             found: Vec::new(),
         }
     }
@@ -68,7 +68,7 @@ impl<'a> Checker<'a> {
 
     /// The field in which a stage names a queue that it reads.
     pub(super) fn input_field(&self, id: StageId, queue: QueueId) -> Field {
-        let stage = self.plan.stage(id);
+        let stage = self.linked.stage(id);
         let at = self.stage_field(id);
         let list = at.child("inputs");
         if self.document().has(&list) {
@@ -81,7 +81,7 @@ impl<'a> Checker<'a> {
     /// The field in which a stage names a queue that it writes.
     pub(super) fn output_field(&self, id: StageId, queue: QueueId) -> Field {
         let list = self.stage_field(id).child("output");
-        self.mention(&list, &self.plan.stage(id).outputs, queue)
+        self.mention(&list, &self.linked.stage(id).outputs, queue)
     }
 
     fn mention(&self, list: &Field, queues: &[QueueId], queue: QueueId) -> Field {
@@ -94,15 +94,15 @@ impl<'a> Checker<'a> {
         }
     }
 
-    pub(super) fn stages(&self) -> impl Iterator<Item = &PlanStage> {
-        self.plan.stages.iter()
+    pub(super) fn stages(&self) -> impl Iterator<Item = &LinkedStage> {
+        self.linked.stages.iter()
     }
 
     pub(super) fn queue_name(&self, id: QueueId) -> &str {
-        &self.plan.queue(id).name
+        &self.linked.queue(id).name
     }
 
     pub(super) fn stage_name(&self, id: StageId) -> &str {
-        &self.plan.stage(id).name
+        &self.linked.stage(id).name
     }
 }

@@ -2,7 +2,7 @@
 
 use super::checker::Checker;
 use crate::diagnostic::Code;
-use crate::plan::{Plan, QueueId, StageId};
+use crate::linked::{LinkedWorkflow, QueueId, StageId};
 
 /// Maximum number of cycles reported (`MAX_CYCLES`), and of stages of a cycle shown (`MAX_SHOWN`).
 const MAX_CYCLES: usize = 20;
@@ -10,7 +10,7 @@ const MAX_SHOWN: usize = 12;
 
 /// Reports cycles. Returns whether there is one.
 pub(super) fn check(checker: &mut Checker<'_>) -> bool {
-    let cycles = cycles(&checker.plan);
+    let cycles = cycles(&checker.linked);
     for cycle in &cycles {
         let shown: Vec<String> = cycle
             .iter()
@@ -41,10 +41,10 @@ pub(super) fn check(checker: &mut Checker<'_>) -> bool {
 }
 
 /// Stages in topological order, without those in `without` and those that a cycle feeds.
-pub(super) fn order(plan: &Plan, without: &[bool]) -> Vec<StageId> {
-    let mut writers: Vec<usize> = vec![0; plan.queues.len()];
-    let mut inputs: Vec<usize> = vec![0; plan.stages.len()];
-    for queue in &plan.queues {
+pub(super) fn order(linked: &LinkedWorkflow, without: &[bool]) -> Vec<StageId> {
+    let mut writers: Vec<usize> = vec![0; linked.queues.len()];
+    let mut inputs: Vec<usize> = vec![0; linked.stages.len()];
+    for queue in &linked.queues {
         writers[queue.id.0] = queue.writers.iter().filter(|id| !without[id.0]).count();
         if writers[queue.id.0] > 0 {
             queue
@@ -53,7 +53,7 @@ pub(super) fn order(plan: &Plan, without: &[bool]) -> Vec<StageId> {
                 .for_each(|reader| inputs[reader.0] += 1);
         }
     }
-    let mut order: Vec<StageId> = plan
+    let mut order: Vec<StageId> = linked
         .stages
         .iter()
         .map(|stage| stage.id)
@@ -62,12 +62,12 @@ pub(super) fn order(plan: &Plan, without: &[bool]) -> Vec<StageId> {
     let mut next = 0;
     while let Some(&id) = order.get(next) {
         next += 1;
-        for queue in &plan.stage(id).outputs {
+        for queue in &linked.stage(id).outputs {
             writers[queue.0] -= 1;
             if writers[queue.0] > 0 {
                 continue;
             }
-            for reader in &plan.queue(*queue).readers {
+            for reader in &linked.queue(*queue).readers {
                 inputs[reader.0] -= 1;
                 if inputs[reader.0] == 0 && !without[reader.0] {
                     order.push(*reader);
@@ -79,20 +79,20 @@ pub(super) fn order(plan: &Plan, without: &[bool]) -> Vec<StageId> {
 }
 
 /// Disjoint cycles, each as its stages with the queue that each writes to the next, beginning with
-/// the stage that is first in the plan.
-fn cycles(plan: &Plan) -> Vec<Vec<(StageId, QueueId)>> {
-    let mut gone = vec![false; plan.stages.len()];
+/// the stage that is first in [`LinkedWorkflow::stages`].
+fn cycles(linked: &LinkedWorkflow) -> Vec<Vec<(StageId, QueueId)>> {
+    let mut gone = vec![false; linked.stages.len()];
     let mut cycles = Vec::new();
     while cycles.len() < MAX_CYCLES {
         let mut left: Vec<bool> = gone.iter().map(|gone| !gone).collect();
-        for id in order(plan, &gone) {
+        for id in order(linked, &gone) {
             left[id.0] = false;
         }
         let Some(start) = left.iter().position(|&left| left) else {
             break;
         };
         // Every stage left has a writer that is left, so following writers back must meet a cycle.
-        let mut seen: Vec<Option<usize>> = vec![None; plan.stages.len()];
+        let mut seen: Vec<Option<usize>> = vec![None; linked.stages.len()];
         let mut path: Vec<(StageId, QueueId)> = Vec::new();
         let mut at = StageId(start);
         let begin = loop {
@@ -100,8 +100,8 @@ fn cycles(plan: &Plan) -> Vec<Vec<(StageId, QueueId)>> {
                 break begin;
             }
             seen[at.0] = Some(path.len());
-            let back = plan.stage(at).inputs.iter().find_map(|&queue| {
-                let writer = plan
+            let back = linked.stage(at).inputs.iter().find_map(|&queue| {
+                let writer = linked
                     .queue(queue)
                     .writers
                     .iter()

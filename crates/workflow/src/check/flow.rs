@@ -3,8 +3,8 @@
 use super::cycles::order;
 use crate::decode::MAX_STAGES;
 use crate::late::Late;
+use crate::linked::{LinkedWorkflow, QueueId, StageId, StageKind};
 use crate::model::{ChainStart, SourceKind, Strategy};
-use crate::plan::{Plan, QueueId, StageId, StageKind};
 
 /// Messages that span `chunk` blocks each, from `start` to `end`; the last may span fewer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,12 +108,12 @@ impl Flow {
     }
 }
 
-/// The flow of each queue, in the order of [`Plan::queues`]; the plan has no cycles.
-pub(super) fn flows(plan: &Plan) -> Vec<Flow> {
-    let mut flows = vec![Flow::default(); plan.queues.len()];
-    let mut written = vec![false; plan.queues.len()];
-    for id in order(plan, &vec![false; plan.stages.len()]) {
-        let stage = plan.stage(id);
+/// The flow of each queue, in the order of [`LinkedWorkflow::queues`]; the workflow has no cycles.
+pub(super) fn flows(linked: &LinkedWorkflow) -> Vec<Flow> {
+    let mut flows = vec![Flow::default(); linked.queues.len()];
+    let mut written = vec![false; linked.queues.len()];
+    for id in order(linked, &vec![false; linked.stages.len()]) {
+        let stage = linked.stage(id);
         let mut flow = Flow::default();
         match &stage.kind {
             StageKind::Source(source) => {
@@ -168,7 +168,7 @@ pub(super) fn flows(plan: &Plan) -> Vec<Flow> {
                         flow.blocks.dedup();
                     }
                     Strategy::Range { by } => {
-                        if let Some(by) = plan.queue_by_name(by) {
+                        if let Some(by) = linked.queue_by_name(by) {
                             flow.blocks.clone_from(&flows[by.id.0].blocks);
                             flow.unknown = flows[by.id.0].unknown;
                         }
@@ -190,7 +190,11 @@ pub(super) fn flows(plan: &Plan) -> Vec<Flow> {
             written[queue.0] = true;
         }
     }
-    for queue in plan.queues.iter().filter(|queue| queue.writers.is_empty()) {
+    for queue in linked
+        .queues
+        .iter()
+        .filter(|queue| queue.writers.is_empty())
+    {
         flows[queue.id.0].unknown = true;
     }
     flows

@@ -7,16 +7,16 @@ use super::checker::Checker;
 use super::flow::{Blocks, DuplicateBlocks, Flow};
 use crate::diagnostic::Code;
 use crate::document::Field;
+use crate::linked::{LinkedStage, QueueId, StageId, StageKind};
 use crate::model::{Collector, MatchCount, Sequencer, Strategy};
-use crate::plan::{PlanStage, QueueId, StageId, StageKind};
 use crate::suggest::nearest;
 
 pub(super) fn check(checker: &mut Checker<'_>, flows: &[Flow]) {
-    for index in 0..checker.plan.stages.len() {
+    for index in 0..checker.linked.stages.len() {
         if checker.full() {
             return;
         }
-        let stage = checker.plan.stages[index].clone();
+        let stage = checker.linked.stages[index].clone();
         match &stage.kind {
             StageKind::Collector(collector) => {
                 let group = Group {
@@ -50,7 +50,7 @@ pub(super) fn check(checker: &mut Checker<'_>, flows: &[Flow]) {
 
 /// A collector, and the flows of all queues.
 struct Group<'a> {
-    stage: &'a PlanStage,
+    stage: &'a LinkedStage,
     collector: &'a Collector,
     flows: &'a [Flow],
 }
@@ -127,7 +127,7 @@ impl Group<'_> {
                 checker.push(Code::EmptyGroup, &field, message, help);
                 continue;
             }
-            let q_max = u64::from(checker.plan.queue(*input).q_max);
+            let q_max = u64::from(checker.linked.queue(*input).q_max);
             if u64::from(count) > q_max {
                 let message = format!("a group needs {count} messages, and `{name}` holds {q_max}");
                 checker.push(Code::QueueBelowGroup, &field, message, RAISE);
@@ -168,7 +168,7 @@ impl Group<'_> {
                     break;
                 }
             }
-            let q_max = u64::from(checker.plan.queue(queue).q_max);
+            let q_max = u64::from(checker.linked.queue(queue).q_max);
             if let Some(blocks) = self.flows[queue.0].single() {
                 self.check_capacity(checker, &field, queue, n.div_ceil(blocks.chunk), q_max);
             }
@@ -269,7 +269,7 @@ impl Group<'_> {
             else {
                 continue;
             };
-            let q_max = u64::from(checker.plan.queue(queue).q_max);
+            let q_max = u64::from(checker.linked.queue(queue).q_max);
             self.check_capacity(
                 checker,
                 &field,
@@ -363,7 +363,7 @@ impl Group<'_> {
         let inputs = self.stage.inputs.clone();
         inputs
             .into_iter()
-            .map(|id| (id, u64::from(checker.plan.queue(id).q_max)))
+            .map(|id| (id, u64::from(checker.linked.queue(id).q_max)))
     }
 }
 
@@ -389,7 +389,7 @@ fn why(checker: &Checker<'_>, duplicates: DuplicateBlocks) -> String {
         DuplicateBlocks::FanOut(stage) => format!("`{}` fans out", checker.stage_name(stage)),
         DuplicateBlocks::Writers(queue) => {
             let writers: Vec<&str> = checker
-                .plan
+                .linked
                 .queue(queue)
                 .writers
                 .iter()
@@ -405,7 +405,7 @@ fn why(checker: &Checker<'_>, duplicates: DuplicateBlocks) -> String {
     }
 }
 
-fn sequence(checker: &mut Checker<'_>, stage: &PlanStage, sequencer: &Sequencer, flows: &[Flow]) {
+fn sequence(checker: &mut Checker<'_>, stage: &LinkedStage, sequencer: &Sequencer, flows: &[Flow]) {
     let at = checker.stage_field(stage.id);
     let Some(flow) = stage.inputs.first().map(|queue| &flows[queue.0]) else {
         return;

@@ -5,9 +5,9 @@ use std::collections::{HashMap, HashSet};
 use super::checker::Checker;
 use crate::diagnostic::Code;
 use crate::document::Field;
+use crate::linked::{QueueId, StageId};
 use crate::mentions::{Mention, Mentions};
 use crate::model::{Sequencer, Writers};
-use crate::plan::{QueueId, StageId};
 use crate::suggest::nearest;
 
 pub(super) fn check(checker: &mut Checker<'_>) {
@@ -88,19 +88,19 @@ fn readers_and_writers(checker: &mut Checker<'_>) {
         .filter(|(_, field)| checker.document().has(field))
         .collect();
     let read: Vec<String> = with_some(checker, |queue| {
-        !checker.plan.queue(queue).readers.is_empty()
+        !checker.linked.queue(queue).readers.is_empty()
     });
     let written: Vec<String> = with_some(checker, |queue| {
-        !checker.plan.queue(queue).writers.is_empty()
+        !checker.linked.queue(queue).writers.is_empty()
     });
 
     let unwritten = without(&read, &written);
 
-    for index in 0..checker.plan.queues.len() {
+    for index in 0..checker.linked.queues.len() {
         if checker.full() {
             return;
         }
-        let queue = checker.plan.queues[index].clone();
+        let queue = checker.linked.queues[index].clone();
         let name = queue.name.as_str();
         match (queue.writers.as_slice(), queue.readers.as_slice()) {
             ([], []) => {
@@ -206,14 +206,14 @@ fn unread(checker: &mut Checker<'_>, name: &str, field: &Field, unwritten: &[Str
 }
 
 fn with_some(checker: &Checker<'_>, keep: impl Fn(QueueId) -> bool) -> Vec<String> {
-    let queues = checker.plan.queues.iter().filter(|queue| keep(queue.id));
+    let queues = checker.linked.queues.iter().filter(|queue| keep(queue.id));
     queues.map(|queue| queue.name.clone()).collect()
 }
 
 /// A stage is reached if each of its inputs is; a queue if one of its writers is. A queue without
 /// writers counts as reached: it is reported by another rule.
 fn reachable(checker: &mut Checker<'_>) {
-    let plan = &checker.plan;
+    let linked = &checker.linked;
     if checker.workflow.sources.is_empty() {
         let help = "add a `[[source]]`; `kind = \"submit\"` takes tasks from the command line";
         checker.push(
@@ -224,33 +224,41 @@ fn reachable(checker: &mut Checker<'_>) {
         );
         return;
     }
-    let mut waiting: Vec<usize> = plan.stages.iter().map(|stage| stage.inputs.len()).collect();
-    let mut reached = vec![false; plan.queues.len()];
+    let mut waiting: Vec<usize> = linked
+        .stages
+        .iter()
+        .map(|stage| stage.inputs.len())
+        .collect();
+    let mut reached = vec![false; linked.queues.len()];
     let mut queues: Vec<QueueId> = Vec::new();
     let mut reach = |queue: QueueId, queues: &mut Vec<QueueId>| {
         if !std::mem::replace(&mut reached[queue.0], true) {
             queues.push(queue);
         }
     };
-    for queue in plan.queues.iter().filter(|queue| queue.writers.is_empty()) {
+    for queue in linked
+        .queues
+        .iter()
+        .filter(|queue| queue.writers.is_empty())
+    {
         reach(queue.id, &mut queues);
     }
-    for stage in plan.stages.iter().filter(|stage| stage.inputs.is_empty()) {
+    for stage in linked.stages.iter().filter(|stage| stage.inputs.is_empty()) {
         stage
             .outputs
             .iter()
             .for_each(|&queue| reach(queue, &mut queues));
     }
     while let Some(queue) = queues.pop() {
-        for &reader in &plan.queue(queue).readers {
+        for &reader in &linked.queue(queue).readers {
             waiting[reader.0] -= 1;
             if waiting[reader.0] == 0 {
-                let outputs = &plan.stage(reader).outputs;
+                let outputs = &linked.stage(reader).outputs;
                 outputs.iter().for_each(|&queue| reach(queue, &mut queues));
             }
         }
     }
-    let lost: Vec<(StageId, QueueId)> = plan
+    let lost: Vec<(StageId, QueueId)> = linked
         .stages
         .iter()
         .filter(|stage| waiting[stage.id.0] > 0)

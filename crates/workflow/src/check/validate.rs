@@ -27,7 +27,7 @@ fn check_graph(checker: &mut Checker<'_>) {
     verification::check(checker);
     let cyclic = cycles::check(checker);
     if !cyclic {
-        let flows = flow::flows(&checker.plan);
+        let flows = flow::flows(&checker.linked);
         groups::check(checker, &flows);
     }
 }

@@ -4,18 +4,18 @@
 use super::checker::Checker;
 use crate::diagnostic::Code;
 use crate::document::Field;
+use crate::linked::{StageId, StageKind};
 use crate::model::{Dispatcher, Executor};
-use crate::plan::{StageId, StageKind};
 
 pub(super) fn check(checker: &mut Checker<'_>) {
     if checker.workflow.sequencer.is_none() {
         return;
     }
-    let plan = checker.plan.clone();
+    let linked = checker.linked.clone();
     let mut unverified = Vec::new();
     let mut verified = Vec::new();
-    for id in plan.emitters() {
-        match &plan.stage(id).kind {
+    for id in linked.emitters() {
+        match &linked.stage(id).kind {
             StageKind::Dispatcher(stage) if stage.verify => verified.push((id, stage)),
             _ => unverified.push(checker.stage_name(id).to_owned()),
         }

@@ -1,6 +1,6 @@
 //! Conversion of events into messages.
 
-use proofmill_engine::{Event, EventKind, Span, Stage, StageEnd};
+use proofmill_engine::{Event, EventKind, PipelineStage, Span, StageEnd};
 
 use super::view::{priority, state, tier};
 use crate::engine::proto;
@@ -82,13 +82,13 @@ fn span(span: &Span) -> proto::Span {
 }
 
 /// A stage.
-pub(super) fn stage(stage: Stage) -> proto::Stage {
+pub(super) fn stage(stage: PipelineStage) -> proto::Stage {
     match stage {
-        Stage::Witness => proto::Stage::Witness,
-        Stage::Evaluate => proto::Stage::Evaluate,
-        Stage::Prove => proto::Stage::Prove,
-        Stage::Finish => proto::Stage::Finish,
-        Stage::Verify => proto::Stage::Verify,
+        PipelineStage::Witness => proto::Stage::Witness,
+        PipelineStage::Evaluate => proto::Stage::Evaluate,
+        PipelineStage::Prove => proto::Stage::Prove,
+        PipelineStage::Finish => proto::Stage::Finish,
+        PipelineStage::Verify => proto::Stage::Verify,
     }
 }
 

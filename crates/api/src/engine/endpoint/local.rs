@@ -9,7 +9,7 @@ use proofmill_engine::{
 };
 use proofmill_orchestrator::executor::engine as executor;
 use proofmill_orchestrator::executor::engine::{
-    Endpoint, EndpointError, EngineSnapshot, Job, JobInput, JobOutcome, Ticket,
+    Endpoint, EndpointError, EngineJob, EngineSnapshot, JobInput, JobOutcome, Ticket,
 };
 
 use super::job::{is_wtns, priority};
@@ -46,7 +46,7 @@ impl Endpoint for Local {
     fn submit<'a>(
         &'a self,
         request: &'a str,
-        job: &'a Job,
+        job: &'a EngineJob,
     ) -> BoxFuture<'a, Result<Ticket, EndpointError>> {
         Box::pin(async move {
             let submitted = self.0.submit(submission(request, job)?).await;
@@ -61,7 +61,7 @@ impl Endpoint for Local {
     fn result<'a>(
         &'a self,
         id: &'a str,
-        job: &'a Job,
+        job: &'a EngineJob,
     ) -> BoxFuture<'a, Result<JobOutcome, EndpointError>> {
         Box::pin(async move {
             let result = self.0.await_result(job_id(id)?).await;
@@ -106,7 +106,7 @@ fn endpoint_error(error: Error) -> EndpointError {
 }
 
 /// A job of one partition.
-fn submission(request: &str, job: &Job) -> Result<Submission, EndpointError> {
+fn submission(request: &str, job: &EngineJob) -> Result<Submission, EndpointError> {
     let request = RequestId::new(DEFAULT_CLIENT, request).map_err(EndpointError::Invalid)?;
     let circuit = job.circuit.parse();
     let circuit = circuit.map_err(|error| EndpointError::Invalid(format!("circuit: {error}")))?;
@@ -128,7 +128,7 @@ fn submission(request: &str, job: &Job) -> Result<Submission, EndpointError> {
 
 /// Outcome of a job of one partition. The proof's public inputs are compared with the witness that was
 /// sent.
-async fn end(result: JobResult, job: &Job) -> Result<JobOutcome, EndpointError> {
+async fn end(result: JobResult, job: &EngineJob) -> Result<JobOutcome, EndpointError> {
     match &result.state {
         JobState::Done => {}
         JobState::Failed(why) => return Ok(JobOutcome::Failed(why.clone())),

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use proofmill_engine::AnyProof;
 use proofmill_orchestrator::executor::engine::{
-    EndpointError, Job, JobInput, JobOutcome, ProofOutput,
+    EndpointError, EngineJob, JobInput, JobOutcome, ProofOutput,
 };
 
 use crate::engine::answer::{AnswerError, ProofTexts};
@@ -22,7 +22,7 @@ pub(super) fn without_proof(job: impl std::fmt::Display) -> EndpointError {
 }
 
 /// The witness that was sent; none if the engine generates it.
-pub(super) fn sent(job: &Job) -> Option<Bytes> {
+pub(super) fn sent(job: &EngineJob) -> Option<Bytes> {
     match &job.input {
         JobInput::Witness(bytes) => Some(bytes.clone()),
         JobInput::Inputs { .. } => None,

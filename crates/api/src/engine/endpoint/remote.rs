@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use proofmill_orchestrator::executor::engine::{
-    Endpoint, EndpointError, EngineSnapshot, Job, JobInput, JobOutcome, Ticket, Tier,
+    Endpoint, EndpointError, EngineJob, EngineSnapshot, JobInput, JobOutcome, Ticket, Tier,
 };
 use proofmill_workflow::EngineExecutor;
 use tokio::sync::OnceCell;
@@ -102,7 +102,7 @@ impl Endpoint for Remote {
     fn submit<'a>(
         &'a self,
         request: &'a str,
-        job: &'a Job,
+        job: &'a EngineJob,
     ) -> BoxFuture<'a, Result<Ticket, EndpointError>> {
         Box::pin(async move {
             // A faulty key file should show before the work rather than after it.
@@ -120,7 +120,7 @@ impl Endpoint for Remote {
     fn result<'a>(
         &'a self,
         id: &'a str,
-        job: &'a Job,
+        job: &'a EngineJob,
     ) -> BoxFuture<'a, Result<JobOutcome, EndpointError>> {
         Box::pin(async move {
             let key = self.verifying_key().await?;
@@ -177,7 +177,7 @@ pub(super) fn refused(code: Code, why: String, retry_after: Option<Duration>) ->
 /// and with `key`, and the texts that are passed on are printed from the checked values.
 async fn end(
     result: proto::JobResult,
-    job: &Job,
+    job: &EngineJob,
     key: Option<Arc<AnswerKey>>,
 ) -> Result<JobOutcome, EndpointError> {
     match result.state() {
@@ -196,7 +196,7 @@ async fn end(
 }
 
 /// A request for one proof.
-fn submission(request: &str, job: &Job) -> SubmitRequest {
+fn submission(request: &str, job: &EngineJob) -> SubmitRequest {
     let input = match &job.input {
         JobInput::Witness(bytes) if is_wtns(bytes) => Input::Wtns(bytes.to_vec()),
         JobInput::Witness(bytes) => Input::Vector(bytes.to_vec()),

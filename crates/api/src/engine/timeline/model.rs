@@ -85,16 +85,17 @@ pub struct Load {
     pub bytes: u64,
 }
 
-type Place = (String, u32);
+/// A job's id, and the number of one of its partitions.
+type JobPartition = (String, u32);
 
 /// State while events are read.
 #[derive(Default)]
 struct Reading {
     timeline: Timeline,
-    rows: HashMap<Place, usize>,
+    rows: HashMap<JobPartition, usize>,
     accepted: HashMap<String, u64>,
     /// Stages that were entered and not left.
-    open: BTreeMap<(Place, i32), Bar>,
+    open: BTreeMap<(JobPartition, i32), Bar>,
 }
 
 // === impl Timeline ===
@@ -260,7 +261,7 @@ impl Reading {
     }
 }
 
-fn place(span: &Span) -> Place {
+fn place(span: &Span) -> JobPartition {
     (span.job.clone(), span.partition)
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use proofmill_aggregation::{AggregationEngine, Groth16Index, MAX_CAPACITY};
+use proofmill_aggregation::{AggregationCurve, Groth16Index, MAX_CAPACITY};
 use proofmill_files::Visibility;
 use proofmill_groth16::snarkjs::{curve_of_json, verifying_key_from_json};
 use proofmill_groth16::{VerifyingKey, with_curve};
@@ -63,7 +63,7 @@ pub(super) fn run(args: &AggregateKey) -> Result<(), Failure> {
     Ok(())
 }
 
-fn make<E: AggregationEngine>(args: &AggregateKey) -> Result<Made, Failure> {
+fn make<E: AggregationCurve>(args: &AggregateKey) -> Result<Made, Failure> {
     let mut stages = Stages::begin("key", 4);
     stages.enter("read the verifying keys");
     let (keys, key_of) = verifying_keys::<E>(&args.key)?;
@@ -83,7 +83,7 @@ fn make<E: AggregationEngine>(args: &AggregateKey) -> Result<Made, Failure> {
 }
 
 /// The distinct verifying keys, and for each proof the index of its key.
-fn verifying_keys<E: AggregationEngine>(
+fn verifying_keys<E: AggregationCurve>(
     named: &[KeyAndCount],
 ) -> Result<(Vec<VerifyingKey<E>>, Vec<u32>), Failure> {
     let counts = named.iter().map(|key| u64::from(key.count.get()));
@@ -107,7 +107,7 @@ fn verifying_keys<E: AggregationEngine>(
     Ok((keys, key_of))
 }
 
-fn verifying_key<E: AggregationEngine>(path: &Path) -> Result<VerifyingKey<E>, Failure> {
+fn verifying_key<E: AggregationCurve>(path: &Path) -> Result<VerifyingKey<E>, Failure> {
     let failed = |why: String| Failure::new(format!("{}: {why}", path.display()));
     let bytes = read(path, KEY_BYTES).map_err(failed)?;
     let key = if FileKind::of(&bytes) == Some(FileKind::Key) {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use ark_ec::pairing::Pairing;
 use ark_std::rand::rngs::OsRng;
-use proofmill_aggregation::{AggregateProveError, AggregationEngine, Groth16Index};
+use proofmill_aggregation::{AggregateProveError, AggregationCurve, Groth16Index};
 use proofmill_groth16::{PreparedVerifyingKey, Proof, verify_batch, with_curve};
 use proofmill_telemetry::console_line;
 use proofmill_verifier::Kind;
@@ -83,7 +83,7 @@ pub(super) fn run(args: &AggregateProve) -> Result<(), Failure> {
     Ok(())
 }
 
-fn make<E: AggregationEngine>(args: &AggregateProve) -> Result<Made, Failure> {
+fn make<E: AggregationCurve>(args: &AggregateProve) -> Result<Made, Failure> {
     let mut stages = Stages::begin("aggregate", STAGES);
     stages.enter("read the key");
     let index = load_key::<E>(&args.key)?;
@@ -182,7 +182,7 @@ fn check_overwritten(args: &AggregateProve, candidates: &[Candidate]) -> Result<
 }
 
 /// Reads the proofs and their public inputs.
-fn claims<E: AggregationEngine>(candidates: &[Candidate]) -> Result<Claims<E>, Failure> {
+fn claims<E: AggregationCurve>(candidates: &[Candidate]) -> Result<Claims<E>, Failure> {
     let read: Vec<Result<_, String>> = candidates.par_iter().map(claim::<E>).collect();
     let (mut inputs, mut proofs, mut refused) = (Vec::new(), Vec::new(), Vec::new());
     for (candidate, claim) in candidates.iter().zip(read) {
@@ -199,7 +199,7 @@ fn claims<E: AggregationEngine>(candidates: &[Candidate]) -> Result<Claims<E>, F
 }
 
 /// Reads the public inputs and the proof of a candidate; the error is the reason for an unusable file.
-fn claim<E: AggregationEngine>(
+fn claim<E: AggregationCurve>(
     candidate: &Candidate,
 ) -> Result<(Vec<E::ScalarField>, Proof<E>), String> {
     let own = Groth16::<E>::new();
@@ -228,7 +228,7 @@ fn claim<E: AggregationEngine>(
 }
 
 /// Verifies each proof under its key.
-fn check_proofs<E: AggregationEngine>(
+fn check_proofs<E: AggregationCurve>(
     index: &Groth16Index<E>,
     candidates: &[Candidate],
     inputs: &[Vec<E::ScalarField>],

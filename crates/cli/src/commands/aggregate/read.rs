@@ -2,19 +2,19 @@
 
 use std::path::Path;
 
-use proofmill_aggregation::{AggregationEngine, AggregationFileError, Groth16Index, Srs};
+use proofmill_aggregation::{AggregationCurve, AggregationFileError, Groth16Index, Srs};
 
 use crate::args::aggregate::OutputArg;
 use crate::failure::Failure;
 use crate::files::{FilePlan, OverwritePolicy};
 
 /// Loads a reference string from an untrusted file, and checks it.
-pub(super) fn load_srs<E: AggregationEngine>(path: &Path) -> Result<Srs<E>, Failure> {
+pub(super) fn load_srs<E: AggregationCurve>(path: &Path) -> Result<Srs<E>, Failure> {
     Srs::load(path).map_err(|error| in_file(path, &error))
 }
 
 /// Loads a key from an untrusted file. The caller is responsible for naming a key made from the right verifying keys.
-pub(super) fn load_key<E: AggregationEngine>(path: &Path) -> Result<Groth16Index<E>, Failure> {
+pub(super) fn load_key<E: AggregationCurve>(path: &Path) -> Result<Groth16Index<E>, Failure> {
     Groth16Index::load(path).map_err(|error| in_file(path, &error))
 }
 

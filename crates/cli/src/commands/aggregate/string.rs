@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ark_std::rand::rngs::OsRng;
-use proofmill_aggregation::{AggregationEngine, MAX_CONTRIBUTIONS, Srs};
+use proofmill_aggregation::{AggregationCurve, MAX_CONTRIBUTIONS, Srs};
 use proofmill_files::Visibility;
 use proofmill_groth16::{Curve, with_curve};
 use proofmill_telemetry::console_line;
@@ -133,7 +133,7 @@ pub(super) fn check(args: &CheckString) -> Result<(), Failure> {
     )))
 }
 
-fn save<E: AggregationEngine>(
+fn save<E: AggregationCurve>(
     path: &Path,
     srs: &Srs<E>,
     mut stages: Stages,
@@ -146,7 +146,7 @@ fn save<E: AggregationEngine>(
 // === impl Facts ===
 
 impl Facts {
-    fn of<E: AggregationEngine>(srs: &Srs<E>, stage_times: StageTimes) -> Self {
+    fn of<E: AggregationCurve>(srs: &Srs<E>, stage_times: StageTimes) -> Self {
         let contributions = srs.contributions().iter();
         Self {
             curve: E::CURVE,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ark_ec::pairing::Pairing;
 use ark_ff::PrimeField;
-use proofmill_aggregation::{Aggregate, AggregateKind, AggregationEngine, Groth16Index};
+use proofmill_aggregation::{Aggregate, AggregateKind, AggregationCurve, Groth16Index};
 use proofmill_groth16::snarkjs::inputs_from_json;
 use proofmill_groth16::{Curve, with_curve};
 use serde_json::json;
@@ -60,7 +60,7 @@ pub(super) fn run(args: &AggregateVerify) -> Result<(), Failure> {
     }
 }
 
-fn answer<E: AggregationEngine>(args: &AggregateVerify) -> Result<Answer, Failure> {
+fn answer<E: AggregationCurve>(args: &AggregateVerify) -> Result<Answer, Failure> {
     let mut stages = Stages::begin("verify", 2);
     stages.enter("read the key");
     let key = load_key::<E>(&args.key).map_err(Failure::without_answer)?;
@@ -85,7 +85,7 @@ fn answer<E: AggregationEngine>(args: &AggregateVerify) -> Result<Answer, Failur
 }
 
 /// Verifies an aggregate; the error is any verdict other than valid.
-fn verdict<E: AggregationEngine>(
+fn verdict<E: AggregationCurve>(
     args: &AggregateVerify,
     key: &Groth16Index<E>,
 ) -> Result<(), Verdict> {
@@ -108,7 +108,7 @@ fn verdict<E: AggregationEngine>(
 }
 
 /// Reads the file of an aggregate.
-fn whole_aggregate<E: AggregationEngine>(
+fn whole_aggregate<E: AggregationCurve>(
     path: &Path,
     key: &Groth16Index<E>,
 ) -> Result<Vec<u8>, Verdict> {
@@ -137,7 +137,7 @@ fn whole_aggregate<E: AggregationEngine>(
 }
 
 /// Reads the public inputs of all proofs from one file.
-fn compact_inputs<E: AggregationEngine>(path: &Path, key: &Groth16Index<E>) -> Inputs<E> {
+fn compact_inputs<E: AggregationCurve>(path: &Path, key: &Groth16Index<E>) -> Inputs<E> {
     let shown = path.display();
     let bytes = read(path, key.statement_bytes().max(1 << 20));
     let bytes = bytes.map_err(|why| Verdict::Unread(format!("{shown}: {why}")))?;
@@ -146,7 +146,7 @@ fn compact_inputs<E: AggregationEngine>(path: &Path, key: &Groth16Index<E>) -> I
 }
 
 /// Reads the public inputs of each proof from a file of its own.
-fn json_inputs<E: AggregationEngine>(args: &AggregateVerify, key: &Groth16Index<E>) -> Inputs<E> {
+fn json_inputs<E: AggregationCurve>(args: &AggregateVerify, key: &Groth16Index<E>) -> Inputs<E> {
     let mut all = Vec::with_capacity(args.inputs.len());
     let mut refused = None;
     for (path, expected) in args.inputs.iter().zip(key.input_counts()) {

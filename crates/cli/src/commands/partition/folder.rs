@@ -8,7 +8,7 @@ use proofmill_groth16::mirage::{ProvingKeyInfo, VerifyingKey as ClassVerifyingKe
 use proofmill_groth16::{Curve, SnarkCurve};
 use proofmill_kernels::Poseidon2Field;
 use proofmill_partition::applications::{BigMerkleTree, Squarings};
-use proofmill_partition::proof::{ClassKeys, Index, MemoryNeeds, PartitionEngine, VerifyingKey};
+use proofmill_partition::proof::{ClassKeys, Index, MemoryNeeds, PartitionCurve, VerifyingKey};
 use proofmill_partition::{Part, Partition, PartitionError, PartitionedCircuit};
 use serde::{Deserialize, Serialize};
 
@@ -247,7 +247,7 @@ impl Folder {
     }
 
     /// Memory needed for proofs, computed from the headers of the keys.
-    pub(super) fn memory<E: PartitionEngine>(
+    pub(super) fn memory<E: PartitionCurve>(
         &self,
         partition: &Partition<E::ScalarField>,
     ) -> Result<MemoryNeeds, Failure> {
@@ -261,7 +261,7 @@ impl Folder {
     }
 
     /// The keys to prove with, except those of the classes, which are read one at a time.
-    pub(super) fn index<E: PartitionEngine>(
+    pub(super) fn index<E: PartitionCurve>(
         &self,
         partition: Partition<E::ScalarField>,
     ) -> Result<(Index<E>, Srs<E>), Failure> {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use proofmill_groth16::with_curve;
 use proofmill_partition::proof::{
-    ClassKeys, KeyForm, PartitionEngine, PartitionProof, VerifyingKey,
+    ClassKeys, KeyForm, PartitionCurve, PartitionProof, VerifyingKey,
 };
 use proofmill_partition::{Check, Class, Partition};
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ pub(super) fn run(args: &PartitionInfo) -> Result<(), Failure> {
     Ok(())
 }
 
-fn of_key<E: PartitionEngine>(path: &Path) -> Result<Value, Failure> {
+fn of_key<E: PartitionCurve>(path: &Path) -> Result<Value, Failure> {
     let key = VerifyingKey::<E>::load(path)
         .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
     Ok(json!({
@@ -55,7 +55,7 @@ fn of_key<E: PartitionEngine>(path: &Path) -> Result<Value, Failure> {
     }))
 }
 
-fn of_proof<E: PartitionEngine>(path: &Path) -> Result<Value, Failure> {
+fn of_proof<E: PartitionCurve>(path: &Path) -> Result<Value, Failure> {
     let proof = PartitionProof::<E>::load(path)
         .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
     Ok(json!({
@@ -66,7 +66,7 @@ fn of_proof<E: PartitionEngine>(path: &Path) -> Result<Value, Failure> {
     }))
 }
 
-fn of_folder<E: PartitionEngine>(
+fn of_folder<E: PartitionCurve>(
     folder: &Folder,
     description: &Description,
 ) -> Result<Value, Failure> {

@@ -11,7 +11,7 @@ use proofmill_groth16::snarkjs::inputs_to_json;
 use proofmill_groth16::with_curve;
 use proofmill_partition::PartitionedCircuit;
 use proofmill_partition::proof::{
-    ClassKeys, Journal, KeyForm, MemoryLimit, PartitionEngine, ProveError, Prover, SLACK, Step,
+    ClassKeys, Journal, KeyForm, MemoryLimit, PartitionCurve, ProveError, Prover, SLACK, Step,
 };
 use proofmill_telemetry::console_line;
 use serde_json::json;
@@ -139,7 +139,7 @@ fn witness(args: &PartitionProve, circuit: Sizes) -> Result<Zeroizing<Vec<u8>>, 
     Ok(Zeroizing::new(witness))
 }
 
-fn prove<E: PartitionEngine>(
+fn prove<E: PartitionCurve>(
     args: &PartitionProve,
     folder: &Folder,
     circuit: &AnyCircuit<E::ScalarField>,

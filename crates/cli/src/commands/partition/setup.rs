@@ -8,7 +8,7 @@ use proofmill_files::Visibility;
 use proofmill_groth16::mirage::Setup;
 use proofmill_groth16::{Curve, with_curve};
 use proofmill_partition::Partition;
-use proofmill_partition::proof::{ClassKeys, Index, PartitionEngine};
+use proofmill_partition::proof::{ClassKeys, Index, PartitionCurve};
 use proofmill_telemetry::console_line;
 use serde_json::json;
 
@@ -100,7 +100,7 @@ fn counted_classes(count: usize) -> String {
 }
 
 /// Makes the folder under a temporary name beside `path`, and renames it when it is complete.
-fn make<E: PartitionEngine>(description: &Description, path: &Path) -> Result<Made, Failure> {
+fn make<E: PartitionCurve>(description: &Description, path: &Path) -> Result<Made, Failure> {
     let failed = |error: std::io::Error| Failure::new(format!("{}: {error}", path.display()));
     let parent = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -121,7 +121,7 @@ fn make<E: PartitionEngine>(description: &Description, path: &Path) -> Result<Ma
     Ok(made)
 }
 
-fn fill<E: PartitionEngine>(description: &Description, folder: &Folder) -> Result<Made, Failure> {
+fn fill<E: PartitionCurve>(description: &Description, folder: &Folder) -> Result<Made, Failure> {
     let mut stages = Stages::begin("setup", 4);
     stages.enter("synthesising every part");
     let partition = Partition::<E::ScalarField>::new(&description.circuit.blank()?)?;

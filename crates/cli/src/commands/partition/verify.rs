@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use proofmill_groth16::snarkjs::inputs_from_json;
 use proofmill_groth16::with_curve;
-use proofmill_partition::proof::{PartitionEngine, PartitionProof, VerifyError, VerifyingKey};
+use proofmill_partition::proof::{PartitionCurve, PartitionProof, VerifyError, VerifyingKey};
 use proofmill_telemetry::console_line;
 use serde_json::json;
 
@@ -47,7 +47,7 @@ pub(super) fn run(args: &PartitionVerify) -> Result<(), Failure> {
 
 /// The number of parts of a valid proof, or the reason why it is not valid. The outer error is for files that cannot be
 /// read, which give no verdict.
-fn verify<E: PartitionEngine>(
+fn verify<E: PartitionCurve>(
     args: &PartitionVerify,
 ) -> Result<Result<usize, VerifyError>, Failure> {
     let unread =

@@ -142,7 +142,7 @@ impl World {
                 checked: CheckedMemory::new(None),
                 key_sizes: KeySizes::open(None, &[]),
             };
-            Residency::new(
+            ResidencyTable::new(
                 Budget::new(total),
                 events.clone(),
                 shared.clone(),
@@ -176,7 +176,7 @@ impl World {
             precompiled: inputs.path().to_owned(),
             policy,
             partition_workers: options.partition_workers,
-            workers: Stage::ALL.map(|stage| options.workers(stage)),
+            workers: PipelineStage::ALL.map(|stage| options.workers(stage)),
         };
         let devices = options.devices.iter().enumerate();
         let devices = devices
@@ -543,17 +543,17 @@ impl World {
         self.scheduler.completed(completion);
     }
 
-    fn wrong(&mut self, stage: Stage, device: Option<usize>) -> Option<StepError> {
+    fn wrong(&mut self, stage: PipelineStage, device: Option<usize>) -> Option<StepError> {
         let number = self.numbers.below(100);
         match (stage, number) {
             // One device always stays in use.
-            (Stage::Prove, 0..4) if device != Some(0) => {
+            (PipelineStage::Prove, 0..4) if device != Some(0) => {
                 Some(StepError::Broken("on fire".to_owned()))
             }
-            (Stage::Prove, 4..12) => Some(StepError::Retry("a panic".to_owned())),
-            (Stage::Verify, 0..16) => Some(StepError::Invalid),
-            (Stage::Witness, 0..3) => Some(StepError::Permanent("no witness".to_owned())),
-            (Stage::Evaluate | Stage::Finish, 0..3) => {
+            (PipelineStage::Prove, 4..12) => Some(StepError::Retry("a panic".to_owned())),
+            (PipelineStage::Verify, 0..16) => Some(StepError::Invalid),
+            (PipelineStage::Witness, 0..3) => Some(StepError::Permanent("no witness".to_owned())),
+            (PipelineStage::Evaluate | PipelineStage::Finish, 0..3) => {
                 Some(StepError::Retry("bad luck".to_owned()))
             }
             _ => None,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use proofmill_engine::{
-    Error, EventKind, JobId, JobState, Options, Owner, OwnerUse, Priority, Stage, StageWorkers,
-    Submission, Tier,
+    Error, EventKind, JobId, JobState, Options, Owner, OwnerUse, PipelineStage, Priority,
+    StageWorkers, Submission, Tier,
 };
 use proofmill_shutdown::Level;
 
@@ -22,7 +22,7 @@ fn gated() -> (Arc<Gate>, Options) {
 
 /// Whether a partition of `job` left the stage before the device.
 fn evaluated(event: &EventKind, job: JobId) -> bool {
-    matches!(event, EventKind::Ended { span, stage: Stage::Evaluate, .. } if span.job == job)
+    matches!(event, EventKind::Ended { span, stage: PipelineStage::Evaluate, .. } if span.job == job)
 }
 
 fn job(client: &str, request: &str, seed: u64) -> Submission {
@@ -63,7 +63,10 @@ async fn duplicate_ids_overwriting_a_running_jobs_assembler() {
     let first = running
         .submit(submission("client", "1", partitions()))
         .await;
-    until(&mut events, |event| begins(event, first, Stage::Prove)).await;
+    until(&mut events, |event| {
+        begins(event, first, PipelineStage::Prove)
+    })
+    .await;
     // The same content is the same job, and other content is refused; neither changes the job.
     let again = running
         .handle
@@ -105,7 +108,10 @@ async fn cancel_that_does_nothing() {
     let running = Running::with(options, &[BN254]).await;
     let mut events = running.handle.events();
     let proving = running.submit(job("client", "proving", 1)).await;
-    until(&mut events, |event| begins(event, proving, Stage::Prove)).await;
+    until(&mut events, |event| {
+        begins(event, proving, PipelineStage::Prove)
+    })
+    .await;
     let many = (0..6).map(|seed| BN254.partition(seed)).collect();
     let waiting = running.submit(submission("client", "waiting", many)).await;
     until(&mut events, |event| evaluated(event, waiting)).await;
@@ -125,7 +131,7 @@ async fn cancel_that_does_nothing() {
     gate.open();
     // The partition on the device gives its memory back when its stage ends.
     until(&mut events, |event| {
-        matches!(event, EventKind::Ended { span, stage: Stage::Prove, bytes: 0, .. } if span.job == proving)
+        matches!(event, EventKind::Ended { span, stage: PipelineStage::Prove, bytes: 0, .. } if span.job == proving)
     })
     .await;
     running.prove(BN254, "after", 2).await;
@@ -208,7 +214,10 @@ async fn priority_lost_after_the_first_queue() {
     let running = Running::with(options, &[BN254]).await;
     let mut events = running.handle.events();
     let blocker = running.submit(job("client", "blocker", 0)).await;
-    until(&mut events, |event| begins(event, blocker, Stage::Prove)).await;
+    until(&mut events, |event| {
+        begins(event, blocker, PipelineStage::Prove)
+    })
+    .await;
     let mut jobs = Vec::new();
     for (request, priority) in [
         ("low", Priority::Low),
@@ -230,7 +239,7 @@ async fn priority_lost_after_the_first_queue() {
         until(&mut events, |event| match event {
             EventKind::Began {
                 span,
-                stage: Stage::Prove,
+                stage: PipelineStage::Prove,
                 ..
             } if span.job != blocker => {
                 entered = Some(span.job);
@@ -264,7 +273,7 @@ async fn a_critical_job_that_waits_behind_normal_ones() {
     critical.priority = Priority::Critical;
     let critical = running.submit(critical).await;
     until(&mut events, |event| {
-        begins(event, critical, Stage::Evaluate)
+        begins(event, critical, PipelineStage::Evaluate)
     })
     .await;
     gate.open();
@@ -307,7 +316,10 @@ async fn callers_hanging_at_shutdown() {
         })
         .collect();
     let handle = running.handle.clone();
-    until(&mut events, |event| begins(event, ids[0], Stage::Prove)).await;
+    until(&mut events, |event| {
+        begins(event, ids[0], PipelineStage::Prove)
+    })
+    .await;
     running.raise(Level::Drain);
     // New work is refused while accepted work goes on.
     for number in 0.. {

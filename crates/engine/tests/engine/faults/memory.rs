@@ -140,7 +140,7 @@ async fn evict_of_a_key_in_use() {
         .submit(submission("client", "1", vec![BN254.partition(1)]))
         .await;
     crate::support::until(&mut events, |event| {
-        crate::support::begins(event, job, proofmill_engine::Stage::Prove)
+        crate::support::begins(event, job, proofmill_engine::PipelineStage::Prove)
     })
     .await;
     let refused = running.handle.evict(BN254.circuit()).await.unwrap_err();

@@ -10,7 +10,7 @@ use proofmill_groth16::mirage::{
 };
 use proofmill_groth16::{
     Bls12_381, Bn254, Curve, DeviceKey, KeyError, MAPPED_WINDOW_POINTS, Offload, ProveError,
-    Residency, SnarkCurve, with_curve,
+    ResidentForm, SnarkCurve, with_curve,
 };
 use proofmill_r1cs::{Assignment, R1cs};
 use proptest::prelude::*;
@@ -71,10 +71,10 @@ fn resident_keys<E: SnarkCurve>() {
     for committed in [0, 1, 40] {
         let case = Case::<E>::random(Size { committed, ..SMALL }, rng);
         let system = Arc::new(case.system.clone());
-        let limit = Residency::Prepared {
+        let limit = ResidentForm::Prepared {
             memory_limit: 1 << 20,
         };
-        for residency in [Residency::Plain, limit] {
+        for residency in [ResidentForm::Plain, limit] {
             let key = ResidentKey::new(case.key.clone(), Arc::clone(&system), residency).unwrap();
             assert_eq!(key.vk(), case.key.vk());
             assert!(key.bytes() > key.plain().bytes() || committed == 0);
@@ -156,7 +156,7 @@ fn devices_prove_and_the_prover_completes() {
     let rng = &mut StdRng::seed_from_u64(3);
     let case = Case::<Bn254>::random(SMALL, rng);
     let system = Arc::new(case.system.clone());
-    let key = ResidentKey::new(case.key.clone(), system, Residency::Plain).unwrap();
+    let key = ResidentKey::new(case.key.clone(), system, ResidentForm::Plain).unwrap();
     let devices: [Arc<dyn Device>; 2] = [
         Arc::new(cpu().unwrap()),
         Arc::new(host_cuda(64, false).unwrap()),

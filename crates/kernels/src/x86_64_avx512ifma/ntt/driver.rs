@@ -40,7 +40,7 @@ const PARALLEL: usize = 1 << 11;
 
 /// Transforms by powers of ω, and on the coset by `shift`; tables of O(√n) are made when first
 /// needed, one set for each kind of transform (about 500·√n bytes each).
-pub(crate) struct Plan<P: Constants> {
+pub(crate) struct NttPlan<P: Constants> {
     rows: usize,
     columns: usize,
     root: Scalar<P, 4>,
@@ -105,9 +105,9 @@ impl Matrix {
     }
 }
 
-// === impl Plan ===
+// === impl NttPlan ===
 
-impl<P: Constants> Plan<P> {
+impl<P: Constants> NttPlan<P> {
     /// The transforms over `points` points, a power of two of at least [`SMALLEST`], with a `root` of that order.
     pub(crate) fn new(points: usize, root: Scalar<P, 4>, shift: Scalar<P, 4>) -> Self {
         assert!(points.is_power_of_two() && points >= SMALLEST);
@@ -281,7 +281,7 @@ impl<P: Constants> Plan<P> {
     }
 }
 
-impl<P: Constants> Transforms<Scalar<P, 4>> for Plan<P> {
+impl<P: Constants> Transforms<Scalar<P, 4>> for NttPlan<P> {
     fn forward(&self, values: &mut [Scalar<P, 4>]) {
         let transform = self.forward.get_or_init(|| {
             let one = Scalar::<P, 4>::ONE;

@@ -12,4 +12,4 @@ mod network;
 mod tables;
 
 pub(crate) use arithmetic::Constants;
-pub(crate) use driver::{Plan, SMALLEST};
+pub(crate) use driver::{NttPlan, SMALLEST};

@@ -22,7 +22,7 @@ pub trait Endpoint: Send + Sync + 'static {
     fn submit<'a>(
         &'a self,
         request: &'a str,
-        job: &'a Job,
+        job: &'a EngineJob,
     ) -> BoxFuture<'a, Result<Ticket, EndpointError>>;
 
     /// Waits for the end of the job with id `id`, which was submitted as `job`. The statements of
@@ -31,7 +31,7 @@ pub trait Endpoint: Send + Sync + 'static {
     fn result<'a>(
         &'a self,
         id: &'a str,
-        job: &'a Job,
+        job: &'a EngineJob,
     ) -> BoxFuture<'a, Result<JobOutcome, EndpointError>>;
 
     /// Stops a job, unless more than `waiting` callers wait for its result.
@@ -63,7 +63,7 @@ pub enum Tier {
 
 /// A proof to make.
 #[derive(Clone)]
-pub struct Job {
+pub struct EngineJob {
     /// The circuit's name or id.
     pub circuit: String,
     /// Priority of the job; not part of its identity.
@@ -160,9 +160,9 @@ impl fmt::Debug for JobInput {
     }
 }
 
-// === impl Job ===
+// === impl EngineJob ===
 
-impl fmt::Debug for Job {
+impl fmt::Debug for EngineJob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "a job for {:?}: {:?}", self.circuit, self.input)
     }

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
 use zeroize::Zeroizing;
 
-use super::endpoint::{Endpoint, Job, JobInput, ProofOutput};
+use super::endpoint::{Endpoint, EngineJob, JobInput, ProofOutput};
 use super::head::BlocksInProgress;
 use super::router::{RouteError, Router};
 use crate::executor::machine::Unfinished;
@@ -81,7 +81,7 @@ impl EngineExecutor {
         let input = job_input(input, self.generator.as_deref());
         let input = input.map_err(|why| failed(RouteError::Permanent(why)))?;
         let in_progress = self.blocks.begin(task.id.block);
-        let job = Job {
+        let job = EngineJob {
             circuit: self.circuit.clone(),
             priority: self.priority.unwrap_or(match in_progress.is_head() {
                 true => EnginePriority::High,
@@ -112,7 +112,7 @@ impl Executor for EngineExecutor {
 
 /// The id under which engines know a task's job. It depends on the workflow, the task and the
 /// statement to prove, and not on the attempt or the worker.
-pub fn request_id(workflow: &str, task: &TaskRecord, job: &Job) -> String {
+pub fn request_id(workflow: &str, task: &TaskRecord, job: &EngineJob) -> String {
     let (generator, content) = match &job.input {
         JobInput::Witness(bytes) => ("", bytes),
         JobInput::Inputs { generator, json } => (&**generator, json),

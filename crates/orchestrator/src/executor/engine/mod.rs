@@ -11,7 +11,8 @@ mod routing;
 mod seen;
 
 pub use endpoint::{
-    Endpoint, EndpointError, EngineSnapshot, Job, JobInput, JobOutcome, ProofOutput, Ticket, Tier,
+    Endpoint, EndpointError, EngineJob, EngineSnapshot, JobInput, JobOutcome, ProofOutput, Ticket,
+    Tier,
 };
 pub use executor::{EngineExecutor, failure, request_id, stopped};
 pub use router::{RouteError, Router};

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::endpoint::{Endpoint, EndpointError, Job, JobOutcome, ProofOutput};
+use super::endpoint::{Endpoint, EndpointError, EngineJob, JobOutcome, ProofOutput};
 use super::routing::Choice;
 use super::seen::{Shared, poll_engines};
 
@@ -51,7 +51,7 @@ pub struct Router {
 /// State of one job while it is routed.
 struct RoutingAttempt<'a> {
     request: &'a str,
-    job: &'a Job,
+    job: &'a EngineJob,
     /// Engines that cannot do the job, or at which it failed.
     tried: BTreeSet<usize>,
     /// Those of `tried` that stated that they cannot do it.
@@ -99,7 +99,7 @@ impl Router {
     pub async fn prove(
         &self,
         request: &str,
-        job: &Job,
+        job: &EngineJob,
         stop: impl Future<Output = RouteError>,
     ) -> Result<ProofOutput, RouteError> {
         self.polling.get_or_init(|| poll_engines(&self.shared));

@@ -4,18 +4,18 @@ use std::ops::ControlFlow;
 
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_aggregation::Srs;
-use proofmill_groth16::Residency;
+use proofmill_groth16::ResidentForm;
 use proofmill_groth16::mirage::{ProvingKey, Setup};
 
 use super::naive;
 use crate::proof::{
-    ClassKeys, Index, Journal, PartitionEngine, PartitionProof, ProveError, Prover, Step,
+    ClassKeys, Index, Journal, PartitionCurve, PartitionProof, ProveError, Prover, Step,
     VerifyingKey,
 };
 use crate::{Partition, PartitionedCircuit};
 
 /// A circuit's keys.
-pub(super) struct Case<E: PartitionEngine> {
+pub(super) struct Case<E: PartitionCurve> {
     pub(super) srs: Srs<E>,
     pub(super) index: Index<E>,
     pub(super) keys: Vec<ProvingKey<E>>,
@@ -27,7 +27,7 @@ pub(super) fn rng(seed: u64) -> StdRng {
 }
 
 /// A key for each class.
-pub(super) fn class_keys<E: PartitionEngine>(
+pub(super) fn class_keys<E: PartitionCurve>(
     partition: &Partition<E::ScalarField>,
     seed: u64,
 ) -> Vec<ProvingKey<E>> {
@@ -39,12 +39,12 @@ pub(super) fn class_keys<E: PartitionEngine>(
         .collect()
 }
 
-pub(super) fn srs<E: PartitionEngine>(parts: usize, seed: u64) -> Srs<E> {
+pub(super) fn srs<E: PartitionCurve>(parts: usize, seed: u64) -> Srs<E> {
     Srs::setup(parts.next_power_of_two().max(2), &mut rng(seed)).unwrap()
 }
 
 /// The verdict of both verifiers about the same bytes, which must be one.
-pub(super) fn verdict<E: PartitionEngine>(
+pub(super) fn verdict<E: PartitionCurve>(
     key: &[u8],
     inputs: &[E::ScalarField],
     proof: &[u8],
@@ -62,7 +62,7 @@ pub(super) fn verdict<E: PartitionEngine>(
 
 // === impl Case ===
 
-impl<E: PartitionEngine> Case<E> {
+impl<E: PartitionCurve> Case<E> {
     pub(super) fn new(blank: &impl PartitionedCircuit<E::ScalarField>) -> Self {
         Self::of(Partition::new(blank).unwrap(), 1)
     }
@@ -70,7 +70,7 @@ impl<E: PartitionEngine> Case<E> {
     pub(super) fn of(partition: Partition<E::ScalarField>, seed: u64) -> Self {
         let srs = srs::<E>(partition.num_parts(), seed);
         let keys = class_keys::<E>(&partition, seed);
-        let held = ClassKeys::hold(&partition, keys.clone(), Residency::Plain).unwrap();
+        let held = ClassKeys::hold(&partition, keys.clone(), ResidentForm::Plain).unwrap();
         let of_classes = keys.iter().map(ProvingKey::vk).collect();
         Self {
             index: Index::new(partition, of_classes, &srs).unwrap(),

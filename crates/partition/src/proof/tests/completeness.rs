@@ -6,11 +6,11 @@ use proofmill_groth16::{Bls12_381, Bn254};
 
 use super::case::Case;
 use crate::applications::BigMerkleTree;
-use crate::proof::{PartitionEngine, PartitionProof, ProveError, VerifyError};
+use crate::proof::{PartitionCurve, PartitionProof, ProveError, VerifyError};
 use crate::tests::chain::Chain;
 use crate::{Part, PartitionError, PartitionedCircuit};
 
-fn a_chain_is_proved<E: PartitionEngine>(parts: usize) {
+fn a_chain_is_proved<E: PartitionCurve>(parts: usize) {
     let case = Case::<E>::new(&Chain::blank(parts));
     let circuit = Chain::new(parts, 5, 9);
     let proof = case.prove(&circuit, 1);

@@ -9,7 +9,7 @@ use proofmill_groth16::{Bls12_381, Bn254, Proof};
 
 use super::case::{rng, srs, verdict};
 use crate::Partition;
-use crate::proof::{Index, PartitionEngine, PartitionProof, SHARED};
+use crate::proof::{Index, PartitionCurve, PartitionProof, SHARED};
 use crate::tests::chain::Chain;
 use crate::tree::{ARITY, Path, compress};
 
@@ -22,15 +22,15 @@ struct Trapdoor<F> {
     instance: Vec<F>,
 }
 
-fn first<E: PartitionEngine>(logarithm: E::ScalarField) -> E::G1Affine {
+fn first<E: PartitionCurve>(logarithm: E::ScalarField) -> E::G1Affine {
     (E::G1::generator() * logarithm).into_affine()
 }
 
-fn second<E: PartitionEngine>(logarithm: E::ScalarField) -> E::G2Affine {
+fn second<E: PartitionCurve>(logarithm: E::ScalarField) -> E::G2Affine {
     (E::G2::generator() * logarithm).into_affine()
 }
 
-fn simulated<E: PartitionEngine>(parts: usize) {
+fn simulated<E: PartitionCurve>(parts: usize) {
     let rng = &mut rng(8);
     let partition = Partition::<E::ScalarField>::new(&Chain::blank(parts)).unwrap();
     let (alpha, beta) = (E::ScalarField::rand(rng), E::ScalarField::rand(rng));

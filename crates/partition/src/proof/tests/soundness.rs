@@ -251,7 +251,7 @@ fn proofs_under_another_key_are_refused() {
         matches!(error, IndexError::Insecure { class: 1, .. }),
         "{error}"
     );
-    let error = ClassKeys::hold(&partition(), turned, proofmill_groth16::Residency::Plain);
+    let error = ClassKeys::hold(&partition(), turned, proofmill_groth16::ResidentForm::Plain);
     assert!(matches!(error, Err(IndexError::Resident { class: 0, .. })));
 }
 

@@ -146,7 +146,7 @@ impl Scheduler {
         let request = Request {
             accepted: now,
             begun: None,
-            stage: Stage::Held,
+            stage: VerificationStage::Held,
             suspect: false,
             answered: false,
             submission,
@@ -192,14 +192,14 @@ impl Scheduler {
         let claim = request.claim(ticket);
         let status = Status::Unavailable(reason.clone());
         match stage {
-            Stage::Held => {
+            VerificationStage::Held => {
                 if let Some(source) = self.sources.get_mut(&name) {
                     source.held.remove(&key);
                 }
                 self.answer(ticket, status, None);
                 self.forget(ticket);
             }
-            Stage::Queued => {
+            VerificationStage::Queued => {
                 if let Some(source) = self.sources.get_mut(&name) {
                     source.queue.remove(&key);
                 }
@@ -208,12 +208,14 @@ impl Scheduler {
                 self.answer(ticket, status, None);
                 self.forget(ticket);
             }
-            Stage::Reduced(_) => {
+            VerificationStage::Reduced(_) => {
                 self.groups.entry(group.clone()).or_default().remove(claim);
                 self.answer(ticket, status, None);
                 self.forget(ticket);
             }
-            Stage::Reducing | Stage::Checking(_) => self.answer(ticket, status, None),
+            VerificationStage::Reducing | VerificationStage::Checking(_) => {
+                self.answer(ticket, status, None)
+            }
         }
         self.tidy(&group);
     }

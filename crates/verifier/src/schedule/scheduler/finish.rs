@@ -28,7 +28,7 @@ impl Scheduler {
         let claim = request.claim(ticket);
         let is_wanted = !request.answered;
         if is_wanted && matches!(result, Ok(Ok(()))) {
-            request.stage = Stage::Reduced(now);
+            request.stage = VerificationStage::Reduced(now);
         }
         let key = self.group_of(&name, kind);
         let group = self.groups.entry(key.clone()).or_default();
@@ -114,7 +114,7 @@ impl Scheduler {
             return self.forget(ticket);
         }
         request.suspect = true;
-        request.stage = Stage::Reduced(now);
+        request.stage = VerificationStage::Reduced(now);
         let claim = request.claim(ticket);
         let (name, kind) = (request.submission.source.clone(), request.submission.kind);
         let group = self.group_of(&name, kind);
@@ -174,11 +174,11 @@ impl Scheduler {
         let key = self.group_of(&request.submission.source, request.submission.kind);
         let group = self.groups.get_mut(&key)?;
         match request.stage {
-            Stage::Queued | Stage::Reducing => group.coming -= 1,
-            Stage::Reduced(_) => {
+            VerificationStage::Queued | VerificationStage::Reducing => group.coming -= 1,
+            VerificationStage::Reduced(_) => {
                 group.remove(request.claim(ticket));
             }
-            Stage::Held | Stage::Checking(_) => {}
+            VerificationStage::Held | VerificationStage::Checking(_) => {}
         }
         Some(key)
     }
@@ -190,14 +190,17 @@ impl Scheduler {
         };
         let key = self.group_of(&request.submission.source, request.submission.kind);
         let (stage, claim) = (request.stage, request.claim(ticket));
-        if matches!(stage, Stage::Held | Stage::Checking(_)) {
+        if matches!(
+            stage,
+            VerificationStage::Held | VerificationStage::Checking(_)
+        ) {
             return;
         }
         let group = self.groups.entry(key).or_default();
         match stage {
-            Stage::Queued | Stage::Reducing => group.coming += 1,
-            Stage::Reduced(since) => group.insert(claim, since),
-            Stage::Held | Stage::Checking(_) => {}
+            VerificationStage::Queued | VerificationStage::Reducing => group.coming += 1,
+            VerificationStage::Reduced(since) => group.insert(claim, since),
+            VerificationStage::Held | VerificationStage::Checking(_) => {}
         }
     }
 

@@ -1,33 +1,32 @@
-//! The workflow as the orchestrator runs it: stages and queues by index, with links in both
-//! directions.
+//! The workflow with its stages and queues by index, and links in both directions.
 
 use std::collections::{BTreeSet, HashMap};
 
 use crate::model::{Collector, Dispatcher, Sequencer, Source, Strategy, Workflow};
 use crate::value::JsonPointer;
 
-/// Index of a stage in [`Plan::stages`].
+/// Index of a stage in [`LinkedWorkflow::stages`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StageId(pub usize);
 
-/// Index of a queue in [`Plan::queues`].
+/// Index of a queue in [`LinkedWorkflow::queues`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QueueId(pub usize);
 
 /// Stages and queues by index, with links in both directions.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct LinkedWorkflow {
     /// The workflow's name.
     pub name: String,
     /// Sources, then dispatchers, then collectors, then the sequencer, each in the file's order.
-    pub stages: Vec<PlanStage>,
+    pub stages: Vec<LinkedStage>,
     /// Every queue, in the order of first mention.
-    pub queues: Vec<PlanQueue>,
+    pub queues: Vec<LinkedQueue>,
 }
 
 /// A stage, and the queues it reads and writes.
 #[derive(Clone, Debug)]
-pub struct PlanStage {
+pub struct LinkedStage {
     /// Its index.
     pub id: StageId,
     /// Its name, unique among the stages.
@@ -59,7 +58,7 @@ pub enum StageKind {
 
 /// A queue, and the stages that write and read it.
 #[derive(Clone, Debug)]
-pub struct PlanQueue {
+pub struct LinkedQueue {
     /// Its index.
     pub id: QueueId,
     /// Its name.
@@ -74,15 +73,15 @@ pub struct PlanQueue {
     pub grouping: Vec<(StageId, JsonPointer)>,
 }
 
-// === impl Plan ===
+// === impl LinkedWorkflow ===
 
-impl Plan {
+impl LinkedWorkflow {
     pub(crate) fn new(workflow: &Workflow) -> Self {
-        let mut queues: Vec<PlanQueue> = workflow
+        let mut queues: Vec<LinkedQueue> = workflow
             .queues
             .iter()
             .enumerate()
-            .map(|(index, queue)| PlanQueue {
+            .map(|(index, queue)| LinkedQueue {
                 id: QueueId(index),
                 name: queue.name.clone(),
                 q_max: queue.q_max,
@@ -136,7 +135,7 @@ impl Plan {
             )
         });
 
-        let mut stages: Vec<PlanStage> = Vec::new();
+        let mut stages: Vec<LinkedStage> = Vec::new();
         for (name, inputs, outputs, kind) in sources
             .chain(dispatchers)
             .chain(collectors)
@@ -154,7 +153,7 @@ impl Plan {
             for queue in &outputs {
                 queues[queue.0].writers.push(id);
             }
-            stages.push(PlanStage {
+            stages.push(LinkedStage {
                 id,
                 name,
                 inputs,
@@ -172,16 +171,16 @@ impl Plan {
     /// The stage with this index.
     ///
     /// # Panics
-    /// If the index is out of range: it belongs to another plan.
-    pub fn stage(&self, id: StageId) -> &PlanStage {
+    /// If the index is out of range: it belongs to another workflow.
+    pub fn stage(&self, id: StageId) -> &LinkedStage {
         &self.stages[id.0]
     }
 
     /// The queue with this index.
     ///
     /// # Panics
-    /// If the index is out of range: it belongs to another plan.
-    pub fn queue(&self, id: QueueId) -> &PlanQueue {
+    /// If the index is out of range: it belongs to another workflow.
+    pub fn queue(&self, id: QueueId) -> &LinkedQueue {
         &self.queues[id.0]
     }
 
@@ -208,19 +207,19 @@ impl Plan {
     }
 
     /// The stage called `name`.
-    pub fn stage_by_name(&self, name: &str) -> Option<&PlanStage> {
+    pub fn stage_by_name(&self, name: &str) -> Option<&LinkedStage> {
         self.stages.iter().find(|stage| stage.name == name)
     }
 
     /// The queue called `name`.
-    pub fn queue_by_name(&self, name: &str) -> Option<&PlanQueue> {
+    pub fn queue_by_name(&self, name: &str) -> Option<&LinkedQueue> {
         self.queues.iter().find(|queue| queue.name == name)
     }
 }
 
 impl Workflow {
-    /// The plan of this workflow.
-    pub fn to_plan(&self) -> Plan {
-        Plan::new(self)
+    /// Stages and queues by index, with links in both directions.
+    pub fn link(&self) -> LinkedWorkflow {
+        LinkedWorkflow::new(self)
     }
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 /// inputs first; so are the entries of both traces: before the first part's come as many as there
 /// are public inputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Plan {
+pub(crate) struct AccessOrder {
     /// The address of each access, part after part.
     by_part: Vec<u32>,
     /// The end of each address's entries in the trace by address.
@@ -15,17 +15,17 @@ pub(crate) struct Plan {
     starts: Vec<usize>,
 }
 
-// === impl Plan ===
+// === impl AccessOrder ===
 
-impl Plan {
-    /// A plan of these accesses, sorted by address with a counting sort.
+impl AccessOrder {
+    /// The order of these accesses, sorted by address with a counting sort.
     ///
     /// # Panics
     ///
     /// If [`checked`](Self::checked) refuses the accesses, which the recorder prevents.
     pub(crate) fn new(by_part: Vec<u32>, starts: Vec<usize>) -> Self {
         match Self::checked(by_part, starts) {
-            Ok(plan) => plan,
+            Ok(order) => order,
             Err(reason) => panic!("{reason}"),
         }
     }
@@ -160,43 +160,43 @@ mod tests {
     #[test]
     fn entries_are_sorted_by_address_and_then_by_place() {
         // Two public inputs; parts of three accesses, none, and two.
-        let plan = Plan::new(vec![1, 2, 3, 1, 3, 2, 3], vec![2, 5, 5, 7]);
-        assert_eq!((plan.parts(), plan.entries()), (3, 7));
-        assert_eq!(plan.by_address(0..7), [1, 1, 2, 2, 3, 3, 3]);
-        assert_eq!(plan.sorted(0..7, b"abcdefg"), b"adbfceg");
-        assert_eq!(plan.by_part(plan.range(2)), [2, 3]);
-        let before = [0, 1, 2].map(|part| plan.address_before(part));
+        let order = AccessOrder::new(vec![1, 2, 3, 1, 3, 2, 3], vec![2, 5, 5, 7]);
+        assert_eq!((order.parts(), order.entries()), (3, 7));
+        assert_eq!(order.by_address(0..7), [1, 1, 2, 2, 3, 3, 3]);
+        assert_eq!(order.sorted(0..7, b"abcdefg"), b"adbfceg");
+        assert_eq!(order.by_part(order.range(2)), [2, 3]);
+        let before = [0, 1, 2].map(|part| order.address_before(part));
         assert_eq!(before, [1, 3, 3]);
-        assert_eq!(plan.by_address(plan.public()), [1, 1]);
+        assert_eq!(order.by_address(order.public()), [1, 1]);
     }
 
     #[test]
     fn nothing_is_sorted() {
-        let plan = Plan::new(Vec::new(), vec![0, 0]);
-        assert_eq!((plan.entries(), plan.address_before(0)), (0, 0));
+        let order = AccessOrder::new(Vec::new(), vec![0, 0]);
+        assert_eq!((order.entries(), order.address_before(0)), (0, 0));
     }
 
     #[test]
     #[should_panic(expected = "addresses without gaps")]
     fn gaps_are_refused() {
-        Plan::new(vec![1, 3], vec![0, 2]);
+        AccessOrder::new(vec![1, 3], vec![0, 2]);
     }
 
     #[test]
     #[should_panic(expected = "addresses without gaps")]
     fn address_zero_is_refused() {
-        Plan::new(vec![0, 1], vec![0, 2]);
+        AccessOrder::new(vec![0, 1], vec![0, 2]);
     }
 
     #[test]
     #[should_panic(expected = "public inputs with the first addresses")]
     fn public_inputs_have_the_first_addresses() {
-        Plan::new(vec![2, 1], vec![2, 2]);
+        AccessOrder::new(vec![2, 1], vec![2, 2]);
     }
 
     #[test]
     fn parts_have_all_accesses_once() {
-        let refused = |starts| Plan::checked(vec![1, 2, 3], starts).is_err();
+        let refused = |starts| AccessOrder::checked(vec![1, 2, 3], starts).is_err();
         assert!(refused(vec![]) && refused(vec![0, 2]) && refused(vec![0, 4]));
         assert!(refused(vec![0, 3, 2, 3]) && refused(vec![4, 3]));
         assert!(!refused(vec![0, 1, 1, 3]) && !refused(vec![3]));

@@ -1,5 +1,4 @@
-//! Tests that the plan links stages and queues in both directions, and that defaults reach every
-//! stage.
+//! Tests that stages and queues are linked in both directions, and that defaults reach every stage.
 
 use std::time::Duration;
 
@@ -42,15 +41,15 @@ strategy = { kind = "match", k = 2, group_by = "/id" }
 fn stages_and_queues_are_linked() {
     let workflow =
         Workflow::parse(TEXT, "/srv/w.toml").unwrap_or_else(|f| panic!("{}", render(&f)));
-    let plan = workflow.to_plan();
-    let names: Vec<&str> = plan
+    let linked = workflow.link();
+    let names: Vec<&str> = linked
         .stages
         .iter()
         .map(|stage| stage.name.as_str())
         .collect();
     assert_eq!(names, ["blocks", "one", "two", "join"]);
-    let queue = |name: &str| plan.queue_by_name(name).expect("a queue");
-    let stage = |name: &str| plan.stage_by_name(name).expect("a stage").id;
+    let queue = |name: &str| linked.queue_by_name(name).expect("a queue");
+    let stage = |name: &str| linked.stage_by_name(name).expect("a stage").id;
     assert_eq!(queue("a").writers, [stage("blocks")]);
     assert_eq!(queue("a").readers, [stage("one"), stage("two")]);
     assert_eq!((queue("a").q_max, queue("c").q_max), (50, 7));
@@ -58,7 +57,7 @@ fn stages_and_queues_are_linked() {
     assert_eq!(queue("b").grouping, [(stage("join"), pointer)]);
     assert_eq!(queue("a").grouping, []);
     assert_eq!(
-        plan.stage(stage("join")).inputs,
+        linked.stage(stage("join")).inputs,
         [queue("b").id, queue("c").id]
     );
 }
