@@ -332,7 +332,8 @@ async fn conclude(
             counted(report.chunks as usize, "chunk")
         ))
         .help(
-            "mend the header file and run again with the same --state: only what changed is proven",
+            "correct the header file and run again with the same --state: only what changed is \
+             proven",
         ));
     }
     if report.out_of_order > 0 || report.lost > 0 {

@@ -131,7 +131,7 @@ fn a_killed_prover_goes_on_where_it_was() {
                 running.signal(signal);
                 let (status, ran) = running.end();
                 assert_eq!(status.code(), Some(130), "{ran:?}");
-                assert!(ran.stderr.contains("the same command goes on"), "{ran:?}");
+                assert!(ran.stderr.contains("run the same command again"), "{ran:?}");
             }
         }
         records(here, parts)
