@@ -42,7 +42,7 @@ impl Secret {
         };
         let bytes = match of {
             file::Secret::Environment(name) => std::env::var_os(name)
-                .ok_or_else(|| failed("is not there: set it in the environment".into()))?
+                .ok_or_else(|| failed("is missing: set the variable".into()))?
                 .into_encoded_bytes(),
             file::Secret::File(path) => {
                 let mut bytes = Vec::new();
