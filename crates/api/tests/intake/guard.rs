@@ -239,7 +239,7 @@ async fn a_token_for_one_queue_posts_to_no_other() {
         "{said}"
     );
     let said = post("0", "proofs").await.body;
-    assert!(said.contains("a stage writes it"), "{said}");
+    assert!(said.contains("a stage writes the queue"), "{said}");
     assert_eq!(post("1", "nowhere").await.status, 404);
     assert_eq!(site.status().await["live"], 9);
 }
@@ -250,7 +250,7 @@ async fn without_a_token_nothing_is_posted_to_a_stages_queue() {
     for queue in ["proofs", "gathered"] {
         let answer = site.post(queue, &submission(1, "1")).await;
         assert_eq!(answer.status, 403, "{answer:?}");
-        let said = "whoever shows no token may not post";
+        let said = "a caller without a token may not post";
         assert!(answer.body.contains(said), "{answer:?}");
         let answer = site.post_lines(queue, &submission(1, "1")).await;
         assert_eq!(answer.status, 403, "{answer:?}");
