@@ -126,12 +126,15 @@ async fn beyond_loopback_tls_and_a_token_are_required() {
     };
     files.readable_by_all(&files.token);
     let said = refused(|_, _| {}).await;
-    assert!(said.contains("token is a secret that everybody"), "{said}");
+    assert!(
+        said.contains("token is a secret that other users"),
+        "{said}"
+    );
     files.private(&files.token);
     files.readable_by_all(&files.server.key);
     let said = refused(|_, _| {}).await;
     assert!(
-        said.contains("server.key is a secret that everybody"),
+        said.contains("server.key is a secret that other users"),
         "{said}"
     );
     files.private(&files.server.key);

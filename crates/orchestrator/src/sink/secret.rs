@@ -118,6 +118,6 @@ mod tests {
         }
         let error = Secret::read(&file::Secret::Environment("PROOFMILL_NO_SUCH".into()));
         let error = error.expect_err("it is not there").to_string();
-        assert!(error.contains("PROOFMILL_NO_SUCH is not there"), "{error}");
+        assert!(error.contains("PROOFMILL_NO_SUCH is missing"), "{error}");
     }
 }
