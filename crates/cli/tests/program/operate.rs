@@ -368,7 +368,7 @@ fn ctrl_c_finishes_what_is_under_way_and_begins_nothing() {
     let mill = Running::start(&mut site.mill(&[]));
     site.when_begun(1);
     mill.signal(Signal::INT);
-    mill.line("finishing what is under way");
+    mill.line("finishing the work under way");
     site.unmark("gate");
     let (_, ran) = mill.end();
     let ran = ran.failed(130, "nothing is lost");
@@ -387,7 +387,7 @@ fn a_second_ctrl_c_kills_programs_and_all_that_they_started() {
     let mill = Running::start(&mut site.mill(&[]));
     let pids = site.pids();
     mill.signal(Signal::INT);
-    mill.line("finishing what is under way");
+    mill.line("finishing the work under way");
     assert!(
         pids.iter().all(|pid| runs(*pid)),
         "the first leaves them alone"

@@ -324,7 +324,7 @@ fn mistakes_are_explained() {
         "-o",
         "keys",
     ];
-    run(here, again).failed(2, "keys is there already");
+    run(here, again).failed(2, "keys already exists");
     fs::write(here.join("witness"), [7; 31]).expect("written");
     run(here, PROVE).failed(1, "31 bytes, where the keys are for 1 values of 32 bytes");
     fs::create_dir(here.join("empty")).expect("made");

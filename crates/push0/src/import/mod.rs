@@ -124,7 +124,8 @@ pub enum ImportError {
     },
     /// The services together do not make a valid workflow.
     #[error(
-        "the services do not make a valid workflow:\n{faults}\nwhat was made of them:\n{workflow}"
+        "the services do not make a valid workflow:\n{faults}\nthe workflow made of them:\n\
+         {workflow}"
     )]
     Invalid {
         /// All faults, one a line.
