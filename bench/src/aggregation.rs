@@ -80,7 +80,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         Curve::Bn254 => compare_all::<Bn254>(args),
         _ => anyhow::bail!("proofs are aggregated over bls12-381 and bn254"),
     }?;
-    let title = "Aggregation: one proof for many; ours is not verified in the time, others' may be";
+    let title = "Aggregation: one proof for many; our time excludes its verification, others' may \
+                 include it";
     args.options.print(title, &comparisons);
     Ok(())
 }

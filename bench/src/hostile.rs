@@ -200,24 +200,24 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     report.must_be("valid messages accepted", replies.accepted, duplicates);
     report.must_be("duplicates recognised", replies.duplicates, duplicates);
     report.must_be(
-        "of the wrong, refused at the door",
+        "wrong messages refused at submission",
         replies.rejected,
         wrong.div_ceil(2),
     );
     report.must_be(
-        "of the wrong, found behind a prover",
+        "wrong messages found after a prover",
         through.accepted,
         wrong / 2,
     );
     report.must_be("in the dead-letter queue", reasons.len(), wrong);
-    report.must_be("of those with the reason", explained, wrong);
+    report.must_be("dead letters with the reason", explained, wrong);
     report.must_be(
         "garbage and oversized refused",
         flood.invalid,
         args.flood as usize,
     );
     let refused = usize::from(matches!(nowhere, Reply::Invalid { .. }));
-    report.must_be("message for no queue refused", refused, 1);
+    report.must_be("message for a missing queue refused", refused, 1);
     let strange = (0..args.cross).filter(|n| kind(n) < 2).count();
     let gather = summary.status.stages.iter();
     let skipped = gather
@@ -225,13 +225,17 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         .map(|stage| stage.counters.skipped)
         .sum::<u64>();
     report.must_be(
-        "of the strangers to groups that have fired, taken in",
+        "further members of fired groups, accepted",
         strangers.accepted,
         strange,
     );
-    report.must_be("of those, kept from every group", skipped as usize, strange);
     report.must_be(
-        "known members with another group's value, not taken in",
+        "further members kept out of every group",
+        skipped as usize,
+        strange,
+    );
+    report.must_be(
+        "known members with another group's value, not accepted",
         changed.duplicates + changed.differing,
         args.cross as usize - strange,
     );

@@ -82,7 +82,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         } else {
             report.figure(&label, run.fired as f64, "", Target::Open, "");
         }
-        let label = format!("{name}: messages that wait for ever");
+        let label = format!("{name}: messages left in unfinished groups");
         report.figure(&label, run.held as f64, "", Target::Open, "");
         report.put(&format!("fired_{name}"), run.fired);
         report.put(&format!("held_{name}"), run.held);
@@ -91,7 +91,9 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     }
     report.must_be_zero("wrong", "barriers with other members", wrong);
     report.must_be_zero("duplicated", "barriers fired twice", duplicated);
-    report.note("round-robin is what shared consumers do; it exists for this experiment only");
+    report.note(
+        "round-robin is the order of shared consumers; this mode exists for the experiment only",
+    );
     report.finish(&args.common)
 }
 

@@ -62,7 +62,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         roles.push((role, most, start(role)?));
     }
     tokio::time::sleep(Duration::from_secs(args.seconds)).await;
-    let mut report = Report::new("Idle: what roles that wait have of the memory", &disk);
+    let mut report = Report::new("Idle: memory of waiting roles", &disk);
     for (role, most, Role(child)) in &mut roles {
         anyhow::ensure!(child.try_wait()?.is_none(), "the {role} has ended");
         let memory = memory(child.id()).context("the system does not say what memory it has")?;
@@ -74,7 +74,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         };
         let name = format!("{role}, resident");
         report.figure(&name, mb(memory.resident), "MB", *most, paper);
-        let name = format!("{role}, of that its own");
+        let name = format!("{role}, private part of it");
         report.figure(&name, mb(memory.anonymous), "MB", Target::Open, "");
         report.put(&format!("{role}_resident"), memory.resident);
         report.put(&format!("{role}_anonymous"), memory.anonymous);

@@ -101,8 +101,8 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     );
     report.put("fifo_inversions", fifo_inversions);
     report.note(&format!(
-        "inversion: a task begun right before one of a lower block; without the first {} begun, \
-         which may be before all had come",
+        "inversion: a task begun right before one of a lower block; the first {} tasks are not \
+         counted, since they may begin before all tasks have arrived",
         warm_up(args.workers)
     ));
     report.finish(&args.common)

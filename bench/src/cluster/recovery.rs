@@ -69,8 +69,8 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     report.put("p95_s", round(p95));
     report.put("t_ack", rows);
     report.note(
-        "a process that has gone is noticed at once; one that stands still, after T_ack or after \
-         20 s, and with T_ack the stage's backoff follows (1 ms here, 1 s by default)",
+        "the end of a process is noticed at once; a stopped process is noticed after T_ack or \
+         after 20 s, and after T_ack the stage's backoff follows (1 ms here, 1 s by default)",
     );
     report.note(
         "a JetStream consumer alone waits for the whole ack wait (5 s in the paper's setting)",

@@ -121,10 +121,10 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     report.put("seconds", round(took.as_secs_f64()));
     report.must_be_zero("lost", "lost", wrong.lost);
     report.must_be_zero("differing", "with two results", wrong.differing);
-    report.must_be_zero("invalid", "with a proof that does not hold", wrong.invalid);
+    report.must_be_zero("invalid", "with an invalid proof", wrong.invalid);
     report.note(&format!(
-        "{} clients, one request each at a time, asked for three times: when it is there, at once \
-         again, and after the last restart",
+        "{} clients, each with one request at a time; each result is requested three times: when \
+         it is ready, at once again, and after the last restart",
         args.clients
     ));
     report.finish(&args.common)

@@ -60,7 +60,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let step = Duration::from_micros(step).as_secs_f64() * 1e3;
     let mut report = Report::new("Engine: a critical job behind twenty others", &disk);
     report.figure(
-        "it began after, at most",
+        "the critical job began after, at most",
         most,
         "ms",
         Target::Most(step),
@@ -69,7 +69,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     report.figure("the longest step meanwhile", step, "ms", Target::Open, "");
     let took = done.iter().sum::<f64>() / done.len().max(1) as f64;
     report.figure(
-        "its proof was there after, mean",
+        "its proof was ready after, mean",
         took,
         "ms",
         Target::Open,

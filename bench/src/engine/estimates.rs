@@ -47,7 +47,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let disk = StateDisk::fresh(&args.common)?;
     let program = args.circuit.program()?;
     let mut report = Report::new(
-        "Engine: what a key and a proof take, and are expected to",
+        "Engine: memory of a key and a proof, measured and expected",
         &disk,
     );
     let small = Sized::Chain { constraints: 100 };
@@ -65,7 +65,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         let shown = [
             ("most memory", mib(measured.most)),
             ("expected at first", mib(measured.expected)),
-            ("expected once it was loaded", mib(measured.later)),
+            ("expected after loading", mib(measured.later)),
             ("key", mib(measured.key.1)),
             ("key, expected at first", mib(measured.key.0)),
         ];

@@ -14,8 +14,9 @@ const PEERS: [&str; 5] = ["arkworks", "blst", "halo2curves", "gnark", "snarkjs"]
 pub(crate) const COMPARISON_HELP: &str = "\
 All contenders run in turns, each first once unmeasured; what they compute must be the same.
 blst and halo2curves take part if the bench is built with `--features peers`; gnark, if `go` is
-installed. A peer that has no such group or curve is left out, with a note. A peer of your own is a command that prints, as the last line of its standard output,
-one JSON object: {\"ms\": 12.3}, or {\"ms\": [12.3, 12.5]} if it makes several runs at once.
+installed. A peer that has no such group or curve is left out, with a note. A peer of your own is a
+command that prints, as the last line of its standard output, one JSON object: {\"ms\": 12.3}, or
+{\"ms\": [12.3, 12.5]} if it makes several runs at once.
 
   --peer 'mcl=./mcl-msm --curve {curve} --log-n {log_n} --threads {threads}'";
 

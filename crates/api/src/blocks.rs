@@ -190,8 +190,12 @@ fn status(view: BlockView) -> BlockStatus {
 fn note(view: &BlockView) -> Option<String> {
     let block = view.summary.block;
     let from = |next: u64| match next > block {
-        true => format!("is beyond it: after a restart it goes on with block {next}"),
-        false => format!("has not come to it: after a restart it goes on with block {next}"),
+        true => {
+            format!("is past this block: after a restart the source continues with block {next}")
+        }
+        false => format!(
+            "has not reached this block: after a restart the source continues with block {next}"
+        ),
     };
     let sources = view.sources.iter();
     let sources: Vec<String> = sources
@@ -202,12 +206,12 @@ fn note(view: &BlockView) -> Option<String> {
             Some(sources.join("; "))
         }
         BlockState::Dropped => Some(
-            "what waits for it goes on when its message is submitted again, or a result of it to the \
-             next queue"
+            "tasks that wait for this block continue when its message is submitted again, or its \
+             result is submitted to the next queue"
                 .to_owned(),
         ),
         _ if !view.is_remembered => Some(
-            "how it went is not remembered any more: [history] in the workflow says how much is"
+            "its history is no longer kept: [history] in the workflow file sets how much is kept"
                 .to_owned(),
         ),
         _ => None,

@@ -64,7 +64,7 @@ impl BodyMemory {
             Ok(Ok(room)) => Ok(Arc::new(room)),
             _ => Err(Refused::new(
                 StatusCode::SERVICE_UNAVAILABLE,
-                "too many large requests at a time; the same again is safe",
+                "too many large requests at a time; sending the same request again is safe",
             )),
         }
     }
@@ -91,7 +91,8 @@ impl BodyMemory {
             Err(error) if error.is::<BodyTimedOut>() => Err(Refused::new(
                 StatusCode::REQUEST_TIMEOUT,
                 format!(
-                    "the body did not come within {} s, or brought too little while others waited",
+                    "the body did not arrive within {} s, or arrived too slowly while others \
+                     waited",
                     BODY_TIME.as_secs()
                 ),
             )),

@@ -153,7 +153,7 @@ impl<R: Clone + Send + Sync + 'static> Caller<R> {
     /// The caller of a call, as attached by the gate.
     pub(crate) fn of_call<T>(request: &tonic::Request<T>) -> Result<Self, Status> {
         let caller = request.extensions().get().cloned();
-        caller.ok_or_else(|| Status::internal("it is not known who calls"))
+        caller.ok_or_else(|| Status::internal("the caller is unknown"))
     }
 }
 

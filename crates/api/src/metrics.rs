@@ -29,17 +29,17 @@ struct Scrape {
 
 const FRONT: FrontPage<'_> = FrontPage {
     title: "proofmill: the metrics of a workflow",
-    about: "What runs a workflow of proving tasks counts here what it does.",
+    about: "Counters of a workflow of proving tasks, or of one of its processes.",
     links: &[
         ("/metrics", "counters and histograms, for Prometheus"),
         (
             "/healthz",
-            "whether the workflow is led, and takes new messages",
+            "whether the workflow has a leader and takes new messages",
         ),
     ],
     calls: &[(
         "proofmill status",
-        "what becomes of the workflow, told on a terminal",
+        "the state of the workflow, on a terminal",
     )],
     document: "operate.md",
 };

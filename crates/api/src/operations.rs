@@ -215,11 +215,11 @@ impl Operations {
         let reply = self.port.cancel(target).await?;
         match (reply, cancellation) {
             (Reply::NotFound, Cancellation::Task(task)) => Err(OperationError::NotFound(format!(
-                "no live task {task}; `proofmill tasks` shows those there are"
+                "no live task {task}; `proofmill tasks` lists the live tasks"
             ))),
             (Reply::NotFound, Cancellation::Block(block)) => {
                 Err(OperationError::NotFound(format!(
-                    "no live task is about block {block}; `proofmill tasks` shows those there are"
+                    "no live task is about block {block}; `proofmill tasks` lists the live tasks"
                 )))
             }
             _ => Ok(()),
@@ -239,7 +239,7 @@ fn parse(task: &str) -> Result<TaskId, OperationError> {
 
 fn no_such_letter(task: &str) -> OperationError {
     OperationError::NotFound(format!(
-        "no dead letter {task}; `proofmill dlq list` shows those there are"
+        "no dead letter {task}; `proofmill dlq list` lists the dead letters"
     ))
 }
 

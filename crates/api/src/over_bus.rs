@@ -183,7 +183,7 @@ pub(crate) async fn ask(
     let subject = subject(connection, workflow);
     let asked = connection.request(&subject, bytes, PATIENCE).await;
     let bytes = asked.map_err(|error| match error {
-        RequestError::NoResponders(_) => "nobody leads it now".to_owned(),
+        RequestError::NoResponders(_) => "no process leads the workflow now".to_owned(),
         error => error.to_string(),
     })?;
     let answer: Answer = decode(&bytes, blobs).await.map_err(said)?;

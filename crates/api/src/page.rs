@@ -63,7 +63,7 @@ pub(crate) fn refuse_page(headers: &HeaderMap) -> Result<(), Refused> {
     if headers.contains_key(ORIGIN) {
         return Err(Refused::new(
             StatusCode::FORBIDDEN,
-            "pages in a browser may not ask: there is an Origin header",
+            "requests from pages in a browser are refused: there is an Origin header",
         ));
     }
     Ok(())
@@ -77,7 +77,8 @@ pub(crate) fn refuse_other_names(uri: &Uri, headers: &HeaderMap) -> Result<(), R
     }
     Err(Refused::new(
         StatusCode::FORBIDDEN,
-        "without a token, ask by an address or as localhost: the Host header has another name",
+        "without a token, address the server by an IP address or as localhost: the Host header \
+         has another name",
     ))
 }
 

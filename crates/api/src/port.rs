@@ -46,8 +46,8 @@ pub struct TcpOptions {
 pub enum PortError {
     /// The address can be reached from other machines, and TLS or tokens are missing.
     #[error(
-        "{0} can be reached from other machines: without TLS and a token only a loopback address is \
-         offered"
+        "{0} can be reached from other machines: without TLS and a token only a loopback address \
+         is allowed"
     )]
     Exposed(SocketAddr),
     /// The key cannot be used.

@@ -91,7 +91,7 @@ impl Submissions {
             ))),
             Reply::Invalid { why } => Err(OperationError::Invalid(why)),
             Reply::Draining => Err(OperationError::Unavailable(
-                "the mill drains and takes nothing new; submit again when it runs".to_owned(),
+                "the mill drains and takes no new messages; submit again when it runs".to_owned(),
             )),
             Reply::NotFound | Reply::Rewound { .. } => Err(OperationError::Unavailable(
                 "taken back before it was recorded; submit again".to_owned(),

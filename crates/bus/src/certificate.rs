@@ -9,8 +9,8 @@ pub fn certificate_remedy(why: &str, ca_option: &str) -> Option<String> {
         return None;
     }
     let remedy = if has("not valid for any names") {
-        "its certificate has no name in it (subjectAltName): make one with the names and addresses that it \
-         is connected to by"
+        "its certificate has no name in it (subjectAltName): make one with the names and \
+         addresses by which clients connect to it"
     } else if has("not valid for name") || has("NotValidForName") {
         "connect to it by a name that its certificate has"
     } else if has("CaUsedAsEndEntity") {
@@ -25,8 +25,8 @@ pub fn certificate_remedy(why: &str, ca_option: &str) -> Option<String> {
         "its certificate is not valid any more: make another one, or set this machine's clock"
     } else {
         return Some(format!(
-            "its certificate is not of an authority that is trusted here: name the certificate of its \
-             authority with {ca_option}"
+            "its certificate is not of an authority that is trusted here: name the authority's \
+             certificate with {ca_option}"
         ));
     };
     Some(remedy.to_owned())

@@ -22,10 +22,10 @@ pub enum SecretError {
         source: io::Error,
     },
     /// Other users can read or change it.
-    #[error("{} is a secret that everybody on this machine can get at: `chmod 600` it", .0.display())]
+    #[error("{} is a secret that other users of this machine can access: `chmod 600` it", .0.display())]
     Open(PathBuf),
     /// It exceeds the size limit of 1 MiB.
-    #[error("{} has more than {SECRETS_MAX} bytes: is it the file with the secret?", .0.display())]
+    #[error("{} has more than {SECRETS_MAX} bytes, too many for a secret: name another file", .0.display())]
     TooLong(PathBuf),
 }
 

@@ -208,6 +208,6 @@ async fn a_cluster_has_one_place_for_its_blobs() {
     for other in [None, Some("s3://mill/other")] {
         let third = connect(waiting, other).await;
         let error = open_blobs(&third).await.unwrap_err().to_string();
-        assert!(error.contains("say --blobs s3://mill/w"), "{error}");
+        assert!(error.contains("give --blobs s3://mill/w"), "{error}");
     }
 }

@@ -48,7 +48,7 @@ async fn workflow_not_named(args: &MillArgs) -> Result<Failure, Failure> {
     let message = match names[..] {
         [] => "no workflow is led on this bus, and none is named".to_owned(),
         _ => format!(
-            "which workflow? On this bus there are: {}",
+            "no workflow is named; those on this bus are: {}",
             names.join(", ")
         ),
     };
@@ -221,9 +221,11 @@ impl MillAccess {
                     .iter()
                     .find(|queue| queue.queue == submission.queue && queue.waiting >= queue.q_max);
                 if let Some(queue) = full {
-                    let message =
-                        format!("queue {:?} is full: {} wait", queue.queue, queue.waiting);
-                    return Err(Failure::new(message).help("run the mill, and submit then"));
+                    let message = format!(
+                        "queue {:?} is full: {} tasks wait",
+                        queue.queue, queue.waiting
+                    );
+                    return Err(Failure::new(message).help("run the mill, then submit again"));
                 }
                 Ok(operations.submit(submission).await?)
             }

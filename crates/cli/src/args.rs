@@ -37,8 +37,8 @@ pub(crate) struct Cli {
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 all is done; 1 something failed; 2 the command line is wrong; 130 stopped by a signal
-before the end (the same command again goes on).";
+Exit codes: 0 success; 1 something failed; 2 the command line is wrong; 130 stopped by a signal
+before the end (run the same command again to continue).";
 
 /// Arguments of every command.
 #[derive(Clone, Debug, Args)]
@@ -363,10 +363,10 @@ pub(crate) struct Block {
 }
 
 const BLOCK_STATES: &str = "\
-Answers: never seen; waiting, and for what; running; dead (see `dlq show`); dropped from the
-dead-letter queue; skipped by a collector or the sequencer; taken back by its source; finished,
-where no sequencer follows; emitted, and whether its deadline was met. How much is remembered:
-[history] in the workflow file.";
+States of a block: never seen; waiting, with the reason; running; dead (see `dlq show`); dropped
+from the dead-letter queue; skipped by a collector or the sequencer; taken back by its source;
+finished, if no sequencer follows; emitted, in time or after its deadline. `[history]` in the
+workflow file limits what is remembered.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Dlq {
@@ -450,7 +450,9 @@ fn blocks(text: &str) -> Result<BlocksQuery, String> {
         let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let number = text.parse().ok().filter(|_| digits);
         number.ok_or_else(|| {
-            format!("{text:?} is not a block: expected one, as 12, or several, as 10-20")
+            format!(
+                "{text:?} is not a block: expected a number such as 12, or a range such as 10-20"
+            )
         })
     };
     let (first, last) = text.split_once('-').unwrap_or((text, text));

@@ -49,7 +49,7 @@ pub(crate) async fn connect(args: &BusArgs, role: Role, name: &str) -> Result<Co
     } else if let Some(user) = &args.bus_user {
         let password = secret(PASSWORD).ok_or_else(|| {
             Failure::usage(format!(
-                "--bus-user: no password in the environment, {PASSWORD}"
+                "--bus-user: the environment variable {PASSWORD} has no password"
             ))
         })?;
         Credentials::UserPassword {

@@ -100,7 +100,7 @@ fn check_replaced(path: &Path, policy: OverwritePolicy) -> Result<(), Failure> {
         .map_err(|error| Failure::new(format!("cannot write {shown}: {error}")))?;
     match policy {
         OverwritePolicy::Anything => Ok(()),
-        OverwritePolicy::Nothing => Err(Failure::usage(format!("{shown} is there already"))
+        OverwritePolicy::Nothing => Err(Failure::usage(format!("{shown} already exists"))
             .help("name another file with -o, or overwrite it with --force")),
         // A file that cannot be read is not known to be hard to recreate.
         OverwritePolicy::NothingHardToRecreate => match FileKind::of_file(path).ok().flatten() {

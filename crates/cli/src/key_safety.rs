@@ -49,6 +49,6 @@ pub(crate) fn warn(path: &Path, insecure: &InsecureKey) {
 fn refused(path: &Path, insecure: &InsecureKey) -> Failure {
     Failure::new(format!("{}: {insecure}", path.display())).help(
         "take a key that others contributed to (`snarkjs zkey contribute`); for tests \
-         --allow-insecure-key uses it all the same",
+         --allow-insecure-key uses this key anyway",
     )
 }

@@ -90,11 +90,11 @@ pub(crate) fn first_signal() -> Result<impl Future<Output = ()>, Failure> {
 fn raise(trigger: &Trigger, screen: &Screen) {
     match trigger.level() {
         Level::Run => {
-            screen.note("finishing what is under way; Ctrl-C again to stop now");
+            screen.note("finishing the work under way; Ctrl-C again to stop now");
             trigger.raise(Level::Drain);
         }
         Level::Drain => {
-            screen.note("stopping now; what is under way is handed back");
+            screen.note("stopping now; the work under way is handed back");
             trigger.raise(Level::Stop);
         }
         Level::Stop => std::process::exit(130),
@@ -108,7 +108,7 @@ async fn bound(trigger: &Trigger, screen: &Screen, longest: Duration, describe_w
     loop {
         tokio::time::sleep_until(next.min(until)).await;
         let what = describe_wait().await.or_else(programs);
-        let what = what.unwrap_or_else(|| "what is under way".to_owned());
+        let what = what.unwrap_or_else(|| "the work under way".to_owned());
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             screen.note(&format!(

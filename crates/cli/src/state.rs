@@ -88,7 +88,7 @@ pub(crate) fn claim(state: &Path, workflow: &str) -> Result<(), Failure> {
             || name.as_bytes().starts_with(b"headers-");
         if !ours {
             return Err(Failure::usage(format!(
-                "{shown} holds {:?} and is no state directory: it is left as it is",
+                "{shown} holds {:?} and is no state directory: it is left unchanged",
                 name.to_string_lossy()
             ))
             .help("name an empty or a new directory with --state"));

@@ -49,7 +49,9 @@ impl Service {
         Box::pin(async move {
             check(&options)?;
             let total = options.memory.or_else(default_budget).ok_or_else(|| {
-                Error::Invalid("how much memory there is cannot be told: set the budget".to_owned())
+                Error::Invalid(
+                    "the amount of this machine's memory is unknown: set the budget".to_owned(),
+                )
             })?;
             let total = without_accelerators(total, &options)?;
             let (state, temporary) = state_directory(&options)?;

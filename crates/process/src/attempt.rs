@@ -108,7 +108,7 @@ impl fmt::Display for Outcome {
             Self::TimedOut => f.write_str("killed at its time limit"),
             Self::Cancelled => f.write_str("cancelled"),
             Self::CouldNotStart { reason } => write!(f, "could not start: {reason}"),
-            Self::Machine(failure) => write!(f, "not for the task's sake: {failure}"),
+            Self::Machine(failure) => write!(f, "the machine failed, not the task: {failure}"),
         }
     }
 }

@@ -77,7 +77,7 @@ impl MemoryWatch {
         let limit = self.limit?;
         if self.killed > 0 {
             return Some(format!(
-                "it and what it started used {limit} bytes of memory together, their limit: the \
+                "it and the processes it started used {limit} bytes of memory, their limit: the \
                  kernel killed them"
             ));
         }
@@ -97,7 +97,7 @@ impl MemoryWatch {
             format!("; it had mapped at least {} bytes", peak.mapped)
         });
         Some(format!(
-            "{word} for want of memory: its limit is {limit} bytes{seen}"
+            "{word} for lack of memory: its limit is {limit} bytes{seen}"
         ))
     }
 }

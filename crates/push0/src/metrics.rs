@@ -160,7 +160,7 @@ impl Metrics {
 
 const FRONT: FrontPage<'_> = FrontPage {
     title: "proofmill in push0's place: the metrics of a role",
-    about: "A dispatcher or collector with push0's environment variables counts here what it does.",
+    about: "Counters of a dispatcher or collector with push0's environment variables.",
     links: &[
         ("/metrics", "counters and gauges, for Prometheus"),
         ("/healthz", "whether the process runs"),

@@ -114,8 +114,13 @@ impl<'a> PrecompiledFile<'a> {
         let mut cursor = self.container.section(COEFFICIENTS)?;
         let start = cursor.offset();
         let values: Vec<F> = cursor.fields(header.coefficients.into())?;
-        let table = Coefficients::from_values(&values)
-            .ok_or_else(|| inconsistent(&cursor, start, "not 1, −1, and others once each"))?;
+        let table = Coefficients::from_values(&values).ok_or_else(|| {
+            inconsistent(
+                &cursor,
+                start,
+                "the coefficients are not 1, −1, and then others, each once",
+            )
+        })?;
         cursor.finish()?;
         drop(values);
         let matrix = |section| self.read_matrix(self.container.section(section)?);

@@ -104,7 +104,7 @@ fn a_wrong_head_is_refused() {
     );
     assert_eq!(
         refused(&|bytes| bytes[36] = 7).to_string(),
-        ".test file, section 7 (values), byte 36: the section is there twice"
+        ".test file, section 7 (values), byte 36: the section occurs twice"
     );
     assert_eq!(
         refused(&|bytes| bytes.push(0)).to_string(),

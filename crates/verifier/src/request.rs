@@ -55,7 +55,7 @@ pub enum Refused {
         limit: usize,
     },
     /// The service ends, and takes nothing more.
-    #[error("the verifier is stopping and takes nothing more")]
+    #[error("the verifier is stopping and takes no more requests")]
     Closed,
 }
 

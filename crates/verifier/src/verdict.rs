@@ -31,7 +31,7 @@ pub enum Unavailable {
     #[error("{0}")]
     UnknownKind(String),
     /// The client has no such key here.
-    #[error("no key {0} of yours is here for this kind of proof: add it first")]
+    #[error("you have no key {0} here for this kind of proof: add it first")]
     UnknownKey(KeyDigest),
     /// The kind needs a key, and the request names none.
     #[error("this kind of proof needs a key: add one, and name it by its digest")]

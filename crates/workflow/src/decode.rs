@@ -71,7 +71,8 @@ pub(crate) fn decode(text: &str, file: &Path) -> Decoded {
             let help = if message.contains("duplicate key") {
                 "keep one of them"
             } else {
-                "mend the syntax here; text stands in quotes, tables begin with [name] or [[name]]"
+                "correct the syntax here; strings are in quotes, tables begin with [name] or \
+                 [[name]]"
             };
             let field = String::new();
             let document = &faults.document;

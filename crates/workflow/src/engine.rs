@@ -60,7 +60,8 @@ fn circuit(fields: &mut Fields<'_, '_>) -> Option<String> {
         return Some(circuit);
     }
     let help = format!(
-        "write its name at the engine, 1 to {MAX_CIRCUIT} of a-z, A-Z, 0-9, `-` and `_`, or its id"
+        "write the circuit's name at the engine, 1 to {MAX_CIRCUIT} of a-z, A-Z, 0-9, `-` and \
+         `_`, or its id"
     );
     fields.bad(
         Code::BadName,
@@ -89,7 +90,7 @@ fn endpoints(fields: &mut Fields<'_, '_>, folder: &Path) -> Option<Vec<EngineAdd
         match EngineAddress::try_new(text, folder) {
             Err(why) => fields.bad(Code::BadUrl, "endpoints", why.to_string(), help),
             Ok(endpoint) if endpoints.contains(&endpoint) => {
-                let message = format!("{endpoint} stands there twice");
+                let message = format!("{endpoint} is listed twice");
                 fields.bad(Code::BadUrl, "endpoints", message, "name each engine once");
             }
             Ok(endpoint) => endpoints.push(endpoint),

@@ -53,7 +53,7 @@ pub(crate) fn ethereum(fields: &mut Fields<'_, '_>) -> Option<SourceKind> {
     let full = fields.boolean("full").unwrap_or(false);
     let payload = fields.any_json("payload").map(Template::new);
     if full && payload.is_some() {
-        let message = "the payload is said in full, and the whole block would be left out";
+        let message = "`full` extends the default payload, which `payload` replaces";
         let help = "remove `full`, or remove `payload` to have the whole block as `block`";
         fields.bad(Code::PayloadWithFull, "payload", message.to_owned(), help);
     }

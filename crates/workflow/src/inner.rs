@@ -177,7 +177,7 @@ fn sandbox(fields: &mut Fields<'_, '_>) -> Sandbox {
         };
     }
     if fields.has("pids_limit") {
-        let message = "only strict programs are in a control group";
+        let message = "`pids_limit` works for strict programs only, which are in a control group";
         let help = "add `sandbox = \"strict\"`, or remove it";
         fields.bad(Code::UnknownField, "pids_limit", message, help);
     }
@@ -213,7 +213,7 @@ fn inherited(fields: &mut Fields<'_, '_>) -> Vec<String> {
     let names = fields.strings("inherit_env", "[\"TZ\"]");
     let names = names.unwrap_or_default();
     if !names.iter().all(|name| is_variable_name(name)) {
-        let help = "name variables, as in `inherit_env = [\"TZ\"]`; values stand in `env`";
+        let help = "name variables, as in `inherit_env = [\"TZ\"]`; values belong in `env`";
         fields.bad(Code::BadPath, "inherit_env", "not a variable", help);
     }
     names

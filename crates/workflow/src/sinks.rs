@@ -58,7 +58,7 @@ fn secret(fields: &mut Fields<'_, '_>, folder: &Path) -> Option<Secret> {
     let file = path(fields, "secret_file", folder, "\"/run/secrets/webhook\"");
     match (fields.has("secret_env"), fields.has("secret_file")) {
         (true, true) => {
-            let message = "there is a `secret_env` too";
+            let message = "`secret_env` is given too";
             fields.bad(
                 Code::TwoSecrets,
                 "secret_file",
@@ -76,9 +76,9 @@ fn secret(fields: &mut Fields<'_, '_>, folder: &Path) -> Option<Secret> {
 fn jetstream(fields: &mut Fields<'_, '_>, folder: &Path) -> Option<SinkKind> {
     let url = text(fields, "url", "\"nats://127.0.0.1:4222\"");
     if url.as_deref().is_some_and(|url| !is_nats(url)) {
-        let message = "not the addresses of a NATS server, or there is a user in them";
+        let message = "not addresses of a NATS server, or they contain a user";
         let help = "write nats://HOST:PORT or tls://HOST:PORT, several with commas between them; \
-                    credentials stand in the file of `creds`";
+                    credentials belong in the file that `creds` names";
         fields.bad(Code::BadUrl, "url", message, help);
     }
     if !fields.has("subject") {
@@ -101,7 +101,7 @@ fn jetstream(fields: &mut Fields<'_, '_>, folder: &Path) -> Option<SinkKind> {
     let ca = path(fields, "ca", folder, "\"ca.pem\"");
     for key in ["creds", "ca"] {
         if url.is_none() && fields.has(key) {
-            let message = "without `url` it is the cluster's own connection that is used";
+            let message = "without `url` the cluster's own connection is used";
             fields.bad(Code::UnknownField, key, message, "add `url`, or remove it");
         }
     }

@@ -53,7 +53,7 @@ impl HttpUrl {
         // `http` accepts any text after the colon and parses it as a port only when asked.
         let after_host = authority.as_str().strip_prefix(authority.host());
         if after_host.is_some_and(|rest| !rest.is_empty()) && authority.port_u16().is_none() {
-            return Err(bad("its port is none"));
+            return Err(bad("its port is not a number from 0 to 65535"));
         }
         if text.contains('#') {
             return Err(bad("it has a fragment"));

@@ -470,7 +470,7 @@ fn copies() {
         (
             "workers = 3\ncopies = 2\naccept = 3",
             Code::AcceptAboveCopies,
-            "3 results cannot come of 2 copies of a task",
+            "3 results of a task cannot come from 2 copies of it",
         ),
         (
             "workers = 2\ncopies = 3",
@@ -486,12 +486,12 @@ fn copies() {
         (
             "workers = 2\ncopies = 2\naccept = 2\nfan_out = true",
             Code::AcceptWithFanOut,
-            "the elements of several results cannot be told which belongs to which",
+            "the elements of several results cannot be matched to each other",
         ),
         (
             "workers = 2\ncopies = 2\nbatch = 4",
             Code::BatchWithCopies,
-            "a task that several workers get is handed out alone",
+            "a task for several workers cannot be part of a batch",
         ),
         ("copies = 17", Code::OutOfRange, "17 is not from 1 to 16"),
         (
@@ -567,7 +567,7 @@ fn what_leaves_unverified_is_said() {
     assert_eq!(found.field, "sequencer.input");
     assert_eq!(
         found.message,
-        "nothing verifies what prove makes: it leaves as it is"
+        "no stage verifies the results of prove: they are emitted unchecked"
     );
 
     // A further stage after the verifying one processes its results.
@@ -579,7 +579,7 @@ fn what_leaves_unverified_is_said() {
         "[sequencer]\ninput = \"made\"",
     );
     let found = fault(&behind, Code::UnverifiedEmission);
-    assert!(found.message.contains("what more makes"), "{found}");
+    assert!(found.message.contains("the results of more"), "{found}");
 
     // Trusting the verifiers is reported, too.
     let name = "name = \"sound\"";
@@ -842,7 +842,7 @@ fn late_messages() {
     assert!(
         wrong
             .message
-            .contains("`gather` passes on alone what comes late"),
+            .contains("`gather` emits late messages one by one"),
         "{wrong}"
     );
     assert!(wrong.help.contains("\"dead\""), "{wrong}");

@@ -72,7 +72,7 @@ fn rights(words: &[&str]) -> Result<Rights, String> {
         [] => Ok(Rights::default()),
         ["operator"] => Ok(Rights { operator: true }),
         ["operator", other, ..] | [other, ..] => Err(format!(
-            "{other:?} is nothing that a client can be: `operator` is, or nothing"
+            "{other:?} is not a right of a client: expected `operator`, or nothing"
         )),
     }
 }
@@ -103,12 +103,12 @@ impl Gate {
                     }
                     (None, _) if is_health_check(uri) => return Ok(()),
                     (None, Some(_)) => {
-                        let none = "the token is none of the engine's";
+                        let none = "the engine does not know the token";
                         return Err(Status::unauthenticated(none));
                     }
                     (None, None) => {
                         return Err(Status::unauthenticated(
-                            "this needs a token: the header `authorization: Bearer TOKEN`",
+                            "the call needs a token: the header `authorization: Bearer TOKEN`",
                         ));
                     }
                 }
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(is_operator(&["operator"]), Ok(true));
         for wrong in [&["root"][..], &["operator", "root"], &["root", "operator"]] {
             let refused = rights(wrong).expect_err("refused");
-            assert!(refused.starts_with("\"root\" is nothing"), "{refused}");
+            assert!(refused.starts_with("\"root\" is not a right"), "{refused}");
         }
     }
 

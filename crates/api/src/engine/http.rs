@@ -27,14 +27,14 @@ const LINKS: &[(&str, &str)] = &[
     ),
     (
         "/timeline",
-        "what was done lately, as a trace for Perfetto or Chrome",
+        "recent work, as a trace for Perfetto or Chrome",
     ),
 ];
 
 const FRONT: FrontPage<'_> = FrontPage {
     title: "proofmill engine",
-    about: "A proving engine shows here what it does. Proofs are asked for elsewhere: over gRPC, on its \
-            Unix socket and on the port of --listen.",
+    about: "The state of a proving engine. Proofs are requested elsewhere: over gRPC, on its Unix \
+            socket and on the port of --listen.",
     links: LINKS,
     calls: &[("proofmill engine top", "the same on a terminal")],
     document: "engine.md",

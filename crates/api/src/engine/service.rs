@@ -205,7 +205,8 @@ impl ProvingEngine for EngineService {
         let job = match &*job {
             "" if caller.is_some() => {
                 return Err(Status::permission_denied(
-                    "the token's client sees the events of its own jobs: name one",
+                    "the token's client sees the events of its own jobs only: name one of these \
+                     jobs",
                 ));
             }
             "" => None,

@@ -23,12 +23,12 @@ pub(super) fn unreachable(address: &Address, why: String, answered: bool) -> Cli
     }
 }
 
-const NOT_TLS: &str = "it seems that whoever listens there does not speak TLS: an engine without \
-                       --tls-certificate is asked by http://HOST:PORT";
+const NOT_TLS: &str = "the server there does not seem to use TLS: an engine without \
+                       --tls-certificate is addressed as http://HOST:PORT";
 
-const NOT_PLAIN: &str = "whoever listens there does not speak gRPC without TLS: an engine with \
-                         --tls-certificate is asked by https://HOST:PORT with --ca, and the port is that of \
-                         --listen, not of --http";
+const NOT_PLAIN: &str = "the server there does not speak gRPC without TLS: an engine with \
+                         --tls-certificate is addressed as https://HOST:PORT with --ca, and the \
+                         port is that of --listen, not of --http";
 
 /// Whether a connection with TLS met a peer without TLS: an answer in the clear, or the end of the
 /// connection, which may arrive before that answer if the peer has not read everything.
@@ -90,7 +90,7 @@ mod tests {
             by_system,
         ] {
             let tls = said("https://a:1", why);
-            assert!(tls.contains("asked by http://HOST:PORT"), "{tls}");
+            assert!(tls.contains("addressed as http://HOST:PORT"), "{tls}");
         }
         let unknown = said("https://a:1", "invalid peer certificate: UnknownIssuer");
         assert!(unknown.contains("with --ca"), "{unknown}");

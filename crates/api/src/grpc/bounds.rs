@@ -142,7 +142,7 @@ where
             if admitted.is_some() {
                 self.bounds.pressure.refused();
             }
-            return refused(try_again("as many calls are under way as may be", LATER));
+            return refused(try_again("too many calls are under way", LATER));
         };
         let request = self.bounds.checked(request);
         // The service that was polled for readiness must be used, not its clone.

@@ -126,7 +126,7 @@ impl<B> CheckedMessages<B> {
             let permit = self.room.clone().try_acquire_many_owned(kib);
             self.permit = Some(permit.map_err(|_| {
                 self.pressure.refused();
-                try_again("as many large messages are being read as may be", LATER)
+                try_again("too many large messages are being read", LATER)
             })?);
         }
         if length == 0 {

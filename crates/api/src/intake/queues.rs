@@ -83,12 +83,13 @@ impl Caller<Queues> {
                 )
             }
             Queues::Unwritten => format!(
-                "a stage writes it, so that only a token with `{RIGHT}{name}` in the file of tokens may"
+                "a stage writes the queue, so that only a token with `{RIGHT}{name}` in the file \
+                 of tokens may"
             ),
         };
         let who = match &self.client {
             Some(client) => format!("client {client:?}"),
-            None => "whoever shows no token".to_owned(),
+            None => "a caller without a token".to_owned(),
         };
         let why = format!("{who} may not post to queue {name:?}: {why}");
         Err(Refused::new(StatusCode::FORBIDDEN, why))

@@ -55,7 +55,7 @@ const FRONT: FrontPage<'_> = FrontPage {
     title: "proofmill: the intake of a workflow",
     about: "Messages for the queues of a workflow are taken here, over HTTP and gRPC. Where tokens are \
             configured, show one: Authorization: Bearer TOKEN.",
-    links: &[("/v1/status", "what becomes of the workflow, as JSON")],
+    links: &[("/v1/status", "the state of the workflow, as JSON")],
     calls: &[
         (
             "POST /v1/queues/NAME/messages",
@@ -71,8 +71,12 @@ const FRONT: FrontPage<'_> = FrontPage {
 
 async fn status(State(taker): State<Arc<Taker>>) -> Answer {
     let status = tokio::time::timeout_at(taker.until(), taker.submissions.status()).await;
-    let status = status
-        .map_err(|_| Refused::new(StatusCode::SERVICE_UNAVAILABLE, "nobody leads the workflow"))?;
+    let status = status.map_err(|_| {
+        Refused::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "no process leads the workflow",
+        )
+    })?;
     Ok(Json(status?).into_response())
 }
 

@@ -73,7 +73,7 @@ impl Taker {
         if Instant::now() >= until {
             return Err(Refused::new(
                 StatusCode::SERVICE_UNAVAILABLE,
-                "not taken: those before it in the request took too long",
+                "not taken: the messages before this one in the request took too long",
             ));
         }
         let place = timeout_at(until, self.waiting.clone().acquire_owned()).await;
@@ -102,11 +102,12 @@ impl Taker {
         match timeout_at(moment, self.submissions.status()).await {
             Ok(Ok(status)) if status.producers_waiting > 0 => Refused::new(
                 StatusCode::TOO_MANY_REQUESTS,
-                "the queue is full; the same message again is safe",
+                "the queue is full; sending the same message again is safe",
             ),
             _ => Refused::new(
                 StatusCode::SERVICE_UNAVAILABLE,
-                "it is not known whether the message is recorded; the same again is safe",
+                "it is not known whether the message is recorded; sending the same message again \
+                 is safe",
             ),
         }
     }

@@ -161,7 +161,7 @@ fn read_request(message: proto::VerifyRequest) -> NumberedRequest {
         Some(Ask::Proof(proof)) => proof_to_verify(proof).map(Operation::Verify),
         Some(Ask::Cancel(request)) => Ok(Operation::Cancel(request)),
         Some(Ask::CancelSource(source)) => Ok(Operation::CancelSource(source)),
-        None => Err("no request: there is neither `proof`, `cancel` nor `cancel_source`".into()),
+        None => Err("not a request: it has neither `proof`, `cancel` nor `cancel_source`".into()),
     };
     NumberedRequest {
         request_id,
@@ -216,7 +216,7 @@ fn response(answer: Answer) -> proto::VerifyResponse {
         AnswerBody::Refused { error_message } => Reply::Refused(error_message),
         // No request of a stream has such an answer.
         AnswerBody::Key { .. } | AnswerBody::Keys(_) | AnswerBody::Kinds(_) => {
-            Reply::Refused("the answer has no place in a stream".to_owned())
+            Reply::Refused("the request is not possible in a stream".to_owned())
         }
     };
     proto::VerifyResponse {

@@ -237,7 +237,8 @@ impl Conversation {
         let before = self.under_way.get().insert(request_id, source);
         if let Some(other) = before {
             self.under_way.get().insert(request_id, other);
-            let reason = format!("request {request_id} is under way: number each one anew");
+            let reason =
+                format!("request {request_id} is under way: give each request a new number");
             return at_once(Answer::refused(request_id, reason));
         }
         // No further request is read until there is room for this one.

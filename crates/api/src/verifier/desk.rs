@@ -91,7 +91,7 @@ impl PortState {
     }
 
     pub(super) fn stopping() -> Refused {
-        let why = "the verifier is stopping, and takes nothing more";
+        let why = "the verifier is stopping, and takes no more requests";
         Refused::new(StatusCode::SERVICE_UNAVAILABLE, why)
     }
 

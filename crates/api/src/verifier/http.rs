@@ -25,12 +25,12 @@ const FRONT: FrontPage<'_> = FrontPage {
         ("/healthz", "whether it runs"),
         (
             "/simulator",
-            "how batches, false proofs and load come out in time",
+            "a simulation of batches, false proofs and load",
         ),
     ],
     calls: &[(
         "proofmill verifier serve --help",
-        "how to start one, and where proofs are taken: the port of --listen, for one",
+        "how to start a verifier, and where it takes proofs: for example on the port of --listen",
     )],
     document: "verifier.md",
 };

@@ -36,7 +36,7 @@ struct Body<'a> {
 pub(super) fn read_request(body: &Bytes) -> Result<NumberedRequest, Refused> {
     let wrong = |why: String| Refused::new(StatusCode::BAD_REQUEST, why);
     let asked: Body<'_> = serde_json::from_slice(body)
-        .map_err(|error| wrong(format!("no request to verify a proof: {error}")))?;
+        .map_err(|error| wrong(format!("not a request to verify a proof: {error}")))?;
     let key = asked.key.as_deref().map(str::parse).transpose();
     let statement = asked
         .statement
@@ -115,7 +115,7 @@ mod tests {
         for (body, why) in [
             ("", "EOF"),
             ("{", "EOF"),
-            ("[]", "no request"),
+            ("[]", "not a request"),
             (r#"{"kind": "k"}"#, "missing field `proof`"),
             (
                 r#"{"kind": "k", "proof": 1, "spell": 2}"#,

@@ -163,10 +163,10 @@ pub struct KeyEntry {
 #[non_exhaustive]
 pub enum MessageError {
     /// It is not a request.
-    #[error("no request: {0}")]
+    #[error("not a request: {0}")]
     Malformed(#[from] rmp_serde::decode::Error),
     /// Bytes follow the request in its frame.
-    #[error("no request: something follows it in its frame")]
+    #[error("not a request: something follows it in its frame")]
     Trailing,
     /// It has another version.
     #[error("a request of version {0}: this verifier takes version {VERSION}")]

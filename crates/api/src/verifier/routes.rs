@@ -108,7 +108,7 @@ async fn verify(
     } = &request
         && !matches!(operation, Operation::Verify(_))
     {
-        let why = "no proof to verify: keys are at /v1/keys";
+        let why = "not a request to verify a proof: the requests for keys are at /v1/keys";
         return Err(Refused::new(StatusCode::BAD_REQUEST, why));
     }
     let conversation = SingleRequest(site.port_state.conversation(&caller));
@@ -221,7 +221,7 @@ async fn remove_key(
     {
         Ok(StatusCode::NO_CONTENT.into_response())
     } else {
-        let why = format!("no key {digest} of yours is here");
+        let why = format!("you have no key {digest} here");
         Err(Refused::new(StatusCode::NOT_FOUND, why))
     }
 }

@@ -247,7 +247,7 @@ async fn a_wrong_token_or_none_is_refused_and_a_client_is_itself_only() {
     assert_refused(
         client.status().await,
         Code::Unauthenticated,
-        "none of the engine's",
+        "does not know the token",
     );
     let of = |name: &str, token: &str| private(folder.path(), name, token);
     let rollup = of("rollup", "0123456789abcdef0123456789abcdef\n");

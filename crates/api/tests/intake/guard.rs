@@ -126,12 +126,15 @@ async fn beyond_loopback_tls_and_a_token_are_required() {
     };
     files.readable_by_all(&files.token);
     let said = refused(|_, _| {}).await;
-    assert!(said.contains("token is a secret that everybody"), "{said}");
+    assert!(
+        said.contains("token is a secret that other users"),
+        "{said}"
+    );
     files.private(&files.token);
     files.readable_by_all(&files.server.key);
     let said = refused(|_, _| {}).await;
     assert!(
-        said.contains("server.key is a secret that everybody"),
+        said.contains("server.key is a secret that other users"),
         "{said}"
     );
     files.private(&files.server.key);
@@ -239,7 +242,7 @@ async fn a_token_for_one_queue_posts_to_no_other() {
         "{said}"
     );
     let said = post("0", "proofs").await.body;
-    assert!(said.contains("a stage writes it"), "{said}");
+    assert!(said.contains("a stage writes the queue"), "{said}");
     assert_eq!(post("1", "nowhere").await.status, 404);
     assert_eq!(site.status().await["live"], 9);
 }
@@ -250,7 +253,7 @@ async fn without_a_token_nothing_is_posted_to_a_stages_queue() {
     for queue in ["proofs", "gathered"] {
         let answer = site.post(queue, &submission(1, "1")).await;
         assert_eq!(answer.status, 403, "{answer:?}");
-        let said = "whoever shows no token may not post";
+        let said = "a caller without a token may not post";
         assert!(answer.body.contains(said), "{answer:?}");
         let answer = site.post_lines(queue, &submission(1, "1")).await;
         assert_eq!(answer.status, 403, "{answer:?}");

@@ -473,7 +473,7 @@ fn read_durable_point(dir: &Path) -> Result<Option<Option<DurablePoint>>, Fault>
     let was_used = point.is_some_and(|point| point.seq > Seq(0));
     match length(&path)? {
         None if !was_used && length(&wal_file(&path))?.is_none() => Ok(None),
-        None => unsound("the database is not there".into()),
+        None => unsound("the database is missing".into()),
         Some(0) => unsound("the database is empty: it has 0 bytes".into()),
         Some(_) => Ok(Some(point)),
     }

@@ -77,7 +77,7 @@ pub fn open_blobs(connection: &Connection) -> BoxFuture<'_, Result<BlobStore, Co
                 what: format!("the stream {}", found.name),
                 why: match place {
                     Some(place) => {
-                        format!("this cluster's blobs are in a bucket: say --blobs {place}")
+                        format!("this cluster's blobs are in a bucket: give --blobs {place}")
                     }
                     None => "this cluster's blobs are on the server: leave --blobs out".into(),
                 },

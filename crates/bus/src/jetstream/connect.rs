@@ -47,20 +47,21 @@ pub(super) async fn connect(
 fn remedy(options: &NatsOptions, kind: ConnectErrorKind, why: &str) -> Option<String> {
     let remedy = match kind {
         ConnectErrorKind::AuthorizationViolation => {
-            "it does not know this user, or not with this secret: see --bus-user, --bus-nkey, \
-             --bus-creds"
+            "the server does not know this user, or the secret is not this user's: see \
+             --bus-user, --bus-nkey, --bus-creds"
         }
         ConnectErrorKind::Authentication => {
             return match &options.credentials {
-                Credentials::NkeyFile(path) | Credentials::CredentialsFile(path) => {
-                    Some(format!("{} holds no seed of an nkey", path.display()))
-                }
+                Credentials::NkeyFile(path) | Credentials::CredentialsFile(path) => Some(format!(
+                    "{} does not contain the seed of an nkey",
+                    path.display()
+                )),
                 _ => None,
             };
         }
         _ if why.contains("received fatal alert") => {
-            "it wants a certificate of an authority that it trusts: name one with --bus-cert and \
-             --bus-key"
+            "the server wants a client certificate of an authority that it trusts: name one with \
+             --bus-cert and --bus-key"
         }
         _ => return certificate_remedy(why, "--bus-ca"),
     };
@@ -71,7 +72,8 @@ fn check(options: &NatsOptions) -> Result<(), ConnectError> {
     let is_name_byte = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     if options.prefix.is_empty() || !options.prefix.bytes().all(is_name_byte) {
         return Err(ConnectError::Setting(format!(
-            "the prefix {:?} does not name streams: use ASCII letters, digits, `_` and `-`",
+            "the prefix {:?} cannot be part of a stream's name: use ASCII letters, digits, `_` \
+             and `-`",
             options.prefix
         )));
     }
@@ -80,8 +82,8 @@ fn check(options: &NatsOptions) -> Result<(), ConnectError> {
         && (identity.is_empty() || identity.len() > 63 || !identity.bytes().all(is_name_byte))
     {
         return Err(ConnectError::Setting(format!(
-            "the user {identity:?} cannot stand in subjects: name it there with --bus-identity, in 1 \
-             to 63 ASCII letters, digits, `_` and `-`, as its permissions on the server do"
+            "the user {identity:?} cannot be part of a subject: give --bus-identity, 1 to 63 \
+             ASCII letters, digits, `_` and `-`, as in the user's permissions on the server"
         )));
     }
     if !matches!(options.replicas, 1 | 3 | 5) {

@@ -26,12 +26,12 @@ pub struct Publisher {
 pub enum PublishError {
     /// No stream has the subject.
     #[error(
-        "no stream of the server has it: make one (`nats stream add NAME --subjects {0}`), or give \
-         the subject of another"
+        "no stream of the server has this subject: make one (`nats stream add NAME --subjects \
+         {0}`), or give a subject of another stream"
     )]
     NoStream(String),
     /// Another stream has the subject.
-    #[error("it belongs to stream {found}, not to {expected}: mend the one or the other")]
+    #[error("it belongs to stream {found}, not to {expected}: correct the subject or the stream")]
     OtherStream {
         /// Name of the stream that has the subject.
         found: String,

@@ -64,7 +64,7 @@ async fn open_allowed(connection: &Connection, config: Config) -> Result<Stream,
                 }
                 MissingStream::Fail { creator } => {
                     return Err(resource(format!(
-                        "it is not there: start a {creator}, which makes it, or say --bus-prefix"
+                        "it does not exist: start a {creator}, which makes it, or give its --bus-prefix"
                     )));
                 }
             },
@@ -106,11 +106,13 @@ fn is_absent(error: &GetStreamError) -> bool {
 /// Checks that an existing stream is kept in files, and has the requested number of replicas.
 fn ensure_fits(found: &Config, replicas: Option<usize>) -> Result<(), String> {
     if found.storage != StorageType::File {
-        return Err("it is kept in memory: remove it, it is made again in files".into());
+        return Err(
+            "it is kept in memory: remove it, and a coordinator makes it again in files".into(),
+        );
     }
     match replicas {
         Some(replicas) if found.num_replicas != replicas => Err(format!(
-            "it has {} replicas, {replicas} were asked for: say --replicas {}, or change the \
+            "it has {} replicas, {replicas} were asked for: give --replicas {}, or change the \
              stream (`nats stream edit {} --replicas {replicas}`)",
             found.num_replicas, found.num_replicas, found.name
         )),

@@ -166,7 +166,7 @@ impl LogStream {
         let mut assembly = Assembly::default();
         for sequence in first..=last {
             let message = self.message(sequence).await?;
-            let message = message.ok_or_else(|| format!("message {sequence} is not there"))?;
+            let message = message.ok_or_else(|| format!("message {sequence} is missing"))?;
             let taken = assembly.take(sequence, &message);
             if let Some((_, frame)) = taken.map_err(|error| error.to_string())? {
                 return Ok(frame);

@@ -114,7 +114,7 @@ impl Writer {
             Ok(()) => {}
             Err(Stop::Superseded) => shared.fail(
                 "another process writes it now".into(),
-                "this one must not go on; nothing that was acknowledged is lost",
+                "this process must stop; nothing that was acknowledged is lost",
             ),
             Err(Stop::Lost(why)) => shared.fail(
                 why,

@@ -254,7 +254,7 @@ fn a_flipped_bit_in_the_write_ahead_log_is_no_silent_rollback() {
 fn an_empty_or_deleted_database_is_no_new_log() {
     for (name, spoil, says) in [
         ("emptied", "empty", "it has 0 bytes"),
-        ("deleted", "gone", "the database is not there"),
+        ("deleted", "gone", "the database is missing"),
     ] {
         let (dir, expected) = killed();
         let path = dir.path().join(DATABASE);

@@ -18,7 +18,7 @@ Examples, for eight proofs under one verifying key:
   proofmill aggregate verify --key aggregate.key --public all.public all.proof
 
 A reference string serves any number of proofs up to its capacity, of any circuits over its curve.
-Making one is a trusted setup: let others contribute to it before anything depends on it.";
+It comes from a trusted setup: let others contribute to it before anything depends on it.";
 
 const SETUP_EXAMPLES: &str = "\
 Examples:
@@ -33,8 +33,8 @@ Examples:
   proofmill aggregate contribute string_0001.srs -o string_0002.srs     by another
   proofmill aggregate check string_0002.srs                             by everybody
 
-Publish the digest that is printed: `check` lists the digests of all contributions. A string is as
-good as its one contributor who forgot the secrets.";
+Publish the digest that is printed: `check` lists the digests of all contributions. A string is
+secure if at least one contributor discarded the secrets.";
 
 const CHECK_EXAMPLES: &str = "\
 Examples:
@@ -46,10 +46,10 @@ Examples:
   proofmill aggregate key --srs string.srs --key verification_key.json:8 -o aggregate.key
   proofmill aggregate key --srs string.srs --key a/vk.json:3 --key b/vk.json:5 -o aggregate.key
 
-The second is for eight proofs: the first three under a/vk.json, the others under b/vk.json.
+The second key is for eight proofs: the first three under a/vk.json, the others under b/vk.json.
 
-The same string and the same keys make the same file, byte for byte: whoever verifies aggregates
-under a key from elsewhere makes it again, or compares its digest.";
+The same string and verifying keys make the same file, byte for byte: to check a key from elsewhere,
+make it again, or compare its digest.";
 
 const PROVE_EXAMPLES: &str = "\
 Examples:
@@ -62,8 +62,8 @@ Proofs are found as `proofmill verify PATH...` finds them: JSON of snarkjs, or c
 a.json a.public.json. Folders are walked in sorted order. The first proofs are those under the key's
 first verifying key, and so on.
 
-Exit codes: 0 the aggregate is written, and valid; 1 a proof is not valid, and named, or something
-failed; 2 the command line is wrong.";
+Exit codes: 0 a valid aggregate is written; 1 a proof is not valid (the output names it), or
+something failed; 2 the command line is wrong.";
 
 const VERIFY_EXAMPLES: &str = "\
 Examples:
@@ -72,7 +72,7 @@ Examples:
   proofmill verify all.proof           the same, with aggregate.key and all.public beside it
 
 Exit codes: 0 the aggregate is valid; 1 it is not; 2 the command line is wrong; 3 there is no
-verdict: a file cannot be read, or the key is of no use.";
+verdict: a file cannot be read, or the key is unusable.";
 
 /// `proofmill aggregate`
 #[derive(Debug, Subcommand)]

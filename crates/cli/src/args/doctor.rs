@@ -4,17 +4,18 @@ use clap::Args;
 
 const EXAMPLES: &str = "\
 Examples:
-  proofmill doctor            what is there, and how long a product and a transform take on it
+  proofmill doctor            the devices, and the time of a product and a transform on each
   proofmill doctor --quick    without measuring
   proofmill doctor --json | jq '.devices[] | select(.works | not) | .why'
 
 A CUDA card needs NVIDIA's driver (libcuda, for CUDA 12 or newer) and NVRTC (libnvrtc), which
-compiles the kernels when they are first used: some minutes once, kept in `proofmill/cubins`
-of $XDG_CACHE_HOME, or of ~/.cache. NVRTC comes with the CUDA toolkit, and by itself from PyPI:
+compiles the kernels at their first use. That takes some minutes; the compiled kernels are kept in
+`proofmill/cubins` of $XDG_CACHE_HOME, or of ~/.cache. NVRTC comes with the CUDA toolkit, and by
+itself from PyPI:
   pip install --target DIR nvidia-cuda-nvrtc
   LD_LIBRARY_PATH=DIR/nvidia/cu13/lib proofmill doctor
 
-Exit codes: 0 there is a device that works; 1 there is none; 2 the command line is wrong.";
+Exit codes: 0 at least one device works; 1 no device works; 2 the command line is wrong.";
 
 /// `proofmill doctor`
 #[derive(Debug, Args)]

@@ -32,8 +32,8 @@ Examples:
                          --tokens tokens
   proofmill engine serve --generator 'mul=node generate_witness.js mul.wasm {input} {output}'
 
-Ctrl-C once: nothing new is taken, and it ends when every job has. Twice: it ends now; what it
-accepted is kept, and goes on when it is started again.";
+Ctrl-C once: the engine takes no new jobs, and ends when all accepted jobs have ended. Twice: it
+ends at once; accepted jobs are kept, and continue when the engine is started again.";
 
 const PROVE_EXAMPLES: &str = "\
 Examples:

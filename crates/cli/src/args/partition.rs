@@ -24,7 +24,8 @@ Examples:
   proofmill partition setup merkle-tree --levels 10 --hashes 4 --portals 100 -o large
   proofmill partition setup squarings --parts 7 -o squarings
 
-Parts of a class share a key: keys take place and time by class, whatever the number of parts.";
+Parts of a class share a key: disk space and time for keys depend on the number of classes, not on
+the number of parts.";
 
 const PROVE_EXAMPLES: &str = "\
 Examples:
@@ -32,16 +33,16 @@ Examples:
   proofmill partition prove tree --memory 4GiB \\
                             --witness leaves --proof tree.proof --public tree.public.json
 
-One part is held at a time, within --memory. What was done is kept in a journal beside the proof
-until the proof is written: stopped by Ctrl-C, a signal or a power cut, the same command goes on
-where it was. The journal is secret: with the proof it would tell the witness.";
+One part is in memory at a time, within --memory. Finished work is kept in a journal beside the
+proof until the proof is written: after Ctrl-C, a signal or a power cut, run the same command again
+to continue. Keep the journal secret: together with the proof it reveals the witness.";
 
 const VERIFY_EXAMPLES: &str = "\
 Examples:
   proofmill partition verify --key tree/verifying.key --public tree.public.json tree.proof
 
 Exit codes: 0 the proof is valid; 1 it is not; 2 the command line is wrong; 3 there is no verdict:
-a file cannot be read, or the key is of no use.";
+a file cannot be read, or the key is unusable.";
 
 const INFO_EXAMPLES: &str = "\
 Examples:

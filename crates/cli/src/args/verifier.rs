@@ -21,11 +21,11 @@ Examples:
   proofmill verifier serve --listen 0.0.0.0:9471 --tls-certificate verifier.pem \\
                            --tls-key verifier.key --tokens tokens
 
-Programs speak with it in frames of MessagePack on its socket, over gRPC or HTTP on its port:
-docs/verifier.md describes them.
+Programs send requests to the socket, as frames of MessagePack, or to the port, over gRPC or HTTP:
+docs/verifier.md describes both.
 
-Ctrl-C once: nothing new is taken, and it ends when everything that was accepted is answered.
-Twice: it ends now, and answers what is left as unavailable.";
+Ctrl-C once: the verifier takes no new requests, and ends when all accepted ones are answered.
+Twice: it ends at once, and answers the remaining ones as unavailable.";
 
 /// `proofmill verifier`
 #[derive(Debug, Subcommand)]

@@ -14,18 +14,21 @@ Examples:
   proofmill verify blobs/ --json | jq -c 'select(.valid == false)'
   proofmill verify --vk verification_key.json a.json a.public.json b.json b.public.json
 
-What is taken for a proof: JSON of snarkjs; aggregates (`proofmill aggregate prove`); proofs of
-circuits in parts (`proofmill partition prove`); blobs, cells (KZG) and openings in Proofmill's own
-encodings; by their size, where they are called `proof` or NAME.proof, rollup proofs of bb (15,360
-bytes) and compact Groth16 proofs (128 bytes over BN254, 192 over BLS12-381). The statement of
-proof.json is public.json, of a.proof a.public, of a.json a.public.json; of a circuit in parts
-a.public.json or a.json, too. The key is the nearest verification_key.json or vk.json, for an
-aggregate aggregate.key, for a circuit in parts verifying.key: beside the proof, or in a folder
-above it up to the one that is named here, or to the current one.
+Recognised proofs: JSON of snarkjs; aggregates (`proofmill aggregate prove`); proofs of circuits in
+parts (`proofmill partition prove`); blobs, cells (KZG) and openings in Proofmill's own encodings;
+and, by their size, rollup proofs of bb (15,360 bytes) and compact Groth16 proofs (128 bytes over
+BN254, 192 over BLS12-381) in files called `proof` or NAME.proof.
 
-Exit codes: 0 every proof is valid; 1 one is not, or the key of --vk is insecure; 2 the command line
-is wrong; 3 there is no verdict on some: a file cannot be read or is missing, or a key is of no use;
-130 stopped by a signal before there was a verdict on each.";
+Statements: public.json for proof.json, a.public for a.proof, a.public.json for a.json; for a
+circuit in parts a.public.json or a.json, too.
+
+Keys: the nearest verification_key.json or vk.json; for an aggregate aggregate.key, for a circuit in
+parts verifying.key. The nearest is beside the proof, or in a folder above it, up to the folder that
+is named on the command line, or to the current one.
+
+Exit codes: 0 every proof is valid; 1 a proof is not valid, or the key of --vk is insecure; 2 the
+command line is wrong; 3 some proofs have no verdict: a file is missing or cannot be read, or a key
+is unusable; 130 stopped by a signal before every proof had a verdict.";
 
 /// `proofmill verify`
 #[derive(Clone, Debug, Args)]

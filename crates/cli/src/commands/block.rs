@@ -55,7 +55,7 @@ fn print_block(status: &BlockStatus, is_running: bool) -> Result<(), Failure> {
         output::line(output::plain(note))?;
     }
     if !(is_running || status.tasks.is_empty()) {
-        output::line("the mill is stopped: nothing moves before it runs")?;
+        output::line("the mill is stopped: no task continues until it runs")?;
     }
     print_tasks(status)?;
     print_dead(status)?;
@@ -185,7 +185,7 @@ fn state_text(summary: &BlockSummary) -> String {
     let state = match summary.state {
         BlockState::NeverSeen => "never seen",
         BlockState::BeforeStart => "below the first block that the sequencer emits",
-        BlockState::Forgotten => "too far back: nothing is remembered of it",
+        BlockState::Forgotten => "too far back: its history is no longer kept",
         BlockState::Running => "running",
         BlockState::Waiting => "waiting",
         BlockState::Dead => "dead",

@@ -213,7 +213,7 @@ pub(crate) async fn source(args: SourceRole) -> Result<(), Failure> {
     };
     let summaries = context.or_refusal(bringing).await?;
     for (name, source) in &summaries {
-        let left = if source.ended { "" } else { "; it has more" };
+        let left = if source.ended { "" } else { "; more to come" };
         screen.note(&format!(
             "source {name}: {} accepted, {} known already, {} rejected{left}",
             source.accepted, source.duplicates, source.rejected

@@ -107,7 +107,7 @@ struct Changed {
 async fn change(args: DlqTasks, retry: bool) -> Result<(), Failure> {
     if args.tasks.is_empty() && !args.all {
         return Err(Failure::usage("no dead letter is named")
-            .help("name them, STAGE/BLOCK/PART, or give --all"));
+            .help("name the tasks as STAGE/BLOCK/PART, or give --all"));
     }
     let access = MillAccess::open_for_change(&args.mill).await?;
     let result = change_all(&access, args.tasks, args.all, retry).await;
@@ -125,7 +125,7 @@ async fn change(args: DlqTasks, retry: bool) -> Result<(), Failure> {
         let tasks = counted(count, "task");
         output::line(match (retry, running) {
             (true, true) => format!("{tasks} back in their queues"),
-            (true, false) => format!("{tasks} back in their queues; they run when the mill does"),
+            (true, false) => format!("{tasks} back in their queues; they run when the mill runs"),
             (false, _) => format!("{tasks} dropped"),
         })?;
         warn_of_gaps(&changed.gaps);
@@ -153,8 +153,8 @@ fn warn_of_gaps(gaps: &[Gap]) {
             false => format!("--block {first} --last {last}"),
         };
         let mut text = format!(
-            "warning: {block} {are} not been emitted, and the sequencer waits: nothing later leaves before\n  \
-             to fill the gap: proofmill submit --queue {queue} {span} PAYLOAD"
+            "warning: {block} {are} not been emitted, and the sequencer emits no later block until \
+             then\n  to fill the gap: proofmill submit --queue {queue} {span} PAYLOAD"
         );
         if queue != sequencer_queue {
             text.push_str(&format!(

@@ -66,7 +66,7 @@ impl Report {
     fn of_this_machine(quick: bool) -> Result<Self, Failure> {
         let kernels = InstructionSet::from_environment().map_err(|error| {
             Failure::new(error).help(format!(
-                "unset {INSTRUCTION_SET_VARIABLE} for the fastest that there is"
+                "unset {INSTRUCTION_SET_VARIABLE} to use the fastest one of this processor"
             ))
         })?;
         let faster = InstructionSet::ALL
@@ -145,8 +145,8 @@ fn sandbox_shown(sandbox: &Survey) -> String {
     lines += &match (&sandbox.strict, sandbox.landlock) {
         (Some(why), _) => format!("          no strict programs: {why}\n"),
         (None, Some(version)) if version < 6 => format!(
-            "          strict programs, which may signal others of this user's processes: Landlock \
-             {version}, 6 forbids it\n"
+            "          strict programs, which may signal others of this user's processes: \
+             Landlock {version} (version 6 prevents it)\n"
         ),
         (None, Some(version)) => format!("          strict programs: Landlock {version}\n"),
         (None, None) => "          strict programs\n".to_owned(),
@@ -166,7 +166,7 @@ fn sandbox_shown(sandbox: &Survey) -> String {
 /// The reason why a faster instruction set is not used: a missing processor feature, or the environment variable.
 fn why_not(set: InstructionSet) -> String {
     match &set.missing()[..] {
-        [] => format!("{INSTRUCTION_SET_VARIABLE} says so"),
+        [] => format!("{INSTRUCTION_SET_VARIABLE} selects another one"),
         missing => format!("this processor has no {}", missing.join(", ")),
     }
 }

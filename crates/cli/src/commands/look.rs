@@ -132,7 +132,7 @@ fn remarks(status: &serde_json::Value) -> Result<(), Failure> {
         if let (Some(first), Some(last)) = (gap[0].as_u64(), gap[1].as_u64()) {
             let (block, has) = blocks((first, last));
             remarks.push(format!(
-                "{block} {has} not come to the sequencer, and later ones wait"
+                "{block} {has} not reached the sequencer, and later blocks wait"
             ));
         }
     }

@@ -159,8 +159,8 @@ fn check<E: SnarkCurve>(
     let checked = check_answer(made, Some(witness), Some(&vk)).map_err(|error| {
         let zkey = files.zkey.display();
         Failure::new(format!("{error}; nothing was written")).help(format!(
-            "the engine read another {zkey} than is there now, or cannot be trusted: --engine off \
-             makes the proof without it"
+            "{zkey} has changed since the engine read it, or the engine cannot be trusted: \
+             --engine off makes the proof without the engine"
         ))
     })?;
     Ok(ProofTexts::from(&checked))
@@ -269,8 +269,8 @@ fn unsatisfied(files: &Files<'_>, why: &str) -> Failure {
         files.zkey.display()
     ))
     .help(
-        "make the witness again from the circuit that the key is for; if it is right, the parts of \
-         the key do not belong together",
+        "make the witness again from the circuit that the key is for; if the witness is right, \
+         the parts of the key do not belong together",
     )
 }
 

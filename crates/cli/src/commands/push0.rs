@@ -56,9 +56,9 @@ pub(crate) fn refuse_workflow_options(
     }
     if std::env::var_os("NATS_URL").is_some_and(|url| !url.is_empty()) {
         // It may be in the environment of everything on this machine.
-        let instead = "what is used is NATS_URL";
+        let instead = "NATS_URL is used";
         console_line(format!(
-            "note: --bus (PROOFMILL_BUS) is for the {role} of a workflow, and not obeyed: {instead}"
+            "note: --bus (PROOFMILL_BUS) is for the {role} of a workflow, and is ignored: {instead}"
         ));
         return Ok(());
     }

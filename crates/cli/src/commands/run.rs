@@ -199,7 +199,7 @@ pub(crate) async fn serve_control(
     let mut serving = vec![tokio::spawn(async move {
         if let Err(error) = control::serve(&directory, operations).await {
             complain.note(&format!(
-                "warning: {error}; `status` and the like cannot ask this mill"
+                "warning: {error}; `status` and similar commands cannot reach this mill"
             ));
         }
     })];
@@ -275,7 +275,7 @@ fn one_line(status: &Status) -> String {
 
 fn tell(summary: &Summary, took: Duration) {
     for (name, source) in &summary.sources {
-        let left = if source.ended { "" } else { "; it has more" };
+        let left = if source.ended { "" } else { "; more to come" };
         console_line(format!(
             "source {name}: {} accepted, {} known already, {} rejected{left}",
             source.accepted, source.duplicates, source.rejected
@@ -325,7 +325,7 @@ const GAPS_SHOWN: usize = 5;
 
 /// The message for a run that cannot go on: the missing blocks, and the messages that wait for others.
 fn stuck(status: &Status) -> String {
-    let mut text = "nothing moves any more".to_owned();
+    let mut text = "no task can continue".to_owned();
     let gaps = &status.gaps;
     if !gaps.is_empty() {
         let named = gaps.iter().take(GAPS_SHOWN).map(|gap| blocks(*gap).0);
@@ -338,7 +338,7 @@ fn stuck(status: &Status) -> String {
             _ => "have",
         };
         text.push_str(&format!(
-            ": {} {are} not come to the sequencer",
+            ": {} {are} not reached the sequencer",
             named.join(", ")
         ));
     }
@@ -354,7 +354,9 @@ fn stuck(status: &Status) -> String {
         counted(status.live, "message"),
         if status.live == 1 { "waits" } else { "wait" },
     );
-    text.push_str(&format!("; {messages} {verb} for others that did not come"));
+    text.push_str(&format!(
+        "; {messages} {verb} for others that did not arrive"
+    ));
     if !holding.is_empty() {
         text.push_str(&format!(" ({})", holding.join("; ")));
     }

@@ -37,13 +37,13 @@ pub(crate) async fn run(args: Submit) -> Result<(), Failure> {
     }
     let told = match &answer {
         SubmitAnswer::Accepted if running => "accepted".to_owned(),
-        SubmitAnswer::Accepted => "accepted; it runs when the mill does".to_owned(),
+        SubmitAnswer::Accepted => "accepted; it runs when the mill runs".to_owned(),
         SubmitAnswer::Duplicate { same: Some(true) } => "known already: nothing to do".to_owned(),
         SubmitAnswer::Duplicate { same: Some(false) } => {
             "finished already, with another payload: this one was not taken".to_owned()
         }
         SubmitAnswer::Duplicate { same: None } => {
-            "finished already: nothing to do (with which payload is not remembered)".to_owned()
+            "finished already: nothing to do (its payload is no longer known)".to_owned()
         }
         SubmitAnswer::Rejected { why } => {
             return Err(Failure::new(format!(

@@ -84,7 +84,8 @@ fn unbound(error: VerifierServeError) -> Failure {
 /// All kinds of proofs, with the points for rollup proofs loaded from [`SRS_FILE`], or derived and kept there.
 fn kinds(state: &Path) -> Result<Kinds, Failure> {
     let path = state.join(SRS_FILE);
-    let srs = Srs::load_or_derive(&path)
-        .map_err(|error| Failure::of(&error).help("remove that file, and it is made again"))?;
+    let srs = Srs::load_or_derive(&path).map_err(|error| {
+        Failure::of(&error).help("remove that file: the next start derives the points again")
+    })?;
     Ok(Kinds::all(Some(&srs)))
 }

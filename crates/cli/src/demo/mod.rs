@@ -88,7 +88,7 @@ pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
         () = shutdown.reached(Level::Drain) => {
             screen.close();
             return Err(Failure::interrupted("stopped while the keys were made")
-                .help("run the same command again: they are made anew"));
+                .help("run the same command again: the keys are made from the beginning"));
         }
     };
     let already = audit::audit(&args.state.join(PROOFS), &chain, &keys, slots)?;
@@ -332,7 +332,8 @@ async fn conclude(
             counted(report.chunks as usize, "chunk")
         ))
         .help(
-            "mend the header file and run again with the same --state: only what changed is proven",
+            "correct the header file and run again with the same --state: only what changed is \
+             proven",
         ));
     }
     if report.out_of_order > 0 || report.lost > 0 {

@@ -135,8 +135,8 @@ impl Keys {
     ) -> Result<HeaderChainVerifier, ProverError> {
         if self.loaded().get(&slots).is_none() && !self.has_files(slots) {
             return Err(ProverError::Retry(format!(
-                "there are no keys for {slots} headers in {}: name with --keys where those of the \
-                 machines that prove are",
+                "there are no keys for {slots} headers in {}: name a folder with the keys of the \
+                 proving machines with --keys",
                 self.directory.display()
             )));
         }

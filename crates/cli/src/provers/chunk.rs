@@ -106,8 +106,8 @@ impl ProvenChunk {
         let stated = &self.proof.statement;
         if ChunkStatement::of(&self.headers).as_ref() != Some(stated) {
             return Err(format!(
-                "what it states ({} headers after {}, up to {}) is not of the headers submitted as \
-                 blocks {first} to {last}",
+                "its statement ({} headers after {}, up to {}) is not about the headers submitted \
+                 as blocks {first} to {last}",
                 stated.count(),
                 stated.prev_hash,
                 stated.last_hash

@@ -238,8 +238,8 @@ impl WitnessGenerator for HeaderWitness {
     fn generate(&self, inputs: &[u8]) -> Result<Secret, String> {
         let inputs: Inputs =
             serde_json::from_slice(inputs).map_err(|_| "the inputs are no headers".to_owned())?;
-        let bytes =
-            hex::decode(inputs.headers).map_err(|_| "the headers are no hexadecimal".to_owned())?;
+        let bytes = hex::decode(inputs.headers)
+            .map_err(|_| "the headers are not hexadecimal".to_owned())?;
         let headers: Vec<Header> = split_headers(&bytes)?;
         let witness = chunk_witness(self.slots, &headers).map_err(|error| error.to_string())?;
         let file = write_wtns(Cursor::new(Vec::new()), witness.z());

@@ -87,7 +87,7 @@ impl Verify {
         let expected = serde_json::to_vec(&expected).map_err(|error| error.to_string())?;
         match *expected == *passed.bytes {
             true => Ok(chunk),
-            false => Err("it says other things of the chunk than its proof does".to_owned()),
+            false => Err("its description of the chunk differs from its proof".to_owned()),
         }
     }
 }
@@ -163,7 +163,7 @@ impl EmissionCheck for Verify {
         if let Some(before) = before {
             let (last_hash, rest) = before
                 .split_first_chunk::<32>()
-                .ok_or("what is remembered of the chunk before is damaged")?;
+                .ok_or("the kept state of the chunk before it is damaged")?;
             if *last_hash != statement.prev_hash.0 {
                 return Err(format!(
                     "it follows {}, and not the last header of the chunk before it",

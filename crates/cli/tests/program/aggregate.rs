@@ -517,7 +517,7 @@ fn strings_and_keys_from_anyone_are_checked() {
         "contribute t.srs -o s.srs",
         "key --srs s.srs --key p/vk.json:4 -o aggregate.key",
     ] {
-        aggregate(here, words).failed(2, "is there already");
+        aggregate(here, words).failed(2, "already exists");
     }
     aggregate(here, "contribute s.srs -o s.srs --force").failed(2, "would overwrite");
     aggregate(here, "setup --curve bn254 --capacity 1048577 -o w.srs").failed(2, "not in");

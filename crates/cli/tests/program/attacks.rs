@@ -262,7 +262,7 @@ fn attacks_of_a_prover_other_chunks_self_mined_headers_and_a_wrong_previous_hash
         let (task, why) = (dead["task"].as_str(), dead["reason"].as_str());
         let expected = match task.expect("a task") {
             "verify/1/0" | "verify/3/0" => "it is of other headers than those submitted as blocks",
-            _ => "what it states (1 headers after",
+            _ => "its statement (1 headers after",
         };
         assert!(why.is_some_and(|why| why.contains(expected)), "{dead}");
     }

@@ -209,7 +209,7 @@ fn the_history_keeps_within_what_the_workflow_says() {
     assert_eq!((told(0), told(39)), (0, 2));
     assert_eq!(state(&site, 99), "never_seen");
     let shown = site.ask(&["block", "0"]).succeeded().stdout;
-    assert!(shown.contains("not remembered any more"), "{shown}");
+    assert!(shown.contains("its history is no longer kept"), "{shown}");
 
     let wrong = workflow + "[history]\nsteps = -1\nfor = \"1h\"\n";
     fs::write(&file, wrong).expect("written");

@@ -180,9 +180,9 @@ fn a_bus_without_a_workflow_s_name_lists_what_is_led_there_and_by_whom() {
     let table = ask(&["status"]).succeeded().stdout;
     assert!(table.contains("workflow roles: led by "), "{table}");
     assert!(table.contains("prove-1@prove.prover."), "{table}");
-    let ran = ask(&["tasks"]).failed(2, "which workflow? On this bus there are: roles");
+    let ran = ask(&["tasks"]).failed(2, "no workflow is named; those on this bus are: roles");
     assert!(ran.stderr.contains("--workflow"), "{ran:?}");
-    ask(&["dlq", "retry", "--all"]).failed(2, "which workflow?");
+    ask(&["dlq", "retry", "--all"]).failed(2, "no workflow is named");
     // A state directory that is named is what is meant.
     ask(&["status", "--state", "nowhere"]).failed(1, "nowhere is no state directory");
     drop((coordinator, dispatcher));

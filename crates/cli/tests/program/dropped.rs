@@ -18,7 +18,7 @@ fn a_dropped_block_is_named_and_comes_again_when_it_is_submitted() {
     let dropped = site.ask(&["dlq", "drop", "prove/8/0"]).succeeded();
     assert_eq!(dropped.stdout, "1 task dropped\n");
     for part in [
-        "block 8 has not been emitted, and the sequencer waits",
+        "block 8 has not been emitted, and the sequencer emits no later block",
         "proofmill submit --queue blocks --block 8 PAYLOAD",
         "proofmill submit --queue proofs --block 8 PLACEHOLDER",
     ] {
@@ -30,11 +30,11 @@ fn a_dropped_block_is_named_and_comes_again_when_it_is_submitted() {
     }
     // The run says which block it is that does not come, whoever runs it.
     let stuck = finish(&mut site.mill(&[]));
-    let stuck = stuck.failed(1, "block 8 has not come to the sequencer; 1 message waits");
+    let stuck = stuck.failed(1, "block 8 has not reached the sequencer; 1 message waits");
     assert_eq!(stuck.json()["status"]["gaps"], serde_json::json!([[8, 8]]));
 
     let status = site.ask(&["status"]).succeeded().stdout;
-    let waits = "block 8 has not come to the sequencer, and later ones wait\n";
+    let waits = "block 8 has not reached the sequencer, and later blocks wait\n";
     assert!(status.ends_with(waits), "{status}");
 
     fs::remove_file(site.file("poison-8")).expect("removed");
@@ -75,7 +75,7 @@ fn a_gap_can_be_skipped_and_a_drop_that_leaves_none_warns_of_none() {
     let stuck = finish(&mut site.mill(&[]));
     stuck.failed(
         1,
-        "block 3, block 5 have not come to the sequencer; 5 messages wait",
+        "block 3, block 5 have not reached the sequencer; 5 messages wait",
     );
     fs::write(site.file("none.json"), "null").expect("written");
     for block in ["3", "5"] {

@@ -138,7 +138,7 @@ fn a_mill_whose_state_is_removed_ends_with_an_error_also_while_it_drains() {
         let pids = processes(folder.path(), 0);
         if drains {
             mill.signal(Signal::TERM);
-            mill.line("finishing what is under way");
+            mill.line("finishing the work under way");
         }
         let removed = Instant::now();
         let state = folder.path().join(".proofmill/ending");

@@ -123,7 +123,7 @@ fn the_proof_of_a_client_that_lost_its_engine_is_fetched_later() {
 
     run(here, ["engine", "get", &job, "-o", "p.json"]).failed(1, "0 of 1 proven");
     let wait = ["engine", "wait", &job, "--timeout", "1"];
-    run(here, wait).failed(1, "not at its end in 1 s");
+    run(here, wait).failed(1, "has not ended after 1 s");
     engine.kill();
     let lost = client.end().1;
     let command = format!("proofmill engine get {job} -o p.json --public u.json");

@@ -96,7 +96,7 @@ fn the_certificate_that_the_document_makes_is_good_and_others_are_explained() {
         status("https://localhost", &[]).failed(1, "not of an authority that is trusted here");
     assert!(unknown.stderr.contains("with --ca"), "{unknown:?}");
     let plain =
-        status("http://localhost", &[]).failed(1, "is asked by https://HOST:PORT with --ca");
+        status("http://localhost", &[]).failed(1, "is addressed as https://HOST:PORT with --ca");
     assert!(!plain.stderr.contains("panicked"), "{plain:?}");
     ended(engine);
 
@@ -151,7 +151,7 @@ fn tls_is_not_spoken_where_there_is_none_and_every_port_says_what_it_is() {
     let ask = |url: &str| run(here, ["engine", "status", "--engine", url]);
     ask(&format!("http://localhost:{port}")).succeeded();
     let refused = ask(&format!("https://localhost:{port}"));
-    refused.failed(1, "is asked by http://HOST:PORT");
+    refused.failed(1, "is addressed as http://HOST:PORT");
     // The port for browsers is not the one for clients.
     let wrong = ask(&format!("http://{http}"));
     wrong.failed(1, "the port is that of --listen, not of --http");

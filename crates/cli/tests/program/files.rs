@@ -67,7 +67,7 @@ fn a_deployment_is_imported_to_a_bare_name() {
     };
     assert_eq!(mode("other.toml"), 0o640);
 
-    import("workflow.toml", &[]).failed(2, "workflow.toml is there already");
+    import("workflow.toml", &[]).failed(2, "workflow.toml already exists");
     import("workflow.toml", &["--force"]).succeeded();
     // What it is made from is never written over.
     let before = fs::read(here.join("compose/prove.env")).expect("there");
@@ -158,7 +158,7 @@ fn a_key_is_replaced_only_if_that_is_asked_for() {
     let read = |name: &str| fs::read(here.join(name)).expect("a file");
     setup(&[]).succeeded();
     let first = read("made.zkey");
-    setup(&[]).failed(2, "made.zkey is there already");
+    setup(&[]).failed(2, "made.zkey already exists");
     assert_eq!(read("made.zkey"), first);
     setup(&["--force"]).succeeded();
     assert_ne!(read("made.zkey"), first);

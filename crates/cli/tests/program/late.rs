@@ -205,7 +205,7 @@ fn late_proofs_are_passed_on_alone_where_the_workflow_says_so() {
     assert_ne!(refused.code, Some(0), "{refused:?}");
     let said = format!("{}{}", refused.stdout, refused.stderr);
     assert!(
-        said.contains("`first` passes on alone what comes late"),
+        said.contains("`first` emits late messages one by one"),
         "{said}"
     );
 }

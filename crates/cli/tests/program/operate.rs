@@ -204,7 +204,7 @@ fn dead_letters_of_a_stopped_mill() {
     let ran = site.ask(&["dlq", "retry", "--all"]).succeeded();
     assert_eq!(
         ran.stdout,
-        "1 task back in their queues; they run when the mill does\n"
+        "1 task back in their queues; they run when the mill runs\n"
     );
     assert_eq!(site.json(&["dlq", "list"]), Value::Array(Vec::new()));
     finish(&mut site.mill(&[])).failed(1, "1 task is in the dead-letter queue");
@@ -228,7 +228,7 @@ fn a_dropped_block_is_made_good_by_a_submitted_proof() {
     assert_eq!(dropped.stdout, "1 task dropped\n");
     site.ask(&["dlq", "drop", "prove/1/0"])
         .failed(1, "no dead letter prove/1/0");
-    let ran = finish(&mut site.mill(&[])).failed(1, "nothing moves any more");
+    let ran = finish(&mut site.mill(&[])).failed(1, "no task can continue");
     assert!(
         ran.stderr.contains("help: proofmill tasks --state state"),
         "{}",
@@ -242,7 +242,7 @@ fn a_dropped_block_is_made_good_by_a_submitted_proof() {
     fs::write(site.file("proof.json"), r#"{"block": 1, "by": "hand"}"#).expect("written");
     let submit = ["submit", "--queue", "proofs", "--block", "1", "proof.json"];
     let told = site.ask(&submit).succeeded().stdout;
-    assert_eq!(told, "accepted; it runs when the mill does\n");
+    assert_eq!(told, "accepted; it runs when the mill runs\n");
     finish(&mut site.mill(&[])).succeeded();
     assert_eq!(site.proofs(), blocks(0..=2));
     let file = fs::read_to_string(site.file("state/proofs").join(emitted(1, 1))).expect("read");
@@ -368,7 +368,7 @@ fn ctrl_c_finishes_what_is_under_way_and_begins_nothing() {
     let mill = Running::start(&mut site.mill(&[]));
     site.when_begun(1);
     mill.signal(Signal::INT);
-    mill.line("finishing what is under way");
+    mill.line("finishing the work under way");
     site.unmark("gate");
     let (_, ran) = mill.end();
     let ran = ran.failed(130, "nothing is lost");
@@ -387,7 +387,7 @@ fn a_second_ctrl_c_kills_programs_and_all_that_they_started() {
     let mill = Running::start(&mut site.mill(&[]));
     let pids = site.pids();
     mill.signal(Signal::INT);
-    mill.line("finishing what is under way");
+    mill.line("finishing the work under way");
     assert!(
         pids.iter().all(|pid| runs(*pid)),
         "the first leaves them alone"
@@ -486,7 +486,7 @@ fn messages_are_submitted_to_a_mill_that_runs_and_to_one_that_does_not() {
 
     assert_eq!(
         submit("2").succeeded().stdout,
-        "accepted; it runs when the mill does\n"
+        "accepted; it runs when the mill runs\n"
     );
     let mill = start();
     eventually("it has left", || {
@@ -512,7 +512,7 @@ fn a_full_queue_of_a_stopped_mill_is_told_and_not_waited_for() {
     for block in 0..8 {
         submit(block).succeeded();
     }
-    submit(8).failed(1, "queue \"blocks\" is full: 8 wait");
+    submit(8).failed(1, "queue \"blocks\" is full: 8 tasks wait");
 }
 
 #[test]

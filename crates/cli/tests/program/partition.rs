@@ -131,7 +131,7 @@ fn a_killed_prover_goes_on_where_it_was() {
                 running.signal(signal);
                 let (status, ran) = running.end();
                 assert_eq!(status.code(), Some(130), "{ran:?}");
-                assert!(ran.stderr.contains("the same command goes on"), "{ran:?}");
+                assert!(ran.stderr.contains("run the same command again"), "{ran:?}");
             }
         }
         records(here, parts)
@@ -324,7 +324,7 @@ fn mistakes_are_explained() {
         "-o",
         "keys",
     ];
-    run(here, again).failed(2, "keys is there already");
+    run(here, again).failed(2, "keys already exists");
     fs::write(here.join("witness"), [7; 31]).expect("written");
     run(here, PROVE).failed(1, "31 bytes, where the keys are for 1 values of 32 bytes");
     fs::create_dir(here.join("empty")).expect("made");

@@ -44,7 +44,7 @@ fn a_dispatcher_looks_for_its_program_and_says_when_it_is_ready() {
     // Nobody listens there: the program is looked for first.
     let mut command = dispatcher(folder.path(), "nats://127.0.0.1:9", "./prover");
     let ran = finish(&mut command).failed(2, "BINARY holds \"./prover\"");
-    assert!(ran.stderr.contains("a program that is there"), "{ran:?}");
+    assert!(ran.stderr.contains("an existing program"), "{ran:?}");
 
     let server = NatsServer::start();
     let mut command = dispatcher(folder.path(), &server.url(), "cp");

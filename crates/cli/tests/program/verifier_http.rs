@@ -196,7 +196,7 @@ fn a_proof_has_its_verdict_over_http() {
     let removed = port.method("DELETE", &format!("/v1/keys/{key}"));
     assert_eq!(removed.status, 204, "{removed:?}");
     port.method("DELETE", &format!("/v1/keys/{key}"))
-        .refuses(404, "no key");
+        .refuses(404, "you have no key");
     port.method("DELETE", "/v1/keys/xyz")
         .refuses(400, "64 hexadecimal digits");
     let gone = port.verify(&ask(good, public, &key)).json();
@@ -221,7 +221,7 @@ fn what_is_no_request_is_refused_with_what_to_do() {
     for (body, why) in [
         ("", "EOF"),
         ("{\"kind\":", "EOF"),
-        ("[1]", "no request"),
+        ("[1]", "not a request"),
         ("{\"kind\": \"kzg\"}", "missing field `proof`"),
         (
             "{\"kind\": \"kzg\", \"proof\": \"0x0\"}",
@@ -240,7 +240,7 @@ fn what_is_no_request_is_refused_with_what_to_do() {
     port.post("/v1/verify", "text/plain", b"{}")
         .refuses(415, "application/json");
     port.post("/v1/verify", "application/msgpack", b"\xc1")
-        .refuses(400, "no request");
+        .refuses(400, "not a request");
     port.post("/v1/keys", json, b"{}")
         .refuses(400, "/v1/keys?kind=");
     port.post("/v1/keys?kind=spells", json, b"{}")

@@ -202,7 +202,7 @@ fn a_stream_has_a_verdict_for_each_proof() {
                 Some(proof(KIND, "xyz", Vec::new(), Vec::new())),
                 "`key`: a key's digest",
             ),
-            (3, None, "no request"),
+            (3, None, "not a request"),
         ] {
             talk.ask(request, ask).await;
             match talk.answer().await.expect("no end") {

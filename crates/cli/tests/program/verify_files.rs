@@ -196,7 +196,7 @@ fn files_are_named_with_key_and_statement_or_find_them() {
 
     let several = ["verify", "one", "two", "--inputs", "s"];
     run(here, several).failed(2, "--inputs is the statement of one proof, and there are 2");
-    run(here, ["verify", "p", "--kind", "spells"]).failed(2, "there are groth16-bn254");
+    run(here, ["verify", "p", "--kind", "spells"]).failed(2, "known are groth16-bn254");
     run(here, ["verify", "p", "--allow-insecure-key"]).failed(2, "goes with --vk");
     run(here, ["verify", "--vk", "k", "p", "s", "--kind", "kzg"]).failed(2, "cannot be used with");
 }
@@ -208,8 +208,8 @@ fn what_is_no_proof_and_what_cannot_be_read_has_no_verdict() {
     mixed(here);
     for (path, why) in [
         ("absent", "No such file"),
-        ("all/README.md", "name it with --kind"),
-        ("all/b/public.json", "no proof of snarkjs"),
+        ("all/README.md", "name the kind with --kind"),
+        ("all/b/public.json", "not a proof of snarkjs"),
         (
             "all/verification_key.json",
             "a verifying key (JSON), not a proof",
@@ -224,7 +224,7 @@ fn what_is_no_proof_and_what_cannot_be_read_has_no_verdict() {
         );
     }
     fs::create_dir_all(here.join("none/below")).expect("made");
-    run(here, ["verify", "none"]).failed(3, "no proofs there: 0 files");
+    run(here, ["verify", "none"]).failed(3, "no proofs found: 0 files");
     fs::write(here.join("none/below/letter"), "dear").expect("written");
     let made = std::process::Command::new("mkfifo")
         .arg(here.join("none/pipe"))
@@ -232,7 +232,7 @@ fn what_is_no_proof_and_what_cannot_be_read_has_no_verdict() {
     assert!(made.expect("mkfifo").success());
     std::os::unix::fs::symlink("..", here.join("none/up")).expect("linked");
     fs::write(here.join("none/.proof"), rollup_proof()).expect("written");
-    let ran = run(here, ["verify", "none"]).failed(3, "no proofs there: 3 files");
+    let ran = run(here, ["verify", "none"]).failed(3, "no proofs found: 3 files");
     assert!(ran.stderr.contains("--kind"), "{ran:?}");
 
     // Of a folder the others have theirs.

@@ -45,8 +45,8 @@ impl Context {
         let why = match &*self.origins {
             [origin] => return Ok(origin),
             [] => {
-                "it is not recorded what was submitted for this task (an earlier version has begun \
-                 it): submit its blocks anew, with another state"
+                "the log does not record what was submitted for this task (an earlier version \
+                 began it): submit its blocks again, with another state directory"
             }
             _ => "the task is a group: it comes from several messages",
         };

@@ -131,8 +131,8 @@ impl Resolved {
             }
             Self::One(Encoding::Binary, _) => {
                 return Err(
-                    "it is binary: only a native prover can read it, or make the stage before write \
-                     JSON"
+                    "it is binary, which only a native prover can read: use one, or make the stage \
+                     before write JSON"
                         .to_owned(),
                 );
             }

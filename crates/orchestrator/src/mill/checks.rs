@@ -58,8 +58,8 @@ fn check_of(
     match &stage.executor {
         file::Executor::Native { prover, params } => registry.make_check(prover, params),
         _ => Err(
-            "what a program or an engine has verified cannot be checked again where it leaves: \
-             verify with a native prover, or write `trust_verifiers = true`"
+            "results that a program or an engine has verified cannot be checked again before they \
+             are emitted: verify with a native prover, or write `trust_verifiers = true`"
                 .to_owned(),
         ),
     }

@@ -106,8 +106,8 @@ pub enum MillError {
     },
     /// The state directory was removed while the mill ran.
     #[error(
-        "{} was removed or replaced while the mill ran, and with it what was not finished; start it again \
-         to begin anew, or restore the state directory from a copy first",
+        "{} was removed or replaced while the mill ran, and unfinished work with it; start the \
+         mill again to begin anew, or restore the state directory from a copy first",
         path.display()
     )]
     StateLost {
@@ -119,8 +119,8 @@ pub enum MillError {
     Open(#[from] bus::OpenError),
     /// The log is older than the sequencer's emissions.
     #[error(
-        "the log has gone back: {missing}, in {}, of which it knows nothing; restore the state directory \
-         from a copy, or go on and prove them again with --accept-loss",
+        "the log has gone back: {missing}, in {}, and the log does not know them; restore the \
+         state directory from a copy, or prove them again with --accept-loss",
         directory.display()
     )]
     LogRolledBack {

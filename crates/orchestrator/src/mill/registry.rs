@@ -138,8 +138,9 @@ impl Registry {
     ) -> Result<Arc<dyn EmissionCheck>, String> {
         let make = self.checks.get(prover).ok_or_else(|| {
             format!(
-                "what {prover:?} has verified cannot be checked again where it leaves: it offers \
-                 no check. Verify with another prover, or write `trust_verifiers = true`"
+                "results that {prover:?} has verified cannot be checked again before they are \
+                 emitted: the prover offers no check. Verify with another prover, or write \
+                 `trust_verifiers = true`"
             )
         })?;
         make(params)

@@ -92,7 +92,8 @@ async fn make(
                 None => None,
             };
             let connection = foreign.as_ref().or(bus).ok_or(
-                "there is no cluster whose server it could be: give `url`, or run with `--bus`",
+                "the sink has no `url`, and there is no cluster's server to use instead: give \
+                 `url`, or run with `--bus`",
             )?;
             let publisher = Publisher::open(connection, subject, stream.as_deref()).await;
             let publisher = publisher.map_err(|error| format!("subject {subject}: {error}"))?;

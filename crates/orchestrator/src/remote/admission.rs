@@ -51,7 +51,7 @@ const RUNNING_MAX: usize = 1 << 16;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// The sender's role may not make this call.
-    #[error("it is not for {0} to say")]
+    #[error("not permitted for {0}")]
     NotPermitted(String),
     /// A value in the call is invalid.
     #[error("{0}")]
@@ -306,7 +306,7 @@ fn check_name(what: &str, name: &str) -> Result<(), Refused> {
         return Ok(());
     }
     Err(Refused::Invalid(format!(
-        "{what} is none: 1 to {NAME_MAX} printable ASCII characters are"
+        "{what} is not valid: expected 1 to {NAME_MAX} printable ASCII characters"
     )))
 }
 
@@ -316,7 +316,7 @@ fn check_token(what: &str, name: &str) -> Result<(), Refused> {
     if !name.contains('.') && Key::new(name).is_ok() {
         return Ok(());
     }
-    Err(Refused::Invalid(format!("{what} cannot stand in a key")))
+    Err(Refused::Invalid(format!("{what} cannot be part of a key")))
 }
 
 fn check_labels(labels: &BTreeSet<String>) -> Result<(), Refused> {

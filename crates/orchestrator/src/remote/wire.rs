@@ -151,8 +151,8 @@ pub enum RemoteError {
     OtherPlan(String),
     /// The client has sent a message of another role.
     #[error(
-        "the coordinator of workflow {workflow:?} does not take that from {client:?}: it is not for \
-         its role to say"
+        "the coordinator of workflow {workflow:?} refuses a call of {client:?}: its role does not \
+         permit the call"
     )]
     NotPermitted {
         /// The workflow.
@@ -161,7 +161,7 @@ pub enum RemoteError {
         client: String,
     },
     /// The client has sent an invalid value.
-    #[error("the coordinator of workflow {workflow:?} refuses what {client:?} says: {why}")]
+    #[error("the coordinator of workflow {workflow:?} refuses a call of {client:?}: {why}")]
     Invalid {
         /// The workflow.
         workflow: String,

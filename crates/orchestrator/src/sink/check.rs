@@ -48,9 +48,9 @@ pub trait EmissionCheck: Send + Sync + 'static {
 /// passed it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "blocks {first} to {last} are not emitted: {why}. A worker of a stage that verifies lies, or \
-     runs another version: find it and take its credentials, then begin anew from block {first} with \
-     another state"
+    "blocks {first} to {last} are not emitted: {why}. A worker of a verifying stage is dishonest, \
+     or runs another version: find it and revoke its credentials, then begin anew from block \
+     {first} with another state directory"
 )]
 pub struct EmissionRefused {
     /// First block of the message.
@@ -157,13 +157,13 @@ impl Checks {
         let counted: usize = task.origins.iter().map(|of| of.payloads as usize).sum();
         if counted != payloads.len() || task.origins.iter().any(|origin| origin.payloads == 0) {
             return Err(format!(
-                "it is recorded where {counted} payloads of {} come from, and there are {}",
+                "the log records the origins of {counted} payloads of {}, which has {}",
                 task.id,
                 payloads.len()
             ));
         }
         if payloads.is_empty() {
-            return Err(format!("{} holds nothing", task.id));
+            return Err(format!("{} has no payload", task.id));
         }
         let mut payloads = payloads.into_iter();
         let mut parts = Parts::new();
@@ -183,12 +183,12 @@ impl Checks {
                 None if self.takes_submitted => {}
                 Some(stage) => {
                     return Err(format!(
-                        "stage {stage:?} made it, which does not feed the sequencer"
+                        "it comes from stage {stage:?}, which does not feed the sequencer"
                     ));
                 }
                 None => {
                     return Err(
-                        "it was submitted as it is, and no stage that verifies has passed it"
+                        "it was submitted directly, and no verifying stage has passed it"
                             .to_owned(),
                     );
                 }
@@ -252,7 +252,7 @@ impl Checks {
                 let next = check.follow(before, passed);
                 let next = next.map_err(|why| passed_by(name, &why))?;
                 if after.as_ref().is_some_and(|after| *after != next) {
-                    return Err(passed_by(name, "its results differ in what they end with"));
+                    return Err(passed_by(name, "its results have different end states"));
                 }
                 after = Some(next);
             }
@@ -266,7 +266,7 @@ impl Checks {
 }
 
 fn passed_by(stage: &str, why: &str) -> String {
-    format!("stage {stage:?} has passed what does not hold: {why}")
+    format!("stage {stage:?} has passed an invalid result: {why}")
 }
 
 fn refused(task: &TaskRecord, why: String) -> EmissionRefused {
@@ -375,7 +375,7 @@ mod tests {
             panic!("{:?}", checked.remainder);
         };
         assert_eq!((refused.first, refused.last), (2, 2));
-        let said = "stage \"verify\" has passed what does not hold: another digest";
+        let said = "stage \"verify\" has passed an invalid result: another digest";
         assert_eq!(refused.why, said);
     }
 

@@ -42,7 +42,7 @@ impl Secret {
         };
         let bytes = match of {
             file::Secret::Environment(name) => std::env::var_os(name)
-                .ok_or_else(|| failed("is not there: set it in the environment".into()))?
+                .ok_or_else(|| failed("is missing: set the variable".into()))?
                 .into_encoded_bytes(),
             file::Secret::File(path) => {
                 let mut bytes = Vec::new();
@@ -118,6 +118,6 @@ mod tests {
         }
         let error = Secret::read(&file::Secret::Environment("PROOFMILL_NO_SUCH".into()));
         let error = error.expect_err("it is not there").to_string();
-        assert!(error.contains("PROOFMILL_NO_SUCH is not there"), "{error}");
+        assert!(error.contains("PROOFMILL_NO_SUCH is missing"), "{error}");
     }
 }

@@ -235,6 +235,9 @@ async fn what_is_submitted_behind_the_verifiers_does_not_leave() {
         panic!("{ran:?}");
     };
     assert_eq!(refused.first, 0);
-    assert!(refused.why.contains("no stage that verifies"), "{refused}");
+    assert!(
+        refused.why.contains("no verifying stage has passed it"),
+        "{refused}"
+    );
     assert_eq!(left, [] as [u64; 0]);
 }

@@ -87,7 +87,7 @@ pub enum JournalError {
         source: io::Error,
     },
     /// Another process is using the journal.
-    #[error("{}: another prover is at work with this journal", .0.display())]
+    #[error("{}: another prover is using this journal", .0.display())]
     InUse(PathBuf),
     /// The file is not a journal.
     #[error("{}: {source}", path.display())]

@@ -70,7 +70,7 @@ pub enum ProveError {
         source: proofmill_groth16::ProveError,
     },
     /// A part's own proof does not hold: the machine or this program is at fault.
-    #[error("part {part}: its proof, just made, does not hold: this machine is not to be trusted")]
+    #[error("part {part}: its proof, just made, is invalid: this machine cannot be trusted")]
     FalsePart {
         /// The part, from 0.
         part: usize,
@@ -82,7 +82,7 @@ pub enum ProveError {
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// The whole proof does not hold: the machine or this program is at fault.
-    #[error("the proof, just made, does not hold ({0}): this machine is not to be trusted")]
+    #[error("the proof, just made, is invalid ({0}): this machine cannot be trusted")]
     False(VerifyError),
     /// The caller stopped it.
     #[error("interrupted")]

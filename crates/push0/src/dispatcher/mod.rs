@@ -329,9 +329,9 @@ fn check_binary(binary: &Path) -> Result<(), EnvError> {
     let expected = match found {
         Ok(()) => return Ok(()),
         Err(ProgramFault::Missing) => {
-            "a program that is there: a path, from the folder that this is started in, or a name in PATH"
+            "an existing program: a path, relative to the working directory, or a name in PATH"
         }
-        Err(ProgramFault::NotExecutable) => "a program that may be executed: chmod +x",
+        Err(ProgramFault::NotExecutable) => "an executable program: chmod +x",
     };
     Err(EnvError::holds(
         "BINARY",

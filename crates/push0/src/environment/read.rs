@@ -56,7 +56,7 @@ impl Environment {
         if let Some(output) = config.output_queue.as_ref()
             && config.input_queues.contains(output)
         {
-            let expected = "another queue than INPUT_QUEUE: messages would go round";
+            let expected = "another queue than INPUT_QUEUE: messages would go round in a loop";
             return Err(EnvError::holds("OUTPUT_QUEUE", output, expected));
         }
         Ok(config)
@@ -96,7 +96,7 @@ impl<F: Fn(&str) -> Option<String>> Variables<F> {
             Some(text) if !text.eq_ignore_ascii_case(only) => Err(EnvError::holds(
                 name,
                 text,
-                format!("{only}, the only one there is"),
+                format!("{only}, the only possible value"),
             )),
             _ => Ok(()),
         }

@@ -115,7 +115,7 @@ pub enum ImportError {
     },
     /// Several paths, of which one is a directory.
     #[error(
-        "{} is a directory: several files are read as one deployment, a directory stands alone",
+        "{} is a directory: give one directory, or several files of one deployment",
         path.display()
     )]
     DirectoryAmongFiles {
@@ -124,7 +124,8 @@ pub enum ImportError {
     },
     /// The services together do not make a valid workflow.
     #[error(
-        "the services do not make a valid workflow:\n{faults}\nwhat was made of them:\n{workflow}"
+        "the services do not make a valid workflow:\n{faults}\nthe workflow made of them:\n\
+         {workflow}"
     )]
     Invalid {
         /// All faults, one a line.
@@ -272,8 +273,8 @@ impl Deployment {
     ) -> Result<(), ImportError> {
         if self.services.iter().any(|service| service.name == name) {
             let why = format!(
-                "the service {name} is in another file too: name the files that run together, in the \
-                 order in which `docker compose -f` gets them"
+                "the service {name} is in another file too: name the files that run together, in \
+                 their order for `docker compose -f`"
             );
             return Err(content(file, why));
         }

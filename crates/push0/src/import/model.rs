@@ -315,8 +315,8 @@ impl<'a> Writer<'a> {
             return Some(self.queue(output));
         }
         self.remarks.push(format!(
-            "{}: nobody reads {output}; what goes there is left out, since a workflow's queues have \
-             readers",
+            "{}: no service reads {output}; its messages are left out, since every queue of a \
+             workflow has a reader",
             stage.name
         ));
         None
@@ -382,8 +382,8 @@ impl<'a> Writer<'a> {
         }
         if collection.collect_timeout.is_some() {
             self.remarks.push(format!(
-                "{}: COLLECT_TIMEOUT_PERIOD_MILLIS is left out, since nothing has to be handed back in \
-                 a workflow; `t_collect` is how long a group may take before it is given up",
+                "{}: COLLECT_TIMEOUT_PERIOD_MILLIS is left out, since a workflow hands no \
+                 messages back; `t_collect` is the longest time for a group before it is given up",
                 stage.name
             ));
         }
@@ -420,7 +420,8 @@ impl<'a> Writer<'a> {
             }
             Strategy::Sequential { blocks, .. } => {
                 self.remarks.push(format!(
-                    "{}: a group is the blocks with the same block / {blocks}, wherever the first was",
+                    "{}: a group is the blocks with the same block / {blocks}, whatever the first \
+                     block is",
                     stage.name
                 ));
                 self.begin_collector(&stage.name, &inputs, output.as_deref());
@@ -474,7 +475,8 @@ impl<'a> Writer<'a> {
         }
         joined.push(blocks.clone());
         self.remarks.push(format!(
-            "{}: what it emits is an object with an array for each queue, {{\"{blocks}\": […], …}}",
+            "{}: each emitted message is an object with an array for each queue, {{\"{blocks}\": \
+             […], …}}",
             stage.name
         ));
         self.begin_collector(&stage.name, &joined, output);

@@ -38,9 +38,9 @@ pub(super) fn size_of_group(stage: &str, counted: u32, provers: u32) -> (u32, Op
         return (provers, Some(remark));
     }
     let remark = format!(
-        "{stage}: {provers} stages write what it gathers; a group is the first {counted} messages, as \
-         NUM_INPUTS says. Those that come later are late: they go to the dead-letter queue, or where \
-         `late` of the collector says"
+        "{stage}: {provers} stages write its input; a group is the first {counted} messages, as \
+         NUM_INPUTS says. Those that come later are late: they go to the dead-letter queue, or \
+         where `late` of the collector says"
     );
     (counted, Some(remark))
 }

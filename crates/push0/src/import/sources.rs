@@ -27,8 +27,10 @@ impl Writer<'_> {
                 continue;
             };
             if !self.read.contains(output) {
-                self.remarks
-                    .push(format!("{}: nobody reads its queue; left out", stage.name));
+                self.remarks.push(format!(
+                    "{}: no service reads its queue; left out",
+                    stage.name
+                ));
                 continue;
             }
             self.text.table("source");

@@ -419,7 +419,7 @@ async fn a_program_that_is_not_there_is_told_before_any_message() {
     let plain = deployment.directory.path().join("plain");
     std::fs::write(&plain, "#!/bin/sh\n").unwrap();
     for (binary, part) in [
-        (missing.as_path(), "expected a program that is there"),
+        (missing.as_path(), "expected an existing program"),
         (Path::new("no-such-program"), "or a name in PATH"),
         (&plain, "chmod +x"),
     ] {

@@ -58,7 +58,7 @@ pub enum Reason {
         limit: u32,
     },
     /// A section occurs twice.
-    #[error("the section is there twice")]
+    #[error("the section occurs twice")]
     DuplicateSection,
     /// A section is missing.
     #[error("the section is missing")]

@@ -29,13 +29,13 @@ pub(super) fn check(checker: &mut Checker<'_>) {
         });
         for (other, stage) in shared.take(1) {
             let message = format!(
-                "source {:?} reaches {:?} too: when this chain is reorganised, what it has brought \
-                 there would be lost",
+                "source {:?} reaches {:?} too: a reorganisation of this chain would drop the \
+                 messages of that source there",
                 checker.stage_name(other),
                 checker.stage_name(stage),
             );
             let field = checker.stage_field(*id).child("output");
-            let help = "give each chain stages of its own";
+            let help = "give each chain its own stages";
             checker.push(Code::MixedChain, &field, message, help);
         }
     }

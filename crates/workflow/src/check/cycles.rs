@@ -32,7 +32,7 @@ pub(super) fn check(checker: &mut Checker<'_>) -> bool {
             checker.stage_name(first)
         );
         let help = format!(
-            "write a queue that leads back to none of them, or remove `{}`",
+            "write a queue that does not lead back to these stages, or remove `{}`",
             { checker.queue_name(last.1) }
         );
         checker.push(Code::Cycle, &field, message, help);

@@ -331,7 +331,7 @@ impl Group<'_> {
                 None
             }
             None => Some((
-                format!("`{by}` goes on for ever, and `{name}` to block {last}"),
+                format!("`{by}` has no last block, and `{name}` ends at block {last}"),
                 help,
             )),
         }
@@ -383,7 +383,7 @@ fn fix_advice(duplicates: DuplicateBlocks) -> &'static str {
 fn why(checker: &Checker<'_>, duplicates: DuplicateBlocks) -> String {
     match duplicates {
         DuplicateBlocks::Late(stage) => format!(
-            "`{}` passes on alone what comes late (`late = \"emit\"`)",
+            "`{}` emits late messages one by one (`late = \"emit\"`)",
             checker.stage_name(stage)
         ),
         DuplicateBlocks::FanOut(stage) => format!("`{}` fans out", checker.stage_name(stage)),

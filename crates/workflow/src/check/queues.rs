@@ -35,7 +35,7 @@ fn names(checker: &mut Checker<'_>) {
         let sequencer = checker.stage_field(id) == Field::table("sequencer");
         if sequencer {
             let message = format!("the stage at line {line} has the sequencer's name");
-            let help = "call it something else";
+            let help = "choose another name";
             let field = first
                 .get(Sequencer::NAME)
                 .map(|&id| checker.stage_field(id));
@@ -48,7 +48,7 @@ fn names(checker: &mut Checker<'_>) {
                 Code::DuplicateName,
                 &field,
                 message,
-                "call one of them something else",
+                "rename one of the two stages",
             );
         }
     }
@@ -273,7 +273,7 @@ fn reachable(checker: &mut Checker<'_>) {
             "no source's messages reach this stage through `{}`",
             checker.queue_name(queue)
         );
-        let help = "follow its writers back, and feed them from a source";
+        let help = "connect a source to the stages that write this queue";
         checker.push(Code::UnreachableStage, &field, message, help);
     }
 }

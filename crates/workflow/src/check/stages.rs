@@ -61,7 +61,7 @@ fn policy(checker: &mut Checker<'_>, at: &Field, policy: &Policy) {
             "t_ack"
         };
         let message = format!(
-            "a heartbeat each {} cannot keep a lease of {}",
+            "a heartbeat every {} is too slow for a lease of {}",
             format_duration(policy.heartbeat),
             format_duration(policy.t_ack)
         );
@@ -126,7 +126,7 @@ fn dispatcher(checker: &mut Checker<'_>, at: &Field, stage: &Dispatcher) {
         checker.push(
             Code::NoWorkers,
             &at.child("workers"),
-            "nobody works on this stage",
+            "this stage has no workers",
             help,
         );
     }
@@ -165,7 +165,7 @@ fn dispatcher(checker: &mut Checker<'_>, at: &Field, stage: &Dispatcher) {
     }
     speculation(checker, at, stage);
     if stage.fan_out && stage.outputs.is_empty() {
-        let message = "the stage makes many messages of one, and nobody gets them";
+        let message = "the stage splits its results into messages, but has no output queue";
         let help = "add `output`, or remove `fan_out`";
         checker.push(Code::FanOutToNobody, &at.child("fan_out"), message, help);
     }
@@ -186,7 +186,7 @@ fn dispatcher(checker: &mut Checker<'_>, at: &Field, stage: &Dispatcher) {
                 checker.push(Code::BatchNeedsNative, &at.child("batch"), message, help);
             }
             if stage.fan_out {
-                let message = "what an engine makes of a task is one proof, not a list";
+                let message = "an engine returns one proof for a task, not a list";
                 let help = "remove `fan_out`";
                 checker.push(Code::FanOutOfProof, &at.child("fan_out"), message, help);
             }
@@ -217,7 +217,7 @@ fn speculation(checker: &mut Checker<'_>, at: &Field, stage: &Dispatcher) {
     let of = &stage.speculation;
     if of.accept > of.copies {
         let message = format!(
-            "{} results cannot come of {} copies of a task",
+            "{} results of a task cannot come from {} copies of it",
             of.accept, of.copies
         );
         let help = format!("make `copies` at least {}, or `accept` smaller", of.accept);
@@ -259,12 +259,12 @@ fn speculation(checker: &mut Checker<'_>, at: &Field, stage: &Dispatcher) {
         }
     }
     if of.accept > 1 && stage.fan_out {
-        let message = "the elements of several results cannot be told which belongs to which";
+        let message = "the elements of several results cannot be matched to each other";
         let help = "remove `fan_out`, or make `accept` 1";
         checker.push(Code::AcceptWithFanOut, &at.child("accept"), message, help);
     }
     if of.copies > 1 && stage.batch > 1 {
-        let message = "a task that several workers get is handed out alone";
+        let message = "a task for several workers cannot be part of a batch";
         let help = "remove `batch`, or make `copies` 1";
         checker.push(Code::BatchWithCopies, &at.child("batch"), message, help);
     }
@@ -298,7 +298,7 @@ fn program(checker: &mut Checker<'_>, at: &Field, program: &Program) {
             let message = format!("{shown} cannot be executed");
             let help = match program {
                 Program::File(path) => format!("run `chmod +x {}`", path.display()),
-                Program::Search(_) => "give it the right to be executed".to_owned(),
+                Program::Search(_) => "make it executable".to_owned(),
             };
             checker.push(Code::ProgramNotExecutable, at, message, help);
         }
@@ -307,7 +307,7 @@ fn program(checker: &mut Checker<'_>, at: &Field, program: &Program) {
 
 fn collector(checker: &mut Checker<'_>, at: &Field, stage: &Collector) {
     if stage.partial && stage.t_collect.is_none() {
-        let message = "without a timeout no group is ever emitted in part";
+        let message = "without `t_collect` a group is never emitted in part";
         let help = "add `t_collect = \"60s\"`, or remove `partial`";
         checker.push(
             Code::PartialWithoutTimeout,
@@ -330,7 +330,9 @@ fn collector(checker: &mut Checker<'_>, at: &Field, stage: &Collector) {
 fn one_of(what: &str, given: &str, known: &[&str]) -> String {
     match nearest(given, known.iter().copied()) {
         Some(near) => format!("did you mean {near:?}?"),
-        None if known.is_empty() => format!("this program has none; register a {what} in code"),
+        None if known.is_empty() => {
+            format!("this program has no {what} to choose from; register one in code")
+        }
         None => format!("use one of: {}", known.join(", ")),
     }
 }

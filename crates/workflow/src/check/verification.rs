@@ -22,10 +22,11 @@ pub(super) fn check(checker: &mut Checker<'_>) {
     }
     if !unverified.is_empty() {
         let message = format!(
-            "nothing verifies what {} makes: it leaves as it is",
+            "no stage verifies the results of {}: they are emitted unchecked",
             unverified.join(", ")
         );
-        let help = "let a stage that verifies feed the sequencer, and mark it `verify = true`";
+        let help = "feed the sequencer from a stage that verifies, and mark that stage \
+                    `verify = true`";
         let field = Field::table("sequencer").child("input");
         checker.push(Code::UnverifiedEmission, &field, message, help);
     }
@@ -35,7 +36,8 @@ pub(super) fn check(checker: &mut Checker<'_>) {
         }
     } else if let Some((id, _)) = verified.first() {
         let message = format!(
-            "what {:?} passes leaves unchecked: whoever works on that stage can have anything emitted",
+            "results of {:?} are emitted without a second check: a dishonest worker of that stage \
+             can have anything emitted",
             checker.stage_name(*id)
         );
         let help = "remove `trust_verifiers`, unless the stage's workers are yours alone";
@@ -54,12 +56,13 @@ fn checked_again(checker: &mut Checker<'_>, id: StageId, stage: &Dispatcher) {
             if known.contains(&prover.as_str()) || !is_prover {
                 return;
             }
-            "the prover does not offer to"
+            "the prover offers no such check"
         }
-        Executor::Process(_) => "that needs a native prover, and this is a program",
-        Executor::Engine(_) => "that needs a native prover, and this is an engine",
+        Executor::Process(_) => "the check needs a native prover, and this is a program",
+        Executor::Engine(_) => "the check needs a native prover, and this is an engine",
     };
-    let message = format!("what the stage passes cannot be checked again where it leaves: {why}");
+    let message =
+        format!("the stage's results cannot be checked again before they are emitted: {why}");
     let help = "verify with a native prover such as \"bitcoin.verify\"; or write \
                 `trust_verifiers = true` at the top of the file, if the stage's workers are yours";
     let field = checker.stage_field(id).child("verify");

@@ -64,7 +64,11 @@ pub(crate) fn submission(
         Ok(proto::Priority::Low) => Priority::Low,
         Ok(proto::Priority::High) => Priority::High,
         Ok(proto::Priority::Critical) => Priority::Critical,
-        Err(_) => return Err(invalid(format!("priority: {priority} is none of 0 to 4"))),
+        Err(_) => {
+            return Err(invalid(format!(
+                "priority: {priority} is not between 0 and 4"
+            )));
+        }
     };
     let deadline = deadline_ms.map(|at| {
         let at = UNIX_EPOCH + Duration::from_millis(at);
@@ -126,7 +130,7 @@ pub(crate) fn preload_tier(tier: i32) -> Result<Tier, Status> {
         Ok(proto::Tier::Unspecified | proto::Tier::Hot) => Ok(Tier::Hot),
         Ok(proto::Tier::Warm) => Ok(Tier::Warm),
         Ok(proto::Tier::Cold) => Ok(Tier::Cold),
-        Err(_) => Err(invalid(format!("tier: {tier} is none of 0 to 3"))),
+        Err(_) => Err(invalid(format!("tier: {tier} is not between 0 and 3"))),
     }
 }
 
@@ -143,7 +147,7 @@ pub(crate) fn registration(request: proto::RegisterRequest) -> Result<Registrati
             Ok(path)
         } else {
             Err(invalid(format!(
-                "{field}: not an absolute path, and the engine's directory is not the caller's"
+                "{field}: not an absolute path; the engine's working directory is not the caller's"
             )))
         }
     };

@@ -173,7 +173,7 @@ fn check_overwritten(args: &AggregateProve, candidates: &[Candidate]) -> Result<
                 .canonicalize()
                 .is_ok_and(|path| outputs.contains(&path))
             {
-                let message = format!("{} is read, and would be overwritten", path.display());
+                let message = format!("{} is an input, and would be overwritten", path.display());
                 return Err(Failure::usage(message).help("name another file"));
             }
         }

@@ -127,7 +127,8 @@ pub(super) fn check(args: &CheckString) -> Result<(), Failure> {
         console_line(ONE_PARTY);
     }
     output::line(output::plain(&format!(
-        "{} is consistent: its powers are of two secrets, to which its contributions lead ({})",
+        "{} is consistent: its powers are those of two secrets, and its contributions lead to \
+         them ({})",
         args.srs.display(),
         short(facts.stage_times.total)
     )))

@@ -69,8 +69,8 @@ pub(crate) async fn wait(args: &WaitJob) -> Result<(), Failure> {
         Some(seconds) => {
             let limit = Duration::from_secs(seconds.into());
             tokio::time::timeout(limit, ended).await.map_err(|_| {
-                Failure::new(format!("job {} is not at its end in {seconds} s", args.job)).help(
-                    format!("`proofmill engine job {}` tells how far it is", args.job),
+                Failure::new(format!("job {} has not ended after {seconds} s", args.job)).help(
+                    format!("`proofmill engine job {}` shows its progress", args.job),
                 )
             })?
         }
@@ -132,7 +132,8 @@ fn lost(error: &ClientError, again: &str, job: &str) -> Failure {
     let failure = refused(error);
     match error {
         ClientError::Unreachable { .. } => failure.help(format!(
-            "what the engine accepted goes on when it is started again: then `proofmill engine {again} {job}`"
+            "accepted jobs continue when the engine is started again; then run `proofmill engine \
+             {again} {job}`"
         )),
         _ => failure,
     }

@@ -108,8 +108,9 @@ pub(crate) async fn prove(
     let result = result.map_err(|error| {
         let get = get_command(client.address(), &job, files);
         refused(&error).help(format!(
-            "the engine has accepted job {job}, and goes on with it when it is started again: then \
-             `proofmill engine wait {job}` waits for it, and `{get}` writes the proof"
+            "the engine has accepted job {job}, and continues it when the engine is started \
+             again: then `proofmill engine wait {job}` waits for the job, and `{get}` writes the \
+             proof"
         ))
     })?;
     let proof = one_proof(result)?;
@@ -173,9 +174,9 @@ async fn unknown_key(client: &Client, address: &Address, zkey: &Path) -> Failure
     let status = match client.status().await {
         Ok(status) if status.draining => {
             return Failure::new(format!(
-                "the engine at {address} is ending, and takes nothing new"
+                "the engine at {address} is shutting down, and takes no new jobs"
             ))
-            .help("leave --engine out, or try again when it was started anew");
+            .help("leave --engine out, or try again after the engine has restarted");
         }
         Ok(status) => status,
         Err(error) => return refused(&error),

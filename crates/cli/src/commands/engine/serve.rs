@@ -79,7 +79,7 @@ fn options(args: &Serve) -> Result<Options, Failure> {
         let (name, generator) = generator(text, args)?;
         if generators.insert(name.clone(), generator).is_some() {
             return Err(Failure::usage(format!(
-                "--generator: two are named {name:?}"
+                "--generator: two generators are named {name:?}"
             )));
         }
     }
@@ -223,7 +223,7 @@ fn in_folder(folder: &Path) -> Result<Vec<Registration>, Failure> {
     }
     if all.is_empty() {
         return Err(Failure::usage(format!(
-            "{}: no .zkey is there, and no .key with its .r1cs or .pmcs",
+            "{}: the folder has no .zkey, and no .key with its .r1cs or .pmcs",
             folder.display()
         )));
     }

@@ -17,8 +17,8 @@ use crate::output;
 /// Columns and rows of a frame printed by `--once`.
 const PRINTED: (u16, u16) = (110, 44);
 /// Help for the keys, in the last line.
-const KEYS_RUNNING: &str = "q, Esc: end   space: hold still";
-const KEYS_HELD: &str = "q, Esc: end   space: go on   (held still)";
+const KEYS_RUNNING: &str = "q, Esc: end   space: pause";
+const KEYS_HELD: &str = "q, Esc: end   space: resume   (paused)";
 /// Interval at which the keyboard thread checks whether it should end.
 const KEYS: Duration = Duration::from_millis(100);
 

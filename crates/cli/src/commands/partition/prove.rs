@@ -177,7 +177,7 @@ fn prove<E: PartitionCurve>(
     let resumed = journal.progress();
     if resumed != (0, 0) {
         shown.screen.note(&format!(
-            "going on: {} and {} were made before",
+            "continuing: {} and {} were made before",
             counted(resumed.0, "commitment"),
             counted(resumed.1, "proof")
         ));
@@ -207,7 +207,7 @@ fn prove<E: PartitionCurve>(
                 counted(commitments, "commitment"),
                 counted(proofs, "proof")
             ))
-            .help("the same command goes on from there")
+            .help("run the same command again to continue")
         }
         error => Failure::of(&error),
     })?;

@@ -54,7 +54,7 @@ pub(super) fn run(args: &PartitionSetup) -> Result<(), Failure> {
 fn make_and_tell(circuit: Sizes, args: &SetupArgs) -> Result<(), Failure> {
     let path = &args.output;
     if path.symlink_metadata().is_ok() {
-        let message = format!("{} is there already", path.display());
+        let message = format!("{} already exists", path.display());
         return Err(Failure::usage(message).help("name another folder with -o, or remove that one"));
     }
     let curve = Curve::from(args.curve);

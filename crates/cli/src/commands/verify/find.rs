@@ -307,12 +307,12 @@ impl FileHead {
             Some(FileKind::PartitionProof) => {
                 "a proof of a circuit in parts over a curve that this release does not know".into()
             }
-            Some(FileKind::Json) => {
-                "JSON, and no proof of snarkjs: there is no `pi_a` in it".into()
-            }
+            Some(FileKind::Json) => "JSON, but not a proof of snarkjs: it has no `pi_a`".into(),
             Some(content) => format!("{}, not a proof", content.name_with_article()),
             None if self.length == 0 => "the file is empty".into(),
-            None => "nothing in it tells what kind of proof it is: name it with --kind".into(),
+            None => {
+                "the file does not show the kind of its proof: name the kind with --kind".into()
+            }
         }
     }
 }

@@ -140,7 +140,7 @@ pub(super) fn check_json(text: &[u8]) -> Result<(), String> {
     match serde_json::from_slice::<IgnoredAny>(text) {
         Ok(_) => Ok(()),
         Err(error) if error.is_eof() => Err(format!("cut short: {error}")),
-        Err(error) => Err(format!("no JSON: {error}")),
+        Err(error) => Err(format!("not JSON: {error}")),
     }
 }
 

@@ -77,9 +77,9 @@ fn check(args: &Verify, findings: &Findings) -> Result<(), Failure> {
     if findings.found.is_empty() {
         let files = counted(findings.others, "file");
         return Err(
-            Failure::no_verdict(format!("no proofs there: {files} of other content")).help(
-                "`proofmill verify --help` tells what is taken for a proof; --kind KIND takes files that are \
-                 named here, and those called NAME.proof, for proofs of that kind",
+            Failure::no_verdict(format!("no proofs found: {files} of other content")).help(
+                "`proofmill verify --help` lists the recognised proofs; with --kind KIND, files \
+                 that are named here, and those called NAME.proof, are read as proofs of that kind",
             ),
         );
     }
@@ -109,7 +109,7 @@ async fn options(args: &Verify, findings: &Findings, screen: &Screen) -> Result<
     {
         let known = kinds.names().join(", ");
         return Err(Failure::usage(format!(
-            "--kind {kind}: there are {known}, {ROLLUP}"
+            "--kind {kind}: unknown kind; known are {known}, {ROLLUP}"
         )));
     }
     let mut options = Options::of(kinds);
@@ -124,8 +124,9 @@ async fn options(args: &Verify, findings: &Findings, screen: &Screen) -> Result<
 fn srs() -> Result<Srs, Failure> {
     let path = Path::new(STATE).join(SRS_FILE);
     match path.exists() {
-        true => Srs::load(&path)
-            .map_err(|error| Failure::of(&error).help("remove that file, and it is made again")),
+        true => Srs::load(&path).map_err(|error| {
+            Failure::of(&error).help("remove that file: the next run derives the points again")
+        }),
         false => Ok(Srs::derive(ROLLUP_LOG_SIZE)),
     }
 }

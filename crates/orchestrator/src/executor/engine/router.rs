@@ -271,7 +271,7 @@ impl Router {
                 JobOutcome::Failed(_) | JobOutcome::Cancelled if ticket.existing => {}
                 JobOutcome::Failed(why) => return Err(ProveFailure::Failed(why)),
                 JobOutcome::Cancelled => {
-                    let why = format!("somebody stopped job {}", place.1);
+                    let why = format!("job {} was cancelled at the engine", place.1);
                     return Err(ProveFailure::Failed(why));
                 }
             }
@@ -279,7 +279,7 @@ impl Router {
         Err(taken.map_or_else(
             || {
                 ProveFailure::Failed(format!(
-                    "{GENERATIONS} jobs for this task have failed there"
+                    "{GENERATIONS} jobs for this task have failed at this engine"
                 ))
             },
             ProveFailure::Error,
@@ -311,14 +311,15 @@ impl Router {
         let circuit = &self.shared.circuit;
         match (hopeless, out_of_patience) {
             _ if attempt.invalid => Some(RouteError::Permanent(format!(
-                "the task is no job for circuit {circuit}: {}",
+                "the task cannot be a job for circuit {circuit}: {}",
                 attempt.refused.join("; ")
             ))),
             (true, _) if !attempt.unable.is_empty() => Some(RouteError::Permanent(format!(
-                "no engine can prove it for circuit {circuit}: {reasons}"
+                "no engine can prove the task for circuit {circuit}: {reasons}"
             ))),
             (true, true) => Some(RouteError::Permanent(format!(
-                "no engine has circuit {circuit}: {reasons}; register it and retry the task"
+                "no engine has circuit {circuit}: {reasons}; register the circuit and retry the \
+                 task"
             ))),
             (false, true) => Some(RouteError::Retry(format!(
                 "no engine that has circuit {circuit} answered within {:?}: {reasons}",

@@ -67,7 +67,7 @@ impl Proof {
 impl Grouping for Proof {
     fn offer(&mut self, member: Member) -> Offered {
         let Some(block) = member.facts.block else {
-            let why = "it is neither the number of a block nor says in `block` which it is about";
+            let why = "it is not the number of a block, and no field such as `block` names one";
             return Offered::Rejected(why.to_owned());
         };
         let sequence = member.sequence;

@@ -60,13 +60,13 @@ impl Sequential {
 impl Grouping for Sequential {
     fn offer(&mut self, member: Member) -> Offered {
         let Some(block) = member.facts.block else {
-            let why = "it is neither the number of a block nor says in `block` which it is about";
+            let why = "it is not the number of a block, and no field such as `block` names one";
             return Offered::Rejected(why.to_owned());
         };
         let next = *self.next.get_or_insert(block);
         if block < next {
             return Offered::Rejected(format!(
-                "block {block} is before block {next}, which is next"
+                "block {block} is before block {next}, the next block of a group"
             ));
         }
         let queues = self.queues;
@@ -81,7 +81,7 @@ impl Grouping for Sequential {
                     "block {block} has a message from its queue already"
                 ));
             }
-            None => return Offered::Rejected("it came by a queue that is not read".to_owned()),
+            None => return Offered::Rejected("it came from a queue that is not read".to_owned()),
         }
         self.places.insert(member.sequence, block);
         let mut groups = Vec::new();
