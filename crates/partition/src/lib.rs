@@ -174,6 +174,9 @@ mod public_state;
 mod state;
 #[cfg(feature = "prover")]
 mod synthesis;
+// The fuzz targets, which tests run too, name the crate as others do.
+#[cfg(all(test, feature = "prover"))]
+extern crate self as proofmill_partition;
 #[cfg(all(test, feature = "prover"))]
 mod tests;
 pub mod tree;

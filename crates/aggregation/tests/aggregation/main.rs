@@ -2,6 +2,7 @@
 
 mod case;
 mod groth16;
+mod hostile;
 mod mirage;
 mod naive;
 mod srs;

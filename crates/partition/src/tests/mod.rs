@@ -5,5 +5,6 @@ pub(crate) mod chain;
 pub(crate) mod cheats;
 mod classes;
 mod completeness;
+mod hostile;
 mod partition_file;
 mod random;

@@ -1,9 +1,6 @@
 //! The fuzz target's function on random mutations of valid inputs: nothing panics, and only the original
 //! aggregates are accepted.
 
-#[path = "../aggregation/case.rs"]
-#[expect(dead_code, reason = "the tests of aggregates use more of it")]
-mod case;
 #[path = "../../fuzz/src/seeds.rs"]
 #[expect(unreachable_pub, reason = "the fuzz target is of another crate")]
 mod seeds;
@@ -14,6 +11,8 @@ mod targets;
 use proofmill_aggregation::{Aggregate, Groth16Index, MirageVerifyingKey, Srs};
 use proofmill_groth16::Bn254;
 use proofmill_mutation::Mutator;
+
+use super::case;
 
 /// The inputs that are changed are valid ones.
 #[test]
