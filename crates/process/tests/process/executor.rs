@@ -589,7 +589,7 @@ async fn fifty_runs_at_once_do_not_mix() {
 #[cfg(target_os = "linux")]
 async fn orphans(bench: &Bench, script: &str, count: usize) -> Vec<i32> {
     let mut victim = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "victim", "--ignored"])
+        .args(["--exact", "executor::victim", "--ignored"])
         .env("VICTIM_SCRIPT", script)
         .env("VICTIM_DIR", bench.root.path())
         .stdout(Stdio::null())
