@@ -10,7 +10,9 @@ use proofmill_orchestrator::executor::engine::{
     Endpoint, EndpointError, EngineExecutor, EngineJob, EngineSnapshot, JobOutcome, ProofOutput,
     Ticket, Tier,
 };
-use proofmill_orchestrator::executor::{Execution, Executor, Product, Resolved, Unfinished};
+use proofmill_orchestrator::executor::{
+    CancellationToken, Execution, Executor, Product, Resolved, Unfinished,
+};
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::payload::{Encoding, Payload};
 use proofmill_orchestrator::record::{Failure, TaskRecord};
@@ -18,7 +20,6 @@ use proofmill_workflow::{EngineAddress, EnginePriority, HttpUrl};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
 
 /// Time limit of every wait; no test takes as long unless it is stuck.
 const STUCK: Duration = Duration::from_secs(30);

@@ -10,14 +10,13 @@ use proofmill_groth16::Bn254;
 use proofmill_groth16::snarkjs::{inputs_from_json, proof_from_json};
 use proofmill_orchestrator::executor::engine::{Endpoint, EngineExecutor};
 use proofmill_orchestrator::executor::{
-    Cancel, Execution, Executor, Product, Resolved, Unfinished,
+    CancellationToken, Execution, Executor, Product, Resolved, Unfinished,
 };
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::payload::{Encoding, Payload};
 use proofmill_orchestrator::record::{Failure, TaskRecord};
 use proofmill_workflow::{EngineAddress, EngineExecutor as Table};
 use serde_json::{Value, json};
-use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::engines::{BN254, Gate, options, until};
@@ -40,7 +39,7 @@ fn stage(table: &Table, endpoints: Vec<Arc<dyn Endpoint>>) -> Arc<EngineExecutor
     Arc::new(EngineExecutor::new("test", table, None, endpoints))
 }
 
-type Running = (JoinHandle<Result<Product, Failure>>, watch::Sender<bool>);
+type Running = (JoinHandle<Result<Product, Failure>>, CancellationToken);
 
 /// Gives a stage the task to prove this witness.
 fn begin(stage: &Arc<EngineExecutor>, witness: Vec<u8>) -> Running {
@@ -58,19 +57,19 @@ fn begin(stage: &Arc<EngineExecutor>, witness: Vec<u8>) -> Running {
         at_ms: 0,
         origins: Default::default(),
     };
-    let (sender, cancel) = Cancel::new();
+    let cancel = CancellationToken::new();
     let execution = Execution {
         task: Arc::new(task),
         attempt: 1,
         input: Resolved::One(Encoding::Binary, witness.into()),
-        cancel,
+        cancel: cancel.clone(),
     };
     let stage = stage.clone();
     let result = tokio::spawn(async move {
         let mut results = stage.execute(vec![execution]).await;
         results.pop().unwrap().map_err(attempt)
     });
-    (result, sender)
+    (result, cancel)
 }
 
 /// Checks that the result has a proof of the witness of `seed`, in snarkjs's format.
@@ -155,7 +154,7 @@ async fn a_cancelled_task_stops_its_job_unless_another_process_waits_for_it() {
             ended = &mut other => panic!("{ended:?}"),
             () = std::future::ready(()) => {}
         }
-        cancel.send(true).unwrap();
+        cancel.cancel();
         assert_eq!(result.await.unwrap().unwrap_err().reason, "cancelled");
         let view = site.handle.job(job).await.unwrap();
         assert_eq!(view.state, JobState::Running);
@@ -164,7 +163,7 @@ async fn a_cancelled_task_stops_its_job_unless_another_process_waits_for_it() {
     while site.handle.status().await.unwrap().counts.repeated == 0 {
         tokio::task::yield_now().await;
     }
-    cancel.send(true).unwrap();
+    cancel.cancel();
     result.await.unwrap().unwrap_err();
     let ended = site.handle.await_result(job).await.unwrap();
     assert_eq!(ended.state, JobState::Cancelled);

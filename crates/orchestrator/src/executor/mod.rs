@@ -13,3 +13,5 @@ pub use native::{Context, FromPayload, IntoPayloads, Json, Native, Produced, Pro
 pub use program::Program;
 pub use resolved::{ResolveError, Resolved};
 pub use traits::{Execution, Executor, Product};
+
+pub use tokio_util::sync::CancellationToken;
