@@ -18,7 +18,7 @@ build: ## Build the program, optimised
 	$(CARGO) build --release --locked -p proofmill
 
 test: interop-tools nats-server s3-server cuda-toolkit ## Run every test
-	$(CARGO) test --workspace --locked --no-fail-fast --lib --bins --tests
+	CARGO="$(CARGO)" python3 -B .ci/run_tests.py --workspace --locked --lib --bins --tests
 	$(CARGO) test --workspace --locked --no-fail-fast --doc
 
 interop-tools: $(INTEROP)/node_modules/.package-lock.json ## Install circom and snarkjs for the tests

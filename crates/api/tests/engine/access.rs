@@ -104,7 +104,7 @@ async fn beyond_loopback_tls_and_tokens_are_needed() {
     fs::set_permissions(&open, Permissions::from_mode(0o644)).unwrap();
     let short = private(folder.path(), "short", "rollup secret\n");
     for (file, why) in [
-        (open, "everybody"),
+        (open, "other users"),
         (short, "line 1"),
         (folder.path().join("absent"), "absent"),
     ] {
