@@ -124,7 +124,7 @@ async fn beyond_loopback_tls_and_tokens_are_needed() {
     };
     assert_not_served(bind(with).await, "engine.key");
     fs::set_permissions(&signed.key, Permissions::from_mode(0o604)).unwrap();
-    assert_not_served(bind(everywhere.clone()).await, "everybody");
+    assert_not_served(bind(everywhere.clone()).await, "other users");
     fs::set_permissions(&signed.key, Permissions::from_mode(0o600)).unwrap();
     assert!(bind(everywhere).await.is_ok());
 }
