@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn devices_are_named() {
+    fn devices_are_parsed() {
         let parse = |text: &str| text.parse::<Devices>();
         assert_eq!(parse("auto"), Ok(Devices::Auto));
         assert_eq!(parse("cpu"), Ok(Devices::Cards(Vec::new())));
