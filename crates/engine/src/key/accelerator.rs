@@ -86,7 +86,7 @@ impl Accelerator {
     }
 
     /// Evicts the least recently used key that is not in use. Returns false if there is none. The argument
-    /// proves that the caller holds the [`lock_loading`](Self::lock_loading), so that no partition begins to use that key
+    /// proves that the caller holds the lock of [`lock_loading`](Self::lock_loading), so that no partition begins to use that key
     /// meanwhile.
     pub(super) fn evict_one(&self, _loading: &MutexGuard<'_, ()>) -> bool {
         let keys: Vec<_> = {
