@@ -95,7 +95,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-// === impl Which ===
+// === impl DeviceKind ===
 
 impl DeviceKind {
     /// Opens the device; `card` is the card's number.

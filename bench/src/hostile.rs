@@ -369,7 +369,7 @@ struct Counts {
     other: usize,
 }
 
-// === impl Door ===
+// === impl Ports ===
 
 impl Ports {
     async fn submit(&self, queue: QueueIx, message: SourceMessage) -> anyhow::Result<Reply> {

@@ -145,7 +145,7 @@ impl CoordinatorPair {
     }
 }
 
-// === impl Taken ===
+// === impl DeduplicatingSink ===
 
 impl Sink for DeduplicatingSink {
     fn put<'a>(&'a mut self, emitted: &'a Emitted) -> BoxFuture<'a, Result<(), SinkError>> {

@@ -39,7 +39,7 @@ pub(super) fn arguments(circuits: &[EngineCircuit]) -> Vec<String> {
     circuits.iter().flat_map(argument_pair).collect()
 }
 
-// === impl Ready ===
+// === impl EngineCircuit ===
 
 impl EngineCircuit {
     /// A circuit of the Groth16 benchmark. Its files are made in `folder` if they are missing.

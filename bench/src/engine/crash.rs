@@ -130,7 +130,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     report.finish(&args.common)
 }
 
-// === impl Wrong ===
+// === impl FaultCounts ===
 
 impl FaultCounts {
     fn plus(self, other: Self) -> Self {

@@ -29,7 +29,7 @@ pub(super) struct Process {
     child: Child,
 }
 
-// === impl Site ===
+// === impl EngineConfig ===
 
 impl EngineConfig {
     pub(super) fn new(program: &Path, state: &Path, args: Vec<String>) -> Self {

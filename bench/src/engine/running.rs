@@ -21,7 +21,7 @@ pub(super) struct EngineInProcess {
     run: JoinHandle<Result<(), proofmill_engine::Error>>,
 }
 
-// === impl Running ===
+// === impl EngineInProcess ===
 
 impl EngineInProcess {
     /// Starts an engine and registers the circuit, whose key is not loaded yet.

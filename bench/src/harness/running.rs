@@ -96,7 +96,7 @@ pub(crate) fn parse(text: &str, registry: &Registry) -> anyhow::Result<Workflow>
     }
 }
 
-// === impl Running ===
+// === impl RunningMill ===
 
 impl RunningMill {
     /// Opens `state`, starts the roles of the workflow, and waits until the dispatchers have joined.

@@ -29,7 +29,7 @@ pub(super) struct Streamed {
     pub(super) figures: KindFigures,
 }
 
-// === impl Running ===
+// === impl RunningService ===
 
 impl RunningService {
     /// Starts a service and registers the subject's keys for each source. The service has no history

@@ -94,7 +94,7 @@ impl Stream {
     }
 }
 
-// === impl Offered ===
+// === impl ServedVerifier ===
 
 impl ServedVerifier {
     async fn open<K: Kind>(subject: &Subject<K>, batch: usize) -> anyhow::Result<Self> {

@@ -35,7 +35,7 @@ pub(crate) struct TimedConnection {
     _permit: Option<OwnedSemaphorePermit>,
 }
 
-// === impl Bounded ===
+// === impl BoundedListener ===
 
 impl BoundedListener {
     pub(crate) fn new(listener: TcpListener) -> Self {
@@ -67,7 +67,7 @@ impl Listener for BoundedListener {
     }
 }
 
-// === impl Timed ===
+// === impl TimedConnection ===
 
 impl AsyncRead for TimedConnection {
     fn poll_read(
