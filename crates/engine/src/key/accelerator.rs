@@ -86,8 +86,8 @@ impl Accelerator {
     }
 
     /// Evicts the least recently used key that is not in use. Returns false if there is none. The argument
-    /// proves that the caller holds the lock of [`lock_loading`](Self::lock_loading), so that no partition begins to use that key
-    /// meanwhile.
+    /// proves that the caller holds the lock of [`lock_loading`](Self::lock_loading), so that no partition
+    /// begins to use that key in the meantime.
     pub(super) fn evict_one(&self, _loading: &MutexGuard<'_, ()>) -> bool {
         let keys: Vec<_> = {
             let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
