@@ -21,12 +21,12 @@ use serde_json::{Map, Value};
 use crate::harness::Figures;
 use crate::versus::{COMPARISON_HELP, Comparison, Contender, Contenders, Curve, Options, Sample};
 
-/// Circuits of the Mirage proofs, as the big Merkle tree has them.
+/// Number of circuits under which the Mirage proofs are, as in the big Merkle tree.
 const CLASSES: usize = 5;
-/// Public inputs that all Mirage proofs share.
-const SHARED: usize = 3;
-/// Verifications of one aggregate.
-const VERIFICATIONS: usize = 9;
+/// Number of public inputs that all Mirage proofs share.
+const SHARED_INPUTS: usize = 3;
+/// Number of measured verifications of one aggregate.
+const VERIFY_RUNS: usize = 9;
 
 /// Arguments of `proofmill-bench aggregation`.
 #[derive(Debug, clap::Args)]
@@ -55,8 +55,8 @@ enum System {
     Groth16,
 }
 
-/// Mirage proofs that hold, of known logarithms.
-struct Mirage<E: AggregationCurve> {
+/// Valid Mirage proofs, made from chosen logarithms instead of a circuit.
+struct MirageProofs<E: AggregationCurve> {
     srs: Srs<E>,
     index: MirageIndex<E>,
     inputs: Vec<E::ScalarField>,
@@ -64,8 +64,8 @@ struct Mirage<E: AggregationCurve> {
     committed: Vec<E::G1Affine>,
 }
 
-/// Groth16 proofs that hold, of known logarithms.
-struct Plain<E: AggregationCurve> {
+/// Valid Groth16 proofs, made from chosen logarithms instead of a circuit.
+struct Groth16Proofs<E: AggregationCurve> {
     srs: Srs<E>,
     index: Groth16Index<E>,
     inputs: Vec<Vec<E::ScalarField>>,
@@ -91,8 +91,8 @@ fn compare_all<E: AggregationCurve>(args: &Args) -> anyhow::Result<Vec<Compariso
     for proofs in &args.proofs {
         let count = *proofs as usize;
         let work: Box<dyn Work> = match args.system {
-            System::Mirage => Box::new(Mirage::<E>::new(count)?),
-            System::Groth16 => Box::new(Plain::<E>::new(count)?),
+            System::Mirage => Box::new(MirageProofs::<E>::new(count)?),
+            System::Groth16 => Box::new(Groth16Proofs::<E>::new(count)?),
         };
         for threads in args.options.threads() {
             let pool = rayon::ThreadPoolBuilder::new()
@@ -106,10 +106,10 @@ fn compare_all<E: AggregationCurve>(args: &Args) -> anyhow::Result<Vec<Compariso
 
 /// Proofs to aggregate.
 trait Work: Sync {
-    /// One aggregate, timed.
+    /// Aggregates the proofs; returns the times and the encoded aggregate.
     fn aggregate(&self) -> anyhow::Result<(Sample, Vec<u8>)>;
 
-    /// True if it is one, from its bytes.
+    /// Decodes an aggregate and returns whether it is valid.
     fn holds(&self, bytes: &[u8]) -> anyhow::Result<bool>;
 }
 
@@ -132,14 +132,14 @@ fn compare(
     });
     let mut comparison = Contenders::new(&args.options, settings, ours).run()?;
     let mut verifications = Vec::new();
-    for _ in 0..VERIFICATIONS {
+    for _ in 0..VERIFY_RUNS {
         let began = Instant::now();
         let holds = pool.install(|| work.holds(&bytes))?;
         verifications.push(began.elapsed().as_secs_f64() * 1e3);
         anyhow::ensure!(holds, "our own aggregate does not hold");
     }
     comparison.notes.push(format!(
-        "{count} proofs: {:.2} ms for each; {} bytes, verified from them in {:.1} ms (median of {VERIFICATIONS})",
+        "{count} proofs: {:.2} ms for each; {} bytes, verified from them in {:.1} ms (median of {VERIFY_RUNS})",
         comparison.ours.ms.p50() / count as f64,
         bytes.len(),
         Figures::of(verifications).p50(),
@@ -158,18 +158,24 @@ impl System {
     }
 }
 
-// === impl Mirage ===
+// === impl MirageProofs ===
 
-impl<E: AggregationCurve> Mirage<E> {
+impl<E: AggregationCurve> MirageProofs<E> {
     /// Proofs and keys that satisfy A·B = α·β + S·γ + C·δ + D·η for chosen logarithms.
     fn new(count: usize) -> anyhow::Result<Self> {
         let rng = &mut StdRng::seed_from_u64(1);
-        let mut draw = |count: usize| -> Vec<E::ScalarField> {
+        let mut random_scalars = |count: usize| -> Vec<E::ScalarField> {
             (0..count).map(|_| E::ScalarField::rand(rng)).collect()
         };
-        let (secrets, inputs) = (draw(3 * CLASSES), draw(SHARED));
-        let (alpha_beta, a, b, d) = (draw(2), draw(count), draw(count), draw(count));
-        let points: Vec<Vec<E::ScalarField>> = (0..=SHARED).map(|_| draw(count)).collect();
+        let (secrets, inputs) = (random_scalars(3 * CLASSES), random_scalars(SHARED_INPUTS));
+        let (alpha_beta, a, b, d) = (
+            random_scalars(2),
+            random_scalars(count),
+            random_scalars(count),
+            random_scalars(count),
+        );
+        let points: Vec<Vec<E::ScalarField>> =
+            (0..=SHARED_INPUTS).map(|_| random_scalars(count)).collect();
         let c: Vec<E::ScalarField> = (0..count)
             .map(|i| {
                 let [gamma, delta, eta] = [0, 1, 2].map(|j| secrets[3 * (i % CLASSES) + j]);
@@ -180,18 +186,18 @@ impl<E: AggregationCurve> Mirage<E> {
                     * delta.inverse().expect("random")
             })
             .collect();
-        let of_classes = second::<E>(&secrets);
-        let classes = of_classes.chunks_exact(3).map(|of| MirageClass {
-            gamma: of[0],
-            delta: of[1],
-            eta: of[2],
+        let class_points = in_g2::<E>(&secrets);
+        let classes = class_points.chunks_exact(3).map(|points| MirageClass {
+            gamma: points[0],
+            delta: points[1],
+            eta: points[2],
         });
         let parts = MirageParts {
-            alpha: first::<E>(&alpha_beta[..1])[0],
-            beta: second::<E>(&alpha_beta[1..])[0],
+            alpha: in_g1::<E>(&alpha_beta[..1])[0],
+            beta: in_g2::<E>(&alpha_beta[1..])[0],
             classes: classes.collect(),
             class_of: (0..count).map(|i| (i % CLASSES) as u32).collect(),
-            inputs: points.iter().map(|points| first::<E>(points)).collect(),
+            inputs: points.iter().map(|points| in_g1::<E>(points)).collect(),
         };
         let srs = Srs::setup(count.next_power_of_two().max(2), &mut OsRng)?;
         Ok(Self {
@@ -199,12 +205,12 @@ impl<E: AggregationCurve> Mirage<E> {
             srs,
             inputs,
             proofs: proofs(&a, &b, &c),
-            committed: first::<E>(&d),
+            committed: in_g1::<E>(&d),
         })
     }
 }
 
-impl<E: AggregationCurve> Work for Mirage<E> {
+impl<E: AggregationCurve> Work for MirageProofs<E> {
     fn aggregate(&self) -> anyhow::Result<(Sample, Vec<u8>)> {
         let began = Instant::now();
         let commitment = self.index.commit(&self.srs, &self.committed)?;
@@ -247,16 +253,21 @@ impl<E: AggregationCurve> Work for Mirage<E> {
     }
 }
 
-// === impl Plain ===
+// === impl Groth16Proofs ===
 
-impl<E: AggregationCurve> Plain<E> {
+impl<E: AggregationCurve> Groth16Proofs<E> {
     /// Proofs and a key that satisfy A·B = α·β + S·γ + C·δ for chosen logarithms.
     fn new(count: usize) -> anyhow::Result<Self> {
         let rng = &mut StdRng::seed_from_u64(2);
-        let mut draw = |count: usize| -> Vec<E::ScalarField> {
+        let mut random_scalars = |count: usize| -> Vec<E::ScalarField> {
             (0..count).map(|_| E::ScalarField::rand(rng)).collect()
         };
-        let (secrets, a, b, inputs) = (draw(6), draw(count), draw(count), draw(count));
+        let (secrets, a, b, inputs) = (
+            random_scalars(6),
+            random_scalars(count),
+            random_scalars(count),
+            random_scalars(count),
+        );
         let [alpha, beta, gamma, delta, leading, input] = [0, 1, 2, 3, 4, 5].map(|i| secrets[i]);
         let c: Vec<E::ScalarField> = (0..count)
             .map(|i| {
@@ -264,14 +275,14 @@ impl<E: AggregationCurve> Plain<E> {
                 (a[i] * b[i] - alpha * beta - s * gamma) * delta.inverse().expect("random")
             })
             .collect();
-        let in_second = second::<E>(&[beta, gamma, delta]);
+        let points_g2 = in_g2::<E>(&[beta, gamma, delta]);
         let key = VerifyingKey {
             circuit: [0; 32],
             alpha_g1: (E::G1Affine::generator() * alpha).into_affine(),
-            beta_g2: in_second[0],
-            gamma_g2: in_second[1],
-            delta_g2: in_second[2],
-            instance: first::<E>(&[leading, input]),
+            beta_g2: points_g2[0],
+            gamma_g2: points_g2[1],
+            delta_g2: points_g2[2],
+            instance: in_g1::<E>(&[leading, input]),
         };
         let srs = Srs::setup(count.next_power_of_two().max(2), &mut OsRng)?;
         Ok(Self {
@@ -283,7 +294,7 @@ impl<E: AggregationCurve> Plain<E> {
     }
 }
 
-impl<E: AggregationCurve> Work for Plain<E> {
+impl<E: AggregationCurve> Work for Groth16Proofs<E> {
     fn aggregate(&self) -> anyhow::Result<(Sample, Vec<u8>)> {
         let began = Instant::now();
         let aggregate = self
@@ -302,11 +313,11 @@ impl<E: AggregationCurve> Work for Plain<E> {
     }
 }
 
-fn first<E: AggregationCurve>(scalars: &[E::ScalarField]) -> Vec<E::G1Affine> {
+fn in_g1<E: AggregationCurve>(scalars: &[E::ScalarField]) -> Vec<E::G1Affine> {
     fixed_base(E::G1::generator(), scalars)
 }
 
-fn second<E: AggregationCurve>(scalars: &[E::ScalarField]) -> Vec<E::G2Affine> {
+fn in_g2<E: AggregationCurve>(scalars: &[E::ScalarField]) -> Vec<E::G2Affine> {
     fixed_base(E::G2::generator(), scalars)
 }
 
@@ -315,7 +326,7 @@ fn proofs<E: AggregationCurve>(
     b: &[E::ScalarField],
     c: &[E::ScalarField],
 ) -> Vec<Proof<E>> {
-    let (a, b, c) = (first::<E>(a), second::<E>(b), first::<E>(c));
+    let (a, b, c) = (in_g1::<E>(a), in_g2::<E>(b), in_g1::<E>(c));
     let points = a.into_iter().zip(b).zip(c);
     points.map(|((a, b), c)| Proof { a, b, c }).collect()
 }

@@ -1,4 +1,4 @@
-//! Circuits by circom, with a key and a witness each: made once, and kept.
+//! Circuits that circom compiles, each with a key and a witness. They are made once and kept in a folder.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -29,7 +29,7 @@ pub(crate) struct CircuitArgs {
 pub(crate) struct Circuit {
     pub(crate) zkey: PathBuf,
     pub(crate) witness: PathBuf,
-    /// Where the programs write.
+    /// Directory in which the programs run and write their output.
     pub(crate) directory: PathBuf,
     pub(crate) proofmill: PathBuf,
 }
@@ -37,17 +37,18 @@ pub(crate) struct Circuit {
 // === impl CircuitArgs ===
 
 impl CircuitArgs {
-    /// Where circuits and their keys are kept.
+    /// The directory in which circuits and their keys are kept, made if it is missing.
     pub(crate) fn folder(&self) -> anyhow::Result<PathBuf> {
         folder(&self.circuits)
     }
 
-    /// The program that works on them.
+    /// The path of the `proofmill` program.
     pub(crate) fn program(&self) -> anyhow::Result<PathBuf> {
         Ok(self.program.find()?.canonicalize()?)
     }
 
-    /// The circuit named on the command line, or else circomlib's SHA-256 of `bytes` bytes.
+    /// The circuit named on the command line; by default circomlib's SHA-256 of `bytes` bytes, which is
+    /// compiled if it is missing.
     pub(crate) fn prepare(&self, bytes: usize) -> anyhow::Result<Circuit> {
         let directory = self.folder()?;
         let proofmill = self.program()?;
@@ -73,27 +74,28 @@ impl CircuitArgs {
 // === impl Circuit ===
 
 impl Circuit {
-    /// Its name.
+    /// The name of the circuit: that of its key file, without the ending.
     pub(crate) fn name(&self) -> String {
         let stem = self.zkey.file_stem().unwrap_or_default();
         stem.to_string_lossy().into_owned()
     }
 
-    /// Makes the circuit, a witness and a key, the key last.
+    /// Compiles the circuit, then makes a witness, then a key. The key is the last file, so that the
+    /// others exist if it does.
     fn compile(&self, name: &str, bytes: usize) -> anyhow::Result<()> {
-        let tools = tools();
+        let tests_folder = tests_folder();
         eprintln!("compiling {name} and making its key, once");
-        let mut circom = node("circom2/cli.js")?;
+        let mut circom = node_script("circom2/cli.js")?;
         circom
             .args([&format!("circuits/{name}.circom"), "-l", "node_modules"])
             .args(["--r1cs", "--wasm", "-o"])
             .arg(&self.directory);
-        // It finds what a circuit includes only from where the circuit is.
-        finish(circom.current_dir(&tools))?;
+        // circom resolves the includes of a circuit relative to its own working directory.
+        finish(circom.current_dir(&tests_folder))?;
         let bytes: Vec<usize> = (0..bytes).map(|byte| byte % 256).collect();
         let input = self.directory.join(format!("{name}.json"));
         std::fs::write(&input, serde_json::json!({ "bytes": bytes }).to_string())?;
-        let mut witness = node("snarkjs/build/cli.cjs")?;
+        let mut witness = node_script("snarkjs/build/cli.cjs")?;
         witness
             .args(["wtns", "calculate"])
             .arg(format!("{name}_js/{name}.wasm"))
@@ -107,7 +109,7 @@ impl Circuit {
 
     /// Makes a proof with snarkjs; returns the process's time in milliseconds.
     pub(crate) fn prove_with_snarkjs(&self) -> anyhow::Result<f64> {
-        let mut prove = node("snarkjs/build/cli.cjs")?;
+        let mut prove = node_script("snarkjs/build/cli.cjs")?;
         prove
             .args(["groth16", "prove"])
             .args([&self.zkey, &self.witness])
@@ -115,21 +117,21 @@ impl Circuit {
         Ok(self.finish(&mut prove)?.0)
     }
 
-    /// Makes a proof with `proofmill prove` and the arguments `more`; returns the process's time in milliseconds, and
-    /// its output.
-    pub(crate) fn prove(&self, more: &[&str]) -> anyhow::Result<(f64, String)> {
+    /// Makes a proof with `proofmill prove` and further arguments; returns the process's time in
+    /// milliseconds, and its output.
+    pub(crate) fn prove(&self, more_arguments: &[&str]) -> anyhow::Result<(f64, String)> {
         let mut prove = Command::new(&self.proofmill);
         prove
             .arg("prove")
             .args([&self.zkey, &self.witness])
             .args(["ours.proof.json", "ours.public.json", "--json"])
-            .args(more)
-            // Where checked keys are remembered.
+            .args(more_arguments)
+            // `proofmill` keeps the list of checked keys there.
             .env("XDG_STATE_HOME", &self.directory);
         self.finish(&mut prove)
     }
 
-    /// Runs a program in the directory.
+    /// Runs a program in [`Circuit::directory`]; returns its time in milliseconds, and its output.
     pub(crate) fn finish(&self, command: &mut Command) -> anyhow::Result<(f64, String)> {
         finish(command.current_dir(&self.directory))
     }
@@ -152,9 +154,10 @@ fn finish(command: &mut Command) -> anyhow::Result<(f64, String)> {
     Ok((ms, stdout))
 }
 
-/// A tool that the tests run.
-pub(crate) fn node(script: &str) -> anyhow::Result<Command> {
-    let script = tools().join("node_modules").join(script);
+/// A command that runs a script of the npm packages `circom2` and `snarkjs` with node. Fails if they
+/// are not installed.
+pub(crate) fn node_script(script: &str) -> anyhow::Result<Command> {
+    let script = tests_folder().join("node_modules").join(script);
     anyhow::ensure!(
         script.exists(),
         "circom and snarkjs are not installed: run `make interop-tools`"
@@ -164,12 +167,12 @@ pub(crate) fn node(script: &str) -> anyhow::Result<Command> {
     Ok(command)
 }
 
-/// Where the circuits and the tools of the tests are.
-fn tools() -> PathBuf {
+/// The folder with the circuits of the tests, in which circom and snarkjs are installed too.
+fn tests_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/cli/tests/circom")
 }
 
-/// A folder, made if it is not there.
+/// The absolute path of a folder, which is made if it is missing.
 pub(crate) fn folder(path: &Path) -> anyhow::Result<PathBuf> {
     std::fs::create_dir_all(path).with_context(|| format!("making {}", path.display()))?;
     Ok(path.canonicalize()?)

@@ -1,4 +1,4 @@
-//! Products with resident bases, and transforms, on any device.
+//! Times of a device: multi-scalar products with resident bases, and transforms.
 
 use std::time::{Duration, Instant};
 
@@ -20,10 +20,10 @@ use crate::versus::{Curve, Group};
 pub(crate) struct Args {
     /// The operation to measure
     #[arg(value_enum)]
-    work: Kind,
+    work: WorkKind,
     /// The device
     #[arg(long, value_enum, default_value = "cuda")]
-    device: Which,
+    device: DeviceKind,
     /// The number of the card, if there are several
     #[arg(long, default_value_t = 0)]
     card: usize,
@@ -55,7 +55,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Kind {
+enum WorkKind {
     /// Products with resident bases, the scalars copied to the device
     Msm,
     /// Transforms, the values copied to the device and back
@@ -63,7 +63,7 @@ enum Kind {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Which {
+pub(crate) enum DeviceKind {
     /// The processors
     Cpu,
     /// A CUDA card
@@ -73,13 +73,13 @@ pub(crate) enum Which {
     Host,
 }
 
-/// One line of the table.
+/// A line of the table: one curve and one size.
 struct Row {
     curve: Curve,
     log_n: u8,
     ms: Figures,
     /// Time predicted by the device's cost model.
-    foretold: Duration,
+    predicted: Duration,
 }
 
 /// Measures and reports.
@@ -95,9 +95,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-// === impl Which ===
+// === impl DeviceKind ===
 
-impl Which {
+impl DeviceKind {
     /// Opens the device; `card` is the card's number.
     pub(crate) fn open(self, card: usize) -> anyhow::Result<Box<dyn Device>> {
         Ok(match self {
@@ -118,47 +118,53 @@ impl Which {
 impl Args {
     fn measure(&self, device: &dyn Device, curve: Curve, log_n: u8) -> anyhow::Result<Row> {
         let measure = match (self.work, curve, self.group) {
-            (Kind::Msm, Curve::Bls12_381, Group::G1) => product::<ark_bls12_381::G1Projective>,
-            (Kind::Msm, Curve::Bls12_381, Group::G2) => product::<ark_bls12_381::G2Projective>,
-            (Kind::Msm, Curve::Bls12_377, Group::G1) => product::<ark_bls12_377::G1Projective>,
-            (Kind::Msm, Curve::Bn254, Group::G1) => product::<ark_bn254::G1Projective>,
-            (Kind::Msm, Curve::Bn254, Group::G2) => product::<ark_bn254::G2Projective>,
-            (Kind::Ntt, Curve::Bls12_381, _) => transform::<ark_bls12_381::Fr>,
-            (Kind::Ntt, Curve::Bls12_377, _) => transform::<ark_bls12_377::Fr>,
-            (Kind::Ntt, Curve::Bn254, _) => transform::<ark_bn254::Fr>,
-            (Kind::Msm, _, group) => anyhow::bail!(
+            (WorkKind::Msm, Curve::Bls12_381, Group::G1) => {
+                measure_msm::<ark_bls12_381::G1Projective>
+            }
+            (WorkKind::Msm, Curve::Bls12_381, Group::G2) => {
+                measure_msm::<ark_bls12_381::G2Projective>
+            }
+            (WorkKind::Msm, Curve::Bls12_377, Group::G1) => {
+                measure_msm::<ark_bls12_377::G1Projective>
+            }
+            (WorkKind::Msm, Curve::Bn254, Group::G1) => measure_msm::<ark_bn254::G1Projective>,
+            (WorkKind::Msm, Curve::Bn254, Group::G2) => measure_msm::<ark_bn254::G2Projective>,
+            (WorkKind::Ntt, Curve::Bls12_381, _) => measure_transform::<ark_bls12_381::Fr>,
+            (WorkKind::Ntt, Curve::Bls12_377, _) => measure_transform::<ark_bls12_377::Fr>,
+            (WorkKind::Ntt, Curve::Bn254, _) => measure_transform::<ark_bn254::Fr>,
+            (WorkKind::Msm, _, group) => anyhow::bail!(
                 "no device multiplies in {} of {}",
                 group.name(),
                 curve.name()
             ),
-            (Kind::Ntt, ..) => anyhow::bail!("no device transforms over {}", curve.name()),
+            (WorkKind::Ntt, ..) => anyhow::bail!("no device transforms over {}", curve.name()),
         };
-        let (ms, foretold) = measure(self, device, log_n)?;
+        let (ms, predicted) = measure(self, device, log_n)?;
         Ok(Row {
             curve,
             log_n,
             ms: Figures::of(ms),
-            foretold,
+            predicted,
         })
     }
 
-    /// Milliseconds of each run that counts.
+    /// Repeats a measurement for each sample; returns the times in milliseconds.
     fn times(&self, mut run: impl FnMut() -> anyhow::Result<Duration>) -> anyhow::Result<Vec<f64>> {
         (0..self.samples)
             .map(|_| Ok(run()?.as_secs_f64() * 1e3))
             .collect()
     }
 
-    /// Milliseconds that a row should take at most on an H200, and the floor of its arithmetic
-    /// there: the additions of 12 windows at half rate of 32-bit multiply-adds; a transform's
-    /// butterflies without the copies.
+    /// Target and floor of a row on an H200, in milliseconds. The target is the most that a run should
+    /// take. The floor is the time of the arithmetic alone: for a product, the additions of 12 windows
+    /// at half the rate of 32-bit multiply-adds; for a transform, the butterflies without the copies.
     fn bounds(&self, row: &Row) -> (Option<f64>, Option<f64>) {
         let (target, floor) = match (self.work, self.group, row.curve, row.log_n) {
-            (Kind::Msm, Group::G1, Curve::Bls12_377, 22) => (16.0, Some(12.6)),
-            (Kind::Msm, Group::G1, Curve::Bls12_377, 26) => (280.0, None),
-            (Kind::Msm, Group::G1, Curve::Bls12_381, 22) => (20.0, Some(17.2)),
-            (Kind::Msm, Group::G1, Curve::Bn254, 22) => (11.0, Some(7.8)),
-            (Kind::Ntt, _, _, 22) => (1.2, Some(0.75)),
+            (WorkKind::Msm, Group::G1, Curve::Bls12_377, 22) => (16.0, Some(12.6)),
+            (WorkKind::Msm, Group::G1, Curve::Bls12_377, 26) => (280.0, None),
+            (WorkKind::Msm, Group::G1, Curve::Bls12_381, 22) => (20.0, Some(17.2)),
+            (WorkKind::Msm, Group::G1, Curve::Bn254, 22) => (11.0, Some(7.8)),
+            (WorkKind::Ntt, _, _, 22) => (1.2, Some(0.75)),
             _ => return (None, None),
         };
         (Some(target), floor)
@@ -171,8 +177,8 @@ impl Args {
             false => (None, None),
         };
         let (title, group) = match self.work {
-            Kind::Msm => ("products with resident bases", Some(self.group.name())),
-            Kind::Ntt => ("transforms, with their copies", None),
+            WorkKind::Msm => ("products with resident bases", Some(self.group.name())),
+            WorkKind::Ntt => ("transforms, with their copies", None),
         };
         println!("{device}: {title}, milliseconds of {} runs", self.samples);
         println!(
@@ -186,11 +192,11 @@ impl Args {
                 Some(group) => format!("{} {group}", row.curve.name()),
                 None => row.curve.name().to_owned(),
             };
-            let (median, min, max) = (row.ms.p50(), row.ms.at(0.0), row.ms.max());
-            let foretold = row.foretold.as_secs_f64() * 1e3;
+            let (median, min, max) = (row.ms.p50(), row.ms.quantile(0.0), row.ms.max());
+            let predicted = row.predicted.as_secs_f64() * 1e3;
             let shown = |bound: Option<f64>| bound.map_or("–".to_owned(), |ms| ms.to_string());
             println!(
-                "  {over:<14} {:>4} {median:>10.2} {min:>10.2} {max:>10.2} {foretold:>10.2} {:>8} {:>8}",
+                "  {over:<14} {:>4} {median:>10.2} {min:>10.2} {max:>10.2} {predicted:>10.2} {:>8} {:>8}",
                 row.log_n,
                 shown(target),
                 shown(floor)
@@ -203,7 +209,7 @@ impl Args {
                 "min_ms": round(min),
                 "max_ms": round(max),
                 "samples": row.ms.len(),
-                "foretold_ms": round(foretold),
+                "foretold_ms": round(predicted),
                 "target_ms": target,
                 "floor_ms": floor,
             }));
@@ -224,7 +230,7 @@ fn submit(device: &dyn Device, job: DeviceJob) -> anyhow::Result<(Duration, Outc
 }
 
 /// Measured and predicted times of a product. Its result must equal the processors'.
-fn product<G: DeviceGroup>(
+fn measure_msm<G: DeviceGroup>(
     args: &Args,
     device: &dyn Device,
     log_n: u8,
@@ -253,7 +259,7 @@ fn product<G: DeviceGroup>(
 }
 
 /// Measured and predicted times of a transform. Its values must equal the processors'.
-fn transform<F: DeviceField>(
+fn measure_transform<F: DeviceField>(
     args: &Args,
     device: &dyn Device,
     log_n: u8,

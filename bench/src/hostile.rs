@@ -1,4 +1,4 @@
-//! Duplicates, wrong grouping fields and garbage: measures that they are rejected, and that valid blocks are emitted.
+//! Counts whether duplicates, wrong grouping fields and garbage are rejected, and whether valid blocks are emitted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,22 +16,24 @@ use proofmill_orchestrator::source::{self, PAYLOAD_MAX, SourceMessage};
 use tokio::time::timeout;
 
 use crate::harness::{
-    Common, Progress, Report, Running, StateDisk, Target, is_group, member_json, parse, registry,
+    Common, Progress, Report, RunningMill, StateDisk, Target, is_group, member_json, parse,
+    registry,
 };
 
-/// Messages of a group.
-const GROUP: u64 = 5;
+/// Number of messages in a group.
+const GROUP_SIZE: u64 = 5;
 
 /// Submissions under way at once.
-const AT_ONCE: usize = 16;
+const SUBMISSIONS_AT_ONCE: usize = 16;
 
+/// Longest wait for the next emission.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The last message of the first group.
-const LAST_OF_FIRST: u64 = GROUP - 1;
+/// The number of the last message of the first group.
+const LAST_OF_FIRST_GROUP: u64 = GROUP_SIZE - 1;
 
-/// Blocks from here on are those of messages that must not get through.
-const WRONG_FROM: u64 = 1 << 32;
+/// First block of the messages that must not be emitted. Valid messages have lower ones.
+const INVALID_FIRST_BLOCK: u64 = 1 << 32;
 
 /// Arguments of `proofmill-bench hostile`.
 #[derive(Debug, clap::Args)]
@@ -63,9 +65,9 @@ pub(crate) struct Args {
     cross: u64,
 }
 
-/// The public way in.
+/// The public interface for submissions, and the queues of the experiment.
 #[derive(Clone)]
-struct Door {
+struct Ports {
     source: SourcePort,
     blobs: Arc<BlobStore>,
     tasks: QueueIx,
@@ -74,8 +76,12 @@ struct Door {
 
 /// Measures and reports.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
-    let whole = args.duplicates > 0 && args.duplicates.is_multiple_of(2 * GROUP);
-    anyhow::ensure!(whole, "--duplicates must be a multiple of {}", 2 * GROUP);
+    let is_valid_count = args.duplicates > 0 && args.duplicates.is_multiple_of(2 * GROUP_SIZE);
+    anyhow::ensure!(
+        is_valid_count,
+        "--duplicates must be a multiple of {}",
+        2 * GROUP_SIZE
+    );
     let disk = StateDisk::fresh(&args.common)?;
     let text = format!(
         r#"
@@ -101,15 +107,15 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         name = "gather"
         inputs = ["proofs"]
         output = "proven"
-        strategy = {{ kind = "match", k = {GROUP}, group_by = "/group" }}
+        strategy = {{ kind = "match", k = {GROUP_SIZE}, group_by = "/group" }}
         [sequencer]
         input = "proven"
         "#
     );
     let registry = registry();
     let workflow = parse(&text, &registry)?;
-    let mut mill = Running::start(&workflow, registry, &disk, &disk.state("hostile")).await?;
-    let door = Door {
+    let mut mill = RunningMill::start(&workflow, registry, &disk, &disk.state("hostile")).await?;
+    let ports = Ports {
         source: mill.source.clone(),
         blobs: mill.blobs.clone(),
         tasks: mill.queue("tasks")?,
@@ -120,50 +126,68 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let total = (2 * args.duplicates + args.wrong + args.flood + args.cross) as usize;
     let progress = Progress::new("hostile: submissions answered", total);
     let mut replies = Counts::default();
-    // Each valid message, and for the first half its twin right behind it. The last of the first
-    // group waits, and with it everything that would be emitted and forgotten.
+    // Submits the valid messages, and a duplicate right behind each of the first half. The last
+    // message of the first group is left for later: without it, nothing is emitted in chain order,
+    // so that the mill still remembers all messages when further ones for their groups come.
     let with_twin = |n: u64| std::iter::repeat_n(n, 1 + usize::from(n < half));
-    let early = (0..args.duplicates).filter(|n| *n != LAST_OF_FIRST);
+    let early = (0..args.duplicates).filter(|n| *n != LAST_OF_FIRST_GROUP);
     let early = early.flat_map(with_twin);
-    door.submit_all(early.map(valid), |door| door.tasks, &mut replies, &progress)
+    ports
+        .submit_all(
+            early.map(valid),
+            |ports| ports.tasks,
+            &mut replies,
+            &progress,
+        )
         .await?;
-    let wrong = |n: u64| -> bool { n.is_multiple_of(2) };
-    let straight = (0..args.wrong).filter(|n| wrong(*n)).map(ungrouped);
-    door.submit_all(straight, |door| door.proofs, &mut replies, &progress)
+    let is_for_collector = |n: u64| -> bool { n.is_multiple_of(2) };
+    let to_collector = (0..args.wrong)
+        .filter(|n| is_for_collector(*n))
+        .map(ungrouped);
+    ports
+        .submit_all(to_collector, |ports| ports.proofs, &mut replies, &progress)
         .await?;
-    let proved = (0..args.wrong).filter(|n| !wrong(*n)).map(ungrouped);
-    let mut through = Counts::default();
-    door.submit_all(proved, |door| door.tasks, &mut through, &progress)
+    let to_prover = (0..args.wrong)
+        .filter(|n| !is_for_collector(*n))
+        .map(ungrouped);
+    let mut after_prover = Counts::default();
+    ports
+        .submit_all(to_prover, |ports| ports.tasks, &mut after_prover, &progress)
         .await?;
     let mut flood = Counts::default();
-    door.submit_all(
-        (0..args.flood).map(garbage),
-        |door| door.tasks,
-        &mut flood,
-        &progress,
-    )
-    .await?;
-    let nowhere = door.submit(QueueIx(usize::MAX), valid(0)).await?;
+    ports
+        .submit_all(
+            (0..args.flood).map(garbage),
+            |ports| ports.tasks,
+            &mut flood,
+            &progress,
+        )
+        .await?;
+    let missing_queue_reply = ports.submit(QueueIx(usize::MAX), valid(0)).await?;
 
-    mill.rest().await?;
-    let groups = args.duplicates / GROUP;
-    let (mut strangers, mut changed) = (Counts::default(), Counts::default());
+    mill.wait_until_idle().await?;
+    let groups = args.duplicates / GROUP_SIZE;
+    let (mut extra, mut changed) = (Counts::default(), Counts::default());
     let kind = |n: &u64| n % 3;
     let more = (0..args.cross).filter(|n| kind(n) == 0);
-    let more = more.map(|n| stranger(n, groups, 0));
-    door.submit_all(more, |door| door.proofs, &mut strangers, &progress)
+    let more = more.map(|n| extra_member(n, groups, 0));
+    ports
+        .submit_all(more, |ports| ports.proofs, &mut extra, &progress)
         .await?;
     let others = (0..args.cross).filter(|n| kind(n) == 1);
-    let others = others.map(|n| stranger(n, groups, 1));
-    door.submit_all(others, |door| door.tasks, &mut strangers, &progress)
+    let others = others.map(|n| extra_member(n, groups, 1));
+    ports
+        .submit_all(others, |ports| ports.tasks, &mut extra, &progress)
         .await?;
     let known = (0..args.cross).filter(|n| kind(n) == 2);
-    let known = known.map(|n| impostor(n, groups));
-    door.submit_all(known, |door| door.tasks, &mut changed, &progress)
+    let known = known.map(|n| changed_member(n, groups));
+    ports
+        .submit_all(known, |ports| ports.tasks, &mut changed, &progress)
         .await?;
-    mill.rest().await?;
-    let first = with_twin(LAST_OF_FIRST).map(valid);
-    door.submit_all(first, |door| door.tasks, &mut replies, &progress)
+    mill.wait_until_idle().await?;
+    let first = with_twin(LAST_OF_FIRST_GROUP).map(valid);
+    ports
+        .submit_all(first, |ports| ports.tasks, &mut replies, &progress)
         .await?;
     let mut emitted = Vec::new();
     while (emitted.len() as u64) < groups {
@@ -173,10 +197,16 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         }
     }
     let late = half..args.duplicates;
-    door.submit_all(late.map(valid), |door| door.tasks, &mut replies, &progress)
+    ports
+        .submit_all(
+            late.map(valid),
+            |ports| ports.tasks,
+            &mut replies,
+            &progress,
+        )
         .await?;
     drop(progress);
-    mill.rest().await?;
+    mill.wait_until_idle().await?;
     while let Ok(block) = mill.emitted.try_recv() {
         emitted.push(block);
     }
@@ -192,7 +222,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         .iter()
         .enumerate()
         .filter(|(at, block)| {
-            *at as u64 != block.first || !is_group(block.first, GROUP, &block.bytes)
+            *at as u64 != block.first || !is_group(block.first, GROUP_SIZE, &block.bytes)
         })
         .count();
     let (duplicates, wrong) = (args.duplicates as usize, args.wrong as usize);
@@ -206,7 +236,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     );
     report.must_be(
         "wrong messages found after a prover",
-        through.accepted,
+        after_prover.accepted,
         wrong / 2,
     );
     report.must_be("in the dead-letter queue", reasons.len(), wrong);
@@ -216,9 +246,9 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         flood.invalid,
         args.flood as usize,
     );
-    let refused = usize::from(matches!(nowhere, Reply::Invalid { .. }));
+    let refused = usize::from(matches!(missing_queue_reply, Reply::Invalid { .. }));
     report.must_be("message for a missing queue refused", refused, 1);
-    let strange = (0..args.cross).filter(|n| kind(n) < 2).count();
+    let extra_sent = (0..args.cross).filter(|n| kind(n) < 2).count();
     let gather = summary.status.stages.iter();
     let skipped = gather
         .filter(|stage| &*stage.stage == "gather")
@@ -226,67 +256,67 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         .sum::<u64>();
     report.must_be(
         "further members of fired groups, accepted",
-        strangers.accepted,
-        strange,
+        extra.accepted,
+        extra_sent,
     );
     report.must_be(
         "further members kept out of every group",
         skipped as usize,
-        strange,
+        extra_sent,
     );
     report.must_be(
         "known members with another group's value, not accepted",
         changed.duplicates + changed.differing,
-        args.cross as usize - strange,
+        args.cross as usize - extra_sent,
     );
     report.must_be("groups emitted", emitted.len(), groups as usize);
     report.must_be("invalid groups emitted", invalid, 0);
     report.must_be(
         "other answers",
-        [&replies, &through, &flood, &strangers, &changed]
+        [&replies, &after_prover, &flood, &extra, &changed]
             .map(|counts| counts.other)
             .iter()
             .sum(),
         0,
     );
     report.must_be("left unfinished", summary.status.live, 0);
-    report.figure("groups", groups as f64, "", Target::Open, "");
+    report.figure("groups", groups as f64, "", Target::None, "");
     report.put("deduplicated", replies.duplicates);
     report.put("rejected", reasons.len());
     report.put("refused", flood.invalid);
     report.put("invalid_emitted", invalid);
-    report.put("strangers", strange);
+    report.put("strangers", extra_sent);
     report.put("strangers_skipped", skipped);
     report.put("lost", groups as usize - emitted.len().min(groups as usize));
     report.put("duplicated", emitted.len().saturating_sub(groups as usize));
     report.finish(&args.common)
 }
 
-/// Message `n` of the valid ones: member `n % GROUP` of the group, and block, `n / GROUP`.
+/// Valid message `n`: member `n % GROUP_SIZE` of group `n / GROUP_SIZE`, which is also its block.
 fn valid(n: u64) -> SourceMessage {
-    let (group, index) = (n / GROUP, n % GROUP);
+    let (group, index) = (n / GROUP_SIZE, n % GROUP_SIZE);
     message(group, index, member_json(group, index).into())
 }
 
-/// A message beside the members of a group, with the value of the group `off` further. Neither is
-/// the first group.
-fn stranger(n: u64, groups: u64, off: u64) -> SourceMessage {
-    let json = member_json(other_group(n + off, groups), n % GROUP);
-    message(other_group(n, groups), GROUP + n, json.into())
+/// A message in the block of one group that is no member of it, with the grouping value of the group
+/// that is `off` groups further. Neither group is the first one.
+fn extra_member(n: u64, groups: u64, off: u64) -> SourceMessage {
+    let json = member_json(other_group(n + off, groups), n % GROUP_SIZE);
+    message(other_group(n, groups), GROUP_SIZE + n, json.into())
 }
 
-/// A member of a group as it is known, but with the value of the next.
-fn impostor(n: u64, groups: u64) -> SourceMessage {
-    let json = member_json(other_group(n + 1, groups), n % GROUP);
-    message(other_group(n, groups), n % GROUP, json.into())
+/// A member that a group already has, but with the grouping value of the next group.
+fn changed_member(n: u64, groups: u64) -> SourceMessage {
+    let json = member_json(other_group(n + 1, groups), n % GROUP_SIZE);
+    message(other_group(n, groups), n % GROUP_SIZE, json.into())
 }
 
-/// One of the groups after the first.
+/// A group other than the first one, for message `n`.
 fn other_group(n: u64, groups: u64) -> u64 {
     1 + n % (groups - 1)
 }
 
-/// A message whose grouping field is missing, or nothing that messages can be grouped by.
+/// A message whose grouping field is missing or of a type by which messages cannot be grouped.
 fn ungrouped(n: u64) -> SourceMessage {
     let json = match n % 7 {
         0 => "{\"index\":0}",
@@ -297,7 +327,7 @@ fn ungrouped(n: u64) -> SourceMessage {
         5 => "{\"group\":{\"id\":1}}",
         _ => "[]",
     };
-    message(WRONG_FROM + n, 0, json.into())
+    message(INVALID_FIRST_BLOCK + n, 0, json.into())
 }
 
 /// Bytes that are not a valid message.
@@ -313,7 +343,7 @@ fn garbage(n: u64) -> SourceMessage {
         _ if n % 256 == 7 => vec![b' '; PAYLOAD_MAX + 1].into(),
         _ => "NaN".into(),
     };
-    message(WRONG_FROM + n, 1, bytes)
+    message(INVALID_FIRST_BLOCK + n, 1, bytes)
 }
 
 fn message(block: u64, index: u64, bytes: Bytes) -> SourceMessage {
@@ -339,9 +369,9 @@ struct Counts {
     other: usize,
 }
 
-// === impl Door ===
+// === impl Ports ===
 
-impl Door {
+impl Ports {
     async fn submit(&self, queue: QueueIx, message: SourceMessage) -> anyhow::Result<Reply> {
         Ok(source::submit(
             &self.source,
@@ -362,7 +392,7 @@ impl Door {
     ) -> anyhow::Result<()> {
         let submit = |message| self.submit(queue(self), message);
         let replies: Vec<Reply> = stream::iter(messages.map(submit))
-            .buffered(AT_ONCE)
+            .buffered(SUBMISSIONS_AT_ONCE)
             .try_collect()
             .await?;
         for reply in replies {

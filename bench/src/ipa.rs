@@ -30,8 +30,8 @@ pub(crate) struct Args {
     options: Options,
 }
 
-/// Real rollup proofs by barretenberg, which batches repeat. (Time does not depend on their being
-/// distinct: nothing is remembered between them.)
+/// Real rollup proofs by barretenberg, which batches repeat. The repetition does not change the time,
+/// as the verifier remembers nothing between two proofs.
 pub(crate) const ROLLUP_PROOFS: [&[u8]; 3] = [
     include_bytes!("../../crates/ipa/tests/data/rollup-0.proof"),
     include_bytes!("../../crates/ipa/tests/data/rollup-1.proof"),
@@ -42,7 +42,7 @@ pub(crate) const ROLLUP_PROOFS: [&[u8]; 3] = [
 struct Input {
     srs: Srs,
     proofs: Vec<Opening>,
-    bare: msm::Input<Projective>,
+    bare_product: msm::Input<Projective>,
 }
 
 /// Compares and reports.
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let input = Input {
         srs: Srs::derive(ROLLUP_LOG_SIZE),
         proofs: proofs.context("decoding the proofs that the bench brings")?,
-        bare: msm::Input::new(ROLLUP_LOG_SIZE as u8, Skew::Random),
+        bare_product: msm::Input::new(ROLLUP_LOG_SIZE as u8, Skew::Random),
     };
     let mut comparisons = Vec::new();
     for threads in args.options.threads() {
@@ -69,8 +69,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         }
     }
     for i in 1..comparisons.len() {
-        let further = further(&comparisons[i - 1], &comparisons[i]);
-        comparisons[i].notes.extend(further);
+        let added_time = added_time(&comparisons[i - 1], &comparisons[i]);
+        comparisons[i].notes.extend(added_time);
     }
     let title =
         "Batches of Grumpkin inner-product arguments, against one bare product of 2^15 points";
@@ -100,12 +100,15 @@ fn compare(
         })
     });
     let mut contenders = Contenders::new(&args.options, settings, ours);
-    contenders.ask("arkworks", || {
-        Ok(bare("arkworks", peers::arkworks::msm(&input.bare, pool)))
+    contenders.add_peer("arkworks", || {
+        Ok(as_bare_product(
+            "arkworks",
+            peers::arkworks::msm(&input.bare_product, pool),
+        ))
     })?;
-    contenders.ask("halo2curves", || {
-        let offer = Projective::halo2curves(&input.bare, pool)?;
-        Ok(bare("halo2curves", offer))
+    contenders.add_peer("halo2curves", || {
+        let offer = Projective::halo2curves(&input.bare_product, pool)?;
+        Ok(as_bare_product("halo2curves", offer))
     })?;
     contenders.run()
 }
@@ -117,8 +120,9 @@ fn check(verifier: &Verifier, openings: &[Opening]) -> anyhow::Result<()> {
     }
 }
 
-/// A peer's bare product: other work than ours, so that its result is compared with nothing.
-fn bare<'a>(name: &str, answer: PeerAnswer<'a>) -> PeerAnswer<'a> {
+/// Marks the contenders of a peer as bare products. They do other work than ours, so their results are
+/// not compared.
+fn as_bare_product<'a>(name: &str, answer: PeerAnswer<'a>) -> PeerAnswer<'a> {
     match answer {
         PeerAnswer::Runs(contenders) => PeerAnswer::Runs(
             contenders
@@ -138,16 +142,17 @@ fn bare<'a>(name: &str, answer: PeerAnswer<'a>) -> PeerAnswer<'a> {
     }
 }
 
-/// The time that each further proof adds, from one batch size to the next.
-fn further(previous: &Comparison, comparison: &Comparison) -> Option<String> {
+/// A note with the time that each further proof adds between two batch sizes; `None` if the second one
+/// is not larger or has another number of threads.
+fn added_time(previous: &Comparison, comparison: &Comparison) -> Option<String> {
     let setting = |of: &Comparison, name: &str| of.settings[name].as_u64();
     let threads = |of: &Comparison| setting(of, "threads");
     let (from, to) = (setting(previous, "batch")?, setting(comparison, "batch")?);
     if to <= from || threads(previous) != threads(comparison) {
         return None;
     }
-    let added = comparison.ours.ms.p50() - previous.ours.ms.p50();
-    let each = added / (to - from) as f64;
+    let difference = comparison.ours.ms.p50() - previous.ours.ms.p50();
+    let each = difference / (to - from) as f64;
     let threads = threads(comparison)?;
     Some(format!(
         "from {from} to {to} proofs on {threads} threads, each further one adds {each:.3} ms"

@@ -57,9 +57,9 @@ pub(crate) enum Skew {
 
 /// Input of a product: points and scalars.
 pub(crate) struct Input<G: CurveGroup> {
-    /// Distinct, of unknown logarithm to each other.
+    /// Distinct points whose logarithms to each other are unknown.
     pub(crate) points: Vec<G::Affine>,
-    /// One for each.
+    /// A scalar for each point.
     pub(crate) scalars: Vec<G::ScalarField>,
 }
 
@@ -99,10 +99,10 @@ fn compare<G: MsmPeers>(args: &Args, log_n: u8, threads: usize) -> anyhow::Resul
     settings.insert("threads".to_owned(), threads.into());
     settings.insert("scalars".to_owned(), args.skew.name().into());
 
-    let prepared = args.prepared.map(|copies| {
-        settings.insert("prepared".to_owned(), copies.into());
+    let prepared = args.prepared.map(|factor| {
+        settings.insert("prepared".to_owned(), factor.into());
         let set = InstructionSet::current();
-        let limit = PreparedBases::<G>::bytes_for(set, input.points.len(), usize::from(copies));
+        let limit = PreparedBases::<G>::bytes_for(set, input.points.len(), usize::from(factor));
         pool.install(|| PreparedBases::<G>::new(&input.points, limit))
     });
     let ours = Contender::in_process(
@@ -126,11 +126,11 @@ fn compare<G: MsmPeers>(args: &Args, log_n: u8, threads: usize) -> anyhow::Resul
             size_of_val(&input.points[..]) >> 20,
         ));
     }
-    contenders.ask("arkworks", || Ok(peers::arkworks::msm(&input, &pool)))?;
-    contenders.ask("blst", || G::blst(&input, &pool))?;
-    contenders.ask("halo2curves", || G::halo2curves(&input, &pool))?;
+    contenders.add_peer("arkworks", || Ok(peers::arkworks::msm(&input, &pool)))?;
+    contenders.add_peer("blst", || G::blst(&input, &pool))?;
+    contenders.add_peer("halo2curves", || G::halo2curves(&input, &pool))?;
     let job = ["msm", args.curve.name(), args.group.name()];
-    contenders.ask("gnark", || {
+    contenders.add_peer("gnark", || {
         peers::gnark::offer(&[("gnark-crypto", &job)], threads, |file| {
             file.points(&input.points)?;
             file.fields(&input.scalars)
@@ -142,8 +142,8 @@ fn compare<G: MsmPeers>(args: &Args, log_n: u8, threads: usize) -> anyhow::Resul
 // === impl Input ===
 
 impl<G: CurveGroup> Input<G> {
-    /// 2^`log_n` terms, the same at every call. Each point is the one before and one of 64 random
-    /// points: an addition for each, yet no regular progression.
+    /// An input of 2^`log_n` terms, the same at every call. Each point is the sum of the one before and
+    /// a random one of 64 points, which takes one addition and yields no regular progression.
     pub(crate) fn new(log_n: u8, skew: Skew) -> Self {
         let rng = &mut StdRng::seed_from_u64(u64::from(log_n));
         let steps: Vec<G> = (0..64).map(|_| G::rand(rng)).collect();

@@ -1,4 +1,5 @@
-//! Proposers and provers on queues of their own, against one line for both.
+//! A workflow with separate queues for proposers and provers, against one that proposes a block only after
+//! the one before has left.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,10 +14,11 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::harness::{
-    Common, Progress, Report, Running, StateDisk, Target, json_message, parse, round, work_for,
+    Common, Progress, Report, RunningMill, StateDisk, Target, json_message, parse, round, work_for,
 };
 
-/// Beyond the time of the poisoned proof, a run that stands still for so long has lost something.
+/// Longest pause between two events, beyond the time of the poisoned proof. After it, the rest counts as
+/// lost.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Arguments of `proofmill-bench multi-queue`.
@@ -95,50 +97,50 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     );
     let mut report = Report::new(&title, &disk);
     let speedup = linear.proposed / multi.proposed;
-    let whole = linear.emitted / multi.emitted;
+    let end_to_end = linear.emitted / multi.emitted;
     let figures = [
         (
             "all boundaries committed, linear",
             linear.proposed,
             "s",
-            Target::Open,
+            Target::None,
             "",
         ),
         (
             "all boundaries committed, multi-queue",
             multi.proposed,
             "s",
-            Target::Open,
+            Target::None,
             "",
         ),
         (
             "speedup of the proposer",
             speedup,
             "×",
-            Target::Least(4.2),
+            Target::AtLeast(4.2),
             "4.2×",
         ),
         (
             "all blocks emitted, linear",
             linear.emitted,
             "s",
-            Target::Open,
+            Target::None,
             "",
         ),
         (
             "all blocks emitted, multi-queue",
             multi.emitted,
             "s",
-            Target::Open,
+            Target::None,
             "",
         ),
-        ("speedup end to end", whole, "×", Target::Open, ""),
-        ("skew, linear", linear.skew as f64, "", Target::Open, ""),
+        ("speedup end to end", end_to_end, "×", Target::None, ""),
+        ("skew, linear", linear.skew as f64, "", Target::None, ""),
         (
             "skew, multi-queue",
             multi.skew as f64,
             "",
-            Target::Least(25.0),
+            Target::AtLeast(25.0),
             "25",
         ),
     ];
@@ -147,7 +149,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     }
     report.note("push0's figures: table VI; `--help` says what each of ours is the time of");
     report.put("speedup", round(speedup));
-    report.put("speedup_end_to_end", round(whole));
+    report.put("speedup_end_to_end", round(end_to_end));
     report.put("skew", multi.skew);
     report.put("skew_linear", linear.skew);
     report.put("linear_s", round(linear.emitted));
@@ -198,20 +200,20 @@ async fn measure(
     );
     let registry = registry(args);
     let workflow = parse(&text, &registry)?;
-    let mut mill = Running::start(&workflow, registry, disk, state).await?;
+    let mut mill = RunningMill::start(&workflow, registry, disk, state).await?;
     let (label, window) = match variant {
         Variant::Linear => ("linear", 1),
         Variant::MultiQueue => ("multi-queue", args.blocks),
     };
     let began = Instant::now();
-    let (left, departures) = mpsc::channel(1024);
+    let (emissions, emissions_receiver) = mpsc::channel(1024);
     let blocks = mill.queue("blocks")?;
-    let chain = tokio::spawn(propose(
+    let submitter = tokio::spawn(submit_blocks(
         mill.source.clone(),
         blocks,
         args.blocks,
         window,
-        departures,
+        emissions_receiver,
     ));
 
     let progress = Progress::new(&format!("{label}: blocks emitted"), args.blocks as usize);
@@ -239,8 +241,8 @@ async fn measure(
                     run.out_of_order += usize::from(block.first != emitted);
                     emitted += 1;
                     run.emitted = began.elapsed().as_secs_f64();
-                    // The chain may have been told everything already.
-                    let _ = left.send(()).await;
+                    // Sending fails if all blocks are submitted already.
+                    let _ = emissions.send(()).await;
                 }
             }
             anyhow::Ok(())
@@ -255,26 +257,28 @@ async fn measure(
         progress.set(emitted as usize);
     }
     run.lost = (args.blocks - emitted) as usize;
-    drop(left);
-    chain.await.context("the proposer's driver panicked")??;
+    drop(emissions);
+    submitter
+        .await
+        .context("the proposer's driver panicked")??;
     mill.finish().await?;
     Ok(run)
 }
 
-/// Submits the blocks, at most `window` of them ahead of what has left.
-async fn propose(
+/// Submits the blocks, at most `window` of them ahead of the emissions.
+async fn submit_blocks(
     port: SourcePort,
     queue: QueueIx,
     blocks: u64,
     window: u64,
-    mut left: mpsc::Receiver<()>,
+    mut emissions: mpsc::Receiver<()>,
 ) -> anyhow::Result<()> {
     for block in 0..blocks {
-        if block >= window && left.recv().await.is_none() {
+        if block >= window && emissions.recv().await.is_none() {
             break;
         }
         let request = json_message(queue, block, format!("{{\"block\":{block}}}"));
-        // Completions say more than the replies.
+        // The reply is not awaited, as the completion is counted.
         drop(port.submit_later(request).await?);
     }
     Ok(())
@@ -295,30 +299,30 @@ struct Proof {
     index: u32,
 }
 
-/// Commits a block's boundary: says which proofs it needs.
+/// A prover that commits a block's boundary. Its output is the list of the proofs that the block needs.
 struct Propose {
-    takes: Duration,
+    duration: Duration,
     proofs: u32,
 }
 
-/// Makes one of them.
+/// A prover that makes one of the proofs.
 struct Prove {
-    takes: Duration,
+    duration: Duration,
     poisoned: u64,
-    poisoned_takes: Duration,
+    poisoned_duration: Duration,
 }
 
 fn registry(args: &Args) -> Registry {
     let mut registry = Registry::default();
-    let (takes, proofs) = (scaled(args, args.propose_ms), args.proofs);
-    registry.prover("propose", move |_| Ok(Propose { takes, proofs }));
-    let (takes, poisoned) = (scaled(args, args.proof_ms), args.poisoned);
-    let poisoned_takes = scaled(args, args.poison_ms);
+    let (duration, proofs) = (scaled(args, args.propose_ms), args.proofs);
+    registry.prover("propose", move |_| Ok(Propose { duration, proofs }));
+    let (duration, poisoned) = (scaled(args, args.proof_ms), args.poisoned);
+    let poisoned_duration = scaled(args, args.poison_ms);
     registry.prover("prove", move |_| {
         Ok(Prove {
-            takes,
+            duration,
             poisoned,
-            poisoned_takes,
+            poisoned_duration,
         })
     });
     registry
@@ -333,7 +337,7 @@ impl Prover for Propose {
         _: &Context,
         Json(block): Json<Block>,
     ) -> Result<Json<Vec<Proof>>, ProverError> {
-        work_for(self.takes);
+        work_for(self.duration);
         let block = block.block;
         Ok(Json(
             (0..self.proofs)
@@ -350,9 +354,9 @@ impl Prover for Prove {
     fn prove(&self, _: &Context, Json(proof): Json<Proof>) -> Result<Json<Proof>, ProverError> {
         let poisoned = proof.block == self.poisoned && proof.index == 0;
         work_for(if poisoned {
-            self.poisoned_takes
+            self.poisoned_duration
         } else {
-            self.takes
+            self.duration
         });
         Ok(Json(proof))
     }

@@ -26,7 +26,7 @@ pub(crate) struct Args {
     options: Options,
 }
 
-/// From what to what; both in natural order.
+/// Direction and domain of a transform, whose input and output are in natural order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Transform {
     /// Coefficients to values on the subgroup
@@ -41,11 +41,11 @@ pub(crate) enum Transform {
 
 /// Input of a transform.
 pub(crate) struct Input<F: PrimeField> {
-    /// Random.
+    /// Random values.
     pub(crate) values: Vec<F>,
-    /// Of as many points.
+    /// A domain with a point for each value.
     pub(crate) domain: Domain<F>,
-    /// From what to what.
+    /// The transform to compute.
     pub(crate) transform: Transform,
 }
 
@@ -99,13 +99,13 @@ fn compare<F: NttPeers>(args: &Args, log_n: u8, threads: usize) -> anyhow::Resul
         |values| fingerprint::of_values(&values),
     );
     let mut contenders = Contenders::new(&args.options, settings, ours);
-    contenders.ask("arkworks", || Ok(peers::arkworks::ntt(&input, &pool)))?;
-    contenders.ask("halo2curves", || F::halo2curves(&input, &pool))?;
+    contenders.add_peer("arkworks", || Ok(peers::arkworks::ntt(&input, &pool)))?;
+    contenders.add_peer("halo2curves", || F::halo2curves(&input, &pool))?;
     let job = ["ntt", args.curve.name(), args.transform.name()];
-    // Both orders: gnark itself never puts values between two transforms in natural order.
+    // gnark is measured in both orders: its own provers never reorder the values between two transforms.
     let natural = [&job[..], &["natural"]].concat();
     let reversed = [&job[..], &["reversed"]].concat();
-    contenders.ask("gnark", || {
+    contenders.add_peer("gnark", || {
         let ways: [(&str, &[&str]); 2] = [
             ("gnark-crypto", &natural),
             ("gnark-crypto, bit-reversed", &reversed),
@@ -131,7 +131,7 @@ impl<F: PrimeField> Input<F> {
 // === impl Transform ===
 
 impl Transform {
-    /// As options and tables have it.
+    /// The name in options and tables.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Forward => "forward",

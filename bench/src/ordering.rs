@@ -11,10 +11,11 @@ use serde::Deserialize;
 use tokio::time::timeout;
 
 use crate::harness::{
-    Common, Progress, Report, Running, StateDisk, Target, chain, json_message, parse, registry,
-    round,
+    Common, Progress, Report, RunningMill, StateDisk, Target, json_message, parse, registry, round,
+    sequenced_stage,
 };
 
+/// Longest pause between two events, beyond the longest proof. After it, the rest counts as lost.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Arguments of `proofmill-bench ordering`.
@@ -58,12 +59,12 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let executor = r#"{ kind = "native", prover = "sleep" }"#;
     let text = format!(
         "{}directory = \"emitted\"\n",
-        chain("ordering", args.workers, executor)
+        sequenced_stage("ordering", args.workers, executor)
     );
     let registry = registry();
     let workflow = parse(&text, &registry)?;
     let state = disk.state("ordering");
-    let mut mill = Running::start(&workflow, registry, &disk, &state).await?;
+    let mut mill = RunningMill::start(&workflow, registry, &disk, &state).await?;
     let queue = mill.queue("tasks")?;
 
     let mut random = StdRng::seed_from_u64(args.seed);
@@ -73,7 +74,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     for block in blocks {
         let ms = random.random_range(args.min_ms..=args.max_ms);
         let payload = format!("{{\"block\":{block},\"ms\":{ms}}}");
-        // Emissions say more than the replies.
+        // The reply is not awaited, as the emission is counted.
         drop(
             mill.source
                 .submit_later(json_message(queue, block, payload))
@@ -116,19 +117,19 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let wall = began.elapsed().as_secs_f64();
     drop(progress);
     mill.finish().await?;
-    let files = files(&state.join("emitted"))?;
+    let files = blocks_by_file_time(&state.join("emitted"))?;
 
     let title = format!(
         "Ordering: {} blocks, proofs of {} to {} ms, {} workers, seed {}",
         args.blocks, args.min_ms, args.max_ms, args.workers, args.seed
     );
     let mut report = Report::new(&title, &disk);
-    report.figure("wall", wall, "s", Target::Open, "");
+    report.figure("wall", wall, "s", Target::None, "");
     report.figure(
         "proofs that were overtaken",
         overtakes as f64,
         "",
-        Target::Open,
+        Target::None,
         "",
     );
     let (in_stream, in_files) = (out_of_order(&stream), out_of_order(&files));
@@ -158,9 +159,9 @@ fn out_of_order(blocks: &[u64]) -> usize {
     blocks.iter().filter(follows).count()
 }
 
-/// The blocks of the emitted files in the order of their last change; of files of the same time,
-/// by name.
-fn files(directory: &Path) -> anyhow::Result<Vec<u64>> {
+/// The blocks of the emitted files in the order of the files' last changes. Files with the same time
+/// are ordered by name.
+fn blocks_by_file_time(directory: &Path) -> anyhow::Result<Vec<u64>> {
     let shown = || format!("cannot read {}", directory.display());
     let mut files: Vec<(SystemTime, String)> = Vec::new();
     for entry in std::fs::read_dir(directory).with_context(shown)? {

@@ -1,4 +1,4 @@
-//! Products of pairings, the cost of verification, against other libraries.
+//! Products of pairings, which dominate the cost of verification, against other libraries.
 
 use ark_ec::pairing::{Pairing, PairingOutput};
 use ark_ec::{AffineRepr, CurveGroup};
@@ -26,11 +26,11 @@ pub(crate) struct Args {
     options: Options,
 }
 
-/// Input of a product of pairings. The product is one, unless there is a single pair.
+/// Input of a product of pairings. With two pairs or more, the product is one.
 pub(crate) struct Input<E: Pairing> {
-    /// In the first group.
+    /// Points of the first group.
     pub(crate) left: Vec<E::G1Affine>,
-    /// In the second group, one for each.
+    /// Points of the second group, one for each point of the first.
     pub(crate) right: Vec<E::G2Affine>,
 }
 
@@ -74,7 +74,7 @@ fn compare<E: PairingPeers>(args: &Args, pairs: u32, threads: usize) -> anyhow::
         verdict,
     );
     let mut contenders = Contenders::new(&args.options, settings, ours);
-    contenders.ask("arkworks", || {
+    contenders.add_peer("arkworks", || {
         Ok(PeerAnswer::Runs(vec![Contender::in_process(
             "arkworks",
             || {
@@ -84,14 +84,14 @@ fn compare<E: PairingPeers>(args: &Args, pairs: u32, threads: usize) -> anyhow::
             verdict,
         )]))
     })?;
-    contenders.ask("blst", || E::blst(&input, &pool))?;
-    contenders.ask("halo2curves", || {
+    contenders.add_peer("blst", || E::blst(&input, &pool))?;
+    contenders.add_peer("halo2curves", || {
         Ok(PeerAnswer::LeftOut(
             "no product of pairings is set up for it".to_owned(),
         ))
     })?;
     let job = ["pairing", args.curve.name()];
-    contenders.ask("gnark", || {
+    contenders.add_peer("gnark", || {
         peers::gnark::offer(&[("gnark-crypto", &job)], threads, |file| {
             file.points(&input.left)?;
             file.points(&input.right)
@@ -107,15 +107,15 @@ fn verdict<E: Pairing>(product: PairingOutput<E>) -> String {
 // === impl Input ===
 
 impl<E: Pairing> Input<E> {
-    /// The same at every call: aᵢ·G and bᵢ·H, and a last pair with which the product is one. A
-    /// single pair is G and H.
+    /// An input that is the same at every call: pairs aᵢ·G and bᵢ·H, and a last pair with which the
+    /// product is one. A single pair is G and H.
     fn new(pairs: usize) -> Self {
         let rng = &mut StdRng::seed_from_u64(pairs as u64);
-        let (generator, other) = (E::G1Affine::generator(), E::G2Affine::generator());
+        let (generator_g1, generator_g2) = (E::G1Affine::generator(), E::G2Affine::generator());
         if pairs == 1 {
             return Self {
-                left: vec![generator],
-                right: vec![other],
+                left: vec![generator_g1],
+                right: vec![generator_g2],
             };
         }
         let mut sum = E::ScalarField::zero();
@@ -123,11 +123,11 @@ impl<E: Pairing> Input<E> {
         for _ in 1..pairs {
             let (a, b) = (E::ScalarField::rand(rng), E::ScalarField::rand(rng));
             sum += a * b;
-            left.push((generator * a).into_affine());
-            right.push((other * b).into_affine());
+            left.push((generator_g1 * a).into_affine());
+            right.push((generator_g2 * b).into_affine());
         }
-        left.push((generator * -sum).into_affine());
-        right.push(other);
+        left.push((generator_g1 * -sum).into_affine());
+        right.push(generator_g2);
         Self { left, right }
     }
 }

@@ -62,21 +62,21 @@ enum Circuit {
     MerkleTree,
 }
 
-/// The contender that has no parts.
-const IN_ONE_PIECE: &str = "in one piece";
+/// Name of the contender that proves the circuit in one piece.
+const ONE_PIECE_NAME: &str = "in one piece";
 
-/// Keys and a circuit with its witness, in parts.
+/// A circuit with its witness, its keys and its partition.
 struct InParts<E: PartitionCurve, C> {
     circuit: C,
     index: Index<E>,
     srs: Srs<E>,
     keys: ClassKeys<E>,
-    /// Seconds that holding the keys took, their preparation included.
-    held_in: f64,
+    /// Seconds in which the keys were loaded and prepared.
+    keys_loaded_in_s: f64,
     constraints: usize,
 }
 
-/// The same in one piece.
+/// The same circuit in one piece, with its key.
 struct InOnePiece<E: PartitionCurve, C> {
     circuit: C,
     key: ResidentKey<E>,
@@ -104,16 +104,20 @@ fn compare_all<E: PartitionCurve>(args: &Args) -> anyhow::Result<Vec<Comparison>
     }
 }
 
-/// A constraint for each squaring; the memory check and the states of a part take five for each access and some
-/// thousands.
+/// Repeated squarings, as many as fit in the parts' constraints. A squaring takes one constraint; the memory check
+/// and the states of a part take five for each access, and some thousands.
 fn squarings<F: PrimeField>(args: &Args) -> anyhow::Result<Squarings<F>> {
     let portals = args.portals as usize;
-    let own = (1usize << args.log_constraints)
+    let squaring_constraints = (1usize << args.log_constraints)
         .saturating_sub(4 << 10)
         .saturating_sub(13 * portals);
-    let each = (own / portals).max(1);
+    let squarings_per_value = (squaring_constraints / portals).max(1);
     let values = (0..u64::from(args.portals)).map(|value| F::from(3 + value));
-    Ok(Squarings::new(args.parts as usize, each, values.collect())?)
+    Ok(Squarings::new(
+        args.parts as usize,
+        squarings_per_value,
+        values.collect(),
+    )?)
 }
 
 fn merkle_tree<F: PrimeField>(args: &Args) -> anyhow::Result<BigMerkleTree<F>> {
@@ -169,7 +173,7 @@ where
     }
     let ours = Contender::new("in parts", |_| pool.install(|| parts.prove()));
     let mut contenders = Contenders::new(&args.options, settings, ours);
-    contenders.add(Contender::new(IN_ONE_PIECE, |_| {
+    contenders.add_contender(Contender::new(ONE_PIECE_NAME, |_| {
         pool.install(|| whole.prove())
     }));
     let mut comparison = contenders.run()?;
@@ -178,7 +182,7 @@ where
     let in_one_piece = comparison
         .peers
         .iter()
-        .find(|peer| peer.name == IN_ONE_PIECE);
+        .find(|peer| peer.name == ONE_PIECE_NAME);
     let in_one_piece = in_one_piece.context("it takes part")?;
     let theirs = rate(whole.constraints, in_one_piece.ms.p50());
     comparison.notes.push(format!(
@@ -188,7 +192,7 @@ where
         whole.constraints,
         100.0 * ours / theirs,
         parts.keys.bytes() / 1_000_000,
-        parts.held_in,
+        parts.keys_loaded_in_s,
         whole.key.bytes() / 1_000_000,
     ));
     Ok(comparison)
@@ -213,7 +217,7 @@ impl<E: PartitionCurve, C: PartitionedCircuit<E::ScalarField>> InParts<E, C> {
         });
         let began = Instant::now();
         let held = ClassKeys::hold(&partition, keys, residency)?;
-        let held_in = began.elapsed().as_secs_f64();
+        let keys_loaded_in_s = began.elapsed().as_secs_f64();
         let sizes = (0..partition.num_parts()).map(|part| {
             let class = &partition.classes()[partition.class_of(part)?];
             anyhow::Ok(class.system().num_constraints())
@@ -224,12 +228,12 @@ impl<E: PartitionCurve, C: PartitionedCircuit<E::ScalarField>> InParts<E, C> {
             index: Index::new(partition, of_classes, &srs)?,
             srs,
             keys: held,
-            held_in,
+            keys_loaded_in_s,
             constraints,
         })
     }
 
-    /// From the witness to the proof, which is verified in it.
+    /// Measures one proof, from the witness to the end of the proof's verification.
     fn prove(&self) -> anyhow::Result<Sample> {
         let prover = Prover {
             index: &self.index,
@@ -287,7 +291,7 @@ impl<E: PartitionCurve, C: PartitionedCircuit<E::ScalarField>> InOnePiece<E, C> 
         })
     }
 
-    /// From the witness to the proof, which is verified in it.
+    /// Measures one proof, from the witness to the end of the proof's verification.
     fn prove(&self) -> anyhow::Result<Sample> {
         let began = Instant::now();
         let assignment = Assignment::from_circuit(Monolithic::new(&self.circuit))?;

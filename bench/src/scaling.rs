@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
 use crate::harness::{
-    Common, Progress, Report, Running, StateDisk, Target, json_message, one_stage, parse, registry,
-    round, sleep,
+    Common, Progress, Report, RunningMill, StateDisk, Target, json_message, one_stage, parse,
+    registry, round, sleep,
 };
 
 /// Time beyond a run's ideal duration at which its unfinished tasks count as lost.
@@ -76,11 +76,11 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
             let efficiency = 1e-3 * proof_ms * f64::from(args.each) / many.wall;
             let is_push0s = dispatchers == 32 && (proof_ms - 100.0).abs() < f64::EPSILON;
             let target = if proof_ms >= 1000.0 {
-                Target::Least(99.0)
+                Target::AtLeast(99.0)
             } else if proof_ms >= 100.0 {
-                Target::Least(97.0)
+                Target::AtLeast(97.0)
             } else {
-                Target::Open
+                Target::None
             };
             let name = format!("efficiency of {dispatchers} at {proof_ms} ms");
             let push0 = if is_push0s { "55 %" } else { "" };
@@ -96,8 +96,8 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
             duplicated += one.duplicated;
             let alone = one.tasks as f64 / one.wall;
             let name = format!("tasks a second of {dispatchers} at 0 ms");
-            report.figure(&name, rate, "", Target::Open, "");
-            report.figure("the same, one dispatcher", alone, "", Target::Open, "");
+            report.figure(&name, rate, "", Target::None, "");
+            report.figure("the same, one dispatcher", alone, "", Target::None, "");
             json["tasks_per_s_of_one"] = round(alone).into();
         }
         runs.push(json);
@@ -119,7 +119,7 @@ async fn measure(
     let registry = registry();
     let workflow = parse(&text, &registry)?;
     let state = disk.state(&format!("{dispatchers}-{proof_ms}"));
-    let mut mill = Running::start(&workflow, registry, disk, &state).await?;
+    let mut mill = RunningMill::start(&workflow, registry, disk, &state).await?;
     let queue = mill.queue("tasks")?;
     let tasks = (dispatchers * args.each) as usize;
     let progress = Progress::new(
@@ -130,10 +130,10 @@ async fn measure(
     let began = Instant::now();
     for block in 0..tasks {
         let request = json_message(queue, block as u64, format!("{{\"block\":{block}}}"));
-        // Completions, below, say more than the replies.
+        // The reply is not awaited, as the completions are counted below.
         drop(mill.source.submit_later(request).await?);
     }
-    let mut seen = vec![false; tasks];
+    let mut is_completed = vec![false; tasks];
     let (mut completed, mut duplicated) = (0, 0);
     let patience = PATIENCE + Duration::from_secs_f64(proof_ms / 1e3);
     let mut last = began;
@@ -141,7 +141,10 @@ async fn measure(
         let Ok(settled) = timeout(patience, mill.next_completed()).await else {
             break;
         };
-        if std::mem::replace(&mut seen[usize::try_from(settled?.task.block)?], true) {
+        if std::mem::replace(
+            &mut is_completed[usize::try_from(settled?.task.block)?],
+            true,
+        ) {
             duplicated += 1;
         } else {
             completed += 1;

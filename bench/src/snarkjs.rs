@@ -5,13 +5,13 @@ use std::process::Command;
 use anyhow::Context;
 use serde_json::{Map, Value};
 
-use crate::circom::{Circuit, CircuitArgs, node};
+use crate::circom::{Circuit, CircuitArgs, node_script};
 use crate::versus::{Comparison, Contender, Contenders, Options, PeerAnswer, Purpose, Sample};
 
-/// Bytes that are hashed in the circuit that is proved if no other is named: 126,888 constraints.
+/// Bytes that the default circuit hashes, which takes 126,888 constraints.
 const BYTES: usize = 200;
 
-/// The stages that `proofmill prove` tells of.
+/// The stages that the summary of `proofmill prove` has, in the order of the table.
 const STAGES: [&str; 12] = [
     "read witness",
     "read key",
@@ -79,32 +79,35 @@ impl Setting {
         settings.insert("circuit".to_owned(), self.circuit.name().into());
         settings.insert("threads".to_owned(), threads.into());
         settings.insert("trust_key".to_owned(), self.trust_key.into());
-        let ours = Contender::new("proofmill", |_| self.ours(threads));
+        let ours = Contender::new("proofmill", |_| self.prove_with_proofmill(threads));
         let mut contenders = Contenders::new(options, settings, ours);
-        contenders.ask("snarkjs", || {
-            let snarkjs = Contender::new("snarkjs", |purpose| self.theirs(purpose));
+        contenders.add_peer("snarkjs", || {
+            let snarkjs = Contender::new("snarkjs", |purpose| self.prove_with_snarkjs(purpose));
             Ok(PeerAnswer::Runs(vec![snarkjs]))
         })?;
         contenders.run()
     }
 
-    fn ours(&self, threads: usize) -> anyhow::Result<Sample> {
+    /// Makes a proof with `proofmill prove`.
+    fn prove_with_proofmill(&self, threads: usize) -> anyhow::Result<Sample> {
         let threads = threads.to_string();
-        let mut more = vec!["--threads", &threads];
+        let mut more_arguments = vec!["--threads", &threads];
         if self.trust_key {
-            more.push("--trust-key");
+            more_arguments.push("--trust-key");
         }
-        let (ms, stdout) = self.circuit.prove(&more)?;
+        let (ms, stdout) = self.circuit.prove(&more_arguments)?;
         let summary: Value = stdout
             .lines()
             .last()
             .and_then(|line| serde_json::from_str(line).ok())
             .context("proofmill printed no summary")?;
-        let told = summary["stages"].as_array().context("no stages")?;
+        let reported_stages = summary["stages"].as_array().context("no stages")?;
         let stages = STAGES
             .iter()
             .filter_map(|name| {
-                let stage = told.iter().find(|stage| stage["name"] == **name)?;
+                let stage = reported_stages
+                    .iter()
+                    .find(|stage| stage["name"] == **name)?;
                 Some((*name, stage["ms"].as_f64()?))
             })
             .collect();
@@ -115,15 +118,16 @@ impl Setting {
         })
     }
 
-    /// snarkjs proves; the first time it also verifies our proof, and we verify its own.
-    fn theirs(&self, purpose: Purpose) -> anyhow::Result<Sample> {
+    /// Makes a proof with snarkjs. In the check before the measurement, snarkjs also verifies our proof,
+    /// and `proofmill` verifies that of snarkjs.
+    fn prove_with_snarkjs(&self, purpose: Purpose) -> anyhow::Result<Sample> {
         let ms = self.circuit.prove_with_snarkjs()?;
         if purpose == Purpose::Check {
             let circuit = &self.circuit;
             let mut export = Command::new(&circuit.proofmill);
             export.args(["zkey", "export-vk"]).arg(&circuit.zkey);
             circuit.finish(export.args(["vk.json", "--force"]))?;
-            let mut verify = node("snarkjs/build/cli.cjs")?;
+            let mut verify = node_script("snarkjs/build/cli.cjs")?;
             verify.args(["groth16", "verify", "vk.json", "ours.public.json"]);
             circuit.finish(verify.arg("ours.proof.json"))?;
             let mut verify = Command::new(&circuit.proofmill);

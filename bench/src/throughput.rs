@@ -7,14 +7,14 @@ use proofmill_orchestrator::conversation::Reply;
 use tokio::time::timeout;
 
 use crate::harness::{
-    Common, Progress, Report, Running, StateDisk, Target, json_message, one_stage, parse, registry,
-    round,
+    Common, Progress, Report, RunningMill, StateDisk, Target, json_message, one_stage, parse,
+    registry, round,
 };
 
-/// Submissions of one producer that wait for their acknowledgement, at most.
+/// Most unacknowledged submissions of one producer.
 const WINDOW: usize = 256;
 
-/// A run that stands still for so long has lost what is left.
+/// Longest wait for the next completion, after which the rest counts as lost.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Arguments of `proofmill-bench throughput`.
@@ -53,7 +53,8 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let text = one_stage("throughput", args.dispatchers, instant);
     let registry = registry();
     let workflow = parse(&text, &registry)?;
-    let mut mill = Running::start(&workflow, registry, &disk, &disk.state("throughput")).await?;
+    let mut mill =
+        RunningMill::start(&workflow, registry, &disk, &disk.state("throughput")).await?;
     let queue = mill.queue("tasks")?;
 
     let began = Instant::now();
@@ -84,7 +85,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         .collect();
 
     let progress = Progress::new("throughput", args.tasks);
-    let mut seen = vec![false; args.tasks];
+    let mut is_completed = vec![false; args.tasks];
     let (mut completed, mut duplicated) = (0, 0);
     let mut last = Instant::now();
     while completed < args.tasks {
@@ -92,7 +93,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
             break;
         };
         let block = usize::try_from(settled?.task.block)?;
-        if std::mem::replace(&mut seen[block], true) {
+        if std::mem::replace(&mut is_completed[block], true) {
             duplicated += 1;
         } else {
             completed += 1;
@@ -115,14 +116,14 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         &disk,
     );
     let rate = completed as f64 / wall;
-    let least = if args.common.is_embedded() {
+    let rate_min = if args.common.is_embedded() {
         5000.0
     } else {
         3000.0
     };
-    report.figure("tasks a second", rate, "", Target::Least(least), "");
-    report.figure("tasks", completed as f64, "", Target::Open, "");
-    report.figure("wall", wall, "s", Target::Open, "");
+    report.figure("tasks a second", rate, "", Target::AtLeast(rate_min), "");
+    report.figure("tasks", completed as f64, "", Target::None, "");
+    report.figure("wall", wall, "s", Target::None, "");
     report.put("tasks_per_s", round(rate));
     report.put("tasks", completed);
     report.put("wall_s", round(wall));

@@ -1,8 +1,8 @@
 //! Groth16 proofs under one key, checked as a batch, against single verifications.
 //!
-//! All begin with points that are on their curves, as decoding gives them, and all but arkworks test
-//! that they are in their subgroups: gnark's verifier does it itself, and arkworks' takes it for
-//! granted.
+//! All contenders start from points that are on their curves, as decoding yields them. All but arkworks
+//! test that the points are in their subgroups: our time includes the test, gnark's verifier does it
+//! itself, and that of arkworks takes it for granted.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::versus::{
     COMPARISON_HELP, Comparison, Contender, Contenders, Curve, Options, PeerAnswer, time,
 };
 
-/// Multiplications of the circuit: verification does not depend on it.
+/// Number of multiplications in the circuit, on which the time of verification does not depend.
 const CONSTRAINTS: usize = 6;
 
 /// Arguments of `proofmill-bench verify`.
@@ -76,17 +76,17 @@ fn compare<E: SnarkCurve>(args: &Args, batch: u16, threads: usize) -> anyhow::Re
     settings.insert("proofs".to_owned(), batch.into());
     settings.insert("threads".to_owned(), threads.into());
 
-    // Nobody makes proofs against these weights.
+    // Weights from a fixed seed are safe here, as all proofs are our own.
     let mut rng = StdRng::seed_from_u64(3);
     let ours = Contender::in_process(
         "proofmill",
-        || pool.install(|| time(|| input.together(&mut rng))),
+        || pool.install(|| time(|| input.verify_batched(&mut rng))),
         verdict,
     );
     let mut contenders = Contenders::new(&args.options, settings, ours);
-    contenders.ask("arkworks", || Ok(input.arkworks(&pool)))?;
+    contenders.add_peer("arkworks", || Ok(input.arkworks(&pool)))?;
     let job = ["verify", args.curve.name()];
-    contenders.ask("gnark", || {
+    contenders.add_peer("gnark", || {
         gnark::offer(&[("gnark", &job)], threads, |file| input.write(file))
     })?;
     contenders.run()
@@ -105,7 +105,7 @@ impl<E: SnarkCurve> Input<E> {
         };
         let r1cs = Arc::new(R1cs::from_circuit(circuit)?);
         let assignment = Assignment::from_circuit(circuit)?;
-        // Keys for a measurement: who could forge proofs with them does not matter.
+        // The secrets of the key come from a fixed seed, which is fine as the key is only for measurements.
         let rng = &mut StdRng::seed_from_u64(1);
         let key = proofmill_groth16::setup::<E>(&r1cs, rng)?;
         let prover = Prover::new(&key, &r1cs)?;
@@ -119,23 +119,27 @@ impl<E: SnarkCurve> Input<E> {
         })
     }
 
-    /// The number of valid proofs, all checked together.
-    fn together(&self, rng: &mut StdRng) -> usize {
-        let first: Vec<_> = self.proofs.iter().flat_map(|of| [of.a, of.c]).collect();
-        let second: Vec<_> = self.proofs.iter().map(|of| of.b).collect();
+    /// Checks all proofs as one batch, and returns the number of valid ones.
+    fn verify_batched(&self, rng: &mut StdRng) -> usize {
+        let first: Vec<_> = self
+            .proofs
+            .iter()
+            .flat_map(|proof| [proof.a, proof.c])
+            .collect();
+        let second: Vec<_> = self.proofs.iter().map(|proof| proof.b).collect();
         let first = in_subgroup_each::<E::G1>(&first);
         let second = in_subgroup_each::<E::G2>(&second);
-        let inside = first.as_chunks::<2>().0.iter().zip(second);
-        let inside = inside.map(|([a, c], b)| *a && b && *c);
+        let in_subgroup = first.as_chunks::<2>().0.iter().zip(second);
+        let in_subgroup = in_subgroup.map(|([a, c], b)| *a && b && *c);
         let proofs: Vec<_> = self
             .proofs
             .iter()
-            .map(|of| (&self.inputs[..], of))
+            .map(|proof| (&self.inputs[..], proof))
             .collect();
         let verdicts = verify_batch(&self.key, &proofs, rng);
-        let valid = verdicts.iter().zip(inside);
+        let valid = verdicts.iter().zip(in_subgroup);
         valid
-            .filter(|(verdict, inside)| verdict.is_ok() && *inside)
+            .filter(|(verdict, in_subgroup)| verdict.is_ok() && *in_subgroup)
             .count()
     }
 
@@ -144,10 +148,10 @@ impl<E: SnarkCurve> Input<E> {
         let proofs: Vec<_> = self
             .proofs
             .iter()
-            .map(|of| ark_groth16::Proof::<E> {
-                a: of.a,
-                b: of.b,
-                c: of.c,
+            .map(|proof| ark_groth16::Proof::<E> {
+                a: proof.a,
+                b: proof.b,
+                c: proof.c,
             })
             .collect();
         let valid = move || {

@@ -12,10 +12,11 @@ use rand::seq::SliceRandom;
 use tokio::time::timeout;
 
 use crate::harness::{
-    Common, EmissionCounter, Report, Role, Running, StateDisk, Target, barriers, is_group, member,
-    parse, registry,
+    Common, EmissionCounter, Report, Role, RunningMill, StateDisk, Target, barriers, is_group,
+    member, parse, registry,
 };
 
+/// Longest wait for the reply to a submission.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Arguments of `proofmill-bench cluster affinity`.
@@ -24,8 +25,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     common: Common,
     /// Routing of messages to collectors; one run for each
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [By::Affine, By::RoundRobin])]
-    routing: Vec<By>,
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [RoutingKind::Affine, RoutingKind::RoundRobin])]
+    routing: Vec<RoutingKind>,
     /// Barriers
     #[arg(long, default_value_t = 100)]
     barriers: u64,
@@ -42,7 +43,7 @@ pub(crate) struct Args {
 
 /// Routing of messages to collectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum By {
+enum RoutingKind {
     /// All of a group go to the process that keeps its partition
     Affine,
     /// One after the other to each process
@@ -69,21 +70,21 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     for by in &args.routing {
         let run = measure(args, &disk, *by).await?;
         let name = match by {
-            By::Affine => "affine",
-            By::RoundRobin => "round-robin",
+            RoutingKind::Affine => "affine",
+            RoutingKind::RoundRobin => "round-robin",
         };
         let label = format!("{name}: barriers that fired");
-        if *by == By::Affine {
+        if *by == RoutingKind::Affine {
             report.must_be(
                 &label,
                 usize::try_from(run.fired)?,
                 usize::try_from(args.barriers)?,
             );
         } else {
-            report.figure(&label, run.fired as f64, "", Target::Open, "");
+            report.figure(&label, run.fired as f64, "", Target::None, "");
         }
         let label = format!("{name}: messages left in unfinished groups");
-        report.figure(&label, run.held as f64, "", Target::Open, "");
+        report.figure(&label, run.held as f64, "", Target::None, "");
         report.put(&format!("fired_{name}"), run.fired);
         report.put(&format!("held_{name}"), run.held);
         wrong += run.wrong;
@@ -97,20 +98,20 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     report.finish(&args.common)
 }
 
-async fn measure(args: &Args, disk: &StateDisk, by: By) -> anyhow::Result<Run> {
+async fn measure(args: &Args, disk: &StateDisk, by: RoutingKind) -> anyhow::Result<Run> {
     let k = args.members;
     let registry = registry();
     let workflow = parse(&barriers("affinity", k), &registry)?;
     let state = disk.state(&format!("affinity-{by:?}"));
     let routing = match by {
-        By::Affine => Routing::Affine,
-        By::RoundRobin => Routing::RoundRobin,
+        RoutingKind::Affine => Routing::Affine,
+        RoutingKind::RoundRobin => Routing::RoundRobin,
     };
-    let mut mill = Running::start_routed(&workflow, registry, disk, &state, routing).await?;
+    let mut mill = RunningMill::start_routed(&workflow, registry, disk, &state, routing).await?;
     for _ in 0..args.collectors {
         mill.fleet()?.start(Role::Collector)?;
     }
-    mill.collectors(args.collectors).await?;
+    mill.wait_for_collectors(args.collectors).await?;
     let emissions = EmissionCounter::count(mill.take_emitted(), move |emitted| {
         is_group(emitted.first, k, &emitted.bytes)
     });
@@ -127,13 +128,13 @@ async fn measure(args: &Args, disk: &StateDisk, by: By) -> anyhow::Result<Run> {
         let reply = timeout(PATIENCE, reply).await.context("no reply comes")??;
         anyhow::ensure!(reply == Reply::Accepted, "not accepted: {reply:?}");
     }
-    mill.rest().await?;
+    mill.wait_until_idle().await?;
     let status = mill.leader.operator().status().await?;
     let mut stages = status.stages.iter();
     let gather = stages.find(|stage| &*stage.stage == "gather");
     let gather = gather.context("the workflow has a collector")?;
     let (fired, held) = (gather.counters.grouped / k, gather.held);
-    // With round-robin the run never completes.
+    // With round-robin routing, some groups never become complete, so the mill cannot drain.
     mill.abandon();
     let counts = emissions.so_far();
     Ok(Run {

@@ -1,4 +1,4 @@
-//! The demo's workflow on a cluster whose every process is killed or stopped at random.
+//! The demo's workflow on a cluster whose processes, servers included, are killed or stopped at random.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::harness::{Common, Program, Report, StateDisk, Target};
 
-/// Headers of the demo.
+/// Number of block headers in the demo, each of which becomes a block of the workflow.
 const BLOCKS: u64 = 32;
 
 /// Longest time to finish the remaining work after the last disturbance.
@@ -34,13 +34,13 @@ pub(crate) struct Args {
     program: Program,
 }
 
-/// The processes of one round: a workflow of its own, from the first header to the last.
+/// The processes of one round, which is one run of the workflow from the first header to the last.
 struct Round<'a> {
     program: &'a Path,
     file: PathBuf,
     dir: PathBuf,
     bus: String,
-    /// Of everything on the servers: a log of its own for each round.
+    /// Prefix of all names on the bus, so that each round has its own log.
     prefix: String,
     running: BTreeMap<String, Child>,
 }
@@ -64,7 +64,7 @@ impl Round<'_> {
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log);
-        // Sequencers check again what verifiers have passed.
+        // Dispatchers that verify need the keys, and so do sequencers, which verify again.
         if matches!(role, "dispatcher" | "sequencer") {
             command.arg("--keys").arg(self.dir.with_file_name("keys"));
         }
@@ -75,7 +75,7 @@ impl Round<'_> {
 
     fn kill(&mut self, name: &str) {
         if let Some(mut child) = self.running.remove(name) {
-            // It may have ended by itself, as sources do.
+            // Killing fails if the process has ended by itself, as sources do.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -84,14 +84,14 @@ impl Round<'_> {
     fn signal(&self, name: &str, signal: Signal) {
         let child = self.running.get(name);
         if let Some(pid) = child.and_then(|child| Pid::from_raw(child.id().cast_signed())) {
-            // As above.
+            // Signalling fails if the process has ended by itself.
             let _ = kill_process(pid, signal);
         }
     }
 
-    /// Starts what has ended by itself again, as whatever looks after services does; but not a
-    /// source that has come to its end.
-    fn revive(&mut self) -> anyhow::Result<()> {
+    /// Restarts processes that have ended with a failure, as a service manager does. A source that
+    /// has read all headers ends successfully and is not restarted.
+    fn restart_failed(&mut self) -> anyhow::Result<()> {
         let mut ended = Vec::new();
         for (name, child) in &mut self.running {
             if child.try_wait()?.is_some_and(|status| !status.success()) {
@@ -104,7 +104,7 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// Number of blocks emitted, and number of gaps and overlaps.
+    /// Number of blocks emitted, and number of files that do not continue where the one before ends.
     fn emitted(&self) -> (u64, usize) {
         let directory = self.dir.join(".proofmill/bitcoin-bundles/proofs");
         let mut found: Vec<(u64, u64)> = std::fs::read_dir(directory)
@@ -119,19 +119,19 @@ impl Round<'_> {
             })
             .collect();
         found.sort_unstable();
-        let (mut next, mut wrong) = (0, 0);
+        let (mut next, mut misplaced) = (0, 0);
         for (first, last) in found {
-            wrong += usize::from(first != next);
+            misplaced += usize::from(first != next);
             next = last + 1;
         }
-        (next, wrong)
+        (next, misplaced)
     }
 }
 
 impl Drop for Round<'_> {
     fn drop(&mut self) {
         for child in self.running.values_mut() {
-            // As above.
+            // Killing fails if the process has ended by itself.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -164,8 +164,8 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         .collect();
     let began = Instant::now();
     let chaos = Duration::from_secs(args.seconds);
-    let (mut rounds, mut emitted, mut wrong, mut missing) = (0_u64, 0, 0, 0);
-    let mut hits: BTreeMap<String, u32> = BTreeMap::new();
+    let (mut rounds, mut emitted, mut misplaced, mut missing) = (0_u64, 0, 0, 0);
+    let mut disturbances: BTreeMap<String, u32> = BTreeMap::new();
     while began.elapsed() < chaos || rounds == 0 {
         let dir = disk.state(&format!("round-{rounds}"));
         std::fs::create_dir_all(&dir)?;
@@ -180,19 +180,19 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         for name in &names {
             round.start(name)?;
         }
-        let mut quiet_since = None;
+        let mut calm_since = None;
         loop {
             let (blocks, _) = round.emitted();
             if blocks >= BLOCKS {
                 break;
             }
             if began.elapsed() < chaos {
-                let hit = strike(&mut round, &mut cluster, &names, &mut random).await?;
-                *hits.entry(hit).or_default() += 1;
-                round.revive()?;
+                let disturbance = disturb(&mut round, &mut cluster, &names, &mut random).await?;
+                *disturbances.entry(disturbance).or_default() += 1;
+                round.restart_failed()?;
             } else {
-                round.revive()?;
-                let since = *quiet_since.get_or_insert_with(Instant::now);
+                round.restart_failed()?;
+                let since = *calm_since.get_or_insert_with(Instant::now);
                 if since.elapsed() > PATIENCE {
                     break;
                 }
@@ -201,7 +201,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         }
         let (blocks, gaps) = round.emitted();
         emitted += blocks;
-        wrong += gaps;
+        misplaced += gaps;
         missing += (BLOCKS - blocks.min(BLOCKS)) as usize;
         rounds += 1;
         eprintln!("round {rounds}: {blocks} of {BLOCKS} blocks");
@@ -215,32 +215,36 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         "seconds",
         began.elapsed().as_secs_f64(),
         "s",
-        Target::Open,
+        Target::None,
         "",
     );
     report.figure(
         "runs of the demo's workflow",
         rounds as f64,
         "",
-        Target::Open,
+        Target::None,
         "",
     );
     report.figure(
         "blocks proven and emitted",
         emitted as f64,
         "",
-        Target::Open,
+        Target::None,
         "",
     );
-    let strikes: Vec<String> = hits.iter().map(|(what, n)| format!("{what} {n}")).collect();
-    report.note(&strikes.join(", "));
+    let disturbance_counts: Vec<String> = disturbances
+        .iter()
+        .map(|(what, n)| format!("{what} {n}"))
+        .collect();
+    report.note(&disturbance_counts.join(", "));
     report.must_be_zero("missing", "blocks not emitted", missing);
-    report.must_be_zero("out_of_order", "out of order, or twice", wrong);
+    report.must_be_zero("out_of_order", "out of order, or twice", misplaced);
     report.finish(&args.common)
 }
 
-/// Kills or stops one process for a moment, and names it.
-async fn strike(
+/// Kills or stops a random process for less than a second, and returns a description such as
+/// `kill dispatcher`. Takes one second.
+async fn disturb(
     round: &mut Round<'_>,
     cluster: &mut Cluster,
     names: &[String],

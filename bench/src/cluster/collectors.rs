@@ -6,10 +6,11 @@ use anyhow::Context;
 use tokio::time::timeout;
 
 use crate::harness::{
-    Common, EmissionCounter, Figures, Report, Role, Running, StateDisk, Target, barriers, is_group,
-    member, parse, registry, round,
+    Common, EmissionCounter, Figures, Report, Role, RunningMill, StateDisk, Target, barriers,
+    is_group, member, parse, registry, round,
 };
 
+/// Longest wait for a reply, and for the groups to become complete after a kill.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Arguments of `proofmill-bench cluster collectors`.
@@ -39,22 +40,22 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let registry = registry();
     let workflow = parse(&barriers("collectors", k), &registry)?;
     let state = disk.state("collectors");
-    let mut mill = Running::start(&workflow, registry, &disk, &state).await?;
+    let mut mill = RunningMill::start(&workflow, registry, &disk, &state).await?;
     let emissions = EmissionCounter::count(mill.take_emitted(), move |emitted| {
         is_group(emitted.first, k, &emitted.bytes)
     });
     for _ in 0..args.collectors {
         mill.fleet()?.start(Role::Collector)?;
     }
-    mill.collectors(args.collectors).await?;
+    mill.wait_for_collectors(args.collectors).await?;
     mill.settle().await;
     let mut took = Vec::new();
     for kill in 0..args.kills {
         let groups = kill * args.groups..(kill + 1) * args.groups;
         submit(&mill, groups.clone(), 0..k / 2).await?;
-        mill.rest().await?;
-        // The one that has most to lose.
-        let hosts = mill.collectors(args.collectors).await?;
+        mill.wait_until_idle().await?;
+        // The victim is the process with the most partitions.
+        let hosts = mill.wait_for_collectors(args.collectors).await?;
         let most = hosts.iter().max_by_key(|host| host.partitions);
         let victim = most.context("there are collectors")?.host.clone();
         mill.fleet()?.kill(&victim)?;
@@ -65,7 +66,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         }
         took.push(killed.elapsed().as_secs_f64());
         mill.fleet()?.start(Role::Collector)?;
-        mill.collectors(args.collectors).await?;
+        mill.wait_for_collectors(args.collectors).await?;
     }
     mill.abandon();
     let figures = Figures::of(took);
@@ -76,11 +77,11 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         ),
         &disk,
     );
-    report.figure("P50", figures.p50(), "s", Target::Open, "");
-    report.figure("P95", figures.at(0.95), "s", Target::Most(1.0), "");
-    report.figure("max", figures.max(), "s", Target::Open, "");
+    report.figure("P50", figures.p50(), "s", Target::None, "");
+    report.figure("P95", figures.quantile(0.95), "s", Target::AtMost(1.0), "");
+    report.figure("max", figures.max(), "s", Target::None, "");
     report.put("p50_s", round(figures.p50()));
-    report.put("p95_s", round(figures.at(0.95)));
+    report.put("p95_s", round(figures.quantile(0.95)));
     report.must_be("kills", figures.len(), usize::try_from(args.kills)?);
     report.emissions(&emissions, args.kills * args.groups);
     report.finish(&args.common)
@@ -88,7 +89,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
 
 /// Submits some members of some groups, and waits until they are durable.
 async fn submit(
-    mill: &Running,
+    mill: &RunningMill,
     groups: std::ops::Range<u64>,
     members: std::ops::Range<u64>,
 ) -> anyhow::Result<()> {

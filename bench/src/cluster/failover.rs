@@ -7,8 +7,8 @@ use anyhow::Context;
 use super::pair::{CoordinatorPair, LoadArgs, PATIENCE};
 use crate::harness::{Common, Figures, Report, Role, StateDisk, Target, round};
 
-/// Between a takeover and the next kill: the new leader and the one that stands by settle.
-const SETTLING: Duration = Duration::from_secs(2);
+/// Pause between a takeover and the next kill, in which the new leader and the standby settle.
+const PAUSE_BEFORE_KILL: Duration = Duration::from_secs(2);
 
 /// Arguments of `proofmill-bench cluster failover`.
 #[derive(Debug, clap::Args)]
@@ -28,7 +28,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let mut pair = CoordinatorPair::start("failover", &disk, &args.load).await?;
     let (mut led, mut completed) = (Vec::new(), Vec::new());
     for kill in 0..args.kills {
-        tokio::time::sleep(SETTLING).await;
+        tokio::time::sleep(PAUSE_BEFORE_KILL).await;
         let leader = pair.leader(None).await?;
         pair.fleet.kill(&leader)?;
         let killed = Instant::now();
@@ -50,13 +50,13 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         &disk,
     );
     let (led, completed) = (Figures::of(led), Figures::of(completed));
-    report.figure("another leads, P50", led.p50(), "s", Target::Open, "");
-    report.figure("first block, P50", completed.p50(), "s", Target::Open, "");
+    report.figure("another leads, P50", led.p50(), "s", Target::None, "");
+    report.figure("first block, P50", completed.p50(), "s", Target::None, "");
     report.figure(
         "first block, max",
         completed.max(),
         "s",
-        Target::Most(3.0),
+        Target::AtMost(3.0),
         "",
     );
     report.put("leads_p50_s", round(led.p50()));

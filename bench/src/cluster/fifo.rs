@@ -14,8 +14,8 @@ use tokio::task::JoinSet;
 /// Time within which a task must come to a worker that asks for one; past it, the rest counts as lost.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// A task's beginning, in microseconds, and its block.
-pub(super) type Begun = (u64, u64);
+/// The start of a task, in microseconds, and its block.
+pub(super) type TaskStart = (u64, u64);
 
 /// Tasks that arrive newest block first, and workers that take them in the order of arrival.
 #[derive(Clone, Copy, Debug)]
@@ -31,8 +31,8 @@ pub(super) struct FifoLoad {
 // === impl FifoLoad ===
 
 impl FifoLoad {
-    /// The beginning of every task when workers take the tasks from a queue in this process.
-    pub(super) async fn in_process(self) -> anyhow::Result<Vec<Begun>> {
+    /// Measures the start of every task where workers take the tasks from a queue in this process.
+    pub(super) async fn in_process(self) -> anyhow::Result<Vec<TaskStart>> {
         let queue: VecDeque<u64> = (0..self.tasks).rev().collect();
         let queue = Arc::new(Mutex::new(queue));
         let start = Instant::now();
@@ -40,28 +40,28 @@ impl FifoLoad {
         for _ in 0..self.workers {
             let queue = queue.clone();
             workers.spawn(async move {
-                let mut begun = Vec::new();
+                let mut starts = Vec::new();
                 loop {
-                    // The time is taken under the lock: what is taken first has begun first.
+                    // The clock is read under the lock, so that the times have the order of the queue.
                     let next = {
                         let mut queue = queue.lock().expect("no worker panics");
-                        queue.pop_front().map(|block| (micros(start), block))
+                        queue.pop_front().map(|block| (elapsed_us(start), block))
                     };
                     let Some(next) = next else {
-                        return anyhow::Ok(begun);
+                        return anyhow::Ok(starts);
                     };
-                    begun.push(next);
+                    starts.push(next);
                     tokio::time::sleep(self.proof).await;
                 }
             });
         }
-        gather(workers).await
+        join_workers(workers).await
     }
 
-    /// The beginning of every task when workers take the tasks from one durable pull consumer of JetStream, which
-    /// delivers in the order of the stream. A task is acknowledged when it has ended. Tasks that come to no worker are
-    /// absent.
-    pub(super) async fn over_jetstream(self, bus: &NatsOptions) -> anyhow::Result<Vec<Begun>> {
+    /// Measures the start of every task where workers take the tasks from one durable pull consumer of JetStream,
+    /// which delivers in the order of the stream. A task is acknowledged when it has ended. Tasks that no worker
+    /// received are missing from the result.
+    pub(super) async fn over_jetstream(self, bus: &NatsOptions) -> anyhow::Result<Vec<TaskStart>> {
         let client = async_nats::connect(bus.servers.clone())
             .await
             .context("cannot connect to the server")?;
@@ -97,46 +97,52 @@ impl FifoLoad {
         let start = Instant::now();
         let mut workers = JoinSet::new();
         for _ in 0..self.workers {
-            workers.spawn(self.pull(consumer.clone(), start));
+            workers.spawn(self.run_worker(consumer.clone(), start));
         }
-        gather(workers).await
+        join_workers(workers).await
     }
 
     /// A worker of [`over_jetstream`](Self::over_jetstream).
-    async fn pull(self, consumer: PullConsumer, start: Instant) -> anyhow::Result<Vec<Begun>> {
-        let mut begun = Vec::new();
+    async fn run_worker(
+        self,
+        consumer: PullConsumer,
+        start: Instant,
+    ) -> anyhow::Result<Vec<TaskStart>> {
+        let mut starts = Vec::new();
         loop {
             let fetch = consumer.fetch().max_messages(1).expires(PATIENCE);
             let mut fetched = fetch.messages().await.context("cannot pull")?;
             let Some(message) = fetched.next().await else {
-                return Ok(begun);
+                return Ok(starts);
             };
             let message = message.map_err(|error| anyhow::anyhow!("cannot pull: {error}"))?;
             let block: u64 = std::str::from_utf8(&message.payload)?.parse()?;
-            begun.push((micros(start), block));
+            starts.push((elapsed_us(start), block));
             tokio::time::sleep(self.proof).await;
             let acknowledged = message.double_ack().await;
             acknowledged.map_err(|error| anyhow::anyhow!("cannot acknowledge: {error}"))?;
-            // The stream's order is that of the blocks, so the last one has come to some worker.
+            // Block 0 is the last one in the stream, so every other block has come to a worker.
             if block == 0 {
-                return Ok(begun);
+                return Ok(starts);
             }
         }
     }
 }
 
 /// Microseconds since `start`.
-fn micros(start: Instant) -> u64 {
+fn elapsed_us(start: Instant) -> u64 {
     u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX)
 }
 
-/// What all workers began.
-async fn gather(mut workers: JoinSet<anyhow::Result<Vec<Begun>>>) -> anyhow::Result<Vec<Begun>> {
-    let mut begun = Vec::new();
+/// Waits for all workers, and returns the tasks that they started.
+async fn join_workers(
+    mut workers: JoinSet<anyhow::Result<Vec<TaskStart>>>,
+) -> anyhow::Result<Vec<TaskStart>> {
+    let mut starts = Vec::new();
     while let Some(ended) = workers.join_next().await {
-        begun.extend(ended.context("a worker panicked")??);
+        starts.extend(ended.context("a worker panicked")??);
     }
-    Ok(begun)
+    Ok(starts)
 }
 
 #[cfg(test)]
@@ -150,9 +156,9 @@ mod tests {
             workers: 4,
             proof: Duration::from_millis(1),
         };
-        let mut begun = load.in_process().await.expect("no worker fails");
-        begun.sort_by_key(|(at, block)| (*at, u64::MAX - block));
-        let blocks: Vec<u64> = begun.into_iter().map(|(_, block)| block).collect();
+        let mut starts = load.in_process().await.expect("no worker fails");
+        starts.sort_by_key(|(at, block)| (*at, u64::MAX - block));
+        let blocks: Vec<u64> = starts.into_iter().map(|(_, block)| block).collect();
         assert_eq!(blocks, (0..40).rev().collect::<Vec<u64>>());
     }
 }

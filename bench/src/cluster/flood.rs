@@ -14,28 +14,29 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
 use crate::harness::{
-    Common, Figures, Load, Report, Running, StateDisk, Target, json_message, one_stage, parse,
+    Common, Figures, Load, Report, RunningMill, StateDisk, Target, json_message, one_stage, parse,
     registry, resident, round, sleep,
 };
 
-/// Blocks from here on are those of the flood; the head of the chain is below.
-const FLOOD_FROM: u64 = 1 << 32;
+/// First block of the flood. The blocks at the head of the chain are below it.
+const FLOOD_FIRST_BLOCK: u64 = 1 << 32;
 
-/// Blocks at the head of the chain, a second.
+/// Blocks that are submitted at the head of the chain, a second.
 const HEAD_RATE: f64 = 10.0;
 
 /// Submission rate as a multiple of the proving rate.
-const TIMES: f64 = 10.0;
+const OVERLOAD_FACTOR: f64 = 10.0;
 
 /// Most unacknowledged submissions of one producer.
 const WINDOW: usize = 64;
 
 /// Interval between samples of the queue.
-const LOOK: Duration = Duration::from_millis(5);
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Time after the producers' end at which unfinished blocks count as lost.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Bytes in a mebibyte.
 const MIB: f64 = 1024.0 * 1024.0;
 
 /// Arguments of `proofmill-bench cluster flood`.
@@ -62,7 +63,7 @@ pub(crate) struct Args {
 
 /// Peaks of the queue and of this process's memory.
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct Peaks {
     /// Most tasks that waited in the queue.
     depth: usize,
     /// Most producers' messages that waited before it.
@@ -92,34 +93,34 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     );
     let registry = registry();
     let workflow = parse(&text, &registry)?;
-    let mut mill = Running::start(&workflow, registry, &disk, &disk.state("flood")).await?;
+    let mut mill = RunningMill::start(&workflow, registry, &disk, &disk.state("flood")).await?;
     let queue = mill.queue("tasks")?;
     let before = resident().unwrap_or_default();
-    let looking = look(mill.leader.operator());
+    let peaks = sample_queue(mill.leader.operator());
 
-    let (began, begins) = std::sync::mpsc::channel();
-    let counting = tokio::spawn(count(mill.take_settled(), begins));
-    let can = f64::from(args.dispatchers) * 1e3 / f64::from(args.proof_ms);
+    let (head_sender, head_receiver) = std::sync::mpsc::channel();
+    let counting = tokio::spawn(count(mill.take_settled(), head_receiver));
+    let proofs_per_s = f64::from(args.dispatchers) * 1e3 / f64::from(args.proof_ms);
     let end = Instant::now() + Duration::from_secs(args.seconds);
-    let next = Arc::new(AtomicU64::new(FLOOD_FROM));
+    let next = Arc::new(AtomicU64::new(FLOOD_FIRST_BLOCK));
     let producers: Vec<_> = (0..args.producers)
         .map(|_| {
-            let rate = TIMES * can / args.producers as f64;
+            let rate = OVERLOAD_FACTOR * proofs_per_s / args.producers as f64;
             tokio::spawn(produce(mill.source.clone(), queue, next.clone(), rate, end))
         })
         .collect();
     let head = Load::start(mill.source.clone(), HEAD_RATE, move |block| {
-        // The counter's task may have ended.
-        let _ = began.send(Instant::now());
+        // Sending fails if the counting task has ended.
+        let _ = head_sender.send(Instant::now());
         vec![json_message(queue, block, "{}")]
     });
     tokio::time::sleep_until(end.into()).await;
     let mut submitted = head.end().await?;
-    let during = *looking.borrow();
+    let during = *peaks.borrow();
     for producer in producers {
         submitted += producer.await.context("a producer panicked")??;
     }
-    // A loss is told below.
+    // A timeout needs no error here: unfinished blocks are reported as lost below.
     let _ = timeout(PATIENCE, mill.leader.when_idle()).await;
     let after = resident().unwrap_or_default();
     mill.finish().await?;
@@ -127,21 +128,21 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
 
     let mut report = Report::new(
         &format!(
-            "Flood: {:.0} tasks a second brought, {can:.0} can be done, Q_max {}",
-            TIMES * can,
+            "Flood: {:.0} tasks a second brought, {proofs_per_s:.0} can be done, Q_max {}",
+            OVERLOAD_FACTOR * proofs_per_s,
             args.q_max
         ),
         &disk,
     );
     let latency = Figures::of(counts.latency);
-    report.figure("tasks", submitted as f64, "", Target::Open, "");
-    // A block below everything that waits passes: one such waits at a time.
+    report.figure("tasks", submitted as f64, "", Target::None, "");
+    // The queue accepts a block below all waiting ones beyond Q_max, one at a time.
     let most = args.q_max as f64 + 1.0;
     report.figure(
         "most tasks in the queue",
         during.depth as f64,
         "",
-        Target::Most(most),
+        Target::AtMost(most),
         "",
     );
     let over = during.depth.saturating_sub(args.q_max + 1);
@@ -151,21 +152,21 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         name,
         during.outside as f64,
         "",
-        Target::Most(windows + 1.0),
+        Target::AtMost(windows + 1.0),
         "",
     );
     report.figure(
         "head of the chain, P50",
         latency.p50(),
         "ms",
-        Target::Open,
+        Target::None,
         "",
     );
     report.figure(
         "head of the chain, P99",
         latency.p99(),
         "ms",
-        Target::Open,
+        Target::None,
         "",
     );
     for (name, bytes) in [
@@ -174,7 +175,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         ("after", after),
     ] {
         let name = format!("memory {name} (coordinator and producers)");
-        report.figure(&name, bytes as f64 / MIB, "MiB", Target::Open, "");
+        report.figure(&name, bytes as f64 / MIB, "MiB", Target::None, "");
     }
     report.put("tasks", submitted);
     report.put("depth", during.depth);
@@ -193,14 +194,14 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     report.finish(&args.common)
 }
 
-/// Counts completions until the mill has ended; `begins` are the times when the blocks of the head,
-/// one after the other, were submitted.
+/// Counts completions until the mill has ended. `submissions` has the times at which the blocks of the
+/// head were submitted, in the order of the blocks.
 async fn count(
     mut settled: mpsc::UnboundedReceiver<Settled>,
-    begins: std::sync::mpsc::Receiver<Instant>,
+    submissions: std::sync::mpsc::Receiver<Instant>,
 ) -> Counts {
     let mut counts = Counts::default();
-    let mut heads: Vec<Instant> = Vec::new();
+    let mut submitted_at: Vec<Instant> = Vec::new();
     while let Some(settled) = settled.recv().await {
         let block = settled.task.block;
         if !settled.completed {
@@ -210,16 +211,17 @@ async fn count(
             counts.duplicated += 1;
             continue;
         }
-        heads.extend(begins.try_iter());
+        submitted_at.extend(submissions.try_iter());
         let index = usize::try_from(block).ok();
-        if let Some(began) = index.and_then(|index| heads.get(index)) {
+        if let Some(began) = index.and_then(|index| submitted_at.get(index)) {
             counts.latency.push(began.elapsed().as_secs_f64() * 1e3);
         }
     }
     counts
 }
 
-/// Submits blocks at a rate, or as fast as they are accepted, until `end`; returns their number.
+/// Submits blocks until `end`, at `rate` a second or, if that is slower, as fast as they are accepted.
+/// Returns the number of blocks.
 async fn produce(
     port: SourcePort,
     queue: QueueIx,
@@ -227,15 +229,15 @@ async fn produce(
     rate: f64,
     end: Instant,
 ) -> anyhow::Result<u64> {
-    let mut pace = tokio::time::interval(Duration::from_secs_f64(1.0 / rate));
+    let mut ticks = tokio::time::interval(Duration::from_secs_f64(1.0 / rate));
     let mut waiting = VecDeque::with_capacity(WINDOW);
-    let mut brought = 0;
+    let mut submitted = 0;
     while Instant::now() < end {
-        pace.tick().await;
+        ticks.tick().await;
         let block = next.fetch_add(1, Ordering::Relaxed);
         let request = json_message(queue, block, "{}");
         waiting.push_back(port.submit_later(request).await?);
-        brought += 1;
+        submitted += 1;
         if waiting.len() == WINDOW
             && let Some(reply) = waiting.pop_front()
         {
@@ -245,23 +247,23 @@ async fn produce(
     for reply in waiting {
         reply.await?;
     }
-    Ok(brought)
+    Ok(submitted)
 }
 
 /// Samples the queue until the mill has ended.
-fn look(leader: OperatorPort) -> watch::Receiver<Seen> {
-    let (sender, seen) = watch::channel(Seen::default());
+fn sample_queue(leader: OperatorPort) -> watch::Receiver<Peaks> {
+    let (sender, peaks) = watch::channel(Peaks::default());
     tokio::spawn(async move {
         while let Ok(status) = leader.status().await {
             let depth = status.stages.first().map_or(0, |stage| stage.waiting);
             let memory = resident().unwrap_or_default();
-            sender.send_modify(|seen| {
-                seen.depth = seen.depth.max(depth);
-                seen.outside = seen.outside.max(status.producers_waiting);
-                seen.memory = seen.memory.max(memory);
+            sender.send_modify(|peaks| {
+                peaks.depth = peaks.depth.max(depth);
+                peaks.outside = peaks.outside.max(status.producers_waiting);
+                peaks.memory = peaks.memory.max(memory);
             });
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(SAMPLE_INTERVAL).await;
         }
     });
-    seen
+    peaks
 }

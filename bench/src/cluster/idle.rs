@@ -20,12 +20,12 @@ pub(crate) struct Args {
     program: Program,
 }
 
-/// A process that is killed with this.
-struct Role(Child);
+/// A process that is killed when this is dropped.
+struct RoleProcess(Child);
 
-impl Drop for Role {
+impl Drop for RoleProcess {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // Killing fails if the process has ended by itself.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -43,27 +43,29 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../examples/fan-in/workflow.toml")
         .canonicalize()?;
-    let start = |role: &str| -> anyhow::Result<Role> {
+    let start = |role: &str| -> anyhow::Result<RoleProcess> {
         let mut command = Command::new(&program);
         command.arg(role).arg(&file);
         command.args(["--bus", &bus.servers.join(",")]);
         command.args(["--bus-prefix", &bus.prefix]);
         command.current_dir(&dir).stdin(Stdio::null());
         command.stdout(Stdio::null()).stderr(Stdio::null());
-        Ok(Role(command.spawn().context("cannot start proofmill")?))
+        Ok(RoleProcess(
+            command.spawn().context("cannot start proofmill")?,
+        ))
     };
     let _coordinator = start("coordinator")?;
     let mut roles = Vec::new();
     for (role, most) in [
-        ("dispatcher", Target::Most(14.0)),
-        ("collector", Target::Most(8.0)),
-        ("sequencer", Target::Open),
+        ("dispatcher", Target::AtMost(14.0)),
+        ("collector", Target::AtMost(8.0)),
+        ("sequencer", Target::None),
     ] {
         roles.push((role, most, start(role)?));
     }
     tokio::time::sleep(Duration::from_secs(args.seconds)).await;
     let mut report = Report::new("Idle: memory of waiting roles", &disk);
-    for (role, most, Role(child)) in &mut roles {
+    for (role, most, RoleProcess(child)) in &mut roles {
         anyhow::ensure!(child.try_wait()?.is_none(), "the {role} has ended");
         let memory = memory(child.id()).context("the system does not say what memory it has")?;
         let mb = |bytes: u64| bytes as f64 / 1e6;
@@ -75,7 +77,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         let name = format!("{role}, resident");
         report.figure(&name, mb(memory.resident), "MB", *most, paper);
         let name = format!("{role}, private part of it");
-        report.figure(&name, mb(memory.anonymous), "MB", Target::Open, "");
+        report.figure(&name, mb(memory.anonymous), "MB", Target::None, "");
         report.put(&format!("{role}_resident"), memory.resident);
         report.put(&format!("{role}_anonymous"), memory.anonymous);
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use anyhow::Context;
 
 use crate::harness::{
-    Common, EmissionCounter, Load, Report, Running, StateDisk, Target, chain, is_block,
-    json_message, parse, registry, round, sleep,
+    Common, EmissionCounter, Load, Report, RunningMill, StateDisk, Target, is_block, json_message,
+    parse, registry, round, sequenced_stage, sleep,
 };
 
 /// Longest time to finish the remaining blocks after the last submission.
@@ -41,32 +41,32 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     );
     let registry = registry();
     let workflow = parse(
-        &chain("nodes", 4, &sleep(f64::from(args.proof_ms))),
+        &sequenced_stage("nodes", 4, &sleep(f64::from(args.proof_ms))),
         &registry,
     )?;
-    let mut mill = Running::start(&workflow, registry, &disk, &disk.state("nodes")).await?;
+    let mut mill = RunningMill::start(&workflow, registry, &disk, &disk.state("nodes")).await?;
     let queue = mill.queue("tasks")?;
     let emissions = EmissionCounter::count(mill.take_emitted(), is_block);
     let load = Load::start(mill.source.clone(), args.rate, move |block| {
         vec![json_message(queue, block, format!("{{\"block\":{block}}}"))]
     });
-    let time = Duration::from_secs(args.seconds);
-    let undisturbed = emissions.pause_within(time).await;
+    let phase_time = Duration::from_secs(args.seconds);
+    let undisturbed = emissions.pause_within(phase_time).await;
     let mut rows = Vec::new();
     for at in 0..count {
         let mut servers = disk.servers.take().context("it was there")?;
-        // Both wait for processes: what leaves is counted meanwhile.
+        // Killing and starting block this thread, and the emissions are counted meanwhile.
         servers = tokio::task::spawn_blocking(move || {
             servers.servers[at].kill();
             servers
         })
         .await?;
-        let away = emissions.pause_within(time).await;
+        let away = emissions.pause_within(phase_time).await;
         let starting = tokio::task::spawn_blocking(move || {
             servers.servers[at].restart();
             servers
         });
-        let (servers, back) = tokio::join!(starting, emissions.pause_within(time));
+        let (servers, back) = tokio::join!(starting, emissions.pause_within(phase_time));
         disk.servers = Some(servers?);
         eprintln!("server {at}: longest pause away {away:.3?}, back {back:.3?}");
         rows.push((away.as_secs_f64(), back.as_secs_f64()));
@@ -82,12 +82,12 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         &disk,
     );
     let name = "longest pause before";
-    report.figure(name, undisturbed.as_secs_f64(), "s", Target::Open, "");
+    report.figure(name, undisturbed.as_secs_f64(), "s", Target::None, "");
     for (number, (away, back)) in (1..).zip(&rows) {
         let name = format!("server {number} killed: longest pause");
-        report.figure(&name, *away, "s", Target::Open, "");
+        report.figure(&name, *away, "s", Target::None, "");
         let name = format!("server {number} started again: longest pause");
-        report.figure(&name, *back, "s", Target::Open, "");
+        report.figure(&name, *back, "s", Target::None, "");
     }
     let longest = rows
         .iter()

@@ -6,9 +6,10 @@ use anyhow::Context;
 use tokio::time::timeout;
 
 use crate::harness::{
-    Common, Report, Running, StateDisk, Target, json_message, one_stage, parse, registry, sleep,
+    Common, Report, RunningMill, StateDisk, Target, json_message, one_stage, parse, registry, sleep,
 };
 
+/// Longest wait for the next completion after the server goes on.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Arguments of `proofmill-bench cluster outage`.
@@ -32,21 +33,21 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let registry = registry();
     let workflow = parse(&one_stage("outage", 8, &sleep(20.0)), &registry)?;
     let state = disk.state("outage");
-    let mut mill = Running::start(&workflow, registry, &disk, &state).await?;
+    let mut mill = RunningMill::start(&workflow, registry, &disk, &state).await?;
     let queue = mill.queue("tasks")?;
     let mut rows = Vec::new();
     let (mut next, mut lost, mut duplicated) = (0, 0, 0);
     for seconds in &args.seconds {
         let first = next;
         let mut seen = vec![0_u32; args.tasks as usize];
-        let half = args.tasks / 2;
-        for _ in 0..half {
+        let before_outage = args.tasks / 2;
+        for _ in 0..before_outage {
             let request = json_message(queue, next, format!("{{\"block\":{next}}}"));
             drop(mill.source.submit_later(request).await?);
             next += 1;
         }
         servers.servers[0].pause();
-        for _ in half..args.tasks {
+        for _ in before_outage..args.tasks {
             let request = json_message(queue, next, format!("{{\"block\":{next}}}"));
             drop(mill.source.submit_later(request).await?);
             next += 1;
@@ -55,7 +56,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         servers.servers[0].resume();
         let resumed = Instant::now();
         let mut completed = 0;
-        let mut goes_on = None;
+        let mut first_completion = None;
         while completed < args.tasks {
             let Ok(settled) = timeout(PATIENCE, mill.next_completed()).await else {
                 break;
@@ -74,27 +75,27 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
                 continue;
             }
             completed += 1;
-            goes_on.get_or_insert_with(|| resumed.elapsed());
+            first_completion.get_or_insert_with(|| resumed.elapsed());
         }
         lost += (args.tasks - completed) as usize;
-        rows.push((*seconds, goes_on, resumed.elapsed()));
+        rows.push((*seconds, first_completion, resumed.elapsed()));
     }
     mill.finish().await?;
     let mut report = Report::new("Outage: SIGSTOP of the server, then SIGCONT", &disk);
-    for (seconds, goes_on, all) in rows {
-        let goes_on = goes_on.map_or(f64::NAN, |after| after.as_secs_f64());
+    for (seconds, first_completion, all) in rows {
+        let first_completion = first_completion.map_or(f64::NAN, |after| after.as_secs_f64());
         report.figure(
             &format!("{seconds} s: first completion after"),
-            goes_on,
+            first_completion,
             "s",
-            Target::Open,
+            Target::None,
             "",
         );
         report.figure(
             &format!("{seconds} s: all {} completed after", args.tasks),
             all.as_secs_f64(),
             "s",
-            Target::Open,
+            Target::None,
             "",
         );
     }

@@ -1,4 +1,4 @@
-//! Two coordinators as processes, of which one leads, under a steady load.
+//! A workflow under a steady load with two coordinator processes, of which one leads.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::harness::{
-    EmissionCounter, Fleet, Journal, Load, Report, Role, StateDisk, Target, chain, is_block,
-    json_message, parse, registry,
+    EmissionCounter, Fleet, Journal, Load, Report, Role, StateDisk, Target, is_block, json_message,
+    parse, registry, sequenced_stage,
 };
 
 /// Longest wait for any step before the experiment fails.
@@ -44,23 +44,23 @@ pub(super) struct CoordinatorPair {
     pub(super) emissions: EmissionCounter,
     journal: Journal,
     load: Load,
-    again: Arc<AtomicUsize>,
-    /// Ends the sequencer when it is dropped.
-    _sequencing: Trigger,
+    repetitions: Arc<AtomicUsize>,
+    /// The trigger that keeps the sequencer running: it ends when this is dropped.
+    _sequencer_trigger: Trigger,
 }
 
-/// Sink that forwards emissions. A message that a leader had not recorded as emitted when it died comes again; the
-/// repetition is counted and not forwarded, as by a directory.
-struct Taken {
+/// A sink that forwards emissions and drops repetitions, which it counts. A message is emitted again if a leader died
+/// before it had recorded the first emission. The sink that writes a directory drops repetitions too.
+struct DeduplicatingSink {
     stream: mpsc::Sender<Emitted>,
-    taken: HashMap<u64, Bytes>,
-    again: Arc<AtomicUsize>,
+    payloads: HashMap<u64, Bytes>,
+    repetitions: Arc<AtomicUsize>,
 }
 
 // === impl CoordinatorPair ===
 
 impl CoordinatorPair {
-    /// Starts everything, and waits until something has been emitted.
+    /// Starts the processes, the sequencer and the load, and waits for the first emission.
     pub(super) async fn start(
         name: &str,
         disk: &StateDisk,
@@ -71,7 +71,7 @@ impl CoordinatorPair {
         let bus = bus.context("coordinators in processes of their own need --bus jetstream")?;
         let journal = Journal::in_directory(&state);
         let registry = registry();
-        let text = chain(name, args.dispatchers, &journal.sleep(args.proof_ms));
+        let text = sequenced_stage(name, args.dispatchers, &journal.sleep(args.proof_ms));
         let workflow = parse(&text, &registry)?;
         let mut fleet = Fleet::new(&workflow, bus.clone(), &state)?;
         for _ in 0..2 {
@@ -80,16 +80,17 @@ impl CoordinatorPair {
         fleet.start_dispatchers(&workflow)?;
 
         let connection = Connection::open(bus).await?;
-        let here = state.join("here");
-        let context = ProcessContext::open(connection, &workflow, registry, here, "bench").await?;
+        let state_here = state.join("here");
+        let context =
+            ProcessContext::open(connection, &workflow, registry, state_here, "bench").await?;
         let (plan, blobs) = (context.plan.clone(), context.blobs.clone());
         let queue = plan.queue_named("tasks").context("it has this queue")?;
         let (stream, emitted) = mpsc::channel(1024);
-        let again = Arc::new(AtomicUsize::new(0));
-        let sink = Taken {
+        let repetitions = Arc::new(AtomicUsize::new(0));
+        let sink = DeduplicatingSink {
             stream,
-            taken: HashMap::new(),
-            again: again.clone(),
+            payloads: HashMap::new(),
+            repetitions: repetitions.clone(),
         };
         let (trigger, shutdown) = shutdown::channel();
         tokio::spawn(async move {
@@ -108,8 +109,8 @@ impl CoordinatorPair {
             emissions,
             journal,
             load,
-            again,
-            _sequencing: trigger,
+            repetitions,
+            _sequencer_trigger: trigger,
         };
         anyhow::ensure!(
             pair.emissions.reaches(1, PATIENCE).await,
@@ -129,13 +130,13 @@ impl CoordinatorPair {
         let submitted = self.load.end().await?;
         self.emissions.reaches(submitted, PATIENCE).await;
         let runs = self.journal.read();
-        report.figure("blocks", submitted as f64, "", Target::Open, "");
-        let again = self.again.load(Ordering::SeqCst);
+        report.figure("blocks", submitted as f64, "", Target::None, "");
+        let repetitions = self.repetitions.load(Ordering::SeqCst);
         let name = "handed out again, the same, and taken once";
-        report.figure(name, again as f64, "", Target::Open, "");
-        report.put("handed_out_again", again);
+        report.figure(name, repetitions as f64, "", Target::None, "");
+        report.put("handed_out_again", repetitions);
         let name = "tasks begun more than once";
-        report.figure(name, runs.begun_again() as f64, "", Target::Open, "");
+        report.figure(name, runs.begun_again() as f64, "", Target::None, "");
         report.put("blocks", submitted);
         report.put("begun_again", runs.begun_again());
         report.must_be_zero("proven_twice", "tasks proven twice", runs.proven_twice());
@@ -144,17 +145,17 @@ impl CoordinatorPair {
     }
 }
 
-// === impl Taken ===
+// === impl DeduplicatingSink ===
 
-impl Sink for Taken {
+impl Sink for DeduplicatingSink {
     fn put<'a>(&'a mut self, emitted: &'a Emitted) -> BoxFuture<'a, Result<(), SinkError>> {
         Box::pin(async move {
-            let before = self.taken.insert(emitted.first, emitted.bytes.clone());
+            let before = self.payloads.insert(emitted.first, emitted.bytes.clone());
             if before.as_ref() == Some(&emitted.bytes) {
-                self.again.fetch_add(1, Ordering::SeqCst);
+                self.repetitions.fetch_add(1, Ordering::SeqCst);
                 return Ok(());
             }
-            // The counter's task may have ended.
+            // Sending fails if the counting task has ended.
             let _ = self.stream.send(emitted.clone()).await;
             Ok(())
         })

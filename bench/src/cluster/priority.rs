@@ -6,12 +6,13 @@ use anyhow::Context;
 use proofmill_orchestrator::conversation::Reply;
 use tokio::time::timeout;
 
-use super::fifo::{Begun, FifoLoad};
+use super::fifo::{FifoLoad, TaskStart};
 use crate::harness::{
-    Common, Progress, Report, Running, StateDisk, Target, json_message, one_stage, parse, registry,
-    sleep,
+    Common, Progress, Report, RunningMill, StateDisk, Target, json_message, one_stage, parse,
+    registry, sleep,
 };
 
+/// Longest wait for the next completion.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Arguments of `proofmill-bench cluster priority`.
@@ -37,9 +38,10 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let registry = registry();
     let workflow = parse(&text, &registry)?;
     let state = disk.state("priority");
-    let mut mill = Running::start(&workflow, registry, &disk, &state).await?;
+    let mut mill = RunningMill::start(&workflow, registry, &disk, &state).await?;
     let queue = mill.queue("tasks")?;
-    // All must wait before any is begun: the first tasks keep every worker busy meanwhile.
+    // All tasks shall be in the queue before the first counted one starts. Until then, the first
+    // tasks keep every worker busy.
     let mut replies = Vec::new();
     for block in (0..args.tasks).rev() {
         let payload = format!("{{\"block\":{block}}}");
@@ -50,23 +52,23 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     for reply in replies {
         accepted += usize::from(reply.await? == Reply::Accepted);
     }
-    // When each was begun, by its completion and how long it was leased.
+    // The start of a task is the time of its completion minus the time for which it was leased.
     let progress = Progress::new("priority", args.tasks as usize);
-    let mut begun: Vec<Begun> = Vec::new();
-    while begun.len() < args.tasks as usize {
+    let mut starts: Vec<TaskStart> = Vec::new();
+    while starts.len() < args.tasks as usize {
         let Ok(settled) = timeout(PATIENCE, mill.next_completed()).await else {
             break;
         };
         let settled = settled?;
         let timing = settled.timing.context("a completed task has its times")?;
         let leased = u64::try_from(timing.leased.as_micros())?;
-        begun.push((timing.at.0.saturating_sub(leased), settled.task.block));
-        progress.set(begun.len());
+        starts.push((timing.at.0.saturating_sub(leased), settled.task.block));
+        progress.set(starts.len());
     }
     drop(progress);
     mill.finish().await?;
-    let lost = args.tasks as usize - begun.len();
-    let inversions = inversions(begun, args.workers);
+    let lost = args.tasks as usize - starts.len();
+    let inversions = inversions(starts, args.workers);
     let load = FifoLoad {
         tasks: args.tasks,
         workers: args.workers,
@@ -96,28 +98,28 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         &format!("{consumer}: inversions"),
         fifo_inversions as f64,
         "",
-        Target::Open,
+        Target::None,
         "",
     );
     report.put("fifo_inversions", fifo_inversions);
     report.note(&format!(
         "inversion: a task begun right before one of a lower block; the first {} tasks are not \
          counted, since they may begin before all tasks have arrived",
-        warm_up(args.workers)
+        uncounted_tasks(args.workers)
     ));
     report.finish(&args.common)
 }
 
-/// Number of tasks that are not counted: what was begun before everything had come could not be compared with what had
-/// not. The first tasks keep every worker busy while the rest come.
-fn warm_up(workers: u32) -> usize {
+/// Number of tasks at the beginning that are not counted. They may start before all tasks have arrived, when an older
+/// block may be missing from the queue without any fault.
+fn uncounted_tasks(workers: u32) -> usize {
     2 * workers as usize
 }
 
-/// Number of tasks that were begun right before one of a lower block, of those after the [`warm_up`].
-fn inversions(mut begun: Vec<Begun>, workers: u32) -> usize {
-    begun.sort_unstable();
-    let counted = begun.get(warm_up(workers)..).unwrap_or_default();
+/// Number of tasks that started right before a task of a lower block, without the [`uncounted_tasks`].
+fn inversions(mut starts: Vec<TaskStart>, workers: u32) -> usize {
+    starts.sort_unstable();
+    let counted = starts.get(uncounted_tasks(workers)..).unwrap_or_default();
     counted
         .windows(2)
         .filter(|pair| pair[1].1 < pair[0].1 && pair[1].0 > pair[0].0)
@@ -129,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_inversion_is_a_lower_block_begun_later() {
+    fn an_inversion_is_a_lower_block_that_starts_later() {
         let newest_first = (0..10).map(|at| (at, 9 - at)).collect();
         assert_eq!(inversions(newest_first, 1), 7, "the first two do not count");
         let oldest_first = (0..10).map(|at| (at, at)).collect();

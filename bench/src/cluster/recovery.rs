@@ -4,7 +4,7 @@ use proofmill_orchestrator::conversation::TaskSelection;
 use std::time::{Duration, Instant};
 
 use crate::harness::{
-    Common, Figures, Report, Role, Running, StateDisk, Target, json_message, one_stage, parse,
+    Common, Figures, Report, Role, RunningMill, StateDisk, Target, json_message, one_stage, parse,
     registry, round, sleep,
 };
 
@@ -30,9 +30,9 @@ pub(crate) struct Args {
     stops: usize,
 }
 
-/// The failure of the dispatcher that has the task.
+/// A failure of the dispatcher that has the task: SIGKILL or SIGSTOP.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Blow {
+enum Failure {
     Kill,
     Stop,
 }
@@ -50,9 +50,9 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         let push0 = if *t_ack == 5 { "0.5 s claimed" } else { "" };
         let (kills, stops) = (Figures::of(kills), Figures::of(stops));
         let name = format!("T_ack {t_ack} s: SIGKILL, P50");
-        report.figure(&name, kills.p50(), "s", Target::Open, push0);
+        report.figure(&name, kills.p50(), "s", Target::None, push0);
         let name = format!("T_ack {t_ack} s: SIGSTOP, P50");
-        report.figure(&name, stops.p50(), "s", Target::Open, "");
+        report.figure(&name, stops.p50(), "s", Target::None, "");
         rows.push(serde_json::json!({
             "t_ack_s": t_ack,
             "killed_p50_s": round(kills.p50()),
@@ -62,9 +62,9 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         killed.extend_from_slice(kills.all());
     }
     let figures = Figures::of(killed);
-    report.figure("SIGKILL, P50 of all", figures.p50(), "s", Target::Open, "");
-    let p95 = figures.at(0.95);
-    report.figure("SIGKILL, P95 of all", p95, "s", Target::Most(1.0), "");
+    report.figure("SIGKILL, P50 of all", figures.p50(), "s", Target::None, "");
+    let p95 = figures.quantile(0.95);
+    report.figure("SIGKILL, P95 of all", p95, "s", Target::AtMost(1.0), "");
     report.put("p50_s", round(figures.p50()));
     report.put("p95_s", round(p95));
     report.put("t_ack", rows);
@@ -78,7 +78,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     report.finish(&args.common)
 }
 
-/// The seconds after each kill, and after each stop.
+/// Seconds until the takeover after each kill, and after each stop.
 async fn measure(
     args: &Args,
     disk: &StateDisk,
@@ -86,8 +86,8 @@ async fn measure(
 ) -> anyhow::Result<(Vec<f64>, Vec<f64>)> {
     let state = disk.state(&format!("recovery-{t_ack}"));
     let heartbeat = (t_ack * 1000 / 5).min(5000);
-    // One task, which one of two dispatchers has, a process each. A lease that ends is a failed
-    // attempt: what is measured is not to be the backoff after it.
+    // One task for two dispatchers, each in a process. The end of a lease is a failed attempt, which
+    // is followed by a backoff. It is set to 1 ms here, so that the backoff is not what is measured.
     let text = format!(
         "{}\n[defaults]\nt_ack = \"{t_ack}s\"\nheartbeat = \"{heartbeat}ms\"\nr_max = 1000\n\
          backoff = {{ initial = \"1ms\", max = \"1ms\" }}\n",
@@ -95,52 +95,52 @@ async fn measure(
     );
     let registry = registry();
     let workflow = parse(&text, &registry)?;
-    let mut mill = Running::start(&workflow, registry, disk, &state).await?;
+    let mut mill = RunningMill::start(&workflow, registry, disk, &state).await?;
     mill.fleet()?;
     let request = json_message(mill.queue("tasks")?, 0, "{}");
     mill.source.submit(request).await?;
-    held(&mill, None, PATIENCE).await?;
+    wait_for_holder(&mill, None, PATIENCE).await?;
     mill.settle().await;
     let (mut kills, mut stops) = (Vec::new(), Vec::new());
-    let blows = std::iter::repeat_n(Blow::Kill, args.kills);
-    for blow in blows.chain(std::iter::repeat_n(Blow::Stop, args.stops)) {
+    let kill_failures = std::iter::repeat_n(Failure::Kill, args.kills);
+    for failure in kill_failures.chain(std::iter::repeat_n(Failure::Stop, args.stops)) {
         let patience = PATIENCE + Duration::from_secs(t_ack);
-        let holder = held(&mill, None, patience).await?;
-        let name = victim(&mut mill, &holder)?;
+        let holder = wait_for_holder(&mill, None, patience).await?;
+        let name = process_of_worker(&mut mill, &holder)?;
         let fleet = mill.fleet()?;
-        match blow {
-            Blow::Kill => fleet.kill(&name)?,
-            Blow::Stop => fleet.get(&name)?.pause(),
+        match failure {
+            Failure::Kill => fleet.kill(&name)?,
+            Failure::Stop => fleet.get(&name)?.pause(),
         }
         let began = Instant::now();
-        held(&mill, Some(&holder), patience).await?;
+        wait_for_holder(&mill, Some(&holder), patience).await?;
         let took = began.elapsed().as_secs_f64();
-        match blow {
-            Blow::Kill => kills.push(took),
-            Blow::Stop => stops.push(took),
+        match failure {
+            Failure::Kill => kills.push(took),
+            Failure::Stop => stops.push(took),
         }
-        // Another takes its place, so that there is somebody to take over again.
+        // A new process replaces the failed one, so that the next failure has a successor too.
         let fleet = mill.fleet()?;
-        if blow == Blow::Stop {
+        if failure == Failure::Stop {
             fleet.kill(&name)?;
         }
         fleet.start_with(Role::Dispatcher, &["--workers", "1"])?;
-        workers(&mill, 2).await?;
+        wait_for_workers(&mill, 2).await?;
     }
     eprintln!("T_ack {t_ack} s: killed {kills:.3?}, stopped {stops:.3?}");
     mill.abandon();
     Ok((kills, stops))
 }
 
-/// The process that a worker belongs to.
-fn victim(mill: &mut Running, worker: &str) -> anyhow::Result<String> {
+/// The name of the process in which a worker runs.
+fn process_of_worker(mill: &mut RunningMill, worker: &str) -> anyhow::Result<String> {
     let names = mill.fleet()?.names(Role::Dispatcher);
     let found = names.into_iter().find(|name| worker.ends_with(&**name));
     found.ok_or_else(|| anyhow::anyhow!("no process is {worker}"))
 }
 
 /// Waits until exactly `count` workers have joined.
-async fn workers(mill: &Running, count: usize) -> anyhow::Result<()> {
+async fn wait_for_workers(mill: &RunningMill, count: usize) -> anyhow::Result<()> {
     let began = Instant::now();
     while mill.leader.operator().status().await?.workers != count {
         anyhow::ensure!(
@@ -153,7 +153,11 @@ async fn workers(mill: &Running, count: usize) -> anyhow::Result<()> {
 }
 
 /// Waits until a worker other than `before` has the task; returns its name.
-async fn held(mill: &Running, before: Option<&str>, patience: Duration) -> anyhow::Result<String> {
+async fn wait_for_holder(
+    mill: &RunningMill,
+    before: Option<&str>,
+    patience: Duration,
+) -> anyhow::Result<String> {
     let began = Instant::now();
     loop {
         let operator = mill.leader.operator();

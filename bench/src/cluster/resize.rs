@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::harness::{
-    Common, EmissionCounter, Load, Report, Role, Running, StateDisk, Target, barriers, is_group,
-    member, parse, registry, round,
+    Common, EmissionCounter, Load, Report, Role, RunningMill, StateDisk, Target, barriers,
+    is_group, member, parse, registry, round,
 };
 
 /// Longest time to finish the remaining barriers after the last submission.
@@ -35,7 +35,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let k = args.members;
     let registry = registry();
     let workflow = parse(&barriers("resize", k), &registry)?;
-    let mut mill = Running::start(&workflow, registry, &disk, &disk.state("resize")).await?;
+    let mut mill = RunningMill::start(&workflow, registry, &disk, &disk.state("resize")).await?;
     let emissions = EmissionCounter::count(mill.take_emitted(), move |emitted| {
         is_group(emitted.first, k, &emitted.bytes)
     });
@@ -47,19 +47,21 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     });
     let mut rows = Vec::new();
     for count in &args.collectors {
-        let steady = async {
+        let resize = async {
             loop {
-                let up = mill.fleet()?.names(Role::Collector);
-                match up.first() {
-                    Some(oldest) if up.len() > *count => mill.fleet()?.end(oldest).await?,
-                    _ if up.len() < *count => drop(mill.fleet()?.start(Role::Collector)?),
+                let running = mill.fleet()?.names(Role::Collector);
+                match running.first() {
+                    Some(oldest) if running.len() > *count => {
+                        mill.fleet()?.terminate(oldest).await?
+                    }
+                    _ if running.len() < *count => drop(mill.fleet()?.start(Role::Collector)?),
                     _ => break,
                 }
             }
-            mill.collectors(*count).await
+            mill.wait_for_collectors(*count).await
         };
         let time = Duration::from_secs(args.seconds);
-        let (hosts, pause) = tokio::join!(steady, emissions.pause_within(time));
+        let (hosts, pause) = tokio::join!(resize, emissions.pause_within(time));
         let kept: Vec<usize> = hosts?.iter().map(|host| host.partitions).collect();
         eprintln!("{count} collectors: {kept:?} partitions, longest pause {pause:.3?}");
         rows.push((*count, pause.as_secs_f64()));
@@ -76,7 +78,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     );
     for (count, pause) in &rows {
         let name = format!("to {count} collectors: longest pause between barriers");
-        report.figure(&name, *pause, "s", Target::Open, "");
+        report.figure(&name, *pause, "s", Target::None, "");
     }
     let longest = rows.iter().map(|(_, pause)| *pause).fold(0.0, f64::max);
     report.put("longest_pause_s", round(longest));

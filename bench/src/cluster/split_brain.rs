@@ -8,8 +8,8 @@ use tokio::time::timeout;
 use super::pair::{CoordinatorPair, LoadArgs, PATIENCE};
 use crate::harness::{Common, Figures, Report, StateDisk, Target, round};
 
-/// Between a round and the next.
-const SETTLING: Duration = Duration::from_secs(2);
+/// Pause before each stop, and after the last one.
+const PAUSE_BEFORE_STOP: Duration = Duration::from_secs(2);
 
 /// Arguments of `proofmill-bench cluster split-brain`.
 #[derive(Debug, clap::Args)]
@@ -33,7 +33,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let (mut completed, mut believed) = (Vec::new(), Vec::new());
     let mut leader = pair.leader(None).await?;
     for stop in 0..args.stops {
-        tokio::time::sleep(SETTLING).await;
+        tokio::time::sleep(PAUSE_BEFORE_STOP).await;
         let old = pair.fleet.get(&leader)?;
         old.pause();
         let stopped = Instant::now();
@@ -44,7 +44,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         tokio::time::sleep(Duration::from_secs(args.seconds)).await;
         old.resume();
         let woken = Instant::now();
-        timeout(PATIENCE, old.leads_is(false))
+        timeout(PATIENCE, old.wait_for_leadership(false))
             .await
             .context("the old leader does not step down")?;
         believed.push(woken.elapsed().as_secs_f64());
@@ -56,7 +56,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         );
         leader = new;
     }
-    tokio::time::sleep(SETTLING).await;
+    tokio::time::sleep(PAUSE_BEFORE_STOP).await;
     let mut report = Report::new(
         "Split brain: SIGSTOP of the leader, another leads, SIGCONT",
         &disk,
@@ -66,13 +66,13 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         "stopped → first block under another, max",
         completed.max(),
         "s",
-        Target::Open,
+        Target::None,
         "",
     );
     let name = "awake and believes that it leads, P50";
-    report.figure(name, believed.p50(), "s", Target::Open, "");
+    report.figure(name, believed.p50(), "s", Target::None, "");
     let name = "the same, max";
-    report.figure(name, believed.max(), "s", Target::Open, "");
+    report.figure(name, believed.max(), "s", Target::None, "");
     report.put("first_max_s", round(completed.max()));
     report.put("believed_p50_s", round(believed.p50()));
     report.put("believed_max_s", round(believed.max()));

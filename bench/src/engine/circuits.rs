@@ -19,64 +19,69 @@ use proofmill_r1cs::{Assignment, R1cs};
 use crate::circom::Circuit;
 use crate::groth16::Sized;
 
-/// Check that a message is a valid proof of the witness's public inputs.
+/// A function that fails unless a message is a valid proof of the witness's public inputs.
 type IsProof = Box<dyn Fn(&ProofMessage) -> anyhow::Result<()> + Send + Sync>;
 
-/// A circuit in files.
-pub(super) struct Ready {
+/// A circuit whose files an engine can read, with a witness and a check of its proofs.
+pub(super) struct EngineCircuit {
     pub(super) name: String,
-    /// As `proofmill engine serve --circuits` takes it.
+    /// The value of `--circuits` for `proofmill engine serve`.
     argument: String,
     pub(super) constraints: usize,
     witness: Vec<u8>,
     is_proof: IsProof,
 }
 
-/// The arguments with which `proofmill engine serve` has them.
-pub(super) fn arguments(circuits: &[Ready]) -> Vec<String> {
-    let of_one = |it: &Ready| ["--circuits".to_owned(), it.argument.clone()];
-    circuits.iter().flat_map(of_one).collect()
+/// The arguments with which `proofmill engine serve` registers the circuits.
+pub(super) fn arguments(circuits: &[EngineCircuit]) -> Vec<String> {
+    let argument_pair =
+        |circuit: &EngineCircuit| ["--circuits".to_owned(), circuit.argument.clone()];
+    circuits.iter().flat_map(argument_pair).collect()
 }
 
-// === impl Ready ===
+// === impl EngineCircuit ===
 
-impl Ready {
-    /// A circuit of ours, whose files are made in `folder` if they are not there.
-    pub(super) fn of_ours(folder: &Path, curve: Curve, circuit: Sized) -> anyhow::Result<Self> {
-        with_curve!(curve, E => Self::made::<E>(folder, curve, circuit))
+impl EngineCircuit {
+    /// A circuit of the Groth16 benchmark. Its files are made in `folder` if they are missing.
+    pub(super) fn synthesized(folder: &Path, curve: Curve, circuit: Sized) -> anyhow::Result<Self> {
+        with_curve!(curve, E => Self::synthesize_on::<E>(folder, curve, circuit))
     }
 
-    fn made<E: SnarkCurve>(folder: &Path, curve: Curve, circuit: Sized) -> anyhow::Result<Self> {
+    fn synthesize_on<E: SnarkCurve>(
+        folder: &Path,
+        curve: Curve,
+        circuit: Sized,
+    ) -> anyhow::Result<Self> {
         let curve = curve.name().replace('-', "_");
         let name = format!("{}_{}_{curve}", circuit.name(), circuit.size());
         let file = |ending: &str| -> PathBuf { folder.join(format!("{name}.{ending}")) };
         let (constraints, key, vk) = (file("pmcs"), file("key"), file("vk"));
         let system = R1cs::<E::ScalarField>::from_circuit(circuit)?;
-        // The key is there last.
+        // The key is the last file to be written, so that the others exist if it does.
         if !key.exists() {
             eprintln!("making a key of {name}, once");
             system.save_precompiled(&constraints)?;
-            let made = setup::<E>(&system, &mut OsRng)?;
-            made.vk.save(&vk)?;
-            made.save(&key)?;
+            let proving_key = setup::<E>(&system, &mut OsRng)?;
+            proving_key.vk.save(&vk)?;
+            proving_key.save(&key)?;
         }
         let assignment = Assignment::<E::ScalarField>::from_circuit(circuit)?;
         let vk = VerifyingKey::<E>::load(&vk)?;
         Ok(Self {
             argument: format!("{name}={},{}", constraints.display(), key.display()),
             constraints: system.num_constraints(),
-            witness: vector(assignment.z()),
-            is_proof: check(vk, assignment.inputs().to_vec()),
+            witness: witness_bytes(assignment.z()),
+            is_proof: proof_check(vk, assignment.inputs().to_vec()),
             name,
         })
     }
 
-    /// One by circom, over BN254.
-    pub(super) fn of_circom(circuit: &Circuit) -> anyhow::Result<Self> {
-        with_curve!(Curve::Bn254, E => Self::read::<E>(circuit))
+    /// A circuit that circom compiled, over BN254.
+    pub(super) fn from_circom(circuit: &Circuit) -> anyhow::Result<Self> {
+        with_curve!(Curve::Bn254, E => Self::read_circom::<E>(circuit))
     }
 
-    fn read<E: SnarkCurve>(circuit: &Circuit) -> anyhow::Result<Self> {
+    fn read_circom<E: SnarkCurve>(circuit: &Circuit) -> anyhow::Result<Self> {
         let file = MappedFile::open(&circuit.zkey)?;
         let in_key = |error| anyhow::anyhow!("{}: {error}", circuit.zkey.display());
         let zkey = ZkeyFile::parse(&file).map_err(in_key)?;
@@ -92,9 +97,9 @@ impl Ready {
         let name = circuit.name();
         Ok(Self {
             argument: format!("{name}={}", circuit.zkey.display()),
-            // As many as variables, about.
+            // The file has no such number; a circom circuit has about as many as variables.
             constraints: header.variables as usize,
-            is_proof: check(vk, public),
+            is_proof: proof_check(vk, public),
             witness,
             name,
         })
@@ -116,20 +121,23 @@ impl Ready {
     }
 }
 
-fn vector<F: PrimeField>(values: &[F]) -> Vec<u8> {
+fn witness_bytes<F: PrimeField>(values: &[F]) -> Vec<u8> {
     let bytes = |value: &F| value.into_bigint().to_bytes_le();
     values.iter().flat_map(bytes).collect()
 }
 
-fn check<E: SnarkCurve>(vk: VerifyingKey<E>, public: Vec<E::ScalarField>) -> IsProof {
+fn proof_check<E: SnarkCurve>(vk: VerifyingKey<E>, public: Vec<E::ScalarField>) -> IsProof {
     let vk = PreparedVerifyingKey::from(vk);
     Box::new(move |message| {
-        let told: Option<Vec<E::ScalarField>> = message
+        let returned_inputs: Option<Vec<E::ScalarField>> = message
             .public_inputs
             .iter()
             .map(|bytes| canonical_from_le(bytes))
             .collect();
-        anyhow::ensure!(told.as_ref() == Some(&public), "it has other public inputs");
+        anyhow::ensure!(
+            returned_inputs.as_ref() == Some(&public),
+            "it has other public inputs"
+        );
         verify(&vk, &public, &Proof::<E>::from_bytes(&message.proof)?)?;
         Ok(())
     })

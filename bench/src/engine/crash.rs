@@ -15,14 +15,14 @@ use rand::{Rng, SeedableRng};
 use tokio::task::JoinSet;
 use tonic::Code;
 
-use super::circuits::{Ready, arguments};
-use super::process::Site;
+use super::circuits::{EngineCircuit, arguments};
+use super::process::EngineConfig;
 use crate::circom::folder;
 use crate::groth16::Sized;
 use crate::harness::{Common, Program, Report, StateDisk, Target, round};
 
 /// Range of the time between two kills, in milliseconds.
-const LIVES: std::ops::Range<u64> = 300..2500;
+const KILL_INTERVAL_MS: std::ops::Range<u64> = 300..2500;
 
 /// Arguments of `proofmill-bench engine crash`.
 #[derive(Debug, clap::Args)]
@@ -47,81 +47,81 @@ pub(crate) struct Args {
 
 /// A client's record of one of its requests.
 #[derive(Clone, Debug, Default)]
-struct Known {
+struct RequestRecord {
     circuit: usize,
     job: String,
-    /// The proof it was given first.
+    /// The proof of the first answer, encoded.
     proof: Vec<u8>,
 }
 
 /// Counts of faults.
 #[derive(Clone, Copy, Debug, Default)]
-struct Wrong {
+struct FaultCounts {
     /// Jobs accepted but unknown afterwards, or ended without proofs.
     lost: usize,
-    /// Jobs with another result than before.
+    /// Jobs whose result differs from an earlier one.
     differing: usize,
     /// Jobs with an invalid proof.
     invalid: usize,
 }
 
-/// Kills it and reports.
+/// Kills the engine under load, and reports.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let disk = StateDisk::fresh(&args.common)?;
     let program = args.program.find()?.canonicalize()?;
     let folder = folder(&args.circuits)?;
-    let circuits: Arc<[Ready]> = [
+    let circuits: Arc<[EngineCircuit]> = [
         (Curve::Bn254, Sized::Chain { constraints: 1_000 }),
         (Curve::Bls12_381, Sized::Chain { constraints: 4_000 }),
         (Curve::Bn254, Sized::Sha256 { blocks: 1 }),
     ]
     .into_iter()
-    .map(|(curve, circuit)| Ready::of_ours(&folder, curve, circuit))
+    .map(|(curve, circuit)| EngineCircuit::synthesized(&folder, curve, circuit))
     .collect::<anyhow::Result<_>>()?;
     let mut serve: Vec<String> = ["--budget", "1GiB"].map(str::to_owned).into();
     serve.extend(arguments(&circuits));
-    let site = Site::new(&program, &disk.state("engine"), serve);
-    let mut process = site.start_with(circuits.len()).await?;
+    let config = EngineConfig::new(&program, &disk.state("engine"), serve);
+    let mut process = config.start_with(circuits.len()).await?;
 
     let stop = Arc::new(AtomicBool::new(false));
     let mut clients = JoinSet::new();
     for number in 0..args.clients {
-        let (site, circuits, stop) = (site.clone(), circuits.clone(), stop.clone());
-        clients.spawn(async move { client(&site, &circuits, number, &stop).await });
+        let (config, circuits, stop) = (config.clone(), circuits.clone(), stop.clone());
+        clients.spawn(async move { client(&config, &circuits, number, &stop).await });
     }
     let mut random = StdRng::seed_from_u64(args.seed);
     let began = Instant::now();
     for _ in 0..args.kills {
-        tokio::time::sleep(Duration::from_millis(random.random_range(LIVES))).await;
+        tokio::time::sleep(Duration::from_millis(random.random_range(KILL_INTERVAL_MS))).await;
         process.kill().await?;
-        process = site.start()?;
+        process = config.start()?;
     }
     stop.store(true, Ordering::Relaxed);
-    let (mut known, mut wrong) = (BTreeMap::new(), Wrong::default());
+    let (mut records, mut faults) = (BTreeMap::new(), FaultCounts::default());
     while let Some(ended) = clients.join_next().await {
-        let (theirs, counted) = ended.context("a client panicked")??;
-        known.extend(theirs);
-        wrong = wrong.and(counted);
+        let (client_records, client_faults) = ended.context("a client panicked")??;
+        records.extend(client_records);
+        faults = faults.plus(client_faults);
     }
     let took = began.elapsed();
-    // Once more, when nothing is under way.
+    // Every request is repeated once more, after the load has ended.
     process.kill().await?;
-    let process = site.start()?;
-    for ((client, request), before) in &known {
-        wrong = wrong.and(again(&site, &circuits, *client, *request, before).await?);
+    let process = config.start()?;
+    for ((client, request), before) in &records {
+        faults = faults.plus(resubmit(&config, &circuits, *client, *request, before).await?);
     }
     process.kill().await?;
 
     let mut report = Report::new("Engine: killed at random moments under load", &disk);
-    report.figure("killed", args.kills as f64, "times", Target::Open, "");
-    report.figure("jobs accepted", known.len() as f64, "", Target::Open, "");
-    report.figure("over", took.as_secs_f64(), "s", Target::Open, "");
+    report.figure("killed", args.kills as f64, "times", Target::None, "");
+    report.figure("jobs accepted", records.len() as f64, "", Target::None, "");
+    report.figure("over", took.as_secs_f64(), "s", Target::None, "");
     report.put("kills", args.kills);
-    report.put("accepted", known.len());
+    report.put("accepted", records.len());
     report.put("seconds", round(took.as_secs_f64()));
-    report.must_be_zero("lost", "lost", wrong.lost);
-    report.must_be_zero("differing", "with two results", wrong.differing);
-    report.must_be_zero("invalid", "with an invalid proof", wrong.invalid);
+    report.must_be_zero("lost", "lost", faults.lost);
+    report.must_be_zero("differing", "with two results", faults.differing);
+    report.must_be_zero("invalid", "with an invalid proof", faults.invalid);
     report.note(&format!(
         "{} clients, each with one request at a time; each result is requested three times: when \
          it is ready, at once again, and after the last restart",
@@ -130,10 +130,10 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     report.finish(&args.common)
 }
 
-// === impl Wrong ===
+// === impl FaultCounts ===
 
-impl Wrong {
-    fn and(self, other: Self) -> Self {
+impl FaultCounts {
+    fn plus(self, other: Self) -> Self {
         Self {
             lost: self.lost + other.lost,
             differing: self.differing + other.differing,
@@ -142,71 +142,76 @@ impl Wrong {
     }
 }
 
-/// Submits one request after the other and waits for each result, until it is told to stop.
+/// Submits one request after the other and waits for each result, until `stop` is set.
 async fn client(
-    site: &Site,
-    circuits: &[Ready],
+    config: &EngineConfig,
+    circuits: &[EngineCircuit],
     number: usize,
     stop: &AtomicBool,
-) -> anyhow::Result<(Vec<((usize, usize), Known)>, Wrong)> {
-    let (mut known, mut wrong) = (Vec::new(), Wrong::default());
+) -> anyhow::Result<(Vec<((usize, usize), RequestRecord)>, FaultCounts)> {
+    let (mut records, mut faults) = (Vec::new(), FaultCounts::default());
     for request in 0.. {
         if stop.load(Ordering::Relaxed) {
             break;
         }
         let circuit = (number + request) % circuits.len();
         let submission = submission(circuits, circuit, number, request);
-        let accepted = site.insist(|engine| {
+        let accepted = config.retry_until_answered(|engine| {
             let submission = submission.clone();
             async move { engine.submit(submission).await }
         });
-        let mut now = Known {
+        let mut record = RequestRecord {
             circuit,
             job: accepted.await?.job,
             proof: Vec::new(),
         };
-        match proof(site, &now.job).await? {
-            None => wrong.lost += 1,
+        match proof(config, &record.job).await? {
+            None => faults.lost += 1,
             Some(given) => {
                 if circuits[circuit].check(&given).is_err() {
-                    wrong.invalid += 1;
+                    faults.invalid += 1;
                 }
-                now.proof = given.proof;
-                wrong = wrong.and(again(site, circuits, number, request, &now).await?);
+                record.proof = given.proof;
+                faults = faults.plus(resubmit(config, circuits, number, request, &record).await?);
             }
         }
-        known.push(((number, request), now));
+        records.push(((number, request), record));
     }
-    Ok((known, wrong))
+    Ok((records, faults))
 }
 
-/// Submits what was accepted once more, and compares the result.
-async fn again(
-    site: &Site,
-    circuits: &[Ready],
+/// Submits an accepted request again, and compares the result with that of the first submission.
+async fn resubmit(
+    config: &EngineConfig,
+    circuits: &[EngineCircuit],
     client: usize,
     request: usize,
-    before: &Known,
-) -> anyhow::Result<Wrong> {
-    let mut wrong = Wrong::default();
-    let submission = submission(circuits, before.circuit, client, request);
-    let accepted = site.insist(|engine| {
+    record: &RequestRecord,
+) -> anyhow::Result<FaultCounts> {
+    let mut faults = FaultCounts::default();
+    let submission = submission(circuits, record.circuit, client, request);
+    let accepted = config.retry_until_answered(|engine| {
         let submission = submission.clone();
         async move { engine.submit(submission).await }
     });
     let accepted = accepted.await?;
     if !accepted.existing {
-        wrong.lost += 1;
+        faults.lost += 1;
     }
-    match proof(site, &accepted.job).await? {
-        None => wrong.lost += 1,
-        Some(now) if accepted.job == before.job && now.proof == before.proof => {}
-        Some(_) => wrong.differing += 1,
+    match proof(config, &accepted.job).await? {
+        None => faults.lost += 1,
+        Some(now) if accepted.job == record.job && now.proof == record.proof => {}
+        Some(_) => faults.differing += 1,
     }
-    Ok(wrong)
+    Ok(faults)
 }
 
-fn submission(circuits: &[Ready], circuit: usize, client: usize, request: usize) -> SubmitRequest {
+fn submission(
+    circuits: &[EngineCircuit],
+    circuit: usize,
+    client: usize,
+    request: usize,
+) -> SubmitRequest {
     SubmitRequest {
         client: format!("client-{client}"),
         request_id: request.to_string(),
@@ -216,8 +221,9 @@ fn submission(circuits: &[Ready], circuit: usize, client: usize, request: usize)
 }
 
 /// The proof of an accepted job; `None` if the engine does not know the job, or it ended without a proof.
-async fn proof(site: &Site, job: &str) -> anyhow::Result<Option<Proof>> {
-    let result = site.insist(|engine| async move { engine.await_result(job).await });
+async fn proof(config: &EngineConfig, job: &str) -> anyhow::Result<Option<Proof>> {
+    let result =
+        config.retry_until_answered(|engine| async move { engine.await_result(job).await });
     match result.await {
         Ok(result) if result.state() == JobState::Done => Ok(result.proofs.into_iter().next()),
         Ok(_) => Ok(None),

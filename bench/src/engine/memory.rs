@@ -1,18 +1,18 @@
-//! The most memory with several partitions under way, beside the documented formula.
+//! Peak memory of an engine with several partitions under way, beside the documented formula.
 
 use anyhow::Context;
 use proofmill_api::engine::proto::partition::Input;
 use proofmill_api::engine::proto::{JobState, Partition, SubmitRequest, Tier};
 use proofmill_engine::{KeyForm, Options};
 
-use super::process::Site;
+use super::process::EngineConfig;
 use super::running::NAME;
-use super::{BYTES, Running};
+use super::{BYTES, EngineInProcess};
 use crate::circom::{Circuit, CircuitArgs};
 use crate::harness::{Common, Report, StateDisk, Target, memory, mib, peak, reset_peak, round};
 
-/// Partitions of the job for each that is under way at once.
-const ROUNDS: usize = 3;
+/// Number of partitions of the job for each partition that is under way at once.
+const PARTITIONS_PER_WORKER: usize = 3;
 
 /// Arguments of `proofmill-bench engine memory`.
 #[derive(Debug, clap::Args)]
@@ -32,8 +32,9 @@ pub(crate) struct Args {
 /// Measured memory, in bytes.
 struct Measured {
     key: u64,
-    /// The most, of what is not of files and was not there before the key.
-    most: u64,
+    /// Peak memory, without pages of files and without the memory that the process had before it
+    /// loaded the key.
+    peak_bytes: u64,
     reserved: u64,
 }
 
@@ -67,23 +68,30 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         if let KeyForm::Prepared { percent } = args.form() {
             serve.extend(["--prepared".to_owned(), percent.to_string()]);
         }
-        // A process for each: what one run leaves to the allocator is not the next one's.
-        let site = Site::new(&program, &disk.state(&format!("{workers}")), serve);
-        let measured = measure(&site, &circuit, ROUNDS * workers).await?;
+        // Each run has its own process, so that memory which the allocator keeps from one run does not
+        // count in the next.
+        let config = EngineConfig::new(&program, &disk.state(&format!("{workers}")), serve);
+        let measured = measure(&config, &circuit, PARTITIONS_PER_WORKER * workers).await?;
         let formula = measured.key + together;
-        let off = 100.0 * (measured.most as f64 / formula as f64 - 1.0);
+        let deviation = 100.0 * (measured.peak_bytes as f64 / formula as f64 - 1.0);
         let name = format!("{workers} at once: most memory");
-        report.figure(&name, mib(measured.most), "MiB", Target::Open, "");
-        report.figure("the formula", mib(formula), "MiB", Target::Open, "");
-        report.figure("off the formula", off.abs(), "%", Target::Most(10.0), "");
+        report.figure(&name, mib(measured.peak_bytes), "MiB", Target::None, "");
+        report.figure("the formula", mib(formula), "MiB", Target::None, "");
+        report.figure(
+            "off the formula",
+            deviation.abs(),
+            "%",
+            Target::AtMost(10.0),
+            "",
+        );
         let reserved = mib(measured.reserved);
-        report.figure("most reserved", reserved, "MiB", Target::Open, "");
+        report.figure("most reserved", reserved, "MiB", Target::None, "");
         runs.push(serde_json::json!({
             "partition_workers": workers,
             "key_bytes": measured.key,
-            "peak_bytes": measured.most,
+            "peak_bytes": measured.peak_bytes,
             "formula_bytes": formula,
-            "off_percent": round(off),
+            "off_percent": round(deviation),
             "reserved_bytes": measured.reserved,
         }));
     }
@@ -95,25 +103,29 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     report.finish(&args.common)
 }
 
-/// Memory of `workers` partitions together, by the engine's formula.
+/// Memory of `workers` partitions at once by the engine's formula, in bytes, without the key.
 async fn formula(circuit: &Circuit, workers: usize, form: KeyForm) -> anyhow::Result<u64> {
     let options = Options {
         partition_workers: workers,
         key_form: form,
         ..Options::default()
     };
-    let engine = Running::start(options, circuit).await?;
+    let engine = EngineInProcess::start(options, circuit).await?;
     let together = engine.together_bytes();
     engine.finish().await?;
     together
 }
 
-/// Has an engine prove so many partitions.
-async fn measure(site: &Site, circuit: &Circuit, partitions: usize) -> anyhow::Result<Measured> {
+/// Starts an engine, has it prove a job of `partitions` partitions, and measures its memory.
+async fn measure(
+    config: &EngineConfig,
+    circuit: &Circuit,
+    partitions: usize,
+) -> anyhow::Result<Measured> {
     let unknown = "the system does not say what memory the engine has";
     let witness = std::fs::read(&circuit.witness).context("reading the witness")?;
-    let process = site.start_with(1).await?;
-    let (id, client) = (process.id()?, site.client().await?);
+    let process = config.start_with(1).await?;
+    let (id, client) = (process.id()?, config.client().await?);
     let before = memory(id).context(unknown)?.anonymous;
     let key = client.preload(NAME, Tier::Hot).await?.bytes;
     reset_peak(id).context(unknown)?;
@@ -130,13 +142,13 @@ async fn measure(site: &Site, circuit: &Circuit, partitions: usize) -> anyhow::R
     let job = client.submit(request).await?.job;
     let result = client.await_result(&job).await?;
     anyhow::ensure!(result.state() == JobState::Done, "{}", result.failure);
-    // The pages of files are not the engine's doing.
-    let most = peak(id).context(unknown)? - (now.resident - now.anonymous) - before;
+    // Pages of files do not count.
+    let peak_bytes = peak(id).context(unknown)? - (now.resident - now.anonymous) - before;
     let budget = client.status().await?.budget;
     process.kill().await?;
     Ok(Measured {
         key,
-        most,
+        peak_bytes,
         reserved: budget
             .context("the engine does not say what it reserves")?
             .peak,

@@ -1,4 +1,5 @@
-//! Ten circuits, memory for three of their keys, jobs of all priorities, some of them cancelled.
+//! Ten circuits in an engine with memory for three of their keys: jobs of all priorities, of which some are
+//! cancelled.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -12,17 +13,17 @@ use proofmill_groth16::Curve;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use super::circuits::{Ready, arguments};
-use super::process::Site;
+use super::circuits::{EngineCircuit, arguments};
+use super::process::EngineConfig;
 use crate::circom::CircuitArgs;
 use crate::groth16::Sized;
 use crate::harness::{Common, Report, StateDisk, Target, memory, peak, round};
 
-/// Bytes that the circuits by circom hash.
-const CIRCOM: [usize; 2] = [200, 512];
+/// Bytes that each of the circuits by circom hashes.
+const CIRCOM_BYTES: [usize; 2] = [200, 512];
 
-/// Those of ours.
-const OURS: [(Curve, Sized); 8] = [
+/// Circuits of the Groth16 benchmark.
+const OWN_CIRCUITS: [(Curve, Sized); 8] = [
     (Curve::Bn254, chain(1_000)),
     (Curve::Bls12_381, chain(2_000)),
     (Curve::Bls12_381, Sized::Sha256 { blocks: 1 }),
@@ -33,16 +34,16 @@ const OURS: [(Curve, Sized); 8] = [
     (Curve::Bn254, chain(1_000_000)),
 ];
 
-/// Jobs of each circuit, at least.
-const LEAST: usize = 3;
-/// One in this many jobs is cancelled.
-const CANCELLED: u32 = 10;
+/// Fewest jobs of each circuit.
+const JOBS_PER_CIRCUIT_MIN: usize = 3;
+/// The share of cancelled jobs: one in this many, chosen at random.
+const CANCELLED_ONE_IN: u32 = 10;
 /// Longest time from a job's submission to its cancellation, in milliseconds.
-const CANCEL_AFTER: u64 = 2_000;
+const CANCEL_AFTER_MAX_MS: u64 = 2_000;
 /// Time after which an unfinished job counts as stuck.
-const STUCK: Duration = Duration::from_secs(600);
+const JOB_TIME_MAX: Duration = Duration::from_secs(600);
 /// Interval between samples of the process's memory.
-const LOOK: Duration = Duration::from_millis(50);
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Arguments of `proofmill-bench engine mixed`.
 #[derive(Debug, clap::Args)]
@@ -72,7 +73,7 @@ const fn chain(constraints: usize) -> Sized {
     Sized::Chain { constraints }
 }
 
-/// One job.
+/// A job that is to be submitted.
 #[derive(Clone, Copy, Debug)]
 struct PlannedJob {
     number: usize,
@@ -83,7 +84,7 @@ struct PlannedJob {
 
 /// Counts of jobs by their end state.
 #[derive(Debug, Default)]
-struct Ends {
+struct JobCounts {
     proven: AtomicUsize,
     cancelled: AtomicUsize,
     wrong: AtomicUsize,
@@ -102,22 +103,22 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let disk = StateDisk::fresh(&args.common)?;
     let folder = args.circuits.folder()?;
     let mut circuits = Vec::new();
-    for (curve, circuit) in OURS {
+    for (curve, circuit) in OWN_CIRCUITS {
         if circuit.constraints() <= args.largest {
-            circuits.push(Ready::of_ours(&folder, curve, circuit)?);
+            circuits.push(EngineCircuit::synthesized(&folder, curve, circuit)?);
         }
     }
-    for bytes in CIRCOM {
-        let made = Ready::of_circom(&args.circuits.prepare(bytes)?)?;
+    for bytes in CIRCOM_BYTES {
+        let made = EngineCircuit::from_circom(&args.circuits.prepare(bytes)?)?;
         if made.constraints <= args.largest {
             circuits.push(made);
         }
     }
     let program = args.circuits.program()?;
     let state = disk.state("engine");
-    let site = Site::new(&program, &state, arguments(&circuits));
-    let process = site.start_with(circuits.len()).await?;
-    let keys = keys(&site.client().await?).await?;
+    let config = EngineConfig::new(&program, &state, arguments(&circuits));
+    let process = config.start_with(circuits.len()).await?;
+    let keys = keys(&config.client().await?).await?;
     process.kill().await?;
     let (budget, all) = (budget(&keys), keys.iter().map(|key| key.bytes).sum());
     if budget >= all {
@@ -130,24 +131,24 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         "--batch".to_owned(),
         args.batch.to_string(),
     ];
-    let site = Site::new(&program, &state, serve.into());
-    let process = site.start_with(circuits.len()).await?;
+    let config = EngineConfig::new(&program, &state, serve.into());
+    let process = config.start_with(circuits.len()).await?;
     let id = process.id()?;
-    let (peaks, ends) = (Arc::new(PeakMemory::default()), Ends::default());
-    let looking = tokio::spawn(look(site.clone(), id, peaks.clone()));
+    let (peaks, counts) = (Arc::new(PeakMemory::default()), JobCounts::default());
+    let sampler = tokio::spawn(sample_memory(config.clone(), id, peaks.clone()));
     let began = Instant::now();
-    let jobs = plan(args, &circuits);
+    let jobs = plan_jobs(args, &circuits);
     futures_util::stream::iter(jobs.clone())
-        .map(|job| one(&site, &circuits, job, &ends))
+        .map(|job| run_job(&config, &circuits, job, &counts))
         .buffer_unordered(args.at_once)
         .collect::<Vec<anyhow::Result<()>>>()
         .await
         .into_iter()
         .collect::<anyhow::Result<()>>()?;
     let took = began.elapsed().as_secs_f64();
-    looking.abort();
+    sampler.abort();
     let most = peak(id).context("the system does not say what memory the engine had")?;
-    let client = site.client().await?;
+    let client = config.client().await?;
     let status = client.status().await?;
     let held = status
         .budget
@@ -156,24 +157,24 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
 
     let mb = |bytes: u64| bytes as f64 / 1e6;
     let mut report = Report::new("Engine: ten circuits, memory for three", &disk);
-    let limit = Target::Most(mb(budget) * 1.05);
+    let limit = Target::AtMost(mb(budget) * 1.05);
     let anonymous = peaks.anonymous.load(Ordering::Relaxed);
     let keys = peaks.keys.load(Ordering::Relaxed);
-    report.figure("all keys", mb(all), "MB", Target::Open, "");
-    report.figure("budget", mb(budget), "MB", Target::Open, "");
+    report.figure("all keys", mb(all), "MB", Target::None, "");
+    report.figure("budget", mb(budget), "MB", Target::None, "");
     report.figure("most memory of the process", mb(most), "MB", limit, "");
     report.figure("of it not of files", mb(anonymous), "MB", limit, "");
-    report.figure("most reserved", mb(held.peak), "MB", Target::Open, "");
-    report.figure("keys in memory, at most", keys as f64, "", Target::Open, "");
+    report.figure("most reserved", mb(held.peak), "MB", Target::None, "");
+    report.figure("keys in memory, at most", keys as f64, "", Target::None, "");
     report.figure(
         "keys evicted",
         held.evictions as f64,
         "",
-        Target::Least(1.0),
+        Target::AtLeast(1.0),
         "",
     );
-    report.figure("jobs", jobs.len() as f64, "", Target::Open, "");
-    report.figure("over", took, "s", Target::Open, "");
+    report.figure("jobs", jobs.len() as f64, "", Target::None, "");
+    report.figure("over", took, "s", Target::None, "");
     report.put("all_keys_bytes", all);
     report.put("budget_bytes", budget);
     report.put("peak_bytes", most);
@@ -185,15 +186,15 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     report.put("jobs", jobs.len());
     report.put("seconds", round(took));
     for (key, name, count) in [
-        ("proven", "proven", &ends.proven),
-        ("cancelled", "cancelled", &ends.cancelled),
+        ("proven", "proven", &counts.proven),
+        ("cancelled", "cancelled", &counts.cancelled),
     ] {
         let count = count.load(Ordering::Relaxed);
         report.put(key, count);
-        report.figure(name, count as f64, "", Target::Open, "");
+        report.figure(name, count as f64, "", Target::None, "");
     }
-    report.must_be_zero("wrong", "without a right proof", ends.wrong.into_inner());
-    report.must_be_zero("stuck", "not at an end in time", ends.stuck.into_inner());
+    report.must_be_zero("wrong", "without a right proof", counts.wrong.into_inner());
+    report.must_be_zero("stuck", "not at an end in time", counts.stuck.into_inner());
     for circuit in &status.circuits {
         report.note(&format!(
             "{}: {} proofs, loaded {} times, evicted {} times, {:.0} MB",
@@ -209,37 +210,38 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
 
 /// Memory of a key, in bytes.
 #[derive(Clone, Copy, Debug)]
-struct Key {
+struct KeyMemory {
     bytes: u64,
-    /// While it is loaded, and then with a proof: what the engine refuses to have less for.
-    least: u64,
+    /// The least budget with which the engine loads the key and proves with it.
+    needed: u64,
 }
 
 /// Loads each key, and evicts it again.
-async fn keys(client: &Client) -> anyhow::Result<Vec<Key>> {
+async fn keys(client: &Client) -> anyhow::Result<Vec<KeyMemory>> {
     let mut keys = Vec::new();
     for circuit in client.circuits().await? {
-        let least = circuit.needed_bytes;
+        let needed = circuit.needed_bytes;
         let bytes = client.preload(&circuit.name, Tier::Hot).await?.bytes;
         client.evict(&circuit.name).await?;
-        keys.push(Key { bytes, least });
+        keys.push(KeyMemory { bytes, needed });
     }
     Ok(keys)
 }
 
-/// Budget: the memory of the three largest keys, or the least with which every circuit can be proved if that is more.
-fn budget(keys: &[Key]) -> u64 {
+/// The budget in bytes: the memory of the three largest keys, or, if that is more, the least budget with
+/// which every circuit can be proved.
+fn budget(keys: &[KeyMemory]) -> u64 {
     let mut bytes: Vec<u64> = keys.iter().map(|key| key.bytes).collect();
     bytes.sort_unstable();
     let three = bytes.iter().rev().take(3).sum();
-    let least = keys.iter().map(|key| key.least).max();
-    least.unwrap_or(0).max(three)
+    let needed = keys.iter().map(|key| key.needed).max();
+    needed.unwrap_or(0).max(three)
 }
 
-/// Jobs of every circuit, fewer of larger ones, in random order.
-fn plan(args: &Args, circuits: &[Ready]) -> Vec<PlannedJob> {
+/// The jobs in the order of their submission: of every circuit some, and fewer of the larger ones.
+fn plan_jobs(args: &Args, circuits: &[EngineCircuit]) -> Vec<PlannedJob> {
     let mut random = StdRng::seed_from_u64(args.seed);
-    // So that the large ones take most of the time, and not all of it.
+    // With these weights, the large circuits take most of the time, but not all of it.
     let weights: Vec<f64> = circuits
         .iter()
         .map(|it| (it.constraints as f64).powf(-0.5))
@@ -251,7 +253,7 @@ fn plan(args: &Args, circuits: &[Ready]) -> Vec<PlannedJob> {
             at -= weight;
             at < 0.0
         });
-        let is_drawn = number >= LEAST * circuits.len();
+        let is_drawn = number >= JOBS_PER_CIRCUIT_MIN * circuits.len();
         let circuit = match drawn {
             Some(drawn) if is_drawn => drawn,
             _ => number % circuits.len(),
@@ -262,8 +264,8 @@ fn plan(args: &Args, circuits: &[Ready]) -> Vec<PlannedJob> {
             Priority::High,
             Priority::Critical,
         ];
-        let cancel = random.random_ratio(1, CANCELLED);
-        let after = Duration::from_millis(random.random_range(0..CANCEL_AFTER));
+        let cancel = random.random_ratio(1, CANCELLED_ONE_IN);
+        let after = Duration::from_millis(random.random_range(0..CANCEL_AFTER_MAX_MS));
         PlannedJob {
             number,
             circuit,
@@ -274,10 +276,15 @@ fn plan(args: &Args, circuits: &[Ready]) -> Vec<PlannedJob> {
     jobs.collect()
 }
 
-/// Has one job done, or cancels it.
-async fn one(site: &Site, circuits: &[Ready], job: PlannedJob, ends: &Ends) -> anyhow::Result<()> {
+/// Submits a job, cancels it if that is planned, waits for its end and counts it.
+async fn run_job(
+    config: &EngineConfig,
+    circuits: &[EngineCircuit],
+    job: PlannedJob,
+    counts: &JobCounts,
+) -> anyhow::Result<()> {
     let circuit = &circuits[job.circuit];
-    let client = site.client().await?;
+    let client = config.client().await?;
     let request = SubmitRequest {
         request_id: job.number.to_string(),
         priority: job.priority.into(),
@@ -289,32 +296,33 @@ async fn one(site: &Site, circuits: &[Ready], job: PlannedJob, ends: &Ends) -> a
         tokio::time::sleep(after).await;
         client.cancel(&accepted).await?;
     }
-    let Ok(result) = tokio::time::timeout(STUCK, client.await_result(&accepted)).await else {
-        ends.stuck.fetch_add(1, Ordering::Relaxed);
+    let Ok(result) = tokio::time::timeout(JOB_TIME_MAX, client.await_result(&accepted)).await
+    else {
+        counts.stuck.fetch_add(1, Ordering::Relaxed);
         return Ok(());
     };
     let result = result?;
     let counted = match (result.state(), &result.proofs[..]) {
         (JobState::Done, [proof]) => match circuit.check(proof) {
-            Ok(()) => &ends.proven,
+            Ok(()) => &counts.proven,
             Err(error) => {
                 eprintln!("job {}: {error:#}", job.number);
-                &ends.wrong
+                &counts.wrong
             }
         },
-        (JobState::Cancelled, []) if job.cancel_after.is_some() => &ends.cancelled,
+        (JobState::Cancelled, []) if job.cancel_after.is_some() => &counts.cancelled,
         (state, _) => {
             eprintln!("job {}: {state:?} {}", job.number, result.failure);
-            &ends.wrong
+            &counts.wrong
         }
     };
     counted.fetch_add(1, Ordering::Relaxed);
     Ok(())
 }
 
-/// Looks at the process until it is told not to.
-async fn look(site: Site, id: u32, peaks: Arc<PeakMemory>) {
-    let Ok(client) = site.client().await else {
+/// Samples the memory and the number of loaded keys of the process, until the task is aborted.
+async fn sample_memory(config: EngineConfig, id: u32, peaks: Arc<PeakMemory>) {
+    let Ok(client) = config.client().await else {
         return;
     };
     loop {
@@ -325,7 +333,7 @@ async fn look(site: Site, id: u32, peaks: Arc<PeakMemory>) {
             let keys = circuits.iter().filter(|it| it.bytes > 0).count();
             peaks.keys.fetch_max(keys, Ordering::Relaxed);
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(SAMPLE_INTERVAL).await;
     }
 }
 
@@ -335,7 +343,7 @@ mod tests {
 
     #[test]
     fn the_budget_is_for_three_keys_or_for_the_largest_with_a_proof() {
-        let key = |bytes, least| Key { bytes, least };
+        let key = |bytes, needed| KeyMemory { bytes, needed };
         let mut keys = vec![key(1, 2), key(5, 7), key(3, 4), key(2, 3)];
         assert_eq!(budget(&keys), 10);
         keys.push(key(20, 35));

@@ -1,4 +1,4 @@
-//! The resident engine: what staying saves, how busy it keeps the machine, and what memory it takes.
+//! Experiments on the resident engine: the time that it saves, the load of the processors, and its memory.
 
 mod circuits;
 mod crash;
@@ -13,9 +13,9 @@ mod warm;
 
 use clap::Subcommand;
 
-use running::Running;
+use running::EngineInProcess;
 
-/// Bytes that are hashed in the circuit that is proved if no other is named: 2¹⁸ constraints and more.
+/// Bytes that the default circuit hashes, which takes slightly more than 2¹⁸ constraints.
 const BYTES: usize = 512;
 
 /// Arguments of `proofmill-bench engine`.

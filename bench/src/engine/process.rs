@@ -16,22 +16,22 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Paths and arguments of an engine, whether it runs or not.
+/// Paths and arguments with which an engine is started.
 #[derive(Clone)]
-pub(super) struct Site {
+pub(super) struct EngineConfig {
     program: PathBuf,
     state: PathBuf,
     args: Vec<String>,
 }
 
-/// An engine that runs; killed when it is dropped.
+/// A running engine, which is killed when this is dropped.
 pub(super) struct Process {
     child: Child,
 }
 
-// === impl Site ===
+// === impl EngineConfig ===
 
-impl Site {
+impl EngineConfig {
     pub(super) fn new(program: &Path, state: &Path, args: Vec<String>) -> Self {
         Self {
             program: program.to_owned(),
@@ -40,7 +40,7 @@ impl Site {
         }
     }
 
-    /// Starts it; it may not answer yet.
+    /// Starts an engine. It may not answer yet when this returns.
     pub(super) fn start(&self) -> anyhow::Result<Process> {
         std::fs::create_dir_all(&self.state).context("making the state directory")?;
         let log = std::fs::File::options()
@@ -60,7 +60,7 @@ impl Site {
         Ok(Process { child })
     }
 
-    /// Starts it and waits until it has so many circuits.
+    /// Starts an engine and waits until it has registered `circuits` circuits.
     pub(super) async fn start_with(&self, circuits: usize) -> anyhow::Result<Process> {
         let mut process = self.start()?;
         let until = Instant::now() + PATIENCE;
@@ -84,20 +84,21 @@ impl Site {
         }
     }
 
-    /// A client of the engine that listens.
+    /// A new client of the running engine.
     pub(super) async fn client(&self) -> Result<Client, ClientError> {
         let socket = Address::Socket(self.state.join(ENGINE_SOCKET));
         Client::connect(&socket, &Credentials::default()).await
     }
 
-    /// Repeats a request until it is answered, also across kills and restarts of the engine.
+    /// Repeats a request until it is answered, across kills and restarts of the engine too.
     ///
     /// # Errors
     ///
-    /// A refusal for another reason than lack of room or the engine's end, or no answer within [`PATIENCE`].
-    pub(super) async fn insist<T, F>(
+    /// Fails if the engine refuses the request for a lasting reason, and if there is no answer within
+    /// [`PATIENCE`]. A lack of room and the engine's end are no lasting reasons.
+    pub(super) async fn retry_until_answered<T, F>(
         &self,
-        mut ask: impl FnMut(Client) -> F,
+        mut call: impl FnMut(Client) -> F,
     ) -> Result<T, ClientError>
     where
         F: Future<Output = Result<T, ClientError>>,
@@ -105,10 +106,10 @@ impl Site {
         let until = Instant::now() + PATIENCE;
         loop {
             let answer = match self.client().await {
-                Ok(client) => ask(client).await,
+                Ok(client) => call(client).await,
                 Err(error) => Err(error),
             };
-            let is_for_now = matches!(
+            let is_temporary = matches!(
                 answer,
                 Err(ClientError::Unreachable { .. }
                     | ClientError::Refused {
@@ -116,7 +117,7 @@ impl Site {
                         ..
                     })
             );
-            if !is_for_now || Instant::now() > until {
+            if !is_temporary || Instant::now() > until {
                 return answer;
             }
             tokio::time::sleep(PAUSE).await;
@@ -132,7 +133,7 @@ impl Process {
         self.child.id().context("the engine has ended")
     }
 
-    /// Kills it (SIGKILL), and waits until it is gone.
+    /// Kills the engine (SIGKILL), and waits until the process is gone.
     pub(super) async fn kill(mut self) -> anyhow::Result<()> {
         self.child.kill().await.context("killing the engine")
     }

@@ -13,20 +13,20 @@ use crate::circom::Circuit;
 /// Name of the circuit.
 pub(super) const NAME: &str = "circuit";
 
-/// An engine that runs until it is told to finish.
-pub(super) struct Running {
+/// An engine that runs as a task of this process until [`EngineInProcess::finish`].
+pub(super) struct EngineInProcess {
     pub(super) handle: Handle,
     witness: Vec<u8>,
     stop: Trigger,
     run: JoinHandle<Result<(), proofmill_engine::Error>>,
 }
 
-// === impl Running ===
+// === impl EngineInProcess ===
 
-impl Running {
-    /// Starts one and registers the circuit; its key is not loaded.
+impl EngineInProcess {
+    /// Starts an engine and registers the circuit, whose key is not loaded yet.
     pub(super) async fn start(options: Options, circuit: &Circuit) -> anyhow::Result<Self> {
-        // As `proofmill engine serve` does.
+        // `proofmill engine serve` does the same, so that the memory is comparable.
         proofmill_memory::return_large_allocations();
         let (service, handle) = Service::open(options).await?;
         let (stop, shutdown) = channel();
@@ -48,12 +48,12 @@ impl Running {
         Ok(self.handle.preload(circuit(), Tier::Hot).await?)
     }
 
-    /// The most bytes that partitions take together, beside the key.
+    /// The most bytes that the partitions under way take together, without the key.
     pub(super) fn together_bytes(&self) -> anyhow::Result<u64> {
         Ok(self.handle.together_bytes(&circuit())?)
     }
 
-    /// Submits a job of so many partitions.
+    /// Submits a job of `partitions` partitions, all with the same witness.
     pub(super) async fn submit(
         &self,
         request: &str,
@@ -74,7 +74,7 @@ impl Running {
     }
 
     /// Waits for a job's proofs.
-    pub(super) async fn finished(&self, job: JobId) -> anyhow::Result<()> {
+    pub(super) async fn wait_for_proofs(&self, job: JobId) -> anyhow::Result<()> {
         let result = self.handle.await_result(job).await?;
         match result.state {
             JobState::Done => Ok(()),
@@ -82,7 +82,7 @@ impl Running {
         }
     }
 
-    /// Ends it.
+    /// Drains the engine and waits for its end.
     pub(super) async fn finish(self) -> anyhow::Result<()> {
         self.stop.raise(Level::Drain);
         self.run.await.context("the engine panicked")??;

@@ -9,7 +9,7 @@ use proofmill_engine::{
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
-use super::{BYTES, Running};
+use super::{BYTES, EngineInProcess};
 use crate::circom::CircuitArgs;
 use crate::harness::{Common, Report, StateDisk, Target, processor_time, round};
 
@@ -41,33 +41,34 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         devices: DeviceOptions::processors(args.products),
         ..Options::default()
     };
-    let engine = Running::start(options, &circuit).await?;
+    let engine = EngineInProcess::start(options, &circuit).await?;
     engine.load().await?;
-    let events = tokio::spawn(collect(engine.handle.events()));
+    let events = tokio::spawn(collect_spans(engine.handle.events()));
     let began = Instant::now();
     let job = engine
         .submit("steady", args.partitions, Priority::Normal)
         .await?;
-    engine.finished(job).await?;
+    engine.wait_for_proofs(job).await?;
     let wall = began.elapsed();
     engine.finish().await?;
     let spans = events.await.context("the events' reader panicked")??;
 
     let cores = std::thread::available_parallelism()?.get();
-    let share = busy(&spans).context("the job is too short: take more --partitions")?;
+    let share =
+        mean_busy_processors(&spans).context("the job is too short: take more --partitions")?;
     let share = 100.0 * share / cores as f64;
     let gap = longest_gap(&spans).as_secs_f64() * 1e3;
     let mut report = Report::new("Engine: one job of many partitions", &disk);
-    report.figure("processors busy", share, "%", Target::Least(95.0), "");
+    report.figure("processors busy", share, "%", Target::AtLeast(95.0), "");
     report.figure(
         "longest time without a stage",
         gap,
         "ms",
-        Target::Most(50.0),
+        Target::AtMost(50.0),
         "",
     );
     let rate = 60.0 * args.partitions as f64 / wall.as_secs_f64();
-    report.figure("proofs a minute", rate, "", Target::Open, "");
+    report.figure("proofs a minute", rate, "", Target::None, "");
     report.put("busy_percent", round(share));
     report.put("longest_gap_ms", round(gap));
     report.put("proofs_per_minute", round(rate));
@@ -82,19 +83,20 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     report.finish(&args.common)
 }
 
-/// A partition in a stage.
+/// The run of one stage for one partition.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     stage: PipelineStage,
-    /// When, in microseconds.
-    began: u64,
-    ended: u64,
-    /// Processor time of this process at the span's end.
-    computed: Duration,
+    /// Start, in microseconds of the engine's clock.
+    began_us: u64,
+    /// End, in microseconds of the engine's clock.
+    ended_us: u64,
+    /// Processor time that this process had used at the span's end.
+    processor_time: Duration,
 }
 
-/// Every stage of every partition, until the engine has ended.
-async fn collect(mut events: Receiver<Event>) -> anyhow::Result<Vec<Span>> {
+/// Collects the stages of all partitions until the engine has ended.
+async fn collect_spans(mut events: Receiver<Event>) -> anyhow::Result<Vec<Span>> {
     let mut spans = Vec::new();
     loop {
         match events.recv().await {
@@ -105,9 +107,9 @@ async fn collect(mut events: Receiver<Event>) -> anyhow::Result<Vec<Span>> {
                 {
                     spans.push(Span {
                         stage,
-                        began: began_us,
-                        ended: event.at_us,
-                        computed: processor_time().context(
+                        began_us,
+                        ended_us: event.at_us,
+                        processor_time: processor_time().context(
                             "the system does not say how long this process has computed",
                         )?,
                     });
@@ -123,18 +125,21 @@ async fn collect(mut events: Receiver<Event>) -> anyhow::Result<Vec<Span>> {
 
 /// Average number of busy processors from the end of the first proof until the start of the last partition's products.
 /// Outside that time there are too few partitions to fill all stages.
-fn busy(spans: &[Span]) -> Option<f64> {
-    let ends_of = |stage| spans.iter().filter(move |span| span.stage == stage);
-    let first = ends_of(PipelineStage::Verify).min_by_key(|span| span.ended)?;
-    let last = ends_of(PipelineStage::Evaluate).max_by_key(|span| span.ended)?;
-    let wall = last.ended.checked_sub(first.ended).filter(|us| *us > 0)?;
-    let computed = last.computed.checked_sub(first.computed)?;
+fn mean_busy_processors(spans: &[Span]) -> Option<f64> {
+    let spans_of = |stage| spans.iter().filter(move |span| span.stage == stage);
+    let first = spans_of(PipelineStage::Verify).min_by_key(|span| span.ended_us)?;
+    let last = spans_of(PipelineStage::Evaluate).max_by_key(|span| span.ended_us)?;
+    let wall = last
+        .ended_us
+        .checked_sub(first.ended_us)
+        .filter(|us| *us > 0)?;
+    let computed = last.processor_time.checked_sub(first.processor_time)?;
     Some(computed.as_secs_f64() / Duration::from_micros(wall).as_secs_f64())
 }
 
-/// The longest time between the first stage's beginning and the last one's end in which none ran.
+/// The longest time without a running stage, between the start of the first one and the end of the last.
 fn longest_gap(spans: &[Span]) -> Duration {
-    let mut spans: Vec<(u64, u64)> = spans.iter().map(|it| (it.began, it.ended)).collect();
+    let mut spans: Vec<(u64, u64)> = spans.iter().map(|it| (it.began_us, it.ended_us)).collect();
     spans.sort_unstable();
     let mut until = spans.first().map_or(0, |span| span.0);
     let mut longest = 0;
@@ -149,12 +154,12 @@ fn longest_gap(spans: &[Span]) -> Duration {
 mod tests {
     use super::*;
 
-    fn span(stage: PipelineStage, began: u64, ended: u64, computed_us: u64) -> Span {
+    fn span(stage: PipelineStage, began_us: u64, ended_us: u64, computed_us: u64) -> Span {
         Span {
             stage,
-            began,
-            ended,
-            computed: Duration::from_micros(computed_us),
+            began_us,
+            ended_us,
+            processor_time: Duration::from_micros(computed_us),
         }
     }
 
@@ -173,14 +178,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_busy_is_measured_while_there_is_enough_to_do() {
+    fn busy_processors_are_measured_while_there_is_enough_to_do() {
         let spans = [
             span(PipelineStage::Evaluate, 0, 10, 10),
             span(PipelineStage::Verify, 30, 40, 60),
             span(PipelineStage::Evaluate, 90, 140, 250),
             span(PipelineStage::Verify, 190, 200, 300),
         ];
-        assert_eq!(busy(&spans), Some(1.9));
-        assert_eq!(busy(&spans[..2]), None);
+        assert_eq!(mean_busy_processors(&spans), Some(1.9));
+        assert_eq!(mean_busy_processors(&spans[..2]), None);
     }
 }

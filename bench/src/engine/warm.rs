@@ -1,15 +1,16 @@
-//! Time saved by an engine that keeps the key in memory, against a process for each proof, and snarkjs.
+//! Time saved by an engine that keeps the key in memory, compared with one process for each proof and with
+//! snarkjs.
 
 use std::time::Instant;
 
 use proofmill_engine::{KeyForm, Options, Priority};
 
-use super::{BYTES, Running};
+use super::{BYTES, EngineInProcess};
 use crate::circom::CircuitArgs;
 use crate::harness::{Common, Figures, Progress, Report, StateDisk, Target, round};
 
-/// Proofs by our program for each of snarkjs's, which takes many times as long.
-const FOR_EACH_OF_SNARKJS: usize = 10;
+/// Number of our proofs for each proof by snarkjs, which takes many times as long.
+const PROOFS_PER_SNARKJS_PROOF: usize = 10;
 
 /// Arguments of `proofmill-bench engine warm`.
 #[derive(Debug, clap::Args)]
@@ -42,15 +43,15 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         ..Options::default()
     };
     let began = Instant::now();
-    let engine = Running::start(options, &circuit).await?;
+    let engine = EngineInProcess::start(options, &circuit).await?;
     let registered = began.elapsed().as_secs_f64();
     let view = engine.load().await?;
     let loaded = began.elapsed().as_secs_f64();
     let job = engine.submit("first", 1, Priority::Normal).await?;
-    engine.finished(job).await?;
+    engine.wait_for_proofs(job).await?;
     let first = began.elapsed().as_secs_f64();
 
-    // One after the other, in turn with the others: latency.
+    // Latency: one proof after the other, in turn with the processes.
     let (mut warm, mut fresh, mut snarkjs) = (Vec::new(), Vec::new(), Vec::new());
     let progress = Progress::new("proofs in turn", args.proofs);
     for number in 0..args.proofs {
@@ -58,10 +59,10 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         let job = engine
             .submit(&format!("one-{number}"), 1, Priority::Normal)
             .await?;
-        engine.finished(job).await?;
+        engine.wait_for_proofs(job).await?;
         warm.push(began.elapsed().as_secs_f64() * 1e3);
         fresh.push(tokio::task::block_in_place(|| circuit.prove(&[]))?.0);
-        if !args.no_snarkjs && number % FOR_EACH_OF_SNARKJS == 0 {
+        if !args.no_snarkjs && number % PROOFS_PER_SNARKJS_PROOF == 0 {
             snarkjs.push(tokio::task::block_in_place(|| {
                 circuit.prove_with_snarkjs()
             })?);
@@ -69,7 +70,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         progress.set(number + 1);
     }
     drop(progress);
-    // All at once: throughput.
+    // Throughput: all jobs are submitted at once.
     let began = Instant::now();
     let mut jobs = Vec::new();
     for number in 0..args.proofs {
@@ -77,7 +78,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         jobs.push(engine.submit(&request, 1, Priority::Normal).await?);
     }
     for job in jobs {
-        engine.finished(job).await?;
+        engine.wait_for_proofs(job).await?;
     }
     let together = began.elapsed().as_secs_f64();
     engine.finish().await?;
@@ -86,10 +87,10 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let minute = |ms: &[f64]| 60e3 * ms.len() as f64 / ms.iter().sum::<f64>();
     let ours = 60.0 * args.proofs as f64 / together;
     let once = minute(&fresh);
-    report.figure("jobs a minute, engine", ours, "", Target::Open, "");
-    report.figure("jobs a minute, a process each", once, "", Target::Open, "");
+    report.figure("jobs a minute, engine", ours, "", Target::None, "");
+    report.figure("jobs a minute, a process each", once, "", Target::None, "");
     let ratio = ours / once;
-    report.figure("engine / process", ratio, "", Target::Least(1.6), "");
+    report.figure("engine / process", ratio, "", Target::AtLeast(1.6), "");
     report.put("jobs_per_minute", round(ours));
     report.put("jobs_per_minute_fresh", round(once));
     report.put("ratio", round(ratio));
@@ -99,7 +100,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     ];
     if !snarkjs.is_empty() {
         let theirs = minute(&snarkjs);
-        report.figure("jobs a minute, snarkjs", theirs, "", Target::Open, "");
+        report.figure("jobs a minute, snarkjs", theirs, "", Target::None, "");
         report.put("jobs_per_minute_snarkjs", round(theirs));
         samples.push(("snarkjs", Figures::of(snarkjs)));
     }
@@ -108,14 +109,14 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
             &format!("{name}, P50"),
             figures.p50(),
             "ms",
-            Target::Open,
+            Target::None,
             "",
         );
         report.figure(
             &format!("{name}, P99"),
             figures.p99(),
             "ms",
-            Target::Open,
+            Target::None,
             "",
         );
         report.put(&format!("{name}_p50_ms"), round(figures.p50()));
@@ -126,7 +127,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         ("the key in memory", loaded),
         ("the first proof", first),
     ] {
-        report.figure(name, seconds, "s", Target::Open, "");
+        report.figure(name, seconds, "s", Target::None, "");
     }
     report.put("first_proof_s", round(first));
     report.note(&format!(

@@ -7,12 +7,12 @@ use ark_relations::gr1cs::{
 use proofmill_circuits::gadgets::{Builder, Lc, Word};
 use proofmill_circuits::sha256::hash_words;
 
-/// The constraints of one block of SHA-256, at most: 17,471 for its compression, 512 for the bits
-/// of a private message.
-const BLOCK: usize = 17_471 + 512;
+/// Most constraints of one block of SHA-256: 17,471 of the compression, and 512 for the bits of a
+/// private message.
+const BLOCK_CONSTRAINTS: usize = 17_471 + 512;
 
-/// The constraints and instance variables that join a digest to public inputs.
-const DIGEST: usize = 32;
+/// Number of constraints and instance variables that make a digest public.
+const DIGEST_CONSTRAINTS: usize = 32;
 
 /// A kind of circuit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -26,29 +26,29 @@ pub(super) enum Circuit {
 /// A circuit of a size, with its witness.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Sized {
-    /// So many multiplications.
+    /// A chain of `constraints` multiplications.
     Chain { constraints: usize },
-    /// So many blocks of 64 bytes, padding included.
+    /// The SHA-256 of `blocks` blocks of 64 bytes, padding included.
     Sha256 { blocks: usize },
 }
 
 // === impl Circuit ===
 
 impl Circuit {
-    /// The largest of its kind whose constraints and instance variables a domain of 2^`log_n`
-    /// points holds.
+    /// The largest circuit of this kind whose constraints and instance variables fit in a domain of
+    /// 2^`log_n` points.
     pub(super) fn sized(self, log_n: u8) -> anyhow::Result<Sized> {
         let points = 1_usize << log_n;
         match self {
-            // Two of them are instance variables: the constant one and the last value.
+            // Two points are for the instance variables: the constant one and the last value.
             Self::Chain => Ok(Sized::Chain {
                 constraints: points - 2,
             }),
             Self::Sha256 => {
-                let blocks = (points - DIGEST.min(points)) / BLOCK;
+                let blocks = (points - DIGEST_CONSTRAINTS.min(points)) / BLOCK_CONSTRAINTS;
                 anyhow::ensure!(
                     blocks > 0,
-                    "a block of SHA-256 takes {BLOCK} constraints: --log-n 15 or more"
+                    "a block of SHA-256 takes {BLOCK_CONSTRAINTS} constraints: --log-n 15 or more"
                 );
                 Ok(Sized::Sha256 { blocks })
             }
@@ -59,7 +59,7 @@ impl Circuit {
 // === impl Sized ===
 
 impl Sized {
-    /// As tables have it.
+    /// The name of the kind in tables.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Chain { .. } => "chain",
@@ -67,15 +67,15 @@ impl Sized {
         }
     }
 
-    /// About how many constraints it has.
+    /// The approximate number of constraints.
     pub(crate) const fn constraints(self) -> usize {
         match self {
             Self::Chain { constraints } => constraints,
-            Self::Sha256 { blocks } => blocks * BLOCK,
+            Self::Sha256 { blocks } => blocks * BLOCK_CONSTRAINTS,
         }
     }
 
-    /// Constraints or blocks.
+    /// The size in the unit of the kind: constraints of a chain, blocks of SHA-256.
     pub(crate) const fn size(self) -> usize {
         match self {
             Self::Chain { constraints } => constraints,
@@ -93,7 +93,7 @@ impl<F: PrimeField> ConstraintSynthesizer<F> for Sized {
     }
 }
 
-/// The last product is public.
+/// Constraints of a chain of products, of which the last one is public.
 fn chain<F: PrimeField>(
     cs: &ConstraintSystemRef<F>,
     constraints: usize,
@@ -127,10 +127,10 @@ fn chain<F: PrimeField>(
     Ok(())
 }
 
-/// The digest is public, eight numbers of 32 bits.
+/// Constraints of the SHA-256 of a private message. The digest is public, as eight numbers of 32 bits.
 fn sha256<F: PrimeField>(cs: ConstraintSystemRef<F>, blocks: usize) -> Result<(), SynthesisError> {
     let b = &mut Builder::new(cs)?;
-    // 65 bits of the last block are padding: three words hold them.
+    // The padding of the last block takes 65 bits, in three words.
     let words = (0..16 * blocks as u32 - 3)
         .map(|index| Word::witness(b, index.wrapping_mul(0x9e37_79b9)))
         .collect::<Result<Vec<_>, _>>()?;
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn circuits_fill_their_domains_and_are_satisfied() {
-        for (circuit, log_n, least) in [
+        for (circuit, log_n, points_min) in [
             (Circuit::Chain, 10, 1 << 10),
             (Circuit::Sha256, 15, 17_000),
             (Circuit::Sha256, 17, 120_000),
@@ -162,7 +162,7 @@ mod tests {
             let r1cs = R1cs::<Fr>::from_circuit(sized).unwrap();
             let points = r1cs.num_constraints() + r1cs.num_instance();
             assert!(
-                (least..=1 << log_n).contains(&points),
+                (points_min..=1 << log_n).contains(&points),
                 "{circuit:?} {points}"
             );
             let assignment = Assignment::from_circuit(sized).unwrap();

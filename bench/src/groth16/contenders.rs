@@ -1,8 +1,8 @@
 //! The provers. All prove the matrices of one [`Input`], each with a key of its own setup, and all
 //! their first proofs must verify.
 //!
-//! Ours checks, as gnark's solver does, that the assignment satisfies every row; arkworks' prover
-//! does not look. arkworks proves from resident matrices, which is faster than its usual way of
+//! Our prover checks, as gnark's solver does, that the assignment satisfies every row. That of
+//! arkworks does not. arkworks proves from resident matrices, which is faster than its usual way of
 //! running the circuit again for each proof.
 
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::peers::gnark;
 use crate::versus::{Contender, Curve, PeerAnswer, Purpose, Sample, time};
 
 /// Expected result of the check of a first proof.
-const VERIFIES: &str = "verifies";
+const VALID: &str = "verifies";
 
 /// Our prover, with the time of each stage.
 pub(super) fn ours<'a, E: SnarkCurve>(
@@ -39,16 +39,16 @@ pub(super) fn ours<'a, E: SnarkCurve>(
         let (elapsed, proof) = pool.install(|| time(|| key.prover().prove(z, &mut rng)));
         let (proof, reports) = proof?;
         Ok(Sample {
-            ms: vec![millis(elapsed)],
+            ms: vec![ms_of(elapsed)],
             result: verdict(purpose, &verifying_key, input, &proof),
             stages: stages(&reports),
         })
     })
 }
 
-/// Our prover with a device: a stage's time is what it added, and beside the stages there is how long
-/// the device worked.
-pub(super) fn ours_on<'a, E: SnarkCurve>(
+/// Our prover with a device. As stages overlap, the time of a stage is what it added to the proof's; a
+/// further entry has the time for which the device was busy.
+pub(super) fn ours_on_device<'a, E: SnarkCurve>(
     input: &'a Input<E>,
     key: DeviceKey<E>,
     device: &'a dyn Device,
@@ -64,27 +64,27 @@ pub(super) fn ours_on<'a, E: SnarkCurve>(
         let busy = device.busy() - busy;
         let (proof, reports) = proof?;
         let mut stages = stages(&reports);
-        stages.push(("device busy", millis(busy)));
+        stages.push(("device busy", ms_of(busy)));
         Ok(Sample {
-            ms: vec![millis(elapsed)],
+            ms: vec![ms_of(elapsed)],
             result: verdict(purpose, &verifying_key, input, &proof),
             stages,
         })
     })
 }
 
-fn millis(duration: Duration) -> f64 {
+fn ms_of(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
 fn stages(reports: &[StageReport]) -> Vec<(&'static str, f64)> {
     reports
         .iter()
-        .map(|report| (report.stage.name(), millis(report.duration)))
+        .map(|report| (report.stage.name(), ms_of(report.duration)))
         .collect()
 }
 
-/// Result of verifying a first proof.
+/// The result of verifying the proof of a check run; `None` for measured runs.
 fn verdict<E: SnarkCurve>(
     purpose: Purpose,
     key: &PreparedVerifyingKey<E>,
@@ -92,7 +92,7 @@ fn verdict<E: SnarkCurve>(
     proof: &Proof<E>,
 ) -> Option<String> {
     let verify = || match verify(key, input.assignment.inputs(), proof) {
-        Ok(()) => VERIFIES.to_owned(),
+        Ok(()) => VALID.to_owned(),
         Err(error) => error.to_string(),
     };
     (purpose == Purpose::Check).then(verify)
@@ -144,7 +144,7 @@ pub(super) fn arkworks<'a, E: SnarkCurve>(
                 Groth16::<E>::verify_proof(&verifying_key, &proof, input.assignment.inputs())
             });
             match verdict {
-                Ok(true) => VERIFIES.to_owned(),
+                Ok(true) => VALID.to_owned(),
                 other => format!("{other:?}"),
             }
         },

@@ -1,4 +1,4 @@
-//! Groth16 proofs of the same system and assignment with keys that stay, against other provers.
+//! Groth16 proofs of one system and assignment, with keys that stay in memory, against other provers.
 
 mod circuit;
 mod contenders;
@@ -11,7 +11,7 @@ use proofmill_groth16::{DeviceKey, Offload, ResidentForm, ResidentKey, SnarkCurv
 use proofmill_r1cs::{Assignment, R1cs};
 use serde_json::{Map, Value};
 
-use crate::device::Which;
+use crate::device::DeviceKind;
 use crate::versus::{COMPARISON_HELP, Comparison, Contenders, Curve, Options};
 use circuit::Circuit;
 pub(crate) use circuit::Sized;
@@ -43,7 +43,7 @@ pub(crate) struct Args {
     /// With a device for what it can do, beside ours without: a card's key stays there, with multiples in
     /// half of its memory
     #[arg(long, value_enum, conflicts_with = "prepared")]
-    device: Option<Which>,
+    device: Option<DeviceKind>,
     /// The number of the card, if there are several
     #[arg(long, default_value_t = 0, requires = "device")]
     card: usize,
@@ -51,13 +51,14 @@ pub(crate) struct Args {
     options: Options,
 }
 
-/// A prepared statement: matrices are extracted and an assignment is made before any timing.
+/// The statement that all contenders prove. Its matrices and its assignment are made before any
+/// measurement.
 pub(crate) struct Input<E: SnarkCurve> {
-    /// The circuit, for those who make keys from one.
+    /// The circuit, for provers that make their keys from it.
     pub(crate) circuit: Sized,
-    /// Its matrices.
+    /// Matrices of the circuit.
     pub(crate) r1cs: Arc<R1cs<E::ScalarField>>,
-    /// Values for all its variables.
+    /// Values of all variables.
     pub(crate) assignment: Assignment<E::ScalarField>,
 }
 
@@ -85,7 +86,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A key on a device, which computes all that it can.
+/// Loads a key on a device, which then computes everything that it can.
 fn on_device<E: SnarkCurve>(
     key: &Arc<ResidentKey<E>>,
     device: &Arc<dyn Device>,
@@ -120,7 +121,7 @@ fn compare<E: SnarkCurve>(
     settings.insert("log_n".to_owned(), log_n.into());
     settings.insert("threads".to_owned(), threads.into());
 
-    // Keys for a measurement: who could forge proofs with them does not matter.
+    // The secrets of the key come from a fixed seed, which is fine as the key is only for measurements.
     let rng = &mut StdRng::seed_from_u64(1);
     let key = proofmill_groth16::setup::<E>(&input.r1cs, rng)?;
     let key_bytes = key.size_in_bytes();
@@ -143,10 +144,10 @@ fn compare<E: SnarkCurve>(
         None => Contenders::new(&args.options, settings, ours),
         Some(device) => {
             settings.insert("device".to_owned(), device.caps().name.clone().into());
-            let on = on_device(&key, device)?;
-            let with = contenders::ours_on(&input, on, &**device, &pool);
-            let mut contenders = Contenders::new(&args.options, settings, with);
-            contenders.add(ours);
+            let device_key = on_device(&key, device)?;
+            let ours_on_device = contenders::ours_on_device(&input, device_key, &**device, &pool);
+            let mut contenders = Contenders::new(&args.options, settings, ours_on_device);
+            contenders.add_contender(ours);
             contenders
         }
     };
@@ -156,7 +157,7 @@ fn compare<E: SnarkCurve>(
         key_bytes >> 20,
         key.bytes() >> 20,
     ));
-    contenders.ask("arkworks", || contenders::arkworks(&input, &pool))?;
-    contenders.ask("gnark", || contenders::gnark(&input, args.curve, threads))?;
+    contenders.add_peer("arkworks", || contenders::arkworks(&input, &pool))?;
+    contenders.add_peer("gnark", || contenders::gnark(&input, args.curve, threads))?;
     contenders.run()
 }

@@ -8,11 +8,12 @@ use anyhow::Context;
 
 use super::figures::Figures;
 
+/// Size of the file, in pages.
 const PAGES: usize = 64;
-const PAGE: usize = 4096;
+const PAGE_BYTES: usize = 4096;
 
-/// Overwrites pages of a file of its own in `dir`, each followed by one `fdatasync` and then by a
-/// rest; the times without the rests, in milliseconds.
+/// Measures `fdatasync` in `dir`: overwrites `rounds` pages of a temporary file, each after a pause
+/// of `rest` and followed by one `fdatasync`. Returns the times of write and sync, in milliseconds.
 #[expect(
     clippy::disallowed_methods,
     reason = "nothing else runs while the disk is measured"
@@ -21,7 +22,7 @@ pub(crate) fn fsync(dir: &Path, rounds: usize, rest: Duration) -> anyhow::Result
     let path = dir.join("fsync-probe");
     let shown = || format!("cannot measure fsync with {}", path.display());
     let mut file = std::fs::File::create(&path).with_context(shown)?;
-    let page = [0x5a_u8; PAGE];
+    let page = [0x5a_u8; PAGE_BYTES];
     for _ in 0..PAGES {
         file.write_all(&page).with_context(shown)?;
     }
@@ -30,7 +31,7 @@ pub(crate) fn fsync(dir: &Path, rounds: usize, rest: Duration) -> anyhow::Result
     for round in 0..rounds {
         std::thread::sleep(rest);
         let began = Instant::now();
-        file.seek(SeekFrom::Start((round % PAGES * PAGE) as u64))
+        file.seek(SeekFrom::Start((round % PAGES * PAGE_BYTES) as u64))
             .with_context(shown)?;
         file.write_all(&page).with_context(shown)?;
         file.sync_data().with_context(shown)?;

@@ -1,4 +1,4 @@
-//! Figures of a sample.
+//! Quantiles of a sample.
 
 /// A sample, sorted.
 #[derive(Clone, Debug, Default)]
@@ -13,7 +13,7 @@ impl Figures {
     }
 
     /// The smallest value that at least `share` of the sample does not exceed (nearest rank).
-    pub(crate) fn at(&self, share: f64) -> f64 {
+    pub(crate) fn quantile(&self, share: f64) -> f64 {
         if self.0.is_empty() {
             return f64::NAN;
         }
@@ -21,7 +21,7 @@ impl Figures {
         self.0[rank.clamp(1, self.0.len()) - 1]
     }
 
-    /// All of it, the smallest first.
+    /// The values of the sample in ascending order.
     pub(crate) fn all(&self) -> &[f64] {
         &self.0
     }
@@ -32,15 +32,15 @@ impl Figures {
     }
 
     pub(crate) fn p50(&self) -> f64 {
-        self.at(0.5)
+        self.quantile(0.5)
     }
 
     pub(crate) fn p99(&self) -> f64 {
-        self.at(0.99)
+        self.quantile(0.99)
     }
 
     pub(crate) fn max(&self) -> f64 {
-        self.at(1.0)
+        self.quantile(1.0)
     }
 }
 
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranks_are_of_the_sample() {
+    fn quantiles_are_values_of_the_sample() {
         let figures = Figures::of((1..=100).rev().map(f64::from).collect());
         assert_eq!(
             (figures.p50(), figures.p99(), figures.max()),

@@ -1,4 +1,4 @@
-//! Roles in processes of their own: this very program, started anew.
+//! Roles in separate processes, each of which runs this program with the hidden command `role`.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use proofmill_workflow::Workflow;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::sync::watch;
 
-use super::role::{LEADS, Role, process_name};
+use super::role::{LEADS_LINE, Role, process_name};
 
-/// Processes that the dispatchers of an experiment are spread over, at most.
-const PROCESSES: u32 = 4;
+/// Most processes over which the dispatchers of an experiment are spread.
+const DISPATCHER_PROCESSES_MAX: u32 = 4;
 
 /// The processes of one run of a workflow.
 pub(crate) struct Fleet {
@@ -39,7 +39,7 @@ pub(crate) struct Process {
 // === impl Fleet ===
 
 impl Fleet {
-    /// Nobody yet. The workflow's file is written to `state`.
+    /// A fleet without processes. Writes the workflow's file to `state`.
     pub(crate) fn new(workflow: &Workflow, bus: NatsOptions, state: &Path) -> anyhow::Result<Self> {
         std::fs::create_dir_all(state).context("cannot make the state directory")?;
         let file = state.join("bench.toml");
@@ -70,12 +70,12 @@ impl Fleet {
     /// Starts the workflow's dispatchers, spread over a few processes.
     pub(crate) fn start_dispatchers(&mut self, workflow: &Workflow) -> anyhow::Result<()> {
         let most = workflow.dispatchers.iter().map(|stage| stage.workers).max();
-        let processes = most.unwrap_or(0).min(PROCESSES);
+        let processes = most.unwrap_or(0).min(DISPATCHER_PROCESSES_MAX);
         for process in 0..processes {
             let workers = workflow.dispatchers.iter().map(|stage| {
                 let share = stage.workers / processes;
-                let more = u32::from(process < stage.workers % processes);
-                (share + more).to_string()
+                let remainder = u32::from(process < stage.workers % processes);
+                (share + remainder).to_string()
             });
             let workers: Vec<String> = workers.collect();
             self.start_with(Role::Dispatcher, &["--workers", &workers.join(",")])?;
@@ -83,14 +83,18 @@ impl Fleet {
         Ok(())
     }
 
-    /// Starts a process; a dispatcher's runs as many of each stage as the workflow says. Returns its
-    /// name.
+    /// Starts a process, and returns its name. A process of dispatchers runs as many of each stage
+    /// as the workflow says.
     pub(crate) fn start(&mut self, role: Role) -> anyhow::Result<String> {
         self.start_with(role, &[])
     }
 
-    /// As [`Fleet::start`], with `more` arguments.
-    pub(crate) fn start_with(&mut self, role: Role, more: &[&str]) -> anyhow::Result<String> {
+    /// Starts a process like [`Fleet::start`], with further arguments.
+    pub(crate) fn start_with(
+        &mut self,
+        role: Role,
+        more_arguments: &[&str],
+    ) -> anyhow::Result<String> {
         let program = std::env::current_exe().context("cannot find this program's own file")?;
         let word = role.to_possible_value().context("a role has a name")?;
         let state = self.state.join(format!("role-{}", self.started));
@@ -101,7 +105,7 @@ impl Fleet {
             .args(["--bus", &self.bus.servers.join(",")])
             .args(["--prefix", &self.bus.prefix])
             .args(["--replicas", &self.bus.replicas.to_string()])
-            .args(more)
+            .args(more_arguments)
             .arg("--state")
             .arg(state)
             .arg(&self.file)
@@ -111,8 +115,8 @@ impl Fleet {
             .spawn()
             .with_context(|| format!("cannot start a {}", word.get_name()))?;
         let (sender, leads) = watch::channel(false);
-        if let Some(said) = child.stdout.take() {
-            std::thread::spawn(move || listen(said, &sender));
+        if let Some(stdout) = child.stdout.take() {
+            std::thread::spawn(move || watch_leadership(stdout, &sender));
         }
         let process = Process { role, child, leads };
         let name = process.name();
@@ -122,8 +126,8 @@ impl Fleet {
 
     /// The names of the processes of this role.
     pub(crate) fn names(&self, role: Role) -> Vec<String> {
-        let of = self.processes.iter().filter(|process| process.role == role);
-        of.map(Process::name).collect()
+        let of_role = self.processes.iter().filter(|process| process.role == role);
+        of_role.map(Process::name).collect()
     }
 
     /// The process of this name.
@@ -141,8 +145,8 @@ impl Fleet {
         Ok(())
     }
 
-    /// Tells a process to hand over what it has and end (SIGTERM), and waits until it has.
-    pub(crate) async fn end(&mut self, name: &str) -> anyhow::Result<()> {
+    /// Tells a process to hand its work over and end (SIGTERM), and waits until it has ended.
+    pub(crate) async fn terminate(&mut self, name: &str) -> anyhow::Result<()> {
         self.get(name)?.signal(Signal::TERM);
         let found = self
             .processes
@@ -150,7 +154,7 @@ impl Fleet {
             .position(|process| process.name() == name);
         let mut process = self.processes.swap_remove(found.context("it was there")?);
         let ended = tokio::task::spawn_blocking(move || {
-            // Waiting would close it, and the process would take its parent to be gone.
+            // `wait` closes the standard input of the child, which would take its parent to be gone.
             let _input = process.child.stdin.take();
             process.child.wait()
         });
@@ -176,7 +180,7 @@ impl Fleet {
             .filter(|process| before != Some(&process.name()))
             .map(|process| {
                 Box::pin(async move {
-                    process.leads_is(true).await;
+                    process.wait_for_leadership(true).await;
                     process.name()
                 })
             });
@@ -184,10 +188,11 @@ impl Fleet {
     }
 }
 
-/// Passes on what a coordinator says of itself, until it has ended.
-fn listen(said: ChildStdout, leads: &watch::Sender<bool>) {
-    for line in BufReader::new(said).lines().map_while(Result::ok) {
-        leads.send_replace(line == LEADS);
+/// Reads the lines that a coordinator prints on its standard output, and keeps `leads` at the state
+/// that the last one reports. After the process's end, it does not lead.
+fn watch_leadership(stdout: ChildStdout, leads: &watch::Sender<bool>) {
+    for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+        leads.send_replace(line == LEADS_LINE);
     }
     leads.send_replace(false);
 }
@@ -195,30 +200,30 @@ fn listen(said: ChildStdout, leads: &watch::Sender<bool>) {
 // === impl Process ===
 
 impl Process {
-    /// Its name on the bus.
+    /// The name of the process on the bus.
     pub(crate) fn name(&self) -> String {
         process_name(self.child.id())
     }
 
-    /// Stops it in its tracks (SIGSTOP).
+    /// Stops the process where it is (SIGSTOP).
     pub(crate) fn pause(&self) {
         self.signal(Signal::STOP);
     }
 
-    /// Lets it go on (SIGCONT).
+    /// Lets a stopped process go on (SIGCONT).
     pub(crate) fn resume(&self) {
         self.signal(Signal::CONT);
     }
 
     fn signal(&self, signal: Signal) {
         if let Some(pid) = Pid::from_raw(self.child.id().cast_signed()) {
-            // It may have ended by itself.
+            // Signalling fails if the process has ended by itself.
             let _ = kill_process(pid, signal);
         }
     }
 
-    /// Waits until a coordinator says that it leads, or that it does not.
-    pub(crate) async fn leads_is(&self, leads: bool) {
+    /// Waits until the coordinator leads, or, if `leads` is false, until it does not.
+    pub(crate) async fn wait_for_leadership(&self, leads: bool) {
         if self
             .leads
             .clone()
@@ -226,7 +231,7 @@ impl Process {
             .await
             .is_err()
         {
-            // It has ended: it does not lead, and never will.
+            // The process has ended, so its state does not change any more.
             std::future::pending::<()>().await;
         }
     }
@@ -234,7 +239,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // Killing fails if the process has ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

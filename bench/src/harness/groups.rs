@@ -14,8 +14,8 @@ struct Member {
     index: u64,
 }
 
-/// A workflow whose messages in queue `parts` are gathered by `k` into barriers, which leave in
-/// chain order.
+/// The file of a workflow that gathers the messages of queue `parts` into groups of `k`, and emits
+/// the groups in chain order.
 pub(crate) fn barriers(name: &str, k: u64) -> String {
     format!(
         r#"
@@ -35,12 +35,12 @@ pub(crate) fn barriers(name: &str, k: u64) -> String {
     )
 }
 
-/// The payload of member `index` of a group, which is also its block.
+/// The payload of member `index` of a group. The number of a group is also the number of its block.
 pub(crate) fn member_json(group: u64, index: u64) -> String {
     format!("{{\"group\":{group},\"index\":{index}}}")
 }
 
-/// The message of that member.
+/// The message with the payload of [`member_json`].
 pub(crate) fn member(plan: &Plan, queue: QueueIx, group: u64, index: u64) -> Submit {
     let json = member_json(group, index);
     let values = grouping(plan, queue, Some(json.as_bytes()));
@@ -50,7 +50,7 @@ pub(crate) fn member(plan: &Plan, queue: QueueIx, group: u64, index: u64) -> Sub
     request
 }
 
-/// Whether an emitted payload is the whole group of this block, of `k` members, in order.
+/// Whether an emitted payload is the group of `block`, with all its `k` members in their order.
 pub(crate) fn is_group(block: u64, k: u64, bytes: &[u8]) -> bool {
     let members: Vec<Member> = serde_json::from_slice(bytes).unwrap_or_default();
     let in_place = |(at, member): (u64, &Member)| member.group == block && member.index == at;
@@ -62,7 +62,7 @@ mod tests {
     use super::{is_group, member_json};
 
     #[test]
-    fn strangers_and_gaps_are_noticed() {
+    fn foreign_members_and_gaps_are_noticed() {
         let group = |members: &[(u64, u64)]| {
             let members: Vec<String> = members.iter().map(|(g, i)| member_json(*g, *i)).collect();
             format!("[{}]", members.join(","))

@@ -15,9 +15,9 @@ pub(crate) struct Journal(PathBuf);
 /// Event recorded in a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RunEvent {
-    /// A run begins.
+    /// The beginning of a run.
     Began,
-    /// It ends.
+    /// The end of a run.
     Ended,
 }
 
@@ -41,7 +41,7 @@ impl Journal {
         )
     }
 
-    /// Adds a line, in one write: other processes do, too.
+    /// Adds a line. It is written with one call, as other processes write to the same file.
     pub(crate) fn write(&self, event: RunEvent, task: &TaskId) -> std::io::Result<()> {
         let word = match event {
             RunEvent::Began => "began",

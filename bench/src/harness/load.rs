@@ -1,4 +1,4 @@
-//! A steady load.
+//! Submission of blocks at a steady rate.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub(crate) struct Load {
 // === impl Load ===
 
 impl Load {
-    /// Submits what `messages` gives for blocks 0, 1, … at `rate` blocks a second.
+    /// Submits the messages that `messages` returns for blocks 0, 1, … at `rate` blocks a second.
     pub(crate) fn start(
         port: SourcePort,
         rate: f64,
@@ -34,7 +34,7 @@ impl Load {
                     _ = ended.changed() => return Ok(block),
                 }
                 for message in messages(block) {
-                    // What becomes of it is told by what comes out.
+                    // The reply is not awaited: the experiment counts the emissions.
                     drop(port.submit_later(message).await?);
                 }
             }

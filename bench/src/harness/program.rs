@@ -11,7 +11,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Where it is.
+    /// The path of the program. Fails if there is no such file.
     pub(crate) fn find(&self) -> anyhow::Result<PathBuf> {
         let beside = std::env::current_exe()?.with_file_name("proofmill");
         let program = self.proofmill.clone().unwrap_or(beside);

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-const PLAIN_EVERY: Duration = Duration::from_secs(2);
+/// Shortest time between two lines of progress where standard error is no terminal.
+const PLAIN_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Progress of a run.
 pub(crate) struct Progress {
@@ -48,7 +49,7 @@ impl Progress {
         self.bar.set_position(done as u64);
         let Some(last) = &self.plain else { return };
         let Ok(mut last) = last.lock() else { return };
-        if last.elapsed() >= PLAIN_EVERY {
+        if last.elapsed() >= PLAIN_INTERVAL {
             *last = Instant::now();
             eprintln!("{}: {done}/{}", self.label, self.total);
         }

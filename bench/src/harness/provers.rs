@@ -13,15 +13,16 @@ use serde_json::Value;
 
 use super::journal::{Journal, RunEvent};
 
-/// JSON as it stands, in and out.
+/// A JSON payload that is passed on as bytes, without decoding.
 pub(crate) struct JsonBytes(pub(crate) Bytes);
 
-/// Gives its input back after `ms` milliseconds: those of the stage's params, or of the payload.
+/// A prover that returns its input after `ms` milliseconds.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Sleep {
+    /// The time from the stage's parameters; `None` takes the time from each payload.
     ms: Option<f64>,
-    /// Where each run is written down, if anywhere.
+    /// The file to which each run is recorded; by default none.
     journal: Option<Journal>,
 }
 
@@ -30,7 +31,7 @@ struct Payload {
     ms: f64,
 }
 
-/// The executor, in a workflow file, that takes `ms` milliseconds.
+/// The executor `sleep` of a workflow file, which takes `ms` milliseconds.
 pub(crate) fn sleep(ms: f64) -> String {
     format!("{{ kind = \"native\", prover = \"sleep\", params = {{ ms = {ms:?} }} }}")
 }
@@ -51,7 +52,7 @@ pub(crate) fn registry() -> Registry {
     registry
 }
 
-/// Takes a proof's time.
+/// Blocks the thread for the time that a proof would take.
 #[expect(
     clippy::disallowed_methods,
     reason = "provers run on threads of their own, outside the runtime's"

@@ -2,19 +2,19 @@
 
 use serde_json::{Map, Value};
 
+use super::emissions::EmissionCounter;
 use super::host;
-use super::outflow::EmissionCounter;
-use super::place::{Common, StateDisk};
+use super::state_disk::{Common, StateDisk};
 
 /// Target of a figure. A missed target is reported but is not an error: the machine may be busy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Target {
-    /// At most this.
-    Most(f64),
-    /// At least this.
-    Least(f64),
-    /// For information.
-    Open,
+    /// The figure shall be this value or lower.
+    AtMost(f64),
+    /// The figure shall be this value or higher.
+    AtLeast(f64),
+    /// The figure has no target and is printed for information.
+    None,
 }
 
 /// Results of an experiment.
@@ -50,7 +50,8 @@ impl Report {
         report
     }
 
-    /// A row of the table: the figure, its unit, what it should be, and push0's.
+    /// Adds a row to the table: the figure with its unit, its target, and the figure that the push0
+    /// paper reports.
     pub(crate) fn figure(
         &mut self,
         name: &str,
@@ -74,21 +75,21 @@ impl Report {
             }
         };
         let target = match target {
-            Target::Most(limit) => format!("≤ {}, {}", show(limit), met(ours <= limit)),
-            Target::Least(limit) => format!("≥ {}, {}", show(limit), met(ours >= limit)),
-            Target::Open => String::new(),
+            Target::AtMost(limit) => format!("≤ {}, {}", show(limit), met(ours <= limit)),
+            Target::AtLeast(limit) => format!("≥ {}, {}", show(limit), met(ours >= limit)),
+            Target::None => String::new(),
         };
         self.rows
             .push([name.to_owned(), show(ours), target, push0.to_owned()]);
     }
 
-    /// A count that must be zero: anything else makes the command fail.
+    /// Adds a count that must be zero: another value makes the command fail.
     pub(crate) fn must_be_zero(&mut self, key: &str, name: &str, count: usize) {
         self.put(key, count);
         self.must_be(name, count, 0);
     }
 
-    /// A count that must be `expected`: anything else makes the command fail.
+    /// Adds a count that must be `expected`: another value makes the command fail.
     pub(crate) fn must_be(&mut self, name: &str, count: usize, expected: usize) {
         let verdict = format!("must be {expected}");
         self.rows
@@ -109,17 +110,18 @@ impl Report {
         self.must_be_zero("wrong", "with another payload", counts.wrong);
     }
 
-    /// A line below the table.
+    /// Adds a line below the table.
     pub(crate) fn note(&mut self, text: &str) {
         self.notes.push(text.to_owned());
     }
 
-    /// A field of the JSON object.
+    /// Adds a field to the JSON object.
     pub(crate) fn put(&mut self, key: &str, value: impl Into<Value>) {
         self.json.insert(key.to_owned(), value.into());
     }
 
-    /// Prints everything. An error if something that must hold does not.
+    /// Prints the table, the notes and, with `--json`, the JSON object. Fails if an invariant is
+    /// violated.
     pub(crate) fn finish(self, common: &Common) -> anyhow::Result<()> {
         println!("{}", self.title);
         let heads = ["", "ours", "target", "push0"].map(str::to_owned);
@@ -156,12 +158,12 @@ fn met(met: bool) -> &'static str {
     if met { "met" } else { "missed" }
 }
 
-/// So many bytes in mebibytes.
+/// Converts bytes to mebibytes.
 pub(crate) fn mib(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 
-/// Three digits are more than the measurement has.
+/// Rounds to three decimals, which is more than the precision of the measurements.
 pub(crate) fn round(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }

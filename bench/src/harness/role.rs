@@ -15,9 +15,9 @@ use super::provers::registry;
 use super::running::parse;
 
 /// Line that a coordinator prints on standard output when it becomes the leader.
-pub(super) const LEADS: &str = "leads";
+pub(super) const LEADS_LINE: &str = "leads";
 /// Line that a coordinator prints when it is no longer the leader.
-const STANDS_BY: &str = "stands by";
+const STANDBY_LINE: &str = "stands by";
 
 /// Role of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -50,7 +50,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Threads as the program's own role has.
+    /// A runtime with as many threads as `proofmill` gives the same role.
     pub(crate) fn runtime(&self) -> std::io::Result<tokio::runtime::Runtime> {
         let mut builder = match self.role {
             Role::Coordinator => tokio::runtime::Builder::new_multi_thread(),
@@ -81,26 +81,26 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let (trigger, shutdown) = shutdown::channel();
     let mut term = signal(SignalKind::terminate()).context("cannot listen for signals")?;
     let parent_gone = tokio::task::spawn_blocking(|| {
-        // Standard input ends with the parent.
+        // The parent holds the other end of standard input, which therefore ends with it.
         std::io::copy(&mut std::io::stdin(), &mut std::io::sink())
     });
     let ending = async {
         if term.recv().await.is_some() {
             trigger.raise(Level::Drain);
         }
-        // A trigger that is dropped stops everything.
+        // Dropping the trigger would stop everything at once.
         std::future::pending::<()>().await;
     };
     tokio::select! {
-        ended = play(args.role, context, workers, shutdown) => ended?,
+        ended = run_role(args.role, context, workers, shutdown) => ended?,
         () = ending => {}
         _ = parent_gone => {}
     }
-    // The thread that reads standard input would be waited for.
+    // Returning would wait for the thread that reads standard input.
     std::process::exit(0);
 }
 
-async fn play(
+async fn run_role(
     role: Role,
     context: ProcessContext,
     workers: BTreeMap<String, usize>,
@@ -116,25 +116,25 @@ async fn play(
             let workflow = context.workflow.name.clone();
             tokio::select! {
                 led = cluster::lead(context, leading.clone(), shutdown) => led?,
-                told = tell(&leading, &workflow) => told?,
+                printed = print_leadership(&leading, &workflow) => printed?,
             }
         }
     }
     Ok(())
 }
 
-/// Prints changes of this process's leadership, until the process ends.
-async fn tell(leading: &LedWorkflows, workflow: &str) -> anyhow::Result<()> {
-    let say = |word: &str| {
+/// Prints a line at each change of this process's leadership, until the process ends.
+async fn print_leadership(leading: &LedWorkflows, workflow: &str) -> anyhow::Result<()> {
+    let print_line = |word: &str| {
         let mut out = std::io::stdout();
         writeln!(out, "{word}")?;
         out.flush()
     };
     loop {
         leading.wait_until_leading(workflow).await;
-        say(LEADS)?;
+        print_line(LEADS_LINE)?;
         leading.wait_until_standby(workflow).await;
-        say(STANDS_BY)?;
+        print_line(STANDBY_LINE)?;
     }
 }
 

@@ -25,22 +25,23 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::fleet::Fleet;
-use super::place::StateDisk;
+use super::state_disk::StateDisk;
 
-/// A little longer than a leader settles.
+/// Pause of [`RunningMill::settle`]: a little longer than a new leader waits for the others to
+/// connect.
 const SETTLING: Duration = Duration::from_millis(3200);
 
 /// Longest wait for processes to join, and for a mill to finish its work.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A mill that runs until it is told to finish.
-pub(crate) struct Running {
+/// A running mill, and its other processes if it has a bus.
+pub(crate) struct RunningMill {
     /// Port for submissions to the coordinator, through the bus if there is one.
     pub(crate) source: SourcePort,
-    /// The coordinator itself, to look into.
+    /// The handle of the coordinator, for reading its state.
     pub(crate) leader: Handle,
     pub(crate) blobs: Arc<BlobStore>,
-    /// Every task that ends, once that is durable.
+    /// Tasks that have ended, each sent once its end is durable.
     pub(crate) settled: mpsc::UnboundedReceiver<Settled>,
     /// Emissions of the sequencer, after the sinks have them.
     pub(crate) emitted: mpsc::Receiver<Emitted>,
@@ -69,13 +70,14 @@ pub(crate) fn one_stage(name: &str, dispatchers: u32, executor: &str) -> String 
     )
 }
 
-/// As [`one_stage`], and what is proven leaves in chain order. The sequencer's table is the last.
-pub(crate) fn chain(name: &str, dispatchers: u32, executor: &str) -> String {
+/// The workflow of [`one_stage`] with a sequencer, which emits the proofs in chain order. The
+/// sequencer's table is the last one, so that a caller can add fields to it.
+pub(crate) fn sequenced_stage(name: &str, dispatchers: u32, executor: &str) -> String {
     let stage = one_stage(name, dispatchers, executor);
     format!("{stage}output = \"proofs\"\n[sequencer]\ninput = \"proofs\"\n")
 }
 
-/// Whether an emitted payload is that of its block.
+/// Whether an emitted payload names the block with which it was emitted.
 pub(crate) fn is_block(emitted: &Emitted) -> bool {
     #[derive(Deserialize)]
     struct Payload {
@@ -94,11 +96,12 @@ pub(crate) fn parse(text: &str, registry: &Registry) -> anyhow::Result<Workflow>
     }
 }
 
-// === impl Running ===
+// === impl RunningMill ===
 
-impl Running {
-    /// Opens `state` and starts every role of the workflow but collectors of its own; returns when
-    /// its dispatchers have joined.
+impl RunningMill {
+    /// Opens `state`, starts the roles of the workflow, and waits until the dispatchers have joined.
+    /// With a bus, the dispatchers run in other processes, and collector processes are left to the
+    /// caller.
     pub(crate) async fn start(
         workflow: &Workflow,
         registry: Registry,
@@ -108,7 +111,8 @@ impl Running {
         Self::start_routed(workflow, registry, disk, state, Routing::default()).await
     }
 
-    /// As [`Running::start`], with messages that find their collector by `routing`.
+    /// Starts a mill like [`RunningMill::start`], with `routing` as the rule that assigns messages to
+    /// collectors.
     pub(crate) async fn start_routed(
         workflow: &Workflow,
         registry: Registry,
@@ -172,8 +176,11 @@ impl Running {
         fleet.context("roles in processes of their own need --bus jetstream")
     }
 
-    /// Waits until so many processes keep partitions of collectors, and says how many each keeps.
-    pub(crate) async fn collectors(&self, count: usize) -> anyhow::Result<Vec<HostStatus>> {
+    /// Waits until `count` processes keep partitions of collectors, and returns how many each keeps.
+    pub(crate) async fn wait_for_collectors(
+        &self,
+        count: usize,
+    ) -> anyhow::Result<Vec<HostStatus>> {
         let began = Instant::now();
         loop {
             let hosts = self.leader.operator().status().await?.hosts;
@@ -205,40 +212,41 @@ impl Running {
         }
     }
 
-    /// Waits until nothing moves any more.
-    pub(crate) async fn rest(&self) -> anyhow::Result<()> {
+    /// Waits until the mill is idle: no task is left that could run.
+    pub(crate) async fn wait_until_idle(&self) -> anyhow::Result<()> {
         let idle = timeout(PATIENCE, self.leader.when_idle()).await;
         Ok(idle.context("the mill does not come to rest")??)
     }
 
-    /// Waits until a process that is gone is noticed at once: a leader that has just connected gives
-    /// everyone time to do so, too.
+    /// Waits until the leader notices at once that a process has gone. A leader that has just
+    /// connected first gives all processes time to connect.
     pub(crate) async fn settle(&self) {
         tokio::time::sleep(SETTLING).await;
     }
 
-    /// Takes away the stream of what is emitted.
+    /// Takes the stream of emissions. `emitted` is an empty, closed stream afterwards.
     pub(crate) fn take_emitted(&mut self) -> mpsc::Receiver<Emitted> {
         let (_, nothing) = mpsc::channel(1);
         std::mem::replace(&mut self.emitted, nothing)
     }
 
-    /// Takes away the stream of tasks that end. It ends with the mill.
+    /// Takes the stream of ended tasks, which ends with the mill. `settled` is an empty, closed stream
+    /// afterwards.
     pub(crate) fn take_settled(&mut self) -> mpsc::UnboundedReceiver<Settled> {
         let (_, nothing) = mpsc::unbounded_channel();
         std::mem::replace(&mut self.settled, nothing)
     }
 
-    /// Ends it where it stands: what is under way does not matter any more.
+    /// Ends the mill at once, with its unfinished work.
     pub(crate) fn abandon(self) {
         self.run.abort();
     }
 
-    /// Drains and closes; everything is on disk when this returns.
+    /// Drains and closes the mill, whose state is on disk when this returns.
     pub(crate) async fn finish(self) -> anyhow::Result<Summary> {
         self.stop.raise(Level::Drain);
         let ended = self.run.await.context("the mill panicked")?;
-        // Its processes have nothing to do any more.
+        // Only now: until the mill has ended, it needs the processes.
         drop(self.fleet);
         ended
     }

@@ -13,7 +13,7 @@ pub(crate) struct Tally {
 
 impl Tally {
     /// Adds a received block.
-    pub(crate) fn came(&mut self, block: u64) {
+    pub(crate) fn add(&mut self, block: u64) {
         self.out_of_order += usize::from(block != self.next);
         self.next = block + 1;
         let at = usize::try_from(block).expect("as many blocks as fit in memory");
@@ -59,7 +59,7 @@ mod tests {
     fn gaps_repeats_and_disorder_are_counted() {
         let mut tally = Tally::default();
         for block in [0, 1, 3, 3, 2] {
-            tally.came(block);
+            tally.add(block);
         }
         assert_eq!(tally.distinct(), 4);
         assert_eq!(tally.duplicated(), 1);

@@ -19,32 +19,34 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Measured round trips, in milliseconds.
 pub(super) struct Bare {
-    /// Publish → the stream has it, synced → a pull consumer has it → ack → the ack is acknowledged.
+    /// Time from the publication of a message until its ack is acknowledged: the stream stores and
+    /// syncs the message, and a pull consumer receives and acks it.
     pub(super) acknowledged: Figures,
-    /// The same, but the consumer publishes a result before its ack, and waits until a stream has
-    /// that, synced: what it takes to keep a result.
-    pub(super) kept: Figures,
+    /// The same time where the consumer, before its ack, publishes a result and waits until a stream
+    /// has stored and synced it.
+    pub(super) stored: Figures,
 }
 
-/// Both, each at a message every `period`, in turn with what begins at `start`.
+/// Starts both measurements, each with one message every `period`. They are shifted against the
+/// messages that the caller sends from `start` on, so that the three take turns.
 pub(super) async fn start(
     bus: &NatsOptions,
     start: tokio::time::Instant,
     period: Duration,
     messages: usize,
 ) -> anyhow::Result<impl Future<Output = anyhow::Result<Bare>> + use<>> {
-    let plain = begin(bus, false, start + period / 3, period, messages).await?;
-    let keeping = begin(bus, true, start + period * 2 / 3, period, messages).await?;
+    let plain = spawn_round_trips(bus, false, start + period / 3, period, messages).await?;
+    let storing = spawn_round_trips(bus, true, start + period * 2 / 3, period, messages).await?;
     Ok(async {
         let panicked = "a bare program panicked";
         Ok(Bare {
             acknowledged: plain.await.context(panicked)??,
-            kept: keeping.await.context(panicked)??,
+            stored: storing.await.context(panicked)??,
         })
     })
 }
 
-/// A stream for messages of one subject, its own name.
+/// Creates a stream whose only subject is its own name.
 async fn stream(context: &Context, bus: &NatsOptions, name: &str) -> anyhow::Result<Stream> {
     let config = stream::Config {
         name: name.to_owned(),
@@ -56,9 +58,9 @@ async fn stream(context: &Context, bus: &NatsOptions, name: &str) -> anyhow::Res
     made.context("cannot make a stream")
 }
 
-async fn begin(
+async fn spawn_round_trips(
     bus: &NatsOptions,
-    keeps: bool,
+    stores_result: bool,
     start: tokio::time::Instant,
     period: Duration,
     messages: usize,
@@ -67,8 +69,8 @@ async fn begin(
         .await
         .context("cannot connect to the server")?;
     let context = jetstream::new(client);
-    let subject = format!("{}-bare-{keeps}", bus.prefix);
-    let results = keeps.then(|| format!("{subject}-results"));
+    let subject = format!("{}-bare-{stores_result}", bus.prefix);
+    let results = stores_result.then(|| format!("{subject}-results"));
     if let Some(results) = &results {
         stream(&context, bus, results).await?;
     }
@@ -98,9 +100,9 @@ async fn begin(
         };
         let pulling = async {
             let mut times = Vec::with_capacity(messages);
-            let whole = PATIENCE + period.mul_f64(messages as f64);
+            let time_max = PATIENCE + period.mul_f64(messages as f64);
             for _ in 0..messages {
-                let message = timeout(whole, pulled.next()).await;
+                let message = timeout(time_max, pulled.next()).await;
                 let message = message.context("a bare message is lost")?;
                 let message = message.context("the consumer has ended")??;
                 let (context, results) = (context.clone(), results.clone());
@@ -120,8 +122,8 @@ async fn begin(
     }))
 }
 
-/// Acknowledges a message, once its result is in the stream `results` if there is one, and says
-/// which it was and when the server had acknowledged that.
+/// Acknowledges a message, and sends its number and the time of the server's answer to `done`. With
+/// `results`, it first stores a result in that stream.
 async fn acknowledge(
     message: Message,
     context: Context,
@@ -129,15 +131,15 @@ async fn acknowledge(
     done: mpsc::UnboundedSender<(usize, Instant)>,
 ) -> anyhow::Result<()> {
     if let Some(results) = results {
-        let kept = context.publish(results, message.payload.clone()).await?;
-        kept.await?;
+        let stored = context.publish(results, message.payload.clone()).await?;
+        stored.await?;
     }
     let acked = message.double_ack().await;
     acked.map_err(|error| anyhow::anyhow!("cannot acknowledge: {error}"))?;
     let info = message.info();
     let info = info.map_err(|error| anyhow::anyhow!("a message without a number: {error}"))?;
     let number = usize::try_from(info.stream_sequence)?.saturating_sub(1);
-    // The receiver may have given up.
+    // Sending fails if the receiver has given up.
     let _ = done.send((number, Instant::now()));
     Ok(())
 }

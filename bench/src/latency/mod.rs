@@ -30,8 +30,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     common: Common,
     /// Executor of a task
-    #[arg(long, value_enum, default_value_t = Kind::Native)]
-    executor: Kind,
+    #[arg(long, value_enum, default_value_t = ExecutorKind::Native)]
+    executor: ExecutorKind,
     /// Tasks a second; several runs if several, separated by commas
     #[arg(long, value_delimiter = ',', default_values_t = [10.0, 50.0, 100.0])]
     rate: Vec<f64>,
@@ -44,7 +44,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Kind {
+enum ExecutorKind {
     /// A prover in this process
     Native,
     /// A program that copies its input to its output
@@ -54,9 +54,9 @@ enum Kind {
 /// Result of one run, in milliseconds.
 struct Run {
     overhead: Figures,
-    /// The bare round trips of the bus's server, if there is one.
+    /// Round trips of a plain client of the bus's server; `None` without a bus.
     bare: Option<Bare>,
-    /// Time by part of the path, for information.
+    /// Times of the parts of a task's path, for information.
     parts: Vec<(&'static str, Figures)>,
     lost: usize,
     duplicated: usize,
@@ -71,11 +71,11 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     anyhow::ensure!(args.dispatchers > 0, "--dispatchers must be at least 1");
     let disk = StateDisk::fresh(&args.common)?;
     let (title, tasks) = match args.executor {
-        Kind::Native => (
+        ExecutorKind::Native => (
             "Latency: publish → completion recorded, durable, instant prover",
             1000,
         ),
-        Kind::Process => (
+        ExecutorKind::Process => (
             "Latency: overhead beyond the bare start of a program, durable",
             300,
         ),
@@ -86,29 +86,31 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let (mut lost, mut duplicated) = (0, 0);
     let mut rates = Vec::new();
     for rate in &args.rate {
-        let rest = Duration::from_secs_f64(1.0 / rate);
-        let fsync = disk.fsync_after(rest)?;
+        let pause = Duration::from_secs_f64(1.0 / rate);
+        let fsync = disk.fsync_after(pause)?;
         let run = match args.executor {
-            Kind::Native => native::measure(args, &disk, *rate, tasks).await?,
-            Kind::Process => process::measure(args, &disk, *rate, tasks).await?,
+            ExecutorKind::Native => native::measure(args, &disk, *rate, tasks).await?,
+            ExecutorKind::Process => process::measure(args, &disk, *rate, tasks).await?,
         };
         let figures = &run.overhead;
-        let (most, push0) = match args.executor {
-            Kind::Native if args.common.is_embedded() => ((1.0, 3.0), ("2.7–10 ms", "4.9–18 ms")),
-            Kind::Native => ((2.0, 6.0), ("2.7–10 ms", "4.9–18 ms")),
-            Kind::Process => ((2.0, f64::NAN), ("", "")),
+        let (limits_ms, push0) = match args.executor {
+            ExecutorKind::Native if args.common.is_embedded() => {
+                ((1.0, 3.0), ("2.7–10 ms", "4.9–18 ms"))
+            }
+            ExecutorKind::Native => ((2.0, 6.0), ("2.7–10 ms", "4.9–18 ms")),
+            ExecutorKind::Process => ((2.0, f64::NAN), ("", "")),
         };
         report.figure(
             &format!("P50 at {rate}/s"),
             figures.p50(),
             "ms",
-            Target::Most(most.0),
+            Target::AtMost(limits_ms.0),
             push0.0,
         );
-        let target = if most.1.is_nan() {
-            Target::Open
+        let target = if limits_ms.1.is_nan() {
+            Target::None
         } else {
-            Target::Most(most.1)
+            Target::AtMost(limits_ms.1)
         };
         report.figure(
             &format!("P99 at {rate}/s"),
@@ -121,7 +123,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
             &format!("max at {rate}/s"),
             figures.max(),
             "ms",
-            Target::Open,
+            Target::None,
             "",
         );
         let mut json = serde_json::json!({
@@ -135,19 +137,22 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         if let Some(bare) = &run.bare {
             for (name, share) in [("P50", 0.5), ("P99", 0.99)] {
                 let key = name.to_lowercase();
-                let (plain, kept) = (bare.acknowledged.at(share), bare.kept.at(share));
+                let (plain, stored) = (
+                    bare.acknowledged.quantile(share),
+                    bare.stored.quantile(share),
+                );
                 let label = format!("bare {name} at {rate}/s");
-                report.figure(&label, plain, "ms", Target::Open, "");
-                let ratio = figures.at(share) / plain;
+                report.figure(&label, plain, "ms", Target::None, "");
+                let ratio = figures.quantile(share) / plain;
                 let label = format!("ours / bare, {name} at {rate}/s");
-                report.figure(&label, ratio, "", Target::Most(1.5), "");
+                report.figure(&label, ratio, "", Target::AtMost(1.5), "");
                 let label = format!("bare {name} with a result that is kept");
-                report.figure(&label, kept, "ms", Target::Open, "");
-                let ratio = figures.at(share) / kept;
+                report.figure(&label, stored, "ms", Target::None, "");
+                let ratio = figures.quantile(share) / stored;
                 let label = format!("ours / that, {name} at {rate}/s");
-                report.figure(&label, ratio, "", Target::Open, "");
+                report.figure(&label, ratio, "", Target::None, "");
                 json[format!("bare_{key}_ms")] = round(plain).into();
-                json[format!("bare_kept_{key}_ms")] = round(kept).into();
+                json[format!("bare_kept_{key}_ms")] = round(stored).into();
             }
         }
         let parts: Vec<String> = run

@@ -1,4 +1,4 @@
-//! A prover in this process that takes no time.
+//! Latency with a prover in this process that takes no time.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use tokio::time::{sleep_until, timeout};
 use super::bare;
 use super::{Args, Run, ms};
 use crate::harness::{
-    Figures, Progress, Running, StateDisk, json_message, one_stage, parse, registry,
+    Figures, Progress, RunningMill, StateDisk, json_message, one_stage, parse, registry,
 };
 
 /// Time after the last submission at which a missing completion counts as lost.
@@ -31,7 +31,7 @@ pub(super) async fn measure(
     let registry = registry();
     let workflow = parse(&text, &registry)?;
     let state = disk.state(&format!("native-{rate}"));
-    let mut mill = Running::start(&workflow, registry, disk, &state).await?;
+    let mut mill = RunningMill::start(&workflow, registry, disk, &state).await?;
     let queue = mill.queue("tasks")?;
     let times = || Times::new((0..tasks).map(|_| OnceLock::new()).collect());
     let (published, accepted) = (times(), times());
@@ -39,7 +39,7 @@ pub(super) async fn measure(
     let period = Duration::from_secs_f64(1.0 / rate);
     let start = tokio::time::Instant::now() + Duration::from_secs(1);
     let bare = match disk.bus(&state) {
-        // In turn with ours.
+        // The bare round trips take turns with our tasks.
         Some(bus) => Some(bare::start(&bus, start, period, tasks).await?),
         None => None,
     };
@@ -67,10 +67,10 @@ pub(super) async fn measure(
     let progress = Progress::new(&format!("latency at {rate}/s"), tasks);
     let mut overhead = Vec::with_capacity(tasks);
     let mut timings: Vec<(Timing, f64)> = Vec::with_capacity(tasks);
-    let mut seen = vec![false; tasks];
+    let mut is_completed = vec![false; tasks];
     let mut duplicated = 0;
-    let whole = PATIENCE + Duration::from_secs_f64(tasks as f64 / rate);
-    let deadline = Instant::now() + whole;
+    let time_max = PATIENCE + Duration::from_secs_f64(tasks as f64 / rate);
+    let deadline = Instant::now() + time_max;
     while overhead.len() < tasks {
         let left = deadline.saturating_duration_since(Instant::now());
         let Ok(settled) = timeout(left, mill.next_completed()).await else {
@@ -79,16 +79,16 @@ pub(super) async fn measure(
         let settled = settled?;
         let now = Instant::now();
         let block = usize::try_from(settled.task.block)?;
-        if std::mem::replace(&mut seen[block], true) {
+        if std::mem::replace(&mut is_completed[block], true) {
             duplicated += 1;
             continue;
         }
         let began = published[block]
             .get()
             .context("a task completed before it was published")?;
-        let took = ms(now - *began);
-        overhead.push(took);
-        timings.extend(settled.timing.map(|timing| (timing, took)));
+        let took_ms = ms(now - *began);
+        overhead.push(took_ms);
+        timings.extend(settled.timing.map(|timing| (timing, took_ms)));
         progress.set(overhead.len());
     }
     drop(progress);
@@ -99,18 +99,18 @@ pub(super) async fn measure(
     };
     mill.finish().await?;
 
-    let durable = |(at, began): (&OnceLock<Instant>, &OnceLock<Instant>)| {
+    let accepted_after_ms = |(at, began): (&OnceLock<Instant>, &OnceLock<Instant>)| {
         Some(ms(*at.get()? - *began.get()?))
     };
     let accepted = accepted
         .iter()
         .zip(published.iter())
-        .filter_map(durable)
+        .filter_map(accepted_after_ms)
         .collect();
     let part = |of: fn(&Timing) -> Duration| {
         Figures::of(timings.iter().map(|(timing, _)| ms(of(timing))).collect())
     };
-    let rest = |(timing, took): &(Timing, f64)| took - ms(timing.waited) - ms(timing.leased);
+    let rest = |(timing, took_ms): &(Timing, f64)| took_ms - ms(timing.waited) - ms(timing.leased);
     Ok(Run {
         lost: tasks - overhead.len(),
         duplicated,

@@ -1,4 +1,4 @@
-//! A program for each task, and the bare start of the same program in turn.
+//! Latency with a program for each task, in turn with bare starts of the same program.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -9,17 +9,19 @@ use tokio::time::{sleep_until, timeout};
 
 use super::{Args, Run, ms};
 use crate::harness::{
-    Figures, Progress, Running, StateDisk, json_message, one_stage, parse, registry,
+    Figures, Progress, RunningMill, StateDisk, json_message, one_stage, parse, registry,
 };
 
-/// The hidden first argument with which this program is the program that copies.
+/// The hidden first argument with which this program copies its input to its output.
 const ECHO: &str = "__echo";
 
+/// Number of tasks at the beginning that are not counted.
 const WARM_UP: usize = 20;
+/// Longest wait for a completion, after which the task counts as lost.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// If this process was started as the program that copies `--input-path` to `--output-path`, does
-/// so, and returns whether it was.
+/// Copies `--input-path` to `--output-path` if this process was started with [`ECHO`]. Returns whether
+/// it was.
 pub(crate) fn echo() -> anyhow::Result<bool> {
     let mut args = std::env::args_os().skip(1);
     if args.next().is_none_or(|first| first != ECHO) {
@@ -48,27 +50,27 @@ pub(super) async fn measure(
     let registry = registry();
     let workflow = parse(&text, &registry)?;
     let state = disk.state(&format!("process-{rate}"));
-    let mut mill = Running::start(&workflow, registry, disk, &state).await?;
+    let mut mill = RunningMill::start(&workflow, registry, disk, &state).await?;
     let queue = mill.queue("tasks")?;
     let (input, output) = (state.join("bare-in"), state.join("bare-out"));
     std::fs::write(&input, b"{}").context("cannot write the bare program's input")?;
 
     let progress = Progress::new(&format!("process latency at {rate}/s"), tasks);
-    let (mut overhead, mut through, mut bare, mut ran) = (vec![], vec![], vec![], vec![]);
+    let (mut overhead, mut total_ms, mut bare, mut executor_ms) = (vec![], vec![], vec![], vec![]);
     let (mut lost, mut duplicated) = (0, 0);
     let period = Duration::from_secs_f64(1.0 / rate);
     let mut next = tokio::time::Instant::now();
     for block in 0..WARM_UP + tasks {
         sleep_until(next).await;
         next = (next + period).max(tokio::time::Instant::now());
-        // The first of a pair finds colder caches: they take turns.
-        let mut alone = Duration::ZERO;
+        // The first run of a pair finds colder caches, so the bare start is first in every second pair.
+        let mut bare_time = Duration::ZERO;
         if block % 2 == 0 {
-            alone = start_bare(&program, &input, &output).await?;
+            bare_time = start_bare(&program, &input, &output).await?;
         }
         let request = json_message(queue, block as u64, format!("{{\"block\":{block}}}"));
         let began = Instant::now();
-        // The reply comes before the completion does: nobody waits for it.
+        // The reply is not awaited, as the completion comes after it.
         drop(mill.source.submit_later(request).await?);
         let Ok(settled) = timeout(PATIENCE, mill.next_completed()).await else {
             lost += 1;
@@ -77,13 +79,13 @@ pub(super) async fn measure(
         let (settled, took) = (settled?, began.elapsed());
         duplicated += usize::from(settled.task.block != block as u64);
         if block % 2 == 1 {
-            alone = start_bare(&program, &input, &output).await?;
+            bare_time = start_bare(&program, &input, &output).await?;
         }
         if block >= WARM_UP {
-            overhead.push(ms(took) - ms(alone));
-            through.push(ms(took));
-            bare.push(ms(alone));
-            ran.extend(settled.timing.map(|timing| ms(timing.ran)));
+            overhead.push(ms(took) - ms(bare_time));
+            total_ms.push(ms(took));
+            bare.push(ms(bare_time));
+            executor_ms.extend(settled.timing.map(|timing| ms(timing.ran)));
             progress.set(overhead.len());
         }
     }
@@ -93,8 +95,8 @@ pub(super) async fn measure(
         overhead: Figures::of(overhead),
         bare: None,
         parts: vec![
-            ("publish → completion recorded", Figures::of(through)),
-            ("of that the executor", Figures::of(ran)),
+            ("publish → completion recorded", Figures::of(total_ms)),
+            ("of that the executor", Figures::of(executor_ms)),
             ("bare start of the same program", Figures::of(bare)),
         ],
         lost,

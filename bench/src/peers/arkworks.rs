@@ -13,7 +13,7 @@ use crate::versus::{Contender, PeerAnswer, time};
 
 const NAME: &str = "arkworks";
 
-/// A verifying key as ark-groth16 has it.
+/// Converts a verifying key to ark-groth16's type.
 pub(crate) fn verifying_key<E: SnarkCurve>(key: &VerifyingKey<E>) -> ark_groth16::VerifyingKey<E> {
     ark_groth16::VerifyingKey {
         alpha_g1: key.alpha_g1,

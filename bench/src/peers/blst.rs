@@ -1,6 +1,6 @@
-//! blst 0.3: Pippenger over affine points. With one thread its C function on this thread, as its
-//! Rust binding does on a machine of one core; with more, that binding, which always uses a pool
-//! of as many threads as this process may use cores.
+//! blst 0.3: Pippenger's algorithm over affine points. With one thread, we call blst's C function, as
+//! its Rust binding does on a machine of one core. With more threads, we call the binding, whose
+//! pool always has a thread for each core that this process may use.
 
 use ark_ec::AffineRepr;
 use blst::{
@@ -15,8 +15,8 @@ use crate::versus::{Contender, PeerAnswer, time};
 
 const NAME: &str = "blst";
 
-/// The bits of a scalar.
-const BITS: usize = 255;
+/// Bits of a scalar.
+const SCALAR_BITS: usize = 255;
 
 /// The product in the first group.
 pub(super) fn msm_g1<'a>(
@@ -29,7 +29,7 @@ pub(super) fn msm_g1<'a>(
         if threads == 1 {
             pippenger_g1(&points, &scalars)
         } else {
-            points[..].mult(&scalars, BITS)
+            points[..].mult(&scalars, SCALAR_BITS)
         }
     }))
 }
@@ -45,7 +45,7 @@ pub(super) fn msm_g2<'a>(
         if threads == 1 {
             pippenger_g2(&points, &scalars)
         } else {
-            points[..].mult(&scalars, BITS)
+            points[..].mult(&scalars, SCALAR_BITS)
         }
     }))
 }
@@ -71,6 +71,7 @@ pub(super) fn pairing<'a>(
     }))
 }
 
+/// A contender that calls `work` with the number of threads, if blst can use that many.
 fn offer<'a, R>(
     pool: &ThreadPool,
     fingerprint: impl Fn(R) -> String + 'a,
@@ -88,14 +89,14 @@ fn offer<'a, R>(
     )])
 }
 
-/// blst's C function, on this thread.
+/// The product of Miller loops by blst's C function, on this thread.
 fn miller_loop(left: &[blst_p1_affine], right: &[blst_p2_affine]) -> blst_fp12 {
     assert_eq!(left.len(), right.len(), "pairs");
     let mut product = blst_fp12::default();
     let left_list = [left.as_ptr(), std::ptr::null()];
     let right_list = [right.as_ptr(), std::ptr::null()];
     // SAFETY: the lists end with a null pointer, which means that what the first one points to is
-    // contiguous; both have as many points as is said.
+    // contiguous; both lists have `left.len()` points.
     #[expect(unsafe_code, reason = "the Rust binding has no call for one thread")]
     unsafe {
         blst::blst_miller_loop_n(
@@ -131,7 +132,7 @@ fn p2(point: &ark_bls12_381::G2Affine) -> blst_p2_affine {
     }
 }
 
-/// Both keep elements in Montgomery form with the same radix.
+/// Converts a field element, which both libraries keep in Montgomery form with the same radix.
 fn fp(value: &ark_bls12_381::Fq) -> blst_fp {
     blst_fp { l: value.0.0 }
 }
@@ -140,22 +141,23 @@ fn scalar_bytes(scalars: &[ark_bls12_381::Fr]) -> Vec<u8> {
     scalars.iter().flat_map(field_bytes).collect()
 }
 
-/// A sum.
+/// A projective point of blst, as a result to compare.
 trait Coordinates: Sized {
-    /// Its affine coordinates, as [`fingerprint::point_bytes`] has them.
+    /// The affine coordinates in the encoding of [`fingerprint::point_bytes`].
     fn bytes(&self) -> Vec<u8>;
 
-    /// As [`fingerprint::of_point`] has it.
+    /// The fingerprint of the point, equal to [`fingerprint::of_point`] of the same point in arkworks.
     fn fingerprint(self) -> String {
         fingerprint::of_bytes([self.bytes()])
     }
 }
 
-/// An array of pointers to all elements is one to the first and a null pointer: the rest follow.
+/// Defines a product by blst's C function for one group. The function takes lists of pointers: a list of
+/// a pointer to the first element and a null pointer means that the elements are contiguous.
 macro_rules! pippenger {
     ($name:ident, $affine:ty, $point:ty, $scratch:path, $multiply:path, $to_affine:path,
      $infinite:path, $here:ty, |$coordinate:ident| $bytes:expr) => {
-        /// blst's C function, on this thread.
+        /// The product by blst's C function, on this thread.
         fn $name(points: &[$affine], scalars: &[u8]) -> $point {
             let mut sum = <$point>::default();
             let point_list = [points.as_ptr(), std::ptr::null()];
@@ -172,7 +174,7 @@ macro_rules! pippenger {
                     point_list.as_ptr(),
                     points.len(),
                     scalar_list.as_ptr(),
-                    BITS,
+                    SCALAR_BITS,
                     scratch.as_mut_ptr(),
                 );
             }

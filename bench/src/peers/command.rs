@@ -1,4 +1,4 @@
-//! Peers that are commands: started once for each run, so that runs alternate.
+//! Peers that are commands. A command is started once for each run, so that the contenders can take turns.
 
 use std::process::{Command, Stdio};
 
@@ -10,7 +10,11 @@ use crate::versus::{Contender, PeerCommand, Sample};
 /// A contender that starts the command for each run. The settings' names in braces are replaced by
 /// their values.
 pub(crate) fn contender(peer: &PeerCommand, settings: &Map<String, Value>) -> Contender<'static> {
-    let words: Vec<String> = peer.words.iter().map(|word| fill(word, settings)).collect();
+    let words: Vec<String> = peer
+        .words
+        .iter()
+        .map(|word| fill_placeholders(word, settings))
+        .collect();
     Contender::new(peer.name.clone(), move |_| {
         let output = Command::new(&words[0])
             .args(&words[1..])
@@ -32,7 +36,7 @@ pub(crate) fn contender(peer: &PeerCommand, settings: &Map<String, Value>) -> Co
     })
 }
 
-fn fill(word: &str, settings: &Map<String, Value>) -> String {
+fn fill_placeholders(word: &str, settings: &Map<String, Value>) -> String {
     settings
         .iter()
         .fold(word.to_owned(), |word, (name, value)| {
@@ -90,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_fails_or_talks_nonsense_is_an_error() {
+    fn a_failure_and_a_malformed_line_are_errors() {
         for peer in [
             "a=false",
             "b=echo",

@@ -1,4 +1,4 @@
-//! Results of different libraries, made comparable.
+//! Fingerprints of results, by which the results of different libraries are compared.
 
 use ark_ec::{AffineRepr, CurveGroup};
 use ark_ff::PrimeField;
@@ -33,7 +33,7 @@ pub(crate) fn of_values<F: PrimeField>(values: &[F]) -> String {
     of_bytes(values.iter().map(field_bytes))
 }
 
-/// The SHA-256 of all, in hexadecimal.
+/// The SHA-256 of the concatenated parts, in hexadecimal.
 pub(crate) fn of_bytes(parts: impl IntoIterator<Item = Vec<u8>>) -> String {
     let mut hash = Sha256::new();
     for part in parts {

@@ -1,5 +1,6 @@
-//! gnark and gnark-crypto: a Go program (`bench/peers/gnark`) that is built when it is first
-//! wanted, and runs beside us, once for each line we send. `main.go` has the protocol.
+//! gnark and gnark-crypto, by a Go program (`bench/peers/gnark`). It is built when it is first needed,
+//! and runs beside this process. For each line that we send, it does one run. `main.go` documents
+//! the protocol.
 
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -12,13 +13,14 @@ use tempfile::NamedTempFile;
 use super::fingerprint::{field_bytes, point_bytes};
 use crate::versus::{Contender, PeerAnswer, Purpose, Sample};
 
-/// Where its sources are.
+/// The folder with the sources of the program.
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/peers/gnark");
 
 /// The input of a job, as `input.go` reads it.
 pub(crate) struct InputFile(BufWriter<NamedTempFile>);
 
-/// A contender for each list of arguments, on the same input; each is its own process.
+/// Starts a process for each list of arguments in `names`, all with the same input, and returns them as
+/// contenders.
 pub(crate) fn offer<'a>(
     names: &[(&str, &[&str])],
     threads: usize,
@@ -44,7 +46,7 @@ pub(crate) fn offer<'a>(
     Ok(PeerAnswer::Runs(contenders))
 }
 
-/// Builds the program beside ours; `go` knows itself when nothing has changed.
+/// Builds the program in the folder of this one. `go` does nothing if its sources have not changed.
 fn build() -> anyhow::Result<PathBuf> {
     let ours = std::env::current_exe().context("finding this program")?;
     let folder = ours.parent().context("this program is in no folder")?;
@@ -60,7 +62,7 @@ fn build() -> anyhow::Result<PathBuf> {
     Ok(program)
 }
 
-/// The process, and the pipes to it.
+/// A process of the program, and the pipes to it.
 struct Peer {
     child: Child,
     requests: Option<ChildStdin>,
@@ -70,7 +72,7 @@ struct Peer {
 // === impl Peer ===
 
 impl Peer {
-    /// Starts it, and waits until it has set everything up.
+    /// Starts a process, and waits until it has prepared its input.
     fn start(
         program: &Path,
         arguments: &[&str],
@@ -120,7 +122,7 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // The end of its input ends it.
+        // The process ends when its standard input ends.
         self.requests = None;
         let _ = self.child.wait();
     }
@@ -129,17 +131,17 @@ impl Drop for Peer {
 // === impl InputFile ===
 
 impl InputFile {
-    /// The length of the list that follows, or another number of 64 bits.
+    /// Writes a number of 64 bits, such as the length of the list that follows.
     pub(crate) fn number(&mut self, number: usize) -> anyhow::Result<()> {
         self.bytes(&(number as u64).to_le_bytes())
     }
 
-    /// A number of 32 bits.
+    /// Writes a number of 32 bits.
     pub(crate) fn index(&mut self, index: usize) -> anyhow::Result<()> {
         self.bytes(&u32::try_from(index)?.to_le_bytes())
     }
 
-    /// A list of field elements.
+    /// Writes a list of field elements with its length.
     pub(crate) fn fields<F: ark_ff::Field>(&mut self, values: &[F]) -> anyhow::Result<()> {
         self.number(values.len())?;
         values
@@ -147,13 +149,13 @@ impl InputFile {
             .try_for_each(|value| self.bytes(&field_bytes(value)))
     }
 
-    /// A list of points.
+    /// Writes a list of points with its length.
     pub(crate) fn points<A: ark_ec::AffineRepr>(&mut self, points: &[A]) -> anyhow::Result<()> {
         self.number(points.len())?;
         points.iter().try_for_each(|point| self.point(point))
     }
 
-    /// A point, not in a list.
+    /// Writes a point without a length.
     pub(crate) fn point<A: ark_ec::AffineRepr>(&mut self, point: &A) -> anyhow::Result<()> {
         self.bytes(&point_bytes(point))
     }

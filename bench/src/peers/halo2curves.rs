@@ -1,7 +1,7 @@
 //! halo2curves 0.10, with its assembly: `msm_best` and `best_fft`, both on rayon's current pool.
 //!
-//! Its transform takes no table of roots: it makes one at each call, which is part of its time, as
-//! it is for its users.
+//! `best_fft` takes no table of roots but makes one at each call. That is part of the measured time, as
+//! it is for the users of halo2curves.
 
 use ark_ec::short_weierstrass::Projective;
 use ark_ec::{AffineRepr, CurveGroup};
@@ -18,100 +18,106 @@ use crate::versus::{Contender, PeerAnswer, time};
 
 const NAME: &str = "halo2curves";
 
-/// A type of arkworks that halo2curves has as well.
-pub(super) trait Same {
-    /// halo2curves'.
-    type There: Copy + Send + Sync;
+/// A field of arkworks that halo2curves has too.
+pub(super) trait HasCounterpart {
+    /// The type in halo2curves.
+    type Counterpart: Copy + Send + Sync;
 
-    /// The same value there.
-    fn there(&self) -> Self::There;
+    /// The same value as halo2curves has it.
+    fn counterpart(&self) -> Self::Counterpart;
 
-    /// The canonical bytes of [`fingerprint::field_bytes`].
-    fn bytes(there: &Self::There) -> Vec<u8>;
+    /// The canonical bytes of a value, equal to [`fingerprint::field_bytes`] of the same value in arkworks.
+    fn bytes(counterpart: &Self::Counterpart) -> Vec<u8>;
 }
 
 /// Prime fields, whose canonical bytes are little-endian on both sides.
-macro_rules! same_field {
-    ($here:ty, $there:ty) => {
-        impl Same for $here {
-            type There = $there;
+macro_rules! field_counterpart {
+    ($arkworks:ty, $counterpart:ty) => {
+        impl HasCounterpart for $arkworks {
+            type Counterpart = $counterpart;
 
-            fn there(&self) -> $there {
-                let mut repr = <$there as PrimeField>::Repr::default();
+            fn counterpart(&self) -> $counterpart {
+                let mut repr = <$counterpart as PrimeField>::Repr::default();
                 repr.as_mut().copy_from_slice(&field_bytes(self));
-                <$there>::from_repr(repr).expect("canonical bytes of the same field")
+                <$counterpart>::from_repr(repr).expect("canonical bytes of the same field")
             }
 
-            fn bytes(there: &$there) -> Vec<u8> {
-                there.to_repr().as_ref().to_vec()
+            fn bytes(counterpart: &$counterpart) -> Vec<u8> {
+                counterpart.to_repr().as_ref().to_vec()
             }
         }
     };
 }
 
-same_field!(ark_bls12_381::Fq, bls12381::Fq);
-same_field!(ark_bls12_381::Fr, bls12381::Fr);
-same_field!(ark_bn254::Fq, bn256::Fq);
-same_field!(ark_bn254::Fr, bn256::Fr);
+field_counterpart!(ark_bls12_381::Fq, bls12381::Fq);
+field_counterpart!(ark_bls12_381::Fr, bls12381::Fr);
+field_counterpart!(ark_bn254::Fq, bn256::Fq);
+field_counterpart!(ark_bn254::Fr, bn256::Fr);
 
 /// Quadratic extensions.
-macro_rules! same_extension {
-    ($here:ty, $there:ty) => {
-        impl Same for $here {
-            type There = $there;
+macro_rules! extension_counterpart {
+    ($arkworks:ty, $counterpart:ty) => {
+        impl HasCounterpart for $arkworks {
+            type Counterpart = $counterpart;
 
-            fn there(&self) -> $there {
-                <$there>::new(self.c0.there(), self.c1.there())
+            fn counterpart(&self) -> $counterpart {
+                <$counterpart>::new(self.c0.counterpart(), self.c1.counterpart())
             }
 
-            fn bytes(there: &$there) -> Vec<u8> {
-                let part = <<$here as ark_ff::Field>::BasePrimeField as Same>::bytes;
-                [part(there.c0()), part(there.c1())].concat()
+            fn bytes(counterpart: &$counterpart) -> Vec<u8> {
+                let part = <<$arkworks as ark_ff::Field>::BasePrimeField as HasCounterpart>::bytes;
+                [part(counterpart.c0()), part(counterpart.c1())].concat()
             }
         }
     };
 }
 
-same_extension!(ark_bls12_381::Fq2, bls12381::Fq2);
-same_extension!(ark_bn254::Fq2, bn256::Fq2);
+extension_counterpart!(ark_bls12_381::Fq2, bls12381::Fq2);
+extension_counterpart!(ark_bn254::Fq2, bn256::Fq2);
 
-/// A group of arkworks' that halo2curves has as well.
-pub(super) trait SameGroup: CurveGroup<BaseField: Same, ScalarField: Same> {
-    /// halo2curves' affine points.
-    type There: CurveAffine<
-            Base = <Self::BaseField as Same>::There,
-            ScalarExt = <Self::ScalarField as Same>::There,
+/// A group of arkworks that halo2curves has too.
+pub(super) trait GroupWithCounterpart:
+    CurveGroup<BaseField: HasCounterpart, ScalarField: HasCounterpart>
+{
+    /// Affine points of the group in halo2curves.
+    type Counterpart: CurveAffine<
+            Base = <Self::BaseField as HasCounterpart>::Counterpart,
+            ScalarExt = <Self::ScalarField as HasCounterpart>::Counterpart,
         >;
 }
 
-impl SameGroup for Projective<ark_bls12_381::g1::Config> {
-    type There = bls12381::G1Affine;
+impl GroupWithCounterpart for Projective<ark_bls12_381::g1::Config> {
+    type Counterpart = bls12381::G1Affine;
 }
-impl SameGroup for Projective<ark_bls12_381::g2::Config> {
-    type There = bls12381::G2Affine;
+impl GroupWithCounterpart for Projective<ark_bls12_381::g2::Config> {
+    type Counterpart = bls12381::G2Affine;
 }
-impl SameGroup for Projective<ark_bn254::g1::Config> {
-    type There = bn256::G1Affine;
+impl GroupWithCounterpart for Projective<ark_bn254::g1::Config> {
+    type Counterpart = bn256::G1Affine;
 }
-impl SameGroup for Projective<ark_bn254::g2::Config> {
-    type There = bn256::G2Affine;
+impl GroupWithCounterpart for Projective<ark_bn254::g2::Config> {
+    type Counterpart = bn256::G2Affine;
 }
-impl SameGroup for Projective<ark_grumpkin::GrumpkinConfig> {
-    type There = grumpkin::G1Affine;
+impl GroupWithCounterpart for Projective<ark_grumpkin::GrumpkinConfig> {
+    type Counterpart = grumpkin::G1Affine;
 }
 
 /// The product by halo2curves.
-pub(super) fn msm<'a, G: SameGroup>(
+pub(super) fn msm<'a, G: GroupWithCounterpart>(
     input: &'a msm::Input<G>,
     pool: &'a ThreadPool,
 ) -> anyhow::Result<PeerAnswer<'a>> {
-    let there = |point: &G::Affine| match point.xy() {
-        None => Some(G::There::identity()),
-        Some((x, y)) => Option::from(G::There::from_xy(x.there(), y.there())),
+    let counterpart = |point: &G::Affine| match point.xy() {
+        None => Some(G::Counterpart::identity()),
+        Some((x, y)) => Option::from(G::Counterpart::from_xy(x.counterpart(), y.counterpart())),
     };
-    let points: Option<Vec<G::There>> = input.points.iter().map(there).collect();
+    let points: Option<Vec<G::Counterpart>> = input.points.iter().map(counterpart).collect();
     let points = points.ok_or_else(|| anyhow::anyhow!("a point is not on its curve"))?;
-    let scalars: Vec<_> = input.scalars.iter().map(Same::there).collect();
+    let scalars: Vec<_> = input
+        .scalars
+        .iter()
+        .map(HasCounterpart::counterpart)
+        .collect();
     Ok(PeerAnswer::Runs(vec![Contender::in_process(
         NAME,
         move || pool.install(|| time(|| halo2curves::msm::msm_best(&scalars, &points))),
@@ -130,8 +136,8 @@ pub(super) fn msm<'a, G: SameGroup>(
     )]))
 }
 
-/// The transform by halo2curves, which has the one from coefficients to the subgroup.
-pub(super) fn ntt<'a, F: ark_ff::PrimeField + Same<There: Field>>(
+/// The transform by halo2curves, which supports only the one from coefficients to the subgroup.
+pub(super) fn ntt<'a, F: ark_ff::PrimeField + HasCounterpart<Counterpart: Field>>(
     input: &'a ntt::Input<F>,
     pool: &'a ThreadPool,
 ) -> anyhow::Result<PeerAnswer<'a>> {
@@ -140,8 +146,12 @@ pub(super) fn ntt<'a, F: ark_ff::PrimeField + Same<There: Field>>(
             "it has a forward transform only".to_owned(),
         ));
     }
-    let values: Vec<F::There> = input.values.iter().map(Same::there).collect();
-    let omega = input.domain.generator().there();
+    let values: Vec<F::Counterpart> = input
+        .values
+        .iter()
+        .map(HasCounterpart::counterpart)
+        .collect();
+    let omega = input.domain.generator().counterpart();
     let log_n = values.len().trailing_zeros();
     Ok(PeerAnswer::Runs(vec![Contender::in_process(
         NAME,

@@ -10,8 +10,8 @@ use crate::ntt;
 use crate::pairing;
 use crate::versus::PeerAnswer;
 
-/// The offer of a peer for a group or a field that it does not support.
-fn nothing<'a>() -> PeerAnswer<'a> {
+/// The answer of a peer for a group or a field that it does not support.
+fn unsupported<'a>() -> PeerAnswer<'a> {
     if cfg!(feature = "peers") {
         PeerAnswer::LeftOut("it does not have this group or field".to_owned())
     } else {
@@ -23,7 +23,7 @@ fn nothing<'a>() -> PeerAnswer<'a> {
 pub(crate) trait MsmPeers: MsmGroup {
     /// The product by blst.
     fn blst<'a>(_: &'a msm::Input<Self>, _: &'a ThreadPool) -> anyhow::Result<PeerAnswer<'a>> {
-        Ok(nothing())
+        Ok(unsupported())
     }
 
     /// The product by halo2curves.
@@ -31,7 +31,7 @@ pub(crate) trait MsmPeers: MsmGroup {
         _: &'a msm::Input<Self>,
         _: &'a ThreadPool,
     ) -> anyhow::Result<PeerAnswer<'a>> {
-        Ok(nothing())
+        Ok(unsupported())
     }
 }
 
@@ -42,7 +42,7 @@ pub(crate) trait NttPeers: PrimeField {
         _: &'a ntt::Input<Self>,
         _: &'a ThreadPool,
     ) -> anyhow::Result<PeerAnswer<'a>> {
-        Ok(nothing())
+        Ok(unsupported())
     }
 }
 
@@ -50,7 +50,7 @@ pub(crate) trait NttPeers: PrimeField {
 pub(crate) trait PairingPeers: PairingCurve {
     /// The product by blst.
     fn blst<'a>(_: &'a pairing::Input<Self>, _: &'a ThreadPool) -> anyhow::Result<PeerAnswer<'a>> {
-        Ok(nothing())
+        Ok(unsupported())
     }
 }
 
@@ -68,8 +68,8 @@ mod present {
     use super::{MsmPeers, NttPeers, PairingPeers, PeerAnswer, ThreadPool, msm, ntt, pairing};
     use crate::peers::{blst, halo2curves};
 
-    /// Says which functions multiply in a group, given by its curve.
-    macro_rules! multiply {
+    /// Implements [`MsmPeers`] for the group of a curve, with the peers that support it.
+    macro_rules! impl_msm_peers {
         ($curve:ty $(, $peer:ident: $function:path)*) => {
             impl MsmPeers for Projective<$curve> {
                 $(fn $peer<'a>(
@@ -82,13 +82,13 @@ mod present {
         };
     }
 
-    multiply!(ark_bls12_381::g1::Config, blst: blst::msm_g1, halo2curves: halo2curves::msm);
-    multiply!(ark_bls12_381::g2::Config, blst: blst::msm_g2, halo2curves: halo2curves::msm);
-    multiply!(ark_bls12_377::g1::Config);
-    multiply!(ark_bls12_377::g2::Config);
-    multiply!(ark_bn254::g1::Config, halo2curves: halo2curves::msm);
-    multiply!(ark_bn254::g2::Config, halo2curves: halo2curves::msm);
-    multiply!(ark_grumpkin::GrumpkinConfig, halo2curves: halo2curves::msm);
+    impl_msm_peers!(ark_bls12_381::g1::Config, blst: blst::msm_g1, halo2curves: halo2curves::msm);
+    impl_msm_peers!(ark_bls12_381::g2::Config, blst: blst::msm_g2, halo2curves: halo2curves::msm);
+    impl_msm_peers!(ark_bls12_377::g1::Config);
+    impl_msm_peers!(ark_bls12_377::g2::Config);
+    impl_msm_peers!(ark_bn254::g1::Config, halo2curves: halo2curves::msm);
+    impl_msm_peers!(ark_bn254::g2::Config, halo2curves: halo2curves::msm);
+    impl_msm_peers!(ark_grumpkin::GrumpkinConfig, halo2curves: halo2curves::msm);
 
     impl PairingPeers for ark_bls12_377::Bls12_377 {}
     impl PairingPeers for ark_bn254::Bn254 {}

@@ -1,14 +1,14 @@
-//! The three stores behind one small trait.
+//! A trait with the operations of a store, and its implementations for the three stores.
 
 use std::path::Path;
 
 use anyhow::Result;
 
-/// Records by place, committed in groups with one fsync each.
+/// A store of records by sequence number. A commit takes a group of records and one fsync.
 pub(crate) trait Backend: Sized {
     fn open(dir: &Path) -> Result<Self>;
     fn commit(&mut self, puts: &[(u64, &[u8])], deletes: &[u64]) -> Result<()>;
-    /// Every place in order, with the length of its record.
+    /// The sequence number and the length of every record, in order.
     fn scan(&self) -> Result<Vec<(u64, usize)>>;
 }
 

@@ -1,4 +1,4 @@
-//! The five experiments, the same for every store.
+//! The five experiments that each store runs.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
@@ -12,8 +12,10 @@ use rand::{Rng, RngCore, SeedableRng};
 use super::Args;
 use super::backend::Backend;
 
+/// Size of a record, in bytes.
 const RECORD_BYTES: usize = 400;
-const SECTOR: usize = 512;
+/// Size of a sector, which a crash leaves either old or new.
+const SECTOR_BYTES: usize = 512;
 
 /// Results of one store.
 #[derive(Debug)]
@@ -21,9 +23,9 @@ pub(crate) struct Figures {
     pub(crate) p50_ms: f64,
     pub(crate) p99_ms: f64,
     pub(crate) max_ms: f64,
-    /// With groups of 32 tasks a commit.
+    /// Rate with commits of 32 tasks.
     pub(crate) tasks_per_s_small: f64,
-    /// With groups of 512 tasks a commit.
+    /// Rate with commits of 512 tasks.
     pub(crate) tasks_per_s_large: f64,
     pub(crate) peak_mb: f64,
     pub(crate) end_mb: f64,
@@ -55,7 +57,7 @@ pub(crate) fn measure<B: Backend>(args: &Args) -> Result<Figures> {
     let (tasks_per_s_small, _, _) = throughput::<B>(args, 32, args.tasks / 10)?;
     let (tasks_per_s_large, peak_mb, end_mb) = throughput::<B>(args, 512, args.tasks)?;
     let (open_ms, scan_ms) = reopen::<B>(args)?;
-    let (torn_whole, torn_lost, torn_broken) = torn::<B>(args)?;
+    let (torn_whole, torn_lost, torn_broken) = test_torn_commits::<B>(args)?;
     Ok(Figures {
         p50_ms,
         p99_ms,
@@ -128,7 +130,7 @@ fn throughput<B: Backend>(args: &Args, group: u64, tasks: u64) -> Result<(f64, f
         done += group;
         if done.is_multiple_of(group * 64) {
             let begin = Instant::now();
-            peak = peak.max(size(dir.path())?);
+            peak = peak.max(allocated_bytes(dir.path())?);
             measuring += begin.elapsed();
         }
     }
@@ -138,7 +140,7 @@ fn throughput<B: Backend>(args: &Args, group: u64, tasks: u64) -> Result<(f64, f
         "the live set is not what was left"
     );
     drop(store);
-    let end = size(dir.path())?;
+    let end = allocated_bytes(dir.path())?;
     Ok((rate, mb(peak.max(end)), mb(end)))
 }
 
@@ -162,9 +164,10 @@ fn reopen<B: Backend>(args: &Args) -> Result<(f64, f64)> {
     Ok((ms(opened), ms(begin.elapsed() - opened)))
 }
 
-/// A crash during the last commit leaves any subset of the sectors it wrote. Each trial keeps a
-/// random one: counts recoveries with the last batch, without it, and broken ones.
-fn torn<B: Backend>(args: &Args) -> Result<(usize, usize, usize)> {
+/// Simulates crashes during a commit, which may leave any subset of the sectors that it wrote. Each
+/// trial keeps a random subset and opens the store. Counts the recoveries with the last batch, those
+/// without it, and the broken ones.
+fn test_torn_commits<B: Backend>(args: &Args) -> Result<(usize, usize, usize)> {
     let dir = tempfile::tempdir_in(&args.dir)?;
     let value = noise();
     let mut store = B::open(dir.path())?;
@@ -176,16 +179,16 @@ fn torn<B: Backend>(args: &Args) -> Result<(usize, usize, usize)> {
             seq += 2;
         }
         let before = image(dir.path())?;
-        let sound = store.scan()?;
+        let before_commit = store.scan()?;
         store.commit(&[(seq + 1, &value), (seq + 2, &value)], &[seq])?;
-        let last = store.scan()?;
+        let after_commit = store.scan()?;
         seq += 2;
         let after = image(dir.path())?;
         let trial = tempfile::tempdir_in(&args.dir)?;
-        tear(trial.path(), &before, &after, &mut random)?;
+        write_torn(trial.path(), &before, &after, &mut random)?;
         match std::panic::catch_unwind(|| B::open(trial.path()).and_then(|store| store.scan())) {
-            Ok(Ok(found)) if found == last => whole += 1,
-            Ok(Ok(found)) if found == sound => lost += 1,
+            Ok(Ok(found)) if found == after_commit => whole += 1,
+            Ok(Ok(found)) if found == before_commit => lost += 1,
             _ => broken += 1,
         }
     }
@@ -194,6 +197,7 @@ fn torn<B: Backend>(args: &Args) -> Result<(usize, usize, usize)> {
 
 type Image = BTreeMap<PathBuf, Vec<u8>>;
 
+/// Reads all files in `dir`.
 fn image(dir: &Path) -> Result<Image> {
     let mut image = Image::new();
     for path in files(dir)? {
@@ -202,17 +206,19 @@ fn image(dir: &Path) -> Result<Image> {
     Ok(image)
 }
 
-fn tear(to: &Path, before: &Image, after: &Image, random: &mut StdRng) -> Result<()> {
+/// Writes the files `after` a commit to `target`, where each sector has either its new content or the one
+/// `before`, at random.
+fn write_torn(target: &Path, before: &Image, after: &Image, random: &mut StdRng) -> Result<()> {
     for (path, new) in after {
         let mut torn = before.get(path).cloned().unwrap_or_default();
         torn.resize(new.len(), 0);
-        for (torn, new) in torn.chunks_mut(SECTOR).zip(new.chunks(SECTOR)) {
+        for (torn, new) in torn.chunks_mut(SECTOR_BYTES).zip(new.chunks(SECTOR_BYTES)) {
             if random.random() {
                 torn.copy_from_slice(new);
             }
         }
-        let path = to.join(path);
-        fs::create_dir_all(path.parent().unwrap_or(to))?;
+        let path = target.join(path);
+        fs::create_dir_all(path.parent().unwrap_or(target))?;
         fs::write(path, torn)?;
     }
     Ok(())
@@ -234,10 +240,11 @@ fn files(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Bytes really allocated, so that preallocated and sparse files count for what they take.
-pub(super) fn size(dir: &Path) -> Result<u64> {
+/// Bytes that the files in `dir` occupy on the disk. Preallocated and sparse files count with their
+/// allocated blocks.
+pub(super) fn allocated_bytes(dir: &Path) -> Result<u64> {
     use std::os::unix::fs::MetadataExt;
-    // A file may be deleted by a compaction between being listed and being asked.
+    // A compaction may delete a file after it was listed.
     Ok(files(dir)?
         .iter()
         .filter_map(|path| fs::metadata(path).ok())

@@ -1,4 +1,4 @@
-//! The same load on the whole embedded log: index, checks, queue, writer thread and store.
+//! The load of the stores on the whole embedded log: index, checks, queue, writer thread and store.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -8,7 +8,7 @@ use anyhow::Result;
 use proofmill_bus::{EmbeddedLog, Key, Log, Op, Options, Seq, until_durable};
 
 use super::Args;
-use super::experiment::{mb, ms, noise, size};
+use super::experiment::{allocated_bytes, mb, ms, noise};
 
 /// Results of the embedded log.
 #[derive(Debug)]
@@ -127,7 +127,7 @@ async fn throughput(args: &Args) -> Result<(f64, f64)> {
         }
         seq = log.append(ops).await?;
         if n % 20_000 == 0 {
-            peak = peak.max(size(dir.path())?);
+            peak = peak.max(allocated_bytes(dir.path())?);
         }
     }
     until_durable(&mut log.durable(), seq).await?;

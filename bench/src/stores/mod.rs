@@ -1,7 +1,7 @@
 //! Comparison of embedded stores for the log: redb, fjall and SQLite under the log's own load.
 //!
-//! Every store holds records by their place in the order; keys are indexed in memory by the log,
-//! so that no store needs a second tree. Every commit ends in one fsync.
+//! Every store holds records by sequence number. The log has its index of keys in memory, so that no
+//! store needs a second tree. Every commit ends in one fsync.
 
 mod backend;
 mod experiment;

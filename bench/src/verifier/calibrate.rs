@@ -1,4 +1,4 @@
-//! This machine's constants for the simulator page.
+//! Measurement of a machine's constants, which the simulator page takes as its input.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -8,23 +8,23 @@ use serde_json::{Value, json};
 
 use super::Args;
 use super::proofs::Subject;
-use super::running::Running;
+use super::running::RunningService;
 use super::shares;
 use crate::harness::{Figures, describe, round};
 
-/// Batches whose sums are timed.
-const SIZES: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
-/// Runs of each; the median counts.
-const RUNS: usize = 15;
+/// Sizes of the batches whose sums are measured.
+const BATCH_SIZES: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
+/// Number of runs for each constant, which is their median.
+const RUNS_PER_CONSTANT: usize = 15;
 
-/// Times of a kind's work on so many threads, in milliseconds.
+/// Times of a kind's work, in milliseconds.
 struct Constants {
     threads: usize,
     check_one: f64,
     refuse_one: f64,
-    /// Of so many valid claims each for itself.
+    /// Times of checking a number of valid claims, each for itself.
     each: Vec<(usize, f64)>,
-    /// Of the sum over so many claims.
+    /// Times of the sum over a number of claims.
     sums: Vec<(usize, f64)>,
 }
 
@@ -42,7 +42,7 @@ pub(super) async fn run<K: Kind>(args: &Args, subject: &Subject<K>) -> anyhow::R
     let rows: Vec<_> = rows.iter().map(|row| row.to_json(&args)).collect();
     let has_screen = |claim: &&K::Claim| subject.kind.screen(claim).is_some();
     let screen = claims.valid.first().filter(has_screen).map(|claim| {
-        milliseconds(|_| {
+        median_ms(|_| {
             black_box(subject.kind.screen(claim));
         })
     });
@@ -52,8 +52,8 @@ pub(super) async fn run<K: Kind>(args: &Args, subject: &Subject<K>) -> anyhow::R
         "machine": describe(),
         "instruction_set": proofmill_kernels::InstructionSet::current().to_string(),
         "reductions_ms": reductions(subject)?,
-        "screen_ms": screen.map(digits),
-        "overhead_ms": digits(overhead(&args, subject).await?),
+        "screen_ms": screen.map(round_ms),
+        "overhead_ms": round_ms(overhead(&args, subject).await?),
         "costs": {
             "fixed": costs.fixed, "each": costs.each,
             "alone": { "one": alone.one, "lanes": alone.lanes, "of_lanes": alone.of_lanes },
@@ -65,7 +65,7 @@ pub(super) async fn run<K: Kind>(args: &Args, subject: &Subject<K>) -> anyhow::R
     Ok(())
 }
 
-/// Reduced proofs.
+/// Claims of valid and of false proofs, which reduction made.
 struct Claims<C> {
     valid: Vec<C>,
     false_ones: Vec<C>,
@@ -73,8 +73,8 @@ struct Claims<C> {
 
 fn claims<K: Kind>(subject: &Subject<K>) -> anyhow::Result<Claims<K::Claim>> {
     let [mut valid, mut false_ones] = [Vec::new(), Vec::new()];
-    let most = SIZES.into_iter().max().unwrap_or(1);
-    for item in subject.mix(2 * most, most, 0) {
+    let most = BATCH_SIZES.into_iter().max().unwrap_or(1);
+    for item in subject.shuffled(2 * most, most, 0) {
         let key = subject.key_of(&item);
         let claim = subject.kind.reduce(key, &item.statement, &item.proof);
         let claim = claim.map_err(|reason| anyhow::anyhow!("a proof is not reduced: {reason}"))?;
@@ -98,30 +98,31 @@ impl Constants {
             .num_threads(threads)
             .build()?;
         let kind = &subject.kind;
-        // One after the other, as in a stream: what one check leaves in the caches is little use to the next.
+        // The runs take different claims, as a stream does, so that a check finds little of use in the
+        // caches.
         let check = |claims: &[K::Claim]| {
             let one = |run: usize| _ = black_box(kind.check(&claims[run % claims.len()]));
-            pool.install(|| milliseconds(one))
+            pool.install(|| median_ms(one))
         };
         let references: Vec<_> = claims.valid.iter().collect();
         let mut each = Vec::new();
-        for size in SIZES {
+        for size in BATCH_SIZES {
             let groups: Vec<_> = references.chunks_exact(size).collect();
             let one = |run: usize| _ = black_box(kind.check_each(groups[run % groups.len()]));
-            each.push((size, pool.install(|| milliseconds(one))));
+            each.push((size, pool.install(|| median_ms(one))));
         }
         let mut sums = Vec::new();
-        for size in SIZES {
-            // A sum is the first one under its weights: later ones may take less.
+        for size in BATCH_SIZES {
+            // Each run has its own batch and weights, as a second sum with the same ones may take less time.
             let mut batches = Vec::new();
-            for run in 0..=RUNS {
+            for run in 0..=RUNS_PER_CONSTANT {
                 let batch = references.chunks_exact(size).cycle().nth(run);
                 let weights = kind.draw_weights(size)?;
                 let batch = batch.into_iter().flatten().copied();
                 batches.push(batch.zip(weights).collect::<Vec<_>>());
             }
             let one = |run: usize| _ = black_box(kind.value(&batches[run]));
-            let ms = pool.install(|| milliseconds(one));
+            let ms = pool.install(|| median_ms(one));
             sums.push((size, ms));
         }
         Ok(Self {
@@ -136,23 +137,26 @@ impl Constants {
     fn to_json(&self) -> Value {
         let of_sizes = |times: &[(usize, f64)]| -> Vec<Value> {
             let times = times.iter();
-            times.map(|(size, ms)| json!([size, digits(*ms)])).collect()
+            times
+                .map(|(size, ms)| json!([size, round_ms(*ms)]))
+                .collect()
         };
         json!({
             "threads": self.threads,
-            "check_one_ms": digits(self.check_one),
-            "refuse_one_ms": digits(self.refuse_one),
+            "check_one_ms": round_ms(self.check_one),
+            "refuse_one_ms": round_ms(self.refuse_one),
             "each_ms": of_sizes(&self.each),
             "sums_ms": of_sizes(&self.sums),
         })
     }
 }
 
-/// Milliseconds in which one thread decodes and reduces so many proofs together, up to as many as the kind wants.
+/// Milliseconds in which one thread decodes and reduces a number of proofs together, for each number up to the
+/// most that the kind reduces at once.
 fn reductions<K: Kind>(subject: &Subject<K>) -> anyhow::Result<Vec<Value>> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
     let most = subject.kind.reduced_together();
-    let items = subject.mix(8 * most, 0, 0);
+    let items = subject.shuffled(8 * most, 0, 0);
     let proofs: Vec<_> = items
         .iter()
         .map(|item| ProofInput {
@@ -164,18 +168,19 @@ fn reductions<K: Kind>(subject: &Subject<K>) -> anyhow::Result<Vec<Value>> {
     let reduction = |size: usize| {
         let groups: Vec<_> = proofs.chunks_exact(size).collect();
         let one = |run: usize| _ = black_box(subject.kind.reduce_each(groups[run % groups.len()]));
-        json!([size, digits(pool.install(|| milliseconds(one)))])
+        json!([size, round_ms(pool.install(|| median_ms(one)))])
     };
     Ok((1..=most).map(reduction).collect())
 }
 
-/// Milliseconds of the service for a proof beside its reduction and its share of checks, on one thread,
-/// where nothing of it is hidden behind other work.
+/// Milliseconds that the service takes for a proof beside its reduction and its share of the checks. It is
+/// measured on one thread, where other work cannot hide a part of that time.
 async fn overhead<K: Kind>(args: &Args, subject: &Subject<K>) -> anyhow::Result<f64> {
-    let items = subject.mix(args.proofs as usize, 0, 0);
+    let items = subject.shuffled(args.proofs as usize, 0, 0);
     let mut overheads = Vec::new();
     for _ in 0..args.rounds {
-        let running = Running::open(subject, 1, usize::from(args.batch), &["a source"]).await?;
+        let running =
+            RunningService::open(subject, 1, usize::from(args.batch), &["a source"]).await?;
         let streamed = running.stream("a source", &items).await?;
         let work = (streamed.figures.reduce_us + streamed.figures.check_us) as f64 / 1e3;
         overheads.push((streamed.wall.as_secs_f64() * 1e3 - work) / items.len() as f64);
@@ -183,10 +188,11 @@ async fn overhead<K: Kind>(args: &Args, subject: &Subject<K>) -> anyhow::Result<
     Ok(Figures::of(overheads).p50())
 }
 
-/// The median of some runs, each of which is told its number, the first left out.
-fn milliseconds(mut work: impl FnMut(usize)) -> f64 {
+/// The median time of [`RUNS_PER_CONSTANT`] runs in milliseconds, after one that is not measured. `work` gets
+/// the number of the run.
+fn median_ms(mut work: impl FnMut(usize)) -> f64 {
     work(0);
-    let runs = (1..=RUNS).map(|run| {
+    let runs = (1..=RUNS_PER_CONSTANT).map(|run| {
         let began = Instant::now();
         work(run);
         began.elapsed().as_secs_f64() * 1e3
@@ -194,7 +200,7 @@ fn milliseconds(mut work: impl FnMut(usize)) -> f64 {
     Figures::of(runs.collect()).p50()
 }
 
-/// To a tenth of a microsecond: constants are small.
-fn digits(ms: f64) -> f64 {
+/// Rounds milliseconds to a tenth of a microsecond, as some constants are small.
+fn round_ms(ms: f64) -> f64 {
     round(ms * 10.0) / 10.0
 }

@@ -13,21 +13,21 @@ use tokio::task::spawn_blocking;
 
 use super::Args;
 use super::proofs::{Item, Subject};
-use super::running::{Running, require};
+use super::running::{RunningService, require};
 use crate::harness::{Figures, describe, round};
 
 /// Sources that send valid proofs.
-const OTHERS: [&str; 3] = ["one", "two", "three"];
-/// The source half of whose proofs are false.
+const STEADY_SOURCES: [&str; 3] = ["one", "two", "three"];
+/// The source that floods. Half of its proofs are false.
 const FLOODER: &str = "flooder";
-/// Requests that the flooder has under way at any time, unless it is made to wait.
-const OUTSTANDING: usize = 512;
-/// The others' rate, as a share of what the machine could verify one by one.
-const SHARE: f64 = 0.25;
-/// Most that the others' P99 may rise.
-const TARGET: f64 = 1.2;
+/// Number of requests that the flooder keeps unanswered, unless the service makes it wait.
+const FLOODER_REQUESTS: usize = 512;
+/// Rate of the steady sources together, as a share of the rate at which the machine could verify one by one.
+const STEADY_LOAD_SHARE: f64 = 0.25;
+/// Target of the ratio of the steady sources' P99 with the flood to that without: at most this.
+const P99_RATIO_MAX: f64 = 1.2;
 
-/// Latencies of the others, and what the flooder was served.
+/// Latencies of the steady sources, and the number of verdicts that the flooder got.
 #[derive(Default)]
 struct Stretches {
     all_ms: Vec<f64>,
@@ -38,15 +38,19 @@ struct Stretches {
 /// Stretches with and without the flooder, in turns, each on a new service.
 pub(super) async fn run<K: Kind>(args: &Args, subject: &Subject<K>) -> anyhow::Result<()> {
     let threads = args.thread_counts()[0];
-    let mix = subject.mix(1024, 512, 1);
-    let valid: Vec<_> = mix.iter().filter(|item| item.is_valid).cloned().collect();
-    let rate = SHARE * threads as f64 / seconds_alone(subject, &valid);
+    let shuffled = subject.shuffled(1024, 512, 1);
+    let valid: Vec<_> = shuffled
+        .iter()
+        .filter(|item| item.is_valid)
+        .cloned()
+        .collect();
+    let rate = STEADY_LOAD_SHARE * threads as f64 / seconds_alone(subject, &valid);
     let mut with = Stretches::default();
     let mut without = Stretches::default();
     for number in 0..args.rounds {
         for turn in 0..2 {
             let is_flooded = (number + turn) % 2 == 1;
-            let flood = is_flooded.then_some(&mix[..]);
+            let flood = is_flooded.then_some(&shuffled[..]);
             let stretch = stretch(args, subject, threads, rate, &valid, flood).await?;
             let to = if is_flooded { &mut with } else { &mut without };
             to.add(stretch);
@@ -66,7 +70,8 @@ fn seconds_alone<K: Kind>(subject: &Subject<K>, items: &[Item]) -> f64 {
     began.elapsed().as_secs_f64() / items.len() as f64
 }
 
-/// The others' latencies in milliseconds, and how many verdicts the flooder got.
+/// Measures one stretch. Returns the latencies of the steady sources in milliseconds, and the number of
+/// verdicts that the flooder got.
 async fn stretch<K: Kind>(
     args: &Args,
     subject: &Subject<K>,
@@ -75,20 +80,20 @@ async fn stretch<K: Kind>(
     valid: &[Item],
     flood: Option<&[Item]>,
 ) -> anyhow::Result<(Vec<f64>, usize)> {
-    let mut sources = OTHERS.to_vec();
+    let mut sources = STEADY_SOURCES.to_vec();
     sources.push(FLOODER);
-    let running = Running::open(subject, threads, usize::from(args.batch), &sources).await?;
+    let running = RunningService::open(subject, threads, usize::from(args.batch), &sources).await?;
     let running = Arc::new(running);
     let is_over = Arc::new(AtomicBool::new(false));
-    // On a thread of its own, as a connection is served beside others.
+    // The flooder has its own thread, as a connection to the service would.
     let flooder = flood.map(|items| {
         let (running, is_over, items) = (running.clone(), is_over.clone(), items.to_vec());
         thread::spawn(move || super::runtime()?.block_on(flood_until(&running, &items, &is_over)))
     });
-    let latencies = steady(&running, rate, args.seconds, valid).await;
+    let latencies = send_steadily(&running, rate, args.seconds, valid).await;
     is_over.store(true, Ordering::Relaxed);
     let flooded = match flooder {
-        // Not on this thread, on which the service gives the flooder its turns.
+        // Joining on this thread would block the service, which runs on it.
         Some(flooder) => match spawn_blocking(|| flooder.join()).await? {
             Ok(flooded) => flooded?,
             Err(_) => anyhow::bail!("the flooder panicked"),
@@ -98,10 +103,10 @@ async fn stretch<K: Kind>(
     Ok((latencies?, flooded))
 }
 
-/// Sends proofs of all sources in turn at a rate for so many seconds, whatever becomes of those before.
-/// Times count from the moment at which a proof is handed over.
-async fn steady(
-    running: &Running,
+/// Sends proofs of all steady sources in turn, at `rate` a second for `seconds`, without waiting for verdicts.
+/// Returns the milliseconds from the submission of each proof to its verdict.
+async fn send_steadily(
+    running: &RunningService,
     rate: f64,
     seconds: u16,
     valid: &[Item],
@@ -112,7 +117,7 @@ async fn steady(
         let due = Duration::from_secs_f64(number as f64 / rate);
         tokio::time::sleep_until(began + due).await;
         let item = &valid[number % valid.len()];
-        let source = OTHERS[number % OTHERS.len()];
+        let source = STEADY_SOURCES[number % STEADY_SOURCES.len()];
         let request = running.request(source, &number.to_string(), item);
         let handed_over = Instant::now();
         let verdict = running.handle.verify(request).await?;
@@ -122,16 +127,16 @@ async fn steady(
     try_join_all((0..count).map(one)).await
 }
 
-/// Sends proofs as fast as they are taken, and counts the verdicts.
+/// Sends proofs as fast as the service takes them until `is_over` is set. Returns the number of verdicts.
 async fn flood_until(
-    running: &Running,
+    running: &RunningService,
     items: &[Item],
     is_over: &AtomicBool,
 ) -> anyhow::Result<usize> {
     let mut pending = FuturesUnordered::new();
     let (mut sent, mut answered) = (0, 0);
     while !is_over.load(Ordering::Relaxed) {
-        while pending.len() < OUTSTANDING {
+        while pending.len() < FLOODER_REQUESTS {
             let item = &items[sent % items.len()];
             let request = running.request(FLOODER, &sent.to_string(), item);
             pending.push(running.handle.submit(request).await?);
@@ -168,7 +173,7 @@ fn print<K: Kind>(
     let flooded = with.flooded as f64 / (f64::from(args.rounds) * f64::from(args.seconds));
     println!(
         "{kind} on {threads} threads: {} sources send {rate:.0} valid proofs a second in all",
-        OTHERS.len()
+        STEADY_SOURCES.len()
     );
     for ((name, stretches), figures) in stretches.iter().zip(&of_all) {
         let medians = Figures::of(stretches.p99s_ms.clone());
@@ -180,7 +185,9 @@ fn print<K: Kind>(
             medians.p50()
         );
     }
-    println!("  P99 with the flood is {ratio:.3} of that without; the target is at most {TARGET}");
+    println!(
+        "  P99 with the flood is {ratio:.3} of that without; the target is at most {P99_RATIO_MAX}"
+    );
     println!("  the flooder, half of whose proofs are false, was served {flooded:.0} a second");
     println!(
         "  {} stretches of {} s of each in turns; {}",

@@ -17,7 +17,7 @@ use proofs::Subject;
 pub(crate) struct Args {
     /// The kind of proofs
     #[arg(long, value_enum, default_value = "groth16-bn254")]
-    kind: Name,
+    kind: KindName,
     /// Proofs of a stream
     #[arg(long, default_value_t = 640, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     proofs: u32,
@@ -66,7 +66,7 @@ pub(crate) struct Args {
 
 /// A kind of proofs that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Name {
+enum KindName {
     /// Groth16 over BN254
     #[value(name = "groth16-bn254")]
     Groth16Bn254,
@@ -82,9 +82,9 @@ enum Name {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let keys = usize::from(args.keys);
     match args.kind {
-        Name::Groth16Bn254 => measure(args, &proofs::groth16::<Bn254>(keys)?),
-        Name::Groth16Bls12_381 => measure(args, &proofs::groth16::<Bls12_381>(keys)?),
-        Name::GrumpkinIpa => measure(args, &proofs::grumpkin_ipa()?),
+        KindName::Groth16Bn254 => measure(args, &proofs::groth16::<Bn254>(keys)?),
+        KindName::Groth16Bls12_381 => measure(args, &proofs::groth16::<Bls12_381>(keys)?),
+        KindName::GrumpkinIpa => measure(args, &proofs::grumpkin_ipa()?),
     }
 }
 

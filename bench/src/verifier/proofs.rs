@@ -25,18 +25,19 @@ pub(super) struct Subject<K: Kind> {
     pub(super) kind: K,
     /// The kind again, for services.
     pub(super) kinds: Kinds,
-    /// Verifying keys, encoded and read; none if the kind has no keys.
+    /// Verifying keys, encoded and decoded; empty if the kind has no keys.
     pub(super) keys: Vec<(Bytes, Arc<K::Key>)>,
     valid: Vec<Item>,
     false_ones: Vec<Item>,
-    /// Another library's loop over the same bytes, if there is one.
+    /// Another library that verifies the same proofs, to compare with; `None` if no library supports
+    /// the kind.
     pub(super) reference: Option<Reference>,
 }
 
 /// A proof as a request carries it.
 #[derive(Clone)]
 pub(super) struct Item {
-    /// The number of its key.
+    /// Index of the proof's key in [`Subject::keys`].
     pub(super) key: Option<usize>,
     pub(super) statement: Bytes,
     pub(super) proof: Bytes,
@@ -53,17 +54,17 @@ pub(super) struct Reference {
     pub(super) verify: Box<Verify>,
 }
 
-/// Different proofs under each key; a run repeats them under new ids.
-const PROOFS_OF_A_KEY: usize = 8;
+/// Number of different proofs under each key. A run repeats them under new ids.
+const PROOFS_PER_KEY: usize = 8;
 
 // === impl Subject ===
 
 impl<K: Kind> Subject<K> {
-    /// So many proofs, of which so many are false, in an order that the seed gives.
-    pub(super) fn mix(&self, proofs: usize, bad: usize, seed: u64) -> Vec<Item> {
+    /// A list of `proofs` proofs, of which `bad` are false, in an order that depends on the seed.
+    pub(super) fn shuffled(&self, proofs: usize, bad: usize, seed: u64) -> Vec<Item> {
         let mut is_bad: Vec<_> = (0..proofs).map(|number| number < bad).collect();
         is_bad.shuffle(&mut StdRng::seed_from_u64(seed));
-        let mix = is_bad.into_iter().enumerate().map(|(number, is_bad)| {
+        let shuffled = is_bad.into_iter().enumerate().map(|(number, is_bad)| {
             let from = if is_bad {
                 &self.false_ones
             } else {
@@ -71,15 +72,15 @@ impl<K: Kind> Subject<K> {
             };
             from[number % from.len()].clone()
         });
-        mix.collect()
+        shuffled.collect()
     }
 
-    /// The key of a proof, read.
+    /// The decoded key of a proof; `None` if the kind has no keys.
     pub(super) fn key_of(&self, item: &Item) -> Option<&Arc<K::Key>> {
         item.key.map(|key| &self.keys[key].1)
     }
 
-    /// Reduces and checks a proof for itself.
+    /// Reduces and checks one proof, without the service.
     pub(super) fn verify(&self, item: &Item) -> bool {
         let reduced = self
             .kind
@@ -88,8 +89,8 @@ impl<K: Kind> Subject<K> {
     }
 }
 
-/// Groth16 proofs of small circuits under so many keys. A false one claims another public input, which
-/// only the final check tells.
+/// Groth16 proofs of small circuits under `keys` keys. A false proof has another public input, which only
+/// the final check detects.
 pub(super) fn groth16<E: SnarkCurve>(keys: usize) -> anyhow::Result<Subject<Groth16<E>>> {
     let rng = &mut StdRng::seed_from_u64(16);
     let kind = Groth16::<E>::new();
@@ -116,12 +117,12 @@ pub(super) fn groth16<E: SnarkCurve>(keys: usize) -> anyhow::Result<Subject<Grot
         theirs.push(prepare_verifying_key(&arkworks::verifying_key(
             &proving_key.vk,
         )));
-        for _ in 0..PROOFS_OF_A_KEY {
+        for _ in 0..PROOFS_PER_KEY {
             let (proof, _) = prove(&proving_key, &system, &assignment, rng)?;
             proofs.push((key, proof, assignment.inputs().to_vec()));
         }
     }
-    // Neighbours in a stream are under different keys.
+    // The shuffle puts proofs under different keys next to each other in a stream.
     proofs.shuffle(rng);
     for (key, proof, mut inputs) in proofs {
         subject.valid.push(item(key, &proof, &inputs, true));
@@ -159,7 +160,7 @@ fn item<E: SnarkCurve>(
     }
 }
 
-/// Openings of `bb`'s rollup proofs. A false one claims another value, which the screen tells.
+/// Openings of `bb`'s rollup proofs. A false one claims another value, which the screen detects.
 pub(super) fn grumpkin_ipa() -> anyhow::Result<Subject<GrumpkinIpa>> {
     let srs = Srs::derive(ROLLUP_LOG_SIZE);
     let opening = |bytes: Bytes, is_valid| Item {

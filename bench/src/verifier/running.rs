@@ -1,4 +1,4 @@
-//! A service that runs, and what a stream of proofs took in it.
+//! A running verification service, and the times of a stream of proofs.
 
 use std::time::{Duration, Instant};
 
@@ -9,8 +9,8 @@ use tokio::task::JoinHandle;
 use super::proofs::{Item, Subject};
 use proofmill_verifier::Kind;
 
-/// A service, until this is dropped.
-pub(super) struct Running {
+/// A running service, which ends when this is dropped.
+pub(super) struct RunningService {
     pub(super) handle: Handle,
     kind: String,
     /// Digests of the keys, as the service knows them.
@@ -21,19 +21,19 @@ pub(super) struct Running {
 
 /// Times and counts of a stream.
 pub(super) struct Streamed {
-    /// From the first proof handed over to the last verdict.
+    /// Time from the submission of the first proof to the last verdict.
     pub(super) wall: Duration,
     /// Milliseconds from the acceptance of each proof to its verdict.
     pub(super) latencies_ms: Vec<f64>,
-    /// The service's counts for the kind.
+    /// Counts of the service for the kind.
     pub(super) figures: KindFigures,
 }
 
-// === impl Running ===
+// === impl RunningService ===
 
-impl Running {
-    /// A new service, which knows the subject's keys for each of the sources and nothing of how
-    /// they behave.
+impl RunningService {
+    /// Starts a service and registers the subject's keys for each source. The service has no history
+    /// of the sources.
     pub(super) async fn open<K: Kind>(
         subject: &Subject<K>,
         threads: usize,
@@ -71,8 +71,8 @@ impl Running {
         request
     }
 
-    /// Hands all proofs over, as fast as they are taken, and waits for all verdicts, which must be the
-    /// right ones.
+    /// Submits all proofs as fast as the service takes them, and waits for the verdicts. Fails if one
+    /// is not the expected one.
     pub(super) async fn stream(&self, source: &str, items: &[Item]) -> anyhow::Result<Streamed> {
         let requests: Vec<_> = items
             .iter()
@@ -105,7 +105,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningService {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -113,14 +113,14 @@ impl Drop for Running {
 
 /// Fails unless the verdict is the expected one.
 pub(super) fn require(number: usize, item: &Item, status: &Status) -> anyhow::Result<()> {
-    let fits = match status {
+    let is_expected = match status {
         Status::Valid => item.is_valid,
         Status::Invalid(_) => !item.is_valid,
         Status::Unavailable(reason) => anyhow::bail!("proof {number} has no verdict: {reason}"),
     };
     let is = if item.is_valid { "valid" } else { "false" };
     anyhow::ensure!(
-        fits,
+        is_expected,
         "proof {number} is {is}, and the verdict is {}",
         status.name()
     );

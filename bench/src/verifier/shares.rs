@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use super::Args;
 use super::proofs::{Item, Reference, Subject};
-use super::running::Running;
+use super::running::RunningService;
 use crate::harness::{Figures, describe, round};
 
-/// A row of the table: so many false proofs, on so many threads.
+/// A row of the table: a number of false proofs on a number of threads.
 pub(super) struct Row {
     threads: usize,
     bad: usize,
@@ -73,20 +73,21 @@ impl Row {
         }
     }
 
-    /// One round: the service and the others, every second time in the other order.
+    /// Measures one round: the service, the kind's own verifier and the reference. The service comes first
+    /// in every second round, and last in the others.
     async fn measure<K: Kind>(
         &mut self,
         args: &Args,
         subject: &Subject<K>,
         number: u16,
     ) -> anyhow::Result<()> {
-        let items = subject.mix(args.proofs as usize, self.bad, u64::from(number));
+        let items = subject.shuffled(args.proofs as usize, self.bad, u64::from(number));
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(self.threads)
             .build()?;
         self.placements.push(placement(&items));
         if number.is_multiple_of(2) {
-            self.service(args, subject, &items).await?;
+            self.measure_service(args, subject, &items).await?;
         }
         let single = |item: &Item| Ok(subject.verify(item));
         self.single_ms.push(one_by_one(&pool, &items, single)?);
@@ -94,19 +95,19 @@ impl Row {
             self.reference_ms.push(one_by_one(&pool, &items, verify)?);
         }
         if number % 2 == 1 {
-            self.service(args, subject, &items).await?;
+            self.measure_service(args, subject, &items).await?;
         }
         Ok(())
     }
 
-    async fn service<K: Kind>(
+    async fn measure_service<K: Kind>(
         &mut self,
         args: &Args,
         subject: &Subject<K>,
         items: &[Item],
     ) -> anyhow::Result<()> {
         let batch = usize::from(args.batch);
-        let running = Running::open(subject, self.threads, batch, &["a source"]).await?;
+        let running = RunningService::open(subject, self.threads, batch, &["a source"]).await?;
         let streamed = running.stream("a source", items).await?;
         self.service_ms.push(streamed.wall.as_secs_f64() * 1e3);
         self.latencies_ms.extend(streamed.latencies_ms);
@@ -114,13 +115,13 @@ impl Row {
         Ok(())
     }
 
-    /// A count's mean over the rounds.
+    /// The mean of a count over the rounds.
     fn mean(&self, count: impl Fn(&KindFigures) -> u64) -> f64 {
         let sum: u64 = self.counted.iter().map(count).sum();
         sum as f64 / self.counted.len() as f64
     }
 
-    /// The median of the service's times over the median of others.
+    /// The median of the service's times divided by the median of `others_ms`.
     fn ratio(&self, others_ms: &[f64]) -> f64 {
         median(&self.service_ms) / median(others_ms)
     }
@@ -151,10 +152,11 @@ impl Row {
     }
 }
 
-/// A bit for each proof, set if it is false, four in a hexadecimal digit, the first one highest.
+/// The places of the false proofs, as hexadecimal digits of four bits: a bit for each proof in order, the highest
+/// one first, set if the proof is false.
 fn placement(items: &[Item]) -> String {
     let digit = |four: &[Item]| {
-        let bit = |(place, item): (usize, &Item)| u32::from(!item.is_valid) << (3 - place);
+        let bit = |(index, item): (usize, &Item)| u32::from(!item.is_valid) << (3 - index);
         let bits: u32 = four.iter().enumerate().map(bit).sum();
         char::from_digit(bits, 16).expect("four bits")
     };
@@ -165,8 +167,8 @@ fn median(ms: &[f64]) -> f64 {
     Figures::of(ms.to_vec()).p50()
 }
 
-/// Milliseconds that it takes to verify each proof for itself, on all threads of a pool, each of which
-/// takes the next proof; the verdicts must be the right ones.
+/// Verifies each proof for itself on the threads of a pool, each of which takes the next proof. Returns the
+/// milliseconds. Fails if a verdict is not the expected one.
 fn one_by_one(
     pool: &rayon::ThreadPool,
     items: &[Item],

@@ -20,31 +20,31 @@ use crate::harness::{Figures, describe, round};
 
 /// Client name of every connection to the socket.
 const CLIENT: &str = "local";
-/// The most that the service may take beside the work, as a share of the time.
-const TARGET: f64 = 0.05;
+/// Target of the overhead, as a share of the time: at most this.
+const OVERHEAD_SHARE_MAX: f64 = 0.05;
 
-/// One stream.
+/// Time and counts of one stream.
 struct Stream {
     wall: Duration,
     figures: KindFigures,
 }
 
-/// A verifier with its socket, until this is dropped.
-struct Offered {
+/// A verifier with a socket, which ends when this is dropped.
+struct ServedVerifier {
     handle: proofmill_verifier::Handle,
     folder: tempfile::TempDir,
     _trigger: Trigger,
     task: JoinHandle<()>,
 }
 
-/// Measures and reports. On one thread, where all that is not work on a proof shows in the time.
+/// Measures and reports. The service has one thread, where other work cannot hide its overhead.
 pub(super) async fn run<K: Kind>(args: &Args, subject: &Subject<K>) -> anyhow::Result<()> {
-    let items = subject.mix(args.proofs as usize, 0, 0);
+    let items = subject.shuffled(args.proofs as usize, 0, 0);
     let mut streams = Vec::new();
     for _ in 0..args.rounds {
-        let offered = Offered::open(subject, usize::from(args.batch)).await?;
-        let frames = offered.frames(subject, &items).await?;
-        streams.push(offered.stream(subject, &items, frames).await?);
+        let verifier = ServedVerifier::open(subject, usize::from(args.batch)).await?;
+        let frames = verifier.frames(subject, &items).await?;
+        streams.push(verifier.stream(subject, &items, frames).await?);
     }
     print(args, subject, &streams);
     Ok(())
@@ -65,7 +65,7 @@ fn print<K: Kind>(args: &Args, subject: &Subject<K>, streams: &[Stream]) {
     println!(
         "  {:.1} % of the time are neither; the target is at most {:.0} %",
         overhead * 100.0,
-        TARGET * 100.0
+        OVERHEAD_SHARE_MAX * 100.0
     );
     println!(
         "  medians of {} streams, each to a new service; {}",
@@ -87,16 +87,16 @@ fn print<K: Kind>(args: &Args, subject: &Subject<K>, streams: &[Stream]) {
 // === impl Stream ===
 
 impl Stream {
-    /// The share of the time that is no work on a proof.
+    /// The share of the time that is spent on neither reduction nor checks.
     fn overhead(&self) -> f64 {
         let work = Duration::from_micros(self.figures.reduce_us + self.figures.check_us);
         1.0 - work.as_secs_f64() / self.wall.as_secs_f64()
     }
 }
 
-// === impl Offered ===
+// === impl ServedVerifier ===
 
-impl Offered {
+impl ServedVerifier {
     async fn open<K: Kind>(subject: &Subject<K>, batch: usize) -> anyhow::Result<Self> {
         let mut options = Options::of(subject.kinds.clone());
         options.threads = 1;
@@ -122,7 +122,7 @@ impl Offered {
         })
     }
 
-    /// The requests, encoded.
+    /// Encodes a request for each proof, after registering the keys.
     async fn frames<K: Kind>(
         &self,
         subject: &Subject<K>,
@@ -156,7 +156,8 @@ impl Offered {
             .collect::<Result<_, _>>()?)
     }
 
-    /// From the first byte that is sent to the last verdict, which must be the right ones.
+    /// Sends the requests and waits for the verdicts. The time runs from the first byte to the last verdict.
+    /// Fails if a verdict is not the expected one.
     async fn stream<K: Kind>(
         &self,
         subject: &Subject<K>,
@@ -172,7 +173,7 @@ impl Offered {
                 write_frame(&mut writer, &frame).await?;
             }
             writer.flush().await?;
-            // The stream of requests stays open until all is answered.
+            // Returning the writer keeps the connection open until all requests are answered.
             anyhow::Ok(writer)
         });
         let mut answers = Frames::new(BufReader::new(reader));
@@ -203,7 +204,7 @@ impl Offered {
     }
 }
 
-impl Drop for Offered {
+impl Drop for ServedVerifier {
     fn drop(&mut self) {
         self.task.abort();
     }

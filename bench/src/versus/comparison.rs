@@ -18,9 +18,9 @@ pub(crate) struct Measured {
 pub(crate) struct Comparison {
     /// Settings that identify the comparison: curve, size, threads.
     pub(crate) settings: Map<String, Value>,
-    /// Ours.
+    /// Times of our contender.
     pub(crate) ours: Measured,
-    /// The others', in the order of the table.
+    /// Times of the peers, in the order of the table.
     pub(crate) peers: Vec<Measured>,
     /// Lines below the table.
     pub(crate) notes: Vec<String>,
@@ -36,17 +36,17 @@ impl Comparison {
             .min_by(|a, b| a.ms.p50().total_cmp(&b.ms.p50()))
     }
 
-    /// A contender's median in ours: above one, we are faster.
+    /// A contender's median divided by ours. Above one, we are faster.
     pub(crate) fn ratio(&self, other: &Measured) -> f64 {
         other.ms.p50() / self.ours.ms.p50()
     }
 
-    /// All of it as one object.
+    /// The comparison as a JSON object.
     pub(crate) fn to_json(&self) -> Value {
         let mut object = self.settings.clone();
         let spread = |measured: &Measured| {
             json!({
-                "min_ms": round(measured.ms.at(0.0)),
+                "min_ms": round(measured.ms.quantile(0.0)),
                 "max_ms": round(measured.ms.max()),
                 "samples": measured.ms.len(),
             })

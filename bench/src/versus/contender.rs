@@ -1,20 +1,20 @@
-//! One implementation that takes part.
+//! An implementation that takes part in a comparison.
 
 use std::time::{Duration, Instant};
 
 /// Purpose of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// To warm up, and to see that the result is right; its time is not counted.
+    /// Warms up and returns a result that is compared; the time is not counted.
     Check,
-    /// To be timed.
+    /// Is timed.
     Measure,
 }
 
 /// Result of one run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sample {
-    /// Milliseconds; a peer that is a command may have made several runs.
+    /// Times in milliseconds: one, or several if a peer that is a command makes several runs at once.
     pub(crate) ms: Vec<f64>,
     /// Fingerprint of the result, compared between contenders; `None` is not checked.
     pub(crate) result: Option<String>,
@@ -22,7 +22,7 @@ pub(crate) struct Sample {
     pub(crate) stages: Vec<(&'static str, f64)>,
 }
 
-/// One implementation that takes part, set up on its input.
+/// An implementation that takes part in a comparison, set up on its input.
 pub(crate) struct Contender<'a> {
     /// Name in the table.
     pub(crate) name: String,
@@ -32,7 +32,7 @@ pub(crate) struct Contender<'a> {
 // === impl Contender ===
 
 impl<'a> Contender<'a> {
-    /// Whatever gives samples.
+    /// A contender whose runs are calls of `run`.
     pub(crate) fn new(
         name: impl Into<String>,
         run: impl FnMut(Purpose) -> anyhow::Result<Sample> + 'a,
@@ -43,8 +43,8 @@ impl<'a> Contender<'a> {
         }
     }
 
-    /// Code in this process: `work` times its own essential part and hands over its result, of
-    /// which `fingerprint` makes what is compared.
+    /// A contender that runs in this process. `work` returns the time of its measured part and the
+    /// result, which `fingerprint` turns into the text that is compared.
     pub(crate) fn in_process<R>(
         name: impl Into<String>,
         mut work: impl FnMut() -> (Duration, R) + 'a,

@@ -1,15 +1,15 @@
-//! One job, done by us and by others, in turns: what every comparison needs.
+//! Comparisons of our code with other implementations of the same job.
 //!
-//! All [`Contender`]s of [`Contenders`] are set up on the same input, their results are compared, then
-//! they run in turns until there are samples enough; a [`Comparison`] is what came out.
+//! All [`Contender`]s of [`Contenders`] are set up on the same input. Their results are compared, then
+//! they run in turns until there are enough samples. The result is a [`Comparison`].
 
 mod comparison;
 mod contender;
-mod lineup;
+mod contenders;
 mod options;
 mod table;
 
 pub(crate) use comparison::{Comparison, Measured};
 pub(crate) use contender::{Contender, Purpose, Sample, time};
-pub(crate) use lineup::{Contenders, PeerAnswer};
+pub(crate) use contenders::{Contenders, PeerAnswer};
 pub(crate) use options::{COMPARISON_HELP, Curve, Group, Options, PeerCommand};

@@ -10,7 +10,7 @@ use proofmill_kernels::{INSTRUCTION_SET_VARIABLE, InstructionSet};
 /// Names that `--against` accepts, beside those of `--peer`.
 const PEERS: [&str; 5] = ["arkworks", "blst", "halo2curves", "gnark", "snarkjs"];
 
-/// Last part of the help of every comparison, such as `proofmill-bench msm --help`.
+/// End of the help text of every comparison, such as `proofmill-bench msm --help`.
 pub(crate) const COMPARISON_HELP: &str = "\
 All contenders run in turns, each first once unmeasured; what they compute must be the same.
 blst and halo2curves take part if the bench is built with `--features peers`; gnark, if `go` is
@@ -58,7 +58,7 @@ pub(crate) struct Options {
 /// A peer that is a command.
 #[derive(Clone, Debug)]
 pub(crate) struct PeerCommand {
-    /// As the table shows it.
+    /// Name in the table.
     pub(crate) name: String,
     /// Program and arguments, with placeholders.
     pub(crate) words: Vec<String>,
@@ -91,8 +91,9 @@ pub(crate) enum Group {
 // === impl Options ===
 
 impl Options {
-    /// Checks what clap cannot, and lets the back end be the one asked for: it is chosen once in
-    /// a process, by a variable, so another choice than this process's means to start it anew.
+    /// Checks the options that clap cannot check, and selects the instruction set. The kernels
+    /// choose it once in a process, from an environment variable, so that a choice other than the
+    /// current one starts this program anew in place of the process.
     pub(crate) fn prepare(&self) -> anyhow::Result<()> {
         for name in &self.against {
             let known = ["all", "none"]
@@ -126,19 +127,19 @@ impl Options {
         self.threads.iter().map(|threads| usize::from(*threads))
     }
 
-    /// Whether a peer is to take part.
+    /// Whether the peer takes part, named or as one of "all".
     pub(crate) fn wants(&self, name: &str) -> bool {
-        self.against.iter().any(|wanted| wanted == "all") || self.names(name)
+        self.against.iter().any(|wanted| wanted == "all") || self.is_named(name)
     }
 
-    /// The peers that are asked for by their names.
-    pub(crate) fn named(&self) -> impl Iterator<Item = &str> {
+    /// The peers that `--against` names, without those of "all".
+    pub(crate) fn named_peers(&self) -> impl Iterator<Item = &str> {
         let names = self.against.iter().map(String::as_str);
         names.filter(|name| PEERS.contains(name))
     }
 
-    /// Whether a peer is asked for by its name.
-    pub(crate) fn names(&self, name: &str) -> bool {
+    /// Whether `--against` names the peer.
+    pub(crate) fn is_named(&self, name: &str) -> bool {
         self.against.iter().any(|wanted| wanted == name)
     }
 }
@@ -166,7 +167,7 @@ impl FromStr for PeerCommand {
 // === impl Curve ===
 
 impl Curve {
-    /// As options and tables have it.
+    /// The name in options and tables.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Bls12_381 => "bls12-381",
@@ -180,7 +181,7 @@ impl Curve {
 // === impl Group ===
 
 impl Group {
-    /// As options and tables have it.
+    /// The name in options and tables.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::G1 => "g1",

@@ -1,4 +1,4 @@
-//! Comparisons as tables.
+//! Tables of comparisons.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::{Comparison, Measured, Options};
 use crate::harness::describe;
 
 impl Options {
-    /// Prints the comparisons of one command, all of the same settings' names.
+    /// Prints the comparisons of one command, which all have settings of the same names.
     pub(crate) fn print(&self, title: &str, comparisons: &[Comparison]) {
         if self.markdown {
             print!("{}", markdown(comparisons));
@@ -43,8 +43,8 @@ impl Options {
     }
 }
 
-/// The columns of [`plain`] that are figures.
-const FIGURES: usize = 5;
+/// Number of columns of [`plain`] that hold figures. They are the last ones.
+const FIGURE_COLUMNS: usize = 5;
 
 /// A row for each contender of each comparison.
 fn plain(comparisons: &[Comparison]) -> String {
@@ -56,19 +56,24 @@ fn plain(comparisons: &[Comparison]) -> String {
     head.extend(["", "median", "min", "max", "runs", "to ours"].map(str::to_owned));
     rows.push(head);
     for comparison in comparisons {
-        let settings: Vec<String> = comparison.settings.values().map(text).collect();
+        let settings: Vec<String> = comparison.settings.values().map(setting_text).collect();
         for measured in std::iter::once(&comparison.ours).chain(&comparison.peers) {
             let ms = &measured.ms;
             let mut row = settings.clone();
             row.push(measured.name.clone());
-            row.extend([ms.p50(), ms.at(0.0), ms.max()].map(|ms| format!("{} ms", digits(ms))));
+            row.extend(
+                [ms.p50(), ms.quantile(0.0), ms.max()].map(|ms| format!("{} ms", format_ms(ms))),
+            );
             row.push(ms.len().to_string());
             row.push(format!("{:.2}×", comparison.ratio(measured)));
             rows.push(row);
             for (name, ms) in &measured.stages {
                 let mut row = vec![String::new(); settings.len()];
                 row.push(format!("· {name}"));
-                row.extend([ms.p50(), ms.at(0.0), ms.max()].map(|ms| format!("{} ms", digits(ms))));
+                row.extend(
+                    [ms.p50(), ms.quantile(0.0), ms.max()]
+                        .map(|ms| format!("{} ms", format_ms(ms))),
+                );
                 rows.push(row);
             }
         }
@@ -84,8 +89,8 @@ fn plain(comparisons: &[Comparison]) -> String {
     for row in rows {
         let mut line = String::from(" ");
         for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-            // Names to the left, figures to the right.
-            if column + FIGURES < columns {
+            // Names are aligned to the left, figures to the right.
+            if column + FIGURE_COLUMNS < columns {
                 line += &format!(" {cell:<width$}");
             } else {
                 line += &format!("  {cell:>width$}");
@@ -114,10 +119,10 @@ fn markdown(comparisons: &[Comparison]) -> String {
     head.push("ours".to_owned());
     head.extend(names.iter().map(|name| (*name).to_owned()));
     head.push("fastest peer / ours".to_owned());
-    let mut out = line(&head);
-    out += &line(&vec!["---".to_owned(); head.len()]);
+    let mut out = markdown_row(&head);
+    out += &markdown_row(&vec!["---".to_owned(); head.len()]);
     for comparison in comparisons {
-        let mut cells: Vec<String> = comparison.settings.values().map(text).collect();
+        let mut cells: Vec<String> = comparison.settings.values().map(setting_text).collect();
         cells.push(cell(&comparison.ours));
         for name in &names {
             let peer = comparison.peers.iter().find(|peer| peer.name == *name);
@@ -128,7 +133,7 @@ fn markdown(comparisons: &[Comparison]) -> String {
         cells.push(comparison.best_peer().map_or("–".to_owned(), |best| {
             format!("**{:.2}×**", comparison.ratio(best))
         }));
-        out += &line(&cells);
+        out += &markdown_row(&cells);
     }
     if comparisons
         .iter()
@@ -144,18 +149,18 @@ fn markdown_stages(comparisons: &[Comparison]) -> String {
     let first = &comparisons[0];
     let mut head: Vec<String> = first.settings.keys().cloned().collect();
     head.extend(first.ours.stages.iter().map(|(name, _)| (*name).to_owned()));
-    let mut out = format!("\nOurs by stage:\n\n{}", line(&head));
-    out += &line(&vec!["---".to_owned(); head.len()]);
+    let mut out = format!("\nOurs by stage:\n\n{}", markdown_row(&head));
+    out += &markdown_row(&vec!["---".to_owned(); head.len()]);
     for comparison in comparisons {
-        let mut cells: Vec<String> = comparison.settings.values().map(text).collect();
+        let mut cells: Vec<String> = comparison.settings.values().map(setting_text).collect();
         let stages = comparison.ours.stages.iter();
-        cells.extend(stages.map(|(_, ms)| format!("{} ms", digits(ms.p50()))));
-        out += &line(&cells);
+        cells.extend(stages.map(|(_, ms)| format!("{} ms", format_ms(ms.p50()))));
+        out += &markdown_row(&cells);
     }
     out
 }
 
-fn line(cells: &[String]) -> String {
+fn markdown_row(cells: &[String]) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
@@ -163,20 +168,20 @@ fn cell(measured: &Measured) -> String {
     let ms = &measured.ms;
     format!(
         "{} ms ({}–{})",
-        digits(ms.p50()),
-        digits(ms.at(0.0)),
-        digits(ms.max())
+        format_ms(ms.p50()),
+        format_ms(ms.quantile(0.0)),
+        format_ms(ms.max())
     )
 }
 
-fn text(value: &Value) -> String {
+fn setting_text(value: &Value) -> String {
     value
         .as_str()
         .map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Three digits, or all of the integer part.
-fn digits(ms: f64) -> String {
+/// Formats milliseconds with three digits, or with all digits of the integer part.
+fn format_ms(ms: f64) -> String {
     match ms {
         _ if ms >= 100.0 => format!("{ms:.0}"),
         _ if ms >= 10.0 => format!("{ms:.1}"),

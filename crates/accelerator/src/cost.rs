@@ -53,15 +53,15 @@ pub(crate) struct LinearCost {
 #[derive(Debug, Default)]
 pub(crate) struct Costs(Mutex<HashMap<WorkKind, LinearCost>>);
 
-/// The base-two logarithms of the sizes measured: `FIRST_LOG` to `LAST_LOG` in steps of `STEP_LOG`. At
-/// least two sizes are measured; then the first that takes `LONG_ENOUGH`, and so stands out from noise, is the last.
+/// The base-two logarithms of the sizes to measure: `FIRST_LOG` to `LAST_LOG` in steps of `STEP_LOG`. From the
+/// second size on, the measurement ends with the first one that takes `RUN_TIME_MIN`, and so stands out from noise.
 const FIRST_LOG: u32 = 8;
 const STEP_LOG: usize = 2;
 const LAST_LOG: u32 = 18;
-const LONG_ENOUGH: Duration = Duration::from_millis(20);
+const RUN_TIME_MIN: Duration = Duration::from_millis(20);
 /// Timed runs of a size, after one that warms up. The shortest counts.
-const RUNS: usize = 3;
-/// Distinct points of a measured product; more would take longer to make than to multiply.
+const RUNS_PER_SIZE: usize = 3;
+/// Number of distinct points in a measured product. Making more would take longer than the product.
 const SAMPLE_POINTS: usize = 1 << 8;
 
 // === impl Work ===
@@ -161,7 +161,7 @@ impl WorkKind {
         for size_log in (FIRST_LOG..=LAST_LOG).step_by(STEP_LOG) {
             let took = time(size_log)?;
             measured.push((self.of_size(size_log).units(), took.as_secs_f64()));
-            if measured.len() > 1 && took >= LONG_ENOUGH {
+            if measured.len() > 1 && took >= RUN_TIME_MIN {
                 break;
             }
         }
@@ -216,7 +216,7 @@ fn time_transform(
 fn best(mut run: impl FnMut() -> Result<(), Error>) -> Result<Duration, Error> {
     run()?;
     let mut best = Duration::MAX;
-    for _ in 0..RUNS {
+    for _ in 0..RUNS_PER_SIZE {
         let start = Instant::now();
         run()?;
         best = best.min(start.elapsed());
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_keeps_to_a_line_is_foretold() {
+    fn the_cost_of_a_linear_device_is_predicted() {
         for kind in [PRODUCTS, TRANSFORMS] {
             for (fixed, unit) in [(0.0, 1e-3), (3.0, 1e-4), (5.0, 1e-7)] {
                 let time = |log: u32| millis(fixed + unit * kind.of_size(log).units());
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_makes_no_cost_fall_or_vanish() {
+    fn noisy_costs_stay_positive_and_increasing() {
         for took in [
             [5.0, 4.0, 3.0, 2.0, 2.0, 1.0],
             [0.0, 1.0, 2.0, 3.0, 4.0, 80.0],

@@ -71,7 +71,7 @@ pub struct Capabilities {
     pub max_bases: usize,
     /// The base-two logarithm of the largest transform.
     pub max_transform_log: u32,
-    /// Bytes of its own memory; `None` if it shares the host's.
+    /// Memory of the device, in bytes; `None` if it shares the host's memory.
     pub memory: Option<u64>,
     /// The most bytes of host memory that it keeps as staging buffers for copies.
     pub host_memory: u64,

@@ -6,13 +6,13 @@ use crate::device::BasesId;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is no such device here, or it cannot be used.
+    /// The device does not exist on this machine, or cannot be used.
     #[error("no device: {reason}")]
     NoDevice {
         /// The missing or unusable part, such as a driver.
         reason: String,
     },
-    /// The device broke, and takes no more jobs.
+    /// The device is broken, and takes no more jobs.
     #[error("the device {device} failed: {reason}")]
     Failed {
         /// The device's name.

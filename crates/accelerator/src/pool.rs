@@ -375,7 +375,7 @@ impl Shared {
         }
         job.rename(&|id| names[&id]);
         let ticket = self.devices[member].submit(job)?;
-        answer.pass_on(&ticket);
+        answer.forward_cancellation(&ticket);
         ticket.wait()
     }
 
@@ -398,7 +398,7 @@ impl Shared {
             return Ok(());
         }
         drop(state);
-        // Evicted, or loaded by another thread as well, meanwhile.
+        // In the meantime the bases were evicted, or another thread has loaded them too.
         self.devices[member].evict(name)
     }
 }

@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancelled_job_does_not_start_and_one_that_runs_is_told() {
+    fn a_cancelled_job_does_not_start_or_is_interrupted() {
         let (device, starts, orders) = scripted_device();
         let running = device.submit(job()).unwrap();
         let waiting = device.submit(job()).unwrap();

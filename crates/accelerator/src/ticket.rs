@@ -111,13 +111,13 @@ impl Drop for Ticket {
 // === impl Answer ===
 
 impl Answer {
-    /// The job's own view of whether it is still wanted.
+    /// A handle with which the job can check whether it was cancelled.
     pub(crate) fn cancellation(&self) -> Cancellation {
         Cancellation(Arc::clone(&self.shared))
     }
 
-    /// Has `inner` cancelled when this job's own ticket is.
-    pub(crate) fn pass_on(&self, inner: &Ticket) {
+    /// Forwards a cancellation of this job's ticket to `inner`.
+    pub(crate) fn forward_cancellation(&self, inner: &Ticket) {
         self.shared.lock().inner = Some(Arc::clone(&inner.shared));
         if self.shared.cancelled.load(Ordering::Relaxed) {
             inner.cancel();
@@ -148,7 +148,7 @@ impl Drop for Answer {
 // === impl Cancellation ===
 
 impl Cancellation {
-    /// An error if the job is not wanted any more.
+    /// Fails with [`Error::Cancelled`] if the job was cancelled.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.0.cancelled.load(Ordering::Relaxed) {
             Err(Error::Cancelled)
@@ -161,7 +161,7 @@ impl Cancellation {
 // === impl State ===
 
 impl State {
-    /// Takes the outcome if it is there.
+    /// Takes the outcome; `None` if the job has not ended yet.
     fn take(&mut self) -> Option<Result<Outcome, Error>> {
         let taken = || Err(Error::BadJob("its outcome was taken before".into()));
         self.is_answered

@@ -22,7 +22,8 @@ const MAGIC: &[u8; 8] = b"PMILLAGG";
 const VERSION: u32 = 1;
 const HEAD_BYTES: usize = 44;
 
-/// For each point, true if it is of the first group: folded left and right, v, w, openings of v and of w.
+/// Whether each point of the encoding is in the first group. The points are: the folded vectors, v, w, the openings
+/// of v, and those of w.
 const IN_FIRST_GROUP: [bool; 10] = [
     true, false, false, false, true, true, false, false, true, true,
 ];
@@ -82,7 +83,7 @@ pub enum AggregateError {
     /// The bytes of an element are not one of the target group.
     #[error("the aggregate proof: {0}")]
     Element(#[from] TorusError),
-    /// Bytes that are no point, or one outside of its group, or not in its one encoding.
+    /// The bytes of a point are no canonical encoding of a point of its group.
     #[error("point {index} of the aggregate proof is not a canonical point of its group")]
     Point {
         /// The number of the point, from 0.
@@ -116,21 +117,21 @@ impl<E: AggregationCurve> Aggregate<E> {
         self.kind
     }
 
-    /// The kind and the curve that bytes state which begin as an aggregate does: all that can be known of it
-    /// before its curve is. The curve `E` does not matter.
+    /// The kind and the curve that the head of an aggregate states; `None` if the bytes begin otherwise. This does
+    /// not depend on the curve `E`, so that a reader can find the curve first.
     pub fn kind_and_curve(head: &[u8]) -> Option<(AggregateKind, Curve)> {
         let rest = head.strip_prefix(MAGIC)?;
         let kind = AggregateKind::from_number(number(rest.get(4..8)?))?;
         Some((kind, curve_named(rest.get(8..24)?)?))
     }
 
-    /// The bytes of an aggregate of `count` proofs, of which there is at least one.
+    /// The size in bytes of an aggregate of `count` proofs, at least 1.
     pub fn encoded_size(kind: AggregateKind, count: usize) -> usize {
         let rounds = count.next_power_of_two().trailing_zeros() as usize;
         HEAD_BYTES + body_bytes::<E>(kind, rounds)
     }
 
-    /// The aggregate's only encoding.
+    /// The canonical encoding of the aggregate.
     pub fn to_bytes(&self) -> Vec<u8> {
         let tipp = &self.products.tipp;
         let mut bytes = Vec::new();

@@ -53,7 +53,7 @@ pub(crate) struct Vectors<'a, E: AggregationCurve> {
     pub(crate) constants: Vec<Vec<E::G2Affine>>,
 }
 
-/// The claim, as the verifier has it.
+/// The claim of the argument, in the form that the verifier has: commitments and combinations of them.
 pub(crate) struct Claim<E: AggregationCurve> {
     /// N.
     pub(crate) size: usize,

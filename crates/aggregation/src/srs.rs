@@ -98,7 +98,7 @@ pub enum SrsError {
         /// The number of the contribution, from 0.
         index: usize,
     },
-    /// Nobody contributed.
+    /// The string has no contribution.
     #[error("the reference string names no contribution: do not use it")]
     NoContribution,
 }

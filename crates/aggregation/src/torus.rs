@@ -131,7 +131,7 @@ pub fn read_elements<E: AggregationCurve>(
         Half::<E>::deserialize_compressed(bytes).map_err(|_| TorusError::Coordinate { index })
     });
     let toruses = toruses.collect::<Result<Vec<_>, _>>()?;
-    // v is no square, so that τ² − v is never zero.
+    // As v is no square, τ² − v is never zero and can be inverted.
     let v = E::TargetField::times_v(Half::<E>::one());
     let squares: Vec<_> = toruses.iter().map(|torus| torus.square()).collect();
     let mut inverses: Vec<_> = squares.iter().map(|square| *square - v).collect();
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_of_other_orders_are_told_apart() {
+    fn elements_of_other_orders_are_refused() {
         others_are_told_apart::<Bls12_381>();
         others_are_told_apart::<Bn254>();
     }

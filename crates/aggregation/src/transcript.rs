@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_said_changes_the_challenge() {
+    fn every_message_changes_the_challenge() {
         let lists: [&[(&str, &[u8])]; 6] = [
             &[],
             &[("a", b"bc")],

@@ -12,10 +12,10 @@ use sha2::{Digest, Sha256};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
 /// Least length of a token, in bytes: shorter ones can be guessed.
-const TOKEN_LEAST: usize = 16;
+const TOKEN_BYTES_MIN: usize = 16;
 
 /// Greatest length of a token, in bytes.
-const TOKEN_MOST: usize = 4096;
+const TOKEN_BYTES_MAX: usize = 4096;
 
 /// The reason that a file of tokens or keys cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -47,8 +47,8 @@ pub enum AccessError {
 #[derive(Clone, Copy)]
 pub(crate) struct Token([u8; 32]);
 
-/// The clients that may call, with their tokens and rights. A token is compared with all of them each time,
-/// so that timing does not reveal whose it is.
+/// The clients that may call, with their tokens and rights. A token is compared with the tokens of all clients each
+/// time, so that timing does not reveal its client.
 pub(crate) struct Clients<R>(Arc<[Client<R>]>);
 
 /// A client, identified by its token.
@@ -85,7 +85,7 @@ impl<R> Clients<R> {
     ) -> Result<Self, String> {
         let mut clients: Vec<Client<R>> = Vec::new();
         for (index, line) in text.lines().enumerate() {
-            let wrong = |why: String| format!("line {}: {why}", index + 1);
+            let at_line = |why: String| format!("line {}: {why}", index + 1);
             let line = line.split('#').next().unwrap_or_default();
             let words: Vec<&str> = line.split_whitespace().collect();
             let (name, token, rest) = match (&*words, sole_client) {
@@ -93,15 +93,15 @@ impl<R> Clients<R> {
                 ([token], Some(name)) => (name, *token, &[][..]),
                 ([name, token, rest @ ..], _) => (*name, *token, rest),
                 ([_], None) => {
-                    return Err(wrong("expected a client's name and its token".to_owned()));
+                    return Err(at_line("expected a client's name and its token".to_owned()));
                 }
             };
             // Clients' names follow the same rule as in requests; the id does not matter here.
-            RequestId::new(name, "any").map_err(wrong)?;
-            let token = Token::try_new(token).map_err(wrong)?;
-            let other = clients.iter().find(|it| it.token.is(&token).into());
+            RequestId::new(name, "any").map_err(at_line)?;
+            let token = Token::try_new(token).map_err(at_line)?;
+            let other = clients.iter().find(|it| it.token.matches(&token).into());
             if let Some(other) = other {
-                return Err(wrong(format!(
+                return Err(at_line(format!(
                     "the token is that of {:?} already",
                     &*other.name
                 )));
@@ -109,7 +109,7 @@ impl<R> Clients<R> {
             clients.push(Client {
                 name: name.into(),
                 token,
-                rights: rights(rest).map_err(wrong)?,
+                rights: rights(rest).map_err(at_line)?,
             });
         }
         if clients.is_empty() {
@@ -123,7 +123,7 @@ impl<R> Clients<R> {
         let none = u32::MAX;
         let mut found = none;
         for (index, client) in (0..).zip(&*self.0) {
-            found.conditional_assign(&index, client.token.is(shown));
+            found.conditional_assign(&index, client.token.matches(shown));
         }
         self.0.get(usize::try_from(found).ok()?)
     }
@@ -152,15 +152,15 @@ impl<R> fmt::Debug for Clients<R> {
 impl Token {
     /// Checks the form of a token and computes its digest.
     pub(crate) fn try_new(word: &str) -> Result<Self, String> {
-        if !(TOKEN_LEAST..=TOKEN_MOST).contains(&word.len()) {
+        if !(TOKEN_BYTES_MIN..=TOKEN_BYTES_MAX).contains(&word.len()) {
             return Err(format!(
-                "a token has {TOKEN_LEAST} to {TOKEN_MOST} bytes: `openssl rand -hex 32` makes one"
+                "a token has {TOKEN_BYTES_MIN} to {TOKEN_BYTES_MAX} bytes: `openssl rand -hex 32` makes one"
             ));
         }
         if !word.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err("a token is ASCII, without white space".into());
         }
-        Ok(Self::of(word.as_bytes()))
+        Ok(Self::digest(word.as_bytes()))
     }
 
     /// The token that a request shows, in the header `authorization: Bearer TOKEN`.
@@ -168,14 +168,15 @@ impl Token {
         let value = headers.get(AUTHORIZATION)?.as_bytes();
         let (scheme, token) = value.split_at_checked(7)?;
         let is_bearer = scheme.eq_ignore_ascii_case(b"bearer ");
-        is_bearer.then(|| Self::of(token))
+        is_bearer.then(|| Self::digest(token))
     }
 
-    pub(crate) fn is(&self, other: &Self) -> Choice {
+    /// Whether the tokens are equal, compared in constant time.
+    fn matches(&self, other: &Self) -> Choice {
         self.0.ct_eq(&other.0)
     }
 
-    fn of(bytes: &[u8]) -> Self {
+    fn digest(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 }
@@ -185,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_that_can_be_guessed_or_not_be_sent_is_refused() {
+    fn tokens_that_are_short_or_not_printable_ascii_are_refused() {
         let long = "x".repeat(5000);
         for (word, why) in [
             ("", "16 to 4096"),
@@ -194,8 +195,8 @@ mod tests {
             ("0123456789 abcdef", "white space"),
             ("0123456789äbcdef", "ASCII"),
         ] {
-            let said = Token::try_new(word).err().expect("refused");
-            assert!(said.contains(why), "{said}");
+            let message = Token::try_new(word).err().expect("refused");
+            assert!(message.contains(why), "{message}");
         }
     }
 
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_its_clients() {
+    fn a_token_identifies_its_client() {
         let clients = Clients::parse(FILE, None, words).expect("clients");
         let find = |word: &str| {
             let shown = Token::try_new(word).expect("a token");
@@ -226,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_no_tokens_are_named() {
+    fn malformed_lines_are_named() {
         for (text, why) in [
             ("", "no token"),
             ("rollup", "line 1"),
@@ -255,12 +256,12 @@ mod tests {
     }
 
     #[test]
-    fn the_token_is_shown_whole() {
+    fn only_the_whole_bearer_token_matches() {
         let token = Token::try_new("0123456789abcdef").expect("a token");
         let is = |value: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(AUTHORIZATION, value.parse().expect("a value"));
-            Token::shown(&headers).is_some_and(|shown| token.is(&shown).into())
+            Token::shown(&headers).is_some_and(|shown| token.matches(&shown).into())
         };
         assert!(is("Bearer 0123456789abcdef") && is("bearer 0123456789abcdef"));
         for wrong in [

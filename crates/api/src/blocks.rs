@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::operations::{OperationError, Operations, dead_summary, phase_name};
 use crate::types::DeadSummary;
 
-/// Most history entries shown for a block: the last ones.
-const ENTRIES_SHOWN: usize = 2000;
+/// Most history entries shown for a block; older ones are left out.
+const SHOWN_ENTRIES_MAX: usize = 2000;
 
 /// A range of blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,31 +22,31 @@ pub struct BlocksQuery {
 /// Status and history of a block. All times are milliseconds since 1970-01-01 UTC.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockStatus {
-    /// Its state in short.
+    /// Summary of the block's state.
     #[serde(flatten)]
     pub summary: BlockSummary,
     /// An explanation of the state, if there is one.
     pub note: Option<String>,
-    /// Its live tasks, each with the event that it waits for.
+    /// The block's live tasks, each with the event that it waits for.
     pub tasks: Vec<BlockTask>,
-    /// Its dead letters.
+    /// The block's dead letters.
     pub dead_letters: Vec<DeadSummary>,
-    /// The remembered part of its history, oldest first.
+    /// The remembered part of the block's history, oldest first.
     pub history: Vec<BlockEntry>,
 }
 
 /// A live task of a block.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockTask {
-    /// Its id, `STAGE/BLOCK/PART`.
+    /// The task's id, `STAGE/BLOCK/PART`.
     pub task: String,
-    /// The last block that it spans.
+    /// The last block that the task spans.
     pub last: u64,
     /// `waiting`, `delayed`, `leased`, `held`, `queued` or `recording`.
     pub phase: String,
     /// The event that the task waits for, in words.
     pub waits_for: String,
-    /// The workers that have it.
+    /// The workers that have the task.
     pub workers: Vec<BlockWorker>,
     /// Failed attempts so far.
     pub failed_attempts: u32,
@@ -57,7 +57,7 @@ pub struct BlockTask {
 /// A worker, and its attempt at a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockWorker {
-    /// Its name.
+    /// The worker's name.
     pub worker: String,
     /// The attempt, from 1.
     pub attempt: u32,
@@ -119,20 +119,20 @@ pub enum BlockEventKind {
 /// A task that has ended, with its times.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockStep {
-    /// Its id, `STAGE/BLOCK/PART`.
+    /// The task's id, `STAGE/BLOCK/PART`.
     pub task: String,
-    /// The workers that completed it.
+    /// The workers that completed the task.
     pub workers: Vec<BlockWorker>,
     /// Time of acceptance.
     pub accepted_ms: u64,
-    /// Milliseconds from acceptance to the assignment that led to its result, or to its end if no worker
+    /// Milliseconds from acceptance to the assignment that led to the result, or to the end of the task if no worker
     /// ended it.
     pub waited_ms: u64,
     /// Milliseconds that this assignment lasted; `None` if no worker ended it.
     pub leased_ms: Option<u64>,
     /// Milliseconds that the executor itself ran.
     pub ran_ms: Option<u64>,
-    /// Number of failed attempts before.
+    /// Number of failed attempts before the result.
     pub failed_attempts: u32,
     /// The last failed attempts.
     pub failures: Vec<BlockFailure>,
@@ -141,13 +141,13 @@ pub struct BlockStep {
 /// A failed attempt, in short.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockFailure {
-    /// Its number, from 1.
+    /// The attempt's number, from 1.
     pub attempt: u32,
     /// The worker of the attempt.
     pub worker: String,
     /// Time of the failure.
     pub at_ms: u64,
-    /// Milliseconds that it ran.
+    /// Milliseconds that the attempt ran.
     pub ran_ms: u64,
     /// The reason of the failure.
     pub reason: String,
@@ -176,12 +176,12 @@ impl Operations {
 }
 
 fn status(view: BlockView) -> BlockStatus {
-    let surplus = view.history.len().saturating_sub(ENTRIES_SHOWN);
+    let left_out = view.history.len().saturating_sub(SHOWN_ENTRIES_MAX);
     BlockStatus {
         note: note(&view),
         tasks: view.live.iter().map(task).collect(),
         dead_letters: view.dead.iter().map(dead_summary).collect(),
-        history: view.history[surplus..].iter().map(entry).collect(),
+        history: view.history[left_out..].iter().map(entry).collect(),
         summary: view.summary,
     }
 }
@@ -243,7 +243,7 @@ fn worker(name: &str, attempt: u32) -> BlockWorker {
 
 fn entry(entry: &HistoryEntry) -> BlockEntry {
     let (first, last) = entry.span();
-    let blank = BlockEntry {
+    let base = BlockEntry {
         kind: BlockEventKind::Completed,
         at_ms: entry.at_ms(),
         first,
@@ -260,7 +260,7 @@ fn entry(entry: &HistoryEntry) -> BlockEntry {
                 true => BlockEventKind::DeadlineMissed,
                 false => BlockEventKind::DeadlineMet,
             },
-            ..blank
+            ..base
         },
         HistoryEntry::TakenBack {
             source, emitted, ..
@@ -270,49 +270,49 @@ fn entry(entry: &HistoryEntry) -> BlockEntry {
                 false => BlockEventKind::TakenBack,
             },
             source: Some(source.to_string()),
-            ..blank
+            ..base
         },
         HistoryEntry::TaskEnd(ended) => {
-            let blank = BlockEntry {
+            let base = BlockEntry {
                 step: Some(step(ended)),
-                ..blank
+                ..base
             };
-            step_entry(&ended.outcome, blank)
+            step_entry(&ended.outcome, base)
         }
     }
 }
 
-fn step_entry(outcome: &TaskOutcome, blank: BlockEntry) -> BlockEntry {
+fn step_entry(outcome: &TaskOutcome, base: BlockEntry) -> BlockEntry {
     match outcome {
-        TaskOutcome::Completed { .. } => blank,
+        TaskOutcome::Completed { .. } => base,
         TaskOutcome::Grouped { key } => BlockEntry {
             kind: BlockEventKind::Grouped,
             group: Some(key.clone()),
-            ..blank
+            ..base
         },
         TaskOutcome::Skipped { why } => BlockEntry {
             kind: BlockEventKind::Skipped,
             reason: Some(why.clone()),
-            ..blank
+            ..base
         },
         TaskOutcome::PassedOn { why } => BlockEntry {
             kind: BlockEventKind::PassedOn,
             reason: Some(why.clone()),
-            ..blank
+            ..base
         },
         TaskOutcome::Dropped => BlockEntry {
             kind: BlockEventKind::Dropped,
-            ..blank
+            ..base
         },
         TaskOutcome::Died { why } => BlockEntry {
             kind: BlockEventKind::DeadLettered,
             reason: Some(why.clone()),
-            ..blank
+            ..base
         },
         TaskOutcome::Emitted { places } => BlockEntry {
             kind: BlockEventKind::Emitted,
             places: places.clone(),
-            ..blank
+            ..base
         },
     }
 }

@@ -12,11 +12,11 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use crate::pace::{BodyTimedOut, BodyTimeout, Pressure, TimedBody};
+use crate::body_timeout::{BodyTimedOut, BodyTimeout, Pressure, TimedBody};
 use crate::refused::Refused;
 
 /// Longest time that a request's body may take. The limit is shorter while other requests wait.
-const BODY_TIME: Duration = Duration::from_secs(60);
+const BODY_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// Memory for request bodies on one listener.
 pub(crate) struct BodyMemory {
@@ -27,31 +27,31 @@ pub(crate) struct BodyMemory {
     /// Most bytes of a body.
     limit: usize,
     /// Longest wait of a request for room.
-    patience: Duration,
+    wait_max: Duration,
 }
 
-/// A share of that memory, given back when the last holder drops it.
+/// A share of [`BodyMemory`], given back when the last clone is dropped.
 pub(crate) type Room = Arc<OwnedSemaphorePermit>;
 
 // === impl BodyMemory ===
 
 impl BodyMemory {
-    /// Room for `at_once` bodies of `limit` bytes, the most that a body may have.
+    /// Memory for `at_once` bodies of the largest size, `limit` bytes each.
     pub(crate) fn new(
         limit: usize,
         at_once: usize,
-        patience: Duration,
+        wait_max: Duration,
         pressure: Pressure,
     ) -> Self {
         Self {
             room: Arc::new(Semaphore::new(at_once * limit / 1024)),
             pressure,
             limit,
-            patience,
+            wait_max,
         }
     }
 
-    /// Waits for room for a request of `bytes` bytes, which must not exceed the limit of a body.
+    /// Waits for memory for a request of `bytes` bytes, at most the limit of a body.
     pub(crate) async fn room(&self, bytes: usize) -> Result<Room, Refused> {
         let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
         if let Ok(room) = self.room.clone().try_acquire_many_owned(kib) {
@@ -60,7 +60,7 @@ impl BodyMemory {
         // Signals pressure, so that requests that hold room but send nothing lose it sooner.
         let _waiting = self.pressure.wait();
         let room = self.room.clone().acquire_many_owned(kib);
-        match timeout(self.patience, room).await {
+        match timeout(self.wait_max, room).await {
             Ok(Ok(room)) => Ok(Arc::new(room)),
             _ => Err(Refused::new(
                 StatusCode::SERVICE_UNAVAILABLE,
@@ -83,7 +83,7 @@ impl BodyMemory {
             return Err(too_large());
         }
         let room = self.room(length).await?;
-        let body_timeout = BodyTimeout::new(BODY_TIME, self.pressure.clone());
+        let body_timeout = BodyTimeout::new(BODY_TIME_MAX, self.pressure.clone());
         let body = TimedBody::new(request.into_body(), body_timeout);
         match Limited::new(body, length).collect().await {
             Ok(body) => Ok((room, body.to_bytes())),
@@ -93,7 +93,7 @@ impl BodyMemory {
                 format!(
                     "the body did not arrive within {} s, or arrived too slowly while others \
                      waited",
-                    BODY_TIME.as_secs()
+                    BODY_TIME_MAX.as_secs()
                 ),
             )),
             Err(error) => Err(Refused::new(StatusCode::BAD_REQUEST, error.to_string())),
@@ -101,8 +101,8 @@ impl BodyMemory {
     }
 }
 
-/// Whether a body is of a media type, ignoring parameters. A page in a browser cannot send types other than
-/// those of forms without a preflight request, which is refused.
+/// Whether a body has the media type `name`; parameters are ignored. A page in a browser can send the types of forms
+/// only: for any other type the browser first sends a preflight request, which is refused.
 pub(crate) fn is_of_type(headers: &HeaderMap, name: &str) -> bool {
     let value = headers.get(CONTENT_TYPE);
     let value = value.and_then(|value| value.to_str().ok());

@@ -22,7 +22,7 @@ use crate::types::{
 use crate::{over_bus, socket};
 
 /// Time limit of a read-only request: a mill that is stopped (SIGSTOP) or hangs must not hang its clients.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const READ_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Largest answer that is read, in bytes.
 pub(crate) const ANSWER_MAX: usize = 256 * 1024 * 1024;
@@ -36,7 +36,7 @@ pub enum ClientError {
     /// The connection failed.
     #[error("{place} did not answer: {why}")]
     Connection {
-        /// The party that was asked.
+        /// The mill or the coordinator that was asked.
         place: String,
         /// The cause.
         why: String,
@@ -52,11 +52,12 @@ pub struct Client(MillAddress);
 enum MillAddress {
     /// The state directory of the mill.
     Socket(PathBuf),
-    Bus(Arc<OnBus>),
+    /// The workflow of the leader, on a bus.
+    Bus(Arc<BusAddress>),
 }
 
 #[derive(Debug)]
-struct OnBus {
+struct BusAddress {
     connection: Connection,
     blobs: Arc<BlobStore>,
     workflow: String,
@@ -80,7 +81,7 @@ impl Client {
 
     /// A client of the leader of `workflow` on a cluster.
     pub fn over_bus(connection: Connection, blobs: Arc<BlobStore>, workflow: &str) -> Self {
-        Self(MillAddress::Bus(Arc::new(OnBus {
+        Self(MillAddress::Bus(Arc::new(BusAddress {
             connection,
             blobs,
             workflow: workflow.to_owned(),
@@ -111,9 +112,9 @@ impl Client {
     pub async fn tasks(&self, query: &TasksQuery) -> Result<Vec<TaskSummary>, ClientError> {
         let mut terms = Vec::new();
         // Stage names contain no characters that must be escaped in a URL; other names match no stage.
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
         if let Some(stage) = query.stage.as_deref() {
-            if !stage.bytes().all(plain) {
+            if !stage.bytes().all(is_plain) {
                 return Ok(Vec::new());
             }
             terms.push(format!("stage={stage}"));
@@ -142,12 +143,12 @@ impl Client {
 
     /// See [`crate::Operations::dead_letter`].
     pub async fn dead_letter(&self, task: &str) -> Result<DeadLetter, ClientError> {
-        self.get(&format!("/v1/dead/{}", checked(task)?)).await
+        self.get(&format!("/v1/dead/{}", check_path(task)?)).await
     }
 
     /// See [`crate::Operations::retry`].
     pub async fn retry(&self, task: &str) -> Result<(), ClientError> {
-        let path = format!("/v1/retry/{}", checked(task)?);
+        let path = format!("/v1/retry/{}", check_path(task)?);
         self.call::<serde_json::Value>(Method::POST, &path, Bytes::new())
             .await
             .map(drop)
@@ -155,7 +156,7 @@ impl Client {
 
     /// See [`crate::Operations::drop_dead`].
     pub async fn drop_dead(&self, task: &str) -> Result<Dropped, ClientError> {
-        let path = format!("/v1/dead/{}", checked(task)?);
+        let path = format!("/v1/dead/{}", check_path(task)?);
         self.call(Method::DELETE, &path, Bytes::new()).await
     }
 
@@ -183,11 +184,11 @@ impl Client {
         path: &str,
         body: Bytes,
     ) -> Result<T, ClientError> {
-        let looks = method == Method::GET;
+        let is_read = method == Method::GET;
         let exchange = self.exchange(method, path, body);
-        let answer = if looks {
-            let late = || format!("no answer within {} s", PATIENCE.as_secs());
-            tokio::time::timeout(PATIENCE, exchange)
+        let answer = if is_read {
+            let late = || format!("no answer within {} s", READ_TIME_MAX.as_secs());
+            tokio::time::timeout(READ_TIME_MAX, exchange)
                 .await
                 .unwrap_or_else(|_| Err(late()))
         } else {
@@ -222,12 +223,13 @@ impl Client {
         let state = match &self.0 {
             MillAddress::Socket(state) => state,
             MillAddress::Bus(bus) => {
-                let OnBus {
+                let BusAddress {
                     connection,
                     blobs,
                     workflow,
                 } = &**bus;
-                return over_bus::ask(connection, blobs, workflow, method, path, body).await;
+                return over_bus::send_request(connection, blobs, workflow, method, path, body)
+                    .await;
             }
         };
         let text = |error: hyper::Error| error.to_string();
@@ -262,12 +264,12 @@ fn encode(value: &impl Serialize) -> Bytes {
         .unwrap_or_default()
 }
 
-/// Checks that a task id can be used in a URL's path unchanged.
-fn checked(task: &str) -> Result<&str, ClientError> {
+/// Checks that a task id can be used in a URL's path without escapes.
+fn check_path(task: &str) -> Result<&str, ClientError> {
     let id: Result<proofmill_orchestrator::id::TaskId, _> = task.parse();
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-:~=/.".contains(&byte);
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-:~=/.".contains(&byte);
     match id {
-        Ok(_) if task.bytes().all(plain) => Ok(task),
+        Ok(_) if task.bytes().all(is_plain) => Ok(task),
         Ok(_) => Err(OperationError::NotFound(format!("no dead letter {task}")).into()),
         Err(error) => Err(OperationError::Invalid(error.to_string()).into()),
     }

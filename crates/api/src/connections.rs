@@ -34,7 +34,7 @@ pub(crate) struct Connection(Arc<Mutex<ConnectionState>>);
 /// request that it admits.
 #[derive(Clone, Default)]
 pub(crate) struct AdmittedCall {
-    _call: Option<Arc<Call>>,
+    _call: Option<Arc<AdmittedCallGuard>>,
 }
 
 struct ConnectionState {
@@ -43,7 +43,8 @@ struct ConnectionState {
     was_admitted: bool,
 }
 
-struct Call(Connection);
+/// Counts one admitted call of a connection until it is dropped.
+struct AdmittedCallGuard(Connection);
 
 /// A peer address, or an IPv6 prefix, whose connections share one limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,13 +58,14 @@ pub(crate) trait Address {
 /// The connections that are being served.
 pub(crate) struct Connections {
     tasks: JoinSet<()>,
-    open: HashMap<Id, Open>,
+    open: HashMap<Id, OpenConnection>,
     total: usize,
     /// Most connections of one peer, where peers have addresses.
     per_peer: usize,
 }
 
-struct Open {
+/// A connection that is being served.
+struct OpenConnection {
     peer: Option<Peer>,
     since: Instant,
     connection: Connection,
@@ -73,10 +75,11 @@ struct Open {
 /// Whether there is room for a new connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectionRoom {
+    /// Yes.
     Free,
-    /// Every connection has had an admitted call, and must end by itself.
+    /// No: every connection has had an admitted call, and must end by itself.
     None,
-    /// Every connection of this peer has had an admitted call, and there are as many as allowed.
+    /// No: the peer has as many connections as allowed, each of which has had an admitted call.
     NoneForPeer,
 }
 
@@ -109,7 +112,7 @@ impl Connection {
         state.calls += 1;
         state.was_admitted = true;
         AdmittedCall {
-            _call: Some(Arc::new(Call(self.clone()))),
+            _call: Some(Arc::new(AdmittedCallGuard(self.clone()))),
         }
     }
 
@@ -145,7 +148,7 @@ impl fmt::Debug for Connection {
     }
 }
 
-impl Drop for Call {
+impl Drop for AdmittedCallGuard {
     fn drop(&mut self) {
         let mut state = self.0.state();
         state.calls -= 1;
@@ -179,7 +182,7 @@ impl Peer {
     fn of(address: IpAddr) -> Self {
         match address.to_canonical() {
             IpAddr::V4(address) => Self(address.into()),
-            // One subscriber has all addresses of a /64.
+            // A subscriber usually has all addresses of a /64.
             IpAddr::V6(address) => Self(Ipv6Addr::from(u128::from(address) >> 64 << 64).into()),
         }
     }
@@ -209,7 +212,7 @@ impl Connections {
         }
     }
 
-    /// Makes room for a new connection, for which one that never had an admitted call may be closed.
+    /// Makes room for a new connection: if there is none, closes a connection that never had an admitted call.
     pub(crate) fn make_room(&mut self, peer: Option<Peer>) -> ConnectionRoom {
         if peer.is_some() {
             let of_peer = self.open.values().filter(|it| it.peer == peer).count();
@@ -232,7 +235,7 @@ impl Connections {
         serving: impl Future<Output = ()> + Send + 'static,
     ) {
         let abort = self.tasks.spawn(serving);
-        let open = Open {
+        let open = OpenConnection {
             peer,
             since: Instant::now(),
             connection,
@@ -255,7 +258,8 @@ impl Connections {
         self.open.remove(&id);
     }
 
-    fn close_oldest(&mut self, is_candidate: impl Fn(&Open) -> bool) -> bool {
+    /// Closes the oldest candidate that never had an admitted call; false if there is none.
+    fn close_oldest(&mut self, is_candidate: impl Fn(&OpenConnection) -> bool) -> bool {
         let candidates = self.open.iter().filter(|(_, it)| is_candidate(it));
         let oldest = candidates
             .filter(|(_, it)| !it.connection.was_admitted())
@@ -279,9 +283,9 @@ mod tests {
         Some(Peer::of(address.parse().expect("an address")))
     }
 
-    fn opened(connections: &mut Connections, of: Option<Peer>) -> Connection {
+    fn open_connection(connections: &mut Connections, of_peer: Option<Peer>) -> Connection {
         let connection = Connection::new();
-        connections.spawn(of, connection.clone(), pending());
+        connections.spawn(of_peer, connection.clone(), pending());
         connection
     }
 
@@ -294,18 +298,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_never_had_a_call_let_in_makes_room_and_others_stay() {
+    async fn a_connection_without_admitted_calls_makes_room_and_others_stay() {
         let (one, other) = (peer("192.0.2.1"), peer("192.0.2.2"));
         let mut connections = Connections::new(3, 2);
-        let used = opened(&mut connections, one);
+        let used = open_connection(&mut connections, one);
         let admitted = used.admit();
-        opened(&mut connections, one);
+        open_connection(&mut connections, one);
         // The peer's second connection is closed for its third, which is then used, too.
         assert_eq!(connections.make_room(one), ConnectionRoom::Free);
-        opened(&mut connections, one).admit();
+        open_connection(&mut connections, one).admit();
         assert_eq!(connections.make_room(one), ConnectionRoom::NoneForPeer);
         assert_eq!(connections.make_room(other), ConnectionRoom::Free);
-        opened(&mut connections, other).admit();
+        open_connection(&mut connections, other).admit();
         assert_eq!(connections.make_room(other), ConnectionRoom::None);
         assert_eq!(connections.open.len(), 3);
         drop(admitted);

@@ -14,7 +14,7 @@ use axum::{Json, Router};
 use crate::blocks::BlocksQuery;
 use crate::operations::Operations;
 use crate::refused::Refused;
-use crate::serve::{self, Terms, Versions};
+use crate::serve::{self, HttpVersions, Terms};
 use crate::socket::{self, socket_path};
 use crate::types::{Cancellation, Submission, TasksQuery};
 
@@ -41,7 +41,7 @@ pub async fn serve(state: &Path, operations: Operations) -> Result<(), ControlEr
     };
     let (listener, _removed_with_us) = socket::bind(&socket_path(state)).map_err(failed)?;
     // A submission may wait for room in its queue without a limit.
-    let terms = Terms::local(Versions::One, Duration::MAX);
+    let terms = Terms::local(HttpVersions::Http1, Duration::MAX);
     let answer = serve::answers(router(operations));
     serve::serve(listener, terms, answer, pending()).await;
     Ok(())

@@ -44,8 +44,8 @@ impl<R> Gate<R> {
         }
     }
 
-    /// A gate that admits callers with a token of these clients, from the file given by `option`.
-    pub(crate) fn of(clients: Clients<R>, option: &'static str) -> Self {
+    /// A gate that admits callers with a token of these clients. `option` is the command line's option for their file.
+    pub(crate) fn with_tokens(clients: Clients<R>, option: &'static str) -> Self {
         Self {
             clients: Some(clients),
             option,
@@ -70,7 +70,7 @@ where
     ) -> Response {
         let refused = match gate.admit(request.uri(), request.headers()) {
             Ok(caller) => {
-                // Kept until there is an answer; calls keep one longer.
+                // The guard is kept until there is an answer. gRPC calls keep a clone until the answer's body ends.
                 let _admitted = caller.map(|caller| {
                     request.extensions_mut().insert(caller);
                     AdmittedCall::mark(&mut request)
@@ -164,10 +164,10 @@ mod tests {
     const TOKEN: &str = "0123456789abcdef";
 
     fn status(token: Option<&str>, headers: &[(&'static str, &str)]) -> u16 {
-        asked("/", token, headers)
+        status_at("/", token, headers)
     }
 
-    fn asked(uri: &str, token: Option<&str>, headers: &[(&'static str, &str)]) -> u16 {
+    fn status_at(uri: &str, token: Option<&str>, headers: &[(&'static str, &str)]) -> u16 {
         let parse = |word| Clients::parse(word, Some("sole"), |_| Ok(()));
         let clients = token.map(|word| parse(word).expect("a token"));
         let mut map = HeaderMap::new();
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_token_only_an_address_or_localhost_is_asked() {
+    fn without_a_token_only_an_ip_address_or_localhost_is_admitted() {
         for host in [
             "127.0.0.1",
             "127.0.0.1:9465",
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_refused_with_the_token_too() {
+    fn a_page_is_refused_even_with_the_token() {
         for origin in ["null", "http://127.0.0.1:9465", "https://evil.example"] {
             let bearer = format!("Bearer {TOKEN}");
             let headers = [
@@ -227,20 +227,23 @@ mod tests {
     }
 
     #[test]
-    fn http_2_names_whom_it_asks_beside_the_path() {
+    fn host_names_in_the_uri_of_http_2_are_checked() {
         let host = [("host", "localhost")];
-        assert_eq!(asked("http://127.0.0.1:9465/v1/status", None, &[]), 200);
-        assert_eq!(asked("http://127.0.0.1:9465/v1/status", None, &host), 200);
-        assert_eq!(asked("http://evil.example/v1/status", None, &[]), 403);
-        assert_eq!(asked("http://evil.example/v1/status", None, &host), 403);
+        assert_eq!(status_at("http://127.0.0.1:9465/v1/status", None, &[]), 200);
         assert_eq!(
-            asked("http://localhost/", None, &[("host", "evil.example")]),
+            status_at("http://127.0.0.1:9465/v1/status", None, &host),
+            200
+        );
+        assert_eq!(status_at("http://evil.example/v1/status", None, &[]), 403);
+        assert_eq!(status_at("http://evil.example/v1/status", None, &host), 403);
+        assert_eq!(
+            status_at("http://localhost/", None, &[("host", "evil.example")]),
             403
         );
     }
 
     #[test]
-    fn who_shows_the_token_may_ask_by_any_name() {
+    fn a_caller_with_the_token_may_use_any_host_name() {
         let with = |value: &str| {
             let headers = [("host", "a.name.of.ours"), ("authorization", value)];
             status(Some(TOKEN), &headers)

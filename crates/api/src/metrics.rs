@@ -15,10 +15,10 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
 use crate::page::{PageGate, front};
-use crate::serve::{self, Terms, Versions};
+use crate::serve::{self, HttpVersions, Terms};
 
 /// Reads one number of a stage.
-type Value = fn(&StageStatus) -> f64;
+type StageValue = fn(&StageStatus) -> f64;
 
 #[derive(Clone)]
 struct Scrape {
@@ -73,14 +73,17 @@ pub async fn serve(
             }
         }
     };
-    let gate = PageGate::on(listener.local_addr().ok());
+    let gate = PageGate::for_port(listener.local_addr().ok());
     let app = Router::new()
         .route("/", get(async || front(&FRONT)))
         .route("/metrics", get(metrics))
         .route("/healthz", get(health))
         .layer(middleware::from_fn_with_state(gate, PageGate::pass))
         .with_state(scrape);
-    let (terms, answer) = (Terms::plain(Versions::One, LIFETIME), serve::answers(app));
+    let (terms, answer) = (
+        Terms::plain(HttpVersions::Http1, LIFETIME),
+        serve::answers(app),
+    );
     let serving = serve::serve(listener, terms, answer, std::future::pending());
     tokio::join!(serving, count);
 }
@@ -105,7 +108,7 @@ async fn metrics(State(scrape): State<Scrape>) -> Response {
     };
     let mut page = Page::new("proofmill");
     let workflow = status.workflow.to_string();
-    let each = |value: Value| {
+    let for_each_stage = |value: StageValue| {
         status
             .stages
             .iter()
@@ -118,7 +121,7 @@ async fn metrics(State(scrape): State<Scrape>) -> Response {
             })
             .collect::<Vec<_>>()
     };
-    let gauges: [(&str, &str, Value); 4] = [
+    let gauges: [(&str, &str, StageValue); 4] = [
         (
             "tasks_waiting",
             "Tasks that wait for a worker or their turn",
@@ -135,9 +138,9 @@ async fn metrics(State(scrape): State<Scrape>) -> Response {
         }),
     ];
     for (name, help, value) in gauges {
-        page.add(name, help, Kind::Gauge, each(value));
+        page.add(name, help, Kind::Gauge, for_each_stage(value));
     }
-    let counters: [(&str, &str, Value); 10] = [
+    let counters: [(&str, &str, StageValue); 10] = [
         ("tasks_accepted", "Tasks accepted", |s| {
             s.counters.accepted as f64
         }),
@@ -174,52 +177,52 @@ async fn metrics(State(scrape): State<Scrape>) -> Response {
         }),
     ];
     for (name, help, value) in counters {
-        page.add(name, help, Kind::Counter, each(value));
+        page.add(name, help, Kind::Counter, for_each_stage(value));
     }
-    let whole = |value: f64| vec![(vec![("workflow", workflow.clone())], value)];
+    let for_workflow = |value: f64| vec![(vec![("workflow", workflow.clone())], value)];
     page.add(
         "workers",
         "Dispatchers that have joined",
         Kind::Gauge,
-        whole(status.workers as f64),
+        for_workflow(status.workers as f64),
     );
     page.add(
         "workers_paused",
         "Dispatchers that take nothing until their machine has what it lacks",
         Kind::Gauge,
-        whole(status.paused.len() as f64),
+        for_workflow(status.paused.len() as f64),
     );
     page.add(
         "collectors",
         "Processes that keep partitions of collectors",
         Kind::Gauge,
-        whole(status.hosts.len() as f64),
+        for_workflow(status.hosts.len() as f64),
     );
     page.add(
         "blocks_met",
         "Blocks done within their deadline",
         Kind::Counter,
-        whole(status.blocks_met as f64),
+        for_workflow(status.blocks_met as f64),
     );
     page.add(
         "blocks_missed",
         "Blocks whose deadline passed before they were done",
         Kind::Counter,
-        whole(status.blocks_missed as f64),
+        for_workflow(status.blocks_missed as f64),
     );
     if let Some(next) = status.next_block {
         page.add(
             "next_block",
             "The next block to emit",
             Kind::Gauge,
-            whole(next as f64),
+            for_workflow(next as f64),
         );
     }
     page.add(
         "blocks_stale",
         "Blocks that had been emitted when their chain was reorganised",
         Kind::Counter,
-        whole(status.blocks_stale as f64),
+        for_workflow(status.blocks_stale as f64),
     );
     page.add_histogram(
         "task_overhead_seconds",

@@ -21,10 +21,10 @@ use crate::types::{
 };
 
 /// Most bytes of a dead letter's payload that are shown.
-const SHOWN_PAYLOAD: usize = 64 * 1024;
+const SHOWN_PAYLOAD_BYTES_MAX: usize = 64 * 1024;
 
 /// Number of tasks listed when no limit is given.
-const LISTED_TASKS: usize = 1000;
+const LISTED_TASKS_DEFAULT: usize = 1000;
 
 /// The reason that an operation was not carried out.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub struct Operations {
 // === impl Operations ===
 
 impl Operations {
-    /// The operations on a mill, through its port `operator`, and `source` for submissions.
+    /// The operations on a mill: `operator` is its port for operations, `source` its port for submissions.
     pub fn new(operator: OperatorPort, source: SourcePort, blobs: Arc<BlobStore>) -> Self {
         Self {
             port: operator,
@@ -68,7 +68,7 @@ impl Operations {
         Ok(self.port.status().await?)
     }
 
-    /// A summary of the workflow, which `leader` leads, with up to `named_max` of its workers.
+    /// A summary of the workflow with up to `named_max` of its workers by name. `leader` is the name of this process.
     pub(crate) async fn led_workflow(
         &self,
         leader: String,
@@ -120,13 +120,13 @@ impl Operations {
 
     /// The live tasks that `query` selects.
     pub async fn tasks(&self, query: TasksQuery) -> Result<Vec<TaskSummary>, OperationError> {
-        let limit = query.limit.unwrap_or(LISTED_TASKS);
-        let of = TaskSelection {
+        let limit = query.limit.unwrap_or(LISTED_TASKS_DEFAULT);
+        let selection = TaskSelection {
             stage: query.stage.map(Arc::from),
             block: query.block,
             phase: None,
         };
-        let rows = self.port.tasks_up_to(of, limit).await?.into_iter();
+        let rows = self.port.tasks_up_to(selection, limit).await?.into_iter();
         let summaries = rows.map(|row| TaskSummary {
             task: row.task.to_string(),
             last: row.last,
@@ -154,13 +154,13 @@ impl Operations {
 
     /// A dead letter in full.
     pub async fn dead_letter(&self, task: &str) -> Result<DeadLetter, OperationError> {
-        let id = parse(task)?;
+        let id = parse_task_id(task)?;
         let dead = self.port.dead_letter(id).await?;
         let dead = dead.ok_or_else(|| no_such_letter(task))?;
         let payload_bytes = dead.task.payload.len();
         let (payload, payload_is_json) =
             match Resolved::fetch(&dead.task.payload, &self.blobs).await {
-                Ok(resolved) => show(&resolved),
+                Ok(resolved) => payload_text(&resolved),
                 Err(error) => (format!("({error})"), false),
             };
         Ok(DeadLetter {
@@ -176,15 +176,15 @@ impl Operations {
 
     /// Puts a dead letter back into its queue, without its earlier attempts.
     pub async fn retry(&self, task: &str) -> Result<(), OperationError> {
-        let reply = self.port.retry_dead(parse(task)?).await?;
-        settle_dead(reply, task)
+        let reply = self.port.retry_dead(parse_task_id(task)?).await?;
+        check_dead_reply(reply, task)
     }
 
     /// Drops a dead letter for good.
     pub async fn drop_dead(&self, task: &str) -> Result<Dropped, OperationError> {
-        let id = parse(task)?;
+        let id = parse_task_id(task)?;
         let gap = self.gap_without(&id).await?;
-        settle_dead(self.port.drop_dead(id).await?, task)?;
+        check_dead_reply(self.port.drop_dead(id).await?, task)?;
         let task = task.to_owned();
         Ok(Dropped { task, gap })
     }
@@ -208,7 +208,7 @@ impl Operations {
     /// are killed.
     pub async fn cancel(&self, cancellation: &Cancellation) -> Result<(), OperationError> {
         let target = match cancellation {
-            Cancellation::Task(task) => Target::Task(parse(task)?),
+            Cancellation::Task(task) => Target::Task(parse_task_id(task)?),
             Cancellation::Block(block) => Target::Block(*block),
             Cancellation::All => Target::All,
         };
@@ -232,7 +232,7 @@ impl Operations {
     }
 }
 
-fn parse(task: &str) -> Result<TaskId, OperationError> {
+fn parse_task_id(task: &str) -> Result<TaskId, OperationError> {
     task.parse()
         .map_err(|error| OperationError::Invalid(format!("{error}")))
 }
@@ -243,7 +243,7 @@ fn no_such_letter(task: &str) -> OperationError {
     ))
 }
 
-fn settle_dead(reply: Reply, task: &str) -> Result<(), OperationError> {
+fn check_dead_reply(reply: Reply, task: &str) -> Result<(), OperationError> {
     match reply {
         Reply::NotFound => Err(no_such_letter(task)),
         Reply::Draining => Err(OperationError::Unavailable("the mill drains".to_owned())),
@@ -305,7 +305,7 @@ fn failed_attempt(attempt: &Attempt) -> FailedAttempt {
     }
 }
 
-fn show(payload: &Resolved) -> (String, bool) {
+fn payload_text(payload: &Resolved) -> (String, bool) {
     let (is_json, bytes) = match payload {
         Resolved::One(Encoding::Binary, bytes) => (false, bytes.clone()),
         json => match json.to_program_input() {
@@ -313,7 +313,7 @@ fn show(payload: &Resolved) -> (String, bool) {
             Err(why) => return (format!("({why})"), false),
         },
     };
-    let shown = &bytes[..bytes.len().min(SHOWN_PAYLOAD)];
+    let shown = &bytes[..bytes.len().min(SHOWN_PAYLOAD_BYTES_MAX)];
     if is_json {
         (String::from_utf8_lossy(shown).into_owned(), true)
     } else {

@@ -15,24 +15,27 @@ use proofmill_orchestrator::remote::{RemoteError, decode, encode};
 use serde::{Deserialize, Serialize};
 use tower_service::Service;
 
-use crate::client::{ANSWER_MAX, PATIENCE};
+use crate::client::{ANSWER_MAX, READ_TIME_MAX};
 use crate::control::router;
 use crate::operations::Operations;
 
+/// A request of the control socket, as carried over the bus.
 #[derive(Serialize, Deserialize)]
-struct Ask {
+struct ControlRequest {
     method: String,
     path: String,
     body: Bytes,
 }
 
+/// The answer to a [`ControlRequest`].
 #[derive(Serialize, Deserialize)]
-struct Answer {
+struct ControlAnswer {
     status: u16,
     body: Bytes,
 }
 
-/// The subject that all leaders answer, in place of a workflow's name, which cannot contain `_`.
+/// The last part of the subject that all leaders answer. It stands in place of a workflow's name, which cannot contain
+/// `_`.
 const ALL_LEADERS: &str = "_all";
 
 /// Time for the leaders of a cluster to answer.
@@ -44,7 +47,7 @@ const NAMED_MAX: usize = 500;
 /// A workflow that has a leader, and its workers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedWorkflow {
-    /// Its name.
+    /// The workflow's name.
     pub workflow: String,
     /// The process that leads it.
     pub leader: String,
@@ -52,24 +55,24 @@ pub struct LedWorkflow {
     pub live: usize,
     /// Dead letters.
     pub dead: usize,
-    /// The next block that its sequencer emits; none without a sequencer.
+    /// The next block that the sequencer emits; none without a sequencer.
     pub next_block: Option<u64>,
     /// Workers that have joined, including those not listed.
     pub worker_count: usize,
     /// The workers, by name, up to 500 of them.
     pub workers: Vec<WorkerSummary>,
-    /// Processes that keep partitions of its collectors. Always empty, since the leader keeps them.
+    /// Processes that keep partitions of the workflow's collectors. Always empty, since the leader keeps them.
     pub collectors: Vec<String>,
 }
 
 /// A worker of a workflow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerSummary {
-    /// Its name.
+    /// The worker's name.
     pub worker: String,
-    /// Its group: its stage's name by default.
+    /// The worker group; by default the name of the stage.
     pub group: String,
-    /// Number of tasks that it has.
+    /// Number of tasks that the worker has.
     pub tasks: usize,
 }
 
@@ -80,7 +83,7 @@ fn subject(connection: &Connection, workflow: &str) -> String {
 /// The workflows on this bus that have a leader, by name.
 ///
 /// # Errors
-/// A message that says why they cannot be asked for.
+/// A message with the reason why the leaders cannot be asked.
 pub async fn workflows(connection: &Connection) -> Result<Vec<LedWorkflow>, String> {
     let subject = subject(connection, ALL_LEADERS);
     let answers = connection.request_all(&subject, Bytes::new(), DISCOVERY_TIMEOUT);
@@ -95,8 +98,7 @@ pub async fn workflows(connection: &Connection) -> Result<Vec<LedWorkflow>, Stri
     Ok(found)
 }
 
-/// Answers requests to the workflow until the future is dropped. Called by the process that leads, whose
-/// name is `leader`.
+/// Answers requests to the workflow until the future is dropped. The leading process calls this; `leader` is its name.
 pub async fn serve(
     connection: &Connection,
     blobs: &Arc<BlobStore>,
@@ -104,54 +106,54 @@ pub async fn serve(
     leader: &str,
     operations: Operations,
 ) -> Result<(), RemoteError> {
-    let mut asked = connection.subscribe(&subject(connection, workflow)).await?;
-    let mut called = connection
+    let mut requests = connection.subscribe(&subject(connection, workflow)).await?;
+    let mut discovery_requests = connection
         .subscribe(&subject(connection, ALL_LEADERS))
         .await?;
     let router = router(operations.clone());
-    let mut answering = tokio::task::JoinSet::new();
+    let mut answers = tokio::task::JoinSet::new();
     loop {
         tokio::select! {
-            request = asked.next() => {
+            request = requests.next() => {
                 let Some(request) = request else { return Ok(()) };
                 let (connection, blobs) = (connection.clone(), blobs.clone());
                 let router = router.clone();
-                answering.spawn(async move {
-                    match answer(&request.payload, &connection, &blobs, router).await {
+                answers.spawn(async move {
+                    match answer_request(&request.payload, &connection, &blobs, router).await {
                         Ok(bytes) => request.reply(bytes).await,
                         Err(error) => tracing::warn!(%error, "a question is not answered"),
                     }
                 });
             }
-            Some(request) = called.next() => {
+            Some(request) = discovery_requests.next() => {
                 let (operations, leader) = (operations.clone(), leader.to_owned());
-                answering.spawn(async move {
+                answers.spawn(async move {
                     // A leader that is ending does not answer.
-                    if let Ok(here) = operations.led_workflow(leader, NAMED_MAX).await
-                        && let Ok(answer) = serde_json::to_vec(&here)
+                    if let Ok(summary) = operations.led_workflow(leader, NAMED_MAX).await
+                        && let Ok(answer) = serde_json::to_vec(&summary)
                     {
                         request.reply(answer).await;
                     }
                 });
             }
-            Some(_) = answering.join_next(), if !answering.is_empty() => {}
+            Some(_) = answers.join_next(), if !answers.is_empty() => {}
         }
     }
 }
 
-async fn answer(
+async fn answer_request(
     bytes: &Bytes,
     connection: &Connection,
     blobs: &BlobStore,
     mut router: Router,
 ) -> Result<Bytes, RemoteError> {
-    let ask: Ask = decode(bytes, blobs).await?;
+    let asked: ControlRequest = decode(bytes, blobs).await?;
     let malformed = |error: axum::http::Error| RemoteError::Malformed(error.to_string());
     let request = Request::builder()
-        .method(Method::from_bytes(ask.method.as_bytes()).unwrap_or(Method::GET))
-        .uri(ask.path)
+        .method(Method::from_bytes(asked.method.as_bytes()).unwrap_or(Method::GET))
+        .uri(asked.path)
         .header("content-type", "application/json")
-        .body(Body::from(ask.body))
+        .body(Body::from(asked.body))
         .map_err(malformed)?;
     let Ok(response) = router.call(request).await;
     let status = response.status().as_u16();
@@ -160,12 +162,12 @@ async fn answer(
         .await
         .map_err(|error| RemoteError::Malformed(error.to_string()))?;
     let body = body.to_bytes();
-    encode(&Answer { status, body }, connection, blobs).await
+    encode(&ControlAnswer { status, body }, connection, blobs).await
 }
 
 /// Sends a request to the workflow's leader. A submission may wait for room in a queue for longer than the
 /// limit of an answer; submitting again is safe.
-pub(crate) async fn ask(
+pub(crate) async fn send_request(
     connection: &Connection,
     blobs: &BlobStore,
     workflow: &str,
@@ -173,20 +175,20 @@ pub(crate) async fn ask(
     path: &str,
     body: Bytes,
 ) -> Result<(StatusCode, Bytes), String> {
-    let ask = Ask {
+    let request = ControlRequest {
         method: method.to_string(),
         path: path.to_owned(),
         body,
     };
-    let said = |error: RemoteError| error.to_string();
-    let bytes = encode(&ask, connection, blobs).await.map_err(said)?;
+    let to_text = |error: RemoteError| error.to_string();
+    let bytes = encode(&request, connection, blobs).await.map_err(to_text)?;
     let subject = subject(connection, workflow);
-    let asked = connection.request(&subject, bytes, PATIENCE).await;
-    let bytes = asked.map_err(|error| match error {
+    let answered = connection.request(&subject, bytes, READ_TIME_MAX).await;
+    let bytes = answered.map_err(|error| match error {
         RequestError::NoResponders(_) => "no process leads the workflow now".to_owned(),
         error => error.to_string(),
     })?;
-    let answer: Answer = decode(&bytes, blobs).await.map_err(said)?;
+    let answer: ControlAnswer = decode(&bytes, blobs).await.map_err(to_text)?;
     let status = StatusCode::from_u16(answer.status).map_err(|error| error.to_string())?;
     Ok((status, answer.body))
 }

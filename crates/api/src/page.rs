@@ -16,16 +16,16 @@ use crate::refused::Refused;
 /// Refuses pages at a port that needs no token.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PageGate {
-    /// Whether any host name is allowed: other machines reach the port, by names that are not known here.
+    /// Whether any host name is allowed, as on a port that other machines reach by names that this process cannot know.
     any_name: bool,
 }
 
 // === impl PageGate ===
 
 impl PageGate {
-    /// The gate for a port at `address`. On loopback only an address or `localhost` is allowed as host
-    /// name. The names of a port that other machines reach are not known.
-    pub(crate) fn on(address: Option<SocketAddr>) -> Self {
+    /// The gate for a port at `address`. On loopback, only an IP address or `localhost` is allowed as host name;
+    /// elsewhere any name is.
+    pub(crate) fn for_port(address: Option<SocketAddr>) -> Self {
         Self {
             any_name: address.is_some_and(|address| !address.ip().is_loopback()),
         }
@@ -85,11 +85,11 @@ pub(crate) fn refuse_other_names(uri: &Uri, headers: &HeaderMap) -> Result<(), R
 fn is_local(uri: &Uri, headers: &HeaderMap) -> bool {
     let mut hosts = headers.get_all(HOST).iter();
     // In HTTP/2 the name is in the URI.
-    let named = uri.host();
+    let uri_host = uri.host();
     let (first, None) = (hosts.next().map(HeaderValue::to_str), hosts.next()) else {
         return false;
     };
-    match (named, first) {
+    match (uri_host, first) {
         (Some(name), None) | (None, Some(Ok(name))) => names_this_machine(name),
         (Some(name), Some(Ok(other))) => names_this_machine(name) && names_this_machine(other),
         (None, None) | (_, Some(Err(_))) => false,

@@ -14,16 +14,16 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
+use crate::body_timeout::Pressure;
 use crate::connections::ConnectionLimits;
-use crate::pace::Pressure;
-use crate::serve::{Terms, Versions};
+use crate::serve::{HttpVersions, Terms};
 
 /// A server's certificate and key, as PEM files.
 #[derive(Clone, Debug)]
 pub struct TlsFiles {
     /// The certificate, followed by intermediate certificates.
     pub certificate: PathBuf,
-    /// Its private key. Other users must not be able to read the file.
+    /// The certificate's private key. Other users must not be able to read the file.
     pub key: PathBuf,
 }
 
@@ -76,7 +76,7 @@ pub enum PortError {
 pub(crate) struct Port {
     listener: TcpListener,
     pub(crate) address: SocketAddr,
-    versions: Versions,
+    versions: HttpVersions,
     tls: Option<TlsAcceptor>,
 }
 
@@ -92,7 +92,7 @@ impl Port {
     /// Listens, if that is safe: beyond loopback only with TLS and tokens.
     pub(crate) async fn open(
         address: SocketAddr,
-        versions: Versions,
+        versions: HttpVersions,
         tls: Option<&TlsFiles>,
         has_tokens: bool,
     ) -> Result<Self, PortError> {
@@ -120,7 +120,7 @@ impl Port {
     }
 
     /// The listener, and the terms on which its connections are served.
-    pub(crate) fn with_lifetime(
+    pub(crate) fn into_listener(
         self,
         lifetime: Duration,
         limits: ConnectionLimits,
@@ -144,35 +144,38 @@ impl Port {
 // === impl TlsFiles ===
 
 impl TlsFiles {
-    async fn acceptor(&self, versions: Versions) -> Result<TlsAcceptor, PortError> {
+    async fn acceptor(&self, versions: HttpVersions) -> Result<TlsAcceptor, PortError> {
         let Self { certificate, key } = self;
         let pem = tokio::fs::read(certificate).await;
-        let pem = pem.map_err(|error| wrong(certificate)(format!("cannot be read: {error}")))?;
+        let pem =
+            pem.map_err(|error| file_error(certificate)(format!("cannot be read: {error}")))?;
         let chain = CertificateDer::pem_slice_iter(&pem)
             .collect::<Result<Vec<_>, _>>()
-            .map_err(|error| wrong(certificate)(format!("no certificates: {error}")))?;
+            .map_err(|error| file_error(certificate)(format!("no certificates: {error}")))?;
         if chain.is_empty() {
-            return Err(wrong(certificate)("there is no certificate in it".into()));
+            return Err(file_error(certificate)(
+                "there is no certificate in it".into(),
+            ));
         }
         let pem = read_secret(key).await?;
         let private = PrivateKeyDer::from_pem_slice(pem.as_bytes())
-            .map_err(|error| wrong(key)(format!("no private key: {error}")))?;
+            .map_err(|error| file_error(key)(format!("no private key: {error}")))?;
         let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .map(|config| config.with_no_client_auth())
             .and_then(|config| config.with_single_cert(chain, private))
-            .map_err(|error| wrong(certificate)(format!("cannot be used: {error}")))?;
+            .map_err(|error| file_error(certificate)(format!("cannot be used: {error}")))?;
         let names: &[&[u8]] = match versions {
-            Versions::One => &[b"http/1.1"],
-            Versions::Two => &[b"h2"],
-            Versions::Both => &[b"h2", b"http/1.1"],
+            HttpVersions::Http1 => &[b"http/1.1"],
+            HttpVersions::Http2 => &[b"h2"],
+            HttpVersions::Both => &[b"h2", b"http/1.1"],
         };
         config.alpn_protocols = names.iter().map(|name| name.to_vec()).collect();
         Ok(TlsAcceptor::from(Arc::new(config)))
     }
 }
 
-fn wrong(path: &Path) -> impl FnOnce(String) -> PortError {
+fn file_error(path: &Path) -> impl FnOnce(String) -> PortError {
     let path = path.to_owned();
     move |why| PortError::File { path, why }
 }

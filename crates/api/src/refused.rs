@@ -14,7 +14,7 @@ use crate::grpc::{retryable_status, try_again};
 use crate::operations::OperationError;
 
 /// Suggested wait after a temporary refusal.
-const LATER: Duration = Duration::from_secs(1);
+const RETRY_WAIT: Duration = Duration::from_secs(1);
 
 /// A refusal: a status and `{"error": …}` over HTTP, and over gRPC the closest code.
 #[derive(Debug)]
@@ -34,14 +34,14 @@ impl Refused {
 
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
-        let said = Json(serde_json::json!({ "error": self.why }));
-        let mut response = (self.status, said).into_response();
-        let is_for_now = [
+        let body = Json(serde_json::json!({ "error": self.why }));
+        let mut response = (self.status, body).into_response();
+        let temporary = [
             StatusCode::TOO_MANY_REQUESTS,
             StatusCode::SERVICE_UNAVAILABLE,
         ];
-        if is_for_now.contains(&self.status) {
-            let seconds = HeaderValue::from(LATER.as_secs());
+        if temporary.contains(&self.status) {
+            let seconds = HeaderValue::from(RETRY_WAIT.as_secs());
             response.headers_mut().insert(RETRY_AFTER, seconds);
         }
         response
@@ -58,9 +58,9 @@ impl From<Refused> for Status {
             StatusCode::NOT_FOUND => Code::NotFound,
             StatusCode::REQUEST_TIMEOUT => Code::DeadlineExceeded,
             StatusCode::CONFLICT => Code::AlreadyExists,
-            StatusCode::TOO_MANY_REQUESTS => return try_again(why, LATER),
+            StatusCode::TOO_MANY_REQUESTS => return try_again(why, RETRY_WAIT),
             StatusCode::SERVICE_UNAVAILABLE => {
-                return retryable_status(Code::Unavailable, why, LATER);
+                return retryable_status(Code::Unavailable, why, RETRY_WAIT);
             }
             _ => Code::Internal,
         };

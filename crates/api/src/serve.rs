@@ -17,52 +17,53 @@ use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use tower_service::Service;
 
+use crate::body_timeout::Pressure;
 use crate::connections::{Address, Connection, ConnectionLimits, ConnectionRoom, Connections};
-use crate::pace::Pressure;
-use crate::prompt::HandshakeDeadline;
+use crate::handshake_deadline::HandshakeDeadline;
 
 /// Most connections of a Unix socket at a time; further ones wait until one has ended.
 const LOCAL_CONNECTIONS_MAX: usize = 256;
 
 /// Longest TLS handshake.
-const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
+const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Longest time for the head of a request, and for a connection without requests. An HTTP/2 connection is
 /// pinged after that time, and has the same time to answer.
-const HEAD_TIME: Duration = Duration::from_secs(30);
+const HEAD_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Most bytes of a request's head.
-const HEAD_MAX: usize = 64 << 10;
+const HEAD_BYTES_MAX: usize = 64 << 10;
 
-/// The same in HTTP/2, where a connection may have many requests.
-const HEADERS_MAX: u32 = 16 << 10;
+/// Most bytes of a request's head in HTTP/2. The limit is lower than in HTTP/1, as a connection may have many requests
+/// at a time.
+const HTTP2_HEAD_BYTES_MAX: u32 = 16 << 10;
 
 /// Most requests of an HTTP/2 connection at a time.
-const REQUESTS_MAX: u32 = 256;
+const HTTP2_REQUESTS_MAX: u32 = 256;
 
 /// Longest time that an admitted request may still take when its connection is to end.
-const LAST_REQUEST: Duration = Duration::from_secs(60);
+const LAST_REQUEST_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// Longest time that a request that was not admitted may still take when its connection is to end.
-const LAST_REFUSALS: Duration = Duration::from_secs(1);
+const LAST_REFUSAL_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// Longest time that all requests together may still take when the service is to end.
-const LAST_REQUESTS: Duration = Duration::from_secs(5);
+const STOP_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// The versions of HTTP on a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Versions {
+pub(crate) enum HttpVersions {
     /// HTTP/1.1.
-    One,
+    Http1,
     /// HTTP/2, which gRPC uses; without TLS by prior knowledge.
-    Two,
-    /// The version with which a connection begins.
+    Http2,
+    /// Both, as the client chooses.
     Both,
 }
 
 /// The terms on which a listener's connections are served.
 pub(crate) struct Terms {
-    pub(crate) versions: Versions,
+    pub(crate) versions: HttpVersions,
     pub(crate) tls: Option<TlsAcceptor>,
     /// Age at which a connection is closed after its current requests.
     pub(crate) lifetime: Duration,
@@ -86,7 +87,7 @@ struct Serving<A> {
 
 impl Terms {
     /// Terms for a socket that only this user can connect to: no TLS, no limits.
-    pub(crate) fn local(versions: Versions, lifetime: Duration) -> Self {
+    pub(crate) fn local(versions: HttpVersions, lifetime: Duration) -> Self {
         Self {
             versions,
             tls: None,
@@ -97,7 +98,7 @@ impl Terms {
     }
 
     /// Terms for a TCP port without TLS: for loopback, or for pages that reveal nothing sensitive.
-    pub(crate) fn plain(versions: Versions, lifetime: Duration) -> Self {
+    pub(crate) fn plain(versions: HttpVersions, lifetime: Duration) -> Self {
         Self {
             limits: Some(ConnectionLimits::default()),
             ..Self::local(versions, lifetime)
@@ -153,7 +154,7 @@ pub(crate) async fn serve<L, A, F, B>(
         match connections.make_room(peer) {
             ConnectionRoom::Free => {
                 let connection = Connection::new();
-                let served = serving.clone().connection(stream, connection.clone());
+                let served = serving.clone().serve_connection(stream, connection.clone());
                 connections.spawn(peer, connection, served);
             }
             ConnectionRoom::None => {
@@ -174,7 +175,7 @@ pub(crate) async fn serve<L, A, F, B>(
         }
     };
     // Connections that are left are closed.
-    let _ = tokio::time::timeout(LAST_REQUESTS, all).await;
+    let _ = tokio::time::timeout(STOP_TIME_MAX, all).await;
 }
 
 /// A function that answers requests with a router.
@@ -187,25 +188,25 @@ pub(crate) fn answers(
 
 type AnswerOf<S> = <S as Service<axum::extract::Request>>::Future;
 
-fn server(versions: Versions) -> auto::Builder<TokioExecutor> {
+fn server(versions: HttpVersions) -> auto::Builder<TokioExecutor> {
     let server = auto::Builder::new(TokioExecutor::new());
     let mut server = match versions {
-        Versions::One => server.http1_only(),
-        Versions::Two => server.http2_only(),
-        Versions::Both => server,
+        HttpVersions::Http1 => server.http1_only(),
+        HttpVersions::Http2 => server.http2_only(),
+        HttpVersions::Both => server,
     };
     server
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIME)
-        .max_buf_size(HEAD_MAX);
+        .header_read_timeout(HEAD_TIME_MAX)
+        .max_buf_size(HEAD_BYTES_MAX);
     server
         .http2()
         .timer(TokioTimer::new())
-        .keep_alive_interval(HEAD_TIME)
-        .keep_alive_timeout(HEAD_TIME)
-        .max_concurrent_streams(REQUESTS_MAX)
-        .max_header_list_size(HEADERS_MAX);
+        .keep_alive_interval(HEAD_TIME_MAX)
+        .keep_alive_timeout(HEAD_TIME_MAX)
+        .max_concurrent_streams(HTTP2_REQUESTS_MAX)
+        .max_header_list_size(HTTP2_HEAD_BYTES_MAX);
     server
 }
 
@@ -226,7 +227,7 @@ impl<A: Clone> Clone for Serving<A> {
 
 impl<A> Serving<A> {
     /// Serves the requests of one connection until it ends.
-    async fn connection<F, B>(
+    async fn serve_connection<F, B>(
         self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         connection: Connection,
@@ -236,16 +237,17 @@ impl<A> Serving<A> {
         B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
     {
         let Some(acceptor) = self.tls.clone() else {
-            return self.exchange(stream, connection).await;
+            return self.serve_requests(stream, connection).await;
         };
-        match tokio::time::timeout(HANDSHAKE_TIME, acceptor.accept(stream)).await {
-            Ok(Ok(stream)) => self.exchange(stream, connection).await,
+        match tokio::time::timeout(HANDSHAKE_TIME_MAX, acceptor.accept(stream)).await {
+            Ok(Ok(stream)) => self.serve_requests(stream, connection).await,
             Ok(Err(error)) => tracing::debug!(%error, "no agreement on TLS"),
             Err(_) => tracing::debug!("no agreement on TLS in time"),
         }
     }
 
-    async fn exchange<F, B>(
+    /// Serves the requests of a connection after its TLS handshake, if it has TLS.
+    async fn serve_requests<F, B>(
         self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         connection: Connection,
@@ -262,9 +264,9 @@ impl<A> Serving<A> {
             mut stopped,
             ..
         } = self;
-        let of = connection.clone();
+        let shared = connection.clone();
         let service = service_fn(move |mut request: Request<Incoming>| {
-            request.extensions_mut().insert(of.clone());
+            request.extensions_mut().insert(shared.clone());
             answer(request)
         });
         let stream = TokioIo::new(HandshakeDeadline::new(stream));
@@ -282,9 +284,9 @@ impl<A> Serving<A> {
             () = ended => {
                 serving.as_mut().graceful_shutdown();
                 let last = if connection.was_admitted() {
-                    LAST_REQUEST
+                    LAST_REQUEST_TIME_MAX
                 } else {
-                    LAST_REFUSALS
+                    LAST_REFUSAL_TIME_MAX
                 };
                 tokio::time::timeout(last, serving).await
             }

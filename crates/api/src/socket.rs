@@ -1,4 +1,4 @@
-//! Unix sockets in the file system: creating them privately, and connecting only to this user's.
+//! Unix sockets in the file system, which only this user can connect to, and connections to them.
 
 use std::ffi::OsStr;
 use std::fs::{File, Permissions};
@@ -38,14 +38,14 @@ pub(crate) fn bind(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
         .rand_bytes(4)
         .permissions(Permissions::from_mode(0o700))
         .tempdir_in(directory)?;
-    let made = private.path().join("s");
+    let private_path = private.path().join("s");
     let listener = {
-        let short = ShortPath::to(private.path(), OsStr::new("s"))?;
-        UnixListener::bind(short.address())?
+        let short_path = ShortPath::to(private.path(), OsStr::new("s"))?;
+        UnixListener::bind(short_path.address())?
     };
-    std::fs::set_permissions(&made, Permissions::from_mode(0o600))?;
-    let metadata = std::fs::symlink_metadata(&made)?;
-    std::fs::rename(&made, path)?;
+    std::fs::set_permissions(&private_path, Permissions::from_mode(0o600))?;
+    let metadata = std::fs::symlink_metadata(&private_path)?;
+    std::fs::rename(&private_path, path)?;
     Ok((
         listener,
         SocketFile {
@@ -77,16 +77,16 @@ pub(crate) async fn connect(path: &Path) -> io::Result<Option<UnixStream>> {
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Ok(None),
         Err(error) => return Err(error),
     };
-    let me = rustix::process::geteuid();
-    if !me.is_root() && metadata.uid() != me.as_raw() {
+    let own_uid = rustix::process::geteuid();
+    if !own_uid.is_root() && metadata.uid() != own_uid.as_raw() {
         return Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
             format!("it belongs to user {}, not to you", metadata.uid()),
         ));
     }
     let (directory, name) = split(path)?;
-    let short = ShortPath::to(directory, name)?;
-    match UnixStream::connect(short.address()).await {
+    let short_path = ShortPath::to(directory, name)?;
+    match UnixStream::connect(short_path.address()).await {
         Ok(stream) => Ok(Some(stream)),
         Err(error) => match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Ok(None),
@@ -111,7 +111,7 @@ fn split(path: &Path) -> io::Result<(&Path, &OsStr)> {
 }
 
 /// A path to a file in a directory, short enough for a socket's address. If the directory's own path is too
-/// long, the address goes by this process's file descriptor of the directory.
+/// long, the path leads through a file descriptor of the directory in `/proc/self/fd`.
 struct ShortPath {
     address: PathBuf,
     _directory: Option<File>,
@@ -129,15 +129,15 @@ impl ShortPath {
             });
         }
         let open = File::open(directory)?;
-        let through = Path::new("/proc/self/fd").join(open.as_raw_fd().to_string());
-        if !through.exists() {
+        let descriptor_path = Path::new("/proc/self/fd").join(open.as_raw_fd().to_string());
+        if !descriptor_path.exists() {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 format!("the path is longer than {ADDRESS_MAX} bytes; use a shorter one"),
             ));
         }
         Ok(Self {
-            address: through.join(name),
+            address: descriptor_path.join(name),
             _directory: Some(open),
         })
     }
@@ -149,10 +149,10 @@ impl ShortPath {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        let ours = std::fs::symlink_metadata(&self.path)
+        let is_same_file = std::fs::symlink_metadata(&self.path)
             .is_ok_and(|found| (found.dev(), found.ino()) == self.device_and_inode);
-        if ours {
-            // On failure it is left for the next process to replace.
+        if is_same_file {
+            // If it cannot be removed, the next process replaces it.
             let _ = std::fs::remove_file(&self.path);
         }
     }

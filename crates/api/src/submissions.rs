@@ -44,7 +44,7 @@ impl Submissions {
             submission.requires,
         );
         let message = message.map_err(OperationError::Invalid)?;
-        self.bring(queue, message).await
+        self.submit_to_queue(queue, message).await
     }
 
     /// The workflow.
@@ -52,7 +52,7 @@ impl Submissions {
         self.port.plan()
     }
 
-    /// The queue of this name.
+    /// The queue named `name`.
     pub(crate) fn queue(&self, name: &str) -> Result<QueueIx, OperationError> {
         let plan = self.port.plan();
         plan.queue_named(name).ok_or_else(|| {
@@ -66,12 +66,12 @@ impl Submissions {
     }
 
     /// Submits a message like [`Submissions::submit`], to a queue that was looked up.
-    pub(crate) async fn bring(
+    pub(crate) async fn submit_to_queue(
         &self,
         queue: QueueIx,
         message: SourceMessage,
     ) -> Result<SubmitAnswer, OperationError> {
-        // A block that was dropped and is submitted again is processed again.
+        // A block that was dropped may be submitted again, and is then processed again.
         let message = SourceMessage {
             uniqueness: Uniqueness::Resubmitted,
             ..message

@@ -1,4 +1,4 @@
-//! The types on the wire, which the command line prints with `--json`.
+//! The types of requests and answers of a mill, which the command line prints with `--json`.
 
 use std::collections::BTreeSet;
 
@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 /// The current state of a queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueStatus {
-    /// Its name.
+    /// The queue's name.
     pub queue: String,
-    /// The stages that read it.
+    /// The stages that read the queue.
     pub readers: Vec<String>,
     /// Messages that wait for a worker, for their backoff or for their turn.
     pub waiting: usize,
@@ -19,7 +19,7 @@ pub struct QueueStatus {
     pub held: usize,
     /// Messages in the dead-letter queue.
     pub dead: usize,
-    /// The lowest block among its live messages.
+    /// The lowest block among the queue's live messages.
     pub lowest: Option<u64>,
     /// Number of waiting tasks at which producers must wait.
     pub q_max: usize,
@@ -39,19 +39,19 @@ pub struct TasksQuery {
 /// A live task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskSummary {
-    /// Its id, `STAGE/BLOCK/PART`.
+    /// The task's id, `STAGE/BLOCK/PART`.
     pub task: String,
-    /// The last block that it spans.
+    /// The last block that the task spans.
     pub last: u64,
-    /// The queue it came by.
+    /// The queue of the task.
     pub queue: String,
     /// `waiting`, `delayed`, `leased`, `held`, `queued` or `recording`.
     pub phase: String,
-    /// The worker that has it.
+    /// The worker that has the task.
     pub worker: Option<String>,
     /// Failed attempts so far.
     pub failed_attempts: usize,
-    /// Bytes of its payload.
+    /// Size of the payload in bytes.
     pub payload_bytes: u64,
     /// Time of acceptance, in milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
@@ -60,9 +60,9 @@ pub struct TaskSummary {
 /// A dead letter, in a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadSummary {
-    /// Its id, `STAGE/BLOCK/PART`.
+    /// The task's id, `STAGE/BLOCK/PART`.
     pub task: String,
-    /// The reason that it is dead.
+    /// The reason that the task is dead.
     pub reason: String,
     /// Number of attempts made.
     pub attempts: usize,
@@ -75,9 +75,9 @@ pub struct DeadSummary {
 pub struct DeadLetter {
     /// The entry in a list.
     pub summary: DeadSummary,
-    /// The queue it came by.
+    /// The queue of the task.
     pub queue: String,
-    /// The last block that it spans.
+    /// The last block that the task spans.
     pub last: u64,
     /// All failed attempts.
     pub attempts: Vec<FailedAttempt>,
@@ -85,14 +85,14 @@ pub struct DeadLetter {
     pub payload: String,
     /// Whether `payload` is JSON text.
     pub payload_is_json: bool,
-    /// Bytes of the whole payload.
+    /// Size of the whole payload in bytes.
     pub payload_bytes: u64,
 }
 
 /// One failed attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedAttempt {
-    /// Its number, from 1.
+    /// The attempt's number, from 1.
     pub number: u32,
     /// The worker of the attempt.
     pub worker: String,
@@ -104,9 +104,9 @@ pub struct FailedAttempt {
     pub permanent: bool,
     /// The program's exit code, if it exited.
     pub exit: Option<i32>,
-    /// Its standard output, cut in the middle if it was long.
+    /// The program's standard output, cut in the middle if it was long.
     pub stdout: String,
-    /// Its standard error, cut in the middle if it was long.
+    /// The program's standard error, cut in the middle if it was long.
     pub stderr: String,
     /// Duration of the attempt, in milliseconds.
     pub wall_ms: u64,
@@ -115,7 +115,7 @@ pub struct FailedAttempt {
 /// The consequences of dropping a dead letter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dropped {
-    /// Its id, `STAGE/BLOCK/PART`.
+    /// The task's id, `STAGE/BLOCK/PART`.
     pub task: String,
     /// The gap for which the sequencer now waits, if there is one.
     #[serde(default)]
@@ -125,12 +125,11 @@ pub struct Dropped {
 /// Blocks that have not been emitted, and whose message was dropped: the sequencer waits for them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
-    /// The first of them.
+    /// The first block of the gap.
     pub first: u64,
-    /// The last, inclusive.
+    /// The last block of the gap, inclusive.
     pub last: u64,
-    /// The queue by which the message had come. Another message may be submitted there, and goes the same
-    /// way.
+    /// The queue of the dropped message. Another message may be submitted there, and takes the same way.
     pub queue: String,
     /// The queue that the sequencer reads. A message there is emitted in the blocks' place.
     pub sequencer_queue: String,
@@ -142,7 +141,7 @@ pub struct Gap {
 pub enum Cancellation {
     /// The task of this id, `STAGE/BLOCK/PART`.
     Task(String),
-    /// All tasks about this block, even if they are about others too.
+    /// All tasks that span this block, even if they span others too.
     Block(u64),
     /// All live tasks.
     All,
@@ -154,9 +153,9 @@ pub enum Cancellation {
 pub struct Submission {
     /// The queue.
     pub queue: String,
-    /// The first block that it is about.
+    /// The first block of the message.
     pub first: u64,
-    /// The last block that it is about, inclusive.
+    /// The last block of the message, inclusive.
     pub last: u64,
     /// The part of the block; none for a whole block.
     #[serde(default)]
@@ -172,16 +171,16 @@ pub struct Submission {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "outcome")]
 pub enum SubmitAnswer {
-    /// It was durably recorded.
+    /// The message was durably recorded.
     Accepted,
-    /// It was known or finished already, and nothing was recorded.
+    /// The message was known or finished already, and nothing was recorded.
     Duplicate {
-        /// Whether the existing message has the same content; `None` if that is not remembered: the block
-        /// has left long ago, or an earlier release finished it.
+        /// Whether the existing message has the same content; `None` if that is not remembered, because the block was
+        /// emitted long ago or an earlier release finished it.
         #[serde(default)]
         same: Option<bool>,
     },
-    /// It was recorded in the dead-letter queue.
+    /// The message was recorded in the dead-letter queue.
     Rejected {
         /// The reason.
         why: String,

@@ -154,7 +154,7 @@ fn operation(error: ClientError) -> OperationError {
 }
 
 #[tokio::test]
-async fn each_operation_does_what_it_says() {
+async fn each_operation_is_carried_out() {
     let site = Site::open().await;
     let client = &site.client;
     let status = client.status().await.expect("a status");
@@ -408,7 +408,7 @@ async fn hostile_requests_are_refused_with_a_reason() {
 }
 
 #[tokio::test]
-async fn the_socket_is_private_replaced_when_stale_and_taken_away() {
+async fn the_socket_is_private_replaced_when_stale_and_removed_at_the_end() {
     let site = Site::open().await;
     let path = socket_path(site.folder.path());
     let metadata = std::fs::symlink_metadata(&path).expect("there");

@@ -37,7 +37,7 @@ mod tests {
     use super::certificate_remedy;
 
     #[test]
-    fn what_is_wrong_with_a_certificate_is_told() {
+    fn faults_of_certificates_are_named() {
         for (why, what) in [
             ("invalid peer certificate: UnknownIssuer", "with --ca"),
             (

@@ -36,7 +36,7 @@ pub enum AppendError {
     TooLarge {
         /// The value or batch that is too large, with its key if it has one.
         what: String,
-        /// Its size, in bytes or operations.
+        /// The size of the batch, in bytes or operations.
         size: usize,
         /// The limit, in the same unit.
         limit: usize,

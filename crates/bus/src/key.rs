@@ -29,7 +29,7 @@ pub enum InvalidKey {
     Character {
         /// The offending character.
         character: char,
-        /// Its byte offset.
+        /// The byte offset of the character.
         at: usize,
     },
 }
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn says_where_a_bad_key_is_bad() {
+    fn an_error_has_the_position_in_a_bad_key() {
         assert_eq!(Key::new(""), Err(InvalidKey::Empty));
         assert_eq!(Key::new("k".repeat(513)), Err(InvalidKey::TooLong(513)));
         assert_eq!(Key::new(".a"), Err(InvalidKey::EmptyToken(0)));

@@ -27,7 +27,7 @@ pub struct Seq(pub u64);
 /// The condition for a put to be accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Expect {
-    /// None: a live record under the key is superseded.
+    /// No condition: a live record under the key is superseded.
     #[default]
     Any,
     /// No record is live under the key.
@@ -94,8 +94,8 @@ pub trait Log: Send + Sync + 'static {
     /// see [`until_durable`].
     fn durable(&self) -> watch::Receiver<Durable>;
 
-    /// All live records in order, as of the call: everything accepted before the call, durable or
-    /// not, and nothing accepted later.
+    /// All live records in order, as of the call. It has everything that was accepted before the
+    /// call, durable or not, and nothing that is accepted later.
     fn replay(&self) -> BoxStream<'_, Result<Entry, ReadError>>;
 
     /// The live record under `key`, accepted or durable.

@@ -48,7 +48,7 @@ impl MemoryLog {
     }
 
     /// An empty log in which nothing becomes durable before [`MemoryLog::flush`].
-    pub fn held() -> Self {
+    pub fn unflushed() -> Self {
         Self::with(State::default(), false)
     }
 

@@ -1,5 +1,5 @@
-//! In-memory state of a log that commits in groups: the live keys, and the operations accepted and
-//! not yet durable.
+//! The state in memory of a log that commits in groups: the live keys, and the operations that are
+//! accepted but not durable yet.
 
 use std::collections::{BTreeMap, HashMap};
 use std::mem;
@@ -25,8 +25,8 @@ pub(crate) struct State {
     pub(crate) durable: Seq,
     /// Live records that may not be in the store yet.
     pub(crate) recent: BTreeMap<Seq, (Key, Bytes)>,
-    /// Position of the operation that ended a record, to the record; those whose record may still
-    /// be in the store.
+    /// Ended records that may still be in the store, by the position of the operation that ended
+    /// them.
     pub(crate) ended: BTreeMap<Seq, Seq>,
     queue: Group,
     /// Bytes accepted and not yet durable, including those of the queue.
@@ -195,7 +195,7 @@ fn weight(ops: &[Op]) -> usize {
     ops.iter().map(weigh).sum()
 }
 
-/// A log's state, shared by appenders, readers and the writer, with what they wait for.
+/// A log's state with the signals that appenders, readers and the writer wait for.
 #[derive(Debug)]
 pub(crate) struct SharedState {
     /// The log's place, as errors name it.
@@ -256,7 +256,7 @@ impl SharedState {
         }
     }
 
-    /// One attempt; `Err` returns the batch if it has to wait for space.
+    /// Tries once to append a batch. Returns the batch as `Err` if it has to wait for space.
     fn try_append(
         &self,
         ops: Vec<Op>,
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_is_told_of_after_a_later_one_moves_nothing_back() {
+    fn a_late_report_of_an_earlier_group_moves_nothing_back() {
         let mut state = State::new(HashMap::new(), Seq(5));
         assert!(state.is_durable());
         let first = accept(&mut state, "first");

@@ -13,7 +13,7 @@ const SECRETS_MAX: usize = 1 << 20;
 /// The reason why a file with secrets cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
-    /// It cannot be read, or is not UTF-8 text.
+    /// The file cannot be read, or is not UTF-8 text.
     #[error("cannot read {}: {source}", path.display())]
     Unreadable {
         /// The file.
@@ -21,10 +21,10 @@ pub enum SecretError {
         /// The error of the system.
         source: io::Error,
     },
-    /// Other users can read or change it.
+    /// Other users can read or change the file.
     #[error("{} is a secret that other users of this machine can access: `chmod 600` it", .0.display())]
     Open(PathBuf),
-    /// It exceeds the size limit of 1 MiB.
+    /// The file exceeds the size limit of 1 MiB.
     #[error("{} has more than {SECRETS_MAX} bytes, too many for a secret: name another file", .0.display())]
     TooLong(PathBuf),
 }
@@ -81,7 +81,7 @@ mod tests {
 
     use super::*;
 
-    async fn told(bytes: &[u8], mode: u32) -> Result<String, String> {
+    async fn read_file_of(bytes: &[u8], mode: u32) -> Result<String, String> {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("secret");
         std::fs::write(&path, bytes).expect("written");
@@ -93,35 +93,38 @@ mod tests {
 
     #[tokio::test]
     async fn a_secret_is_read_whole_or_not_at_all() {
-        assert_eq!(told(b"secret\n", 0o600).await.as_deref(), Ok("secret\n"));
-        assert_eq!(told(b"", 0o640).await.as_deref(), Ok(""));
+        assert_eq!(
+            read_file_of(b"secret\n", 0o600).await.as_deref(),
+            Ok("secret\n")
+        );
+        assert_eq!(read_file_of(b"", 0o640).await.as_deref(), Ok(""));
         let longest = vec![b'x'; SECRETS_MAX];
         assert_eq!(
-            told(&longest, 0o600).await.map(|it| it.len()),
+            read_file_of(&longest, 0o600).await.map(|it| it.len()),
             Ok(SECRETS_MAX)
         );
         let longer = vec![b'x'; SECRETS_MAX + 1];
-        let said = told(&longer, 0o600).await.expect_err("too long");
-        assert!(said.contains("more than 1048576 bytes"), "{said}");
+        let error = read_file_of(&longer, 0o600).await.expect_err("too long");
+        assert!(error.contains("more than 1048576 bytes"), "{error}");
     }
 
     #[tokio::test]
-    async fn what_everybody_can_get_at_is_no_secret() {
+    async fn files_that_everybody_can_access_are_refused() {
         for mode in [0o604, 0o602, 0o601] {
-            let said = told(b"secret", mode).await.expect_err("open");
+            let error = read_file_of(b"secret", mode).await.expect_err("open");
             assert!(
-                said.contains("chmod 600") && !said.ends_with("secret"),
-                "{said}"
+                error.contains("chmod 600") && !error.ends_with("secret"),
+                "{error}"
             );
         }
     }
 
     #[tokio::test]
-    async fn what_cannot_be_read_is_named() {
-        let said = told(b"\xff\xfe", 0o600).await.expect_err("no text");
-        assert!(said.contains("UTF-8"), "{said}");
+    async fn unreadable_files_are_named() {
+        let error = read_file_of(b"\xff\xfe", 0o600).await.expect_err("no text");
+        assert!(error.contains("UTF-8"), "{error}");
         let absent = read_secret(Path::new("/nowhere/secret")).await;
-        let said = absent.expect_err("absent").to_string();
-        assert!(said.contains("/nowhere/secret"), "{said}");
+        let error = absent.expect_err("absent").to_string();
+        assert!(error.contains("/nowhere/secret"), "{error}");
     }
 }

@@ -25,7 +25,7 @@ async fn all(blobs: &BlobStore) -> HashSet<(Digest, u64)> {
 }
 
 #[tokio::test]
-async fn what_is_put_is_there_and_private() {
+async fn stored_blobs_are_readable_and_private() {
     let parent = tempfile::tempdir().unwrap();
     let dir = parent.path().join("blobs");
     let blobs = BlobStore::open(&dir).unwrap();
@@ -103,7 +103,7 @@ async fn no_clock_makes_a_blob_old() {
 }
 
 #[tokio::test]
-async fn a_sweep_takes_only_what_nobody_names_holds_or_puts_again() {
+async fn a_sweep_deletes_only_blobs_that_are_not_named_held_or_put_again() {
     let dir = tempfile::tempdir().unwrap();
     let blobs = BlobStore::open(dir.path()).unwrap();
     let mut digests = Vec::new();
@@ -138,7 +138,7 @@ async fn a_sweep_takes_only_what_nobody_names_holds_or_puts_again() {
 
 /// The sweep at the end of a run that is alone in its directory.
 #[tokio::test]
-async fn a_sweep_alone_leaves_what_is_named_or_held_and_no_rubbish() {
+async fn a_sweep_leaves_named_and_held_blobs_and_nothing_else() {
     let dir = tempfile::tempdir().unwrap();
     let blobs = BlobStore::open(dir.path()).unwrap();
     let live = blobs.put(Bytes::from_static(b"live")).await.unwrap();

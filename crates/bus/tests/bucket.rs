@@ -82,7 +82,7 @@ async fn all(blobs: &BlobStore) -> HashSet<(proofmill_bus::Digest, u64)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_put_is_there_until_it_is_deleted() {
+async fn stored_blobs_are_readable_until_they_are_deleted() {
     let server = S3Server::start();
     let blobs = server.blobs("s3://mill/a/b");
     let large: Vec<u8> = (0..3_000_000_u32)
@@ -130,7 +130,7 @@ async fn swept(blobs: &BlobStore, live: &HashSet<proofmill_bus::Digest>) -> Swep
 
 /// A leader that sweeps knows other processes' holds only through the store.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sweep_keeps_what_is_live_or_held_elsewhere() {
+async fn a_sweep_keeps_blobs_that_are_live_or_held_elsewhere() {
     let server = S3Server::start();
     let (blobs, elsewhere) = (server.blobs("s3://mill/w"), server.blobs("s3://mill/w"));
     let live = blobs.put("live".into()).await.unwrap();
@@ -165,7 +165,7 @@ async fn a_sweep_keeps_what_is_live_or_held_elsewhere() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_used_is_said() {
+async fn unusable_settings_are_named() {
     let server = S3Server::start();
     for url in ["http://mill/a", "s3://", "s3://mi ll/a", "s3://mill/../a"] {
         let error = BlobStore::in_bucket(&server.bucket(url)).unwrap_err();

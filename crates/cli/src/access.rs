@@ -84,7 +84,7 @@ impl MillAccess {
 
     async fn on_bus(args: &MillArgs, workflow: &str) -> Result<Self, Failure> {
         let connection = bus::connect(&args.bus, Role::Operator, workflow).await?;
-        let blobs = Arc::new(open_blobs(&connection).await?.of(workflow));
+        let blobs = Arc::new(open_blobs(&connection).await?.for_workflow(workflow));
         Ok(Self::Running(Client::over_bus(connection, blobs, workflow)))
     }
 

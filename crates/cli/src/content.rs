@@ -12,7 +12,7 @@ use proofmill_groth16::Curve;
 use crate::failure::Failure;
 
 /// Bytes read from the start of a file: enough to reach `vk_alpha_1` in a verifying key.
-const HEAD: u64 = 4096;
+const HEAD_BYTES_MAX: u64 = 4096;
 
 /// A kind of file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +101,9 @@ impl FileKind {
     /// If it cannot be read, or is no regular file.
     pub(crate) fn of_file(path: &Path) -> io::Result<Option<Self>> {
         let mut head = Vec::new();
-        open_regular(path)?.take(HEAD).read_to_end(&mut head)?;
+        open_regular(path)?
+            .take(HEAD_BYTES_MAX)
+            .read_to_end(&mut head)?;
         Ok(Self::of(&head))
     }
 
@@ -177,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn contents_are_told_by_their_first_bytes() {
+    fn kinds_are_recognized_by_the_first_bytes() {
         let cases: [(&[u8], Option<FileKind>); 16] = [
             (b"zkey\x01\0\0\0", Some(FileKind::Zkey)),
             (b"wtns\x02", Some(FileKind::Witness)),

@@ -40,7 +40,7 @@ impl Devices {
     /// A card named on the command line cannot be used.
     pub(crate) fn for_engine(&self, products: usize) -> Result<Vec<DeviceOptions>, Failure> {
         let offload = match self {
-            Self::Auto => OffloadRule::WhenItPays,
+            Self::Auto => OffloadRule::WhenFaster,
             Self::Cards(_) => OffloadRule::Always,
         };
         let cards = self.open()?.into_iter().map(|card| DeviceOptions {
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn devices_are_named() {
+    fn devices_are_parsed() {
         let parse = |text: &str| text.parse::<Devices>();
         assert_eq!(parse("auto"), Ok(Devices::Auto));
         assert_eq!(parse("cpu"), Ok(Devices::Cards(Vec::new())));

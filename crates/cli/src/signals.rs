@@ -18,7 +18,7 @@ use crate::progress::{Screen, counted, span};
 const REPORT_DELAYS: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(15));
 
 /// Most items listed by name in one line; the rest are only counted.
-const LISTED: usize = 3;
+const LISTED_NAMES_MAX: usize = 3;
 
 /// Describes what a drain is waiting for; `None` if that is unknown.
 pub(crate) type DescribeWait = Arc<dyn Fn() -> BoxFuture<'static, Option<String>> + Send + Sync>;
@@ -40,20 +40,20 @@ pub(crate) fn listen_with_description(
     let trigger = Arc::new(trigger);
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    let raising = (trigger.clone(), screen.clone());
+    let signalled = (trigger.clone(), screen.clone());
     tokio::spawn(async move {
         loop {
             tokio::select! {
                 _ = interrupt.recv() => {}
                 _ = terminate.recv() => {}
             }
-            raise(&raising.0, &raising.1);
+            advance(&signalled.0, &signalled.1);
         }
     });
     let mut draining = shutdown.clone();
     tokio::spawn(async move {
         draining.reached(Level::Drain).await;
-        let ended = bound(&trigger, &screen, drain.drain_timeout, describe_wait);
+        let ended = stop_after(&trigger, &screen, drain.drain_timeout, describe_wait);
         tokio::select! {
             () = ended => {}
             () = draining.reached(Level::Stop) => {}
@@ -87,7 +87,8 @@ pub(crate) fn first_signal() -> Result<impl Future<Output = ()>, Failure> {
     })
 }
 
-fn raise(trigger: &Trigger, screen: &Screen) {
+/// Advances to the next level: drain, stop, or exit at once.
+fn advance(trigger: &Trigger, screen: &Screen) {
     match trigger.level() {
         Level::Run => {
             screen.note("finishing the work under way; Ctrl-C again to stop now");
@@ -101,30 +102,38 @@ fn raise(trigger: &Trigger, screen: &Screen) {
     }
 }
 
-/// Reports what a drain waits for, and stops the process's work once the drain has taken `longest`.
-async fn bound(trigger: &Trigger, screen: &Screen, longest: Duration, describe_wait: DescribeWait) {
-    let until = Instant::now() + longest;
+/// Reports what a drain waits for, and stops the process's work once the drain has taken `time_max`.
+async fn stop_after(
+    trigger: &Trigger,
+    screen: &Screen,
+    time_max: Duration,
+    describe_wait: DescribeWait,
+) {
+    let until = Instant::now() + time_max;
     let mut next = Instant::now() + REPORT_DELAYS.0;
     loop {
         tokio::time::sleep_until(next.min(until)).await;
-        let what = describe_wait().await.or_else(programs);
-        let what = what.unwrap_or_else(|| "the work under way".to_owned());
+        let waited_for = describe_wait().await.or_else(running_program_names);
+        let waited_for = waited_for.unwrap_or_else(|| "the work under way".to_owned());
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             screen.note(&format!(
-                "not finished within {} (--drain-timeout): stopping now, {what} is handed back",
-                span(longest)
+                "not finished within {} (--drain-timeout): stopping now, {waited_for} is handed back",
+                span(time_max)
             ));
             trigger.raise(Level::Stop);
             return;
         }
-        screen.note(&format!("waiting for {what}; stopping in {}", span(left)));
+        screen.note(&format!(
+            "waiting for {waited_for}; stopping in {}",
+            span(left)
+        ));
         next += REPORT_DELAYS.1;
     }
 }
 
 /// A list of the programs that this process runs; `None` if there are none.
-fn programs() -> Option<String> {
+fn running_program_names() -> Option<String> {
     let running = running_programs();
     let listed = running.iter().map(|program| {
         let since = span(program.elapsed);
@@ -133,13 +142,13 @@ fn programs() -> Option<String> {
     count_and_first_names("program", running.len(), listed)
 }
 
-/// A count and the first [`LISTED`] names, as in `5 tasks: t0, t1, t2 and 2 more`; `None` if the count is 0.
+/// A count and the first [`LISTED_NAMES_MAX`] names, as in `5 tasks: t0, t1, t2 and 2 more`; `None` if the count is 0.
 pub(crate) fn count_and_first_names(
     noun: &str,
     count: usize,
     named: impl Iterator<Item = String>,
 ) -> Option<String> {
-    let listed: Vec<String> = named.take(LISTED).collect();
+    let listed: Vec<String> = named.take(LISTED_NAMES_MAX).collect();
     let more = match count.saturating_sub(listed.len()) {
         0 => String::new(),
         more => format!(" and {more} more"),

@@ -37,7 +37,7 @@ impl Stages {
 
     /// Ends the previous stage, if any, and starts the next.
     pub(crate) fn enter(&mut self, name: &str) {
-        self.leave();
+        self.end_current();
         self.current = Some((Instant::now(), name.to_owned()));
         self.bar.set(self.done.len() as u64, name);
         if self.began.elapsed() >= PRINT_AFTER {
@@ -45,7 +45,7 @@ impl Stages {
         }
     }
 
-    fn leave(&mut self) {
+    fn end_current(&mut self) {
         if let Some((began, name)) = self.current.take() {
             self.done.push((name, began.elapsed()));
         }
@@ -53,7 +53,7 @@ impl Stages {
 
     /// Ends the last stage; returns the time of each and of all.
     pub(crate) fn end(mut self) -> StageTimes {
-        self.leave();
+        self.end_current();
         StageTimes {
             stages: std::mem::take(&mut self.done),
             total: self.began.elapsed(),
@@ -82,7 +82,7 @@ impl StageTimes {
         let stages: Vec<String> = self
             .stages
             .iter()
-            .map(|(name, took)| format!("{name} {}", short(*took)))
+            .map(|(name, duration)| format!("{name} {}", short(*duration)))
             .collect();
         stages.join(", ")
     }
@@ -91,7 +91,7 @@ impl StageTimes {
     pub(crate) fn to_json(&self) -> Value {
         let stages = self.stages.iter();
         stages
-            .map(|(name, took)| json!({ "name": name, "ms": milliseconds(*took) }))
+            .map(|(name, duration)| json!({ "name": name, "ms": milliseconds(*duration) }))
             .collect()
     }
 }

@@ -20,10 +20,10 @@ use crate::files;
 pub(crate) const ROOT: &str = ".proofmill";
 
 /// File in a state directory that records its workflow, as JSON.
-const FILE: &str = "workflow.json";
+const WORKFLOW_FILE: &str = "workflow.json";
 
-/// Entries that the program may create in a state directory before it writes [`FILE`]; a directory with other entries
-/// and no [`FILE`] is refused.
+/// Entries that the program may create in a state directory before it writes [`WORKFLOW_FILE`]; a directory with other entries
+/// and no [`WORKFLOW_FILE`] is refused.
 const STATE_ENTRIES: [&str; 8] = [
     "log",
     "blobs",
@@ -82,11 +82,11 @@ pub(crate) fn claim(state: &Path, workflow: &str) -> Result<(), Failure> {
     };
     for entry in entries {
         let name = entry?.file_name();
-        let ours = STATE_ENTRIES.iter().any(|entry| name == **entry)
+        let is_known = STATE_ENTRIES.iter().any(|entry| name == **entry)
             || name.as_bytes().starts_with(b".new-")
             || name.as_bytes().starts_with(b".proofmill-")
             || name.as_bytes().starts_with(b"headers-");
-        if !ours {
+        if !is_known {
             return Err(Failure::usage(format!(
                 "{shown} holds {:?} and is no state directory: it is left unchanged",
                 name.to_string_lossy()
@@ -123,11 +123,11 @@ pub(crate) fn save(state: &Path, workflow: &Workflow, file: &Path) -> Result<(),
         file: hex::encode(file.as_os_str().as_bytes()),
         text: workflow.document().text().to_owned(),
     })?;
-    files::write(&state.join(FILE), Visibility::Private, &saved)
+    files::write(&state.join(WORKFLOW_FILE), Visibility::Private, &saved)
 }
 
 fn read(state: &Path) -> Result<Option<SavedWorkflow>, Failure> {
-    let path = state.join(FILE);
+    let path = state.join(WORKFLOW_FILE);
     match std::fs::read(&path) {
         Ok(bytes) => match serde_json::from_slice(&bytes) {
             Ok(saved) => Ok(Some(saved)),
@@ -155,7 +155,7 @@ pub(crate) fn load(state: &Path) -> Result<Workflow, Failure> {
     let file = hex::decode(&saved.file).map_err(|error| {
         Failure::new(format!(
             "{}: the file's name: {error}",
-            state.join(FILE).display()
+            state.join(WORKFLOW_FILE).display()
         ))
     })?;
     let file = PathBuf::from(OsString::from_vec(file));
@@ -189,7 +189,7 @@ pub(crate) fn choose(named: Option<PathBuf>) -> Result<PathBuf, Failure> {
         .into_iter()
         .flatten()
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.join(FILE).is_file())
+        .filter(|path| path.join(WORKFLOW_FILE).is_file())
         .collect();
     found.sort();
     match found.as_slice() {

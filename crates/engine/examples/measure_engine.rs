@@ -164,7 +164,7 @@ fn chain<E: SnarkCurve>(constraints: usize, key: &Path) -> Result<Vec<u8>, Failu
 fn processor_ticks() -> Result<u64, Failure> {
     let stat = fs::read_to_string("/proc/self/stat")?;
     let (_, fields) = stat.rsplit_once(')').ok_or("no fields")?;
-    // Fields 14 and 15 of proc_pid_stat(5), of which the first two are gone.
+    // Fields 14 and 15 of proc_pid_stat(5). The first two fields end with the bracket above.
     let times = fields
         .split_whitespace()
         .skip(11)

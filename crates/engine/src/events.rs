@@ -7,8 +7,8 @@ use tokio::sync::broadcast;
 
 use crate::interface::{Event, EventKind};
 
-/// Events buffered for slow subscribers; older ones are lost to them.
-const KEPT: usize = 1 << 14;
+/// Number of events that are buffered for slow subscribers, which miss older ones.
+const EVENTS_BUFFERED: usize = 1 << 14;
 
 /// Sends events to all subscribers. Clones share the channel.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ impl Events {
         Self {
             epoch: Instant::now(),
             started_ms: unix_ms(SystemTime::now()),
-            sender: Arc::new(broadcast::channel(KEPT).0),
+            sender: Arc::new(broadcast::channel(EVENTS_BUFFERED).0),
         }
     }
 

@@ -58,7 +58,7 @@ impl CallerSide {
             let work = circuit.footprint(self.residency.form()).peak() + generator;
             let possible = self.residency.check_possible(circuit.id, work);
             possible.map_err(|error| {
-                let mut error = error.about(&partition.circuit);
+                let mut error = error.into_error(&partition.circuit);
                 if let (Error::Impossible { what, .. }, 1..) = (&mut error, generator) {
                     let bytes = Mib(generator);
                     what.push_str(&format!(

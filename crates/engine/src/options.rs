@@ -67,9 +67,9 @@ pub struct Options {
 /// A device that computes products.
 #[derive(Clone, Debug)]
 pub struct DeviceOptions {
-    /// Its name in events, errors and the status.
+    /// The name of the device in events, errors and the status.
     pub name: String,
-    /// Its kind.
+    /// The kind of the device.
     pub kind: DeviceKind,
 }
 
@@ -106,10 +106,10 @@ pub struct AcceleratorOptions {
 /// Choice of the work that an accelerator computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OffloadRule {
-    /// Only work that it finishes sooner than the processors, by measurements of small samples of that work
-    /// on both when the first key is brought to it.
-    WhenItPays,
-    /// All work that it can compute.
+    /// Only work that the accelerator finishes sooner than the processors. Both are measured with small
+    /// samples of that work when the first key is loaded on the accelerator.
+    WhenFaster,
+    /// All work that the accelerator supports.
     Always,
 }
 

@@ -25,8 +25,8 @@ use crate::pipeline::{Device, Env, Scheduler, pool};
 use crate::queue::{Journal, Recovered};
 use crate::residency::{CheckedMemory, KeySizes, ResidencyTable, StoredFacts};
 
-/// Commands that are queued before senders have to wait.
-const COMMANDS: usize = 1024;
+/// Most queued commands. Beyond, senders wait.
+const COMMANDS_QUEUED_MAX: usize = 1024;
 
 /// An engine that was opened. [`run`](Self::run) does its work.
 pub struct Service {
@@ -96,7 +96,7 @@ impl Service {
                 partition_workers: options.partition_workers,
                 workers: PipelineStage::ALL.map(|stage| options.workers(stage)),
             };
-            let (sender, commands) = mpsc::channel(COMMANDS);
+            let (sender, commands) = mpsc::channel(COMMANDS_QUEUED_MAX);
             let mut scheduler =
                 Scheduler::new(&options, env, residency, journal, commands, devices);
             scheduler.recover(recovered);

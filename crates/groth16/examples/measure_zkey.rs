@@ -1,5 +1,5 @@
-//! Measures loading a `.zkey` and proving with it: times, and on Linux the peak memory of each step. Takes
-//! files, or makes a development key for a chain of a given number of multiplications:
+//! Measures loading a `.zkey` and proving with it: times, and on Linux the peak memory of each step. The key and the
+//! witness are files, or a development key is made for a chain of a given number of multiplications:
 //!
 //! ```text
 //! cargo run --release -p proofmill-groth16 --example measure_zkey -- circuit.zkey witness.wtns
@@ -68,7 +68,7 @@ fn chain<E: SnarkCurve>(
     let file = std::fs::File::create(&key)?;
     let out = std::io::BufWriter::with_capacity(1 << 20, file);
     setup_zkey::<E, _>(&R1csFile::parse(&circuit)?, &mut OsRng, out, &|_| {})?;
-    row_of("development setup", start, 0);
+    print_row("development setup", start, 0);
     write_whole(&witness, Visibility::Private, |out| {
         write_wtns(out, &z).map(|_| ())
     })?;
@@ -135,7 +135,7 @@ fn measure<E: SnarkCurve>(file: &MappedFile, witness: &Path, state: &Path) -> Re
             h,
         };
         let proof = step(|| Ok::<_, Failure>(prover.assemble(&products, &mut OsRng)))?;
-        row_of("proof", start, 0);
+        print_row("proof", start, 0);
         let inputs = &z[1..=header.public as usize];
         let vk = PreparedVerifyingKey::from(resident.vk().clone());
         timed("verify", || verify(&vk, inputs, &proof))?;
@@ -163,26 +163,28 @@ fn timed<T>(what: &str, run: impl FnOnce() -> T) -> T {
     let before = reset_peak();
     let start = Instant::now();
     let value = run();
-    row_of(what, start, peak().saturating_sub(before));
+    print_row(what, start, peak().saturating_sub(before));
     value
 }
 
-fn row_of(what: &str, start: Instant, peak: usize) {
+fn print_row(what: &str, start: Instant, peak: usize) {
     let milliseconds = start.elapsed().as_secs_f64() * 1e3;
     println!("{what:28} {milliseconds:10.1} {:>14} {peak:14}", "");
 }
 
-/// Makes the peak of memory the memory in use, and returns that.
+/// Resets the recorded peak of memory to the memory in use, and returns the latter, in bytes.
 fn reset_peak() -> usize {
     // Linux's documentation of /proc/PID/clear_refs: 5 resets the peak.
     let _ = std::fs::write("/proc/self/clear_refs", "5");
     status("VmRSS:")
 }
 
+/// Peak of memory since the last reset, in bytes.
 fn peak() -> usize {
     status("VmHWM:")
 }
 
+/// A value of `/proc/self/status`, in bytes; zero if there is none.
 fn status(name: &str) -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(name));

@@ -31,9 +31,9 @@ pub use ark_bn254::Bn254;
 pub use device::{DeviceKey, Offload, PartialProducts, PendingProducts, Placement, QuotientInput};
 pub use keys::{
     InsecureKey, KeyElement, KeyError, MAPPED_WINDOW_POINTS, MAX_KEY_BYTES, PointCheck, ProvingKey,
-    ProvingKeyInfo, QueryPoints, READING_WINDOW_BYTES, ResidentForm, ResidentKey, SetupError,
-    SparseQuery, TESTED_TOGETHER, VerifyingKey, Weakness, read_compressed_points, setup,
-    setup_with_progress,
+    ProvingKeyInfo, QueryPoints, READING_WINDOW_BYTES, ResidentForm, ResidentKey,
+    SUBGROUP_CHUNK_POINTS, SetupError, SparseQuery, VerifyingKey, Weakness, read_compressed_points,
+    setup, setup_with_progress,
 };
 pub use proof::{Proof, ProofError};
 pub use prover::{ProveError, Prover, ProverStage, StageReport, Timings, prove, stages};

@@ -65,8 +65,8 @@ impl<E: SnarkCurve> Proof<E> {
         read.pop().expect("as many proofs as there were")
     }
 
-    /// Like [`from_bytes`](Self::from_bytes) for each, in less time than one by one: the costly steps run on eight
-    /// points side by side.
+    /// Decodes several proofs as [`from_bytes`](Self::from_bytes) does, in less time than one by one: the costly steps
+    /// run on eight points side by side.
     pub fn from_bytes_each(proofs: &[&[u8]]) -> Vec<Result<Self, ProofError>> {
         let form = CompressedForm::of(E::CURVE);
         let (first, second) = (
@@ -74,11 +74,13 @@ impl<E: SnarkCurve> Proof<E> {
             compressed_size::<E::G2Affine>(),
         );
         let expected = Self::encoded_size();
-        let whole = || proofs.iter().filter(|bytes| bytes.len() == expected);
-        let in_g1: Vec<_> = whole()
+        let complete = || proofs.iter().filter(|bytes| bytes.len() == expected);
+        let in_g1: Vec<_> = complete()
             .flat_map(|bytes| [&bytes[..first], &bytes[first + second..]])
             .collect();
-        let in_g2: Vec<_> = whole().map(|bytes| &bytes[first..first + second]).collect();
+        let in_g2: Vec<_> = complete()
+            .map(|bytes| &bytes[first..first + second])
+            .collect();
         let in_g1 = read_compressed_each::<E::G1Affine>(form, &in_g1);
         let in_g2 = read_compressed_each::<E::G2Affine>(form, &in_g2);
         let mut points = in_g1.chunks_exact(2).zip(in_g2);
@@ -87,7 +89,7 @@ impl<E: SnarkCurve> Proof<E> {
             if found != expected {
                 return Err(ProofError::Length { expected, found });
             }
-            let (a_and_c, b) = points.next().expect("the points of each whole proof");
+            let (a_and_c, b) = points.next().expect("the points of each complete proof");
             let point = |element| ProofError::Point { element };
             Ok(Self {
                 a: a_and_c[0].ok_or(point('A'))?,

@@ -10,7 +10,7 @@ use proofmill_kernels::MsmGroup;
 use proofmill_kernels::pairing::PairingCurve;
 use proofmill_r1cs::iden3::MontgomeryField;
 
-/// A curve, where it is known only from a file's content.
+/// The name of a curve, where the curve is known only from a file's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Curve {
     /// BN254, which circom and snarkjs call `bn128`.

@@ -89,9 +89,9 @@ impl<E: SnarkCurve> PreparedVerifyingKey<E> {
         }
     }
 
-    /// `e(A, B) · e(−instance, γ) · e(−C, δ)`, which is [e(α, β)](Self::alpha_beta) if a proof holds for the
-    /// inputs of that point.
-    pub(crate) fn terms(&self, instance: E::G1Affine, proof: &Proof<E>) -> Product<'_, E> {
+    /// `e(A, B) · e(−instance, γ) · e(−C, δ)`, which is [e(α, β)](Self::alpha_beta) if the proof holds for the
+    /// inputs that the point `instance` is computed from.
+    pub(crate) fn equation_terms(&self, instance: E::G1Affine, proof: &Proof<E>) -> Product<'_, E> {
         let mut product = Product::new();
         product.multiply(proof.a, proof.b);
         product.multiply_prepared(instance, &self.minus_gamma);
@@ -126,7 +126,8 @@ pub fn verify<E: SnarkCurve>(
 }
 
 /// `e(A, B) / (e(α, β) · e(Σ xⱼ·instanceⱼ, γ) · e(C, δ))` for inputs of the key's count, which is one (written as
-/// zero) if the proof holds. `None` if it does not exist, for which a point must be outside of its subgroup.
+/// zero) if the proof holds. `None` if the quotient does not exist, which happens only if a point is outside its
+/// subgroup.
 fn quotient<E: SnarkCurve>(
     key: &PreparedVerifyingKey<E>,
     inputs: &[E::ScalarField],
@@ -136,7 +137,7 @@ fn quotient<E: SnarkCurve>(
     scalars.push(E::ScalarField::one());
     scalars.extend_from_slice(inputs);
     let instance = msm::<E::G1>(&key.vk.instance, &scalars).into_affine();
-    Some(key.terms(instance, proof).checked_value()? - key.alpha_beta)
+    Some(key.equation_terms(instance, proof).checked_value()? - key.alpha_beta)
 }
 
 /// Checks many proofs under one key together, and returns a verdict for each.
@@ -166,8 +167,8 @@ pub fn verify_batch<E: SnarkCurve>(
     verdicts
 }
 
-/// Halves what does not hold together, until each of `candidates` either held with others or is `decided`
-/// alone.
+/// Splits `candidates` in halves until `all_hold` accepts a part or the part is a single candidate, which is passed
+/// to `decide`.
 pub(crate) fn bisect(
     candidates: &[usize],
     mut all_hold: impl FnMut(&[usize]) -> bool,
@@ -187,7 +188,8 @@ pub(crate) fn bisect(
     }
 }
 
-/// The random linear combination over the proofs at `indices`, whose inputs are of the right count.
+/// Whether a random linear combination of the proofs at `indices` holds. The number of their inputs must have been
+/// checked.
 fn all_hold<E: SnarkCurve>(
     key: &PreparedVerifyingKey<E>,
     proofs: &[(&[E::ScalarField], &Proof<E>)],

@@ -101,9 +101,9 @@ async fn round(executor: &ProcessExecutor, bare: &Bare, note: &str) -> Result<()
         attempt: 1,
         block: 1,
     };
-    let (mut alone, mut through, mut beyond) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut alone, mut with_executor, mut beyond) = (Vec::new(), Vec::new(), Vec::new());
     for turn in 0..WARM_UP + ROUNDS {
-        // In turn first and second, for whatever it does to a run to come after the other kind.
+        // Each kind is first in every second turn, as a run may influence the one after it.
         let (bare, took) = if turn % 2 == 0 {
             let bare = bare.run().await?;
             (bare, run(executor, &task).await?)
@@ -113,12 +113,12 @@ async fn round(executor: &ProcessExecutor, bare: &Bare, note: &str) -> Result<()
         };
         if turn >= WARM_UP {
             alone.push(bare.as_secs_f64());
-            through.push(took.as_secs_f64());
+            with_executor.push(took.as_secs_f64());
             beyond.push(took.as_secs_f64() - bare.as_secs_f64());
         }
     }
     row(&format!("bare start{note}"), alone);
-    row(&format!("executor{note}"), through);
+    row(&format!("executor{note}"), with_executor);
     row(&format!("beyond{note}"), beyond);
     Ok(())
 }

@@ -79,10 +79,13 @@ struct MachineFailureReport {
 
 /// Maximum time for which a result that cannot be stored is kept, with its lease, before the task is handed
 /// back. Proving anew may cost more than waiting, but other workers may be able to store it.
-const RESULT_KEPT: Duration = Duration::from_secs(60);
+const RESULT_KEPT_MAX: Duration = Duration::from_secs(60);
 
-/// First and longest delay between two attempts to store a result.
-const STORE_AGAIN: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
+/// First delay between two attempts to store a result. Each delay is twice the one before, up to
+/// [`STORE_DELAY_MAX`].
+const STORE_DELAY_MIN: Duration = Duration::from_millis(250);
+/// Longest delay between two attempts to store a result.
+const STORE_DELAY_MAX: Duration = Duration::from_secs(5);
 
 struct Running {
     /// Cancels the execution when it is dropped.
@@ -433,7 +436,7 @@ impl Work {
         // Several results become one record in the end, as the members of a collector's group do.
         let collected = several || queues.any(|queue| plan.is_collected(*queue));
         let mut outputs = Vec::with_capacity(product.outputs.len());
-        let give_up = Instant::now() + RESULT_KEPT;
+        let give_up = Instant::now() + RESULT_KEPT_MAX;
         // Until the coordinator has the result, no record refers to its blobs.
         let mut held = Vec::new();
         for (index, (encoding, bytes)) in product.outputs.into_iter().enumerate() {
@@ -483,7 +486,7 @@ impl Work {
         cancel: &CancellationToken,
         give_up: Instant,
     ) -> Option<Result<(Payload, Option<Held>), MachineFailure>> {
-        let mut delay = STORE_AGAIN.0;
+        let mut delay = STORE_DELAY_MIN;
         loop {
             let stored = Resolved::store(encoding, bytes.clone(), collected, &self.blobs).await;
             let error = match stored {
@@ -500,7 +503,7 @@ impl Work {
                 () = cancel.cancelled() => return None,
                 () = tokio::time::sleep(delay) => {}
             }
-            delay = (delay * 2).min(STORE_AGAIN.1);
+            delay = (delay * 2).min(STORE_DELAY_MAX);
         }
     }
 }

@@ -19,9 +19,9 @@ pub(crate) const REASON_MAX: usize = 8 * 1024;
 /// A message for a queue, ready for the core: everything that needs the payload's content is done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
-    /// First block it is about.
+    /// First block that the message is about.
     pub first: u64,
-    /// Last block it is about, inclusive.
+    /// Last block that the message is about, inclusive.
     pub last: u64,
     /// The part of the block that the message is about.
     pub part: Part,

@@ -31,7 +31,7 @@ pub enum Payload {
     Inline {
         /// Encoding of `bytes`.
         encoding: Encoding,
-        /// At most [`INLINE_LIMIT`] bytes.
+        /// The content, at most [`INLINE_LIMIT`] bytes.
         bytes: Bytes,
     },
     /// A blob of the content-addressed store.

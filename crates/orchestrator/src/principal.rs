@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// Identity of a peer of the coordinator.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Principal {
-    /// This process itself, which may act for every worker.
+    /// The coordinator's own process, which may act for every worker.
     Local,
     /// A user of the bus, for the workers of one group.
     Remote {

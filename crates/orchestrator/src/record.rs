@@ -206,7 +206,7 @@ pub enum EndKind {
         /// Number of the attempt, from 1.
         attempt: u32,
     },
-    /// It became part of this group.
+    /// The task became part of this group.
     Grouped {
         /// The group's key.
         key: String,
@@ -218,7 +218,7 @@ pub enum EndKind {
     },
     /// An operator dropped it from the dead-letter queue.
     Dropped,
-    /// It came to its collector too late and was skipped or passed on alone.
+    /// The message came to its collector too late, and was skipped or passed on alone.
     Late {
         /// Reason: the group, or the blocks, already emitted.
         why: String,
@@ -300,7 +300,7 @@ pub struct Attempt {
 /// Attempts at a live task that have begun and not ended, and the time of the next.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct AttemptsInProgress {
-    /// Those attempts. After a restart they count as failed, unless their workers report them.
+    /// The recorded attempts. After a restart they count as failed, unless their workers report them.
     pub attempts: Vec<StartedAttempt>,
     /// Time of the next attempt, milliseconds since 1970-01-01 UTC; `None` if none is scheduled.
     pub retry_at_ms: Option<u64>,

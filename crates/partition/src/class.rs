@@ -127,7 +127,7 @@ impl<F: PrimeField> Class<F> {
         self.first_part
     }
 
-    /// The first difference of another part's system to that of the class, if there is one.
+    /// The first difference between the system of another part and that of the class; `None` if they are equal.
     pub(crate) fn difference(&self, system: &R1cs<F>, run: &Run<F>) -> Option<Difference> {
         let count = |what, first: usize, other: usize| {
             (first != other).then_some(Difference::Count { what, first, other })

@@ -14,7 +14,7 @@ pub enum PartitionError {
     /// The circuit's code failed.
     #[error("the circuit could not be synthesised: {0}")]
     Synthesis(#[from] SynthesisError),
-    /// The constraints of a part are no rank-1 constraint system, or too large a one.
+    /// The constraints of a part form no rank-1 constraint system, or one that is too large.
     #[error("part {part}: {source}")]
     System {
         /// The part, from 0.
@@ -50,7 +50,7 @@ pub enum PartitionError {
         part: usize,
         /// The input, from 0.
         index: usize,
-        /// The number there is.
+        /// The number found.
         count: usize,
     },
     /// A part allocated public inputs by itself.
@@ -61,15 +61,15 @@ pub enum PartitionError {
     InstanceVariables {
         /// The part, from 0.
         part: usize,
-        /// The number there is.
+        /// The number found.
         count: usize,
     },
-    /// There are no parts, or more accesses than can be counted.
+    /// The circuit has no parts, or more parts or accesses than are supported.
     #[error("{found} {what}: there must be {least} to {most}")]
     Size {
-        /// The noun: the thing of which there is too much or too little.
+        /// The counted things, as a plural noun.
         what: &'static str,
-        /// The number there is.
+        /// The number found.
         found: usize,
         /// The fewest.
         least: usize,
@@ -104,7 +104,7 @@ pub enum PartitionError {
         what: &'static str,
         /// The number there must be.
         expected: usize,
-        /// The number there is.
+        /// The number found.
         found: usize,
     },
     /// A part that the partition does not have.
@@ -112,7 +112,7 @@ pub enum PartitionError {
     NoPart {
         /// The part, from 0.
         part: usize,
-        /// The number there is.
+        /// The number found.
         parts: usize,
     },
 }

@@ -23,13 +23,13 @@ pub enum Check {
     ProductByPart,
     /// The running product of the trace by address.
     ProductByAddress,
-    /// Entries of equal address have equal values.
+    /// The equality of values at equal addresses.
     EqualValues,
-    /// The state before the part is the leaf at the position before its own.
+    /// The membership of the state before the part: it is the leaf at the position before the part's own.
     LeafBefore,
-    /// The state after the part is the leaf at its own position.
+    /// The membership of the state after the part: it is the leaf at the part's own position.
     LeafAfter,
-    /// After the last part, both products are equal.
+    /// The equality of both products after the last part.
     EqualProducts,
 }
 
@@ -53,11 +53,11 @@ pub struct Opening<F> {
     pub root: F,
     /// The state before the part.
     pub before: Leaf<F>,
-    /// The way of that leaf to the root.
+    /// The path from that leaf to the root.
     pub before_path: Path<F>,
     /// The salt of the state after the part.
     pub after_salt: F,
-    /// The way of the leaf after the part to the root.
+    /// The path from the leaf after the part to the root.
     pub after_path: Path<F>,
 }
 

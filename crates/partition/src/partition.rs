@@ -320,8 +320,8 @@ impl<F: Poseidon2Field> Partition<F> {
         Ok(States::new(&self.order, share, challenges, salt_of))
     }
 
-    /// All values of a part, for the system of its class. The part's code is run again, on the
-    /// values of its trace.
+    /// The assignment of a part, for the system of its class. Runs the part's code again on the values
+    /// of its trace.
     ///
     /// # Errors
     ///

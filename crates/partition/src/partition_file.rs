@@ -149,13 +149,13 @@ impl<F: Poseidon2Field> Partition<F> {
             self.num_public_inputs(),
             self.num_accesses(),
         ] {
-            out.write_all(&number(count))?;
+            out.write_all(&encode_count(count))?;
         }
         for class in &self.classes {
             write_class(class, &mut out)?;
         }
         for part in &self.parts {
-            let mut record = number(part.class).to_vec();
+            let mut record = encode_count(part.class).to_vec();
             record.extend(part.accesses);
             for constant in &part.constants {
                 record.extend(constant.into_bigint().to_bytes_le());
@@ -171,11 +171,11 @@ impl<F: Poseidon2Field> Partition<F> {
 }
 
 fn write_class<F: PrimeField>(class: &Class<F>, out: &mut impl Write) -> io::Result<()> {
-    let mut head = number(class.name.len()).to_vec();
+    let mut head = encode_count(class.name.len()).to_vec();
     head.extend(class.name.as_bytes());
-    head.extend(number(class.shape.accesses));
+    head.extend(encode_count(class.shape.accesses));
     for check in Check::ORDER {
-        head.extend(number(class.constraints_of(check)));
+        head.extend(encode_count(class.constraints_of(check)));
     }
     let system = encode(&class.system)?;
     head.extend((system.len() as u64).to_le_bytes());
@@ -188,8 +188,8 @@ fn encode<F: PrimeField>(system: &R1cs<F>) -> io::Result<Vec<u8>> {
     Ok(out.into_inner())
 }
 
-/// A number as the file has it: a partition has no more of anything than 32 bits count.
-const fn number(count: usize) -> [u8; 4] {
+/// Encodes a count in 32 bits, which suffice for every count in a partition.
+const fn encode_count(count: usize) -> [u8; 4] {
     (count as u32).to_le_bytes()
 }
 

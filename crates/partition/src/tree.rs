@@ -113,7 +113,7 @@ impl<F: Poseidon2Field> Tree<F> {
         for level in 0..depth(leaves.len()) {
             let nodes = levels[level]
                 .chunks(ARITY)
-                .map(|some| compress(&four(some)));
+                .map(|some| compress(&padded_children(some)));
             levels.push(nodes.collect());
         }
         Self { levels }
@@ -124,7 +124,7 @@ impl<F: Poseidon2Field> Tree<F> {
         self.levels[self.levels.len() - 1][0]
     }
 
-    /// The path of the leaf at a position.
+    /// The path from the leaf at a position to the root.
     ///
     /// # Panics
     ///
@@ -134,14 +134,14 @@ impl<F: Poseidon2Field> Tree<F> {
         let children = |level: usize| {
             let first = (position >> (2 * level)) / ARITY * ARITY;
             let nodes = &self.levels[level];
-            four(&nodes[first..nodes.len().min(first + ARITY)])
+            padded_children(&nodes[first..nodes.len().min(first + ARITY)])
         };
         Path::new((0..self.levels.len() - 1).map(children).collect())
     }
 }
 
-/// One to four children, the missing ones empty.
-fn four<F: Poseidon2Field>(nodes: &[F]) -> [F; ARITY] {
+/// Pads one to four children with empty ones.
+fn padded_children<F: Poseidon2Field>(nodes: &[F]) -> [F; ARITY] {
     std::array::from_fn(|i| nodes.get(i).copied().unwrap_or(F::from(EMPTY)))
 }
 

@@ -13,7 +13,7 @@ use proofmill_telemetry::{CONTENT_TYPE, FRONT_PAGE_TYPE, FrontPage, Kind, Page};
 use tokio::net::TcpListener;
 
 use crate::error::RunError;
-use crate::port::Bounded;
+use crate::port::BoundedListener;
 
 /// A counter or gauge.
 #[derive(Debug, Default)]
@@ -133,8 +133,8 @@ impl Metrics {
         page.render()
     }
 
-    /// Runs `role`, and serves the metrics page meanwhile if there is an address for it.
-    pub(crate) async fn beside(
+    /// Runs `role`, and serves the metrics page until `role` ends. Without an address, only runs `role`.
+    pub(crate) async fn serve_during(
         self: Arc<Self>,
         address: Option<SocketAddr>,
         role: impl Future<Output = Result<(), RunError>>,
@@ -144,7 +144,7 @@ impl Metrics {
         };
         let fault = |source| RunError::Metrics { address, source };
         let listener = TcpListener::bind(address).await.map_err(fault)?;
-        let listener = Bounded::new(listener);
+        let listener = BoundedListener::new(listener);
         tracing::info!("metrics at http://{address}/metrics");
         let app = Router::new()
             .route("/", get(front))

@@ -67,11 +67,11 @@ pub(crate) fn elements(payload: &[u8]) -> Result<Vec<Box<RawValue>>, String> {
     Ok(elements)
 }
 
-/// One JSON value, without surrounding white space.
+/// Parses a payload as one JSON value, and returns its text without surrounding white space.
 ///
 /// # Errors
 /// A message that says why the payload is not JSON.
-pub(crate) fn one(payload: &[u8]) -> Result<&RawValue, String> {
+pub(crate) fn parse_value(payload: &[u8]) -> Result<&RawValue, String> {
     serde_json::from_slice(payload).map_err(|error| format!("its output is not JSON: {error}"))
 }
 
@@ -168,14 +168,14 @@ mod tests {
             whole,
             br#"[{"big":123456789012345678901234567890},1.50,"x"]"#
         );
-        assert!(elements(b"{}").is_err() && one(b"1 2").is_err());
+        assert!(elements(b"{}").is_err() && parse_value(b"1 2").is_err());
     }
 
     proptest! {
         #[test]
         fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = facts(&bytes, None);
-            let _ = (elements(&bytes), one(&bytes), block_of(&bytes));
+            let _ = (elements(&bytes), parse_value(&bytes), block_of(&bytes));
         }
     }
 

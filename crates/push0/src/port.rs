@@ -20,44 +20,44 @@ const CONNECTIONS_MAX: usize = 64;
 const LIFETIME: Duration = Duration::from_secs(120);
 
 /// A listener with a bounded number of connections, each for a bounded time.
-pub(crate) struct Bounded {
+pub(crate) struct BoundedListener {
     listener: TcpListener,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     lifetime: Duration,
 }
 
-/// A connection. Reading fails after its time is over.
-pub(crate) struct Timed {
+/// A connection with a limited lifetime, after which reading fails.
+pub(crate) struct TimedConnection {
     stream: TcpStream,
     end: Pin<Box<Sleep>>,
-    /// Its place, which is free when this is dropped. `None` only if the semaphore was closed, which never
-    /// happens.
-    _place: Option<OwnedSemaphorePermit>,
+    /// The permit of the connection, which is released when this is dropped. `None` only if the semaphore was
+    /// closed, which never happens.
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
-// === impl Bounded ===
+// === impl BoundedListener ===
 
-impl Bounded {
+impl BoundedListener {
     pub(crate) fn new(listener: TcpListener) -> Self {
         Self {
             listener,
-            places: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
+            permits: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
             lifetime: LIFETIME,
         }
     }
 }
 
-impl Listener for Bounded {
-    type Io = Timed;
+impl Listener for BoundedListener {
+    type Io = TimedConnection;
     type Addr = SocketAddr;
 
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
-        let place = self.places.clone().acquire_owned().await.ok();
+        let permit = self.permits.clone().acquire_owned().await.ok();
         let (stream, address) = Listener::accept(&mut self.listener).await;
-        let timed = Timed {
+        let timed = TimedConnection {
             stream,
             end: Box::pin(tokio::time::sleep(self.lifetime)),
-            _place: place,
+            _permit: permit,
         };
         (timed, address)
     }
@@ -67,9 +67,9 @@ impl Listener for Bounded {
     }
 }
 
-// === impl Timed ===
+// === impl TimedConnection ===
 
-impl AsyncRead for Timed {
+impl AsyncRead for TimedConnection {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -82,7 +82,7 @@ impl AsyncRead for Timed {
     }
 }
 
-impl AsyncWrite for Timed {
+impl AsyncWrite for TimedConnection {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -107,14 +107,14 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn whoever_says_nothing_gives_its_place_to_others_in_time() {
+    async fn a_silent_connection_is_closed_in_time_for_others() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let app = axum::Router::new().route("/", axum::routing::get(|| async { "here" }));
         let lifetime = Duration::from_millis(400);
-        let bounded = Bounded {
+        let bounded = BoundedListener {
             lifetime,
-            ..Bounded::new(listener)
+            ..BoundedListener::new(listener)
         };
         let serving = tokio::spawn(async move {
             axum::serve(bounded, app).await.unwrap();

@@ -58,9 +58,11 @@ pub fn check<K: Kind>(
             batch.checks.alone = 1;
             vec![kind.check(claim)]
         }
-        _ if !kind
-            .costs()
-            .pays(claims.len(), kind.costs_alone(), expected_false_share.0) =>
+        _ if !kind.costs().favors_together(
+            claims.len(),
+            kind.costs_alone(),
+            expected_false_share.0,
+        ) =>
         {
             batch.checks.alone = claims.len() as u64;
             check_each(kind, claims)
@@ -346,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn false_claims_alone_take_at_most_as_many_more_checks_as_there_are() {
+    fn a_batch_of_false_claims_takes_at_most_one_more_check_for_each() {
         for count in [2, 5, 16, 64] {
             let all: Vec<_> = (0..count).collect();
             for expected_false_share in [0.0, 0.01, 0.1, 1.0] {
@@ -359,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn where_many_are_expected_to_be_false_each_is_checked_alone() {
+    fn each_claim_is_checked_alone_where_many_false_ones_are_expected() {
         assert_eq!(run(&PAIRING, 6, &[2], 0.1), checks(0, 6, 0));
         assert_eq!(run(&PAIRING, 3, &[], 0.01), checks(0, 3, 0));
         assert_eq!(run(&PAIRING, 32, &[], 0.01), checks(1, 0, 0));
@@ -370,12 +372,12 @@ mod tests {
     }
 
     #[test]
-    fn what_a_screen_tells_takes_no_sum() {
+    fn screened_claims_take_no_sum() {
         let all: Vec<_> = (0..16).collect();
         assert_eq!(run(&IPA, 16, &all, 0.01), checks(0, 0, 17));
         assert_eq!(run(&IPA, 6, &[1, 4], 0.1), checks(1, 0, 6));
         assert_eq!(run(&IPA, 16, &[], 0.01), checks(1, 0, 1));
-        // Nobody expected this one.
+        // A false claim among claims that were expected to be valid.
         assert_eq!(run(&IPA, 16, &[3], 0.01), checks(2, 0, 17));
     }
 }

@@ -16,13 +16,13 @@ use crate::schedule::{Admission, Micros, Submission};
 use crate::service::{Shared, Work};
 use crate::verdict::{Unavailable, Verdict};
 
-/// The way to a verifier. Clones are the same one.
+/// A handle of a verifier. All clones refer to the same verifier.
 #[derive(Clone, Debug)]
 pub struct Handle {
     shared: Arc<Shared>,
 }
 
-/// A verdict to come. Dropping it gives up waiting, not the request.
+/// A future verdict. Dropping it does not cancel the request.
 #[derive(Debug)]
 pub struct Pending {
     verdict: oneshot::Receiver<Verdict>,
@@ -148,7 +148,7 @@ impl Handle {
             return Err(UnusableKey(reason).into());
         }
         let digest = KeyDigest::of(kind, &bytes);
-        if self.keys_held().has(client, digest) {
+        if self.keys_held().client_has(client, digest) {
             return Ok(digest);
         }
         self.keys_held().check_room(client, bytes.len())?;

@@ -29,7 +29,7 @@ pub struct KeyLimits {
     pub bytes: usize,
 }
 
-/// The reason for which a key is not taken.
+/// The reason why a key is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
@@ -78,7 +78,7 @@ pub(crate) struct Keys {
     limits: KeyLimits,
     held: HashMap<KeyDigest, Held>,
     /// The keys of each client, in the order in which they were added.
-    of_clients: BTreeMap<Arc<str>, Vec<KeyDigest>>,
+    by_client: BTreeMap<Arc<str>, Vec<KeyDigest>>,
 }
 
 struct Held {
@@ -95,25 +95,25 @@ impl Keys {
         Self {
             limits,
             held: HashMap::new(),
-            of_clients: BTreeMap::new(),
+            by_client: BTreeMap::new(),
         }
     }
 
     /// The key for a kind, if the client has it.
     pub(crate) fn get(&self, client: &str, digest: KeyDigest, kind: usize) -> Option<AnyKey> {
-        let own = self.of_clients.get(client)?;
+        let own = self.by_client.get(client)?;
         let held = self.held.get(&digest).filter(|held| held.kind == kind)?;
         own.contains(&digest).then(|| held.key.clone())
     }
 
-    /// Whether there is room for one more.
+    /// Whether the client may add a key of `key_bytes` bytes.
     ///
     /// # Errors
     ///
     /// [`KeyError::TooMany`].
-    pub(crate) fn check_room(&self, client: &str, more: usize) -> Result<(), KeyError> {
+    pub(crate) fn check_room(&self, client: &str, key_bytes: usize) -> Result<(), KeyError> {
         let own = self.list(client);
-        let bytes = own.iter().map(|key| key.bytes).sum::<usize>() + more;
+        let bytes = own.iter().map(|key| key.bytes).sum::<usize>() + key_bytes;
         let keys = own.len() + 1;
         if keys > self.limits.keys || bytes > self.limits.bytes {
             return Err(KeyError::TooMany {
@@ -125,9 +125,9 @@ impl Keys {
         Ok(())
     }
 
-    /// Whether the client has it already.
-    pub(crate) fn has(&self, client: &str, digest: KeyDigest) -> bool {
-        self.of_clients
+    /// Whether the client has the key.
+    pub(crate) fn client_has(&self, client: &str, digest: KeyDigest) -> bool {
+        self.by_client
             .get(client)
             .is_some_and(|own| own.contains(&digest))
     }
@@ -140,11 +140,11 @@ impl Keys {
         bytes: usize,
         key: AnyKey,
     ) -> Result<(), KeyError> {
-        if self.has(client, digest) {
+        if self.client_has(client, digest) {
             return Ok(());
         }
         self.check_room(client, bytes)?;
-        let own = self.of_clients.entry(client.into()).or_default();
+        let own = self.by_client.entry(client.into()).or_default();
         own.push(digest);
         let held = self.held.entry(digest).or_insert(Held {
             kind,
@@ -158,7 +158,7 @@ impl Keys {
 
     /// Removes a key; true if there was one. Proofs under way are still verified under it.
     pub(crate) fn remove(&mut self, client: &str, digest: KeyDigest) -> bool {
-        let Some(own) = self.of_clients.get_mut(client) else {
+        let Some(own) = self.by_client.get_mut(client) else {
             return false;
         };
         let Some(place) = own.iter().position(|other| *other == digest) else {
@@ -166,7 +166,7 @@ impl Keys {
         };
         own.remove(place);
         if own.is_empty() {
-            self.of_clients.remove(client);
+            self.by_client.remove(client);
         }
         if let Some(held) = self.held.get_mut(&digest) {
             held.clients -= 1;
@@ -179,7 +179,7 @@ impl Keys {
 
     /// The client's keys, in the order in which they were added. Kinds are given by their number.
     fn list(&self, client: &str) -> Vec<Listed> {
-        let own = self.of_clients.get(client).into_iter().flatten();
+        let own = self.by_client.get(client).into_iter().flatten();
         own.filter_map(|digest| {
             let held = self.held.get(digest)?;
             Some(Listed {
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_has_its_own_keys_and_no_more_than_it_may() {
+    fn a_client_has_its_own_keys_up_to_its_limit() {
         let mut keys = Keys::new(LIMITS);
         insert(&mut keys, "a", "one", 60).unwrap();
         insert(&mut keys, "b", "one", 60).unwrap();

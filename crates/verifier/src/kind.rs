@@ -29,7 +29,7 @@ pub trait Kind: Send + Sync + 'static {
     /// The group in which values of claims lie.
     type Value: PrimeGroup;
 
-    /// The name by which requests ask for it: lower case, at most 32 bytes.
+    /// The name by which requests name the kind: lower case, at most 32 bytes.
     fn name(&self) -> &str;
 
     /// Whether a proof needs a key.
@@ -67,8 +67,8 @@ pub trait Kind: Send + Sync + 'static {
         proofs.iter().map(reduce).collect()
     }
 
-    /// The most proofs that [`reduce_each`](Self::reduce_each) is given: 1 if that is of no use. Each has its
-    /// verdict after all of them only.
+    /// The most proofs that are passed to [`reduce_each`](Self::reduce_each) at once; 1, the default, if more
+    /// would save no time. No proof of such a group has its verdict before all of the group are reduced.
     fn reduced_together(&self) -> usize {
         1
     }

@@ -29,11 +29,11 @@ pub struct Request {
     pub proof: Bytes,
     /// Waiting requests of greater priority go first; the default is 0.
     pub priority: u8,
-    /// After this time the verdict is of no more use.
+    /// The time from now after which a verdict is useless; the request is then answered as unavailable.
     pub deadline: Option<Duration>,
 }
 
-/// The reason for which a request is not taken at all.
+/// The reason why a request is refused before any work on it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {

@@ -27,7 +27,7 @@ pub struct Service {
     shared: Arc<Shared>,
 }
 
-/// The reason for which a verifier cannot be opened.
+/// The reason why a verifier cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -43,7 +43,7 @@ pub(crate) struct Shared {
     state: Mutex<State>,
     pub(crate) keys: Mutex<Keys>,
     began: Instant,
-    /// A verdict was given: there may be room for more.
+    /// Signals callers that wait for room that a verdict was given.
     pub(crate) room: Notify,
     /// Signals [`Service::run`] that the state may have changed.
     changed: Notify,
@@ -142,7 +142,7 @@ impl Service {
                     Level::Stop => state.scheduler.stop(),
                 }
                 self.shared.advance(&mut state);
-                // What a job still works on has its answer.
+                // At a stop, requests in running jobs are answered already.
                 let is_done = state.scheduler.is_idle() || level == Level::Stop;
                 let deadline = state.next_event(now);
                 state.looks_at = deadline;

@@ -23,7 +23,7 @@ pub enum Status {
     Unavailable(Unavailable),
 }
 
-/// The reason for which nothing is known of a proof.
+/// The reason why there is no verdict on a proof.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unavailable {

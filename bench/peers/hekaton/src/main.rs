@@ -5,8 +5,8 @@
 //! proofmill-bench-hekaton prove PARTS HASHES PORTALS RUNS
 //! ```
 //!
-//! `prove` runs its coordinator and its workers in one process, one part after the other, each part's state kept from
-//! its commitment to its proof. The last line is `{"ms": [...]}`; keys are not timed. `RAYON_NUM_THREADS` sets the
+//! `prove` runs Hekaton's coordinator and workers in one process, one part after the other. It keeps each part's state
+//! from the commitment to the proof. The last line is `{"ms": [...]}`; keys are not timed. `RAYON_NUM_THREADS` sets the
 //! number of threads.
 
 use std::time::Instant;
@@ -54,8 +54,9 @@ fn ms(began: Instant) -> f64 {
     began.elapsed().as_secs_f64() * 1e3
 }
 
-/// The commitment to all parts' commitments, and the aggregation, which checks what it made. Its work does not
-/// depend on whether the parts' proofs hold: a release build does not look.
+/// Milliseconds of each run of the commitment to all parts' commitments and of the aggregation, which checks its
+/// result. The parts' proofs are random points, as a release build does not check them and their validity does not
+/// change the work.
 fn aggregate(proofs: usize, runs: usize) -> Vec<f64> {
     let rng = &mut rand::thread_rng();
     let circuit = <MerkleTreeCircuit as CircuitWithPortals<Fr>>::new(&parameters(4, 1, 1));
@@ -64,14 +65,18 @@ fn aggregate(proofs: usize, runs: usize) -> Vec<f64> {
     let key = generator.gen_pk(&mut *rng, 0);
     let (tipp_key, _) = TIPA::<E, Sha256>::setup(proofs, &mut *rng).expect("a power of two");
     let key = AggProvingKey::new(tipp_key, |_| &key);
-    let mut first = |count: usize| -> Vec<_> {
+    let mut random_g1_points = |count: usize| -> Vec<_> {
         let points: Vec<G1Projective> = (0..count).map(|_| G1Projective::rand(&mut *rng)).collect();
         G1Projective::normalize_batch(&points)
     };
-    let [a, c, d] = [first(proofs), first(proofs), first(proofs)];
+    let [a, c, d] = [
+        random_g1_points(proofs),
+        random_g1_points(proofs),
+        random_g1_points(proofs),
+    ];
     let b: Vec<G2Projective> = (0..proofs).map(|_| G2Projective::rand(&mut *rng)).collect();
     let b = G2Projective::normalize_batch(&b);
-    let of_parts: Vec<Proof<E>> = (0..proofs)
+    let part_proofs: Vec<Proof<E>> = (0..proofs)
         .map(|i| Proof {
             a: a[i],
             b: b[i],
@@ -87,13 +92,13 @@ fn aggregate(proofs: usize, runs: usize) -> Vec<f64> {
             let com_d =
                 TIPPCommitment::<E>::commit_only_left(&key.tipp_pk.pk.ck, &d).expect("as many");
             let mut transcript = ProtoTranscript::new(b"aggregation");
-            key.agg_subcircuit_proofs(&mut transcript, &com_d, &of_parts, &inputs);
+            key.agg_subcircuit_proofs(&mut transcript, &com_d, &part_proofs, &inputs);
             ms(began)
         })
         .collect()
 }
 
-/// The keys of the five kinds of parts, as its own setup has them.
+/// The keys of the five kinds of parts that Hekaton's setup has.
 struct Keys {
     parts: usize,
     /// The first leaf, another leaf, a parent, the root, the part that fills up.
@@ -113,7 +118,7 @@ impl Keys {
     }
 }
 
-/// From the witness to the aggregate.
+/// Milliseconds of each run, from the witness to the aggregate.
 fn prove(parts: usize, hashes: usize, portals: usize, runs: usize) -> Vec<f64> {
     assert!(
         parts > 4,
@@ -168,7 +173,7 @@ fn prove_once(circuit: MerkleTreeCircuit, keys: &Keys, aggregation: &AggProvingK
     let mut proofs = Vec::new();
     let mut constraints = 0;
     for (part, (mut builder, response)) in builders.into_iter().zip(&responses).enumerate() {
-        // As its worker does it (mpi-snark/src/worker.rs).
+        // The same derivation as in Hekaton's worker (mpi-snark/src/worker.rs).
         let randomness = Fr::rand(&mut ChaCha12Rng::from_seed(response.com_seed));
         let request = state.gen_request(part).to_owned();
         let system = builder.cs.map(|cs| cs);

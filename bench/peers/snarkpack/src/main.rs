@@ -4,8 +4,8 @@
 //! proofmill-bench-snarkpack PROOFS RUNS
 //! ```
 //!
-//! The proofs are of one circuit with one public input. What was aggregated is verified once, untimed. The last line is
-//! `{"ms": [...]}`. `RAYON_NUM_THREADS` says how many threads it may use.
+//! The proofs are of one circuit with one public input. One aggregate is verified, untimed. The last line is
+//! `{"ms": [...]}`. `RAYON_NUM_THREADS` sets the number of threads.
 
 use std::time::Instant;
 
@@ -42,24 +42,29 @@ impl Circuit<Scalar> for Root {
 }
 
 fn main() {
-    let numbers: Vec<usize> = std::env::args()
+    let arguments: Vec<usize> = std::env::args()
         .skip(1)
         .map(|text| text.parse().expect("numbers"))
         .collect();
-    let [proofs, runs] = numbers[..] else {
+    let [proofs, runs] = arguments[..] else {
         panic!("PROOFS RUNS");
     };
     let rng = &mut OsRng;
     let parameters = generate_random_parameters::<Bls12, _, _>(Root(None), rng).expect("a circuit");
-    // One proof, as often as is asked for: the work does not depend on what the proofs are.
+    // All proofs are copies of one, as their values do not change the work.
     let root = Scalar::random(&mut *rng);
     let proof = create_random_proof(Root(Some(root)), &parameters, rng).expect("a proof");
-    let of_all = vec![proof; proofs];
+    let proofs_to_aggregate = vec![proof; proofs];
     let (key, verifier) = setup_fake_srs::<Bls12, _>(rng, proofs).specialize(proofs);
     let transcript = [1, 2, 3];
     let aggregate = || {
-        aggregate_proofs::<Bls12>(&key, &transcript, &of_all, AggregateVersion::V2)
-            .expect("a power of two")
+        aggregate_proofs::<Bls12>(
+            &key,
+            &transcript,
+            &proofs_to_aggregate,
+            AggregateVersion::V2,
+        )
+        .expect("a power of two")
     };
     let mut bytes = Vec::new();
     aggregate().write(&mut bytes).expect("to memory");

@@ -18,7 +18,7 @@ use super::coordinates::point_words;
 use super::cubins::Cubins;
 use super::machine::{Buffer, Machine};
 use super::modules::Module;
-use super::msm::{CARD_CHUNK, LOAD_CHUNK};
+use super::msm::{CARD_CHUNK_SCALARS, LOAD_CHUNK_POINTS};
 use super::transforms::UPLOAD_CHUNK;
 use super::words::Words;
 use crate::device::Device;
@@ -36,15 +36,15 @@ const OLDEST_DRIVER: i32 = 12_000;
 /// [`Error::NoDevice`] if CUDA's driver is not installed, is too old, or finds no card.
 #[expect(unsafe_code, reason = "a foreign library")]
 pub fn cuda_cards() -> Result<usize, Error> {
-    // SAFETY: it opens the library if it is there; its initialisers are NVIDIA's.
+    // SAFETY: the call loads the library if it exists, which runs NVIDIA's own initialisers.
     if !unsafe { sys::is_culib_present() } {
         return Err(no_device("CUDA's driver (libcuda) is not here".into()));
     }
     let mut version = 0;
-    // SAFETY: it writes one number, where it is told to.
-    let told = unsafe { sys::cuDriverGetVersion(&raw mut version) }.result();
+    // SAFETY: the call writes one number to the given address, which is that of a live variable.
+    let status = unsafe { sys::cuDriverGetVersion(&raw mut version) }.result();
     let failed = |error| no_device(format!("CUDA's driver: {error}"));
-    told.map_err(failed)?;
+    status.map_err(failed)?;
     check_driver(version)?;
     let cards = result::init()
         .and_then(|()| CudaContext::device_count())
@@ -92,7 +92,7 @@ fn open(card: usize, cubins: &Path, is_poisoned: bool) -> Result<QueuedDevice, E
         machine.is_poisoned = is_poisoned;
         let mut caps = CudaBackend::<Card>::caps(machine.name.clone(), Some(memory));
         caps.host_memory = STAGED_BYTES;
-        Ok((CudaBackend::new(machine, CARD_CHUNK), caps))
+        Ok((CudaBackend::new(machine, CARD_CHUNK_SCALARS), caps))
     })
 }
 
@@ -138,8 +138,8 @@ const POISON: u8 = 0xde;
 const STAGED_BYTES: u64 = {
     let point = 4 * point_words::<ark_bls12_381::G2Projective>();
     let scalar = 4 * <ark_bls12_381::Fr as Words>::WORDS;
-    let points = LOAD_CHUNK * point;
-    let scalars = scalar * larger(CARD_CHUNK, UPLOAD_CHUNK);
+    let points = LOAD_CHUNK_POINTS * point;
+    let scalars = scalar * larger(CARD_CHUNK_SCALARS, UPLOAD_CHUNK);
     2 * larger(points, scalars) as u64
 };
 
@@ -263,12 +263,12 @@ impl Card {
         fill(staged);
         match after {
             Some(after) => self.copies.wait(&after)?,
-            // The buffer is new, or what reads it was launched at some time before.
+            // The buffer is new, or the kernels that read it have been launched before.
             None => self.copies.join(&self.compute)?,
         }
         let target = to.at(at);
-        // SAFETY: the target is within the buffer, as the assertion says; the staged words stay as
-        // they are until the event below has happened, which whoever uses them next waits for.
+        // SAFETY: the target is within the buffer, as the assertion checks. The staged words do not
+        // change before the event below, for which the next use of the staging buffer waits.
         unsafe {
             assert!(at + words <= to.len(), "a copy within its buffer");
             result::memcpy_htod_async(target, staged, self.copies.cu_stream())?;
@@ -392,7 +392,7 @@ mod tests {
     use super::check_driver;
 
     #[test]
-    fn a_driver_that_is_too_old_is_told_by_its_version() {
+    fn a_driver_that_is_too_old_is_recognised_by_its_version() {
         assert_eq!(check_driver(12_000), Ok(()));
         assert_eq!(check_driver(13_020), Ok(()));
         let error = check_driver(11_080).unwrap_err().to_string();

@@ -22,7 +22,7 @@ pub(crate) struct Compiled {
 /// message for the user.
 #[expect(unsafe_code, reason = "a foreign library")]
 pub(crate) fn compile(module: Module, architecture: &str) -> Result<Compiled, String> {
-    // SAFETY: it opens the library if it is there; its initialisers are NVIDIA's.
+    // SAFETY: the call loads the library if it exists, which runs NVIDIA's own initialisers.
     if !unsafe { sys::is_culib_present() } {
         return Err(
             "NVRTC is not here: install CUDA's libnvrtc, or the PyPI package \
@@ -49,7 +49,7 @@ pub(crate) fn compile(module: Module, architecture: &str) -> Result<Compiled, St
     })
 }
 
-/// NVRTC's handle, destroyed with it.
+/// A handle of NVRTC, which is destroyed when this is dropped.
 struct Program(sys::nvrtcProgram);
 
 // === impl Program ===
@@ -57,7 +57,7 @@ struct Program(sys::nvrtcProgram);
 impl Program {
     #[expect(unsafe_code, reason = "a foreign library")]
     fn log(&self) -> String {
-        // SAFETY: the program lives.
+        // SAFETY: the program is not destroyed before `self` is dropped.
         let log = unsafe { result::get_program_log(self.0) }.unwrap_or_default();
         let bytes: Vec<u8> = log.iter().map(|&byte| byte as u8).collect();
         String::from_utf8_lossy(&bytes)
@@ -81,7 +81,7 @@ impl Program {
 impl Drop for Program {
     #[expect(unsafe_code, reason = "a foreign library")]
     fn drop(&mut self) {
-        // SAFETY: created once, destroyed once. What it answers changes nothing.
+        // SAFETY: the program was created once and is destroyed once. An error needs no handling.
         let _ = unsafe { result::destroy_program(self.0) };
     }
 }
@@ -95,7 +95,7 @@ mod tests {
     use super::{Module, compile};
 
     #[test]
-    fn it_compiles_or_says_what_to_install() {
+    fn compilation_succeeds_or_says_what_to_install() {
         match compile(Module::Sort, "sm_90") {
             Ok(compiled) => assert!(compiled.cubin.starts_with(b"\x7fELF")),
             Err(reason) => assert!(reason.contains("nvidia-cuda-nvrtc"), "{reason}"),
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn an_architecture_that_is_none_is_an_error() {
+    fn an_unknown_architecture_is_an_error() {
         assert!(compile(Module::Sort, "sm_1").is_err());
     }
 }

@@ -12,9 +12,9 @@ use super::modules::Module;
 
 const MAGIC: &[u8; 8] = b"PMCUBIN\0";
 const VERSION: u32 = 1;
-const HEADER: usize = 8 + 4 + 8 + blake3::OUT_LEN;
-/// No module comes near it.
-const MAX_BYTES: u64 = 64 << 20;
+const HEADER_BYTES: usize = 8 + 4 + 8 + blake3::OUT_LEN;
+/// Largest file that is read. Every module is far smaller.
+const FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// A folder of cubins.
 #[derive(Clone, Debug)]
@@ -44,7 +44,7 @@ impl Cubins {
             return Ok(cubin);
         }
         let cubin = compile()?;
-        // What is not kept is compiled again by the next process: slower, not wrong.
+        // After a failed write the next process compiles the module again, which is only slower.
         drop(self.write(&path, &cubin));
         Ok(cubin)
     }
@@ -56,7 +56,7 @@ impl Cubins {
             .join(format!("{module}-{architecture}-{digest}.cubin"))
     }
 
-    /// Whole or not at all.
+    /// Writes a cubin to its file, completely or not at all.
     fn write(&self, path: &Path, cubin: &[u8]) -> std::io::Result<()> {
         std::fs::create_dir_all(&self.folder)?;
         let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
@@ -73,11 +73,11 @@ impl Cubins {
 
 /// The cubin in a file; `None` if the file is missing or damaged.
 fn read(path: &Path) -> Option<Vec<u8>> {
-    if std::fs::metadata(path).ok()?.len() > MAX_BYTES {
+    if std::fs::metadata(path).ok()?.len() > FILE_BYTES_MAX {
         return None;
     }
     let bytes = std::fs::read(path).ok()?;
-    let (header, cubin) = bytes.split_at_checked(HEADER)?;
+    let (header, cubin) = bytes.split_at_checked(HEADER_BYTES)?;
     let expected = [
         MAGIC.as_slice(),
         &VERSION.to_le_bytes(),
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_made_is_done_without() {
+    fn a_missing_folder_is_no_error() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let cubins = Cubins::new(&file.path().join("cubins"));
         assert_eq!(get(&cubins, "sm_90", b"made"), b"made");

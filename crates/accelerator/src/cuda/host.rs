@@ -1,4 +1,4 @@
-//! The kernels compiled as host C++, as a machine: for tests where there is no card.
+//! A machine that runs the kernels compiled as host C++, for tests without a card.
 
 use std::ffi::c_void;
 
@@ -25,7 +25,7 @@ pub fn host_cuda(chunk: usize, backwards: bool) -> Result<impl Device, Error> {
     })
 }
 
-/// This process's memory and processor.
+/// A machine whose memory and processor are those of this process.
 struct Host {
     backwards: bool,
 }
@@ -43,7 +43,7 @@ struct Block([u32; 4]);
 /// Content of fresh memory, chosen so that a kernel that reads unwritten memory gives a wrong result.
 const POISON: Block = Block([0xdead_beef; 4]);
 /// Blocks behind a buffer's end.
-const GUARDS: usize = 4;
+const GUARD_BLOCKS: usize = 4;
 
 /// Runs a grid; false if the arguments' bytes or the threads are not the kernel's.
 type Kernel = unsafe extern "C" fn(*const c_void, u32, u32, u32, bool) -> bool;
@@ -57,7 +57,7 @@ impl Machine for Host {
     type Mark = ();
 
     fn allocate(&mut self, words: usize) -> Result<HostBuffer, Error> {
-        let blocks = vec![POISON; words.div_ceil(4) + GUARDS].into_boxed_slice();
+        let blocks = vec![POISON; words.div_ceil(4) + GUARD_BLOCKS].into_boxed_slice();
         Ok(HostBuffer {
             blocks: Box::into_raw(blocks),
             words,
@@ -154,7 +154,7 @@ impl Drop for HostBuffer {
         // SAFETY: made by `Box::into_raw`, and dropped once.
         #[expect(unsafe_code, reason = "memory that C functions write to")]
         let blocks = unsafe { Box::from_raw(self.blocks) };
-        let guards = &blocks[blocks.len() - GUARDS..];
+        let guards = &blocks[blocks.len() - GUARD_BLOCKS..];
         assert!(
             std::thread::panicking() || guards.iter().all(|guard| guard.0 == POISON.0),
             "a kernel wrote beyond a buffer of {} words",

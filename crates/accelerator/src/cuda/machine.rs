@@ -43,16 +43,16 @@ pub(crate) trait Machine: 'static {
         threads: u32,
     ) -> Result<(), Error>;
 
-    /// The error of a machine that cannot be trusted any more.
+    /// Makes the error of a broken machine, whose results cannot be trusted any more.
     fn failed(&self, reason: &str) -> Error;
 
-    /// This moment.
+    /// Marks the current position in the order of launches, for a later upload to wait for.
     fn mark(&mut self) -> Result<Self::Mark, Error>;
 }
 
 /// A piece of a machine's memory.
 pub(crate) trait Buffer {
-    /// Address of its beginning, for kernels.
+    /// The address of the first word, for kernels.
     fn address(&self) -> u64;
 
     /// Address of the word of index `word`.

@@ -16,17 +16,20 @@ use crate::error::Error;
 use crate::group::DeviceGroup;
 use crate::ticket::Cancellation;
 
-/// Scalars of one round at most: their digits are sorted and added while the next are uploaded.
-pub(crate) const CARD_CHUNK: usize = 1 << 22;
-/// Bases whose multiples are made in one launch.
-pub(crate) const LOAD_CHUNK: usize = 1 << 20;
-/// Points that share an inversion.
-const NORMALIZED_TOGETHER: usize = 32;
-/// Items of a thread: as many as possible, so that few sums are left over, with enough threads to fill a card.
-const SEGMENTS: std::ops::RangeInclusive<usize> = 8..=64;
-const WANTED_SEGMENTS: usize = 1 << 18;
-/// Left-over sums of a thread.
-const LEFT_OVER_SEGMENT: usize = 16;
+/// Most scalars of one round. Their digits are sorted and added while those of the next round are
+/// uploaded.
+pub(crate) const CARD_CHUNK_SCALARS: usize = 1 << 22;
+/// Most bases whose multiples are made in one launch.
+pub(crate) const LOAD_CHUNK_POINTS: usize = 1 << 20;
+/// Number of points that share one inversion.
+const POINTS_PER_INVERSION: usize = 32;
+/// Shortest and longest segment, which is the list of items that one thread adds. Long segments leave few
+/// sums over, but there must be enough threads to fill a card.
+const SEGMENT_LENGTHS: std::ops::RangeInclusive<usize> = 8..=64;
+/// Number of segments that fills a card.
+const SEGMENTS_WANTED: usize = 1 << 18;
+/// Number of left-over sums that one thread adds.
+const LEFT_OVER_SEGMENT_LENGTH: usize = 16;
 
 /// Bases in a machine's memory: copies, one behind the other, of their multiples.
 pub(crate) struct ResidentBases<G, B> {
@@ -40,11 +43,12 @@ pub(crate) struct ResidentBases<G, B> {
 
 /// Working memory of a product, beside the bases.
 struct Scratch<B> {
-    /// Two buffers: one is read while the other is filled.
+    /// Two buffers, of which one is read while the other is filled.
     scalars: [B; 2],
     pairs: Pairs<B>,
     buckets: B,
-    /// Two buffers that rounds of additions use in turn: the second holds the sums of a later round, which are fewer.
+    /// Two buffers that rounds of additions use in turn. The second one is smaller, as each round leaves fewer sums
+    /// than the one before.
     left_over: [LeftOver<B>; 2],
 }
 
@@ -73,8 +77,8 @@ impl<G: DeviceGroup, B: Buffer> ResidentBases<G, B> {
         let copies = copies.min((1 << 31) / count.max(1));
         let plan = WindowPlan::new(count, G::ScalarField::MODULUS_BIT_SIZE, copies);
         let mut points = machine.allocate(plan.copies() * count * words)?;
-        for (i, bases) in bases.chunks(LOAD_CHUNK).enumerate() {
-            let at = i * LOAD_CHUNK * words;
+        for (i, bases) in bases.chunks(LOAD_CHUNK_POINTS).enumerate() {
+            let at = i * LOAD_CHUNK_POINTS * words;
             machine.upload(&mut points, at, bases.len() * words, None, &mut |to| {
                 G::write_points(bases, to);
             })?;
@@ -91,7 +95,7 @@ impl<G: DeviceGroup, B: Buffer> ResidentBases<G, B> {
         })
     }
 
-    /// Each copy of the bases from the one before.
+    /// Computes the multiples of the bases, each copy from the one before.
     fn make_multiples<M: Machine<Buffer = B>>(
         machine: &mut M,
         points: &B,
@@ -99,7 +103,7 @@ impl<G: DeviceGroup, B: Buffer> ResidentBases<G, B> {
         plan: &WindowPlan,
     ) -> Result<(), Error> {
         let words = point_words::<G>();
-        let chunk = LOAD_CHUNK.min(count);
+        let chunk = LOAD_CHUNK_POINTS.min(count);
         let multiples = machine.allocate(chunk * sum_words::<G>())?;
         let products = machine.allocate(chunk * G::BaseField::WORDS)?;
         let made = count * (plan.copies() - 1);
@@ -113,13 +117,13 @@ impl<G: DeviceGroup, B: Buffer> ResidentBases<G, B> {
                 doublings: plan.copy_bits(),
             };
             launch_for(machine, Self::MODULE, &doubling, part)?;
-            let stride = part.div_ceil(NORMALIZED_TOGETHER);
+            let stride = part.div_ceil(POINTS_PER_INVERSION);
             let normalize = Normalize {
                 from: multiples.address(),
                 to: points.at((from + count) * words),
                 products: products.address(),
                 count: part as u32,
-                each: NORMALIZED_TOGETHER as u32,
+                each: POINTS_PER_INVERSION as u32,
                 stride: stride as u32,
             };
             launch_for(machine, Self::MODULE, &normalize, stride)?;
@@ -164,7 +168,7 @@ impl<G: DeviceGroup, B: Buffer> ResidentBases<G, B> {
         let first = pairs.div_ceil(segment(pairs));
         let left_over = [
             left_over(first)?,
-            left_over(first.div_ceil(LEFT_OVER_SEGMENT))?,
+            left_over(first.div_ceil(LEFT_OVER_SEGMENT_LENGTH))?,
         ];
         Ok(Scratch {
             scalars: [
@@ -177,7 +181,7 @@ impl<G: DeviceGroup, B: Buffer> ResidentBases<G, B> {
         })
     }
 
-    /// All scalars' digits to their buckets, chunk by chunk.
+    /// Adds the bases to the buckets of their digits, chunk by chunk.
     fn add_all<M: Machine<Buffer = B>>(
         &self,
         machine: &mut M,
@@ -250,10 +254,10 @@ impl<G: DeviceGroup, B: Buffer> ResidentBases<G, B> {
                 left_sums: to.sums.address(),
                 left_keys: to.keys.address(),
                 items: items as u32,
-                segment: LEFT_OVER_SEGMENT as u32,
+                segment: LEFT_OVER_SEGMENT_LENGTH as u32,
                 none,
             };
-            items = items.div_ceil(LEFT_OVER_SEGMENT);
+            items = items.div_ceil(LEFT_OVER_SEGMENT_LENGTH);
             launch_for(machine, Self::MODULE, &round, items)?;
             std::mem::swap(&mut from, &mut to);
         }
@@ -263,5 +267,5 @@ impl<G: DeviceGroup, B: Buffer> ResidentBases<G, B> {
 
 /// Pairs of a thread.
 fn segment(pairs: usize) -> usize {
-    (pairs / WANTED_SEGMENTS).clamp(*SEGMENTS.start(), *SEGMENTS.end())
+    (pairs / SEGMENTS_WANTED).clamp(*SEGMENT_LENGTHS.start(), *SEGMENT_LENGTHS.end())
 }

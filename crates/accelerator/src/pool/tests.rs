@@ -218,7 +218,7 @@ fn jobs(pool: &Pool) -> Vec<usize> {
 }
 
 #[test]
-fn jobs_go_to_whoever_is_done_first() {
+fn jobs_go_to_the_device_that_will_be_done_first() {
     let (pool, _said, orders) = pool_of([3.0, 1.0]);
     let mut tickets = Vec::new();
     // The third would be done at the same time on both: the first device is preferred.
@@ -278,6 +278,6 @@ fn the_cost_is_the_quickest_devices_of_those_that_work() {
 }
 
 #[test]
-fn a_pool_of_none_is_refused() {
+fn an_empty_pool_is_refused() {
     assert!(matches!(Pool::new(Vec::new()), Err(Error::NoDevice { .. })));
 }

@@ -125,7 +125,7 @@ fn jobs_that_are_queued_run_even_if_the_device_is_dropped() {
 }
 
 #[test]
-fn without_a_card_there_is_a_reason_and_no_panic() {
+fn a_missing_card_is_an_error_with_a_reason() {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("cubins");
     let cards = match cuda_cards() {
         Ok(cards) => cards,
@@ -141,7 +141,7 @@ fn without_a_card_there_is_a_reason_and_no_panic() {
 }
 
 #[test]
-fn an_outcome_is_not_taken_for_another() {
+fn outcomes_of_the_wrong_kind_are_refused() {
     let device = oracle();
     let bases = device
         .load_bases(G1Projective::points(vec![G1Affine::generator()]), 0)

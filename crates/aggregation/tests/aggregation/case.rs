@@ -139,7 +139,7 @@ impl<E: AggregationCurve> Case<E> {
         statement(&self.inputs, commitment)
     }
 
-    /// Under a key that may be for other parts.
+    /// Proves with a given index, whose key may be for other parts.
     pub(crate) fn prove_with(&self, srs: &Srs<E>, index: MirageIndex<E>) -> Proved<E> {
         let commitment = index.commit(srs, &self.d).unwrap();
         let aggregate = index

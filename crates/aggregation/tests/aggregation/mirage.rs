@@ -124,7 +124,8 @@ fn aggregates_hold_as_their_parts_do_on_bn254() {
     aggregates_hold_as_their_parts_do::<Bn254>(60);
 }
 
-/// Every element and every point of the aggregate is changed: one bit of it, and to another of its group.
+/// Changes every element and every point of the aggregate: flips one bit, and replaces the value by another one of its
+/// group.
 fn every_field_is_bound<E: AggregationCurve>() {
     let srs = srs::<E>(8);
     let case = Case::<E>::random(&mut rng(7), 5, 2, 2);
@@ -185,7 +186,7 @@ fn every_field_is_bound_on_bn254() {
     every_field_is_bound::<Bn254>();
 }
 
-/// Each field of the verifying key, with a checksum that fits.
+/// Changes each field of the verifying key, and adjusts the checksum.
 #[test]
 fn every_field_of_the_key_is_bound() {
     type E = Bls12_381;

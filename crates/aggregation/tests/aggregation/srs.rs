@@ -33,7 +33,7 @@ fn strings_are_extended_saved_and_loaded<E: AggregationCurve>() {
     assert_eq!(small.digest(), string.digest());
     assert_eq!(Srs::<E>::from_bytes(&small.to_bytes()).unwrap(), small);
 
-    // What is proved under the extended string is verified under it.
+    // The extended string can prove and verify.
     let case = Case::<E>::random(rng, 3, 1, 1);
     assert!(case.prove(&string).verifies(&case.inputs));
 }
@@ -171,7 +171,7 @@ fn points_outside_of_the_subgroup_are_refused() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_named() {
+fn a_missing_file_is_named() {
     let error = Srs::<Bn254>::load(std::path::Path::new("nowhere.srs")).unwrap_err();
     assert!(error.to_string().contains("nowhere.srs"));
 }

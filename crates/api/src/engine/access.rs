@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operator_is_named_as_one() {
+    fn rights_of_operators_are_parsed() {
         let is_operator = |words| rights(words).map(|it| it.operator);
         assert_eq!(is_operator(&[]), Ok(false));
         assert_eq!(is_operator(&["operator"]), Ok(true));
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_gave_this_machine_a_name_is_refused() {
+    fn requests_by_an_unknown_host_name_are_refused() {
         use tonic::Code::{Ok, PermissionDenied};
         let call = "/proofmill.engine.v1.ProvingEngine/GetStatus";
         let at = |host: &str| format!("http://{host}{call}");

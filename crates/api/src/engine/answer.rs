@@ -1,8 +1,8 @@
 //! Checks of an engine's answer before it is used.
 //!
 //! An engine is another process, perhaps on another machine. Its answer contains the proof twice, as points
-//! and as text, and the two need not agree. So only points and numbers are read, which must be canonical,
-//! and the texts are written again from these.
+//! and as text, which may disagree. So only the points and numbers are used, which must be canonical, and the texts are
+//! written anew from these.
 
 use std::path::Path;
 
@@ -26,7 +26,7 @@ pub struct ProofTexts {
     pub public: String,
 }
 
-/// A reason not to use an engine's answer.
+/// The reason that an engine's answer is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AnswerError {
@@ -62,10 +62,10 @@ pub enum AnswerError {
 
 /// A verifying key for checking engines' proofs, over any curve.
 #[derive(Clone, Debug)]
-pub struct AnswerKey(KeyOf);
+pub struct AnswerKey(KeyByCurve);
 
 #[derive(Clone, Debug)]
-enum KeyOf {
+enum KeyByCurve {
     Bn254(Box<PreparedVerifyingKey<Bn254>>),
     Bls12_381(Box<PreparedVerifyingKey<Bls12_381>>),
 }
@@ -109,7 +109,7 @@ pub fn check_answer_of_any_curve(
     Ok(proof)
 }
 
-/// As [`check_answer_of_any_curve`], for a proof that is already decoded.
+/// Checks a decoded proof like [`check_answer_of_any_curve`].
 ///
 /// # Errors
 ///
@@ -122,10 +122,10 @@ pub(super) fn check_proof(
     match (proof, key) {
         (AnyProof::Bn254(proof), None) => check(proof, witness, None),
         (AnyProof::Bls12_381(proof), None) => check(proof, witness, None),
-        (AnyProof::Bn254(proof), Some(AnswerKey(KeyOf::Bn254(key)))) => {
+        (AnyProof::Bn254(proof), Some(AnswerKey(KeyByCurve::Bn254(key)))) => {
             check(proof, witness, Some(&**key))
         }
-        (AnyProof::Bls12_381(proof), Some(AnswerKey(KeyOf::Bls12_381(key)))) => {
+        (AnyProof::Bls12_381(proof), Some(AnswerKey(KeyByCurve::Bls12_381(key)))) => {
             check(proof, witness, Some(&**key))
         }
         (proof, Some(key)) => Err(AnswerError::OtherCurve {
@@ -210,8 +210,8 @@ impl From<MalformedProof> for AnswerError {
 impl AnswerKey {
     fn curve(&self) -> Curve {
         match self.0 {
-            KeyOf::Bn254(_) => Curve::Bn254,
-            KeyOf::Bls12_381(_) => Curve::Bls12_381,
+            KeyByCurve::Bn254(_) => Curve::Bn254,
+            KeyByCurve::Bls12_381(_) => Curve::Bls12_381,
         }
     }
 
@@ -226,8 +226,10 @@ impl AnswerKey {
         let curve = curve_of_json(&json).map_err(|error| unusable(&error))?;
         let curve = curve.ok_or_else(|| unusable(&"the key names no curve"))?;
         Ok(Self(match curve {
-            Curve::Bn254 => KeyOf::Bn254(prepared(&json).map_err(|why| unusable(&why))?),
-            Curve::Bls12_381 => KeyOf::Bls12_381(prepared(&json).map_err(|why| unusable(&why))?),
+            Curve::Bn254 => KeyByCurve::Bn254(prepared(&json).map_err(|why| unusable(&why))?),
+            Curve::Bls12_381 => {
+                KeyByCurve::Bls12_381(prepared(&json).map_err(|why| unusable(&why))?)
+            }
         }))
     }
 }

@@ -33,24 +33,24 @@ use crate::access::AccessError;
 use crate::grpc::retry_after;
 use crate::socket;
 
-/// Most bytes of a job in one message; the witnesses of larger jobs are streamed.
-const WHOLE_MAX: usize = WITNESS_MESSAGE_MAX - (64 << 10);
-/// Bytes of a streamed chunk.
-const CHUNK: usize = 1 << 20;
+/// Most bytes of a job that is sent in one message. The witnesses of larger jobs are streamed.
+const SINGLE_MESSAGE_BYTES_MAX: usize = WITNESS_MESSAGE_MAX - (64 << 10);
+/// Size of a streamed chunk in bytes.
+const CHUNK_BYTES: usize = 1 << 20;
 /// Longest time to connect.
-const CONNECT: Duration = Duration::from_secs(10);
-/// Time without traffic after which the engine is pinged, and then time for its answer. Otherwise a caller
-/// that waits for a proof would wait for ever for a machine that is gone.
-const KEEPALIVE: Duration = Duration::from_secs(30);
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
+/// Time without traffic after which the engine is pinged, and time limit of its answer. Without pings, a caller that
+/// waits for a proof would wait for ever for a machine that has disappeared.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
 /// Most bytes of an answer: proofs of many partitions exceed gRPC's default.
 const ANSWER_MAX: usize = 256 << 20;
 
 /// The address of an engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// Its Unix socket.
+    /// A Unix socket.
     Socket(PathBuf),
-    /// Its TCP port: `http://HOST:PORT`, or with TLS `https://HOST:PORT`.
+    /// A TCP port: `http://HOST:PORT`, or with TLS `https://HOST:PORT`.
     Tcp(Uri),
 }
 
@@ -167,7 +167,7 @@ impl Client {
         let channel = match address {
             Address::Socket(path) => {
                 // The host is ignored.
-                let endpoint = kept_alive(Endpoint::from_static("http://engine"));
+                let endpoint = with_keepalive(Endpoint::from_static("http://engine"));
                 let connector = Connector(path.clone());
                 endpoint
                     .connect_with_connector(connector)
@@ -175,7 +175,7 @@ impl Client {
                     .map_err(failed)?
             }
             Address::Tcp(uri) => {
-                let mut endpoint = kept_alive(Endpoint::from(uri.clone()));
+                let mut endpoint = with_keepalive(Endpoint::from(uri.clone()));
                 if uri.scheme_str() == Some("https") {
                     let tls = tls(credentials)?;
                     endpoint = endpoint.tls_config(tls).map_err(failed)?;
@@ -226,10 +226,12 @@ impl Client {
         request: proto::SubmitRequest,
     ) -> Result<proto::SubmitResponse, ClientError> {
         let mut calls = self.calls.clone();
-        let answer = if request.encoded_len() <= WHOLE_MAX {
+        let answer = if request.encoded_len() <= SINGLE_MESSAGE_BYTES_MAX {
             calls.submit(request).await
         } else {
-            calls.submit_stream(stream::iter(parts(request))).await
+            calls
+                .submit_stream(stream::iter(stream_messages(request)))
+                .await
         };
         self.receive_answer(answer)
     }
@@ -286,7 +288,7 @@ impl Client {
         self.receive_answer(self.calls.clone().get_job(request).await)
     }
 
-    /// Streams events; `request` says whether with remembered ones and whether to go on.
+    /// Streams events. `request` selects remembered events, new ones, or both.
     pub async fn events(
         &self,
         request: proto::StreamEventsRequest,
@@ -391,7 +393,7 @@ impl Client {
     }
 
     fn refused(&self, status: Status) -> ClientError {
-        // Only errors that did not come from the engine have a cause on this side.
+        // An error has a cause only if it arose in this process and was not sent by the engine.
         match std::error::Error::source(&status) {
             Some(cause) => {
                 let answered = self.answered.load(Ordering::Relaxed);
@@ -406,15 +408,15 @@ impl Client {
     }
 }
 
-fn kept_alive(endpoint: Endpoint) -> Endpoint {
+fn with_keepalive(endpoint: Endpoint) -> Endpoint {
     endpoint
-        .connect_timeout(CONNECT)
-        .http2_keep_alive_interval(KEEPALIVE)
-        .keep_alive_timeout(KEEPALIVE)
+        .connect_timeout(CONNECT_TIME_MAX)
+        .http2_keep_alive_interval(KEEPALIVE_INTERVAL)
+        .keep_alive_timeout(KEEPALIVE_INTERVAL)
 }
 
-/// The messages of a job whose whole witnesses are streamed.
-fn parts(
+/// The messages of a streamed job: the job without its witnesses, then the witnesses in chunks.
+fn stream_messages(
     mut request: proto::SubmitRequest,
 ) -> impl Iterator<Item = proto::SubmitStreamRequest> + Send {
     let mut witnesses = Vec::new();
@@ -433,8 +435,8 @@ fn parts(
         witnesses.push(zeroize::Zeroizing::new(bytes));
     }
     let chunks = witnesses.into_iter().flat_map(|bytes| {
-        (0..bytes.len()).step_by(CHUNK).map(move |from| {
-            let to = bytes.len().min(from + CHUNK);
+        (0..bytes.len()).step_by(CHUNK_BYTES).map(move |from| {
+            let to = bytes.len().min(from + CHUNK_BYTES);
             Part::Chunk(bytes[from..to].to_vec())
         })
     });
@@ -531,21 +533,21 @@ mod tests {
     }
 
     #[test]
-    fn large_witnesses_go_in_chunks() {
+    fn large_witnesses_are_sent_in_chunks() {
         let witness = |bytes: usize| proto::Partition {
             circuit: "c".to_owned(),
             input: Some(Input::Wtns(vec![7; bytes])),
         };
         let request = proto::SubmitRequest {
-            partitions: vec![witness(CHUNK + 1), witness(3)],
+            partitions: vec![witness(CHUNK_BYTES + 1), witness(3)],
             ..proto::SubmitRequest::default()
         };
-        let sizes: Vec<usize> = parts(request)
+        let sizes: Vec<usize> = stream_messages(request)
             .filter_map(|it| match it.part {
                 Some(Part::Chunk(bytes)) => Some(bytes.len()),
                 _ => None,
             })
             .collect();
-        assert_eq!(sizes, [CHUNK, 1, 3]);
+        assert_eq!(sizes, [CHUNK_BYTES, 1, 3]);
     }
 }

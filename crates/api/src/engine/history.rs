@@ -11,13 +11,13 @@ use super::convert;
 use super::metrics::Durations;
 use super::proto;
 
-/// Number of events remembered; the proto file states it too.
-const REMEMBERED: usize = 1 << 16;
-/// Number of events buffered for a slow reader.
-const SLACK: usize = 1 << 12;
+/// Most remembered events. The proto file documents the same number.
+const REMEMBERED_EVENTS_MAX: usize = 1 << 16;
+/// Number of events that are buffered for a slow reader. A reader that is further behind misses events.
+const READER_BUFFER_EVENTS: usize = 1 << 12;
 
-/// The last events of an engine. All readers of events are served from here, so that a reader can begin
-/// with remembered events and go on with new ones without a gap.
+/// The last events of an engine, and the stream of new ones. All readers are served from here, so that there is no gap
+/// between the remembered events and the new ones.
 #[derive(Debug)]
 pub(crate) struct History {
     recent: Mutex<Recent>,
@@ -51,7 +51,7 @@ pub(crate) struct Reader {
 
 impl History {
     pub(crate) fn new() -> Arc<Self> {
-        let (live, _) = broadcast::channel(SLACK);
+        let (live, _) = broadcast::channel(READER_BUFFER_EVENTS);
         Arc::new(Self {
             recent: Mutex::new(Recent {
                 events: VecDeque::new(),
@@ -78,7 +78,7 @@ impl History {
                 Err(RecvError::Closed) => return,
             };
             let mut recent = self.recent();
-            if recent.events.len() == REMEMBERED {
+            if recent.events.len() == REMEMBERED_EVENTS_MAX {
                 recent.events.pop_front();
             }
             recent.events.push_back(recorded.clone());
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_missing_is_told() {
+    async fn missing_events_are_reported() {
         let history = History::new();
         let (sender, receiver) = broadcast::channel(2);
         for at in 1..=5 {

@@ -41,7 +41,7 @@ const FRONT: FrontPage<'_> = FrontPage {
 };
 
 #[derive(Clone)]
-struct Site {
+struct PageState {
     handle: Handle,
     history: Arc<History>,
 }
@@ -63,35 +63,35 @@ pub(crate) fn router(handle: Handle, history: Arc<History>, address: Option<Sock
     }
     router
         .layer(middleware::from_fn_with_state(
-            PageGate::on(address),
+            PageGate::for_port(address),
             PageGate::pass,
         ))
-        .with_state(Site { handle, history })
+        .with_state(PageState { handle, history })
 }
 
-async fn ask(site: &Site) -> Result<Status, Response> {
-    let status = site.handle.status().await;
+async fn engine_status(state: &PageState) -> Result<Status, Response> {
+    let status = state.handle.status().await;
     status.map_err(|error| (StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")).into_response())
 }
 
-async fn page(State(site): State<Site>) -> Result<Response, Response> {
-    let page = metrics::page(&ask(&site).await?, site.history.durations());
+async fn page(State(state): State<PageState>) -> Result<Response, Response> {
+    let page = metrics::page(&engine_status(&state).await?, state.history.durations());
     Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], page).into_response())
 }
 
-async fn health(State(site): State<Site>) -> Result<Response, Response> {
-    if ask(&site).await?.draining {
+async fn health(State(state): State<PageState>) -> Result<Response, Response> {
+    if engine_status(&state).await?.draining {
         return Err((StatusCode::SERVICE_UNAVAILABLE, "draining\n").into_response());
     }
     Ok("ok\n".into_response())
 }
 
-async fn status(State(site): State<Site>) -> Result<Response, Response> {
-    Ok(Json(convert::status(&ask(&site).await?)).into_response())
+async fn status(State(state): State<PageState>) -> Result<Response, Response> {
+    Ok(Json(convert::status(&engine_status(&state).await?)).into_response())
 }
 
-async fn trace(State(site): State<Site>) -> Response {
-    let events = site.history.read(true, None).past;
+async fn trace(State(state): State<PageState>) -> Response {
+    let events = state.history.read(true, None).past;
     let trace = timeline::trace(&timeline::Timeline::of(&events));
     ([(header::CONTENT_TYPE, "application/json")], trace).into_response()
 }

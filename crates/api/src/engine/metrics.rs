@@ -68,8 +68,8 @@ impl Durations {
                 ..
             } => {
                 let labels = [("circuit", &*span.circuit), ("stage", stage.name())];
-                let took = event.at_us.saturating_sub(*began_us);
-                self.stages.observe(&labels, seconds(took));
+                let duration_us = event.at_us.saturating_sub(*began_us);
+                self.stages.observe(&labels, seconds(duration_us));
             }
             EventKind::Key {
                 name,
@@ -78,15 +78,15 @@ impl Durations {
                 ..
             } => {
                 let labels = [("circuit", &**name), ("tier", tier.name())];
-                let took = event.at_us.saturating_sub(*began_us);
-                self.loads.observe(&labels, seconds(took));
+                let duration_us = event.at_us.saturating_sub(*began_us);
+                self.loads.observe(&labels, seconds(duration_us));
             }
             // Other events have no metric.
             _ => {}
         }
     }
 
-    /// Events were lost, perhaps ends of jobs: the unfinished jobs are forgotten.
+    /// Forgets the unfinished jobs, since lost events may include their ends.
     pub(crate) fn missed(&self) {
         let mut accepted = self.accepted.lock().unwrap_or_else(PoisonError::into_inner);
         accepted.clear();
@@ -97,7 +97,7 @@ impl Durations {
 pub(crate) fn page(status: &Status, durations: &Durations) -> String {
     let mut page = Page::new("proofmill_engine");
     let label = |key, value: &str| vec![(key, value.to_owned())];
-    let one = |value: u64| vec![(Vec::new(), value as f64)];
+    let single = |value: u64| vec![(Vec::new(), value as f64)];
     let counts = &status.counts;
     let outcomes = [
         ("done", counts.done),
@@ -124,7 +124,7 @@ pub(crate) fn page(status: &Status, durations: &Durations) -> String {
         ("evictions", "Keys evicted", status.budget.evictions),
     ];
     for (name, help, value) in counters {
-        page.add(name, help, Kind::Counter, one(value));
+        page.add(name, help, Kind::Counter, single(value));
     }
     let gauges = [
         (
@@ -155,7 +155,7 @@ pub(crate) fn page(status: &Status, durations: &Durations) -> String {
         ),
     ];
     for (name, help, value) in gauges {
-        page.add(name, help, Kind::Gauge, one(value));
+        page.add(name, help, Kind::Gauge, single(value));
     }
     stages(&mut page, status);
     devices(&mut page, status);

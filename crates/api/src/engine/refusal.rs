@@ -32,7 +32,7 @@ mod tests {
     use crate::grpc::retry_after;
 
     #[test]
-    fn who_is_over_quota_is_told_when_to_come_back() {
+    fn an_exhausted_resource_suggests_a_wait() {
         let status = status_of_error(Error::Exhausted {
             resource: Resource::ClientJobs,
             used: 7,
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_fits_is_not_to_be_tried_again() {
+    fn a_job_that_never_fits_suggests_no_wait() {
         let status = status_of_error(Error::Impossible {
             what: "a partition".to_owned(),
             needed: 2,

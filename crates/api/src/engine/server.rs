@@ -26,12 +26,12 @@ use super::proto::DESCRIPTORS;
 use super::proto::proving_engine_server::ProvingEngineServer;
 use super::service::EngineService;
 use crate::access::AccessError;
+use crate::body_timeout::Pressure;
 use crate::connections::{Address, ConnectionLimits};
 use crate::grpc::{Bounds, MESSAGE_MAX, MessageLimit, reflection};
-use crate::pace::Pressure;
 use crate::page::front;
 use crate::port::{Port, PortError, TcpOptions, listen};
-use crate::serve::{self, Terms, Versions};
+use crate::serve::{self, HttpVersions, Terms};
 use crate::socket;
 
 /// Name of the engine's socket in its state directory.
@@ -42,8 +42,8 @@ const HTTP_LIFETIME: Duration = Duration::from_secs(600);
 
 /// Most bytes of a message that may hold witnesses.
 pub(super) const WITNESS_MESSAGE_MAX: usize = 4 << 20;
-/// KiB of large messages that one listener reads at once.
-const ROOM_KIB: usize = 8 * WITNESS_MESSAGE_MAX / 1024;
+/// Memory for the large messages that one listener reads at a time, in KiB.
+const LARGE_MESSAGES_KIB: usize = 8 * WITNESS_MESSAGE_MAX / 1024;
 
 type Api = ProvingEngineServer<EngineService>;
 
@@ -184,7 +184,7 @@ impl Server {
         let unix = async {
             let Some(listener) = unix else { return Ok(()) };
             let routes = routes(service(true), health_service.clone())?;
-            let terms = Terms::local(Versions::Two, Duration::MAX);
+            let terms = Terms::local(HttpVersions::Http2, Duration::MAX);
             serve(listener, terms, Gate::Open, routes, end.clone()).await;
             Ok::<_, ServeError>(())
         };
@@ -193,7 +193,7 @@ impl Server {
                 return Ok(());
             };
             let routes = routes(service(false), health_service.clone())?;
-            let (listener, terms) = port.with_lifetime(Duration::MAX, limits, Pressure::default());
+            let (listener, terms) = port.into_listener(Duration::MAX, limits, Pressure::default());
             serve(listener, terms, gate, routes, end.clone()).await;
             Ok(())
         };
@@ -201,7 +201,7 @@ impl Server {
             let Some(listener) = http else { return Ok(()) };
             let address = listener.local_addr().ok();
             let router = http::router(handle.clone(), history.clone(), address);
-            let terms = Terms::plain(Versions::One, HTTP_LIFETIME);
+            let terms = Terms::plain(HttpVersions::Http1, HTTP_LIFETIME);
             let answer = serve::answers(router);
             serve::serve(listener, terms, answer, reached(end.clone())).await;
             Ok(())
@@ -262,11 +262,15 @@ pub fn in_process(
 /// The bounds of one listener. Each listener has its own, so that a caller who exhausts one leaves the
 /// others usable.
 fn bounds(pressure: Pressure) -> Bounds {
-    Bounds::new(limit, Arc::new(Semaphore::new(ROOM_KIB)), pressure)
+    Bounds::new(
+        message_limit,
+        Arc::new(Semaphore::new(LARGE_MESSAGES_KIB)),
+        pressure,
+    )
 }
 
 /// Most bytes of a message of the call at `path`.
-fn limit(path: &str) -> MessageLimit {
+fn message_limit(path: &str) -> MessageLimit {
     match path.strip_prefix("/proofmill.engine.v1.ProvingEngine/") {
         Some("Submit" | "SubmitStream" | "Prove") => MessageLimit {
             bytes: WITNESS_MESSAGE_MAX,
@@ -351,7 +355,7 @@ async fn bind_tcp(options: &TcpOptions) -> Result<(Port, Gate, ConnectionLimits)
         connections,
     } = options;
     // Version 1 serves only the page for browsers.
-    let port = Port::open(*address, Versions::Both, tls.as_ref(), tokens.is_some()).await?;
+    let port = Port::open(*address, HttpVersions::Both, tls.as_ref(), tokens.is_some()).await?;
     let gate = match tokens {
         Some(path) => Gate::Tokens(Tokens::read(path).await?),
         None => Gate::Local,

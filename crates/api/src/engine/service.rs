@@ -37,13 +37,13 @@ fn caller<T>(request: &Request<T>) -> Option<Arc<str>> {
 
 /// Whether a call may use operators' rights: always where no tokens are needed, otherwise if the client is
 /// an operator.
-fn is_operators<T>(request: &Request<T>) -> bool {
+fn may_operate<T>(request: &Request<T>) -> bool {
     let caller = request.extensions().get();
     caller.is_none_or(|caller: &Caller| caller.rights.operator)
 }
 
-fn only_for_operators<T>(request: &Request<T>) -> Result<(), Status> {
-    if is_operators(request) {
+fn require_operator<T>(request: &Request<T>) -> Result<(), Status> {
+    if may_operate(request) {
         return Ok(());
     }
     Err(Status::permission_denied(
@@ -55,7 +55,7 @@ fn only_for_operators<T>(request: &Request<T>) -> Result<(), Status> {
 // === impl EngineService ===
 
 impl EngineService {
-    fn only_in_private(&self) -> Result<(), Status> {
+    fn require_private(&self) -> Result<(), Status> {
         if self.private {
             return Ok(());
         }
@@ -89,7 +89,7 @@ impl EngineService {
 }
 
 /// Removes the paths of a circuit's files.
-fn without_paths(circuit: proto::Circuit) -> proto::Circuit {
+fn remove_paths(circuit: proto::Circuit) -> proto::Circuit {
     proto::Circuit {
         key_path: String::new(),
         constraints_path: String::new(),
@@ -115,8 +115,8 @@ impl ProvingEngine for EngineService {
         request: Request<proto::SubmitRequest>,
     ) -> Answer<proto::SubmitResponse> {
         let caller = caller(&request);
-        let planned = convert::submission(request.into_inner(), caller.as_deref())?;
-        let submission = planned.complete([])?;
+        let pending = convert::submission(request.into_inner(), caller.as_deref())?;
+        let submission = pending.complete([])?;
         let submitted = self.handle.submit(submission).await;
         Ok(Response::new(convert::submitted(
             submitted.map_err(refusal::status_of_error)?,
@@ -147,11 +147,11 @@ impl ProvingEngine for EngineService {
     async fn prove(&self, request: Request<proto::SubmitRequest>) -> Answer<proto::JobResult> {
         let caller = caller(&request);
         let timeout = timeout_of_call(request.metadata().as_ref())?;
-        let mut planned = convert::submission(request.into_inner(), caller.as_deref())?;
+        let mut pending = convert::submission(request.into_inner(), caller.as_deref())?;
         if let Some(until) = timeout.and_then(|it| SystemTime::now().checked_add(it)) {
-            planned.end_by(until);
+            pending.limit_deadline(until);
         }
-        let submitted = self.handle.submit(planned.complete([])?).await;
+        let submitted = self.handle.submit(pending.complete([])?).await;
         let job = submitted.map_err(refusal::status_of_error)?.job;
         let result = self.result_of(job).await?;
         match &result.state {
@@ -246,15 +246,15 @@ impl ProvingEngine for EngineService {
             status.recent.retain(own);
         }
         let mut status = convert::status(&status);
-        if !is_operators(&request) {
+        if !may_operate(&request) {
             let circuits = status.circuits.into_iter();
-            status.circuits = circuits.map(without_paths).collect();
+            status.circuits = circuits.map(remove_paths).collect();
         }
         Ok(Response::new(status))
     }
 
     async fn register(&self, request: Request<proto::RegisterRequest>) -> Answer<proto::Circuit> {
-        self.only_in_private()?;
+        self.require_private()?;
         let registration = convert::registration(request.into_inner())?;
         let circuit = self.handle.register(registration).await;
         Ok(Response::new(convert::circuit(
@@ -266,7 +266,7 @@ impl ProvingEngine for EngineService {
         &self,
         request: Request<proto::UnregisterRequest>,
     ) -> Answer<proto::UnregisterResponse> {
-        self.only_in_private()?;
+        self.require_private()?;
         let name = request.into_inner().name;
         self.handle
             .unregister(name)
@@ -280,15 +280,15 @@ impl ProvingEngine for EngineService {
         request: Request<proto::ListCircuitsRequest>,
     ) -> Answer<proto::ListCircuitsResponse> {
         let mut listed = list_circuits(&self.handle).await?;
-        if !is_operators(&request) {
+        if !may_operate(&request) {
             let circuits = listed.circuits.into_iter();
-            listed.circuits = circuits.map(without_paths).collect();
+            listed.circuits = circuits.map(remove_paths).collect();
         }
         Ok(Response::new(listed))
     }
 
     async fn preload(&self, request: Request<proto::PreloadRequest>) -> Answer<proto::Circuit> {
-        only_for_operators(&request)?;
+        require_operator(&request)?;
         let proto::PreloadRequest { circuit, tier } = request.into_inner();
         let circuit = convert::circuit_ref(&circuit)?;
         let tier = convert::preload_tier(tier)?;
@@ -299,7 +299,7 @@ impl ProvingEngine for EngineService {
     }
 
     async fn evict(&self, request: Request<proto::EvictRequest>) -> Answer<proto::EvictResponse> {
-        only_for_operators(&request)?;
+        require_operator(&request)?;
         let circuit = convert::circuit_ref(&request.get_ref().circuit)?;
         let bytes = self
             .handle
@@ -310,7 +310,7 @@ impl ProvingEngine for EngineService {
     }
 
     async fn pin(&self, request: Request<proto::PinRequest>) -> Answer<proto::Circuit> {
-        self.only_in_private()?;
+        self.require_private()?;
         let proto::PinRequest { circuit, pinned } = request.into_inner();
         let circuit = convert::circuit_ref(&circuit)?;
         let circuit = self.handle.pin(circuit, pinned).await;

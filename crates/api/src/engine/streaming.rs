@@ -11,10 +11,10 @@ use super::proto::SubmitStreamRequest;
 use super::proto::submit_stream_request::Part;
 use super::refusal;
 
-/// Most streamed witnesses of one job. Each is an open upload, whose number is limited.
+/// Most streamed witnesses of one job, since each is an open upload and the engine limits their number.
 const STREAMED_MAX: usize = 16;
 /// Longest wait for the next message.
-const PATIENCE: Duration = Duration::from_secs(60);
+const MESSAGE_WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// Receives a submission: the job, then the bytes of its streamed witnesses.
 ///
@@ -26,13 +26,13 @@ pub(crate) async fn receive(
     mut messages: Streaming<SubmitStreamRequest>,
     caller: Option<&str>,
 ) -> Result<Submission, Status> {
-    let Some(Part::Job(job)) = next(&mut messages).await? else {
+    let Some(Part::Job(job)) = next_part(&mut messages).await? else {
         return Err(Status::invalid_argument(
             "the first message of a stream is the job",
         ));
     };
-    let planned = convert::submission(job, caller)?;
-    let expected: Vec<u64> = planned.streams().collect();
+    let pending = convert::submission(job, caller)?;
+    let expected: Vec<u64> = pending.streamed_sizes().collect();
     if expected.len() > STREAMED_MAX {
         return Err(Status::invalid_argument(format!(
             "{} witnesses to be streamed, a job has at most {STREAMED_MAX}: submit several jobs",
@@ -41,18 +41,18 @@ pub(crate) async fn receive(
     }
     let mut uploads = Vec::with_capacity(expected.len());
     for (index, bytes) in expected.into_iter().enumerate() {
-        uploads.push(witness(handle, &mut messages, index, bytes).await?);
+        uploads.push(receive_witness(handle, &mut messages, index, bytes).await?);
     }
-    if next(&mut messages).await?.is_some() {
+    if next_part(&mut messages).await?.is_some() {
         return Err(Status::invalid_argument(
             "more came than the job's streamed witnesses have",
         ));
     }
-    planned.complete(uploads)
+    pending.complete(uploads)
 }
 
 /// Receives the streamed witness of index `index`, which has `bytes` bytes.
-async fn witness(
+async fn receive_witness(
     handle: &Handle,
     messages: &mut Streaming<SubmitStreamRequest>,
     index: usize,
@@ -60,24 +60,26 @@ async fn witness(
 ) -> Result<Upload, Status> {
     let mut upload = handle.upload().await.map_err(refusal::status_of_error)?;
     while upload.bytes() < bytes {
-        let wrong =
+        let malformed =
             |why: String| Status::invalid_argument(format!("streamed witness {index}: {why}"));
         let left = bytes - upload.bytes();
-        let chunk = match next(messages).await? {
+        let chunk = match next_part(messages).await? {
             Some(Part::Chunk(chunk)) => Zeroizing::new(chunk),
-            Some(Part::Job(_)) => return Err(wrong("a second job instead of a chunk".to_owned())),
+            Some(Part::Job(_)) => {
+                return Err(malformed("a second job instead of a chunk".to_owned()));
+            }
             None => {
-                return Err(wrong(format!(
+                return Err(malformed(format!(
                     "the stream ended {left} bytes before its end"
                 )));
             }
         };
         if chunk.is_empty() {
-            return Err(wrong("an empty chunk".to_owned()));
+            return Err(malformed("an empty chunk".to_owned()));
         }
         if chunk.len() as u64 > left {
             let size = chunk.len();
-            return Err(wrong(format!(
+            return Err(malformed(format!(
                 "a chunk of {size} bytes where {left} were left"
             )));
         }
@@ -89,9 +91,9 @@ async fn witness(
     Ok(upload)
 }
 
-async fn next(messages: &mut Streaming<SubmitStreamRequest>) -> Result<Option<Part>, Status> {
+async fn next_part(messages: &mut Streaming<SubmitStreamRequest>) -> Result<Option<Part>, Status> {
     let late = |_| Status::deadline_exceeded("the next message of the stream did not come");
-    let message = tokio::time::timeout(PATIENCE, messages.message()).await;
+    let message = tokio::time::timeout(MESSAGE_WAIT_MAX, messages.message()).await;
     match message.map_err(late)?? {
         None => Ok(None),
         Some(SubmitStreamRequest { part: Some(part) }) => Ok(Some(part)),

@@ -9,10 +9,11 @@ use super::client::{Address, ClientError};
 pub(super) fn unreachable(address: &Address, why: String, answered: bool) -> ClientError {
     let is_tls = matches!(address, Address::Tcp(uri) if uri.scheme_str() == Some("https"));
     let remedy = if is_tls {
-        certificate_remedy(&why, "--ca").or_else(|| no_tls(&why).then(|| NOT_TLS.to_owned()))
+        certificate_remedy(&why, "--ca")
+            .or_else(|| peer_lacks_tls(&why).then(|| TRY_WITHOUT_TLS.to_owned()))
     } else {
         let is_tcp = matches!(address, Address::Tcp(_));
-        (is_tcp && !answered && no_http2(&why)).then(|| NOT_PLAIN.to_owned())
+        (is_tcp && !answered && peer_lacks_http2(&why)).then(|| TRY_WITH_TLS.to_owned())
     };
     ClientError::Unreachable {
         address: address.clone(),
@@ -23,16 +24,16 @@ pub(super) fn unreachable(address: &Address, why: String, answered: bool) -> Cli
     }
 }
 
-const NOT_TLS: &str = "the server there does not seem to use TLS: an engine without \
+const TRY_WITHOUT_TLS: &str = "the server there does not seem to use TLS: an engine without \
                        --tls-certificate is addressed as http://HOST:PORT";
 
-const NOT_PLAIN: &str = "the server there does not speak gRPC without TLS: an engine with \
+const TRY_WITH_TLS: &str = "the server there does not speak gRPC without TLS: an engine with \
                          --tls-certificate is addressed as https://HOST:PORT with --ca, and the \
                          port is that of --listen, not of --http";
 
 /// Whether a connection with TLS met a peer without TLS: an answer in the clear, or the end of the
 /// connection, which may arrive before that answer if the peer has not read everything.
-fn no_tls(why: &str) -> bool {
+fn peer_lacks_tls(why: &str) -> bool {
     let signs = [
         "invalidcontenttype",
         "received corrupt message",
@@ -40,13 +41,13 @@ fn no_tls(why: &str) -> bool {
         "connection reset",
         "broken pipe",
     ];
-    has_one(why, &signs)
+    contains_any(why, &signs)
 }
 
 /// Whether a connection without TLS got something other than HTTP/2 before any answer. The first bytes of
 /// TLS look like a frame that is too large. A peer with HTTP/1 closes the connection, which is a reset if
 /// the peer has not read everything, or may close it before the call is written.
-fn no_http2(why: &str) -> bool {
+fn peer_lacks_http2(why: &str) -> bool {
     let signs = [
         "frame with invalid size",
         "frame_size_error",
@@ -55,11 +56,11 @@ fn no_http2(why: &str) -> bool {
         "connection was not ready",
         "broken pipe",
     ];
-    has_one(why, &signs)
+    contains_any(why, &signs)
 }
 
 /// Whether one of these signs, given in lower case, occurs; systems and libraries differ in case.
-fn has_one(why: &str, signs: &[&str]) -> bool {
+fn contains_any(why: &str, signs: &[&str]) -> bool {
     let why = why.to_lowercase();
     signs.iter().any(|sign| why.contains(sign))
 }
@@ -69,37 +70,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_speaks_something_else_is_told_from_who_is_not_there() {
-        let said = |address: &str, why: &str| {
+    fn a_server_of_another_protocol_is_told_from_a_missing_one() {
+        let message = |address: &str, why: &str| {
             let address = address.parse().expect("an address");
             unreachable(&address, why.to_owned(), false).to_string()
         };
-        let plain = said("http://a:1", "http2 error: frame with invalid size");
+        let plain = message("http://a:1", "http2 error: frame with invalid size");
         assert!(plain.contains("https://HOST:PORT with --ca"), "{plain}");
-        let reset = said("http://a:1", "connection error: connection reset");
+        let reset = message("http://a:1", "connection error: connection reset");
         assert!(reset.contains("of --listen, not of --http"), "{reset}");
         let by_system = "connection error: Connection reset by peer (os error 104)";
-        let reset = said("http://a:1", by_system);
+        let reset = message("http://a:1", by_system);
         assert!(reset.contains("of --listen, not of --http"), "{reset}");
         let early = "transport error: operation was canceled: connection was not ready";
-        let early = said("http://a:1", early);
+        let early = message("http://a:1", early);
         assert!(early.contains("of --listen, not of --http"), "{early}");
         for why in [
             "received corrupt message of type InvalidContentType",
             "tls handshake eof",
             by_system,
         ] {
-            let tls = said("https://a:1", why);
+            let tls = message("https://a:1", why);
             assert!(tls.contains("addressed as http://HOST:PORT"), "{tls}");
         }
-        let unknown = said("https://a:1", "invalid peer certificate: UnknownIssuer");
+        let unknown = message("https://a:1", "invalid peer certificate: UnknownIssuer");
         assert!(unknown.contains("with --ca"), "{unknown}");
         // An engine that answered before and is gone was an engine.
         let address = "http://a:1".parse().expect("an address");
         let gone = unreachable(&address, "connection closed".to_owned(), true).to_string();
         assert!(gone.ends_with(": connection closed"), "{gone}");
         for address in ["http://a:1", "https://a:1", "unix:a"] {
-            let refused = said(address, "connection refused");
+            let refused = message(address, "connection refused");
             assert!(refused.ends_with(": connection refused"), "{refused}");
         }
     }

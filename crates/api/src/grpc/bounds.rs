@@ -1,5 +1,5 @@
-//! Bounds on every call, applied once it is known whether the call was admitted: the number of calls,
-//! the caller's timeout and the size of messages.
+//! Limits on every call, applied after the gate has admitted or not admitted it: the number of calls, the caller's
+//! timeout and the size of messages.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,23 +16,23 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::frames::CheckedMessages;
-use super::later::try_again;
+use super::retry::try_again;
 use super::timeout::timeout_of_call;
+use crate::body_timeout::Pressure;
 use crate::connections::AdmittedCall;
-use crate::pace::Pressure;
 
 /// Most calls at once on one listener, including waiting ones and streams.
-const CALLS: usize = 1024;
+const CALLS_MAX: usize = 1024;
 /// Most calls without a token at once on one listener; these are health checks.
-const HEALTH_CHECKS: usize = 64;
+const HEALTH_CHECKS_MAX: usize = 64;
 /// Longest time of one health check.
-const HEALTH_CHECK: Duration = Duration::from_secs(5);
+const HEALTH_CHECK_TIME_MAX: Duration = Duration::from_secs(5);
 /// Longest time of a message from its first byte to its last.
-const PATIENCE: Duration = Duration::from_secs(60);
+const MESSAGE_TIME_MAX: Duration = Duration::from_secs(60);
 /// Suggested wait for a caller that is refused since too many calls are under way.
-const LATER: Duration = Duration::from_secs(1);
+const RETRY_WAIT: Duration = Duration::from_secs(1);
 /// Time before the caller's own timeout at which an answer is sent.
-const MARGIN: Duration = Duration::from_millis(20);
+const ANSWER_MARGIN: Duration = Duration::from_millis(20);
 
 /// The bounds of one listener. Each listener has its own, so that a caller who exhausts one leaves the
 /// others usable.
@@ -40,10 +40,12 @@ const MARGIN: Duration = Duration::from_millis(20);
 pub(crate) struct Bounds {
     calls: Arc<Semaphore>,
     health_checks: Arc<Semaphore>,
+    /// Memory for large messages: one permit for each KiB.
     room: Arc<Semaphore>,
     pressure: Pressure,
+    /// The size limit of messages for a call's path.
     limit: fn(&str) -> MessageLimit,
-    patience: Duration,
+    message_time_max: Duration,
 }
 
 /// The size limit of a call's messages.
@@ -51,7 +53,7 @@ pub(crate) struct Bounds {
 pub(crate) struct MessageLimit {
     /// Most bytes of a message.
     pub(crate) bytes: usize,
-    /// Advice for larger messages, for the refusal: `, and …`.
+    /// Advice on larger messages, which is appended to the refusal: empty, or `, and …`.
     pub(crate) beyond: &'static str,
 }
 
@@ -63,7 +65,7 @@ pub(crate) struct Bounded<S> {
 }
 
 /// A response body that counts as a call until it ends.
-struct Counted {
+struct CountedBody {
     body: Body,
     _call: OwnedSemaphorePermit,
     _admitted: AdmittedCall,
@@ -80,21 +82,21 @@ impl Bounds {
         pressure: Pressure,
     ) -> Self {
         Self {
-            calls: Arc::new(Semaphore::new(CALLS)),
-            health_checks: Arc::new(Semaphore::new(HEALTH_CHECKS)),
+            calls: Arc::new(Semaphore::new(CALLS_MAX)),
+            health_checks: Arc::new(Semaphore::new(HEALTH_CHECKS_MAX)),
             room,
             pressure,
             limit,
-            patience: PATIENCE,
+            message_time_max: MESSAGE_TIME_MAX,
         }
     }
 
-    /// Checks the messages of a call as they come.
-    fn checked(&self, request: Request<Body>) -> Request<Body> {
+    /// The request with a body that checks its messages as they come.
+    fn with_checked_messages(&self, request: Request<Body>) -> Request<Body> {
         let limit = (self.limit)(request.uri().path());
         let (room, pressure) = (self.room.clone(), self.pressure.clone());
         request
-            .map(|body| CheckedMessages::new(body, limit, self.patience, room, pressure))
+            .map(|body| CheckedMessages::new(body, limit, self.message_time_max, room, pressure))
             .map(Body::new)
     }
 }
@@ -127,24 +129,25 @@ where
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let timeout = match timeout_of_call(request.headers()) {
-            Ok(timeout) => timeout.map(|timeout| timeout - MARGIN.min(timeout / 4)),
+            Ok(timeout) => timeout.map(|timeout| timeout - ANSWER_MARGIN.min(timeout / 4)),
             Err(malformed) => return refused(malformed),
         };
-        // Callers without a token use places of their own.
-        let (admitted, places, timeout) = match request.extensions_mut().remove::<AdmittedCall>() {
+        // Callers without a token have permits of their own.
+        let (admitted, permits, timeout) = match request.extensions_mut().remove::<AdmittedCall>() {
             Some(admitted) => (Some(admitted), &self.bounds.calls, timeout),
             None => {
-                let timeout = timeout.map_or(HEALTH_CHECK, |it| it.min(HEALTH_CHECK));
+                let timeout =
+                    timeout.map_or(HEALTH_CHECK_TIME_MAX, |it| it.min(HEALTH_CHECK_TIME_MAX));
                 (None, &self.bounds.health_checks, Some(timeout))
             }
         };
-        let Ok(call) = places.clone().try_acquire_owned() else {
+        let Ok(call) = permits.clone().try_acquire_owned() else {
             if admitted.is_some() {
                 self.bounds.pressure.refused();
             }
-            return refused(try_again("too many calls are under way", LATER));
+            return refused(try_again("too many calls are under way", RETRY_WAIT));
         };
-        let request = self.bounds.checked(request);
+        let request = self.bounds.with_checked_messages(request);
         // The service that was polled for readiness must be used, not its clone.
         let next = self.inner.clone();
         let mut ready = std::mem::replace(&mut self.inner, next);
@@ -159,12 +162,11 @@ where
                     }),
             }?;
             let Some(admitted) = admitted else {
-                // The answer to a health check is short, and may wait for ever for a reader, so it keeps no
-                // place.
+                // The permit is released: the answer to a health check is short, and its reader may never take it.
                 return Ok(answer);
             };
             Ok(answer.map(|body| {
-                Body::new(Counted {
+                Body::new(CountedBody {
                     body,
                     _call: call,
                     _admitted: admitted,
@@ -181,9 +183,9 @@ where
     Box::pin(async move { Ok(status.into_http()) })
 }
 
-// === impl Counted ===
+// === impl CountedBody ===
 
-impl hyper::body::Body for Counted {
+impl hyper::body::Body for CountedBody {
     type Data = Bytes;
     type Error = Status;
 

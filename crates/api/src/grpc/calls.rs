@@ -34,8 +34,8 @@ pub(crate) fn is_call(headers: &HeaderMap) -> bool {
 // === impl Calls ===
 
 impl Calls {
-    /// `routes` has the service `name`, which `descriptors` describe; `known` names the other paths of the
-    /// port.
+    /// The service `name` of `routes`, which `descriptors` describe, with health and reflection. `known` is the message
+    /// for requests to unknown paths.
     pub(crate) async fn new(
         routes: Routes,
         name: &'static str,

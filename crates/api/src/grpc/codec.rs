@@ -8,8 +8,8 @@ use tonic::Status;
 use tonic::codec::{BufferSettings, DecodeBuf};
 use tonic_prost::ProstEncoder;
 
-/// Like tonic's own codec, which however answers malformed messages with INTERNAL, as if the fault were on
-/// this side.
+/// A codec like tonic's own, except that it answers a malformed message with INVALID_ARGUMENT. Tonic answers INTERNAL,
+/// which would blame the server.
 pub(crate) struct Codec<T, U>(PhantomData<(T, U)>);
 
 /// The decoder of messages.
@@ -47,7 +47,7 @@ impl<U: Message + Default> tonic::codec::Decoder for Decoder<U> {
     fn decode(&mut self, bytes: &mut DecodeBuf<'_>) -> Result<Option<U>, Status> {
         U::decode(bytes).map(Some).map_err(|error| {
             let mut status = Status::invalid_argument(format!("the message: {error}"));
-            // The cause tells a client that the error is its own and not the server's.
+            // A client knows by the cause that the error arose on its side, and not in the server.
             status.set_source(Arc::new(error));
             status
         })

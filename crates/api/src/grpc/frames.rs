@@ -15,31 +15,32 @@ use tokio::time::Instant;
 use tonic::Status;
 
 use super::bounds::MessageLimit;
-use super::later::try_again;
-use crate::pace::{BodyTimeout, Pressure};
+use super::retry::try_again;
+use crate::body_timeout::{BodyTimeout, Pressure};
 
 /// Size in bytes above which a message counts as large, and needs room while it is read.
-const LARGE: usize = 64 << 10;
+const LARGE_MESSAGE_BYTES: usize = 64 << 10;
 /// Suggested wait for a caller that sends a large message while there is no room.
-const LATER: Duration = Duration::from_millis(200);
+const RETRY_WAIT: Duration = Duration::from_millis(200);
 
-/// A body whose messages are checked: none is longer than `limit`, large ones need room, and each is
+/// A body that fails if a message is longer than `limit`, if there is no room for a large one, or if a message is not
 /// complete within a time limit, which is shorter while other requests wait.
 pub(crate) struct CheckedMessages<B> {
     body: B,
     limit: MessageLimit,
-    patience: Duration,
-    /// One permit for each KiB.
+    time_max: Duration,
+    /// Memory for large messages: one permit for each KiB.
     room: Arc<Semaphore>,
     pressure: Pressure,
     position: Position,
-    /// Held until more is read than the message, since it may still be in memory until then.
+    /// The share of `room` for the current message. It is held until the reader asks for more, since the message may
+    /// be in memory until then.
     permit: Option<OwnedSemaphorePermit>,
     /// The time limit of the message that has begun.
     timeout: Option<BodyTimeout>,
-    /// Time at which bytes were handed on, until more is read.
-    handed_on: Option<Instant>,
-    /// The fault of the message after those that were handed on.
+    /// Time at which the reader got bytes; none while it waits for more.
+    delivered_at: Option<Instant>,
+    /// The fault of a message after complete ones in the same frame; the next call returns it.
     refused: Option<Status>,
 }
 
@@ -57,20 +58,20 @@ impl<B> CheckedMessages<B> {
     pub(crate) fn new(
         body: B,
         limit: MessageLimit,
-        patience: Duration,
+        time_max: Duration,
         room: Arc<Semaphore>,
         pressure: Pressure,
     ) -> Self {
         Self {
             body,
             limit,
-            patience,
+            time_max,
             room,
             pressure,
             position: Position::Head([0; 5], 0),
             permit: None,
             timeout: None,
-            handed_on: None,
+            delivered_at: None,
             refused: None,
         }
     }
@@ -78,29 +79,29 @@ impl<B> CheckedMessages<B> {
     /// Checks bytes. The error has the number of bytes that belong to complete messages before the faulty
     /// one.
     fn check(&mut self, mut bytes: &[u8]) -> Result<(), (usize, Status)> {
-        let all = bytes.len();
-        let mut sound = 0;
+        let total = bytes.len();
+        let mut complete = 0;
         while !bytes.is_empty() {
             match &mut self.position {
-                Position::Head(head, have) => {
-                    if *have == 0 {
-                        sound = all - bytes.len();
+                Position::Head(head, received) => {
+                    if *received == 0 {
+                        complete = total - bytes.len();
                     }
-                    let take = bytes.len().min(head.len() - *have);
-                    head[*have..*have + take].copy_from_slice(&bytes[..take]);
-                    *have += take;
+                    let take = bytes.len().min(head.len() - *received);
+                    head[*received..*received + take].copy_from_slice(&bytes[..take]);
+                    *received += take;
                     bytes = &bytes[take..];
-                    if *have == head.len() {
+                    if *received == head.len() {
                         let [_, length @ ..] = *head;
                         self.begin(u32::from_be_bytes(length))
-                            .map_err(|status| (sound, status))?;
+                            .map_err(|status| (complete, status))?;
                     }
                 }
-                Position::Message(left) => {
-                    let take = bytes.len().min(*left);
-                    *left -= take;
+                Position::Message(missing) => {
+                    let take = bytes.len().min(*missing);
+                    *missing -= take;
                     bytes = &bytes[take..];
-                    if *left == 0 {
+                    if *missing == 0 {
                         self.position = Position::Head([0; 5], 0);
                         self.timeout = None;
                     } else if let Some(timeout) = &mut self.timeout {
@@ -112,6 +113,7 @@ impl<B> CheckedMessages<B> {
         Ok(())
     }
 
+    /// Begins a message of `length` bytes.
     fn begin(&mut self, length: u32) -> Result<(), Status> {
         // A length beyond the address space exceeds every limit.
         let length = usize::try_from(length).unwrap_or(usize::MAX);
@@ -121,19 +123,19 @@ impl<B> CheckedMessages<B> {
                 "a message of {length} bytes; this call takes at most {bytes}{beyond}"
             )));
         }
-        if length > LARGE {
+        if length > LARGE_MESSAGE_BYTES {
             let kib = u32::try_from(length.div_ceil(1024)).unwrap_or(u32::MAX);
             let permit = self.room.clone().try_acquire_many_owned(kib);
             self.permit = Some(permit.map_err(|_| {
                 self.pressure.refused();
-                try_again("too many large messages are being read", LATER)
+                try_again("too many large messages are being read", RETRY_WAIT)
             })?);
         }
         if length == 0 {
             self.position = Position::Head([0; 5], 0);
         } else {
             self.position = Position::Message(length);
-            self.timeout = Some(BodyTimeout::new(self.patience, self.pressure.clone()));
+            self.timeout = Some(BodyTimeout::new(self.time_max, self.pressure.clone()));
         }
         Ok(())
     }
@@ -159,22 +161,22 @@ where
         }
         // Time during which the reader did not ask for more does not count against the sender.
         let this = &mut *self;
-        if let (Some(since), Some(timeout)) = (this.handed_on.take(), &mut this.timeout) {
+        if let (Some(since), Some(timeout)) = (this.delivered_at.take(), &mut this.timeout) {
             timeout.pause(since.elapsed());
         }
         match Pin::new(&mut self.body).poll_frame(context) {
             Poll::Ready(Some(Ok(frame))) => {
-                self.handed_on = Some(Instant::now());
+                self.delivered_at = Some(Instant::now());
                 let Some(data) = frame.data_ref() else {
                     return Poll::Ready(Some(Ok(frame)));
                 };
                 match self.check(data) {
                     Ok(()) => Poll::Ready(Some(Ok(frame))),
                     Err((0, refused)) => Poll::Ready(Some(Err(refused))),
-                    // Valid messages before a faulty one are handed on before the error.
-                    Err((sound, refused)) => {
+                    // Valid messages before a faulty one are delivered before the error.
+                    Err((complete, refused)) => {
                         self.refused = Some(refused);
-                        Poll::Ready(Some(Ok(Frame::data(data.slice(..sound)))))
+                        Poll::Ready(Some(Ok(Frame::data(data.slice(..complete)))))
                     }
                 }
             }
@@ -240,32 +242,34 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn messages_before_a_wrong_one_are_told_apart_from_it() {
+    async fn messages_before_a_faulty_one_are_counted() {
         let room = Arc::new(Semaphore::new(0));
         let mut body = message(3);
         body.extend(b"abc");
         let before = body.len();
         body.extend(message(5));
-        let (sound, _) = messages(4, &room).check(&body).unwrap_err();
-        assert_eq!(sound, before);
-        // The head of the message began in a frame that was handed on.
+        let (complete, _) = messages(4, &room).check(&body).unwrap_err();
+        assert_eq!(complete, before);
+        // The head of the message began in a frame that was delivered.
         let mut checked = messages(4, &room);
         checked.check(&body[..before + 2]).unwrap();
-        let (sound, _) = checked.check(&body[before + 2..]).unwrap_err();
-        assert_eq!(sound, 0);
+        let (complete, _) = checked.check(&body[before + 2..]).unwrap_err();
+        assert_eq!(complete, 0);
     }
 
     #[tokio::test]
     async fn large_messages_are_read_while_there_is_room() {
-        let large = Arc::new(Semaphore::new(LARGE / 1024 + 1));
-        let length = u32::try_from(LARGE + 1).unwrap();
-        let mut first = messages(LARGE + 1, &large);
+        let large = Arc::new(Semaphore::new(LARGE_MESSAGE_BYTES / 1024 + 1));
+        let length = u32::try_from(LARGE_MESSAGE_BYTES + 1).unwrap();
+        let mut first = messages(LARGE_MESSAGE_BYTES + 1, &large);
         first.check(&message(length)).unwrap();
-        let (_, refused) = messages(LARGE + 1, &large)
+        let (_, refused) = messages(LARGE_MESSAGE_BYTES + 1, &large)
             .check(&message(length))
             .unwrap_err();
         assert_eq!(refused.code(), Code::ResourceExhausted);
         drop(first);
-        messages(LARGE + 1, &large).check(&message(length)).unwrap();
+        messages(LARGE_MESSAGE_BYTES + 1, &large)
+            .check(&message(length))
+            .unwrap();
     }
 }

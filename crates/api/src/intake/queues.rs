@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn queues_are_named_after_the_token() {
+    fn rights_to_queues_are_parsed() {
         assert_eq!(Queues::parse(&[]), Ok(Queues::Unwritten));
         assert_eq!(Queues::parse(&["queues=*"]), Ok(Queues::All));
         let named = BTreeSet::from(["a".into(), "b".into()]);

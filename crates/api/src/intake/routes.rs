@@ -25,14 +25,15 @@ use crate::page::front;
 use crate::refused::Refused;
 
 /// Most messages in a request.
-const LINES_MAX: usize = 10_000;
+const MESSAGES_MAX: usize = 10_000;
 
-const LINES: &str = "application/x-ndjson";
+/// Media type of a body with one message on each line.
+const NDJSON: &str = "application/x-ndjson";
 
 type Answer = Result<Response, Refused>;
 
 /// The form of a request's body.
-enum Form {
+enum BodyForm {
     /// One message.
     One,
     /// One message on each line.
@@ -86,46 +87,46 @@ async fn messages(
     queue: Result<UrlPath<String>, PathRejection>,
     request: Request,
 ) -> Answer {
-    let form = form(request.headers())?;
+    let form = body_form(request.headers())?;
     let queue = taker.submissions.queue(&queue?)?;
     caller.check(taker.submissions.plan(), queue)?;
     let (room, body) = taker.bodies.read(request).await?;
     match form {
-        Form::One => {
+        BodyForm::One => {
             let (status, answer) = take(&taker, queue, &body, room, taker.until()).await?;
             Ok((status, Json(answer)).into_response())
         }
-        Form::Lines => lines(&taker, queue, body, room).await,
+        BodyForm::Lines => take_lines(&taker, queue, body, room).await,
     }
 }
 
-fn form(headers: &HeaderMap) -> Result<Form, Refused> {
+fn body_form(headers: &HeaderMap) -> Result<BodyForm, Refused> {
     if is_of_type(headers, "application/json") {
-        Ok(Form::One)
-    } else if is_of_type(headers, LINES) {
-        Ok(Form::Lines)
+        Ok(BodyForm::One)
+    } else if is_of_type(headers, NDJSON) {
+        Ok(BodyForm::Lines)
     } else {
         Err(Refused::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             format!(
-                "Content-Type: application/json for a message, {LINES} for a message on each line"
+                "Content-Type: application/json for a message, {NDJSON} for a message on each line"
             ),
         ))
     }
 }
 
-/// Takes a message from each line, and answers each on the same line.
-async fn lines(taker: &Arc<Taker>, queue: QueueIx, body: Bytes, room: Room) -> Answer {
+/// Takes a message from each line, and answers with one line for each in the same order.
+async fn take_lines(taker: &Arc<Taker>, queue: QueueIx, body: Bytes, room: Room) -> Answer {
     let lines = body.split(|byte| *byte == b'\n');
     let lines: Vec<Bytes> = lines
         .filter(|line| !line.iter().all(u8::is_ascii_whitespace))
-        .take(LINES_MAX + 1)
+        .take(MESSAGES_MAX + 1)
         .map(|line| body.slice_ref(line))
         .collect();
-    if lines.len() > LINES_MAX {
+    if lines.len() > MESSAGES_MAX {
         return Err(Refused::new(
             StatusCode::PAYLOAD_TOO_LARGE,
-            format!("a request has at most {LINES_MAX} messages"),
+            format!("a request has at most {MESSAGES_MAX} messages"),
         ));
     }
     let until = taker.until();
@@ -135,11 +136,11 @@ async fn lines(taker: &Arc<Taker>, queue: QueueIx, body: Bytes, room: Room) -> A
         async move { take(&taker, queue, &line, room, until).await }
     });
     let mut taken = std::pin::pin!(taken.buffered(AT_ONCE));
-    while let Some(told) = taken.next().await {
-        answer.push_str(&line(told));
+    while let Some(outcome) = taken.next().await {
+        answer.push_str(&answer_to_line(outcome));
         answer.push('\n');
     }
-    Ok(([(header::CONTENT_TYPE, LINES)], answer).into_response())
+    Ok(([(header::CONTENT_TYPE, NDJSON)], answer).into_response())
 }
 
 /// Takes a message in JSON.
@@ -156,11 +157,11 @@ async fn take(
 }
 
 /// The line of the answer for one message.
-fn line(told: TakeResult) -> String {
-    let (status, mut said) = match told {
+fn answer_to_line(outcome: TakeResult) -> String {
+    let (status, mut answer_line) = match outcome {
         Ok((status, answer)) => (status, serde_json::json!(answer)),
         Err(Refused { status, why }) => (status, serde_json::json!({ "error": why })),
     };
-    said["status"] = status.as_u16().into();
-    said.to_string()
+    answer_line["status"] = status.as_u16().into();
+    answer_line.to_string()
 }

@@ -15,19 +15,19 @@ use super::routes::router;
 use super::streaming::IntakeService;
 use super::taker::Taker;
 use crate::access::Clients;
+use crate::body_timeout::Pressure;
 use crate::connections::ConnectionLimits;
 use crate::control::BODY_MAX;
 use crate::gate::Gate;
 use crate::grpc::{Bounds, Calls, MESSAGE_MAX, MessageLimit};
-use crate::pace::Pressure;
 use crate::port::Port;
-use crate::serve::{self, Versions};
+use crate::serve::{self, HttpVersions};
 use crate::submissions::Submissions;
 
 /// Longest life of a connection; a producer then reconnects.
 const LIFETIME: Duration = Duration::from_secs(600);
 
-/// Client of a token that stands alone on its line.
+/// Name of the client whose line in the file of tokens has the token alone.
 const SOLE_CLIENT: &str = "submit";
 
 type Api = IntakeServer<IntakeService>;
@@ -58,7 +58,7 @@ async fn calls(taker: &Arc<Taker>) -> Calls {
     let service = IntakeService::new(taker.clone());
     let routes = Routes::new(Api::new(service).max_decoding_message_size(BODY_MAX));
     let bounds = Bounds::new(
-        limit,
+        message_limit,
         taker.bodies.room.clone(),
         taker.bodies.pressure.clone(),
     );
@@ -66,7 +66,8 @@ async fn calls(taker: &Arc<Taker>) -> Calls {
     Calls::new(routes, Api::NAME, DESCRIPTORS, &bounds, known).await
 }
 
-fn limit(path: &str) -> MessageLimit {
+/// Size limit of the messages of a call.
+fn message_limit(path: &str) -> MessageLimit {
     let is_message = path.starts_with("/proofmill.mill.v1.Intake/");
     MessageLimit {
         bytes: if is_message { BODY_MAX } else { MESSAGE_MAX },
@@ -103,11 +104,11 @@ impl Intake {
             exact,
             connections,
         } = options;
-        let port = Port::open(*address, Versions::Both, tls.as_ref(), tokens.is_some()).await?;
+        let port = Port::open(*address, HttpVersions::Both, tls.as_ref(), tokens.is_some()).await?;
         let gate = match tokens {
             Some(path) => {
                 let clients = Clients::read(path, Some(SOLE_CLIENT), Queues::parse).await?;
-                Gate::of(clients, "--submit-token")
+                Gate::with_tokens(clients, "--submit-token")
             }
             None => Gate::local(),
         };
@@ -135,7 +136,7 @@ impl Intake {
         let answer = serve::answers(router(taker, calls.clone(), self.gate));
         let (listener, terms) = self
             .port
-            .with_lifetime(LIFETIME, self.connections, pressure);
+            .into_listener(LIFETIME, self.connections, pressure);
         let stop = async {
             stop.await;
             calls.report_stopping().await;

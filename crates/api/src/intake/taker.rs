@@ -1,4 +1,4 @@
-//! Taking messages, with limits on their number and their waiting time.
+//! Submission of messages from outside, with limits on their number and their waiting time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,15 +10,15 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
 use crate::bodies::{BodyMemory, Room};
+use crate::body_timeout::Pressure;
 use crate::control::BODY_MAX;
-use crate::pace::Pressure;
 use crate::refused::Refused;
 use crate::submissions::Submissions;
 use crate::types::SubmitAnswer;
 
 /// Most messages without an answer. A message whose producer has disconnected still counts, since it keeps
 /// its place at its queue.
-const WAITING_MAX: usize = 4096;
+const UNANSWERED_MAX: usize = 4096;
 
 /// Most messages of one request or stream in progress.
 pub(super) const AT_ONCE: usize = 64;
@@ -26,12 +26,16 @@ pub(super) const AT_ONCE: usize = 64;
 /// Number of requests of the largest size that fit into memory at a time.
 const BODIES_AT_ONCE: usize = 4;
 
-/// Takes messages from admitted callers.
+/// Submits messages of admitted callers, and answers in time.
 pub(super) struct Taker {
     pub(super) submissions: Submissions,
+    /// Longest time until a message has an answer.
     patience: Duration,
+    /// Whether a duplicate with other content is refused.
     exact: bool,
+    /// A permit for each message without an answer.
     waiting: Arc<Semaphore>,
+    /// Memory for the bodies of requests.
     pub(super) bodies: BodyMemory,
 }
 
@@ -51,7 +55,7 @@ impl Taker {
             submissions,
             patience,
             exact,
-            waiting: Arc::new(Semaphore::new(WAITING_MAX)),
+            waiting: Arc::new(Semaphore::new(UNANSWERED_MAX)),
             bodies: BodyMemory::new(BODY_MAX, BODIES_AT_ONCE, patience, pressure),
         }
     }
@@ -76,30 +80,30 @@ impl Taker {
                 "not taken: the messages before this one in the request took too long",
             ));
         }
-        let place = timeout_at(until, self.waiting.clone().acquire_owned()).await;
-        let Ok(Ok(place)) = place else {
-            return Err(self.overdue().await);
+        let permit = timeout_at(until, self.waiting.clone().acquire_owned()).await;
+        let Ok(Ok(permit)) = permit else {
+            return Err(self.late_answer().await);
         };
         let (submissions, exact) = (self.submissions.clone(), self.exact);
-        let bringing = tokio::spawn(async move {
-            let brought = bring(&submissions, queue, message, exact).await;
-            drop((place, room));
-            brought
+        let submitting = tokio::spawn(async move {
+            let answer = submit_to_queue(&submissions, queue, message, exact).await;
+            drop((permit, room));
+            answer
         });
-        match timeout_at(until, bringing).await {
-            Ok(Ok(told)) => told,
+        match timeout_at(until, submitting).await {
+            Ok(Ok(result)) => result,
             Ok(Err(error)) => Err(Refused::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 error.to_string(),
             )),
-            Err(_) => Err(self.overdue().await),
+            Err(_) => Err(self.late_answer().await),
         }
     }
 
     /// The error for a message that has no answer in time.
-    async fn overdue(&self) -> Refused {
-        let moment = Instant::now() + Duration::from_secs(2);
-        match timeout_at(moment, self.submissions.status()).await {
+    async fn late_answer(&self) -> Refused {
+        let until = Instant::now() + Duration::from_secs(2);
+        match timeout_at(until, self.submissions.status()).await {
             Ok(Ok(status)) if status.producers_waiting > 0 => Refused::new(
                 StatusCode::TOO_MANY_REQUESTS,
                 "the queue is full; sending the same message again is safe",
@@ -113,13 +117,13 @@ impl Taker {
     }
 }
 
-async fn bring(
+async fn submit_to_queue(
     submissions: &Submissions,
     queue: QueueIx,
     message: SourceMessage,
     exact: bool,
 ) -> TakeResult {
-    let answer = submissions.bring(queue, message).await?;
+    let answer = submissions.submit_to_queue(queue, message).await?;
     let status = match &answer {
         SubmitAnswer::Accepted => StatusCode::CREATED,
         SubmitAnswer::Duplicate { same: Some(false) } if exact => {

@@ -9,9 +9,9 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Request, Response, Status, Streaming};
 
 use super::conversation::{AnswerSink, End, ReadError, RequestStream, converse_over};
-use super::desk::{PortState, Rights};
 use super::message::{Answer, AnswerBody, KeyEntry, VerificationResult};
-use super::order::{NumberedRequest, Operation, ProofToVerify};
+use super::operation::{NumberedRequest, Operation, ProofToVerify};
+use super::port_state::{PortState, Rights};
 use super::proto::verifier_server::Verifier;
 use super::proto::verify_request::Ask;
 use super::proto::verify_response::Answer as Reply;
@@ -30,7 +30,7 @@ struct StreamRequests(Streaming<proto::VerifyRequest>);
 /// The answers of a stream.
 struct StreamAnswers(mpsc::Sender<Result<proto::VerifyResponse, Status>>);
 
-type Called<T> = Result<Response<T>, Status>;
+type CallResult<T> = Result<Response<T>, Status>;
 
 #[tonic::async_trait]
 impl Verifier for VerifierCalls {
@@ -39,7 +39,7 @@ impl Verifier for VerifierCalls {
     async fn verify(
         &self,
         request: Request<Streaming<proto::VerifyRequest>>,
-    ) -> Called<Self::VerifyStream> {
+    ) -> CallResult<Self::VerifyStream> {
         let caller = Caller::of_call(&request)?;
         let open_call = self.0.admit()?;
         let peer = self.0.peer(&caller);
@@ -66,7 +66,7 @@ impl Verifier for VerifierCalls {
     async fn add_key(
         &self,
         request: Request<proto::AddKeyRequest>,
-    ) -> Called<proto::AddKeyResponse> {
+    ) -> CallResult<proto::AddKeyResponse> {
         let caller = Caller::<Rights>::of_call(&request)?;
         let proto::AddKeyRequest { kind, key } = request.into_inner();
         let added = self
@@ -85,7 +85,7 @@ impl Verifier for VerifierCalls {
     async fn list_keys(
         &self,
         request: Request<proto::ListKeysRequest>,
-    ) -> Called<proto::ListKeysResponse> {
+    ) -> CallResult<proto::ListKeysResponse> {
         let caller = Caller::<Rights>::of_call(&request)?;
         let keys = self.0.handle.keys(PortState::client(&caller)).into_iter();
         let keys = keys.map(KeyEntry::from).map(|key| proto::Key {
@@ -101,7 +101,7 @@ impl Verifier for VerifierCalls {
     async fn remove_key(
         &self,
         request: Request<proto::RemoveKeyRequest>,
-    ) -> Called<proto::RemoveKeyResponse> {
+    ) -> CallResult<proto::RemoveKeyResponse> {
         let caller = Caller::<Rights>::of_call(&request)?;
         let digest: KeyDigest = request
             .get_ref()
@@ -115,7 +115,7 @@ impl Verifier for VerifierCalls {
     async fn list_kinds(
         &self,
         _: Request<proto::ListKindsRequest>,
-    ) -> Called<proto::ListKindsResponse> {
+    ) -> CallResult<proto::ListKindsResponse> {
         let kinds = self.0.handle.kinds();
         Ok(Response::new(proto::ListKindsResponse { kinds }))
     }
@@ -123,7 +123,7 @@ impl Verifier for VerifierCalls {
     async fn cancel_source(
         &self,
         request: Request<proto::CancelSourceRequest>,
-    ) -> Called<proto::CancelSourceResponse> {
+    ) -> CallResult<proto::CancelSourceResponse> {
         let caller = Caller::<Rights>::of_call(&request)?;
         let source = &request.get_ref().source;
         let count = self
@@ -144,7 +144,8 @@ impl RequestStream for StreamRequests {
     async fn next(&mut self) -> Result<Option<NumberedRequest>, ReadError<Status>> {
         match self.0.message().await {
             Ok(message) => Ok(message.map(read_request)),
-            // Faults of messages are detected on this side; all other errors are faults of the connection.
+            // Malformed, too large and late messages are detected by this server; all other errors are failures of
+            // the connection.
             Err(status) => Err(match status.code() {
                 Code::InvalidArgument | Code::ResourceExhausted | Code::DeadlineExceeded => {
                     ReadError::Malformed(status)
@@ -229,7 +230,7 @@ fn result_message(result: VerificationResult) -> proto::VerificationResult {
     let status = match result.status() {
         Some(super::ResultStatus::Valid) => VerificationStatus::Valid,
         Some(super::ResultStatus::Invalid) => VerificationStatus::Invalid,
-        // A verdict with an unknown number is treated as none.
+        // A verdict with an unknown status is sent as unavailable.
         Some(super::ResultStatus::Unavailable) | None => VerificationStatus::Unavailable,
     };
     proto::VerificationResult {

@@ -10,14 +10,14 @@ use proofmill_verifier::{Handle, Request};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::message::{Answer, AnswerBody, KeyEntry};
-use super::order::{NumberedRequest, Operation, ProofToVerify};
+use super::operation::{NumberedRequest, Operation, ProofToVerify};
 
 /// A client's conversation with a verifier.
 #[derive(Clone, Debug)]
 pub(super) struct Conversation {
     handle: Handle,
     peer: Peer,
-    under_way: Arc<UnderWay>,
+    unanswered: Arc<Unanswered>,
 }
 
 /// The other end of a conversation.
@@ -29,8 +29,8 @@ pub struct Peer {
     conversation: Arc<str>,
     /// Source of requests that name none.
     source: Arc<str>,
-    /// Places for requests whose answers have not been written.
-    places: Arc<Semaphore>,
+    /// Permits for requests whose answers have not been written.
+    permits: Arc<Semaphore>,
 }
 
 /// The incoming requests of a conversation.
@@ -62,13 +62,14 @@ pub(super) trait AnswerSink: Send {
 /// The reason that requests end too soon.
 #[derive(Debug)]
 pub(super) enum ReadError<E> {
-    /// A request is malformed, and so is all that follows. The client is there, and gets its answers.
+    /// A request is malformed, and nothing after it can be read. The client still gets the answers of its earlier
+    /// requests.
     Malformed(E),
-    /// The client has gone: its requests are cancelled.
+    /// The client has disconnected: its requests are cancelled.
     Gone(E),
 }
 
-/// The end of a conversation that did not break.
+/// The reason that a conversation ended without an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     /// The client has sent all its requests.
@@ -79,17 +80,17 @@ pub(super) enum End {
 
 /// Requests of a conversation that have no answer yet, and their sources.
 #[derive(Debug, Default)]
-struct UnderWay(Mutex<HashMap<u64, Arc<str>>>);
+struct Unanswered(Mutex<HashMap<u64, Arc<str>>>);
 
-/// Most requests of a client whose answers have not been written. A client that does not read answers is
-/// not read from.
+/// Most requests of a client whose answers have not been written. No further request is read from a client that does
+/// not read its answers.
 pub(super) const UNANSWERED_MAX: usize = 4096;
 
-/// An answer to come, with its place among the unwritten ones.
+/// A future answer, with the permit of its request.
 type PendingAnswer = BoxFuture<'static, (Answer, OwnedSemaphorePermit)>;
 
 /// Answers requests as soon as answers are known, until the requests end or `shutdown` reaches
-/// [`Level::Drain`]; then accepted requests are still answered. If the client goes, its requests are
+/// [`Level::Drain`]; then accepted requests are still answered. If the client disconnects, its requests are
 /// cancelled.
 pub(super) async fn converse_over<Q, A>(
     handle: Handle,
@@ -104,14 +105,14 @@ where
 {
     let conversation = Conversation::new(handle, peer);
     let (sender, receiver) = mpsc::channel(1);
-    let asking = conversation.clone().read(requests, sender, shutdown);
-    let (asked, answered) = tokio::join!(asking, async {
+    let reading = conversation.clone().read(requests, sender, shutdown);
+    let (read, answered) = tokio::join!(reading, async {
         let answered = write(answers, receiver).await;
         // Requests without an answer by now have no reader.
         conversation.cancel_all();
         answered
     });
-    let end = asked?;
+    let end = read?;
     answered.map_err(Into::into)?;
     Ok(end)
 }
@@ -119,24 +120,24 @@ where
 // === impl Peer ===
 
 impl Peer {
-    /// A conversation of a client, which is a source of its own and has places of its own.
+    /// A conversation of a client, which is a source of its own and has permits of its own.
     pub fn new(client: &str, conversation: &str) -> Self {
         let conversation: Arc<str> = conversation.into();
         Self {
             client: client.into(),
             source: conversation.clone(),
             conversation,
-            places: Arc::new(Semaphore::new(UNANSWERED_MAX)),
+            permits: Arc::new(Semaphore::new(UNANSWERED_MAX)),
         }
     }
 
-    /// A conversation of a client that may have several, which share one source and its places.
-    pub(super) fn of_client(client: Arc<str>, conversation: &str, places: Arc<Semaphore>) -> Self {
+    /// A conversation of a client that may have several, which share one source and the permits.
+    pub(super) fn of_client(client: Arc<str>, conversation: &str, permits: Arc<Semaphore>) -> Self {
         Self {
             client,
             source: "".into(),
             conversation: conversation.into(),
-            places,
+            permits,
         }
     }
 }
@@ -148,7 +149,7 @@ impl Conversation {
         Self {
             handle,
             peer,
-            under_way: Arc::default(),
+            unanswered: Arc::default(),
         }
     }
 
@@ -178,19 +179,19 @@ impl Conversation {
                     return Err(error);
                 }
             };
-            let place = self.place().await;
+            let permit = self.acquire_permit().await;
             let answer = self.answer(request).await;
             // The receiver is gone if no answers can be written.
             let _ = answers
-                .send(Box::pin(async move { (answer.await, place) }))
+                .send(Box::pin(async move { (answer.await, permit) }))
                 .await;
         }
     }
 
     /// Waits until the client may have one more request without an answer.
-    pub(super) async fn place(&self) -> OwnedSemaphorePermit {
-        let place = self.peer.places.clone().acquire_owned().await;
-        place.expect("the semaphore is never closed")
+    pub(super) async fn acquire_permit(&self) -> OwnedSemaphorePermit {
+        let permit = self.peer.permits.clone().acquire_owned().await;
+        permit.expect("the semaphore is never closed")
     }
 
     /// Accepts a request, and returns the future of its answer.
@@ -201,10 +202,10 @@ impl Conversation {
         } = request;
         let client = &self.peer.client;
         let body = match operation {
-            Err(reason) => return at_once(Answer::refused(request_id, reason)),
+            Err(reason) => return ready_answer(Answer::refused(request_id, reason)),
             Ok(Operation::Verify(proof)) => return self.verify(request_id, proof).await,
             Ok(Operation::Cancel(request)) => {
-                let source = self.under_way.get().get(&request).cloned();
+                let source = self.unanswered.lock().get(&request).cloned();
                 let found = source.is_some_and(|source| self.cancel(&source, request));
                 AnswerBody::Count(found.into())
             }
@@ -216,7 +217,7 @@ impl Conversation {
                     Ok(digest) => AnswerBody::Key {
                         digest: digest.to_string(),
                     },
-                    Err(error) => return at_once(Answer::refused(request_id, error)),
+                    Err(error) => return ready_answer(Answer::refused(request_id, error)),
                 }
             }
             Ok(Operation::RemoveKey(digest)) => {
@@ -228,43 +229,43 @@ impl Conversation {
             }
             Ok(Operation::ListKinds) => AnswerBody::Kinds(self.handle.kinds()),
         };
-        at_once(Answer::new(request_id, body))
+        ready_answer(Answer::new(request_id, body))
     }
 
     async fn verify(&self, request_id: u64, proof: ProofToVerify) -> BoxFuture<'static, Answer> {
-        let request = self.request(request_id, proof);
+        let request = self.verification_request(request_id, proof);
         let source = request.source.clone();
-        let before = self.under_way.get().insert(request_id, source);
+        let before = self.unanswered.lock().insert(request_id, source);
         if let Some(other) = before {
-            self.under_way.get().insert(request_id, other);
+            self.unanswered.lock().insert(request_id, other);
             let reason =
                 format!("request {request_id} is under way: give each request a new number");
-            return at_once(Answer::refused(request_id, reason));
+            return ready_answer(Answer::refused(request_id, reason));
         }
-        // No further request is read until there is room for this one.
+        // Submitting waits for room, and no further request is read meanwhile.
         let pending = match self.handle.submit(request).await {
             Ok(pending) => pending,
             Err(error) => {
-                self.under_way.get().remove(&request_id);
-                return at_once(Answer::refused(request_id, error));
+                self.unanswered.lock().remove(&request_id);
+                return ready_answer(Answer::refused(request_id, error));
             }
         };
-        let under_way = self.under_way.clone();
+        let unanswered = self.unanswered.clone();
         Box::pin(async move {
             let verdict = pending.await;
-            under_way.get().remove(&request_id);
+            unanswered.lock().remove(&request_id);
             Answer::verdict(request_id, &verdict)
         })
     }
 
-    fn request(&self, request_id: u64, proof: ProofToVerify) -> Request {
+    fn verification_request(&self, request_id: u64, proof: ProofToVerify) -> Request {
         Request {
             client: self.peer.client.clone(),
             source: match &*proof.source {
                 "" => self.peer.source.clone(),
                 source => source.into(),
             },
-            id: self.id(request_id),
+            id: self.unique_id(request_id),
             kind: proof.kind,
             key: proof.key,
             statement: proof.statement,
@@ -276,45 +277,45 @@ impl Conversation {
 
     /// Cancels all requests without an answer.
     pub(super) fn cancel_all(&self) {
-        let under_way: Vec<_> = self.under_way.get().drain().collect();
-        for (request, source) in under_way {
+        let unanswered: Vec<_> = self.unanswered.lock().drain().collect();
+        for (request, source) in unanswered {
             self.cancel(&source, request);
         }
     }
 
     fn cancel(&self, source: &str, request: u64) -> bool {
         self.handle
-            .cancel(&self.peer.client, source, &self.id(request))
+            .cancel(&self.peer.client, source, &self.unique_id(request))
     }
 
-    /// The name of a request, unique among those of its source, which may come by several conversations.
-    fn id(&self, request: u64) -> Arc<str> {
+    /// The name of a request, unique among the requests of its source, which may have several conversations.
+    fn unique_id(&self, request: u64) -> Arc<str> {
         format!("{} {request}", self.peer.conversation).into()
     }
 }
 
-// === impl UnderWay ===
+// === impl Unanswered ===
 
-impl UnderWay {
-    fn get(&self) -> MutexGuard<'_, HashMap<u64, Arc<str>>> {
+impl Unanswered {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<str>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn at_once(answer: Answer) -> BoxFuture<'static, Answer> {
+fn ready_answer(answer: Answer) -> BoxFuture<'static, Answer> {
     Box::pin(std::future::ready(answer))
 }
 
 /// Writes answers as they become known, until no more can come or the client no longer reads.
 async fn write<A: AnswerSink>(
     mut answers: A,
-    mut asked: mpsc::Receiver<PendingAnswer>,
+    mut accepted: mpsc::Receiver<PendingAnswer>,
 ) -> Result<(), A::Error> {
     let mut pending = FuturesUnordered::<PendingAnswer>::new();
     let mut is_open = true;
     while is_open || !pending.is_empty() {
-        let (answer, _place) = tokio::select! {
-            answer = asked.recv(), if is_open => {
+        let (answer, _permit) = tokio::select! {
+            answer = accepted.recv(), if is_open => {
                 match answer {
                     Some(answer) => pending.push(answer),
                     None => is_open = false,
@@ -328,7 +329,7 @@ async fn write<A: AnswerSink>(
         };
         answers.write(answer).await?;
         // Answers that are ready together are sent together.
-        while let Some(Some((answer, _place))) = pending.next().now_or_never() {
+        while let Some(Some((answer, _permit))) = pending.next().now_or_never() {
             answers.write(answer).await?;
         }
         answers.flush().await?;

@@ -5,12 +5,12 @@ use std::io;
 use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// Most bytes of a frame: a key, or a proof with its statement, and their names.
+/// Most bytes of a frame (17 MiB): a key, or a proof with its statement, and the fields' names.
 pub const MAX_FRAME_BYTES: usize = 17 << 20;
 
 /// Bytes that are read from a stream at a time. A frame's buffer grows as its bytes come, so a client that
 /// announces many and sends few uses little memory.
-const PIECE: usize = 64 << 10;
+const READ_BYTES_MAX: usize = 64 << 10;
 
 /// Frames of a stream.
 #[derive(Debug)]
@@ -51,15 +51,15 @@ impl<R: AsyncRead + Unpin> Frames<R> {
     /// [`FrameError`], after which no more can be read.
     pub async fn next(&mut self) -> Result<Option<Bytes>, FrameError> {
         let mut head = [0; 4];
-        let mut have = 0;
-        while have < head.len() {
-            match self.stream.read(&mut head[have..]).await? {
-                0 if have == 0 => return Ok(None),
+        let mut read_bytes = 0;
+        while read_bytes < head.len() {
+            match self.stream.read(&mut head[read_bytes..]).await? {
+                0 if read_bytes == 0 => return Ok(None),
                 0 => {
-                    let missing = head.len() - have;
+                    let missing = head.len() - read_bytes;
                     return Err(FrameError::Incomplete { missing });
                 }
-                read => have += read,
+                read => read_bytes += read,
             }
         }
         // A length beyond the address space exceeds every limit.
@@ -67,11 +67,11 @@ impl<R: AsyncRead + Unpin> Frames<R> {
         if length > MAX_FRAME_BYTES {
             return Err(FrameError::TooLong(length));
         }
-        let mut frame = BytesMut::with_capacity(length.min(PIECE));
+        let mut frame = BytesMut::with_capacity(length.min(READ_BYTES_MAX));
         while frame.len() < length {
             let missing = length - frame.len();
-            let mut piece = (&mut self.stream).take(missing.min(PIECE) as u64);
-            if piece.read_buf(&mut frame).await? == 0 {
+            let mut part = (&mut self.stream).take(missing.min(READ_BYTES_MAX) as u64);
+            if part.read_buf(&mut frame).await? == 0 {
                 return Err(FrameError::Incomplete { missing });
             }
         }
@@ -97,7 +97,7 @@ mod tests {
     #[tokio::test]
     async fn frames_are_read_as_they_are_written() {
         let mut stream = Vec::new();
-        let long = vec![7; 3 * PIECE + 1];
+        let long = vec![7; 3 * READ_BYTES_MAX + 1];
         for content in [&b"abc"[..], b"", &long] {
             write_frame(&mut stream, content).await.unwrap();
         }

@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, BufWriter};
 use super::conversation::{AnswerSink, Peer, ReadError, RequestStream, converse_over};
 use super::frame::{FrameError, Frames, write_frame};
 use super::message::{Answer, decode_request};
-use super::order::NumberedRequest;
+use super::operation::NumberedRequest;
 
 /// Answers requests in a stream as soon as answers are known, until the stream ends or `shutdown` reaches
 /// [`Level::Drain`](proofmill_shutdown::Level::Drain); then accepted requests are still answered. If the
@@ -28,7 +28,7 @@ pub async fn converse(
     shutdown: Shutdown,
 ) -> Result<(), FrameError> {
     let requests = FramedRequests {
-        // Frames are small, and come many at a time.
+        // Buffered, since frames are small and often arrive many at a time.
         frames: Frames::new(BufReader::new(reader)),
         end: None,
     };
@@ -57,7 +57,7 @@ pub(super) fn read_request(frame: &Bytes) -> NumberedRequest {
 
 struct FramedRequests<R> {
     frames: Frames<BufReader<R>>,
-    /// An error after which no more frames can be read; an answer reports it first.
+    /// The error that ends the stream of frames. An answer reports it before the conversation ends.
     end: Option<FrameError>,
 }
 

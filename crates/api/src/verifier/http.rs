@@ -43,7 +43,7 @@ pub(super) fn router(handle: Handle, address: Option<SocketAddr>) -> Router {
         .route("/healthz", get(async || "ok\n"))
         .route("/simulator", get(async || Html(SIMULATOR)))
         .layer(middleware::from_fn_with_state(
-            PageGate::on(address),
+            PageGate::for_port(address),
             PageGate::pass,
         ))
         .with_state(handle)

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::message::VerificationResult;
-use super::order::{NumberedRequest, Operation, ProofToVerify};
+use super::operation::{NumberedRequest, Operation, ProofToVerify};
 use crate::refused::Refused;
 
 /// The body of a request.
@@ -34,24 +34,24 @@ struct Body<'a> {
 /// The request in a body. Proof and statement are JSON in the kind's format, or bytes as a string of
 /// hexadecimal digits after `0x`.
 pub(super) fn read_request(body: &Bytes) -> Result<NumberedRequest, Refused> {
-    let wrong = |why: String| Refused::new(StatusCode::BAD_REQUEST, why);
-    let asked: Body<'_> = serde_json::from_slice(body)
-        .map_err(|error| wrong(format!("not a request to verify a proof: {error}")))?;
-    let key = asked.key.as_deref().map(str::parse).transpose();
-    let statement = asked
+    let bad_request = |why: String| Refused::new(StatusCode::BAD_REQUEST, why);
+    let fields: Body<'_> = serde_json::from_slice(body)
+        .map_err(|error| bad_request(format!("not a request to verify a proof: {error}")))?;
+    let key = fields.key.as_deref().map(str::parse).transpose();
+    let statement = fields
         .statement
         .map(|value| content(body, value, "statement"));
     let proof = ProofToVerify {
-        kind: asked.kind,
-        key: key.map_err(|error| wrong(format!("`key`: {error}")))?,
+        kind: fields.kind,
+        key: key.map_err(|error| bad_request(format!("`key`: {error}")))?,
         statement: statement.transpose()?.unwrap_or_default(),
-        proof: content(body, asked.proof, "proof")?,
-        source: asked.source,
-        priority: asked.priority,
-        deadline: asked.deadline_ms.map(Duration::from_millis),
+        proof: content(body, fields.proof, "proof")?,
+        source: fields.source,
+        priority: fields.priority,
+        deadline: fields.deadline_ms.map(Duration::from_millis),
     };
     Ok(NumberedRequest {
-        request_id: asked.request_id,
+        request_id: fields.request_id,
         operation: Ok(Operation::Verify(proof)),
     })
 }
@@ -92,15 +92,15 @@ pub(super) fn verdict(result: &VerificationResult) -> Value {
 mod tests {
     use super::*;
 
-    fn asked(body: &str) -> Result<NumberedRequest, Refused> {
+    fn parse(body: &str) -> Result<NumberedRequest, Refused> {
         read_request(&Bytes::copy_from_slice(body.as_bytes()))
     }
 
     #[test]
-    fn proofs_are_json_as_it_is_or_hexadecimal_digits() {
+    fn proofs_are_json_or_hexadecimal_digits() {
         let body =
             r#"{"request_id": 7, "kind": "k", "proof": {"a": [1,  2]}, "statement": "0x00fF"}"#;
-        let request = asked(body).unwrap();
+        let request = parse(body).unwrap();
         assert_eq!(request.request_id, 7);
         let Ok(Operation::Verify(proof)) = request.operation else {
             panic!("{request:?}");
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_refused_with_the_reason() {
+    fn malformed_requests_are_refused_with_the_reason() {
         let digest = "0".repeat(63);
         for (body, why) in [
             ("", "EOF"),
@@ -137,7 +137,7 @@ mod tests {
                 "`key`: a key's digest",
             ),
         ] {
-            let refused = asked(body).unwrap_err();
+            let refused = parse(body).unwrap_err();
             assert_eq!(refused.status, StatusCode::BAD_REQUEST);
             assert!(refused.why.contains(why), "{}", refused.why);
         }

@@ -7,7 +7,7 @@ use proofmill_verifier::{KeyInfo, NoDigest, Status, Verdict, VerdictStats};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use super::order::{Operation, ProofToVerify};
+use super::operation::{Operation, ProofToVerify};
 
 /// The version of these messages. Each message names its version, and other versions are refused.
 pub const VERSION: u32 = 1;
@@ -33,7 +33,7 @@ pub enum RequestBody<'a> {
     Verify {
         /// The kind's name.
         kind: &'a str,
-        /// The digest of its verifying key, in hexadecimal digits; none if the kind has no keys.
+        /// The digest of the verifying key, in hexadecimal digits; none if the kind has no keys.
         #[serde(default, borrow)]
         key: Option<&'a str>,
         /// The statement, in the kind's encoding.
@@ -125,13 +125,13 @@ pub struct VerificationResult {
     pub status: u8,
     /// The reason of `invalid` or `unavailable`; empty for a valid proof.
     pub error_message: String,
-    /// Milliseconds before work on it began.
+    /// Milliseconds before work on the request began.
     pub time_in_queue_ms: f64,
-    /// Milliseconds of work on it, including the wait for its batch.
+    /// Milliseconds of work on the request, including the wait for its batch.
     pub time_in_verify_ms: f64,
-    /// Invalid proofs in its batch.
+    /// Number of invalid proofs in the batch.
     pub batch_failure_count: u32,
-    /// Number of proofs in its batch.
+    /// Number of proofs in the batch.
     pub batch_size: u32,
 }
 
@@ -150,11 +150,11 @@ pub enum ResultStatus {
 /// A key in a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyEntry {
-    /// Its digest in hexadecimal digits.
+    /// The key's digest, in hexadecimal digits.
     pub digest: String,
-    /// The kind of proofs that it is for.
+    /// The kind of proofs that the key is for.
     pub kind: String,
-    /// Its length in bytes, as it was sent.
+    /// Size of the key in bytes, as it was sent.
     pub bytes: u64,
 }
 
@@ -162,13 +162,13 @@ pub struct KeyEntry {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MessageError {
-    /// It is not a request.
+    /// The frame is not a request.
     #[error("not a request: {0}")]
     Malformed(#[from] rmp_serde::decode::Error),
     /// Bytes follow the request in its frame.
     #[error("not a request: something follows it in its frame")]
     Trailing,
-    /// It has another version.
+    /// The request has another version.
     #[error("a request of version {0}: this verifier takes version {VERSION}")]
     Version(u32),
 }
@@ -177,7 +177,7 @@ pub enum MessageError {
 ///
 /// # Errors
 ///
-/// [`MessageError`], with the request's number, or 0 if that cannot be read.
+/// [`MessageError`], with the number of the request; 0 if the number cannot be read.
 pub fn decode_request(frame: &[u8]) -> Result<Request<'_>, (u64, MessageError)> {
     // The fields that all versions have.
     #[derive(Deserialize)]
@@ -197,7 +197,7 @@ pub fn decode_request(frame: &[u8]) -> Result<Request<'_>, (u64, MessageError)> 
     let mut reader = rmp_serde::Deserializer::from_read_ref(frame);
     let request = Request::deserialize(&mut reader).map_err(|error| (request_id, error.into()))?;
     match IgnoredAny::deserialize(&mut reader) {
-        // Not even the first byte of another value follows.
+        // The error means that not even the first byte of another value follows.
         Err(rmp_serde::decode::Error::InvalidMarkerRead(_)) => Ok(request),
         _ => Err((request_id, MessageError::Trailing)),
     }
@@ -334,7 +334,7 @@ impl ResultStatus {
     }
 }
 
-/// Bytes as MessagePack's binary, not as a list of numbers; borrowed from the frame.
+/// Encoding of bytes in MessagePack's binary format, not as a list of numbers. Decoded bytes are borrowed from the frame.
 mod bytes {
     use serde::{Deserialize, Deserializer, Serializer};
 
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_refused_with_its_number() {
+    fn malformed_requests_are_refused_with_their_number() {
         let other = rmp_serde::to_vec_named(&Request {
             version: 2,
             ..request()

@@ -97,7 +97,7 @@ pub(super) fn page(report: &Report) -> String {
         Kind::Counter,
         verdicts,
     );
-    let apart = report.sources.iter().map(|source| {
+    let quarantined = report.sources.iter().map(|source| {
         let labels = vec![("source", source.source.to_string())];
         (labels, f64::from(u8::from(source.is_quarantined)))
     });
@@ -105,7 +105,7 @@ pub(super) fn page(report: &Report) -> String {
         "source_apart",
         "Whether a source's proofs are checked apart, after false ones.",
         Kind::Gauge,
-        apart,
+        quarantined,
     );
     page.render()
 }

@@ -5,15 +5,15 @@
 
 mod calls;
 mod conversation;
-mod desk;
 mod frame;
 mod framed;
 mod http;
 mod json;
 mod message;
 mod metrics;
-mod order;
+mod operation;
 mod pipes;
+mod port_state;
 pub mod proto;
 mod routes;
 mod server;

@@ -16,11 +16,11 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::conversation::Conversation;
-use super::desk::{PortState, Rights};
 use super::framed;
 use super::json::{read_request, verdict};
 use super::message::{Answer, AnswerBody, KeyEntry};
-use super::order::{NumberedRequest, Operation};
+use super::operation::{NumberedRequest, Operation};
+use super::port_state::{PortState, Rights};
 use crate::bodies::{BodyMemory, is_of_type};
 use crate::gate::{Caller, Gate};
 use crate::grpc::Calls;
@@ -52,18 +52,18 @@ const FRONT: FrontPage<'_> = FrontPage {
     document: "verifier.md",
 };
 
-type Answered = Result<Response, Refused>;
+type AnswerResult = Result<Response, Refused>;
 
 /// The state that the routes share.
 #[derive(Clone)]
-struct Site {
+struct RouteState {
     port_state: Arc<PortState>,
     bodies: Arc<BodyMemory>,
 }
 
 /// The encoding of a request for a verdict, and of its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum Encoding {
     Json,
     MessagePack,
 }
@@ -85,22 +85,22 @@ pub(super) fn router(
         .route("/v1/kinds", get(kinds))
         .fallback(others)
         .layer(middleware::from_fn_with_state(gate, Gate::pass))
-        .with_state(Site { port_state, bodies })
+        .with_state(RouteState { port_state, bodies })
         // The front page shows nothing about requests, so it needs no token.
         .route("/", get(async || front(&FRONT)))
 }
 
 async fn verify(
-    State(site): State<Site>,
+    State(state): State<RouteState>,
     Extension(caller): Extension<Caller<Rights>>,
     request: Request,
-) -> Answered {
-    let form = form(request.headers())?;
-    let open_call = site.port_state.admit()?;
-    let (room, body) = site.bodies.read(request).await?;
-    let request = match form {
-        Form::Json => read_request(&body)?,
-        Form::MessagePack => framed::read_request(&body),
+) -> AnswerResult {
+    let encoding = encoding(request.headers())?;
+    let open_call = state.port_state.admit()?;
+    let (room, body) = state.bodies.read(request).await?;
+    let request = match encoding {
+        Encoding::Json => read_request(&body)?,
+        Encoding::MessagePack => framed::read_request(&body),
     };
     if let NumberedRequest {
         operation: Ok(operation),
@@ -111,35 +111,35 @@ async fn verify(
         let why = "not a request to verify a proof: the requests for keys are at /v1/keys";
         return Err(Refused::new(StatusCode::BAD_REQUEST, why));
     }
-    let conversation = SingleRequest(site.port_state.conversation(&caller));
-    let place = conversation.0.place().await;
+    let conversation = SingleRequest(state.port_state.conversation(&caller));
+    let permit = conversation.0.acquire_permit().await;
     let answer = conversation.0.answer(request).await;
     // The request is accepted: from here on the verifier's own limits count it.
     drop((room, body));
     let answer = answer.await;
-    drop((place, open_call));
-    if matches!(answer.body, AnswerBody::Refused { .. }) && site.port_state.is_stopping() {
+    drop((permit, open_call));
+    if matches!(answer.body, AnswerBody::Refused { .. }) && state.port_state.is_stopping() {
         return Err(PortState::stopping());
     }
-    response(form, &answer)
+    response(encoding, &answer)
 }
 
 /// The verdict, or the refusal of the request.
-fn response(form: Form, answer: &Answer) -> Answered {
-    match (&answer.body, form) {
+fn response(encoding: Encoding, answer: &Answer) -> AnswerResult {
+    match (&answer.body, encoding) {
         (AnswerBody::Refused { error_message }, _) => {
             Err(Refused::new(StatusCode::BAD_REQUEST, error_message))
         }
-        (AnswerBody::Result(result), Form::Json) => Ok(Json(verdict(result)).into_response()),
+        (AnswerBody::Result(result), Encoding::Json) => Ok(Json(verdict(result)).into_response()),
         _ => Ok(([(header::CONTENT_TYPE, MSGPACK)], answer.encode()).into_response()),
     }
 }
 
-fn form(headers: &HeaderMap) -> Result<Form, Refused> {
+fn encoding(headers: &HeaderMap) -> Result<Encoding, Refused> {
     if is_of_type(headers, "application/json") {
-        Ok(Form::Json)
+        Ok(Encoding::Json)
     } else if is_of_type(headers, MSGPACK) || is_of_type(headers, "application/x-msgpack") {
-        Ok(Form::MessagePack)
+        Ok(Encoding::MessagePack)
     } else {
         Err(Refused::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -149,10 +149,10 @@ fn form(headers: &HeaderMap) -> Result<Form, Refused> {
 }
 
 async fn keys(
-    State(site): State<Site>,
+    State(state): State<RouteState>,
     Extension(caller): Extension<Caller<Rights>>,
 ) -> Json<serde_json::Value> {
-    let keys = site
+    let keys = state
         .port_state
         .handle
         .keys(PortState::client(&caller))
@@ -164,18 +164,18 @@ async fn keys(
 /// The query parameters of a request to add a key.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct OfKind {
+struct AddKeyQuery {
     kind: String,
 }
 
 /// Adds a key, whose bytes are the body.
 async fn add_key(
-    State(site): State<Site>,
+    State(state): State<RouteState>,
     Extension(caller): Extension<Caller<Rights>>,
-    query: Result<Query<OfKind>, QueryRejection>,
+    query: Result<Query<AddKeyQuery>, QueryRejection>,
     request: Request,
-) -> Answered {
-    let Query(OfKind { kind }) = query.map_err(|rejection| {
+) -> AnswerResult {
+    let Query(AddKeyQuery { kind }) = query.map_err(|rejection| {
         let why = format!(
             "name the kind of proofs that the key is for, as in POST /v1/keys?kind=groth16-bn254: {}",
             rejection.body_text()
@@ -196,25 +196,25 @@ async fn add_key(
             "Content-Type: application/json for a key in JSON, application/octet-stream for any other",
         ));
     }
-    let open_call = site.port_state.admit()?;
-    let (room, body): (_, Bytes) = site.bodies.read(request).await?;
+    let open_call = state.port_state.admit()?;
+    let (room, body): (_, Bytes) = state.bodies.read(request).await?;
     let client = PortState::client(&caller);
-    let digest = site.port_state.handle.add_key(client, &kind, body).await?;
+    let digest = state.port_state.handle.add_key(client, &kind, body).await?;
     drop((room, open_call));
     let added = json!({ "digest": digest.to_string(), "kind": kind });
     Ok((StatusCode::CREATED, Json(added)).into_response())
 }
 
 async fn remove_key(
-    State(site): State<Site>,
+    State(state): State<RouteState>,
     Extension(caller): Extension<Caller<Rights>>,
     digest: Result<Path<String>, PathRejection>,
-) -> Answered {
+) -> AnswerResult {
     let Path(digest) = digest?;
     let digest: KeyDigest = digest
         .parse()
         .map_err(|error| Refused::new(StatusCode::BAD_REQUEST, format!("{error}")))?;
-    if site
+    if state
         .port_state
         .handle
         .remove_key(PortState::client(&caller), digest)
@@ -226,8 +226,8 @@ async fn remove_key(
     }
 }
 
-async fn kinds(State(site): State<Site>) -> Json<serde_json::Value> {
-    Json(json!({ "kinds": site.port_state.handle.kinds() }))
+async fn kinds(State(state): State<RouteState>) -> Json<serde_json::Value> {
+    Json(json!({ "kinds": state.port_state.handle.kinds() }))
 }
 
 // === impl SingleRequest ===

@@ -13,15 +13,15 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::conversation::Peer;
-use super::desk::PortState;
 use super::frame::FrameError;
 use super::framed::converse;
 use super::http;
 use super::pipes::{PipePair, make_pipes};
+use super::port_state::PortState;
 use super::tcp::Tcp;
 use crate::access::AccessError;
 use crate::port::{PortError, TcpOptions, listen};
-use crate::serve::{self, Terms, Versions};
+use crate::serve::{self, HttpVersions, Terms};
 use crate::socket;
 
 /// Name of the verifier's socket in its state directory.
@@ -130,8 +130,8 @@ impl Server {
         self.http.as_ref()?.local_addr().ok()
     }
 
-    /// Runs `verifier` and serves its clients until `shutdown`. All accepted requests are answered before
-    /// it returns, unless it is told to stop at once.
+    /// Runs `verifier` and serves its clients until `shutdown`. All accepted requests are answered before this
+    /// returns, unless `shutdown` reaches [`Level::Stop`].
     ///
     /// # Errors
     ///
@@ -169,7 +169,7 @@ impl Server {
         let on_http = async {
             if let Some(listener) = http {
                 let router = http::router(handle.clone(), listener.local_addr().ok());
-                let terms = Terms::plain(Versions::One, HTTP_LIFETIME);
+                let terms = Terms::plain(HttpVersions::Http1, HTTP_LIFETIME);
                 let mut end = end.clone();
                 // An error means that the sender is gone, which ends the service too.
                 let stop = async move { drop(end.wait_for(|ended| *ended).await) };

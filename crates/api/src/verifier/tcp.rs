@@ -11,29 +11,29 @@ use tonic::server::NamedService;
 use tonic::service::Routes;
 
 use super::calls::VerifierCalls;
-use super::desk::{PortState, Rights};
 use super::frame::MAX_FRAME_BYTES;
+use super::port_state::{PortState, Rights};
 use super::proto::DESCRIPTORS;
 use super::proto::verifier_server::VerifierServer;
 use super::routes::{KNOWN, router};
 use super::server::{LOCAL, VerifierServeError};
 use crate::access::{AccessError, Clients};
 use crate::bodies::BodyMemory;
+use crate::body_timeout::Pressure;
 use crate::connections::ConnectionLimits;
 use crate::gate::Gate;
 use crate::grpc::{Bounds, Calls, MESSAGE_MAX, MessageLimit};
-use crate::pace::Pressure;
 use crate::port::{Port, TcpOptions};
-use crate::serve::{self, Versions};
+use crate::serve::{self, HttpVersions};
 
 type Api = VerifierServer<VerifierCalls>;
 
 /// Most bytes of a message in a stream: the largest request, and its envelope.
 const REQUEST_MESSAGE_MAX: usize = (4 << 20) + MESSAGE_MAX;
-/// Number of requests of the largest size for which there is room at once.
+/// Number of requests of the largest size that fit into memory at a time.
 const BODIES_AT_ONCE: usize = 16;
-/// Longest wait of a request for room.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Longest wait of a request for memory.
+const MEMORY_WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// A verifier's TCP port that is listened on.
 pub(super) struct Tcp {
@@ -52,9 +52,9 @@ impl Tcp {
             tokens,
             connections,
         } = options;
-        let port = Port::open(*address, Versions::Both, tls.as_ref(), tokens.is_some()).await?;
+        let port = Port::open(*address, HttpVersions::Both, tls.as_ref(), tokens.is_some()).await?;
         let gate = match tokens {
-            Some(path) => Gate::of(read_tokens(path).await?, "--tokens"),
+            Some(path) => Gate::with_tokens(read_tokens(path).await?, "--tokens"),
             None => Gate::local(),
         };
         Ok(Self {
@@ -68,7 +68,7 @@ impl Tcp {
         self.port.address
     }
 
-    /// Its URL, such as `https://127.0.0.1:9471`.
+    /// The URL of the port, such as `https://127.0.0.1:9471`.
     pub(super) fn url(&self) -> String {
         self.port.url()
     }
@@ -76,10 +76,15 @@ impl Tcp {
     /// Serves until `end`, which comes after all admitted calls have an answer.
     pub(super) async fn serve(self, port_state: Arc<PortState>, mut end: watch::Receiver<bool>) {
         let pressure = Pressure::default();
-        let bodies = BodyMemory::new(MAX_FRAME_BYTES, BODIES_AT_ONCE, PATIENCE, pressure.clone());
+        let bodies = BodyMemory::new(
+            MAX_FRAME_BYTES,
+            BODIES_AT_ONCE,
+            MEMORY_WAIT_MAX,
+            pressure.clone(),
+        );
         let api =
             Api::new(VerifierCalls(port_state.clone())).max_decoding_message_size(MAX_FRAME_BYTES);
-        let bounds = Bounds::new(limit, bodies.room.clone(), pressure.clone());
+        let bounds = Bounds::new(message_limit, bodies.room.clone(), pressure.clone());
         let calls = Calls::new(Routes::new(api), Api::NAME, DESCRIPTORS, &bounds, KNOWN).await;
         let mut draining = port_state.shutdown.clone();
         let router = router(port_state, Arc::new(bodies), calls.clone(), self.gate);
@@ -87,7 +92,7 @@ impl Tcp {
         let lifetime = Duration::MAX;
         let (listener, terms) = self
             .port
-            .with_lifetime(lifetime, self.connections, pressure);
+            .into_listener(lifetime, self.connections, pressure);
         let stop = async {
             draining.reached(Level::Drain).await;
             calls.report_stopping().await;
@@ -120,7 +125,7 @@ fn rights(words: &[&str]) -> Result<Rights, String> {
 }
 
 /// Most bytes of a message of the call at `path`.
-fn limit(path: &str) -> MessageLimit {
+fn message_limit(path: &str) -> MessageLimit {
     let bytes = match path.strip_prefix("/proofmill.verifier.v1.Verifier/") {
         Some("Verify") => REQUEST_MESSAGE_MAX,
         Some("AddKey") => MAX_FRAME_BYTES,

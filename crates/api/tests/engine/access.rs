@@ -23,7 +23,7 @@ const TOKENS: &str =
     "rollup 0123456789abcdef0123456789abcdef\nlight fedcba9876543210fedcba9876543210\n";
 
 /// A file that only this user can read.
-pub(crate) fn private(folder: &Path, name: &str, text: &str) -> PathBuf {
+pub(crate) fn private_file(folder: &Path, name: &str, text: &str) -> PathBuf {
     let path = folder.join(name);
     fs::write(&path, text).unwrap();
     fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
@@ -80,7 +80,7 @@ async fn beyond_loopback_tls_and_tokens_are_needed() {
         certificate: signed.certificate.clone(),
         key: signed.key.clone(),
     });
-    let tokens = Some(private(folder.path(), "tokens", TOKENS));
+    let tokens = Some(private_file(folder.path(), "tokens", TOKENS));
     let everywhere = TcpOptions {
         address: "0.0.0.0:0".parse().unwrap(),
         tls: tls.clone(),
@@ -100,9 +100,9 @@ async fn beyond_loopback_tls_and_tokens_are_needed() {
         assert_not_served(bind(half).await, "can be reached from other machines");
     }
     // Faulty files are reported before anything is offered.
-    let open = private(folder.path(), "open", TOKENS);
+    let open = private_file(folder.path(), "open", TOKENS);
     fs::set_permissions(&open, Permissions::from_mode(0o644)).unwrap();
-    let short = private(folder.path(), "short", "rollup secret\n");
+    let short = private_file(folder.path(), "short", "rollup secret\n");
     for (file, why) in [
         (open, "other users"),
         (short, "line 1"),
@@ -129,7 +129,7 @@ async fn beyond_loopback_tls_and_tokens_are_needed() {
     assert!(bind(everywhere).await.is_ok());
 }
 
-/// A TCP port with tokens and TLS, whose certificate has this name; and its authority.
+/// Options for a TCP port with tokens and TLS, whose certificate is for `name`, and the authority of the certificate.
 fn guard(name: &str) -> (TempDir, TcpOptions, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let authority = Authority::new(folder.path(), "authority");
@@ -140,13 +140,13 @@ fn guard(name: &str) -> (TempDir, TcpOptions, PathBuf) {
             certificate: signed.certificate,
             key: signed.key,
         }),
-        tokens: Some(private(folder.path(), "tokens", TOKENS)),
+        tokens: Some(private_file(folder.path(), "tokens", TOKENS)),
         connections: ConnectionLimits::default(),
     };
     (folder, tcp, authority.certificate)
 }
 
-/// A site on such a port.
+/// A site on a port made by [`guard`].
 async fn guarded(name: &str) -> (TempDir, Site, PathBuf) {
     let (folder, tcp, authority) = guard(name);
     let offer = Offer {
@@ -171,7 +171,7 @@ async fn connect(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wrong_authority_or_none_at_all_is_noticed() {
+async fn a_certificate_of_an_unknown_authority_is_refused() {
     let (folder, site, authority) = guarded("localhost").await;
     let other = Authority::new(folder.path(), "other").certificate;
     let refused = connect(&site, &other, None).await;
@@ -195,7 +195,7 @@ async fn a_wrong_authority_or_none_at_all_is_noticed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_certificate_for_another_name_is_noticed() {
+async fn a_certificate_for_another_name_is_refused() {
     let (_folder, site, authority) = guarded("elsewhere.example").await;
     match connect(&site, &authority, None).await {
         Err(ClientError::Unreachable { why, .. }) => {
@@ -207,7 +207,7 @@ async fn a_certificate_for_another_name_is_noticed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_quota_of_a_token_is_its_clients_whatever_the_connection() {
+async fn a_client_has_one_quota_over_all_its_connections() {
     let gate = Gate::closed();
     let options = Options {
         interference: Some(gate.clone()),
@@ -223,7 +223,7 @@ async fn the_quota_of_a_token_is_its_clients_whatever_the_connection() {
         http: false,
     };
     let site = Site::with(options, offer).await;
-    let of = |name: &str, token: &str| private(folder.path(), name, token);
+    let of = |name: &str, token: &str| private_file(folder.path(), name, token);
     let rollup = of("rollup", "0123456789abcdef0123456789abcdef\n");
     let light = of("light", "fedcba9876543210fedcba9876543210\n");
     let first = connect(&site, &authority, Some(rollup.clone()))
@@ -240,16 +240,16 @@ async fn the_quota_of_a_token_is_its_clients_whatever_the_connection() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wrong_token_or_none_is_refused_and_a_client_is_itself_only() {
+async fn a_token_is_required_and_gives_access_to_its_clients_jobs_only() {
     let (folder, site, authority) = guarded("localhost").await;
-    let wrong = private(folder.path(), "wrong", "0123456789abcdef0123456789abcdee\n");
+    let wrong = private_file(folder.path(), "wrong", "0123456789abcdef0123456789abcdee\n");
     let client = connect(&site, &authority, Some(wrong)).await.unwrap();
     assert_refused(
         client.status().await,
         Code::Unauthenticated,
         "does not know the token",
     );
-    let of = |name: &str, token: &str| private(folder.path(), name, token);
+    let of = |name: &str, token: &str| private_file(folder.path(), name, token);
     let rollup = of("rollup", "0123456789abcdef0123456789abcdef\n");
     let light = of("light", "light fedcba9876543210fedcba9876543210\n");
     let rollup = connect(&site, &authority, Some(rollup)).await.unwrap();
@@ -300,13 +300,13 @@ async fn a_wrong_token_or_none_is_refused_and_a_client_is_itself_only() {
 async fn a_token_that_is_no_operators_neither_moves_keys_nor_sees_their_paths() {
     let (folder, mut tcp, authority) = guard("localhost");
     let tokens = format!("{TOKENS}keeper 00112233445566778899aabbccddeeff operator\n");
-    tcp.tokens = Some(private(folder.path(), "with-operator", &tokens));
+    tcp.tokens = Some(private_file(folder.path(), "with-operator", &tokens));
     let offer = Offer {
         tcp: Some(tcp),
         http: false,
     };
     let site = Site::with(options(), offer).await;
-    let of = |name: &str, token: &str| private(folder.path(), name, token);
+    let of = |name: &str, token: &str| private_file(folder.path(), name, token);
     let light = of("light", "fedcba9876543210fedcba9876543210\n");
     // A line in the format of the engine's own file works too.
     let keeper = of(
@@ -338,7 +338,7 @@ async fn a_token_that_is_no_operators_neither_moves_keys_nor_sees_their_paths() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn loopback_needs_neither() {
+async fn loopback_needs_no_tls_and_no_token() {
     let tcp = TcpOptions {
         address: on_loopback(),
         tls: None,

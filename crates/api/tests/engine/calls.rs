@@ -17,7 +17,7 @@ use crate::engines::{BLS12_381, BN254, Gate, options};
 use crate::site::{Offer, Site, assert_refused, check, request};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_proof_is_made_verified_and_told_in_every_form() {
+async fn a_proof_is_returned_in_every_form_and_verifies() {
     let site = Site::open().await;
     let client = site.client().await;
     let result = client.prove(request("1", BN254, 7), None).await.unwrap();
@@ -51,7 +51,7 @@ async fn the_same_request_is_the_same_job_and_other_content_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_known_is_not_found() {
+async fn unknown_names_and_ids_are_not_found() {
     let site = Site::open().await;
     let client = site.client().await;
     let nobody = "00".repeat(16);
@@ -75,7 +75,7 @@ async fn what_is_not_known_is_not_found() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_witness_that_is_none_fails_with_the_reason() {
+async fn an_invalid_witness_fails_with_the_reason() {
     let site = Site::open().await;
     let client = site.client().await;
     let mut wrong = request("1", BN254, 7);
@@ -91,7 +91,7 @@ async fn a_witness_that_is_none_fails_with_the_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cancelled_job_ends_whoever_waits_for_it() {
+async fn callers_that_wait_for_a_cancelled_job_are_answered() {
     let gate = Gate::closed();
     let options = Options {
         interference: Some(gate.clone()),
@@ -145,7 +145,7 @@ async fn a_callers_timeout_is_honoured_and_becomes_the_jobs_deadline() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn circuits_come_go_and_are_listed() {
+async fn circuits_are_registered_listed_and_removed() {
     let site = Site::open().await;
     let client = site.client().await;
     let CircuitSource::System { constraints, key } = BLS12_381.source() else {

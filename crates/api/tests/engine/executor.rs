@@ -172,7 +172,7 @@ async fn a_cancelled_task_stops_its_job_unless_another_process_waits_for_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_engine_in_this_process_is_asked_in_the_same_way() {
+async fn an_engine_in_this_process_proves_like_a_remote_one() {
     let site = Site::open().await;
     let table = table(vec![site.socket()]);
     let endpoint = in_process_endpoint(site.handle.clone());

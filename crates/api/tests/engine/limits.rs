@@ -48,7 +48,7 @@ fn assert_status<T: std::fmt::Debug>(answer: Result<T, Status>, code: Code, why:
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_over_quota_is_told_when_to_come_back() {
+async fn a_client_over_its_quota_gets_a_suggested_wait() {
     let gate = Gate::closed();
     let options = Options {
         interference: Some(gate.clone()),
@@ -82,7 +82,7 @@ async fn who_is_over_quota_is_told_when_to_come_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_would_never_fit_is_refused_with_what_it_needs() {
+async fn a_job_that_never_fits_is_refused_with_its_need() {
     let options = Options {
         memory: Some(1 << 20),
         ..options()
@@ -106,7 +106,7 @@ async fn what_would_never_fit_is_refused_with_what_it_needs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn messages_have_a_size_by_kind() {
+async fn each_call_has_its_own_message_size_limit() {
     let (site, mut calls) = with_raw_client(options()).await;
     let mut large = request("1", BN254, 7);
     large.partitions[0].input = Some(Input::Wtns(vec![0; 5 << 20]));
@@ -131,7 +131,7 @@ async fn messages_have_a_size_by_kind() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_message_is_the_callers_fault() {
+async fn malformed_messages_are_invalid_arguments() {
     let (site, mut calls) = with_raw_client(options()).await;
     let address = format!("http://{}", site.tcp.unwrap());
     let channel = Endpoint::from_shared(address).unwrap().connect().await;
@@ -200,7 +200,7 @@ fn streaming(vector: &[u8], count: usize, chunk: usize) -> Vec<SubmitStreamReque
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_that_is_not_what_it_said_is_refused() {
+async fn a_stream_that_differs_from_its_job_is_refused() {
     let options = Options {
         limits: Limits {
             witness_bytes: 20_000,

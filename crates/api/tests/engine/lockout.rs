@@ -1,4 +1,4 @@
-//! Attacks on the port by callers without a token; callers with one are served all the while.
+//! Attacks on the port by callers without a token, during which callers with a token must be served.
 
 use std::convert::Infallible;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ use tonic::{Code, Request};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 
-use crate::access::private;
+use crate::access::private_file;
 use crate::engines::{BN254, Gate, options};
 use crate::site::{Offer, Site, request};
 
@@ -53,7 +53,7 @@ impl Guarded {
         let folder = tempfile::tempdir().unwrap();
         let authority = Authority::new(folder.path(), "authority");
         let signed = authority.sign("engine", "localhost");
-        let token = private(folder.path(), "tokens", &format!("rollup {TOKEN}\n"));
+        let token = private_file(folder.path(), "tokens", &format!("rollup {TOKEN}\n"));
         let tls = TlsFiles {
             certificate: signed.certificate,
             key: signed.key,
@@ -112,7 +112,7 @@ impl Guarded {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_health_watches_without_a_token_lock_nobody_out() {
     let guarded = Guarded::open(true, ConnectionLimits::default()).await;
-    // As many calls as a listener has at a time, on the fewest connections, and some more.
+    // More calls than a listener allows at a time, on as few connections as possible.
     let mut watched = Vec::new();
     let mut codes = Vec::new();
     for _ in 0..5 {
@@ -156,9 +156,9 @@ async fn half_open_health_checks_lock_out_neither_calls_nor_checks_with_a_token(
             asking.spawn(async move { sender.send_request(question).await.map(drop) });
         }
     }
-    // All have been sent by the time that a complete one has an answer.
+    // When a complete health check has its answer, all incomplete ones have been sent.
     let (mut sender, connection) = hand_shake(&guarded).await;
-    let question = check(&guarded, whole());
+    let question = check(&guarded, empty_message());
     sender.send_request(question).await.unwrap();
     connections.push(connection);
     guarded.client().await.status().await.unwrap();
@@ -199,7 +199,7 @@ async fn idle_connections_from_one_address_lock_nobody_out() {
 }
 
 /// Limits under which an idle connection is closed soon.
-fn soon() -> ConnectionLimits {
+fn short_idle_limit() -> ConnectionLimits {
     ConnectionLimits {
         idle: Duration::from_millis(500),
         ..ConnectionLimits::default()
@@ -208,7 +208,7 @@ fn soon() -> ConnectionLimits {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_that_asks_nothing_is_closed() {
-    let guarded = Guarded::open(false, soon()).await;
+    let guarded = Guarded::open(false, short_idle_limit()).await;
     let mut stream = TcpStream::connect(guarded.site.tcp.unwrap()).await.unwrap();
     let began = Instant::now();
     // The preface of HTTP/2, and settings.
@@ -216,18 +216,18 @@ async fn a_connection_that_asks_nothing_is_closed() {
         .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0")
         .await
         .unwrap();
-    let mut said = Vec::new();
-    let ended = tokio::time::timeout(PATIENCE / 2, stream.read_to_end(&mut said)).await;
+    let mut received = Vec::new();
+    let ended = tokio::time::timeout(PATIENCE / 2, stream.read_to_end(&mut received)).await;
     ended.expect("it is closed").unwrap();
     assert!(began.elapsed() >= Duration::from_millis(500));
     guarded.site.stop().await;
 }
 
-type Question = BoxBody<Bytes, Infallible>;
-type Sender = hyper::client::conn::http2::SendRequest<Question>;
+type HealthCheckBody = BoxBody<Bytes, Infallible>;
+type Sender = hyper::client::conn::http2::SendRequest<HealthCheckBody>;
 
 /// A health check with this body.
-fn check(guarded: &Guarded, body: Question) -> hyper::Request<Question> {
+fn check(guarded: &Guarded, body: HealthCheckBody) -> hyper::Request<HealthCheckBody> {
     hyper::Request::post(format!("{}/grpc.health.v1.Health/Check", guarded.url()))
         .header("content-type", "application/grpc")
         .header("te", "trailers")
@@ -236,7 +236,7 @@ fn check(guarded: &Guarded, body: Question) -> hyper::Request<Question> {
 }
 
 /// An empty message.
-fn whole() -> Question {
+fn empty_message() -> HealthCheckBody {
     Full::new(Bytes::from_static(&[0; 5])).boxed()
 }
 
@@ -256,16 +256,16 @@ async fn hand_shake(guarded: &Guarded) -> (Sender, tokio::task::JoinHandle<()>) 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_is_not_kept_by_health_checks_without_a_token() {
-    let guarded = Guarded::open(false, soon()).await;
+    let guarded = Guarded::open(false, short_idle_limit()).await;
     let (mut sender, connection) = hand_shake(&guarded).await;
     let asking = async {
         let mut answers = 0;
         loop {
-            let question = check(&guarded, whole());
+            let question = check(&guarded, empty_message());
             let Ok(answer) = sender.send_request(question).await else {
                 return answers;
             };
-            // It may be cut off while it ends.
+            // The connection may be closed before the whole answer has arrived.
             answers += usize::from(answer.into_body().collect().await.is_ok());
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -283,7 +283,7 @@ async fn a_connection_with_a_call_under_way_is_kept() {
         interference: Some(gate.clone()),
         ..options()
     };
-    let guarded = Guarded::with(false, soon(), options).await;
+    let guarded = Guarded::with(false, short_idle_limit(), options).await;
     let client = guarded.client().await;
     let job = client.submit(request("1", BN254, 7)).await.unwrap().job;
     let opening = async {

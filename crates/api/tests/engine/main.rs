@@ -8,6 +8,6 @@ mod engines;
 mod executor;
 mod limits;
 mod lockout;
-mod seen;
+mod observability;
 mod shutdown;
 mod site;

@@ -76,7 +76,7 @@ async fn callers_that_wait_are_answered_at_shutdown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_it_drains_nothing_new_is_taken_and_health_says_so() {
+async fn a_draining_engine_refuses_jobs_and_reports_not_serving() {
     let gate = Gate::closed();
     let options = Options {
         interference: Some(gate.clone()),
@@ -122,7 +122,7 @@ async fn while_it_drains_nothing_new_is_taken_and_health_says_so() {
 }
 
 #[tokio::test]
-async fn an_engine_without_sockets_runs_all_the_same() {
+async fn an_engine_without_sockets_runs() {
     let (service, handle) = Service::open(options()).await.unwrap();
     let places = proofmill_api::engine::ServerOptions::default();
     let server = proofmill_api::engine::Server::bind(handle, &places)

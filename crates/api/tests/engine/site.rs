@@ -86,19 +86,19 @@ impl Site {
         self.trigger.raise(level);
     }
 
-    /// Ends it, and waits until it has.
+    /// Drains the engine, and waits until it has ended.
     pub(crate) async fn stop(self) {
         self.trigger.raise(Level::Stop);
         self.task.await.unwrap().unwrap();
     }
 
-    /// Ends it at once, whatever it is doing.
+    /// Stops the engine at once, and waits until it has ended.
     pub(crate) async fn kill(self) {
         self.task.abort();
         assert!(self.task.await.unwrap_err().is_cancelled());
     }
 
-    /// Waits until it has ended by itself.
+    /// Waits until the engine has ended.
     pub(crate) async fn ended(self) {
         self.task.await.unwrap().unwrap();
     }
@@ -116,7 +116,7 @@ pub(crate) fn request(id: &str, chain: Chain, seed: u64) -> SubmitRequest {
     }
 }
 
-/// The kind of refusal, and its text.
+/// The code and the text of a refusal.
 #[track_caller]
 pub(crate) fn refusal<T: std::fmt::Debug>(answer: Result<T, ClientError>) -> (Code, String) {
     match answer {

@@ -42,7 +42,7 @@ fn message(queue: &str, block: u64, payload: &str) -> SubmitRequest {
 }
 
 /// The outcome of a message.
-async fn told(
+async fn outcome(
     client: &mut IntakeClient<Channel>,
     message: SubmitRequest,
 ) -> Result<Outcome, Status> {
@@ -59,19 +59,22 @@ fn assert_status<T: std::fmt::Debug>(answer: Result<T, Status>, code: Code, why:
 }
 
 #[tokio::test]
-async fn what_becomes_of_a_message_is_said_by_the_code() {
+async fn the_status_code_reports_the_outcome_of_a_message() {
     let site = Site::open(|_| {}).await;
     let mut calls = client(&site).await;
     let first = message("in", 4, r#"{"group": 7}"#);
     assert_eq!(
-        told(&mut calls, first.clone()).await.ok(),
+        outcome(&mut calls, first.clone()).await.ok(),
         Some(Outcome::Accepted)
     );
-    assert_eq!(told(&mut calls, first).await.ok(), Some(Outcome::Duplicate));
+    assert_eq!(
+        outcome(&mut calls, first).await.ok(),
+        Some(Outcome::Duplicate)
+    );
     // The same content as over HTTP, where a line may have white space.
     let spaced = message("in", 4, " {\"group\": 7}\n");
     assert_eq!(
-        told(&mut calls, spaced).await.ok(),
+        outcome(&mut calls, spaced).await.ok(),
         Some(Outcome::Duplicate)
     );
     let posted = site
@@ -79,13 +82,13 @@ async fn what_becomes_of_a_message_is_said_by_the_code() {
         .await;
     assert_eq!(posted.status, 200, "{}", posted.body);
 
-    let other = told(&mut calls, message("in", 4, r#"{"group": 8}"#)).await;
+    let other = outcome(&mut calls, message("in", 4, r#"{"group": 8}"#)).await;
     assert_status(other, Code::AlreadyExists, "carries something else");
     for why in ["it is in the dead-letter queue", "task gather/5/"] {
-        let answer = told(&mut calls, message("in", 5, "{}")).await;
+        let answer = outcome(&mut calls, message("in", 5, "{}")).await;
         assert_status(answer, Code::FailedPrecondition, why);
     }
-    let nowhere = told(&mut calls, message("nowhere", 1, "1")).await;
+    let nowhere = outcome(&mut calls, message("nowhere", 1, "1")).await;
     assert_status(
         nowhere,
         Code::NotFound,
@@ -100,11 +103,14 @@ async fn what_becomes_of_a_message_is_said_by_the_code() {
         ..message("groups", 6, "[1]")
     };
     assert_eq!(
-        told(&mut calls, span.clone()).await.ok(),
+        outcome(&mut calls, span.clone()).await.ok(),
         Some(Outcome::Accepted)
     );
     let large = message("groups", 10, &format!("{:?}", "x".repeat(5_000_000)));
-    assert_eq!(told(&mut calls, large).await.ok(), Some(Outcome::Accepted));
+    assert_eq!(
+        outcome(&mut calls, large).await.ok(),
+        Some(Outcome::Accepted)
+    );
     for (wrong, why) in [
         (message("groups", 1, ""), "`payload` is no JSON: EOF"),
         (message("groups", 1, "1 2"), "trailing"),
@@ -123,12 +129,12 @@ async fn what_becomes_of_a_message_is_said_by_the_code() {
             "invalid part",
         ),
     ] {
-        assert_status(told(&mut calls, wrong).await, Code::InvalidArgument, why);
+        assert_status(outcome(&mut calls, wrong).await, Code::InvalidArgument, why);
     }
     assert_eq!(site.status().await["live"], 3);
 
     site.mill.handle().drain().await.expect("it drains");
-    let draining = told(&mut calls, message("groups", 11, "1")).await;
+    let draining = outcome(&mut calls, message("groups", 11, "1")).await;
     let status = assert_status(draining, Code::Unavailable, "drains");
     let wait = status
         .get_details_retry_info()
@@ -173,12 +179,12 @@ async fn many_messages_are_answered_in_their_order() {
 }
 
 #[tokio::test]
-async fn a_full_queue_says_when_to_come_back_and_who_does_not_read_is_not_read_from() {
+async fn a_full_queue_suggests_a_wait_and_a_client_that_does_not_read_is_not_read_from() {
     let site = Site::open(|options| options.patience = Duration::from_millis(300)).await;
     let mut calls = client(&site).await;
-    let first = told(&mut calls, message("few", 1, "1")).await;
+    let first = outcome(&mut calls, message("few", 1, "1")).await;
     assert_eq!(first.ok(), Some(Outcome::Accepted));
-    let full = told(&mut calls, message("few", 2, "2")).await;
+    let full = outcome(&mut calls, message("few", 2, "2")).await;
     let status = assert_status(full, Code::ResourceExhausted, "the queue is full");
     let wait = status
         .get_details_retry_info()
@@ -210,11 +216,11 @@ async fn a_full_queue_says_when_to_come_back_and_who_does_not_read_is_not_read_f
 }
 
 #[tokio::test]
-async fn what_is_too_large_or_no_message_is_refused() {
+async fn too_large_and_malformed_messages_are_refused() {
     let site = Site::open(|_| {}).await;
     let mut calls = client(&site).await;
     let large = message("groups", 1, &" ".repeat((65 << 20) + 1));
-    let refused = told(&mut calls, large).await;
+    let refused = outcome(&mut calls, large).await;
     assert_status(refused, Code::InvalidArgument, "at most 68157440");
     // A message of another type, whose first field is a number.
     let mut raw = tonic::client::Grpc::new(channel(&site).await);
@@ -243,7 +249,7 @@ async fn what_is_too_large_or_no_message_is_refused() {
 }
 
 #[tokio::test]
-async fn over_tls_whoever_shows_the_token_is_served_and_all_may_ask_how_it_is() {
+async fn over_tls_calls_need_the_token_and_health_checks_do_not() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = Files::new(folder.path());
     let site = Site::guarded(&files).await;
@@ -326,7 +332,7 @@ async fn reflection_lists_the_service() {
 }
 
 #[tokio::test]
-async fn a_token_for_one_queue_calls_for_no_other() {
+async fn a_token_for_one_queue_is_refused_at_others() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = Files::new(folder.path());
     let tokens = format!("one {TOKEN} queues=in\n");

@@ -70,7 +70,7 @@ impl Leader {
         }
     }
 
-    /// Ends it, as if its process had been killed.
+    /// Ends the leader as if its process had been killed.
     async fn kill(self) {
         self.running.abort();
         let ended = self.running.await.expect_err("it leads until then");
@@ -141,7 +141,7 @@ async fn a_message_outlives_the_leader_that_it_was_sent_to() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_message_that_nobody_takes_in_time_is_safe_to_send_again() {
+async fn a_message_without_an_answer_may_be_sent_again() {
     let server = NatsServer::start();
     let folder = tempfile::tempdir().expect("a folder");
     let leader = Leader::start(&server, "a", folder.path()).await;

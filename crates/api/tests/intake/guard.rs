@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use crate::support::{Files, PATIENCE, Site, TOKEN, submission};
 
 #[tokio::test]
-async fn a_page_in_a_browser_cannot_ask() {
+async fn pages_in_a_browser_are_refused() {
     let site = Site::open(|_| {}).await;
     let message = submission(1, "1");
     let post = async |headers: &[(&str, &str)]| {
@@ -58,7 +58,7 @@ async fn a_page_in_a_browser_cannot_ask() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_is_not_read() {
+async fn too_large_requests_are_not_read() {
     let site = Site::open(|_| {}).await;
     let path = "/v1/queues/groups/messages";
     // The length is refused before the body: none of it is sent.
@@ -172,7 +172,7 @@ async fn beyond_loopback_tls_and_a_token_are_required() {
 }
 
 #[tokio::test]
-async fn over_tls_whoever_shows_the_token_is_served() {
+async fn over_tls_callers_with_the_token_are_served() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = Files::new(folder.path());
     let site = Site::guarded(&files).await;

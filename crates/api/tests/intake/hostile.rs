@@ -71,8 +71,8 @@ executor = { kind = "native", prover = "none" }
 input = "proofs"
 "#;
 
-/// Inputs after which a site is replaced, since it keeps all messages.
-const INPUTS: usize = 4096;
+/// Number of inputs after which a site is replaced, since it keeps all messages.
+const INPUTS_PER_SITE: usize = 4096;
 
 const QUEUES: [&str; 6] = ["in", "few", "groups", "proofs", "nowhere", "%ff"];
 
@@ -183,7 +183,10 @@ pub(crate) fn answer(input: &[u8]) {
     let is_call = kind % 6 > 1;
     RUNTIME.with(|runtime| {
         SITE.with_borrow_mut(|site| {
-            if site.as_ref().is_none_or(|site| site.inputs >= INPUTS) {
+            if site
+                .as_ref()
+                .is_none_or(|site| site.inputs >= INPUTS_PER_SITE)
+            {
                 *site = Some(runtime.block_on(Site::open()));
             }
             let site = site.as_mut().expect("it was opened");

@@ -7,7 +7,7 @@ use proofmill_orchestrator::conversation::Target;
 use crate::support::{Site, lines, post, submission};
 
 #[tokio::test]
-async fn what_becomes_of_a_message_is_said_by_the_status() {
+async fn the_http_status_reports_the_outcome_of_a_message() {
     let site = Site::open(|_| {}).await;
     let told = async |queue: &str, body: &str| {
         let answer = site.post(queue, body).await;
@@ -124,7 +124,7 @@ async fn many_messages_are_taken_in_one_request() {
 }
 
 #[tokio::test]
-async fn a_full_queue_is_said_and_the_message_keeps_its_place() {
+async fn a_full_queue_is_reported_and_the_message_keeps_its_place() {
     let site = Site::open(|options| options.patience = Duration::from_millis(300)).await;
     assert_eq!(site.post("few", &submission(1, "1")).await.status, 201);
     let answer = site.post("few", &submission(2, "2")).await;
@@ -150,7 +150,7 @@ async fn a_full_queue_is_said_and_the_message_keeps_its_place() {
 }
 
 #[tokio::test]
-async fn who_waits_for_an_answer_when_it_ends_gets_it() {
+async fn waiting_requests_are_answered_when_the_intake_ends() {
     let site = Site::open(|_| {}).await;
     assert_eq!(site.post("few", &submission(1, "1")).await.status, 201);
     let waiting = {

@@ -62,7 +62,7 @@ executor = { kind = "native", prover = "none" }
 input = "proofs"
 "#;
 
-/// A limit that is reached only if something is stuck.
+/// Time limit that is reached only if a test hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) const TOKEN: &str = "0123456789abcdef";
@@ -81,12 +81,12 @@ pub(crate) struct Site {
 pub(crate) struct Answer {
     /// 0 if there was no answer.
     pub(crate) status: u16,
-    /// In lower case.
+    /// Status line and headers, in lower case.
     pub(crate) head: String,
     pub(crate) body: String,
 }
 
-/// Certificates, and a token.
+/// Files with certificates and a token.
 pub(crate) struct Files {
     pub(crate) authority: PathBuf,
     pub(crate) server: Certificate,

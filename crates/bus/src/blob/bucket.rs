@@ -12,8 +12,8 @@ use object_store::{ObjectStore, RetryConfig};
 use super::https::Https;
 use super::store::{BlobError, BlobStore};
 
-/// Time for which a failing request is retried.
-const RETRIES_FOR: Duration = Duration::from_secs(30);
+/// Longest time for which a failing request is retried.
+const RETRY_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// A bucket, and the prefix in it under which blobs are stored.
 #[derive(Clone)]
@@ -62,7 +62,7 @@ impl Bucket {
             .with_bucket_name(name)
             .with_http_connector(Https)
             .with_retry(RetryConfig {
-                retry_timeout: RETRIES_FOR,
+                retry_timeout: RETRY_TIME_MAX,
                 ..RetryConfig::default()
             });
         for (name, value) in &self.settings {

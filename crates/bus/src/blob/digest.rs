@@ -24,7 +24,7 @@ impl Digest {
         Self(Sha256::digest(content).into())
     }
 
-    /// Its 32 bytes.
+    /// The 32 bytes of the digest.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }

@@ -87,7 +87,7 @@ impl Held {
         &self.digests
     }
 
-    /// Also holds the blobs of `other`.
+    /// Adds the blobs of `other`, which are then held until this is dropped.
     pub fn join(&mut self, mut other: Self) {
         self.digests.append(&mut other.digests);
     }

@@ -21,7 +21,7 @@ use tokio::time::timeout;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Longest wait for the beginning of a response, and for each further part of it.
-const SILENCE: Duration = Duration::from_secs(30);
+const SILENCE_MAX: Duration = Duration::from_secs(30);
 
 /// Makes HTTP clients.
 #[derive(Debug)]
@@ -50,11 +50,11 @@ impl HttpConnector for Https {
 #[async_trait]
 impl HttpService for Service {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        let answer = timeout(SILENCE, self.0.request(request)).await;
+        let answer = timeout(SILENCE_MAX, self.0.request(request)).await;
         let answer = answer.map_err(silent)?.map_err(failed)?;
         let (parts, body) = answer.into_parts();
         let frames = try_unfold(body, |mut body| async {
-            let frame = timeout(SILENCE, body.frame()).await.map_err(silent)?;
+            let frame = timeout(SILENCE_MAX, body.frame()).await.map_err(silent)?;
             let frame = frame.transpose().map_err(cut_off)?;
             Ok(frame.map(|frame| (frame, body)))
         });

@@ -21,7 +21,7 @@ use super::digest::Digest;
 use super::hold::{Held, Holds};
 
 /// Time between two renewals of this process's holds in a store that other processes sweep.
-const RENEWAL: Duration = Duration::from_secs(20);
+const RENEWAL_INTERVAL: Duration = Duration::from_secs(20);
 
 /// Time without a renewal after which a held blob may have been swept, for instance because this
 /// process was stopped. Far shorter than the grace period of any sweeper.
@@ -91,20 +91,20 @@ pub(super) enum Kind {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BlobError {
-    /// There is no such blob.
+    /// The store has no such blob.
     #[error("there is no blob {0}")]
     Missing(Digest),
-    /// It is larger than the reader's limit.
+    /// The blob is larger than the reader's limit.
     #[error("blob {blob} has {size} bytes, the limit is {limit}")]
     TooLarge {
         /// The blob.
         blob: Digest,
-        /// Its size, in bytes.
+        /// The size of the blob, in bytes.
         size: u64,
         /// The reader's limit, in bytes.
         limit: u64,
     },
-    /// The stored content is not what was put; putting the blob again repairs it.
+    /// The stored content does not have the digest of the blob. Putting the blob again repairs it.
     #[error("blob {expected} is corrupt: its content has the digest {found}")]
     Corrupt {
         /// The blob.
@@ -246,7 +246,7 @@ impl BlobStore {
         }
     }
 
-    /// As [`BlobStore::over`], for a store that can delete conditionally.
+    /// Blobs in a store that can delete conditionally; otherwise like [`BlobStore::over`].
     pub(crate) fn over_conditional<S: ObjectStore + ConditionalDelete + Clone>(store: S) -> Self {
         Self {
             conditional: Some(Arc::new(store.clone())),
@@ -257,7 +257,7 @@ impl BlobStore {
     /// Restricts the store to the blobs of one workflow (ASCII letters, digits, `_` and `-`), in a
     /// store that several workflows share: sweeps of other workflows do not see them. Blobs stored
     /// without a workflow can still be read.
-    pub fn of(self, workflow: &str) -> Self {
+    pub fn for_workflow(self, workflow: &str) -> Self {
         Self {
             workflow: Some(workflow.into()),
             ..self
@@ -287,8 +287,8 @@ impl BlobStore {
         Ok(digest)
     }
 
-    /// As [`BlobStore::put`], and holds the blob: it is not swept before the [`Held`] is dropped,
-    /// which the caller does once a record refers to the blob.
+    /// Stores `content` like [`BlobStore::put`], and holds the blob: it is not swept before the
+    /// [`Held`] is dropped, which the caller does once a record refers to the blob.
     pub async fn put_held(&self, content: Bytes) -> Result<(Digest, Held), BlobError> {
         let held = self.hold([Digest::of(&content)]);
         let digest = self.put(content).await?;
@@ -331,7 +331,7 @@ impl BlobStore {
         let (store, workflow, holds) = (blobs.store, blobs.workflow, blobs.holds);
         Box::pin(async move {
             loop {
-                tokio::time::sleep(RENEWAL).await;
+                tokio::time::sleep(RENEWAL_INTERVAL).await;
                 let Some(sweeping) = held.upgrade() else {
                     return;
                 };
@@ -368,9 +368,9 @@ impl BlobStore {
         Ok(())
     }
 
-    /// Digests in `held` whose blobs are no longer in the store. The store is asked only if a blob
-    /// may have been swept: the process was stopped, or could not reach the store, perhaps for
-    /// longer than a sweeper's grace period. Blobs that still exist are renewed.
+    /// Digests in `held` whose blobs are no longer in the store. Blobs that still exist are renewed.
+    /// The store is queried only if a blob may have been swept: if the last renewal is so long ago
+    /// that the process was stopped, or could not reach the store.
     ///
     /// # Errors
     /// [`BlobError::Store`]: the store cannot be asked.
@@ -397,8 +397,8 @@ impl BlobStore {
         self.get_within(digest, u64::MAX).await
     }
 
-    /// As [`BlobStore::get`], for a blob that another process has named: a blob of more than
-    /// `limit` bytes is not fetched.
+    /// The content of a blob like [`BlobStore::get`], for a blob that another process has named. A
+    /// blob of more than `limit` bytes is not fetched.
     ///
     /// # Errors
     /// As [`BlobStore::get`], and [`BlobError::TooLarge`].
@@ -461,7 +461,7 @@ impl BlobStore {
         Ok(self.workflow.is_some() && self.head(&location(digest)).await?.is_some())
     }
 
-    /// Every blob, in no particular order, with its length in bytes.
+    /// All blobs with their lengths in bytes, in no particular order.
     pub fn list(&self) -> BoxStream<'_, Result<(Digest, u64), BlobError>> {
         let listed = self
             .metas()
@@ -471,7 +471,7 @@ impl BlobStore {
         listed.boxed()
     }
 
-    /// Deletes a blob; a missing blob is no error.
+    /// Deletes a blob. A missing blob is no error.
     pub async fn delete(&self, digest: &Digest) -> Result<(), BlobError> {
         self.delete_at(&self.location(digest), None).await?;
         self.delete_at(&self.hold_location(digest), None).await

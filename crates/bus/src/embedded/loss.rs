@@ -19,7 +19,7 @@ use crate::key::Key;
 use crate::log::{Entry, Seq};
 
 /// Maximum number of corrupt records listed one by one.
-const LISTED: usize = 20;
+const RECORDS_LISTED_MAX: usize = 20;
 
 /// Report on durable content that a log no longer contains.
 ///
@@ -72,10 +72,10 @@ impl fmt::Display for Loss {
             return f.write_str("; all of them can be read");
         }
         write!(f, "; {} live records can be read", self.readable)?;
-        for corrupt in self.corrupt.iter().take(LISTED) {
+        for corrupt in self.corrupt.iter().take(RECORDS_LISTED_MAX) {
             write!(f, "; {corrupt}")?;
         }
-        match self.corrupt.len().saturating_sub(LISTED) {
+        match self.corrupt.len().saturating_sub(RECORDS_LISTED_MAX) {
             0 => Ok(()),
             more => write!(f, "; {more} more are corrupt"),
         }

@@ -7,7 +7,7 @@
 //! The mark is written after each commit, and the commit is reported only after that. The mark is
 //! never ahead of stable storage, and is exact after the process is killed. It is not synced with
 //! each commit, which would double a commit's cost: it is synced at most [`SYNC_EVERY`] later while
-//! the log has idle moments, [`SYNC_AT_LATEST`] later if it has none, and when the log is closed.
+//! the log has idle moments, [`UNSYNCED_MAX`] later if it has none, and when the log is closed.
 //! After a loss of power it may lag by that much; damage that the same loss of power did to the
 //! last moments before it is then noticed only by the write-ahead log's own checksums.
 //!
@@ -28,17 +28,17 @@ use crate::log::Seq;
 
 /// Longest time that a mark stays unsynced while the log has idle moments.
 pub(super) const SYNC_EVERY: Duration = Duration::from_secs(1);
-/// Longest time that a mark stays unsynced in any case.
-const SYNC_AT_LATEST: Duration = Duration::from_secs(5);
+/// Longest time that a mark stays unsynced without idle moments of the log.
+const UNSYNCED_MAX: Duration = Duration::from_secs(5);
 
 const MAGIC: [u8; 8] = *b"PFMLMARK";
 /// Version of a slot's layout.
 const VERSION: u32 = 1;
 /// Bytes of a slot: magic, version, the database's format, generation, last record, number of live
 /// records, time, checksum.
-const SLOT: usize = 52;
+const SLOT_BYTES: usize = 52;
 /// Bytes from one slot to the next: more than a sector of any disk.
-const STRIDE: usize = 4096;
+const SLOT_STRIDE_BYTES: usize = 4096;
 const SLOTS: usize = 2;
 
 /// State of the log that was durable at one moment.
@@ -94,8 +94,8 @@ impl DurablePoint {
         }
     }
 
-    fn encode(self, generation: u64) -> [u8; SLOT] {
-        let mut slot = [0; SLOT];
+    fn encode(self, generation: u64) -> [u8; SLOT_BYTES] {
+        let mut slot = [0; SLOT_BYTES];
         slot[..8].copy_from_slice(&MAGIC);
         slot[8..12].copy_from_slice(&VERSION.to_le_bytes());
         slot[12..16].copy_from_slice(&self.format.to_le_bytes());
@@ -107,18 +107,18 @@ impl DurablePoint {
         ] {
             slot[at..at + 8].copy_from_slice(&number.to_le_bytes());
         }
-        let sum = crc32fast::hash(&slot[..SLOT - 4]);
-        slot[SLOT - 4..].copy_from_slice(&sum.to_le_bytes());
+        let sum = crc32fast::hash(&slot[..SLOT_BYTES - 4]);
+        slot[SLOT_BYTES - 4..].copy_from_slice(&sum.to_le_bytes());
         slot
     }
 
     /// The point in a slot and its generation; `None` if the slot is not whole.
     fn decode(slot: &[u8]) -> Option<Result<(u64, Self), u32>> {
-        let slot: &[u8; SLOT] = slot.first_chunk()?;
+        let slot: &[u8; SLOT_BYTES] = slot.first_chunk()?;
         let short = |at: usize| slot[at..].first_chunk().map(|it| u32::from_le_bytes(*it));
         let long = |at: usize| slot[at..].first_chunk().map(|it| u64::from_le_bytes(*it));
-        let sum = crc32fast::hash(&slot[..SLOT - 4]);
-        if slot[..8] != MAGIC || short(SLOT - 4)? != sum {
+        let sum = crc32fast::hash(&slot[..SLOT_BYTES - 4]);
+        if slot[..8] != MAGIC || short(SLOT_BYTES - 4)? != sum {
             return None;
         }
         let version = short(8)?;
@@ -160,7 +160,7 @@ impl Mark {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             file => file?,
         };
-        let mut bytes = [0; STRIDE * (SLOTS - 1) + SLOT];
+        let mut bytes = [0; SLOT_STRIDE_BYTES * (SLOTS - 1) + SLOT_BYTES];
         let mut read = 0;
         while read < bytes.len() {
             match file.read_at(&mut bytes[read..], read as u64)? {
@@ -170,7 +170,7 @@ impl Mark {
         }
         let mut latest: Option<(u64, DurablePoint)> = None;
         for number in 0..SLOTS {
-            match DurablePoint::decode(&bytes[number * STRIDE..]) {
+            match DurablePoint::decode(&bytes[number * SLOT_STRIDE_BYTES..]) {
                 Some(Ok(found)) if latest.is_none_or(|latest| found.0 > latest.0) => {
                     latest = Some(found);
                 }
@@ -185,9 +185,9 @@ impl Mark {
     pub(super) fn create(dir: &Path, point: DurablePoint) -> io::Result<Self> {
         let (path, new) = (file(dir), dir.join("high-water.new"));
         remove_if_there(&new)?;
-        let mut bytes = vec![0; STRIDE * SLOTS];
-        for (number, slot) in bytes.chunks_mut(STRIDE).enumerate() {
-            slot[..SLOT].copy_from_slice(&point.encode(number as u64));
+        let mut bytes = vec![0; SLOT_STRIDE_BYTES * SLOTS];
+        for (number, slot) in bytes.chunks_mut(SLOT_STRIDE_BYTES).enumerate() {
+            slot[..SLOT_BYTES].copy_from_slice(&point.encode(number as u64));
         }
         let mut file = options()
             .write(true)
@@ -223,7 +223,7 @@ impl Mark {
             return Ok(());
         }
         let generation = self.generation + 1;
-        let at = (generation % SLOTS as u64) * STRIDE as u64;
+        let at = (generation % SLOTS as u64) * SLOT_STRIDE_BYTES as u64;
         self.file.write_all_at(&point.encode(generation), at)?;
         self.generation = generation;
         self.durable = point.seq;
@@ -240,7 +240,7 @@ impl Mark {
     /// Whether the mark must be synced now, even if the log is busy.
     pub(super) fn is_overdue(&self) -> bool {
         self.unsynced_since
-            .is_some_and(|since| since.elapsed() >= SYNC_AT_LATEST)
+            .is_some_and(|since| since.elapsed() >= UNSYNCED_MAX)
     }
 
     /// Puts the last point on stable storage.

@@ -70,7 +70,7 @@ pub(super) struct Store {
     head: Head,
 }
 
-/// One thread's means to make the store's writes durable and to record them in the mark.
+/// A handle with which one thread makes the store's writes durable and records them in the mark.
 #[derive(Debug)]
 pub(super) struct Syncer {
     wal: WalSync,
@@ -165,8 +165,8 @@ impl Store {
         })
     }
 
-    /// From here on the database may be changed. Commits that a killed process left in the
-    /// write-ahead log may not be on stable storage: they are put there before they are in the mark.
+    /// Prepares the database for changes. Commits that a killed process left in the write-ahead log
+    /// may not be on stable storage yet, so they are synced before the mark covers them.
     fn make_current(&mut self, format: i32) -> Result<(), StoreError> {
         self.db
             .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;

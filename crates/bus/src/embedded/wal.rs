@@ -19,7 +19,7 @@ use rustix::fs::OFlags;
 use super::image::wal_file;
 
 /// Bytes of a page and of its frame's header.
-const FRAME: u64 = 4096 + 24;
+const FRAME_BYTES: u64 = 4096 + 24;
 /// Number of frames by which the file is enlarged in one step.
 const STEP_FRAMES: u64 = 128;
 
@@ -63,13 +63,13 @@ impl Wal {
         Ok(Self {
             file: open(database)?,
             length: 0,
-            length_max: (u64::from(frames_max) + STEP_FRAMES) * FRAME,
+            length_max: (u64::from(frames_max) + STEP_FRAMES) * FRAME_BYTES,
         })
     }
 
     /// Whether the space after the first `frames` frames is running out.
     pub(super) fn wants_room(&self, frames: u32) -> bool {
-        let wanted = (u64::from(frames) + STEP_FRAMES / 2) * FRAME;
+        let wanted = (u64::from(frames) + STEP_FRAMES / 2) * FRAME_BYTES;
         self.length < wanted.min(self.length_max)
     }
 
@@ -83,14 +83,14 @@ impl Wal {
         if !self.wants_room(frames) {
             return Ok(());
         }
-        let zeros = vec![0; usize::try_from(STEP_FRAMES * FRAME).unwrap_or(0)];
+        let zeros = vec![0; usize::try_from(STEP_FRAMES * FRAME_BYTES).unwrap_or(0)];
         if let Err(error) = self.file.write_all_at(&zeros, self.length) {
             tracing::debug!(%error, "there is no room to be made in the write-ahead log");
             self.length = self.length_max;
             return Ok(());
         }
         self.file.sync_all()?;
-        self.length += STEP_FRAMES * FRAME;
+        self.length += STEP_FRAMES * FRAME_BYTES;
         Ok(())
     }
 }
@@ -125,12 +125,12 @@ mod tests {
     }
 
     #[test]
-    fn room_is_made_before_it_is_used_up_and_not_beyond_the_most() {
+    fn space_is_added_before_it_is_used_up_and_up_to_the_maximum() {
         let dir = tempfile::tempdir().unwrap();
         let mut wal = wal(dir.path(), 1000);
         assert!(wal.wants_room(0));
         wal.make_room(0).unwrap();
-        assert_eq!(length(&wal), STEP_FRAMES * FRAME);
+        assert_eq!(length(&wal), STEP_FRAMES * FRAME_BYTES);
         let mut made = 0;
         for frames in 0..5000_u32 {
             let before = length(&wal);
@@ -138,23 +138,23 @@ mod tests {
             assert!(!wal.wants_room(frames), "at {frames} frames");
             made += u32::from(length(&wal) > before);
             if frames <= 1000 {
-                assert!(length(&wal) >= (u64::from(frames) + 32) * FRAME);
+                assert!(length(&wal) >= (u64::from(frames) + 32) * FRAME_BYTES);
             }
         }
         assert_eq!(made, 8);
-        assert!(length(&wal) < (1000 + 3 * STEP_FRAMES) * FRAME);
+        assert!(length(&wal) < (1000 + 3 * STEP_FRAMES) * FRAME_BYTES);
     }
 
     #[test]
-    fn what_the_file_holds_is_not_overwritten() {
+    fn existing_content_is_not_overwritten() {
         let dir = tempfile::tempdir().unwrap();
         let mut wal = wal(dir.path(), 1000);
-        let frames = vec![7; usize::try_from(3 * STEP_FRAMES * FRAME).unwrap()];
+        let frames = vec![7; usize::try_from(3 * STEP_FRAMES * FRAME_BYTES).unwrap()];
         wal.file.write_all_at(&frames, 0).unwrap();
         wal.make_room(0).unwrap();
-        assert_eq!(length(&wal), 3 * STEP_FRAMES * FRAME);
+        assert_eq!(length(&wal), 3 * STEP_FRAMES * FRAME_BYTES);
         wal.make_room(3 * 128).unwrap();
-        assert_eq!(length(&wal), 4 * STEP_FRAMES * FRAME);
+        assert_eq!(length(&wal), 4 * STEP_FRAMES * FRAME_BYTES);
         let written = std::fs::read(wal_file(&dir.path().join("log.sqlite"))).unwrap();
         assert!(written[..frames.len()] == frames);
         assert!(written[frames.len()..].iter().all(|byte| *byte == 0));

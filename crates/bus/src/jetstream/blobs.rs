@@ -1,10 +1,10 @@
 //! Blobs in a JetStream stream.
 //!
-//! A blob is cut into pieces of one size, each a message under a subject of its own, of which the
-//! stream keeps the last: putting the blob again publishes the same messages again, which are then
-//! new and complete. The first piece is written last, and states the blob's length: without it the
-//! blob does not exist. A put only publishes, and a publisher cannot remove anything; in the
-//! server's own object stores a single header can.
+//! A blob is cut into pieces of equal size. Each piece is a message with its own subject, of which the
+//! stream keeps the last message: putting a blob again replaces all its pieces. The first piece is
+//! written last and states the blob's length; without it the blob does not exist. A put only
+//! publishes, and a user who may only publish cannot remove anything. In the server's own object
+//! stores such a user could, with a single header.
 
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
@@ -26,29 +26,29 @@ use object_store::{
     PutResult, Result,
 };
 
-use super::connection::{Connection, HEADERS, LEAST_PAYLOAD, RetryDeadline, retry};
+use super::connection::{Connection, HEADER_BYTES_MAX, PAYLOAD_BYTES_MIN, RetryDeadline, retry};
 use super::options::ConnectError;
 use super::refusal::Refusal;
 use super::resource::open_stream;
 use crate::blob::{BlobStore, Bucket, ConditionalDelete};
 
-const STORE: &str = "JetStream";
+const STORE_NAME: &str = "JetStream";
 
-/// Bytes of every piece but the last: this fits into a message of every supported server.
-const PIECE: usize = LEAST_PAYLOAD - HEADERS;
+/// Size of every piece but the last, in bytes. It fits into a message of every supported server.
+const PIECE_BYTES: usize = PAYLOAD_BYTES_MIN - HEADER_BYTES_MAX;
 
 /// Number of pieces sent or fetched concurrently.
-const AT_ONCE: usize = 8;
+const PIECES_AT_ONCE: usize = 8;
 
 /// Last token of the subject of a hold, and the suffix of that object's name.
-const HOLD: &str = "held";
+const HOLD_TOKEN: &str = "held";
 const HOLD_SUFFIX: &str = ".held";
 
-/// Header of the first piece: bytes of the whole blob.
-pub(super) const SIZE: &str = "Proofmill-Size";
+/// Name of the header of the first piece that has the length of the whole blob, in bytes.
+pub(super) const SIZE_HEADER: &str = "Proofmill-Size";
 
 /// Metadata of the stream: the address of the bucket, if blobs are in one.
-const PLACE: &str = "proofmill-blobs";
+const PLACE_METADATA: &str = "proofmill-blobs";
 
 /// The blobs of this cluster: on the server, or in the bucket that the connection's options name.
 /// The stream's metadata records which, so that every process uses the same.
@@ -59,7 +59,7 @@ pub fn open_blobs(connection: &Connection) -> BoxFuture<'_, Result<BlobStore, Co
     // Boxed, so that it is compiled in this crate and not again in every caller's.
     Box::pin(async move {
         let bucket = connection.options().blobs.as_ref();
-        let place = bucket.map(|bucket| (PLACE.to_owned(), bucket.url().to_owned()));
+        let place = bucket.map(|bucket| (PLACE_METADATA.to_owned(), bucket.url().to_owned()));
         let config = Config {
             name: format!("{}_blobs", connection.options().prefix),
             description: Some("Proofmill: large payloads".into()),
@@ -71,7 +71,7 @@ pub fn open_blobs(connection: &Connection) -> BoxFuture<'_, Result<BlobStore, Co
         };
         let stream = open_stream(connection, config).await?;
         let found = &stream.cached_info().config;
-        let place = found.metadata.get(PLACE).map(String::as_str);
+        let place = found.metadata.get(PLACE_METADATA).map(String::as_str);
         if place != bucket.map(Bucket::url) {
             return Err(ConnectError::Resource {
                 what: format!("the stream {}", found.name),
@@ -119,7 +119,7 @@ impl JetStreamObjects {
     /// the blob's pieces.
     fn subject(&self, location: &Path, piece: &str) -> String {
         let (location, piece) = match location.as_ref().strip_suffix(HOLD_SUFFIX) {
-            Some(blob) => (blob, HOLD),
+            Some(blob) => (blob, HOLD_TOKEN),
             None => (location.as_ref(), piece),
         };
         let name = match location.split_once('/') {
@@ -144,18 +144,20 @@ impl JetStreamObjects {
     async fn put(&self, location: &Path, content: Bytes) -> Result<()> {
         let size = content.len();
         let piece = |number: usize| {
-            let begin = number * PIECE;
-            content.slice(begin..size.min(begin + PIECE))
+            let begin = number * PIECE_BYTES;
+            content.slice(begin..size.min(begin + PIECE_BYTES))
         };
-        let rest = stream::iter(1..size.div_ceil(PIECE)).map(|number| {
+        let rest = stream::iter(1..size.div_ceil(PIECE_BYTES)).map(|number| {
             let message = PublishMessage::build().payload(piece(number));
             self.publish(self.subject(location, &number.to_string()), message)
         });
         let all = async {
-            rest.buffer_unordered(AT_ONCE).try_collect::<()>().await?;
+            rest.buffer_unordered(PIECES_AT_ONCE)
+                .try_collect::<()>()
+                .await?;
             let first = PublishMessage::build()
                 .payload(piece(0))
-                .header(SIZE, size.to_string());
+                .header(SIZE_HEADER, size.to_string());
             self.publish(self.subject(location, "0"), first).await
         };
         self.or_refusal(all).await?.map_err(failed)
@@ -194,13 +196,14 @@ impl JetStreamObjects {
     }
 
     async fn content(&self, location: &Path, first: Bytes, size: usize) -> Result<Bytes> {
-        if size <= PIECE {
+        if size <= PIECE_BYTES {
             return Ok(first);
         }
         // Memory is not reserved for the stated length, which is not yet confirmed by the pieces.
         let mut content = BytesMut::from(first);
-        let rest = stream::iter(1..size.div_ceil(PIECE)).map(|number| self.piece(location, number));
-        let mut rest = rest.buffered(AT_ONCE);
+        let rest =
+            stream::iter(1..size.div_ceil(PIECE_BYTES)).map(|number| self.piece(location, number));
+        let mut rest = rest.buffered(PIECES_AT_ONCE);
         while let Some(piece) = rest.try_next().await? {
             content.extend_from_slice(&piece.payload);
         }
@@ -234,7 +237,7 @@ impl JetStreamObjects {
         while let Some(message) = messages.next().await {
             let message = message.map_err(failed)?;
             let info = message.info().map_err(|source| Error::Generic {
-                store: STORE,
+                store: STORE_NAME,
                 source,
             })?;
             if let Some((location, piece)) = named(&message.subject) {
@@ -277,13 +280,13 @@ pub(super) fn named(subject: &str) -> Option<(Path, usize)> {
     let (folder, name) = name.split_at_checked(2)?;
     let blob = format!("{workflow}{folder}/{name}");
     match piece {
-        HOLD => Some((Path::from(format!("{blob}{HOLD_SUFFIX}")), 0)),
+        HOLD_TOKEN => Some((Path::from(format!("{blob}{HOLD_SUFFIX}")), 0)),
         piece => Some((Path::from(blob), piece.parse().ok()?)),
     }
 }
 
 pub(super) fn size_of(headers: &HeaderMap) -> Option<u64> {
-    headers.get(SIZE)?.as_str().parse().ok()
+    headers.get(SIZE_HEADER)?.as_str().parse().ok()
 }
 
 fn meta(location: Path, time: SystemTime, size: u64, sequence: u64) -> ObjectMeta {
@@ -298,7 +301,7 @@ fn meta(location: Path, time: SystemTime, size: u64, sequence: u64) -> ObjectMet
 
 fn failed(source: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::Generic {
-        store: STORE,
+        store: STORE_NAME,
         source: Box::new(source),
     }
 }
@@ -306,7 +309,7 @@ fn failed(source: impl std::error::Error + Send + Sync + 'static) -> Error {
 fn unsupported(operation: &str) -> Error {
     Error::NotImplemented {
         operation: operation.into(),
-        implementer: STORE.into(),
+        implementer: STORE_NAME.into(),
     }
 }
 

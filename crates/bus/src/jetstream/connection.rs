@@ -17,20 +17,20 @@ use super::options::{ConnectError, NatsOptions};
 use super::refusal::{INBOX, Refusal, Refusals};
 
 /// Version of the oldest server supported and tested.
-const OLDEST: (i64, i64, i64) = (2, 11, 0);
+const SERVER_VERSION_MIN: (i64, i64, i64) = (2, 11, 0);
 
 /// Smallest `max_payload` of a server with which a frame has space for a record, in bytes.
-pub(super) const LEAST_PAYLOAD: usize = 128 << 10;
+pub(super) const PAYLOAD_BYTES_MIN: usize = 128 << 10;
 
 /// Largest message sent, in bytes, whatever the server allows: larger ones delay those behind them.
-const LARGEST_MESSAGE: usize = 1 << 20;
+const MESSAGE_BYTES_MAX: usize = 1 << 20;
 
 /// Time for which a reachable server may be unable to answer, for example during an election.
 const RETRY_MIN: Duration = Duration::from_secs(15);
 
-/// Pauses between attempts to connect: doubled from `FIRST_PAUSE` up to `LONGEST_PAUSE`.
-const FIRST_PAUSE: Duration = Duration::from_millis(250);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// Shortest and longest pause between attempts to connect. Each pause is twice the one before.
+const PAUSE_MIN: Duration = Duration::from_millis(250);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// Time limit of one answer of the server. A server that dies does not answer, but another may when
 /// the request is repeated: see [`RetryDeadline`].
@@ -40,7 +40,7 @@ pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 const ANSWERS_MAX: usize = 1024;
 
 /// Space reserved in a message for subject and headers, in bytes.
-pub(super) const HEADERS: usize = 1024;
+pub(super) const HEADER_BYTES_MAX: usize = 1024;
 
 /// Time since which the connection has existed; `None` while there is none.
 #[derive(Clone, Debug, Default)]
@@ -70,10 +70,10 @@ pub struct Request {
 /// The reason why a request has no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    /// No process listens on the subject; known at once.
+    /// No process listens on the subject, as the server reports at once.
     #[error("nobody listens on {0}")]
     NoResponders(String),
-    /// No answer came in time.
+    /// No answer came within the time limit.
     #[error("no answer from {0} in time")]
     TimedOut(String),
     /// The server denies this user the permission to send the request.
@@ -115,7 +115,7 @@ impl Connection {
         Box::pin(async move {
             let until = Instant::now() + options.connect_timeout;
             let options = Arc::new(options);
-            let mut pause = FIRST_PAUSE;
+            let mut pause = PAUSE_MIN;
             loop {
                 let error = match Self::open_now(&options).await {
                     Err(error) if error.may_pass() => error,
@@ -127,7 +127,7 @@ impl Connection {
                 }
                 tracing::warn!(%error, "waiting for the bus");
                 tokio::time::sleep(pause.min(left)).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
+                pause = (pause * 2).min(PAUSE_MAX);
             }
         })
     }
@@ -142,14 +142,14 @@ impl Connection {
             server: server.clone(),
             why,
         };
-        let (major, minor, patch) = OLDEST;
+        let (major, minor, patch) = SERVER_VERSION_MIN;
         if !client.is_server_compatible(major, minor, patch) {
             let why = format!("version {major}.{minor}.{patch} or newer is needed: update it");
             return Err(unfit(why));
         }
-        if client.max_payload() < LEAST_PAYLOAD {
+        if client.max_payload() < PAYLOAD_BYTES_MIN {
             return Err(unfit(format!(
-                "its max_payload is {} bytes: set it to {LEAST_PAYLOAD} or more",
+                "its max_payload is {} bytes: set it to {PAYLOAD_BYTES_MIN} or more",
                 client.max_payload()
             )));
         }
@@ -226,7 +226,7 @@ impl Connection {
 
     /// Maximum payload of a message, in bytes.
     pub fn max_message(&self) -> usize {
-        self.client.max_payload().min(LARGEST_MESSAGE) - HEADERS
+        self.client.max_payload().min(MESSAGE_BYTES_MAX) - HEADER_BYTES_MAX
     }
 
     /// Sends a request to a listener on `subject`, and waits up to `timeout` for the answer.
@@ -377,11 +377,11 @@ fn lacks_quorum(error: &AccountError) -> bool {
 
 fn check_limits(account: &Account) -> Result<(), String> {
     // The log, the leaders, the other leases, and the blobs.
-    const STREAMS: i64 = 4;
+    const STREAMS_NEEDED: i64 = 4;
     let limits = &account.limits;
-    if limits.max_streams.is_some_and(|most| most < STREAMS) {
+    if limits.max_streams.is_some_and(|most| most < STREAMS_NEEDED) {
         return Err(format!(
-            "the account may have {} streams: {STREAMS} are needed, and one more for each further \
+            "the account may have {} streams: {STREAMS_NEEDED} are needed, and one more for each further \
              workflow; raise `max_streams`",
             limits.max_streams.unwrap_or_default()
         ));

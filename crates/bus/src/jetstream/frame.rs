@@ -15,13 +15,16 @@ use crate::log::Seq;
 
 /// "PMJ" and the version of the format.
 const MAGIC: [u8; 4] = *b"PMJ1";
-const FIRST: u8 = 1;
-const LAST: u8 = 2;
-const HEAD: usize = 4 + 1 + 8 + 8;
-const SUM: usize = 4;
+/// Flag of the first message of a frame.
+const FLAG_FIRST: u8 = 1;
+/// Flag of the last message of a frame.
+const FLAG_LAST: u8 = 2;
+/// Bytes of a message before its piece: magic, flags, numbers of writer and message.
+const HEAD_BYTES: usize = 4 + 1 + 8 + 8;
+const CHECKSUM_BYTES: usize = 4;
 
 /// Bytes of a message in addition to its piece of the frame.
-pub(super) const OVERHEAD: usize = HEAD + SUM;
+pub(super) const OVERHEAD_BYTES: usize = HEAD_BYTES + CHECKSUM_BYTES;
 
 /// Identity of a message: its writer, and its number among that writer's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,16 +86,16 @@ impl Frame {
             removed: self.removed.iter().map(|seq| seq.0).collect(),
         };
         let body = postcard::to_stdvec(&body).expect("postcard encodes numbers and bytes");
-        let room = limit.saturating_sub(OVERHEAD).max(1);
+        let room = limit.saturating_sub(OVERHEAD_BYTES).max(1);
         let pieces = body.len().div_ceil(room);
         body.chunks(room)
             .zip(first..)
             .enumerate()
             .map(|(index, (piece, number))| {
-                let mut message = BytesMut::with_capacity(piece.len() + OVERHEAD);
+                let mut message = BytesMut::with_capacity(piece.len() + OVERHEAD_BYTES);
                 message.put_slice(&MAGIC);
-                let is_first = if index == 0 { FIRST } else { 0 };
-                let is_last = if index + 1 == pieces { LAST } else { 0 };
+                let is_first = if index == 0 { FLAG_FIRST } else { 0 };
+                let is_last = if index + 1 == pieces { FLAG_LAST } else { 0 };
                 message.put_u8(is_first | is_last);
                 message.put_u64_le(writer);
                 message.put_u64_le(number);
@@ -134,8 +137,8 @@ impl Piece {
     pub(super) fn read(message: &Bytes) -> Result<Self, Malformed> {
         let content_end = message
             .len()
-            .checked_sub(SUM)
-            .filter(|end| *end >= HEAD)
+            .checked_sub(CHECKSUM_BYTES)
+            .filter(|end| *end >= HEAD_BYTES)
             .ok_or(Malformed::Foreign)?;
         if message[..4] != MAGIC {
             return Err(Malformed::Foreign);
@@ -145,9 +148,9 @@ impl Piece {
             return Err(Malformed::Sum);
         }
         Ok(Self {
-            is_first: message[4] & FIRST != 0,
-            is_last: message[4] & LAST != 0,
-            content: message.slice(HEAD..content_end),
+            is_first: message[4] & FLAG_FIRST != 0,
+            is_last: message[4] & FLAG_LAST != 0,
+            content: message.slice(HEAD_BYTES..content_end),
         })
     }
 }
@@ -223,7 +226,7 @@ mod tests {
 
     #[test]
     fn frames_round_trip_whole_and_in_pieces() {
-        for limit in [OVERHEAD + 1, 60, 1000, 1 << 20] {
+        for limit in [OVERHEAD_BYTES + 1, 60, 1000, 1 << 20] {
             let messages = frame().encode(7, 100, limit);
             assert!(messages.iter().all(|message| message.len() <= limit));
             let mut assembly = Assembly::default();
@@ -242,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_was_not_finished_counts_for_nothing() {
+    fn an_unfinished_frame_is_ignored() {
         let pieces = frame().encode(7, 1, 200);
         let next = Frame::default().encode(8, 1, 200);
         let mut assembly = Assembly::default();

@@ -24,8 +24,8 @@ struct FrameEntry {
 pub(super) struct Frames {
     /// Frames by the stream sequence of their last message.
     entries: BTreeMap<u64, FrameEntry>,
-    /// For each live record: the frame that contains it (its last stream sequence), and its bytes.
-    of: HashMap<Seq, (u64, usize)>,
+    /// For each live record: the last stream sequence of the frame that contains it, and its bytes.
+    frame_of: HashMap<Seq, (u64, usize)>,
     /// Bytes of all frames.
     bytes: usize,
     live_bytes: usize,
@@ -41,7 +41,7 @@ impl Frames {
             // A record put again under its old position makes the older copy garbage.
             self.forget(*seq);
             let bytes = key.as_str().len() + value.len();
-            self.of.insert(*seq, (last, bytes));
+            self.frame_of.insert(*seq, (last, bytes));
             self.live_bytes += bytes;
         }
         let bytes = frame.put_bytes();
@@ -55,7 +55,7 @@ impl Frames {
     }
 
     fn forget(&mut self, seq: Seq) {
-        if let Some((frame, bytes)) = self.of.remove(&seq) {
+        if let Some((frame, bytes)) = self.frame_of.remove(&seq) {
             self.live_bytes -= bytes;
             if let Some(entry) = self.entries.get_mut(&frame) {
                 entry.live -= 1;
@@ -65,15 +65,17 @@ impl Frames {
 
     /// First and last stream sequence of the frame that contains a record; `None` if it is not
     /// live.
-    pub(super) fn of(&self, seq: Seq) -> Option<(u64, u64)> {
-        let (last, _) = self.of.get(&seq)?;
+    pub(super) fn frame_of(&self, seq: Seq) -> Option<(u64, u64)> {
+        let (last, _) = self.frame_of.get(&seq)?;
         let entry = self.entries.get(last)?;
         Some((entry.first, *last))
     }
 
     /// Whether record `seq` is live in the frame that ends at `last`.
     pub(super) fn lives_in(&self, seq: Seq, last: u64) -> bool {
-        self.of.get(&seq).is_some_and(|(frame, _)| *frame == last)
+        self.frame_of
+            .get(&seq)
+            .is_some_and(|(frame, _)| *frame == last)
     }
 
     /// The oldest frame, if its records should be put again so that the frame can be removed: more
@@ -130,13 +132,13 @@ mod tests {
         frames.push(1, 1, &frame(&[1, 2], &[], 10));
         frames.push(2, 4, &frame(&[3], &[1], 10));
         frames.push(5, 5, &frame(&[4], &[3], 10));
-        assert_eq!(frames.of(Seq(3)), None);
-        assert_eq!(frames.of(Seq(2)), Some((1, 1)));
+        assert_eq!(frames.frame_of(Seq(3)), None);
+        assert_eq!(frames.frame_of(Seq(2)), Some((1, 1)));
         assert_eq!(frames.prune(5), None);
         frames.push(6, 6, &frame(&[], &[2], 10));
         assert_eq!(frames.prune(0), None);
         assert_eq!(frames.prune(6), Some(5));
-        assert_eq!(frames.of(Seq(4)), Some((5, 5)));
+        assert_eq!(frames.frame_of(Seq(4)), Some((5, 5)));
         // The newest frame stays although it contains no live record.
         frames.push(7, 7, &frame(&[], &[4], 10));
         assert_eq!(frames.prune(7), Some(7));
@@ -155,7 +157,7 @@ mod tests {
         assert!(frames.lives_in(Seq(1), 1));
         frames.push(20, 20, &frame(&[1], &[], 10));
         assert!(!frames.lives_in(Seq(1), 1));
-        assert_eq!(frames.of(Seq(1)), Some((20, 20)));
+        assert_eq!(frames.frame_of(Seq(1)), Some((20, 20)));
         assert_eq!(frames.prune(20), Some(19));
         assert_eq!(frames.frame_to_compact(), None);
     }

@@ -19,7 +19,7 @@ pub fn read_log(messages: &[Bytes]) -> usize {
             frames.push(first, number, &frame);
             for seq in frame.puts.keys() {
                 assert!(frames.lives_in(*seq, number), "{seq} was put");
-                assert_eq!(frames.of(*seq), Some((first, number)));
+                assert_eq!(frames.frame_of(*seq), Some((first, number)));
             }
             let _ = frames.frame_to_compact();
             let _ = frames.prune(number);
@@ -59,7 +59,7 @@ pub fn read_blob_piece(subject: &str, size: &str) -> Option<(String, usize, Opti
     let (location, piece) = blobs::named(subject)?;
     let mut headers = HeaderMap::new();
     if let Ok(size) = size.parse::<async_nats::header::HeaderValue>() {
-        headers.insert(blobs::SIZE, size);
+        headers.insert(blobs::SIZE_HEADER, size);
     }
     Some((location.to_string(), piece, blobs::size_of(&headers)))
 }

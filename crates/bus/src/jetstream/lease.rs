@@ -18,7 +18,7 @@ use super::options::ConnectError;
 use super::resource::open_stream;
 
 /// Number of renewals within a lease's lifetime.
-const RENEWALS: u32 = 4;
+const RENEWALS_PER_TTL: u32 = 4;
 
 /// The leases of a cluster: a stream with one message per lease, which expires if it is not
 /// renewed.
@@ -231,7 +231,7 @@ impl Leases {
             key: key.into(),
             holder: holder.clone(),
             revision: term,
-            every: self.ttl / RENEWALS,
+            every: self.ttl / RENEWALS_PER_TTL,
         };
         Ok(Some(Lease {
             key: key.into(),
@@ -255,7 +255,7 @@ impl Leases {
                 Ok(None) => {}
                 Err(error) => tracing::debug!(%error, "no lease"),
             }
-            tokio::time::sleep_until(begun + self.ttl / (2 * RENEWALS)).await;
+            tokio::time::sleep_until(begun + self.ttl / (2 * RENEWALS_PER_TTL)).await;
         }
     }
 

@@ -200,7 +200,7 @@ impl JetStreamLog {
                 Some(Ok(entry)) => return Ok(Some(entry)),
                 Some(Err(seq)) => seq,
             };
-            let place = self.shared.frames().of(seq);
+            let place = self.shared.frames().frame_of(seq);
             let found = match place {
                 Some((first, last)) => self.shared.stream.frame(first, last).await,
                 None => Err("no frame holds it".into()),
@@ -209,7 +209,7 @@ impl JetStreamLog {
                 Ok(Some((key, value))) => return Ok(Some(Entry { seq, key, value })),
                 // The record was superseded or moved since it was looked up.
                 _ if self.shared.state.lock().live.get(key) != Some(&seq)
-                    || self.shared.frames().of(seq) != place => {}
+                    || self.shared.frames().frame_of(seq) != place => {}
                 Ok(None) => return Err(self.corrupt(seq, "its frame does not hold it".into())),
                 Err(why) => return Err(self.unavailable(why)),
             }

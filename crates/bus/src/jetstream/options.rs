@@ -96,7 +96,7 @@ pub enum ConnectError {
     /// A file with a secret cannot be used.
     #[error(transparent)]
     Secret(#[from] SecretError),
-    /// There is no connection.
+    /// The servers cannot be reached, or refuse the connection.
     #[error("cannot connect to {servers}: {why}")]
     Unreachable {
         /// The addresses.

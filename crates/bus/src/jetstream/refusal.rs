@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_server_says_is_understood() {
+    fn errors_of_the_server_are_parsed() {
         let parse = |said| Refusal::parse("source", said);
         let refusal = parse("nats: Permissions Violation for Publish to \"a.b\"").unwrap();
         assert_eq!(refusal.subject(), "a.b");

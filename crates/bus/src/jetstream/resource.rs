@@ -11,7 +11,7 @@ use super::membership::MissingStream;
 use super::options::ConnectError;
 
 /// Pause between two looks for a stream that another process has yet to create.
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
+const LOOK_PAUSE: Duration = Duration::from_millis(500);
 
 /// Opens the stream of `config`, kept in files, with the configured number of replicas. If it does
 /// not exist, the process's [`MissingStream`] decides.
@@ -37,7 +37,7 @@ async fn open_allowed(connection: &Connection, config: Config) -> Result<Stream,
     let creates = options.membership.creates_streams();
     let mut deadline = RetryDeadline::new();
     let quorum_deadline = RetryDeadline::lasting(options.connect_timeout);
-    let mut told = false;
+    let mut is_announced = false;
     let mut unready = false;
     loop {
         let context = &connection.context;
@@ -55,10 +55,10 @@ async fn open_allowed(connection: &Connection, config: Config) -> Result<Stream,
                     Err(error) => with_sources(&error),
                 },
                 MissingStream::Wait { creator } => {
-                    if !std::mem::replace(&mut told, true) {
+                    if !std::mem::replace(&mut is_announced, true) {
                         tracing::warn!(stream = config.name, "waiting for a {creator} to make it");
                     }
-                    tokio::time::sleep(LOOK_AGAIN).await;
+                    tokio::time::sleep(LOOK_PAUSE).await;
                     deadline = RetryDeadline::new();
                     continue;
                 }

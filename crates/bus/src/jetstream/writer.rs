@@ -45,8 +45,8 @@ struct Sent {
     /// The stream sequence that the message must get.
     sequence: u64,
     ack: Ack,
-    /// For the last message of a frame: the last position that is durable with it, and the group's
-    /// bytes.
+    /// The last position that becomes durable with the message, and the bytes of its group; `None`
+    /// unless the message is the last one of a frame.
     commits: Option<(Seq, usize)>,
 }
 

@@ -269,7 +269,7 @@ fn secrets_that_everybody_can_read_are_refused() {
 }
 
 #[test]
-fn files_that_are_not_there_are_named() {
+fn missing_files_are_named() {
     let certificates = Certificates::new();
     let server = NatsServer::start();
     let nowhere = PathBuf::from("/nowhere/file");

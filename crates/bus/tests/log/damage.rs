@@ -208,7 +208,7 @@ fn room_after_the_last_frame_is_no_content() {
 }
 
 #[test]
-fn what_a_killed_process_left_is_in_the_database_before_it_is_promised() {
+fn commits_of_a_killed_process_are_synced_before_the_mark_covers_them() {
     let (dir, expected) = killed();
     let log = open(dir.path(), false).unwrap();
     let copied = tempfile::tempdir().unwrap();

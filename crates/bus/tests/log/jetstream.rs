@@ -159,7 +159,7 @@ fn a_new_writer_shuts_the_old_one_out() {
 /// Two writers repeatedly take the log from each other: each batch is in it once, in the order in
 /// which it was acknowledged to its writer.
 #[test]
-fn writers_that_fight_lose_nothing_durable() {
+fn competing_writers_lose_nothing_durable() {
     let server = NatsServer::start();
     block_on(async {
         let url = server.url();
@@ -354,8 +354,8 @@ fn blobs_that_others_hold_or_put_again_are_not_swept() {
     let server = NatsServer::start();
     block_on(async {
         let connection = connect(&server.url()).await;
-        let blobs = open_blobs(&connection).await.unwrap().of("w");
-        let elsewhere = open_blobs(&connection).await.unwrap().of("w");
+        let blobs = open_blobs(&connection).await.unwrap().for_workflow("w");
+        let elsewhere = open_blobs(&connection).await.unwrap().for_workflow("w");
         let (proof, held) = elsewhere.put_held(vec![7; 600_000].into()).await.unwrap();
         let again = blobs.put("again".into()).await.unwrap();
         let nobody = HashSet::new();
@@ -390,7 +390,10 @@ fn a_workflow_does_not_sweep_another_s_blobs() {
     block_on(async {
         let connection = connect(&server.url()).await;
         let shared = open_blobs(&connection).await.unwrap();
-        let (one, other) = (shared.clone().of("one"), shared.clone().of("an-other_1"));
+        let (one, other) = (
+            shared.clone().for_workflow("one"),
+            shared.clone().for_workflow("an-other_1"),
+        );
         let digest = one.put("a witness".into()).await.unwrap();
         let before = shared.put("of an earlier release".into()).await.unwrap();
         assert_eq!(other.put("a witness".into()).await.unwrap(), digest);
@@ -406,7 +409,7 @@ fn a_workflow_does_not_sweep_another_s_blobs() {
 }
 
 #[test]
-fn what_does_not_fit_is_said() {
+fn impossible_sizes_are_refused_with_a_reason() {
     let unfit = |url: String, change: fn(&mut NatsOptions)| {
         let mut options = NatsOptions::new(&url);
         change(&mut options);

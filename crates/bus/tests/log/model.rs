@@ -155,7 +155,7 @@ proptest! {
     #[test]
     fn in_memory(steps in prop::collection::vec(any_step(), 1..60)) {
         block_on(async {
-            let mut log = MemoryLog::held();
+            let mut log = MemoryLog::unflushed();
             let mut model = Model::default();
             for step in &steps {
                 let pending = log.pending();
@@ -184,7 +184,7 @@ proptest! {
 #[test]
 fn a_failed_log_in_memory_stands_still() {
     block_on(async {
-        let log = MemoryLog::held();
+        let log = MemoryLog::unflushed();
         let mut watermark = log.durable();
         log.append(vec![Op::put(key("a"), "1")]).await.unwrap();
         log.append(vec![Op::put(key("b"), "2")]).await.unwrap();

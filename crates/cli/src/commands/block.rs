@@ -5,7 +5,7 @@ use proofmill_orchestrator::core::{BlockState, BlockSummary, DeadlineState};
 
 use crate::access::MillAccess;
 use crate::args::Block;
-use crate::commands::look::{ago, print_table};
+use crate::commands::inspect::{ago, print_table};
 use crate::failure::Failure;
 use crate::output;
 
@@ -104,7 +104,7 @@ fn print_history(status: &BlockStatus) -> Result<(), Failure> {
         [
             "HISTORY", "WHAT", "BY", "FAILED", "WAITED", "LEASED", "RAN", "WHEN",
         ],
-        status.history.iter().map(row),
+        status.history.iter().map(history_row),
     )?;
     for entry in &status.history {
         let lines = details(entry);
@@ -115,25 +115,26 @@ fn print_history(status: &BlockStatus) -> Result<(), Failure> {
     Ok(())
 }
 
-fn row(entry: &BlockEntry) -> [String; 8] {
-    let blank = || "-".to_owned();
+fn history_row(entry: &BlockEntry) -> [String; 8] {
+    let dash = || "-".to_owned();
     let step = entry.step.as_ref();
-    let of = |text: fn(&BlockStep) -> Option<String>| step.and_then(text).unwrap_or_else(blank);
+    let step_text =
+        |text: fn(&BlockStep) -> Option<String>| step.and_then(text).unwrap_or_else(dash);
     let span = match entry.first == entry.last {
         true => format!("block {}", entry.first),
         false => format!("blocks {} to {}", entry.first, entry.last),
     };
     [
         step.map_or(span, |step| step.task.clone()),
-        word(entry.kind).to_owned(),
-        of(|step| {
+        event_text(entry.kind).to_owned(),
+        step_text(|step| {
             let names = step.workers.iter().map(|by| by.worker.as_str());
             Some(names.collect::<Vec<_>>().join(", ")).filter(|names| !names.is_empty())
         }),
-        of(|step| Some(step.failed_attempts.to_string())),
-        of(|step| Some(seconds(step.waited_ms))),
-        of(|step| step.leased_ms.map(seconds)),
-        of(|step| step.ran_ms.map(seconds)),
+        step_text(|step| Some(step.failed_attempts.to_string())),
+        step_text(|step| Some(seconds(step.waited_ms))),
+        step_text(|step| step.leased_ms.map(seconds)),
+        step_text(|step| step.ran_ms.map(seconds)),
         ago(entry.at_ms),
     ]
 }
@@ -149,12 +150,12 @@ fn details(entry: &BlockEntry) -> Vec<String> {
             "{name}: attempt {attempt} by {worker} failed after {ran}, {when}: {reason}"
         ));
     }
-    let word = word(entry.kind);
+    let event_text = event_text(entry.kind);
     lines.extend(
         entry
             .reason
             .iter()
-            .map(|why| format!("{name}: {word}: {why}")),
+            .map(|why| format!("{name}: {event_text}: {why}")),
     );
     lines.extend(
         entry
@@ -172,7 +173,7 @@ fn details(entry: &BlockEntry) -> Vec<String> {
         entry
             .source
             .iter()
-            .map(|it| format!("{word} by source {it}")),
+            .map(|it| format!("{event_text} by source {it}")),
     );
     lines
 }
@@ -208,7 +209,7 @@ fn state_text(summary: &BlockSummary) -> String {
     format!("{state}{deadline}{stale}")
 }
 
-fn word(kind: BlockEventKind) -> &'static str {
+fn event_text(kind: BlockEventKind) -> &'static str {
     match kind {
         BlockEventKind::Completed => "completed",
         BlockEventKind::Grouped => "grouped",

@@ -20,12 +20,12 @@ pub(crate) async fn run(args: Cancel) -> Result<(), Failure> {
     if args.mill.json {
         return output::line(serde_json::json!({ "cancelled": cancellation }).to_string());
     }
-    let what = match cancellation {
+    let target = match cancellation {
         Cancellation::Task(task) => format!("task {task}"),
         Cancellation::Block(block) => format!("the live tasks of block {block}"),
         Cancellation::All => "all live tasks".to_owned(),
     };
     output::line(format!(
-        "{what}: stopped, and in the dead-letter queue; see `proofmill dlq`"
+        "{target}: stopped, and in the dead-letter queue; see `proofmill dlq`"
     ))
 }

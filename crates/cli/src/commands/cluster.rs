@@ -35,21 +35,26 @@ pub(crate) async fn coordinator(args: Coordinator) -> Result<(), Failure> {
     let connection = bus::connect(&args.bus, Role::Coordinator, &name).await?;
     let screen = Screen::open();
     let shutdown = signals::listen(screen.clone(), args.role.drain)?;
-    let leading = LedWorkflows::default();
+    let led_workflows = LedWorkflows::default();
     let mut roles = JoinSet::new();
     let mut serving = JoinSet::new();
     for (number, workflow) in workflows.iter().enumerate() {
         let registry = provers::registry(Path::new(""));
         let context = context(&connection, workflow, registry, None, &name).await?;
-        serving.spawn(control(context.clone(), leading.clone()));
+        serving.spawn(serve_control(context.clone(), led_workflows.clone()));
         if let (0, Some(_)) = (number, args.metrics.metrics) {
             let (args, context) = (args.metrics.clone(), context.clone());
-            serving.spawn(scraped(args, context, leading.clone(), screen.clone()));
+            serving.spawn(serve_metrics(
+                args,
+                context,
+                led_workflows.clone(),
+                screen.clone(),
+            ));
         }
-        let (leading, shutdown) = (leading.clone(), shutdown.clone());
+        let (led_workflows, shutdown) = (led_workflows.clone(), shutdown.clone());
         roles.spawn(async move {
             context
-                .or_refusal(cluster::lead(context.clone(), leading, shutdown))
+                .or_refusal(cluster::lead(context.clone(), led_workflows, shutdown))
                 .await
         });
     }
@@ -61,9 +66,11 @@ pub(crate) async fn coordinator(args: Coordinator) -> Result<(), Failure> {
 }
 
 /// Serves operators' requests about a workflow over the bus whenever this process leads it.
-async fn control(context: ProcessContext, leading: LedWorkflows) {
+async fn serve_control(context: ProcessContext, led_workflows: LedWorkflows) {
     loop {
-        let handle = leading.wait_until_leading(&context.plan.workflow).await;
+        let handle = led_workflows
+            .wait_until_leading(&context.plan.workflow)
+            .await;
         let operations = Operations::new(handle.operator(), handle.source(), context.blobs.clone());
         tokio::select! {
             served = over_bus::serve(
@@ -80,15 +87,22 @@ async fn control(context: ProcessContext, leading: LedWorkflows) {
             }
             () = handle.gone() => {}
         }
-        until_forgotten(&context, &leading).await;
+        wait_until_forgotten(&context, &led_workflows).await;
     }
 }
 
 /// Serves metrics of a workflow whenever this process leads it.
-async fn scraped(args: MetricsArg, context: ProcessContext, leading: LedWorkflows, screen: Screen) {
+async fn serve_metrics(
+    args: MetricsArg,
+    context: ProcessContext,
+    led_workflows: LedWorkflows,
+    screen: Screen,
+) {
     let Some(address) = args.metrics else { return };
     loop {
-        let handle = leading.wait_until_leading(&context.plan.workflow).await;
+        let handle = led_workflows
+            .wait_until_leading(&context.plan.workflow)
+            .await;
         let (sender, settled) = mpsc::unbounded_channel();
         let serve = async {
             let listener = TcpListener::bind(address).await?;
@@ -106,13 +120,13 @@ async fn scraped(args: MetricsArg, context: ProcessContext, leading: LedWorkflow
             }
             () = handle.gone() => {}
         }
-        until_forgotten(&context, &leading).await;
+        wait_until_forgotten(&context, &led_workflows).await;
     }
 }
 
-/// Waits until `leading` no longer lists a leadership that has ended.
-async fn until_forgotten(context: &ProcessContext, leading: &LedWorkflows) {
-    while leading
+/// Waits until `led_workflows` no longer lists a leadership that has ended.
+async fn wait_until_forgotten(context: &ProcessContext, led_workflows: &LedWorkflows) {
+    while led_workflows
         .handle(&context.plan.workflow)
         .is_some_and(|handle| handle.is_gone())
     {
@@ -130,8 +144,8 @@ pub(crate) async fn dispatcher(args: Dispatcher) -> Result<(), Failure> {
     let connection = bus::connect(&args.bus, Role::Dispatcher, &name).await?;
     let screen = Screen::open();
     let registry = provers::registry_with(Keys::in_directory(&args.keys.keys), key_notes(&screen));
-    let (state, _held) = match args.state {
-        Some(state) => hold(&state)?.ok_or_else(|| {
+    let (state, _lock) = match args.state {
+        Some(state) => lock_directory(&state)?.ok_or_else(|| {
             Failure::new(format!("{} is used by another process", state.display()))
                 .help("name another directory with --state")
         })?,
@@ -143,8 +157,8 @@ pub(crate) async fn dispatcher(args: Dispatcher) -> Result<(), Failure> {
     memory::start_releasing_pages();
     let stages: BTreeSet<String> = args.stages.into_iter().collect();
     let workers: BTreeMap<String, usize> = args.workers.workers.into_iter().collect();
-    let dispatching = cluster::run_dispatchers(context.clone(), stages, workers, shutdown);
-    Ok(context.or_refusal(dispatching).await?)
+    let running = cluster::run_dispatchers(context.clone(), stages, workers, shutdown);
+    Ok(context.or_refusal(running).await?)
 }
 
 pub(crate) async fn collector(args: Collector) -> Result<(), Failure> {
@@ -162,8 +176,8 @@ pub(crate) async fn collector(args: Collector) -> Result<(), Failure> {
     screen.note(&format!("collector {name}: ready"));
     memory::start_releasing_pages();
     let stages: BTreeSet<String> = args.stages.into_iter().collect();
-    let gathering = cluster::run_collectors(context.clone(), stages, shutdown);
-    Ok(context.or_refusal(gathering).await?)
+    let running = cluster::run_collectors(context.clone(), stages, shutdown);
+    Ok(context.or_refusal(running).await?)
 }
 
 pub(crate) async fn sequencer(args: Sequencer) -> Result<(), Failure> {
@@ -176,8 +190,8 @@ pub(crate) async fn sequencer(args: Sequencer) -> Result<(), Failure> {
     let shutdown = signals::listen(screen.clone(), args.role.drain)?;
     screen.note(&format!("sequencer {name}: ready"));
     memory::start_releasing_pages();
-    let handing_out = cluster::run_sequencer(context.clone(), Vec::new(), shutdown);
-    Ok(context.or_refusal(handing_out).await?)
+    let running = cluster::run_sequencer(context.clone(), Vec::new(), shutdown);
+    Ok(context.or_refusal(running).await?)
 }
 
 pub(crate) async fn source(args: SourceRole) -> Result<(), Failure> {
@@ -191,11 +205,11 @@ pub(crate) async fn source(args: SourceRole) -> Result<(), Failure> {
     let shutdown = signals::listen(screen.clone(), args.role.drain)?;
     screen.note(&format!("source {name}: ready"));
     memory::start_releasing_pages();
-    let bringing = async {
+    let running = async {
         let Some(intake) = intake else {
             return cluster::run_sources(context.clone(), shutdown).await;
         };
-        let taking = cluster::run_submissions(context.clone(), |port| {
+        let intake_running = cluster::run_submissions(context.clone(), |port| {
             let submissions = Submissions::new(port, context.blobs.clone());
             let mut draining = shutdown.clone();
             intake.serve(submissions, async move {
@@ -204,14 +218,14 @@ pub(crate) async fn source(args: SourceRole) -> Result<(), Failure> {
         });
         let submits = |source: &Source| source.kind == SourceKind::Submit;
         if workflow.sources.iter().all(submits) {
-            taking.await?;
+            intake_running.await?;
             return Ok(BTreeMap::new());
         }
-        let own = cluster::run_sources(context.clone(), shutdown.clone());
-        let ((), summaries) = tokio::try_join!(taking, own)?;
+        let sources_running = cluster::run_sources(context.clone(), shutdown.clone());
+        let ((), summaries) = tokio::try_join!(intake_running, sources_running)?;
         Ok(summaries)
     };
-    let summaries = context.or_refusal(bringing).await?;
+    let summaries = context.or_refusal(running).await?;
     for (name, source) in &summaries {
         let left = if source.ended { "" } else { "; more to come" };
         screen.note(&format!(
@@ -270,15 +284,15 @@ fn process_name(args: &RoleArgs) -> String {
 fn first_free(parent: &Path) -> Result<(PathBuf, DirectoryLock), Failure> {
     let mut number = 1_u32;
     loop {
-        if let Some(held) = hold(&parent.join(format!("dispatcher-{number}")))? {
-            return Ok(held);
+        if let Some(locked) = lock_directory(&parent.join(format!("dispatcher-{number}")))? {
+            return Ok(locked);
         }
         number += 1;
     }
 }
 
 /// Makes `directory` and locks it until the lock is dropped. `None` if another process holds the lock.
-fn hold(directory: &Path) -> Result<Option<(PathBuf, DirectoryLock)>, Failure> {
+fn lock_directory(directory: &Path) -> Result<Option<(PathBuf, DirectoryLock)>, Failure> {
     let failed = |error: std::io::Error| {
         Failure::new(format!("cannot use {}: {error}", directory.display()))
     };

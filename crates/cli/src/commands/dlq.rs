@@ -7,7 +7,7 @@ use proofmill_telemetry::console_line;
 
 use crate::access::MillAccess;
 use crate::args::{Dlq, DlqTask, DlqTasks, MillArgs};
-use crate::commands::look::{ago, print_table};
+use crate::commands::inspect::{ago, print_table};
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::{blocks, counted};
@@ -50,10 +50,10 @@ async fn show(args: DlqTask) -> Result<(), Failure> {
     if args.mill.json {
         return output::line(serde_json::to_string(&letter)?);
     }
-    output::raw(output::plain(&described(&letter)).as_bytes())
+    output::raw(output::plain(&description(&letter)).as_bytes())
 }
 
-fn described(letter: &DeadLetter) -> String {
+fn description(letter: &DeadLetter) -> String {
     let summary = &letter.summary;
     let span = if summary.task.split('/').nth(1) == Some(letter.last.to_string().as_str()) {
         String::new()
@@ -91,11 +91,11 @@ fn described(letter: &DeadLetter) -> String {
 }
 
 /// Most gaps named in warnings.
-const GAPS_SHOWN: usize = 5;
+const SHOWN_GAPS_MAX: usize = 5;
 
 /// Outcome of retrying or dropping several dead letters.
 #[derive(Default)]
-struct Changed {
+struct ChangeOutcome {
     tasks: Vec<String>,
     /// Blocks that the sequencer waits for because a task of theirs was dropped.
     gaps: Vec<Gap>,
@@ -113,25 +113,25 @@ async fn change(args: DlqTasks, retry: bool) -> Result<(), Failure> {
     let result = change_all(&access, args.tasks, args.all, retry).await;
     let running = access.is_running();
     access.close().await?;
-    let changed = result?;
-    let count = changed.tasks.len();
+    let outcome = result?;
+    let count = outcome.tasks.len();
     if args.mill.json {
-        let mut said = serde_json::json!({ "tasks": changed.tasks });
+        let mut answer = serde_json::json!({ "tasks": outcome.tasks });
         if !retry {
-            said["gaps"] = serde_json::to_value(&changed.gaps)?;
+            answer["gaps"] = serde_json::to_value(&outcome.gaps)?;
         }
-        output::line(said.to_string())?;
-    } else if count > 0 || changed.failed.is_none() {
+        output::line(answer.to_string())?;
+    } else if count > 0 || outcome.failed.is_none() {
         let tasks = counted(count, "task");
         output::line(match (retry, running) {
             (true, true) => format!("{tasks} back in their queues"),
             (true, false) => format!("{tasks} back in their queues; they run when the mill runs"),
             (false, _) => format!("{tasks} dropped"),
         })?;
-        warn_of_gaps(&changed.gaps);
+        warn_of_gaps(&outcome.gaps);
     }
-    let others = changed.failures.saturating_sub(1);
-    match changed.failed {
+    let others = outcome.failures.saturating_sub(1);
+    match outcome.failed {
         None => Ok(()),
         Some(failure) if others == 0 => Err(failure),
         Some(failure) => Err(failure.help(format!("{} failed too", counted(others, "other task")))),
@@ -140,7 +140,7 @@ async fn change(args: DlqTasks, retry: bool) -> Result<(), Failure> {
 
 /// Warns of the blocks that the sequencer waits for, and shows the commands that fill the gap or skip it.
 fn warn_of_gaps(gaps: &[Gap]) {
-    for gap in gaps.iter().take(GAPS_SHOWN) {
+    for gap in gaps.iter().take(SHOWN_GAPS_MAX) {
         let Gap {
             first,
             last,
@@ -164,7 +164,11 @@ fn warn_of_gaps(gaps: &[Gap]) {
         }
         console_line(output::plain(&text));
     }
-    if let Some(more) = gaps.len().checked_sub(GAPS_SHOWN).filter(|more| *more > 0) {
+    if let Some(more) = gaps
+        .len()
+        .checked_sub(SHOWN_GAPS_MAX)
+        .filter(|more| *more > 0)
+    {
         console_line(format!("warning: and {} more", counted(more, "such gap")));
     }
 }
@@ -174,7 +178,7 @@ async fn change_all(
     named: Vec<String>,
     all: bool,
     retry: bool,
-) -> Result<Changed, Failure> {
+) -> Result<ChangeOutcome, Failure> {
     let mut tasks = if all {
         access
             .dead_letters()
@@ -187,7 +191,7 @@ async fn change_all(
     };
     let mut seen = BTreeSet::new();
     tasks.retain(|task| seen.insert(task.clone()));
-    let mut changed = Changed::default();
+    let mut outcome = ChangeOutcome::default();
     for task in tasks {
         let done = if retry {
             access.retry(&task).await.map(|()| None)
@@ -196,12 +200,12 @@ async fn change_all(
         };
         match done {
             Ok(gap) => {
-                changed.tasks.push(task);
-                changed.gaps.extend(gap);
+                outcome.tasks.push(task);
+                outcome.gaps.extend(gap);
             }
             Err(failure) => {
-                changed.failures += 1;
-                changed.failed.get_or_insert(failure);
+                outcome.failures += 1;
+                outcome.failed.get_or_insert(failure);
                 // With --all, one task that cannot be changed does not stop the others.
                 if !all {
                     break;
@@ -210,6 +214,6 @@ async fn change_all(
         }
     }
     // Several tasks may be about the same block.
-    changed.gaps.dedup();
-    Ok(changed)
+    outcome.gaps.dedup();
+    Ok(outcome)
 }

@@ -19,7 +19,7 @@ use crate::output;
 use crate::stages::milliseconds;
 
 /// Base-two logarithm of the sizes that are measured: those of a circuit with a million constraints.
-const TYPICAL_LOG: u32 = 20;
+const MEASURED_SIZE_LOG: u32 = 20;
 
 /// Findings about this machine.
 struct Report {
@@ -30,17 +30,17 @@ struct Report {
     memory: Option<u64>,
     budget: Option<u64>,
     sandbox: Survey,
-    devices: Vec<Found>,
+    devices: Vec<DeviceReport>,
 }
 
 /// A device and its measurements, or the error that makes it unusable.
-struct Found {
+struct DeviceReport {
     caps: Option<Capabilities>,
     costs: Costs,
     why: Option<Error>,
 }
 
-/// Times of one multi-scalar multiplication and one transform of size 2^[`TYPICAL_LOG`], by group and by field.
+/// Times of one multi-scalar multiplication and one transform of size 2^[`MEASURED_SIZE_LOG`], by group and by field.
 #[derive(Default)]
 struct Costs {
     products: Vec<(Group, Duration)>,
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Doctor) -> Result<(), Failure> {
     } else {
         output::raw(output::plain(&report.shown()).as_bytes())?;
     }
-    if report.devices.iter().any(Found::works) {
+    if report.devices.iter().any(DeviceReport::works) {
         return Ok(());
     }
     Err(Failure::new("no device works"))
@@ -73,7 +73,7 @@ impl Report {
             .into_iter()
             .skip_while(|set| *set != kernels)
             .skip(1)
-            .map(|set| (set, why_not(set)))
+            .map(|set| (set, reason_not_used(set)))
             .collect();
         let found = devices().into_iter();
         Ok(Self {
@@ -83,7 +83,9 @@ impl Report {
             memory: usable_memory(),
             budget: default_budget(),
             sandbox: Survey::take(),
-            devices: found.map(|device| Found::of(device, quick)).collect(),
+            devices: found
+                .map(|device| DeviceReport::of(device, quick))
+                .collect(),
         })
     }
 
@@ -98,7 +100,7 @@ impl Report {
             "threads": self.threads,
             "memory": { "usable_bytes": self.memory, "engine_budget_bytes": self.budget },
             "sandbox": sandbox_json(&self.sandbox),
-            "devices": self.devices.iter().map(Found::to_json).collect::<Value>(),
+            "devices": self.devices.iter().map(DeviceReport::to_json).collect::<Value>(),
         })
     }
 
@@ -164,16 +166,16 @@ fn sandbox_shown(sandbox: &Survey) -> String {
 }
 
 /// The reason why a faster instruction set is not used: a missing processor feature, or the environment variable.
-fn why_not(set: InstructionSet) -> String {
+fn reason_not_used(set: InstructionSet) -> String {
     match &set.missing()[..] {
         [] => format!("{INSTRUCTION_SET_VARIABLE} selects another one"),
         missing => format!("this processor has no {}", missing.join(", ")),
     }
 }
 
-// === impl Found ===
+// === impl DeviceReport ===
 
-impl Found {
+impl DeviceReport {
     fn of(device: Result<Box<dyn Device>, Error>, quick: bool) -> Self {
         let mut found = Self {
             caps: None,
@@ -201,8 +203,8 @@ impl Found {
 
     fn to_json(&self) -> Value {
         let caps = self.caps.as_ref();
-        let product = |(group, cost): &(Group, Duration)| json!({ "group": group.name(), "points": 1_u64 << TYPICAL_LOG, "ms": milliseconds(*cost) });
-        let transform = |(field, cost): &(ScalarField, Duration)| json!({ "field": field.name(), "values": 1_u64 << TYPICAL_LOG, "ms": milliseconds(*cost) });
+        let product = |(group, cost): &(Group, Duration)| json!({ "group": group.name(), "points": 1_u64 << MEASURED_SIZE_LOG, "ms": milliseconds(*cost) });
+        let transform = |(field, cost): &(ScalarField, Duration)| json!({ "field": field.name(), "values": 1_u64 << MEASURED_SIZE_LOG, "ms": milliseconds(*cost) });
         let names = |caps: &Capabilities| {
             let groups: Vec<_> = caps.groups.iter().map(|group| group.name()).collect();
             let fields: Vec<_> = caps.fields.iter().map(|field| field.name()).collect();
@@ -243,10 +245,16 @@ impl Found {
             return lines;
         }
         for (group, cost) in products {
-            lines += &row("product", TYPICAL_LOG, "points", group.name(), *cost);
+            lines += &row("product", MEASURED_SIZE_LOG, "points", group.name(), *cost);
         }
         for (field, cost) in transforms {
-            lines += &row("transform", TYPICAL_LOG, "values", field.name(), *cost);
+            lines += &row(
+                "transform",
+                MEASURED_SIZE_LOG,
+                "values",
+                field.name(),
+                *cost,
+            );
         }
         lines
     }
@@ -276,7 +284,7 @@ impl Costs {
         let product = |group: &Group| {
             let work = Work::Msm {
                 group: *group,
-                points: 1 << TYPICAL_LOG,
+                points: 1 << MEASURED_SIZE_LOG,
             };
             Ok((*group, device.cost(work)?))
         };
@@ -284,7 +292,7 @@ impl Costs {
             let work = Work::Transform {
                 field: *field,
                 kind: TransformKind::Forward,
-                size_log: TYPICAL_LOG,
+                size_log: MEASURED_SIZE_LOG,
             };
             Ok((*field, device.cost(work)?))
         };

@@ -9,7 +9,7 @@ pub(crate) mod completions;
 pub(crate) mod dlq;
 pub(crate) mod doctor;
 pub(crate) mod engine;
-pub(crate) mod look;
+pub(crate) mod inspect;
 pub(crate) mod partition;
 pub(crate) mod prove;
 pub(crate) mod push0;

@@ -24,7 +24,7 @@ use serde_json::json;
 
 use crate::args::circuits::Prove;
 use crate::commands::engine;
-use crate::commands::engine::prove::{drawn, with_key};
+use crate::commands::engine::prove::{engine_with_key, random_request_id};
 use crate::content::FileKind;
 use crate::devices::Devices;
 use crate::failure::Failure;
@@ -38,9 +38,9 @@ const STEPS: usize = 12;
 
 /// Domain size from which `--devices auto` considers a card: opening one and copying a key to it takes longer than a
 /// smaller proof.
-const WORTH_A_CARD: u32 = 1 << 17;
+const CARD_DOMAIN_MIN: u32 = 1 << 17;
 
-/// The four files.
+/// The files that the command reads and writes.
 struct Files<'a> {
     zkey: &'a Path,
     witness: &'a Path,
@@ -52,7 +52,7 @@ struct Files<'a> {
 struct Card {
     device: Arc<dyn Device>,
     /// Use the device only for operations that it finishes sooner than the processors; otherwise for all it supports.
-    if_it_pays: bool,
+    only_if_faster: bool,
 }
 
 /// Facts about a finished proof, for the summary.
@@ -66,8 +66,8 @@ struct ProofSummary {
 pub(crate) async fn run(args: &Prove) -> Result<(), Failure> {
     let files = Files::of(args)?;
     files.check()?;
-    if let Some((client, circuit)) = with_key(&args.engine, files.zkey).await? {
-        return through_engine(args, &files, &client, circuit).await;
+    if let Some((client, circuit)) = engine_with_key(&args.engine, files.zkey).await? {
+        return prove_with_engine(args, &files, &client, circuit).await;
     }
     let key = MappedFile::open(files.zkey)?;
     let header = *ZkeyFile::parse(&key)
@@ -84,25 +84,25 @@ pub(crate) async fn run(args: &Prove) -> Result<(), Failure> {
     };
     let devices = &args.devices.devices;
     let auto = *devices == Devices::Auto;
-    let card = if auto && header.domain_size < WORTH_A_CARD {
+    let card = if auto && header.domain_size < CARD_DOMAIN_MIN {
         None
     } else {
         devices.for_proof()?
     };
     let card = card.map(|device| Card {
         device,
-        if_it_pays: auto,
+        only_if_faster: auto,
     });
     let trust = remembered.as_ref().map_or(Trust::Check, Trust::Remembered);
     let summary = args
         .threads
         .run(|| with_curve!(header.curve, E => prove::<E>(args, &files, &key, trust, card)))??;
-    tell(args, &files, &summary)
+    print_summary(args, &files, &summary)
 }
 
 /// Has an engine make the proof, checks its answer against the key and the witness, and writes the two files from the
 /// checked values.
-async fn through_engine(
+async fn prove_with_engine(
     args: &Prove,
     files: &Files<'_>,
     client: &Client,
@@ -114,7 +114,7 @@ async fn through_engine(
     args.key_safety.check_zkey(files.zkey, &key)?;
     let witness = MappedFile::read(files.witness)?;
     let request = SubmitRequest {
-        request_id: drawn(),
+        request_id: random_request_id(),
         partitions: vec![Partition {
             circuit,
             input: Some(Input::Wtns(witness.to_vec())),
@@ -122,22 +122,22 @@ async fn through_engine(
         ..SubmitRequest::default()
     };
     let outputs = [("-o", files.proof), ("--public", files.public)];
-    let made = engine::prove::prove(client, request, &outputs).await?;
-    let texts = with_curve!(key.curve(), E => check::<E>(files, &key, &witness, &made.proof))?;
+    let engine_proof = engine::prove::prove(client, request, &outputs).await?;
+    let texts = with_curve!(key.curve(), E => check_engine_proof::<E>(files, &key, &witness, &engine_proof.proof))?;
     files.write(&texts.public, &texts.proof)?;
     let total = began.elapsed();
     console_line(output::plain(&format!(
         "{}, {}: a proof, made by the engine as job {} and verified in {}",
         files.proof.display(),
         files.public.display(),
-        made.job,
+        engine_proof.job,
         short(total),
     )));
     if args.json {
         let answer = json!({
             "curve": key.curve().name(),
             "public_signals": key.header().public,
-            "engine_job": made.job,
+            "engine_job": engine_proof.job,
             "total_ms": milliseconds(total),
         });
         output::line(answer.to_string())?;
@@ -146,17 +146,17 @@ async fn through_engine(
 }
 
 /// The JSON texts of the engine's proof. Fails unless it proves the witness's public signals under the key file.
-fn check<E: SnarkCurve>(
+fn check_engine_proof<E: SnarkCurve>(
     files: &Files<'_>,
     key: &ZkeyFile<'_>,
     witness: &[u8],
-    made: &proto::Proof,
+    engine_proof: &proto::Proof,
 ) -> Result<ProofTexts, Failure> {
     let vk = key
         .verifying_key::<E>(PointCheck::Full)
         .map_err(|error| error.in_file(files.zkey))?;
     let vk = PreparedVerifyingKey::from(vk);
-    let checked = check_answer(made, Some(witness), Some(&vk)).map_err(|error| {
+    let checked = check_answer(engine_proof, Some(witness), Some(&vk)).map_err(|error| {
         let zkey = files.zkey.display();
         Failure::new(format!("{error}; nothing was written")).help(format!(
             "{zkey} has changed since the engine read it, or the engine cannot be trusted: \
@@ -184,20 +184,20 @@ fn prove<E: SnarkCurve>(
     stages.enter("read key");
     let (key, checked) = Zkey::<E>::load(key, trust)?;
     args.key_safety.check(files.zkey, &key.verifying_key())?;
-    let unproved = |error| unproved(files, &error);
-    let key = ResidentKey::from_zkey(key, ResidentForm::Plain).map_err(unproved)?;
+    let proof_failure = |error| proof_failure(files, &error);
+    let key = ResidentKey::from_zkey(key, ResidentForm::Plain).map_err(proof_failure)?;
     let key = Arc::new(key);
     let on_device = card.map(|card| card.prove(&key, z, &mut stages));
     let proof = match on_device.transpose() {
         Ok(Some(proof)) => proof,
-        Ok(None) => on_processors(&key.prover(), z, &mut stages).map_err(unproved)?,
+        Ok(None) => on_processors(&key.prover(), z, &mut stages).map_err(proof_failure)?,
         Err(ProveError::Device(error)) => {
             console_line(output::plain(&format!(
                 "{error}; the processors make the proof"
             )));
-            on_processors(&key.prover(), z, &mut stages).map_err(unproved)?
+            on_processors(&key.prover(), z, &mut stages).map_err(proof_failure)?
         }
-        Err(error) => return Err(unproved(error)),
+        Err(error) => return Err(proof_failure(error)),
     };
 
     stages.enter("verify");
@@ -251,7 +251,7 @@ fn read_witness<E: SnarkCurve>(
     Ok(witness)
 }
 
-fn unproved(files: &Files<'_>, error: &ProveError) -> Failure {
+fn proof_failure(files: &Files<'_>, error: &ProveError) -> Failure {
     match error {
         ProveError::Unsatisfied(_) | ProveError::Assignment(_) => {
             unsatisfied(files, &error.to_string())
@@ -274,7 +274,7 @@ fn unsatisfied(files: &Files<'_>, why: &str) -> Failure {
     )
 }
 
-fn tell(args: &Prove, files: &Files<'_>, summary: &ProofSummary) -> Result<(), Failure> {
+fn print_summary(args: &Prove, files: &Files<'_>, summary: &ProofSummary) -> Result<(), Failure> {
     let header = &summary.header;
     console_line(output::plain(&format!(
         "{}, {}: a proof over {} of {}, made and verified in {}",
@@ -307,7 +307,7 @@ fn tell(args: &Prove, files: &Files<'_>, summary: &ProofSummary) -> Result<(), F
 // === impl Card ===
 
 impl Card {
-    /// Makes the proof on the device, as far as `if_it_pays` allows, and the rest on the processors.
+    /// Makes the proof on the device, as far as `only_if_faster` allows, and the rest on the processors.
     fn prove<E: SnarkCurve>(
         self,
         key: &Arc<ResidentKey<E>>,
@@ -316,7 +316,7 @@ impl Card {
     ) -> Result<Proof<E>, ProveError> {
         stages.enter("bring the key to the device");
         let processors = cpu()?;
-        let offload = if self.if_it_pays {
+        let offload = if self.only_if_faster {
             Offload::WhenFasterThan(&processors)
         } else {
             Offload::Always

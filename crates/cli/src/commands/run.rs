@@ -27,10 +27,10 @@ use crate::signals::{DescribeWait, count_and_first_names};
 use crate::{bus, intake, output, provers, signals, state};
 
 /// Interval between reads of the status for the display.
-const REFRESH: Duration = Duration::from_millis(250);
+const REFRESH_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Interval between lines of progress where there are no bars.
-const LINE_EACH: Duration = Duration::from_secs(5);
+const LINE_INTERVAL: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(args: Run) -> Result<(), Failure> {
     let began = Instant::now();
@@ -80,10 +80,10 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
     print_losses(&mill);
     state::save(&directory, &workflow, &args.file)?;
 
-    let describe_wait = leased(mill.handle().operator());
+    let describe_wait = describe_leased_tasks(mill.handle().operator());
     let shutdown = signals::listen_with_description(screen.clone(), args.drain, describe_wait)?;
     let servers = serve_control(&mill, &directory, &args.metrics, &screen).await?;
-    let taking = intake.map(|intake| {
+    let intake_task = intake.map(|intake| {
         let handle = mill.handle().clone();
         let submissions = Submissions::new(handle.source(), mill.blobs().clone());
         let mut draining = shutdown.clone();
@@ -94,17 +94,17 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
             }
         }))
     });
-    let watching = tokio::spawn(watch(mill.handle().operator(), screen.clone()));
+    let watch_task = tokio::spawn(watch(mill.handle().operator(), screen.clone()));
     let result = mill.run(shutdown).await;
-    watching.abort();
-    if let Some(taking) = taking {
+    watch_task.abort();
+    if let Some(intake_task) = intake_task {
         // The coordinator has ended, so no request is waiting; the task's result does not matter.
-        let _ = taking.await;
+        let _ = intake_task.await;
     }
     servers.end().await;
     screen.close();
     let summary = result?;
-    tell(&summary, began.elapsed());
+    print_summary(&summary, began.elapsed());
     let emitted = emitted(&workflow, &directory, &summary);
     if let Some(emitted) = &emitted {
         console_line(output::plain(&format!(
@@ -117,25 +117,25 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
         summary["directory"] = serde_json::to_value(emitted)?;
         output::line(summary.to_string())?;
     }
-    verdict(&summary, &directory)
+    run_result(&summary, &directory)
 }
 
 /// Describes the leased tasks and their workers, for a drain.
-fn leased(port: OperatorPort) -> DescribeWait {
+fn describe_leased_tasks(port: OperatorPort) -> DescribeWait {
     Arc::new(move || {
         let port = port.clone();
         Box::pin(async move {
-            let of = TaskSelection {
+            let selection = TaskSelection {
                 phase: Some(TaskPhase::Leased),
                 ..TaskSelection::default()
             };
-            let at_work = port.tasks_up_to(of, usize::MAX).await.ok()?;
-            let count = at_work.len();
-            let at_work = at_work.iter().map(|task| {
+            let leased_tasks = port.tasks_up_to(selection, usize::MAX).await.ok()?;
+            let count = leased_tasks.len();
+            let leased_tasks = leased_tasks.iter().map(|task| {
                 let worker = task.worker.as_deref().unwrap_or("a worker");
                 format!("{} at {worker}", task.task)
             });
-            count_and_first_names("task", count, at_work)
+            count_and_first_names("task", count, leased_tasks)
         })
     })
 }
@@ -195,10 +195,10 @@ pub(crate) async fn serve_control(
     let handle = mill.handle();
     let operations = Operations::new(handle.operator(), handle.source(), mill.blobs().clone());
     let directory = directory.to_owned();
-    let complain = screen.clone();
+    let warnings = screen.clone();
     let mut serving = vec![tokio::spawn(async move {
         if let Err(error) = control::serve(&directory, operations).await {
-            complain.note(&format!(
+            warnings.note(&format!(
                 "warning: {error}; `status` and similar commands cannot reach this mill"
             ));
         }
@@ -222,7 +222,7 @@ pub(crate) async fn serve_control(
 /// Shows the progress of each stage until the mill ends.
 async fn watch(port: OperatorPort, screen: Screen) {
     let mut bars: Vec<Bar> = Vec::new();
-    let mut line_at = Instant::now() + LINE_EACH;
+    let mut line_at = Instant::now() + LINE_INTERVAL;
     let mut last_line = String::new();
     while let Ok(status) = port.status().await {
         if screen.has_bars() {
@@ -243,14 +243,14 @@ async fn watch(port: OperatorPort, screen: Screen) {
                 bar.set(done, &text);
             }
         } else if Instant::now() >= line_at {
-            line_at = Instant::now() + LINE_EACH;
+            line_at = Instant::now() + LINE_INTERVAL;
             let line = one_line(&status);
             if line != last_line {
                 screen.note(&line);
                 last_line = line;
             }
         }
-        tokio::time::sleep(REFRESH).await;
+        tokio::time::sleep(REFRESH_INTERVAL).await;
     }
 }
 
@@ -273,7 +273,7 @@ fn one_line(status: &Status) -> String {
     format!("{}{next}; {} dead", stages.join(", "), status.dead)
 }
 
-fn tell(summary: &Summary, took: Duration) {
+fn print_summary(summary: &Summary, took: Duration) {
     for (name, source) in &summary.sources {
         let left = if source.ended { "" } else { "; more to come" };
         console_line(format!(
@@ -285,7 +285,7 @@ fn tell(summary: &Summary, took: Duration) {
 }
 
 /// Result of a run: success, or a failure for an interrupted run (130), dead tasks (1) or tasks that cannot go on (1).
-pub(crate) fn verdict(summary: &Summary, state: &std::path::Path) -> Result<(), Failure> {
+pub(crate) fn run_result(summary: &Summary, state: &std::path::Path) -> Result<(), Failure> {
     let status = &summary.status;
     let shown = state.display();
     if summary.interrupted {
@@ -311,7 +311,7 @@ pub(crate) fn verdict(summary: &Summary, state: &std::path::Path) -> Result<(), 
         );
     }
     if status.live > 0 {
-        let failure = Failure::new(stuck(status));
+        let failure = Failure::new(stuck_message(status));
         return Err(failure.help(format!(
             "proofmill tasks --state {shown} lists them; a block that is missing can be submitted: \
              proofmill submit --help"
@@ -321,16 +321,16 @@ pub(crate) fn verdict(summary: &Summary, state: &std::path::Path) -> Result<(), 
 }
 
 /// Most gaps named at the end of a run.
-const GAPS_SHOWN: usize = 5;
+const SHOWN_GAPS_MAX: usize = 5;
 
 /// The message for a run that cannot go on: the missing blocks, and the messages that wait for others.
-fn stuck(status: &Status) -> String {
+fn stuck_message(status: &Status) -> String {
     let mut text = "no task can continue".to_owned();
     let gaps = &status.gaps;
     if !gaps.is_empty() {
-        let named = gaps.iter().take(GAPS_SHOWN).map(|gap| blocks(*gap).0);
+        let named = gaps.iter().take(SHOWN_GAPS_MAX).map(|gap| blocks(*gap).0);
         let mut named: Vec<String> = named.collect();
-        if gaps.len() > GAPS_SHOWN {
+        if gaps.len() > SHOWN_GAPS_MAX {
             named.push("others".to_owned());
         }
         let are = match &gaps[..] {

@@ -40,8 +40,8 @@ pub(crate) fn run(args: &Setup) -> Result<(), Failure> {
     }
     let stage_times = args
         .threads
-        .run(|| with_curve!(curve, E => make::<E>(args, &circuit, powers.as_ref())))??;
-    tell(args, curve, &header, &stage_times)
+        .run(|| with_curve!(curve, E => make_key::<E>(args, &circuit, powers.as_ref())))??;
+    print_summary(args, curve, &header, &stage_times)
 }
 
 /// Fails unless the input files are of their kinds and the key can be written without loss.
@@ -65,7 +65,7 @@ fn check(args: &Setup) -> Result<(), Failure> {
 }
 
 /// Makes the key and writes it.
-fn make<E: SnarkCurve>(
+fn make_key<E: SnarkCurve>(
     args: &Setup,
     circuit: &R1csFile<'_>,
     powers: Option<&MappedFile>,
@@ -89,7 +89,7 @@ fn make<E: SnarkCurve>(
     };
     // `write_with` reports every error as one of writing; an error of the setup itself is kept
     // here, to be reported as such.
-    let mut failed = None;
+    let mut setup_error = None;
     let written = write_with(&args.output, Visibility::Public, |file| {
         let made = match &powers {
             Some(powers) => {
@@ -101,20 +101,20 @@ fn make<E: SnarkCurve>(
         made.map_err(|error| match error {
             ZkeySetupError::Io(error) => error,
             other => {
-                failed = Some(other);
+                setup_error = Some(other);
                 std::io::Error::other("no key was made")
             }
         })
     });
-    if let Some(error) = failed {
-        return Err(told(args, error));
+    if let Some(error) = setup_error {
+        return Err(add_file(args, error));
     }
     written?;
     Ok(stages.into_inner().end())
 }
 
 /// Adds to an error the file that it is about.
-fn told(args: &Setup, error: ZkeySetupError) -> Failure {
+fn add_file(args: &Setup, error: ZkeySetupError) -> Failure {
     let ptau = args
         .ptau
         .as_deref()
@@ -129,7 +129,7 @@ fn told(args: &Setup, error: ZkeySetupError) -> Failure {
     }
 }
 
-fn tell(
+fn print_summary(
     args: &Setup,
     curve: Curve,
     header: &R1csHeader,

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::output;
 
 /// Largest payload, in bytes.
-const PAYLOAD_MAX: u64 = 64 * 1024 * 1024;
+const PAYLOAD_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 pub(crate) async fn run(args: Submit) -> Result<(), Failure> {
     let payload = read(&args.payload)?;
@@ -35,7 +35,7 @@ pub(crate) async fn run(args: Submit) -> Result<(), Failure> {
     if args.mill.json {
         output::line(serde_json::to_string(&answer)?)?;
     }
-    let told = match &answer {
+    let message = match &answer {
         SubmitAnswer::Accepted if running => "accepted".to_owned(),
         SubmitAnswer::Accepted => "accepted; it runs when the mill runs".to_owned(),
         SubmitAnswer::Duplicate { same: Some(true) } => "known already: nothing to do".to_owned(),
@@ -60,7 +60,7 @@ pub(crate) async fn run(args: Submit) -> Result<(), Failure> {
     if args.mill.json {
         Ok(())
     } else {
-        output::line(told)
+        output::line(message)
     }
 }
 
@@ -71,15 +71,15 @@ fn read(path: &Path) -> Result<String, Failure> {
     let read = if path == Path::new("-") {
         std::io::stdin()
             .lock()
-            .take(PAYLOAD_MAX + 1)
+            .take(PAYLOAD_BYTES_MAX + 1)
             .read_to_string(&mut text)
     } else {
         let file = open_regular_or_inherited(path).map_err(failed)?;
-        file.take(PAYLOAD_MAX + 1).read_to_string(&mut text)
+        file.take(PAYLOAD_BYTES_MAX + 1).read_to_string(&mut text)
     };
-    if read.map_err(failed)? as u64 > PAYLOAD_MAX {
+    if read.map_err(failed)? as u64 > PAYLOAD_BYTES_MAX {
         return Err(Failure::new(format!(
-            "{shown} is larger than {PAYLOAD_MAX} bytes"
+            "{shown} is larger than {PAYLOAD_BYTES_MAX} bytes"
         )));
     }
     Ok(text)

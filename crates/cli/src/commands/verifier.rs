@@ -51,14 +51,14 @@ async fn serve(args: Serve) -> Result<(), Failure> {
             .map_err(|error| Failure::new(format!("--pipes {}: {error}", folder.display())))?;
         listening.push(pair.requests.display().to_string());
     }
-    let places = ServerOptions {
+    let server_options = ServerOptions {
         socket: Some(socket),
         pipes,
         tcp: args.listen.options(args.tokens.as_ref()),
         http: args.http,
     };
-    let server = Server::bind(handle.clone(), places).await;
-    let server = server.map_err(unbound)?;
+    let server = Server::bind(handle.clone(), server_options).await;
+    let server = server.map_err(bind_failure)?;
     listening.extend(server.tcp_url());
     listening.extend(server.http_address().map(|it| format!("http://{it}")));
     let shutdown = signals::listen(screen.clone(), args.drain)?;
@@ -71,7 +71,7 @@ async fn serve(args: Serve) -> Result<(), Failure> {
     served.map_err(|error| Failure::of(&error))
 }
 
-fn unbound(error: VerifierServeError) -> Failure {
+fn bind_failure(error: VerifierServeError) -> Failure {
     let failure = Failure::of(&error);
     match error {
         VerifierServeError::Port(PortError::Exposed(_)) => {

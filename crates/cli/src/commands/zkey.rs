@@ -11,7 +11,7 @@ use proofmill_r1cs::iden3::ReadError;
 use serde_json::json;
 
 use crate::args::circuits::{Zkey, ZkeyCheck, ZkeyExport, ZkeyInfo as InfoArgs};
-use crate::commands::look::print_table;
+use crate::commands::inspect::print_table;
 use crate::content::FileKind;
 use crate::failure::Failure;
 use crate::files::{FilePlan, OverwritePolicy, write};

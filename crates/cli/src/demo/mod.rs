@@ -56,7 +56,7 @@ struct Report {
 
 /// Counts and times of the proofs that this run made and verified.
 #[derive(Debug, Default)]
-struct Work {
+struct ProofStats {
     proved: u64,
     proving: Duration,
 }
@@ -66,7 +66,7 @@ pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
     let screen = Screen::open();
     let chain = Chain::read(&args)?;
     audit::check_links(&chain)?;
-    prepare::directory(&args, &chain).await?;
+    prepare::prepare_directory(&args, &chain).await?;
     let blocks = chain.headers.len() as u64;
     let chunks = blocks.div_ceil(u64::from(args.chunk));
     screen.note(&format!(
@@ -77,7 +77,7 @@ pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
     ));
 
     let mut shutdown = signals::listen(screen.clone(), args.drain)?;
-    let work = Arc::new(Mutex::new(Work::default()));
+    let work = Arc::new(Mutex::new(ProofStats::default()));
     let on_event = on_event(&screen, &work);
     let keys = Keys::in_directory(&args.keys.keys);
     let slots = args.chunk as usize;
@@ -238,10 +238,10 @@ async fn make_keys(keys: &Keys, slots: usize, screen: &Screen) -> Result<KeyFile
     let keys = keys.clone();
     let began = Instant::now();
     let spinner = Arc::new(screen.spinner("keys"));
-    let (told, lines) = (spinner.clone(), screen.clone());
+    let (shown, lines) = (spinner.clone(), screen.clone());
     let on_event: OnProverEvent = Arc::new(move |event| {
         if let ProverEvent::Keys(text) = event {
-            told.say(&format!("keys: {text}"));
+            shown.say(&format!("keys: {text}"));
             lines.line(&format!("keys: {text}"));
         }
     });
@@ -252,7 +252,7 @@ async fn make_keys(keys: &Keys, slots: usize, screen: &Screen) -> Result<KeyFile
     Ok(files)
 }
 
-fn on_event(screen: &Screen, work: &Arc<Mutex<Work>>) -> OnProverEvent {
+fn on_event(screen: &Screen, work: &Arc<Mutex<ProofStats>>) -> OnProverEvent {
     let (screen, work) = (screen.clone(), work.clone());
     Arc::new(move |event| match event {
         ProverEvent::Keys(_) => {}
@@ -349,7 +349,7 @@ async fn conclude(
                     .help("run the same command again to go on"),
             );
         }
-        return crate::commands::run::verdict(summary, state);
+        return crate::commands::run::run_result(summary, state);
     }
     Ok(())
 }

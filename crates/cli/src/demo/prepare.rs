@@ -18,7 +18,7 @@ use crate::{files, state};
 const SETTINGS_FILE: &str = "demo.json";
 
 /// Largest header file, in bytes: 160 hexadecimal digits and two characters of white space for each header.
-const FILE_MAX: u64 = MAX_HEADERS as u64 * 162;
+const FILE_BYTES_MAX: u64 = MAX_HEADERS as u64 * 162;
 
 /// Settings that a state directory was made with; a run with others cannot continue it.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,10 +101,10 @@ fn read_file(file: &Path) -> Result<Vec<Header>, Failure> {
     let failed = |error: std::io::Error| Failure::new(format!("cannot read {shown}: {error}"));
     let mut bytes = Vec::new();
     let open = open_regular_or_inherited(file).map_err(failed)?;
-    open.take(FILE_MAX + 1)
+    open.take(FILE_BYTES_MAX + 1)
         .read_to_end(&mut bytes)
         .map_err(failed)?;
-    if bytes.len() as u64 > FILE_MAX {
+    if bytes.len() as u64 > FILE_BYTES_MAX {
         return Err(Failure::new(format!(
             "{shown} is longer than {MAX_HEADERS} headers could be: it is no header file"
         )));
@@ -113,7 +113,7 @@ fn read_file(file: &Path) -> Result<Vec<Header>, Failure> {
 }
 
 /// Makes the state directory, or checks that it was made with the same settings.
-pub(super) async fn directory(args: &Demo, chain: &Chain) -> Result<(), Failure> {
+pub(super) async fn prepare_directory(args: &Demo, chain: &Chain) -> Result<(), Failure> {
     let path = args.state.join(SETTINGS_FILE);
     let shown = args.state.display();
     let settings = DemoSettings {
@@ -121,7 +121,7 @@ pub(super) async fn directory(args: &Demo, chain: &Chain) -> Result<(), Failure>
         start: chain.start,
     };
     if args.fresh && args.state.exists() {
-        forget(&args.state).await?;
+        delete_demo(&args.state).await?;
     }
     state::claim(&args.state, WORKFLOW)?;
     match std::fs::read(&path) {
@@ -151,7 +151,7 @@ pub(super) async fn directory(args: &Demo, chain: &Chain) -> Result<(), Failure>
 }
 
 /// Deletes the demo's own files in a state directory, and nothing else.
-async fn forget(state: &Path) -> Result<(), Failure> {
+async fn delete_demo(state: &Path) -> Result<(), Failure> {
     let shown = state.display();
     if !state.join(SETTINGS_FILE).exists() {
         return match std::fs::read_dir(state).map(|mut entries| entries.next().is_none()) {
@@ -185,7 +185,7 @@ async fn forget(state: &Path) -> Result<(), Failure> {
 }
 
 fn remove(state: &Path) -> std::io::Result<()> {
-    let absent = |result: std::io::Result<()>| match result {
+    let ignore_absent = |result: std::io::Result<()>| match result {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         result => result,
     };
@@ -195,25 +195,25 @@ fn remove(state: &Path) -> std::io::Result<()> {
         "accepted-emissions",
         proofmill_api::SOCKET_NAME,
     ] {
-        absent(std::fs::remove_file(state.join(file)))?;
+        ignore_absent(std::fs::remove_file(state.join(file)))?;
     }
     for folder in ["log", "blobs", "scratch", ENGINE] {
-        absent(std::fs::remove_dir_all(state.join(folder)))?;
+        ignore_absent(std::fs::remove_dir_all(state.join(folder)))?;
     }
     let proofs = state.join(PROOFS);
     for file in files_in(&proofs, is_emitted)?
         .into_iter()
         .chain(files_in(state, is_headers)?)
     {
-        absent(std::fs::remove_file(file))?;
+        ignore_absent(std::fs::remove_file(file))?;
     }
     // The folder stays if it holds other files.
     let _ = std::fs::remove_dir(proofs);
     // Delete the settings file last: until then another --fresh can finish this deletion.
-    absent(std::fs::remove_file(state.join(SETTINGS_FILE)))
+    ignore_absent(std::fs::remove_file(state.join(SETTINGS_FILE)))
 }
 
-fn files_in(directory: &Path, ours: fn(&str) -> bool) -> std::io::Result<Vec<PathBuf>> {
+fn files_in(directory: &Path, is_wanted: fn(&str) -> bool) -> std::io::Result<Vec<PathBuf>> {
     let entries = match std::fs::read_dir(directory) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?,
@@ -221,7 +221,7 @@ fn files_in(directory: &Path, ours: fn(&str) -> bool) -> std::io::Result<Vec<Pat
     let mut files = Vec::new();
     for entry in entries {
         let entry = entry?;
-        if entry.file_name().to_str().is_some_and(ours) {
+        if entry.file_name().to_str().is_some_and(is_wanted) {
             files.push(entry.path());
         }
     }
@@ -238,7 +238,7 @@ pub(super) fn is_emitted(name: &str) -> bool {
 }
 
 fn is_headers(name: &str) -> bool {
-    let begun = [".new-", ".proofmill-"];
+    let unfinished = [".new-", ".proofmill-"];
     name.starts_with("headers-") && name.ends_with(".bin")
-        || begun.iter().any(|prefix| name.starts_with(prefix))
+        || unfinished.iter().any(|prefix| name.starts_with(prefix))
 }

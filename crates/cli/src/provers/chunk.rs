@@ -115,13 +115,13 @@ impl ProvenChunk {
         }
         if retarget {
             let mut difficulty = Difficulty::starting_at(*first);
-            self.take(&mut difficulty)?;
+            self.check_bits(&mut difficulty)?;
         }
         Ok(())
     }
 
     /// Checks that the headers' bits are those that the network requires after the headers before them.
-    pub(super) fn take(&self, difficulty: &mut Difficulty) -> Result<(), String> {
+    pub(super) fn check_bits(&self, difficulty: &mut Difficulty) -> Result<(), String> {
         for header in &self.headers {
             let height = difficulty.height();
             let taken = difficulty.take(header);

@@ -2,14 +2,14 @@
 
 mod bitcoin;
 mod chunk;
-mod chunks;
+mod chunk_engine;
 mod headers;
-mod verdicts;
+mod shared_verifier;
 mod verify;
 
 pub(crate) use bitcoin::{KeyFiles, Keys, OnProverEvent, ProverEvent};
 pub(crate) use chunk::EmittedChunk;
-pub(crate) use chunks::ChunkEngine;
+pub(crate) use chunk_engine::ChunkEngine;
 
 use std::path::Path;
 use std::sync::Arc;

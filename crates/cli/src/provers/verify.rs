@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::bitcoin::{DEFAULT_SLOTS, Keys, OnProverEvent, ProverEvent, no_keys};
 use super::chunk::{EmittedChunk, ProvenChunk};
-use super::verdicts::{ClaimedChunk, KeyOfVerifier, NotPassed};
+use super::shared_verifier::{ClaimedChunk, NotPassed, RegisteredKey};
 
 /// The executor of `bitcoin.verify`: takes proven chunks, returns [`EmittedChunk`]s.
 pub(super) struct Verify {
@@ -22,7 +22,7 @@ pub(super) struct Verify {
     /// Whether blocks are heights of Bitcoin's main chain, and bits are checked by its rule.
     retarget: bool,
     keys: Keys,
-    key: KeyOfVerifier,
+    key: RegisteredKey,
     on_event: OnProverEvent,
 }
 
@@ -45,7 +45,7 @@ impl Verify {
             slots: params.slots.unwrap_or(DEFAULT_SLOTS),
             retarget: params.retarget,
             keys,
-            key: KeyOfVerifier::default(),
+            key: RegisteredKey::default(),
             on_event,
         })
     }
@@ -58,17 +58,17 @@ impl Verify {
         event: fn(usize, Duration) -> ProverEvent,
     ) -> Vec<Result<(ProvenChunk, Origin), NotPassed>> {
         let began = Instant::now();
-        let together: Vec<ClaimedChunk<'_>> = compared
+        let claims: Vec<ClaimedChunk<'_>> = compared
             .iter()
             .flatten()
             .map(|(chunk, origin)| (origin.first, &chunk.proof().statement, &chunk.proof().proof))
             .collect();
-        let mut verdicts = self.key.verify(verifier, &together).into_iter();
-        (self.on_event)(event(together.len(), began.elapsed()));
+        let mut verdicts = self.key.verify(verifier, &claims).into_iter();
+        (self.on_event)(event(claims.len(), began.elapsed()));
         let verdict = |compared: Compared| {
-            let right = compared.map_err(NotPassed::Invalid)?;
+            let compared = compared.map_err(NotPassed::Invalid)?;
             let none = || Err(NotPassed::Unknown("no verdict".to_owned()));
-            verdicts.next().unwrap_or_else(none).map(|()| right)
+            verdicts.next().unwrap_or_else(none).map(|()| compared)
         };
         compared.into_iter().map(verdict).collect()
     }
@@ -98,8 +98,8 @@ impl Prover for Verify {
 
     fn prove(&self, context: &Context, input: Bytes) -> Result<Json<EmittedChunk>, ProverError> {
         let batch = vec![(context.clone(), input)];
-        let lacking = || Err(ProverError::Retry("no verdict".to_owned()));
-        self.prove_batch(batch).pop().unwrap_or_else(lacking)
+        let no_verdict = || Err(ProverError::Retry("no verdict".to_owned()));
+        self.prove_batch(batch).pop().unwrap_or_else(no_verdict)
     }
 
     fn prove_batch(
@@ -122,7 +122,7 @@ impl Prover for Verify {
             let emitted = chunk.emitted(&origin, self.slots);
             emitted.map(Json).map_err(NotPassed::Invalid)
         };
-        let wrong = |objection| match objection {
+        let to_error = |objection| match objection {
             NotPassed::Invalid(why) => {
                 ProverError::Permanent(format!("the proof does not verify: {why}"))
             }
@@ -130,7 +130,7 @@ impl Prover for Verify {
         };
         let verdicts = verdicts.into_iter();
         verdicts
-            .map(|verdict| emit(verdict).map_err(wrong))
+            .map(|verdict| emit(verdict).map_err(to_error))
             .collect()
     }
 }
@@ -143,13 +143,13 @@ impl EmissionCheck for Verify {
         };
         let event = |count, took| ProverEvent::Checked { count, took };
         let compared = passed.iter().map(|one| self.compare_passed(one)).collect();
-        let wrong = |objection| match objection {
+        let to_error = |objection| match objection {
             NotPassed::Invalid(why) => ProverError::Permanent(why),
             NotPassed::Unknown(why) => ProverError::Retry(why),
         };
         let verdicts = self.verify(compared, &verifier, event).into_iter();
         verdicts
-            .map(|verdict| verdict.map(|_| ()).map_err(wrong))
+            .map(|verdict| verdict.map(|_| ()).map_err(to_error))
             .collect()
     }
 
@@ -175,7 +175,7 @@ impl EmissionCheck for Verify {
             difficulty = known.filter(follows).unwrap_or(difficulty);
         }
         if self.retarget {
-            chunk.take(&mut difficulty)?;
+            chunk.check_bits(&mut difficulty)?;
         }
         let mut after = statement.last_hash.0.to_vec();
         after.extend(difficulty.to_bytes());

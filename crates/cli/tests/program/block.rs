@@ -129,7 +129,7 @@ fn check(site: &Site, running: bool) {
 }
 
 #[test]
-fn each_kind_of_block_is_told_while_the_mill_runs_and_after_it_was_killed() {
+fn every_state_of_a_block_is_shown_while_the_mill_runs_and_after_a_kill() {
     let site = killed();
     check(&site, false);
 
@@ -191,7 +191,7 @@ fn counters_go_on_where_a_killed_mill_left_them() {
 }
 
 #[test]
-fn the_history_keeps_within_what_the_workflow_says() {
+fn the_history_is_bounded_by_the_workflow_file() {
     let site = site("kind = \"range\"\nstart = 0\nend = 39", "");
     let file = site.file("workflow.toml");
     let workflow = fs::read_to_string(&file).expect("read");
@@ -220,7 +220,7 @@ fn the_history_keeps_within_what_the_workflow_says() {
 }
 
 #[test]
-fn a_block_that_is_none_is_a_usage_error() {
+fn an_invalid_block_number_is_a_usage_error() {
     let site = site(THREE, "");
     for wrong in ["x", "5-", "5-3", "0-1000", "+1", "99999999999999999999"] {
         let ran = site.ask(&["block", wrong]);
@@ -230,7 +230,7 @@ fn a_block_that_is_none_is_a_usage_error() {
 }
 
 #[test]
-fn a_block_on_a_cluster_is_told_by_whoever_leads() {
+fn a_block_on_a_cluster_is_shown_by_the_leader() {
     let server = NatsServer::start();
     let folder = cluster_roles::prepare(4);
     let role = |args: &[&str]| {

@@ -85,7 +85,7 @@ pub(crate) fn prepare(blocks: u64) -> tempfile::TempDir {
 }
 
 #[test]
-fn every_role_does_its_work_as_a_user_of_its_own() {
+fn every_role_works_with_the_rights_of_its_own_user() {
     let server = Deployed::start();
     let folder = prepare(7);
     let start = |(user, role, more): (&str, &str, &[&str])| {
@@ -141,7 +141,7 @@ fn every_role_does_its_work_as_a_user_of_its_own() {
 }
 
 #[test]
-fn a_role_with_the_user_of_another_says_what_is_refused() {
+fn a_role_with_the_user_of_another_role_names_the_refusal() {
     let server = Deployed::start();
     let folder = prepare(0);
     for (role, user) in [("coordinator", "prover"), ("dispatcher", "source")] {
@@ -155,7 +155,7 @@ fn a_role_with_the_user_of_another_says_what_is_refused() {
 }
 
 #[test]
-fn a_bus_without_a_workflow_s_name_lists_what_is_led_there_and_by_whom() {
+fn status_on_a_bus_lists_the_led_workflows_and_their_leaders() {
     let server = Deployed::start();
     let folder = prepare(0);
     let ask = |args: &[&str]| finish(as_user(&server, folder.path(), "operator").args(args));

@@ -3,7 +3,7 @@
 use crate::support::{finish, folder, proofmill, run};
 
 #[test]
-fn what_works_and_why_the_rest_does_not() {
+fn doctor_reports_working_devices_and_the_reasons_for_others() {
     let folder = folder();
     let report = run(folder.path(), ["doctor", "--json"]).succeeded().json();
     assert!(report["threads"].as_u64().unwrap() > 0, "{report:#}");
@@ -45,7 +45,7 @@ fn what_works_and_why_the_rest_does_not() {
 }
 
 #[test]
-fn a_choice_of_kernels_is_told_and_a_wrong_one_refused() {
+fn the_chosen_kernels_are_shown_and_an_unknown_choice_is_refused() {
     let folder = folder();
     let with = |name: &str| {
         let mut program = proofmill(folder.path());

@@ -9,7 +9,7 @@ use crate::support::finish;
 const TEN: &str = "kind = \"range\"\nend = 9";
 
 #[test]
-fn a_dropped_block_is_named_and_comes_again_when_it_is_submitted() {
+fn a_dropped_block_is_named_and_is_emitted_once_it_is_submitted_again() {
     let site = site(TEN, "");
     site.mark("poison-8");
     finish(&mut site.mill(&[])).failed(1, "1 task is in the dead-letter queue");
@@ -60,7 +60,7 @@ fn a_dropped_block_is_named_and_comes_again_when_it_is_submitted() {
 }
 
 #[test]
-fn a_gap_can_be_skipped_and_a_drop_that_leaves_none_warns_of_none() {
+fn a_gap_can_be_skipped_and_a_drop_without_a_gap_gives_no_warning() {
     let site = site(TEN, "");
     site.mark("poison-3");
     site.mark("poison-5");

@@ -112,7 +112,7 @@ fn programs_of_a_killed_mill_end_with_it_and_so_do_those_of_one_whose_helper_was
 }
 
 #[test]
-fn a_drain_says_what_it_waits_for_and_has_a_bound() {
+fn a_drain_reports_what_it_waits_for_and_has_a_time_limit() {
     let folder = prepare();
     let mill = start(folder.path(), &["--drain-timeout", "4s"]);
     let pids = processes(folder.path(), 0);
@@ -154,7 +154,7 @@ fn a_mill_whose_state_is_removed_ends_with_an_error_also_while_it_drains() {
 }
 
 #[test]
-fn a_run_says_where_the_proofs_are() {
+fn a_run_prints_the_folder_of_the_proofs() {
     let folder = folder();
     let workflow = repository("examples/sequential/workflow.toml");
     let ran = proofmill(folder.path())

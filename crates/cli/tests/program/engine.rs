@@ -106,7 +106,7 @@ fn a_workflow_has_its_tasks_proved_by_an_engine() {
 }
 
 #[test]
-fn an_engine_proves_and_tells_what_it_did() {
+fn an_engine_proves_and_shows_its_jobs() {
     let folder = folder();
     let here = folder.path();
     fixtures(here);
@@ -176,7 +176,7 @@ fn an_engine_proves_and_tells_what_it_did() {
 }
 
 #[test]
-fn a_page_that_gave_this_machine_its_name_reads_nothing_of_an_engine() {
+fn requests_to_an_engine_by_an_unknown_host_name_are_refused() {
     let folder = folder();
     let here = folder.path();
     fixtures(here);
@@ -203,7 +203,7 @@ fn a_page_that_gave_this_machine_its_name_reads_nothing_of_an_engine() {
 }
 
 #[test]
-fn circuits_are_changed_and_refusals_say_what_to_do() {
+fn circuits_are_changed_and_refusals_give_advice() {
     let folder = folder();
     let here = folder.path();
     fixtures(here);

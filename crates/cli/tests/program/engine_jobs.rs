@@ -30,7 +30,7 @@ fn jobs(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_failed_generator_is_one_line_in_tables_and_whole_where_it_is_asked_for() {
+fn a_failed_generator_is_one_line_in_tables_and_shown_in_full_by_engine_job() {
     let folder = folder();
     let here = folder.path();
     fixtures(here);
@@ -159,7 +159,7 @@ fn the_proof_of_a_client_that_lost_its_engine_is_fetched_later() {
 }
 
 #[test]
-fn what_is_not_there_is_answered_with_what_is() {
+fn errors_for_unknown_names_list_the_known_ones() {
     let folder = folder();
     let here = folder.path();
     fixtures(here);
@@ -203,7 +203,7 @@ fn what_is_not_there_is_answered_with_what_is() {
 }
 
 #[test]
-fn a_timeline_says_what_its_last_seconds_count_from() {
+fn a_timeline_states_the_origin_of_its_last_seconds() {
     let folder = folder();
     let here = folder.path();
     fixtures(here);

@@ -64,7 +64,7 @@ fn ended(engine: Running) {
 }
 
 #[test]
-fn the_certificate_that_the_document_makes_is_good_and_others_are_explained() {
+fn the_documented_certificate_works_and_errors_of_others_are_explained() {
     let folder = folder();
     let here = folder.path();
     fixtures(here);
@@ -136,7 +136,7 @@ fn the_certificate_that_the_document_makes_is_good_and_others_are_explained() {
 }
 
 #[test]
-fn tls_is_not_spoken_where_there_is_none_and_every_port_says_what_it_is() {
+fn connections_with_and_without_tls_are_told_apart_and_every_port_has_a_front_page() {
     let folder = folder();
     let here = folder.path();
     fixtures(here);

@@ -461,7 +461,7 @@ fn an_engine_without_the_key_says_which_it_has() {
 }
 
 /// The first column of the table of errors, without the parts that differ from case to case.
-fn promised() -> Vec<Vec<String>> {
+fn documented_messages() -> Vec<Vec<String>> {
     let page = fs::read_to_string(repository("docs/prove.md")).expect("the page");
     let (_, table) = page.split_once("## Errors").expect("the section");
     let rows = table.lines().filter_map(|line| line.strip_prefix("| `"));
@@ -477,7 +477,7 @@ fn promised() -> Vec<Vec<String>> {
 }
 
 /// Errors of `prove` about wrong files.
-fn said() -> Vec<String> {
+fn printed_messages() -> Vec<String> {
     let folder = circuit();
     let here = folder.path();
     let fixtures = repository("crates");
@@ -513,14 +513,14 @@ fn said() -> Vec<String> {
 
 #[test]
 fn the_page_about_proofs_lists_messages_as_they_are_printed() {
-    let promised = promised();
+    let promised = documented_messages();
     assert!(promised.len() >= 8, "{promised:?}");
     // Two that take another process at the right moment: `lying_engines`, and the reader's own tests.
     let elsewhere = [
         "changed while it was being read",
         "the engine's proof is of other public inputs",
     ];
-    let said = said();
+    let said = printed_messages();
     let is_said = |parts: &[String], text: &str| {
         let mut rest = text;
         parts

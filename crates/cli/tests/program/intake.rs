@@ -117,7 +117,7 @@ fn a_token_posts_to_the_queues_of_its_line_only() {
 }
 
 #[test]
-fn where_others_could_send_messages_it_does_not_begin_without_tls_and_a_token() {
+fn a_reachable_intake_does_not_start_without_tls_and_a_token() {
     let site = site(NONE, "");
     let ran = finish(&mut site.mill(&["--submit", "0.0.0.0:0"]));
     ran.failed(1, "give --submit-cert");

@@ -145,7 +145,7 @@ fn every_proof_of_an_imported_deployment_is_emitted_or_in_the_dead_letter_queue(
 }
 
 #[test]
-fn late_proofs_are_passed_on_alone_where_the_workflow_says_so() {
+fn late_proofs_are_passed_on_alone_if_the_workflow_says_so() {
     let folder = folder();
     let folder = folder.path();
     deployment(folder);

@@ -150,7 +150,7 @@ fn a_damaged_log_is_refused_until_its_loss_is_accepted() {
 }
 
 #[test]
-fn a_log_that_was_deleted_is_no_new_one_where_proofs_were_emitted() {
+fn a_deleted_log_is_refused_if_proofs_were_emitted() {
     let site = site(THREE, "");
     finish(&mut site.mill(&[])).succeeded();
     let proofs = files(&site.file("state/proofs"));
@@ -190,7 +190,7 @@ fn without_room(site: &Site, args: &[&str]) -> Finished {
 }
 
 #[test]
-fn a_stopped_mill_on_a_full_disk_can_be_looked_at() {
+fn a_stopped_mill_on_a_full_disk_can_be_inspected() {
     let site = site(THREE, "");
     site.mark("poison-1");
     let mill = started(&site);
@@ -218,7 +218,7 @@ fn a_stopped_mill_on_a_full_disk_can_be_looked_at() {
 }
 
 #[test]
-fn a_stopped_mill_on_a_read_only_file_system_can_be_looked_at() {
+fn a_stopped_mill_on_a_read_only_file_system_can_be_inspected() {
     let site = site(THREE, "");
     site.mark("poison-1");
     finish(&mut site.mill(&[])).failed(1, "1 task is in the dead-letter queue");

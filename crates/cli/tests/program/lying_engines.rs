@@ -342,7 +342,7 @@ fn encodings_that_are_not_canonical_and_proofs_that_do_not_hold_are_refused() {
 }
 
 #[test]
-fn a_workflow_passes_on_nothing_that_a_lying_engine_made_up() {
+fn a_workflow_refuses_made_up_proofs_of_a_lying_engine() {
     let site = Site::new();
     let here = site.here();
     let honest = site.answer("honest");

@@ -267,7 +267,7 @@ pub(crate) fn get_as(address: &str, path: &str, headers: &str) -> String {
 }
 
 #[test]
-fn a_running_mill_is_asked_and_told() {
+fn operations_reach_a_running_mill() {
     let site = site(THREE, "");
     site.mark("poison-1");
     site.mark("gate");
@@ -362,7 +362,7 @@ fn a_running_mill_is_asked_and_told() {
 }
 
 #[test]
-fn ctrl_c_finishes_what_is_under_way_and_begins_nothing() {
+fn ctrl_c_finishes_running_tasks_and_starts_no_others() {
     let site = site(THREE, "");
     site.mark("gate");
     let mill = Running::start(&mut site.mill(&[]));
@@ -446,7 +446,7 @@ fn a_program_that_stands_still_is_killed_at_its_time_limit_and_tried_again() {
 }
 
 #[test]
-fn a_source_that_was_cut_short_is_not_called_done() {
+fn an_interrupted_source_is_not_reported_as_done() {
     let slow = "kind = \"range\"\nstart = 0\nend = 100000\nrate = \"20/s\"";
     let site = site(slow, "");
     let mill = Running::start(&mut site.mill(&[]));
@@ -497,7 +497,7 @@ fn messages_are_submitted_to_a_mill_that_runs_and_to_one_that_does_not() {
 }
 
 #[test]
-fn a_full_queue_of_a_stopped_mill_is_told_and_not_waited_for() {
+fn submitting_to_a_full_queue_of_a_stopped_mill_fails_at_once() {
     let site = site("kind = \"submit\"", "");
     let mill = Running::start(&mut site.mill(&[]));
     eventually("it answers", || {
@@ -516,7 +516,7 @@ fn a_full_queue_of_a_stopped_mill_is_told_and_not_waited_for() {
 }
 
 #[test]
-fn a_state_directory_with_a_long_path_is_asked_like_any_other() {
+fn a_state_directory_may_have_a_long_path() {
     let site = site(THREE, "");
     let state = site.file(&"long-".repeat(40));
     site.mark("gate");

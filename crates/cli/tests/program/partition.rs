@@ -262,7 +262,7 @@ fn proofs_are_found_in_folders_and_by_their_path() {
 }
 
 #[test]
-fn what_was_changed_is_refused() {
+fn changed_proofs_and_statements_are_refused() {
     let folder = folder();
     let here = folder.path();
     squarings(here, 3);

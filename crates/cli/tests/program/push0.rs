@@ -21,7 +21,7 @@ fn dispatcher(folder: &std::path::Path, url: &str, binary: &str) -> Command {
 }
 
 #[test]
-fn what_is_for_a_workflow_is_refused_where_none_is_named() {
+fn workflow_options_are_refused_without_a_workflow() {
     let folder = folder();
     let here = folder.path();
     for role in ["dispatcher", "collector"] {

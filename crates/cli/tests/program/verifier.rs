@@ -310,7 +310,7 @@ fn resident_kib(verifier: &Running) -> Option<u64> {
 
 /// Garbage, frames that are too long, clients that vanish: later clients are still served.
 #[test]
-fn whatever_is_sent_the_next_client_is_served() {
+fn malformed_input_of_one_client_does_not_affect_the_next() {
     let folder = folder();
     let verifier = serve(folder.path(), &[]);
     let mut honest = connect(folder.path());

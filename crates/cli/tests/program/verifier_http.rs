@@ -214,7 +214,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn what_is_no_request_is_refused_with_what_to_do() {
+fn malformed_requests_are_refused_with_advice() {
     let folder = folder();
     let (verifier, port) = listening(folder.path(), &[]);
     let json = "application/json";

@@ -89,7 +89,7 @@ fn requests_are_taken_back_by_number_and_by_source() {
 }
 
 #[test]
-fn what_a_client_asked_that_is_gone_is_taken_back() {
+fn requests_of_a_disconnected_client_are_cancelled() {
     let folder = folder();
     let more = ["--batch", "1", "--threads", "1", "--http", "127.0.0.1:0"];
     let (verifier, url) = listening(folder.path(), &more);
@@ -186,7 +186,7 @@ fn a_stream_without_room_waits_and_connections_of_a_client_share_it() {
 }
 
 #[test]
-fn a_stop_answers_what_a_stream_has_asked_and_says_that_it_stops() {
+fn a_stop_answers_the_requests_of_a_stream_and_ends_it_with_a_reason() {
     let folder = folder();
     let (verifier, url) = listening(folder.path(), &[]);
     runtime().block_on(async {

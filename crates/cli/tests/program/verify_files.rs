@@ -111,7 +111,7 @@ fn a_folder_of_several_kinds_is_verified_in_sorted_order() {
 }
 
 #[test]
-fn the_false_ones_are_named_and_all_of_them() {
+fn every_false_proof_is_named() {
     let folder = folder();
     let here = folder.path();
     mixed(here);
@@ -202,7 +202,7 @@ fn files_are_named_with_key_and_statement_or_find_them() {
 }
 
 #[test]
-fn what_is_no_proof_and_what_cannot_be_read_has_no_verdict() {
+fn other_files_and_unreadable_files_get_no_verdict() {
     let folder = folder();
     let here = folder.path();
     mixed(here);
@@ -275,7 +275,7 @@ fn what_is_no_proof_and_what_cannot_be_read_has_no_verdict() {
 }
 
 #[test]
-fn compact_proofs_are_told_by_their_length_and_name() {
+fn compact_proofs_are_recognized_by_length_and_name() {
     use proofmill_groth16::snarkjs::{inputs_from_json, proof_from_json};
     use proofmill_groth16::{Bls12_381, Bn254, SnarkCurve};
     use proofmill_verifier::kinds::Groth16;
@@ -307,7 +307,7 @@ fn compact_proofs_are_told_by_their_length_and_name() {
 }
 
 #[test]
-fn an_interrupt_tells_what_is_known_and_how_much_is_not() {
+fn an_interrupt_reports_the_verdicts_so_far_and_the_number_of_undecided_proofs() {
     let folder = folder();
     let here = folder.path();
     let count = 600;

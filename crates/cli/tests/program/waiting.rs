@@ -33,7 +33,7 @@ fn a_role_waits_for_a_server_that_starts_late() {
 }
 
 #[test]
-fn a_role_waits_no_longer_than_it_was_told() {
+fn a_role_waits_no_longer_than_connect_timeout() {
     let mut server = NatsServer::start();
     server.kill();
     let site = site(THREE, "");

@@ -28,7 +28,7 @@ pub(crate) struct Budget {
     shared: Arc<Shared>,
 }
 
-/// A request for more bytes than the whole budget: it would wait for ever.
+/// The error of a request for more bytes than the whole budget, which could never be granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{needed} bytes of a budget of {total}")]
 pub(crate) struct OverBudget {
@@ -43,14 +43,14 @@ pub(super) struct Shared {
     reclaimer: OnceLock<Weak<dyn Reclaim>>,
 }
 
-/// A waiting request. Dropping it gives up its place in the order, and its bytes if they were granted
-/// meanwhile.
+/// A waiting request. Dropping the future gives up the place in the order, and the bytes if they were
+/// granted in the meantime.
 struct Reserving<'a> {
     budget: &'a Budget,
     owner: Owner,
     bytes: u64,
     priority: Priority,
-    /// Its place in the order; none before the first poll.
+    /// The place of the request in the order; none before the first poll.
     place: Option<RequestPlace>,
 }
 
@@ -112,7 +112,7 @@ impl Budget {
 
     /// Tries again to serve the first waiting request, after memory has become reclaimable.
     pub(crate) fn reconsider(&self) {
-        self.shared.pump();
+        self.shared.grant_waiting();
     }
 
     /// The size of the budget, in bytes.
@@ -168,7 +168,7 @@ impl Shared {
     /// Grants waiting requests as long as they fit, and reclaims memory for the first that does not. Called
     /// after every change that may let one be granted: bytes given back, a request that came or went, a key
     /// that became idle.
-    pub(super) fn pump(&self) {
+    pub(super) fn grant_waiting(&self) {
         loop {
             let (wakers, missing) = self.with(|state| {
                 let wakers = state.grant();
@@ -183,7 +183,7 @@ impl Shared {
             });
             wakers.into_iter().for_each(Waker::wake);
             let Some(missing) = missing else { return };
-            // Without the lock: dropping what is reclaimed calls this function again.
+            // The lock is not held here, as dropping reclaimed reservations calls this function again.
             let reclaimer = self.reclaimer.get().and_then(Weak::upgrade);
             let reclaimed = reclaimer.is_some_and(|reclaimer| reclaimer.reclaim(missing));
             let again = self.with(|state| {
@@ -221,7 +221,7 @@ impl Future for Reserving<'_> {
                     place
                 });
                 this.place = Some(place);
-                shared.pump();
+                shared.grant_waiting();
                 place
             }
         };
@@ -246,10 +246,10 @@ impl Drop for Reserving<'_> {
         let shared = &self.budget.shared;
         shared.with(|state| {
             if state.waiters.remove(&place).is_none() {
-                // The request was granted, and nobody takes the bytes.
+                // The request was granted, but the future was dropped before it returned the bytes.
                 state.give_back(self.owner, self.bytes);
             }
         });
-        shared.pump();
+        shared.grant_waiting();
     }
 }

@@ -37,7 +37,7 @@ impl Reservation {
         }
         self.bytes -= less;
         self.shared.with(|state| state.give_back(self.owner, less));
-        self.shared.pump();
+        self.shared.grant_waiting();
     }
 
     /// Splits `bytes` bytes off for `owner`, or all if there are fewer.
@@ -45,7 +45,7 @@ impl Reservation {
         let bytes = bytes.min(self.bytes);
         self.bytes -= bytes;
         self.shared
-            .with(|state| state.pass_on(self.owner, owner, bytes));
+            .with(|state| state.transfer(self.owner, owner, bytes));
         Self::new(self.shared.clone(), owner, bytes)
     }
 
@@ -62,7 +62,7 @@ impl Reservation {
         let bytes = std::mem::take(&mut other.bytes);
         self.bytes += bytes;
         self.shared
-            .with(|state| state.pass_on(other.owner, self.owner, bytes));
+            .with(|state| state.transfer(other.owner, self.owner, bytes));
     }
 }
 

@@ -62,7 +62,7 @@ impl State {
     }
 
     /// Moves the accounting of bytes from one owner to another.
-    pub(super) fn pass_on(&mut self, from: Owner, to: Owner, bytes: u64) {
+    pub(super) fn transfer(&mut self, from: Owner, to: Owner, bytes: u64) {
         self.charge(from, bytes, 0);
         self.charge(to, 0, bytes);
     }

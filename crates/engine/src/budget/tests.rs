@@ -11,10 +11,10 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 use crate::budget::{Budget, OverBudget, Reclaim, Reservation};
 use crate::interface::{JobId, Owner, Priority};
 
-const ONE: Owner = Owner::Registration;
-const TWO: Owner = Owner::Partition(JobId([2; 16]), 0);
+const OWNER_ONE: Owner = Owner::Registration;
+const OWNER_TWO: Owner = Owner::Partition(JobId([2; 16]), 0);
 
-fn now<T>(future: impl Future<Output = T>) -> Option<T> {
+fn poll_once<T>(future: impl Future<Output = T>) -> Option<T> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => Some(value),
         Poll::Pending => None,
@@ -22,19 +22,19 @@ fn now<T>(future: impl Future<Output = T>) -> Option<T> {
 }
 
 fn take(budget: &Budget, owner: Owner, bytes: u64) -> Reservation {
-    now(budget.reserve(owner, bytes, Priority::Normal))
+    poll_once(budget.reserve(owner, bytes, Priority::Normal))
         .expect("does not wait")
         .expect("fits")
 }
 
 #[test]
-fn what_is_reserved_is_counted_and_given_back() {
+fn reservations_are_counted_and_given_back() {
     let budget = Budget::new(100);
-    let mut first = take(&budget, ONE, 60);
-    let mut second = first.split(20, TWO);
+    let mut first = take(&budget, OWNER_ONE, 60);
+    let mut second = first.split(20, OWNER_TWO);
     assert_eq!((first.bytes(), second.bytes()), (40, 20));
     first.shrink_to(30);
-    second.merge(take(&budget, ONE, 5));
+    second.merge(take(&budget, OWNER_ONE, 5));
     let status = budget.status();
     assert_eq!((status.used, status.peak, status.total), (55, 60, 100));
     let held: Vec<_> = status
@@ -42,7 +42,7 @@ fn what_is_reserved_is_counted_and_given_back() {
         .iter()
         .map(|one| (one.owner, one.bytes))
         .collect();
-    assert_eq!(held, [(ONE, 30), (TWO, 25)]);
+    assert_eq!(held, [(OWNER_ONE, 30), (OWNER_TWO, 25)]);
     drop((first, second));
     assert_eq!((budget.status().used, budget.status().owners), (0, vec![]));
 }
@@ -50,7 +50,8 @@ fn what_is_reserved_is_counted_and_given_back() {
 #[test]
 fn a_request_above_the_total_is_refused_at_once() {
     let budget = Budget::new(100);
-    let refused = now(budget.reserve(ONE, 101, Priority::Critical)).expect("does not wait");
+    let refused =
+        poll_once(budget.reserve(OWNER_ONE, 101, Priority::Critical)).expect("does not wait");
     let expected = OverBudget {
         needed: 101,
         total: 100,
@@ -61,11 +62,11 @@ fn a_request_above_the_total_is_refused_at_once() {
 #[test]
 fn a_large_request_at_the_head_is_not_starved_by_small_ones() {
     let budget = Budget::new(100);
-    let held = take(&budget, ONE, 50);
-    let mut large = pin!(budget.reserve(TWO, 80, Priority::Normal));
+    let held = take(&budget, OWNER_ONE, 50);
+    let mut large = pin!(budget.reserve(OWNER_TWO, 80, Priority::Normal));
     let mut context = Context::from_waker(Waker::noop());
     assert!(large.as_mut().poll(&mut context).is_pending());
-    let mut small = pin!(budget.reserve(TWO, 10, Priority::Normal));
+    let mut small = pin!(budget.reserve(OWNER_TWO, 10, Priority::Normal));
     assert!(
         small.as_mut().poll(&mut context).is_pending(),
         "no overtaking"
@@ -81,9 +82,9 @@ fn a_large_request_at_the_head_is_not_starved_by_small_ones() {
 }
 
 #[test]
-fn higher_priority_goes_first_and_then_who_came_first() {
+fn requests_are_granted_by_priority_and_then_by_arrival() {
     let budget = Budget::new(1);
-    let held = take(&budget, ONE, 1);
+    let held = take(&budget, OWNER_ONE, 1);
     let order = Arc::new(Mutex::new(Vec::new()));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
@@ -98,7 +99,7 @@ fn higher_priority_goes_first_and_then_who_came_first() {
         ] {
             let (budget, order) = (budget.clone(), order.clone());
             waiting.push(tokio::spawn(async move {
-                let one = budget.reserve(TWO, 1, priority).await.unwrap();
+                let one = budget.reserve(OWNER_TWO, 1, priority).await.unwrap();
                 order.lock().unwrap().push(number);
                 drop(one);
             }));
@@ -115,17 +116,17 @@ fn higher_priority_goes_first_and_then_who_came_first() {
 #[test]
 fn a_request_that_is_dropped_blocks_nobody_and_keeps_nothing() {
     let budget = Budget::new(100);
-    let held = take(&budget, ONE, 50);
+    let held = take(&budget, OWNER_ONE, 50);
     let mut context = Context::from_waker(Waker::noop());
-    let mut small = pin!(budget.reserve(TWO, 40, Priority::Normal));
+    let mut small = pin!(budget.reserve(OWNER_TWO, 40, Priority::Normal));
     {
-        let mut large = pin!(budget.reserve(TWO, 80, Priority::Normal));
+        let mut large = pin!(budget.reserve(OWNER_TWO, 80, Priority::Normal));
         assert!(large.as_mut().poll(&mut context).is_pending());
         assert!(small.as_mut().poll(&mut context).is_pending());
     }
     assert!(small.as_mut().poll(&mut context).is_ready());
     {
-        let mut granted = pin!(budget.reserve(TWO, 90, Priority::Normal));
+        let mut granted = pin!(budget.reserve(OWNER_TWO, 90, Priority::Normal));
         assert!(granted.as_mut().poll(&mut context).is_pending());
         drop(held);
         // Granted by now, and dropped before it was polled again.
@@ -153,18 +154,18 @@ impl Reclaim for Idle {
 }
 
 #[test]
-fn what_is_idle_is_reclaimed_before_anyone_waits_and_only_if_it_is_enough() {
+fn idle_memory_is_reclaimed_before_a_request_waits_and_only_if_it_suffices() {
     let budget = Budget::new(100);
     let idle: Arc<Idle> = Arc::new(Idle(Mutex::new(vec![
-        take(&budget, ONE, 20),
-        take(&budget, ONE, 20),
+        take(&budget, OWNER_ONE, 20),
+        take(&budget, OWNER_ONE, 20),
     ])));
     let reclaimer: Arc<dyn Reclaim> = idle.clone();
     budget.reclaim_from(Arc::downgrade(&reclaimer));
-    let first = take(&budget, TWO, 70);
+    let first = take(&budget, OWNER_TWO, 70);
     assert_eq!(idle.0.lock().unwrap().len(), 1, "one was enough");
     let mut context = Context::from_waker(Waker::noop());
-    let mut waiting = pin!(budget.reserve(TWO, 60, Priority::Normal));
+    let mut waiting = pin!(budget.reserve(OWNER_TWO, 60, Priority::Normal));
     assert!(waiting.as_mut().poll(&mut context).is_pending());
     assert_eq!(
         idle.0.lock().unwrap().len(),
@@ -193,18 +194,18 @@ fn many_threads_reserve_split_shrink_and_give_up_without_a_byte_lost() {
                 for _ in 0..200 {
                     let bytes = rng.random_range(1..=TOTAL);
                     let priority = Priority::ALL[rng.random_range(0..4)];
-                    let reserve = budget.reserve(ONE, bytes, priority);
+                    let reserve = budget.reserve(OWNER_ONE, bytes, priority);
                     if rng.random_bool(0.2) {
                         // Dropped after one turn of the other tasks, granted or not.
                         let mut reserve = Box::pin(reserve);
-                        let _ = now(reserve.as_mut());
+                        let _ = poll_once(reserve.as_mut());
                         tokio::task::yield_now().await;
                         continue;
                     }
                     let mut one = reserve.await.unwrap();
                     let now_held = held.fetch_add(bytes, Ordering::SeqCst) + bytes;
                     assert!(now_held <= TOTAL);
-                    let mut two = one.split(rng.random_range(0..=bytes), TWO);
+                    let mut two = one.split(rng.random_range(0..=bytes), OWNER_TWO);
                     tokio::task::yield_now().await;
                     held.fetch_sub(bytes, Ordering::SeqCst);
                     one.shrink_to(bytes / 3);

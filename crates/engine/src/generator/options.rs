@@ -35,7 +35,7 @@ pub enum Generator {
 pub struct GeneratorProgram {
     /// The path of the program.
     pub program: PathBuf,
-    /// Its arguments.
+    /// The arguments of the program.
     pub args: Vec<String>,
     /// Names of environment variables that the program inherits from this process, beside those that every
     /// program gets ([`proofmill_sandbox::Environment`]).

@@ -230,7 +230,7 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         if let Some(leader) = self.0 {
-            // Most often the leader has exited and there is no other process to kill.
+            // This fails if the leader has exited and left no other process, which is the usual case.
             let _ = kill_process_group(leader, Signal::KILL);
         }
     }
@@ -241,7 +241,7 @@ mod tests {
     use super::error_text;
 
     #[test]
-    fn the_line_that_tells_most_comes_first() {
+    fn the_most_informative_line_comes_first() {
         let stack = "/app/witness_calculator.js:167\n    throw new Error(err);\n    ^\n\n\
                      Error: Assert Failed.\nError in template Main line: 4\n    at run (a.js:1)\n";
         let text = error_text(stack);

@@ -13,7 +13,7 @@ use crate::interface::{Error, Secret};
 /// A witness that is being streamed to disk. Dropping it before it is submitted removes the file.
 pub struct Upload {
     writer: Writer,
-    /// Dropped with it.
+    /// Counts the upload until the writer is dropped.
     _open: Open,
 }
 

@@ -14,9 +14,9 @@ pub const MAX_NAME_BYTES: usize = 128;
 /// A reference to a registered circuit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CircuitRef {
-    /// By the name it was registered under.
+    /// The name under which the circuit was registered.
     Name(String),
-    /// By its digest.
+    /// The digest of the circuit.
     Id(CircuitId),
 }
 
@@ -67,20 +67,20 @@ pub enum ConstraintsFrom {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Tier {
-    /// On disk.
+    /// The key is on disk only.
     Cold,
-    /// Mapped into memory and checked: its pages count against the budget.
+    /// The key file is mapped into memory and checked. Its pages count against the budget.
     Warm,
-    /// In the kernels' layout, ready to prove.
+    /// The key is in the kernels' layout, ready to prove.
     Hot,
 }
 
 /// The current state of a circuit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CircuitView {
-    /// Its name.
+    /// The name of the circuit.
     pub name: String,
-    /// Its digest.
+    /// The digest of the circuit.
     pub id: CircuitId,
     /// The name of the curve.
     pub curve: &'static str,

@@ -74,7 +74,7 @@ pub enum Error {
         /// The circuit that has it.
         id: super::CircuitId,
     },
-    /// There is no room now, but there will be later.
+    /// A resource is used up now; later the same request may succeed.
     #[error("{resource}: {used} of {limit}; try again in {} ms", retry_after.as_millis())]
     Exhausted {
         /// The resource that is used up.
@@ -91,7 +91,7 @@ pub enum Error {
     TooLarge {
         /// The part, and its unit.
         what: &'static str,
-        /// Its size.
+        /// The size of the part.
         size: u64,
         /// The limit.
         limit: u64,
@@ -107,7 +107,7 @@ pub enum Error {
     Impossible {
         /// The work that does not fit.
         what: String,
-        /// The bytes it needs.
+        /// The bytes that the work needs.
         needed: u64,
         /// The size of the budget, in bytes.
         total: u64,
@@ -123,7 +123,7 @@ pub enum Error {
     /// The engine drains and accepts nothing new.
     #[error("the engine is shutting down: submit elsewhere, or again once it is back")]
     Draining,
-    /// The engine has ended. Accepted jobs are kept, and go on when it is started again.
+    /// The engine has ended. Accepted jobs are kept, and continue when the engine is started again.
     #[error("the engine has ended; what it accepted goes on when it is started again")]
     Stopped,
     /// A result from before a restart cannot be decoded.
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_there_is_told() {
+    fn known_names_are_listed() {
         let names = |count: usize| (0..count).map(|it| format!("c{it}")).collect::<Vec<_>>();
         assert_eq!(listed(&names(0)), "there is none");
         assert_eq!(listed(&names(1)), "there is c0");
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_told_in_mebibytes() {
+    fn memory_is_shown_in_mebibytes() {
         let error = Error::Impossible {
             what: "a proof".to_owned(),
             needed: 3 << 19,

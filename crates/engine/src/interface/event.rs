@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{CircuitId, JobId, JobState, Priority, Tier};
 
-/// A stage of a partition's way.
+/// A stage of the pipeline that a partition passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PipelineStage {
@@ -40,11 +40,11 @@ pub enum EventKind {
     Job {
         /// The job.
         job: JobId,
-        /// Its priority.
+        /// The priority of the job.
         priority: Priority,
-        /// Its partitions.
+        /// The number of partitions of the job.
         partitions: u32,
-        /// Its new state.
+        /// The new state of the job.
         state: JobState,
     },
     /// A partition got a slot and the memory it needs.
@@ -94,7 +94,7 @@ pub enum EventKind {
     },
 }
 
-/// One attempt at a partition of a job.
+/// One attempt to prove a partition of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Span {
     /// The job.

@@ -38,7 +38,7 @@ pub enum Input {
 pub struct Partition {
     /// The circuit.
     pub circuit: CircuitRef,
-    /// Its witness, or the inputs that its witness is generated from.
+    /// The witness of the partition, or the inputs from which the witness is generated.
     pub input: Input,
 }
 

@@ -11,17 +11,17 @@ use super::{JobId, PartitionProof, Priority, RequestId};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum JobState {
-    /// No partition of it has begun.
+    /// No partition has begun.
     Queued,
     /// At least one partition has begun.
     Running,
     /// All proofs are made and verified.
     Done,
-    /// No proofs will be made, for this reason.
+    /// The job failed for this reason, and no proofs will be made.
     Failed(String),
-    /// A client cancelled it.
+    /// A client cancelled the job.
     Cancelled,
-    /// Its deadline passed.
+    /// The deadline of the job passed.
     Expired,
 }
 
@@ -52,11 +52,11 @@ pub struct JobView {
     pub id: JobId,
     /// The client and its request id.
     pub request: RequestId,
-    /// Its priority.
+    /// The priority of the job.
     pub priority: Priority,
-    /// Its state.
+    /// The state of the job.
     pub state: JobState,
-    /// Its partitions.
+    /// The number of partitions.
     pub partitions: u32,
     /// Partitions whose proof is made and verified.
     pub proven: u32,
@@ -66,11 +66,11 @@ pub struct JobView {
     pub retries: u32,
     /// Time of acceptance, in milliseconds since 1970.
     pub submitted_ms: u64,
-    /// Its deadline, in milliseconds since 1970.
+    /// The deadline, in milliseconds since 1970.
     pub deadline_ms: Option<u64>,
-    /// Time at which its first partition began, in milliseconds since 1970.
+    /// Time at which the first partition began, in milliseconds since 1970.
     pub started_ms: Option<u64>,
-    /// Time at which it ended, in milliseconds since 1970.
+    /// Time at which the job ended, in milliseconds since 1970.
     pub ended_ms: Option<u64>,
     /// The names of its circuits, each once.
     pub circuits: Vec<String>,

@@ -12,14 +12,14 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Priority {
-    /// Only when no other work waits.
+    /// Served only when no other work waits.
     Low,
     /// The default.
     #[default]
     Normal,
-    /// Before normal.
+    /// Served before normal jobs.
     High,
-    /// Before all others. Critical partitions may also use the express slots.
+    /// Served before all others. Critical partitions may also use the express slots.
     Critical,
 }
 

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proof_is_what_its_bytes_are_decoded_to() {
+    fn proofs_are_decoded_from_their_own_bytes() {
         let both = [
             AnyProof::from(made::<Bn254>()),
             AnyProof::from(made::<Bls12_381>()),
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_is_named() {
+    fn the_malformed_part_of_a_proof_is_named() {
         let any = AnyProof::from(made::<Bn254>());
         let (proof, mut public) = (any.proof_bytes(), any.public_bytes());
         let decode = |proof: &[u8], public: &[[u8; 32]]| {

@@ -24,7 +24,7 @@ pub struct Status {
     pub uptime_us: u64,
     /// Time at which the service began, in milliseconds since 1970.
     pub started_ms: u64,
-    /// Whether it drains and accepts nothing new.
+    /// Whether the engine drains and accepts no new jobs.
     pub draining: bool,
     /// Unfinished jobs, by arrival.
     pub jobs: Vec<JobView>,
@@ -48,7 +48,7 @@ pub struct Status {
 pub struct Load {
     /// Unfinished jobs.
     pub jobs: u64,
-    /// Whether it drains and accepts nothing new.
+    /// Whether the engine drains and accepts no new jobs.
     pub draining: bool,
 }
 
@@ -95,7 +95,7 @@ pub struct StageStatus {
 /// The current state of a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DeviceStatus {
-    /// Its name.
+    /// The name of the device.
     pub name: String,
     /// Whether it works on a partition now.
     pub busy: bool,
@@ -107,14 +107,14 @@ pub struct DeviceStatus {
     pub failures: u64,
     /// Number of times that it was at fault: its proof did not verify although the witness was right.
     pub suspected: u64,
-    /// The reason that it is no longer used; none if it is in use.
+    /// The reason why the device is no longer used; none if it is in use.
     pub broken: Option<String>,
 }
 
 /// The current state of the byte budget.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct BudgetStatus {
-    /// Its size, in bytes.
+    /// The size of the budget, in bytes.
     pub total: u64,
     /// Bytes reserved now.
     pub used: u64,
@@ -135,7 +135,7 @@ pub struct BudgetStatus {
 pub struct OwnerUse {
     /// The owner.
     pub owner: Owner,
-    /// Its bytes.
+    /// The bytes that the owner holds.
     pub bytes: u64,
 }
 

@@ -11,7 +11,7 @@ use crate::options::{AcceleratorOptions, OffloadRule};
 
 /// An accelerator, shared by the partitions that submit to it.
 pub(crate) struct Accelerator {
-    /// Its index in the engine's list of devices.
+    /// The index of the accelerator in the engine's list of devices.
     pub(crate) number: usize,
     pub(crate) name: Arc<str>,
     pub(super) device: Arc<dyn Device>,
@@ -27,7 +27,7 @@ pub(crate) struct Accelerator {
 /// A key that can be in the memory of accelerators.
 pub(super) trait Resident: Send + Sync {
     /// Removes the key from an accelerator unless it is in use there. Returns whether memory was freed.
-    fn leave(&self, accelerator: usize) -> bool;
+    fn evict_from(&self, accelerator: usize) -> bool;
 }
 
 // === impl Accelerator ===
@@ -40,7 +40,7 @@ impl Accelerator {
     ) -> Result<Self, Error> {
         let cpu: Option<Arc<dyn Device>> = match options.offload {
             OffloadRule::Always => None,
-            OffloadRule::WhenItPays => Some(Arc::new(cpu()?)),
+            OffloadRule::WhenFaster => Some(Arc::new(cpu()?)),
         };
         Ok(Self {
             number,
@@ -71,29 +71,30 @@ impl Accelerator {
         usize::try_from(memory / 4).unwrap_or(usize::MAX)
     }
 
-    /// Waits until no other partition brings a key to the device.
-    pub(super) fn turn(&self) -> MutexGuard<'_, ()> {
+    /// Waits until no other partition loads a key on the device, and keeps others from it until the guard
+    /// is dropped.
+    pub(super) fn lock_loading(&self) -> MutexGuard<'_, ()> {
         // The lock guards no data, so a poisoned one is as good.
         self.loading.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records that a key on the device is used.
-    pub(super) fn used(&self, key: Weak<dyn Resident>) {
+    pub(super) fn mark_used(&self, key: Weak<dyn Resident>) {
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         keys.retain(|other| other.strong_count() > 0 && !Weak::ptr_eq(other, &key));
         keys.push(key);
     }
 
     /// Evicts the least recently used key that is not in use. Returns false if there is none. The argument
-    /// proves that the caller holds the [`turn`](Self::turn), so that no partition begins to use that key
-    /// meanwhile.
-    pub(super) fn evict_one(&self, _turn: &MutexGuard<'_, ()>) -> bool {
+    /// proves that the caller holds the lock of [`lock_loading`](Self::lock_loading), so that no partition
+    /// begins to use that key in the meantime.
+    pub(super) fn evict_one(&self, _loading: &MutexGuard<'_, ()>) -> bool {
         let keys: Vec<_> = {
             let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
             keys.iter().filter_map(Weak::upgrade).collect()
         };
         // Without the lock: evicting waits for the device.
-        keys.iter().any(|key| key.leave(self.number))
+        keys.iter().any(|key| key.evict_from(self.number))
     }
 }
 

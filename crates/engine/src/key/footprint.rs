@@ -1,6 +1,6 @@
 //! The memory that a partition uses beside its key, by stage.
 
-use proofmill_groth16::{Curve, TESTED_TOGETHER};
+use proofmill_groth16::{Curve, SUBGROUP_CHUNK_POINTS};
 use proofmill_r1cs::iden3::SCALAR_BYTES;
 
 use crate::interface::PipelineStage;
@@ -121,7 +121,7 @@ impl Footprint {
 /// plain points.
 pub(crate) fn checking_bytes(curve: Curve, points: u64, threads: usize) -> u64 {
     let (_, g2) = product_bytes(curve, KeyForm::Plain);
-    g2 * points.min(TESTED_TOGETHER as u64 * threads as u64)
+    g2 * points.min(SUBGROUP_CHUNK_POINTS as u64 * threads as u64)
 }
 
 /// Bytes that a product takes for each point of its query, in the first and the second group. Measured: see

@@ -40,32 +40,32 @@ impl<E: SnarkCurve> HotKey<E> {
         self: &Arc<Self>,
         accelerator: &Accelerator,
     ) -> Result<Arc<DeviceKey<E>>, ProveError> {
-        let turn = accelerator.turn();
+        let loading = accelerator.lock_loading();
         let resident = self.lock().get(&accelerator.number).cloned();
         let key = match resident {
             Some(key) => key,
             None => {
-                let key = Arc::new(self.load(accelerator, &turn)?);
+                let key = Arc::new(self.load(accelerator, &loading)?);
                 self.lock().insert(accelerator.number, key.clone());
                 key
             }
         };
         let this: Weak<Self> = Arc::downgrade(self);
-        accelerator.used(this);
+        accelerator.mark_used(this);
         Ok(key)
     }
 
     fn load(
         &self,
         accelerator: &Accelerator,
-        turn: &MutexGuard<'_, ()>,
+        loading: &MutexGuard<'_, ()>,
     ) -> Result<DeviceKey<E>, ProveError> {
         let mut limit = accelerator.key_limit();
         loop {
             let (key, device) = (self.key.clone(), accelerator.device.clone());
             match DeviceKey::load(key, device, accelerator.offload(), limit) {
                 Err(ProveError::Device(Error::OutOfMemory { .. }))
-                    if accelerator.evict_one(turn) => {}
+                    if accelerator.evict_one(loading) => {}
                 // Last resort: the points without multiples.
                 Err(ProveError::Device(Error::OutOfMemory { .. })) if limit > 0 => limit = 0,
                 loaded => return loaded,
@@ -74,7 +74,7 @@ impl<E: SnarkCurve> HotKey<E> {
     }
 
     /// Whether any accelerator that has the key computes its transforms.
-    pub(super) fn transforms_elsewhere(&self) -> bool {
+    pub(super) fn transforms_on_accelerator(&self) -> bool {
         let on = self.lock();
         on.values().any(|key| key.placement().transforms)
     }
@@ -107,7 +107,7 @@ where
 }
 
 impl<E: SnarkCurve> Resident for HotKey<E> {
-    fn leave(&self, accelerator: usize) -> bool {
+    fn evict_from(&self, accelerator: usize) -> bool {
         let idle = {
             let mut on = self.lock();
             let idle = |key: &Arc<DeviceKey<E>>| Arc::strong_count(key) == 1;

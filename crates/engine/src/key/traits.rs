@@ -53,7 +53,7 @@ pub(crate) trait Work: Send {
     fn verify(&mut self, circuit: CircuitId) -> Result<PartitionProof, StepError>;
 
     /// Falsifies a product, for [`Interference`](crate::Interference).
-    fn spoil(&mut self);
+    fn corrupt_product(&mut self);
 }
 
 /// The outcome of a stage that did not succeed.

@@ -20,7 +20,7 @@ use super::traits::{StepError, Work, ensure_wanted};
 use crate::interface::{AnyProof, CircuitId, PartitionProof, ProofOf};
 
 /// Scalars that one parallel task decodes.
-const CHUNK: usize = 1 << 12;
+const CHUNK_SCALARS: usize = 1 << 12;
 
 pub(super) struct TypedWork<E: SnarkCurve> {
     key: Arc<HotKey<E>>,
@@ -73,15 +73,15 @@ impl<E: SnarkCurve> TypedWork<E> {
         }
         let mut values = Zeroizing::new(vec![E::ScalarField::default(); variables]);
         let bad = values
-            .par_chunks_mut(CHUNK)
-            .zip(bytes.par_chunks(CHUNK * SCALAR_BYTES))
+            .par_chunks_mut(CHUNK_SCALARS)
+            .zip(bytes.par_chunks(CHUNK_SCALARS * SCALAR_BYTES))
             .enumerate()
             .find_map_first(|(chunk, (values, bytes))| {
                 let encoded = bytes.chunks_exact(SCALAR_BYTES);
                 for (i, (value, bytes)) in values.iter_mut().zip(encoded).enumerate() {
                     match canonical_from_le(bytes) {
                         Some(decoded) => *value = decoded,
-                        None => return Some(chunk * CHUNK + i),
+                        None => return Some(chunk * CHUNK_SCALARS + i),
                     }
                 }
                 None
@@ -111,7 +111,7 @@ where
         let prover = self.key.key.prover();
         let (evaluations, _) = prover.evaluate(witness.values()).map_err(refused)?;
         ensure_wanted(stop)?;
-        let evaluated = if self.key.transforms_elsewhere() {
+        let evaluated = if self.key.transforms_on_accelerator() {
             evaluations.into()
         } else {
             prover.quotient(evaluations).0.into()
@@ -205,7 +205,7 @@ where
         Ok(PartitionProof { circuit, proof })
     }
 
-    fn spoil(&mut self) {
+    fn corrupt_product(&mut self) {
         if let Step::Proved(_, products) = &mut self.step {
             products.a += E::G1Affine::generator();
         }
@@ -225,7 +225,7 @@ fn failed_on(accelerator: &Accelerator, error: ProveError) -> StepError {
         ProveError::Device(Error::OutOfMemory { .. }) => {
             // Makes room for the next attempt: this partition's jobs do not fit beside all keys on the
             // device.
-            accelerator.evict_one(&accelerator.turn());
+            accelerator.evict_one(&accelerator.lock_loading());
             StepError::Retry(why)
         }
         ProveError::Device(_) => StepError::Retry(why),

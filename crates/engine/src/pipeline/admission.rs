@@ -11,8 +11,8 @@ use crate::budget::Reservation;
 use crate::interface::{JobId, Priority};
 use crate::residency::{AcquireError, KeyUse};
 
-/// Partitions behind the first in line that are examined for one to overtake it.
-const LOOK_AHEAD: usize = 256;
+/// Most partitions that are examined for one that may overtake the first in line.
+const OVERTAKERS_EXAMINED_MAX: usize = 256;
 
 /// The key and the reserved memory that a partition gets, or the reason that it gets none.
 pub(super) type Acquired = Result<(KeyUse, Reservation), AcquireError>;
@@ -33,7 +33,8 @@ pub(super) struct Admission {
 
 struct MemoryRequest {
     place: WaitingPlace,
-    /// Its own place, or that of the partition that it overtook.
+    /// The place that decides about priority: the partition's own, or that of the partition that it
+    /// overtook.
     rank: WaitingPlace,
     job: JobId,
     acquired: BoxFuture<'static, Acquired>,
@@ -94,7 +95,7 @@ impl Admission {
             .waiting
             .iter()
             .take_while(|(place, _)| place.priority == first.priority)
-            .take(LOOK_AHEAD)
+            .take(OVERTAKERS_EXAMINED_MAX)
             .map(|(place, job)| (*place, *job))
             .find(|(place, job)| is_ready(*place, *job))?;
         self.overtaken = Some((first, times + 1));
@@ -187,7 +188,7 @@ mod tests {
         admission
     }
 
-    /// The order in which they get their memory.
+    /// The arrival numbers of the partitions in the order in which they get their memory.
     fn order(admission: &mut Admission) -> Vec<u64> {
         let is_ready = |place: WaitingPlace, _| place.arrival.is_multiple_of(2);
         let mut order = Vec::new();
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn none_is_passed_by_more_often_than_is_allowed() {
+    fn a_partition_is_overtaken_at_most_as_often_as_allowed() {
         assert_eq!(order(&mut line(0, 6)), [1, 2, 3, 4, 5, 6]);
         assert_eq!(order(&mut line(1, 6)), [2, 1, 4, 3, 6, 5]);
         assert_eq!(order(&mut line(2, 8)), [2, 4, 1, 6, 8, 3, 5, 7]);
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn only_equals_pass_by_and_a_higher_one_goes_before_who_asks() {
+    fn only_equal_priorities_overtake_and_a_higher_one_replaces_the_request() {
         let mut admission = line(9, 2);
         admission.push(place(Priority::Low, 4), JobId([0; 16]));
         assert_eq!(order(&mut admission), [2, 1, 4]);

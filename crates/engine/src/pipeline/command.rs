@@ -45,7 +45,7 @@ impl Scheduler {
                 (None, None) => drop(reply.send(Err(Error::UnknownJob(id)))),
             },
             Command::Cancel(id, most, reply) => match self.jobs.get_mut(id) {
-                Some(job) if most.is_none_or(|most| job.waited_for() <= most) => {
+                Some(job) if most.is_none_or(|most| job.waiting_callers() <= most) => {
                     job.wait_for_end(reply);
                     self.jobs.end_later(id, JobState::Cancelled);
                 }

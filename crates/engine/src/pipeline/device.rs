@@ -108,7 +108,7 @@ impl Device {
     }
 
     /// Counts a proof that did not verify through its fault.
-    pub(super) fn suspect(&mut self) {
+    pub(super) fn record_suspicion(&mut self) {
         self.suspected += 1;
     }
 

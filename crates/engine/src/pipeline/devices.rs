@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partition_rather_gets_a_device_that_it_did_not_have_before() {
+    fn an_attempt_prefers_another_device_than_the_last_one() {
         let mut devices = processors(2);
         assert_eq!(devices.free(None), Some(0));
         assert_eq!(devices.free(Some(0)), Some(1));
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_broke_gets_nothing_any_more() {
+    fn a_broken_device_gets_no_more_partitions() {
         let mut devices = processors(2);
         devices.begin(0);
         devices.end(0, false);

@@ -52,7 +52,7 @@ impl Scheduler {
             state: record.state.clone(),
         });
         let ended = Ended::new(record, proofs);
-        job.tell(&ended);
+        job.answer_waiting(&ended);
         self.results.keep(ended);
         self.prune(unix_ms(SystemTime::now())).await
     }

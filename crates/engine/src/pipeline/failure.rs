@@ -20,7 +20,7 @@ pub(super) struct Failure {
 pub(super) enum Blame {
     /// The job: every attempt would fail.
     Job,
-    /// No party.
+    /// No party is at fault.
     Nobody,
     /// The device, but it may do better the next time.
     Device,

@@ -14,7 +14,7 @@ use crate::queue::{EndRecord, JobRecord, PartitionRecord, ProofRecord};
 /// A job that has not ended, or whose end is not on disk yet.
 pub(super) struct Job {
     record: JobRecord,
-    /// Its number in order of acceptance.
+    /// The number of the job in order of acceptance.
     arrival: u64,
     parts: Vec<Part>,
     /// The names of its circuits, each once.
@@ -22,9 +22,9 @@ pub(super) struct Job {
     stop: CancellationToken,
     started_ms: Option<u64>,
     retries: u32,
-    /// Whether its acceptance is on disk.
+    /// Whether the acceptance is on disk.
     accepted: bool,
-    /// Its end, from the append to the log until the job is removed.
+    /// The record of the end, from its append to the log until the job is removed.
     ending: Option<EndRecord>,
     waiting: Vec<Waiting>,
 }
@@ -45,10 +45,10 @@ struct Part {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum PartState {
-    /// Its memory is not reserved yet.
+    /// The memory of the partition is not reserved yet.
     #[default]
     Waiting,
-    /// In a stage, or between two.
+    /// The partition is in a stage, or between two stages.
     Running,
     Proven(Box<PartitionProof>),
 }
@@ -150,7 +150,7 @@ impl Job {
     /// Answers that the job existed before, once its acceptance is on disk.
     pub(super) fn wait_for_acceptance(&mut self, reply: Reply<Submitted>) {
         if self.accepted {
-            tell_accepted(self.record.id(), true, reply);
+            answer_accepted(self.record.id(), true, reply);
         } else {
             self.waiting.push(Waiting::Accepted(true, reply));
         }
@@ -166,7 +166,7 @@ impl Job {
     }
 
     /// The number of callers that wait for its result.
-    pub(super) fn waited_for(&self) -> usize {
+    pub(super) fn waiting_callers(&self) -> usize {
         let waits =
             |waiting: &&Waiting| matches!(waiting, Waiting::Result(reply) if !reply.is_closed());
         self.waiting.iter().filter(waits).count()
@@ -181,7 +181,7 @@ impl Job {
             .extract_if(.., |waiting| matches!(waiting, Waiting::Accepted(..)))
         {
             if let Waiting::Accepted(existing, reply) = waiting {
-                tell_accepted(id, existing, reply);
+                answer_accepted(id, existing, reply);
             }
         }
     }
@@ -300,14 +300,14 @@ impl Job {
     }
 
     /// Answers all waiting callers, after its end is on disk.
-    pub(super) fn tell(self, ended: &Ended) {
+    pub(super) fn answer_waiting(self, ended: &Ended) {
         let id = self.record.id();
         for waiting in self.waiting {
             // The caller may have gone.
             match waiting {
                 Waiting::Result(reply) => drop(reply.send(Ok(ended.result()))),
                 Waiting::View(reply) => drop(reply.send(Ok(ended.view()))),
-                Waiting::Accepted(existing, reply) => tell_accepted(id, existing, reply),
+                Waiting::Accepted(existing, reply) => answer_accepted(id, existing, reply),
             }
         }
     }
@@ -353,7 +353,7 @@ impl Job {
     }
 }
 
-fn tell_accepted(job: JobId, existing: bool, reply: Reply<Submitted>) {
+fn answer_accepted(job: JobId, existing: bool, reply: Reply<Submitted>) {
     // The caller may have gone.
     drop(reply.send(Ok(Submitted { job, existing })));
 }
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partition_is_tried_as_often_as_is_allowed_and_broken_devices_do_not_count() {
+    fn attempts_are_limited_and_those_on_broken_devices_do_not_count() {
         let mut job = job(1);
         let place = job.places().next().unwrap();
         assert!(job.begin(0, 5).unwrap().is_first);
@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_back_was_no_attempt() {
+    fn a_withdrawn_attempt_does_not_count() {
         let mut job = job(2);
         job.begin(1, 5);
         assert_eq!(job.view(0).running, 1);
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_is_done_with_its_last_proof_which_settles_who_was_wrong() {
+    fn the_last_proof_ends_the_job_and_settles_which_device_was_wrong() {
         let mut job = job(2);
         job.begin(0, 5);
         job.failed(0, failure(Blame::Ambiguous, 3), 2);
@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn only_those_who_still_wait_for_the_result_count() {
+    fn only_callers_that_still_wait_for_the_result_count() {
         let mut job = job(1);
         let (here, _answer) = oneshot::channel();
         let (gone, _) = oneshot::channel();
@@ -489,6 +489,6 @@ mod tests {
         job.wait_for_result(here);
         job.wait_for_result(gone);
         job.wait_for_end(view);
-        assert_eq!(job.waited_for(), 1);
+        assert_eq!(job.waiting_callers(), 1);
     }
 }

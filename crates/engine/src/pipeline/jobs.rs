@@ -98,7 +98,7 @@ impl Jobs {
     }
 
     /// The next job to end, with its state. A job may be returned more than once, or after it has ended.
-    pub(super) fn next_to_end(&mut self) -> Option<(JobId, JobState)> {
+    pub(super) fn next_ending(&mut self) -> Option<(JobId, JobState)> {
         self.to_end.pop_front()
     }
 
@@ -208,15 +208,15 @@ mod tests {
             jobs.insert(record, Vec::new());
         }
         jobs.expire(9);
-        assert_eq!((jobs.next_to_end(), jobs.next_deadline()), (None, Some(10)));
+        assert_eq!((jobs.next_ending(), jobs.next_deadline()), (None, Some(10)));
         jobs.expire(10);
-        assert_eq!(jobs.next_to_end(), Some((ids[0], JobState::Expired)));
-        assert_eq!(jobs.next_to_end(), None);
+        assert_eq!(jobs.next_ending(), Some((ids[0], JobState::Expired)));
+        assert_eq!(jobs.next_ending(), None);
         let end = jobs.end(ids[1], JobState::Done, 15).unwrap();
         jobs.get_mut(ids[1]).unwrap().ending(end);
         assert_eq!(jobs.end(ids[1], JobState::Expired, 20), None);
         jobs.expire(30);
-        assert_eq!((jobs.next_to_end(), jobs.next_deadline()), (None, None));
+        assert_eq!((jobs.next_ending(), jobs.next_deadline()), (None, None));
         jobs.check();
     }
 }

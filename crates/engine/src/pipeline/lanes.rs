@@ -116,7 +116,7 @@ impl StageQueues {
     }
 
     /// Records that a partition left a stage, after `us` microseconds.
-    pub(super) fn left(&mut self, stage: PipelineStage, us: u64) {
+    pub(super) fn leave(&mut self, stage: PipelineStage, us: u64) {
         let queue = self.queue(stage);
         queue.busy -= 1;
         queue.ended += 1;

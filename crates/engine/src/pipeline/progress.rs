@@ -28,7 +28,7 @@ impl Scheduler {
         };
         let circuit = CircuitRef::Id(partition.circuit);
         let registered = self.residency.circuit(&circuit);
-        let acquired = acquired.map_err(|error| error.about(&circuit));
+        let acquired = acquired.map_err(|error| error.into_error(&circuit));
         let (acquired, registered) = match (acquired, registered) {
             (Ok(acquired), Ok(registered)) => (acquired, registered),
             (Err(error), _) | (_, Err(error)) => {
@@ -113,7 +113,7 @@ impl Scheduler {
             result,
         } = outcome;
         let us = self.env.events.now().saturating_sub(began_us);
-        self.stage_queues.left(stage, us);
+        self.stage_queues.leave(stage, us);
         if let (PipelineStage::Prove, Some(number)) = (stage, running.device()) {
             self.devices.end(number, result.is_ok());
         }
@@ -178,7 +178,7 @@ impl Scheduler {
             Blame::Device | Blame::Ambiguous => device.failed(),
             Blame::WrongProof => {
                 device.failed();
-                device.suspect();
+                device.record_suspicion();
             }
             Blame::Broken(why) => {
                 device.failed();
@@ -198,7 +198,7 @@ impl Scheduler {
         };
         for number in proven.wrong_devices {
             if let Some(device) = self.devices.get_mut(number) {
-                device.suspect();
+                device.record_suspicion();
             }
         }
         if proven.is_all {

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn results_go_after_their_time_and_when_there_are_too_many() {
+    fn results_are_pruned_by_age_and_by_number() {
         let mut results = Results::new(Duration::from_millis(100), 2, 1);
         let (first, second, third) = (ended("1", 10), ended("2", 20), ended("3", 30));
         let ids = [first.id(), second.id(), third.id()];

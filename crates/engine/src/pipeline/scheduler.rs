@@ -34,10 +34,10 @@ use crate::residency::ResidencyTable;
 mod simulation;
 
 /// Longest sleep, after which the clock is read again.
-const LONGEST_SLEEP: Duration = Duration::from_secs(60);
+const SLEEP_MAX: Duration = Duration::from_secs(60);
 
 /// Most commands taken in one turn before other events are handled.
-const TURN: usize = 64;
+const COMMANDS_PER_TURN: usize = 64;
 
 /// The parts of the engine that stages and the scheduler share.
 pub(crate) struct Env {
@@ -121,14 +121,14 @@ impl Scheduler {
             self.results.keep(Ended::recovered(end));
         }
         for job in recovered.jobs {
-            self.take_up(job, None);
+            self.insert_job(job, None);
         }
     }
 
     /// See [`Service::run`](crate::Service::run).
     pub(crate) async fn run(mut self, mut shutdown: Shutdown) -> Result<(), Error> {
         let mut durable = self.journal.durable();
-        let mut turn = Vec::with_capacity(TURN);
+        let mut turn = Vec::with_capacity(COMMANDS_PER_TURN);
         let mut handles = true;
         let outcome = loop {
             if let Err(error) = self.advance().await {
@@ -139,7 +139,7 @@ impl Scheduler {
             }
             let sleep = self.until_next();
             let worked = tokio::select! {
-                count = self.commands.recv_many(&mut turn, TURN), if handles => {
+                count = self.commands.recv_many(&mut turn, COMMANDS_PER_TURN), if handles => {
                     handles = count > 0;
                     // Without handles no request can come, and accepted jobs are finished.
                     self.draining |= !handles;
@@ -162,7 +162,7 @@ impl Scheduler {
                     Err(_) => Err(Error::Storage("the log was closed".to_owned())),
                 },
                 () = tokio::time::sleep(sleep) => self.tick().await,
-                () = reached_next(&mut shutdown, self.draining) => {
+                () = wait_for_shutdown_level(&mut shutdown, self.draining) => {
                     if self.draining {
                         break Ok(());
                     }
@@ -214,7 +214,7 @@ impl Scheduler {
 
     /// Does all work that can be done now.
     async fn advance(&mut self) -> Result<(), Error> {
-        while let Some((job, state)) = self.jobs.next_to_end() {
+        while let Some((job, state)) = self.jobs.next_ending() {
             self.end(job, state).await?;
         }
         while let Some(first) = self.admission.next(self.active.count()) {
@@ -283,7 +283,7 @@ impl Scheduler {
         }
     }
 
-    /// Time until the next deadline or expiry, at most [`LONGEST_SLEEP`].
+    /// Time until the next deadline or expiry, at most [`SLEEP_MAX`].
     fn until_next(&self) -> Duration {
         let now = unix_ms(SystemTime::now());
         [self.jobs.next_deadline(), self.results.next_expiry()]
@@ -291,7 +291,7 @@ impl Scheduler {
             .flatten()
             .map(|at| Duration::from_millis(at.saturating_sub(now)))
             .min()
-            .map_or(LONGEST_SLEEP, |sleep| sleep.min(LONGEST_SLEEP))
+            .map_or(SLEEP_MAX, |sleep| sleep.min(SLEEP_MAX))
     }
 
     /// Does the work that is due by the clock.
@@ -341,7 +341,7 @@ impl Scheduler {
 }
 
 /// Waits for the next shutdown level: first draining, then stopping.
-async fn reached_next(shutdown: &mut Shutdown, draining: bool) {
+async fn wait_for_shutdown_level(shutdown: &mut Shutdown, draining: bool) {
     let next = if draining { Level::Stop } else { Level::Drain };
     shutdown.reached(next).await;
 }

@@ -131,19 +131,19 @@ impl StageResources {
             }
         };
         if stage == PipelineStage::Prove {
-            self.interfere(env, running)?;
+            self.inject_fault(env, running)?;
         }
         Ok(proof)
     }
 
     /// Injects the fault that a test asks for.
-    fn interfere(&self, env: &Env, running: &mut RunningPartition) -> Result<(), StepError> {
+    fn inject_fault(&self, env: &Env, running: &mut RunningPartition) -> Result<(), StepError> {
         let fault = env.interference.as_ref().map_or(Fault::None, |broken| {
             broken.with_products(&self.worker, running.partition(), running.attempt())
         });
         match fault {
             Fault::None => {}
-            Fault::WrongProduct => running.require_work()?.spoil(),
+            Fault::WrongProduct => running.require_work()?.corrupt_product(),
             Fault::Panic => panic!("as it was told to"),
         }
         Ok(())

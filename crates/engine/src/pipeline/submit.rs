@@ -95,7 +95,7 @@ impl Scheduler {
                     resource,
                     used: used as u64,
                     limit: limit as u64,
-                    retry_after: self.counters.until_one_ends(),
+                    retry_after: self.counters.estimated_wait(),
                 });
             }
         }
@@ -140,7 +140,7 @@ impl Scheduler {
         let record = prepared.into_record(content, unix_ms(SystemTime::now()));
         match self.journal.accept(&record).await {
             Ok(seq) => {
-                self.take_up(record, Some((seq, reply)));
+                self.insert_job(record, Some((seq, reply)));
                 Ok(())
             }
             Err(error) => {
@@ -170,7 +170,7 @@ impl Scheduler {
     }
 
     /// Puts a job that is in the log into the line.
-    pub(super) fn take_up(&mut self, record: JobRecord, accepting: Option<(Seq, Reply)>) {
+    pub(super) fn insert_job(&mut self, record: JobRecord, accepting: Option<(Seq, Reply)>) {
         let id = record.id();
         let (circuits, unknown) = self.expect_circuits(&record);
         self.counters.accepted();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::interface::{JobCounts, JobState};
 
 /// Wait suggested to a refused client before two jobs have ended.
-const FIRST_GUESS: Duration = Duration::from_secs(1);
+const DEFAULT_WAIT: Duration = Duration::from_secs(1);
 
 /// Counts since the service began.
 #[derive(Default)]
@@ -58,7 +58,7 @@ impl Counters {
             JobState::Expired => &mut self.counts.expired,
             _ => &mut self.counts.failed,
         } += 1;
-        self.end_rate.one_ended(now);
+        self.end_rate.record_end(now);
     }
 
     pub(super) fn counts(&self) -> JobCounts {
@@ -66,8 +66,8 @@ impl Counters {
     }
 
     /// Estimated time until a job ends: the wait suggested to a refused client, from 100 ms to 60 s.
-    pub(super) fn until_one_ends(&self) -> Duration {
-        let guess = self.end_rate.between.unwrap_or(FIRST_GUESS);
+    pub(super) fn estimated_wait(&self) -> Duration {
+        let guess = self.end_rate.between.unwrap_or(DEFAULT_WAIT);
         guess.clamp(Duration::from_millis(100), Duration::from_secs(60))
     }
 }
@@ -75,7 +75,7 @@ impl Counters {
 // === impl EndRate ===
 
 impl EndRate {
-    fn one_ended(&mut self, now: Instant) {
+    fn record_end(&mut self, now: Instant) {
         if let Some(last) = self.last {
             let this = now - last;
             self.between = Some(
@@ -112,18 +112,18 @@ mod tests {
     #[test]
     fn clients_wait_for_about_as_long_as_a_job_takes() {
         let mut counters = Counters::default();
-        assert_eq!(counters.until_one_ends(), FIRST_GUESS);
+        assert_eq!(counters.estimated_wait(), DEFAULT_WAIT);
         let start = Instant::now();
         for seconds in [0, 8, 16] {
             counters.ended(&JobState::Done, start + Duration::from_secs(seconds));
         }
-        assert_eq!(counters.until_one_ends(), Duration::from_secs(8));
+        assert_eq!(counters.estimated_wait(), Duration::from_secs(8));
         // Clamped at both ends.
         counters.ended(&JobState::Done, start + Duration::from_secs(100_000));
-        assert_eq!(counters.until_one_ends(), Duration::from_secs(60));
+        assert_eq!(counters.estimated_wait(), Duration::from_secs(60));
         let mut quick = Counters::default();
         quick.ended(&JobState::Done, start);
         quick.ended(&JobState::Done, start);
-        assert_eq!(quick.until_one_ends(), Duration::from_millis(100));
+        assert_eq!(quick.estimated_wait(), Duration::from_millis(100));
     }
 }

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_of_a_circuit_that_makes_products_is_known() {
+    fn the_last_partition_of_a_circuit_that_makes_products_is_known() {
         let (one, other) = (CircuitId([1; 32]), CircuitId([2; 32]));
         let mut active = ActiveCount::default();
         for circuit in [one, one, other] {

@@ -6,7 +6,7 @@ use proofmill_bus::Seq;
 
 /// Consequences of records that are appended but not durable yet.
 pub(super) struct PendingDurability<T> {
-    /// Each with the sequence number of its record, in ascending order.
+    /// Consequences with the sequence numbers of their records, in ascending order.
     waiting: VecDeque<(Seq, T)>,
 }
 

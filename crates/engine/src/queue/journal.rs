@@ -20,9 +20,9 @@ pub(crate) struct Journal {
 #[derive(Debug, Default)]
 pub(crate) struct Recovered {
     pub(crate) circuits: Vec<Registered>,
-    /// In order of acceptance.
+    /// Accepted jobs, in order of acceptance.
     pub(crate) jobs: Vec<JobRecord>,
-    /// In order of their ends.
+    /// Ends of jobs, in the order in which they were recorded.
     pub(crate) ends: Vec<EndRecord>,
 }
 
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_accepted_is_there_again_and_what_ended_is_at_its_end() {
+    async fn accepted_and_ended_jobs_survive_a_restart() {
         let folder = tempfile::tempdir().unwrap();
         let (first, second) = (job("1"), job("2"));
         {

@@ -33,9 +33,9 @@ pub(crate) struct JobRecord {
     /// Digest of its partitions, by [`content_of`](Self::content_of).
     pub(crate) content: [u8; 32],
     pub(crate) priority: Priority,
-    /// In milliseconds since 1970.
+    /// The deadline, in milliseconds since 1970.
     pub(crate) deadline_ms: Option<u64>,
-    /// In milliseconds since 1970.
+    /// Time of acceptance, in milliseconds since 1970.
     pub(crate) submitted_ms: u64,
     pub(crate) partitions: Vec<PartitionRecord>,
 }

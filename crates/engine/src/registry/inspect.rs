@@ -26,7 +26,7 @@ const SORTED_ENTRY_BYTES: u64 = 8;
 /// Bytes of the row offsets of a point in both sorted matrices.
 const SORTED_ROW_BYTES: u64 = 8;
 /// Estimated number of distinct values of entries: circuits have few of them, among many more entries.
-const VALUES: u64 = 1 << 14;
+const DISTINCT_VALUES_ESTIMATE: u64 = 1 << 14;
 
 /// A registration whose name is valid and whose files exist. [`inspect`] reads their content.
 #[derive(Clone, Debug)]
@@ -120,7 +120,7 @@ fn inspect_zkey(
         queries: queries.map_err(|error| unusable(error.in_file(path)))?,
         matrices: SORTED_ENTRY_BYTES * entries
             + SORTED_ROW_BYTES * rows
-            + SCALAR_BYTES as u64 * entries.min(VALUES),
+            + SCALAR_BYTES as u64 * entries.min(DISTINCT_VALUES_ESTIMATE),
     };
     let key_digest = CheckedKeyStore::digest(&file);
     file.check_unchanged().map_err(unusable)?;

@@ -71,7 +71,7 @@ struct RemainingMemory {
 
 impl AcquireError {
     /// The error as reported for this circuit.
-    pub(crate) fn about(self, circuit: &CircuitRef) -> Error {
+    pub(crate) fn into_error(self, circuit: &CircuitRef) -> Error {
         match self {
             Self::Unknown => Error::UnknownCircuit {
                 circuit: circuit.clone(),

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_there_after_a_restart_for_the_circuits_that_still_are() {
+    fn figures_survive_a_restart_for_registered_circuits() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = || Some(folder.path().join("figures"));
         let key_sizes = KeySizes::open(path(), &[]);
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_file_is_as_good_as_none() {
+    fn a_damaged_file_counts_as_missing() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("figures");
         let key_sizes = KeySizes::open(Some(path.clone()), &[]);

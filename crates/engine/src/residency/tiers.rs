@@ -27,7 +27,7 @@ impl ResidencyTable {
                 let acquired = self
                     .acquire(registered.id, 0, owner, Priority::Normal)
                     .await;
-                let (held, nothing) = acquired.map_err(|error| error.about(&name))?;
+                let (held, nothing) = acquired.map_err(|error| error.into_error(&name))?;
                 drop(nothing);
                 held.ready().await.map_err(Error::Circuit)?;
             }

@@ -173,12 +173,12 @@ async fn proofs_are_made_on_an_accelerator() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_accelerator_that_pays_for_nothing_computes_nothing() {
+async fn an_accelerator_that_is_never_faster_computes_nothing() {
     let fake = Fake::new(Fault::BreaksAt(0));
     let mut card = accelerator("card", fake.clone());
     if let DeviceKind::Accelerator(options) = &mut card.kind {
         options.device = Arc::new(Slow(fake.clone()));
-        options.offload = OffloadRule::WhenItPays;
+        options.offload = OffloadRule::WhenFaster;
     }
     let running = Running::with(with_accelerators(vec![card]), &[SMALL]).await;
     running.prove(SMALL, "1", 1).await;
@@ -221,7 +221,7 @@ impl Device for Slow {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_accelerator_that_breaks_is_fenced_and_the_processors_go_on() {
+async fn a_broken_accelerator_is_fenced_and_the_processors_go_on() {
     // In the middle of the second proof: each takes five products, and later ones transforms too.
     let fake = Fake::new(Fault::BreaksAt(9));
     let options = Options {
@@ -309,7 +309,7 @@ async fn other_partitions_are_evaluated_while_an_accelerator_works() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_used_longest_ago_leave_a_device_that_is_full() {
+async fn a_full_device_evicts_the_least_recently_used_keys() {
     // Room for two keys, of five bases each.
     let fake = Fake::new(Fault::HoldsBases(10));
     let devices = vec![accelerator("card", fake.clone())];
@@ -336,7 +336,7 @@ async fn keys_used_longest_ago_leave_a_device_that_is_full() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_accelerators_keep_of_the_hosts_memory_is_no_ones_budget() {
+async fn host_memory_of_accelerators_is_subtracted_from_the_budget() {
     let cpu = cpu().unwrap();
     let mut caps = cpu.caps().clone();
     caps.host_memory = 1 << 20;

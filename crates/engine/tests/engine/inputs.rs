@@ -281,7 +281,7 @@ async fn processes_that_a_generator_leaves_behind_are_killed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_is_refused_before_it_is_kept() {
+async fn impossible_inputs_are_refused_before_they_are_stored() {
     let running = Running::with(options(), &[BN254]).await;
     let refused = async |partitions| {
         let submitted = running
@@ -328,7 +328,7 @@ async fn what_cannot_be_is_refused_before_it_is_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn quotas_are_kept_and_say_when_to_come_again() {
+async fn quotas_are_enforced_and_suggest_a_wait() {
     let gate = super::support::Gate::closed();
     let mut options = Options {
         interference: Some(gate.clone()),
@@ -383,7 +383,7 @@ fn files(folder: &Path) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn witnesses_on_disk_are_private_and_go_with_their_jobs() {
+async fn witnesses_on_disk_are_private_and_removed_with_their_jobs() {
     use std::os::unix::fs::PermissionsExt;
     let gate = super::support::Gate::closed();
     let state = tempfile::tempdir().unwrap();

@@ -34,7 +34,7 @@ async fn circuits_of_both_curves_and_of_every_source_are_proven() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_of_many_partitions_is_put_together_in_order() {
+async fn the_proofs_of_many_partitions_are_in_order() {
     let options = Options {
         partition_workers: 4,
         ..options()
@@ -85,7 +85,7 @@ async fn prepared_keys_prove_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_witness_that_is_none_fails_its_job_and_says_why() {
+async fn an_invalid_witness_fails_its_job_with_a_reason() {
     let running = Running::with(options(), &[BN254, FROM_R1CS]).await;
     let fail = async |chain: Chain, request: &str, vector: Vec<u8>| {
         let partition = Partition {

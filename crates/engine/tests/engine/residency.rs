@@ -69,14 +69,14 @@ async fn loads_of_jobs_in_turns(batch: u32) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn jobs_whose_keys_are_in_memory_go_before_an_eviction_as_often_as_is_allowed() {
+async fn jobs_with_loaded_keys_overtake_as_often_as_allowed() {
     assert_eq!(loads_of_jobs_in_turns(0).await, 6);
     assert_eq!(loads_of_jobs_in_turns(1).await, 3);
     assert_eq!(loads_of_jobs_in_turns(9).await, 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_key_used_longest_ago_goes_first() {
+async fn the_least_recently_used_key_is_evicted_first() {
     let chains = chains(4);
     let memory = Some(budget_for(&chains, 2).await);
     let running = Running::with(
@@ -109,7 +109,7 @@ async fn the_key_used_longest_ago_goes_first() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_key_will_take_is_known_from_its_points() {
+async fn the_size_of_a_key_is_estimated_from_its_points() {
     for chain in [BN254, BLS12_381, FROM_R1CS, chains(1)[0]] {
         let running = Running::with(options(), &[chain]).await;
         let before = running.handle.circuits().await.unwrap().remove(0);
@@ -128,7 +128,7 @@ async fn what_a_key_will_take_is_known_from_its_points() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_proof_is_made_in_what_is_needed_and_not_in_less() {
+async fn a_proof_is_made_with_needed_bytes_and_not_with_less() {
     for chain in [BN254, BLS12_381, chains(1)[0]] {
         let needed = budget_for(&[chain], 0).await;
         let enough = Options {
@@ -160,7 +160,7 @@ async fn a_proof_is_made_in_what_is_needed_and_not_in_less() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_measured_is_known_after_a_restart_and_damage_is_harmless() {
+async fn measured_sizes_survive_a_restart_and_damage_is_harmless() {
     let state = tempfile::tempdir().unwrap();
     let options = || Options {
         state_dir: Some(state.path().to_owned()),
@@ -196,7 +196,7 @@ async fn what_was_measured_is_known_after_a_restart_and_damage_is_harmless() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pinned_key_stays_and_what_then_cannot_be_is_told() {
+async fn a_pinned_key_stays_and_impossible_work_is_refused() {
     let chains = chains(2);
     let memory = Some(budget_for(&chains, 0).await);
     let running = Running::with(
@@ -235,7 +235,7 @@ async fn a_pinned_key_stays_and_what_then_cannot_be_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_key_is_loaded_once_for_all_who_want_it_even_if_the_first_goes() {
+async fn a_key_is_loaded_once_for_all_waiters_even_if_the_first_gives_up() {
     let running = Arc::new(Running::with(options(), &chains(1)).await);
     let circuit = chains(1)[0].circuit();
     let first = {
@@ -256,7 +256,7 @@ async fn one_key_is_loaded_once_for_all_who_want_it_even_if_the_first_goes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_is_mapped_then_loaded_and_given_back_byte_by_byte() {
+async fn every_byte_of_a_mapped_and_loaded_key_is_given_back() {
     let running = Running::with(options(), &[BN254]).await;
     let used = async || running.handle.status().await.unwrap().budget.used;
     let warm = running
@@ -285,7 +285,7 @@ async fn a_key_is_mapped_then_loaded_and_given_back_byte_by_byte() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_whose_file_is_another_by_now_is_refused() {
+async fn a_key_whose_file_has_changed_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let running = Running::start(options()).await;
     let source = BN254.make(folder.path());
@@ -354,7 +354,7 @@ async fn a_key_of_another_circuit_is_not_registered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_circuit_is_forgotten_only_when_nobody_needs_it() {
+async fn a_circuit_is_unregistered_only_when_no_job_needs_it() {
     let gate = Gate::closed();
     let options = Options {
         interference: Some(gate.clone()),

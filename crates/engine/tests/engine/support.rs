@@ -73,7 +73,7 @@ impl Chain {
         CircuitRef::Name(self.name())
     }
 
-    /// Its files, made once for all tests.
+    /// The files of the circuit, made once for all tests.
     pub(crate) fn source(&self) -> CircuitSource {
         let mut made = MADE.lock().unwrap();
         let source = made.entry(*self).or_insert_with(|| self.make(FILES.path()));
@@ -267,7 +267,7 @@ impl Running {
         self.task.await.unwrap().unwrap();
     }
 
-    /// Ends it at once, whatever it is doing.
+    /// Ends the engine at once, without draining.
     pub(crate) async fn crash(self) {
         self.task.abort();
         assert!(self.task.await.unwrap_err().is_cancelled());

@@ -16,8 +16,8 @@ use proofmill_groth16::{
 use proofmill_r1cs::R1cs;
 use sha2::{Digest, Sha256};
 
-/// Keys for x² = y with y public, and of Mirage's with x committed to; and where in them the plain key
-/// begins.
+/// Plain keys for x² = y with y public, and Mirage's keys with x committed to. Each with the offset of the plain key in
+/// its bytes.
 static TEMPLATES: LazyLock<[(Vec<u8>, usize); 4]> = LazyLock::new(|| {
     let row = |column| vec![vec![(Fr::from(1), column)]];
     let system = R1cs::from_rows(2, 1, [row(2), row(2), row(1)]).unwrap();
@@ -27,7 +27,7 @@ static TEMPLATES: LazyLock<[(Vec<u8>, usize); 4]> = LazyLock::new(|| {
     let mirage = mirage::setup::<Bls12_381>(&[circuit], rng)
         .unwrap()
         .remove(0);
-    // Prefix, count, eta; and for the proving key eta in the first group and one point.
+    // Before the plain key: prefix and count, eta; in the proving key also eta in the first group and one point.
     [
         (key.to_bytes(), 0),
         (key.vk.to_bytes(), 0),

@@ -13,7 +13,7 @@ use crate::prover::stages::StageReport;
 use crate::{Proof, ProveError, ResidentKey, SnarkCurve};
 
 /// A resident key with a copy of its points on a device, for the parts of a proof where that is faster.
-/// Dropping it evicts the points, after the jobs that the device has by then.
+/// Dropping it evicts the points once the device is done with the jobs it has.
 ///
 /// The key itself stays in the host's memory, so that the processors can prove with it if the device
 /// fails; a pool of devices shares its points and takes no more.
@@ -28,7 +28,7 @@ pub struct DeviceKey<E: SnarkCurve> {
     pub(super) h: Option<DeviceBases>,
 }
 
-/// Bases on a device, evicted in the end.
+/// Bases on a device, evicted on drop.
 pub(super) struct DeviceBases {
     device: Arc<dyn Device>,
     id: BasesId,
@@ -37,12 +37,12 @@ pub(super) struct DeviceBases {
 // === impl DeviceKey ===
 
 impl<E: SnarkCurve> DeviceKey<E> {
-    /// Loads a key's points onto a device, in about `memory_limit` bytes of it with their multiples;
-    /// one copy is loaded whatever the limit.
+    /// Loads a key's points onto a device. `memory_limit` is the approximate limit in bytes for the points and their
+    /// precomputed multiples; one copy of the points is loaded whatever the limit.
     ///
     /// # Errors
     ///
-    /// [`ProveError::Prepared`] if the key does not have its points any more, [`ProveError::Device`].
+    /// [`ProveError::Prepared`] if the key holds prepared points only, [`ProveError::Device`].
     pub fn load(
         key: Arc<ResidentKey<E>>,
         device: Arc<dyn Device>,
@@ -53,7 +53,7 @@ impl<E: SnarkCurve> DeviceKey<E> {
         Self::place(key, device, placement, memory_limit)
     }
 
-    /// Like [`load`](Self::load), with a placement decided before.
+    /// Like [`load`](Self::load), with a given placement.
     ///
     /// # Errors
     ///
@@ -140,7 +140,7 @@ impl<E: SnarkCurve> DeviceKey<E> {
         Ok(PendingProducts::new(self, quotient, self.multiply(z)?))
     }
 
-    /// Submits a product with some of its bases.
+    /// Submits a product over `bases`.
     pub(super) fn submit(
         &self,
         bases: &DeviceBases,

@@ -37,13 +37,13 @@ pub struct Placement {
 // === impl Offload ===
 
 impl Offload<'_> {
-    /// Whether `device` is to do some work: each part for itself, whatever else there is to do. As
-    /// both work at the same time, what little a part that is placed badly costs is mostly hidden.
+    /// Whether `device` is to compute `work`. The decision regards this work alone: as device and processors work at
+    /// the same time, the cost of a part that is placed badly is mostly hidden.
     ///
     /// # Errors
     ///
-    /// Of the devices, but not that one cannot do it.
-    fn pays(self, device: &dyn Device, work: Work) -> Result<bool, Error> {
+    /// Those of [`Device::cost`]. A device that cannot do the work is no error.
+    fn selects_device(self, device: &dyn Device, work: Work) -> Result<bool, Error> {
         let able = work.check(device.caps()).is_ok();
         match self {
             Self::WhenFasterThan(cpu) if able => Ok(device.cost(work)? < cpu.cost(work)?),
@@ -67,7 +67,7 @@ impl Placement {
     ) -> Result<Self, Error> {
         let g1 = |points| {
             let group = <E::G1 as DeviceGroup>::GROUP;
-            offload.pays(device, Work::Msm { group, points })
+            offload.selects_device(device, Work::Msm { group, points })
         };
         let transform = Work::Transform {
             field: field::<E>(),
@@ -75,13 +75,13 @@ impl Placement {
             size_log: key.prover().domain_size().ilog2(),
         };
         Ok(Self {
-            transforms: offload.pays(device, transform)?,
+            transforms: offload.selects_device(device, transform)?,
             a: g1(key.a.len())?,
             b_g1: g1(key.b_g1.len())?,
             b_g2: {
                 let group = <E::G2 as DeviceGroup>::GROUP;
                 let points = key.b_g2.len();
-                offload.pays(device, Work::Msm { group, points })?
+                offload.selects_device(device, Work::Msm { group, points })?
             },
             l: g1(key.l.len())?,
             h: g1(key.h.len())?,

@@ -81,7 +81,8 @@ impl<E: SnarkCurve> DeviceKey<E> {
         let scalars = E::ScalarField::scalars;
         // One copy for both groups, unless their queries differ.
         let b = || scalars(prover.b_g1.gather(z));
-        let shared = (self.key().has_one_b() && self.b_g1.is_some() && self.b_g2.is_some()).then(b);
+        let shared =
+            (self.key().shares_b_indices() && self.b_g1.is_some() && self.b_g2.is_some()).then(b);
         let submit = |bases: &Option<DeviceBases>, scalars: &dyn Fn() -> Scalars| {
             let ticket = bases.as_ref().map(|bases| self.submit(bases, scalars));
             ticket.transpose()
@@ -154,51 +155,58 @@ impl<'k, E: SnarkCurve> PendingProducts<'k, E> {
             quotient,
             products,
         } = self;
-        let (held, prover) = (key.key(), key.key().prover());
+        let (resident, prover) = (key.key(), key.key().prover());
         let mut reports = Reports::new();
         let quotient = match quotient {
             PendingQuotient::Host(QuotientInput::Quotient(quotient)) => quotient,
             PendingQuotient::Host(QuotientInput::Evaluations(evaluations)) => {
-                reports.note(prover.quotient(evaluations))
+                reports.add_host_step(prover.quotient(evaluations))
             }
             PendingQuotient::Device(tickets) => {
                 let mut factors = Vec::with_capacity(tickets.len());
                 for ticket in tickets {
                     factors.push(Zeroizing::new(ticket.await?.into_values()?));
                 }
-                reports.add(ProverStage::Quotient, factors.len() * prover.domain_size());
+                reports
+                    .add_device_step(ProverStage::Quotient, factors.len() * prover.domain_size());
                 prover.combine(factors)
             }
         };
         // Submitted before the processors multiply, so that the device goes on meanwhile.
         let h = match &key.h {
-            None => Product::Host(reports.note(prover.multiply_h(quotient))),
+            None => Product::Host(reports.add_host_step(prover.multiply_h(quotient))),
             Some(bases) => {
                 let Quotient { mut values } = quotient;
                 let scalars = || E::ScalarField::scalars(std::mem::take(&mut *values));
                 Product::Device(key.submit(bases, scalars)?)
             }
         };
-        let a = Product::of(products.a, || reports.try_note(prover.multiply_a(z)))?;
-        let b_g1 = Product::of(products.b_g1, || reports.try_note(prover.multiply_b_g1(z)))?;
-        let l = Product::of(products.l, || reports.try_note(prover.multiply_l(z)))?;
+        let a = Product::of(products.a, || {
+            reports.try_add_host_step(prover.multiply_a(z))
+        })?;
+        let b_g1 = Product::of(products.b_g1, || {
+            reports.try_add_host_step(prover.multiply_b_g1(z))
+        })?;
+        let l = Product::of(products.l, || {
+            reports.try_add_host_step(prover.multiply_l(z))
+        })?;
         let products = PartialProducts {
-            a: a.wait(&mut reports, ProverStage::MsmA, held.a.len())
+            a: a.wait(&mut reports, ProverStage::MsmA, resident.a.len())
                 .await?,
             b_g1: b_g1
-                .wait(&mut reports, ProverStage::MsmBG1, held.b_g1.len())
+                .wait(&mut reports, ProverStage::MsmBG1, resident.b_g1.len())
                 .await?,
             b_g2: match products.b_g2 {
                 None => None,
                 Some(ticket) => Some(
                     Product::Device(ticket)
-                        .wait(&mut reports, ProverStage::MsmBG2, held.b_g2.len())
+                        .wait(&mut reports, ProverStage::MsmBG2, resident.b_g2.len())
                         .await?,
                 ),
             },
-            l: l.wait(&mut reports, ProverStage::MsmL, held.l.len())
+            l: l.wait(&mut reports, ProverStage::MsmL, resident.l.len())
                 .await?,
-            h: h.wait(&mut reports, ProverStage::MsmH, held.h.len())
+            h: h.wait(&mut reports, ProverStage::MsmH, resident.h.len())
                 .await?,
         };
         Ok((products, reports.reports))
@@ -250,7 +258,7 @@ impl<G: DeviceGroup> Product<G> {
         )
     }
 
-    /// The product; `scalars` of them were given to the device.
+    /// Awaits the product. `scalars` is the number of scalars that were given to the device.
     async fn wait(
         self,
         reports: &mut Reports,
@@ -261,7 +269,7 @@ impl<G: DeviceGroup> Product<G> {
             Self::Host(product) => Ok(product),
             Self::Device(ticket) => {
                 let product = ticket.await?.into_sum()?;
-                reports.add(stage, scalars);
+                reports.add_device_step(stage, scalars);
                 Ok(product)
             }
         }
@@ -278,19 +286,22 @@ impl Reports {
         }
     }
 
-    /// A step of this side's.
-    fn note<T>(&mut self, (value, report): (T, StageReport)) -> T {
+    /// Adds a step that was computed on the host.
+    fn add_host_step<T>(&mut self, (value, report): (T, StageReport)) -> T {
         self.last = Instant::now();
         self.reports.push(report);
         value
     }
 
-    fn try_note<T>(&mut self, step: Result<(T, StageReport), ProveError>) -> Result<T, ProveError> {
-        step.map(|step| self.note(step))
+    fn try_add_host_step<T>(
+        &mut self,
+        step: Result<(T, StageReport), ProveError>,
+    ) -> Result<T, ProveError> {
+        step.map(|step| self.add_host_step(step))
     }
 
     /// Adds a step of the device with this number of scalars, which ended now.
-    fn add(&mut self, stage: ProverStage, scalars: usize) {
+    fn add_device_step(&mut self, stage: ProverStage, scalars: usize) {
         let now = Instant::now();
         self.reports.push(StageReport {
             stage,
@@ -313,7 +324,7 @@ impl<F: PrimeField> From<Quotient<F>> for QuotientInput<F> {
     }
 }
 
-// What follows holds values of the witness: where they are only.
+// The types below hold values of the witness, so that `Debug` shows only where they are.
 
 impl<F: PrimeField> fmt::Debug for QuotientInput<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

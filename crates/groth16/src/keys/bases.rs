@@ -1,5 +1,5 @@
-//! The points of a key's queries, held plain or prepared: the one place that knows how they are
-//! multiplied.
+//! The points of a key's queries, plain, prepared or in a mapped file, and their products with scalars. No other
+//! module depends on which of the three forms a key has.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 use crate::keys::mapped_points::MappedPoints;
 
-/// Points, borrowed.
+/// Borrowed points, in one of three forms.
 pub(crate) enum Bases<'k, G: MsmGroup> {
     /// Points in memory, unprepared.
     Plain(&'k [G::Affine]),
@@ -21,13 +21,13 @@ pub(crate) enum Bases<'k, G: MsmGroup> {
     Mapped(&'k MappedPoints<G>),
 }
 
-/// Points for some of the variables, borrowed.
+/// Borrowed points for some of the variables.
 pub(crate) struct Query<'k, G: MsmGroup> {
     indices: &'k [u32],
     bases: Bases<'k, G>,
 }
 
-/// Points, owned.
+/// Owned points, in the forms of [`Bases`].
 pub(crate) enum HeldBases<G: MsmGroup> {
     Plain(Arc<Vec<G::Affine>>),
     Prepared(PreparedBases<G>),
@@ -61,7 +61,7 @@ impl<'k, G: MsmGroup> Query<'k, G> {
         self.indices.par_iter().map(|i| z[*i as usize]).collect()
     }
 
-    /// `Σ z[j] · point(j)`, and the bytes of the vectors that took.
+    /// `Σ z[j] · point(j)`, and the size in bytes of the vectors that were allocated for it.
     pub(crate) fn multiply(&self, z: &[G::ScalarField]) -> (G, usize) {
         match &self.bases {
             Bases::Plain(points) => {
@@ -112,7 +112,7 @@ impl<G: MsmGroup> HeldBases<G> {
         match self {
             Self::Plain(points) => size_of_val(&points[..]),
             Self::Prepared(bases) => bases.bytes(),
-            // The system's pages of the file.
+            // They are pages of the file, which the system may drop at any time.
             Self::Mapped(_) => 0,
         }
     }
@@ -128,7 +128,7 @@ impl<G: DeviceGroup> HeldBases<G> {
     }
 }
 
-/// The part of a memory limit for points that take `bytes` of `total`.
+/// The share of a memory limit for points that take `bytes` of `total`: in proportion to their size.
 pub(crate) fn share(memory_limit: usize, bytes: usize, total: usize) -> usize {
     let share = memory_limit as u128 * bytes as u128 / total.max(1) as u128;
     usize::try_from(share).unwrap_or(usize::MAX)

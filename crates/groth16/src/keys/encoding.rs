@@ -1,4 +1,4 @@
-//! Points from bytes.
+//! Encodings of points: decoding with checks, and writing.
 
 use ark_ec::AffineRepr;
 use ark_ff::{Field, PrimeField};
@@ -10,18 +10,18 @@ use rayon::prelude::*;
 use crate::keys::subgroup::first_outside;
 use crate::{Curve, PointGroup, SnarkCurve};
 
-/// Points one task decodes.
-const CHUNK: usize = 1 << 10;
+/// Number of points that one task decodes.
+const CHUNK_POINTS: usize = 1 << 10;
 
 /// The most bytes of a mapped file that reading points keeps in memory at once.
 pub const READING_WINDOW_BYTES: usize = 32 << 20;
 
-/// Bytes of a reading window: as many whole chunks of `chunk` items of `size` bytes as fit into
+/// Size of a reading window in bytes: as many whole chunks of `chunk_items` items of `item_bytes` bytes as fit into
 /// [`READING_WINDOW_BYTES`], at least one.
-pub(crate) const fn window(size: usize, chunk: usize) -> usize {
-    let items = size * chunk;
-    let chunks = READING_WINDOW_BYTES / items;
-    items * if chunks == 0 { 1 } else { chunks }
+pub(crate) const fn window_bytes(item_bytes: usize, chunk_items: usize) -> usize {
+    let chunk_bytes = item_bytes * chunk_items;
+    let chunks = READING_WINDOW_BYTES / chunk_bytes;
+    chunk_bytes * if chunks == 0 { 1 } else { chunks }
 }
 
 pub(crate) fn compressed_size<A: AffineRepr>() -> usize {
@@ -99,8 +99,8 @@ fn keep_subgroup<A: PointGroup>(points: &mut [Option<A>]) {
     if A::IS_WHOLE_CURVE {
         return;
     }
-    let there: Vec<A> = points.iter().copied().flatten().collect();
-    let mut inside = in_subgroup_each::<A::Group>(&there).into_iter();
+    let decoded: Vec<A> = points.iter().copied().flatten().collect();
+    let mut inside = in_subgroup_each::<A::Group>(&decoded).into_iter();
     for point in points {
         point.take_if(|_| inside.next() == Some(false));
     }
@@ -108,8 +108,8 @@ fn keep_subgroup<A: PointGroup>(points: &mut [Option<A>]) {
 
 /// Whether these bytes are the canonical encoding of the point.
 fn is_encoding<A: AffineRepr>(point: &A, bytes: &[u8], compress: Compress) -> bool {
-    let mut again = Vec::with_capacity(bytes.len());
-    point.serialize_with_mode(&mut again, compress).is_ok() && again == bytes
+    let mut canonical = Vec::with_capacity(bytes.len());
+    point.serialize_with_mode(&mut canonical, compress).is_ok() && canonical == bytes
 }
 
 /// Reads uncompressed points, one after the other; `None` if one is malformed or, with `validate`, off its curve,
@@ -125,12 +125,12 @@ pub(crate) fn read_points<A: PointGroup>(
     mapped: Option<&MappedFile>,
 ) -> Option<Vec<A>> {
     let size = uncompressed_size::<A>();
-    let window = window(size, CHUNK);
+    let window = window_bytes(size, CHUNK_POINTS);
     let mut points = vec![A::zero(); bytes.len() / size];
     for (points, bytes) in points.chunks_mut(window / size).zip(bytes.chunks(window)) {
-        let chunks = points.par_chunks_mut(CHUNK);
+        let chunks = points.par_chunks_mut(CHUNK_POINTS);
         let sound = chunks
-            .zip(bytes.par_chunks(CHUNK * size))
+            .zip(bytes.par_chunks(CHUNK_POINTS * size))
             .all(|(points, bytes)| {
                 let encoded = bytes.chunks_exact(size);
                 points.iter_mut().zip(encoded).all(|(point, bytes)| {
@@ -156,7 +156,7 @@ pub(crate) fn read_points<A: PointGroup>(
 
 pub(crate) fn write_points<A: AffineRepr>(points: &[A], out: &mut Vec<u8>) {
     let chunks: Vec<Vec<u8>> = points
-        .par_chunks(CHUNK)
+        .par_chunks(CHUNK_POINTS)
         .map(|points| {
             let mut bytes = Vec::with_capacity(points.len() * uncompressed_size::<A>());
             for point in points {
@@ -180,14 +180,15 @@ impl CompressedForm {
         }
     }
 
-    /// `None` if a coordinate is not below the modulus, or the length is not a point's.
+    /// Parses a point; `None` if a coordinate is not below the modulus, or the length is not that of a point.
     fn read<A: PointGroup>(self, bytes: &[u8]) -> Option<Compressed<A::BaseField>> {
         if bytes.len() != compressed_size::<A>() {
             return None;
         }
         let mut bytes = bytes.to_vec();
         if self == Self::Zcash {
-            // With little-endian coordinates, the first one first, the last byte also has the flags.
+            // The reversed bytes are little-endian with the first coordinate first, and have the flags in the last
+            // byte.
             bytes.reverse();
         }
         let last = bytes.last_mut()?;
@@ -199,7 +200,7 @@ impl CompressedForm {
         *last &= !flags;
         let degree = A::BaseField::extension_degree() as usize;
         let mut coordinates = bytes.chunks_exact(bytes.len() / degree);
-        let coordinates: Option<Vec<_>> = coordinates.by_ref().map(number).collect();
+        let coordinates: Option<Vec<_>> = coordinates.by_ref().map(field_element).collect();
         Some(Compressed {
             x: A::BaseField::from_base_prime_field_elems(coordinates?)?,
             is_larger: set & larger != 0,
@@ -208,7 +209,7 @@ impl CompressedForm {
     }
 }
 
-/// The number, if it is below the modulus.
-fn number<F: PrimeField>(little_endian: &[u8]) -> Option<F> {
+/// The field element that bytes encode; `None` if the number is not below the modulus.
+fn field_element<F: PrimeField>(little_endian: &[u8]) -> Option<F> {
     F::from_bigint(F::BigInt::deserialize_uncompressed(little_endian).ok()?)
 }

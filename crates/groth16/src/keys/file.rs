@@ -1,11 +1,19 @@
 //! Key files.
 //!
-//! Little-endian throughout. A 112-byte head: magic `PMILLKEY`, version (4 bytes), kind (4 bytes: 1
-//! proving key, 2 verifying key; 3 and 4 are those of [`mirage`](crate::mirage), which go on otherwise),
-//! curve (16 bytes, zero-padded), SHA-256 of the circuit (32 bytes), four lengths (8 bytes each: instance
-//! variables; for a proving key also variables, and points of A, B) and two more (L, H). Then the points, uncompressed: α₁ β₂ γ₂ δ₂ and the instance's; for a
-//! proving key β₁ δ₁, then A, B (both groups) and L, each after its variables' indices (4 bytes
-//! each), and H. Last the SHA-256 of all that, 32 bytes.
+//! Little-endian throughout; points are uncompressed:
+//!
+//! | content | bytes |
+//! |---|---|
+//! | magic `PMILLKEY` | 8 |
+//! | version | 4 |
+//! | kind: 1 proving key, 2 verifying key; 3 and 4 are [`mirage`](crate::mirage)'s, which have another body | 4 |
+//! | curve, padded with zeros | 16 |
+//! | SHA-256 of the circuit | 32 |
+//! | lengths: instance variables, variables, points of A, B, L and H; of a verifying key zeros but the first | 6 × 8 |
+//! | α₁ β₂ γ₂ δ₂ and the instance's points | |
+//! | of a proving key, β₁ δ₁ | |
+//! | of a proving key, A, B (both groups) and L, each after the indices of its variables (4 bytes each); and H | |
+//! | SHA-256 of all that precedes | 32 |
 
 mod prefix;
 mod sections;
@@ -31,6 +39,7 @@ use crate::{Curve, InsecureKey, PointCheck, SnarkCurve, with_curve};
 /// The largest key file that is read: 64 GiB.
 pub const MAX_KEY_BYTES: u64 = 1 << 36;
 
+/// The number of lengths in a head.
 const LENGTHS: usize = 6;
 const HEAD_BYTES: usize = PREFIX_BYTES + 32 + 8 * LENGTHS;
 pub(crate) const CHECKSUM_BYTES: usize = 32;
@@ -113,7 +122,7 @@ pub enum KeyError {
 pub struct ProvingKeyInfo {
     /// The curve.
     pub curve: Curve,
-    /// The digest of the circuit it is for.
+    /// The digest of the key's circuit.
     pub circuit: [u8; 32],
     /// The file's SHA-256 checksum, which loading the key compares with the content.
     pub checksum: [u8; 32],
@@ -123,7 +132,7 @@ pub struct ProvingKeyInfo {
     pub instance: usize,
     /// The size of the domain.
     pub domain: usize,
-    /// The points of its queries.
+    /// The number of points in each query.
     pub points: QueryPoints,
 }
 
@@ -149,7 +158,7 @@ enum Kind {
     Verifying = 2,
 }
 
-/// A head that was checked: its lengths are possible and its size is known.
+/// A head whose lengths are consistent and match the size of the file; `a` to `h` are the points of each query.
 struct Head {
     circuit: [u8; 32],
     instance: usize,
@@ -400,7 +409,7 @@ impl<E: SnarkCurve> ProvingKey<E> {
     ///
     /// # Errors
     ///
-    /// [`KeyError`] if there is no such file, it is no proving key, or it changes meanwhile.
+    /// [`KeyError`] if there is no such file, it is no proving key, or the file changes while it is read.
     pub fn load(path: &Path, check: PointCheck) -> Result<Self, KeyError> {
         read_unchanged(path, &open(path)?, |file| {
             Self::read(file, check, Some(file))
@@ -446,8 +455,8 @@ impl<E: SnarkCurve> ProvingKey<E> {
 // === impl MappedKey ===
 
 impl<E: SnarkCurve> MappedKey<E> {
-    /// Reads all but the points of a proving key's queries, which stay in the file: its content is at `bytes` of it.
-    /// They are trusted as with [`PointCheck::Skip`].
+    /// Reads the proving key in the range `bytes` of `file`. The points of its queries stay in the file, and are not
+    /// checked, as with [`PointCheck::Skip`].
     ///
     /// # Errors
     ///
@@ -505,11 +514,11 @@ impl ProvingKeyInfo {
         let mut file = open_regular(path).map_err(io)?;
         let total = file.metadata().map_err(io)?.len();
         let bytes = read_head(&mut file).map_err(io)?;
-        let named = bytes.get(CURVE_AT..CURVE_AT + CURVE_BYTES);
+        let name = bytes.get(CURVE_AT..CURVE_AT + CURVE_BYTES);
         let curve = Curve::ALL
             .into_iter()
-            .find(|curve| Some(&padded(curve.name())[..]) == named)
-            // For another curve, or no key at all, reading the head gives the error.
+            .find(|curve| Some(&padded(curve.name())[..]) == name)
+            // If the file names another curve or is no key, `Head::read` returns the error.
             .unwrap_or(Curve::Bls12_381);
         let head = with_curve!(curve, E => Head::read::<E>(&bytes, Kind::Proving, total)?);
         let mut checksum = [0; CHECKSUM_BYTES];
@@ -519,7 +528,7 @@ impl ProvingKeyInfo {
         Ok(Self::of_head(curve, &head, checksum))
     }
 
-    /// Reads the head and the checksum of a key file's content.
+    /// Reads the head and the checksum in the content of a key file.
     pub(crate) fn of_bytes<E: SnarkCurve>(bytes: &[u8]) -> Result<Self, KeyError> {
         let head = Head::read::<E>(bytes, Kind::Proving, bytes.len() as u64)?;
         // A shorter file is refused by the head's lengths.
@@ -551,9 +560,9 @@ fn read_head(file: &mut File) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A key's file, if it is not too large.
+/// Opens a key file of at most [`MAX_KEY_BYTES`].
 pub(crate) fn open(path: &Path) -> Result<MappedFile, KeyError> {
-    let file = MappedFile::open(path).map_err(|error| refused(path, error))?;
+    let file = MappedFile::open(path).map_err(|error| io_error(path, error))?;
     let found = file.len() as u64;
     if found > MAX_KEY_BYTES {
         return Err(KeyError::Length {
@@ -564,8 +573,8 @@ pub(crate) fn open(path: &Path) -> Result<MappedFile, KeyError> {
     Ok(file)
 }
 
-/// Reads a key and then checks that the file did not change meanwhile: otherwise the content read might not be
-/// the content with the checksum.
+/// Reads a key, and then checks that the file did not change meanwhile: otherwise the points might come from other
+/// content than the one that matched the checksum.
 pub(crate) fn read_unchanged<K>(
     path: &Path,
     file: &MappedFile,
@@ -573,11 +582,11 @@ pub(crate) fn read_unchanged<K>(
 ) -> Result<K, KeyError> {
     let key = read(file)?;
     file.check_unchanged()
-        .map_err(|error| refused(path, error))?;
+        .map_err(|error| io_error(path, error))?;
     Ok(key)
 }
 
-pub(crate) fn refused(path: &Path, error: FileError) -> KeyError {
+pub(crate) fn io_error(path: &Path, error: FileError) -> KeyError {
     let (path, source) = match error {
         FileError::Io { path, source } => (path, source),
         other => (path.to_owned(), std::io::Error::other(other)),
@@ -588,5 +597,5 @@ pub(crate) fn refused(path: &Path, error: FileError) -> KeyError {
 /// Writes a key, readable by its owner only.
 fn save(path: &Path, bytes: &[u8]) -> Result<(), KeyError> {
     write_whole(path, Visibility::Private, |file| file.write_all(bytes))
-        .map_err(|error| refused(path, error))
+        .map_err(|error| io_error(path, error))
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ProveError, SnarkCurve, stages};
 
-/// A verifying key: α, β, γ, δ in the exponent, and one point for each instance variable.
+/// A verifying key: the generators times α, β, γ and δ, and one point for each instance variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifyingKey<E: SnarkCurve> {
     /// SHA-256 of the circuit, [`R1cs::digest`](proofmill_r1cs::R1cs::digest); all zeros if it is
@@ -28,12 +28,12 @@ pub struct VerifyingKey<E: SnarkCurve> {
     pub instance: Vec<E::G1Affine>,
 }
 
-/// Points for those variables of a system that have one other than zero.
+/// The points of a query that are not at infinity, with their variables.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SparseQuery<A: AffineRepr> {
     /// The variables, ascending.
     pub indices: Vec<u32>,
-    /// A point for each of them.
+    /// A point for each of these variables.
     pub points: Vec<A>,
 }
 
@@ -55,8 +55,8 @@ pub struct QueryPoints {
 ///
 /// It departs from the paper to save a prover three of seven transforms and the product C·z. With
 /// n the domain's size, Z its vanishing polynomial, g·H the coset, Z(g) the constant that Z takes
-/// there and L'ᵢ the coset's Lagrange polynomials, the term h(τ)·Z(τ) of a proof's third element is
-/// `A(τ)·B(τ) − C(τ)`-interpolated-on-the-coset, and so
+/// there and L'ᵢ the coset's Lagrange polynomials, the term h(τ)·Z(τ) of a proof's third element can be interpolated
+/// on the coset, where A·B − C = h·Z:
 ///
 /// ```text
 /// h(τ)·Z(τ) = Z(τ)/Z(g) · ( Σᵢ A(gωⁱ)·B(gωⁱ)·L'ᵢ(τ) − C(τ) )
@@ -67,7 +67,7 @@ pub struct QueryPoints {
 /// to n − 1 in h, as usual), so soundness is unchanged, and the proofs are the same.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ProvingKey<E: SnarkCurve> {
-    /// The verifying key that belongs to it.
+    /// The verifying key of this proving key.
     pub vk: VerifyingKey<E>,
     /// The number of variables of the system, instance and witness.
     pub variables: usize,
@@ -75,9 +75,9 @@ pub struct ProvingKey<E: SnarkCurve> {
     pub beta_g1: E::G1Affine,
     /// δ in the first group.
     pub delta_g1: E::G1Affine,
-    /// Aⱼ(τ).
+    /// Aⱼ(τ) for each variable j.
     pub a: SparseQuery<E::G1Affine>,
-    /// Bⱼ(τ) in the first group.
+    /// Bⱼ(τ) for each variable j, in the first group.
     pub b_g1: SparseQuery<E::G1Affine>,
     /// Bⱼ(τ) in the second group, for the same variables.
     pub b_g2: Vec<E::G2Affine>,
@@ -106,8 +106,8 @@ impl QueryPoints {
     pub fn plain_bytes<E: SnarkCurve>(&self, domain: u64, instance: u64) -> u64 {
         let g1 = self.a + self.b_g1 + self.l + domain + instance;
         // If the queries of B have different variables, each has its own indices.
-        let own_indices = if self.b_g1 == self.b_g2 { 0 } else { self.b_g2 };
-        let indices = self.a + self.b_g1 + own_indices + self.l;
+        let b_g2_indices = if self.b_g1 == self.b_g2 { 0 } else { self.b_g2 };
+        let indices = self.a + self.b_g1 + b_g2_indices + self.l;
         g1 * size_of::<E::G1Affine>() as u64
             + self.b_g2 * size_of::<E::G2Affine>() as u64
             + indices * size_of::<u32>() as u64
@@ -129,7 +129,7 @@ impl<A: AffineRepr> SparseQuery<A> {
 // === impl ProvingKey ===
 
 impl<E: SnarkCurve> ProvingKey<E> {
-    /// The domain to prove `r1cs` on, if this can be its key.
+    /// The domain for proofs of `r1cs`; an error if the sizes of this key are not those of `r1cs`.
     pub(crate) fn domain_for(
         &self,
         r1cs: &R1cs<E::ScalarField>,
@@ -137,7 +137,7 @@ impl<E: SnarkCurve> ProvingKey<E> {
         domain_for(r1cs, self.variables, self.vk.instance.len(), self.h.len())
     }
 
-    /// About how many bytes the key takes in memory.
+    /// Approximate size of the key in memory, in bytes.
     pub fn size_in_bytes(&self) -> usize {
         let g1 = size_of::<E::G1Affine>();
         let g1_points = self.a.points.len()
@@ -150,7 +150,8 @@ impl<E: SnarkCurve> ProvingKey<E> {
     }
 }
 
-/// The domain to prove `r1cs` on, if a key of these sizes can be its key.
+/// The domain for proofs of `r1cs`; an error if a key of these sizes is for another system. `points` is the size of
+/// the H query.
 pub(crate) fn domain_for<F: PrimeField>(
     r1cs: &R1cs<F>,
     variables: usize,

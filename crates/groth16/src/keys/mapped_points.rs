@@ -1,4 +1,4 @@
-//! Points that stay in a key's file: memory for a window of them is all that a product takes.
+//! Points that stay in a key's file; a product holds only a window of them in memory.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -12,11 +12,12 @@ use zeroize::Zeroizing;
 
 use crate::keys::encoding::uncompressed_size;
 
-/// Points of a product that are in memory at once, with their scalars and working memory. With fewer, there are more
-/// buckets for each point; products of a key of 2¹⁷ constraints take about a fifth longer than with all points.
+/// Number of points that a product has in memory at once, with their scalars and working memory. Smaller windows need
+/// more bucket additions for each point: products of a key of 2¹⁷ constraints take about a fifth longer than with all
+/// points in memory.
 pub const MAPPED_WINDOW_POINTS: usize = 1 << 14;
 
-/// Points, uncompressed, in a file that is mapped. They are decoded anew for each product.
+/// Uncompressed points in a mapped file, which are decoded anew for each product.
 pub(crate) struct MappedPoints<G: MsmGroup> {
     file: Arc<MappedFile>,
     bytes: Range<usize>,
@@ -66,7 +67,7 @@ impl<G: MsmGroup> MappedPoints<G> {
         starts.map(move |start| start..count.min(start + MAPPED_WINDOW_POINTS))
     }
 
-    /// Some of the points; `None` if one is malformed. Their bytes are not kept in memory.
+    /// Decodes the points of a window; `None` if one is malformed. The pages that were read are released.
     fn read(&self, window: Range<usize>) -> Option<Vec<G::Affine>> {
         let size = uncompressed_size::<G::Affine>();
         let start = self.bytes.start;

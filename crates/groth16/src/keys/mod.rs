@@ -18,5 +18,5 @@ pub use mapped_points::MAPPED_WINDOW_POINTS;
 pub use point_check::PointCheck;
 pub use resident::{ResidentForm, ResidentKey};
 pub use setup::{SetupError, setup, setup_with_progress};
-pub use subgroup::TESTED_TOGETHER;
+pub use subgroup::SUBGROUP_CHUNK_POINTS;
 pub use weakness::{InsecureKey, KeyElement, Weakness};

@@ -19,8 +19,8 @@ use crate::{ProveError, ProvingKey, QueryPoints, SnarkCurve, SparseQuery, Verify
 /// A key with its circuit, held for many proofs, whether it is one of ours or from a `.zkey`.
 ///
 /// Its points may be prepared once: kept in the kernels' layout, and with as many of their multiples
-/// as a limit allows, which makes every product cheaper. What is prepared no longer has the points
-/// themselves, so that a key is never held twice.
+/// as a limit allows, which makes every product cheaper. Prepared points replace the plain ones, so that a key is
+/// never held twice.
 pub struct ResidentKey<E: SnarkCurve> {
     vk: VerifyingKey<E>,
     beta_g1: E::G1Affine,
@@ -71,11 +71,11 @@ impl ResidentForm {
 // === impl ResidentKey ===
 
 impl<E: SnarkCurve> ResidentKey<E> {
-    /// Holds a key of ours and the circuit it is for.
+    /// Holds a key in this crate's format and its circuit.
     ///
     /// # Errors
     ///
-    /// [`ProveError::WrongKey`] if it is for another one, [`ProveError::TooLarge`].
+    /// [`ProveError::WrongKey`] if the key is for another circuit, [`ProveError::TooLarge`].
     pub fn new(
         key: ProvingKey<E>,
         r1cs: Arc<R1cs<E::ScalarField>>,
@@ -144,8 +144,8 @@ impl<E: SnarkCurve> ResidentKey<E> {
     ///
     /// # Errors
     ///
-    /// [`ProveError::InvalidKey`] if its parts do not make a key, which one that was read always
-    /// does; [`ProveError::TooLarge`].
+    /// [`ProveError::InvalidKey`] if the parts contradict each other, which does not happen for a key that was read
+    /// from a file; [`ProveError::TooLarge`].
     pub fn from_zkey(zkey: Zkey<E>, residency: ResidentForm) -> Result<Self, ProveError> {
         zkey.check().map_err(ProveError::InvalidKey)?;
         let domain = Domain::snarkjs(zkey.h.len())?;
@@ -154,10 +154,10 @@ impl<E: SnarkCurve> ResidentKey<E> {
         let matrices = ProductMatrices::new(&zkey.coefficients, domain.size(), variables)?;
         drop(zkey.coefficients);
 
-        let a = finite(zkey.a, 0);
-        let b_g1 = finite(zkey.b_g1, 0);
-        let b_g2 = finite(zkey.b_g2, 0);
-        let l = finite(zkey.c, instance);
+        let a = without_infinity(zkey.a, 0);
+        let b_g1 = without_infinity(zkey.b_g1, 0);
+        let b_g2 = without_infinity(zkey.b_g2, 0);
+        let l = without_infinity(zkey.c, instance);
         let g1_bytes = |points: &[E::G1Affine]| size_of_val(points);
         let total = g1_bytes(&a.points)
             + g1_bytes(&b_g1.points)
@@ -213,7 +213,7 @@ impl<E: SnarkCurve> ResidentKey<E> {
     }
 
     /// Whether B's queries in both groups have the same variables.
-    pub(crate) const fn has_one_b(&self) -> bool {
+    pub(crate) const fn shares_b_indices(&self) -> bool {
         self.b_g2_indices.is_none()
     }
 
@@ -222,7 +222,7 @@ impl<E: SnarkCurve> ResidentKey<E> {
         &self.vk
     }
 
-    /// The points of its queries.
+    /// The number of points in each query.
     pub fn points(&self) -> QueryPoints {
         QueryPoints {
             a: self.a.len() as u64,
@@ -232,7 +232,7 @@ impl<E: SnarkCurve> ResidentKey<E> {
         }
     }
 
-    /// The bytes it takes in memory: points, indices and matrices.
+    /// Size of the key in memory, in bytes: points, indices and matrices.
     pub fn bytes(&self) -> usize {
         let g1 = [&self.a, &self.b_g1, &self.l, &self.h].map(HeldBases::bytes);
         let indices = self.a_indices.len()
@@ -252,7 +252,7 @@ impl<E: SnarkCurve> ResidentKey<E> {
 }
 
 /// The points that are not at infinity; `first` is the variable of the first point.
-fn finite<A: AffineRepr>(mut points: Vec<A>, first: usize) -> SparseQuery<A> {
+fn without_infinity<A: AffineRepr>(mut points: Vec<A>, first: usize) -> SparseQuery<A> {
     let indices = (first..)
         .zip(&points)
         .filter(|(_, point)| !point.is_zero())

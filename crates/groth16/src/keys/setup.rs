@@ -11,7 +11,7 @@ use zeroize::{Zeroize, Zeroizing};
 use crate::keys::key::{ProvingKey, SparseQuery, VerifyingKey};
 use crate::{SnarkCurve, mirage, stages};
 
-/// A system keys cannot be made for.
+/// The reason why no key was made for a system.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetupError {
@@ -22,15 +22,15 @@ pub enum SetupError {
 
 /// The secrets that the keys of one setup share: α and β, and the generators that all points are multiples of, so
 /// that the points of α and β are the same in every key.
-pub(crate) struct Shared<E: SnarkCurve> {
+pub(crate) struct SharedSecrets<E: SnarkCurve> {
     alpha: E::ScalarField,
     beta: E::ScalarField,
     g1: E::G1,
     g2: E::G2,
 }
 
-/// The secrets of one circuit's keys. With them, or with the shared ones, proofs can be forged.
-struct Secrets<F: Field> {
+/// The secrets of one circuit's keys. With these, or with the [`SharedSecrets`], proofs can be forged.
+struct CircuitSecrets<F: Field> {
     tau: F,
     gamma: F,
     delta: F,
@@ -74,22 +74,22 @@ pub fn setup_with_progress<E: SnarkCurve>(
     rng: &mut (impl RngCore + CryptoRng),
     progress: &dyn Fn(&str),
 ) -> Result<ProvingKey<E>, SetupError> {
-    let shared = Shared::sample(rng);
-    // A plain key is one for nothing committed, without η.
+    let shared = SharedSecrets::sample(rng);
+    // A plain key is a Mirage key without committed variables and without η.
     Ok(make_keys(&shared, r1cs, 0, rng, progress)?.plain)
 }
 
 /// Makes keys for a system whose first `committed` witness variables are committed to. The caller must have
 /// checked that the system has that many.
 pub(crate) fn make_keys<E: SnarkCurve>(
-    shared: &Shared<E>,
+    shared: &SharedSecrets<E>,
     r1cs: &R1cs<E::ScalarField>,
     committed: usize,
     rng: &mut (impl RngCore + CryptoRng),
     progress: &dyn Fn(&str),
 ) -> Result<mirage::ProvingKey<E>, SetupError> {
     let domain = stages::domain(r1cs)?;
-    let secrets = Secrets::sample(&domain, rng);
+    let secrets = CircuitSecrets::sample(&domain, rng);
     progress("evaluating the circuit's polynomials (1/6)");
     let scalars = Scalars::new(shared, &secrets, r1cs, committed, &domain);
 
@@ -98,16 +98,16 @@ pub(crate) fn make_keys<E: SnarkCurve>(
     let g2_of = |scalar: E::ScalarField| (g2 * scalar).into_affine();
 
     progress("multiplying points for A (2/6)");
-    let a = query(g1, &scalars.a);
+    let a = sparse_query(g1, &scalars.a);
     progress("multiplying points for B in the first group (3/6)");
-    let b_g1 = query(g1, &scalars.b);
+    let b_g1 = sparse_query(g1, &scalars.b);
     progress("multiplying points for B in the second group (4/6)");
     let b_g2 = {
         let scalars = Zeroizing::new(b_g1.gather(&scalars.b));
         fixed_base(g2, &scalars)
     };
     progress("multiplying points for the witness (5/6)");
-    let l = query(g1, &scalars.l);
+    let l = sparse_query(g1, &scalars.l);
     let committed = fixed_base(g1, &scalars.committed);
     progress("multiplying points for the quotient (6/6)");
     let h = fixed_base(g1, &scalars.h);
@@ -138,7 +138,7 @@ pub(crate) fn make_keys<E: SnarkCurve>(
     })
 }
 
-fn nonzero<F: PrimeField>(rng: &mut (impl RngCore + CryptoRng)) -> F {
+fn random_nonzero<F: PrimeField>(rng: &mut (impl RngCore + CryptoRng)) -> F {
     loop {
         let value = F::rand(rng);
         if !value.is_zero() {
@@ -147,13 +147,13 @@ fn nonzero<F: PrimeField>(rng: &mut (impl RngCore + CryptoRng)) -> F {
     }
 }
 
-// === impl Shared ===
+// === impl SharedSecrets ===
 
-impl<E: SnarkCurve> Shared<E> {
+impl<E: SnarkCurve> SharedSecrets<E> {
     pub(crate) fn sample(rng: &mut (impl RngCore + CryptoRng)) -> Self {
         Self {
-            alpha: nonzero(rng),
-            beta: nonzero(rng),
+            alpha: random_nonzero(rng),
+            beta: random_nonzero(rng),
             // Random generators: their discrete logarithms to other bases are unknown.
             g1: E::G1::rand(rng),
             g2: E::G2::rand(rng),
@@ -161,19 +161,19 @@ impl<E: SnarkCurve> Shared<E> {
     }
 }
 
-impl<E: SnarkCurve> Drop for Shared<E> {
+impl<E: SnarkCurve> Drop for SharedSecrets<E> {
     fn drop(&mut self) {
         self.alpha.zeroize();
         self.beta.zeroize();
     }
 }
 
-// === impl Secrets ===
+// === impl CircuitSecrets ===
 
-impl<F: PrimeField> Secrets<F> {
+impl<F: PrimeField> CircuitSecrets<F> {
     fn sample(domain: &Domain<F>, rng: &mut (impl RngCore + CryptoRng)) -> Self {
         let tau = loop {
-            let tau = nonzero(rng);
+            let tau = random_nonzero(rng);
             // If Z(τ) = 0, proofs of any statement would verify. Nor may τ be on the coset, where the
             // Lagrange polynomials degenerate.
             let vanishing = domain.vanishing_at(tau);
@@ -183,14 +183,14 @@ impl<F: PrimeField> Secrets<F> {
         };
         Self {
             tau,
-            gamma: nonzero(rng),
-            delta: nonzero(rng),
-            eta: nonzero(rng),
+            gamma: random_nonzero(rng),
+            delta: random_nonzero(rng),
+            eta: random_nonzero(rng),
         }
     }
 }
 
-impl<F: Field> Drop for Secrets<F> {
+impl<F: Field> Drop for CircuitSecrets<F> {
     fn drop(&mut self) {
         let Self {
             tau,
@@ -208,39 +208,40 @@ impl<F: Field> Drop for Secrets<F> {
 
 impl<F: PrimeField> Scalars<F> {
     fn new<E: SnarkCurve<ScalarField = F>>(
-        shared: &Shared<E>,
-        secrets: &Secrets<F>,
+        shared: &SharedSecrets<E>,
+        secrets: &CircuitSecrets<F>,
         r1cs: &R1cs<F>,
         committed: usize,
         domain: &Domain<F>,
     ) -> Self {
         let [a, b, c] = evaluate_columns(r1cs, domain, secrets.tau);
         let inverse = |x: F| Zeroizing::new(x.inverse().expect("sampled to be other than zero"));
-        let [by_gamma, by_delta, by_eta] = [secrets.gamma, secrets.delta, secrets.eta].map(inverse);
+        let [gamma_inverse, delta_inverse, eta_inverse] =
+            [secrets.gamma, secrets.delta, secrets.eta].map(inverse);
         // The coset avoids the domain, so its vanishing value has an inverse.
         let ratio = Zeroizing::new(
             domain.vanishing_at(secrets.tau) * *inverse(domain.vanishing_on_coset()),
         );
         let (instance, variables) = (r1cs.num_instance(), r1cs.num_variables());
-        let bound = instance + committed;
-        let full = |j: usize| shared.beta * a[j] + shared.alpha * b[j];
-        let whole = |range: std::ops::Range<usize>, by: F| -> Zeroizing<Vec<F>> {
-            Zeroizing::new(range.map(|j| (full(j) + c[j]) * by).collect())
+        let committed_end = instance + committed;
+        let ab_term = |j: usize| shared.beta * a[j] + shared.alpha * b[j];
+        let abc_terms = |range: std::ops::Range<usize>, scale: F| -> Zeroizing<Vec<F>> {
+            Zeroizing::new(range.map(|j| (ab_term(j) + c[j]) * scale).collect())
         };
-        let instance = whole(0..instance, *by_gamma);
-        let committed = whole(instance.len()..bound, *by_eta);
+        let instance = abc_terms(0..instance, *gamma_inverse);
+        let committed = abc_terms(instance.len()..committed_end, *eta_inverse);
         let l = (0..variables).into_par_iter().map(|j| {
-            // Instance and committed variables have points of their own: only their part of C(τ) is here.
-            let folded = if j < bound {
+            // Instance and committed variables have points of their own; L has only their part of C(τ).
+            let folded = if j < committed_end {
                 -c[j] * *ratio
             } else {
-                full(j) + c[j] * (F::ONE - *ratio)
+                ab_term(j) + c[j] * (F::ONE - *ratio)
             };
-            folded * *by_delta
+            folded * *delta_inverse
         });
         let l = Zeroizing::new(l.collect());
         let mut h = Zeroizing::new(domain.coset_lagrange_at(secrets.tau));
-        let scale = Zeroizing::new(*ratio * *by_delta);
+        let scale = Zeroizing::new(*ratio * *delta_inverse);
         h.par_iter_mut().for_each(|scalar| *scalar *= *scale);
         Self {
             a,
@@ -257,9 +258,9 @@ type Columns<F> = [Zeroizing<Vec<F>>; 3];
 
 /// Aⱼ(τ), Bⱼ(τ) and Cⱼ(τ) for every variable j.
 ///
-/// After the constraints, A has one more row for each instance variable, with that variable alone:
-/// it makes the instance's polynomials linearly independent, without which a public input could be
-/// traded for another.
+/// After the constraints, A has one more row for each instance variable, with that variable alone.
+/// These rows make the instance's polynomials linearly independent: otherwise a proof for one public input could hold
+/// for another.
 fn evaluate_columns<F: PrimeField>(r1cs: &R1cs<F>, domain: &Domain<F>, tau: F) -> Columns<F> {
     let lagrange = Zeroizing::new(domain.lagrange_at(tau));
     let column_sums = |matrix: &&Matrix| {
@@ -286,7 +287,7 @@ fn evaluate_columns<F: PrimeField>(r1cs: &R1cs<F>, domain: &Domain<F>, tau: F) -
 }
 
 /// The multiples of `base` by those scalars that are not zero.
-fn query<G: proofmill_kernels::MsmGroup>(
+fn sparse_query<G: proofmill_kernels::MsmGroup>(
     base: G,
     scalars: &[G::ScalarField],
 ) -> SparseQuery<G::Affine> {

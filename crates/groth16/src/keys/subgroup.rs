@@ -1,4 +1,4 @@
-//! Whether many points are all in the subgroup of prime order, faster than one by one.
+//! Subgroup test of many points together, which is faster than testing each.
 
 use ark_ec::{AffineRepr, CurveConfig, CurveGroup};
 use ark_ff::PrimeField;
@@ -9,55 +9,57 @@ use rayon::prelude::*;
 
 use crate::PointGroup;
 
-/// Buckets of one round, and their logarithm.
+/// Base-two logarithm of the number of buckets in one round of the bucket test.
 const LOG_BUCKETS: u32 = 8;
+/// Number of buckets in one round of the bucket test.
 const BUCKETS: usize = 1 << LOG_BUCKETS;
 
-/// Below this number of points, each is tested alone.
-const FEW: usize = 1 << 12;
+/// Number of points from which they are tested together; fewer are tested one by one.
+const COMBINED_POINTS_MIN: usize = 1 << 12;
 
-/// Points that one task tests together: the more the better, but each takes several times its size
-/// meanwhile.
-pub const TESTED_TOGETHER: usize = 1 << 16;
+/// Number of points that one task tests together. More points make the test of each cheaper, but a point takes several
+/// times its size in memory during the test.
+pub const SUBGROUP_CHUNK_POINTS: usize = 1 << 16;
 
-/// A wrong verdict has probability 2^−SECURITY.
-const SECURITY: u32 = 64;
+/// Security of the test in bits: a set with a point outside the subgroup passes with probability 2^−SECURITY_BITS at
+/// most.
+const SECURITY_BITS: u32 = 64;
 
 /// The most bits of a random coefficient. The kernels use coefficients this small as integers, not modulo the
 /// order, as a point outside the subgroup requires.
 const MAX_COEFFICIENT_BITS: u32 = 16;
 
-/// The first of `points`, which are on their curve, that is not in the subgroup of prime order; `None` if
-/// all are. They are tested in parallel, many together: see [`all_in_subgroup`].
+/// Index of the first of `points` that is not in the subgroup of prime order; `None` if all are. The points must be on
+/// their curve. They are tested in parallel, many together: see [`all_in_subgroup`].
 pub(crate) fn first_outside<P: PointGroup>(points: &[P]) -> Option<usize> {
     if P::IS_WHOLE_CURVE {
         return None;
     }
     let (chunk, points) = points
-        .par_chunks(TESTED_TOGETHER)
+        .par_chunks(SUBGROUP_CHUNK_POINTS)
         .enumerate()
         .find_first(|(_, points)| !all_in_subgroup(points))?;
     // The combined test does not tell which point failed.
     let inside = in_subgroup_each::<P::Group>(points);
     let i = inside.iter().position(|inside| !inside);
-    Some(chunk * TESTED_TOGETHER + i.unwrap_or(0))
+    Some(chunk * SUBGROUP_CHUNK_POINTS + i.unwrap_or(0))
 }
 
-/// Whether `points`, which are on their curve, are all in the subgroup. A yes is wrong with
-/// probability at most 2⁻⁶⁴, whatever the points; a no is always right.
+/// Whether `points`, which are on their curve, are all in the subgroup. `true` is wrong with probability 2⁻⁶⁴ at most,
+/// whatever the points; `false` is always right.
 ///
-/// The randomness is drawn after the points are fixed. Write each point as one of the subgroup plus
-/// an error, whose order divides the cofactor.
+/// The randomness is drawn after the points are fixed. In the comments below, each point is the sum of a point of the
+/// subgroup and an error, whose order divides the cofactor.
 fn all_in_subgroup<P: PointGroup<Group: MsmGroup>>(points: &[P]) -> bool {
     let rng = StdRng::from_rng(OsRng);
-    let (Ok(mut rng), true) = (rng, points.len() >= FEW) else {
+    let (Ok(mut rng), true) = (rng, points.len() >= COMBINED_POINTS_MIN) else {
         return each_in_subgroup(points);
     };
     let bits = least_factor_bits(P::Config::COFACTOR, MAX_COEFFICIENT_BITS);
     if bits > LOG_BUCKETS {
-        by_combinations(points, bits, &mut rng)
+        test_combinations(points, bits, &mut rng)
     } else {
-        by_bucket_sums(points, &mut rng)
+        test_bucket_sums(points, &mut rng)
     }
 }
 
@@ -67,17 +69,17 @@ fn each_in_subgroup<P: PointGroup>(points: &[P]) -> bool {
     inside.into_iter().all(|inside| inside)
 }
 
-/// Tests random linear combinations, whose coefficients are below `2^bits`, and 2^bits at most the
-/// smallest prime factor of the cofactor.
+/// Tests random linear combinations with coefficients below 2^`bits`, which must not exceed the smallest prime factor
+/// of the cofactor.
 ///
-/// If some points have errors, take one of them: given the other coefficients, the errors cancel for
-/// one residue of its own coefficient modulo its order, and so for at most one of 2^bits.
-fn by_combinations<P: PointGroup<Group: MsmGroup>>(
+/// If some points have errors, take one of them: given the coefficients of the others, the errors cancel for a single
+/// residue of its coefficient modulo the order of its error, and so for at most one of 2^`bits` coefficients.
+fn test_combinations<P: PointGroup<Group: MsmGroup>>(
     points: &[P],
     bits: u32,
     rng: &mut StdRng,
 ) -> bool {
-    (0..SECURITY.div_ceil(bits)).all(|_| {
+    (0..SECURITY_BITS.div_ceil(bits)).all(|_| {
         let coefficients: Vec<_> = points
             .iter()
             .map(|_| BigIntOf::<P>::from(rng.next_u32() >> (32 - bits)))
@@ -89,8 +91,9 @@ fn by_combinations<P: PointGroup<Group: MsmGroup>>(
 
 type BigIntOf<P> = <<P as AffineRepr>::ScalarField as PrimeField>::BigInt;
 
-/// The bits, less one, of the smallest divisor of the cofactor above 1: at most `most`.
-fn least_factor_bits(cofactor: &[u64], most: u32) -> u32 {
+/// The largest number of bits b, up to `bits_max`, such that 2^b does not exceed the smallest prime factor of the
+/// cofactor.
+fn least_factor_bits(cofactor: &[u64], bits_max: u32) -> u32 {
     let divides = |divisor: u64| {
         let halves = cofactor
             .iter()
@@ -98,22 +101,22 @@ fn least_factor_bits(cofactor: &[u64], most: u32) -> u32 {
             .flat_map(|word| [word >> 32, word & 0xffff_ffff]);
         halves.fold(0, |rest, half| (rest << 32 | half) % divisor) == 0
     };
-    let least = (2..1 << most).find(|divisor| divides(*divisor));
-    least.map_or(most, u64::ilog2)
+    let least = (2..1 << bits_max).find(|divisor| divides(*divisor));
+    least.map_or(bits_max, u64::ilog2)
 }
 
-/// Throws the points into buckets, and tests the buckets' sums.
+/// Distributes the points over buckets, and tests the sums of the buckets.
 ///
 /// In each round every point goes into a bucket chosen uniformly at random. If a single point has an
-/// error, its bucket's sum shows it. If several have, take one of them: given where the others went,
-/// at most one bucket is such that its error makes all sums vanish, so that the round is passed with
+/// error, the sum of its bucket has it too. If several have, take one of them: given the buckets of the others,
+/// the errors cancel in all sums for at most one choice of its bucket, so that the round is passed with
 /// probability at most 1/[`BUCKETS`]. Unlike with random coefficients, small factors of the cofactor
 /// (3 divides that of BLS12-381's first group) do not matter.
-fn by_bucket_sums<P: PointGroup<Group: MsmGroup>>(points: &[P], rng: &mut StdRng) -> bool {
-    (0..SECURITY / LOG_BUCKETS).all(|_| each_in_subgroup(&bucket_sums(points, rng)))
+fn test_bucket_sums<P: PointGroup<Group: MsmGroup>>(points: &[P], rng: &mut StdRng) -> bool {
+    (0..SECURITY_BITS / LOG_BUCKETS).all(|_| each_in_subgroup(&bucket_sums(points, rng)))
 }
 
-/// The sums of the buckets into which the points were thrown.
+/// The sums of buckets over which the points are distributed at random.
 fn bucket_sums<P: PointGroup<Group: MsmGroup>>(points: &[P], rng: &mut StdRng) -> Vec<P> {
     let choices: Vec<u16> = points
         .iter()
@@ -193,7 +196,7 @@ mod tests {
     }
 
     /// A point of order 3: the error of the smallest order, and so the easiest to cancel.
-    fn of_order_three() -> G1Affine {
+    fn point_of_order_three() -> G1Affine {
         // The first group's cofactor, from the curve's specification.
         let cofactor: u128 = 0x396c_8c00_5555_e156_8c00_aaab_0000_aaab;
         assert_eq!(cofactor % 3, 0);
@@ -210,16 +213,16 @@ mod tests {
 
     #[test]
     fn errors_are_found_alone_and_when_they_cancel() {
-        let good = points(FEW + 77);
+        let good = points(COMBINED_POINTS_MIN + 77);
         assert!(all_in_subgroup(&good));
-        let error = of_order_three();
+        let error = point_of_order_three();
         assert!(!error.in_subgroup());
         assert!((error + error + error).into_affine().is_zero());
         for places in [
             vec![5],
-            vec![0, FEW],
+            vec![0, COMBINED_POINTS_MIN],
             vec![1, 2, 3],
-            (0..FEW).collect::<Vec<_>>(),
+            (0..COMBINED_POINTS_MIN).collect::<Vec<_>>(),
         ] {
             let mut wrong = good.clone();
             for (nth, place) in places.iter().enumerate() {
@@ -239,7 +242,9 @@ mod tests {
         let bits = least_factor_bits(<G2Affine as AffineRepr>::Config::COFACTOR, 16);
         assert_eq!(bits, 13);
         let rng = &mut StdRng::seed_from_u64(3);
-        let scalars: Vec<_> = (0..FEW + 5).map(|_| Scalar::rand(rng)).collect();
+        let scalars: Vec<_> = (0..COMBINED_POINTS_MIN + 5)
+            .map(|_| Scalar::rand(rng))
+            .collect();
         let mut points = proofmill_kernels::fixed_base(G2Projective::generator(), &scalars);
         points[17] = G2Affine::zero();
         assert!(all_in_subgroup(&points));
@@ -248,7 +253,11 @@ mod tests {
             .unwrap();
         let error = outside.mul_bigint(Scalar::MODULUS).into_affine();
         assert!(!error.in_subgroup());
-        for places in [vec![5], vec![0, FEW], (0..FEW).collect()] {
+        for places in [
+            vec![5],
+            vec![0, COMBINED_POINTS_MIN],
+            (0..COMBINED_POINTS_MIN).collect(),
+        ] {
             let mut wrong = points.clone();
             for (nth, place) in places.iter().enumerate() {
                 let error = if nth % 2 == 0 { error } else { -error };

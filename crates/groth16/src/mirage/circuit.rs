@@ -14,7 +14,7 @@ pub struct CommittedR1cs<'c, F: PrimeField> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommittedR1csError {
-    /// There are fewer witness variables.
+    /// The circuit has fewer witness variables than are to be committed to.
     #[error("{committed} committed variables: the circuit has {witness} witness variables")]
     TooMany {
         /// The variables to be committed to.
@@ -36,15 +36,15 @@ pub enum CommittedR1csError {
     },
 }
 
-/// The remaining committed columns in each row.
-struct Rows {
+/// The committed columns that were not yet removed, for the test in [`unbound_variables`].
+struct RemainingColumns {
     /// For each row of the three matrices, the number of its remaining committed columns and the exclusive or of
-    /// their indices. If one column remains, that is its index.
-    left: Vec<(u32, u32)>,
+    /// their indices: the index itself if one column remains.
+    row_columns: Vec<(u32, u32)>,
     /// The rows of the first column, then of the second, and so on.
-    rows: Vec<usize>,
-    /// The end of each column's rows.
-    ends: Vec<usize>,
+    column_rows: Vec<usize>,
+    /// The end of each column's rows in `column_rows`.
+    row_ends: Vec<usize>,
 }
 
 // === impl CommittedR1cs ===
@@ -95,25 +95,25 @@ impl<'c, F: PrimeField> CommittedR1cs<'c, F> {
 /// satisfy the same constraints. A protocol that draws challenges from a commitment depends on it, and so does
 /// any use of committed values outside the circuit.
 pub fn unbound_variables<F: PrimeField>(r1cs: &R1cs<F>, committed: usize) -> Vec<usize> {
-    let mut rows = Rows::new(r1cs, committed);
+    let mut remaining = RemainingColumns::new(r1cs, committed);
     let mut is_bound = vec![false; committed];
-    let mut single: Vec<usize> = (0..rows.left.len())
-        .filter(|row| rows.left[*row].0 == 1)
+    let mut single_column_rows: Vec<usize> = (0..remaining.row_columns.len())
+        .filter(|row| remaining.row_columns[*row].0 == 1)
         .collect();
-    while let Some(row) = single.pop() {
+    while let Some(row) = single_column_rows.pop() {
         // The column may have been removed meanwhile by another of its rows.
-        let (1, column) = rows.left[row] else {
+        let (1, column) = remaining.row_columns[row] else {
             continue;
         };
         is_bound[column as usize] = true;
-        rows.leave_out(column, &mut single);
+        remaining.remove(column, &mut single_column_rows);
     }
     (0..committed).filter(|column| !is_bound[*column]).collect()
 }
 
-// === impl Rows ===
+// === impl RemainingColumns ===
 
-impl Rows {
+impl RemainingColumns {
     fn new<F: PrimeField>(r1cs: &R1cs<F>, committed: usize) -> Self {
         let first = r1cs.num_instance();
         let rows = r1cs.num_constraints();
@@ -127,40 +127,45 @@ impl Rows {
                 committed.map(move |number| (row, number))
             })
         };
-        let mut left = vec![(0, 0); 3 * rows];
-        // First counts, then the start of each column's rows, in the end their end.
-        let mut ends = vec![0; committed];
+        let mut row_columns = vec![(0, 0); 3 * rows];
+        // Counting sort: this holds the number of each column's rows, then the start of their range in
+        // `column_rows`, and after the last pass its end.
+        let mut row_ends = vec![0; committed];
         for (row, number) in entries() {
-            left[row].0 += 1;
-            left[row].1 ^= number as u32;
-            ends[number] += 1;
+            row_columns[row].0 += 1;
+            row_columns[row].1 ^= number as u32;
+            row_ends[number] += 1;
         }
         let mut total = 0;
-        for end in &mut ends {
+        for end in &mut row_ends {
             total += std::mem::replace(end, total);
         }
-        let mut by_column = vec![0; total];
+        let mut column_rows = vec![0; total];
         for (row, number) in entries() {
-            by_column[ends[number]] = row;
-            ends[number] += 1;
+            column_rows[row_ends[number]] = row;
+            row_ends[number] += 1;
         }
         Self {
-            left,
-            rows: by_column,
-            ends,
+            row_columns,
+            column_rows,
+            row_ends,
         }
     }
 
-    /// Leaves a column out; rows that have one left then are appended to `single`.
-    fn leave_out(&mut self, column: u32, single: &mut Vec<usize>) {
+    /// Removes a column, and appends to `single_column_rows` each of its rows that has one column left.
+    fn remove(&mut self, column: u32, single_column_rows: &mut Vec<usize>) {
         let number = column as usize;
-        let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
-        for row in self.rows[start..self.ends[number]].iter().copied() {
-            let (count, columns) = &mut self.left[row];
+        let before = number.checked_sub(1);
+        let start = before.map_or(0, |before| self.row_ends[before]);
+        for row in self.column_rows[start..self.row_ends[number]]
+            .iter()
+            .copied()
+        {
+            let (count, columns) = &mut self.row_columns[row];
             *count -= 1;
             *columns ^= column;
             if *count == 1 {
-                single.push(row);
+                single_column_rows.push(row);
             }
         }
     }
@@ -179,8 +184,8 @@ mod tests {
     /// A system with three variables in the instance and as many constraints as A has rows.
     fn system(witness: usize, rows: [&[Row]; 3]) -> R1cs<Fr> {
         let rows = rows.map(|rows| {
-            let of = |row: &Row| row.iter().map(|(c, v)| (Fr::from(*v), *c)).collect();
-            rows.iter().map(of).collect()
+            let to_field = |row: &Row| row.iter().map(|(c, v)| (Fr::from(*v), *c)).collect();
+            rows.iter().map(to_field).collect()
         });
         R1cs::from_rows(3, witness, rows).unwrap()
     }
@@ -221,7 +226,8 @@ mod tests {
 
     #[test]
     fn variables_are_bound_one_after_the_other() {
-        // Witness 0 alone in C, 1 with it in A, 2 with both in B; 3 and 4 only together; 5 nowhere.
+        // Witness 0 is alone in a row of C, 1 shares a row of A with 0, and 2 a row of B with both. 3 and 4 occur
+        // only together, 5 in no row.
         let a = [vec![(3, 1), (4, 2)], vec![(6, 1), (7, 1)]];
         let b = [vec![(4, 1), (3, 5), (5, 1)], vec![]];
         let c = [vec![(3, 1)], vec![(1, 1)]];
@@ -246,9 +252,9 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is called bound is independent; with v·0 = 0 for the others all are.
+        /// Columns that are not listed as unbound are independent; with v·0 = 0 for the listed ones, all are.
         #[test]
-        fn what_is_called_bound_is_independent(
+        fn columns_not_listed_are_independent(
             rows in proptest::collection::vec(
                 proptest::collection::vec((0usize..9, -2i64..3), 0..4),
                 3..30,

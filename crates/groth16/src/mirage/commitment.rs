@@ -1,4 +1,4 @@
-//! Commitments, and what opens them.
+//! Commitments to the committed variables, and the secrets that open them.
 
 use std::fmt;
 
@@ -31,7 +31,7 @@ pub struct Commitment<E: SnarkCurve> {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Opening<E: SnarkCurve> {
     randomness: E::ScalarField,
-    values: [u8; DIGEST_BYTES],
+    values_digest: [u8; DIGEST_BYTES],
 }
 
 /// Bytes that are no commitment.
@@ -89,8 +89,8 @@ impl<E: SnarkCurve> Commitment<E> {
         read.pop().expect("as many commitments as there were")
     }
 
-    /// Like [`from_bytes`](Self::from_bytes) for each, in less time than one by one: the costly steps run on eight
-    /// points side by side.
+    /// Decodes several commitments as [`from_bytes`](Self::from_bytes) does, in less time than one by one: the costly
+    /// steps run on eight points side by side.
     pub fn from_bytes_each(commitments: &[&[u8]]) -> Vec<Result<Self, CommitmentError>> {
         let expected = Self::encoded_size();
         let form = CompressedForm::of(E::CURVE);
@@ -120,22 +120,23 @@ impl<E: SnarkCurve> Opening<E> {
     pub fn new(values: &[E::ScalarField], randomness: E::ScalarField) -> Self {
         Self {
             randomness,
-            values: digest(values),
+            values_digest: digest(values),
         }
     }
 
-    /// κ_D.
+    /// The randomness κ_D of the commitment.
     pub const fn randomness(&self) -> E::ScalarField {
         self.randomness
     }
 
-    /// True if it is of a commitment to these values.
-    pub fn is_of(&self, values: &[E::ScalarField]) -> bool {
-        self.values == digest(values)
+    /// Whether this opens a commitment to `values`.
+    pub fn opens(&self, values: &[E::ScalarField]) -> bool {
+        self.values_digest == digest(values)
     }
 
+    /// An error unless this opens a commitment to `values`.
     pub(super) fn require(&self, values: &[E::ScalarField]) -> Result<(), ProveError> {
-        match self.is_of(values) {
+        match self.opens(values) {
             true => Ok(()),
             false => Err(ProveError::OtherCommitment),
         }
@@ -153,7 +154,7 @@ impl<E: SnarkCurve> Opening<E> {
         self.randomness
             .serialize_compressed(&mut *bytes)
             .expect("writing to a vector does not fail");
-        bytes.extend_from_slice(&self.values);
+        bytes.extend_from_slice(&self.values_digest);
         bytes
     }
 
@@ -165,13 +166,13 @@ impl<E: SnarkCurve> Opening<E> {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, OpeningError> {
         let expected = Self::encoded_size();
         let refused = OpeningError { expected };
-        let (randomness, values) = bytes.split_last_chunk().ok_or(refused)?;
+        let (randomness, values_digest) = bytes.split_last_chunk().ok_or(refused)?;
         if bytes.len() != expected {
             return Err(refused);
         }
         Ok(Self {
             randomness: E::ScalarField::deserialize_compressed(randomness).map_err(|_| refused)?,
-            values: *values,
+            values_digest: *values_digest,
         })
     }
 }
@@ -179,7 +180,7 @@ impl<E: SnarkCurve> Opening<E> {
 impl<E: SnarkCurve> Drop for Opening<E> {
     fn drop(&mut self) {
         self.randomness.zeroize();
-        self.values.zeroize();
+        self.values_digest.zeroize();
     }
 }
 
@@ -247,6 +248,7 @@ impl<'k, E: SnarkCurve> CommitmentBases<'k, E> {
     }
 }
 
+/// SHA-256 of the domain, the number of values and the values.
 fn digest<F: CanonicalSerialize>(values: &[F]) -> [u8; DIGEST_BYTES] {
     let mut hasher = Sha256::new();
     hasher.update(DIGEST_DOMAIN);

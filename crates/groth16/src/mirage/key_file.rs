@@ -1,9 +1,12 @@
-//! Files of Mirage's keys.
+//! Files of Mirage's keys. Little-endian; points are uncompressed:
 //!
-//! As other key files they begin with magic, version, kind (here 3 for a proving key, 4 for a verifying
-//! key) and curve. Then come the number of committed variables (8 bytes) and, uncompressed, η₂ and, for a
-//! proving key, η₁ and the points of committed variables; then the whole content of the plain key's file.
-//! Last the SHA-256 of all that is before the plain key, and of the plain key's own checksum, 32 bytes.
+//! | content | bytes |
+//! |---|---|
+//! | magic, version, kind and curve, as in other key files; the kind is 3 (proving key) or 4 (verifying key) | 32 |
+//! | number of committed variables | 8 |
+//! | η₂; of a proving key also η₁ and the points of committed variables | |
+//! | plain key: the whole content of its file | |
+//! | SHA-256 of all bytes before the plain key and of the plain key's own checksum | 32 |
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -17,8 +20,8 @@ use super::{ProvingKey, ResidentKey, VerifyingKey};
 use crate::keys::bases::HeldBases;
 use crate::keys::encoding::{uncompressed_size, write_points};
 use crate::keys::file::{
-    CHECKSUM_BYTES, MappedKey, PREFIX_BYTES, Sections, little_endian, open, read_prefix,
-    read_unchanged, refused, write_prefix,
+    CHECKSUM_BYTES, MappedKey, PREFIX_BYTES, Sections, io_error, little_endian, open, read_prefix,
+    read_unchanged, write_prefix,
 };
 use crate::{KeyError, PointCheck, SnarkCurve};
 
@@ -40,12 +43,14 @@ pub struct ProvingKeyInfo {
 /// The sections of a file whose head was checked. `Parts::read` checks the checksum too,
 /// `Parts::split` does not.
 struct Parts<'a> {
+    /// The number of committed variables.
     committed: usize,
-    /// The encoded points of Mirage that precede the plain key, η₂ first.
-    own: &'a [u8],
+    /// The encoded points of Mirage, η₂ first.
+    mirage_points: &'a [u8],
     /// The content of the plain key's file.
     plain: &'a [u8],
-    before: &'a [u8],
+    /// All bytes before the plain key.
+    before_plain: &'a [u8],
     checksum: &'a [u8],
 }
 
@@ -54,7 +59,7 @@ struct Parts<'a> {
 impl<'a> Parts<'a> {
     fn read<E: SnarkCurve>(bytes: &'a [u8], kind: u32) -> Result<Self, KeyError> {
         let parts = Self::split::<E>(bytes, kind)?;
-        if checksum_of(parts.before, parts.plain) != parts.checksum {
+        if checksum_of(parts.before_plain, parts.plain) != parts.checksum {
             return Err(KeyError::Checksum);
         }
         Ok(parts)
@@ -70,31 +75,32 @@ impl<'a> Parts<'a> {
             uncompressed_size::<E::G2Affine>(),
         ]
         .map(|size| size as u64);
-        let own = match kind {
+        let mirage_bytes = match kind {
             PROVING => g2 + g1 + u64::from(committed) * g1,
             _ => g2,
         };
-        let least = HEAD_BYTES as u64 + own + 2 * CHECKSUM_BYTES as u64;
-        if total < least {
+        let total_min = HEAD_BYTES as u64 + mirage_bytes + 2 * CHECKSUM_BYTES as u64;
+        if total < total_min {
             return Err(KeyError::Length {
-                expected: least,
+                expected: total_min,
                 found: total,
             });
         }
-        let (before, rest) = bytes.split_at(HEAD_BYTES + own as usize);
+        let (before_plain, rest) = bytes.split_at(HEAD_BYTES + mirage_bytes as usize);
         let (plain, checksum) = rest.split_at(rest.len() - CHECKSUM_BYTES);
         Ok(Self {
             committed: committed as usize,
-            own: &before[HEAD_BYTES..],
+            mirage_points: &before_plain[HEAD_BYTES..],
             plain,
-            before,
+            before_plain,
             checksum,
         })
     }
 
+    /// A reader of Mirage's points.
     fn sections(&self, validate: bool, mapped: Option<&'a MappedFile>) -> Sections<'a> {
         Sections {
-            rest: self.own,
+            rest: self.mirage_points,
             validate,
             mapped,
         }
@@ -102,9 +108,9 @@ impl<'a> Parts<'a> {
 }
 
 /// The checksum over the bytes before the plain key and over the plain key's own checksum.
-fn checksum_of(before: &[u8], plain: &[u8]) -> [u8; CHECKSUM_BYTES] {
+fn checksum_of(before_plain: &[u8], plain: &[u8]) -> [u8; CHECKSUM_BYTES] {
     let mut hasher = Sha256::new();
-    hasher.update(before);
+    hasher.update(before_plain);
     hasher.update(&plain[plain.len() - CHECKSUM_BYTES..]);
     hasher.finalize().into()
 }
@@ -117,37 +123,40 @@ fn head<E: SnarkCurve>(kind: u32, committed: usize) -> Vec<u8> {
 }
 
 /// Writes the part before the plain key, that key, and the checksum.
-fn write(out: &mut impl Write, before: &[u8], plain: &[u8]) -> io::Result<()> {
-    out.write_all(before)?;
+fn write(out: &mut impl Write, before_plain: &[u8], plain: &[u8]) -> io::Result<()> {
+    out.write_all(before_plain)?;
     out.write_all(plain)?;
-    out.write_all(&checksum_of(before, plain))
+    out.write_all(&checksum_of(before_plain, plain))
 }
 
-fn join(before: &[u8], plain: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(before.len() + plain.len() + CHECKSUM_BYTES);
-    write(&mut bytes, before, plain).expect("writing to a vector");
+/// The whole content of a key file.
+fn content(before_plain: &[u8], plain: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(before_plain.len() + plain.len() + CHECKSUM_BYTES);
+    write(&mut bytes, before_plain, plain).expect("writing to a vector");
     bytes
 }
 
 /// Writes a key, readable by its owner only.
-fn save(path: &Path, before: &[u8], plain: &[u8]) -> Result<(), KeyError> {
-    write_whole(path, Visibility::Private, |file| write(file, before, plain))
-        .map_err(|error| refused(path, error))
+fn save(path: &Path, before_plain: &[u8], plain: &[u8]) -> Result<(), KeyError> {
+    write_whole(path, Visibility::Private, |file| {
+        write(file, before_plain, plain)
+    })
+    .map_err(|error| io_error(path, error))
 }
 
 // === impl ResidentKey ===
 
 impl<E: SnarkCurve> ResidentKey<E> {
-    /// A key whose points stay in its file, with its circuit, for the least memory. Each product decodes the points
-    /// anew, [`MAPPED_WINDOW_POINTS`](crate::MAPPED_WINDOW_POINTS) at a time.
+    /// A key whose points stay in its file, which takes the least memory, and its circuit. Each product decodes the
+    /// points anew, [`MAPPED_WINDOW_POINTS`](crate::MAPPED_WINDOW_POINTS) at a time.
     ///
     /// The file must not be changed in place: after a write to it proofs do not verify, and if it is shortened the
     /// process is killed. Replacing it by renaming another file over it is safe.
     ///
     /// # Errors
     ///
-    /// [`KeyError`] if there is no such file, it is not a proving key of Mirage, or it changes meanwhile;
-    /// [`KeyError::Circuit`] if it is for another circuit.
+    /// [`KeyError`] if there is no such file, it is not a proving key of Mirage, or the file changes while it is
+    /// read; [`KeyError::Circuit`] if the key is for another circuit.
     pub fn map(path: &Path, r1cs: Arc<R1cs<E::ScalarField>>) -> Result<Self, KeyError> {
         let file = Arc::new(open(path)?);
         let key = read_unchanged(path, &file, |_| Self::mapped(&file, r1cs));
@@ -197,14 +206,14 @@ impl ProvingKeyInfo {
     /// Memory in bytes that the key takes with unprepared points.
     pub fn plain_bytes<E: SnarkCurve>(&self) -> u64 {
         let plain = &self.plain;
-        let own = self.committed as u64 * size_of::<E::G1Affine>() as u64;
-        let of_queries = plain
+        let committed_bytes = self.committed as u64 * size_of::<E::G1Affine>() as u64;
+        let query_bytes = plain
             .points
             .plain_bytes::<E>(plain.domain as u64, plain.instance as u64);
-        own + of_queries
+        committed_bytes + query_bytes
     }
 
-    /// The bytes that the key takes in memory if its points stay in the file.
+    /// Memory in bytes that the key takes if its points stay in the file.
     pub fn mapped_bytes<E: SnarkCurve>(&self) -> u64 {
         let points = &self.plain.points;
         let indices = points.a + points.b_g1 + points.l;
@@ -224,7 +233,7 @@ impl<E: SnarkCurve> VerifyingKey<E> {
 
     /// The key as a key file's content.
     pub fn to_bytes(&self) -> Vec<u8> {
-        join(&self.before_plain(), &self.plain.to_bytes())
+        content(&self.before_plain(), &self.plain.to_bytes())
     }
 
     /// Decodes an untrusted verifying key: all its points are checked.
@@ -274,7 +283,7 @@ impl<E: SnarkCurve> ProvingKey<E> {
 
     /// The key as a key file's content.
     pub fn to_bytes(&self) -> Vec<u8> {
-        join(&self.before_plain(), &self.plain.to_bytes())
+        content(&self.before_plain(), &self.plain.to_bytes())
     }
 
     /// Decodes a proving key.
@@ -320,7 +329,8 @@ impl<E: SnarkCurve> ProvingKey<E> {
     ///
     /// # Errors
     ///
-    /// [`KeyError`] if there is no such file, it is no proving key of Mirage, or it changes meanwhile.
+    /// [`KeyError`] if there is no such file, it is no proving key of Mirage, or the file changes while it
+    /// is read.
     pub fn load(path: &Path, check: PointCheck) -> Result<Self, KeyError> {
         read_unchanged(path, &open(path)?, |file| {
             Self::read(file, check, Some(file))

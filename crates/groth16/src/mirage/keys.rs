@@ -1,4 +1,4 @@
-//! Mirage's keys: plain ones, and what commitments need.
+//! Mirage's keys: a plain Groth16 key with the additional points for commitments.
 
 use std::fmt;
 
@@ -53,7 +53,7 @@ impl<E: SnarkCurve> VerifyingKey<E> {
 // === impl ProvingKey ===
 
 impl<E: SnarkCurve> ProvingKey<E> {
-    /// The verifying key that belongs to it.
+    /// The verifying key of this proving key.
     pub fn vk(&self) -> VerifyingKey<E> {
         VerifyingKey {
             plain: self.plain.vk.clone(),
@@ -62,12 +62,12 @@ impl<E: SnarkCurve> ProvingKey<E> {
         }
     }
 
-    /// About how many bytes the key takes in memory.
+    /// Approximate size of the key in memory, in bytes.
     pub fn size_in_bytes(&self) -> usize {
         self.plain.size_in_bytes() + size_of_val(&self.committed[..])
     }
 
-    /// Checks that this can be a key for `r1cs`, with regard to committed variables.
+    /// Checks that `r1cs` has at least as many witness variables as this key has committed ones.
     pub(super) fn check_committed(&self, r1cs: &R1cs<E::ScalarField>) -> Result<(), ProveError> {
         match self.committed.len() <= r1cs.num_witness() {
             true => Ok(()),

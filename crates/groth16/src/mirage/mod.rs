@@ -2,8 +2,8 @@
 //!
 //! The scheme is `cc-zkSNARK` of Kosba, Papadopoulos, Papamanthou and Song, "MIRAGE" (USENIX Security
 //! 2020), and ccGro16 of Campanelli, Fiore and Querol, "LegoSNARK" (CCS 2019, appendix H), in the form that
-//! Hekaton ("Horizontally-Scalable zkSNARKs via Proof Aggregation") gives it in section 5.1.1, on whose
-//! notation these pages rely. The variables of a system are, in this order: the instance with its leading
+//! Hekaton ("Horizontally-Scalable zkSNARKs via Proof Aggregation") gives it in section 5.1.1, whose
+//! notation this module uses. The variables of a system are, in this order: the instance with its leading
 //! one, the committed part of the witness, the rest of it ([`CommittedR1cs`]). A proof holds for public
 //! inputs x and a commitment D if
 //!
@@ -40,7 +40,7 @@
 //!
 //! let w = Fr::from(7);
 //! let (commitment, opening) = mirage::commit(&key, &[w], rng)?;
-//! let x = Fr::rand(rng); // In earnest, a hash of the commitment.
+//! let x = Fr::rand(rng); // In a real protocol, a hash of the commitment.
 //! let assignment = Assignment::new(&[w * x, x], &[w]);
 //! let (proof, _) = mirage::prove(&key, &r1cs, &assignment, &opening, rng)?;
 //!
@@ -52,16 +52,16 @@
 //!
 //! # Differences from the paper
 //!
-//! * The proving key is that of [`ProvingKey`](crate::ProvingKey), with the transforms that this saves,
-//!   and one more kind of point: C(X) is folded into the L query, so that this has a point for committed
-//!   variables too, −cⱼ(s)·Z(s)/Z(g)/δ. Every proof is one that the paper's prover makes.
-//! * A proof is one of the plain prover with that key, less κ_D·η in C ([`Prover::complete`]): stages,
+//! * The proving key has the form of [`ProvingKey`](crate::ProvingKey), which saves transforms. As C(X) is folded
+//!   into its L query, that query has a point for each committed variable too, −cⱼ(s)·Z(s)/Z(g)/δ. The proofs
+//!   are those of the paper's prover.
+//! * The plain prover makes a proof with that key, and [`Prover::complete`] subtracts κ_D·η from its C: stages,
 //!   resident keys and devices are the plain ones.
 //! * The key has \[η\]₁, which the paper's prover uses without naming it in the key.
-//! * Columns of committed variables are linearly independent, which [`CommittedR1cs::new`] checks: without
-//!   it D could be opened to two values, of which the paper says nothing.
+//! * Columns of committed variables must be linearly independent, which [`CommittedR1cs::new`] checks. Otherwise
+//!   D could be opened to two values; the paper does not discuss this case.
 //! * e(α, β) is not in the key but computed from α and β, which the batch verifier needs anyway.
-//! * Inputs that are known before can be prepared, section 6.3 ([`PreparedInputs`]).
+//! * Inputs that are known in advance can be prepared, as in section 6.3 ([`PreparedInputs`]).
 
 mod circuit;
 mod commitment;

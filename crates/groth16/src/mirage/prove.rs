@@ -1,4 +1,4 @@
-//! The prover, with a key that is held elsewhere.
+//! The prover, which borrows its key.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use super::commitment::CommitmentBases;
 use super::{Commitment, Opening, ProvingKey};
 use crate::{Proof, ProveError, SnarkCurve, StageReport, Timings};
 
-/// A key and its circuit, ready to commit and to prove. Making one costs nothing.
+/// A borrowed view of a key and its circuit, which commits and proves. Making the view copies no points.
 pub struct Prover<'k, E: SnarkCurve> {
     pub(super) plain: crate::Prover<'k, E>,
     pub(super) instance: usize,
@@ -115,8 +115,8 @@ impl<'k, E: SnarkCurve> Prover<'k, E> {
     }
 }
 
-/// Proves that `assignment`, whose committed part is that of `opening`, satisfies `r1cs`, whose key is
-/// `key`: [`Prover::prove`].
+/// Proves with `key` that `assignment` satisfies `r1cs`, as [`Prover::prove`] does. The committed part of `assignment`
+/// must be the values that `opening` opens.
 ///
 /// # Errors
 ///

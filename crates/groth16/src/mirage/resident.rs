@@ -21,11 +21,11 @@ pub struct ResidentKey<E: SnarkCurve> {
 // === impl ResidentKey ===
 
 impl<E: SnarkCurve> ResidentKey<E> {
-    /// Holds a key and the circuit it is for.
+    /// Holds `key` and its circuit.
     ///
     /// # Errors
     ///
-    /// [`ProveError::WrongKey`] if it is for another one, [`ProveError::TooLarge`].
+    /// [`ProveError::WrongKey`] if the key is for another circuit, [`ProveError::TooLarge`].
     pub fn new(
         key: ProvingKey<E>,
         r1cs: Arc<R1cs<E::ScalarField>>,
@@ -33,16 +33,18 @@ impl<E: SnarkCurve> ResidentKey<E> {
     ) -> Result<Self, ProveError> {
         key.check_committed(&r1cs)?;
         let total = key.size_in_bytes();
-        let own = residency.limit(size_of_val(&key.committed[..]), total);
-        let residency = match (residency, own) {
-            (ResidentForm::Prepared { memory_limit }, Some(own)) => ResidentForm::Prepared {
-                memory_limit: memory_limit.saturating_sub(own),
-            },
+        let committed_limit = residency.limit(size_of_val(&key.committed[..]), total);
+        let plain_residency = match (residency, committed_limit) {
+            (ResidentForm::Prepared { memory_limit }, Some(committed_limit)) => {
+                ResidentForm::Prepared {
+                    memory_limit: memory_limit.saturating_sub(committed_limit),
+                }
+            }
             _ => residency,
         };
         Ok(Self {
-            plain: Arc::new(crate::ResidentKey::new(key.plain, r1cs, residency)?),
-            committed: HeldBases::new(key.committed, own),
+            plain: Arc::new(crate::ResidentKey::new(key.plain, r1cs, plain_residency)?),
+            committed: HeldBases::new(key.committed, committed_limit),
             eta_g1: key.eta_g1,
             eta_g2: key.eta_g2,
         })
@@ -78,7 +80,7 @@ impl<E: SnarkCurve> ResidentKey<E> {
         }
     }
 
-    /// The bytes it takes in memory: points, indices and matrices.
+    /// Size of the key in memory, in bytes: points, indices and matrices.
     pub fn bytes(&self) -> usize {
         self.plain.bytes() + self.committed.bytes()
     }

@@ -5,21 +5,21 @@ use std::fmt;
 use ark_std::rand::{CryptoRng, RngCore};
 
 use super::{CommittedR1cs, ProvingKey};
-use crate::keys::setup::{Shared, make_keys};
+use crate::keys::setup::{SharedSecrets, make_keys};
 use crate::{SetupError, SnarkCurve};
 
 /// A setup that makes several keys with the same α and β, as an aggregation of proofs under several keys
 /// needs. Dropping it erases α and β. **For development only**, see [`setup`](crate::setup()).
 ///
 /// Each key has γ, δ, η and s of its own.
-pub struct Setup<E: SnarkCurve>(Shared<E>);
+pub struct Setup<E: SnarkCurve>(SharedSecrets<E>);
 
 // === impl Setup ===
 
 impl<E: SnarkCurve> Setup<E> {
     /// Draws α and β.
     pub fn new(rng: &mut (impl RngCore + CryptoRng)) -> Self {
-        Self(Shared::sample(rng))
+        Self(SharedSecrets::sample(rng))
     }
 
     /// The key of one circuit. Where there are many, each can be written to disk before the next is made.

@@ -25,11 +25,11 @@ pub struct PreparedVerifyingKey<E: SnarkCurve> {
 /// the point's maker that the point is of the right inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PreparedInputs<E: SnarkCurve> {
-    /// The first of them; 0 is the one after the leading one.
+    /// Index of the first prepared input; the leading one is not counted.
     pub first: usize,
-    /// The number of them.
+    /// The number of prepared inputs.
     pub count: usize,
-    /// The point of these inputs.
+    /// The sum over the prepared inputs.
     pub point: E::G1Affine,
 }
 
@@ -43,11 +43,11 @@ pub struct Inputs<'a, E: SnarkCurve> {
 /// A proof, its claimed public inputs and commitment, and its key.
 #[derive(Clone, Copy, Debug)]
 pub struct Claim<'a, E: SnarkCurve> {
-    /// The key it is under.
+    /// The key that the proof is checked with.
     pub key: &'a PreparedVerifyingKey<E>,
     /// The public inputs.
     pub inputs: Inputs<'a, E>,
-    /// The commitment it belongs to.
+    /// The commitment that the proof belongs to.
     pub commitment: &'a Commitment<E>,
     /// The proof.
     pub proof: &'a Proof<E>,
@@ -101,14 +101,15 @@ impl<E: SnarkCurve> PreparedVerifyingKey<E> {
     /// [`VerifyError::InputCount`], [`VerifyError::InputRange`]; [`VerifyError::Invalid`] for a key without
     /// any point for inputs.
     pub fn input_point(&self, inputs: Inputs<'_, E>) -> Result<E::G1, VerifyError> {
-        let scalars = self.whole(inputs)?;
+        let scalars = self.input_scalars(inputs)?;
         let points = &self.plain.vk().instance;
         let sum = msm::<E::G1>(&points[1..], &scalars) + points[0];
         Ok(inputs.prepared.map_or(sum, |prepared| sum + prepared.point))
     }
 
-    /// An input for each of the circuit's; zero for those that are prepared.
-    fn whole(&self, inputs: Inputs<'_, E>) -> Result<Vec<E::ScalarField>, VerifyError> {
+    /// A scalar for each public input of the circuit: zero for the prepared ones, whose part
+    /// [`PreparedInputs::point`] has.
+    fn input_scalars(&self, inputs: Inputs<'_, E>) -> Result<Vec<E::ScalarField>, VerifyError> {
         let (first, count) = match inputs.prepared {
             None => (0, 0),
             Some(prepared) => (prepared.first, prepared.count),
@@ -126,22 +127,22 @@ impl<E: SnarkCurve> PreparedVerifyingKey<E> {
         self.plain
             .check_count(inputs.given.len().saturating_add(count))?;
         let (before, after) = inputs.given.split_at(first);
-        let mut whole = Vec::with_capacity(expected);
-        whole.extend_from_slice(before);
-        whole.resize(first + count, E::ScalarField::zero());
-        whole.extend_from_slice(after);
-        Ok(whole)
+        let mut scalars = Vec::with_capacity(expected);
+        scalars.extend_from_slice(before);
+        scalars.resize(first + count, E::ScalarField::zero());
+        scalars.extend_from_slice(after);
+        Ok(scalars)
     }
 }
 
 // === impl PreparedInputs ===
 
 impl<E: SnarkCurve> PreparedInputs<E> {
-    /// Prepares the inputs from `first` on, of which 0 is the one after the leading one.
+    /// Prepares the inputs with the indices `first`, `first + 1`, …; the leading one is not counted.
     ///
     /// # Errors
     ///
-    /// [`VerifyError::InputRange`] if the circuit does not have them.
+    /// [`VerifyError::InputRange`] if the circuit has fewer inputs.
     pub fn new(
         key: &VerifyingKey<E>,
         first: usize,
@@ -193,7 +194,7 @@ impl<'a, E: SnarkCurve> From<&'a [E::ScalarField]> for Inputs<'a, E> {
 ///
 /// # Errors
 ///
-/// [`VerifyError`] unless the proof proves `inputs` for values that `commitment` is to.
+/// [`VerifyError`] unless the proof holds for `inputs` and the values that `commitment` commits to.
 pub fn verify<E: SnarkCurve>(
     key: &PreparedVerifyingKey<E>,
     inputs: Inputs<'_, E>,
@@ -201,7 +202,7 @@ pub fn verify<E: SnarkCurve>(
     proof: &Proof<E>,
 ) -> Result<(), VerifyError> {
     let instance = key.input_point(inputs)?.into_affine();
-    let mut terms = key.plain.terms(instance, proof);
+    let mut terms = key.plain.equation_terms(instance, proof);
     terms.multiply_prepared(commitment.point, &key.minus_eta);
     match terms.checked_value() {
         Some(value) if value == key.alpha_beta() => Ok(()),
@@ -209,21 +210,21 @@ pub fn verify<E: SnarkCurve>(
     }
 }
 
-/// The product over all claims of `(e(A, B) / (e(α, β)·e(S, γ)·e(C, δ)·e(D, η)))^weight`, as
-/// [`weighted_product`](crate::weighted_product) is it over plain proofs. n claims under k keys take n + 4k
-/// Miller loops, one more for each key with prepared inputs, and one final exponentiation.
+/// The product over all claims of `(e(A, B) / (e(α, β)·e(S, γ)·e(C, δ)·e(D, η)))^weight`: the counterpart of
+/// [`weighted_product`](crate::weighted_product) for plain proofs. n claims under k keys take n + 4k Miller loops,
+/// one more for each key with prepared inputs, and one final exponentiation.
 ///
 /// # Errors
 ///
-/// [`VerifyError::InputCount`] or [`VerifyError::InputRange`] if a claim has not its circuit's inputs;
-/// [`VerifyError::Invalid`] if the product does not exist, for which a point must be outside of its
+/// [`VerifyError::InputCount`] or [`VerifyError::InputRange`] if the number of a claim's inputs is not its
+/// circuit's; [`VerifyError::Invalid`] if the product does not exist, which happens only if a point is outside its
 /// subgroup.
 pub fn weighted_product<E: SnarkCurve>(
     claims: &[(Claim<'_, E>, Weight)],
 ) -> Result<PairingOutput<E>, VerifyError> {
     let inputs = claims
         .iter()
-        .map(|(claim, _)| claim.key.whole(claim.inputs));
+        .map(|(claim, _)| claim.key.input_scalars(claim.inputs));
     let inputs: Vec<_> = inputs.collect::<Result<_, _>>()?;
     let proofs: Vec<_> = claims
         .iter()
@@ -237,7 +238,7 @@ pub fn weighted_product<E: SnarkCurve>(
         })
         .collect();
     let mut product = weighted_terms(&proofs);
-    for of_key in by_key(claims) {
+    for of_key in group_by_key(claims) {
         let key = of_key.key;
         product.multiply_prepared(of_key.commitments.sum(), &key.minus_eta);
         product.multiply_prepared(of_key.prepared.sum(), key.plain.minus_gamma());
@@ -245,10 +246,10 @@ pub fn weighted_product<E: SnarkCurve>(
     product.checked_value().ok_or(VerifyError::Invalid)
 }
 
-fn by_key<'a, E: SnarkCurve>(claims: &[(Claim<'a, E>, Weight)]) -> Vec<ClaimsOfKey<'a, E>> {
+fn group_by_key<'a, E: SnarkCurve>(claims: &[(Claim<'a, E>, Weight)]) -> Vec<ClaimsOfKey<'a, E>> {
     let mut keys: Vec<ClaimsOfKey<'a, E>> = Vec::new();
     for (claim, weight) in claims {
-        let place = keys
+        let index = keys
             .iter()
             .position(|of_key| std::ptr::eq(of_key.key, claim.key))
             .unwrap_or_else(|| {
@@ -260,9 +261,9 @@ fn by_key<'a, E: SnarkCurve>(claims: &[(Claim<'a, E>, Weight)]) -> Vec<ClaimsOfK
                 keys.len() - 1
             });
         let weight = weight.as_scalar::<E>();
-        keys[place].commitments.push(claim.commitment.point, weight);
+        keys[index].commitments.push(claim.commitment.point, weight);
         if let Some(prepared) = claim.inputs.prepared {
-            keys[place].prepared.push(prepared.point, weight);
+            keys[index].prepared.push(prepared.point, weight);
         }
     }
     keys
@@ -297,8 +298,8 @@ pub fn verify_batch<E: SnarkCurve>(
     claims: &[Claim<'_, E>],
     rng: &mut (impl RngCore + CryptoRng),
 ) -> Vec<Result<(), VerifyError>> {
-    let counted = |claim: &Claim<'_, E>| claim.key.whole(claim.inputs).map(drop);
-    let mut verdicts: Vec<_> = claims.iter().map(counted).collect();
+    let check_inputs = |claim: &Claim<'_, E>| claim.key.input_scalars(claim.inputs).map(drop);
+    let mut verdicts: Vec<_> = claims.iter().map(check_inputs).collect();
     let candidates: Vec<usize> = (0..claims.len())
         .filter(|index| verdicts[*index].is_ok())
         .collect();

@@ -5,7 +5,7 @@ use proofmill_r1cs::{Coefficients, Matrix, R1csError};
 
 use crate::snarkjs::{Coefficient, CoefficientMatrix};
 
-/// A and B as a `.zkey` has them: A's rows for the instance are among its entries.
+/// A and B of a `.zkey`, whose entries of A include the rows for the instance.
 #[derive(Clone, Debug)]
 pub(crate) struct ProductMatrices<F: PrimeField> {
     a: Matrix,
@@ -23,7 +23,7 @@ impl<F: PrimeField> ProductMatrices<F> {
         variables: usize,
     ) -> Result<Self, R1csError> {
         let mut table = Coefficients::new();
-        let mut matrix = |which| {
+        let mut build = |which| {
             let entries = entries.iter().filter(move |entry| entry.matrix == which);
             // A matrix ends with its last row that has entries: the rest of the domain is zero.
             let last = entries.clone().map(|entry| entry.row as usize + 1).max();
@@ -34,8 +34,8 @@ impl<F: PrimeField> ProductMatrices<F> {
                 &mut table,
             )
         };
-        let a = matrix(CoefficientMatrix::A)?;
-        let b = matrix(CoefficientMatrix::B)?;
+        let a = build(CoefficientMatrix::A)?;
+        let b = build(CoefficientMatrix::B)?;
         table.shrink();
         Ok(Self { a, b, table })
     }

@@ -1,11 +1,11 @@
 //! The prover's steps, with the time and memory of each. [`Prover::prove`] runs them one after the other;
 //! an engine may run one proof's transforms beside another's multiplications.
 //!
-//! With n the size of the domain and 32 bytes for each scalar, a proof holds, beside the key and the
-//! assignment, 64·n bytes from [`evaluate`](Prover::evaluate) on (96·n during
-//! [`quotient`](Prover::quotient) with a `.zkey`'s key), 32·n from then until
-//! [`multiply_h`](Prover::multiply_h) is done, and what a multiplication needs for itself. Its peak
-//! is in the product over the B query of the second group. For each point of a query that takes:
+//! A proof holds, beside the key and the assignment, vectors of 32 bytes for each scalar, with n the size of the
+//! domain: 64·n bytes from [`evaluate`](Prover::evaluate) on (96·n during [`quotient`](Prover::quotient) with a
+//! `.zkey`'s key), and 32·n bytes after that until [`multiply_h`](Prover::multiply_h) is done. A multiplication also
+//! needs working memory. The peak is in the product over the B query of the second group. Working memory of a product
+//! for each point of its query:
 //!
 //! | curve, points held | product in G1 | in G2 |
 //! |---|---|---|
@@ -83,7 +83,7 @@ pub struct Prover<'k, E: SnarkCurve> {
     pub(crate) domain: Domain<E::ScalarField>,
 }
 
-/// The matrices of the circuit that a prover has, which depend on the kind of key.
+/// The matrices of the circuit that a prover knows, which depend on the kind of key.
 #[derive(Clone, Copy)]
 pub(crate) enum Circuit<'k, F: PrimeField> {
     /// All three matrices; the key is one of ours, with C folded into its L query.
@@ -309,11 +309,11 @@ impl<'k, E: SnarkCurve> Prover<'k, E> {
         }
     }
 
-    /// The quotient, of its factors on the coset.
+    /// The quotient, from the values of its factors on the coset.
     ///
     /// # Panics
     ///
-    /// If there are fewer than two.
+    /// If there are fewer than two factors.
     pub(crate) fn combine(
         &self,
         factors: Vec<Zeroizing<Vec<E::ScalarField>>>,
@@ -351,7 +351,7 @@ impl<'k, E: SnarkCurve> Prover<'k, E> {
     ///
     /// # Errors
     ///
-    /// Here and below, [`ProveError::Assignment`] if `z` is for another circuit.
+    /// [`ProveError::Assignment`] if `z` is for another circuit, also of the following products.
     pub fn multiply_a(&self, z: &[E::ScalarField]) -> Result<(E::G1, StageReport), ProveError> {
         self.multiply(ProverStage::MsmA, &self.a, z)
     }
@@ -466,7 +466,7 @@ impl<E: SnarkCurve> fmt::Debug for Prover<'_, E> {
     }
 }
 
-// What follows holds values of the witness: sizes only.
+// The types below hold values of the witness, so that `Debug` shows sizes only.
 
 impl<F: PrimeField> fmt::Debug for Evaluations<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,4 +1,4 @@
-//! snarkjs's formats: its JSON files and its `.zkey`.
+//! snarkjs's formats: its JSON files, `.zkey` and `.ptau`.
 //!
 //! * [`proof_from_json`], [`verifying_key_from_json`] and [`inputs_from_json`] read `proof.json`,
 //!   untrusted `verification_key.json` and `public.json`; the corresponding writers produce the same

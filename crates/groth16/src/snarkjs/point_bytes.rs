@@ -1,5 +1,5 @@
-//! Points as snarkjs's transcripts hash them: coordinates as big-endian numbers, x then y, for the
-//! second group the imaginary part first; infinity is all zeros.
+//! The encoding of points in the transcripts that snarkjs hashes: x, then y, as big-endian numbers. A coordinate of the
+//! second group has its imaginary part first. Infinity is all zeros.
 
 use ark_ff::{BigInteger, Field, PrimeField};
 use rayon::prelude::*;
@@ -7,13 +7,13 @@ use rayon::prelude::*;
 use super::zkey::point_bytes;
 use crate::PointGroup;
 
-/// Points one task converts.
-const CHUNK: usize = 1 << 10;
+/// Number of points that one task converts.
+const CHUNK_POINTS: usize = 1 << 10;
 
-/// The bytes of points, made in parallel.
+/// The encodings of `points`, one after the other, computed in parallel.
 pub(crate) fn uncompressed_bytes<P: PointGroup>(points: &[P]) -> Vec<u8> {
     let chunks: Vec<Vec<u8>> = points
-        .par_chunks(CHUNK)
+        .par_chunks(CHUNK_POINTS)
         .map(|points| {
             let mut bytes = Vec::with_capacity(points.len() * point_bytes::<P>());
             points.iter().for_each(|point| write(point, &mut bytes));

@@ -1,11 +1,19 @@
 //! `.ptau`: the powers of tau, the result of the first phase of a ceremony.
 //!
-//! Version 1 (snarkjs, `powersoftau_utils.js` and `powersoftau_preparephase2.js`). With k the power
-//! and n = 2ᵏ: section 1, the header: the base field's prime, k and the ceremony's own power (u32).
-//! Sections 2 to 6: τⁱ in the first group (2n − 1 of them) and in the second (n), α·τⁱ and β·τⁱ in
-//! the first (n each), β in the second. Section 7: the contributions. A file "prepared for phase 2"
-//! has sections 12 to 15: for each of sections 2 to 5 the Lagrange polynomials at τ of the domains
-//! of 1, 2, 4, … n points, and of 2n for the first, whose last power is left out.
+//! Version 1 (snarkjs, `powersoftau_utils.js` and `powersoftau_preparephase2.js`), with k the power and n = 2ᵏ:
+//!
+//! | section | content |
+//! |---|---|
+//! | 1 header | the base field's prime; k and the power of the whole ceremony (u32) |
+//! | 2 tau in G1 | τⁱ, 2n − 1 points |
+//! | 3 tau in G2 | τⁱ, n points |
+//! | 4 alpha tau in G1, 5 beta tau in G1 | α·τⁱ and β·τⁱ, n points each |
+//! | 6 beta in G2 | β |
+//! | 7 contributions | the contributions |
+//! | 12 to 15 Lagrange | of a file "prepared for phase 2": see below |
+//!
+//! Sections 12 to 15 belong to sections 2 to 5. Each has the Lagrange polynomials at τ of the domains of 1, 2, 4, … n
+//! points; section 12 also those of the domain of 2n points, computed without τ^(2n − 1), which section 2 lacks.
 
 use std::marker::PhantomData;
 
@@ -30,7 +38,7 @@ const LAGRANGE_TAU_G2: u32 = 13;
 const LAGRANGE_ALPHA_TAU_G1: u32 = 14;
 const LAGRANGE_BETA_TAU_G1: u32 = 15;
 
-/// The largest power that is read: no field here has a larger domain.
+/// The largest power that is read: no supported field has a larger domain.
 pub const MAX_POWER: u32 = 32;
 
 /// The container of `.ptau` files.
@@ -58,14 +66,14 @@ pub static PTAU_FORMAT: Format = Format {
 pub struct PtauHeader {
     /// The curve.
     pub curve: Curve,
-    /// The power: circuits may have domains of up to 2 to it points.
+    /// The power k of the file: circuits may have domains of up to 2ᵏ points.
     pub power: u32,
-    /// The power of the ceremony, of which the file may be a part.
+    /// The power of the ceremony. It exceeds `power` in a file that has only the first points of a ceremony.
     pub ceremony_power: u32,
 }
 
-/// A `.ptau` file whose header was read and whose sections have the sizes that follow from it. Points are
-/// read on demand, and are then checked to be canonical, on their curve and in its subgroup.
+/// A `.ptau` file whose sections have the sizes that follow from its header. Points are read on demand, and are then
+/// checked to be canonical, on their curve and in its subgroup.
 #[derive(Clone, Debug)]
 pub struct Ptau<'a, E: SnarkCurve> {
     container: Container<'a>,
@@ -87,7 +95,7 @@ pub enum Powers {
 // === impl PtauHeader ===
 
 impl PtauHeader {
-    /// Reads the header, by which a caller chooses the curve.
+    /// Reads the header alone, for a caller that does not know the curve yet.
     ///
     /// # Errors
     ///
@@ -209,8 +217,8 @@ impl<'a, E: SnarkCurve> Ptau<'a, E> {
     ///
     /// # Errors
     ///
-    /// Here and below, [`FormatError`] for fewer points, and for one that is not canonical, not on
-    /// its curve or not in its subgroup.
+    /// [`FormatError`] if the section has fewer points, or for a point that is not canonical, not on its curve or not
+    /// in its subgroup; also of the following functions.
     pub fn g1(&self, powers: Powers, count: usize) -> Result<Vec<E::G1Affine>, FormatError> {
         read_points(
             &mut self.container.section(powers.section())?,
@@ -236,14 +244,14 @@ impl<'a, E: SnarkCurve> Ptau<'a, E> {
         Ok(read_points(&mut cursor, 1, PointCheck::Full, None)?[0])
     }
 
-    /// The Lagrange polynomials of the domain of 2 to `power` points, of a prepared file.
+    /// The Lagrange polynomials at τ of the domain of 2^`power` points, in a prepared file.
     pub fn lagrange_g1(&self, powers: Powers, power: u32) -> Result<Vec<E::G1Affine>, FormatError> {
-        read_level(self.container.section(powers.lagrange_section())?, power)
+        read_lagrange(self.container.section(powers.lagrange_section())?, power)
     }
 
     /// Like [`lagrange_g1`](Self::lagrange_g1), in the second group, for the powers of τ.
     pub fn lagrange_tau_g2(&self, power: u32) -> Result<Vec<E::G2Affine>, FormatError> {
-        read_level(self.container.section(LAGRANGE_TAU_G2)?, power)
+        read_lagrange(self.container.section(LAGRANGE_TAU_G2)?, power)
     }
 
     /// Checks that the points are powers of one τ, times one α and one β, and, in a prepared file, the
@@ -278,24 +286,25 @@ impl<'a, E: SnarkCurve> Ptau<'a, E> {
         if tau.is_zero() {
             return Err(wrong(TAU_G2, "tau is zero"));
         }
-        // The weighted sum of all but the first, and of all but the last.
-        let shifted = |points: &[E::G1Affine]| {
+        // Whether each point is τ times the point before, by weighted sums of all but the first, and of all but the
+        // last.
+        let are_powers = |points: &[E::G1Affine]| {
             let sums = [&points[1..], &points[..points.len() - 1]]
-                .map(|points| combine::<E::G1>(points, &weights));
+                .map(|points| weighted_sum::<E::G1>(points, &weights));
             E::pairing(sums[0], g2) == E::pairing(sums[1], tau)
         };
-        if !shifted(&tau_g1) {
+        if !are_powers(&tau_g1) {
             return Err(wrong(TAU_G1, "not the powers of one number"));
         }
-        let [up, down] =
-            [&tau_g2[1..], &tau_g2[..n - 1]].map(|points| combine::<E::G2>(points, &weights));
-        if E::pairing(g1, up) != E::pairing(tau_g1[1], down) {
+        let [without_first, without_last] =
+            [&tau_g2[1..], &tau_g2[..n - 1]].map(|points| weighted_sum::<E::G2>(points, &weights));
+        if E::pairing(g1, without_first) != E::pairing(tau_g1[1], without_last) {
             return Err(wrong(TAU_G2, "not the powers of tau"));
         }
         let mut sequences = vec![(Powers::Tau, tau_g1)];
         for powers in [Powers::AlphaTau, Powers::BetaTau] {
             let points = self.g1(powers, n)?;
-            if points[0].is_zero() || !shifted(&points) {
+            if points[0].is_zero() || !are_powers(&points) {
                 return Err(wrong(
                     powers.section(),
                     "not multiples of the powers of tau",
@@ -310,8 +319,8 @@ impl<'a, E: SnarkCurve> Ptau<'a, E> {
         if self.is_prepared() {
             for (powers, points) in &sequences {
                 let section = powers.lagrange_section();
-                let top = self.header.power + u32::from(*powers == Powers::Tau);
-                for power in 0..=top {
+                let power_max = self.header.power + u32::from(*powers == Powers::Tau);
+                for power in 0..=power_max {
                     let lagrange = self.lagrange_g1(*powers, power)?;
                     if !matches_powers::<E::G1>(&lagrange, points, &weights) {
                         return Err(wrong(section, "not the Lagrange polynomials"));
@@ -329,21 +338,25 @@ impl<'a, E: SnarkCurve> Ptau<'a, E> {
     }
 }
 
-fn read_level<P: PointGroup>(mut cursor: Cursor<'_>, power: u32) -> Result<Vec<P>, FormatError> {
+/// Reads the points of the domain of 2^`power` points from a Lagrange section.
+fn read_lagrange<P: PointGroup>(mut cursor: Cursor<'_>, power: u32) -> Result<Vec<P>, FormatError> {
     let points = 1u64 << power.min(MAX_POWER + 1);
     // The smaller domains come first: 1 + 2 + 4 + … points.
     cursor.skip((points - 1) * point_bytes::<P>() as u64)?;
     read_points(&mut cursor, points, PointCheck::Full, None)
 }
 
-/// Σ wᵢ·Pᵢ over the points there are.
-fn combine<G: CurveGroup + VariableBaseMSM>(points: &[G::Affine], weights: &[G::ScalarField]) -> G {
+/// Σ wᵢ·Pᵢ over all of `points`; further weights are ignored.
+fn weighted_sum<G: CurveGroup + VariableBaseMSM>(
+    points: &[G::Affine],
+    weights: &[G::ScalarField],
+) -> G {
     G::msm_unchecked(points, &weights[..points.len()])
 }
 
-/// Whether `lagrange` are the Lagrange polynomials of a domain at τ, given τ's powers: a polynomial with
-/// random values must give the same point by its values and by its coefficients. Coefficients without a
-/// power are left out.
+/// Whether `lagrange` are the Lagrange polynomials of a domain at τ, given the powers of τ. A polynomial with random
+/// values on the domain must give the same point from its values as from its coefficients. If there are fewer powers
+/// than coefficients, the further coefficients are left out.
 fn matches_powers<G: CurveGroup + VariableBaseMSM>(
     lagrange: &[G::Affine],
     powers: &[G::Affine],
@@ -356,5 +369,5 @@ fn matches_powers<G: CurveGroup + VariableBaseMSM>(
     let mut coefficients = values.to_vec();
     domain.inverse(&mut coefficients);
     let known = powers.len().min(coefficients.len());
-    combine::<G>(lagrange, values) == combine::<G>(&powers[..known], &coefficients)
+    weighted_sum::<G>(lagrange, values) == weighted_sum::<G>(&powers[..known], &coefficients)
 }

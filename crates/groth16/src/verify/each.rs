@@ -1,4 +1,4 @@
-//! Many proofs, each for itself: side by side, without weights.
+//! Verification of many proofs separately, without weights: the costly steps of several proofs run side by side.
 
 use ark_ec::pairing::PairingOutput;
 use ark_ec::{AffineRepr, CurveGroup};
@@ -21,27 +21,27 @@ pub struct KeyedProof<'a, E: SnarkCurve> {
     pub proof: &'a Proof<E>,
 }
 
-/// Public inputs from which on a proof's own combination of points costs less than multiples side by side with
-/// those of other proofs.
-const INPUTS_FOR_COMBINATION: usize = 12;
+/// Number of public inputs from which a multi-scalar product of its own costs a proof less than single multiples
+/// that are computed side by side with those of other proofs.
+const MSM_INPUTS_MIN: usize = 12;
 
 /// Checks each of some proofs as [`verify`](super::verify) does, under any keys, on the threads of the current rayon
-/// pool. Where kernels have lanes, eight proofs take some three times as long as one.
+/// pool. On a processor with vector kernels, eight proofs take about three times as long as one.
 ///
 /// # Errors
 ///
-/// Of each proof [`VerifyError`] unless it proves its inputs.
+/// For each proof, [`VerifyError`] unless it proves its inputs.
 pub fn verify_each<E: SnarkCurve>(proofs: &[KeyedProof<'_, E>]) -> Vec<Result<(), VerifyError>> {
     let mut verdicts: Vec<Result<(), VerifyError>> = proofs
         .iter()
         .map(|proof| proof.key.check_count(proof.inputs.len()))
         .collect();
-    let counted = proofs.iter().zip(&verdicts);
-    let counted: Vec<_> = counted
+    let with_verdicts = proofs.iter().zip(&verdicts);
+    let well_formed: Vec<_> = with_verdicts
         .filter(|(_, verdict)| verdict.is_ok())
         .map(|(proof, _)| *proof)
         .collect();
-    let mut quotients = quotient_each(&counted).into_iter();
+    let mut quotients = quotient_each(&well_formed).into_iter();
     for verdict in verdicts.iter_mut().filter(|verdict| verdict.is_ok()) {
         match quotients.next().flatten() {
             Some(quotient) if quotient.is_zero() => {}
@@ -76,13 +76,14 @@ pub fn weighted_product_each<E: SnarkCurve>(
 }
 
 /// For each proof, whose inputs are of its key's count, `e(A, B) / (e(α, β) · e(Σ xⱼ·instanceⱼ, γ) · e(C, δ))`: one
-/// (written as zero) if it holds. `None` if it does not exist, for which a point must be outside of its subgroup.
+/// (written as zero) if it holds. `None` if the quotient does not exist, which happens only if a point is outside its
+/// subgroup.
 fn quotient_each<E: SnarkCurve>(proofs: &[KeyedProof<'_, E>]) -> Vec<Option<PairingOutput<E>>> {
     let instances = instance_each(proofs);
     let products: Vec<Product<'_, E>> = instances
         .iter()
         .zip(proofs)
-        .map(|(instance, proof)| proof.key.terms(*instance, proof.proof))
+        .map(|(instance, proof)| proof.key.equation_terms(*instance, proof.proof))
         .collect();
     let values = Product::checked_value_each(&products).into_iter();
     values
@@ -93,7 +94,7 @@ fn quotient_each<E: SnarkCurve>(proofs: &[KeyedProof<'_, E>]) -> Vec<Option<Pair
 
 /// `Σ xⱼ·instanceⱼ` of each proof, over the leading one and its inputs.
 fn instance_each<E: SnarkCurve>(proofs: &[KeyedProof<'_, E>]) -> Vec<E::G1Affine> {
-    let is_short = |proof: &KeyedProof<'_, E>| proof.inputs.len() < INPUTS_FOR_COMBINATION;
+    let is_short = |proof: &KeyedProof<'_, E>| proof.inputs.len() < MSM_INPUTS_MIN;
     let (mut points, mut scalars) = (Vec::new(), Vec::new());
     for proof in proofs.iter().filter(|proof| is_short(proof)) {
         points.extend_from_slice(&proof.key.vk.instance[1..]);
@@ -113,7 +114,9 @@ fn instance_each<E: SnarkCurve>(proofs: &[KeyedProof<'_, E>]) -> Vec<E::G1Affine
                 sum += multiple;
             }
         } else {
-            sum += combinations.next().expect("one for each that is long");
+            sum += combinations
+                .next()
+                .expect("one for each proof that is not short");
         }
         sums.push(sum);
     }

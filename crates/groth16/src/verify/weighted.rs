@@ -12,9 +12,9 @@ use proofmill_kernels::{msm, multiply_each, scale_each};
 use super::{PreparedVerifyingKey, quotient};
 use crate::{Proof, SnarkCurve};
 
-/// The power to which a proof's equation is taken: a random number of 128 bits, times another one.
+/// The exponent of a proof's equation in a product: 128 random bits, times a factor of 128 bits.
 ///
-/// It is a number below 2²⁵⁶, and what counts is its residue modulo the group's order.
+/// The exponent is below 2²⁵⁶ and applies modulo the group's order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Weight {
     random: u128,
@@ -24,7 +24,7 @@ pub struct Weight {
 /// A proof, its public inputs without the leading one, and its weight.
 #[derive(Clone, Copy, Debug)]
 pub struct WeightedProof<'a, E: SnarkCurve> {
-    /// The key it is under.
+    /// The key that the proof is checked with.
     pub key: &'a PreparedVerifyingKey<E>,
     /// Public inputs; their number must be the circuit's ([`PreparedVerifyingKey::check_count`]).
     pub inputs: &'a [E::ScalarField],
@@ -32,7 +32,8 @@ pub struct WeightedProof<'a, E: SnarkCurve> {
     pub proof: &'a Proof<E>,
     /// The proof's exponent in the product.
     pub weight: Weight,
-    /// Storage for multiples of its points, for further products; `None` if there are none.
+    /// Storage for multiples of the proof's points, which later products of the same proof use; `None` for a proof
+    /// that occurs in one product only.
     pub multiples: Option<&'a MultiplesCache<E>>,
 }
 
@@ -49,25 +50,28 @@ struct CachedMultiples<E: SnarkCurve> {
     multiples: [E::G1Affine; 2],
 }
 
-/// The sum over the proofs under one key.
+/// Sums over the proofs under one key, each term times its proof's weight.
 struct KeySum<'a, E: SnarkCurve> {
     key: &'a PreparedVerifyingKey<E>,
+    /// The sum of the weights.
     weights: E::ScalarField,
+    /// The sums of the leading one and of each input.
     instance: Vec<E::ScalarField>,
+    /// The sum of the points C.
     c: E::G1,
 }
 
-/// Points for inputs of a key from which on their own combination costs less than multiples side by side with those of
-/// other keys.
-const POINTS_FOR_COMBINATION: usize = 12;
+/// Number of a key's points for inputs from which a multi-scalar product of its own costs a key less than single
+/// multiples that are computed side by side with those of other keys.
+const MSM_POINTS_MIN: usize = 12;
 
 /// The product over all proofs of `(e(A, B) / (e(α, β)·e(Σ xⱼ·instanceⱼ, γ)·e(C, δ)))^weight`, which is
-/// one if all of them hold; with weights that were drawn after the proofs were fixed, by a chance of
-/// 2⁻¹²⁷ also if some do not. Any number of keys: n proofs under k keys take n + 3k Miller loops and one
-/// final exponentiation. `None` if it does not exist, for which a point must be outside of its subgroup.
+/// one if all of them hold. If some do not, it is one with probability 2⁻¹²⁷ at most, provided that the weights
+/// were drawn after the proofs were fixed. n proofs under k keys take n + 3k Miller loops and one final
+/// exponentiation. `None` if the product does not exist, which happens only if a point is outside its subgroup.
 ///
-/// Products multiply: that of some proofs is that of all divided by that of the others, under the same
-/// weights. (Arkworks writes the target group as addition.)
+/// Under the same weights, the product of some proofs is the product of all, divided by the product of the others.
+/// (Arkworks writes the target group additively.)
 pub fn weighted_product<E: SnarkCurve>(
     proofs: &[WeightedProof<'_, E>],
 ) -> Option<PairingOutput<E>> {
@@ -84,14 +88,14 @@ pub(crate) fn weighted_terms<'a, E: SnarkCurve>(proofs: &[WeightedProof<'a, E>])
     for ([a, _], weighted) in multiples.iter().zip(proofs) {
         product.multiply(*a, weighted.proof.b);
     }
-    let sums = by_key(proofs, &multiples);
+    let sums = group_by_key(proofs, &multiples);
     for (points, sum) in points_of_keys(&sums).chunks_exact(3).zip(&sums) {
         let key = sum.key;
-        for (point, fixed) in points
+        for (point, prepared) in points
             .iter()
             .zip([&key.beta, &key.minus_gamma, &key.minus_delta])
         {
-            product.multiply_prepared(*point, fixed);
+            product.multiply_prepared(*point, prepared);
         }
     }
     product
@@ -100,7 +104,7 @@ pub(crate) fn weighted_terms<'a, E: SnarkCurve>(proofs: &[WeightedProof<'a, E>])
 /// Three points for each key: `−Σ weights·α`, the combination of its points for inputs, and `Σ weight·C`.
 fn points_of_keys<E: SnarkCurve>(sums: &[KeySum<'_, E>]) -> Vec<E::G1Affine> {
     // One key has too few points to fill the lanes of a vector.
-    let is_short = |sum: &KeySum<'_, E>| sum.instance.len() < POINTS_FOR_COMBINATION;
+    let is_short = |sum: &KeySum<'_, E>| sum.instance.len() < MSM_POINTS_MIN;
     let (mut points, mut scalars) = (Vec::new(), Vec::new());
     for sum in sums {
         points.push(sum.key.vk.alpha_g1);
@@ -124,8 +128,8 @@ fn points_of_keys<E: SnarkCurve>(sums: &[KeySum<'_, E>]) -> Vec<E::G1Affine> {
     E::G1::normalize_batch(&points)
 }
 
-/// The product over one proof, to its power afterwards: that e(α, β) is known saves a Miller loop and four
-/// multiplications of points, and one is one to any power.
+/// The product of a single proof: its quotient, then to the power of its weight. As e(α, β) is known, this saves a
+/// Miller loop and four multiplications of points; and the power of a quotient that is one needs no computation.
 fn power<E: SnarkCurve>(weighted: &WeightedProof<'_, E>) -> Option<PairingOutput<E>> {
     let quotient = quotient(weighted.key, weighted.inputs, weighted.proof)?;
     if quotient.is_zero() {
@@ -147,17 +151,20 @@ fn multiples<E: SnarkCurve>(proofs: &[WeightedProof<'_, E>]) -> Vec<[E::G1Affine
     multiples
 }
 
-/// `random·A` and `random·C` for each proof, those that were kept and the others computed together.
+/// `random·A` and `random·C` for each proof: cached ones, and the others computed together.
 fn random_multiples<E: SnarkCurve>(proofs: &[WeightedProof<'_, E>]) -> Vec<[E::G1Affine; 2]> {
-    let kept: Vec<_> = proofs.iter().map(WeightedProof::kept).collect();
-    let new = || proofs.iter().zip(&kept).filter(|(_, kept)| kept.is_none());
-    let points: Vec<_> = new().map(|(weighted, _)| weighted.points()).collect();
-    let randoms = new().map(|(weighted, _)| weighted.weight.random);
+    let cached: Vec<_> = proofs.iter().map(WeightedProof::cached).collect();
+    let uncached = || {
+        let pairs = proofs.iter().zip(&cached);
+        pairs.filter(|(_, cached)| cached.is_none())
+    };
+    let points: Vec<_> = uncached().map(|(weighted, _)| weighted.points()).collect();
+    let randoms = uncached().map(|(weighted, _)| weighted.weight.random);
     let mut computed = multiply_pairs::<E>(&points, randoms).into_iter();
-    let all = proofs.iter().zip(kept).map(|(weighted, kept)| {
-        kept.unwrap_or_else(|| {
-            let multiples = computed.next().expect("one for each that was not kept");
-            weighted.keep(multiples);
+    let all = proofs.iter().zip(cached).map(|(weighted, cached)| {
+        cached.unwrap_or_else(|| {
+            let multiples = computed.next().expect("one for each that was not cached");
+            weighted.cache(multiples);
             multiples
         })
     });
@@ -174,21 +181,21 @@ fn multiply_pairs<E: SnarkCurve>(
     multiples.as_chunks().0.to_vec()
 }
 
-fn by_key<'a, E: SnarkCurve>(
+fn group_by_key<'a, E: SnarkCurve>(
     proofs: &[WeightedProof<'a, E>],
     multiples: &[[E::G1Affine; 2]],
 ) -> Vec<KeySum<'a, E>> {
     let mut sums: Vec<KeySum<'a, E>> = Vec::new();
     for (weighted, [_, c]) in proofs.iter().zip(multiples) {
-        // Few keys have many proofs; that two are the same one is a matter of their place alone.
-        let place = sums
+        // A linear search: there are few keys. Keys are compared by address.
+        let index = sums
             .iter()
             .position(|sum| std::ptr::eq(sum.key, weighted.key))
             .unwrap_or_else(|| {
                 sums.push(KeySum::new(weighted.key));
                 sums.len() - 1
             });
-        sums[place].add(weighted, *c);
+        sums[index].add(weighted, *c);
     }
     sums
 }
@@ -200,18 +207,18 @@ impl<E: SnarkCurve> WeightedProof<'_, E> {
         [self.proof.a, self.proof.c]
     }
 
-    /// The multiples that an earlier product kept; `None` if it kept none, or those of another proof or
+    /// The multiples that an earlier product cached; `None` if there are none, or if they are of another proof or
     /// another random part.
-    fn kept(&self) -> Option<[E::G1Affine; 2]> {
-        let kept = self.multiples?.0.get()?;
-        let is_of_this = kept.random == self.weight.random && kept.points == self.points();
-        is_of_this.then_some(kept.multiples)
+    fn cached(&self) -> Option<[E::G1Affine; 2]> {
+        let cached = self.multiples?.0.get()?;
+        let applies = cached.random == self.weight.random && cached.points == self.points();
+        applies.then_some(cached.multiples)
     }
 
-    fn keep(&self, multiples: [E::G1Affine; 2]) {
-        if let Some(place) = self.multiples {
-            // Multiples of another proof or weight that are already kept stay.
-            let _ = place.0.set(CachedMultiples {
+    fn cache(&self, multiples: [E::G1Affine; 2]) {
+        if let Some(cache) = self.multiples {
+            // Cached multiples of another proof or weight are not replaced.
+            let _ = cache.0.set(CachedMultiples {
                 random: self.weight.random,
                 points: self.points(),
                 multiples,
@@ -223,7 +230,7 @@ impl<E: SnarkCurve> WeightedProof<'_, E> {
 // === impl MultiplesCache ===
 
 impl<E: SnarkCurve> MultiplesCache<E> {
-    /// Storage without multiples yet.
+    /// An empty cache.
     pub const fn new() -> Self {
         Self(OnceLock::new())
     }
@@ -264,7 +271,7 @@ impl<'a, E: SnarkCurve> KeySum<'a, E> {
 // === impl Weight ===
 
 impl Weight {
-    /// A random weight. `rng` must be unpredictable to whoever made the proofs.
+    /// A random weight. `rng` must be unpredictable to those who made the proofs.
     pub fn draw(rng: &mut (impl RngCore + ?Sized)) -> Self {
         let mut bytes = [0; 16];
         rng.fill_bytes(&mut bytes);

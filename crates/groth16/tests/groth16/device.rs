@@ -22,14 +22,14 @@ use proofmill_groth16::{
 use super::resident::chain;
 use super::zkey;
 
-/// Key, witness, and how many public inputs it begins with.
+/// A key and an assignment for it.
 type Subject<E> = (
     Arc<ResidentKey<E>>,
     Vec<<E as ark_ec::pairing::Pairing>::ScalarField>,
 );
 
-/// A key of ours.
-fn ours<E: SnarkCurve>(residency: ResidentForm) -> Subject<E> {
+/// A key in this crate's format.
+fn own_key<E: SnarkCurve>(residency: ResidentForm) -> Subject<E> {
     let rng = &mut StdRng::seed_from_u64(3);
     let (system, assignment) = chain::<E>(60, rng);
     let key = setup(&system, rng).unwrap();
@@ -37,8 +37,8 @@ fn ours<E: SnarkCurve>(residency: ResidentForm) -> Subject<E> {
     (Arc::new(key), assignment.z().to_vec())
 }
 
-/// A key of snarkjs's.
-fn theirs<E: SnarkCurve>() -> Subject<E> {
+/// A key from snarkjs.
+fn snarkjs_key<E: SnarkCurve>() -> Subject<E> {
     let key = ResidentKey::from_zkey(zkey::key::<E>(), ResidentForm::Plain).unwrap();
     (Arc::new(key), zkey::witness::<E>())
 }
@@ -49,7 +49,7 @@ fn load<E: SnarkCurve>(key: &Arc<ResidentKey<E>>, device: &Arc<dyn Device>) -> D
 }
 
 /// Checks that the device makes valid proofs and reports each step once.
-fn proves<E: SnarkCurve>(device: &DeviceKey<E>, z: &[E::ScalarField]) {
+fn assert_proves<E: SnarkCurve>(device: &DeviceKey<E>, z: &[E::ScalarField]) {
     let rng = &mut StdRng::seed_from_u64(4);
     let (proof, reports) = device.prove(z, rng).unwrap();
     let vk = device.key().vk();
@@ -60,16 +60,16 @@ fn proves<E: SnarkCurve>(device: &DeviceKey<E>, z: &[E::ScalarField]) {
     assert_eq!((reports.len(), stages.len()), (8, 8), "{reports:?}");
 }
 
-fn devices_prove<E: SnarkCurve>() {
+fn check_devices<E: SnarkCurve>() {
     let hosts = || host_cuda(64, false).unwrap();
     let pool = Pool::new(vec![Box::new(cpu().unwrap()), Box::new(hosts())]).unwrap();
     let devices: [Arc<dyn Device>; 3] =
         [Arc::new(cpu().unwrap()), Arc::new(hosts()), Arc::new(pool)];
-    for (key, z) in [ours::<E>(ResidentForm::Plain), theirs::<E>()] {
+    for (key, z) in [own_key::<E>(ResidentForm::Plain), snarkjs_key::<E>()] {
         for device in &devices {
             let on = load(&key, device);
             assert_eq!(on.placement(), EVERYTHING);
-            proves(&on, &z);
+            assert_proves(&on, &z);
         }
     }
 }
@@ -86,7 +86,7 @@ const EVERYTHING: Placement = Placement {
 #[test]
 fn every_device_proves_over_every_curve() {
     for curve in Curve::ALL {
-        with_curve!(curve, E => devices_prove::<E>());
+        with_curve!(curve, E => check_devices::<E>());
     }
 }
 
@@ -100,7 +100,10 @@ fn what_the_device_does_not_compute_the_processors_do() {
         placement
     };
     let device: Arc<dyn Device> = Arc::new(cpu().unwrap());
-    for (key, z) in [ours::<Bn254>(ResidentForm::Plain), theirs::<Bn254>()] {
+    for (key, z) in [
+        own_key::<Bn254>(ResidentForm::Plain),
+        snarkjs_key::<Bn254>(),
+    ] {
         for placement in [
             none,
             one(|on| on.transforms = true),
@@ -111,14 +114,14 @@ fn what_the_device_does_not_compute_the_processors_do() {
             one(|on| on.h = true),
         ] {
             let on = DeviceKey::place(key.clone(), device.clone(), placement, 1 << 20).unwrap();
-            proves(&on, &z);
+            assert_proves(&on, &z);
         }
     }
 }
 
 #[test]
 fn a_wrong_witness_is_refused_as_without_a_device() {
-    let (key, mut z) = ours::<Bn254>(ResidentForm::Plain);
+    let (key, mut z) = own_key::<Bn254>(ResidentForm::Plain);
     let device = load(&key, &(Arc::new(cpu().unwrap()) as Arc<dyn Device>));
     let rng = &mut StdRng::seed_from_u64(5);
     let first = z[1];
@@ -131,7 +134,7 @@ fn a_wrong_witness_is_refused_as_without_a_device() {
 
 #[test]
 fn prepared_points_are_on_no_device() {
-    let (key, z) = ours::<Bn254>(ResidentForm::Prepared { memory_limit: 0 });
+    let (key, z) = own_key::<Bn254>(ResidentForm::Prepared { memory_limit: 0 });
     let device: Arc<dyn Device> = Arc::new(cpu().unwrap());
     let refused = DeviceKey::load(key.clone(), device.clone(), Offload::Always, 0).unwrap_err();
     assert!(matches!(refused, ProveError::Prepared), "{refused}");
@@ -140,11 +143,11 @@ fn prepared_points_are_on_no_device() {
         transforms: true,
         ..Placement::default()
     };
-    proves(&DeviceKey::place(key, device, placement, 0).unwrap(), &z);
+    assert_proves(&DeviceKey::place(key, device, placement, 0).unwrap(), &z);
 }
 
 /// A device that works on the CPU, and fails at a chosen job.
-struct Fake {
+struct FaultyDevice {
     cpu: Box<dyn Device>,
     /// The index of a job, and the fault that happens at it.
     fault: Option<(usize, Fault)>,
@@ -162,9 +165,9 @@ enum Fault {
     IsSilent,
 }
 
-// === impl Fake ===
+// === impl FaultyDevice ===
 
-impl Fake {
+impl FaultyDevice {
     fn new(fault: Option<(usize, Fault)>) -> Arc<Self> {
         Self::of_cost(fault, |_| Duration::ZERO)
     }
@@ -181,7 +184,7 @@ impl Fake {
     }
 }
 
-impl Device for Fake {
+impl Device for FaultyDevice {
     fn caps(&self) -> &Capabilities {
         self.cpu.caps()
     }
@@ -233,12 +236,12 @@ impl Device for Fake {
 
 #[test]
 fn a_device_that_fails_is_named_and_the_processors_go_on() {
-    let (key, z) = ours::<Bls12_381>(ResidentForm::Plain);
+    let (key, z) = own_key::<Bls12_381>(ResidentForm::Plain);
     let rng = &mut StdRng::seed_from_u64(6);
     // Two transforms and five products.
     for job in 0..7 {
         for fault in [Fault::Refuses, Fault::Breaks] {
-            let device = Fake::new(Some((job, fault)));
+            let device = FaultyDevice::new(Some((job, fault)));
             let on = load(&key, &(device.clone() as Arc<dyn Device>));
             let error = on.prove(&z, rng).unwrap_err();
             assert!(
@@ -255,9 +258,9 @@ fn a_device_that_fails_is_named_and_the_processors_go_on() {
 
 #[test]
 fn a_proof_that_is_dropped_cancels_its_jobs() {
-    let (key, z) = theirs::<Bn254>();
+    let (key, z) = snarkjs_key::<Bn254>();
     // The fourth is the first product, after the transforms.
-    let device = Fake::new(Some((3, Fault::IsSilent)));
+    let device = FaultyDevice::new(Some((3, Fault::IsSilent)));
     let on = load(&key, &(device.clone() as Arc<dyn Device>));
     let (evaluations, _) = key.prover().evaluate(&z).unwrap();
     {
@@ -272,8 +275,8 @@ fn a_proof_that_is_dropped_cancels_its_jobs() {
 
 #[test]
 fn bases_are_evicted_with_the_key_and_when_loading_fails() {
-    let (key, _) = ours::<Bn254>(ResidentForm::Plain);
-    let device = Fake::new(None);
+    let (key, _) = own_key::<Bn254>(ResidentForm::Plain);
+    let device = FaultyDevice::new(None);
     let on = load(&key, &(device.clone() as Arc<dyn Device>));
     assert_eq!(device.resident.lock().unwrap().len(), 5);
     drop(on);
@@ -294,9 +297,12 @@ fn work_goes_to_the_device_that_is_done_sooner() {
         }
         Work::Transform { .. } => Duration::from_micros(30),
     };
-    let (key, _) = ours::<Bn254>(ResidentForm::Plain);
+    let (key, _) = own_key::<Bn254>(ResidentForm::Plain);
     let placed = |device: fn(Work) -> Duration, cpu: fn(Work) -> Duration| {
-        let (device, cpu) = (Fake::of_cost(None, device), Fake::of_cost(None, cpu));
+        let (device, cpu) = (
+            FaultyDevice::of_cost(None, device),
+            FaultyDevice::of_cost(None, cpu),
+        );
         Placement::of(&key, &*device, Offload::WhenFasterThan(&*cpu)).unwrap()
     };
     let without_transforms = Placement {
@@ -305,7 +311,7 @@ fn work_goes_to_the_device_that_is_done_sooner() {
     };
     assert_eq!(placed(on_device, on_cpu), without_transforms);
     assert_eq!(placed(on_device, |_| Duration::from_millis(1)), EVERYTHING);
-    // What takes as long there stays here.
+    // At equal cost, the processors compute.
     assert!(placed(|_| Duration::ZERO, |_| Duration::ZERO).is_empty());
     // For few points, the cost of a call alone is higher.
     let few: fn(Work) -> Duration = |work| match work {

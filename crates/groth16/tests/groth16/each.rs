@@ -1,4 +1,4 @@
-//! Proofs each for itself, side by side: as one by one.
+//! Separate verification of many proofs side by side gives the same results as one by one.
 
 use ark_ec::pairing::PairingOutput;
 use ark_ec::{AffineRepr, CurveGroup};
@@ -17,7 +17,7 @@ struct Case<E: SnarkCurve> {
     proof: Proof<E>,
 }
 
-/// A matrix by its rows, each of coefficients with their variables.
+/// The rows of a matrix: coefficients with their variables.
 type Rows<F> = Vec<Vec<(F, usize)>>;
 
 /// A circuit with `inputs` public inputs, each the square of a witness.
@@ -47,7 +47,8 @@ fn circuit<E: SnarkCurve>(
     (system, assignment)
 }
 
-/// Keys for 0, 1, 3 and 14 inputs, and proofs under them in turns, some of them wrong in any way.
+/// Keys for 0, 1, 3 and 14 inputs, and proofs under each of them in turn, some of which are wrong in one of several
+/// ways.
 fn cases<E: SnarkCurve>(rng: &mut StdRng) -> (Vec<PreparedVerifyingKey<E>>, Vec<Case<E>>) {
     let (mut keys, mut proofs) = (Vec::new(), Vec::new());
     for inputs in [0, 1, 3, 14] {
@@ -74,7 +75,7 @@ fn cases<E: SnarkCurve>(rng: &mut StdRng) -> (Vec<PreparedVerifyingKey<E>>, Vec<
     (keys, cases)
 }
 
-fn each_is_as_one_by_one<E: SnarkCurve>() {
+fn compare_with_one_by_one<E: SnarkCurve>() {
     let rng = &mut StdRng::seed_from_u64(41);
     let (keys, cases) = cases::<E>(rng);
     let keyed: Vec<_> = cases
@@ -120,6 +121,6 @@ fn each_is_as_one_by_one<E: SnarkCurve>() {
 
 #[test]
 fn each_is_as_one_by_one_over_both_curves() {
-    each_is_as_one_by_one::<Bls12_381>();
-    each_is_as_one_by_one::<Bn254>();
+    compare_with_one_by_one::<Bls12_381>();
+    compare_with_one_by_one::<Bn254>();
 }

@@ -1,4 +1,4 @@
-//! Key files: round trips, and a clear error for whatever else a file may hold.
+//! Key files: round trips, and clear errors for all other content.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -16,7 +16,7 @@ use crate::points::outside_subgroup;
 
 type Key = ProvingKey<Bls12_381>;
 
-/// x² = y with y public.
+/// A key for the circuit x² = y with y public.
 fn key() -> Key {
     let row = |column| vec![vec![(Fr::one(), column)]];
     let system = R1cs::from_rows(2, 1, [row(2), row(2), row(1)]).unwrap();
@@ -31,8 +31,8 @@ fn reseal(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// Arkworks reads an uncompressed point whatever its flags say of y, and takes a flag for infinity whatever the
-/// coordinates are.
+/// Arkworks does not compare the flags of an uncompressed point, for the larger y and for infinity, with its
+/// coordinates, so that the key file's decoder must.
 #[test]
 fn a_point_has_one_encoding() {
     let one = ark_bn254::Fr::one();
@@ -135,7 +135,7 @@ fn cut_and_corrupt_files_are_refused() {
             "byte {index}"
         );
     }
-    // On disk too, where the size is known before the content is read.
+    // The same on disk, where the size is known before the content is read.
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("cut.pk");
     for length in [0, 50, 111, 112, 200, bytes.len() - 1] {

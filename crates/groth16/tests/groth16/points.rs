@@ -1,4 +1,4 @@
-//! Points that no decoder may let through.
+//! Points that every decoder must refuse.
 
 use ark_ec::short_weierstrass::{Affine, SWCurveConfig};
 

@@ -80,7 +80,7 @@ fn case(seed: u64, inputs: usize, products: usize) -> Case {
     }
 }
 
-/// The same proof and key before arkworks' verifier.
+/// Whether arkworks' verifier accepts a proof under the case's key.
 fn ark_accepts(case: &Case, inputs: &[Fr], proof: &Proof<Bls12_381>) -> bool {
     let vk = case.key.vk.clone();
     let vk = ark_groth16::VerifyingKey::<Bls12_381> {
@@ -319,26 +319,26 @@ fn a_weighted_product_is_that_of_its_parts() {
     }
 }
 
-/// Multiples that a product keeps are used again under multiples of the same weight, and neither under another weight
-/// nor for another proof.
+/// Multiples that a product caches are used again under multiples of the same weight, but not under another weight or
+/// for another proof.
 #[test]
 fn kept_multiples_are_of_one_proof_under_one_weight() {
     let case = case(16, 1, 5);
     let rng = &mut StdRng::seed_from_u64(24);
     let mut forged = case.proof;
     forged.c = G1Projective::rand(rng).into_affine();
-    let (kept, weights) = (
+    let (caches, weights) = (
         [MultiplesCache::new(), MultiplesCache::new()],
         [(); 2].map(|()| Weight::draw(rng)),
     );
     let other = Weight::draw(rng);
-    let product = |proofs: [&Proof<Bls12_381>; 2], weights: [Weight; 2], keeps: bool| {
+    let product = |proofs: [&Proof<Bls12_381>; 2], weights: [Weight; 2], use_caches: bool| {
         let [first, second] = [0, 1].map(|i| WeightedProof {
             key: &case.verifier,
             inputs: case.assignment.inputs(),
             proof: proofs[i],
             weight: weights[i],
-            multiples: keeps.then_some(&kept[i]),
+            multiples: use_caches.then_some(&caches[i]),
         });
         weighted_product(&[first, second]).unwrap()
     };
@@ -370,21 +370,22 @@ fn read_by_arkworks<E: SnarkCurve>(bytes: &[u8]) -> Option<Proof<E>> {
     (proof.to_bytes() == bytes).then_some(proof)
 }
 
-/// Encodings with a few bytes changed, of points at infinity, outside the subgroup and off the curve.
-fn decoded_as_by_arkworks<E: SnarkCurve>() {
+/// Compares the decoded proofs with those of arkworks: for valid encodings, points at infinity, changed bits and bytes,
+/// and wrong lengths.
+fn assert_decoded_as_by_arkworks<E: SnarkCurve>() {
     let rng = &mut StdRng::seed_from_u64(31);
     let mut encodings: Vec<Vec<u8>> = Vec::new();
     for number in 0..120 {
-        let some = |rng: &mut StdRng| rng.gen_range(0..8) != 0;
+        let is_infinity = |rng: &mut StdRng| rng.gen_range(0..8) == 0;
         let mut proof = Proof::<E> {
             a: E::G1::rand(rng).into_affine(),
             b: E::G2::rand(rng).into_affine(),
             c: E::G1::rand(rng).into_affine(),
         };
-        if !some(rng) {
+        if is_infinity(rng) {
             proof.a = E::G1Affine::zero();
         }
-        if !some(rng) {
+        if is_infinity(rng) {
             proof.b = E::G2Affine::zero();
         }
         let mut bytes = proof.to_bytes();
@@ -424,8 +425,8 @@ fn decoded_as_by_arkworks<E: SnarkCurve>() {
 
 #[test]
 fn many_proofs_are_decoded_as_arkworks_decodes_each() {
-    decoded_as_by_arkworks::<Bn254>();
-    decoded_as_by_arkworks::<Bls12_381>();
+    assert_decoded_as_by_arkworks::<Bn254>();
+    assert_decoded_as_by_arkworks::<Bls12_381>();
 }
 
 #[test]

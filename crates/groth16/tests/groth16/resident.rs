@@ -1,4 +1,4 @@
-//! Our own keys over every curve: files, proofs with a resident key and without, and their way
+//! Keys in this crate's format over every curve: files, proofs with and without a resident key, and round trips
 //! through snarkjs's JSON.
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use proofmill_groth16::{
 };
 use proofmill_r1cs::{Assignment, R1cs};
 
-/// zᵢ₊₂ = zᵢ·zᵢ₊₁, of which the first two are public.
+/// A system of the constraints zᵢ₊₂ = zᵢ·zᵢ₊₁, whose first two variables are public.
 pub(super) fn chain<E: SnarkCurve>(
     length: usize,
     rng: &mut StdRng,
@@ -31,7 +31,7 @@ pub(super) fn chain<E: SnarkCurve>(
     (system, Assignment::from_values(z, 3))
 }
 
-fn check<E: SnarkCurve>() {
+fn check_curve<E: SnarkCurve>() {
     let rng = &mut StdRng::seed_from_u64(1);
     let (system, assignment) = chain::<E>(300, rng);
     let key: ProvingKey<E> = setup(&system, rng).unwrap();
@@ -106,7 +106,7 @@ fn check<E: SnarkCurve>() {
 #[test]
 fn keys_of_every_curve_prove_resident_and_not() {
     for curve in Curve::ALL {
-        with_curve!(curve, E => check::<E>());
+        with_curve!(curve, E => check_curve::<E>());
     }
 }
 

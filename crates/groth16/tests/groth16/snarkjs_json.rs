@@ -66,7 +66,7 @@ fn files_of_snarkjs_verify_and_are_written_back_byte_for_byte() {
     assert_eq!(inputs_from_json::<ark_bn254::Fr>(b"[]").unwrap(), []);
 }
 
-/// Every number in a document, by its path.
+/// Appends the paths of all values in a document that are neither lists nor objects.
 fn leaves(value: &Value, path: String, out: &mut Vec<String>) {
     match value {
         Value::Array(list) => {
@@ -84,7 +84,7 @@ fn leaves(value: &Value, path: String, out: &mut Vec<String>) {
 }
 
 /// Replacements for a number, each of which must be refused.
-fn others(original: &Value) -> Vec<Value> {
+fn replacements(original: &Value) -> Vec<Value> {
     let Value::String(text) = original else {
         return vec![
             Value::Null,
@@ -120,23 +120,23 @@ fn every_tampering_is_refused() {
     for files in &FILES {
         let documents = [files.key, files.proof, files.inputs];
         let mut tried = 0;
-        for (which, document) in documents.iter().enumerate() {
+        for (index, document) in documents.iter().enumerate() {
             let value: Value = serde_json::from_str(document).unwrap();
             let mut paths = Vec::new();
             leaves(&value, String::new(), &mut paths);
             for path in paths {
                 let original = value.pointer(&path).unwrap().clone();
-                for other in others(&original) {
+                for other in replacements(&original) {
                     if other == original {
                         continue;
                     }
                     let mut wrong = value.clone();
                     *wrong.pointer_mut(&path).unwrap() = other.clone();
                     let mut texts = documents.map(str::to_owned);
-                    texts[which] = wrong.to_string();
+                    texts[index] = wrong.to_string();
                     let [key, proof, inputs] = &texts;
                     let verdict = with_curve!(files.curve, E => accepts::<E>(key, proof, inputs));
-                    // Redundant, and as in snarkjs never looked at.
+                    // A redundant field, which snarkjs ignores too.
                     let ignored = path.starts_with("/vk_alphabeta_12");
                     assert_eq!(verdict.is_ok(), ignored, "{path}: {other}: {verdict:?}");
                     tried += 1;

@@ -9,7 +9,7 @@ use proofmill_groth16::{
     verify,
 };
 
-fn random<E: SnarkCurve>(rng: &mut StdRng) -> VerifyingKey<E> {
+fn random_key<E: SnarkCurve>(rng: &mut StdRng) -> VerifyingKey<E> {
     let g2 = |rng: &mut StdRng| E::G2::rand(rng).into_affine();
     VerifyingKey {
         circuit: [0; 32],
@@ -21,8 +21,8 @@ fn random<E: SnarkCurve>(rng: &mut StdRng) -> VerifyingKey<E> {
     }
 }
 
-/// The point of inputs.
-fn point<E: SnarkCurve>(key: &VerifyingKey<E>, inputs: &[E::ScalarField]) -> E::G1 {
+/// The sum of the instance's points over the inputs.
+fn input_point<E: SnarkCurve>(key: &VerifyingKey<E>, inputs: &[E::ScalarField]) -> E::G1 {
     let terms = key.instance[1..].iter().zip(inputs);
     terms.fold(key.instance[0].into_group(), |sum, (point, input)| {
         sum + *point * input
@@ -31,7 +31,7 @@ fn point<E: SnarkCurve>(key: &VerifyingKey<E>, inputs: &[E::ScalarField]) -> E::
 
 /// Checks that a key is found to have `weakness`, and that the proof that follows from the key alone
 /// verifies for inputs without a witness.
-fn forged<E: SnarkCurve>(
+fn assert_forged<E: SnarkCurve>(
     key: &VerifyingKey<E>,
     weakness: Weakness,
     proof: impl Fn(&VerifyingKey<E>, E::G1) -> (E::G1, E::G2Affine, E::G1),
@@ -40,7 +40,7 @@ fn forged<E: SnarkCurve>(
     let inputs: Vec<_> = (1..key.instance.len())
         .map(|_| E::ScalarField::rand(rng))
         .collect();
-    let (a, b, c) = proof(key, point(key, &inputs));
+    let (a, b, c) = proof(key, input_point(key, &inputs));
     let (a, c) = (a.into_affine(), c.into_affine());
     let prepared = PreparedVerifyingKey::from(key.clone());
     verify(&prepared, &inputs, &Proof { a, b, c }).unwrap();
@@ -49,10 +49,10 @@ fn forged<E: SnarkCurve>(
     assert!(refused.to_string().contains(&weakness.to_string()));
 }
 
-fn forgeries<E: SnarkCurve>() {
+fn check_forgeries<E: SnarkCurve>() {
     use KeyElement::{Alpha, Beta, Delta, Gamma};
     let rng = &mut StdRng::seed_from_u64(1);
-    let sound = random::<E>(rng);
+    let sound = random_key::<E>(rng);
     assert_eq!(sound.weaknesses(), []);
     sound.require_secure().unwrap();
     let zero = E::G1::zero;
@@ -63,45 +63,45 @@ fn forgeries<E: SnarkCurve>() {
     };
 
     let key = changed(|key| key.delta_g2 = key.gamma_g2);
-    forged(&key, Weakness::Related(Gamma, Delta), |key, i| {
+    assert_forged(&key, Weakness::Related(Gamma, Delta), |key, i| {
         (key.alpha_g1.into(), key.beta_g2, -i)
     });
     let key = changed(|key| key.delta_g2 = -key.gamma_g2);
-    forged(&key, Weakness::Related(Gamma, Delta), |key, i| {
+    assert_forged(&key, Weakness::Related(Gamma, Delta), |key, i| {
         (key.alpha_g1.into(), key.beta_g2, i)
     });
     let key = changed(|key| key.beta_g2 = key.gamma_g2);
-    forged(&key, Weakness::Related(Beta, Gamma), |key, i| {
+    assert_forged(&key, Weakness::Related(Beta, Gamma), |key, i| {
         (i + key.alpha_g1, key.beta_g2, zero())
     });
     let key = changed(|key| key.beta_g2 = key.delta_g2);
-    forged(&key, Weakness::Related(Beta, Delta), |key, i| {
+    assert_forged(&key, Weakness::Related(Beta, Delta), |key, i| {
         (i, key.gamma_g2, -key.alpha_g1.into_group())
     });
     let key = changed(|key| key.alpha_g1 = E::G1Affine::zero());
-    forged(&key, Weakness::Infinity(Alpha), |key, i| {
+    assert_forged(&key, Weakness::Infinity(Alpha), |key, i| {
         (i, key.gamma_g2, zero())
     });
     let key = changed(|key| key.beta_g2 = E::G2Affine::zero());
-    forged(&key, Weakness::Infinity(Beta), |key, i| {
+    assert_forged(&key, Weakness::Infinity(Beta), |key, i| {
         (i, key.gamma_g2, zero())
     });
     let key = changed(|key| key.gamma_g2 = E::G2Affine::zero());
-    forged(&key, Weakness::Infinity(Gamma), |key, _| {
+    assert_forged(&key, Weakness::Infinity(Gamma), |key, _| {
         (key.alpha_g1.into(), key.beta_g2, zero())
     });
 }
 
 #[test]
 fn forged_proofs_hold_under_degenerate_keys_and_the_keys_are_named() {
-    forgeries::<Bn254>();
-    forgeries::<Bls12_381>();
+    check_forgeries::<Bn254>();
+    check_forgeries::<Bls12_381>();
 }
 
 #[test]
 fn points_at_infinity_bind_nothing_and_are_counted() {
     let rng = &mut StdRng::seed_from_u64(2);
-    let mut key = random::<Bn254>(rng);
+    let mut key = random_key::<Bn254>(rng);
     key.delta_g2 = AffineRepr::zero();
     key.instance[2] = AffineRepr::zero();
     key.instance[3] = AffineRepr::zero();
@@ -110,13 +110,13 @@ fn points_at_infinity_bind_nothing_and_are_counted() {
         Weakness::UnboundInputs { first: 2, count: 2 },
     ];
     assert_eq!(key.weaknesses(), expected);
-    let said = key.require_secure().unwrap_err().to_string();
+    let message = key.require_secure().unwrap_err().to_string();
     assert_eq!(
-        said,
+        message,
         "insecure key, under which proofs prove nothing: delta is the point at infinity; 2 \
          public-input points, the first of them IC[2], are the point at infinity"
     );
-    // Two that are both at infinity are not called equal.
+    // Two elements that are both at infinity are not also reported as equal.
     key.gamma_g2 = AffineRepr::zero();
     assert_eq!(key.weaknesses().len(), 3);
     key.instance.clear();

@@ -49,7 +49,7 @@ pub(super) fn witness<E: SnarkCurve>() -> Vec<E::ScalarField> {
     witness.values().to_vec()
 }
 
-/// arkworks' verdict.
+/// Whether arkworks' verifier accepts a proof.
 fn ark_accepts<E: SnarkCurve>(
     vk: &VerifyingKey<E>,
     inputs: &[E::ScalarField],
@@ -122,7 +122,7 @@ fn proofs_with_keys_of_snarkjs_verify() {
                 assert_eq!(held(ProverStage::MsmH), 32 * n);
                 assert!(resident.bytes() > 0);
 
-                // C is not known: what does not satisfy the circuit shows in the verification.
+                // As C is not known, a wrong assignment is found by verification only.
                 for variable in 1..z.len() {
                     let mut wrong = z.clone();
                     wrong[variable] += <E as ark_ec::pairing::Pairing>::ScalarField::one();
@@ -221,7 +221,7 @@ fn cut_keys_are_refused_with_section_and_offset() {
     }
 }
 
-/// Each byte of a file, changed: refused, or another key that is written back as it was read.
+/// A file with any byte changed is refused, or read as another key that is written back byte for byte.
 #[test]
 fn changed_keys_are_refused_or_read() {
     let bytes = key_bytes(Curve::Bn254);
@@ -375,7 +375,7 @@ fn a_checked_key_is_remembered_until_it_changes() {
     assert_eq!(load().unwrap().1, Checked::Full);
     assert_eq!(load().unwrap(), (key.clone(), Checked::PointsRemembered));
 
-    // A changed file is checked anew, and what is wrong with it found and not remembered.
+    // A changed file is checked anew; its fault is found, and its digest not remembered.
     key.delta_g1 = G1Affine::new_unchecked(key.delta_g1.x, key.delta_g1.y + key.delta_g1.x);
     key.save(&path).unwrap();
     for _ in 0..2 {
@@ -425,7 +425,7 @@ fn a_key_that_is_overwritten_after_its_digest_is_not_taken_for_the_remembered_on
 
     let opened = MappedFile::open(&path).unwrap();
     assert_eq!(load(&opened).unwrap().1, Checked::PointsRemembered);
-    // Beyond what the system's clock for files tells apart.
+    // Longer than the resolution of the file system's clock.
     std::thread::sleep(std::time::Duration::from_millis(30));
     let time = std::fs::metadata(&path).unwrap().modified().unwrap();
     let content = std::fs::read(&path).unwrap();

@@ -15,7 +15,7 @@ use proofmill_r1cs::iden3::{
 
 const CUBE: &[u8] = include_bytes!("../../../r1cs/tests/fixtures/cube.r1cs");
 const CUBE_BLS: &[u8] = include_bytes!("../../../r1cs/tests/fixtures/cube_bls12381.r1cs");
-/// Of the circuit's own power, and of a larger one.
+/// Powers of tau of the circuit's own power; `PTAU_4` is of a larger one.
 const PTAU_3: &[u8] = include_bytes!("../fixtures/setup/bn128_3.ptau");
 const PTAU_4: &[u8] = include_bytes!("../fixtures/setup/bn128_4.ptau");
 const PTAU_BLS: &[u8] = include_bytes!("../fixtures/setup/bls12381_3.ptau");
@@ -47,7 +47,7 @@ fn setup<E: SnarkCurve>(
     Ok(key.into_inner())
 }
 
-/// The file with its sections changed: `edit` gives a section's new content, or drops it.
+/// The file with its sections changed: `edit` returns a section's new content, or `None` to drop the section.
 fn edited(bytes: &[u8], edit: impl Fn(u32, &[u8]) -> Option<Vec<u8>>) -> Vec<u8> {
     let container = Container::parse(&PTAU_FORMAT, bytes).unwrap();
     let mut out = ContainerWriter::new(Memory::new(Vec::new()), &PTAU_FORMAT).unwrap();
@@ -151,7 +151,7 @@ fn what_does_not_fit_is_refused() {
         error.to_string(),
         ".ptau file, section 1 (header), byte 24: for the field bls12-381, not bn254"
     );
-    // The first levels of the powers are those of a smaller ceremony.
+    // The first points of a file are those of a smaller ceremony.
     let g1 = 64;
     let small = edited(PTAU_3, |kind, content| {
         let mut content = content.to_vec();
@@ -192,7 +192,7 @@ fn powers_are_verified() {
     verify::<Bn254>(PTAU_4).unwrap();
     verify::<Bls12_381>(PTAU_BLS).unwrap();
     verify::<Bn254>(&unprepared(PTAU_3)).unwrap();
-    // Two points of a section changed for each other.
+    // Two points of a section are swapped.
     for (kind, size, what) in [
         (2, 64, "not the powers of one number"),
         (3, 128, "not the powers of tau"),
@@ -249,7 +249,7 @@ fn points_are_checked() {
         (128, Reason::NotCanonical)
     );
     assert_eq!(refused(start + 5 * 64 + 1, 1), (320, Reason::NotOnCurve));
-    // On BLS12-381's curve, but of another order.
+    // A point of BLS12-381's curve outside the subgroup.
     let point = (1u64..)
         .find_map(|x| ark_bls12_381::G1Affine::get_point_from_x_unchecked(x.into(), false))
         .unwrap();

@@ -19,7 +19,7 @@ use proofmill_orchestrator::plan::{
 };
 use proofmill_orchestrator::remote::{Call, CallBody, Notice, admit, parse};
 
-/// Where calls come, by the first byte of an input.
+/// Subjects on which calls arrive. The first byte of an input selects one.
 pub const SUBJECTS: [&str; 5] = [
     "proofmill.leader.fuzzed.dispatcher.prove.mallory",
     "proofmill.leader.fuzzed.collector",
@@ -28,7 +28,7 @@ pub const SUBJECTS: [&str; 5] = [
     "proofmill.leader.fuzzed.operator",
 ];
 
-/// A workflow with something of everything: blocks are proven by two of three, gathered and emitted.
+/// A workflow with all kinds of stages: blocks are proven by two of three workers, gathered and emitted.
 pub static PLAN: LazyLock<Arc<Plan>> = LazyLock::new(|| {
     let queue = |name: &str, reader| QueuePlan {
         name: name.into(),
@@ -101,7 +101,7 @@ fn at(second: u64) -> Now {
     }
 }
 
-/// Accepts what is appended, as a log does, and goes on until nothing follows.
+/// Carries out actions as a log that accepts every append, until no further actions follow.
 fn carry_out(core: &mut Core, second: u64, mut actions: Vec<Action>, seq: &mut u64) {
     let mut rounds = 0;
     while !actions.is_empty() {
@@ -147,7 +147,7 @@ fn submission(block: u64) -> Event {
     }
 }
 
-/// A peer's call: the first byte says where it comes, the rest is what it is.
+/// A peer's call: the first byte selects the subject, and the rest is the encoded call.
 pub fn call(bytes: &[u8]) {
     let [first, rest @ ..] = bytes else { return };
     let subject = SUBJECTS[usize::from(*first) % SUBJECTS.len()];

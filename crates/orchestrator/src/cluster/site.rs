@@ -60,7 +60,7 @@ impl ProcessContext {
                 path: state.clone(),
                 source,
             })?;
-            let blobs = open_blobs(&connection).await?.of(&plan.workflow);
+            let blobs = open_blobs(&connection).await?.for_workflow(&plan.workflow);
             // Renewal keeps the leader's sweep from removing blobs that this process holds.
             tokio::spawn(blobs.keep_renewing());
             Ok(Self {

@@ -116,7 +116,7 @@ pub enum Reply {
         /// Reason.
         why: String,
     },
-    /// There is no such dead letter, or no live task to cancel.
+    /// The dead letter does not exist, or no live task matches.
     NotFound,
     /// The core drains and takes nothing new.
     Draining,

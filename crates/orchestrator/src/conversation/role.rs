@@ -21,11 +21,11 @@ pub enum RoleEvent {
 /// A command of the core to a worker, a host or the sink.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum RoleCommand {
-    /// To this worker.
+    /// A command to this worker.
     Worker(WorkerId, WorkerCommand),
-    /// To this host of collectors.
+    /// A command to this host of collectors.
     Host(WorkerId, HostCommand),
-    /// To the sink.
+    /// A command to the sink.
     Sink(SinkCommand),
 }
 

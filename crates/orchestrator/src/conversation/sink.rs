@@ -21,7 +21,7 @@ pub enum SinkEvent {
     Emitted {
         /// The task.
         task: TaskId,
-        /// Sinks that have it, each by its kind and place: a file, an address, a subject.
+        /// Sinks that have the message, each by its kind and place: a file, an address, a subject.
         places: Vec<String>,
     },
 }

@@ -87,13 +87,13 @@ pub(super) enum Phase {
     Leased,
     /// A failed attempt is being recorded.
     Recording,
-    /// A collector has it.
+    /// A collector has the task.
     Held,
-    /// In the sequencer's input, waiting for lower blocks.
+    /// The task is in the sequencer's input and waits for lower blocks.
     Queued,
-    /// Handed to the sink.
+    /// The task is handed to the sink.
     Emitting,
-    /// Its end is being recorded.
+    /// The end of the task is being recorded.
     Finishing,
 }
 

@@ -137,13 +137,13 @@ pub enum TaskPhase {
     Waiting,
     /// Waits for its backoff, or for the delay of the strategy that postponed it.
     Delayed,
-    /// A worker has it.
+    /// A worker has the task.
     Leased,
     /// A collector holds it.
     Held,
     /// Waits for lower blocks to be emitted.
     Queued,
-    /// Its end, or a failed attempt, is being written to the log.
+    /// The end of the task, or a failed attempt, is being written to the log.
     Recording,
 }
 

@@ -24,7 +24,7 @@ pub(crate) fn failure_of_reading(error: &BlobError) -> Option<MachineFailure> {
     error.is_of_store().then(|| failure_of_storing(error))
 }
 
-/// The machine's failure to store a blob, whatever the error.
+/// Converts an error of storing a blob to a failure of the machine. No such error is the task's fault.
 pub(crate) fn failure_of_storing(error: &BlobError) -> MachineFailure {
     MachineFailure {
         missing: error
@@ -35,7 +35,7 @@ pub(crate) fn failure_of_storing(error: &BlobError) -> MachineFailure {
     }
 }
 
-/// As [`failure_of_reading`], for a payload that could not be fetched.
+/// Converts an error of fetching a payload like [`failure_of_reading`].
 pub(crate) fn failure_of_fetching(error: &ResolveError) -> Option<MachineFailure> {
     let ResolveError::Blob { source, .. } = error;
     Some(MachineFailure {

@@ -23,9 +23,9 @@ use proofmill_process::MachineFailure;
 pub struct Context {
     /// The task.
     pub task: TaskId,
-    /// First block it is about.
+    /// First block that the task is about.
     pub first: u64,
-    /// Last block it is about, inclusive.
+    /// Last block that the task is about, inclusive.
     pub last: u64,
     /// Number of this attempt, from 1.
     pub attempt: u32,
@@ -104,7 +104,7 @@ pub trait FromPayload: Sized {
 /// The result of a prover, as messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Produced {
-    /// One message.
+    /// A single message.
     One(Encoding, Bytes),
     /// The elements of a fan-out.
     Many(Vec<(Encoding, Bytes)>),

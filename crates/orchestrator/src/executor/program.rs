@@ -88,7 +88,7 @@ fn origin_of(task: &TaskRecord) -> Option<(String, String)> {
     fits.then(|| ("PROOFMILL_ORIGIN".to_owned(), digests.join(",")))
 }
 
-/// `failure`, with what is known of the program's run.
+/// Adds the known facts about the program's run to `failure`.
 fn failed(attempt: &Attempt, failure: Failure) -> Unfinished {
     Unfinished::Failed(Failure {
         exit: attempt.exit,

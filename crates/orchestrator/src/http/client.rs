@@ -42,7 +42,7 @@ pub enum HttpError {
     /// The time limit passed.
     #[error("no answer within {} s", .0.as_secs_f64())]
     TimedOut(Duration),
-    /// There is no connection.
+    /// The connection could not be made, or broke.
     #[error("no connection: {0}")]
     Connect(std::io::Error),
     /// The response is not HTTP, or the connection broke.

@@ -12,7 +12,7 @@ const EACH: Duration = Duration::from_millis(500);
 /// Identities of the directories that a mill has opened.
 #[derive(Clone, Debug)]
 pub(super) struct Presence {
-    /// Each path with its device and inode.
+    /// The watched paths, each with its device and inode.
     known: Vec<(PathBuf, (u64, u64))>,
 }
 

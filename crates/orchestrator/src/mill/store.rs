@@ -72,7 +72,7 @@ impl Store {
             });
         };
         let log = JetStreamLog::open(connection, &plan.workflow).await?;
-        let blobs = open_blobs(connection).await?.of(&plan.workflow);
+        let blobs = open_blobs(connection).await?.for_workflow(&plan.workflow);
         // Dispatchers of this process also hold results while another process leads.
         tokio::spawn(blobs.keep_renewing());
         Ok((Self::Bus(Arc::new(log), Box::new(lease)), blobs))

@@ -142,12 +142,12 @@ pub struct Hedge {
 /// Treatment of a message that reaches a collector after the group that it belongs to was emitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Late {
-    /// It goes to the dead-letter queue.
+    /// The message goes to the dead-letter queue.
     #[default]
     Dead,
-    /// It is passed on alone, as a group of one.
+    /// The message is passed on alone, as a group of one.
     Emit,
-    /// It is consumed without effect.
+    /// The message is consumed without effect.
     Skip,
 }
 

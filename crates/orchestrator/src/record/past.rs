@@ -106,10 +106,10 @@ pub struct TaskEnd {
 pub enum TaskOutcome {
     /// Workers completed it: one, or as many as its stage's `accept` setting requires.
     Completed {
-        /// Those workers, each with the number of its attempt, from 1; the result of the last one came last.
+        /// The workers, each with the number of its attempt, from 1, in the order in which their results came.
         by: Vec<(WorkerId, u32)>,
     },
-    /// It became part of a group.
+    /// The task became part of a group.
     Grouped {
         /// Key of the group, cut to [`HISTORY_TEXT_MAX`] bytes.
         key: String,
@@ -121,17 +121,17 @@ pub enum TaskOutcome {
     },
     /// An operator dropped it from the dead-letter queue.
     Dropped,
-    /// It went to the dead-letter queue, from which it may have been retried.
+    /// The task went to the dead-letter queue, from which it may have been retried.
     Died {
         /// Reason.
         why: String,
     },
-    /// Its message left the workflow.
+    /// The message of the task left the workflow.
     Emitted {
         /// Places that the message went to: files, addresses, subjects, programs.
         places: Vec<String>,
     },
-    /// It came too late for its group, and its stage passed it on alone.
+    /// The message came too late for its group, and the stage passed it on alone.
     PassedOn {
         /// Reason.
         why: String,

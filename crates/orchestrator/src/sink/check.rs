@@ -85,9 +85,9 @@ pub(super) struct CheckedBatch {
 pub(super) enum Remainder {
     /// There is none: all may be emitted.
     Empty,
-    /// It is wrong.
+    /// The emission is wrong.
     Refused(EmissionRefused),
-    /// It could not be checked now, and is tried again.
+    /// The emission could not be checked now, and is checked again later.
     Retry(String),
 }
 

@@ -28,9 +28,9 @@ use crate::shutdown::{Level, Shutdown};
 pub struct Emitted {
     /// The name of the workflow.
     pub workflow: Arc<str>,
-    /// First block it is about.
+    /// First block that the message is about.
     pub first: u64,
-    /// Last block it is about, inclusive.
+    /// Last block that the message is about, inclusive.
     pub last: u64,
     /// The part of the block that the message is about.
     pub part: Part,

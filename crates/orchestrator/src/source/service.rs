@@ -26,9 +26,9 @@ const WINDOW: usize = 256;
 /// A message of a source.
 #[derive(Clone, Debug)]
 pub struct SourceMessage {
-    /// First block it is about.
+    /// First block that the message is about.
     pub first: u64,
-    /// Last block it is about, inclusive.
+    /// Last block that the message is about, inclusive.
     pub last: u64,
     /// The part of the block that the message is about.
     pub part: Part,

@@ -398,7 +398,7 @@ fn no_header_removes_blobs() {
     });
 }
 
-/// The server sends its answers to whatever subject the asker names.
+/// The server sends its answers to the subject that the request names, whatever it is.
 #[test]
 fn an_answer_of_the_servers_is_no_call_no_lease_and_no_frame() {
     block_on(async {

@@ -67,7 +67,7 @@ pub(crate) fn workflow(dir: &Path) -> Workflow {
     }
 }
 
-/// This process's part in the workflow of `dir`.
+/// The context of this process in the workflow of `dir`.
 pub(crate) async fn context(url: &str, replicas: usize, dir: &Path, name: &str) -> ProcessContext {
     let mut options = NatsOptions::new(url);
     options.replicas = replicas;

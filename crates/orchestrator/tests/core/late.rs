@@ -192,7 +192,7 @@ fn what_lies_inside_a_range_that_was_emitted_is_late_and_what_lies_across_waits(
     }
 }
 
-/// Two provers of each block, of whose proofs the first is emitted.
+/// A workflow in which two provers prove each block, and the first proof is emitted.
 fn first_of_two(late: Late, between: bool) -> Mill {
     let mut draft = Draft::default().late(late);
     for name in ["fast", "slow"] {

@@ -46,7 +46,7 @@ fn victim() {
     });
 }
 
-/// A range of three blocks, of which the second ends the process, and `executor`.
+/// The file of a workflow with `executor` and a range of three blocks, of which the second one ends the process.
 fn text(executor: &str) -> String {
     format!(
         r#"

@@ -8,7 +8,7 @@ use proofmill_orchestrator::shutdown::Level;
 
 use crate::support::{Background, Script, one_stage, stage};
 
-/// A workflow in which a task is dead after one failed attempt.
+/// The file of a workflow in which a task is dead after one failed attempt.
 fn text() -> String {
     one_stage("machine", "workers = 2\nr_max = 0", "")
 }

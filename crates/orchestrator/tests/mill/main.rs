@@ -20,7 +20,7 @@ mod support;
 mod verification;
 mod webhook;
 
-/// No bus: the log is in the mill's directory.
+/// Opens no bus, so that the log is in the mill's directory.
 async fn bus(_state: &std::path::Path) -> Option<proofmill_bus::Connection> {
     None
 }

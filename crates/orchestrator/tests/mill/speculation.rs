@@ -25,7 +25,7 @@ const WORKERS: usize = 4;
 const WARM_UP: u64 = 20;
 const MEASURED: u64 = 120;
 
-/// A prover that takes this long, unless its result is no longer wanted.
+/// A prover that takes a given time, and stops earlier if its result is no longer wanted.
 struct Timed(Duration);
 
 impl Executor for Timed {

@@ -57,7 +57,7 @@ fn child_dir() -> Option<PathBuf> {
     std::env::var_os(DIR).map(PathBuf::from)
 }
 
-/// Runs one of the tests below in a process of its own.
+/// Runs one of the tests below in a child process.
 fn in_child(mut command: Command, name: &str, dir: &Path) {
     let child = command
         .arg(std::env::current_exe().expect("this test's own file"))

@@ -338,7 +338,7 @@ impl World {
         liar.count.told += 1;
         let (may, before) = (liar.may(&event), Before::of(core, liar));
         let what = format!("{event:?}");
-        let Some(actions) = self.hear(event) else {
+        let Some(actions) = self.pass_event(event) else {
             return Ok(());
         };
         let (Some(liar), Some(core)) = (&self.liar, &self.core) else {

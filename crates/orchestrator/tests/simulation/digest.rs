@@ -14,7 +14,7 @@ use proofmill_orchestrator::plan::Late;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::{live, number};
+use crate::{number, run_history};
 
 /// Digest of the histories of the first seeds, by number of seeds.
 const PINNED: [(u64, &str); 2] = [
@@ -192,7 +192,7 @@ fn digest_of(count: u64) -> String {
             let seeds = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
             let seeds = seeds.take_while(|seed| *seed < count);
             seeds
-                .map(|seed| (seed, live(seed, false).actions))
+                .map(|seed| (seed, run_history(seed, false).actions))
                 .collect::<Vec<_>>()
         };
         let handles: Vec<_> = (0..threads).map(|_| scope.spawn(run)).collect();

@@ -75,13 +75,13 @@ impl Drop for Of {
     }
 }
 
-fn live(seed: u64, print: bool) -> Lived {
+fn run_history(seed: u64, print: bool) -> Lived {
     let _of = Of(seed);
     let mut world = World::new(seed, print);
     let outcome = (|| {
         let turmoil = world.rng.within(4_000, 20_000);
         world.run(turmoil)?;
-        world.calm_down()?;
+        world.end_faults()?;
         for _ in 0..40 {
             world.run(world.now_ms + 10_000)?;
             if world.check_end().is_ok() {
@@ -92,7 +92,7 @@ fn live(seed: u64, print: bool) -> Lived {
     })();
     if let Err(why) = outcome {
         let scene = world.scene.name;
-        panic!("{}\nSEED={seed} ({scene}): {why}", world.story());
+        panic!("{}\nSEED={seed} ({scene}): {why}", world.trace_tail());
     }
     let liar = world
         .liar
@@ -125,7 +125,7 @@ fn number(name: &str) -> Option<u64> {
 #[test]
 fn histories_keep_the_invariants() {
     if let Some(seed) = number("SEED") {
-        live(seed, true);
+        run_history(seed, true);
         return;
     }
     let count = number("SEEDS").unwrap_or(SEEDS);
@@ -144,7 +144,7 @@ fn histories_keep_the_invariants() {
                     if seed >= count {
                         break;
                     }
-                    let lived = live(seed, false);
+                    let lived = run_history(seed, false);
                     sum.hedged += lived.hedged;
                     sum.several += lived.several;
                     sum.cancelled += lived.cancelled;
@@ -195,8 +195,8 @@ fn histories_keep_the_invariants() {
 fn a_seed_gives_the_same_history_again() {
     for seed in 0..60 {
         assert_eq!(
-            live(seed, false),
-            live(seed, false),
+            run_history(seed, false),
+            run_history(seed, false),
             "(i) SEED={seed} went two ways"
         );
     }

@@ -452,7 +452,7 @@ impl World {
     }
 
     /// Ends all faults, and brings all processes back.
-    pub(crate) fn calm_down(&mut self) -> Checked {
+    pub(crate) fn end_faults(&mut self) -> Checked {
         self.calm = true;
         self.note(|| "calm".to_owned());
         if self.draining {

@@ -222,8 +222,8 @@ impl World {
         self.trace.push_back(line);
     }
 
-    /// Last lines of the trace.
-    pub(crate) fn story(&self) -> String {
+    /// The last lines of the trace, for error messages.
+    pub(crate) fn trace_tail(&self) -> String {
         self.trace.iter().map(|line| format!("{line}\n")).collect()
     }
 
@@ -415,7 +415,7 @@ impl World {
     }
 
     /// Passes an event to the core and returns its actions; `None` if there is no core.
-    pub(crate) fn hear(&mut self, event: Event) -> Option<Vec<Action>> {
+    pub(crate) fn pass_event(&mut self, event: Event) -> Option<Vec<Action>> {
         let dull = match &event {
             Event::Tick => true,
             Event::Host(event) => event.is_heartbeat(),
@@ -441,7 +441,7 @@ impl World {
 
     pub(crate) fn work_off(&mut self, mut todo: VecDeque<Event>) -> Checked {
         while let Some(event) = todo.pop_front() {
-            let Some(actions) = self.hear(event) else {
+            let Some(actions) = self.pass_event(event) else {
                 return Ok(());
             };
             self.perform(actions, &mut todo)?;

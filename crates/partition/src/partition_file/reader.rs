@@ -28,7 +28,7 @@ pub(super) struct Head {
 // === impl Reader ===
 
 impl<'a> Reader<'a> {
-    /// After the beginning, which is checked; without the checksum, which is checked too.
+    /// Checks the head and the checksum of a file. Returns a reader of the content between them.
     pub(super) fn new<F: PrimeField>(bytes: &'a [u8]) -> Result<Self, PartitionFileError> {
         let mut reader = Self { bytes, offset: 0 };
         if !bytes.starts_with(MAGIC) {

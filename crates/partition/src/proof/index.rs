@@ -28,23 +28,23 @@ pub struct Index<E: PartitionCurve> {
 /// The proving keys of all classes.
 #[derive(Debug)]
 pub enum ClassKeys<E: PartitionCurve> {
-    /// In memory, in the order of classes.
+    /// Keys that stay in memory, in the order of classes.
     Held(Vec<Arc<ResidentKey<E>>>),
-    /// In a folder: each key is read before the parts of its class, and dropped after them.
+    /// Keys in a folder. Each key is read before the parts of its class, and dropped after them.
     Files {
         /// The folder, with a file `class-0.pk` and so on.
         folder: PathBuf,
-        /// The way a key is held while it is used.
+        /// The form in which a key is held while it is used.
         residency: ResidentForm,
     },
-    /// In a folder, as for `Files`, with the points staying in the files: each proof reads its whole key again.
+    /// Keys in a folder like those of `Files`, whose points stay in the files: each proof reads its whole key again.
     Mapped {
         /// The folder.
         folder: PathBuf,
     },
 }
 
-/// Keys and a partition that do not go together.
+/// The reason why keys do not fit a partition.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IndexError {

@@ -38,7 +38,7 @@ const RECORD_CHECKSUM_BYTES: usize = 16;
 const COMMITMENT: u8 = 1;
 const PROOF: u8 = 2;
 
-/// The commitments and proofs of a witness's parts that were made.
+/// The commitments and proofs of a witness's parts that have been made so far.
 #[derive(Debug)]
 pub struct Journal<E: PartitionCurve> {
     seed: Zeroizing<[u8; SEED_BYTES]>,
@@ -51,7 +51,8 @@ pub struct Journal<E: PartitionCurve> {
 struct JournalRecords<E: PartitionCurve> {
     witness: [u8; TAG_BYTES],
     parts: usize,
-    /// Up to the last part that has one, until the journal is bound to a witness.
+    /// Commitments by part. Until the journal is bound to a witness, the list ends with the last
+    /// commitment.
     commitments: Vec<Option<Commitment<E>>>,
     proofs: Vec<Option<Proof<E>>>,
 }
@@ -60,12 +61,12 @@ struct JournalRecords<E: PartitionCurve> {
 #[derive(Debug)]
 enum JournalPlace {
     Memory,
-    /// A file, locked, that has no whole head yet.
+    /// A locked file without a complete head.
     New {
         path: PathBuf,
         file: File,
     },
-    /// A file, locked, that is appended to.
+    /// A locked file to which records are appended.
     Open {
         path: PathBuf,
         file: File,
@@ -342,7 +343,7 @@ fn open_locked(path: &Path) -> Result<File, JournalError> {
     }
 }
 
-/// The content of a journal's file, no more than one has.
+/// Reads the file of a journal. Fails if the file is larger than the largest journal.
 fn read_all<E: PartitionCurve>(
     file: &mut File,
     path: &Path,

@@ -27,27 +27,27 @@ pub struct Prover<'a, E: PartitionCurve> {
     pub keys: &'a ClassKeys<E>,
 }
 
-/// A step that begins.
+/// A step of the prover, reported at its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Step {
-    /// All parts are run for the values of shared wires.
+    /// Runs the code of all parts, for the values of shared wires.
     Trace,
-    /// A part's share of the traces is committed to.
+    /// Commits to a part's share of the traces.
     Commit {
         /// The part, from 0.
         part: usize,
-        /// The parts that are done.
+        /// The number of parts that are done.
         done: usize,
     },
-    /// A part is proved.
+    /// Proves a part.
     Prove {
         /// The part, from 0.
         part: usize,
-        /// The parts that are done.
+        /// The number of parts that are done.
         done: usize,
     },
-    /// The proofs of all parts are aggregated.
+    /// Aggregates the proofs of all parts.
     Aggregate,
 }
 
@@ -69,7 +69,7 @@ pub enum ProveError {
         /// The reason.
         source: proofmill_groth16::ProveError,
     },
-    /// A part's own proof does not hold: the machine or this program is at fault.
+    /// The proof of a part is invalid, so the machine or this program is at fault.
     #[error("part {part}: its proof, just made, is invalid: this machine cannot be trusted")]
     FalsePart {
         /// The part, from 0.
@@ -81,10 +81,10 @@ pub enum ProveError {
     /// The journal could not be used.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The whole proof does not hold: the machine or this program is at fault.
+    /// The final proof is invalid, so the machine or this program is at fault.
     #[error("the proof, just made, is invalid ({0}): this machine cannot be trusted")]
     False(VerifyError),
-    /// The caller stopped it.
+    /// The caller stopped the prover.
     #[error("interrupted")]
     Interrupted,
 }

@@ -47,7 +47,7 @@ impl Secrets {
         }
     }
 
-    /// Bytes by which a journal knows the witness again, and from which nothing else follows.
+    /// A tag by which a journal recognises the witness. It reveals nothing else about the witness.
     pub(super) fn witness_tag(&self) -> [u8; BYTES] {
         self.block(b"witness", 0, 0)
     }

@@ -92,8 +92,8 @@ impl<'a, C: PartitionedCircuit<Fr>> Attempt<'a, C> {
         self.openings = parts.map(|part| states.opening(part).unwrap()).collect();
     }
 
-    /// All that refuses the attempt: unsatisfied constraints by part and purpose, each once. The
-    /// instance of each part is the verifier's.
+    /// The reasons why the attempt is refused: unsatisfied constraints by part and purpose, each once.
+    /// Each part has the verifier's instance.
     pub(crate) fn refusals(&self) -> Vec<Refusal> {
         let mut refusals = Vec::new();
         let public = self.partition.public_state();

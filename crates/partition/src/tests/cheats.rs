@@ -276,8 +276,8 @@ fn other_value_set() -> Setting {
     setting
 }
 
-/// Two parts of a class, with equal constants, in each other's place: neither state is where it should
-/// be. (Where the cut between the traces goes through an address, values differ there too.)
+/// Two parts of a class with equal constants are exchanged, so that neither state is in its place. (Where
+/// the cut between the traces goes through an address, values differ there too.)
 #[test]
 fn swapped_parts() {
     let mut refusals = swapped(&Setting::honest()).refusals();
@@ -389,8 +389,8 @@ fn two_leaves(setting: &Setting) -> Attempt<'_, Chain<Fr>> {
     attempt
 }
 
-/// All states except that of the public inputs have an extra factor, which makes the products equal in the
-/// end.
+/// All states except that of the public inputs have an extra factor, with which the final products are
+/// equal.
 #[test]
 fn other_start_values() {
     let refusals = other_start(&Setting::honest()).refusals();

@@ -11,7 +11,7 @@ use crate::applications::{BigMerkleTree, SizeError};
 use crate::tree::depth;
 use crate::{Challenges, Check, Monolithic, Partition, PartitionedCircuit};
 
-/// Every part is satisfied, and so is the circuit in one piece, with the same public inputs.
+/// Checks that every part is satisfied, and that the circuit in one piece is satisfied with the same public inputs.
 fn check<F: Poseidon2Field>(
     blank: &impl PartitionedCircuit<F>,
     circuit: &impl PartitionedCircuit<F>,
@@ -112,8 +112,8 @@ fn accesses_cost_five_constraints_and_sets_one_more() {
     }
 }
 
-/// No witness variable, and none of root, α and β, could be changed alone. Preprocessed inputs are
-/// not the prover's.
+/// A change of any single witness variable, or of root, α or β, violates a constraint. Preprocessed
+/// inputs are not tested, as the prover does not choose them.
 #[test]
 fn every_variable_of_a_part_is_constrained() {
     let circuit = Chain::<Fr>::new(3, 5, 9);

@@ -89,7 +89,7 @@ fn big_merkle_trees_come_back() {
     check(&blank, &circuit);
 }
 
-/// Small files are read, large ones mapped; a partition replaces another whole.
+/// Small files are read and large ones mapped. Saving replaces the whole file.
 #[test]
 fn partitions_are_saved_and_loaded() {
     let folder = tempfile::tempdir().unwrap();
@@ -182,8 +182,8 @@ fn use_it(partition: &Partition<Fr>, circuit: &Chain<Fr>) {
     }
 }
 
-/// Every byte outside of systems, and many inside, with another value: damage is found by the checksum; a
-/// changed byte under a right checksum is refused, or gives a partition of these bytes.
+/// Changes every byte outside of systems, and many inside. The checksum detects the damage. With an adjusted
+/// checksum, the bytes are refused or are the encoding of another partition.
 #[test]
 fn changed_bytes_are_refused_or_are_another_partition() {
     let partition = chain(2);

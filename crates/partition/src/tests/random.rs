@@ -108,8 +108,8 @@ fn circuits() -> impl Strategy<Value = Random> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Every part holds; so does the circuit in one piece; one value by part or by address that is
-    /// changed is refused.
+    /// Every part is satisfied, and so is the circuit in one piece. A changed value in a trace, by part
+    /// or by address, is refused.
     #[test]
     fn parts_are_the_circuit(circuit in circuits(), changed in any::<proptest::sample::Index>()) {
         let made = Partition::new(&circuit).unwrap();

@@ -125,7 +125,7 @@ mod tests {
     use crate::queues::{Consumer, ConsumerOptions, Streams};
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn what_does_not_fit_into_memory_is_read_again() {
+    async fn messages_that_do_not_fit_in_memory_are_read_again() {
         let nats = proofmill_nats_server::NatsServer::start();
         let client = async_nats::connect(nats.url()).await.unwrap();
         let context = jetstream::new(client);

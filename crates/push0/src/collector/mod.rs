@@ -50,7 +50,7 @@ pub fn run(
         let name = config.consumer("collector");
         let metrics = Metrics::new("collector", name.clone());
         let role = gather(&config, output, &name, metrics.clone(), shutdown, &notices);
-        metrics.clone().beside(config.metrics, role).await
+        metrics.clone().serve_during(config.metrics, role).await
     })
 }
 

@@ -34,8 +34,11 @@ use scratch::ScratchRoot;
 /// Default of `MAX_DELIVER`.
 const MAX_DELIVER: u64 = 5;
 
-/// First and longest wait before a failed message is delivered again; each wait doubles the last.
-const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+/// First wait before a failed message is delivered again. Each wait is twice the one before, up to
+/// [`RETRY_WAIT_MAX`].
+const RETRY_WAIT_MIN: Duration = Duration::from_secs(1);
+/// Longest wait before a failed message is delivered again.
+const RETRY_WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// Most unacknowledged messages of one consumer, which bounds the number of dispatchers that can share it.
 const MAX_ACK_PENDING: i64 = 65_536;
@@ -100,7 +103,7 @@ pub fn run(
             try_join_all(loops).await?;
             Ok(())
         };
-        metrics.clone().beside(config.metrics, role).await
+        metrics.clone().serve_during(config.metrics, role).await
     })
 }
 
@@ -118,11 +121,11 @@ struct Dispatcher {
 /// The fate of a message after an attempt.
 enum Verdict {
     Done,
-    /// It is delivered again after a wait; the attempt failed for this reason.
+    /// The attempt failed for this reason, and the message is delivered again after a wait.
     Retry(String),
-    /// It is dead-lettered, for this reason.
+    /// The message goes to the dead letters, for this reason.
     Dead(String),
-    /// Its attempt was interrupted, so it is handed back at once.
+    /// The attempt was interrupted, and the message is handed back at once.
     HandedBack,
 }
 
@@ -224,7 +227,7 @@ impl Dispatcher {
                 Err(PublishError::Never(why)) => {
                     // The payload was published before, so it fits: only its headers can be too large.
                     tracing::error!(why, "no dead letter");
-                    delivery.hand_back(Some(RETRY.1)).await;
+                    delivery.hand_back(Some(RETRY_WAIT_MAX)).await;
                 }
                 Err(PublishError::Stopped) => delivery.hand_back(None).await,
             },
@@ -238,7 +241,7 @@ impl Dispatcher {
             attempt: u32::try_from(delivery.delivered).unwrap_or(u32::MAX),
             block: payload::block_of(&delivery.payload).unwrap_or(0),
         };
-        let mut backoff = Backoff::new(RETRY.0, RETRY.1);
+        let mut backoff = Backoff::new(RETRY_WAIT_MIN, RETRY_WAIT_MAX);
         let output = loop {
             let mut stop = self.shutdown.clone();
             let run = self
@@ -252,7 +255,8 @@ impl Dispatcher {
                     self.metrics.failed.add(1);
                     return Verdict::Dead(reason);
                 }
-                // Not the message's fault: it is kept, and no other message is taken meanwhile.
+                // The machine is at fault, not the message: it is kept and tried again, and no other
+                // message is taken until then.
                 Outcome::CouldNotStart { reason } => reason,
                 Outcome::Machine(failure) => failure.to_string(),
                 outcome @ (Outcome::Failed { .. } | Outcome::TimedOut) => {
@@ -282,7 +286,7 @@ impl Dispatcher {
                 Err(why) => return self.fault(why),
             }
         } else {
-            match payload::one(output) {
+            match payload::parse_value(output) {
                 Ok(value) => vec![Bytes::copy_from_slice(value.get().as_bytes())],
                 Err(why) => return self.fault(why),
             }
@@ -345,7 +349,7 @@ fn retry_delay(number: u64) -> Duration {
     let doublings = u32::try_from(number.saturating_sub(1))
         .unwrap_or(u32::MAX)
         .min(16);
-    (RETRY.0 * 2_u32.pow(doublings)).min(RETRY.1)
+    (RETRY_WAIT_MIN * 2_u32.pow(doublings)).min(RETRY_WAIT_MAX)
 }
 
 #[cfg(test)]

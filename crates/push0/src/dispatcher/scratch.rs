@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn those_that_begin_at_once_leave_each_other_alone() {
+    async fn processes_that_start_at_once_do_not_disturb_each_other() {
         let mut roots = Vec::new();
         for _ in 0..40 {
             let claims = (0..16).map(|_| tokio::spawn(ScratchRoot::claim()));

@@ -55,7 +55,7 @@ fn a_dispatcher_of_the_demo() {
 }
 
 #[test]
-fn without_a_name_processes_that_do_the_same_have_the_same() {
+fn unnamed_processes_with_the_same_work_get_the_same_name() {
     let name = |variables: &[(&str, &str)]| read(variables).unwrap().consumer("dispatcher");
     assert_eq!(name(&[]), "dispatcher-mo_in-mo_out");
     assert_eq!(

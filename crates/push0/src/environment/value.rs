@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn subjects_and_names_are_told_from_nonsense() {
+    fn malformed_subjects_and_names_are_refused() {
         assert!(is_queue("modularorchestrator.block_proofs") && is_queue("blocks"));
         for wrong in ["", ".", "a..b", "a.*", "a.>", "a b", "a.", "$JS.API", "é"] {
             assert!(!is_queue(wrong), "{wrong}");

@@ -4,18 +4,18 @@ use serde_json::Value;
 
 /// A service of a compose file, with the parts that matter here.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct ComposeService {
     pub(super) name: String,
-    /// The words of its command.
+    /// The words of the command.
     pub(super) command: Option<String>,
-    /// Paths of its environment files, relative to the compose file.
+    /// Paths of the environment files, relative to the compose file.
     pub(super) env_files: Vec<String>,
-    /// Its variables, in order. The value is `None` where the file names a variable without one.
+    /// The variables, in order. The value is `None` where the file names a variable without one.
     pub(super) variables: Vec<(String, Option<String>)>,
 }
 
 /// The services of a compose file.
-pub(super) fn parse(text: &str) -> Result<Vec<Found>, String> {
+pub(super) fn parse(text: &str) -> Result<Vec<ComposeService>, String> {
     // The reader limits depth, aliases and size.
     let options = serde_saphyr::options! { strict_booleans: true };
     let document: Value =
@@ -24,13 +24,13 @@ pub(super) fn parse(text: &str) -> Result<Vec<Found>, String> {
     let services = services.ok_or("it has no `services`")?;
     services
         .iter()
-        .map(|(name, service)| found(name, service))
+        .map(|(name, service)| read_service(name, service))
         .collect()
 }
 
 /// Merges the services of a further file into those of the files before it, as compose does: a single value
 /// is replaced, a list is extended.
-pub(super) fn merge(services: &mut Vec<Found>, further: Vec<Found>) {
+pub(super) fn merge(services: &mut Vec<ComposeService>, further: Vec<ComposeService>) {
     for over in further {
         match services.iter_mut().find(|under| under.name == over.name) {
             Some(under) => {
@@ -44,7 +44,7 @@ pub(super) fn merge(services: &mut Vec<Found>, further: Vec<Found>) {
     }
 }
 
-fn found(name: &str, service: &Value) -> Result<Found, String> {
+fn read_service(name: &str, service: &Value) -> Result<ComposeService, String> {
     let fault = |what: &str| format!("the service {name}: {what}");
     let command = service.get("command").or(service.get("entrypoint"));
     let variables = match service.get("environment") {
@@ -79,7 +79,7 @@ fn found(name: &str, service: &Value) -> Result<Found, String> {
         Some(Value::Array(files)) => files.iter().map(one_file).collect(),
         Some(file) => one_file(file).map(|file| vec![file]),
     };
-    Ok(Found {
+    Ok(ComposeService {
         name: name.to_owned(),
         command: command.and_then(words),
         env_files: env_files.ok_or_else(|| fault("`env_file` does not name files"))?,
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_compose_file_is_told() {
+    fn other_files_are_refused_with_a_reason() {
         for wrong in [
             "",
             "x: 1",

@@ -33,7 +33,7 @@ use std::path::{Path, PathBuf};
 pub use model::to_workflow;
 
 use crate::environment::EnvError;
-use compose::Found;
+use compose::ComposeService;
 
 /// Largest file that is read, in bytes.
 const MAX_FILE: u64 = 1 << 20;
@@ -53,11 +53,11 @@ pub struct Deployment {
 /// One process of a deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Service {
-    /// Its name.
+    /// The name of the service.
     pub name: String,
-    /// Its role.
+    /// The role of the process.
     pub role: Role,
-    /// Its variables.
+    /// The environment variables.
     pub variables: BTreeMap<String, String>,
 }
 
@@ -183,7 +183,7 @@ impl Deployment {
     }
 
     fn add_files(&mut self, paths: &[&Path]) -> Result<(), ImportError> {
-        let mut merged: Option<(PathBuf, BTreeMap<String, String>, Vec<Found>)> = None;
+        let mut merged: Option<(PathBuf, BTreeMap<String, String>, Vec<ComposeService>)> = None;
         for &path in paths {
             if is_directory(path)? {
                 let path = path.to_owned();
@@ -238,7 +238,7 @@ impl Deployment {
         file: &Path,
         folder: &Path,
         shared: &BTreeMap<String, String>,
-        services: Vec<Found>,
+        services: Vec<ComposeService>,
     ) -> Result<(), ImportError> {
         for found in services {
             let mut variables = BTreeMap::new();
@@ -325,7 +325,7 @@ fn is_directory(path: &Path) -> Result<bool, ImportError> {
 fn compose_services(
     file: &Path,
     shared: &BTreeMap<String, String>,
-) -> Result<Vec<Found>, ImportError> {
+) -> Result<Vec<ComposeService>, ImportError> {
     let text = read(file)?;
     let mut services = compose::parse(&text).map_err(|why| content(file, why))?;
     let values = services.iter_mut().flat_map(|found| &mut found.variables);

@@ -44,7 +44,7 @@ pub(super) struct Choice {
 // === impl Choice ===
 
 impl Choice {
-    /// All choices, the best first: ordered output matters most, then sources that work by themselves.
+    /// All choices, the best first. Ordered output matters most, then sources that follow their chain.
     fn all() -> impl Iterator<Item = Self> {
         (0..8).map(|bits| Self {
             sequencer: bits & 4 == 0,

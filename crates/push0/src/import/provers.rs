@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn only_those_who_get_the_same_blocks_count_together() {
+    fn only_provers_of_the_same_blocks_count_together() {
         let alike: &[(&[&str], &str)] = &[
             (&[], "blocks"),
             (&["blocks"], "proofs"),

@@ -269,7 +269,7 @@ fn several_provers_of_each_block_are_gathered_first() {
 }
 
 #[test]
-fn a_directory_of_environments_will_do() {
+fn a_directory_of_environments_is_a_deployment() {
     let imported = import(&[
         (".env", "INPUT_STREAM=s\n"),
         (

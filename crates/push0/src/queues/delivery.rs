@@ -15,7 +15,7 @@ pub(crate) struct Delivery {
     pub(crate) payload: Bytes,
     /// The subject.
     pub(crate) queue: String,
-    /// Its sequence number in the stream.
+    /// The sequence number of the message in the stream.
     pub(crate) sequence: u64,
     /// The number of this delivery, from 1.
     pub(crate) delivered: u64,

@@ -29,7 +29,7 @@ pub(crate) struct Outgoing {
 /// The reason that a message was not published.
 #[derive(Debug)]
 pub(crate) enum PublishError {
-    /// It is too large, and can never be published.
+    /// The message is too large, and can never be published.
     Never(String),
     /// The process was told to stop during a try.
     Stopped,
@@ -72,7 +72,7 @@ impl Outgoing {
             .await
     }
 
-    /// The queue that is written, if there is one.
+    /// The queue to which messages are published; `None` if only dead letters are.
     pub(crate) fn queue(&self) -> Option<&str> {
         self.queue.as_deref()
     }

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_begins_where_it_is_told_unless_it_had_begun() {
+    fn a_source_begins_at_the_given_block_unless_it_has_begun_before() {
         for (start, emitted, expected) in [
             (Start::At(5), None, 5),
             (Start::At(5), Some(7), 8),

@@ -108,7 +108,7 @@ pub fn run(
             }
             Ok(())
         };
-        metrics.clone().beside(config.metrics, role).await
+        metrics.clone().serve_during(config.metrics, role).await
     })
 }
 

@@ -101,7 +101,7 @@ async fn collectors_that_are_killed_all_the_time_still_emit_each_group_once() {
 /// longer than the server recognises repeats. A consumer without acknowledgements delivers everything
 /// again.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_group_that_was_stored_is_known_by_what_is_stored() {
+async fn a_stored_group_is_recognised_after_a_restart() {
     let deployment = Deployment::start().await;
     let config = async_nats::jetstream::stream::Config {
         name: STREAM.to_owned(),
@@ -217,7 +217,7 @@ async fn blocks_are_joined_with_their_proofs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_in_no_group_goes_to_the_dead_letters() {
+async fn messages_of_no_group_go_to_the_dead_letters() {
     let deployment = Deployment::with_stream().await;
     let more = [
         ("COLLECT_TIMEOUT_PERIOD_MILLIS", "100"),

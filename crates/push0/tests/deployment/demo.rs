@@ -5,7 +5,7 @@
 use crate::chain::Node;
 use crate::support::Deployment;
 
-/// Stands in for the demo's prover. Its output is a function of its input.
+/// A script in place of the demo's prover, whose output depends on the input only.
 const PROVER: &str = r#"case "$input" in
 \[*)
     steps=$(printf '%s' "$input" | grep -o '"task_id":"[a-z_0-9]*"' | sort -u | wc -l)

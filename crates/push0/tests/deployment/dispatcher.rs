@@ -24,7 +24,7 @@ fn blocks(payloads: &[String]) -> BTreeSet<&str> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn equal_names_split_the_work_and_no_name_is_equal_to_no_name() {
+async fn dispatchers_with_equal_names_or_without_names_share_the_work() {
     for name in ["prover", ""] {
         let deployment = Deployment::start().await;
         let program = deployment.program("echo.sh", ECHO);
@@ -184,7 +184,7 @@ async fn an_array_becomes_many_messages_and_a_repeat_none() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_fails_for_good_is_put_beside_the_queue_with_the_reason() {
+async fn permanent_failures_go_to_the_dead_letters_with_a_reason() {
     let deployment = Deployment::with_stream().await;
     let program = deployment.program(
         "fail.sh",
@@ -253,7 +253,7 @@ async fn a_drain_finishes_what_runs_and_takes_nothing_new() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_others_made_is_used_as_it_is_or_refused() {
+async fn existing_streams_are_used_as_they_are_or_refused() {
     let deployment = Deployment::start().await;
     let program = deployment.program("echo.sh", ECHO);
     let config = jetstream::stream::Config {
@@ -301,7 +301,7 @@ async fn what_others_made_is_used_as_it_is_or_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_that_dispatchers_die_of_does_not_come_for_ever() {
+async fn a_message_that_kills_dispatchers_is_not_delivered_for_ever() {
     let deployment = Deployment::with_stream().await;
     let program = deployment.program("hang.sh", r#"touch "$DIR/began"; sleep 600"#);
     let variables = [
@@ -412,7 +412,7 @@ async fn metrics_are_reached_by_every_address_unless_one_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_program_that_is_not_there_is_told_before_any_message() {
+async fn a_missing_program_is_reported_before_any_message() {
     let deployment = Deployment::with_stream().await;
     let queues = [("INPUT_QUEUE", "blocks"), ("OUTPUT_QUEUE", "proofs")];
     let missing = deployment.directory.path().join("missing");

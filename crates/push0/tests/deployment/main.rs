@@ -8,7 +8,7 @@ mod dispatcher;
 mod source;
 mod support;
 
-/// Not a test: the other tests start this program again as one role, which runs here.
+/// Runs a role if the other tests have started this program as one. As a test of its own, it does nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn role() {
     if let Ok(role) = std::env::var(support::ROLE) {

@@ -3,9 +3,9 @@
 /// The cost of a sum over n claims, in any unit: `fixed + each·n`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Costs {
-    /// Cost of a sum, however few its claims.
+    /// Cost of a sum, independent of the number of claims.
     pub fixed: f64,
-    /// Cost of each claim in it.
+    /// Cost of each claim in the sum.
     pub each: f64,
 }
 
@@ -25,13 +25,13 @@ pub struct LoneCosts {
 pub(super) enum Step {
     /// Compute one more power sum over all the claims.
     PowerSum,
-    /// The sum over a half of them.
+    /// Compute the sum over a half of the claims.
     Halve,
-    /// Each for itself.
+    /// Check each claim for itself.
     Alone,
 }
 
-/// Most sets of places that are tried for a fit: some hundred microseconds to a millisecond.
+/// Most sets of places that are tried for a fit, which takes between 100 µs and 1 ms.
 const MAX_SETS: usize = 600;
 
 // === impl LoneCosts ===
@@ -63,7 +63,7 @@ impl Costs {
 
     /// Whether checking `claims` claims together is expected to cost less than checking each alone, if each is false
     /// with probability `share`.
-    pub(crate) fn pays(&self, claims: usize, alone: LoneCosts, share: f64) -> bool {
+    pub(crate) fn favors_together(&self, claims: usize, alone: LoneCosts, share: f64) -> bool {
         let share = share.clamp(0.0, 1.0);
         let each_alone = alone.of(claims);
         let all_hold = (1.0 - share).powf(claims as f64);
@@ -162,30 +162,30 @@ mod tests {
             each: 1.0,
         };
         // A tenth of these claims is expected to be false.
-        assert!(!pairing.pays(64, SIDE_BY_SIDE, 0.1));
-        assert!(pairing.pays(16, LoneCosts::one_by_one(7.0), 0.1));
-        assert!(pairing.pays(64, SIDE_BY_SIDE, 0.01));
+        assert!(!pairing.favors_together(64, SIDE_BY_SIDE, 0.1));
+        assert!(pairing.favors_together(16, LoneCosts::one_by_one(7.0), 0.1));
+        assert!(pairing.favors_together(64, SIDE_BY_SIDE, 0.01));
         assert_eq!(pairing.next_step(16, 2, 2.0, SIDE_BY_SIDE), Step::Alone);
     }
 
     #[test]
-    fn together_pays_as_long_as_few_are_expected_to_be_false() {
+    fn claims_are_checked_together_while_few_false_ones_are_expected() {
         // A pairing's: one of a batch costs a fourth of a check, and the batch's own cost is five checks'.
         let pairing = Costs {
             fixed: 18.0,
             each: 1.0,
         };
-        assert!(pairing.pays(64, LoneCosts::one_by_one(3.5), 0.01));
-        assert!(!pairing.pays(6, LoneCosts::one_by_one(3.5), 0.1));
-        assert!(!pairing.pays(4, LoneCosts::one_by_one(3.5), 0.0));
+        assert!(pairing.favors_together(64, LoneCosts::one_by_one(3.5), 0.01));
+        assert!(!pairing.favors_together(6, LoneCosts::one_by_one(3.5), 0.1));
+        assert!(!pairing.favors_together(4, LoneCosts::one_by_one(3.5), 0.0));
         // An IPA's, where a batch costs hardly more than a check.
         let ipa = Costs {
             fixed: 50.0,
             each: 1.0,
         };
-        assert!(ipa.pays(2, LoneCosts::one_by_one(51.0), 0.01));
-        assert!(ipa.pays(6, LoneCosts::one_by_one(51.0), 0.1));
-        assert!(!ipa.pays(16, LoneCosts::one_by_one(51.0), 1.0));
+        assert!(ipa.favors_together(2, LoneCosts::one_by_one(51.0), 0.01));
+        assert!(ipa.favors_together(6, LoneCosts::one_by_one(51.0), 0.1));
+        assert!(!ipa.favors_together(16, LoneCosts::one_by_one(51.0), 1.0));
     }
 
     #[test]

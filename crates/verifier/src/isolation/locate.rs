@@ -19,8 +19,8 @@ pub(super) fn locate<V: PrimeGroup>(
     })
 }
 
-/// Whether `size` of the places explain the sums: depth first, taking a place out of the sums at
-/// each level.
+/// Whether `size` of the places explain the sums. The search is depth first, and removes one place from
+/// the sums at each level.
 fn fits<V: PrimeGroup>(
     places: &[BatchPlace],
     sums: &[V],
@@ -33,7 +33,7 @@ fn fits<V: PrimeGroup>(
     places.iter().enumerate().any(|(number, place)| {
         // The sums without the terms of this place: S'ₖ = Sₖ₊₁ − x·Sₖ.
         let without: Vec<V> = match size {
-            // The last one has to make all of them zero, of which one is enough to refuse.
+            // The last place must make all sums zero, so one sum that it does not make zero rules it out.
             1 if sums[1] != times(sums[0], *place) => return false,
             _ => sums
                 .windows(2)
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_sums_locate_so_many_claims_less_one() {
+    fn sums_locate_one_false_claim_less_than_their_number() {
         let all: Vec<_> = (0..12).collect();
         for set in [vec![0], vec![11], vec![3, 4], vec![0, 5, 11]] {
             let values = values(&set);

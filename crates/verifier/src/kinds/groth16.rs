@@ -157,7 +157,7 @@ impl<E: SnarkCurve> Kind for Groth16<E> {
         proofs.iter().zip(statements).map(claim).collect()
     }
 
-    /// As many proofs as fit into two vectors of lanes, whose square roots are computed in step.
+    /// Two vectors of lanes: the square roots of that many proofs are computed at once.
     fn reduced_together(&self) -> usize {
         16
     }

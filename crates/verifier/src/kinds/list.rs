@@ -28,7 +28,7 @@ impl Kinds {
         Self::default()
     }
 
-    /// All that come with the program. `srs` is for rollup proofs; without one, these are not taken.
+    /// All kinds of the program. Rollup proofs need `srs`, and are left out without it.
     pub fn all(srs: Option<&Srs>) -> Self {
         let kinds = Self::none()
             .with(Groth16::<Bn254>::new())

@@ -19,7 +19,7 @@ pub(super) type Reduced = (Reverse<u8>, Ticket);
 
 #[derive(Debug, Default)]
 pub(super) struct Group {
-    /// Claims that can be checked, in the order in which they will be.
+    /// Claims that wait for their check, in the order in which they will be checked.
     reduced: BTreeSet<Reduced>,
     /// The time at which each claim was reduced, oldest first; may include claims that have left the group.
     arrivals: VecDeque<(Micros, Reduced)>,

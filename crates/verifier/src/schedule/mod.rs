@@ -32,6 +32,6 @@ pub enum Lane {
 // === impl Lane ===
 
 impl Lane {
-    /// Both.
+    /// Both lanes.
     pub const ALL: [Self; 2] = [Self::Trusted, Self::Quarantine];
 }

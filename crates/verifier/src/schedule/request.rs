@@ -35,7 +35,7 @@ pub struct Submission {
     pub side_by_side: usize,
     /// Waiting requests of greater priority go first.
     pub priority: u8,
-    /// The time after which a verdict is of no more use.
+    /// The time at which the request is answered as unavailable; none by default.
     pub deadline: Option<Micros>,
     /// Bytes of proof and statement.
     pub bytes: usize,
@@ -48,7 +48,7 @@ pub(super) struct Request {
     /// The time at which work on it began.
     pub(super) begun: Option<Micros>,
     pub(super) stage: VerificationStage,
-    /// A batch with it crashed: it is checked alone.
+    /// Whether a batch with the request crashed, so that the request is checked alone.
     pub(super) suspect: bool,
     /// Whether its verdict was given while a job with it still runs.
     pub(super) answered: bool,

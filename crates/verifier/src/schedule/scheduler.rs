@@ -276,7 +276,7 @@ impl Scheduler {
         }
         let source = key.source.as_ref().and_then(|name| self.sources.get(name));
         let expected_false_share = source.map_or(EXPECTED, |source| {
-            ExpectedFalseShare(source.standing.share())
+            ExpectedFalseShare(source.standing.false_share())
         });
         let kind = key.kind;
         let running = Batch {
@@ -323,7 +323,7 @@ impl Scheduler {
         // At most a thread's share of the queued requests, so that the other threads have work too.
         let coming = self.groups.get(&key).map_or(1, |group| group.coming);
         let most = coming.div_ceil(self.threads).min(together);
-        // What is reduced cannot be held back when others come.
+        // A request that is being reduced can no longer be held back when other sources send requests.
         let source = self.sources.get(&submission.source);
         let most = source.map_or(most, |source| most.min(source.standing.allowance()));
         let mut tickets = vec![first];

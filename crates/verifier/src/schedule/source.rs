@@ -9,15 +9,14 @@ use super::standing::Standing;
 use super::{Lane, Micros, Ticket};
 use crate::verdict::Verdict;
 
-/// A source's place among the others: by the priority of its first request, then by how
-/// much was done for it.
+/// The order key of a source: the priority of its first request, then the time for which it was served.
 pub(super) type Turn = (Reverse<u8>, u64, Arc<str>);
 
 #[derive(Debug, Default)]
 pub(super) struct Source {
     /// Requests that are not reduced yet.
     pub(super) queue: BTreeSet<QueueKey>,
-    /// Requests that are held back until more is known of it.
+    /// Requests that are held back until more verdicts about the source are known.
     pub(super) held: BTreeSet<QueueKey>,
     /// All requests under way.
     pub(super) tickets: BTreeSet<Ticket>,
@@ -25,7 +24,7 @@ pub(super) struct Source {
     pub(super) standing: Standing,
     /// Requests that were served, in the time of the lane.
     pub(super) served: u64,
-    /// Its order key among the sources with queued requests.
+    /// The order key of the source among those with queued requests.
     pub(super) turn: Option<Turn>,
     pub(super) ids: HashMap<Arc<str>, Known>,
     /// Ids with a verdict, the oldest first.
@@ -72,8 +71,8 @@ pub struct SourceReport {
     pub unavailable: u64,
 }
 
-/// Verdicts of a source that are remembered, to answer the same id again.
-const REMEMBERED: usize = 1024;
+/// Number of verdicts of a source that are remembered, to answer a repeated id.
+const VERDICTS_REMEMBERED: usize = 1024;
 
 // === impl Source ===
 
@@ -85,7 +84,7 @@ impl Source {
         }
     }
 
-    /// Its next order key; `None` if its queue is empty.
+    /// The next order key of the source; `None` if its queue is empty.
     pub(super) fn next_turn(&self, name: &Arc<str>) -> Option<Turn> {
         let (priority, ..) = self.queue.first()?;
         Some((*priority, self.served, name.clone()))
@@ -112,7 +111,7 @@ impl Source {
         };
         known.state = State::Settled(verdict);
         self.settled.push_back(id.clone());
-        if self.settled.len() > REMEMBERED
+        if self.settled.len() > VERDICTS_REMEMBERED
             && let Some(oldest) = self.settled.pop_front()
         {
             self.ids.remove(&oldest);

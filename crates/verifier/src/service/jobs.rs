@@ -115,7 +115,7 @@ impl Shared {
                 for (ticket, result) in results {
                     let result = result.map(|reduced| {
                         reduced.map(|claim| {
-                            // A request that was answered meanwhile has no entry.
+                            // A request that has been answered in the meantime has no entry.
                             if let Some(work) = state.work.get_mut(&ticket) {
                                 *work = Work::Claim(claim);
                             }
@@ -176,7 +176,7 @@ impl Prepared {
                 expected_false_share,
             } => {
                 let kinds = &shared.options.kinds;
-                let outcome = caught(|| kinds.get(kind).check(&claims, expected_false_share))
+                let outcome = catch_panic(|| kinds.get(kind).check(&claims, expected_false_share))
                     .and_then(|outcome| outcome.map_err(|error| Crash(error.to_string())));
                 let (result, checks) = match outcome {
                     Ok(outcome) => (Ok(outcome.verdicts), outcome.checks),
@@ -196,9 +196,9 @@ impl Prepared {
     }
 }
 
-/// Reduces proofs together, and where that crashes each alone: what crashes then has no verdict.
+/// Reduces proofs together. If that crashes, reduces each alone; a proof that crashes then gets no verdict.
 fn reduce_each(kind: &dyn AnyKind, proofs: &[AnyProof]) -> Vec<Reduction> {
-    match (caught(|| kind.reduce_each(proofs)), proofs) {
+    match (catch_panic(|| kind.reduce_each(proofs)), proofs) {
         (Ok(claims), _) => claims.into_iter().map(Ok).collect(),
         (Err(crash), [_]) => vec![Err(crash)],
         (Err(_), _) => proofs
@@ -208,8 +208,9 @@ fn reduce_each(kind: &dyn AnyKind, proofs: &[AnyProof]) -> Vec<Reduction> {
     }
 }
 
-/// The result of some work, unless it panics: a fault of ours is no verdict on anybody's proof.
-fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Crash> {
+/// Runs `work`, and returns a panic as an error. A panic is a fault of this program, and no verdict on a
+/// proof.
+fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, Crash> {
     // The closure only reads keys and claims.
     proofmill_panics::catch(work).map_err(|reason| {
         tracing::error!(reason, "a job of the verifier panicked");

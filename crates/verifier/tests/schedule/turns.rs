@@ -136,7 +136,7 @@ fn proofs_that_come_during_a_check_make_the_next_batch() {
 
 /// Batches of a source with false proofs are small, so one does not occupy the threads.
 #[test]
-fn apart_full_batches_are_checked_beside_each_other() {
+fn in_quarantine_full_batches_are_checked_beside_each_other() {
     let mut scheduler = Scheduler::new(LIMITS, 1);
     let refused = |_| Err(Invalid("false".into()));
     (0..16).for_each(|id| {
@@ -171,7 +171,7 @@ fn apart_full_batches_are_checked_beside_each_other() {
 }
 
 #[test]
-fn what_new_sources_bring_is_held_back_as_soon_as_there_are_two() {
+fn requests_of_new_sources_are_held_back_once_there_are_two_sources() {
     let limits = Limits {
         batch: 64,
         ..LIMITS
@@ -202,7 +202,7 @@ fn a_new_source_that_is_alone_is_not_held_back() {
 }
 
 #[test]
-fn what_is_under_work_of_a_new_source_when_others_come_is_finished() {
+fn a_new_sources_requests_in_work_are_finished_when_others_come() {
     let mut scheduler = Scheduler::new(LIMITS, 1);
     let first: Vec<_> = (0..40)
         .map(|id| submit(&mut scheduler, submission("flooder", id)))
@@ -242,7 +242,7 @@ fn a_new_source_that_sends_false_proofs_brings_few_into_the_common_lane() {
 }
 
 #[test]
-fn what_is_held_back_is_taken_back_and_goes_on_when_something_before_it_is() {
+fn cancelling_works_for_held_requests_and_lets_the_next_ones_go_on() {
     let mut scheduler = Scheduler::new(LIMITS, 1);
     submit(&mut scheduler, submission("other", 0));
     for id in 0..20 {
@@ -327,7 +327,7 @@ fn priority_then_deadline_go_first() {
 }
 
 #[test]
-fn a_source_with_a_false_proof_goes_apart_and_comes_back() {
+fn a_source_with_a_false_proof_is_quarantined_and_comes_back() {
     let mut scheduler = Scheduler::new(LIMITS, 1);
     let bad = submit(&mut scheduler, submission("bad", 0));
     let good = submit(&mut scheduler, submission("good", 0));
@@ -358,7 +358,7 @@ fn a_source_with_a_false_proof_goes_apart_and_comes_back() {
 }
 
 #[test]
-fn what_a_source_has_waiting_goes_apart_with_it() {
+fn waiting_requests_are_quarantined_with_their_source() {
     let mut scheduler = Scheduler::new(LIMITS, 1);
     let tickets: Vec<_> = (0..40)
         .map(|id| submit(&mut scheduler, submission("bad", id)))
@@ -382,7 +382,7 @@ fn what_a_source_has_waiting_goes_apart_with_it() {
 }
 
 #[test]
-fn one_source_cannot_take_all_the_room() {
+fn one_source_cannot_use_all_the_room() {
     let mut scheduler = Scheduler::new(
         Limits {
             total_bytes: 1000,
@@ -430,7 +430,7 @@ fn with_a_source_apart() -> Scheduler {
 }
 
 #[test]
-fn while_nobody_else_is_served_what_is_apart_has_all_threads() {
+fn the_quarantine_has_all_threads_while_the_trusted_lane_is_idle() {
     let mut scheduler = with_a_source_apart();
     for _ in 0..4 {
         assert!(scheduler.next(Micros(0), Lane::Quarantine).is_some());
@@ -441,7 +441,7 @@ fn while_nobody_else_is_served_what_is_apart_has_all_threads() {
 }
 
 #[test]
-fn while_others_are_served_what_is_apart_has_little_of_the_time() {
+fn the_quarantine_has_little_time_while_the_trusted_lane_is_busy() {
     let mut scheduler = with_a_source_apart();
     submit(&mut scheduler, submission("good", 0));
     // One job at a time.
@@ -473,7 +473,7 @@ fn others_are_served_as_long_as_a_job_of_theirs_runs() {
 }
 
 #[test]
-fn a_source_does_not_give_way_to_what_it_sent_before() {
+fn a_source_is_not_delayed_by_its_own_earlier_requests() {
     let mut scheduler = with_a_source_apart();
     // Its first proof was in the trusted lane a moment ago.
     assert!(scheduler.next(Micros(1), Lane::Quarantine).is_some());

@@ -112,7 +112,7 @@ fn word(source: &str, id: &str, word: &'static str) -> Request {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_panic_is_nobodys_verdict() {
+async fn a_panic_gives_no_verdict() {
     let desk = words(|_| {});
     // Both threads are busy until all requests have arrived, so that they form one batch.
     let mut requests = vec![word("a", "w1", "wait"), word("a", "w2", "wait")];
@@ -260,7 +260,7 @@ async fn a_stop_answers_everything_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_ends_when_nobody_is_left_to_end_it() {
+async fn the_service_ends_when_its_trigger_is_dropped() {
     let desk = words(|_| {});
     let pending = desk
         .running
@@ -278,7 +278,7 @@ async fn it_ends_when_nobody_is_left_to_end_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_taken_is_refused_with_a_reason() {
+async fn unacceptable_requests_are_refused_with_a_reason() {
     let desk = words(|options| options.request_bytes = 10);
     let handle = &desk.running.handle;
     let long = handle
@@ -315,7 +315,7 @@ async fn what_cannot_be_taken_is_refused_with_a_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_are_of_the_client_that_added_them() {
+async fn keys_belong_to_the_client_that_added_them() {
     let running = Running::of(Options::of(Kinds::all(None)));
     let handle = &running.handle;
     let kind = "groth16-bn254";

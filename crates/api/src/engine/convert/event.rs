@@ -11,57 +11,60 @@ pub(crate) fn event(event: &Event) -> proto::Event {
     let kind = match &event.kind {
         EventKind::Job {
             job,
-            priority: urgency,
+            priority: job_priority,
             partitions,
-            state: now,
+            state: job_state,
         } => {
-            let (state, failure) = state(now);
+            let (state, failure) = state(job_state);
             Kind::Job(proto::JobEvent {
                 job: job.to_string(),
-                priority: priority(*urgency).into(),
+                priority: priority(*job_priority).into(),
                 partitions: *partitions,
                 state: state.into(),
                 failure,
             })
         }
-        EventKind::Admitted { span: which, bytes } => Kind::Admitted(proto::AdmittedEvent {
-            span: Some(span(which)),
+        EventKind::Admitted {
+            span: engine_span,
+            bytes,
+        } => Kind::Admitted(proto::AdmittedEvent {
+            span: Some(span(engine_span)),
             bytes: *bytes,
         }),
         EventKind::Began {
-            span: which,
-            stage: step,
+            span: engine_span,
+            stage: engine_stage,
             worker,
         } => Kind::Began(proto::BeganEvent {
-            span: Some(span(which)),
-            stage: stage(*step).into(),
+            span: Some(span(engine_span)),
+            stage: stage(*engine_stage).into(),
             worker: worker.to_string(),
         }),
         EventKind::Ended {
-            span: which,
-            stage: step,
+            span: engine_span,
+            stage: engine_stage,
             worker,
             began_us,
-            end: how,
+            end: stage_end,
             bytes,
         } => Kind::Ended(proto::EndedEvent {
-            span: Some(span(which)),
-            stage: stage(*step).into(),
+            span: Some(span(engine_span)),
+            stage: stage(*engine_stage).into(),
             worker: worker.to_string(),
             began_us: *began_us,
-            end: end(*how).into(),
+            end: end(*stage_end).into(),
             bytes: *bytes,
         }),
         EventKind::Key {
             circuit,
             name,
-            tier: near,
+            tier: key_tier,
             bytes,
             began_us,
         } => Kind::Key(proto::KeyEvent {
             circuit_id: circuit.to_string(),
             circuit: name.to_string(),
-            tier: tier(*near).into(),
+            tier: tier(*key_tier).into(),
             bytes: *bytes,
             began_us: *began_us,
         }),

@@ -10,16 +10,16 @@ use proofmill_engine::{
 use tonic::Status;
 
 use crate::engine::proto;
-use crate::engine::proto::partition::Input as Given;
+use crate::engine::proto::partition::Input as InputMessage;
 use crate::engine::proto::register_request::Source;
 use crate::grpc::TIMEOUT_MAX;
 
-/// Client of a request that names none.
+/// Client of a request that names no client.
 pub(crate) const DEFAULT_CLIENT: &str = "default";
 
-/// A submission whose streamed witnesses are still to come.
+/// A submission whose streamed witnesses are not yet received.
 #[derive(Debug)]
-pub(crate) struct Planned {
+pub(crate) struct PendingSubmission {
     request: RequestId,
     priority: Priority,
     deadline: Option<SystemTime>,
@@ -28,7 +28,8 @@ pub(crate) struct Planned {
 
 #[derive(Debug)]
 enum Witness {
-    Here(Input),
+    /// A witness, or the inputs of its generator, in the request.
+    Inline(Input),
     /// A streamed witness of this many bytes.
     Streamed(u64),
 }
@@ -41,7 +42,7 @@ enum Witness {
 pub(crate) fn submission(
     request: proto::SubmitRequest,
     caller: Option<&str>,
-) -> Result<Planned, Status> {
+) -> Result<PendingSubmission, Status> {
     let proto::SubmitRequest {
         client,
         request_id,
@@ -77,22 +78,26 @@ pub(crate) fn submission(
         if far { Err(refused()) } else { Ok(at) }
     });
     let partitions = partitions.into_iter().enumerate().map(|(index, it)| {
-        let within = |why: String| invalid(format!("partitions[{index}].{why}"));
+        let at_partition = |why: String| invalid(format!("partitions[{index}].{why}"));
         let circuit = it.circuit.parse();
-        let circuit = circuit.map_err(|error| within(format!("circuit: {error}")))?;
+        let circuit = circuit.map_err(|error| at_partition(format!("circuit: {error}")))?;
         let witness = match it.input {
-            Some(Given::Wtns(bytes)) => Witness::Here(Input::Wtns(bytes.into())),
-            Some(Given::Vector(bytes)) => Witness::Here(Input::Vector(bytes.into())),
-            Some(Given::Inputs(inputs)) => Witness::Here(Input::Inputs {
+            Some(InputMessage::Wtns(bytes)) => Witness::Inline(Input::Wtns(bytes.into())),
+            Some(InputMessage::Vector(bytes)) => Witness::Inline(Input::Vector(bytes.into())),
+            Some(InputMessage::Inputs(inputs)) => Witness::Inline(Input::Inputs {
                 generator: inputs.generator,
                 json: inputs.json.into(),
             }),
-            Some(Given::Streamed(streamed)) => Witness::Streamed(streamed.bytes),
-            None => return Err(within("input: missing; a witness or what makes one".into())),
+            Some(InputMessage::Streamed(streamed)) => Witness::Streamed(streamed.bytes),
+            None => {
+                return Err(at_partition(
+                    "input: missing; a witness or what makes one".into(),
+                ));
+            }
         };
         Ok((circuit, witness))
     });
-    Ok(Planned {
+    Ok(PendingSubmission {
         request: RequestId::new(client, request_id).map_err(invalid)?,
         priority,
         deadline: deadline.transpose()?,
@@ -173,23 +178,23 @@ fn invalid(text: impl Into<String>) -> Status {
     Status::invalid_argument(text)
 }
 
-// === impl Planned ===
+// === impl PendingSubmission ===
 
-impl Planned {
-    /// Sets the deadline to `at`, unless it is earlier.
-    pub(crate) fn end_by(&mut self, at: SystemTime) {
+impl PendingSubmission {
+    /// Sets the deadline to `at`, unless the submission has an earlier one.
+    pub(crate) fn limit_deadline(&mut self, at: SystemTime) {
         self.deadline = Some(self.deadline.map_or(at, |deadline| deadline.min(at)));
     }
 
     /// The size in bytes of each streamed witness, in order.
-    pub(crate) fn streams(&self) -> impl Iterator<Item = u64> {
+    pub(crate) fn streamed_sizes(&self) -> impl Iterator<Item = u64> {
         self.partitions.iter().filter_map(|(_, it)| match it {
             Witness::Streamed(bytes) => Some(*bytes),
-            Witness::Here(_) => None,
+            Witness::Inline(_) => None,
         })
     }
 
-    /// The submission with its uploaded witnesses, in the order of [`streams`](Self::streams).
+    /// The submission with its uploaded witnesses, in the order of [`streamed_sizes`](Self::streamed_sizes).
     ///
     /// # Errors
     ///
@@ -201,7 +206,7 @@ impl Planned {
         let mut uploads = uploads.into_iter();
         let mut complete = |(index, (circuit, witness))| {
             let input = match witness {
-                Witness::Here(input) => input,
+                Witness::Inline(input) => input,
                 Witness::Streamed(_) => Input::Uploaded(uploads.next().ok_or_else(|| {
                     invalid(format!(
                         "partitions[{index}].input: a streamed witness; call SubmitStream"
@@ -234,15 +239,15 @@ mod tests {
             deadline_ms: None,
             partitions: vec![proto::Partition {
                 circuit: "multiplier".to_owned(),
-                input: Some(Given::Vector(vec![1; 32])),
+                input: Some(InputMessage::Vector(vec![1; 32])),
             }],
         }
     }
 
     #[test]
-    fn a_token_names_its_client_and_no_other() {
-        let planned = submission(request(), Some("rollup")).unwrap();
-        assert_eq!(planned.request.client(), "rollup");
+    fn a_request_may_not_name_another_client_than_its_token() {
+        let pending = submission(request(), Some("rollup")).unwrap();
+        assert_eq!(pending.request.client(), "rollup");
         let anyone = submission(request(), None).unwrap();
         assert_eq!(anyone.request.client(), DEFAULT_CLIENT);
         let posing = proto::SubmitRequest {
@@ -254,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_is_named() {
+    fn malformed_fields_are_named() {
         type Change = fn(&mut proto::SubmitRequest);
         let with = |change: Change| {
             let mut request = request();
@@ -282,18 +287,18 @@ mod tests {
     fn the_earlier_deadline_counts() {
         let soon = UNIX_EPOCH + Duration::from_secs(1);
         let late = UNIX_EPOCH + Duration::from_secs(2);
-        let mut planned = submission(request(), None).unwrap();
-        planned.end_by(late);
-        planned.end_by(soon);
-        planned.end_by(late);
-        assert_eq!(planned.deadline, Some(soon));
+        let mut pending = submission(request(), None).unwrap();
+        pending.limit_deadline(late);
+        pending.limit_deadline(soon);
+        pending.limit_deadline(late);
+        assert_eq!(pending.deadline, Some(soon));
     }
 
     #[test]
     fn debugging_shows_no_witness() {
         let shown = format!("{:?}", request());
         assert!(shown.contains("Vector of 32 bytes"), "{shown}");
-        let planned = submission(request(), None).unwrap();
-        assert!(format!("{planned:?}").contains("Secret of 32 bytes"));
+        let pending = submission(request(), None).unwrap();
+        assert!(format!("{pending:?}").contains("Secret of 32 bytes"));
     }
 }

@@ -13,7 +13,7 @@ use proofmill_orchestrator::executor::engine::{
 };
 
 use super::job::{is_wtns, priority};
-use super::outcome::{make_retryable, proved, sent, without_proof};
+use super::outcome::{checked_outcome, make_retryable, sent_witness, without_proof};
 use crate::engine::answer::check_proof;
 use crate::engine::convert::DEFAULT_CLIENT;
 
@@ -22,12 +22,12 @@ const NAME: &str = "in-process";
 
 /// An engine in this process, as an endpoint of an executor.
 pub fn in_process_endpoint(handle: Handle) -> Arc<dyn Endpoint> {
-    Arc::new(Local(handle))
+    Arc::new(LocalEndpoint(handle))
 }
 
-struct Local(Handle);
+struct LocalEndpoint(Handle);
 
-impl Endpoint for Local {
+impl Endpoint for LocalEndpoint {
     fn address(&self) -> &str {
         NAME
     }
@@ -66,7 +66,7 @@ impl Endpoint for Local {
         Box::pin(async move {
             let result = self.0.await_result(job_id(id)?).await;
             let result = result.map_err(|error| make_retryable(endpoint_error(error)))?;
-            end(result, job).await
+            job_outcome(result, job).await
         })
     }
 
@@ -128,7 +128,7 @@ fn submission(request: &str, job: &EngineJob) -> Result<Submission, EndpointErro
 
 /// Outcome of a job of one partition. The proof's public inputs are compared with the witness that was
 /// sent.
-async fn end(result: JobResult, job: &EngineJob) -> Result<JobOutcome, EndpointError> {
+async fn job_outcome(result: JobResult, job: &EngineJob) -> Result<JobOutcome, EndpointError> {
     match &result.state {
         JobState::Done => {}
         JobState::Failed(why) => return Ok(JobOutcome::Failed(why.clone())),
@@ -136,12 +136,12 @@ async fn end(result: JobResult, job: &EngineJob) -> Result<JobOutcome, EndpointE
     }
     let made = result.proofs.first().cloned();
     let made = made.ok_or_else(|| without_proof(result.job))?;
-    let witness = sent(job);
+    let witness = sent_witness(job);
     let check = move || {
         check_proof(&made.proof, witness.as_deref(), None)?;
         Ok(made.proof)
     };
-    proved(made.circuit.to_string(), check).await
+    checked_outcome(made.circuit.to_string(), check).await
 }
 
 /// The circuit's tier and the engine's load, for a caller that chooses an engine.
@@ -173,7 +173,7 @@ mod tests {
     use crate::grpc::retry_after;
 
     #[test]
-    fn a_refusal_means_the_same_as_over_grpc() {
+    fn errors_are_converted_as_over_grpc() {
         let (job, id) = (JobId([1; 16]), CircuitId([1; 32]));
         let request = RequestId::new("client", "1").unwrap();
         let what = "a proof".to_owned();
@@ -221,7 +221,7 @@ mod tests {
         for error in errors {
             let status = refusal::status_of_error(error.clone());
             let after = retry_after(&status);
-            let there = remote::refused(status.code(), status.message().to_owned(), after);
+            let there = remote::error_of_status(status.code(), status.message().to_owned(), after);
             assert_eq!(endpoint_error(error), there);
         }
     }

@@ -8,7 +8,7 @@ use proofmill_orchestrator::executor::engine::{
 
 use crate::engine::answer::{AnswerError, ProofTexts};
 
-/// Makes the error of a job that was accepted but is no longer known retryable: it must be submitted again.
+/// Makes the error of an accepted job that the engine no longer knows retryable, since the job must be submitted again.
 pub(super) fn make_retryable(error: EndpointError) -> EndpointError {
     match error {
         EndpointError::Unable(why) => EndpointError::Unavailable(why),
@@ -22,16 +22,16 @@ pub(super) fn without_proof(job: impl std::fmt::Display) -> EndpointError {
 }
 
 /// The witness that was sent; none if the engine generates it.
-pub(super) fn sent(job: &EngineJob) -> Option<Bytes> {
+pub(super) fn sent_witness(job: &EngineJob) -> Option<Bytes> {
     match &job.input {
         JobInput::Witness(bytes) => Some(bytes.clone()),
         JobInput::Inputs { .. } => None,
     }
 }
 
-/// The proof returned by `check`, printed as texts; or the error, if another engine or another job may do
-/// better.
-pub(super) async fn proved(
+/// The outcome of a job whose proof `check` returns: the proof as texts, or a failure if the check fails. An error if
+/// the check itself could not be run.
+pub(super) async fn checked_outcome(
     circuit_id: String,
     check: impl FnOnce() -> Result<AnyProof, AnswerError> + Send + 'static,
 ) -> Result<JobOutcome, EndpointError> {

@@ -13,7 +13,7 @@ use tokio::sync::OnceCell;
 use tonic::Code;
 
 use super::job::{is_wtns, priority};
-use super::outcome::{make_retryable, proved, sent, without_proof};
+use super::outcome::{checked_outcome, make_retryable, sent_witness, without_proof};
 use crate::engine::convert;
 use crate::engine::proto::partition::Input;
 use crate::engine::proto::{self, GeneratorInputs, JobState, Partition, SubmitRequest};
@@ -22,7 +22,7 @@ use crate::engine::{
 };
 
 /// Wait before the next try, if the engine does not set one.
-const LATER: Duration = Duration::from_secs(1);
+const RETRY_WAIT_DEFAULT: Duration = Duration::from_secs(1);
 
 /// The endpoints for the engines of a stage, in their order. Each connects at its first request, and again
 /// when the connection is lost.
@@ -33,7 +33,7 @@ pub fn endpoints(engine: &EngineExecutor) -> Vec<Arc<dyn Endpoint>> {
     };
     let key = Arc::new(OnceCell::new());
     let endpoint = |address: String| -> Arc<dyn Endpoint> {
-        Arc::new(Remote {
+        Arc::new(RemoteEndpoint {
             address,
             credentials: credentials.clone(),
             client: OnceCell::new(),
@@ -45,20 +45,20 @@ pub fn endpoints(engine: &EngineExecutor) -> Vec<Arc<dyn Endpoint>> {
     addresses.map(|at| endpoint(at.to_string())).collect()
 }
 
-struct Remote {
+struct RemoteEndpoint {
     address: String,
     credentials: Credentials,
     /// Set at the first connection; the client reconnects by itself.
     client: OnceCell<Client>,
     /// Path of the key that proofs are verified with.
     key_path: Option<PathBuf>,
-    /// That key, read when the first proof comes; all engines of the stage share it.
+    /// The key, which is read when the first proof comes. All engines of the stage share it.
     key: Arc<OnceCell<Arc<AnswerKey>>>,
 }
 
-// === impl Remote ===
+// === impl RemoteEndpoint ===
 
-impl Remote {
+impl RemoteEndpoint {
     async fn client(&self) -> Result<&Client, EndpointError> {
         let connect = || async {
             let address = self.address.parse::<Address>();
@@ -84,7 +84,7 @@ impl Remote {
     }
 }
 
-impl Endpoint for Remote {
+impl Endpoint for RemoteEndpoint {
     fn address(&self) -> &str {
         &self.address
     }
@@ -105,7 +105,7 @@ impl Endpoint for Remote {
         job: &'a EngineJob,
     ) -> BoxFuture<'a, Result<Ticket, EndpointError>> {
         Box::pin(async move {
-            // A faulty key file should show before the work rather than after it.
+            // An unusable key file is reported before the engine works, not after it.
             self.verifying_key().await?;
             let client = self.client().await?;
             let submitted = client.submit(submission(request, job)).await;
@@ -126,7 +126,7 @@ impl Endpoint for Remote {
             let key = self.verifying_key().await?;
             let result = self.client().await?.await_result(id).await;
             let result = result.map_err(|error| make_retryable(endpoint_error(error)))?;
-            end(result, job, key).await
+            job_outcome(result, job, key).await
         })
     }
 
@@ -150,7 +150,7 @@ fn endpoint_error(error: ClientError) -> EndpointError {
             code,
             message,
             retry_after,
-        } => refused(code, message, retry_after),
+        } => error_of_status(code, message, retry_after),
         // The caller adds the address.
         ClientError::Unreachable { why, .. } => EndpointError::Unavailable(why),
         error => EndpointError::Unavailable(error.to_string()),
@@ -158,11 +158,15 @@ fn endpoint_error(error: ClientError) -> EndpointError {
 }
 
 /// Converts a refusal into an error for a caller that chooses an engine.
-pub(super) fn refused(code: Code, why: String, retry_after: Option<Duration>) -> EndpointError {
+pub(super) fn error_of_status(
+    code: Code,
+    why: String,
+    retry_after: Option<Duration>,
+) -> EndpointError {
     match code {
         Code::ResourceExhausted => EndpointError::Exhausted {
             why,
-            retry_after: retry_after.unwrap_or(LATER),
+            retry_after: retry_after.unwrap_or(RETRY_WAIT_DEFAULT),
         },
         Code::InvalidArgument => EndpointError::Invalid(why),
         Code::NotFound | Code::FailedPrecondition | Code::Unimplemented => {
@@ -175,7 +179,7 @@ pub(super) fn refused(code: Code, why: String, retry_after: Option<Duration>) ->
 
 /// Outcome of a job of one partition, taken from the engine's answer. The answer is checked against the job
 /// and with `key`, and the texts that are passed on are printed from the checked values.
-async fn end(
+async fn job_outcome(
     result: proto::JobResult,
     job: &EngineJob,
     key: Option<Arc<AnswerKey>>,
@@ -188,8 +192,8 @@ async fn end(
     let answer = result.proofs.into_iter().next();
     let mut answer = answer.ok_or_else(|| without_proof(&result.job))?;
     let circuit_id = std::mem::take(&mut answer.circuit_id);
-    let witness = sent(job);
-    proved(circuit_id, move || {
+    let witness = sent_witness(job);
+    checked_outcome(circuit_id, move || {
         check_answer_of_any_curve(&answer, witness.as_deref(), key.as_deref())
     })
     .await

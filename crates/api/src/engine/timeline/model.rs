@@ -32,11 +32,11 @@ pub struct Row {
     pub partition: u32,
     /// The circuit's name.
     pub circuit: String,
-    /// Time at which its job was accepted, if that event is remembered.
+    /// Time at which the job was accepted, if that event is remembered.
     pub accepted_us: Option<u64>,
-    /// Time at which it got its memory, if that event is remembered.
+    /// Time at which the partition got its memory, if that event is remembered.
     pub admitted_us: Option<u64>,
-    /// The stages that it went through, in order.
+    /// The stages of the partition, in order of time.
     pub bars: Vec<Bar>,
 }
 
@@ -49,24 +49,24 @@ pub struct Bar {
     pub attempt: u32,
     /// The name of the device or the stage.
     pub worker: String,
-    /// Time of entry.
+    /// Time at which the partition entered the stage.
     pub began_us: u64,
-    /// Time at which it left, or of the last event if it has not left.
+    /// Time at which the partition left the stage; of the last event if it has not left.
     pub ended_us: u64,
-    /// The outcome; `Unspecified` if it has not left.
+    /// The outcome; `Unspecified` if the partition has not left the stage.
     pub end: StageEnd,
-    /// Bytes of the budget that it kept afterwards.
+    /// Bytes of the budget that the partition kept afterwards.
     pub bytes: u64,
 }
 
 /// A worker or device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Worker {
-    /// Its stage.
+    /// The worker's stage.
     pub stage: Stage,
-    /// Its name.
+    /// The name of the worker or device.
     pub name: String,
-    /// Intervals in which it worked, in order.
+    /// Intervals in which the worker was busy, in order.
     pub busy: Vec<(u64, u64)>,
 }
 
@@ -79,22 +79,22 @@ pub struct Load {
     pub tier: Tier,
     /// Time at which loading began.
     pub began_us: u64,
-    /// Time at which the key was there.
+    /// Time at which loading ended.
     pub ended_us: u64,
-    /// Bytes that the key held then.
+    /// Size of the loaded key in bytes.
     pub bytes: u64,
 }
 
 /// A job's id, and the number of one of its partitions.
 type JobPartition = (String, u32);
 
-/// State while events are read.
+/// A timeline under construction.
 #[derive(Default)]
-struct Reading {
+struct TimelineBuilder {
     timeline: Timeline,
     rows: HashMap<JobPartition, usize>,
     accepted: HashMap<String, u64>,
-    /// Stages that were entered and not left.
+    /// Stages that partitions have entered and not left.
     open: BTreeMap<(JobPartition, i32), Bar>,
 }
 
@@ -103,16 +103,16 @@ struct Reading {
 impl Timeline {
     /// The timeline of `events`, which must be in order.
     pub fn of(events: &[Event]) -> Self {
-        let mut reading = Reading::default();
-        reading.timeline.from_us = events.first().map_or(0, |it| it.at_us);
+        let mut builder = TimelineBuilder::default();
+        builder.timeline.from_us = events.first().map_or(0, |it| it.at_us);
         for event in events {
-            reading.timeline.to_us = reading.timeline.to_us.max(event.at_us);
-            reading.read(event);
+            builder.timeline.to_us = builder.timeline.to_us.max(event.at_us);
+            builder.read(event);
         }
-        reading.finish()
+        builder.finish()
     }
 
-    /// Its length, in microseconds.
+    /// The length of the timeline in microseconds.
     pub fn length_us(&self) -> u64 {
         self.to_us.saturating_sub(self.from_us)
     }
@@ -135,8 +135,8 @@ impl Timeline {
 // === impl Worker ===
 
 impl Worker {
-    /// The fraction of the time between its first and its last work in which it worked, and its longest
-    /// idle interval in between, in microseconds.
+    /// The busy fraction of the time between the beginning of the first and the end of the last busy interval, and the
+    /// longest idle interval in between, in microseconds.
     pub fn use_and_longest_gap(&self) -> (f64, u64) {
         let (Some(first), Some(end)) = (self.busy.first(), self.busy.iter().map(|it| it.1).max())
         else {
@@ -153,9 +153,9 @@ impl Worker {
     }
 }
 
-// === impl Reading ===
+// === impl TimelineBuilder ===
 
-impl Reading {
+impl TimelineBuilder {
     fn read(&mut self, event: &Event) {
         match &event.kind {
             Some(Kind::Job(job)) if job.state() == proto::JobState::Queued => {
@@ -178,12 +178,12 @@ impl Reading {
                         end: StageEnd::Unspecified,
                         bytes: 0,
                     };
-                    self.open.insert((place(span), began.stage), bar);
+                    self.open.insert((partition_key(span), began.stage), bar);
                 }
             }
             Some(Kind::Ended(ended)) => {
                 if let Some(span) = &ended.span {
-                    self.open.remove(&(place(span), ended.stage));
+                    self.open.remove(&(partition_key(span), ended.stage));
                     let bar = Bar {
                         stage: ended.stage(),
                         attempt: span.attempt,
@@ -216,7 +216,7 @@ impl Reading {
     fn row(&mut self, span: &Span) -> &mut Row {
         let rows = &mut self.timeline.rows;
         let accepted_us = self.accepted.get(&span.job).copied();
-        let index = *self.rows.entry(place(span)).or_insert_with(|| {
+        let index = *self.rows.entry(partition_key(span)).or_insert_with(|| {
             rows.push(Row {
                 job: span.job.clone(),
                 partition: span.partition,
@@ -231,9 +231,9 @@ impl Reading {
     }
 
     fn finish(mut self) -> Timeline {
-        for ((place, _), mut bar) in std::mem::take(&mut self.open) {
+        for ((partition_key, _), mut bar) in std::mem::take(&mut self.open) {
             bar.ended_us = self.timeline.to_us;
-            if let Some(index) = self.rows.get(&place) {
+            if let Some(index) = self.rows.get(&partition_key) {
                 self.timeline.rows[*index].bars.push(bar);
             }
         }
@@ -261,7 +261,7 @@ impl Reading {
     }
 }
 
-fn place(span: &Span) -> JobPartition {
+fn partition_key(span: &Span) -> JobPartition {
     (span.job.clone(), span.partition)
 }
 
@@ -370,7 +370,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_ended_before_is_left_out() {
+    fn intervals_that_ended_before_are_left_out() {
         let timeline = Timeline::of(&events()).since(350);
         assert_eq!(timeline.from_us, 350);
         assert_eq!(timeline.rows.len(), 2);

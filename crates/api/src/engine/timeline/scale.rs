@@ -3,9 +3,9 @@
 use super::model::{Row, Timeline};
 
 /// Width of an idle time that is left out, in pixels.
-pub(super) const CUT: f64 = 24.0;
-/// An idle time is left out if it is longer than the total busy time divided by this.
-const LONG: u64 = 5;
+pub(super) const CUT_WIDTH: f64 = 24.0;
+/// An idle time is left out if it is longer than the total busy time divided by this number.
+const CUT_DIVISOR: u64 = 5;
 
 /// The mapping of microseconds to pixels.
 pub(super) struct Scale {
@@ -21,7 +21,7 @@ pub(super) struct Piece {
     /// Pixels from the beginning of the axis.
     pub(super) left: f64,
     pub(super) right: f64,
-    /// Whether it is left out.
+    /// Whether the section is an idle time that is left out.
     pub(super) cut: bool,
 }
 
@@ -33,11 +33,11 @@ impl Scale {
         let (from_us, to_us) = (timeline.from_us, timeline.to_us.max(timeline.from_us + 1));
         let busy = busy(timeline, rows);
         let worked: u64 = busy.iter().map(|(from, to)| to - from).sum();
-        let is_long = |from: u64, to: u64| worked > 0 && to - from > worked / LONG;
+        let is_long = |from: u64, to: u64| worked > 0 && to - from > worked / CUT_DIVISOR;
         let mut parts: Vec<(u64, u64, bool)> = Vec::new();
         let mut until = from_us;
-        let after = (to_us, to_us);
-        for (from, to) in busy.into_iter().chain([after]) {
+        let end_of_axis = (to_us, to_us);
+        for (from, to) in busy.into_iter().chain([end_of_axis]) {
             if from > until && is_long(until, from) {
                 parts.push((until, from, true));
                 until = from;
@@ -52,11 +52,11 @@ impl Scale {
         let cuts = parts.iter().filter(|(.., cut)| *cut).count() as f64;
         let kept = parts.iter().filter(|(.., cut)| !cut);
         let kept: u64 = kept.map(|(from, to, _)| to - from).sum();
-        let per_us = (width - cuts * CUT).max(1.0) / kept.max(1) as f64;
+        let per_us = (width - cuts * CUT_WIDTH).max(1.0) / kept.max(1) as f64;
         let mut left = 0.0;
         let pieces = parts.into_iter().map(|(from_us, to_us, cut)| {
             let pixels = if cut {
-                CUT
+                CUT_WIDTH
             } else {
                 (to_us - from_us) as f64 * per_us
             };
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn time_is_as_long_everywhere_where_nothing_is_left_out() {
+    fn the_scale_is_linear_if_nothing_is_left_out() {
         let scale = Scale::new(
             &timeline(1000, 2000, &[(1000, 1900), (1950, 2000)]),
             &[],
@@ -178,9 +178,9 @@ mod tests {
         let cuts: Vec<_> = scale.pieces().iter().filter(|it| it.cut).collect();
         assert_eq!(cuts.len(), 3, "before, between and after: {cuts:?}");
         assert_eq!(scale.kept_us(), 200);
-        let per_us = (1000.0 - 3.0 * CUT) / 200.0;
+        let per_us = (1000.0 - 3.0 * CUT_WIDTH) / 200.0;
         assert!((scale.x(200) - scale.x(100) - 100.0 * per_us).abs() < 1e-6);
-        assert!((scale.x(hour) - scale.x(200) - CUT).abs() < 1e-6);
+        assert!((scale.x(hour) - scale.x(200) - CUT_WIDTH).abs() < 1e-6);
         assert!((scale.x(2 * hour) - 1000.0).abs() < 1e-6);
         // A later time is never further left.
         let times = [0, 50, 100, 150, 200, hour / 2, hour, hour + 50, 2 * hour];
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_at_all_has_an_axis() {
+    fn an_empty_timeline_has_an_axis() {
         let scale = Scale::new(&Timeline::default(), &[], 100.0);
         assert!(scale.x(7).is_finite());
         assert!(scale.pieces().iter().all(|piece| !piece.cut));

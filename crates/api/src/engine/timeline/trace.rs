@@ -14,14 +14,14 @@ const KEYS: u32 = 3;
 /// track for each key.
 pub fn trace(timeline: &Timeline) -> String {
     let mut events = vec![
-        named("process_name", WORKERS, 0, "workers"),
-        named("process_name", PARTITIONS, 0, "partitions"),
-        named("process_name", KEYS, 0, "keys"),
+        name_event("process_name", WORKERS, 0, "workers"),
+        name_event("process_name", PARTITIONS, 0, "partitions"),
+        name_event("process_name", KEYS, 0, "keys"),
     ];
     for (track, worker) in (1_u32..).zip(&timeline.workers) {
         let stage = Stage::short_name(worker.stage.into());
         let name = format!("{stage} {}", worker.name);
-        events.push(named("thread_name", WORKERS, track, &name));
+        events.push(name_event("thread_name", WORKERS, track, &name));
     }
     for (track, row) in (1_u32..).zip(&timeline.rows) {
         partition(timeline, track, row, &mut events);
@@ -30,7 +30,7 @@ pub fn trace(timeline: &Timeline) -> String {
     keys.sort_unstable();
     keys.dedup();
     for (track, key) in (1_u32..).zip(&keys) {
-        events.push(named("thread_name", KEYS, track, key));
+        events.push(name_event("thread_name", KEYS, track, key));
         for load in timeline.loads.iter().filter(|it| it.circuit == *key) {
             let name = format!("load {}", Tier::short_name(load.tier.into()));
             let span = (load.began_us, load.ended_us);
@@ -46,9 +46,10 @@ pub fn trace(timeline: &Timeline) -> String {
     whole.to_string()
 }
 
+/// Appends the slices of a partition, and those of the workers that ran its stages.
 fn partition(timeline: &Timeline, track: u32, row: &Row, events: &mut Vec<Value>) {
     let name = format!("{}/{} {}", row.job, row.partition, row.circuit);
-    events.push(named("thread_name", PARTITIONS, track, &name));
+    events.push(name_event("thread_name", PARTITIONS, track, &name));
     let mut until = row.accepted_us.or(row.admitted_us);
     for bar in &row.bars {
         if let Some(since) = until.filter(|since| *since < bar.began_us) {
@@ -82,8 +83,8 @@ fn partition(timeline: &Timeline, track: u32, row: &Row, events: &mut Vec<Value>
     }
 }
 
-fn named(what: &str, process: u32, track: u32, name: &str) -> Value {
-    json!({ "ph": "M", "name": what, "pid": process, "tid": track, "args": { "name": name } })
+fn name_event(kind: &str, process: u32, track: u32, name: &str) -> Value {
+    json!({ "ph": "M", "name": kind, "pid": process, "tid": track, "args": { "name": name } })
 }
 
 fn slice(

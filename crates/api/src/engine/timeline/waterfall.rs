@@ -4,24 +4,24 @@
 use std::fmt::Write;
 
 use super::model::{Row, Timeline};
-use super::scale::{CUT, Scale};
+use super::scale::{CUT_WIDTH, Scale};
 use crate::engine::proto::{Stage, StageEnd, Tier};
 
 /// Widths of the names at the left, of the time axis, and of the figures at the right, in pixels.
-const NAMES: f64 = 190.0;
-const AXIS: f64 = 900.0;
-const FIGURES: f64 = 190.0;
+const NAMES_WIDTH: f64 = 190.0;
+const AXIS_WIDTH: f64 = 900.0;
+const FIGURES_WIDTH: f64 = 190.0;
 /// Heights of a row and of a bar in it, in pixels.
-const ROW: f64 = 16.0;
-const BAR: f64 = 11.0;
+const ROW_HEIGHT: f64 = 16.0;
+const BAR_HEIGHT: f64 = 11.0;
 /// Height above the first row, in pixels.
-const HEAD: f64 = 66.0;
+const HEAD_HEIGHT: f64 = 66.0;
 /// Least distance between two labels of the axis, in pixels.
-const LABEL: f64 = 48.0;
+const LABEL_DISTANCE_MIN: f64 = 48.0;
 
 /// Colours of waiting and of loading.
-const WAIT: &str = "#d8dce2";
-const LOAD: &str = "#b08a3e";
+const WAIT_COLOUR: &str = "#d8dce2";
+const LOAD_COLOUR: &str = "#b08a3e";
 
 struct Drawing<'a> {
     timeline: &'a Timeline,
@@ -34,26 +34,26 @@ struct Drawing<'a> {
 pub fn waterfall(timeline: &Timeline, rows: usize) -> String {
     let left_out = timeline.rows.len().saturating_sub(rows);
     let shown = &timeline.rows[left_out..];
-    let scale = Scale::new(timeline, shown, AXIS);
+    let scale = Scale::new(timeline, shown, AXIS_WIDTH);
     let mut drawing = Drawing {
         timeline,
         scale: &scale,
         out: String::new(),
-        y: HEAD,
+        y: HEAD_HEIGHT,
     };
     drawing.loads();
     shown.iter().for_each(|row| drawing.partition(row));
-    drawing.y += ROW / 2.0;
+    drawing.y += ROW_HEIGHT / 2.0;
     drawing.workers();
-    let height = drawing.y + 2.0 * ROW;
+    let height = drawing.y + 2.0 * ROW_HEIGHT;
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
          viewBox=\"0 0 {width} {height}\" font-family=\"monospace\" font-size=\"10\">\n\
          <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
-        width = NAMES + AXIS + FIGURES,
+        width = NAMES_WIDTH + AXIS_WIDTH + FIGURES_WIDTH,
     );
     title(&mut out, timeline);
-    head(&mut out, left_out, timeline.missed);
+    legend(&mut out, left_out, timeline.missed);
     grid(&mut out, &scale, drawing.y);
     out.push_str(&drawing.out);
     out.push_str("</svg>\n");
@@ -86,12 +86,12 @@ fn title(out: &mut String, timeline: &Timeline) {
         "<title>{text}</title>\
          <text x=\"4\" y=\"16\" font-size=\"13\" font-weight=\"bold\">{text}</text>\
          <text x=\"4\" y=\"{}\" fill=\"#444444\">seconds</text>",
-        HEAD - 10.0
+        HEAD_HEIGHT - 10.0
     );
 }
 
 /// The legend.
-fn head(out: &mut String, left_out: usize, missed: u64) {
+fn legend(out: &mut String, left_out: usize, missed: u64) {
     let stages = [
         Stage::Witness,
         Stage::Evaluate,
@@ -102,8 +102,8 @@ fn head(out: &mut String, left_out: usize, missed: u64) {
     let entries = stages
         .map(|stage| (colour(stage), Stage::short_name(stage.into())))
         .into_iter()
-        .chain([(WAIT, "waiting"), (LOAD, "loading a key")]);
-    let mut x = NAMES;
+        .chain([(WAIT_COLOUR, "waiting"), (LOAD_COLOUR, "loading a key")]);
+    let mut x = NAMES_WIDTH;
     for (colour, name) in entries {
         let _ = writeln!(
             out,
@@ -133,24 +133,29 @@ fn grid(out: &mut String, scale: &Scale, bottom: f64) {
     let mut labelled = f64::NEG_INFINITY;
     for piece in scale.pieces() {
         if piece.cut {
-            cut(out, NAMES + piece.left, piece.to_us - piece.from_us, bottom);
+            idle_mark(
+                out,
+                NAMES_WIDTH + piece.left,
+                piece.to_us - piece.from_us,
+                bottom,
+            );
             continue;
         }
         let from = piece.from_us - scale.zero_us();
         let mut at = from.next_multiple_of(step);
         while at <= piece.to_us - scale.zero_us() {
-            let x = NAMES + scale.x(scale.zero_us() + at);
+            let x = NAMES_WIDTH + scale.x(scale.zero_us() + at);
             let _ = write!(
                 out,
                 "<line x1=\"{x:.1}\" y1=\"{}\" x2=\"{x:.1}\" y2=\"{bottom}\" stroke=\"#eeeeee\"/>",
-                HEAD - 6.0,
+                HEAD_HEIGHT - 6.0,
             );
-            if x - labelled >= LABEL {
+            if x - labelled >= LABEL_DISTANCE_MIN {
                 labelled = x;
                 let _ = write!(
                     out,
                     "<text x=\"{x:.1}\" y=\"{}\" fill=\"#444444\">{}</text>",
-                    HEAD - 10.0,
+                    HEAD_HEIGHT - 10.0,
                     seconds(at, step)
                 );
             }
@@ -161,17 +166,17 @@ fn grid(out: &mut String, scale: &Scale, bottom: f64) {
 }
 
 /// The mark of a time that is left out.
-fn cut(out: &mut String, x: f64, length_us: u64, bottom: f64) {
-    let (top, middle) = (HEAD - 6.0, x + CUT / 2.0 + 3.0);
+fn idle_mark(out: &mut String, x: f64, length_us: u64, bottom: f64) {
+    let (top, middle) = (HEAD_HEIGHT - 6.0, x + CUT_WIDTH / 2.0 + 3.0);
     let _ = writeln!(
         out,
-        "<rect x=\"{x:.1}\" y=\"{top}\" width=\"{CUT}\" height=\"{:.1}\" fill=\"#f4f4f4\"/>\
+        "<rect x=\"{x:.1}\" y=\"{top}\" width=\"{CUT_WIDTH}\" height=\"{:.1}\" fill=\"#f4f4f4\"/>\
          <line x1=\"{:.1}\" y1=\"{top}\" x2=\"{:.1}\" y2=\"{bottom}\" stroke=\"#aaaaaa\" \
          stroke-dasharray=\"3 3\"/>\
          <text transform=\"translate({middle:.1} {bottom}) rotate(-90)\" fill=\"#666666\">idle {}</text>",
         bottom - top,
-        x + CUT / 2.0,
-        x + CUT / 2.0,
+        x + CUT_WIDTH / 2.0,
+        x + CUT_WIDTH / 2.0,
         time(length_us)
     );
 }
@@ -183,7 +188,7 @@ fn seconds(us: u64, step: u64) -> String {
     format!("{:.places$}", us as f64 / 1e6)
 }
 
-/// A step of 1, 2 or 5 times a power of ten, of which `length` has at most ten.
+/// The smallest step of 1, 2 or 5 times a power of ten of which at most ten fit into `length`.
 fn round_step(length: u64) -> u64 {
     let mut power = 1;
     loop {
@@ -217,16 +222,16 @@ fn escaped(text: &str) -> String {
 
 impl Drawing<'_> {
     fn x(&self, at: u64) -> f64 {
-        NAMES + self.scale.x(at)
+        NAMES_WIDTH + self.scale.x(at)
     }
 
     fn name(&mut self, name: &str) {
-        let y = self.y + BAR - 2.0;
+        let y = self.y + BAR_HEIGHT - 2.0;
         let _ = writeln!(self.out, "<text x=\"4\" y=\"{y}\">{}</text>", escaped(name));
     }
 
     fn figures(&mut self, text: &str) {
-        let (x, y) = (NAMES + AXIS + 6.0, self.y + BAR - 2.0);
+        let (x, y) = (NAMES_WIDTH + AXIS_WIDTH + 6.0, self.y + BAR_HEIGHT - 2.0);
         let _ = writeln!(
             self.out,
             "<text x=\"{x}\" y=\"{y}\" fill=\"#444444\">{text}</text>"
@@ -244,7 +249,7 @@ impl Drawing<'_> {
         };
         let _ = writeln!(
             self.out,
-            "<rect x=\"{x:.1}\" y=\"{y}\" width=\"{width:.1}\" height=\"{BAR}\" \
+            "<rect x=\"{x:.1}\" y=\"{y}\" width=\"{width:.1}\" height=\"{BAR_HEIGHT}\" \
              fill=\"{colour}\"{stroke}><title>{} {}</title></rect>",
             escaped(title),
             time(to.saturating_sub(from)),
@@ -259,9 +264,9 @@ impl Drawing<'_> {
         for load in &self.timeline.loads {
             let tier = Tier::short_name(load.tier.into());
             let title = format!("{} to {tier}", load.circuit);
-            self.bar((load.began_us, load.ended_us), LOAD, false, &title);
+            self.bar((load.began_us, load.ended_us), LOAD_COLOUR, false, &title);
         }
-        self.y += ROW;
+        self.y += ROW_HEIGHT;
     }
 
     fn partition(&mut self, row: &Row) {
@@ -271,7 +276,7 @@ impl Drawing<'_> {
         let mut until = row.accepted_us.or(row.admitted_us);
         for bar in &row.bars {
             if let Some(since) = until.filter(|since| *since < bar.began_us) {
-                self.bar((since, bar.began_us), WAIT, false, "waiting");
+                self.bar((since, bar.began_us), WAIT_COLOUR, false, "waiting");
             }
             until = Some(bar.ended_us);
             let title = format!("{} on {}", Stage::short_name(bar.stage.into()), bar.worker);
@@ -282,7 +287,7 @@ impl Drawing<'_> {
         if let (Some(first), Some(last)) = ends {
             self.figures(&time(last.ended_us.saturating_sub(first.began_us)));
         }
-        self.y += ROW;
+        self.y += ROW_HEIGHT;
     }
 
     fn workers(&mut self) {
@@ -299,7 +304,7 @@ impl Drawing<'_> {
             let (used, gap) = worker.use_and_longest_gap();
             let used = (used * 100.0).round();
             self.figures(&format!("{used} % busy, gaps ≤ {}", time(gap)));
-            self.y += ROW;
+            self.y += ROW_HEIGHT;
         }
     }
 }
@@ -381,7 +386,7 @@ mod tests {
             .skip(1)
             .filter_map(|it| it.split('"').next()?.parse().ok());
         let wide: Vec<f64> = widths
-            .filter(|width: &f64| (100.0..AXIS).contains(width))
+            .filter(|width: &f64| (100.0..AXIS_WIDTH).contains(width))
             .collect();
         assert!(wide.len() >= 4, "{wide:?} in {svg}");
     }
@@ -394,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_at_all_can_be_drawn() {
+    fn an_empty_timeline_can_be_drawn() {
         assert!(waterfall(&Timeline::of(&[]), 40).ends_with("</svg>\n"));
     }
 

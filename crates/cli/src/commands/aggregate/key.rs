@@ -20,10 +20,10 @@ use crate::progress::counted;
 use crate::stages::{StageTimes, Stages, milliseconds, short};
 
 /// Largest verifying key file, in bytes.
-const KEY_BYTES: usize = 16 << 20;
+const KEY_BYTES_MAX: usize = 16 << 20;
 
 /// Facts about a key, for the summary.
-struct Made {
+struct KeyFacts {
     proofs: usize,
     keys: usize,
     digest: String,
@@ -63,7 +63,7 @@ pub(super) fn run(args: &AggregateKey) -> Result<(), Failure> {
     Ok(())
 }
 
-fn make<E: AggregationCurve>(args: &AggregateKey) -> Result<Made, Failure> {
+fn make<E: AggregationCurve>(args: &AggregateKey) -> Result<KeyFacts, Failure> {
     let mut stages = Stages::begin("key", 4);
     stages.enter("read the verifying keys");
     let (keys, key_of) = verifying_keys::<E>(&args.key)?;
@@ -74,7 +74,7 @@ fn make<E: AggregationCurve>(args: &AggregateKey) -> Result<Made, Failure> {
     let index = made.map_err(|error| Failure::new(format!("{}: {error}", args.srs.display())))?;
     stages.enter("write");
     write(&args.output.output, Visibility::Public, &index.to_bytes())?;
-    Ok(Made {
+    Ok(KeyFacts {
         proofs: index.count(),
         keys: index.keys().len(),
         digest: hex::encode(index.digest()),
@@ -109,7 +109,7 @@ fn verifying_keys<E: AggregationCurve>(
 
 fn verifying_key<E: AggregationCurve>(path: &Path) -> Result<VerifyingKey<E>, Failure> {
     let failed = |why: String| Failure::new(format!("{}: {why}", path.display()));
-    let bytes = read(path, KEY_BYTES).map_err(failed)?;
+    let bytes = read(path, KEY_BYTES_MAX).map_err(failed)?;
     let key = if FileKind::of(&bytes) == Some(FileKind::Key) {
         VerifyingKey::<E>::from_bytes(&bytes).map_err(|error| failed(error.to_string()))?
     } else {

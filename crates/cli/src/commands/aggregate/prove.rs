@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::read::{load_key, load_srs};
 use crate::args::aggregate::AggregateProve;
-use crate::commands::verify::find::{Candidate, Form, Found, SearchOptions, find};
+use crate::commands::verify::find::{Candidate, Found, RecognizedKind, SearchOptions, find};
 use crate::commands::verify::pairs;
 use crate::content::{FileKind, curve_of_file};
 use crate::failure::Failure;
@@ -33,7 +33,7 @@ const ORDER: &str = "proofs are taken in the order of the paths, those of a fold
 type Claims<E> = (Vec<Vec<<E as Pairing>::ScalarField>>, Vec<Proof<E>>);
 
 /// Facts about an aggregate, for the summary.
-struct Made {
+struct AggregateFacts {
     proofs: usize,
     keys: usize,
     bytes: usize,
@@ -83,7 +83,7 @@ pub(super) fn run(args: &AggregateProve) -> Result<(), Failure> {
     Ok(())
 }
 
-fn make<E: AggregationCurve>(args: &AggregateProve) -> Result<Made, Failure> {
+fn make<E: AggregationCurve>(args: &AggregateProve) -> Result<AggregateFacts, Failure> {
     let mut stages = Stages::begin("aggregate", STAGES);
     stages.enter("read the key");
     let index = load_key::<E>(&args.key)?;
@@ -120,7 +120,7 @@ fn make<E: AggregationCurve>(args: &AggregateProve) -> Result<Made, Failure> {
     written.extend(args.public.as_deref().map(|path| (path, &*statement)));
     written.push((&args.output, &bytes));
     write_together(&written)?;
-    Ok(Made {
+    Ok(AggregateFacts {
         proofs: index.count(),
         keys: index.keys().len(),
         bytes: bytes.len(),
@@ -203,7 +203,9 @@ fn claim<E: AggregationCurve>(
     candidate: &Candidate,
 ) -> Result<(Vec<E::ScalarField>, Proof<E>), String> {
     let own = Groth16::<E>::new();
-    if let Form::Kind(kind) | Form::Aggregate(kind) | Form::Parts(kind) = &candidate.kind
+    if let RecognizedKind::Kind(kind)
+    | RecognizedKind::Aggregate(kind)
+    | RecognizedKind::Parts(kind) = &candidate.kind
         && kind != own.name()
     {
         return Err(format!(
@@ -215,8 +217,8 @@ fn claim<E: AggregationCurve>(
         .statement
         .as_deref()
         .ok_or("no public inputs: there is no public.json, or NAME.public, that belongs to it")?;
-    if candidate.kind == Form::Snarkjs {
-        return pairs::claim::<E>(&candidate.path, statement).map_err(pairs::Verdict::why);
+    if candidate.kind == RecognizedKind::Snarkjs {
+        return pairs::read_claim::<E>(&candidate.path, statement).map_err(pairs::Verdict::why);
     }
     let bytes = read(&candidate.path, Proof::<E>::encoded_size())?;
     let proof = Proof::from_bytes(&bytes).map_err(|error| error.to_string())?;

@@ -34,7 +34,7 @@ pub(crate) async fn register(args: Register) -> Result<(), Failure> {
         .register(request)
         .await
         .map_err(|error| refused(&error))?;
-    tell(&circuit, args.query.json)
+    print_circuit(&circuit, args.query.json)
 }
 
 /// An absolute path, because the engine may run in another directory.
@@ -63,25 +63,29 @@ pub(crate) async fn preload(args: &Preload) -> Result<(), Failure> {
     };
     let client = connect(&args.query.engine).await?;
     let circuit = client.preload(&args.circuit, tier).await;
-    tell(&circuit.map_err(|error| refused(&error))?, args.query.json)
+    print_circuit(&circuit.map_err(|error| refused(&error))?, args.query.json)
 }
 
 pub(crate) async fn evict(args: &CircuitArgs) -> Result<(), Failure> {
     let client = connect(&args.query.engine).await?;
-    let given = client
+    let freed_bytes = client
         .evict(&args.circuit)
         .await
         .map_err(|error| refused(&error))?;
     if args.query.json {
-        return output::line(json!({ "circuit": args.circuit, "bytes": given }).to_string());
+        return output::line(json!({ "circuit": args.circuit, "bytes": freed_bytes }).to_string());
     }
-    output::line(format!("{}: {} given back", args.circuit, bytes(given)))
+    output::line(format!(
+        "{}: {} given back",
+        args.circuit,
+        bytes(freed_bytes)
+    ))
 }
 
 pub(crate) async fn pin(args: &CircuitArgs, pinned: bool) -> Result<(), Failure> {
     let client = connect(&args.query.engine).await?;
     let circuit = client.pin(&args.circuit, pinned).await;
-    tell(&circuit.map_err(|error| refused(&error))?, args.query.json)
+    print_circuit(&circuit.map_err(|error| refused(&error))?, args.query.json)
 }
 
 pub(crate) async fn cancel(args: &JobArgs) -> Result<(), Failure> {
@@ -96,7 +100,7 @@ pub(crate) async fn cancel(args: &JobArgs) -> Result<(), Failure> {
     output::line(output::plain(&format!("{}: {}", job.id, state(&job))))
 }
 
-fn tell(circuit: &Circuit, json: bool) -> Result<(), Failure> {
+fn print_circuit(circuit: &Circuit, json: bool) -> Result<(), Failure> {
     if json {
         return output::line(serde_json::to_string(circuit)?);
     }

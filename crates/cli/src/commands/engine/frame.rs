@@ -14,19 +14,19 @@ use ratatui::widgets::{Block, Borders, Gauge, Paragraph, Row, Table, Widget};
 
 use super::bytes;
 use super::failure::{brief, state};
-use super::look::activity;
+use super::inspect::activity;
 use crate::output;
 use crate::progress::span;
 
 /// Most owners of memory shown.
-const OWNERS: usize = 6;
+const OWNERS_MAX: usize = 6;
 /// Most circuits shown, and most unfinished jobs.
-const CIRCUITS: usize = 10;
-const LIVE: usize = 10;
+const CIRCUITS_MAX: usize = 10;
+const LIVE_JOBS_MAX: usize = 10;
 /// Terminal width, in columns, at which every figure is shown.
-const WIDE: u16 = 108;
+const WIDE_COLUMNS_MIN: u16 = 108;
 /// Terminal height, in rows, at which tables are separated by an empty row.
-const TALL: u16 = 34;
+const TALL_ROWS_MIN: u16 = 34;
 
 /// A column of a table.
 struct Column {
@@ -64,11 +64,11 @@ pub(super) fn draw(
     let since = before.map_or(0, |it| it.uptime_us);
     let window = now.uptime_us.saturating_sub(since).max(1);
     let failed = last_failure(now);
-    let owners = budget.owners.len().min(OWNERS);
+    let owners = budget.owners.len().min(OWNERS_MAX);
     let wanted = [
         owners.max(now.stages.len()).max(now.devices.len()),
-        now.circuits.len().min(CIRCUITS),
-        now.jobs.len().min(LIVE),
+        now.circuits.len().min(CIRCUITS_MAX),
+        now.jobs.len().min(LIVE_JOBS_MAX),
         now.recent.len(),
     ];
     let lines = u16::from(keys.is_some()) + u16::from(failed.is_some());
@@ -85,7 +85,7 @@ pub(super) fn draw(
         Constraint::Length(keys.is_some().into()),
     ])
     .areas(area);
-    let wide = area.width >= WIDE;
+    let wide = area.width >= WIDE_COLUMNS_MIN;
     header(now, wide).render(top, buffer);
     gauge(&budget).render(memory, buffer);
     let sides = [27, 25].map(Constraint::Length);
@@ -120,9 +120,9 @@ pub(super) fn draw(
 fn last_failure(now: &EngineStatus) -> Option<String> {
     let mut recent = now.recent.iter();
     let job = recent.find(|job| job.state() == JobState::Failed)?;
-    Some(shown(&format!(
+    Some(escaped(&format!(
         "{} failed: {}",
-        start(&job.id),
+        id_prefix(&job.id),
         brief(job)?
     )))
 }
@@ -130,7 +130,7 @@ fn last_failure(now: &EngineStatus) -> Option<String> {
 /// Divides `room` rows among four tables: returns the empty rows after each table, and the rows of each. The first
 /// table gets the rows it wants; the others share the rest equally, up to what each wants.
 fn heights(room: u16, wanted: [usize; 4]) -> (u16, [u16; 4]) {
-    let gap = u16::from(room >= TALL);
+    let gap = u16::from(room >= TALL_ROWS_MIN);
     let mut left = room.saturating_sub(4 * (2 + gap));
     let wanted = wanted.map(|rows| u16::try_from(rows.max(1)).unwrap_or(u16::MAX));
     let mut rows = [wanted[0].min(left), 0, 0, 0];
@@ -231,7 +231,7 @@ fn devices(
             .busy_us
             .saturating_sub(earlier.map_or(0, |it| it.busy_us));
         [
-            shown(&it.name),
+            escaped(&it.name),
             activity(it).to_owned(),
             it.products.to_string(),
             it.failures.to_string(),
@@ -249,20 +249,20 @@ fn devices(
 }
 
 fn memory_owners(now: &EngineStatus, budget: &BudgetStatus, wide: bool) -> Table<'static> {
-    let rows = budget.owners.iter().take(OWNERS).map(|it| {
+    let rows = budget.owners.iter().take(OWNERS_MAX).map(|it| {
         let owner = match &it.owner {
             Some(Owner::Key(id)) => {
                 let circuit = now.circuits.iter().find(|circuit| circuit.id == *id);
                 format!("key {}", circuit.map_or(&**id, |it| &*it.name))
             }
             Some(Owner::Partition(at)) => {
-                format!("proof {}/{}", start(&at.job), at.partition)
+                format!("proof {}/{}", id_prefix(&at.job), at.partition)
             }
             Some(Owner::Registration(_)) => "registration".to_owned(),
             None => "unknown".to_owned(),
         };
         [
-            shown(&owner),
+            escaped(&owner),
             bytes(it.bytes),
             percent(it.bytes, budget.total),
         ]
@@ -283,7 +283,7 @@ fn circuit_table(title: String, circuits: &[Circuit], wide: bool) -> Table<'stat
             (false, false) => Tier::short_name(it.tier).to_owned(),
         };
         [
-            shown(&it.name),
+            escaped(&it.name),
             it.curve.clone(),
             it.variables.to_string(),
             key,
@@ -311,14 +311,14 @@ fn circuit_table(title: String, circuits: &[Circuit], wide: bool) -> Table<'stat
 fn job_table(title: String, jobs: &[Job], wide: bool) -> Table<'static> {
     let rows = jobs.iter().map(|it| {
         [
-            start(&it.id),
-            shown(&format!("{}/{}", it.client, it.request_id)),
+            id_prefix(&it.id),
+            escaped(&format!("{}/{}", it.client, it.request_id)),
             Priority::short_name(it.priority).to_owned(),
             format!("{}/{}", it.proven, it.partitions),
             took(it),
             bytes(it.bytes),
-            shown(&it.circuits.join(" ")),
-            shown(&state(it)),
+            escaped(&it.circuits.join(" ")),
+            escaped(&state(it)),
         ]
     });
     let columns = [
@@ -390,12 +390,12 @@ fn percent(part: u64, whole: u64) -> String {
 }
 
 /// The first eight characters of an id.
-fn start(id: &str) -> String {
+fn id_prefix(id: &str) -> String {
     id.chars().take(8).collect()
 }
 
 /// Text from outside, escaped and on one line.
-fn shown(text: &str) -> String {
+fn escaped(text: &str) -> String {
     output::plain(text).replace(['\n', '\t'], " ")
 }
 
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_tells_of_everything() {
+    fn a_frame_shows_everything() {
         let text = text(&status(), 110, 40);
         for expected in [
             "running for 10 s",
@@ -527,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_go_to_those_who_want_them() {
+    fn rows_are_divided_among_the_tables() {
         assert_eq!(heights(21, [5, 12, 30, 9]), (0, [5, 2, 3, 3]));
         assert_eq!(heights(21, [5, 1, 0, 9]), (0, [5, 1, 1, 6]));
         assert_eq!(heights(3, [5, 1, 1, 1]), (0, [0, 0, 0, 0]));
@@ -535,7 +535,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_is_what_happened_in_it() {
+    fn utilization_is_measured_since_the_earlier_status() {
         let before = status();
         let mut now = status();
         now.uptime_us += 1_000_000;
@@ -548,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tiny_terminal_is_no_reason_to_panic() {
+    fn tiny_terminals_do_not_panic() {
         for (columns, rows) in [(1, 1), (0, 0), (20, 3)] {
             let area = Rect::new(0, 0, columns, rows);
             draw(

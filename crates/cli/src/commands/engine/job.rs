@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{bytes, connect, refused};
 use crate::args::engine::{GetProof, JobArgs, WaitJob};
-use crate::commands::look::ago;
+use crate::commands::inspect::ago;
 use crate::failure::Failure;
 use crate::files::FilePlan;
 use crate::output;
@@ -20,7 +20,7 @@ pub(crate) async fn show(args: &JobArgs) -> Result<(), Failure> {
     if args.query.json {
         return output::line(serde_json::to_string(&job)?);
     }
-    for (name, value) in described(&job) {
+    for (name, value) in job_lines(&job) {
         output::line(output::plain(&format!("{name:<10} {value}")))?;
     }
     if !job.failure.is_empty() {
@@ -30,7 +30,7 @@ pub(crate) async fn show(args: &JobArgs) -> Result<(), Failure> {
 }
 
 /// Labels and values that describe a job, without its failure.
-fn described(job: &Job) -> Vec<(&'static str, String)> {
+fn job_lines(job: &Job) -> Vec<(&'static str, String)> {
     let mut lines = vec![
         ("job", job.id.clone()),
         ("request", format!("{}/{}", job.client, job.request_id)),
@@ -75,13 +75,13 @@ pub(crate) async fn wait(args: &WaitJob) -> Result<(), Failure> {
             })?
         }
     };
-    let result = ended.map_err(|error| lost(&error, "wait", &args.job))?;
+    let result = ended.map_err(|error| connection_lost(&error, "wait", &args.job))?;
     if args.query.json {
         let job = look_up(&client, &args.job).await?;
         output::line(serde_json::to_string(&job)?)?;
-        return done(&result);
+        return require_done(&result);
     }
-    done(&result)?;
+    require_done(&result)?;
     output::line(format!(
         "job {}: done, {}; `proofmill engine get {} -o PROOF` writes it",
         result.job,
@@ -109,7 +109,7 @@ pub(crate) async fn get(args: &GetProof) -> Result<(), Failure> {
         )));
     }
     let result = client.await_result(&args.job).await;
-    let proof = one_of(result.map_err(|error| refused(&error))?, args.partition)?;
+    let proof = proof_of_partition(result.map_err(|error| refused(&error))?, args.partition)?;
     args.files.write(&proof, None, key.as_ref())?;
     if args.query.json {
         let summary = json!({
@@ -128,7 +128,7 @@ async fn look_up(client: &Client, job: &str) -> Result<Job, Failure> {
 }
 
 /// The failure for a connection lost while waiting for a job; `again` is the command that continues.
-fn lost(error: &ClientError, again: &str, job: &str) -> Failure {
+fn connection_lost(error: &ClientError, again: &str, job: &str) -> Failure {
     let failure = refused(error);
     match error {
         ClientError::Unreachable { .. } => failure.help(format!(
@@ -140,7 +140,7 @@ fn lost(error: &ClientError, again: &str, job: &str) -> Failure {
 }
 
 /// Fails unless a job is done.
-fn done(result: &JobResult) -> Result<(), Failure> {
+fn require_done(result: &JobResult) -> Result<(), Failure> {
     let job = &result.job;
     match result.state() {
         JobState::Done => Ok(()),
@@ -157,12 +157,12 @@ fn done(result: &JobResult) -> Result<(), Failure> {
 
 /// The proof of a job of one partition.
 pub(super) fn one_proof(result: JobResult) -> Result<Proof, Failure> {
-    one_of(result, Some(0))
+    proof_of_partition(result, Some(0))
 }
 
 /// The proof of a partition. `None` selects the only one, and is an error if there are several.
-fn one_of(result: JobResult, partition: Option<usize>) -> Result<Proof, Failure> {
-    done(&result)?;
+fn proof_of_partition(result: JobResult, partition: Option<usize>) -> Result<Proof, Failure> {
+    require_done(&result)?;
     let (job, count) = (result.job, result.proofs.len());
     let number = match partition {
         Some(number) => number,

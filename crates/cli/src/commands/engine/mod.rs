@@ -3,8 +3,8 @@
 mod change;
 mod failure;
 mod frame;
+mod inspect;
 mod job;
-mod look;
 mod proof;
 pub(crate) mod prove;
 mod serve;
@@ -19,9 +19,9 @@ use crate::failure::Failure;
 pub(crate) async fn run(command: Engine) -> Result<(), Failure> {
     match command {
         Engine::Serve(args) => serve::run(*args).await,
-        Engine::Status(args) => look::status(&args).await,
-        Engine::Circuits(args) => look::circuits(&args).await,
-        Engine::Jobs(args) => look::jobs(&args).await,
+        Engine::Status(args) => inspect::status(&args).await,
+        Engine::Circuits(args) => inspect::circuits(&args).await,
+        Engine::Jobs(args) => inspect::jobs(&args).await,
         Engine::Job(args) => job::show(&args).await,
         Engine::Wait(args) => job::wait(&args).await,
         Engine::Get(args) => job::get(&args).await,

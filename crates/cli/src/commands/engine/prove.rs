@@ -45,7 +45,7 @@ pub(crate) async fn run(args: &EngineProve) -> Result<(), Failure> {
     });
     let request = SubmitRequest {
         client: args.client.clone(),
-        request_id: args.request.clone().unwrap_or_else(drawn),
+        request_id: args.request.clone().unwrap_or_else(random_request_id),
         priority: priority.into(),
         deadline_ms,
         partitions: vec![Partition {
@@ -60,24 +60,24 @@ pub(crate) async fn run(args: &EngineProve) -> Result<(), Failure> {
     files.extend(args.files.public.as_deref().map(|path| ("--public", path)));
     files.extend(credentials.ca.as_deref().map(|path| ("--ca", path)));
     files.extend(credentials.token.as_deref().map(|path| ("--token", path)));
-    let made = prove(&client, request, &files).await?;
+    let engine_proof = prove(&client, request, &files).await?;
     let sent = args.generator.is_none().then_some(&witness[..]);
-    args.files.write(&made.proof, sent, key.as_ref())?;
+    args.files.write(&engine_proof.proof, sent, key.as_ref())?;
     if args.query.json {
         let summary = json!({
-            "job": made.job,
-            "existing": made.existing,
-            "circuit_id": made.proof.circuit_id,
-            "curve": made.proof.curve,
-            "public_signals": made.proof.public_inputs.len(),
+            "job": engine_proof.job,
+            "existing": engine_proof.existing,
+            "circuit_id": engine_proof.proof.circuit_id,
+            "curve": engine_proof.proof.curve,
+            "public_signals": engine_proof.proof.public_inputs.len(),
         });
         return output::line(summary.to_string());
     }
-    args.files.tell(&made.job)
+    args.files.tell(&engine_proof.job)
 }
 
 /// A proof that an engine made.
-pub(crate) struct Made {
+pub(crate) struct EngineProof {
     /// The job's id.
     pub(crate) job: String,
     /// Whether the job existed before this request.
@@ -86,7 +86,7 @@ pub(crate) struct Made {
 }
 
 /// A random request id of 16 bytes, in hexadecimal.
-pub(crate) fn drawn() -> String {
+pub(crate) fn random_request_id() -> String {
     let mut bytes = [0; 16];
     OsRng.fill_bytes(&mut bytes);
     hex::encode(bytes)
@@ -98,7 +98,7 @@ pub(crate) async fn prove(
     client: &Client,
     request: SubmitRequest,
     files: &[(&str, &Path)],
-) -> Result<Made, Failure> {
+) -> Result<EngineProof, Failure> {
     let submitted = client
         .submit(request)
         .await
@@ -114,7 +114,7 @@ pub(crate) async fn prove(
         ))
     })?;
     let proof = one_proof(result)?;
-    Ok(Made {
+    Ok(EngineProof {
         job,
         existing: submitted.existing,
         proof,
@@ -144,7 +144,7 @@ fn word(text: &str) -> String {
 
 /// The engine that `--engine` names, and its id for the circuit of the key file `zkey`. `None` with `off`, or if with
 /// `auto` no engine can make the proof.
-pub(crate) async fn with_key(
+pub(crate) async fn engine_with_key(
     choice: &EngineChoice,
     zkey: &Path,
 ) -> Result<Option<(Client, String)>, Failure> {

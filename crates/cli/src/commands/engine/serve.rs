@@ -25,7 +25,7 @@ pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
     let (service, handle) = Service::open(options).await?;
     let socket = args.socket.clone();
     let socket = socket.unwrap_or_else(|| args.state.join(ENGINE_SOCKET));
-    let server = Server::bind(handle.clone(), &places(&args, socket.clone())).await?;
+    let server = Server::bind(handle.clone(), &server_options(&args, socket.clone())).await?;
     let screen = Screen::open();
     let mut listening = vec![format!("unix:{}", socket.display())];
     listening.extend(server.tcp_address().map(|it| it.to_string()));
@@ -105,7 +105,7 @@ fn options(args: &Serve) -> Result<Options, Failure> {
     })
 }
 
-fn places(args: &Serve, socket: PathBuf) -> ServerOptions {
+fn server_options(args: &Serve, socket: PathBuf) -> ServerOptions {
     ServerOptions {
         socket: Some(socket),
         tcp: args.listen.options(args.tokens.as_ref()),
@@ -114,17 +114,17 @@ fn places(args: &Serve, socket: PathBuf) -> ServerOptions {
 }
 
 fn generator(text: &str, args: &Serve) -> Result<(String, Generator), Failure> {
-    let wrong = || {
+    let malformed = || {
         Failure::usage(format!("--generator {text:?}: expected NAME=COMMAND"))
             .help("such as 'mul=node generate_witness.js mul.wasm {input} {output}'")
     };
-    let (name, command) = text.split_once('=').ok_or_else(wrong)?;
+    let (name, command) = text.split_once('=').ok_or_else(malformed)?;
     let mut words = command.split_whitespace();
-    let program = words.next().ok_or_else(wrong)?;
+    let program = words.next().ok_or_else(malformed)?;
     let generator = GeneratorProgram {
         program: program.into(),
         // The generator runs in a directory of its own, so names of files here are made absolute.
-        args: words.map(found_from_anywhere).collect(),
+        args: words.map(absolute_if_file).collect(),
         inherit_env: args.generator_inherit_env.clone(),
         time_limit: Duration::from_secs(args.generator_seconds.into()),
         memory: args.generator_memory,
@@ -133,7 +133,7 @@ fn generator(text: &str, args: &Serve) -> Result<(String, Generator), Failure> {
     Ok((name.to_owned(), Generator::Program(generator)))
 }
 
-fn found_from_anywhere(word: &str) -> String {
+fn absolute_if_file(word: &str) -> String {
     match std::fs::canonicalize(word) {
         Ok(path) => path.to_string_lossy().into_owned(),
         Err(_) => word.to_owned(),
@@ -146,7 +146,7 @@ fn registrations(given: &[String]) -> Result<Vec<Registration>, Failure> {
     for text in given {
         match text.split_once('=') {
             Some((name, files)) => all.push(registration(name, files)?),
-            None => all.extend(in_folder(Path::new(text))?),
+            None => all.extend(folder_registrations(Path::new(text))?),
         }
     }
     Ok(all)
@@ -154,10 +154,10 @@ fn registrations(given: &[String]) -> Result<Vec<Registration>, Failure> {
 
 fn registration(name: &str, files: &str) -> Result<Registration, Failure> {
     let source = match files.split_once(',') {
-        None => CircuitSource::Zkey(found(Path::new(files))?),
+        None => CircuitSource::Zkey(absolute_path(Path::new(files))?),
         Some((constraints, key)) => CircuitSource::System {
-            constraints: found(Path::new(constraints))?,
-            key: found(Path::new(key))?,
+            constraints: absolute_path(Path::new(constraints))?,
+            key: absolute_path(Path::new(key))?,
         },
     };
     Ok(Registration {
@@ -166,13 +166,13 @@ fn registration(name: &str, files: &str) -> Result<Registration, Failure> {
     })
 }
 
-fn found(path: &Path) -> Result<PathBuf, Failure> {
+fn absolute_path(path: &Path) -> Result<PathBuf, Failure> {
     let absolute = std::fs::canonicalize(path);
     absolute.map_err(|error| Failure::new(format!("{}: {error}", path.display())))
 }
 
 /// The failure for a plain file where a folder or NAME=FILE is expected.
-fn a_file(path: &Path) -> Failure {
+fn not_a_folder(path: &Path) -> Failure {
     let shown = path.display();
     let failure = Failure::usage(format!(
         "--circuits {shown}: a file, where a folder of keys or NAME=FILE is expected"
@@ -190,17 +190,17 @@ fn a_file(path: &Path) -> Failure {
 
 /// Every `NAME.zkey` of a folder, and every `NAME.key` with its constraints, `NAME.pmcs` (precompiled)
 /// or `NAME.r1cs`.
-fn in_folder(folder: &Path) -> Result<Vec<Registration>, Failure> {
+fn folder_registrations(folder: &Path) -> Result<Vec<Registration>, Failure> {
     let failed = |error| {
         Failure::new(format!("--circuits {}: {error}", folder.display()))
             .help("name a folder, NAME=KEY.zkey, or NAME=CONSTRAINTS,KEY")
     };
     if folder.is_file() {
-        return Err(a_file(folder));
+        return Err(not_a_folder(folder));
     }
     let mut all = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(failed)? {
-        let path = found(&entry.map_err(failed)?.path())?;
+        let path = absolute_path(&entry.map_err(failed)?.path())?;
         let Some(name) = path.file_stem().and_then(OsStr::to_str) else {
             continue;
         };

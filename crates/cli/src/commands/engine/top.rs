@@ -15,12 +15,12 @@ use crate::failure::Failure;
 use crate::output;
 
 /// Columns and rows of a frame printed by `--once`.
-const PRINTED: (u16, u16) = (110, 44);
+const PRINTED_SIZE: (u16, u16) = (110, 44);
 /// Help for the keys, in the last line.
 const KEYS_RUNNING: &str = "q, Esc: end   space: pause";
-const KEYS_HELD: &str = "q, Esc: end   space: resume   (paused)";
+const KEYS_PAUSED: &str = "q, Esc: end   space: resume   (paused)";
 /// Interval at which the keyboard thread checks whether it should end.
-const KEYS: Duration = Duration::from_millis(100);
+const KEY_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(crate) async fn run(args: &Top) -> Result<(), Failure> {
     let client = connect(&args.query.engine).await?;
@@ -29,12 +29,12 @@ pub(crate) async fn run(args: &Top) -> Result<(), Failure> {
         return output::line(serde_json::to_string(&ask().await?)?);
     }
     if args.once || !std::io::stdout().is_terminal() {
-        let (columns, rows) = terminal::size().unwrap_or(PRINTED);
+        let (columns, rows) = terminal::size().unwrap_or(PRINTED_SIZE);
         let is_terminal = std::io::stdout().is_terminal();
         let (columns, rows) = if is_terminal {
             (columns, rows)
         } else {
-            PRINTED
+            PRINTED_SIZE
         };
         return output::line(frame::text(&ask().await?, columns, rows));
     }
@@ -65,7 +65,7 @@ async fn watch(
     loop {
         terminal.draw(|page| {
             let area = page.area();
-            let keys = if held { KEYS_HELD } else { KEYS_RUNNING };
+            let keys = if held { KEYS_PAUSED } else { KEYS_RUNNING };
             frame::draw(&now, before.as_ref(), Some(keys), area, page.buffer_mut());
         })?;
         tokio::select! {
@@ -94,7 +94,7 @@ fn keys() -> mpsc::Receiver<Event> {
     let (sender, receiver) = mpsc::channel(16);
     std::thread::spawn(move || {
         while terminal::is_raw_mode_enabled().unwrap_or(false) && !sender.is_closed() {
-            match event::poll(KEYS) {
+            match event::poll(KEY_POLL_INTERVAL) {
                 Ok(false) => {}
                 Ok(true) => {
                     let Ok(event) = event::read() else { return };

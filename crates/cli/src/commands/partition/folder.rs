@@ -15,20 +15,20 @@ use serde::{Deserialize, Serialize};
 use crate::failure::Failure;
 
 /// Largest description file, in bytes.
-const DESCRIPTION_BYTES: usize = 1 << 12;
+const DESCRIPTION_BYTES_MAX: usize = 1 << 12;
 
 /// The curve and the circuit of a folder's keys.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Description {
     pub(super) curve: String,
-    pub(super) circuit: Sizes,
+    pub(super) circuit: CircuitSizes,
 }
 
 /// A circuit and its size parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(super) enum Sizes {
+pub(super) enum CircuitSizes {
     /// [`BigMerkleTree`].
     MerkleTree {
         levels: u8,
@@ -70,17 +70,17 @@ impl Description {
     }
 }
 
-// === impl Sizes ===
+// === impl CircuitSizes ===
 
-impl Sizes {
+impl CircuitSizes {
     /// The circuit without a witness.
-    pub(super) fn blank<F: PrimeField>(self) -> Result<AnyCircuit<F>, Failure> {
+    pub(super) fn without_witness<F: PrimeField>(self) -> Result<AnyCircuit<F>, Failure> {
         Ok(match self {
             Self::MerkleTree {
                 levels,
                 hashes,
                 portals,
-            } => AnyCircuit::Tree(BigMerkleTree::blank(
+            } => AnyCircuit::Tree(BigMerkleTree::without_witness(
                 levels.into(),
                 hashes.into(),
                 portals as usize,
@@ -89,7 +89,7 @@ impl Sizes {
                 parts,
                 squarings,
                 portals,
-            } => AnyCircuit::Squarings(Squarings::blank(
+            } => AnyCircuit::Squarings(Squarings::without_witness(
                 parts as usize,
                 squarings as usize,
                 portals as usize,
@@ -227,7 +227,7 @@ impl Folder {
             Failure::new(format!("{}: {why}", path.display()))
                 .help("`proofmill partition setup` makes a folder with keys")
         };
-        let bytes = crate::files::read(&path, DESCRIPTION_BYTES).map_err(failed)?;
+        let bytes = crate::files::read(&path, DESCRIPTION_BYTES_MAX).map_err(failed)?;
         serde_json::from_slice(&bytes).map_err(|error| failed(error.to_string()))
     }
 

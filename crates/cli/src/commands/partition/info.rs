@@ -22,13 +22,13 @@ pub(super) fn run(args: &PartitionInfo) -> Result<(), Failure> {
         let folder = Folder::at(path);
         let description = folder.description()?;
         let curve = description.curve()?;
-        with_curve!(curve, E => of_folder::<E>(&folder, &description))?
+        with_curve!(curve, E => describe_folder::<E>(&folder, &description))?
     } else if FileKind::of_file(path).ok().flatten() == Some(FileKind::PartitionProof) {
         let curve = curve_of_file(FileKind::PartitionProof, path)?;
-        with_curve!(curve, E => of_proof::<E>(path))?
+        with_curve!(curve, E => describe_proof::<E>(path))?
     } else {
         let curve = curve_of_file(FileKind::PartitionKey, path)?;
-        with_curve!(curve, E => of_key::<E>(path))?
+        with_curve!(curve, E => describe_key::<E>(path))?
     };
     if args.json {
         return output::line(answer.to_string());
@@ -39,7 +39,7 @@ pub(super) fn run(args: &PartitionInfo) -> Result<(), Failure> {
     Ok(())
 }
 
-fn of_key<E: PartitionCurve>(path: &Path) -> Result<Value, Failure> {
+fn describe_key<E: PartitionCurve>(path: &Path) -> Result<Value, Failure> {
     let key = VerifyingKey::<E>::load(path)
         .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
     Ok(json!({
@@ -55,7 +55,7 @@ fn of_key<E: PartitionCurve>(path: &Path) -> Result<Value, Failure> {
     }))
 }
 
-fn of_proof<E: PartitionCurve>(path: &Path) -> Result<Value, Failure> {
+fn describe_proof<E: PartitionCurve>(path: &Path) -> Result<Value, Failure> {
     let proof = PartitionProof::<E>::load(path)
         .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
     Ok(json!({
@@ -66,7 +66,7 @@ fn of_proof<E: PartitionCurve>(path: &Path) -> Result<Value, Failure> {
     }))
 }
 
-fn of_folder<E: PartitionCurve>(
+fn describe_folder<E: PartitionCurve>(
     folder: &Folder,
     description: &Description,
 ) -> Result<Value, Failure> {
@@ -79,14 +79,14 @@ fn of_folder<E: PartitionCurve>(
     let classes: Vec<Value> = numbered
         .map(|(number, class)| {
             let key = ClassKeys::<E>::path(folder.path(), number);
-            of_class(
+            describe_class(
                 class,
                 parts_of[number],
                 key.metadata().map_or(0, |file| file.len()),
             )
         })
         .collect();
-    let mut answer = of_key::<E>(&folder.verifying_key_path())?;
+    let mut answer = describe_key::<E>(&folder.verifying_key_path())?;
     answer["circuit"] = serde_json::to_value(description.circuit)?;
     answer["classes"] = classes.into();
     answer["constraints"] = total(&partition, &parts_of).into();
@@ -108,7 +108,7 @@ fn total<F: proofmill_kernels::Poseidon2Field>(
         .sum()
 }
 
-fn of_class<F: proofmill_kernels::Poseidon2Field>(
+fn describe_class<F: proofmill_kernels::Poseidon2Field>(
     class: &Class<F>,
     parts: usize,
     key_bytes: u64,

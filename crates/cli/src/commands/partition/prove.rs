@@ -17,7 +17,7 @@ use proofmill_telemetry::console_line;
 use serde_json::json;
 use zeroize::Zeroizing;
 
-use super::folder::{AnyCircuit, Folder, Sizes};
+use super::folder::{AnyCircuit, CircuitSizes, Folder};
 use crate::args::partition::PartitionProve;
 use crate::commands::engine::bytes;
 use crate::failure::Failure;
@@ -27,19 +27,19 @@ use crate::stages::{milliseconds, short};
 use crate::{output, signals};
 
 /// Shortest time between progress lines where there is no terminal.
-const QUIET: Duration = Duration::from_secs(10);
+const LINE_INTERVAL_MIN: Duration = Duration::from_secs(10);
 
 /// Size from which freed allocations are returned to the system; small enough to include the values of a small part.
 const RETURNED_BYTES: u32 = 128 << 10;
 
 /// Assumed memory of the program itself, in bytes, where the system does not report it.
-const OWN_BYTES: u64 = 24 << 20;
+const PROGRAM_BYTES_DEFAULT: u64 = 24 << 20;
 
-const MORE_MEMORY: &str = "give it more memory, or cut the circuit into more and smaller parts: `proofmill partition info` says what a part \
+const MEMORY_ADVICE: &str = "give it more memory, or cut the circuit into more and smaller parts: `proofmill partition info` says what a part \
      takes";
 
 /// Facts about a proof, for the summary.
-struct Made {
+struct ProofFacts {
     bytes: usize,
     /// Commitments and proofs taken from the journal of an earlier run.
     resumed: (usize, usize),
@@ -55,7 +55,7 @@ struct Memory {
 }
 
 /// Progress: a bar, or lines where there is no terminal.
-struct Shown {
+struct PartsProgress {
     screen: Screen,
     bar: Bar,
     parts: usize,
@@ -125,7 +125,7 @@ fn journal_path(args: &PartitionProve) -> PathBuf {
 }
 
 /// Reads the witness; fails unless it has the length that the circuit expects.
-fn witness(args: &PartitionProve, circuit: Sizes) -> Result<Zeroizing<Vec<u8>>, Failure> {
+fn witness(args: &PartitionProve, circuit: CircuitSizes) -> Result<Zeroizing<Vec<u8>>, Failure> {
     let (expected, what) = circuit.witness_bytes();
     let shown = args.witness.display();
     let witness =
@@ -145,12 +145,12 @@ fn prove<E: PartitionCurve>(
     circuit: &AnyCircuit<E::ScalarField>,
     journal: &Path,
     stopped: &AtomicBool,
-) -> Result<Made, Failure> {
+) -> Result<ProofFacts, Failure> {
     let began = Instant::now();
-    let mut shown = Shown::begin(circuit.num_parts());
+    let mut shown = PartsProgress::begin(circuit.num_parts());
     shown.say(0, "reading keys");
     proofmill_memory::return_allocations_from(RETURNED_BYTES);
-    let own = proofmill_memory::resident().unwrap_or(OWN_BYTES);
+    let own = proofmill_memory::resident().unwrap_or(PROGRAM_BYTES_DEFAULT);
     refuse_if_files_exceed(args, folder, own)?;
     let partition = folder.partition()?;
     let needs = folder.memory::<E>(&partition)?;
@@ -158,7 +158,7 @@ fn prove<E: PartitionCurve>(
         None => KeyForm::Plain,
         Some(limit) => needs
             .fastest(limit.saturating_sub(own))
-            .map_err(|refused| too_little(limit, own, &refused))?,
+            .map_err(|refused| memory_failure(limit, own, &refused))?,
     };
     let memory = Memory {
         form,
@@ -215,7 +215,7 @@ fn prove<E: PartitionCurve>(
     let public = inputs_to_json(&circuit.public_inputs());
     write_together(&[(&args.public, public.as_bytes()), (&args.proof, &encoded)])?;
     journal.remove()?;
-    Ok(Made {
+    Ok(ProofFacts {
         bytes: encoded.len(),
         resumed,
         total: began.elapsed(),
@@ -236,10 +236,10 @@ fn refuse_if_files_exceed(args: &PartitionProve, folder: &Folder, own: u64) -> R
     let message = format!(
         "--memory {limit}: the partition and the reference string alone take {files} of it"
     );
-    Err(Failure::new(message).help(MORE_MEMORY))
+    Err(Failure::new(message).help(MEMORY_ADVICE))
 }
 
-fn too_little(limit: u64, own: u64, refused: &MemoryLimit) -> Failure {
+fn memory_failure(limit: u64, own: u64, refused: &MemoryLimit) -> Failure {
     let [limit, least, circuit, records, part, own] = [
         limit,
         own + refused.least,
@@ -253,7 +253,7 @@ fn too_little(limit: u64, own: u64, refused: &MemoryLimit) -> Failure {
         "--memory {limit}: this proof takes {least} at least: {circuit} for the constraints of all classes, {records} \
          for records of all parts, {part} for the largest part with its key in its file, {own} for the program itself"
     ))
-    .help(MORE_MEMORY)
+    .help(MEMORY_ADVICE)
 }
 
 /// Name of a key's form in memory, for text and JSON.
@@ -265,9 +265,9 @@ const fn name_of(form: KeyForm) -> &'static str {
     }
 }
 
-// === impl Shown ===
+// === impl PartsProgress ===
 
-impl Shown {
+impl PartsProgress {
     fn begin(parts: usize) -> Self {
         let screen = Screen::open();
         // A commitment and a proof for each part, and the aggregation.
@@ -293,7 +293,7 @@ impl Shown {
 
     fn say(&mut self, position: usize, text: &str) {
         self.bar.set(position as u64, text);
-        if self.said.elapsed() >= QUIET {
+        if self.said.elapsed() >= LINE_INTERVAL_MIN {
             self.said = Instant::now();
             self.screen
                 .line(&format!("{text} ({position} of {})", 2 * self.parts + 1));
@@ -301,7 +301,7 @@ impl Shown {
     }
 }
 
-impl Drop for Shown {
+impl Drop for PartsProgress {
     fn drop(&mut self) {
         self.bar.clear();
         self.screen.close();

@@ -12,7 +12,7 @@ use proofmill_partition::proof::{ClassKeys, Index, PartitionCurve};
 use proofmill_telemetry::console_line;
 use serde_json::json;
 
-use super::folder::{Description, Folder, Sizes};
+use super::folder::{CircuitSizes, Description, Folder};
 use crate::args::partition::{Circuit, PartitionSetup, SetupArgs};
 use crate::failure::Failure;
 use crate::files::write;
@@ -21,7 +21,7 @@ use crate::progress::counted;
 use crate::stages::{StageTimes, Stages, milliseconds, short};
 
 /// Facts about new keys, for the summary.
-struct Made {
+struct KeyFacts {
     parts: usize,
     classes: usize,
     constraints: usize,
@@ -32,7 +32,7 @@ struct Made {
 pub(super) fn run(args: &PartitionSetup) -> Result<(), Failure> {
     let (circuit, args) = match &args.circuit {
         Circuit::MerkleTree(tree) => {
-            let sizes = Sizes::MerkleTree {
+            let sizes = CircuitSizes::MerkleTree {
                 levels: tree.levels,
                 hashes: tree.hashes,
                 portals: tree.portals,
@@ -40,7 +40,7 @@ pub(super) fn run(args: &PartitionSetup) -> Result<(), Failure> {
             (sizes, &tree.setup)
         }
         Circuit::Squarings(squarings) => {
-            let sizes = Sizes::Squarings {
+            let sizes = CircuitSizes::Squarings {
                 parts: squarings.parts,
                 squarings: squarings.squarings,
                 portals: squarings.portals,
@@ -48,10 +48,10 @@ pub(super) fn run(args: &PartitionSetup) -> Result<(), Failure> {
             (sizes, &squarings.setup)
         }
     };
-    make_and_tell(circuit, args)
+    make_and_report(circuit, args)
 }
 
-fn make_and_tell(circuit: Sizes, args: &SetupArgs) -> Result<(), Failure> {
+fn make_and_report(circuit: CircuitSizes, args: &SetupArgs) -> Result<(), Failure> {
     let path = &args.output;
     if path.symlink_metadata().is_ok() {
         let message = format!("{} already exists", path.display());
@@ -100,7 +100,7 @@ fn counted_classes(count: usize) -> String {
 }
 
 /// Makes the folder under a temporary name beside `path`, and renames it when it is complete.
-fn make<E: PartitionCurve>(description: &Description, path: &Path) -> Result<Made, Failure> {
+fn make<E: PartitionCurve>(description: &Description, path: &Path) -> Result<KeyFacts, Failure> {
     let failed = |error: std::io::Error| Failure::new(format!("{}: {error}", path.display()));
     let parent = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -111,7 +111,7 @@ fn make<E: PartitionCurve>(description: &Description, path: &Path) -> Result<Mad
         .tempdir_in(parent)
         .map_err(failed)?;
     let folder = Folder::at(staged.path());
-    let made = fill::<E>(description, &folder)?;
+    let made = write_keys::<E>(description, &folder)?;
     let staged = staged.keep();
     std::fs::rename(&staged, path).map_err(|error| {
         // Another process made `path` meanwhile: leave it, and remove the staged keys.
@@ -121,10 +121,13 @@ fn make<E: PartitionCurve>(description: &Description, path: &Path) -> Result<Mad
     Ok(made)
 }
 
-fn fill<E: PartitionCurve>(description: &Description, folder: &Folder) -> Result<Made, Failure> {
+fn write_keys<E: PartitionCurve>(
+    description: &Description,
+    folder: &Folder,
+) -> Result<KeyFacts, Failure> {
     let mut stages = Stages::begin("setup", 4);
     stages.enter("synthesising every part");
-    let partition = Partition::<E::ScalarField>::new(&description.circuit.blank()?)?;
+    let partition = Partition::<E::ScalarField>::new(&description.circuit.without_witness()?)?;
     partition.save(&folder.partition_path())?;
     let text = serde_json::to_vec_pretty(description)?;
     write(&folder.description_path(), Visibility::Public, &text)?;
@@ -153,7 +156,7 @@ fn fill<E: PartitionCurve>(description: &Description, folder: &Folder) -> Result
     let (parts, classes) = (partition.num_parts(), partition.classes().len());
     let index = Index::new(partition, keys, &srs)?;
     index.verifying_key().save(&folder.verifying_key_path())?;
-    Ok(Made {
+    Ok(KeyFacts {
         parts,
         classes,
         constraints,

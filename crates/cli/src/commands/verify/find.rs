@@ -18,7 +18,7 @@ use crate::args::verify::Verify;
 use crate::content::FileKind;
 
 /// Bytes read from the start of a file to recognize its kind.
-const HEAD: u64 = 4096;
+const HEAD_BYTES_MAX: u64 = 4096;
 
 /// Length of a rollup proof of `bb`, whose format has no other mark.
 const ROLLUP_PROOF_BYTES: u64 = 15_360;
@@ -36,7 +36,7 @@ pub(crate) enum Found {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub(crate) path: PathBuf,
-    pub(crate) kind: Form,
+    pub(crate) kind: RecognizedKind,
     /// The file of its statement, if there is one.
     pub(crate) statement: Option<PathBuf>,
     /// The file of its verifying key, if there is one.
@@ -45,7 +45,7 @@ pub(crate) struct Candidate {
 
 /// The kind of a proof, as recognized by the start of its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum RecognizedKind {
     /// Groth16 in snarkjs's JSON; the curve is in the file.
     Snarkjs,
     /// The verifier's kind of this name.
@@ -109,9 +109,9 @@ pub(crate) fn find(options: &SearchOptions<'_>) -> Findings {
     search.findings
 }
 
-// === impl Form ===
+// === impl RecognizedKind ===
 
-impl Form {
+impl RecognizedKind {
     /// File names of keys for proofs of this kind, the usual one first.
     pub(super) const fn key_names(&self) -> &'static [&'static str] {
         match self {
@@ -175,7 +175,7 @@ impl Search<'_> {
             Err(error) => return self.unread(path, error.to_string()),
         };
         let is_named_as_proof = matches!(reason, Reason::Named) || has_proof_name(path);
-        match self.form(&head, is_named_as_proof) {
+        match self.recognize(&head, is_named_as_proof) {
             Some(kind) => {
                 let root = match reason {
                     Reason::Named => path.parent(),
@@ -183,7 +183,7 @@ impl Search<'_> {
                 };
                 let keys = kind.key_names();
                 let statement_of = match &kind {
-                    Form::Parts(_) => statement_of_parts,
+                    RecognizedKind::Parts(_) => statement_of_parts,
                     _ => statement_of,
                 };
                 let (statement, key) = (self.options.inputs, self.options.key);
@@ -198,21 +198,23 @@ impl Search<'_> {
                 self.findings.found.push(Found::Proof(candidate));
             }
             None if matches!(reason, Reason::Within(_)) => self.findings.others += 1,
-            None => self.unread(path, head.no_proof()),
+            None => self.unread(path, head.reason_for_no_proof()),
         }
     }
 
-    fn form(&self, head: &FileHead, is_named_as_proof: bool) -> Option<Form> {
-        let told = head.form(is_named_as_proof);
+    fn recognize(&self, head: &FileHead, is_named_as_proof: bool) -> Option<RecognizedKind> {
+        let recognized = head.recognize(is_named_as_proof);
         match self.options.kind {
-            Some(kind) if matches!(told, Some(Form::Aggregate(_))) => {
-                Some(Form::Aggregate(kind.to_owned()))
+            Some(kind) if matches!(recognized, Some(RecognizedKind::Aggregate(_))) => {
+                Some(RecognizedKind::Aggregate(kind.to_owned()))
             }
-            Some(kind) if matches!(told, Some(Form::Parts(_))) => {
-                Some(Form::Parts(kind.to_owned()))
+            Some(kind) if matches!(recognized, Some(RecognizedKind::Parts(_))) => {
+                Some(RecognizedKind::Parts(kind.to_owned()))
             }
-            Some(kind) if is_named_as_proof || told.is_some() => Some(Form::Kind(kind.to_owned())),
-            _ => told,
+            Some(kind) if is_named_as_proof || recognized.is_some() => {
+                Some(RecognizedKind::Kind(kind.to_owned()))
+            }
+            _ => recognized,
         }
     }
 
@@ -220,7 +222,7 @@ impl Search<'_> {
     /// beside it.
     fn drop_statements_and_keys(&mut self) {
         let found = &mut self.findings.found;
-        let belonging: HashSet<PathBuf> = found
+        let companions: HashSet<PathBuf> = found
             .iter()
             .filter_map(|found| match found {
                 Found::Proof(candidate) => Some([&candidate.statement, &candidate.key]),
@@ -235,7 +237,7 @@ impl Search<'_> {
             Found::Proof(_) => true,
             Found::Unread { path, .. } => !path
                 .canonicalize()
-                .is_ok_and(|path| belonging.contains(&path)),
+                .is_ok_and(|path| companions.contains(&path)),
         });
         self.findings.others += before - found.len();
     }
@@ -246,7 +248,7 @@ impl Search<'_> {
     }
 }
 
-/// The start of a file, up to [`HEAD`] bytes, and the file's length.
+/// The start of a file, up to [`HEAD_BYTES_MAX`] bytes, and the file's length.
 struct FileHead {
     head: Vec<u8>,
     length: u64,
@@ -256,7 +258,7 @@ fn read_head(path: &Path) -> io::Result<FileHead> {
     let file = open_regular(path)?;
     let length = file.metadata()?.len();
     let mut head = Vec::new();
-    file.take(HEAD).read_to_end(&mut head)?;
+    file.take(HEAD_BYTES_MAX).read_to_end(&mut head)?;
     Ok(FileHead { head, length })
 }
 
@@ -273,8 +275,8 @@ fn has_proof_name(path: &Path) -> bool {
 impl FileHead {
     /// The kind of the proof; `None` if the file is not one. The length alone decides only if `is_named_as_proof`: the
     /// file's name marks it as a proof, or the command line names it.
-    fn form(&self, is_named_as_proof: bool) -> Option<Form> {
-        let kind = |name: &str| Some(Form::Kind(name.to_owned()));
+    fn recognize(&self, is_named_as_proof: bool) -> Option<RecognizedKind> {
+        let kind = |name: &str| Some(RecognizedKind::Kind(name.to_owned()));
         if self.head.starts_with(b"PMKZ") {
             return kind("kzg");
         }
@@ -282,11 +284,15 @@ impl FileHead {
             return kind("grumpkin-ipa");
         }
         match FileKind::of(&self.head) {
-            Some(FileKind::Aggregate) => return aggregate(&self.head).map(Form::Aggregate),
-            Some(FileKind::PartitionProof) => return in_parts(&self.head).map(Form::Parts),
+            Some(FileKind::Aggregate) => {
+                return aggregate(&self.head).map(RecognizedKind::Aggregate);
+            }
+            Some(FileKind::PartitionProof) => {
+                return in_parts(&self.head).map(RecognizedKind::Parts);
+            }
             Some(FileKind::Json) => {
                 let is_proof = self.head.windows(6).any(|word| word == b"\"pi_a\"");
-                return is_proof.then_some(Form::Snarkjs);
+                return is_proof.then_some(RecognizedKind::Snarkjs);
             }
             Some(_) => return None,
             None => {}
@@ -299,7 +305,7 @@ impl FileHead {
         }
     }
 
-    fn no_proof(&self) -> String {
+    fn reason_for_no_proof(&self) -> String {
         match FileKind::of(&self.head) {
             Some(FileKind::Aggregate) => {
                 "an aggregate of a kind, or over a curve, that this release does not know".into()
@@ -340,26 +346,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn proofs_are_told_by_what_they_hold_and_by_length_only_under_their_name() {
+    fn proofs_are_recognized_by_content_and_by_length_only_with_a_proofs_name() {
         let form = |head: &[u8], length, is_named_as_proof| {
             let head = head.to_vec();
-            FileHead { head, length }.form(is_named_as_proof)
+            FileHead { head, length }.recognize(is_named_as_proof)
         };
-        let kind = |name: &str| Some(Form::Kind(name.to_owned()));
-        assert_eq!(form(b"{\"pi_a\": []}", 12, false), Some(Form::Snarkjs));
+        let kind = |name: &str| Some(RecognizedKind::Kind(name.to_owned()));
+        assert_eq!(
+            form(b"{\"pi_a\": []}", 12, false),
+            Some(RecognizedKind::Snarkjs)
+        );
         assert_eq!(form(b"PMKZ\x01", 5, false), kind("kzg"));
         assert_eq!(form(b"PMIO\x01", 5, false), kind("grumpkin-ipa"));
         let mut head = b"PMILLAGG\x01\0\0\0\x01\0\0\0bls12-381".to_vec();
         head.resize(64, 0);
         let name = "groth16-aggregate-bls12-381".to_owned();
-        assert_eq!(form(&head, 64, false), Some(Form::Aggregate(name)));
+        assert_eq!(
+            form(&head, 64, false),
+            Some(RecognizedKind::Aggregate(name))
+        );
         // An aggregate of Mirage proofs.
         head[12] = 2;
         assert_eq!(form(&head, 64, true), None);
         let mut head = b"PMILLPPR\x01\0\0\0bls12-381".to_vec();
         head.resize(64, 0);
         let name = "partition-bls12-381".to_owned();
-        assert_eq!(form(&head, 64, false), Some(Form::Parts(name)));
+        assert_eq!(form(&head, 64, false), Some(RecognizedKind::Parts(name)));
         // A proof over an unknown curve.
         head[20] = b'7';
         assert_eq!(form(&head, 64, true), None);

@@ -3,10 +3,10 @@
 pub(super) mod find;
 pub(super) mod pairs;
 mod paths;
+mod printer;
 mod read;
 mod statement;
 mod tally;
-mod tell;
 
 use crate::args::verify::Verify;
 use crate::failure::Failure;

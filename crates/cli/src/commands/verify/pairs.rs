@@ -58,7 +58,7 @@ pub(super) fn run(args: &Verify, vk: &Path) -> Result<(), Failure> {
     let verdicts = args
         .threads
         .run(|| with_curve!(curve, E => verdicts::<E>(args, (vk, &key), pairs)))??;
-    tell(args, pairs, &verdicts)
+    print_verdicts(args, pairs, &verdicts)
 }
 
 /// A verdict for each pair. The pairs that can be read are verified as one batch.
@@ -74,7 +74,7 @@ fn verdicts<E: SnarkCurve>(
     let mut claims: Vec<Claim<E>> = Vec::new();
     let refused: Vec<Option<Verdict>> = pairs
         .iter()
-        .map(|[proof, public]| match claim::<E>(proof, public) {
+        .map(|[proof, public]| match read_claim::<E>(proof, public) {
             Ok(claim) => {
                 claims.push(claim);
                 None
@@ -100,7 +100,7 @@ fn verdicts<E: SnarkCurve>(
 
 /// Reads a pair of files. A complete file that is not a proof gives [`Verdict::Invalid`]; a file that cannot be read or
 /// is cut short gives [`Verdict::Unread`].
-pub(crate) fn claim<E: SnarkCurve>(proof: &Path, public: &Path) -> Result<Claim<E>, Verdict> {
+pub(crate) fn read_claim<E: SnarkCurve>(proof: &Path, public: &Path) -> Result<Claim<E>, Verdict> {
     let document = |what: &'static str, path| {
         whole_document(path).map_err(|why| Verdict::Unread(format!("{what}: {why}")))
     };
@@ -151,7 +151,11 @@ fn unusable(path: &Path, why: &str) -> Failure {
     )
 }
 
-fn tell(args: &Verify, pairs: &[[PathBuf; 2]], verdicts: &[Verdict]) -> Result<(), Failure> {
+fn print_verdicts(
+    args: &Verify,
+    pairs: &[[PathBuf; 2]],
+    verdicts: &[Verdict],
+) -> Result<(), Failure> {
     if args.json {
         output::line(to_json(pairs, verdicts).to_string())?;
     } else {

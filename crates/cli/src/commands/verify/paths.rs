@@ -8,9 +8,9 @@ use proofmill_shutdown::Level;
 use proofmill_verifier::{KeyLimits, Kinds, Options, Service};
 use tokio::sync::mpsc;
 
-use super::find::{Candidate, Findings, Form, Found, SearchOptions, find};
+use super::find::{Candidate, Findings, Found, RecognizedKind, SearchOptions, find};
+use super::printer::VerdictPrinter;
 use super::read::Reader;
-use super::tell::VerdictPrinter;
 use crate::args::verifier::STATE;
 use crate::args::verify::Verify;
 use crate::commands::verifier::SRS_FILE;
@@ -19,16 +19,16 @@ use crate::progress::{Screen, counted};
 use crate::signals;
 
 /// Most proofs checked together.
-const BATCH: usize = 256;
+const BATCH_PROOFS_MAX: usize = 256;
 /// Most proofs that have been read but have no verdict yet.
-const UNDER_WAY: usize = 1024;
+const UNDECIDED_PROOFS_MAX: usize = 1024;
 /// Most verifying keys held, and their bytes.
-const KEYS: KeyLimits = KeyLimits {
+const KEY_LIMITS: KeyLimits = KeyLimits {
     keys: 1 << 16,
     bytes: 1 << 30,
 };
 /// The kind of rollup proofs, which needs the SRS.
-const ROLLUP: &str = "grumpkin-ipa";
+const ROLLUP_KIND: &str = "grumpkin-ipa";
 
 pub(super) async fn run(args: &Verify) -> Result<(), Failure> {
     if args.key_safety.allow_insecure_key {
@@ -36,10 +36,10 @@ pub(super) async fn run(args: &Verify) -> Result<(), Failure> {
     }
     let began = Instant::now();
     let screen = Screen::open();
-    let searching = args.clone();
+    let search_args = args.clone();
     let findings =
-        tokio::task::spawn_blocking(move || find(&SearchOptions::of(&searching))).await?;
-    check(args, &findings)?;
+        tokio::task::spawn_blocking(move || find(&SearchOptions::of(&search_args))).await?;
+    check_findings(args, &findings)?;
     let options = options(args, &findings, &screen).await?;
     let limit = options.request_bytes;
     let (service, handle) = Service::open(options).map_err(|error| Failure::of(&error))?;
@@ -47,11 +47,11 @@ pub(super) async fn run(args: &Verify) -> Result<(), Failure> {
     let (ending, ended) = proofmill_shutdown::channel();
     let serving = tokio::spawn(service.run(ended));
     let mut printer = VerdictPrinter::new(args, &screen, findings.found.len());
-    let (sender, mut asked) = mpsc::channel(UNDER_WAY);
+    let (sender, mut submitted) = mpsc::channel(UNDECIDED_PROOFS_MAX);
     let reading = tokio::spawn(Reader::new(handle, limit).run(findings.found, sender));
-    let telling = async {
-        while let Some(asked) = asked.recv().await {
-            printer.tell(asked).await?;
+    let printing = async {
+        while let Some(submitted) = submitted.recv().await {
+            printer.print_verdict(submitted).await?;
         }
         Ok::<_, Failure>(())
     };
@@ -62,18 +62,18 @@ pub(super) async fn run(args: &Verify) -> Result<(), Failure> {
         ending.raise(Level::Stop);
         std::future::pending::<()>().await;
     };
-    let told = tokio::select! {
-        told = telling => told,
+    let printed = tokio::select! {
+        printed = printing => printed,
         () = stopping => Ok(()),
     };
     ending.raise(Level::Stop);
     let _ = serving.await;
-    told?;
+    printed?;
     printer.summary(findings.others, began.elapsed())
 }
 
 /// Fails if there is nothing to verify, or if the command line does not fit what was found.
-fn check(args: &Verify, findings: &Findings) -> Result<(), Failure> {
+fn check_findings(args: &Verify, findings: &Findings) -> Result<(), Failure> {
     if findings.found.is_empty() {
         let files = counted(findings.others, "file");
         return Err(
@@ -93,7 +93,7 @@ fn check(args: &Verify, findings: &Findings) -> Result<(), Failure> {
 }
 
 async fn options(args: &Verify, findings: &Findings, screen: &Screen) -> Result<Options, Failure> {
-    let is_rollup = |found: &Found| matches!(found, Found::Proof(Candidate { kind: Form::Kind(kind), .. }) if kind == ROLLUP);
+    let is_rollup = |found: &Found| matches!(found, Found::Proof(Candidate { kind: RecognizedKind::Kind(kind), .. }) if kind == ROLLUP_KIND);
     let srs = if findings.found.iter().any(is_rollup) {
         let spinner = screen.spinner("deriving the points for rollup proofs");
         let srs = tokio::task::spawn_blocking(srs).await?;
@@ -104,19 +104,19 @@ async fn options(args: &Verify, findings: &Findings, screen: &Screen) -> Result<
     };
     let kinds = Kinds::all(srs.as_ref());
     if let Some(kind) = &args.kind
-        && kind != ROLLUP
+        && kind != ROLLUP_KIND
         && !kinds.names().contains(&&**kind)
     {
         let known = kinds.names().join(", ");
         return Err(Failure::usage(format!(
-            "--kind {kind}: unknown kind; known are {known}, {ROLLUP}"
+            "--kind {kind}: unknown kind; known are {known}, {ROLLUP_KIND}"
         )));
     }
     let mut options = Options::of(kinds);
     options.threads = args.threads.threads.unwrap_or(0).into();
-    options.limits.batch = BATCH;
-    options.limits.requests = UNDER_WAY;
-    options.keys = KEYS;
+    options.limits.batch = BATCH_PROOFS_MAX;
+    options.limits.requests = UNDECIDED_PROOFS_MAX;
+    options.keys = KEY_LIMITS;
     Ok(options)
 }
 

@@ -15,14 +15,14 @@ use proofmill_verifier::kinds::Groth16;
 use proofmill_verifier::{Handle, KeyDigest, KeyError, Kind, Pending, Request};
 use tokio::sync::mpsc;
 
-use super::find::{Candidate, Form, Found};
+use super::find::{Candidate, Found, RecognizedKind};
 use super::pairs::check_json;
 use crate::content::FileKind;
 
 /// Client name under which the proofs are submitted.
 const CLIENT: &str = "files";
 /// Largest key file, in bytes.
-const KEY_BYTES: usize = 16 << 20;
+const KEY_BYTES_MAX: usize = 16 << 20;
 
 /// Reads proofs with their statements and keys, and submits them.
 pub(super) struct Reader {
@@ -31,7 +31,7 @@ pub(super) struct Reader {
     limit: usize,
     /// Registered keys, or the error, by kind and file.
     keys: HashMap<(String, PathBuf), Result<KeyDigest, String>>,
-    count: u64,
+    request_count: u64,
 }
 
 /// The content that a file is expected to have.
@@ -62,28 +62,32 @@ impl Reader {
             handle,
             limit,
             keys: HashMap::new(),
-            count: 0,
+            request_count: 0,
         }
     }
 
-    /// Reads the files in order and sends each to `asked`; waits while the channel is full, stops when it is closed.
-    pub(super) async fn run(mut self, found: Vec<Found>, asked: mpsc::Sender<SubmittedProof>) {
+    /// Reads the files in order and sends each to `submitted_proofs`; waits while the channel is full, stops when it is closed.
+    pub(super) async fn run(
+        mut self,
+        found: Vec<Found>,
+        submitted_proofs: mpsc::Sender<SubmittedProof>,
+    ) {
         for found in found {
-            let one = match found {
+            let submitted = match found {
                 Found::Unread { ref why, .. } => SubmittedProof {
                     kind: None,
                     verdict: Err(why.clone()),
                     found,
                 },
-                Found::Proof(candidate) => self.ask(candidate).await,
+                Found::Proof(candidate) => self.submit_candidate(candidate).await,
             };
-            if asked.send(one).await.is_err() {
+            if submitted_proofs.send(submitted).await.is_err() {
                 return;
             }
         }
     }
 
-    async fn ask(&mut self, mut candidate: Candidate) -> SubmittedProof {
+    async fn submit_candidate(&mut self, mut candidate: Candidate) -> SubmittedProof {
         let mut kind = None;
         let verdict = self.submit(&mut candidate, &mut kind).await;
         SubmittedProof {
@@ -101,18 +105,21 @@ impl Reader {
         kind: &mut Option<String>,
     ) -> Result<Pending, String> {
         let expected = match &candidate.kind {
-            Form::Snarkjs => Expected::Json,
-            Form::Kind(_) => Expected::Any,
-            Form::Aggregate(_) | Form::Parts(_) => Expected::Bytes,
+            RecognizedKind::Snarkjs => Expected::Json,
+            RecognizedKind::Kind(_) => Expected::Any,
+            RecognizedKind::Aggregate(_) | RecognizedKind::Parts(_) => Expected::Bytes,
         };
         let proof = read(&candidate.path, self.limit, expected).await?;
         let name = match &candidate.kind {
-            Form::Kind(name) | Form::Aggregate(name) | Form::Parts(name) => name.clone(),
-            Form::Snarkjs => snarkjs_kind(&proof, candidate.key.as_deref()).await?,
+            RecognizedKind::Kind(name)
+            | RecognizedKind::Aggregate(name)
+            | RecognizedKind::Parts(name) => name.clone(),
+            RecognizedKind::Snarkjs => snarkjs_kind(&proof, candidate.key.as_deref()).await?,
         };
         let name = kind.insert(name);
-        self.count += 1;
-        let mut request = Request::new(CLIENT, &self.count.to_string(), name, proof.clone());
+        self.request_count += 1;
+        let mut request =
+            Request::new(CLIENT, &self.request_count.to_string(), name, proof.clone());
         let has_keys = self.handle.has_keys(name);
         if has_keys.map_err(|error| error.to_string())? {
             let key = candidate
@@ -128,7 +135,7 @@ impl Reader {
                 );
             };
             let statement = match &candidate.kind {
-                Form::Parts(_) if is_called_json(path) => {
+                RecognizedKind::Parts(_) if is_called_json(path) => {
                     inputs_in_json(path, self.limit, &proof).await
                 }
                 _ => read(path, self.limit, expected).await,
@@ -145,11 +152,11 @@ impl Reader {
 
     /// Registers the key in a file; each file is read once for a kind.
     async fn key(&mut self, path: &Path, kind: &str) -> Result<KeyDigest, String> {
-        let known = (kind.to_owned(), path.to_owned());
-        if let Some(key) = self.keys.get(&known) {
+        let cache_key = (kind.to_owned(), path.to_owned());
+        if let Some(key) = self.keys.get(&cache_key) {
             return key.clone();
         }
-        let added = match read(path, KEY_BYTES, Expected::Any).await {
+        let added = match read(path, KEY_BYTES_MAX, Expected::Any).await {
             Ok(bytes) => self
                 .handle
                 .add_key(CLIENT, kind, bytes)
@@ -158,13 +165,13 @@ impl Reader {
             Err(why) => Err(why),
         };
         let added = added.map_err(|why| format!("the key {}: {why}", path.display()));
-        self.keys.insert(known, added.clone());
+        self.keys.insert(cache_key, added.clone());
         added
     }
 }
 
 /// The message for a proof without a verifying key.
-fn no_key(form: &Form) -> String {
+fn no_key(form: &RecognizedKind) -> String {
     let name = form.key_names()[0];
     format!("no verifying key: there is no {name} beside it or above; name one with --key")
 }
@@ -175,7 +182,7 @@ async fn snarkjs_kind(proof: &[u8], key: Option<&Path>) -> Result<String, String
     let curve = match (of(proof)?, key) {
         (Some(curve), _) => Some(curve),
         (None, Some(key)) => {
-            let key = read(key, KEY_BYTES, Expected::Json).await;
+            let key = read(key, KEY_BYTES_MAX, Expected::Json).await;
             of(&key.map_err(|why| format!("the key: {why}"))?)?
         }
         (None, None) => None,

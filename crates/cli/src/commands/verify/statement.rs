@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_looked_for_no_higher_than_the_folder_that_is_named() {
+    fn keys_are_searched_no_higher_than_the_named_folder() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = |name: &str| folder.path().join(name);
         std::fs::create_dir_all(path("top/mid/low")).expect("made");

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_worst_that_is_known_decides_unless_it_was_stopped() {
+    fn the_worst_verdict_decides_unless_the_command_was_stopped() {
         for (invalid, unread, undecided, code) in [
             (0, 0, 0, None),
             (0, 2, 0, Some(3)),

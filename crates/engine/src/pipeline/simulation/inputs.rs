@@ -147,5 +147,5 @@ impl Work for FakeWork {
         Ok(proof_for_tests(circuit))
     }
 
-    fn spoil(&mut self) {}
+    fn corrupt_product(&mut self) {}
 }

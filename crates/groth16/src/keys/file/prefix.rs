@@ -5,13 +5,13 @@ use crate::SnarkCurve;
 
 const MAGIC: &[u8; 8] = b"PMILLKEY";
 pub(super) const VERSION: u32 = 1;
-/// After magic, version and kind.
+/// Offset of the curve in a file: after magic, version and kind.
 pub(super) const CURVE_AT: usize = 8 + 4 + 4;
 pub(super) const CURVE_BYTES: usize = 16;
-/// The bytes of magic, version, kind and curve.
+/// Size of magic, version, kind and curve together.
 pub(crate) const PREFIX_BYTES: usize = CURVE_AT + CURVE_BYTES;
 
-/// Begins a file of this kind.
+/// Appends the prefix of a file of this kind.
 pub(crate) fn write_prefix<E: SnarkCurve>(kind: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(MAGIC);
     out.extend(VERSION.to_le_bytes());
@@ -19,22 +19,24 @@ pub(crate) fn write_prefix<E: SnarkCurve>(kind: u32, out: &mut Vec<u8>) {
     out.extend(padded(E::CURVE.name()));
 }
 
-/// The rest of a head of `head` bytes, which starts as one of a file of this kind and `total` bytes does;
-/// `bytes` may be the head alone.
+/// Checks the prefix of a file, and returns the rest of its head.
+///
+/// `kind` is the expected kind, `head_bytes` the size of the whole head, and `file_bytes` the size of the file, which
+/// an error reports. `bytes` must begin with the head and may end after it.
 pub(crate) fn read_prefix<E: SnarkCurve>(
     kind: u32,
     bytes: &[u8],
-    head: usize,
-    total: u64,
+    head_bytes: usize,
+    file_bytes: u64,
 ) -> Result<&[u8], KeyError> {
     if bytes.first_chunk().is_some_and(|magic| magic != MAGIC) {
         return Err(KeyError::Magic);
     }
-    let bytes = bytes.get(..head).ok_or(KeyError::Length {
-        expected: head as u64,
-        found: total,
+    let head = bytes.get(..head_bytes).ok_or(KeyError::Length {
+        expected: head_bytes as u64,
+        found: file_bytes,
     })?;
-    let (prefix, rest) = bytes.split_at(PREFIX_BYTES);
+    let (prefix, rest) = head.split_at(PREFIX_BYTES);
     let number = |at: usize| little_endian(&prefix[at..at + 4]) as u32;
     let (version, found) = (number(MAGIC.len()), number(MAGIC.len() + 4));
     if version != VERSION {
@@ -54,7 +56,7 @@ pub(crate) fn read_prefix<E: SnarkCurve>(
     Ok(rest)
 }
 
-/// The number of these bytes, eight at most.
+/// The number that at most eight bytes encode, the lowest byte first.
 pub(crate) fn little_endian(bytes: &[u8]) -> u64 {
     bytes
         .iter()
@@ -62,7 +64,7 @@ pub(crate) fn little_endian(bytes: &[u8]) -> u64 {
         .fold(0, |value, byte| value << 8 | u64::from(*byte))
 }
 
-/// A curve's name as files have it.
+/// A curve's name, padded with zeros to the size of its field.
 pub(super) fn padded(name: &str) -> [u8; CURVE_BYTES] {
     let mut padded = [0; CURVE_BYTES];
     padded[..name.len()].copy_from_slice(name.as_bytes());

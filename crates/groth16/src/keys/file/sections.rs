@@ -11,9 +11,13 @@ use crate::keys::key::{SparseQuery, VerifyingKey};
 use crate::keys::mapped_points::MappedPoints;
 use crate::{PointGroup, SnarkCurve};
 
-/// The body of a file, of the size that follows from its head, cut into sections.
+/// A reader of a file's body: each method takes the next section.
+///
+/// The body must have the size that follows from the file's head; methods panic at the end of the bytes.
 pub(crate) struct Sections<'a> {
+    /// The bytes that were not yet read.
     pub(crate) rest: &'a [u8],
+    /// Whether points are checked to be on their curve and in the subgroup.
     pub(crate) validate: bool,
     /// The file that the bytes are mapped from, if any: pages that were read are released.
     pub(crate) mapped: Option<&'a MappedFile>,
@@ -22,8 +26,8 @@ pub(crate) struct Sections<'a> {
 // === impl Sections ===
 
 impl<'a> Sections<'a> {
-    fn take(&mut self, n: usize) -> &'a [u8] {
-        let (taken, rest) = self.rest.split_at(n);
+    fn take(&mut self, count: usize) -> &'a [u8] {
+        let (taken, rest) = self.rest.split_at(count);
         self.rest = rest;
         taken
     }
@@ -66,7 +70,7 @@ impl<'a> Sections<'a> {
         }
     }
 
-    /// Points that stay in the file, which the body is mapped from.
+    /// Points that stay in `file`, which the body must be mapped from.
     pub(crate) fn mapped_points<G: MsmGroup<Affine: PointGroup>>(
         &mut self,
         count: usize,

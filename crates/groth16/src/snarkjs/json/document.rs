@@ -52,7 +52,7 @@ pub(super) const fn check_size(found: u64) -> Result<(), JsonError> {
     Ok(())
 }
 
-/// Reads a whole document by one seed.
+/// Deserializes a whole document by `seed`; an error if more follows it.
 pub(super) fn read<'de, S: serde::de::DeserializeSeed<'de>>(
     json: &'de [u8],
     seed: S,
@@ -64,19 +64,18 @@ pub(super) fn read<'de, S: serde::de::DeserializeSeed<'de>>(
     Ok(value)
 }
 
-/// The curve a proof or a verification key names; `None` if it names none, as some programs' proofs
-/// do.
+/// The curve that a proof or a verification key names; `None` if it names none, as in the proofs of some programs.
 ///
 /// # Errors
 ///
 /// [`JsonError`] if the file is not a JSON object, or names an unknown curve or protocol.
 pub fn curve_of_json(json: &[u8]) -> Result<Option<Curve>, JsonError> {
-    read(json, CurveOf)
+    read(json, CurveVisitor)
 }
 
-struct CurveOf;
+struct CurveVisitor;
 
-impl<'de> serde::de::DeserializeSeed<'de> for CurveOf {
+impl<'de> serde::de::DeserializeSeed<'de> for CurveVisitor {
     type Value = Option<Curve>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -84,7 +83,7 @@ impl<'de> serde::de::DeserializeSeed<'de> for CurveOf {
     }
 }
 
-impl<'de> Visitor<'de> for CurveOf {
+impl<'de> Visitor<'de> for CurveVisitor {
     type Value = Option<Curve>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -129,7 +128,7 @@ impl<'de> Deserialize<'de> for Name<'de> {
     }
 }
 
-/// Passes over a value.
+/// Skips the value of an unknown field.
 pub(super) fn skip<'de, A: MapAccess<'de>>(map: &mut A) -> Result<(), A::Error> {
     map.next_value::<IgnoredAny>().map(|_| ())
 }
@@ -146,7 +145,7 @@ pub(super) fn set<T, E: Error>(
     Ok(())
 }
 
-/// A field that has to be there.
+/// The value of a field; an error if the field is missing.
 pub(super) fn required<T, E: Error>(slot: Option<T>, name: &'static str) -> Result<T, E> {
     slot.ok_or_else(|| E::missing_field(name))
 }
@@ -182,7 +181,7 @@ pub(super) fn check_curve<E: Error>(name: Name<'_>, expected: Curve) -> Result<(
     )))
 }
 
-/// The start of a string that may be long.
+/// A string that `Debug` shows cut after 40 characters, for errors.
 struct TruncatedForDisplay<'a>(&'a str);
 
 impl fmt::Debug for TruncatedForDisplay<'_> {

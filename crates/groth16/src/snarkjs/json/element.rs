@@ -13,12 +13,12 @@ use crate::PointGroup;
 
 /// Parses a prime field's element from its canonical decimal string; `None` for any other string.
 pub(super) fn parse_decimal<F: PrimeField>(text: &str) -> Option<F> {
-    // log₁₀ 2 is below 0.302: a longer string is no canonical number, and is not converted.
+    // log₁₀ 2 is below 0.302. A string of more digits is no canonical number, and is not converted.
     let digits = F::MODULUS_BIT_SIZE as usize * 302 / 1000 + 1;
-    let plain = (1..=digits).contains(&text.len())
+    let is_plain = (1..=digits).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_digit())
         && (text == "0" || !text.starts_with('0'));
-    let element: F = plain.then(|| text.parse().ok()).flatten()?;
+    let element: F = is_plain.then(|| text.parse().ok()).flatten()?;
     // `parse` reduces numbers that are too large.
     (element.to_string() == text).then_some(element)
 }

@@ -19,7 +19,7 @@ pub const MAX_INPUTS: usize = 1 << 16;
 ///
 /// # Errors
 ///
-/// [`JsonError`] if it is anything else than a list of at most [`MAX_INPUTS`] canonical numbers.
+/// [`JsonError`] unless the document is a list of at most [`MAX_INPUTS`] canonical numbers.
 pub fn inputs_from_json<F: PrimeField>(json: &[u8]) -> Result<Vec<F>, JsonError> {
     read(json, Inputs(PhantomData))
 }
@@ -27,7 +27,7 @@ pub fn inputs_from_json<F: PrimeField>(json: &[u8]) -> Result<Vec<F>, JsonError>
 /// Writes public inputs, given without the leading one.
 pub fn inputs_to_json<F: PrimeField>(inputs: &[F]) -> String {
     if inputs.is_empty() {
-        // What snarkjs writes.
+        // As snarkjs writes an empty list.
         return "[\n]".to_owned();
     }
     write(&Value::Array(

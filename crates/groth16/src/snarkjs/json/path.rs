@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The way from the document's root to a value, kept on the stack while it is read.
+/// The path from the document's root to a value: a linked list on the stack, which lives while the value is read.
 #[derive(Clone, Copy)]
 pub(super) struct Path<'a> {
     parent: Option<&'a Path<'a>>,

@@ -19,7 +19,7 @@ use crate::{Proof, SnarkCurve};
 ///
 /// # Errors
 ///
-/// [`JsonError`] unless it is a proof over this curve whose elements are all canonical and in their
+/// [`JsonError`] unless the document is a proof over this curve whose elements are all canonical and in their
 /// groups.
 pub fn proof_from_json<E: SnarkCurve>(json: &[u8]) -> Result<Proof<E>, JsonError> {
     read(json, Document(PhantomData))

@@ -20,12 +20,12 @@ use crate::{SnarkCurve, VerifyingKey};
 /// Reads an untrusted verification key. Its circuit digest is all zeros, as the file has none. Protocol,
 /// curve and number of public inputs must be present and right.
 ///
-/// `vk_alphabeta_12`, the pairing of α and β, takes no part in verification, here as in snarkjs, and is
-/// skipped; so are unknown fields.
+/// `vk_alphabeta_12`, the pairing of α and β, is skipped, as neither snarkjs nor this crate uses it for verification.
+/// Unknown fields are skipped too.
 ///
 /// # Errors
 ///
-/// [`JsonError`] unless it is a key over this curve, with at most [`MAX_INPUTS`] public inputs, whose
+/// [`JsonError`] unless the document is a key over this curve, with at most [`MAX_INPUTS`] public inputs, whose
 /// elements are all canonical and in their groups.
 pub fn verifying_key_from_json<E: SnarkCurve>(json: &[u8]) -> Result<VerifyingKey<E>, JsonError> {
     read(json, Document(PhantomData))

@@ -1,4 +1,4 @@
-//! A key's coefficients, from the circuit's file.
+//! The coefficients of a key, from an `.r1cs` file.
 
 use ark_ff::PrimeField;
 use proofmill_r1cs::iden3::{FormatError, R1csFile, Reason, canonical_from_le};
@@ -6,8 +6,8 @@ use proofmill_r1cs::iden3::{FormatError, R1csFile, Reason, canonical_from_le};
 use super::super::zkey::{Coefficient, CoefficientMatrix};
 
 /// The terms of A and B in the file's own order, and after them a row of A for each instance
-/// variable, with that variable alone: it makes the instance's polynomials linearly independent,
-/// without which a public input could be traded for another.
+/// variable, with that variable alone. These rows make the instance's polynomials linearly independent:
+/// otherwise a proof for one public input could hold for another.
 pub(super) fn coefficients<F: PrimeField>(
     circuit: &R1csFile<'_>,
 ) -> Result<Vec<Coefficient<F>>, FormatError> {

@@ -5,18 +5,18 @@ use ark_ff::{BigInteger, PrimeField};
 use proofmill_r1cs::{Matrix, R1cs};
 use rayon::prelude::*;
 
-/// Points one task turns affine.
-const CHUNK: usize = 1 << 10;
+/// Number of points that one task computes and converts to affine coordinates.
+const CHUNK_POINTS: usize = 1 << 10;
 
-/// A matrix by column.
+/// The entries of a matrix, sorted by column.
 pub(super) struct Columns {
     /// The start of each column, and the end of the last one.
     starts: Vec<usize>,
-    /// Coefficient and row; within a column sorted, so that equal coefficients are neighbours.
+    /// Index of the coefficient, and row; sorted within a column, so that equal coefficients are neighbours.
     entries: Vec<(u32, u32)>,
 }
 
-/// A coefficient as the smaller of it and its negation: most are ±1 or short.
+/// A coefficient as sign and magnitude, the smaller of the coefficient and its negation: most are ±1 or short.
 pub(super) struct Multiplier {
     negative: bool,
     limbs: Vec<u64>,
@@ -25,8 +25,8 @@ pub(super) struct Multiplier {
 // === impl Columns ===
 
 impl Columns {
-    /// The columns take memory each: their number must be one that the circuit's file backs, not only
-    /// states.
+    /// Sorts the entries of `matrix`. Memory is allocated for each of `columns` columns, so that their number must have
+    /// been checked against the size of the circuit's file.
     pub(super) fn new(matrix: &Matrix, columns: usize) -> Self {
         let mut starts = vec![0; columns + 1];
         let entries = || {
@@ -100,7 +100,7 @@ impl Multiplier {
         }
     }
 
-    /// The columns of a system's three matrices, by coefficient.
+    /// A multiplier for each coefficient of a system.
     pub(super) fn all<F: PrimeField>(system: &R1cs<F>) -> Vec<Self> {
         system.coefficients().iter().map(Self::new).collect()
     }
@@ -114,15 +114,15 @@ impl Multiplier {
     }
 }
 
-/// The points that `point` makes of 0, 1, … n − 1.
+/// The affine points `point(0)`, `point(1)`, … `point(n − 1)`, computed in parallel.
 pub(super) fn affine_points<G: CurveGroup>(
     n: usize,
     point: impl Fn(usize) -> G + Sync,
 ) -> Vec<G::Affine> {
-    let chunks: Vec<Vec<G::Affine>> = (0..n.div_ceil(CHUNK))
+    let chunks: Vec<Vec<G::Affine>> = (0..n.div_ceil(CHUNK_POINTS))
         .into_par_iter()
         .map(|chunk| {
-            let points: Vec<G> = (chunk * CHUNK..n.min((chunk + 1) * CHUNK))
+            let points: Vec<G> = (chunk * CHUNK_POINTS..n.min((chunk + 1) * CHUNK_POINTS))
                 .map(&point)
                 .collect();
             G::normalize_batch(&points)
@@ -136,8 +136,8 @@ pub(super) fn scale<G: CurveGroup>(points: &[G::Affine], scalar: G::ScalarField)
     affine_points(points.len(), |i| G::from(points[i]) * scalar)
 }
 
-/// The Lagrange polynomials at τ of a domain whose generator is `root`, given τ's powers: the inverse
-/// Fourier transform of points. The length must be a power of two.
+/// The Lagrange polynomials at τ of a domain whose generator is `root`, given the powers of τ: an inverse Fourier
+/// transform of points. Their number must be a power of two.
 pub(super) fn lagrange<G: CurveGroup>(powers: Vec<G>, root: G::ScalarField) -> Vec<G::Affine> {
     use ark_ff::Field;
     let n = powers.len();
@@ -149,7 +149,7 @@ pub(super) fn lagrange<G: CurveGroup>(powers: Vec<G>, root: G::ScalarField) -> V
     affine_points(n, |i| values[i] * scale)
 }
 
-/// Σⱼ root^(i·j) · point\[j\], by halves.
+/// Σⱼ root^(i·j) · point\[j\] for each i, by recursion on the even and the odd points.
 fn transform<G: CurveGroup>(points: Vec<G>, root: G::ScalarField) -> Vec<G> {
     use ark_ff::Field;
     if points.len() == 1 {
@@ -167,9 +167,9 @@ fn transform<G: CurveGroup>(points: Vec<G>, root: G::ScalarField) -> Vec<G> {
         .for_each(|(i, (even, odd))| {
             let mut twiddle = root.pow([(i * chunk) as u64]);
             for (even, odd) in even.iter_mut().zip(odd) {
-                let turned = *odd * twiddle;
-                *odd = *even - turned;
-                *even += turned;
+                let product = *odd * twiddle;
+                *odd = *even - product;
+                *even += product;
                 twiddle *= root;
             }
         });

@@ -1,7 +1,7 @@
-//! A contribution to the second phase: delta becomes a secret multiple of itself.
+//! A contribution to the second phase of a ceremony, which multiplies δ by a secret.
 //!
-//! As `snarkjs zkey contribute` records it (`zkey_contribute.js`, `zkey_utils.js`, `keypair.js`),
-//! and `zkey verify` checks it: with s a random point of the first group and x the secret, the
+//! The record is that of `snarkjs zkey contribute` (`zkey_contribute.js`, `zkey_utils.js`, `keypair.js`), which
+//! `zkey verify` checks. With s a random point of the first group and x the secret, the
 //! transcript hash binds s and x·s; a point s' of the second group is derived from the hash, and
 //! x·s' proves that one x was used everywhere.
 
@@ -18,8 +18,8 @@ use crate::{PointGroup, SnarkCurve};
 /// The longest name that snarkjs keeps, in bytes.
 const MAX_NAME: usize = 64;
 
-/// The first contribution to a new key: δ times the secret `x`, which is not zero and which the
-/// caller erases, on the random point `s`.
+/// Makes the first contribution to a new key: multiplies δ by the secret `x`, which must not be zero and which the
+/// caller must erase. `s` is a random point for the proof of the contribution.
 pub(super) fn contribute<E: SnarkCurve>(
     key: &mut Zkey<E>,
     x: E::ScalarField,
@@ -69,26 +69,31 @@ fn transcript<E: SnarkCurve>(
     hasher.finalize().into()
 }
 
-/// ffjavascript's `fromRng` for a curve, with the generator seeded by a hash: the first x, of random
-/// parts, for which the curve has a point; y by its sign; times the cofactor.
+/// A point of the subgroup that is derived from a hash, as by ffjavascript's `fromRng` with a generator seeded by the
+/// hash. It takes the first random x for which the curve has a point, a random sign of y, and multiplies the point by
+/// the cofactor.
 fn hash_to_group<P: PointGroup>(hash: &[u8; 64]) -> P {
     let mut random = ChaCha::new(hash);
     loop {
         let parts = (0..P::BaseField::extension_degree())
             .map(|_| random.field_element())
             .collect::<Vec<_>>();
-        let greatest = random.next() & 1 == 1;
+        let take_negative = random.next_word() & 1 == 1;
         let Some(x) = P::BaseField::from_base_prime_field_elems(parts) else {
             unreachable!("as many parts as the field has")
         };
         let Some(point) = P::of_x(x) else { continue };
         let negative = point.y().is_some_and(|y| is_negative(&y));
-        let point = if negative == greatest { point } else { -point };
+        let point = if negative == take_negative {
+            point
+        } else {
+            -point
+        };
         return point.mul_by_cofactor();
     }
 }
 
-/// Whether the last part that is not zero is in the upper half.
+/// Whether the last part of `value` that is not zero exceeds half the modulus: the sign in ffjavascript.
 fn is_negative<F: Field>(value: &F) -> bool {
     let parts: Vec<F::BasePrimeField> = value.to_base_prime_field_elements().collect();
     let last = parts
@@ -98,17 +103,18 @@ fn is_negative<F: Field>(value: &F) -> bool {
     last.is_some_and(|part| part.into_bigint() > F::BasePrimeField::MODULUS_MINUS_ONE_DIV_TWO)
 }
 
-/// ffjavascript's generator: the ChaCha20 key stream, words in order.
+/// ffjavascript's random generator: the words of the ChaCha20 key stream, in order.
 struct ChaCha {
     state: [u32; 16],
     block: [u32; 16],
+    /// Index of the next word of `block`; 16 if the block is used up.
     next: usize,
 }
 
 // === impl ChaCha ===
 
 impl ChaCha {
-    /// The key is the hash's first eight words, big-endian.
+    /// A generator whose key is the first eight words of the hash, big-endian.
     fn new(hash: &[u8; 64]) -> Self {
         let mut state = [0; 16];
         state[..4].copy_from_slice(&[0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574]);
@@ -122,21 +128,21 @@ impl ChaCha {
         }
     }
 
-    fn next(&mut self) -> u32 {
+    fn next_word(&mut self) -> u32 {
         if self.next == 16 {
             self.block = self.state;
             for _ in 0..10 {
                 for i in 0..4 {
-                    self.quarter([i, 4 + i, 8 + i, 12 + i]);
+                    self.quarter_round([i, 4 + i, 8 + i, 12 + i]);
                 }
                 for i in 0..4 {
-                    self.quarter([i, 4 + (i + 1) % 4, 8 + (i + 2) % 4, 12 + (i + 3) % 4]);
+                    self.quarter_round([i, 4 + (i + 1) % 4, 8 + (i + 2) % 4, 12 + (i + 3) % 4]);
                 }
             }
             for (word, start) in self.block.iter_mut().zip(self.state) {
                 *word = word.wrapping_add(start);
             }
-            // 2³² blocks are never used here.
+            // The counter has 32 bits; far fewer blocks are used.
             self.state[12] = self.state[12].wrapping_add(1);
             self.next = 0;
         }
@@ -144,7 +150,7 @@ impl ChaCha {
         self.block[self.next - 1]
     }
 
-    fn quarter(&mut self, [a, b, c, d]: [usize; 4]) {
+    fn quarter_round(&mut self, [a, b, c, d]: [usize; 4]) {
         let x = &mut self.block;
         for (rotate_d, rotate_b) in [(16, 12), (8, 7)] {
             x[a] = x[a].wrapping_add(x[b]);
@@ -154,15 +160,15 @@ impl ChaCha {
         }
     }
 
-    /// A field element whose Montgomery form is the next number below the prime, of 64-bit words from
-    /// the lowest, the upper half of each first.
+    /// A field element, whose Montgomery form is the next random number below the prime. The number is taken as 64-bit
+    /// words, the lowest word first, and the upper half of each word first.
     fn field_element<F: MontgomeryField>(&mut self) -> F {
         let bits = F::MODULUS.num_bits() as usize;
         loop {
             let mut bytes = Vec::with_capacity(width::<F>());
             for _ in 0..width::<F>() / 8 {
-                let high = u64::from(self.next());
-                let word = high << 32 | u64::from(self.next());
+                let high = u64::from(self.next_word());
+                let word = high << 32 | u64::from(self.next_word());
                 bytes.extend(word.to_le_bytes());
             }
             for bit in bits..8 * bytes.len() {
@@ -185,24 +191,27 @@ mod tests {
 
     /// Checks a contribution recorded by snarkjs against the point s' derived here: x·s' must be the same
     /// multiple of s' as x·s is of s, and as the new δ is of the old one.
-    fn snarkjs_contribution<E: SnarkCurve>(zkey: &[u8]) {
+    fn check_contribution<E: SnarkCurve>(zkey: &[u8]) {
         let file = ZkeyFile::parse(zkey).unwrap();
         let recorded = file
             .read::<E>(PointCheck::Full)
             .unwrap()
             .contributions
             .unwrap();
-        let one = &recorded.list[0];
+        let contribution = &recorded.list[0];
         assert_eq!(
-            transcript::<E>(&recorded.circuit_hash, one.s, one.s_x),
-            one.transcript
+            transcript::<E>(&recorded.circuit_hash, contribution.s, contribution.s_x),
+            contribution.transcript
         );
-        let sp = hash_to_group::<E::G2Affine>(&one.transcript);
-        assert_eq!(E::pairing(one.s, one.sp_x), E::pairing(one.s_x, sp));
+        let sp = hash_to_group::<E::G2Affine>(&contribution.transcript);
+        assert_eq!(
+            E::pairing(contribution.s, contribution.sp_x),
+            E::pairing(contribution.s_x, sp)
+        );
         let before = E::G1Affine::generator();
         assert_eq!(
-            E::pairing(before, one.sp_x),
-            E::pairing(one.delta_after, sp)
+            E::pairing(before, contribution.sp_x),
+            E::pairing(contribution.delta_after, sp)
         );
     }
 
@@ -210,7 +219,7 @@ mod tests {
     fn snarkjs_contributions_hold() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/setup/");
         let read = |name| std::fs::read(format!("{folder}{name}")).unwrap();
-        snarkjs_contribution::<Bn254>(&read("bn128_contributed.zkey"));
-        snarkjs_contribution::<Bls12_381>(&read("bls12381_contributed.zkey"));
+        check_contribution::<Bn254>(&read("bn128_contributed.zkey"));
+        check_contribution::<Bls12_381>(&read("bls12381_contributed.zkey"));
     }
 }

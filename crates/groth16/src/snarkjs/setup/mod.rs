@@ -1,6 +1,6 @@
-//! `.zkey` files made here: byte for byte what `snarkjs groth16 setup` makes of the same `.r1cs` and
-//! `.ptau`, with a contribution as `snarkjs zkey contribute` makes it; and, for development, from
-//! randomness of our own.
+//! Generation of `.zkey` files. From an `.r1cs` and a `.ptau`, the key is byte for byte that of `snarkjs groth16 setup`,
+//! with a contribution as by `snarkjs zkey contribute` if asked for. For development, a key is made from fresh
+//! randomness.
 
 mod coefficients;
 mod columns;

@@ -1,4 +1,4 @@
-//! Making a key: from a ceremony's powers of tau, or from secrets of our own.
+//! Generation of a key from a ceremony's powers of tau, or from fresh randomness.
 
 use std::io::{Seek, Write};
 
@@ -21,20 +21,20 @@ use super::error::ZkeySetupError;
 use super::zkey_hash::circuit_hash;
 use crate::{Curve, SnarkCurve};
 
-/// The points snarkjs hashes at once, see [`h_differences`].
-const HASHED_AT_ONCE: usize = 1 << 14;
+/// Number of points that snarkjs hashes at once, see [`h_differences`].
+const HASH_CHUNK_POINTS: usize = 1 << 14;
 
-/// A circuit prepared for either way of making a key.
-struct Circuit<F: ark_ff::PrimeField> {
+/// A circuit with its matrices by column, for both ways of making a key.
+struct CircuitColumns<F: ark_ff::PrimeField> {
     system: R1cs<F>,
     columns: [Columns; 3],
     constraints: usize,
     instance: usize,
-    /// The power of the domain.
+    /// Base-two logarithm of the domain's size.
     power: u32,
 }
 
-/// The points whose sums make a key.
+/// The Lagrange polynomials of the domain at τ, in the forms whose sums make a key.
 struct SetupPoints<E: SnarkCurve> {
     tau_g1: Vec<E::G1Affine>,
     tau_g2: Vec<E::G2Affine>,
@@ -71,29 +71,29 @@ pub fn setup_zkey_from_ptau<E: SnarkCurve, W: Write + Seek>(
     progress: &dyn Fn(&str),
 ) -> Result<W, ZkeySetupError> {
     progress("reading the circuit");
-    let parts = Circuit::read::<E>(circuit)?;
+    let columns = CircuitColumns::read::<E>(circuit)?;
     let found = ptau.header().power;
-    if parts.power > found {
-        let needed = parts.power;
+    if columns.power > found {
+        let needed = columns.power;
         return Err(ZkeySetupError::Power { needed, found });
     }
     progress("reading the powers of tau");
-    let n = 1usize << parts.power;
-    let (sources, h) = if ptau.is_prepared() {
-        let sources = SetupPoints {
-            tau_g1: ptau.lagrange_g1(Powers::Tau, parts.power)?,
-            tau_g2: ptau.lagrange_tau_g2(parts.power)?,
-            alpha_tau: ptau.lagrange_g1(Powers::AlphaTau, parts.power)?,
-            beta_tau: ptau.lagrange_g1(Powers::BetaTau, parts.power)?,
+    let n = 1usize << columns.power;
+    let (points, h) = if ptau.is_prepared() {
+        let points = SetupPoints {
+            tau_g1: ptau.lagrange_g1(Powers::Tau, columns.power)?,
+            tau_g2: ptau.lagrange_tau_g2(columns.power)?,
+            alpha_tau: ptau.lagrange_g1(Powers::AlphaTau, columns.power)?,
+            beta_tau: ptau.lagrange_g1(Powers::BetaTau, columns.power)?,
         };
-        (sources, ptau.lagrange_g1(Powers::Tau, parts.power + 1)?)
+        (points, ptau.lagrange_g1(Powers::Tau, columns.power + 1)?)
     } else {
-        prepare(ptau, parts.power, progress)?
+        compute_lagrange(ptau, columns.power, progress)?
     };
-    // Half of the domain twice as large is the circuit's own domain; the other half is the coset.
+    // The even points of the domain of 2n points are the circuit's domain, the odd points are the coset.
     let h = h.into_iter().skip(1).step_by(2).collect();
     let mut key = Zkey {
-        public: parts.instance as u32 - 1,
+        public: columns.instance as u32 - 1,
         alpha_g1: ptau.g1(Powers::AlphaTau, 1)?[0],
         beta_g1: ptau.g1(Powers::BetaTau, 1)?[0],
         beta_g2: ptau.beta_g2()?,
@@ -110,8 +110,8 @@ pub fn setup_zkey_from_ptau<E: SnarkCurve, W: Write + Seek>(
         contributions: None,
         order: SNARKJS_NEW_ORDER.to_vec(),
     };
-    parts.sum_points(&sources, &mut key, progress);
-    drop(sources);
+    columns.sum_points(&points, &mut key, progress);
+    drop(points);
     progress("hashing the key");
     key.contributions = Some(Contributions {
         circuit_hash: circuit_hash(&key, &h_differences(ptau, n)?),
@@ -119,7 +119,7 @@ pub fn setup_zkey_from_ptau<E: SnarkCurve, W: Write + Seek>(
     });
     if let Some(name) = contribution {
         progress("contributing to delta");
-        let x = Zeroizing::new(nonzero::<E>(rng));
+        let x = Zeroizing::new(random_nonzero::<E>(rng));
         let s = E::G1::rand(rng).into_affine();
         contribute(&mut key, *x, s, name);
     }
@@ -130,8 +130,8 @@ pub fn setup_zkey_from_ptau<E: SnarkCurve, W: Write + Seek>(
 /// Writes a `.zkey` for `circuit` from fresh randomness. **For development only**: the process that runs
 /// it learns secrets with which proofs can be forged; see [`setup`](fn@crate::keys::setup) for their erasure.
 ///
-/// The key comes from no ceremony, so its record names none and `snarkjs zkey verify` has nothing to
-/// compare it with; snarkjs proves and verifies with it as with any other.
+/// As the key comes from no ceremony, its record has no contribution, and `snarkjs zkey verify` has nothing to compare
+/// it with. snarkjs proves and verifies with this key as with any other.
 ///
 /// # Errors
 ///
@@ -143,34 +143,34 @@ pub fn setup_zkey<E: SnarkCurve, W: Write + Seek>(
     progress: &dyn Fn(&str),
 ) -> Result<W, ZkeySetupError> {
     progress("reading the circuit");
-    let parts = Circuit::read::<E>(circuit)?;
+    let columns = CircuitColumns::read::<E>(circuit)?;
     let too_large = |_| ZkeySetupError::TooLarge {
         constraints: circuit.header().n_constraints,
     };
-    let n = 1usize << parts.power;
+    let n = 1usize << columns.power;
     let domain = Domain::<E::ScalarField>::snarkjs(n).map_err(too_large)?;
     let double = Domain::<E::ScalarField>::snarkjs(2 * n).map_err(too_large)?;
     // Where the larger domain's vanishing polynomial is zero, so is the smaller one's, and proofs of
     // any statement would verify.
     let tau = Zeroizing::new(loop {
-        let tau = nonzero::<E>(rng);
+        let tau = random_nonzero::<E>(rng);
         if !double.vanishing_at(tau).is_zero() {
             break tau;
         }
     });
-    let [alpha, beta, delta] = [(); 3].map(|()| Zeroizing::new(nonzero::<E>(rng)));
+    let [alpha, beta, delta] = [(); 3].map(|()| Zeroizing::new(random_nonzero::<E>(rng)));
     let delta_inverse = Zeroizing::new(delta.inverse().expect("not zero"));
 
     progress("evaluating the circuit's polynomials");
     let weights = Zeroizing::new(domain.lagrange_at(*tau));
-    let scalars = |j: usize| parts.evaluate(j, &weights);
+    let scalars = |j: usize| columns.evaluate(j, &weights);
     let abc: Zeroizing<Vec<[E::ScalarField; 3]>> = Zeroizing::new(
-        (0..parts.system.num_variables())
+        (0..columns.system.num_variables())
             .into_par_iter()
             .map(scalars)
             .collect(),
     );
-    let full = |j: usize| *beta * abc[j][0] + *alpha * abc[j][1] + abc[j][2];
+    let abc_sum = |j: usize| *beta * abc[j][0] + *alpha * abc[j][1] + abc[j][2];
     let variables = abc.len();
     let g1 = E::G1Affine::generator().into_group();
     let g2 = E::G2Affine::generator().into_group();
@@ -182,15 +182,15 @@ pub fn setup_zkey<E: SnarkCurve, W: Write + Seek>(
     let b_g1 = fixed_base(g1, &b_scalars);
     let b_g2 = fixed_base(g2, &b_scalars);
     progress("multiplying points for the witness and the quotient");
-    let ic = multiply((0..parts.instance).map(full).collect());
-    let c = (parts.instance..variables).map(|j| full(j) * *delta_inverse);
+    let ic = multiply((0..columns.instance).map(abc_sum).collect());
+    let c = (columns.instance..variables).map(|j| abc_sum(j) * *delta_inverse);
     let c = multiply(c.collect());
     let double_weights = Zeroizing::new(double.lagrange_at(*tau));
     let odd = double_weights.iter().skip(1).step_by(2);
     let h = multiply(odd.map(|weight| *weight * *delta_inverse).collect());
 
     let mut key: Zkey<E> = Zkey {
-        public: parts.instance as u32 - 1,
+        public: columns.instance as u32 - 1,
         alpha_g1: (g1 * *alpha).into_affine(),
         beta_g1: (g1 * *beta).into_affine(),
         beta_g2: (g2 * *beta).into_affine(),
@@ -215,7 +215,7 @@ pub fn setup_zkey<E: SnarkCurve, W: Write + Seek>(
     Ok(key.write(out)?)
 }
 
-fn nonzero<E: SnarkCurve>(rng: &mut (impl RngCore + CryptoRng)) -> E::ScalarField {
+fn random_nonzero<E: SnarkCurve>(rng: &mut (impl RngCore + CryptoRng)) -> E::ScalarField {
     loop {
         let value = E::ScalarField::rand(rng);
         if !value.is_zero() {
@@ -224,9 +224,9 @@ fn nonzero<E: SnarkCurve>(rng: &mut (impl RngCore + CryptoRng)) -> E::ScalarFiel
     }
 }
 
-// === impl Circuit ===
+// === impl CircuitColumns ===
 
-impl<F: ark_ff::PrimeField> Circuit<F> {
+impl<F: ark_ff::PrimeField> CircuitColumns<F> {
     fn read<E: SnarkCurve<ScalarField = F>>(file: &R1csFile<'_>) -> Result<Self, ZkeySetupError> {
         let header = file.header();
         let curve = match header.prime {
@@ -278,47 +278,47 @@ impl<F: ark_ff::PrimeField> Circuit<F> {
 
     fn sum_points<E: SnarkCurve<ScalarField = F>>(
         &self,
-        sources: &SetupPoints<E>,
+        points: &SetupPoints<E>,
         key: &mut Zkey<E>,
         progress: &dyn Fn(&str),
     ) {
         let coefficients = Multiplier::all(&self.system);
         let [a, b, c] = &self.columns;
         let variables = self.system.num_variables();
-        // The row of A that is an instance variable's own.
-        let own = |j: usize, points: &[E::G1Affine]| {
+        // The additional row of A for an instance variable, with that variable alone.
+        let instance_row = |j: usize, rows: &[E::G1Affine]| {
             if j < self.instance {
-                points[self.constraints + j].into_group()
+                rows[self.constraints + j].into_group()
             } else {
                 E::G1::zero()
             }
         };
-        let full = |j: usize| {
-            a.sum::<E::G1>(j, &coefficients, &sources.beta_tau)
-                + b.sum::<E::G1>(j, &coefficients, &sources.alpha_tau)
-                + c.sum::<E::G1>(j, &coefficients, &sources.tau_g1)
-                + own(j, &sources.beta_tau)
+        let abc_sum = |j: usize| {
+            a.sum::<E::G1>(j, &coefficients, &points.beta_tau)
+                + b.sum::<E::G1>(j, &coefficients, &points.alpha_tau)
+                + c.sum::<E::G1>(j, &coefficients, &points.tau_g1)
+                + instance_row(j, &points.beta_tau)
         };
         progress("adding points for the public inputs and the witness");
-        key.ic = affine_points(self.instance, full);
-        key.c = affine_points(variables - self.instance, |j| full(self.instance + j));
+        key.ic = affine_points(self.instance, abc_sum);
+        key.c = affine_points(variables - self.instance, |j| abc_sum(self.instance + j));
         progress("adding points for A");
         key.a = affine_points(variables, |j| {
-            a.sum::<E::G1>(j, &coefficients, &sources.tau_g1) + own(j, &sources.tau_g1)
+            a.sum::<E::G1>(j, &coefficients, &points.tau_g1) + instance_row(j, &points.tau_g1)
         });
         progress("adding points for B");
         key.b_g1 = affine_points(variables, |j| {
-            b.sum::<E::G1>(j, &coefficients, &sources.tau_g1)
+            b.sum::<E::G1>(j, &coefficients, &points.tau_g1)
         });
         key.b_g2 = affine_points(variables, |j| {
-            b.sum::<E::G2>(j, &coefficients, &sources.tau_g2)
+            b.sum::<E::G2>(j, &coefficients, &points.tau_g2)
         });
     }
 }
 
-/// The Lagrange polynomials of the circuit's domain, and of the one twice as large in the first
-/// group, from a file that lacks them.
-fn prepare<E: SnarkCurve>(
+/// Computes the Lagrange polynomials of the circuit's domain, and in the first group also those of the domain twice as
+/// large, for a file that is not prepared for phase 2.
+fn compute_lagrange<E: SnarkCurve>(
     ptau: &Ptau<'_, E>,
     power: u32,
     progress: &dyn Fn(&str),
@@ -333,15 +333,15 @@ fn prepare<E: SnarkCurve>(
     };
     let g1 = |points: Vec<E::G1Affine>| points.into_iter().map(E::G1::from).collect::<Vec<_>>();
     progress("preparing the powers of tau for the circuit's domain, in the first group");
-    let last = ptau.header().power == power;
-    let mut doubled = g1(ptau.g1(Powers::Tau, 2 * n - usize::from(last))?);
+    let lacks_last_power = ptau.header().power == power;
+    let mut doubled = g1(ptau.g1(Powers::Tau, 2 * n - usize::from(lacks_last_power))?);
     let [tau_g1, alpha_tau, beta_tau] = [
         doubled[..n].to_vec(),
         g1(ptau.g1(Powers::AlphaTau, n)?),
         g1(ptau.g1(Powers::BetaTau, n)?),
     ];
-    // The file's last power is missing where the circuit is of its size; quotients have no such
-    // coefficient.
+    // A file of the circuit's own power lacks τ^(2n − 1). Zero may stand for it, as the quotient has no coefficient
+    // of that degree.
     doubled.resize(2 * n, E::G1::zero());
     let tau_g1 = lagrange(tau_g1, root(n)?);
     let alpha_tau = lagrange(alpha_tau, root(n)?);
@@ -349,22 +349,22 @@ fn prepare<E: SnarkCurve>(
     let doubled = lagrange(doubled, root(2 * n)?);
     progress("preparing the powers of tau for the circuit's domain, in the second group");
     let tau_g2 = ptau.tau_g2(n)?.into_iter().map(E::G2::from).collect();
-    let sources = SetupPoints {
+    let setup_points = SetupPoints {
         tau_g1,
         tau_g2: lagrange(tau_g2, root(n)?),
         alpha_tau,
         beta_tau,
     };
-    Ok((sources, doubled))
+    Ok((setup_points, doubled))
 }
 
-/// τ^(n + i) − τ^i for i below n − 1, uncompressed: what snarkjs hashes for section 9. It hashes in
-/// chunks of 2¹⁴ and does not cut the last one off, so that from n = 2¹⁵ on i = n − 1 is hashed too;
-/// a file without that power gives infinity here.
+/// τ^(n + i) − τ^i for i below n − 1, uncompressed: the bytes that snarkjs hashes for section 9. snarkjs hashes chunks of
+/// 2¹⁴ points and does not shorten the last one, so that from n = 2¹⁵ on it hashes i = n − 1 too. If the file lacks that
+/// power, infinity stands for the difference.
 fn h_differences<E: SnarkCurve>(ptau: &Ptau<'_, E>, n: usize) -> Result<Vec<u8>, ZkeySetupError> {
-    let hashed = if n > HASHED_AT_ONCE { n } else { n - 1 };
-    let there = (n + hashed).min((2usize << ptau.header().power) - 1);
-    let powers = ptau.g1(Powers::Tau, there)?;
+    let hashed = if n > HASH_CHUNK_POINTS { n } else { n - 1 };
+    let available = (n + hashed).min((2usize << ptau.header().power) - 1);
+    let powers = ptau.g1(Powers::Tau, available)?;
     let differences: Vec<E::G1Affine> =
         affine_points::<E::G1>(hashed, |i| match powers.get(n + i) {
             Some(high) => high.into_group() - powers[i],

@@ -1,4 +1,4 @@
-//! The circuit hash that contributions to a key name.
+//! The circuit hash, which the contributions to a key refer to.
 
 use blake2::{Blake2b512, Digest};
 
@@ -6,10 +6,10 @@ use super::super::point_bytes::uncompressed_bytes;
 use super::super::zkey::Zkey;
 use crate::{PointGroup, SnarkCurve};
 
-/// BLAKE2b-512 over a key before the first contribution, as in snarkjs's `zkey_new.js`. In place of
-/// section 9 it takes the uncompressed bytes of τ^(n + i) − τ^i.
+/// BLAKE2b-512 of a key before the first contribution, as in snarkjs's `zkey_new.js`. In place of section 9, the
+/// uncompressed bytes of τ^(n + i) − τ^i are hashed (`h_differences`).
 pub(super) fn circuit_hash<E: SnarkCurve>(key: &Zkey<E>, h_differences: &[u8]) -> [u8; 64] {
-    fn points<P: PointGroup>(hasher: &mut Blake2b512, points: &[P]) {
+    fn hash_points<P: PointGroup>(hasher: &mut Blake2b512, points: &[P]) {
         hasher.update((points.len() as u32).to_be_bytes());
         for points in points.chunks(1 << 16) {
             hasher.update(uncompressed_bytes(points));
@@ -20,12 +20,12 @@ pub(super) fn circuit_hash<E: SnarkCurve>(key: &Zkey<E>, h_differences: &[u8]) -
     hasher.update(uncompressed_bytes(&[key.beta_g2, key.gamma_g2]));
     hasher.update(uncompressed_bytes(&[key.delta_g1]));
     hasher.update(uncompressed_bytes(&[key.delta_g2]));
-    points(&mut hasher, &key.ic);
+    hash_points(&mut hasher, &key.ic);
     hasher.update((key.h.len() as u32 - 1).to_be_bytes());
     hasher.update(h_differences);
-    points(&mut hasher, &key.c);
-    points(&mut hasher, &key.a);
-    points(&mut hasher, &key.b_g1);
-    points(&mut hasher, &key.b_g2);
+    hash_points(&mut hasher, &key.c);
+    hash_points(&mut hasher, &key.a);
+    hash_points(&mut hasher, &key.b_g1);
+    hash_points(&mut hasher, &key.b_g2);
     hasher.finalize().into()
 }

@@ -7,8 +7,8 @@ use proofmill_files::{FileError, MappedFile, Visibility, write_whole};
 
 use crate::READING_WINDOW_BYTES;
 
-/// Part of the file name of a digest. It names the version of the checks, so files that another version
-/// checked are checked again.
+/// First part of a marker's file name: the version of the checks. A file that was checked by another version is checked
+/// again.
 const VERSION: &str = "zkey-1";
 
 /// A directory with one marker for each key file that was checked: a small file named by the key's
@@ -72,7 +72,7 @@ impl CheckedKeyStore {
             .create(&self.directory)
             .map_err(|source| FileError::io(&self.directory, source))?;
         write_whole(&self.path(digest), Visibility::Private, |file| {
-            // For a reader of the directory; no program reads it.
+            // The path is for people who look into the directory; no program reads it.
             std::io::Write::write_all(file, key.as_os_str().as_encoded_bytes())
         })
     }

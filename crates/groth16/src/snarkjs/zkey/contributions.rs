@@ -1,4 +1,4 @@
-//! The ceremony's record in a key: who contributed.
+//! The record of a ceremony's contributions in a key.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ const NAME: u8 = 1;
 const ITERATIONS: u8 = 2;
 const BEACON: u8 = 3;
 
-/// The tenth section.
+/// The content of section 10: the record of the ceremony.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contributions<E: SnarkCurve> {
     /// Blake2b-512 of the key before the first contribution.
@@ -25,10 +25,14 @@ pub struct Contributions<E: SnarkCurve> {
     pub list: Vec<Contribution<E>>,
 }
 
-/// A contribution of the second phase. In the file: δ, s, s·x, H(transcript)·x (points), the
-/// transcript's hash (64 bytes), the kind (u32), the length of the parameters (u32), and these, each
-/// after its number (u8), ascending: 1, a name (length as u8, then the bytes); 2, the logarithm of
-/// the beacon's iterations (u8); 3, the beacon (length as u8, then the bytes).
+/// A contribution of the second phase. Its content in the file, with x the contributor's secret:
+///
+/// * the points δ, s, s·x and H(transcript)·x;
+/// * the transcript's hash (64 bytes);
+/// * the kind (u32);
+/// * the length of the parameters in bytes (u32);
+/// * the parameters, each after its number (u8), in ascending order: 1, a name (length as u8, then the bytes); 2, the
+///   logarithm of the beacon's iterations (u8); 3, the beacon (length as u8, then the bytes).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contribution<E: SnarkCurve> {
     /// δ in the first group, after the contribution.
@@ -39,9 +43,9 @@ pub struct Contribution<E: SnarkCurve> {
     pub s_x: E::G1Affine,
     /// A point of the second group that follows from the transcript, times the secret.
     pub sp_x: E::G2Affine,
-    /// Hash of the circuit, of the contributions before, and of this one's `s` and `s_x`.
+    /// Hash of the circuit, of the earlier contributions, and of `s` and `s_x`.
     pub transcript: [u8; 64],
-    /// 0: a person's; 1: a random beacon's.
+    /// Origin of the secret: 0 a contributor, 1 a random beacon.
     pub kind: u32,
     /// The contributor's name, if there is one; any bytes.
     pub name: Option<Vec<u8>>,
@@ -62,11 +66,11 @@ impl<E: SnarkCurve> Contributions<E> {
         let circuit_hash = cursor.array()?;
         let start = cursor.offset();
         let count = cursor.u32()?;
-        let least =
+        let bytes_min =
             3 * point_bytes::<E::G1Affine>() + point_bytes::<E::G2Affine>() + MIN_PARAMETERS;
-        if count as usize > cursor.remaining() / least {
+        if count as usize > cursor.remaining() / bytes_min {
             let reason = Reason::Truncated {
-                needed: u64::from(count) * least as u64,
+                needed: u64::from(count) * bytes_min as u64,
                 left: cursor.remaining() as u64,
             };
             return Err(cursor.error_at(start, reason));
@@ -81,7 +85,9 @@ impl<E: SnarkCurve> Contributions<E> {
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         out.extend(self.circuit_hash);
         out.extend((self.list.len() as u32).to_le_bytes());
-        self.list.iter().for_each(|one| one.write(out));
+        self.list
+            .iter()
+            .for_each(|contribution| contribution.write(out));
     }
 }
 
@@ -98,7 +104,7 @@ impl<E: SnarkCurve> Contribution<E> {
     }
 
     fn read(cursor: &mut Cursor<'_>, check: PointCheck) -> Result<Self, FormatError> {
-        fn one<P: PointGroup>(
+        fn read_point<P: PointGroup>(
             cursor: &mut Cursor<'_>,
             check: PointCheck,
         ) -> Result<P, FormatError> {
@@ -107,10 +113,10 @@ impl<E: SnarkCurve> Contribution<E> {
                 .unwrap_or_default())
         }
         let mut contribution = Self {
-            delta_after: one(cursor, check)?,
-            s: one(cursor, check)?,
-            s_x: one(cursor, check)?,
-            sp_x: one(cursor, check)?,
+            delta_after: read_point(cursor, check)?,
+            s: read_point(cursor, check)?,
+            s_x: read_point(cursor, check)?,
+            sp_x: read_point(cursor, check)?,
             transcript: cursor.array()?,
             kind: cursor.u32()?,
             name: None,
@@ -134,9 +140,9 @@ impl<E: SnarkCurve> Contribution<E> {
             }
             last = number;
             match number {
-                NAME => contribution.name = Some(short(cursor)?),
+                NAME => contribution.name = Some(read_short(cursor)?),
                 ITERATIONS => contribution.log_iterations = Some(cursor.array::<1>()?[0]),
-                BEACON => contribution.beacon = Some(short(cursor)?),
+                BEACON => contribution.beacon = Some(read_short(cursor)?),
                 _ => {
                     return Err(cursor.error_at(start, inconsistent("a parameter of unknown kind")));
                 }
@@ -165,13 +171,13 @@ impl<E: SnarkCurve> Contribution<E> {
     }
 }
 
-/// Bytes after their number.
-fn short(cursor: &mut Cursor<'_>) -> Result<Vec<u8>, FormatError> {
+/// Reads the value of a parameter whose length is one byte.
+fn read_short(cursor: &mut Cursor<'_>) -> Result<Vec<u8>, FormatError> {
     let [length] = cursor.array()?;
     Ok(cursor.bytes(length.into())?.to_vec())
 }
 
-/// Appends a parameter, whose length is one byte; longer values are cut to 255 bytes.
+/// Appends a parameter whose length is one byte; a longer value is cut to 255 bytes.
 fn write_short(number: u8, bytes: Option<&[u8]>, out: &mut Vec<u8>) {
     if let Some(bytes) = bytes {
         let bytes = &bytes[..bytes.len().min(255)];

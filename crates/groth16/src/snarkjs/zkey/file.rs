@@ -129,7 +129,7 @@ impl<'a> ZkeyFile<'a> {
         &self.header
     }
 
-    /// The curve: what to dispatch on, with [`with_curve!`](crate::with_curve).
+    /// The curve, on which callers dispatch with [`with_curve!`](crate::with_curve).
     pub const fn curve(&self) -> Curve {
         self.header.curve
     }
@@ -180,7 +180,7 @@ impl<'a> ZkeyFile<'a> {
         })
     }
 
-    /// The verifying key in it, as [`Zkey::verifying_key`] has it, without reading the rest.
+    /// The verifying key, as by [`Zkey::verifying_key`], without reading the rest of the file.
     ///
     /// # Errors
     ///
@@ -253,7 +253,7 @@ impl<'a> ZkeyFile<'a> {
         Ok(count_finite::<G>(bytes, self.mapped))
     }
 
-    /// The points that are the whole of a section.
+    /// The points of a section that holds nothing else.
     fn all_points<G: PointGroup>(
         &self,
         section: u32,
@@ -285,8 +285,8 @@ impl<'a> ZkeyFile<'a> {
         let start = cursor.offset();
         let size = 12 + width::<F>();
         let bytes = cursor.items(count.into(), size)?;
-        // What stands there, taken for a Montgomery form, is the value times R.
-        let r_inverse = r::<F>().inverse().unwrap_or_default();
+        // The file has the value times R², so that reading it as a Montgomery form gives the value times R.
+        let r_inverse = montgomery_r::<F>().inverse().unwrap_or_default();
         let read = |bytes: &[u8]| -> Result<Coefficient<F>, Reason> {
             let (numbers, value) = bytes.split_at(12);
             let number = |i: usize| {
@@ -340,8 +340,8 @@ impl<'a> ZkeyFile<'a> {
     }
 }
 
-/// R = 2^(8·width), which Montgomery forms are multiplied by.
-pub(super) fn r<F: PrimeField>() -> F {
+/// R = 2^(8·width), the factor of Montgomery forms.
+pub(super) fn montgomery_r<F: PrimeField>() -> F {
     F::from(2u64).pow([8 * width::<F>() as u64])
 }
 
@@ -355,11 +355,11 @@ fn read_array<P: crate::PointGroup, const N: usize>(
         .unwrap_or_else(|_| unreachable!("as many points as were asked for")))
 }
 
-/// Reads the second section up to its points.
+/// Reads section 2 up to its points.
 fn read_header(cursor: &mut Cursor<'_>) -> Result<ZkeyHeader, FormatError> {
     let start = cursor.offset();
     let base = cursor.u32()?;
-    // 48 bytes is the widest base field here: more is not looked at.
+    // The widest supported base field has 48 bytes, so a longer one is not read in full.
     let prime = cursor.bytes(base.min(64) as usize)?;
     let curve = Curve::ALL
         .into_iter()
@@ -399,7 +399,7 @@ fn read_header(cursor: &mut Cursor<'_>) -> Result<ZkeyHeader, FormatError> {
     Ok(header)
 }
 
-/// The base field's prime, in whole words.
+/// The base field's prime, little-endian, padded to whole 64-bit words.
 fn base_prime<E: SnarkCurve>() -> Vec<u8> {
     E::BaseField::MODULUS.to_bytes_le()
 }

@@ -1,4 +1,4 @@
-//! The container and its sections.
+//! The sections of a `.zkey` file, and its container format.
 
 use proofmill_r1cs::iden3::Format;
 
@@ -13,7 +13,7 @@ pub(super) const C: u32 = 8;
 pub(super) const H: u32 = 9;
 pub(super) const CONTRIBUTIONS: u32 = 10;
 
-/// The protocol's number in the header.
+/// The number of the Groth16 protocol in the header.
 pub(super) const GROTH16: u32 = 1;
 
 /// The container of `.zkey` files.

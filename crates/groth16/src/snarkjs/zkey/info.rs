@@ -16,9 +16,9 @@ pub struct ZkeyInfo {
     pub sections: Vec<SectionInfo>,
     /// The circuit hash as snarkjs prints it; `None` if the file has no record of contributions.
     pub circuit_hash: Option<ContributionHash>,
-    /// The contributions to it, in order.
+    /// The contributions to the key, in order.
     pub contributions: Vec<ContributionInfo>,
-    /// The reasons why proofs under it prove nothing; none for the key of an honest setup.
+    /// The reasons why proofs under the key prove nothing; none for the key of an honest setup.
     pub weaknesses: Vec<Weakness>,
 }
 
@@ -27,19 +27,18 @@ pub struct ZkeyInfo {
 pub struct SectionInfo {
     /// The section's kind.
     pub kind: u32,
-    /// Its name in messages; `None` for a kind that Groth16 keys do not have.
+    /// The section's name in messages; `None` for a kind that Groth16 keys do not have.
     pub name: Option<&'static str>,
-    /// Offset of its content in the file, in bytes.
+    /// Offset of the section's content in the file, in bytes.
     pub offset: u64,
-    /// The bytes of its content.
+    /// Size of the section's content, in bytes.
     pub bytes: u64,
 }
 
 /// A contribution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContributionInfo {
-    /// The contributor's name, if there is one. Anyone may have written it: control characters are
-    /// replaced.
+    /// The contributor's name, if there is one. It is untrusted, so control characters are replaced.
     pub name: Option<String>,
     /// The contribution hash as snarkjs prints it.
     pub hash: ContributionHash,
@@ -65,10 +64,10 @@ impl ZkeyFile<'_> {
                     contributions
                         .list
                         .iter()
-                        .map(|one| ContributionInfo {
-                            name: one.name.as_deref().map(printable),
-                            hash: one.hash(),
-                            beacon: one.kind == 1,
+                        .map(|contribution| ContributionInfo {
+                            name: contribution.name.as_deref().map(printable),
+                            hash: contribution.hash(),
+                            beacon: contribution.kind == 1,
                         })
                         .collect(),
                 ),

@@ -11,8 +11,8 @@ use crate::{PointCheck, SnarkCurve, VerifyingKey};
 /// The order in which snarkjs's `zkey new` writes the sections.
 pub const SNARKJS_NEW_ORDER: [u32; 10] = [1, 2, 4, 3, 9, 8, 5, 6, 7, 10];
 
-/// The whole content of a `.zkey` file. It can be put together from its parts; n is the number of
-/// [`h`](Self::h), m that of [`a`](Self::a).
+/// The whole content of a `.zkey` file. It can be assembled from its parts. In the docs of the fields, n is the size of
+/// the domain.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Zkey<E: SnarkCurve> {
     /// The number of public inputs, the leading one not included.
@@ -73,13 +73,13 @@ pub struct Coefficient<F> {
     pub value: F,
 }
 
-/// The trust in a key file, and so the extent of its checks.
+/// The trust in a key file, which decides the extent of its checks.
 #[derive(Clone, Copy, Debug)]
 pub enum Trust<'a> {
-    /// No trust: every point is checked, each time.
+    /// No trust: every point is checked, each time the file is loaded.
     Check,
-    /// Every point is checked the first time; then the file's digest is remembered here, and a file
-    /// with a remembered digest has its structure checked, but not its points again.
+    /// Every point is checked the first time, and the file's digest is then remembered in the store. Of a file with a
+    /// remembered digest, the structure is checked, but not the points.
     Remembered(&'a CheckedKeyStore),
 }
 
@@ -115,7 +115,7 @@ impl<E: SnarkCurve> Zkey<E> {
         let digest = CheckedKeyStore::digest(file);
         let known = keys.contains(&digest);
         let key = read(PointCheck::unless(known))?;
-        // The content read is the content digested only if the file was not written to meanwhile.
+        // Otherwise the content that was read might not be the content that was digested.
         file.check_unchanged()?;
         if known {
             return Ok((key, Checked::PointsRemembered));
@@ -134,7 +134,7 @@ impl<E: SnarkCurve> Zkey<E> {
         self.ic.len()
     }
 
-    /// The verifying key in it. The circuit's digest is not known: all zeros.
+    /// The verifying key. Its circuit digest is all zeros, as the file has none.
     pub fn verifying_key(&self) -> VerifyingKey<E> {
         VerifyingKey {
             circuit: [0; 32],
@@ -171,10 +171,10 @@ impl<E: SnarkCurve> Zkey<E> {
         if !self.h.len().is_power_of_two() {
             return Err(format!("{} points H: not a power of two", self.h.len()));
         }
-        let beyond = |entry: &&Coefficient<E::ScalarField>| {
+        let out_of_range = |entry: &&Coefficient<E::ScalarField>| {
             entry.row as usize >= self.h.len() || entry.variable as usize >= m
         };
-        if let Some(entry) = self.coefficients.iter().find(beyond) {
+        if let Some(entry) = self.coefficients.iter().find(out_of_range) {
             return Err(format!(
                 "an entry in row {} for variable {}",
                 entry.row, entry.variable

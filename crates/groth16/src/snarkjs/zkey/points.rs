@@ -1,16 +1,16 @@
-//! Points from a key's sections.
+//! Points and other items in a key's sections.
 
 use ark_ff::{Field, Zero};
 use proofmill_files::MappedFile;
 use proofmill_r1cs::iden3::{Cursor, FormatError, MontgomeryField, Reason, width};
 use rayon::prelude::*;
 
-use crate::keys::encoding::window;
+use crate::keys::encoding::window_bytes;
 use crate::keys::subgroup::first_outside;
 use crate::{PointCheck, PointGroup};
 
-/// Points, or other items, one task decodes.
-const CHUNK: usize = 1 << 12;
+/// Number of points or other items that one task decodes.
+const CHUNK_ITEMS: usize = 1 << 12;
 
 type Base<P> = <<P as ark_ec::AffineRepr>::BaseField as Field>::BasePrimeField;
 
@@ -71,8 +71,8 @@ pub(in crate::snarkjs) fn read_points<P: PointGroup>(
     Ok(points)
 }
 
-/// Has `read` fill `items` from their encodings of `size` bytes, a chunk at a time and chunks in parallel;
-/// the error has the index of the first item that is refused. What was read of `mapped` is released.
+/// Fills `items` from their encodings of `size` bytes each: calls `read` for one chunk after the other, in parallel.
+/// The error has the index of the first item that is refused. Pages of `mapped` that were read are released.
 pub(super) fn read_items<T: Send>(
     items: &mut [T],
     bytes: &[u8],
@@ -80,16 +80,16 @@ pub(super) fn read_items<T: Send>(
     mapped: Option<&MappedFile>,
     read: impl Fn(&mut [T], &[u8]) -> Result<(), (usize, Reason)> + Sync,
 ) -> Result<(), (usize, Reason)> {
-    let window = window(size, CHUNK);
+    let window = window_bytes(size, CHUNK_ITEMS);
     let windows = items.chunks_mut(window / size).zip(bytes.chunks(window));
     for (number, (items, bytes)) in windows.enumerate() {
         let bad = items
-            .par_chunks_mut(CHUNK)
-            .zip(bytes.par_chunks(CHUNK * size))
+            .par_chunks_mut(CHUNK_ITEMS)
+            .zip(bytes.par_chunks(CHUNK_ITEMS * size))
             .enumerate()
             .filter_map(|(chunk, (items, bytes))| {
                 let (i, reason) = read(items, bytes).err()?;
-                Some((chunk * CHUNK + i, reason))
+                Some((chunk * CHUNK_ITEMS + i, reason))
             })
             .min_by_key(|(i, _)| *i);
         if let Some((i, reason)) = bad {
@@ -106,12 +106,12 @@ pub(super) fn read_items<T: Send>(
 /// pages that were read are released.
 pub(super) fn count_finite<P: PointGroup>(bytes: &[u8], mapped: Option<&MappedFile>) -> u64 {
     let size = point_bytes::<P>();
-    let finite = |point: &&[u8]| point.iter().any(|byte| *byte != 0);
+    let is_finite = |point: &&[u8]| point.iter().any(|byte| *byte != 0);
     let mut count = 0;
-    for window in bytes.chunks(window(size, CHUNK)) {
-        let chunks = window.par_chunks(CHUNK * size);
+    for window in bytes.chunks(window_bytes(size, CHUNK_ITEMS)) {
+        let chunks = window.par_chunks(CHUNK_ITEMS * size);
         count += chunks
-            .map(|chunk| chunk.chunks_exact(size).filter(finite).count() as u64)
+            .map(|chunk| chunk.chunks_exact(size).filter(is_finite).count() as u64)
             .sum::<u64>();
         if let Some(file) = mapped {
             file.release(window);
@@ -136,7 +136,7 @@ fn read_chunk<P: PointGroup>(
     Ok(())
 }
 
-/// Appends points as sections hold them.
+/// Appends the encodings of points in a section.
 pub(super) fn write_points<P: PointGroup>(points: &[P], out: &mut Vec<u8>) {
     for point in points {
         match point.xy() {

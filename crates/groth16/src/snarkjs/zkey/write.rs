@@ -8,7 +8,7 @@ use proofmill_files::{FileError, Visibility, write_whole};
 use proofmill_r1cs::iden3::{ContainerWriter, MontgomeryField, width};
 use rayon::prelude::*;
 
-use super::file::r;
+use super::file::montgomery_r;
 use super::format::{
     A, B_G1, B_G2, C, COEFFICIENTS, CONTRIBUTIONS, GROTH16, GROTH16_HEADER, H, HEADER, IC,
     ZKEY_FORMAT,
@@ -17,10 +17,10 @@ use super::points::{point_bytes, write_points};
 use super::{CoefficientMatrix, Zkey};
 use crate::{PointGroup, SnarkCurve};
 
-/// Points or coefficients that one task encodes.
-const CHUNK: usize = 1 << 12;
-/// Chunks encoded in memory at a time.
-const AHEAD: usize = 16;
+/// Number of points or coefficients that one task encodes.
+const CHUNK_ITEMS: usize = 1 << 12;
+/// Number of chunks that are encoded before they are written: the most in memory at a time.
+const CHUNKS_IN_MEMORY: usize = 16;
 
 impl<E: SnarkCurve> Zkey<E> {
     /// Writes the key to a file, whole or not at all.
@@ -39,8 +39,7 @@ impl<E: SnarkCurve> Zkey<E> {
     ///
     /// # Errors
     ///
-    /// Those of `out`; [`io::ErrorKind::InvalidInput`] if the parts do not make a key: numbers of
-    /// points that contradict each other, or more than 32 bits count.
+    /// Those of `out`; [`io::ErrorKind::InvalidInput`] if [`check`](Self::check) refuses the key.
     pub fn write<W: Write + Seek>(&self, out: W) -> io::Result<W> {
         self.check()
             .map_err(|reason| io::Error::new(io::ErrorKind::InvalidInput, reason))?;
@@ -61,13 +60,13 @@ impl<E: SnarkCurve> Zkey<E> {
         match kind {
             HEADER => bytes.extend(GROTH16.to_le_bytes()),
             GROTH16_HEADER => self.write_header(&mut bytes),
-            IC => return points(&self.ic, out),
+            IC => return write_query(&self.ic, out),
             COEFFICIENTS => return self.write_coefficients(out),
-            A => return points(&self.a, out),
-            B_G1 => return points(&self.b_g1, out),
-            B_G2 => return points(&self.b_g2, out),
-            C => return points(&self.c, out),
-            H => return points(&self.h, out),
+            A => return write_query(&self.a, out),
+            B_G1 => return write_query(&self.b_g1, out),
+            B_G2 => return write_query(&self.b_g2, out),
+            C => return write_query(&self.c, out),
+            H => return write_query(&self.h, out),
             CONTRIBUTIONS => {
                 if let Some(contributions) = &self.contributions {
                     contributions.write(&mut bytes);
@@ -79,8 +78,8 @@ impl<E: SnarkCurve> Zkey<E> {
     }
 
     fn write_header(&self, out: &mut Vec<u8>) {
-        prime::<E::BaseField>(out);
-        prime::<E::ScalarField>(out);
+        write_prime::<E::BaseField>(out);
+        write_prime::<E::ScalarField>(out);
         for count in [self.a.len() as u32, self.public, self.h.len() as u32] {
             out.extend(count.to_le_bytes());
         }
@@ -92,9 +91,9 @@ impl<E: SnarkCurve> Zkey<E> {
 
     fn write_coefficients(&self, out: &mut impl Write) -> io::Result<()> {
         out.write_all(&(self.coefficients.len() as u32).to_le_bytes())?;
-        let r = r::<E::ScalarField>();
+        let r = montgomery_r::<E::ScalarField>();
         let size = 12 + width::<E::ScalarField>();
-        in_chunks(&self.coefficients, size, out, |coefficient, bytes| {
+        write_in_chunks(&self.coefficients, size, out, |coefficient, bytes| {
             let matrix: u32 = match coefficient.matrix {
                 CoefficientMatrix::A => 0,
                 CoefficientMatrix::B => 1,
@@ -107,31 +106,31 @@ impl<E: SnarkCurve> Zkey<E> {
     }
 }
 
-fn prime<F: PrimeField>(out: &mut Vec<u8>) {
+fn write_prime<F: PrimeField>(out: &mut Vec<u8>) {
     out.extend((width::<F>() as u32).to_le_bytes());
     out.extend(F::MODULUS.to_bytes_le());
 }
 
-fn points<P: PointGroup>(points: &[P], out: &mut impl Write) -> io::Result<()> {
+fn write_query<P: PointGroup>(points: &[P], out: &mut impl Write) -> io::Result<()> {
     let size = point_bytes::<P>();
-    in_chunks(points, size, out, |point, bytes| {
+    write_in_chunks(points, size, out, |point, bytes| {
         write_points(std::slice::from_ref(point), bytes);
     })
 }
 
-/// Writes items, which are encoded in parallel.
-fn in_chunks<T: Sync>(
+/// Writes items that are encoded in parallel, `size` bytes each.
+fn write_in_chunks<T: Sync>(
     items: &[T],
     size: usize,
     out: &mut impl Write,
-    convert: impl Fn(&T, &mut Vec<u8>) + Sync,
+    encode: impl Fn(&T, &mut Vec<u8>) + Sync,
 ) -> io::Result<()> {
-    for items in items.chunks(AHEAD * CHUNK) {
+    for items in items.chunks(CHUNKS_IN_MEMORY * CHUNK_ITEMS) {
         let chunks: Vec<Vec<u8>> = items
-            .par_chunks(CHUNK)
+            .par_chunks(CHUNK_ITEMS)
             .map(|items| {
                 let mut bytes = Vec::with_capacity(items.len() * size);
-                items.iter().for_each(|item| convert(item, &mut bytes));
+                items.iter().for_each(|item| encode(item, &mut bytes));
                 bytes
             })
             .collect();

@@ -1,4 +1,4 @@
-//! Many claims together, under one key and several.
+//! Verification of many claims together, under one key and under several.
 
 use ark_ff::{One, Zero};
 use ark_std::rand::{SeedableRng, rngs::StdRng};
@@ -12,7 +12,7 @@ use super::support::{Case, SMALL, Size};
 
 /// The fault of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wrong {
+enum Fault {
     Nothing,
     A,
     C,
@@ -22,18 +22,18 @@ enum Wrong {
     PreparedPoint,
 }
 
-const WRONG: [Wrong; 7] = [
-    Wrong::Nothing,
-    Wrong::A,
-    Wrong::C,
-    Wrong::Commitment,
-    Wrong::Inputs,
-    Wrong::Count,
-    Wrong::PreparedPoint,
+const FAULTS: [Fault; 7] = [
+    Fault::Nothing,
+    Fault::A,
+    Fault::C,
+    Fault::Commitment,
+    Fault::Inputs,
+    Fault::Count,
+    Fault::PreparedPoint,
 ];
 
 /// The parts that a claim borrows.
-struct Owned<E: SnarkCurve> {
+struct OwnedClaim<E: SnarkCurve> {
     case: usize,
     inputs: Vec<E::ScalarField>,
     prepared: Option<PreparedInputs<E>>,
@@ -41,15 +41,15 @@ struct Owned<E: SnarkCurve> {
     proof: Proof<E>,
 }
 
-// === impl Owned ===
+// === impl OwnedClaim ===
 
-impl<E: SnarkCurve> Owned<E> {
-    /// A fresh proof of a case, spoilt; with `prepare`, the inputs in places 1 and 2 are prepared.
+impl<E: SnarkCurve> OwnedClaim<E> {
+    /// A fresh proof of a case with the fault `fault`; with `prepare`, the inputs with indices 1 and 2 are prepared.
     fn new(
         cases: &[Case<E>],
         number: usize,
         prepare: bool,
-        wrong: Wrong,
+        fault: Fault,
         rng: &mut StdRng,
     ) -> Self {
         let case = &cases[number];
@@ -62,14 +62,14 @@ impl<E: SnarkCurve> Owned<E> {
             prepared = Some(PreparedInputs::new(&case.key.vk(), 1, &inputs[1..3]).unwrap());
             inputs.drain(1..3);
         }
-        match (wrong, &mut prepared) {
-            (Wrong::A, _) => proof.a = case.proof.a,
-            (Wrong::C, _) => proof.c = case.proof.c,
-            (Wrong::Commitment, _) => commitment = case.commitment,
-            (Wrong::Count, _) => inputs.push(E::ScalarField::one()),
-            (Wrong::PreparedPoint, Some(prepared)) => prepared.point = case.proof.a,
-            (Wrong::Inputs | Wrong::PreparedPoint, _) => inputs[0] += E::ScalarField::one(),
-            (Wrong::Nothing, _) => {}
+        match (fault, &mut prepared) {
+            (Fault::A, _) => proof.a = case.proof.a,
+            (Fault::C, _) => proof.c = case.proof.c,
+            (Fault::Commitment, _) => commitment = case.commitment,
+            (Fault::Count, _) => inputs.push(E::ScalarField::one()),
+            (Fault::PreparedPoint, Some(prepared)) => prepared.point = case.proof.a,
+            (Fault::Inputs | Fault::PreparedPoint, _) => inputs[0] += E::ScalarField::one(),
+            (Fault::Nothing, _) => {}
         }
         Self {
             case: number,
@@ -108,21 +108,21 @@ fn cases<E: SnarkCurve>(rng: &mut StdRng) -> Vec<Case<E>> {
         .collect()
 }
 
-fn verdicts<E: SnarkCurve>(seed: u64, plan: &[(usize, bool, usize)]) {
+fn check_verdicts<E: SnarkCurve>(seed: u64, plan: &[(usize, bool, usize)]) {
     let rng = &mut StdRng::seed_from_u64(seed);
     let cases = cases::<E>(rng);
     let owned: Vec<_> = plan
         .iter()
-        .map(|(case, prepare, wrong)| Owned::new(&cases, *case, *prepare, WRONG[*wrong], rng))
+        .map(|(case, prepare, fault)| OwnedClaim::new(&cases, *case, *prepare, FAULTS[*fault], rng))
         .collect();
     let claims: Vec<_> = owned.iter().map(|owned| owned.claim(&cases)).collect();
     let together = verify_batch(&claims, rng);
     for (i, claim) in claims.iter().enumerate() {
         let alone = verify(claim.key, claim.inputs, claim.commitment, claim.proof);
         assert_eq!(together[i], alone, "{i} of {plan:?}");
-        let expected = match WRONG[plan[i].2] {
-            Wrong::Nothing => Ok(()),
-            Wrong::Count => {
+        let expected = match FAULTS[plan[i].2] {
+            Fault::Nothing => Ok(()),
+            Fault::Count => {
                 let expected = cases[plan[i].0].inputs().len();
                 let found = expected + 1;
                 Err(VerifyError::InputCount { expected, found })
@@ -140,40 +140,40 @@ proptest! {
     fn a_batch_has_the_verdicts_of_its_claims(
         seed: u64,
         plan in proptest::collection::vec(
-            (0usize..2, any::<bool>(), prop_oneof![2 => Just(0usize), 1 => 0..WRONG.len()]),
+            (0usize..2, any::<bool>(), prop_oneof![2 => Just(0usize), 1 => 0..FAULTS.len()]),
             0..9,
         ),
     ) {
-        verdicts::<Bn254>(seed, &plan);
-        verdicts::<Bls12_381>(seed, &plan);
+        check_verdicts::<Bn254>(seed, &plan);
+        check_verdicts::<Bls12_381>(seed, &plan);
     }
 }
 
 #[test]
 fn one_of_each_kind_among_good_ones() {
-    let plan: Vec<_> = (0..WRONG.len())
-        .flat_map(|wrong| {
+    let plan: Vec<_> = (0..FAULTS.len())
+        .flat_map(|fault| {
             [
                 (0, true, 0),
-                (wrong % 2, wrong % 3 == 0, wrong),
+                (fault % 2, fault % 3 == 0, fault),
                 (1, false, 0),
             ]
         })
         .collect();
-    verdicts::<Bn254>(1, &plan);
+    check_verdicts::<Bn254>(1, &plan);
 }
 
-/// Products multiply, whatever the claims are worth; a product of true claims is one.
+/// The product over several claims, true or false, is the product of their products; over true claims it is one.
 #[test]
 fn a_weighted_product_is_that_of_its_parts() {
     let rng = &mut StdRng::seed_from_u64(2);
     let cases = cases::<Bn254>(rng);
-    let mut owned = |case, prepare, wrong| Owned::new(&cases, case, prepare, wrong, rng);
+    let mut owned = |case, prepare, fault| OwnedClaim::new(&cases, case, prepare, fault, rng);
     let all = [
-        owned(0, true, Wrong::Nothing),
-        owned(0, false, Wrong::Commitment),
-        owned(1, true, Wrong::A),
-        owned(1, false, Wrong::Nothing),
+        owned(0, true, Fault::Nothing),
+        owned(0, false, Fault::Commitment),
+        owned(1, true, Fault::A),
+        owned(1, false, Fault::Nothing),
     ];
     let weighted: Vec<_> = all
         .iter()

@@ -1,4 +1,4 @@
-//! Binding: a proof and its commitment go with nothing else.
+//! Binding: a proof holds with its own commitment only, and a commitment with one value.
 
 use ark_ec::{AffineRepr, CurveGroup};
 use ark_ff::{One, UniformRand, Zero};
@@ -14,7 +14,7 @@ use super::support::{Case, SMALL, holds, random_g1, random_g2, sum};
 use crate::points::outside_subgroup;
 
 /// w² = y with y public and w committed to: w and −w satisfy it.
-fn square<E: SnarkCurve>() -> (R1cs<E::ScalarField>, [Assignment<E::ScalarField>; 2]) {
+fn square_circuit<E: SnarkCurve>() -> (R1cs<E::ScalarField>, [Assignment<E::ScalarField>; 2]) {
     let row = |column| vec![vec![(E::ScalarField::one(), column)]];
     let system = R1cs::from_rows(2, 1, [row(2), row(2), row(1)]).unwrap();
     let w = E::ScalarField::from(7u64);
@@ -22,9 +22,9 @@ fn square<E: SnarkCurve>() -> (R1cs<E::ScalarField>, [Assignment<E::ScalarField>
     (system, assignments)
 }
 
-fn one_value<E: SnarkCurve>() {
+fn check_one_value<E: SnarkCurve>() {
     let rng = &mut StdRng::seed_from_u64(1);
-    let (system, [plus, minus]) = square::<E>();
+    let (system, [plus, minus]) = square_circuit::<E>();
     let circuit = CommittedR1cs::new(&system, 1).unwrap();
     let key = mirage::setup::<E>(&[circuit], rng).unwrap().remove(0);
     let verifier = PreparedVerifyingKey::from(key.vk());
@@ -34,10 +34,10 @@ fn one_value<E: SnarkCurve>() {
 
     let (proof, _) = prover.prove(plus.z(), &opening, rng).unwrap();
     assert!(holds(&verifier, inputs, &commitment, &proof));
-    // By mistake: refused when it is made.
+    // A prover that uses the wrong opening by mistake is refused.
     let refused = prover.prove(minus.z(), &opening, rng).unwrap_err();
     assert!(matches!(refused, ProveError::OtherCommitment), "{refused}");
-    // On purpose: the other root with the same randomness is a proof, for another commitment.
+    // A prover that uses the other root on purpose, with the same randomness, makes a proof for another commitment.
     let other = Opening::new(minus.witness(), opening.randomness());
     let (proof, _) = prover.prove(minus.z(), &other, rng).unwrap();
     assert!(!holds(&verifier, inputs, &commitment, &proof));
@@ -53,7 +53,7 @@ fn one_value<E: SnarkCurve>() {
 #[test]
 fn a_commitment_is_opened_to_one_value() {
     for curve in Curve::ALL {
-        with_curve!(curve, E => one_value::<E>());
+        with_curve!(curve, E => check_one_value::<E>());
     }
 }
 
@@ -62,7 +62,7 @@ fn commitments_of_other_proofs_and_keys_are_refused() {
     let rng = &mut StdRng::seed_from_u64(2);
     let case = Case::<Bn254>::random(SMALL, rng);
     let prover = case.prover();
-    // To the same values, and to others.
+    // Commitments to the same values, and to others.
     let (same_values, opening) = prover.commit(case.committed(), rng).unwrap();
     assert!(!case.holds(case.inputs(), &same_values, &case.proof));
     let (proof, _) = prover.prove(case.assignment.z(), &opening, rng).unwrap();
@@ -119,7 +119,7 @@ fn a_proof_has_related_commitments() {
     assert!(!case.holds(case.inputs(), &case.commitment, &changed));
 }
 
-fn tampered<E: SnarkCurve>() {
+fn check_tampering<E: SnarkCurve>() {
     let rng = &mut StdRng::seed_from_u64(3);
     let case = Case::<E>::random(SMALL, rng);
     let inputs = case.inputs();
@@ -166,14 +166,14 @@ fn tampered<E: SnarkCurve>() {
 #[test]
 fn every_field_of_proof_and_commitment_counts() {
     for curve in Curve::ALL {
-        with_curve!(curve, E => tampered::<E>());
+        with_curve!(curve, E => check_tampering::<E>());
     }
 }
 
 /// A change of a verifying key.
 type Change<E> = fn(&mut VerifyingKey<E>, &mut StdRng);
 
-fn tampered_keys<E: SnarkCurve>() {
+fn check_tampered_keys<E: SnarkCurve>() {
     let rng = &mut StdRng::seed_from_u64(4);
     let case = Case::<E>::random(SMALL, rng);
     let changes: [Change<E>; 13] = [
@@ -204,11 +204,11 @@ fn tampered_keys<E: SnarkCurve>() {
 #[test]
 fn every_field_of_a_key_counts() {
     for curve in Curve::ALL {
-        with_curve!(curve, E => tampered_keys::<E>());
+        with_curve!(curve, E => check_tampered_keys::<E>());
     }
 }
 
-/// A plain verifier, who knows nothing of commitments, accepts no proof; nor does Mirage's a plain proof.
+/// A plain verifier refuses proofs with a commitment, and Mirage's verifier refuses plain proofs.
 #[test]
 fn plain_proofs_are_no_proofs() {
     let rng = &mut StdRng::seed_from_u64(5);
@@ -240,7 +240,7 @@ fn proofs_and_commitments_are_blinded() {
     assert_ne!(other, case.commitment);
     assert_ne!(opening.randomness(), case.opening.randomness());
 
-    // Without randomness a commitment is the sum alone; with it, further by κ·δ.
+    // Without randomness a commitment is the sum over the values; randomness κ adds κ·δ.
     let unblinded = Opening::new(case.committed(), Zero::zero());
     let unblinded = prover.commit_with(case.committed(), &unblinded).unwrap();
     let expected = sum::<Bls12_381>(&case.key.committed, case.committed());
@@ -253,7 +253,7 @@ fn proofs_and_commitments_are_blinded() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(8))]
 
-    /// The sum of two commitments is that to the sums, under the sum of what blinds them.
+    /// The sum of two commitments is a commitment to the sums of their values, with the sum of their randomness.
     #[test]
     fn sums_of_commitments_are_commitments_to_sums(seed: u64) {
         let rng = &mut StdRng::seed_from_u64(seed);
@@ -280,7 +280,7 @@ proptest! {
     }
 }
 
-fn encodings<E: SnarkCurve>() {
+fn check_encodings<E: SnarkCurve>() {
     let rng = &mut StdRng::seed_from_u64(7);
     let commitments: Vec<_> = (0..11)
         .map(|_| Commitment::<E> {
@@ -320,7 +320,7 @@ fn encodings<E: SnarkCurve>() {
 #[test]
 fn encodings_are_checked() {
     for curve in Curve::ALL {
-        with_curve!(curve, E => encodings::<E>());
+        with_curve!(curve, E => check_encodings::<E>());
     }
     // On the curve, outside the subgroup.
     let outside = outside_subgroup::<ark_bls12_381::g1::Config>();

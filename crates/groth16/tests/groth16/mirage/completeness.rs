@@ -1,4 +1,4 @@
-//! True statements are provable, by every way there is to a proof; false ones are not.
+//! Completeness: true statements are provable with every form of key, and false ones are not.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use proptest::prelude::*;
 
 use super::support::{Case, SMALL, Size, random_system};
 
-fn complete<E: SnarkCurve>(seed: u64, size: Size) {
+fn assert_provable<E: SnarkCurve>(seed: u64, size: Size) {
     let case = Case::<E>::random(size, &mut StdRng::seed_from_u64(seed));
     assert!(case.holds(case.inputs(), &case.commitment, &case.proof));
 }
@@ -33,12 +33,12 @@ proptest! {
         products in 0usize..40,
     ) {
         let size = Size { inputs, committed, products };
-        complete::<Bn254>(seed, size);
-        complete::<Bls12_381>(seed, size);
+        assert_provable::<Bn254>(seed, size);
+        assert_provable::<Bls12_381>(seed, size);
     }
 }
 
-/// The whole witness may be committed to: of the L query C's part is left.
+/// The whole witness may be committed to. The L query then has only the part with C.
 #[test]
 fn all_of_the_witness_may_be_committed_to() {
     let rng = &mut StdRng::seed_from_u64(1);
@@ -66,7 +66,7 @@ fn all_of_the_witness_may_be_committed_to() {
     assert!(case.holds(case.inputs(), &case.commitment, &case.proof));
 }
 
-fn resident_keys<E: SnarkCurve>() {
+fn check_resident_keys<E: SnarkCurve>() {
     let rng = &mut StdRng::seed_from_u64(2);
     for committed in [0, 1, 40] {
         let case = Case::<E>::random(Size { committed, ..SMALL }, rng);
@@ -92,13 +92,13 @@ fn resident_keys<E: SnarkCurve>() {
 #[test]
 fn resident_keys_prove_over_every_curve() {
     for curve in Curve::ALL {
-        with_curve!(curve, E => resident_keys::<E>());
+        with_curve!(curve, E => check_resident_keys::<E>());
     }
 }
 
-/// A key whose points stay in its file makes the commitments that one in memory makes, and proofs that hold. More points
-/// than are in memory at once, and files that are mapped, not read.
-fn mapped_keys<E: SnarkCurve>() {
+/// A key whose points stay in its file makes the same commitments as one in memory, and proofs that hold. The larger key
+/// has more points than are in memory at once.
+fn check_mapped_keys<E: SnarkCurve>() {
     let rng = &mut StdRng::seed_from_u64(6);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("key");
@@ -147,7 +147,7 @@ fn mapped_keys<E: SnarkCurve>() {
 #[test]
 fn keys_in_their_files_prove_over_every_curve() {
     for curve in Curve::ALL {
-        with_curve!(curve, E => mapped_keys::<E>());
+        with_curve!(curve, E => check_mapped_keys::<E>());
     }
 }
 
@@ -162,8 +162,9 @@ fn devices_prove_and_the_prover_completes() {
         Arc::new(host_cuda(64, false).unwrap()),
     ];
     for device in devices {
-        let on = DeviceKey::load(Arc::clone(key.plain()), device, Offload::Always, 0).unwrap();
-        let (plain, _) = on.prove(case.assignment.z(), rng).unwrap();
+        let device_key =
+            DeviceKey::load(Arc::clone(key.plain()), device, Offload::Always, 0).unwrap();
+        let (plain, _) = device_key.prove(case.assignment.z(), rng).unwrap();
         let proof = key.prover().complete(&plain, &case.opening);
         assert!(case.holds(case.inputs(), &case.commitment, &proof));
         assert!(!case.holds(case.inputs(), &case.commitment, &plain));
@@ -198,7 +199,7 @@ fn keys_of_one_setup_share_alpha_and_beta_alone() {
             assert_ne!(left.plain.instance[1], right.plain.instance[1]);
         }
     }
-    // One by one is the same thing.
+    // Keys made one by one from a `Setup` share α and β as well.
     let setup = Setup::<Bn254>::new(rng);
     let [first, second] = [0, 1].map(|i| setup.key(circuits[i], rng).unwrap().vk().plain);
     assert_eq!(first.alpha_g1, second.alpha_g1);
@@ -248,7 +249,7 @@ fn what_does_not_fit_is_refused() {
     let z = case.assignment.z();
     let refused = prover.prove(&z[1..], &case.opening, rng).unwrap_err();
     assert!(matches!(refused, ProveError::Assignment(_)), "{refused}");
-    // The opening is looked at before anything is computed.
+    // The opening is checked before the proof is computed.
     let opening = Opening::new(&case.committed()[1..], ark_bn254::Fr::rand(rng));
     let refused = prover.prove(z, &opening, rng).unwrap_err();
     assert!(matches!(refused, ProveError::OtherCommitment), "{refused}");

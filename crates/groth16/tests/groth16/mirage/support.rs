@@ -1,4 +1,4 @@
-//! Random systems with a committed part, and a second verifier, from the paper and arkworks alone.
+//! Random systems with a committed part, and a second verifier that is written from the paper with arkworks alone.
 
 use ark_ec::pairing::Pairing;
 use ark_ec::{AffineRepr, CurveGroup};
@@ -36,8 +36,9 @@ pub(super) struct Case<E: SnarkCurve> {
     pub(super) proof: Proof<E>,
 }
 
-/// A satisfied system: free values for inputs and committed variables, then variables that are each a
-/// product of combinations of those before; what these do not bind has a constraint v·0 = 0.
+/// A satisfied system with random values for inputs and committed variables. Each further variable is a product of
+/// combinations of the variables before it, minus a third combination. Committed variables that these constraints do
+/// not bind have a constraint v·0 = 0.
 pub(super) fn random_system<F: ark_ff::PrimeField>(
     size: Size,
     rng: &mut StdRng,
@@ -123,7 +124,7 @@ impl<E: SnarkCurve> Case<E> {
         self.assignment.inputs()
     }
 
-    /// True if a proof holds, on which both verifiers agree.
+    /// Whether a proof holds. Both verifiers must agree.
     pub(super) fn holds(
         &self,
         inputs: &[E::ScalarField],
@@ -134,7 +135,7 @@ impl<E: SnarkCurve> Case<E> {
     }
 }
 
-/// True if a proof holds, on which both verifiers agree.
+/// Whether a proof holds. Both verifiers must agree.
 pub(super) fn holds<E: SnarkCurve>(
     key: &PreparedVerifyingKey<E>,
     inputs: &[E::ScalarField],
@@ -142,12 +143,15 @@ pub(super) fn holds<E: SnarkCurve>(
     proof: &Proof<E>,
 ) -> bool {
     let verdict = mirage::verify(key, inputs.into(), commitment, proof).is_ok();
-    assert_eq!(verdict, naive(&key.vk(), inputs, commitment, proof));
+    assert_eq!(
+        verdict,
+        verify_with_arkworks(&key.vk(), inputs, commitment, proof)
+    );
     verdict
 }
 
-/// `Mirage.Verify` as section 5.1.1 has it.
-fn naive<E: SnarkCurve>(
+/// `Mirage.Verify` of section 5.1.1, with arkworks' pairings.
+fn verify_with_arkworks<E: SnarkCurve>(
     vk: &VerifyingKey<E>,
     inputs: &[E::ScalarField],
     commitment: &Commitment<E>,
@@ -175,7 +179,7 @@ pub(super) fn random_g2<E: SnarkCurve>(rng: &mut StdRng) -> E::G2Affine {
     E::G2::rand(rng).into_affine()
 }
 
-/// Σ scalarⱼ·pointⱼ, one by one.
+/// Σ scalarⱼ·pointⱼ, computed one by one.
 pub(super) fn sum<E: SnarkCurve>(points: &[E::G1Affine], scalars: &[E::ScalarField]) -> E::G1 {
     assert_eq!(points.len(), scalars.len());
     let terms = points.iter().zip(scalars);

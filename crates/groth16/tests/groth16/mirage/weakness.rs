@@ -11,7 +11,7 @@ use super::simulation::Trapdoor;
 use super::support::{holds, random_g1, sum};
 
 /// Checks that a key has `weakness` alone, and that the forgery from it verifies.
-fn forged<E: SnarkCurve>(
+fn assert_forged<E: SnarkCurve>(
     key: &VerifyingKey<E>,
     weakness: Weakness,
     inputs: &[E::ScalarField],
@@ -29,7 +29,7 @@ fn forged<E: SnarkCurve>(
     assert!(refused.to_string().contains(&weakness.to_string()));
 }
 
-fn forgeries<E: SnarkCurve>() {
+fn check_forgeries<E: SnarkCurve>() {
     use KeyElement::{Alpha, Beta, Delta, Eta, Gamma};
     let rng = &mut StdRng::seed_from_u64(1);
     let sound = Trapdoor::<E>::random(3, rng).vk();
@@ -46,7 +46,8 @@ fn forgeries<E: SnarkCurve>() {
     let i = sum::<E>(&sound.plain.instance, &with_one);
     let alpha = sound.plain.alpha_g1.into_group();
     let (beta, gamma) = (sound.plain.beta_g2, sound.plain.gamma_g2);
-    let forge = |key: &VerifyingKey<E>, weakness, g1, b| forged(key, weakness, &inputs, g1, b);
+    let forge =
+        |key: &VerifyingKey<E>, weakness, g1, b| assert_forged(key, weakness, &inputs, g1, b);
 
     let key = changed(|key| key.eta_g2 = key.plain.gamma_g2);
     forge(&key, Weakness::Related(Gamma, Eta), [alpha, zero, -i], beta);
@@ -54,7 +55,7 @@ fn forgeries<E: SnarkCurve>() {
     forge(&key, Weakness::Related(Gamma, Eta), [alpha, zero, i], beta);
     let key = changed(|key| key.eta_g2 = key.plain.beta_g2);
     forge(&key, Weakness::Related(Beta, Eta), [i, zero, -alpha], gamma);
-    // As a plain key may be.
+    // Weaknesses of a plain key.
     let key = changed(|key| key.plain.delta_g2 = key.plain.gamma_g2);
     forge(
         &key,
@@ -66,8 +67,8 @@ fn forgeries<E: SnarkCurve>() {
     forge(&key, Weakness::Infinity(Alpha), [i, zero, zero], gamma);
 }
 
-/// A proof that holds does so with other commitments, which anybody can make of it.
-fn unbound_commitments<E: SnarkCurve>() {
+/// Under these keys, anyone can change a proof that holds to one with another commitment.
+fn check_unbound_commitments<E: SnarkCurve>() {
     use KeyElement::{Delta, Eta};
     let rng = &mut StdRng::seed_from_u64(2);
     let inputs = [0; 3].map(|_| E::ScalarField::rand(rng));
@@ -77,7 +78,7 @@ fn unbound_commitments<E: SnarkCurve>() {
     trapdoor.eta = trapdoor.delta;
     let (commitment, Proof { a, b, c }) = trapdoor.simulate(&inputs, rng);
     let moved = [a.into(), c - x.into_group(), commitment.point + x];
-    forged(
+    assert_forged(
         &trapdoor.vk(),
         Weakness::Related(Delta, Eta),
         &inputs,
@@ -88,15 +89,15 @@ fn unbound_commitments<E: SnarkCurve>() {
     trapdoor.eta = Zero::zero();
     let (_, Proof { a, b, c }) = trapdoor.simulate(&inputs, rng);
     let other = [a, c, x].map(AffineRepr::into_group);
-    forged(&trapdoor.vk(), Weakness::Infinity(Eta), &inputs, other, b);
+    assert_forged(&trapdoor.vk(), Weakness::Infinity(Eta), &inputs, other, b);
 }
 
 #[test]
 fn forgeries_hold_under_degenerate_keys_and_the_keys_are_named() {
     for curve in Curve::ALL {
         with_curve!(curve, E => {
-            forgeries::<E>();
-            unbound_commitments::<E>();
+            check_forgeries::<E>();
+            check_unbound_commitments::<E>();
         });
     }
 }

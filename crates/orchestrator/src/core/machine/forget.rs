@@ -8,7 +8,7 @@ use crate::plan::StageIx;
 use crate::record::RecordKey;
 
 /// Number of blocks below the cursor for which digests of submitted messages are kept.
-const ANSWERED_BLOCKS: u64 = 1000;
+const BLOCKS_WITH_DIGESTS: u64 = 1000;
 
 impl Core {
     /// Removes outdated marks, one append at a time.
@@ -26,7 +26,7 @@ impl Core {
 
     /// Marks that can be removed. For a stage whose outputs all end up at the sequencer, these are the marks
     /// below the cursor, because the cursor answers everything that comes for those blocks. If such a stage
-    /// takes messages from outside, its marks are kept for [`ANSWERED_BLOCKS`] more, to answer repeated
+    /// takes messages from outside, its marks are kept for [`BLOCKS_WITH_DIGESTS`] more, to answer repeated
     /// submissions. For other stages, these are the marks older than the retention.
     fn outdated_marks(&self) -> Vec<(RecordKey, Change)> {
         let mut marks = Vec::new();
@@ -38,7 +38,7 @@ impl Core {
                 false => self.marks.newest(stage).saturating_sub(retain),
             };
             let old = match leads && self.layout.is_entrance(stage) {
-                true => below.saturating_sub(ANSWERED_BLOCKS.min(retain)),
+                true => below.saturating_sub(BLOCKS_WITH_DIGESTS.min(retain)),
                 false => below,
             };
             let marked = self.marks.below(stage, old);

@@ -18,7 +18,7 @@ pub trait Endpoint: Send + Sync + 'static {
         circuit: &'a str,
     ) -> BoxFuture<'a, Result<EngineSnapshot, EndpointError>>;
 
-    /// Accepts a job under the id `request`, or finds the one that has it.
+    /// Submits a job under the id `request`, or finds the job that has this id already.
     fn submit<'a>(
         &'a self,
         request: &'a str,
@@ -53,7 +53,7 @@ pub struct EngineSnapshot {
 /// Readiness of a proving key at an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tier {
-    /// On disk.
+    /// The key is on disk only.
     Cold,
     /// Mapped, or being loaded.
     Warm,
@@ -102,7 +102,7 @@ pub enum JobOutcome {
     /// A proof, which the engine claims to have verified; it was checked as far as
     /// [`Endpoint::result`] can.
     Proved(ProofOutput),
-    /// No proof, for this reason.
+    /// The job failed without a proof, for this reason.
     Failed(String),
     /// The job was cancelled.
     Cancelled,

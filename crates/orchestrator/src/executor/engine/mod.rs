@@ -6,9 +6,9 @@
 mod endpoint;
 mod executor;
 mod head;
+mod polling;
 mod router;
 mod routing;
-mod seen;
 
 pub use endpoint::{
     Endpoint, EndpointError, EngineJob, EngineSnapshot, JobInput, JobOutcome, ProofOutput, Ticket,

@@ -9,8 +9,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::endpoint::{Endpoint, EndpointError, EngineJob, JobOutcome, ProofOutput};
+use super::polling::{Shared, poll_engines};
 use super::routing::Choice;
-use super::seen::{Shared, poll_engines};
 
 /// Longest wait of the first choice for engines whose state is still unknown.
 const SETTLE: Duration = Duration::from_secs(1);
@@ -54,7 +54,7 @@ struct RoutingAttempt<'a> {
     job: &'a EngineJob,
     /// Engines that cannot do the job, or at which it failed.
     tried: BTreeSet<usize>,
-    /// Those of `tried` that stated that they cannot do it.
+    /// Engines among `tried` that stated that they cannot do the job.
     unable: BTreeSet<usize>,
     /// Whether an engine stated that the job is malformed, so that no engine can do it.
     invalid: bool,
@@ -330,7 +330,7 @@ impl Router {
     }
 }
 
-/// Asks an engine to stop a job; gives up after [`CANCEL_LIMIT`].
+/// Asks an engine to stop a job, and waits up to [`CANCEL_LIMIT`] for its answer.
 async fn cancel(endpoint: &dyn Endpoint, job: &str, waiting: u32) {
     let cancelled = tokio::time::timeout(CANCEL_LIMIT, endpoint.cancel(job, waiting)).await;
     let answered = matches!(cancelled, Ok(Ok(())));

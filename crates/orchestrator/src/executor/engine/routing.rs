@@ -15,7 +15,7 @@ pub(super) const BACKOFF: Backoff = Backoff {
 };
 
 /// Longest time for which an engine without capacity is not asked, whatever time it states.
-const LONGEST_REST: Duration = Duration::from_secs(60);
+const REST_MAX: Duration = Duration::from_secs(60);
 
 /// Known state of each engine, in the order of the workflow file.
 #[derive(Debug)]
@@ -39,11 +39,11 @@ struct EngineEntry {
 /// Result of the last poll of an engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum EngineState {
-    /// It has not been polled yet.
+    /// The engine has not been polled yet.
     Unknown,
     /// The engine's answer.
     Answered(EngineSnapshot),
-    /// It did not answer, for this reason.
+    /// The engine did not answer, for this reason.
     Unreachable(String),
 }
 
@@ -60,7 +60,8 @@ struct Rest {
 pub(super) enum Choice {
     /// The engine with this index.
     Engine(usize),
-    /// Every engine that could do the job is out of capacity: wait until this time, or for news.
+    /// Every engine that could do the job is out of capacity. The caller waits until this time, or until
+    /// the state of an engine changes.
     AtCapacity(Instant),
     /// No engine that answers could do the job.
     Unavailable {
@@ -165,7 +166,7 @@ impl Routing {
 
     /// Records that an engine has no capacity.
     pub(super) fn full(&mut self, ix: usize, retry_after: Duration, now: Instant) {
-        let until = now + retry_after.clamp(Duration::from_millis(1), LONGEST_REST);
+        let until = now + retry_after.clamp(Duration::from_millis(1), REST_MAX);
         self.engines[ix].rest = Some(Rest { until, full: true });
     }
 

@@ -34,9 +34,9 @@ pub struct CallId(pub u64);
 /// The reason why an attempt at a call has no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallFailure {
-    /// No answer came in time, or the connection to the leader broke.
+    /// The time limit passed without an answer, or the connection to the leader broke.
     TimedOut,
-    /// There is no leader, or it is stopping.
+    /// No process leads, or the leader is stopping.
     NoLeader,
     /// The attempt could not be made, for example because the blob store does not answer.
     NotSent,

@@ -37,11 +37,11 @@ pub(super) struct Leadership {
 
 /// The decision on a call.
 pub(super) enum TermCheck {
-    /// It is accepted now.
+    /// The call is accepted now.
     Accept(Box<Call>),
-    /// It waits for a check of the lease; `begin` is whether to begin the check now.
+    /// The call waits for a check of the lease. `begin` is whether to begin the check now.
     AwaitLeaseCheck { begin: bool },
-    /// It is not accepted: another process leads.
+    /// The call is not accepted, as another process leads.
     NotLeader,
 }
 

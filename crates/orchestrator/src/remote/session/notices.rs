@@ -35,9 +35,9 @@ pub enum NoticeFailure {
         /// Time for which this process has been connected.
         connected_for: Duration,
     },
-    /// No answer came in time, or the connection to the client broke.
+    /// The time limit passed without an answer, or the connection to the client broke.
     TimedOut,
-    /// It could not be sent, for example because the blob store does not answer.
+    /// The notice could not be sent, for example because the blob store does not answer.
     NotSent,
 }
 

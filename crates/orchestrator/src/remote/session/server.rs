@@ -29,7 +29,7 @@ const HELLO: Duration = Duration::from_secs(2);
 enum GoneReason {
     /// Another process has its name.
     Replaced,
-    /// It does not listen or answer, with a description.
+    /// The client does not listen or does not answer, with a description.
     Unresponsive(&'static str),
 }
 

@@ -44,9 +44,9 @@ pub(super) enum CallStage {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ClientState {
     Present,
-    /// It does not answer. If it calls again, its numbers continue.
+    /// The client does not answer. If it calls again, its numbers continue.
     Gone,
-    /// Its process has ended: another has its name.
+    /// The process of the client has ended, and another process has its name.
     Replaced,
 }
 

@@ -43,7 +43,7 @@ pub struct Block {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RpcError {
-    /// There is no HTTP response.
+    /// The request got no HTTP response.
     #[error(transparent)]
     Http(#[from] HttpError),
     /// The endpoint does not serve JSON-RPC.

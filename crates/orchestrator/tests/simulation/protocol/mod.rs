@@ -37,14 +37,14 @@ use world::Protocol;
 
 const SEEDS: u64 = 10_000;
 
-fn live(seed: u64, print: bool) -> world::Lived {
+fn run_history(seed: u64, print: bool) -> world::Lived {
     let _of = Of(seed);
     let mut world = Protocol::new(seed, print);
-    match world.live() {
+    match world.run_history() {
         Ok(lived) => lived,
         Err(why) => panic!(
             "{}\nSEED={seed} ({}): {why}",
-            world.story(),
+            world.trace_tail(),
             world.scene_name()
         ),
     }
@@ -53,7 +53,7 @@ fn live(seed: u64, print: bool) -> world::Lived {
 #[test]
 fn the_protocol_keeps_the_invariants() {
     if let Some(seed) = number("SEED") {
-        live(seed, true);
+        run_history(seed, true);
         return;
     }
     let count = number("SEEDS").unwrap_or(SEEDS);
@@ -67,7 +67,7 @@ fn the_protocol_keeps_the_invariants() {
                 if seed >= count {
                     return sum;
                 }
-                sum.add(&live(seed, false));
+                sum.add(&run_history(seed, false));
             }
         };
         let running: Vec<_> = (0..threads.min(count)).map(|_| scope.spawn(run)).collect();
@@ -92,6 +92,10 @@ fn the_protocol_keeps_the_invariants() {
 #[test]
 fn the_protocol_is_deterministic() {
     for seed in 0..20 {
-        assert_eq!(live(seed, false), live(seed, false), "seed {seed}");
+        assert_eq!(
+            run_history(seed, false),
+            run_history(seed, false),
+            "seed {seed}"
+        );
     }
 }

@@ -200,8 +200,8 @@ impl Protocol {
         self.trace.push_back(line);
     }
 
-    /// Last lines of the trace.
-    pub(crate) fn story(&self) -> String {
+    /// The last lines of the trace, for error messages.
+    pub(crate) fn trace_tail(&self) -> String {
         self.trace.iter().map(|line| format!("{line}\n")).collect()
     }
 
@@ -219,10 +219,10 @@ impl Protocol {
     }
 
     /// Runs the whole history.
-    pub(crate) fn live(&mut self) -> Result<Lived, String> {
+    pub(crate) fn run_history(&mut self) -> Result<Lived, String> {
         let turmoil = self.rng.within(4_000, 25_000);
         self.run(turmoil)?;
-        self.calm_down();
+        self.end_faults();
         for _ in 0..60 {
             self.run(self.now_ms + 5_000)?;
             if self.check_end().is_ok() {
@@ -339,7 +339,7 @@ impl Protocol {
     }
 
     /// Ends all faults, and brings all processes back.
-    fn calm_down(&mut self) {
+    fn end_faults(&mut self) {
         self.note(|| "calm".to_owned());
         self.calm = true;
         self.network.heal();

@@ -106,7 +106,7 @@ fn a_torn_record_is_made_again() {
     let (proved, begun) = prove(&case, &circuit, &path, 100);
     assert!(case.holds(&circuit.public, &proved.unwrap()));
     assert_eq!(begun.len(), 2 + 2 * PARTS);
-    // Without a whole head there is no record either; what does not begin as a head is not touched.
+    // A file with an incomplete head has no records. A file that begins otherwise is refused and not changed.
     for length in 0..head {
         std::fs::write(&path, &whole[..length]).unwrap();
         let journal = Journal::<Bn254>::open(&path, &mut rng(2)).unwrap();
@@ -122,7 +122,7 @@ fn a_torn_record_is_made_again() {
         ));
         assert_eq!(std::fs::read(&path).unwrap(), other);
     }
-    // A changed record before others is no torn one.
+    // A damaged record before others was not torn by a crash, and is refused.
     let mut changed = whole.clone();
     changed[head + 10] ^= 1;
     std::fs::write(&path, &changed).unwrap();
@@ -149,7 +149,7 @@ fn journals_of_others_are_refused() {
     assert!(case.holds(&circuit.public, &proved.unwrap()));
 }
 
-/// Whatever a file holds, a journal is read from it or it is refused.
+/// Every file is read as a journal or refused.
 #[test]
 fn no_journal_panics() {
     let (case, circuit, folder) = chain();

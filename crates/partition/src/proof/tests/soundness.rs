@@ -114,7 +114,8 @@ fn prove(case: &Case<Bn254>, attempt: &Attempt<'_, Chain<Fr>>, forged: &mut Forg
         .collect();
 }
 
-/// A whole proof of a setting's attempt; its challenges are set to those of its commitments.
+/// Proves an attempt of a setting, whose challenges are set to those that the commitments yield. Returns the
+/// public inputs and the proof.
 fn forge(
     case: &Case<Bn254>,
     setting: &mut Setting,
@@ -134,7 +135,7 @@ fn chain() -> Case<Bn254> {
     Case::new(&Chain::blank(PARTS))
 }
 
-/// The way in which cheats are put together makes proofs that hold, of what holds.
+/// The tools with which cheats are made yield valid proofs of honest attempts.
 #[test]
 fn an_honest_attempt_is_accepted() {
     let case = chain();
@@ -153,7 +154,7 @@ fn every_cheat_is_refused() {
 
 /// Valid commitments and proofs, but in the places of other parts.
 #[test]
-fn parts_in_each_other_s_place_are_refused() {
+fn exchanged_parts_are_refused() {
     let case = chain();
     for (what, shuffle) in [
         ("swapped", [0, 1, 4, 3, 2, 5, 6]),
@@ -179,7 +180,7 @@ fn parts_in_each_other_s_place_are_refused() {
     }
 }
 
-/// A proof of fewer parts, for which another key with fewer would be needed.
+/// A proof of fewer parts, which would need a key for fewer parts.
 #[test]
 fn dropped_parts_are_refused() {
     let case = chain();

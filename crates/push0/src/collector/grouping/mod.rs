@@ -17,11 +17,11 @@ pub(crate) use sequential::Sequential;
 /// A message, with the properties that strategies use.
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
-    /// Its sequence number in the stream, which identifies it from here on.
+    /// The sequence number of the message in the stream, which identifies it.
     pub(crate) sequence: u64,
     /// The index of the input queue that it came by.
     pub(crate) queue: usize,
-    /// Properties read from its payload.
+    /// Properties read from the payload.
     pub(crate) facts: Facts,
     /// The id that it was published with.
     pub(crate) id: Option<String>,
@@ -46,9 +46,9 @@ pub(crate) struct Group {
 pub(crate) enum Offered {
     /// The message is held. The groups are those that it completed.
     Taken(Vec<Group>),
-    /// Its group has it already.
+    /// The group has the message already.
     Repeat,
-    /// It cannot be in any group, for this reason.
+    /// The message cannot be in any group, for this reason.
     Rejected(String),
 }
 

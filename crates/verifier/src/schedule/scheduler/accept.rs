@@ -67,7 +67,7 @@ impl Scheduler {
         tickets.len()
     }
 
-    /// Gives up all requests: the service stops now.
+    /// Answers all requests as unavailable, as the service stops now.
     pub fn stop(&mut self) {
         self.close();
         let mut tickets: Vec<_> = self.requests.keys().copied().collect();

@@ -1,4 +1,4 @@
-//! The place of an experiment's state: a fresh directory on a real disk.
+//! The state of an experiment: a new directory on a real disk, and the bus's servers.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -46,22 +46,24 @@ pub(crate) enum Bus {
     Jetstream,
 }
 
-/// A fresh directory.
+/// The state directory of an experiment, and the servers of its bus.
 pub(crate) struct StateDisk {
     dir: TempDir,
     /// The bus, if it is not embedded.
     pub(crate) servers: Option<Cluster>,
-    /// Milliseconds of an fsync there, one after the other.
+    /// Milliseconds of an fsync in the directory, measured without pauses.
     pub(crate) fsync: Figures,
 }
 
 // === impl StateDisk ===
 
 impl StateDisk {
-    /// Makes the directory, says so if it is in memory only, and measures its disk's fsync.
+    /// Makes the directory, measures its disk's fsync, and starts the bus's servers, if there are
+    /// any. Prints a warning if the directory is in memory only.
     ///
     /// # Errors
-    /// Also if a server is needed and `nats-server` is not installed.
+    /// Fails if the directory cannot be made, and if a server is needed and `nats-server` is not
+    /// installed.
     pub(crate) fn fresh(common: &Common) -> anyhow::Result<Self> {
         if !common.is_embedded() {
             find_program()?;
@@ -106,8 +108,8 @@ impl StateDisk {
         })
     }
 
-    /// Milliseconds of an fsync there when the disk and the processor have rested before it, as they have
-    /// between tasks, in milliseconds.
+    /// Milliseconds of an fsync in the directory after a pause of `rest`, as the disk and the
+    /// processor have it between tasks.
     pub(crate) fn fsync_after(&self, rest: Duration) -> anyhow::Result<Figures> {
         disk::fsync(self.dir.path(), 30, rest)
     }
@@ -122,7 +124,7 @@ impl StateDisk {
         Some(options)
     }
 
-    /// The state directory of one run; each run has its own `name`.
+    /// The state directory of the run `name`. Names differ between the runs of an experiment.
     pub(crate) fn state(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }

@@ -42,7 +42,7 @@ async fn get_with(site: &Site, path: &str, headers: &[(&str, &str)]) -> (u16, St
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn status_events_metrics_and_timeline_tell_of_a_job() {
+async fn status_events_metrics_and_timeline_show_a_job() {
     let offer = Offer {
         tcp: None,
         http: true,

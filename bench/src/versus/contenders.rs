@@ -25,16 +25,16 @@ pub(crate) struct Contenders<'a> {
     settings: Map<String, Value>,
     ours: Contender<'a>,
     peers: Vec<Contender<'a>>,
-    /// Names of the peers that were asked, or were not wanted.
-    asked: Vec<String>,
+    /// Names of the peers that this comparison supports.
+    known: Vec<String>,
     notes: Vec<String>,
 }
 
 // === impl Contenders ===
 
 impl<'a> Contenders<'a> {
-    /// Ours, and the settings that tell this comparison from others. The settings fill the
-    /// placeholders of peers that are commands, who are set up here as well.
+    /// A comparison of our contender with the peers that are given as commands. `settings` identify
+    /// the comparison, and fill the placeholders of the commands.
     pub(crate) fn new(
         options: &'a Options,
         settings: Map<String, Value>,
@@ -50,24 +50,25 @@ impl<'a> Contenders<'a> {
             settings,
             ours,
             peers,
-            asked: Vec::new(),
+            known: Vec::new(),
             notes: Vec::new(),
         }
     }
 
-    /// Asks a peer, if it is wanted. One that is wanted by name and is not here is an error.
-    pub(crate) fn ask(
+    /// Adds the contenders of the peer `name`, if the options want it. `peer` sets it up. Fails if the
+    /// peer is missing and was named by `--against`.
+    pub(crate) fn add_peer(
         &mut self,
         name: &str,
         peer: impl FnOnce() -> anyhow::Result<PeerAnswer<'a>>,
     ) -> anyhow::Result<()> {
-        self.asked.push(name.to_owned());
+        self.known.push(name.to_owned());
         if !self.options.wants(name) {
             return Ok(());
         }
         match peer().with_context(|| format!("setting up {name}"))? {
             PeerAnswer::Runs(contenders) => self.peers.extend(contenders),
-            PeerAnswer::Missing(why) if self.options.names(name) => {
+            PeerAnswer::Missing(why) if self.options.is_named(name) => {
                 anyhow::bail!("{name} cannot take part: {why}");
             }
             PeerAnswer::LeftOut(why) | PeerAnswer::Missing(why) => {
@@ -77,31 +78,32 @@ impl<'a> Contenders<'a> {
         Ok(())
     }
 
-    /// Says of the peers that are wanted by name, and that this comparison knows nothing of, that they
-    /// are left out.
-    fn note_unasked(&mut self) {
-        let asked = &self.asked;
-        let named = self.options.named();
-        let unasked = named.filter(|name| !asked.iter().any(|asked| asked == name));
+    /// Adds a note for each peer that was named by `--against` and that this comparison does not
+    /// support.
+    fn note_unknown_peers(&mut self) {
+        let known = &self.known;
+        let named = self.options.named_peers();
+        let unknown = named.filter(|name| !known.iter().any(|known| known == name));
         let why = "this comparison does not call it";
         self.notes
-            .extend(unasked.map(|name| format!("{name} is left out: {why}")));
+            .extend(unknown.map(|name| format!("{name} is left out: {why}")));
     }
 
-    /// Ours in another way, to be compared with.
-    pub(crate) fn add(&mut self, contender: Contender<'a>) {
+    /// Adds another contender, such as a second variant of ours.
+    pub(crate) fn add_contender(&mut self, contender: Contender<'a>) {
         self.peers.push(contender);
     }
 
-    /// A line below the table.
+    /// Adds a line below the table.
     pub(crate) fn note(&mut self, text: impl Into<String>) {
         self.notes.push(text.into());
     }
 
-    /// Checks that all compute the same, then lets them run in turns. Each round begins with
-    /// another contender, so that none always runs after the same one.
+    /// Checks that all contenders compute the same result, then runs them in turns and returns their
+    /// times. Each round begins with another contender, which spreads the influence that a run has
+    /// on the next one.
     pub(crate) fn run(mut self) -> anyhow::Result<Comparison> {
-        self.note_unasked();
+        self.note_unknown_peers();
         let mut all = vec![self.ours];
         all.append(&mut self.peers);
         let expected = all[0].run(Purpose::Check).context("our own run")?.result;
@@ -230,9 +232,9 @@ mod tests {
                     "it does not have this group".to_owned(),
                 ))
             };
-            contenders.ask("blst", lacks).unwrap();
-            let has = || Ok(PeerAnswer::Runs(vec![instant("halo2curves")]));
-            contenders.ask("halo2curves", has).unwrap();
+            contenders.add_peer("blst", lacks).unwrap();
+            let offers = || Ok(PeerAnswer::Runs(vec![instant("halo2curves")]));
+            contenders.add_peer("halo2curves", offers).unwrap();
             let comparison = contenders.run().unwrap();
             let names: Vec<&str> = comparison.peers.iter().map(|peer| &*peer.name).collect();
             assert_eq!(names, ["halo2curves"]);
@@ -247,7 +249,7 @@ mod tests {
         let named = options("gnark");
         let mut contenders = Contenders::new(&named, Map::new(), instant("proofmill"));
         let error = contenders
-            .ask("gnark", || Ok(PeerAnswer::Missing(why())))
+            .add_peer("gnark", || Ok(PeerAnswer::Missing(why())))
             .unwrap_err()
             .to_string();
         assert_eq!(error, "gnark cannot take part: `go` is not installed");
@@ -255,7 +257,7 @@ mod tests {
         let all = options("all");
         let mut contenders = Contenders::new(&all, Map::new(), instant("proofmill"));
         contenders
-            .ask("gnark", || Ok(PeerAnswer::Missing(why())))
+            .add_peer("gnark", || Ok(PeerAnswer::Missing(why())))
             .unwrap();
         let notes = contenders.run().unwrap().notes;
         assert_eq!(notes, ["gnark is left out: `go` is not installed"]);

@@ -35,7 +35,7 @@ use crate::failure::Failure;
 const GENERATOR: &str = "bitcoin.headers";
 
 /// Longest wait for the engine to report its circuit; it may answer slowly while it proves.
-const PATIENCE: Duration = Duration::from_secs(60);
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// An engine for chunks of up to `slots` headers, usable once it is started.
 #[derive(Clone)]
@@ -142,7 +142,7 @@ impl ChunkEngine {
             source,
         };
         handle.register(registration).await?;
-        let router = Router::new(&circuit, vec![in_process_endpoint(handle)], PATIENCE);
+        let router = Router::new(&circuit, vec![in_process_endpoint(handle)], ANSWER_TIME_MAX);
         // `start` is called only once.
         let _ = self.started.set(Started { circuit, router });
         Ok(running)

@@ -49,7 +49,7 @@ impl VerdictPrinter {
     }
 
     /// Waits for a verdict, and prints it.
-    pub(super) async fn tell(&mut self, submitted: SubmittedProof) -> Result<(), Failure> {
+    pub(super) async fn print_verdict(&mut self, submitted: SubmittedProof) -> Result<(), Failure> {
         let SubmittedProof {
             found,
             kind,
@@ -72,7 +72,7 @@ impl VerdictPrinter {
             Verdict::Unread(_) => self.tally.unread += 1,
         }
         let line = match self.is_json {
-            true => Some(object(&found, kind.as_deref(), &verdict).to_string()),
+            true => Some(to_json(&found, kind.as_deref(), &verdict).to_string()),
             false => line(&found, &verdict),
         };
         if let Some(line) = line {
@@ -152,7 +152,7 @@ fn line(found: &Found, verdict: &Verdict) -> Option<String> {
     Some(output::plain(&line))
 }
 
-fn object(found: &Found, kind: Option<&str>, verdict: &Verdict) -> serde_json::Value {
+fn to_json(found: &Found, kind: Option<&str>, verdict: &Verdict) -> serde_json::Value {
     let (valid, why) = match verdict {
         Verdict::Valid => (Some(true), None),
         Verdict::Invalid(why) => (Some(false), Some(why)),

@@ -7,18 +7,18 @@ use proofmill_api::engine::proto::{self, Circuit, EngineStatus, Job, Priority, S
 use super::failure::state;
 use super::{bytes, connect, refused};
 use crate::args::engine::EngineQueryArgs;
-use crate::commands::look::{ago, print_table};
+use crate::commands::inspect::{ago, print_table};
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::{counted, span};
 
-async fn ask(args: &EngineQueryArgs) -> Result<EngineStatus, Failure> {
+async fn engine_status(args: &EngineQueryArgs) -> Result<EngineStatus, Failure> {
     let client = connect(&args.engine).await?;
     client.status().await.map_err(|error| refused(&error))
 }
 
 pub(crate) async fn status(args: &EngineQueryArgs) -> Result<(), Failure> {
-    let status = ask(args).await?;
+    let status = engine_status(args).await?;
     if args.json {
         return output::line(serde_json::to_string(&status)?);
     }
@@ -136,7 +136,7 @@ fn circuit_row(it: &Circuit) -> [String; 11] {
 }
 
 pub(crate) async fn jobs(args: &EngineQueryArgs) -> Result<(), Failure> {
-    let status = ask(args).await?;
+    let status = engine_status(args).await?;
     let jobs: Vec<&Job> = status.jobs.iter().chain(&status.recent).collect();
     if args.json {
         return output::line(serde_json::to_string(&jobs)?);

@@ -9,26 +9,26 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
 /// Longest time until a new connection has sent its first bytes.
-const SILENCE: Duration = Duration::from_secs(10);
+const FIRST_BYTES_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// Bytes that tell HTTP/2 from HTTP/1: the length of HTTP/2's preface.
-const PREFACE: usize = 24;
+/// Number of bytes that distinguish HTTP/2 from HTTP/1: the length of HTTP/2's connection preface.
+const PREFACE_BYTES: usize = 24;
 
 /// A connection that fails if its first bytes do not come in time.
 pub(crate) struct HandshakeDeadline<T> {
     io: T,
-    /// The time limit, and the number of bytes still to come; none once they have come.
-    awaited: Option<(Pin<Box<Sleep>>, usize)>,
+    /// The time limit, and the number of bytes that are missing; none once they have come.
+    pending: Option<(Pin<Box<Sleep>>, usize)>,
 }
 
 // === impl HandshakeDeadline ===
 
 impl<T> HandshakeDeadline<T> {
     pub(crate) fn new(io: T) -> Self {
-        let until = Box::pin(tokio::time::sleep(SILENCE));
+        let deadline = Box::pin(tokio::time::sleep(FIRST_BYTES_TIME_MAX));
         Self {
             io,
-            awaited: Some((until, PREFACE)),
+            pending: Some((deadline, PREFACE_BYTES)),
         }
     }
 }
@@ -42,19 +42,19 @@ impl<T: AsyncRead + Unpin> AsyncRead for HandshakeDeadline<T> {
         let before = buffer.filled().len();
         let outcome = Pin::new(&mut self.io).poll_read(context, buffer);
         let read = buffer.filled().len() - before;
-        let Some((until, left)) = &mut self.awaited else {
+        let Some((deadline, left)) = &mut self.pending else {
             return outcome;
         };
         *left = left.saturating_sub(read);
         if *left == 0 {
-            self.awaited = None;
+            self.pending = None;
             return outcome;
         }
         if outcome.is_ready() {
             return outcome;
         }
         let late = || Err(io::ErrorKind::TimedOut.into());
-        until.as_mut().poll(context).map(|()| late())
+        deadline.as_mut().poll(context).map(|()| late())
     }
 }
 
@@ -95,15 +95,19 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn who_says_too_little_is_cut_off_and_who_has_said_it_may_be_silent() {
-        for (said, is_kept) in [(0, false), (PREFACE - 1, false), (PREFACE, true)] {
+    async fn a_connection_fails_without_its_first_bytes_and_may_be_silent_after_them() {
+        for (sent, is_kept) in [
+            (0, false),
+            (PREFACE_BYTES - 1, false),
+            (PREFACE_BYTES, true),
+        ] {
             let (mut far, near) = duplex(64);
             let mut near = HandshakeDeadline::new(near);
-            far.write_all(&vec![b'x'; said]).await.expect("room");
-            let mut buffer = vec![0; said];
+            far.write_all(&vec![b'x'; sent]).await.expect("room");
+            let mut buffer = vec![0; sent];
             near.read_exact(&mut buffer).await.expect("what was said");
-            let next = tokio::time::timeout(SILENCE * 2, near.read_u8()).await;
-            assert_eq!(next.is_err(), is_kept, "{said}: {next:?}");
+            let next = tokio::time::timeout(FIRST_BYTES_TIME_MAX * 2, near.read_u8()).await;
+            assert_eq!(next.is_err(), is_kept, "{sent}: {next:?}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The state shared by the conversations of a TCP port: limits on each client's requests, and the count of
-//! open conversations, all of which are answered before the port closes.
+//! The state shared by the conversations of a TCP port: limits on each client's requests, and the open calls, which
+//! the port answers before it closes.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,8 +18,8 @@ use crate::refused::Refused;
 /// socket, which only this user can open.
 const LOOPBACK: &str = "loopback";
 
-/// Most calls and requests at a time, more than a listener has connections for.
-const AT_ONCE: u32 = 1 << 20;
+/// Number of permits for calls: more than the connections of a listener can have at a time.
+const CALLS_MAX: u32 = 1 << 20;
 
 /// Rights of a verifier's clients, which are all equal.
 pub(super) type Rights = ();
@@ -28,9 +28,11 @@ pub(super) type Rights = ();
 pub(super) struct PortState {
     pub(super) handle: Handle,
     pub(super) shutdown: Shutdown,
-    /// Places of each client for its requests without an answer.
-    places: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
+    /// Permits of each client for its requests without an answer.
+    permits: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
+    /// Number of conversations so far, for their names.
     conversations: AtomicU64,
+    /// A permit for each open call.
     open: Arc<Semaphore>,
 }
 
@@ -44,9 +46,9 @@ impl PortState {
         Arc::new(Self {
             handle,
             shutdown,
-            places: Mutex::default(),
+            permits: Mutex::default(),
             conversations: AtomicU64::new(0),
-            open: Arc::new(Semaphore::new(AT_ONCE as usize)),
+            open: Arc::new(Semaphore::new(CALLS_MAX as usize)),
         })
     }
 
@@ -67,7 +69,7 @@ impl PortState {
     /// Waits until every admitted call has an answer; further callers are refused.
     pub(super) async fn close(&self) {
         // The semaphore is never closed.
-        let _ = self.open.acquire_many(AT_ONCE).await;
+        let _ = self.open.acquire_many(CALLS_MAX).await;
     }
 
     /// A new conversation of a caller.
@@ -81,7 +83,7 @@ impl PortState {
         let name = format!("port {number}");
         match &caller.client {
             None => Peer::new(LOOPBACK, &name),
-            Some(client) => Peer::of_client(client.clone(), &name, self.places(client)),
+            Some(client) => Peer::of_client(client.clone(), &name, self.permits(client)),
         }
     }
 
@@ -95,14 +97,14 @@ impl PortState {
         Refused::new(StatusCode::SERVICE_UNAVAILABLE, why)
     }
 
-    /// The places of a client. The map has at most as many entries as the file of tokens has clients.
-    fn places(&self, client: &Arc<str>) -> Arc<Semaphore> {
+    /// The permits of a client. The map has at most as many entries as the file of tokens has clients.
+    fn permits(&self, client: &Arc<str>) -> Arc<Semaphore> {
         // No code panics while the lock is held.
-        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        let places = places
+        let mut permits = self.permits.lock().unwrap_or_else(PoisonError::into_inner);
+        let permits = permits
             .entry(client.clone())
             .or_insert_with(|| Arc::new(Semaphore::new(UNANSWERED_MAX)));
-        places.clone()
+        permits.clone()
     }
 }
 

@@ -14,7 +14,7 @@ pub(crate) struct EmissionCounter(watch::Receiver<Counts>);
 /// Counts of the blocks emitted so far.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
-    /// By block.
+    /// How often each block was emitted.
     pub(crate) tally: Tally,
     /// Number of blocks with a wrong payload.
     pub(crate) wrong: usize,
@@ -34,7 +34,7 @@ impl EmissionCounter {
         tokio::spawn(async move {
             while let Some(block) = emitted.recv().await {
                 counts.send_modify(|counts| {
-                    counts.tally.came(block.first);
+                    counts.tally.add(block.first);
                     counts.last = Some(Instant::now());
                     counts.wrong += usize::from(!is_right(&block));
                 });
@@ -43,22 +43,25 @@ impl EmissionCounter {
         Self(counted)
     }
 
-    /// Waits until `blocks` different blocks were emitted; false if they were not within `patience`.
+    /// Waits until `blocks` different blocks have been emitted. Returns false if that takes longer
+    /// than `patience`.
     pub(crate) async fn reaches(&self, blocks: u64, patience: Duration) -> bool {
         let mut counted = self.0.clone();
         let reached = counted.wait_for(|counts| counts.tally.distinct() >= blocks);
         matches!(timeout(patience, reached).await, Ok(Ok(_)))
     }
 
-    /// Waits for the next emission, and returns its time; `None` if there is none within `patience`.
+    /// Waits for the next emission, and returns its time, or `None` if there is none within
+    /// `patience`.
     pub(crate) async fn next(&self, patience: Duration) -> Option<Instant> {
         let blocks = self.0.borrow().tally.distinct();
         let came = self.reaches(blocks + 1, patience).await;
         came.then(Instant::now)
     }
 
-    /// The longest pause between two blocks in the next `time`; one that has begun before, or is not
-    /// over then, counts as far as it goes.
+    /// Measures for `time`, and returns the longest pause between two emissions. A pause that began
+    /// before the measurement counts from the last emission before it; a pause that lasts beyond
+    /// the measurement counts up to its end.
     pub(crate) async fn pause_within(&self, time: Duration) -> Duration {
         let end = Instant::now() + time;
         let last = |now| self.so_far().last.unwrap_or(now);

@@ -8,12 +8,12 @@ use tonic_types::{ErrorDetails, StatusExt};
 /// The header that tells gRPC clients the wait before the next try, in milliseconds.
 const PUSHBACK: &str = "grpc-retry-pushback-ms";
 
-/// RESOURCE_EXHAUSTED: there is no room now, but there should be after `wait`.
+/// RESOURCE_EXHAUSTED, with the suggestion to try again after `wait`.
 pub(crate) fn try_again(text: impl Into<String>, wait: Duration) -> Status {
     retryable_status(Code::ResourceExhausted, text, wait)
 }
 
-/// A temporary refusal with another code.
+/// A temporary refusal with `code` and the suggestion to try again after `wait`.
 pub(crate) fn retryable_status(code: Code, text: impl Into<String>, wait: Duration) -> Status {
     let details = ErrorDetails::with_retry_info(Some(wait));
     let mut status = Status::with_error_details(code, text, details);

@@ -43,7 +43,7 @@ pub(super) enum Operation {
 pub(super) struct ProofToVerify {
     /// The kind's name.
     pub(super) kind: String,
-    /// Its verifying key.
+    /// The verifying key; none if the kind has no keys.
     pub(super) key: Option<KeyDigest>,
     /// The statement, in the kind's encoding.
     pub(super) statement: Bytes,

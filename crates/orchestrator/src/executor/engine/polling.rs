@@ -11,7 +11,7 @@ use super::endpoint::{Endpoint, EndpointError};
 use super::routing::{BACKOFF, Routing};
 
 /// Pause between two polls of an engine that answers.
-const REFRESH: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Time limit for the answer to a poll.
 const POLL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -147,7 +147,7 @@ async fn poll_engine(shared: Arc<Shared>, ix: usize) {
                 }
                 silences = 0;
                 shared.with_state(|state| state.routing.answered(ix, snapshot));
-                REFRESH
+                POLL_INTERVAL
             }
             Err(error) => {
                 if silences == 0 {

@@ -20,7 +20,7 @@ const CLIENT: &str = "mill";
 /// The verifier's kind of proofs.
 static KIND: Groth16<Bls12_381> = Groth16::new();
 /// Number of the next request. Every request has its own, so no verdict is reused.
-static NUMBER: AtomicU64 = AtomicU64::new(0);
+static NEXT_REQUEST_NUMBER: AtomicU64 = AtomicU64::new(0);
 /// The verifier; the error if its threads could not be started.
 static VERIFIER: LazyLock<Result<Handle, String>> =
     LazyLock::new(|| open().map_err(|error| error.to_string()));
@@ -36,7 +36,7 @@ pub(super) enum NotPassed {
 
 /// A circuit's verifying key, registered at the verifier on first use.
 #[derive(Default)]
-pub(super) struct KeyOfVerifier(OnceLock<KeyDigest>);
+pub(super) struct RegisteredKey(OnceLock<KeyDigest>);
 
 /// The first block of a chunk, its statement and its proof.
 pub(super) type ClaimedChunk<'a> = (u64, &'a ChunkStatement, &'a Proof);
@@ -56,9 +56,9 @@ fn open() -> Result<Handle, Box<dyn Error>> {
     Ok(handle)
 }
 
-// === impl KeyOfVerifier ===
+// === impl RegisteredKey ===
 
-impl KeyOfVerifier {
+impl RegisteredKey {
     /// A verdict for each proof, in order. Blocks the calling thread.
     pub(super) fn verify(
         &self,
@@ -111,7 +111,7 @@ async fn verdict(
     let inputs = statement.to_inputs(verifier.slots());
     let inputs: Vec<_> = inputs.map_err(|error| NotPassed::Invalid(error.to_string()))?;
     let statement = Groth16::<Bls12_381>::compact_statement(&inputs);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let number = NEXT_REQUEST_NUMBER.fetch_add(1, Ordering::Relaxed);
     let request = Request::new(CLIENT, &number.to_string(), KIND.name(), proof.to_bytes());
     let request = Request {
         // The source is the block, so an invalid proof of one block does not slow down others.

@@ -11,20 +11,20 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
 
-/// While other requests wait: the longest silence of a body, and the time that it may take beyond its
-/// length divided by [`RATE`].
-const STALL: Duration = Duration::from_secs(5);
+/// Longest silence of a body while other requests wait. A body may also take this time in addition to that of its length
+/// at [`BYTES_PER_SECOND_MIN`].
+const SILENCE_MAX: Duration = Duration::from_secs(5);
 
-/// Least rate of a body while other requests wait, in bytes a second.
-const RATE: u64 = 64 << 10;
+/// Lowest average rate of a body while other requests wait, in bytes per second.
+const BYTES_PER_SECOND_MIN: u64 = 64 << 10;
 
-/// Interval between two checks whether other requests wait.
-const TICK: Duration = Duration::from_secs(1);
+/// Interval between two checks for waiting requests.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Time for which a caller that was told to try again counts as waiting.
-const REFUSED: Duration = Duration::from_secs(2);
+const REFUSED_CALLER_TIME: Duration = Duration::from_secs(2);
 
-/// Whether other requests wait for a resource that requests hold: a connection, a place, memory.
+/// Tells whether requests wait for a resource that other requests hold: a connection, a permit or memory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pressure(Arc<PressureState>);
 
@@ -43,7 +43,7 @@ pub(crate) struct BodyTimeout {
     last: Instant,
     received: u64,
     /// Time limit while no other request waits.
-    patience: Duration,
+    time_max: Duration,
     pressure: Pressure,
     tick: Pin<Box<Sleep>>,
 }
@@ -75,7 +75,9 @@ impl Pressure {
 
     fn is_high(&self) -> bool {
         self.0.waiting.load(Ordering::Relaxed) > 0
-            || self.last_refusal().is_some_and(|at| at.elapsed() < REFUSED)
+            || self
+                .last_refusal()
+                .is_some_and(|at| at.elapsed() < REFUSED_CALLER_TIME)
     }
 
     fn last_refusal(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
@@ -94,15 +96,15 @@ impl Drop for Waiting {
 // === impl BodyTimeout ===
 
 impl BodyTimeout {
-    pub(crate) fn new(patience: Duration, pressure: Pressure) -> Self {
+    pub(crate) fn new(time_max: Duration, pressure: Pressure) -> Self {
         let now = Instant::now();
         Self {
             began: now,
             last: now,
             received: 0,
-            patience,
+            time_max,
             pressure,
-            tick: Box::pin(tokio::time::sleep(TICK.min(patience))),
+            tick: Box::pin(tokio::time::sleep(CHECK_INTERVAL.min(time_max))),
         }
     }
 
@@ -128,16 +130,18 @@ impl BodyTimeout {
             if self.is_late(now) {
                 return Poll::Ready(());
             }
-            let end = self.began + self.patience;
-            self.tick.as_mut().reset(end.min(now + TICK));
+            let end = self.began + self.time_max;
+            self.tick.as_mut().reset(end.min(now + CHECK_INTERVAL));
         }
     }
 
     fn is_late(&self, now: Instant) -> bool {
         let taken = now - self.began;
-        let fair = STALL + Duration::from_secs(self.received / RATE);
-        taken >= self.patience
-            || self.pressure.is_high() && (now - self.last >= STALL || taken >= fair)
+        let time_at_lowest_rate =
+            SILENCE_MAX + Duration::from_secs(self.received / BYTES_PER_SECOND_MIN);
+        taken >= self.time_max
+            || self.pressure.is_high()
+                && (now - self.last >= SILENCE_MAX || taken >= time_at_lowest_rate)
     }
 }
 
@@ -199,7 +203,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_has_its_time_unless_others_wait() {
+    async fn a_body_has_the_full_time_unless_others_wait() {
         let pressure = Pressure::default();
         let mut alone = BodyTimeout::new(PATIENCE, pressure.clone());
         assert_eq!(late(&mut alone).await, PATIENCE);
@@ -208,7 +212,7 @@ mod tests {
         let mut silent = BodyTimeout::new(PATIENCE, pressure.clone());
         // A burst at the beginning does not pay for later silence.
         silent.received(10 << 20);
-        assert_eq!(late(&mut silent).await, STALL);
+        assert_eq!(late(&mut silent).await, SILENCE_MAX);
         drop(waiting);
         let mut alone = BodyTimeout::new(PATIENCE, pressure.clone());
         assert_eq!(late(&mut alone).await, PATIENCE);
@@ -220,7 +224,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_reader_that_reads_nothing_takes_none_of_the_bodys_time() {
+    async fn time_in_which_the_reader_does_not_read_is_excluded() {
         let mut timeout = BodyTimeout::new(PATIENCE, Pressure::default());
         tokio::time::advance(2 * PATIENCE).await;
         timeout.pause(2 * PATIENCE);
@@ -228,8 +232,8 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_trickle_is_cut_off_while_others_wait_and_a_steady_stream_is_not() {
-        for (bytes, end) in [(1, STALL), (RATE as usize, PATIENCE)] {
+    async fn a_slow_body_fails_while_others_wait_and_a_steady_one_does_not() {
+        for (bytes, end) in [(1, SILENCE_MAX), (BYTES_PER_SECOND_MIN as usize, PATIENCE)] {
             let pressure = Pressure::default();
             let _waiting = pressure.wait();
             let mut timeout = BodyTimeout::new(PATIENCE, pressure);
