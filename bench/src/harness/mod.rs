@@ -30,3 +30,4 @@ pub(crate) use provers::{registry, sleep, work_for};
 pub(crate) use report::{Report, Target, mib, round};
 pub(crate) use role::Role;
 pub(crate) use running::{RunningMill, is_block, json_message, one_stage, parse, sequenced_stage};
+pub(crate) use state_disk::{Common, StateDisk};

@@ -169,7 +169,7 @@ impl<F: PrimeField> fmt::Debug for Witness<F> {
 }
 
 /// Writes a `.wtns` file; the file is secret, see
-/// [`Visibility::Private`](super::Visibility::Private).
+/// [`Visibility::Private`](proofmill_files::Visibility::Private).
 ///
 /// # Errors
 ///

@@ -80,7 +80,7 @@ impl CircuitSizes {
                 levels,
                 hashes,
                 portals,
-            } => AnyCircuit::Tree(BigMerkleTree::without_witness(
+            } => AnyCircuit::Tree(BigMerkleTree::blank(
                 levels.into(),
                 hashes.into(),
                 portals as usize,
@@ -89,7 +89,7 @@ impl CircuitSizes {
                 parts,
                 squarings,
                 portals,
-            } => AnyCircuit::Squarings(Squarings::without_witness(
+            } => AnyCircuit::Squarings(Squarings::blank(
                 parts as usize,
                 squarings as usize,
                 portals as usize,
