@@ -197,27 +197,17 @@ pub fn run(
             let from = match item.map_err(failed)? {
                 SourceItem::Changed { from } => from,
                 SourceItem::Message(message) => {
-                    // An earlier message may wait for room in a queue for hours, and the chain changes meanwhile.
-                    let changed = tokio::select! {
-                        biased;
-                        room = window.until_room(&name, message.uniqueness) => {
-                            room?;
-                            None
-                        }
-                        from = source.changed() => Some(from.min(message.first)),
-                    };
-                    let Some(from) = changed else {
-                        let submitted = window.submit(message, &options, &coordinator, &blobs);
-                        submitted.await?;
-                        continue;
-                    };
-                    // The message is dropped: it was not submitted, and is no longer valid.
-                    window.process_ready_replies(&name)?;
-                    if from == message.first && window.is_beyond_known(message.uniqueness) {
-                        source.rewound(from, from);
-                        continue;
+                    let submitting = window.submit_in_turn(
+                        message,
+                        &mut *source,
+                        &options,
+                        &coordinator,
+                        &blobs,
+                    );
+                    match submitting.await? {
+                        Some(from) => from,
+                        None => continue,
                     }
-                    from
                 }
             };
             let rewinding = window.rewind(&coordinator, &name, &options.outputs, from);
@@ -321,6 +311,35 @@ impl SourceMessage {
 // === impl SubmissionWindow ===
 
 impl SubmissionWindow {
+    /// Submits a message once the window has room for it. An earlier message may wait for room in a queue for hours;
+    /// if the chain changes meanwhile, this message is dropped, since it is no longer valid, and the result is the
+    /// first block whose messages must be withdrawn, if there are any.
+    async fn submit_in_turn(
+        &mut self,
+        message: SourceMessage,
+        source: &mut dyn Source,
+        options: &Options,
+        coordinator: &SourcePort,
+        blobs: &BlobStore,
+    ) -> Result<Option<u64>, SourceError> {
+        let name = &options.name;
+        let from = tokio::select! {
+            biased;
+            room = self.until_room(name, message.uniqueness) => {
+                room?;
+                self.submit(message, options, coordinator, blobs).await?;
+                return Ok(None);
+            }
+            from = source.changed() => from.min(message.first),
+        };
+        self.process_ready_replies(name)?;
+        if from == message.first && self.is_beyond_known(message.uniqueness) {
+            source.rewound(from, from);
+            return Ok(None);
+        }
+        Ok(Some(from))
+    }
+
     /// Waits until the window has room for a message. Waits only between messages: a message is acknowledged when
     /// all its queues have acknowledged it. May be dropped and called again.
     async fn until_room(
