@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 use crate::harness::{
     Common, Figures, Load, Report, RunningMill, StateDisk, Target, json_message, one_stage, parse,
-    registry, resident, round, sleep,
+    registry, round, sleep,
 };
 
 /// First block of the flood. The blocks at the head of the chain are below it.
@@ -95,7 +95,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let workflow = parse(&text, &registry)?;
     let mut mill = RunningMill::start(&workflow, registry, &disk, &disk.state("flood")).await?;
     let queue = mill.queue("tasks")?;
-    let before = resident().unwrap_or_default();
+    let before = proofmill_memory::resident().unwrap_or_default();
     let peaks = sample_queue(mill.leader.operator());
 
     let (head_sender, head_receiver) = std::sync::mpsc::channel();
@@ -122,7 +122,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     }
     // A timeout needs no error here: unfinished blocks are reported as lost below.
     let _ = timeout(PATIENCE, mill.leader.when_idle()).await;
-    let after = resident().unwrap_or_default();
+    let after = proofmill_memory::resident().unwrap_or_default();
     mill.finish().await?;
     let counts = counting.await.context("the count panicked")?;
 
@@ -256,7 +256,7 @@ fn sample_queue(leader: OperatorPort) -> watch::Receiver<Peaks> {
     tokio::spawn(async move {
         while let Ok(status) = leader.status().await {
             let depth = status.stages.first().map_or(0, |stage| stage.waiting);
-            let memory = resident().unwrap_or_default();
+            let memory = proofmill_memory::resident().unwrap_or_default();
             sender.send_modify(|peaks| {
                 peaks.depth = peaks.depth.max(depth);
                 peaks.outside = peaks.outside.max(status.producers_waiting);

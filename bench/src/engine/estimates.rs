@@ -16,7 +16,7 @@ use super::process::EngineConfig;
 use super::running::NAME;
 use crate::circom::CircuitArgs;
 use crate::groth16::Sized;
-use crate::harness::{Common, Report, StateDisk, Target, memory, mib, peak, reset_peak, round};
+use crate::harness::{Common, Report, StateDisk, Target, memory, mib, peak, round};
 
 /// Proofs of each circuit, one after the other: the first one loads the key.
 const PROOFS: usize = 3;
@@ -130,7 +130,7 @@ async fn measure(
     let (id, client) = (process.id()?, config.client().await?);
     prove(&client, "small", || small.partition()).await?;
     client.evict(&small.name).await?;
-    reset_peak(id).context(unknown)?;
+    proofmill_memory::reset_peak(id).context(unknown)?;
     let before = memory(id).context(unknown)?;
     let registration = RegisterRequest {
         name: NAME.to_owned(),

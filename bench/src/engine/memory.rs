@@ -9,7 +9,7 @@ use super::process::EngineConfig;
 use super::running::NAME;
 use super::{BYTES, EngineInProcess};
 use crate::circom::{Circuit, CircuitArgs};
-use crate::harness::{Common, Report, StateDisk, Target, memory, mib, peak, reset_peak, round};
+use crate::harness::{Common, Report, StateDisk, Target, memory, mib, peak, round};
 
 /// Number of partitions of the job for each partition that is under way at once.
 const PARTITIONS_PER_WORKER: usize = 3;
@@ -128,7 +128,7 @@ async fn measure(
     let (id, client) = (process.id()?, config.client().await?);
     let before = memory(id).context(unknown)?.anonymous;
     let key = client.preload(NAME, Tier::Hot).await?.bytes;
-    reset_peak(id).context(unknown)?;
+    proofmill_memory::reset_peak(id).context(unknown)?;
     let now = memory(id).context(unknown)?;
     let partition = || Partition {
         circuit: NAME.to_owned(),

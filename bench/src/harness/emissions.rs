@@ -14,7 +14,7 @@ pub(crate) struct EmissionCounter(watch::Receiver<Counts>);
 /// Counts of the blocks emitted so far.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
-    /// How often each block was emitted.
+    /// Number of times that each block was emitted.
     pub(crate) tally: Tally,
     /// Number of blocks with a wrong payload.
     pub(crate) wrong: usize,

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use proofmill_memory::size;
+
 /// Processor, cores and load, as far as Linux tells.
 pub(crate) fn describe() -> String {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
@@ -38,28 +40,17 @@ pub(crate) struct Memory {
     pub(crate) anonymous: u64,
 }
 
-/// Resident memory of this process in bytes; `None` where Linux does not report it.
-pub(crate) fn resident() -> Option<u64> {
-    memory(std::process::id()).map(|memory| memory.resident)
-}
-
 /// Memory of a process; `None` where Linux does not report it.
 pub(crate) fn memory(process: u32) -> Option<Memory> {
-    let bytes = |name| status_bytes(&process.to_string(), name);
     Some(Memory {
-        resident: bytes("VmRSS:")?,
-        anonymous: bytes("RssAnon:")?,
+        resident: size(process, "VmRSS")?,
+        anonymous: size(process, "RssAnon")?,
     })
 }
 
-/// The most bytes of memory that a process had at once; this one, since [`reset_peak`].
+/// The most bytes of memory that a process had at once; this one, since [`proofmill_memory::reset_peak`].
 pub(crate) fn peak(process: u32) -> Option<u64> {
-    status_bytes(&process.to_string(), "VmHWM:")
-}
-
-/// Begins to look for the most memory of a process anew, if the system lets it.
-pub(crate) fn reset_peak(process: u32) -> Option<()> {
-    std::fs::write(format!("/proc/{process}/clear_refs"), "5").ok()
+    size(process, "VmHWM")
 }
 
 /// Processor time of this process over all threads, with a resolution of 10 ms.
@@ -73,12 +64,4 @@ pub(crate) fn processor_time() -> Option<Duration> {
     let tick =
         Duration::from_secs(1) / u32::try_from(rustix::param::clock_ticks_per_second()).ok()?;
     Some(tick * u32::try_from(user + system).ok()?)
-}
-
-/// A line of `/proc/PROCESS/status`, in bytes.
-fn status_bytes(process: &str, name: &str) -> Option<u64> {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib * 1024)
 }

@@ -15,6 +15,8 @@ use proofmill_groth16::Proof;
 
 type Failed = Box<dyn std::error::Error>;
 
+const NO_SIZE: &str = "the system does not report the memory of processes";
+
 fn main() -> Result<(), Failed> {
     let count = std::env::args().nth(1).ok_or("the number of proofs")?;
     let count: usize = count.parse()?;
@@ -59,14 +61,16 @@ fn measure<E: AggregationCurve>(curve: &str, count: usize) -> Result<(), Failed>
     proofmill_kernels::release_memory();
     proofmill_memory::release_heap();
     std::fs::write("/proc/self/clear_refs", "5")?;
-    let before = status("VmRSS:")?;
+    let before = proofmill_memory::resident().ok_or(NO_SIZE)?;
     let statement = MirageStatement {
         context: b"measured",
         inputs: &inputs,
         commitment: &commitment,
     };
     index.aggregate(&srs, statement, &proofs, &points)?;
-    let more = status("VmHWM:")?.saturating_sub(before);
+    let more = proofmill_memory::peak()
+        .ok_or(NO_SIZE)?
+        .saturating_sub(before);
     println!(
         "{curve}: {more} bytes for {count} proofs, {} for each, {:.1} points of the first group",
         more / count as u64,
@@ -77,13 +81,4 @@ fn measure<E: AggregationCurve>(curve: &str, count: usize) -> Result<(), Failed>
 
 fn rand_seed() -> u64 {
     StdRng::from_entropy().next_u64()
-}
-
-fn status(name: &str) -> Result<u64, Failed> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let mut lines = status.lines();
-    let line = lines
-        .find_map(|line| line.strip_prefix(name))
-        .ok_or("no such line")?;
-    Ok(1024 * line.trim().trim_end_matches("kB").trim().parse::<u64>()?)
 }

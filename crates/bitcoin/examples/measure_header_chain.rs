@@ -98,14 +98,5 @@ fn timed<T>(run: impl FnOnce() -> T) -> (T, Duration) {
 
 /// Peak resident memory of this process in MB; needs Linux's `/proc`.
 fn peak_megabytes() -> f64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))
-        .unwrap_or("0 kB");
-    line.trim()
-        .trim_end_matches(" kB")
-        .parse::<f64>()
-        .unwrap_or(0.0)
-        / 1e3
+    proofmill_memory::peak().unwrap_or(0) as f64 / (1 << 10) as f64 / 1e3
 }

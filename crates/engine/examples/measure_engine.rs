@@ -175,18 +175,11 @@ fn processor_ticks() -> Result<u64, Failure> {
 
 /// Resets the peak of resident memory to the current use, and returns that use in bytes.
 fn reset_peak() -> u64 {
-    // proc_pid_clear_refs(5): 5 resets the peak.
-    let _ = fs::write("/proc/self/clear_refs", "5");
-    status("VmRSS:")
+    let _ = proofmill_memory::reset_peak(std::process::id());
+    proofmill_memory::resident().unwrap_or(0)
 }
 
+/// Peak of resident memory since the last reset, in bytes.
 fn peak() -> u64 {
-    status("VmHWM:")
-}
-
-fn status(name: &str) -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix(name));
-    let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
-    kib.unwrap_or(0) * 1024
+    proofmill_memory::peak().unwrap_or(0)
 }

@@ -167,27 +167,18 @@ fn timed<T>(what: &str, run: impl FnOnce() -> T) -> T {
     value
 }
 
-fn print_row(what: &str, start: Instant, peak: usize) {
+fn print_row(what: &str, start: Instant, peak: u64) {
     let milliseconds = start.elapsed().as_secs_f64() * 1e3;
     println!("{what:28} {milliseconds:10.1} {:>14} {peak:14}", "");
 }
 
 /// Resets the recorded peak of memory to the memory in use, and returns the latter, in bytes.
-fn reset_peak() -> usize {
-    // Linux's documentation of /proc/PID/clear_refs: 5 resets the peak.
-    let _ = std::fs::write("/proc/self/clear_refs", "5");
-    status("VmRSS:")
+fn reset_peak() -> u64 {
+    let _ = proofmill_memory::reset_peak(std::process::id());
+    proofmill_memory::resident().unwrap_or(0)
 }
 
 /// Peak of memory since the last reset, in bytes.
-fn peak() -> usize {
-    status("VmHWM:")
-}
-
-/// A value of `/proc/self/status`, in bytes; zero if there is none.
-fn status(name: &str) -> usize {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix(name));
-    let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<usize>().ok());
-    kilobytes.unwrap_or(0) * 1024
+fn peak() -> u64 {
+    proofmill_memory::peak().unwrap_or(0)
 }

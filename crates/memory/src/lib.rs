@@ -9,19 +9,35 @@
 
 /// Resident memory of this process in bytes (`VmRSS`); `None` where the system does not report it.
 pub fn resident() -> Option<u64> {
-    status_bytes("VmRSS:")
+    size(std::process::id(), "VmRSS")
 }
 
-/// Peak resident memory of this process in bytes (`VmHWM`); `None` where the system does not report it.
+/// Peak resident memory of this process in bytes (`VmHWM`), since its start or the last [`reset_peak`]; `None` where
+/// the system does not report it.
 pub fn peak() -> Option<u64> {
-    status_bytes("VmHWM:")
+    size(std::process::id(), "VmHWM")
 }
 
-fn status_bytes(name: &str) -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib * 1024)
+/// Sets the recorded peak of a process's resident memory to its memory in use; `None` where the system does not do so
+/// (see `/proc/PID/clear_refs` in proc_pid_clear_refs(5)).
+pub fn reset_peak(process: u32) -> Option<()> {
+    std::fs::write(format!("/proc/{process}/clear_refs"), "5").ok()
+}
+
+/// Size in bytes in the field `field` of `/proc/PID/status`, such as `VmRSS`; `None` if the process has ended or the
+/// system does not report it.
+pub fn size(process: u32, field: &str) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    size_in(&status, field)
+}
+
+/// Like [`size`], in the text of a file `/proc/PID/status`.
+pub fn size_in(status: &str, field: &str) -> Option<u64> {
+    let value = |line: &'_ str| -> Option<u64> {
+        let value = line.strip_prefix(field)?.strip_prefix(':')?;
+        value.trim().strip_suffix("kB")?.trim().parse().ok()
+    };
+    status.lines().find_map(value)?.checked_mul(1024)
 }
 
 /// Gives back the unused whole pages of the heap, such as memory that only the start of the program needed.
@@ -150,7 +166,7 @@ mod linux {
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::linux::unwritten;
-    use super::release_program_pages;
+    use super::{release_program_pages, size_in};
 
     /// A sample of the kernel's output, with most lines left out.
     const SMAPS: &str = "\
@@ -180,6 +196,15 @@ VmFlags: rd mr mw me
         assert_eq!(found, [0x55d0_c000_0000..0x55d0_c010_0000, text]);
         assert!(unwritten("").is_empty());
         assert!(unwritten("garbage\nAnonymous: 0 kB\n1-zz r-xp 0 0 5 x").is_empty());
+    }
+
+    #[test]
+    fn a_size_is_that_of_the_field_with_exactly_this_name() {
+        let status = "Name:\tmill\nVmRSSx:\t1 kB\nVmRSS:\t     900 kB\nVmHWM:\tmuch\n";
+        assert_eq!(size_in(status, "VmRSS"), Some(900 << 10));
+        for absent in ["VmHWM", "VmPeak", "Vm", "Name"] {
+            assert_eq!(size_in(status, absent), None, "{absent}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use proofmill_memory::size_in;
 use rustix::process::Pid;
 
 /// The largest sizes that a process has had, in bytes.
@@ -67,14 +68,9 @@ fn stat_field(pid: Pid, number: usize) -> Option<String> {
 /// The largest sizes of a running process; `None` if it has exited or there is no `/proc`.
 pub(super) fn peak(pid: Pid) -> Option<Peak> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let size = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-        let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-        Some(kib * 1024)
-    };
     Some(Peak {
-        mapped: size("VmPeak:")?,
-        resident: size("VmHWM:")?,
+        mapped: size_in(&status, "VmPeak")?,
+        resident: size_in(&status, "VmHWM")?,
     })
 }
 

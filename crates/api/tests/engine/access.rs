@@ -149,11 +149,11 @@ fn guard(name: &str) -> (TempDir, TcpOptions, PathBuf) {
 /// A site on a port made by [`guard`].
 async fn guarded(name: &str) -> (TempDir, Site, PathBuf) {
     let (folder, tcp, authority) = guard(name);
-    let offer = Offer {
-        tcp: Some(tcp),
-        http: false,
-    };
-    (folder, Site::with(options(), offer).await, authority)
+    (
+        folder,
+        Site::with(options(), Offer::tcp(tcp)).await,
+        authority,
+    )
 }
 
 async fn connect(
@@ -218,11 +218,7 @@ async fn a_client_has_one_quota_over_all_its_connections() {
         ..options()
     };
     let (folder, tcp, authority) = guard("localhost");
-    let offer = Offer {
-        tcp: Some(tcp),
-        http: false,
-    };
-    let site = Site::with(options, offer).await;
+    let site = Site::with(options, Offer::tcp(tcp)).await;
     let of = |name: &str, token: &str| private_file(folder.path(), name, token);
     let rollup = of("rollup", "0123456789abcdef0123456789abcdef\n");
     let light = of("light", "fedcba9876543210fedcba9876543210\n");
@@ -301,11 +297,7 @@ async fn a_token_that_is_no_operators_neither_moves_keys_nor_sees_their_paths() 
     let (folder, mut tcp, authority) = guard("localhost");
     let tokens = format!("{TOKENS}keeper 00112233445566778899aabbccddeeff operator\n");
     tcp.tokens = Some(private_file(folder.path(), "with-operator", &tokens));
-    let offer = Offer {
-        tcp: Some(tcp),
-        http: false,
-    };
-    let site = Site::with(options(), offer).await;
+    let site = Site::with(options(), Offer::tcp(tcp)).await;
     let of = |name: &str, token: &str| private_file(folder.path(), name, token);
     let light = of("light", "fedcba9876543210fedcba9876543210\n");
     // A line in the format of the engine's own file works too.
@@ -339,17 +331,7 @@ async fn a_token_that_is_no_operators_neither_moves_keys_nor_sees_their_paths() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn loopback_needs_no_tls_and_no_token() {
-    let tcp = TcpOptions {
-        address: on_loopback(),
-        tls: None,
-        tokens: None,
-        connections: ConnectionLimits::default(),
-    };
-    let offer = Offer {
-        tcp: Some(tcp),
-        http: false,
-    };
-    let site = Site::with(options(), offer).await;
+    let site = Site::with(options(), Offer::loopback()).await;
     let client = site.over_tcp(None).await;
     client.prove(request("1", BN254, 7), None).await.unwrap();
     site.stop().await;

@@ -1,7 +1,7 @@
 //! Tests of limits.
 
 use futures_util::stream;
-use proofmill_api::ConnectionLimits;
+use proofmill_api::engine::ClientError;
 use proofmill_api::engine::proto::partition::Input;
 use proofmill_api::engine::proto::proving_engine_client::ProvingEngineClient;
 use proofmill_api::engine::proto::register_request::Source;
@@ -10,7 +10,6 @@ use proofmill_api::engine::proto::{
     AwaitRequest, CancelRequest, JobState, Partition, RegisterRequest, StreamedWitness,
     SubmitRequest, SubmitStreamRequest,
 };
-use proofmill_api::engine::{ClientError, TcpOptions};
 use proofmill_engine::{CircuitSource, Limits, Options};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
@@ -20,17 +19,7 @@ use crate::site::{Offer, Site, assert_refused, check, request};
 
 /// A site with a TCP port on loopback, and a client that can send any message.
 async fn with_raw_client(options: Options) -> (Site, ProvingEngineClient<Channel>) {
-    let tcp = TcpOptions {
-        address: "127.0.0.1:0".parse().unwrap(),
-        tls: None,
-        tokens: None,
-        connections: ConnectionLimits::default(),
-    };
-    let offer = Offer {
-        tcp: Some(tcp),
-        http: false,
-    };
-    let site = Site::with(options, offer).await;
+    let site = Site::with(options, Offer::loopback()).await;
     let address = format!("http://{}", site.tcp.unwrap());
     let channel = Endpoint::from_shared(address)
         .unwrap()

@@ -64,12 +64,8 @@ impl Guarded {
             tokens: Some(token.clone()),
             connections,
         };
-        let offer = Offer {
-            tcp: Some(tcp),
-            http: false,
-        };
         Self {
-            site: Site::with(options, offer).await,
+            site: Site::with(options, Offer::tcp(tcp)).await,
             authority: has_tls.then_some(authority.certificate),
             token,
             _folder: folder,

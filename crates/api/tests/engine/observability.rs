@@ -4,8 +4,6 @@ use std::collections::HashSet;
 
 use http_body_util::{BodyExt, Empty};
 use hyper_util::rt::TokioIo;
-use proofmill_api::ConnectionLimits;
-use proofmill_api::engine::TcpOptions;
 use proofmill_api::engine::proto::event::Kind;
 use proofmill_api::engine::proto::{JobState, StreamEventsRequest, Tier};
 use proofmill_api::engine::timeline::{Timeline, trace, waterfall};
@@ -43,11 +41,7 @@ async fn get_with(site: &Site, path: &str, headers: &[(&str, &str)]) -> (u16, St
 
 #[tokio::test(flavor = "multi_thread")]
 async fn status_events_metrics_and_timeline_show_a_job() {
-    let offer = Offer {
-        tcp: None,
-        http: true,
-    };
-    let site = Site::with(options(), offer).await;
+    let site = Site::with(options(), Offer::http()).await;
     let client = site.client().await;
     let result = client.prove(request("1", BN254, 7), None).await.unwrap();
     let status = client.status().await.unwrap();
@@ -110,11 +104,7 @@ async fn status_events_metrics_and_timeline_show_a_job() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_that_gave_this_machine_its_name_reads_nothing() {
-    let offer = Offer {
-        tcp: None,
-        http: true,
-    };
-    let site = Site::with(options(), offer).await;
+    let site = Site::with(options(), Offer::http()).await;
     for path in ["/status", "/timeline", "/metrics", "/healthz"] {
         for headers in [
             &[("host", "evil.example:9465")][..],
@@ -134,17 +124,7 @@ async fn a_page_that_gave_this_machine_its_name_reads_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn reflection_lists_the_service() {
-    let tcp = TcpOptions {
-        address: "127.0.0.1:0".parse().unwrap(),
-        tls: None,
-        tokens: None,
-        connections: ConnectionLimits::default(),
-    };
-    let offer = Offer {
-        tcp: Some(tcp),
-        http: false,
-    };
-    let site = Site::with(options(), offer).await;
+    let site = Site::with(options(), Offer::loopback()).await;
     let endpoint = Endpoint::from_shared(format!("http://{}", site.tcp.unwrap())).unwrap();
     let mut reflection = ServerReflectionClient::new(endpoint.connect().await.unwrap());
     let question = ServerReflectionRequest {

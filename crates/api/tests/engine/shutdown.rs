@@ -82,17 +82,7 @@ async fn a_draining_engine_refuses_jobs_and_reports_not_serving() {
         interference: Some(gate.clone()),
         ..options()
     };
-    let tcp = proofmill_api::engine::TcpOptions {
-        address: "127.0.0.1:0".parse().unwrap(),
-        tls: None,
-        tokens: None,
-        connections: proofmill_api::ConnectionLimits::default(),
-    };
-    let offer = Offer {
-        tcp: Some(tcp),
-        http: false,
-    };
-    let site = Site::with(options, offer).await;
+    let site = Site::with(options, Offer::loopback()).await;
     let client = site.client().await;
     let endpoint = Endpoint::from_shared(format!("http://{}", site.tcp.unwrap())).unwrap();
     let mut health = HealthClient::new(endpoint.connect().await.unwrap());

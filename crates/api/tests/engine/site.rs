@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use proofmill_api::ConnectionLimits;
 use proofmill_api::engine::proto::partition::Input;
 use proofmill_api::engine::proto::{self, SubmitRequest};
 use proofmill_api::engine::{
@@ -30,6 +31,36 @@ pub(crate) struct Site {
 pub(crate) struct Offer {
     pub(crate) tcp: Option<TcpOptions>,
     pub(crate) http: bool,
+}
+
+// === impl Offer ===
+
+impl Offer {
+    /// A TCP port beside the socket.
+    pub(crate) fn tcp(tcp: TcpOptions) -> Self {
+        Self {
+            tcp: Some(tcp),
+            http: false,
+        }
+    }
+
+    /// A TCP port on loopback, without TLS and tokens.
+    pub(crate) fn loopback() -> Self {
+        Self::tcp(TcpOptions {
+            address: "127.0.0.1:0".parse().unwrap(),
+            tls: None,
+            tokens: None,
+            connections: ConnectionLimits::default(),
+        })
+    }
+
+    /// The pages over HTTP.
+    pub(crate) fn http() -> Self {
+        Self {
+            tcp: None,
+            http: true,
+        }
+    }
 }
 
 // === impl Site ===

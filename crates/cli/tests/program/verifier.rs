@@ -302,10 +302,8 @@ fn bend(verifier: &Running, client: &mut Client<UnixStream>, whole: &[u8]) {
 
 /// Memory that a verifier has in use; none where the system does not tell.
 fn resident_kib(verifier: &Running) -> Option<u64> {
-    let process = verifier.pid().as_raw_nonzero();
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
-    line.split_whitespace().nth(1)?.parse().ok()
+    let process = verifier.pid().as_raw_nonzero().get().unsigned_abs();
+    proofmill_memory::size(process, "VmRSS").map(|bytes| bytes >> 10)
 }
 
 /// Garbage, frames that are too long, clients that vanish: later clients are still served.
