@@ -174,6 +174,8 @@ pub struct ClientSession {
     sink_term: u64,
     /// Term, incarnation and number of the last notice that was accepted.
     last_notice: Option<(u64, u64, u64)>,
+    /// Term and incarnation of the last notice for another session of the client's name.
+    last_foreign_notice: Option<(u64, u64)>,
     /// Time until which events that do not matter are still sent; `None` before
     /// [`ClientInput::Close`].
     linger_until: Option<Time>,
@@ -205,6 +207,7 @@ impl ClientSession {
             has_sink: false,
             sink_term: 0,
             last_notice: None,
+            last_foreign_notice: None,
             linger_until: None,
             is_overdue: false,
         }
@@ -398,6 +401,11 @@ impl ClientSession {
         for open in self.calls.values_mut() {
             open.leader_changed(now);
         }
+        self.announce(actions);
+    }
+
+    /// Announces the process's workers, hosts and sink again.
+    fn announce(&mut self, actions: &mut Vec<ClientAction>) {
         for worker in &self.workers {
             let unknown = RoleCommand::Worker(worker.clone(), WorkerCommand::Unknown);
             actions.push(ClientAction::Deliver(unknown));
@@ -413,6 +421,7 @@ impl ClientSession {
 
     fn notice(&mut self, now: Time, notice: Notice, actions: &mut Vec<ClientAction>) -> NoticeAck {
         if notice.session != self.session {
+            self.foreign_notice(&notice, actions);
             return NoticeAck::UnknownSession;
         }
         if notice.term < self.term {
@@ -430,6 +439,16 @@ impl ClientSession {
             actions.extend(here.map(ClientAction::Deliver));
         }
         NoticeAck::Accepted
+    }
+
+    /// Handles a notice for another session of the client's name. The leader may have taken a late
+    /// call of an earlier process for a successor's, and have dropped what this process announced.
+    fn foreign_notice(&mut self, notice: &Notice, actions: &mut Vec<ClientAction>) {
+        let place = Some((notice.term, notice.incarnation));
+        if notice.term >= self.term && self.last_foreign_notice < place {
+            self.last_foreign_notice = place;
+            self.announce(actions);
+        }
     }
 
     fn is_here(&self, command: &RoleCommand) -> bool {

@@ -44,8 +44,8 @@ pub struct ServerSession {
     clients: BTreeMap<Arc<str>, Client>,
     next_incarnation: u64,
     next_flush: u64,
-    /// Clients whose calls wait for a flush.
-    flushes: BTreeMap<FlushId, ClientRef>,
+    /// Names of the clients whose calls wait for a flush.
+    flushes: BTreeMap<FlushId, Arc<str>>,
     /// Highest term of a sink that was attached.
     sink_term: u64,
     /// Time before which no notice is due.
@@ -228,7 +228,7 @@ impl ServerSession {
         actions: &mut Vec<ServerAction>,
     ) {
         let incarnation = self.next_incarnation;
-        let client = match self.clients.get(name) {
+        let client = match self.clients.get_mut(name) {
             Some(client) if client.session == session => return,
             // If it is in fact the later one, its process reports that when the client is pinged.
             Some(client) if client.excludes(session) => return,
@@ -285,7 +285,7 @@ impl ServerSession {
                 self.next_flush += 1;
                 if let Some(client) = self.clients.get_mut(name) {
                     client.record_events(number, unknown, sink_unknown, flush, caller);
-                    self.flushes.insert(flush, client.refer(name));
+                    self.flushes.insert(flush, name.clone());
                 }
                 actions.push(ServerAction::Flush(flush));
             }
@@ -363,10 +363,8 @@ impl ServerSession {
     }
 
     fn flushed(&mut self, flush: FlushId, actions: &mut Vec<ServerAction>) {
-        let Some(of) = self.flushes.remove(&flush) else {
-            return;
-        };
-        let Some(client) = self.client(&of) else {
+        let name = self.flushes.remove(&flush);
+        let Some(client) = name.and_then(|name| self.clients.get_mut(&name)) else {
             return;
         };
         for caller in client.flushed(flush) {

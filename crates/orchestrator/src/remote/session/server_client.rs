@@ -53,6 +53,14 @@ enum ClientState {
 /// Maximum number of earlier sessions that are kept for one name.
 const FORMER_MAX: usize = 16;
 
+/// A session that another one of its client's name has replaced. Its process may still run: with a
+/// clock set back, a late call of the process before it looks like a successor's.
+struct FormerSession {
+    session: u64,
+    /// Kept so that a session that comes back is not heard twice.
+    last_events: Option<LastEventsCall>,
+}
+
 /// A client's session with this leader.
 pub(super) struct Client {
     pub(super) session: u64,
@@ -61,8 +69,8 @@ pub(super) struct Client {
     pub(super) replies: Replies,
     pub(super) has_sink: bool,
     state: ClientState,
-    /// The latest earlier sessions under the client's name, whose calls are too late.
-    former: Vec<u64>,
+    /// The latest other sessions under the client's name, the oldest first.
+    former: Vec<FormerSession>,
     last_events: Option<LastEventsCall>,
     roles: BTreeSet<(Kind, WorkerId)>,
     /// The client has received the answers to all calls before this number.
@@ -87,15 +95,22 @@ impl Client {
         }
     }
 
-    /// The session that replaces this one.
-    pub(super) fn replaced_by(&self, now: Time, session: u64, incarnation: u64) -> Self {
-        let mut former = self.former.clone();
+    /// The session that replaces this one, which may be one that it replaced itself: then its
+    /// calls continue where they were.
+    pub(super) fn replaced_by(&mut self, now: Time, session: u64, incarnation: u64) -> Self {
+        let mut former = std::mem::take(&mut self.former);
+        let known = former.iter().position(|former| former.session == session);
+        let last_events = known.and_then(|at| former.remove(at).last_events);
         if former.len() == FORMER_MAX {
             former.remove(0);
         }
-        former.push(self.session);
+        former.push(FormerSession {
+            session: self.session,
+            last_events: self.last_events.take(),
+        });
         Self {
             former,
+            last_events,
             ..Self::new(now, session, incarnation)
         }
     }
@@ -103,7 +118,8 @@ impl Client {
     /// Whether calls of another session are ignored until this one is known to be gone: it is an
     /// earlier one, from which most likely only late copies come.
     pub(super) fn excludes(&self, session: u64) -> bool {
-        self.is_present() && (session < self.session || self.former.contains(&session))
+        let is_former = || self.former.iter().any(|former| former.session == session);
+        self.is_present() && (session < self.session || is_former())
     }
 
     /// Whether calls of this session are accepted.
@@ -205,14 +221,19 @@ impl Client {
     /// Records that the consequences of the call are durable. Returns the callers that wait for the
     /// answer.
     pub(super) fn flushed(&mut self, flush: FlushId) -> Vec<CallerId> {
-        let Some(last_events) = self.last_events.as_mut() else {
-            return Vec::new();
-        };
-        if last_events.flush != Some(flush) {
-            return Vec::new();
+        let current = self.last_events.as_mut();
+        if let Some(last_events) = current.filter(|last| last.flush == Some(flush)) {
+            last_events.flush = None;
+            return std::mem::take(&mut last_events.callers);
         }
-        last_events.flush = None;
-        std::mem::take(&mut last_events.callers)
+        let former = self.former.iter_mut();
+        let mut calls = former.filter_map(|former| former.last_events.as_mut());
+        if let Some(last_events) = calls.find(|last| last.flush == Some(flush)) {
+            // Answered when it is repeated, should its session come back.
+            last_events.flush = None;
+            last_events.callers.clear();
+        }
+        Vec::new()
     }
 
     pub(super) fn add_role(&mut self, kind: Kind, who: WorkerId) {

@@ -221,14 +221,18 @@ impl Protocol {
         let Role::Sequencer(emitter) = &mut self.processes[ix].role else {
             return Ok(());
         };
-        if std::mem::replace(&mut emitter.holds, true) {
+        // A process that was stopped may learn of two terms at once, in any order.
+        if emitter.holds && term <= emitter.term {
             return Ok(());
         }
         emitter.term = term;
+        let renews = std::mem::replace(&mut emitter.holds, true);
         self.lived.sinks += 1;
         self.note(|| format!("process {ix} emits, term {term}"));
         self.processes[ix].set_sink_term(term);
-        self.after(LEASE_MS / 4, Ev::Process(ix, life, ProcessEv::RenewSink));
+        if !renews {
+            self.after(LEASE_MS / 4, Ev::Process(ix, life, ProcessEv::RenewSink));
+        }
         self.say(ix, SinkEvent::Attach { term }.into())
     }
 

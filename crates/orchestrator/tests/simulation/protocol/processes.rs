@@ -265,7 +265,8 @@ impl Protocol {
     ) -> Checked {
         let process = &mut self.processes[ix];
         let term = place.0;
-        let is_introduction = term > process.heard_term;
+        // The process announces itself to a new leader, and to one that has another session for its name.
+        let is_introduction = term > process.heard_term || session != process.number;
         let hands = |action: &ClientAction| match action {
             ClientAction::Deliver(RoleCommand::Worker(_, WorkerCommand::Unknown)) => false,
             ClientAction::Deliver(RoleCommand::Host(_, HostCommand::Unknown)) => !is_introduction,
