@@ -193,6 +193,12 @@ async fn metrics(State(scrape): State<Scrape>) -> Response {
         for_workflow(status.paused.len() as f64),
     );
     page.add(
+        "users_distrusted",
+        "Users whose workers get no tasks, since one of them has sent a false result",
+        Kind::Gauge,
+        for_workflow(status.distrusted.len() as f64),
+    );
+    page.add(
         "collectors",
         "Processes that keep partitions of collectors",
         Kind::Gauge,

@@ -422,6 +422,7 @@ fn dispatcher(
     let batch = fields.number32("batch", 1..=65_536).unwrap_or(1);
     let fan_out = fields.boolean("fan_out").unwrap_or(false);
     let verify = fields.boolean("verify").unwrap_or(false);
+    let check_results = fields.boolean("check_results").unwrap_or(false);
     let group = fields
         .token("group", "\"gpus\"", true)
         .or_else(|| name.clone())
@@ -454,6 +455,7 @@ fn dispatcher(
         batch,
         fan_out,
         verify,
+        check_results,
         group,
         requires,
         labels,

@@ -191,6 +191,8 @@ codes! {
     SequencerStart = "sequencer-start",
     /// A stage verifies, and the process that emits cannot check its results again.
     NoEmissionCheck = "no-emission-check",
+    /// A stage's results are to be checked before they count, and the coordinator cannot check them.
+    NoResultCheck = "no-result-check",
     /// The sequencer emits results that no stage has verified.
     UnverifiedEmission = "unverified-emission",
     /// The sequencer emits results of verifying stages without a second check.

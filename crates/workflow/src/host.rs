@@ -27,6 +27,11 @@ pub trait Host {
     fn emission_checks(&self) -> Vec<&str> {
         Vec::new()
     }
+
+    /// Names of the native provers whose results the coordinator can check before they count.
+    fn result_checks(&self) -> Vec<&str> {
+        Vec::new()
+    }
 }
 
 /// The reason why a program cannot be executed.
@@ -44,6 +49,7 @@ pub struct LocalHost {
     provers: Vec<String>,
     strategies: Vec<String>,
     emission_checks: Vec<String>,
+    result_checks: Vec<String>,
     path: Option<OsString>,
 }
 
@@ -56,6 +62,7 @@ impl LocalHost {
             provers: provers.into_iter().map(Into::into).collect(),
             strategies: Vec::new(),
             emission_checks: Vec::new(),
+            result_checks: Vec::new(),
             path: std::env::var_os("PATH"),
         }
     }
@@ -78,6 +85,17 @@ impl LocalHost {
         provers: impl IntoIterator<Item = S>,
     ) -> Self {
         self.emission_checks
+            .extend(provers.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds native provers whose results the coordinator can check before they count.
+    #[must_use]
+    pub fn with_result_checks<S: Into<String>>(
+        mut self,
+        provers: impl IntoIterator<Item = S>,
+    ) -> Self {
+        self.result_checks
             .extend(provers.into_iter().map(Into::into));
         self
     }
@@ -116,6 +134,10 @@ impl Host for LocalHost {
 
     fn emission_checks(&self) -> Vec<&str> {
         self.emission_checks.iter().map(String::as_str).collect()
+    }
+
+    fn result_checks(&self) -> Vec<&str> {
+        self.result_checks.iter().map(String::as_str).collect()
     }
 }
 

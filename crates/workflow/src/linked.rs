@@ -176,6 +176,11 @@ impl LinkedWorkflow {
         &self.stages[id.0]
     }
 
+    /// The indices of all stages.
+    pub fn stage_ids(&self) -> impl Iterator<Item = StageId> + use<> {
+        (0..self.stages.len()).map(StageId)
+    }
+
     /// The queue with this index.
     ///
     /// # Panics

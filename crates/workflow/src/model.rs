@@ -224,6 +224,9 @@ pub struct Dispatcher {
     /// Whether the stage verifies proofs. The process that emits checks its results again, in
     /// batches, unless [`trust_verifiers`](Workflow::trust_verifiers) is set.
     pub verify: bool,
+    /// Whether the coordinator checks each result before it counts. A worker that sends a false one
+    /// gets no further task.
+    pub check_results: bool,
     /// Worker group, by default the stage's own name. Stages that name the same group share their
     /// workers.
     pub group: String,

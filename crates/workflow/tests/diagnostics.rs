@@ -597,6 +597,18 @@ fn what_leaves_unverified_is_said() {
 }
 
 #[test]
+fn only_provers_that_offer_a_check_are_checked_before_results_count() {
+    let verify = "verify = true";
+    let checked = format!("{verify}\ncheck_results = true");
+    let found = spoiled(verify, &checked, Code::NoResultCheck);
+    assert!(found.is_error());
+    assert_eq!(found.field, "dispatcher \"prove\".check_results");
+    let sound = SOUND.replace(verify, "check_results = true");
+    let sound = sound.replace("prover = \"test.prove\"", "prover = \"test.checked\"");
+    assert_eq!(codes(&sound), [Code::UnverifiedEmission]);
+}
+
+#[test]
 fn engines() {
     let native = "executor = { kind = \"native\", prover = \"test.prove\" }";
     let sound = "circuit = \"spend\", endpoints = [\"unix:e.sock\", \"https://a:9464\"]";

@@ -52,7 +52,8 @@ pub(crate) fn validate(file: &Path) -> Result<(Workflow, Vec<Diagnostic>), Vec<D
     let registry = provers::registry(Path::new(""));
     let host = LocalHost::new(registry.prover_names())
         .with_strategies(registry.strategy_names())
-        .with_emission_checks(registry.emission_check_names());
+        .with_emission_checks(registry.emission_check_names())
+        .with_result_checks(registry.result_check_names());
     validate_file(file, &host)
 }
 

@@ -112,7 +112,8 @@ pub(crate) async fn status(args: MillArgs) -> Result<(), Failure> {
         rows,
     )?;
     remarks(&status)?;
-    paused(&status["paused"])
+    paused(&status["paused"])?;
+    distrusted(&status["distrusted"])
 }
 
 /// Prints the remarks below the table: messages that came late, and blocks that the sequencer waits for.
@@ -155,6 +156,19 @@ fn paused(workers: &serde_json::Value) -> Result<(), Failure> {
         [name, group, reason]
     });
     print_table(["PAUSED", "GROUP", "REASON"], rows)
+}
+
+/// Prints the users whose workers get no tasks, with the fault of their result.
+fn distrusted(users: &serde_json::Value) -> Result<(), Failure> {
+    let users = users.as_array().map_or(&[][..], Vec::as_slice);
+    if users.is_empty() {
+        return Ok(());
+    }
+    output::line("")?;
+    let rows = users
+        .iter()
+        .map(|user| ["user", "reason"].map(|key| text(&user[key])));
+    print_table(["DISTRUSTED", "FALSE RESULT"], rows)
 }
 
 pub(crate) async fn queues(args: MillArgs) -> Result<(), Failure> {

@@ -12,7 +12,7 @@ use super::error::ClusterError;
 use super::site::ProcessContext;
 use crate::coordinator::{Coordinator, CoordinatorError, Handle, Options};
 use crate::core::CoreOptions;
-use crate::mill::{history_options, sweep_blobs};
+use crate::mill::{history_options, result_checks, sweep_blobs};
 use crate::plan::Plan;
 use crate::remote::{Leadership, Server};
 use crate::shutdown::{self, Level, Shutdown};
@@ -150,6 +150,8 @@ async fn lead_once(
             history: history_options(&context.workflow),
             ..CoreOptions::default()
         },
+        result_checks: result_checks(&context.workflow, &context.registry, &context.plan)?,
+        blobs: Some(context.blobs.clone()),
     };
     let opened =
         Coordinator::open(context.plan.clone(), log.clone() as Arc<dyn Log>, options).await;

@@ -2,8 +2,11 @@
 
 mod handle;
 pub mod outbox;
+mod result_check;
+mod result_gate;
 mod service;
 
 pub(crate) use handle::Command;
 pub use handle::{CoordinatorGone, Handle};
+pub use result_check::{ResultCheck, ResultChecks, UncheckedResult};
 pub use service::{Coordinator, CoordinatorError, Options};

@@ -7,23 +7,26 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use proofmill_bus::{
-    AppendError, Durable, Expect, Log, LogFailure, Op, ReadError, Seq, until_durable,
+    AppendError, BlobStore, Durable, Expect, Log, LogFailure, Op, ReadError, Seq, until_durable,
 };
 use ring::rand::{SecureRandom, SystemRandom};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::handle::{Command, Condition, Handle};
 use super::outbox::{DurableOutput, ImmediateAction, Outbox};
+use super::result_check::{CheckJob, Checker, ResultChecks};
+use super::result_gate::{CheckId, GateAction, ResultGate, Verdict};
 use crate::conversation::{
     HostCommand, HostEvent, Reply, RoleEvent, SinkCommand, SinkEvent, WorkerCommand, WorkerEvent,
+    WorkerResult,
 };
 use crate::core::{
     Action, Core, CoreOptions, Event, Now, ReplayError, RequestId, Settled, Time, Token,
 };
 use crate::id::{TaskId, WorkerId};
-use crate::plan::{Late, Plan};
+use crate::plan::{Late, Plan, StageIx};
 use crate::port::{Attachment, Message};
-use crate::record::{Record, RecordKey};
+use crate::record::{Record, RecordKey, TaskRecord};
 use crate::shutdown::{Level, Shutdown};
 
 /// Capacity of the command channel; senders wait when it is full.
@@ -37,6 +40,10 @@ const TURN: usize = 256;
 pub struct Options {
     /// Settings of the core.
     pub core: CoreOptions,
+    /// Checks of results before they count.
+    pub result_checks: ResultChecks,
+    /// The store of the payloads that the checks read; without it nothing is checked.
+    pub blobs: Option<Arc<BlobStore>>,
 }
 
 /// Failure that keeps a coordinator from starting, or stops it.
@@ -77,6 +84,9 @@ pub struct Coordinator {
     outbox: Outbox,
     next_flush: u64,
     flushes: HashMap<u64, oneshot::Sender<()>>,
+    result_gate: ResultGate,
+    result_checks: ResultChecks,
+    checker: Option<Checker>,
 }
 
 type Appending = BoxFuture<'static, (Token, Result<Seq, AppendError>)>;
@@ -136,6 +146,11 @@ impl Coordinator {
                 outbox: Outbox::new(appended),
                 next_flush: 0,
                 flushes: HashMap::new(),
+                result_gate: ResultGate::default(),
+                checker: options
+                    .blobs
+                    .map(|blobs| Checker::start(options.result_checks.clone(), blobs)),
+                result_checks: options.result_checks,
             };
             Ok((coordinator, Handle::new(sender, plan)))
         })
@@ -178,6 +193,10 @@ impl Coordinator {
                         if changed.is_err() {
                             return Err(CoordinatorError::Append(AppendError::Closed));
                         }
+                    }
+                    (id, verdict) = next_verdict(&mut self.checker) => {
+                        let actions = self.result_gate.checked(id, verdict);
+                        self.pass_gate(actions, &mut appending).await?;
                     }
                     () = sleep_until(deadline) => {
                         self.handle(Event::Tick, &mut appending).await?;
@@ -236,6 +255,11 @@ impl Coordinator {
                 self.attach(attachment);
                 return Ok(());
             }
+            Command::Port(Message::Event(RoleEvent::Worker(event))) => {
+                let is_checked = self.check_of(&event).is_some();
+                let actions = self.result_gate.event(event, is_checked);
+                return self.pass_gate(actions, appending).await;
+            }
             Command::Port(Message::Event(event)) => {
                 self.note(&event);
                 event.into()
@@ -256,9 +280,9 @@ impl Coordinator {
             }
             Command::Flush(flushed) => {
                 self.flushes.insert(self.next_flush, flushed);
-                self.outbox.flush(self.next_flush);
+                let actions = self.result_gate.flush(self.next_flush);
                 self.next_flush += 1;
-                return Ok(());
+                return self.pass_gate(actions, appending).await;
             }
             Command::Observe(observer) => {
                 self.outbox.observe();
@@ -272,6 +296,48 @@ impl Coordinator {
             Command::Drain => Event::Drain,
         };
         self.handle(event, appending).await
+    }
+
+    /// The stage and the task of a result that must be checked before it counts.
+    fn check_of(&self, event: &WorkerEvent) -> Option<(StageIx, Arc<TaskRecord>)> {
+        self.checker.as_ref()?;
+        let WorkerEvent::Complete(result) = event else {
+            return None;
+        };
+        let found = self.core.leased_record(&result.worker, &result.lease);
+        found.filter(|(stage, _)| self.result_checks.has(*stage))
+    }
+
+    async fn pass_gate(
+        &mut self,
+        actions: Vec<GateAction>,
+        appending: &mut FuturesUnordered<Appending>,
+    ) -> Result<(), CoordinatorError> {
+        for action in actions {
+            match action {
+                GateAction::Pass(event) => {
+                    if let Event::Worker(WorkerEvent::Leave { worker }) = &event {
+                        self.workers.remove(worker);
+                    }
+                    self.handle(event, appending).await?;
+                }
+                GateAction::Check(id, result) => self.begin_check(id, result),
+                GateAction::Flush(number) => self.outbox.flush(number),
+            }
+        }
+        Ok(())
+    }
+
+    fn begin_check(&self, id: CheckId, result: WorkerResult) {
+        let found = self.core.leased_record(&result.worker, &result.lease);
+        if let (Some(checker), Some((stage, task))) = (&self.checker, found) {
+            checker.begin(CheckJob {
+                id,
+                stage,
+                task,
+                result,
+            });
+        }
     }
 
     fn attach(&mut self, attachment: Attachment) {
@@ -289,12 +355,9 @@ impl Coordinator {
         }
     }
 
-    /// Updates the channels and the sink's unconfirmed emissions for an event.
+    /// Updates the channels and the sink's unconfirmed emissions for an event of a host or the sink.
     fn note(&mut self, event: &RoleEvent) {
         match event {
-            RoleEvent::Worker(WorkerEvent::Leave { worker }) => {
-                self.workers.remove(worker);
-            }
             RoleEvent::Host(HostEvent::Leave { host }) => {
                 self.hosts.remove(host);
             }
@@ -509,6 +572,18 @@ fn wall_ms() -> u64 {
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     u64::try_from(wall.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The next outcome of a check; pending for ever where nothing is checked.
+async fn next_verdict(checker: &mut Option<Checker>) -> (CheckId, Verdict) {
+    let verdict = match checker {
+        Some(checker) => checker.verdict().await,
+        None => None,
+    };
+    match verdict {
+        Some(verdict) => verdict,
+        None => std::future::pending().await,
+    }
 }
 
 async fn sleep_until(deadline: Option<tokio::time::Instant>) {

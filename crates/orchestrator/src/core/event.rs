@@ -5,8 +5,8 @@ use std::time::Duration;
 use proofmill_bus::{Op, Seq};
 
 use crate::conversation::{
-    HostCommand, HostEvent, Reply, Request, RoleEvent, SinkCommand, SinkEvent, WorkerCommand,
-    WorkerEvent,
+    HostCommand, HostEvent, LeaseRef, Reply, Request, RoleEvent, SinkCommand, SinkEvent,
+    WorkerCommand, WorkerEvent,
 };
 use crate::id::{TaskId, WorkerId};
 use crate::plan::Late;
@@ -63,10 +63,23 @@ pub enum Event {
         /// Key of the existing record.
         key: String,
     },
+    /// The check of a stage's results has refused a result.
+    FalseResult(FalseResult),
     /// Stop leasing; results of leased tasks are still accepted.
     Drain,
     /// A timer may be due ([`Core::next_deadline`](super::Core::next_deadline)).
     Tick,
+}
+
+/// A result that is wrong. The coordinator reports it after a check of its own; no worker can.
+#[derive(Clone, Debug)]
+pub struct FalseResult {
+    /// Worker that sent the result.
+    pub worker: WorkerId,
+    /// Lease that the result is for.
+    pub lease: LeaseRef,
+    /// Description of the fault.
+    pub why: String,
 }
 
 /// An output of the core: something for the caller to carry out.

@@ -14,6 +14,7 @@ mod check;
 mod collect;
 mod dead;
 mod deadline;
+mod distrust;
 mod emit;
 mod fail;
 mod fire;

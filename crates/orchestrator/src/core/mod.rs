@@ -83,13 +83,13 @@ mod view;
 mod workers;
 
 pub use blocks::{BLOCKS_MAX, BlockState, BlockSummary, BlockView, DeadlineState, LiveStep};
-pub use event::{Action, Event, Now, RequestId, Settled, Time, Timing, Token};
+pub use event::{Action, Event, FalseResult, Now, RequestId, Settled, Time, Timing, Token};
 pub use history::HistoryOptions;
 pub use limits::TASK_MAX;
 pub use machine::{Core, GROUP_MAX, KEY_MAX, ReplayError};
 pub use options::{CoreOptions, Routing};
 pub use tag::{LEASE_KEY_BYTES, LeaseKey, LeaseTag};
 pub use view::{
-    Counters, GAPS_MAX, HostStatus, PausedWorker, StageStatus, Status, TaskPhase, TaskView,
-    WorkerView,
+    Counters, DistrustedUser, GAPS_MAX, HostStatus, PausedWorker, StageStatus, Status, TaskPhase,
+    TaskView, WorkerView,
 };

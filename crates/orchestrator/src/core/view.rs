@@ -94,6 +94,15 @@ pub struct PausedWorker {
     pub reason: Arc<str>,
 }
 
+/// A user of the bus whose workers get no tasks, since one of them has sent a false result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DistrustedUser {
+    /// Worker group and user, `GROUP.USER`; the worker's name for a worker in the coordinator's process.
+    pub user: Arc<str>,
+    /// Fault of the result.
+    pub reason: Arc<str>,
+}
+
 /// State of the whole workflow.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Status {
@@ -109,6 +118,8 @@ pub struct Status {
     pub workers: usize,
     /// Joined workers that take no tasks for now, by name.
     pub paused: Vec<PausedWorker>,
+    /// Users whose workers get no tasks, by name.
+    pub distrusted: Vec<DistrustedUser>,
     /// Next block that the sequencer will emit; `None` if the workflow has no sequencer.
     pub next_block: Option<u64>,
     /// Spans of blocks, first and last, that have not reached the sequencer while later ones have: the lowest

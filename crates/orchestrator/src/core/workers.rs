@@ -10,6 +10,7 @@ use super::event::Time;
 use super::tasks::TaskNo;
 use crate::conversation::WorkerJoin;
 use crate::id::WorkerId;
+use crate::principal::quorum_id;
 
 /// The workers, by name.
 pub(super) struct Workers {
@@ -17,6 +18,9 @@ pub(super) struct Workers {
     /// Workers with room for another assignment, by worker group.
     free: Vec<BTreeSet<WorkerId>>,
     next_batch: u64,
+    /// Reason for the distrust of each user whose worker has sent a false result, by the identity that counts
+    /// in a quorum.
+    distrusted: BTreeMap<Arc<str>, Arc<str>>,
 }
 
 /// A worker that has joined.
@@ -27,6 +31,7 @@ pub(super) struct Worker {
     slots: usize,
     retired: bool,
     paused: Option<Arc<str>>,
+    is_distrusted: bool,
     /// Tasks of the worker, by assignment.
     batches: BTreeMap<u64, BTreeSet<TaskNo>>,
     heard: Time,
@@ -42,6 +47,7 @@ impl Workers {
             workers: BTreeMap::new(),
             free: vec![BTreeSet::new(); groups],
             next_batch: 0,
+            distrusted: BTreeMap::new(),
         }
     }
 
@@ -83,6 +89,7 @@ impl Workers {
             slots: join.slots,
             retired: false,
             paused: None,
+            is_distrusted: self.is_distrusted(&join.worker),
             batches,
             heard: now,
             last_used,
@@ -122,6 +129,31 @@ impl Workers {
             worker.retired = retired;
             worker.paused = paused;
         })
+    }
+
+    /// Distrusts a worker and every other one of its user: none is free again, under whatever name it joins.
+    /// Returns the user's workers that have joined.
+    pub(super) fn distrust(&mut self, name: &WorkerId, why: Arc<str>) -> Vec<WorkerId> {
+        let user = quorum_id(name);
+        if !self.distrusted.contains_key(user) {
+            self.distrusted.insert(user.into(), why);
+        }
+        let of_user = self.workers.keys().filter(|name| quorum_id(name) == user);
+        let of_user: Vec<WorkerId> = of_user.cloned().collect();
+        for name in &of_user {
+            self.change(name, |worker| worker.is_distrusted = true);
+        }
+        of_user
+    }
+
+    /// Whether a worker, or another one of its user, has sent a false result.
+    pub(super) fn is_distrusted(&self, name: &WorkerId) -> bool {
+        self.distrusted.contains_key(quorum_id(name))
+    }
+
+    /// The distrusted users with the reason for each, by name.
+    pub(super) fn distrusted(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<str>)> {
+        self.distrusted.iter()
     }
 
     /// The number for a new assignment.
@@ -177,6 +209,9 @@ impl Workers {
     #[cfg(debug_assertions)]
     pub(super) fn check(&self, has: impl Fn(TaskNo, &WorkerId, u64) -> bool) -> Result<(), String> {
         for (name, worker) in &self.workers {
+            if worker.is_distrusted != self.is_distrusted(name) {
+                return Err(format!("worker {name}: the distrust of its user is off"));
+            }
             if self.free[worker.group].contains(name) != worker.is_free() {
                 return Err(format!("worker {name}: the index of free workers is off"));
             }
@@ -248,7 +283,10 @@ impl Worker {
     }
 
     fn is_free(&self) -> bool {
-        !self.retired && self.paused.is_none() && self.batches.len() < self.slots
+        !self.retired
+            && self.paused.is_none()
+            && !self.is_distrusted
+            && self.batches.len() < self.slots
     }
 }
 
@@ -287,6 +325,12 @@ mod tests {
         assert_eq!(workers.check(holds), Ok(()));
         workers.take(&name, batch, no);
         assert_eq!(workers.get(&name).map(Worker::busy), Some(0));
+        assert_eq!(workers.distrust(&name, "a lie".into()).len(), 1);
+        assert!(!workers.has_free(0));
+        workers.remove(&name);
+        workers.join(join(1), 0, Time(4));
+        assert!(!workers.has_free(0));
+        assert_eq!(workers.check(holds), Ok(()));
         workers.remove(&name);
         assert!(!workers.beat(&name, Time(4), false, None));
     }

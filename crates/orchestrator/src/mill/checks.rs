@@ -1,4 +1,4 @@
-//! The checks of emissions that a workflow requires.
+//! The checks of emissions, and of results before they count, that a workflow requires.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -8,6 +8,8 @@ use proofmill_workflow as file;
 
 use super::options::MillError;
 use super::registry::Registry;
+use crate::coordinator::ResultChecks;
+use crate::plan::Plan;
 use crate::sink::{Checks, EmissionCheck, History};
 
 /// File in the state directory with the end of the last emissions.
@@ -49,6 +51,29 @@ pub(crate) fn checks(
     let history = History::open(&state.join(HISTORY), sequencer.start);
     let checks = Checks::new(stages, unchecked, takes_submitted, history);
     Ok(Some(Arc::new(Mutex::new(checks))))
+}
+
+/// The checks of results before they count that a workflow requires.
+pub(crate) fn result_checks(
+    workflow: &file::Workflow,
+    registry: &Registry,
+    plan: &Plan,
+) -> Result<ResultChecks, MillError> {
+    let mut checks = ResultChecks::default();
+    for stage in workflow.dispatchers.iter().filter(|of| of.check_results) {
+        let made = match &stage.executor {
+            file::Executor::Native { prover, params } => registry.make_result_check(prover, params),
+            _ => Err("only results of native provers can be checked before they count".to_owned()),
+        };
+        let check = made.map_err(|why| MillError::Setup {
+            what: format!("dispatcher {:?}", stage.name),
+            why,
+        })?;
+        if let Some(ix) = plan.stage_named(&stage.name) {
+            checks.insert(ix, check);
+        }
+    }
+    Ok(checks)
 }
 
 fn check_of(

@@ -25,9 +25,11 @@ mod sinks;
 mod store;
 mod sweep;
 
-pub(crate) use checks::checks;
+pub(crate) use checks::{checks, result_checks};
 pub use options::{MillError, Options, SourceSummary, Summary};
-pub use registry::{CheckMaker, EndpointMaker, ExecutorMaker, Registry, SourceMaker};
+pub use registry::{
+    CheckMaker, EndpointMaker, ExecutorMaker, Registry, ResultCheckMaker, SourceMaker,
+};
 pub(crate) use roles::Roles;
 pub use run::Mill;
 pub(crate) use run::{history_options, make_private};

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use proofmill_workflow as file;
 use serde_json::Value;
 
+use crate::coordinator::ResultCheck;
 use crate::executor::engine::Endpoint;
 use crate::executor::{Executor, Native, Prover};
 use crate::plan::StrategyMaker;
@@ -29,11 +30,16 @@ pub type EndpointMaker = Arc<dyn Fn(&file::EngineExecutor) -> Vec<Arc<dyn Endpoi
 /// `params`.
 pub type CheckMaker = Arc<dyn Fn(&Value) -> Result<Arc<dyn EmissionCheck>, String> + Send + Sync>;
 
+/// Makes the check that the coordinator applies to a stage's results, from the stage's `params`.
+pub type ResultCheckMaker =
+    Arc<dyn Fn(&Value) -> Result<Arc<dyn ResultCheck>, String> + Send + Sync>;
+
 /// Provers, sources and strategies by name, and the maker of engine endpoints.
 #[derive(Clone, Default)]
 pub struct Registry {
     executors: BTreeMap<String, ExecutorMaker>,
     checks: BTreeMap<String, CheckMaker>,
+    result_checks: BTreeMap<String, ResultCheckMaker>,
     endpoints: Option<EndpointMaker>,
     strategies: BTreeMap<String, StrategyMaker>,
     sources: Vec<SourceMaker>,
@@ -70,6 +76,20 @@ impl Registry {
         let made = make.clone();
         let check: CheckMaker = Arc::new(move |params| Ok(Arc::new(made(params)?)));
         self.checks.insert(name.to_owned(), check);
+        self.prover(name, move |params| make(params))
+    }
+
+    /// As [`Registry::prover`], for a prover whose results can be checked: the coordinator checks those of
+    /// stages that run it and are marked `check_results = true`.
+    pub fn checked_prover<P, F>(&mut self, name: &str, make: F) -> &mut Self
+    where
+        P: Prover + ResultCheck,
+        F: Fn(&Value) -> Result<P, String> + Send + Sync + 'static,
+    {
+        let make = Arc::new(make);
+        let made = make.clone();
+        let check: ResultCheckMaker = Arc::new(move |params| Ok(Arc::new(made(params)?)));
+        self.result_checks.insert(name.to_owned(), check);
         self.prover(name, move |params| make(params))
     }
 
@@ -113,6 +133,11 @@ impl Registry {
         self.checks.keys().cloned().collect()
     }
 
+    /// The names of the native provers whose results the coordinator can check.
+    pub fn result_check_names(&self) -> Vec<String> {
+        self.result_checks.keys().cloned().collect()
+    }
+
     /// The names of the strategies.
     pub fn strategy_names(&self) -> Vec<String> {
         self.strategies.keys().cloned().collect()
@@ -141,6 +166,20 @@ impl Registry {
                 "results that {prover:?} has verified cannot be checked again before they are \
                  emitted: the prover offers no check. Verify with another prover, or write \
                  `trust_verifiers = true`"
+            )
+        })?;
+        make(params)
+    }
+
+    pub(crate) fn make_result_check(
+        &self,
+        prover: &str,
+        params: &Value,
+    ) -> Result<Arc<dyn ResultCheck>, String> {
+        let make = self.result_checks.get(prover).ok_or_else(|| {
+            format!(
+                "results of {prover:?} cannot be checked before they count: the prover offers no \
+                 check. Remove `check_results`, or use another prover"
             )
         })?;
         make(params)

@@ -11,7 +11,7 @@ use proofmill_files::{check_private_directory, make_private_directory};
 use proofmill_workflow as file;
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 
-use super::checks::checks;
+use super::checks::{checks, result_checks};
 use super::emitted;
 use super::options::{MillError, Options, SourceSummary, Summary};
 use super::presence::Presence;
@@ -20,7 +20,9 @@ use super::roles::Roles;
 use super::sinks::{sinks, sweep_sink_programs};
 use super::store::Store;
 use super::sweep::{sweep_at_end, sweep_blobs};
-use crate::coordinator::{self, Coordinator, CoordinatorError, CoordinatorGone, Handle};
+use crate::coordinator::{
+    self, Coordinator, CoordinatorError, CoordinatorGone, Handle, ResultChecks,
+};
 use crate::core::{CoreOptions, HistoryOptions};
 use crate::plan::Plan;
 use crate::remote::Server;
@@ -79,6 +81,12 @@ impl Mill {
                     history: history_options(workflow),
                     ..CoreOptions::default()
                 },
+                // A process that only reads may lack the keys.
+                result_checks: match options.read_only {
+                    true => ResultChecks::default(),
+                    false => result_checks(workflow, &registry, &plan)?,
+                },
+                blobs: Some(blobs.clone()),
             };
             let opened = Coordinator::open(plan, store.log(), settings).await?;
             let (coordinator, handle) = opened;

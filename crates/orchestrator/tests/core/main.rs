@@ -4,6 +4,7 @@ mod backpressure;
 mod collectors;
 mod dead_letters;
 mod deadlines;
+mod distrust;
 mod draft;
 mod forged;
 mod history;

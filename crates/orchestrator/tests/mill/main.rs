@@ -11,6 +11,7 @@ mod log_failure;
 mod machine;
 mod node;
 mod receiver;
+mod results;
 mod resume;
 mod shutdown;
 mod sink;

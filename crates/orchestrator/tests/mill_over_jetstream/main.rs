@@ -12,6 +12,8 @@ use proofmill_nats_server::NatsServer;
 mod dead_letters;
 #[path = "../mill/flow.rs"]
 mod flow;
+#[path = "../mill/results.rs"]
+mod results;
 #[path = "../mill/resume.rs"]
 mod resume;
 #[path = "../mill/shutdown.rs"]

@@ -1,5 +1,5 @@
-//! Rules for verification: emitted results were verified by a stage, and the process that emits can
-//! check them again.
+//! Rules for verification: emitted results were verified by a stage, the process that emits can
+//! check them again, and the coordinator can check what it is to check before it counts.
 
 use super::checker::Checker;
 use crate::diagnostic::Code;
@@ -8,6 +8,7 @@ use crate::linked::{StageId, StageKind};
 use crate::model::{Dispatcher, Executor};
 
 pub(super) fn check(checker: &mut Checker<'_>) {
+    result_checks(checker);
     if checker.workflow.sequencer.is_none() {
         return;
     }
@@ -43,6 +44,36 @@ pub(super) fn check(checker: &mut Checker<'_>) {
         let help = "remove `trust_verifiers`, unless the stage's workers are yours alone";
         let field = Field::root().child("trust_verifiers");
         checker.push(Code::TrustedVerifiers, &field, message, help);
+    }
+}
+
+/// Reports stages whose results the coordinator cannot check before they count.
+fn result_checks(checker: &mut Checker<'_>) {
+    let linked = checker.linked.clone();
+    for id in linked.stage_ids() {
+        let StageKind::Dispatcher(stage) = &linked.stage(id).kind else {
+            continue;
+        };
+        if !stage.check_results {
+            continue;
+        }
+        let why = match &stage.executor {
+            Executor::Native { prover, .. } => {
+                let is_known = checker.host.result_checks().contains(&prover.as_str());
+                // A prover that does not exist is reported by another rule.
+                if is_known || !checker.host.provers().contains(&prover.as_str()) {
+                    continue;
+                }
+                "the prover offers no such check"
+            }
+            Executor::Process(_) => "the check needs a native prover, and this is a program",
+            Executor::Engine(_) => "the check needs a native prover, and this is an engine",
+        };
+        let message = format!("the stage's results cannot be checked before they count: {why}");
+        let help = "remove `check_results`, or use a native prover that offers a check, such as \
+                    \"partition.prove\"";
+        let field = checker.stage_field(id).child("check_results");
+        checker.push(Code::NoResultCheck, &field, message, help);
     }
 }
 

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use proofmill_workflow::{Code, Diagnostic, Host, Program, ProgramFault, validate};
 
-/// A host with the prover `test.prove`, whose results can be checked again. In its folders
+/// A host with the provers `test.prove`, whose results can be checked again before they are emitted, and
+/// `test.checked`, whose results can be checked before they count. In its folders
 /// `good.sh` can be executed, `plain.sh` cannot, and nothing else exists.
 #[derive(Default)]
 pub(crate) struct FakeHost;
@@ -24,7 +25,7 @@ impl Host for FakeHost {
     }
 
     fn provers(&self) -> Vec<&str> {
-        vec!["test.prove"]
+        vec!["test.prove", "test.checked"]
     }
 
     fn strategies(&self) -> Vec<&str> {
@@ -33,6 +34,10 @@ impl Host for FakeHost {
 
     fn emission_checks(&self) -> Vec<&str> {
         vec!["test.prove"]
+    }
+
+    fn result_checks(&self) -> Vec<&str> {
+        vec!["test.checked"]
     }
 }
 

@@ -23,7 +23,7 @@ use crate::record::{
 impl Core {
     /// Handles a result. It counts if its worker was given the lease, even if the lease has ended. Where a
     /// task takes one result, the first wins; where it takes several, they must come from different workers
-    /// of different users.
+    /// of different users. A distrusted worker's results do not count.
     pub(super) fn complete(&mut self, complete: WorkerResult) {
         self.workers.hear(&complete.worker, self.now.mono);
         let task = self.leased_task(&complete.worker, &complete.lease);
@@ -31,7 +31,9 @@ impl Core {
             // A result is being recorded, possibly this one; the worker learns of it once it is.
             return;
         }
-        let task = task.filter(|task| self.plan.stage(task.stage()).dispatcher().is_some());
+        let is_trusted = !self.workers.is_distrusted(&complete.worker);
+        let task =
+            task.filter(|task| is_trusted && self.plan.stage(task.stage()).dispatcher().is_some());
         let Some(task) = task else {
             self.refuse(complete.worker, complete.lease);
             return;
@@ -206,7 +208,7 @@ impl Core {
         held.map(|held| held.since().until(self.now.mono))
     }
 
-    fn refuse(&mut self, worker: crate::id::WorkerId, lease: LeaseRef) {
+    pub(super) fn refuse(&mut self, worker: crate::id::WorkerId, lease: LeaseRef) {
         if let Some(stage) = self.layout.stage_of(&lease.task) {
             self.counts.add(stage, |of| &mut of.stale_results);
         }

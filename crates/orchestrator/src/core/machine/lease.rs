@@ -1,12 +1,15 @@
 //! Leases: their verification, their expiry, and their return by workers.
 
+use std::sync::Arc;
+
 use super::Core;
 use crate::conversation::{LeaseRef, WorkerCommand};
 use crate::core::tag::LeaseTag;
 use crate::core::tasks::{Task, TaskNo};
 use crate::core::timers::Timer;
 use crate::id::WorkerId;
-use crate::record::Failure;
+use crate::plan::StageIx;
+use crate::record::{Failure, TaskRecord};
 
 impl Core {
     /// Handles a lease's timer: the lease has ended, unless it was renewed.
@@ -61,6 +64,16 @@ impl Core {
         let (record, content) = (task.record(), task.content());
         let given = key.verify(lease.tag, worker, record, content, lease.attempt);
         given.then_some(task)
+    }
+
+    /// The stage and the record of a live task, if the worker was given this lease of it.
+    pub fn leased_record(
+        &self,
+        worker: &WorkerId,
+        lease: &LeaseRef,
+    ) -> Option<(StageIx, Arc<TaskRecord>)> {
+        let task = self.leased_task(worker, lease)?;
+        Some((task.stage(), task.record().clone()))
     }
 
     /// Tag of a lease of the task for this worker and attempt.

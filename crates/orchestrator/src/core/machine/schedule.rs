@@ -139,10 +139,13 @@ impl Core {
         distinct.name_of(worker, self.workers.get(worker)?.labels())
     }
 
-    /// Distinct name of the worker, if it may have the task. It may not if a worker of the same name
+    /// Distinct name of the worker, if it may have the task. It may not if it is distrusted; if a worker of the same name
     /// has the task, has completed it, or has failed it for good; nor, if several results are compared, if a
     /// worker of the same user has it or has completed it.
     pub(super) fn may_take(&self, task: &Task, worker: &WorkerId) -> Option<Arc<str>> {
+        if self.workers.is_distrusted(worker) {
+            return None;
+        }
         let name = self.distinct_name_of(task.stage(), worker)?;
         let failed = task.failed_for_good().any(|by| {
             by == worker || self.distinct_name_of(task.stage(), by).as_ref() == Some(&name)

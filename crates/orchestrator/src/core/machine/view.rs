@@ -8,7 +8,7 @@ use super::Core;
 use crate::core::change::Change;
 use crate::core::tasks::{ActiveLease, Phase, Task};
 use crate::core::view::{
-    GAPS_MAX, PausedWorker, StageStatus, Status, TaskPhase, TaskView, WorkerView,
+    DistrustedUser, GAPS_MAX, PausedWorker, StageStatus, Status, TaskPhase, TaskView, WorkerView,
 };
 use crate::core::workers::Worker;
 use crate::id::{TaskId, WorkerId};
@@ -87,6 +87,7 @@ impl Core {
             dead: self.dead.len(),
             workers: self.workers.len(),
             paused: self.paused_workers(),
+            distrusted: self.distrusted_users(),
             hosts: self.hosts.status(),
             next_block: self.plan.sequencer().map(|_| self.sequencer.cursor()),
             gaps: self.gaps(),
@@ -108,6 +109,14 @@ impl Core {
             next = next.max(last.saturating_add(1));
         }
         gaps
+    }
+
+    fn distrusted_users(&self) -> Vec<DistrustedUser> {
+        let view = |(user, reason): (&Arc<str>, &Arc<str>)| DistrustedUser {
+            user: user.clone(),
+            reason: reason.clone(),
+        };
+        self.workers.distrusted().map(view).collect()
     }
 
     fn paused_workers(&self) -> Vec<PausedWorker> {

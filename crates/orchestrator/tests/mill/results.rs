@@ -1,0 +1,120 @@
+//! Results that the coordinator checks before they count.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use proofmill_orchestrator::coordinator::{ResultCheck, UncheckedResult};
+use proofmill_orchestrator::executor::{Context, Json, Prover, ProverError};
+use proofmill_orchestrator::mill::{Mill, Options, Registry};
+use proofmill_orchestrator::shutdown;
+use proofmill_workflow::{LocalHost, render, validate};
+use serde::Deserialize;
+use tokio::sync::mpsc;
+
+use crate::support::PATIENCE;
+
+const WORKFLOW: &str = r#"
+    name = "checked"
+    [[source]]
+    name = "blocks"
+    kind = "range"
+    end = 39
+    output = "blocks"
+    [[dispatcher]]
+    name = "square"
+    input = "blocks"
+    output = "squares"
+    workers = 4
+    check_results = true
+    executor = { kind = "native", prover = "square" }
+    [sequencer]
+    input = "squares"
+"#;
+
+/// A source's message about a block.
+#[derive(Deserialize)]
+struct Block {
+    block: u64,
+}
+
+/// Squares its block's number, except for its first calls about blocks from 5 on.
+#[derive(Clone)]
+struct Square {
+    lies_left: Arc<AtomicUsize>,
+    panics: bool,
+}
+
+impl Prover for Square {
+    type Input = Json<Block>;
+    type Output = Json<u64>;
+
+    fn prove(
+        &self,
+        _: &Context,
+        Json(Block { block: n }): Json<Block>,
+    ) -> Result<Json<u64>, ProverError> {
+        let take = |left: usize| left.checked_sub(1);
+        let lies = n >= 5
+            && self
+                .lies_left
+                .fetch_update(Ordering::SeqCst, Ordering::SeqCst, take)
+                .is_ok();
+        Ok(Json(if lies { 7 } else { n * n }))
+    }
+}
+
+impl ResultCheck for Square {
+    fn check_results(&self, results: &[UncheckedResult]) -> Vec<Result<(), ProverError>> {
+        let verdict = |result: &UncheckedResult| {
+            let input = result.input.to_program_input().expect("an input");
+            let Block { block: n } = serde_json::from_slice(&input).expect("a block");
+            let square: Option<u64> = serde_json::from_slice(&result.outputs[0].1).ok();
+            assert!(!self.panics || square != Some(7), "a check that panics");
+            match square == Some(n * n) {
+                true => Ok(()),
+                false => Err(ProverError::Permanent("it is no square".into())),
+            }
+        };
+        results.iter().map(verdict).collect()
+    }
+}
+
+async fn run(lies: usize, panics: bool) -> (Vec<u64>, usize) {
+    let mut registry = Registry::default();
+    let square = Square {
+        lies_left: Arc::new(AtomicUsize::new(lies)),
+        panics,
+    };
+    registry.checked_prover("square", move |_| Ok(square.clone()));
+    let host = LocalHost::new(["square"]).with_result_checks(["square"]);
+    let (workflow, _) = validate(WORKFLOW, Path::new("test.toml"), &host)
+        .unwrap_or_else(|faults| panic!("{}", render(&faults)));
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let (stream, mut emitted) = mpsc::channel(64);
+    let options = Options {
+        bus: crate::bus(dir.path()).await,
+        stream: Some(stream),
+        ..Options::in_directory(dir.path())
+    };
+    let mill = Mill::open(&workflow, registry, options).await;
+    let mill = mill.expect("a mill");
+    let (_trigger, shutdown) = shutdown::channel();
+    let ran = tokio::time::timeout(PATIENCE, mill.run(shutdown)).await;
+    let status = ran.expect("it ends").expect("no failure").status;
+    let mut squares = Vec::new();
+    while let Some(emitted) = emitted.recv().await {
+        squares.push(serde_json::from_slice(&emitted.bytes).expect("a number"));
+    }
+    (squares, status.distrusted.len())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_false_result_does_not_count_and_its_worker_gets_nothing_more() {
+    let squares: Vec<u64> = (0..40).map(|n| n * n).collect();
+    assert_eq!(run(0, false).await, (squares.clone(), 0));
+    // Three of four workers lie, one after the other.
+    assert_eq!(run(3, false).await, (squares.clone(), 3));
+    // A result that makes the check panic is a false one.
+    assert_eq!(run(1, true).await, (squares, 1));
+}
