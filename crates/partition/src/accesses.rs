@@ -1,17 +1,18 @@
-//! The accesses of a part to shared wires: where their variables and values come from.
+//! The accesses of a part to shared wires, and its transfers: where their variables and values come from.
 
 use ark_ff::{BigInteger, PrimeField};
 use ark_relations::gr1cs::{ConstraintSystemRef, Variable};
 use sha2::{Digest, Sha256};
 
+use crate::multiset::{Transfer, num_values};
 use crate::part::Directory;
 use crate::{Name, PartitionError, Wire};
 
 /// The most accesses of all parts and public inputs together: what 32 bits count.
 pub const MAX_ACCESSES: usize = u32::MAX as usize - 1;
 
-/// Domain of the digest of a part's accesses.
-const DIGEST_DOMAIN: &[u8] = b"proofmill/partition/accesses/1";
+/// Domain of the digest of a part's accesses and transfers.
+const DIGEST_DOMAIN: &[u8] = b"proofmill/partition/accesses/2";
 
 /// An access to a shared wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,26 +42,42 @@ pub(crate) struct Memory<'a, F> {
     pub(crate) values: &'a mut [F],
 }
 
-/// The accesses of one part in one run of its code.
+/// The committed variables of a part that its code meets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CommittedVariables<'a> {
+    /// The variable of each access.
+    pub(crate) accesses: &'a [Variable],
+    /// The variables of the transfers' values, in order.
+    pub(crate) transfers: &'a [Variable],
+}
+
+/// The accesses and transfers of one part in one run of its code.
 #[derive(Debug)]
 pub(crate) struct Accesses<'a, F> {
-    /// The variable of each access, if the part has its trace; `None` while accesses are only recorded.
-    variables: Option<&'a [Variable]>,
+    /// The variables, if the part has its trace; `None` while accesses are only recorded.
+    variables: Option<CommittedVariables<'a>>,
     /// The value of each access, where it is known from a trace.
     values: Option<&'a [F]>,
     recorder: Option<&'a mut Recorder<F>>,
     memory: Option<Memory<'a, F>>,
     made: usize,
+    transfers: Vec<Transfer>,
+    /// The values of `transfers`.
+    transferred: Vec<F>,
     constants: Vec<F>,
     hasher: Sha256,
 }
 
-/// The accesses and constants that a part made in a run of its code.
+/// The accesses, transfers and constants that a part made in a run of its code.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Run<F> {
     /// The number of accesses.
     pub(crate) accesses: usize,
-    /// SHA-256 of the accesses and constants, in order.
+    /// The transfers, in order.
+    pub(crate) transfers: Vec<Transfer>,
+    /// The values of the transfers, each that is put with a multiplicity followed by it.
+    pub(crate) transferred: Vec<F>,
+    /// SHA-256 of the accesses, kinds of transfers and constants, in order.
     pub(crate) digest: [u8; 32],
     /// The values of [`Part::constant`](crate::Part::constant), in order.
     pub(crate) constants: Vec<F>,
@@ -143,17 +160,20 @@ impl<'a, F: PrimeField> Accesses<'a, F> {
     }
 
     /// Records accesses of a part whose trace has these variables.
-    pub(crate) fn constrained(variables: &'a [Variable], recorder: &'a mut Recorder<F>) -> Self {
+    pub(crate) fn constrained(
+        variables: CommittedVariables<'a>,
+        recorder: &'a mut Recorder<F>,
+    ) -> Self {
         Self::new(Some(variables), None, Some(recorder))
     }
 
     /// Accesses whose variables and values are those of the part's trace.
-    pub(crate) fn replayed(variables: &'a [Variable], values: &'a [F]) -> Self {
+    pub(crate) fn replayed(variables: CommittedVariables<'a>, values: &'a [F]) -> Self {
         Self::new(Some(variables), Some(values), None)
     }
 
     fn new(
-        variables: Option<&'a [Variable]>,
+        variables: Option<CommittedVariables<'a>>,
         values: Option<&'a [F]>,
         recorder: Option<&'a mut Recorder<F>>,
     ) -> Self {
@@ -165,6 +185,8 @@ impl<'a, F: PrimeField> Accesses<'a, F> {
             recorder,
             memory: None,
             made: 0,
+            transfers: Vec::new(),
+            transferred: Vec::new(),
             constants: Vec::new(),
             hasher,
         }
@@ -174,6 +196,8 @@ impl<'a, F: PrimeField> Accesses<'a, F> {
     pub(crate) fn finish(self) -> Run<F> {
         Run {
             accesses: self.made,
+            transfers: self.transfers,
+            transferred: self.transferred,
             digest: self.hasher.finalize().into(),
             constants: self.constants,
         }
@@ -246,7 +270,24 @@ impl<'a, F: PrimeField> Accesses<'a, F> {
             }
         }
         self.made += 1;
-        self.variables
-            .and_then(|variables| variables.get(self.made - 1).copied())
+        let variables = self.variables?.accesses;
+        variables.get(self.made - 1).copied()
+    }
+
+    /// Counts and hashes a transfer with its values, as many as its kind has, and returns their variables, which must
+    /// be equal to them: none while accesses are only recorded, and none beyond the expected number.
+    pub(crate) fn transfer(&mut self, transfer: Transfer, values: &[F]) -> &'a [Variable] {
+        debug_assert_eq!(
+            values.len(),
+            num_values(&[transfer]),
+            "values of a {transfer}"
+        );
+        self.hasher.update([transfer.code()]);
+        self.transfers.push(transfer);
+        let start = self.transferred.len();
+        self.transferred.extend_from_slice(values);
+        let variables = self.variables.map(|variables| variables.transfers);
+        let variables = variables.and_then(|all| all.get(start..self.transferred.len()));
+        variables.unwrap_or_default()
     }
 }

@@ -40,3 +40,20 @@ pub trait PartitionedCircuit<F: PrimeField> {
     /// become one.
     fn synthesize(&self, part: usize, wires: &mut Part<'_, F>) -> Result<(), PartitionError>;
 }
+
+/// A circuit whose parts are proved in other processes.
+///
+/// The values of shared wires come to a part with its share of the traces; only what a part's code takes from the
+/// circuit itself must be sent beside them.
+pub trait DistributedCircuit<F: PrimeField>: PartitionedCircuit<F> + Sized {
+    /// The private values that the code of one part takes from the circuit, as bytes; empty if there are none.
+    fn part_witness(&self, part: usize) -> Vec<u8>;
+
+    /// The circuit for the code of one part, made of a circuit without a witness and untrusted bytes of
+    /// [`part_witness`](Self::part_witness).
+    ///
+    /// # Errors
+    ///
+    /// A description of the fault, for bytes that no witness of this part has.
+    fn with_part_witness(&self, part: usize, bytes: &[u8]) -> Result<Self, String>;
+}

@@ -1,5 +1,6 @@
 //! Classes of parts: their constraints, and how parts that should have the same differ.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use ark_ff::PrimeField;
@@ -9,6 +10,7 @@ use proofmill_r1cs::R1cs;
 use crate::accesses::Run;
 use crate::error::Difference;
 use crate::memory_check::{Check, Sections, Shape};
+use crate::multiset::Transfer;
 
 /// Terms of a row that an error shows.
 const SHOWN_TERMS: usize = 6;
@@ -35,7 +37,8 @@ pub struct Class<F: PrimeField> {
 pub struct Layout {
     /// Instance variables that all parts have the same values of: the leading one, the root, α, β.
     pub shared: usize,
-    /// Number of instance variables, after the shared ones, whose values the partition fixes for each part.
+    /// Number of instance variables, after the shared ones, whose values the partition fixes for each part, addresses
+    /// up to the factor β.
     pub preprocessed: usize,
     /// Witness variables that are committed to before α and β are drawn: the first of the witness.
     pub committed: usize,
@@ -79,10 +82,10 @@ impl<F: PrimeField> Class<F> {
     ///
     /// # Errors
     ///
-    /// None in practice: every committed variable has a row of its own, in a running product. The result is still
+    /// None in practice: every committed variable has a row of its own, in a running sum. The result is still
     /// checked, as keys are made from it.
     pub fn committed_system(&self) -> Result<CommittedR1cs<'_, F>, CommittedR1csError> {
-        CommittedR1cs::new(&self.system, 2 * self.shape.accesses)
+        CommittedR1cs::new(&self.system, self.shape.committed())
     }
 
     /// The digest of [`system`](Self::system).
@@ -95,13 +98,18 @@ impl<F: PrimeField> Class<F> {
         self.shape.accesses
     }
 
+    /// The puts and takes that each part makes, in order.
+    pub fn transfers(&self) -> &[Transfer] {
+        &self.shape.transfers
+    }
+
     /// The sizes of the constraint system.
     pub fn layout(&self) -> Layout {
         let shared = 1 + Shape::SHARED;
         Layout {
             shared,
             preprocessed: self.system.num_instance() - shared,
-            committed: 2 * self.shape.accesses,
+            committed: self.shape.committed(),
             witness: self.system.num_witness(),
             constraints: self.system.num_constraints(),
         }
@@ -109,7 +117,7 @@ impl<F: PrimeField> Class<F> {
 
     /// The purpose of a constraint; nothing beyond the last.
     pub fn check_of(&self, constraint: usize) -> Option<Check> {
-        let section = |(_, rows): &&(Check, std::ops::Range<usize>)| rows.contains(&constraint);
+        let section = |(_, rows): &&(Check, Range<usize>)| rows.contains(&constraint);
         self.sections.iter().find(section).map(|(check, _)| *check)
     }
 
@@ -119,8 +127,13 @@ impl<F: PrimeField> Class<F> {
         sections.map(|(_, rows)| rows.len()).sum()
     }
 
-    pub(crate) const fn shape(&self) -> Shape {
-        self.shape
+    pub(crate) const fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// The preprocessed inputs that are addresses, which the instance has times β.
+    pub(crate) const fn addresses(&self) -> Range<usize> {
+        self.shape.addresses()
     }
 
     pub(crate) const fn first_part(&self) -> usize {
@@ -138,7 +151,21 @@ impl<F: PrimeField> Class<F> {
             run.accesses,
         );
         let constants = || count("constants", self.constants, run.constants.len());
-        if let Some(difference) = accesses.or_else(constants) {
+        let transfers = || {
+            let [first, other] = [&*self.shape.transfers, &run.transfers];
+            let pairs = first.iter().zip(other).enumerate();
+            let mut differing = pairs.filter(|(_, (first, other))| first != other);
+            let kind = differing.next().map(|(transfer, (first, other))| {
+                let (first, other) = (*first, *other);
+                Difference::Transfer {
+                    transfer,
+                    first,
+                    other,
+                }
+            });
+            kind.or_else(|| count("transfers", first.len(), other.len()))
+        };
+        if let Some(difference) = accesses.or_else(transfers).or_else(constants) {
             return Some(difference);
         }
         if system.digest() == self.digest {

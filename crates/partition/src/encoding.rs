@@ -1,4 +1,4 @@
-//! The bytes of paths and of a part's share of the traces, which travel between processes: field
+//! The bytes of paths and of a part's committed values, which travel between processes: field
 //! elements, each its number in little-endian.
 
 use ark_ff::{BigInteger, PrimeField};
@@ -59,38 +59,52 @@ impl<F: Poseidon2Field> Path<F> {
 // === impl PartTrace ===
 
 impl<F: PrimeField> PartTrace<F> {
-    /// The committed values in order, which are secret: those by part, and as many by address.
+    /// The number of accesses, 4 bytes, little-endian, and the committed values in order, which are secret: those by
+    /// part, as many by address, and those of transfers.
     pub fn to_bytes(&self) -> Vec<u8> {
-        write(self.by_part.iter().chain(&self.by_address))
+        // There are no more accesses than 32 bits count.
+        let mut bytes = (self.by_part.len() as u32).to_le_bytes().to_vec();
+        let values = self.by_part.iter().chain(&self.by_address);
+        bytes.extend(write(values.chain(&self.transfers)));
+        bytes
     }
 
-    /// Decodes an untrusted trace. The caller must limit the bytes; the right number of entries follows from the
-    /// partition.
+    /// Decodes an untrusted trace. The caller must limit the bytes; the right numbers of entries and of transfers
+    /// follow from the partition.
     ///
     /// # Errors
     ///
     /// [`EncodingError`] for a number of bytes that no trace has, and for elements not below the prime.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, EncodingError> {
         let (what, found) = ("share of the traces", bytes.len());
-        if !found.is_multiple_of(2 * width::<F>()) {
-            return Err(EncodingError::Length { what, found });
+        let length = EncodingError::Length { what, found };
+        let (accesses, values) = bytes.split_first_chunk().ok_or(length)?;
+        let accesses = u32::from_le_bytes(*accesses) as usize;
+        let is_whole = values.len().is_multiple_of(width::<F>());
+        if !is_whole || accesses > values.len() / width::<F>() / 2 {
+            return Err(length);
         }
-        let mut by_part = read::<F>(what, bytes)?;
-        let by_address = by_part.split_off(by_part.len() / 2);
+        let mut by_part = read::<F>(what, values)?;
+        let transfers = by_part.split_off(2 * accesses);
+        let by_address = by_part.split_off(accesses);
         Ok(Self {
             by_part,
             by_address,
+            transfers,
         })
     }
 }
 
-fn write<'a, F: PrimeField>(elements: impl Iterator<Item = &'a F>) -> Vec<u8> {
+pub(crate) fn write<'a, F: PrimeField>(elements: impl Iterator<Item = &'a F>) -> Vec<u8> {
     let numbers = elements.map(|element| element.into_bigint().to_bytes_le());
     numbers.flatten().collect()
 }
 
 /// Reads elements from bytes whose number is a multiple of an element's.
-fn read<F: PrimeField>(what: &'static str, bytes: &[u8]) -> Result<Vec<F>, EncodingError> {
+pub(crate) fn read<F: PrimeField>(
+    what: &'static str,
+    bytes: &[u8],
+) -> Result<Vec<F>, EncodingError> {
     let elements = bytes.chunks_exact(width::<F>()).enumerate();
     let elements = elements.map(|(index, bytes)| {
         canonical_from_le(bytes).ok_or(EncodingError::NotCanonical { what, index })
@@ -129,20 +143,32 @@ mod tests {
 
     #[test]
     fn traces_come_back_and_other_bytes_do_not() {
-        for entries in [0u64, 1, 5] {
+        for (entries, transfers) in [(0u64, 0), (1, 0), (5, 3), (0, 1)] {
             let trace = PartTrace {
                 by_part: (0..entries).map(Fr::from).collect(),
                 by_address: (0..entries).map(|i| Fr::from(100 + i)).collect(),
+                transfers: (0..transfers).map(|i| Fr::from(200 + i)).collect(),
             };
             let bytes = trace.to_bytes();
-            assert_eq!(bytes.len() as u64, 64 * entries);
+            assert_eq!(bytes.len() as u64, 4 + 64 * entries + 32 * transfers);
             assert_eq!(PartTrace::from_bytes(&bytes), Ok(trace));
         }
-        for found in [1, 32, 96] {
-            let what = "share of the traces";
-            let refused = PartTrace::<Fr>::from_bytes(&vec![0; found]);
+        let what = "share of the traces";
+        for (found, accesses) in [(0, 0), (3, 0), (5, 0), (32, 0), (35, 0), (67, 0), (67, 1)] {
+            let mut bytes = vec![0; found];
+            if let Some(first) = bytes.first_mut() {
+                *first = accesses;
+            }
+            let refused = PartTrace::<Fr>::from_bytes(&bytes);
             assert_eq!(refused, Err(EncodingError::Length { what, found }));
         }
-        assert!(PartTrace::<Fr>::from_bytes(&[[0; 32], *PRIME].concat()).is_err());
+        for accesses in [2, u32::MAX] {
+            let bytes = [&accesses.to_le_bytes()[..], &[0; 96]].concat();
+            let refused = PartTrace::<Fr>::from_bytes(&bytes);
+            let found = bytes.len();
+            assert_eq!(refused, Err(EncodingError::Length { what, found }));
+        }
+        let bytes = [&[1, 0, 0, 0][..], &[0; 32], PRIME].concat();
+        assert!(PartTrace::<Fr>::from_bytes(&bytes).is_err());
     }
 }

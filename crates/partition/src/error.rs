@@ -5,7 +5,7 @@ use std::fmt;
 use ark_relations::gr1cs::SynthesisError;
 use proofmill_r1cs::R1csError;
 
-use crate::{Check, Name};
+use crate::{Check, Name, Transfer};
 
 /// The reason why a circuit in parts was refused.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -21,6 +21,14 @@ pub enum PartitionError {
         part: usize,
         /// The reason.
         source: R1csError,
+    },
+    /// The private values that were sent for a part are not those of any witness.
+    #[error("part {part}: its witness: {why}")]
+    Witness {
+        /// The part, from 0.
+        part: usize,
+        /// The fault.
+        why: String,
     },
     /// A wire was read before any part set it.
     #[error("part {part} reads {name}, which no part before sets: wires flow to later parts only")]
@@ -90,12 +98,24 @@ pub enum PartitionError {
     },
     /// A circuit with values does not access the wires that the circuit for the keys did.
     #[error(
-        "part {part} does not make the accesses that it made when the partition was set up: \
-         names, constants and their order must not depend on values"
+        "part {part} does not make the accesses and transfers that it made when the partition was set up: \
+         names, constants, puts, takes and their order must not depend on values"
     )]
     AccessesChanged {
         /// The part, from 0.
         part: usize,
+    },
+    /// A value of the multiset is not put as often as it is taken. The value is secret, so it is not shown.
+    #[error(
+        "part {part}: the value of transfer {transfer}, a {kind}, is not put into the multiset as often as it is taken"
+    )]
+    Unmatched {
+        /// The part, from 0.
+        part: usize,
+        /// The transfer among those of the part, from 0.
+        transfer: usize,
+        /// The kind of the transfer.
+        kind: Transfer,
     },
     /// A number of values that does not fit the partition.
     #[error("{found} {what} where there are {expected}")]
@@ -129,6 +149,15 @@ pub enum Difference {
         /// The other part's number.
         other: usize,
     },
+    /// A transfer differs.
+    Transfer {
+        /// The transfer among those of a part, from 0.
+        transfer: usize,
+        /// The first part's kind.
+        first: Transfer,
+        /// The other's.
+        other: Transfer,
+    },
     /// A row of a matrix differs.
     Row {
         /// The constraint's index, from 0.
@@ -148,6 +177,11 @@ impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Count { what, first, other } => write!(f, "have {first} and {other} {what}"),
+            Self::Transfer {
+                transfer,
+                first,
+                other,
+            } => write!(f, "differ in transfer {transfer}: a {first} and a {other}"),
             Self::Row {
                 constraint,
                 check,

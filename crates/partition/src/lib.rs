@@ -11,6 +11,11 @@
 //! so every access has an address that is fixed with the circuit; each store has one of its own.
 //! Parts of a class have the same constraints, and share a key.
 //!
+//! What depends on values goes through one *multiset* of the whole circuit ([`Part::put`], [`Part::put_times`],
+//! [`Part::take`]): everything put, in any part, is taken, in any part. With it circuits look values up in tables
+//! (`examples/lookup.rs`) and check memories whose addresses are computed: to read, a machine takes the record
+//! (address, time, word) of the access before and puts it again with the time of this one.
+//!
 //! ```
 //! use ark_bn254::Fr;
 //! use ark_relations::gr1cs::LinearCombination;
@@ -80,14 +85,17 @@
 //! Every access is an entry (address, value). The trace *by part*, T, has them in the order of parts
 //! and of each part's code; the trace *by address*, A, has the same entries sorted by address. Both
 //! begin with the public inputs, which have addresses 1, 2, …, and are cut at the same places: a part
-//! with s accesses has s entries of each. They are committed to, then α and β are drawn, and the
-//! running products of α − (address + β·value) over both traces are kept in *states*: the state after
-//! part i is (salt, last value of A, product of T, product of A). States are the leaves of a Merkle
-//! tree ([`tree`]), with the one that the public inputs make at position 0. Part i opens the leaves at
-//! positions i − 1 and i (counted from 1), and checks that its entries lead from one to the other.
+//! with s accesses has s entries of each. They are committed to, and so are the values of all *transfers*, puts and
+//! takes, with the multiplicities of those that have one. Then α and β are drawn. Two running sums (logarithmic
+//! derivatives, eprint.iacr.org/2022/1530) are kept in *states*: of 1/(α − (value + β·address)) over T, less that over
+//! A; and of times/(α − value) over puts, less 1/(α − value) over takes. The state after part i is (salt, last value
+//! of A, the first sum, the second). States are the leaves of a Merkle tree ([`tree`]), with the one that the public
+//! inputs make at position 0. Part i opens the leaves at positions i − 1 and i (counted from 1), and checks that its
+//! entries and transfers lead from one to the other. After the last part both sums are 0.
 //!
 //! The instance of a part is 1, the root, α, β, and inputs that the partition fixes
-//! ([`Partition::preprocessed`]): a verifier's key has them, no prover chooses them. The committed
+//! ([`Partition::preprocessed`]): a verifier's key has them, no prover chooses them. Those that are addresses are in
+//! the instance times β ([`Partition::instance`]), so that an entry's denominator is a sum of variables. The committed
 //! variables are the first of the witness.
 //!
 //! # Possible cheats of a prover, and the checks that refuse them
@@ -96,19 +104,26 @@
 //! |---|---|
 //! | set a portal to another value than the circuit's | [`Check::Circuit`]: the entry is equal to the sum it is set to |
 //! | read another value than was set | the entry of A has the set value's address: [`Check::EqualValues`] |
-//! | hide that entry: A is no permutation of T | [`Check::EqualProducts`], except with probability entries/\|F\| over α and β (Schwartz–Zippel; this counts α for which a factor is zero) |
+//! | hide that entry: A is no permutation of T | [`Check::EqualTraces`], except with probability 2·entries/\|F\| over α and β (Schwartz–Zippel) |
+//! | add something else to a sum than its entry yields | [`Check::SumByPart`], [`Check::SumByAddress`], [`Check::Multiset`]: what is added, times the denominator, is the numerator |
+//! | an entry or value at which a denominator is 0 | the same rows: the numerator is not 0. Only a put with multiplicity 0 could then add anything, at 1/\|F\| for each such put |
 //! | sort A so that equal addresses are apart | addresses of A are preprocessed; that they start at 1 and go on with the same or the next was checked when the partition was made |
-//! | read another address (a renamed portal, another part's) | addresses of T are preprocessed; then the products differ |
+//! | read another address (a renamed portal, another part's) | addresses of T are preprocessed; then the sums differ: [`Check::EqualTraces`] |
 //! | return a stale value from a cell | each store has its own address, fixed with the circuit: as a wrong value |
 //! | skip the equality where A is cut between parts | the address before is preprocessed, the value before comes from the state: [`Check::EqualValues`] of the next part |
-//! | begin with other products than the public inputs make | position 0 is the verifier's: [`PublicState::holds`] |
+//! | begin with other sums than the public inputs make, or with a multiset that is not empty | position 0 is the verifier's: [`PublicState::holds`] |
 //! | claim another public input | as above; parts read public inputs as entries of T |
 //! | go on from another state than the part before ended with | both open the same position: [`Check::LeafBefore`], [`Check::LeafAfter`], and collision resistance |
 //! | swap, repeat or shift parts | positions and addresses are preprocessed, the number of parts is the verifier's |
 //! | a tree with two leaves for a position | the path's bits are preprocessed and as many as the tree has levels: one root has one leaf at each position |
 //! | take a leaf for a node above it, or the reverse | all paths have the same length |
-//! | end early, with products that differ | whether a part is last is preprocessed: [`Check::EqualProducts`] |
+//! | end early, with sums that differ | whether a part is last is preprocessed: [`Check::EqualTraces`], [`Check::EmptyMultiset`] |
 //! | leave entries out of A | both traces have as many entries, cut at the same places |
+//! | take a value that was never put, put one that is never taken, or another number of times | [`Check::EmptyMultiset`], except with probability 2·transfers/\|F\| over α |
+//! | put or take another value than the circuit's, or with another multiplicity | [`Check::Circuit`]: the committed value is equal to the wire or sum |
+//! | leave out a put or a take, or make a put of a take | transfers are rows of the class, whose digest is fixed |
+//! | wrap a multiplicity around the characteristic | one transfer adds 1 or −1, and there are fewer than 2³²; a put with a multiplicity adds any number, which for a table is right, and with −1 is a take: circuits that must not allow it use puts without |
+//! | cancel an entry of a trace against a value of the multiset | each has its own sum |
 //! | choose values after α and β | the committed variables are fixed by commitments, of which α and β are hashes ([`proof`]) |
 //! | a constraint system that is not the class's, other constants | class digests and preprocessed inputs are in [`Partition::digest`], and in the verifier's key |
 //!
@@ -118,7 +133,10 @@
 //!   so nothing is left for it to say. The two constraints that sort T are gone, and so is T's last
 //!   entry in states.
 //! * That A is sorted is checked once, when the partition is made, as its addresses are preprocessed.
-//!   An access costs 5 constraints instead of 13, and a set one more.
+//! * Sums of fractions instead of products, whose denominators are sums of variables: one constraint for an entry
+//!   instead of two. An access costs 3 constraints instead of 13, and a set one more.
+//! * The multiset. A transfer costs one constraint, and one more for each of its values, which ties the committed
+//!   variable to the circuit: two for a put or a take, three for a put with a multiplicity.
 //! * The public inputs are entries of both traces, and the leaf at position 0 is the state that they
 //!   make, which a verifier computes: any part can read them, and the first part is like the others.
 //! * The tree has four children to a node: 267 constraints for two binary levels.
@@ -132,7 +150,8 @@
 //!
 //! Parts are synthesised one after the other; no structure has all constraints. A [`Partition`] holds
 //! one constraint system for each class, and a number of 32 bits for each access and for each shared wire; [`Traces`]
-//! hold one value for each shared wire, [`States`] six field elements for each part.
+//! hold one value for each shared wire and for each transfer, and one for each multiplicity; [`States`] six field
+//! elements for each part.
 //!
 //! # The verifier alone
 //!
@@ -161,6 +180,8 @@ mod memory_check;
 #[cfg(feature = "prover")]
 mod monolithic;
 #[cfg(feature = "prover")]
+mod multiset;
+#[cfg(feature = "prover")]
 mod name;
 #[cfg(feature = "prover")]
 mod part;
@@ -186,12 +207,13 @@ pub use public_state::{Challenges, PublicState};
 #[cfg(feature = "prover")]
 pub use {
     accesses::MAX_ACCESSES,
-    circuit::PartitionedCircuit,
+    circuit::{DistributedCircuit, PartitionedCircuit},
     class::{Class, Layout},
     encoding::EncodingError,
     error::{Difference, PartitionError},
     memory_check::{Check, Opening, PartTrace},
     monolithic::Monolithic,
+    multiset::{MAX_TRANSFER_VALUES, Transfer},
     name::Name,
     part::{Part, Wire},
     partition::{MAX_PARTS, Partition, Traces},

@@ -3,11 +3,15 @@
 use ark_ff::PrimeField;
 use ark_relations::gr1cs::{ConstraintSynthesizer, ConstraintSystemRef, SynthesisError};
 
-use crate::part::{Directory, Wires};
+use crate::multiset;
+use crate::part::{Directory, Whole, Wires};
 use crate::{Part, PartitionError, PartitionedCircuit, Wire};
 
 /// All parts in one constraint system: shared wires are the variables themselves, and no memory is
 /// checked. The instance is the public inputs.
+///
+/// The multiset is no part of the constraints, which would need a random challenge: it is compared natively, with the
+/// values of a circuit that has a witness. So a proof of this system says nothing about it.
 #[derive(Clone, Copy, Debug)]
 pub struct Monolithic<'a, C> {
     circuit: &'a C,
@@ -25,7 +29,8 @@ impl<'a, C> Monolithic<'a, C> {
     ///
     /// # Errors
     ///
-    /// [`PartitionError`] of the first part that fails.
+    /// [`PartitionError`] of the first part that fails; [`PartitionError::Unmatched`] if the values that a circuit
+    /// with a witness puts into the multiset are not those that it takes.
     pub fn synthesize<F: PrimeField>(
         &self,
         cs: &ConstraintSystemRef<F>,
@@ -50,9 +55,13 @@ impl<'a, C> Monolithic<'a, C> {
             let variable = cs.new_input_variable(|| Ok(value))?;
             inputs.push(Wire { variable, value });
         }
-        let mut directory = Directory::new(inputs);
+        let mut whole = Whole {
+            directory: Directory::new(inputs),
+            transfers: Vec::new(),
+        };
         for part in 0..self.circuit.num_parts() {
-            let wires = Wires::Direct(&mut directory);
+            whole.transfers.push((Vec::new(), Vec::new()));
+            let wires = Wires::Direct(&mut whole);
             self.circuit
                 .synthesize(part, &mut Part::new(cs.clone(), part, wires))?;
             let found = cs.num_instance_variables();
@@ -61,7 +70,13 @@ impl<'a, C> Monolithic<'a, C> {
                 return Err(PartitionError::InstanceVariables { part, count });
             }
         }
-        Ok(())
+        if cs.is_in_setup_mode() {
+            return Ok(());
+        }
+        multiset::check(|| {
+            let parts = whole.transfers.iter();
+            parts.map(|(transfers, values)| (&transfers[..], &values[..]))
+        })
     }
 }
 

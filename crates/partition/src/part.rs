@@ -6,6 +6,7 @@ use ark_ff::PrimeField;
 use ark_relations::gr1cs::{ConstraintSystemRef, LinearCombination, Variable};
 
 use crate::accesses::{Access, Accesses, Run};
+use crate::multiset::Transfer;
 use crate::{Name, PartitionError};
 
 /// A variable and its value; the value is meaningless where there is no witness.
@@ -17,10 +18,23 @@ pub struct Wire<F> {
     pub value: F,
 }
 
-/// A part of a circuit under synthesis: its constraint system, and the wires it shares.
+/// A part of a circuit under synthesis: its constraint system, the wires it shares, and the circuit's multiset.
 ///
 /// The constraint system is arkworks', so that every gadget for it can be used. Public inputs and
 /// fixed values come from here, not from the constraint system.
+///
+/// # The multiset
+///
+/// All parts of a circuit share one multiset of field elements, empty before the first part and after the last:
+/// every value is [put](Self::put) as often as it is [taken](Self::take). The order is irrelevant, so a part may take
+/// a value that a later part puts. Values may depend on the witness, where names of shared wires may not: this is how
+/// to look a value up in a table, or to read a memory at an address that is computed.
+///
+/// * Several things in one value, such as an address, a time and a word, are packed by the author into a sum whose
+///   terms are known to be small enough to tell them apart.
+/// * There is one multiset. Circuits that need several pack a number of the multiset with each value.
+/// * Multiplicities are elements of the field: [`put_times`](Self::put_times) with −1 is a take. Puts and takes are
+///   fewer than 2³², far below the field's characteristic, so that they cannot add up to zero by wrapping around.
 #[derive(Debug)]
 pub struct Part<'a, F: PrimeField> {
     cs: ConstraintSystemRef<F>,
@@ -32,7 +46,15 @@ pub struct Part<'a, F: PrimeField> {
 #[derive(Debug)]
 pub(crate) enum Wires<'a, F: PrimeField> {
     Traced(Box<Accesses<'a, F>>),
-    Direct(&'a mut Directory<Wire<F>>),
+    Direct(&'a mut Whole<F>),
+}
+
+/// Shared wires and transfers of a circuit in one piece.
+#[derive(Debug)]
+pub(crate) struct Whole<F> {
+    pub(crate) directory: Directory<Wire<F>>,
+    /// The transfers of each part so far, and their values.
+    pub(crate) transfers: Vec<(Vec<Transfer>, Vec<F>)>,
 }
 
 /// Values by name, with the rules that every way to run a circuit has: set before read, portals once.
@@ -163,19 +185,92 @@ impl<'a, F: PrimeField> Part<'a, F> {
         self.read(Access::Load(cell.into()))
     }
 
+    /// Puts a value into the [multiset](Self#the-multiset), from which some part must take it.
+    ///
+    /// # Errors
+    ///
+    /// Those of the constraint system.
+    pub fn put(&mut self, wire: Wire<F>) -> Result<(), PartitionError> {
+        self.put_sum(wire.value, || alone(wire))
+    }
+
+    /// Like [`put`](Self::put), of a sum of variables.
+    ///
+    /// # Errors
+    ///
+    /// Those of the constraint system.
+    pub fn put_sum<S: Into<LinearCombination<F>>>(
+        &mut self,
+        value: F,
+        sum: impl FnOnce() -> S,
+    ) -> Result<(), PartitionError> {
+        self.transfer_once(Transfer::Put, value, sum)
+    }
+
+    /// Puts a value into the [multiset](Self#the-multiset) as many times as another wire says: a row of a table, as often
+    /// as it is looked up. The number needs no other constraint, since it must be that of the takes.
+    ///
+    /// # Errors
+    ///
+    /// Those of the constraint system.
+    pub fn put_times(&mut self, wire: Wire<F>, times: Wire<F>) -> Result<(), PartitionError> {
+        self.put_sum_times(wire.value, || alone(wire), times)
+    }
+
+    /// Like [`put_times`](Self::put_times), of a sum of variables.
+    ///
+    /// # Errors
+    ///
+    /// Those of the constraint system.
+    pub fn put_sum_times<S: Into<LinearCombination<F>>>(
+        &mut self,
+        value: F,
+        sum: impl FnOnce() -> S,
+        times: Wire<F>,
+    ) -> Result<(), PartitionError> {
+        match *self.transfer(Transfer::PutTimes, &[value, times.value]) {
+            [variable, of_times] => {
+                enforce_equal(&self.cs, variable, || sum().into())?;
+                enforce_equal(&self.cs, of_times, || alone(times))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes a value from the [multiset](Self#the-multiset), into which some part must put it, this one, one before or
+    /// one after.
+    ///
+    /// # Errors
+    ///
+    /// Those of the constraint system.
+    pub fn take(&mut self, wire: Wire<F>) -> Result<(), PartitionError> {
+        self.take_sum(wire.value, || alone(wire))
+    }
+
+    /// Like [`take`](Self::take), of a sum of variables.
+    ///
+    /// # Errors
+    ///
+    /// Those of the constraint system.
+    pub fn take_sum<S: Into<LinearCombination<F>>>(
+        &mut self,
+        value: F,
+        sum: impl FnOnce() -> S,
+    ) -> Result<(), PartitionError> {
+        self.transfer_once(Transfer::Take, value, sum)
+    }
+
     fn read(&mut self, access: Access) -> Result<Wire<F>, PartitionError> {
         match &mut self.wires {
             Wires::Traced(accesses) => accesses.read(&self.cs, access, self.number),
-            Wires::Direct(directory) => directory.read(access, self.number),
+            Wires::Direct(whole) => whole.directory.read(access, self.number),
         }
     }
 
     fn write(&mut self, access: Access, wire: Wire<F>) -> Result<(), PartitionError> {
         match &mut self.wires {
-            Wires::Traced(_) => self.write_sum(access, wire.value, || {
-                LinearCombination(vec![(F::one(), wire.variable)])
-            }),
-            Wires::Direct(directory) => directory.write(access, self.number, wire),
+            Wires::Traced(_) => self.write_sum(access, wire.value, || alone(wire)),
+            Wires::Direct(whole) => whole.directory.write(access, self.number, wire),
         }
     }
 
@@ -192,14 +287,44 @@ impl<'a, F: PrimeField> Part<'a, F> {
                 }
                 Ok(())
             }
-            Wires::Direct(directory) => {
+            Wires::Direct(whole) => {
                 let variable = self.cs.new_witness_variable(|| Ok(value))?;
                 enforce_equal(&self.cs, variable, || sum().into())?;
                 let wire = Wire { variable, value };
-                directory.write(access, self.number, wire)
+                whole.directory.write(access, self.number, wire)
             }
         }
     }
+
+    /// Gives a transfer its values. Variables of the part that must be equal to them, if there are any.
+    fn transfer(&mut self, transfer: Transfer, values: &[F]) -> &'a [Variable] {
+        match &mut self.wires {
+            Wires::Traced(accesses) => accesses.transfer(transfer, values),
+            Wires::Direct(whole) => {
+                if let Some((transfers, transferred)) = whole.transfers.last_mut() {
+                    transfers.push(transfer);
+                    transferred.extend_from_slice(values);
+                }
+                &[]
+            }
+        }
+    }
+
+    fn transfer_once<S: Into<LinearCombination<F>>>(
+        &mut self,
+        transfer: Transfer,
+        value: F,
+        sum: impl FnOnce() -> S,
+    ) -> Result<(), PartitionError> {
+        match *self.transfer(transfer, &[value]) {
+            [variable] => enforce_equal(&self.cs, variable, || sum().into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn alone<F: PrimeField>(wire: Wire<F>) -> LinearCombination<F> {
+    LinearCombination(vec![(F::one(), wire.variable)])
 }
 
 /// `variable = sum`, as `0 · 0 = sum − variable`.

@@ -1,7 +1,6 @@
 //! A partition: the part of a circuit in parts that does not depend on a witness.
 
 use std::fmt;
-use std::ops::Range;
 
 use ark_ff::{BigInteger, PrimeField};
 use ark_std::rand::{CryptoRng, RngCore};
@@ -13,6 +12,7 @@ use crate::access_order::AccessOrder;
 use crate::accesses::{MAX_ACCESSES, Memory, Recorder, Run};
 use crate::class::Class;
 use crate::memory_check::{self, Shape};
+use crate::multiset::{self, MAX_TRANSFER_VALUES, Transfer};
 use crate::public_state::{Challenges, PublicState};
 use crate::state::States;
 use crate::synthesis::{self, PartValues};
@@ -23,7 +23,7 @@ use crate::{Opening, PartTrace, PartitionError, PartitionedCircuit};
 pub const MAX_PARTS: usize = 1 << 24;
 
 /// Domain of [`Partition::digest`].
-const DIGEST_DOMAIN: &[u8] = b"proofmill/partition/1";
+const DIGEST_DOMAIN: &[u8] = b"proofmill/partition/2";
 
 /// The witness-independent data of a circuit in parts: the constraints of each class, and the preprocessed
 /// inputs of each part. Keys are made from it, and its digest represents it in transcripts.
@@ -40,13 +40,14 @@ pub struct Partition<F: PrimeField> {
 pub(crate) struct PartRecord<F> {
     pub(crate) class: usize,
     pub(crate) constants: Vec<F>,
-    /// The digest of its accesses: another run of its code must have the same.
+    /// The digest of its accesses and transfers: another run of its code must have the same.
     pub(crate) accesses: [u8; 32],
 }
 
-/// The values of all accesses to shared wires, public inputs included: one for each wire, however often it is read.
+/// The values of all accesses to shared wires, public inputs included: one for each wire, however often it is read; and
+/// the values of all transfers.
 ///
-/// They are secret: `Debug` prints their number only.
+/// They are secret: `Debug` prints their numbers only.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Traces<F> {
     /// The value of each address, those of the public inputs first: each has one.
@@ -54,6 +55,8 @@ pub struct Traces<F> {
     public: usize,
     /// The number of accesses.
     accesses: usize,
+    /// The values of each part's transfers.
+    transfers: Vec<Box<[F]>>,
 }
 
 // === impl Traces ===
@@ -68,12 +71,21 @@ impl<F> Traces<F> {
     pub(crate) fn values(&self) -> &[F] {
         &self.values
     }
+
+    /// The values of each part's transfers.
+    pub(crate) fn transfers(&self) -> &[Box<[F]>] {
+        &self.transfers
+    }
 }
 
 impl<F> fmt::Debug for Traces<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Traces");
-        shown.field("values", &self.values.len()).finish()
+        let transferred: usize = self.transfers.iter().map(|values| values.len()).sum();
+        shown
+            .field("values", &self.values.len())
+            .field("transferred", &transferred)
+            .finish()
     }
 }
 
@@ -111,8 +123,11 @@ impl<F: Poseidon2Field> Partition<F> {
         let mut starts = vec![public_inputs];
         let mut classes: Vec<Class<F>> = Vec::new();
         let mut parts = Vec::with_capacity(count);
+        let mut transferred = 0;
         for part in 0..count {
             let (class, run) = add_part(circuit, part, depth, &mut classes, &mut recorder)?;
+            transferred += run.transferred.len();
+            check_transfers(transferred)?;
             starts.push(recorder.addresses.len());
             parts.push(PartRecord {
                 class,
@@ -149,6 +164,14 @@ impl<F: Poseidon2Field> Partition<F> {
         self.order.num_addresses()
     }
 
+    /// The number of values that all parts put into the multiset and take, multiplicities included.
+    pub fn num_transferred(&self) -> usize {
+        let parts = self.parts.iter();
+        parts
+            .map(|part| self.classes[part.class].shape().transferred)
+            .sum()
+    }
+
     /// About the bytes that it takes in memory.
     pub fn bytes(&self) -> usize {
         let constants = self
@@ -176,9 +199,9 @@ impl<F: Poseidon2Field> Partition<F> {
         Ok(self.part(part)?.class)
     }
 
-    /// The values of a part's instance variables that do not depend on the witness: the positions of
-    /// both leaves, two bits for each level; whether it is the last; the address before its share of
-    /// the trace by address; its addresses, by part and by address; its constants.
+    /// The inputs of a part that the partition fixes: the positions of both leaves, two bits for each level; whether it
+    /// is the last; the address before its share of the trace by address; its addresses, by part and by address; its
+    /// constants. The part's instance has them after the root, α and β, addresses multiplied by β.
     ///
     /// # Errors
     ///
@@ -196,6 +219,28 @@ impl<F: Poseidon2Field> Partition<F> {
         );
         inputs.extend_from_slice(constants);
         Ok(inputs)
+    }
+
+    /// The instance of a part, the leading one first: the root and the challenges, and the
+    /// [preprocessed](Self::preprocessed) inputs, addresses multiplied by β.
+    ///
+    /// # Errors
+    ///
+    /// [`PartitionError::NoPart`].
+    pub fn instance(
+        &self,
+        part: usize,
+        root: F,
+        challenges: &Challenges<F>,
+    ) -> Result<Vec<F>, PartitionError> {
+        let mut fixed = self.preprocessed(part)?;
+        let addresses = self.classes[self.part(part)?.class].addresses();
+        for address in &mut fixed[addresses] {
+            *address *= challenges.beta;
+        }
+        let mut instance = vec![F::one(), root, challenges.alpha, challenges.beta];
+        instance.append(&mut fixed);
+        Ok(instance)
     }
 
     /// The part of the partition with which a verifier checks the public inputs.
@@ -240,13 +285,27 @@ impl<F: Poseidon2Field> Partition<F> {
         hasher.finalize().into()
     }
 
-    /// Runs the code of all parts, one after the other, for the values of shared wires.
+    /// Runs the code of all parts, one after the other, for the values of shared wires and of transfers.
     ///
     /// # Errors
     ///
     /// [`PartitionError::AccessesChanged`] if the circuit is not the one of the partition;
-    /// [`PartitionError::Length`] for another number of public inputs; those of the circuit's code.
+    /// [`PartitionError::Length`] for another number of public inputs; [`PartitionError::Unmatched`] if the values put
+    /// into the multiset are not those that are taken; those of the circuit's code.
     pub fn trace(&self, circuit: &impl PartitionedCircuit<F>) -> Result<Traces<F>, PartitionError> {
+        let traces = self.unmatched_trace(circuit)?;
+        multiset::check(|| {
+            let values = traces.transfers.iter().enumerate();
+            values.map(|(part, values)| (self.transfers(part), &values[..]))
+        })?;
+        Ok(traces)
+    }
+
+    /// Like [`trace`](Self::trace), without the comparison of what is put and what is taken.
+    pub(crate) fn unmatched_trace(
+        &self,
+        circuit: &impl PartitionedCircuit<F>,
+    ) -> Result<Traces<F>, PartitionError> {
         let public_inputs = circuit.public_inputs();
         check_length(
             "public inputs",
@@ -258,22 +317,25 @@ impl<F: Poseidon2Field> Partition<F> {
         let mut values = public_inputs;
         values.reserve_exact(self.order.num_addresses() - public);
         values.resize(self.order.num_addresses(), F::zero());
+        let mut transfers = Vec::with_capacity(self.num_parts());
         for (part, record) in self.parts.iter().enumerate() {
             let memory = Memory {
                 addresses: self.order.by_part(self.order.range(part)),
                 values: &mut values,
             };
             let run = synthesis::trace(circuit, part, memory)?;
-            record.check(part, &run)?;
+            self.check_run(part, record, &run)?;
+            transfers.push(run.transferred.into_boxed_slice());
         }
         Ok(Traces {
             values,
             public,
             accesses: self.order.entries(),
+            transfers,
         })
     }
 
-    /// A part's share of both traces: its committed values.
+    /// A part's share of both traces and the values of its transfers: its committed values.
     ///
     /// # Errors
     ///
@@ -285,7 +347,7 @@ impl<F: Poseidon2Field> Partition<F> {
     ) -> Result<PartTrace<F>, PartitionError> {
         self.part(part)?;
         self.check_traces(traces)?;
-        Ok(self.share(traces, self.order.range(part)))
+        Ok(self.share(traces, Some(part)))
     }
 
     /// The states between parts at these challenges, which must be drawn after all parts' shares of
@@ -316,8 +378,8 @@ impl<F: Poseidon2Field> Partition<F> {
         salt_of: impl FnMut(usize) -> F,
     ) -> Result<States<F>, PartitionError> {
         self.check_traces(traces)?;
-        let share = |range| self.share(traces, range);
-        Ok(States::new(&self.order, share, challenges, salt_of))
+        let share = |part| self.share(traces, part);
+        Ok(States::new(self, share, challenges, salt_of))
     }
 
     /// The assignment of a part, for the system of its class. Runs the part's code again on the values
@@ -343,26 +405,26 @@ impl<F: Poseidon2Field> Partition<F> {
         ] {
             check_length(what, shape.accesses, found)?;
         }
+        let (expected, found) = (shape.transferred, trace.transfers.len());
+        check_length("values of transfers", expected, found)?;
         for path in [&opening.before_path, &opening.after_path] {
             check_length("levels of a path", self.depth, path.children().len())?;
         }
-        let mut fixed = vec![opening.root, challenges.alpha, challenges.beta];
-        fixed.extend(self.preprocessed(part)?);
-        fixed.truncate(shape.instance());
+        let instance = self.instance(part, opening.root, challenges)?;
         let values = PartValues {
-            fixed: &fixed,
+            fixed: &instance[1..=shape.instance()],
             trace,
             opening,
         };
         let (assignment, run) = synthesis::assignment(circuit, part, shape, &values)?;
-        record.check(part, &run)?;
+        self.check_run(part, record, &run)?;
         Ok(assignment)
     }
 
     /// The value of each access, part after part.
     #[cfg(test)]
     pub(crate) fn values_by_part(&self, traces: &Traces<F>) -> Vec<F> {
-        self.share(traces, 0..self.order.entries()).by_part
+        self.values(traces, self.order.by_part(0..self.order.entries()))
     }
 
     #[cfg(test)]
@@ -377,23 +439,53 @@ impl<F: Poseidon2Field> Partition<F> {
             .ok_or(PartitionError::NoPart { part, parts })
     }
 
-    fn check_traces(&self, traces: &Traces<F>) -> Result<(), PartitionError> {
-        check_length("accesses", self.order.entries(), traces.accesses)?;
-        check_length("values", self.order.num_addresses(), traces.values.len())
+    /// The transfers of a part that there is.
+    pub(crate) fn transfers(&self, part: usize) -> &[Transfer] {
+        self.classes[self.parts[part].class].transfers()
     }
 
-    /// Entries of both traces.
-    fn share(&self, traces: &Traces<F>, range: Range<usize>) -> PartTrace<F> {
-        let values = |addresses: &[u32]| -> Vec<F> {
-            let values = addresses.iter();
-            values
-                .map(|address| traces.values[*address as usize - 1])
-                .collect()
-        };
-        PartTrace {
-            by_part: values(self.order.by_part(range.clone())),
-            by_address: values(&self.order.by_address(range)),
+    /// Checks that another run of a part's code made the same accesses and transfers and has the same constants.
+    fn check_run(
+        &self,
+        part: usize,
+        record: &PartRecord<F>,
+        run: &Run<F>,
+    ) -> Result<(), PartitionError> {
+        // A file may have transfers of a class that are not those of its parts' digests.
+        if run.digest == record.accesses && run.transfers == self.transfers(part) {
+            return Ok(());
         }
+        Err(PartitionError::AccessesChanged { part })
+    }
+
+    fn check_traces(&self, traces: &Traces<F>) -> Result<(), PartitionError> {
+        check_length("accesses", self.order.entries(), traces.accesses)?;
+        check_length("values", self.order.num_addresses(), traces.values.len())?;
+        check_length("parts", self.num_parts(), traces.transfers.len())?;
+        self.parts
+            .iter()
+            .zip(&traces.transfers)
+            .try_for_each(|(part, values)| {
+                let expected = self.classes[part.class].shape().transferred;
+                check_length("values of transfers", expected, values.len())
+            })
+    }
+
+    /// The entries of both traces and the transfers of a part, or of the public inputs.
+    fn share(&self, traces: &Traces<F>, part: Option<usize>) -> PartTrace<F> {
+        let range = part.map_or_else(|| self.order.public(), |part| self.order.range(part));
+        PartTrace {
+            by_part: self.values(traces, self.order.by_part(range.clone())),
+            by_address: self.values(traces, &self.order.by_address(range)),
+            transfers: part.map_or_else(Vec::new, |part| traces.transfers[part].to_vec()),
+        }
+    }
+
+    fn values(&self, traces: &Traces<F>, addresses: &[u32]) -> Vec<F> {
+        let addresses = addresses.iter();
+        addresses
+            .map(|address| traces.values[*address as usize - 1])
+            .collect()
     }
 }
 
@@ -408,15 +500,16 @@ fn add_part<F: Poseidon2Field>(
     let name = circuit.class(part);
     let known = classes.iter().position(|class| class.name() == name);
     let shape = match known {
-        Some(class) => classes[class].shape(),
-        None => Shape {
-            accesses: synthesis::count(circuit, part)?.accesses,
-            depth,
-        },
+        Some(class) => classes[class].shape().clone(),
+        None => {
+            let run = synthesis::count(circuit, part)?;
+            check_transfers(run.transferred.len())?;
+            Shape::new(run.accesses, run.transfers.into(), depth)
+        }
     };
-    let (system, run, sections) = synthesis::constraints(circuit, part, shape, recorder)?;
+    let (system, run, sections) = synthesis::constraints(circuit, part, &shape, recorder)?;
     let Some(class) = known else {
-        if run.accesses != shape.accesses {
+        if run.accesses != shape.accesses || run.transfers[..] != shape.transfers[..] {
             return Err(PartitionError::AccessesChanged { part });
         }
         classes.push(Class::new(
@@ -438,6 +531,19 @@ fn add_part<F: Poseidon2Field>(
     }
 }
 
+/// Checks the number of values that parts transfer.
+fn check_transfers(found: usize) -> Result<(), PartitionError> {
+    if found <= MAX_TRANSFER_VALUES {
+        return Ok(());
+    }
+    Err(PartitionError::Size {
+        what: "values put into the multiset and taken",
+        found,
+        least: 0,
+        most: MAX_TRANSFER_VALUES,
+    })
+}
+
 fn check_length(what: &'static str, expected: usize, found: usize) -> Result<(), PartitionError> {
     if expected == found {
         return Ok(());
@@ -447,16 +553,4 @@ fn check_length(what: &'static str, expected: usize, found: usize) -> Result<(),
         expected,
         found,
     })
-}
-
-// === impl PartRecord ===
-
-impl<F> PartRecord<F> {
-    /// Checks that another run of the part's code made the same accesses and has the same constants.
-    fn check(&self, part: usize, run: &Run<F>) -> Result<(), PartitionError> {
-        if run.digest == self.accesses {
-            return Ok(());
-        }
-        Err(PartitionError::AccessesChanged { part })
-    }
 }

@@ -1,6 +1,6 @@
 //! A partition in a file, so that a prover need not synthesise every part again.
 //!
-//! Version 1, little-endian, numbers of 4 bytes where nothing else is said:
+//! Version 2, little-endian, numbers of 4 bytes where nothing else is said:
 //!
 //! | content | bytes |
 //! |---|---|
@@ -8,8 +8,8 @@
 //! | version | 4 |
 //! | the field's modulus | 32 |
 //! | parts, classes, public inputs, accesses of all parts with those of the public inputs | 4 each |
-//! | each class: its name's length and its name in UTF-8; accesses of each part; rows of each [`Check`] in the order `Circuit`, `LeafBefore`, `ProductByPart`, `ProductByAddress`, `EqualValues`, `EqualProducts`, `LeafAfter`; the length of its system (8 bytes) and its system, [precompiled](proofmill_r1cs::write_precompiled) | |
-//! | each part: its class; the digest of its accesses (32 bytes); its constants (32 bytes each), as many as the class has | |
+//! | each class: its name's length and its name in UTF-8; accesses of each part; transfers of each part: their number, and for each a byte, 6 for a put, 7 for a put with a multiplicity, 8 for a take; rows of each [`Check`] in the order `Circuit`, `LeafBefore`, `SumByPart`, `SumByAddress`, `EqualValues`, `Multiset`, `EqualTraces`, `EmptyMultiset`, `LeafAfter`; the length of its system (8 bytes) and its system, [precompiled](proofmill_r1cs::write_precompiled) | |
+//! | each part: its class; the digest of its accesses and transfers (32 bytes); its constants (32 bytes each), as many as the class has | |
 //! | the address of each access, the public inputs' first, then part after part | 4 each |
 //! | SHA-256 of all that | 32 |
 //!
@@ -37,6 +37,7 @@ use sha2::{Digest, Sha256};
 use crate::access_order::AccessOrder;
 use crate::class::Class;
 use crate::memory_check::{Check, Sections, Shape};
+use crate::multiset::{MAX_TRANSFER_VALUES, Transfer};
 use crate::partition::{PartRecord, Partition};
 use crate::tree::depth;
 
@@ -44,14 +45,14 @@ pub use error::PartitionFileError;
 use reader::{Head, Reader};
 
 const MAGIC: &[u8; 8] = b"PMILLPTN";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Bytes of a field element, and of a modulus.
 const FIELD_BYTES: usize = 32;
 const DIGEST_BYTES: usize = 32;
 const CHECKSUM_BYTES: usize = 32;
 
-/// Bytes of a class without its name and its system.
-const CLASS_BYTES_MIN: u64 = 4 + 4 + 4 * Check::ORDER.len() as u64 + 8;
+/// Bytes of a class without its name, its transfers and its system.
+const CLASS_BYTES_MIN: u64 = 4 + 4 + 4 + 4 * Check::ORDER.len() as u64 + 8;
 /// Bytes of a part without its constants.
 const PART_BYTES_MIN: u64 = 4 + DIGEST_BYTES as u64;
 const ADDRESS_BYTES: u64 = 4;
@@ -174,6 +175,8 @@ fn write_class<F: PrimeField>(class: &Class<F>, out: &mut impl Write) -> io::Res
     let mut head = encode_count(class.name.len()).to_vec();
     head.extend(class.name.as_bytes());
     head.extend(encode_count(class.shape.accesses));
+    head.extend(encode_count(class.shape.transfers.len()));
+    head.extend(class.shape.transfers.iter().map(|transfer| transfer.code()));
     for check in Check::ORDER {
         head.extend(encode_count(class.constraints_of(check)));
     }
@@ -208,7 +211,11 @@ fn read_class<F: PrimeField>(
         0,
         head.accesses - head.public_inputs,
     )?;
-    let shape = Shape { accesses, depth };
+    let transfers = reader.u32("numbers of transfers")?;
+    let transfers = reader.take(transfers.into(), "transfers")?;
+    let transfers: Option<_> = transfers.iter().copied().map(Transfer::from_code).collect();
+    let transfers = transfers.ok_or_else(|| refused("a transfer of no kind".to_owned()))?;
+    let shape = Shape::new(accesses, transfers, depth);
     let mut sections = Sections::new();
     let mut end = 0usize;
     for check in Check::ORDER {
@@ -232,10 +239,11 @@ fn read_class<F: PrimeField>(
             "{found} instance variables, where {accesses} accesses and {depth} levels need {fixed}"
         )));
     };
-    if system.num_witness() < 2 * accesses {
+    let committed = shape.committed();
+    if system.num_witness() < committed {
         let found = system.num_witness();
         return Err(refused(format!(
-            "{found} witness variables for {accesses} accesses, which have two each"
+            "{found} witness variables, where accesses and transfers need {committed}"
         )));
     }
     Ok(Class {
@@ -286,7 +294,7 @@ fn read_parts<F: PrimeField>(
 ) -> Result<(Vec<PartRecord<F>>, Vec<usize>), PartitionFileError> {
     let mut parts = Vec::with_capacity(head.parts);
     let mut starts = Vec::with_capacity(head.parts + 1);
-    let (mut end, mut classes_met) = (head.public_inputs, 0);
+    let (mut end, mut classes_met, mut transferred) = (head.public_inputs, 0, 0usize);
     starts.push(end);
     for part in 0..head.parts {
         let refused = |reason: String| PartitionFileError::Part { part, reason };
@@ -317,6 +325,12 @@ fn read_parts<F: PrimeField>(
             return Err(refused(format!("accesses up to {end}, of {all} there are")));
         }
         starts.push(end);
+        transferred += classes[class].shape.transferred;
+        if transferred > MAX_TRANSFER_VALUES {
+            return Err(refused(format!(
+                "{transferred} values put and taken: there must be {MAX_TRANSFER_VALUES} at most"
+            )));
+        }
         parts.push(PartRecord {
             class,
             constants,

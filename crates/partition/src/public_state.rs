@@ -1,15 +1,17 @@
 //! The state that the public inputs make, which a verifier computes itself.
 
+use ark_ff::batch_inversion;
 use proofmill_kernels::Poseidon2Field;
 
 use crate::tree::{Leaf, Path, depth};
 
-/// The point at which the running products are evaluated: drawn after the traces are committed to.
+/// The point at which the running sums are evaluated: drawn after the traces and the transfers are committed to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Challenges<F> {
-    /// The point: each entry's factor is α − (address + β · value).
+    /// The point: an entry of a trace is the fraction 1/(α − (value + β · address)), a value of the multiset
+    /// 1/(α − value).
     pub alpha: F,
-    /// The weight of values.
+    /// The weight of addresses.
     pub beta: F,
 }
 
@@ -22,12 +24,12 @@ pub struct PublicState {
     depth: usize,
 }
 
-/// Products at the challenges, and the last value by address: a leaf without its salt.
+/// Sums at the challenges, and the last value by address: a leaf without its salt.
 pub(crate) struct Running<F> {
     challenges: Challenges<F>,
     value: F,
-    by_part: F,
-    by_address: F,
+    traces: F,
+    pub(crate) multiset: F,
 }
 
 /// True if addresses begin with 1, and each further one is that of the entry before or the next: what
@@ -45,9 +47,9 @@ pub(crate) fn are_sorted(mut addresses: impl Iterator<Item = u32>) -> bool {
 // === impl Challenges ===
 
 impl<F: Poseidon2Field> Challenges<F> {
-    /// The factor of an entry.
-    fn factor(&self, address: u32, value: F) -> F {
-        self.alpha - F::from(address) - self.beta * value
+    /// The denominator of an entry.
+    fn denominator(&self, address: u32, value: F) -> F {
+        self.alpha - value - self.beta * F::from(address)
     }
 }
 
@@ -58,12 +60,13 @@ impl<F: Poseidon2Field> Running<F> {
         Self {
             challenges,
             value: F::zero(),
-            by_part: F::one(),
-            by_address: F::one(),
+            traces: F::zero(),
+            multiset: F::zero(),
         }
     }
 
-    /// Further entries of both traces: addresses, and values.
+    /// Further entries of both traces: addresses, and values. Fractions with the denominator 0 count as 0; with
+    /// such challenges no part with such an entry can be proved.
     pub(crate) fn advance(
         &mut self,
         addresses_by_part: impl Iterator<Item = u32>,
@@ -71,21 +74,24 @@ impl<F: Poseidon2Field> Running<F> {
         addresses_by_address: impl Iterator<Item = u32>,
         by_address: &[F],
     ) {
-        for (address, value) in addresses_by_part.zip(by_part) {
-            self.by_part *= self.challenges.factor(address, *value);
-        }
-        for (address, value) in addresses_by_address.zip(by_address) {
-            self.by_address *= self.challenges.factor(address, *value);
-            self.value = *value;
-        }
+        let denominator =
+            |(address, value): (u32, &F)| self.challenges.denominator(address, *value);
+        let entries = addresses_by_part.zip(by_part);
+        let mut fractions: Vec<F> = entries.map(denominator).collect();
+        let num_by_part = fractions.len();
+        fractions.extend(addresses_by_address.zip(by_address).map(denominator));
+        batch_inversion(&mut fractions);
+        let (added, taken) = fractions.split_at(num_by_part);
+        self.traces += added.iter().sum::<F>() - taken.iter().sum::<F>();
+        self.value = by_address.last().copied().unwrap_or(self.value);
     }
 
     pub(crate) const fn leaf(&self, salt: F) -> Leaf<F> {
         Leaf {
             salt,
             value: self.value,
-            by_part: self.by_part,
-            by_address: self.by_address,
+            traces: self.traces,
+            multiset: self.multiset,
         }
     }
 }
@@ -118,13 +124,20 @@ impl PublicState {
         self.depth
     }
 
-    /// The leaf at position 0: the state after the public inputs. `None` for a wrong number of inputs.
+    /// The leaf at position 0: the state after the public inputs. `None` for a wrong number of inputs, and if the
+    /// challenges make the denominator of one zero: of random ones, a fraction as small as inputs/|F| does.
     pub fn leaf<F: Poseidon2Field>(
         &self,
         public_inputs: &[F],
         challenges: &Challenges<F>,
     ) -> Option<Leaf<F>> {
         if public_inputs.len() != self.addresses.len() {
+            return None;
+        }
+        let has_pole = (1..)
+            .zip(public_inputs)
+            .any(|(address, value)| challenges.denominator(address, *value).is_zero());
+        if has_pole {
             return None;
         }
         let mut running = Running::new(*challenges);

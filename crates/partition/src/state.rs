@@ -1,13 +1,11 @@
-//! The states between parts: running products at the challenges, in a tree.
-
-use std::ops::Range;
+//! The states between parts: running sums at the challenges, in a tree.
 
 use proofmill_kernels::Poseidon2Field;
 
-use crate::access_order::AccessOrder;
+use crate::multiset;
 use crate::public_state::{Challenges, Running};
 use crate::tree::{Leaf, Path, Tree};
-use crate::{Opening, PartTrace, PartitionError};
+use crate::{Opening, PartTrace, Partition, PartitionError};
 
 /// The states before and after each part, in a tree.
 #[derive(Clone, Debug)]
@@ -20,29 +18,33 @@ pub struct States<F> {
 // === impl States ===
 
 impl<F: Poseidon2Field> States<F> {
-    /// The states after each part, computed from the values of both traces, which are requested one part at a time, and
-    /// from a salt for each state.
+    /// The states after each part, computed from the values of both traces and of the transfers, which are requested
+    /// one part at a time (`None` for the public inputs), and from a salt for each state.
     pub(crate) fn new(
-        order: &AccessOrder,
-        mut share: impl FnMut(Range<usize>) -> PartTrace<F>,
+        partition: &Partition<F>,
+        mut share: impl FnMut(Option<usize>) -> PartTrace<F>,
         challenges: Challenges<F>,
         mut salt_of: impl FnMut(usize) -> F,
     ) -> Self {
+        let order = &partition.order;
         let mut running = Running::new(challenges);
-        let mut leaf = |range: Range<usize>, salt: F| {
-            let values = share(range.clone());
+        let mut leaf = |part: Option<usize>, salt: F| {
+            let values = share(part);
+            let range = part.map_or_else(|| order.public(), |part| order.range(part));
             running.advance(
                 order.by_part(range.clone()).iter().copied(),
                 &values.by_part,
                 order.by_address(range).into_iter(),
                 &values.by_address,
             );
+            let transfers = part.map_or(&[][..], |part| partition.transfers(part));
+            running.multiset += multiset::sum(transfers, &values.transfers, challenges.alpha);
             running.leaf(salt)
         };
         let mut leaves = Vec::with_capacity(1 + order.parts());
-        leaves.push(leaf(order.public(), F::zero()));
+        leaves.push(leaf(None, F::zero()));
         for part in 0..order.parts() {
-            leaves.push(leaf(order.range(part), salt_of(part)));
+            leaves.push(leaf(Some(part), salt_of(part)));
         }
         Self::from_leaves(challenges, leaves)
     }

@@ -7,7 +7,7 @@ use ark_relations::gr1cs::{
 use proofmill_kernels::Poseidon2Field;
 use proofmill_r1cs::{Assignment, R1cs, R1csError};
 
-use crate::accesses::{Accesses, Memory, Recorder, Run};
+use crate::accesses::{Accesses, CommittedVariables, Memory, Recorder, Run};
 use crate::gadgets::Synthesizer;
 use crate::memory_check::{MemoryCheck, Sections, Shape};
 use crate::part::Wires;
@@ -52,7 +52,7 @@ pub(crate) fn count<F: Poseidon2Field>(
     run_alone(circuit, part, SynthesisMode::Setup, Accesses::counted())
 }
 
-/// Runs a part's code with its witness for the values that it writes to shared wires.
+/// Runs a part's code with its witness for the values that it writes to shared wires and transfers.
 pub(crate) fn trace<F: Poseidon2Field>(
     circuit: &impl PartitionedCircuit<F>,
     part: usize,
@@ -82,7 +82,7 @@ fn run_alone<F: Poseidon2Field>(
 pub(crate) fn constraints<F: Poseidon2Field>(
     circuit: &impl PartitionedCircuit<F>,
     part: usize,
-    shape: Shape,
+    shape: &Shape,
     recorder: &mut Recorder<F>,
 ) -> Result<(R1cs<F>, Run<F>, Sections), PartitionError> {
     let (zeros, opening) = (
@@ -92,6 +92,7 @@ pub(crate) fn constraints<F: Poseidon2Field>(
     let trace = PartTrace {
         by_part: vec![F::zero(); shape.accesses],
         by_address: vec![F::zero(); shape.accesses],
+        transfers: vec![F::zero(); shape.transferred],
     };
     let values = PartValues {
         fixed: &zeros,
@@ -102,7 +103,7 @@ pub(crate) fn constraints<F: Poseidon2Field>(
     let closure = Closure {
         run: |cs: ConstraintSystemRef<F>| -> Result<(), PartitionError> {
             let with = |check: &MemoryCheck<F>, cs: &_| {
-                let accesses = Accesses::constrained(&check.variables, recorder);
+                let accesses = Accesses::constrained(committed(check), recorder);
                 run(circuit, part, cs, accesses)
             };
             made = Some(with_memory_check(&cs, shape, &values, with)?);
@@ -123,7 +124,7 @@ pub(crate) fn constraints<F: Poseidon2Field>(
 pub(crate) fn assignment<F: Poseidon2Field>(
     circuit: &impl PartitionedCircuit<F>,
     part: usize,
-    shape: Shape,
+    shape: &Shape,
     values: &PartValues<'_, F>,
 ) -> Result<(Assignment<F>, Run<F>), PartitionError> {
     let (mut made, mut error) = (None, None);
@@ -131,7 +132,7 @@ pub(crate) fn assignment<F: Poseidon2Field>(
         run: |cs: ConstraintSystemRef<F>| -> Result<(), PartitionError> {
             let with = |check: &MemoryCheck<F>, cs: &_| {
                 let by_part = &values.trace.by_part;
-                let accesses = Accesses::replayed(&check.variables, by_part);
+                let accesses = Accesses::replayed(committed(check), by_part);
                 run(circuit, part, cs, accesses)
             };
             made = Some(with_memory_check(&cs, shape, values, with)?);
@@ -147,16 +148,23 @@ pub(crate) fn assignment<F: Poseidon2Field>(
     }
 }
 
+fn committed<F>(check: &MemoryCheck<F>) -> CommittedVariables<'_> {
+    CommittedVariables {
+        accesses: &check.access_variables,
+        transfers: &check.transfer_variables,
+    }
+}
+
 /// The error of the circuit's code, or else that of its constraint system.
 fn reason(error: Option<PartitionError>, part: usize, source: R1csError) -> PartitionError {
     error.unwrap_or(PartitionError::System { part, source })
 }
 
-/// Synthesises the part's trace as the first witness variables, then the part's code, then the rest of its memory
+/// Synthesises the part's trace and transfers as the first witness variables, then the part's code, then the rest of its memory
 /// check.
 fn with_memory_check<F: Poseidon2Field>(
     cs: &ConstraintSystemRef<F>,
-    shape: Shape,
+    shape: &Shape,
     values: &PartValues<'_, F>,
     own: impl FnOnce(&MemoryCheck<F>, &ConstraintSystemRef<F>) -> Result<Run<F>, PartitionError>,
 ) -> Result<(Run<F>, Sections), PartitionError> {

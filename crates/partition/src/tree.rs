@@ -16,10 +16,10 @@ pub struct Leaf<F> {
     pub salt: F,
     /// The value of the last entry of the trace by address; 0 before the first.
     pub value: F,
-    /// The running product of the trace by part.
-    pub by_part: F,
-    /// The running product of the trace by address.
-    pub by_address: F,
+    /// The running sum of the trace by part, less that of the trace by address.
+    pub traces: F,
+    /// The running sum of what is put into the multiset, less that of what is taken.
+    pub multiset: F,
 }
 
 /// A leaf's way to the root: the four children of each node on it, from the leaves upwards.
@@ -63,7 +63,7 @@ pub(crate) const fn child(position: usize, level: usize) -> [bool; 2] {
 impl<F: Poseidon2Field> Leaf<F> {
     /// The node that the leaf is.
     pub fn hash(&self) -> F {
-        compress(&[self.salt, self.value, self.by_part, self.by_address])
+        compress(&[self.salt, self.value, self.traces, self.multiset])
     }
 }
 
@@ -179,8 +179,8 @@ mod tests {
                 .map(|_| Leaf {
                     salt: Fr::rand(rng),
                     value: Fr::rand(rng),
-                    by_part: Fr::rand(rng),
-                    by_address: Fr::rand(rng),
+                    traces: Fr::rand(rng),
+                    multiset: Fr::rand(rng),
                 })
                 .collect();
             let tree = Tree::new(&leaves);

@@ -41,7 +41,8 @@ pub const MODULUS: [u8; 32] = [
 pub const POSITION: usize = 2;
 
 /// Each part squares the value of the part before, and adds it and a constant to a cell; the public input is
-/// the first part's value.
+/// the first part's value. The first part has a table of one row, which each later part looks up, and puts its square
+/// and takes it back.
 #[derive(Clone, Copy, Debug)]
 pub struct Squares(pub usize);
 
@@ -75,6 +76,14 @@ impl PartitionedCircuit<Fr> for Squares {
         let constant = wires.constant(Fr::from(part as u64))?;
         if part > 0 {
             wires.load("cell")?;
+            let row = wires.witness(Fr::from(9u64))?;
+            wires.take(row)?;
+        } else {
+            let times = wires.witness(Fr::from(self.0 as u64 - 1))?;
+            let row = || LinearCombination(vec![(Fr::from(9u64), Variable::One)]);
+            wires.put_sum_times(Fr::from(9u64), row, times)?;
+            wires.take(square)?;
+            wires.put(square)?;
         }
         wires.store("cell", constant)
     }
@@ -88,8 +97,8 @@ pub fn decode() -> Vec<Vec<u8>> {
         partition.to_bytes()
     });
     let small = [
-        small(0, &[(0, &[0, 0, 0])]),
-        small(2, &[(1, &[0, 0]), (2, &[1, 0])]),
+        small(0, &[(0, &[], &[0, 0, 0])]),
+        small(2, &[(1, &[6], &[0, 0]), (2, &[8, 7], &[1, 0])]),
     ];
     circuits.into_iter().chain(small).collect()
 }
@@ -160,14 +169,17 @@ pub fn statement() -> Vec<Vec<u8>> {
     json.into_iter().chain([bytes]).collect()
 }
 
-/// Messages between processes about one part: trace shares with and without entries, and a tree path.
+/// Messages between processes about one part: trace shares with and without entries and transfers, and a tree path.
 pub fn share() -> Vec<Vec<u8>> {
-    let trace = |entries: u64| PartTrace::<Fr> {
+    let trace = |entries: u64, transfers: u64| PartTrace::<Fr> {
         by_part: (0..entries).map(Fr::from).collect(),
         by_address: (0..entries).map(|i| Fr::from(1000 + i)).collect(),
+        transfers: (0..transfers).map(|i| Fr::from(2000 + i)).collect(),
     };
     let path = Tree::new(&leaves()).path(POSITION).to_bytes();
-    vec![trace(0).to_bytes(), trace(3).to_bytes(), path]
+    let traces = [trace(0, 0), trace(3, 0), trace(2, 3)];
+    let traces = traces.iter().map(PartTrace::to_bytes);
+    traces.chain([path]).collect()
 }
 
 /// States between parts.
@@ -175,8 +187,8 @@ pub fn leaves() -> Vec<Leaf<Fr>> {
     let leaf = |i: u64| Leaf {
         salt: Fr::from(10 * i),
         value: Fr::from(10 * i + 1),
-        by_part: Fr::from(10 * i + 2),
-        by_address: Fr::from(10 * i + 3),
+        traces: Fr::from(10 * i + 2),
+        multiset: Fr::from(10 * i + 3),
     };
     (0..6).map(leaf).collect()
 }
@@ -213,16 +225,16 @@ pub fn temporary(name: &str) -> PathBuf {
 }
 
 /// A file written from the description of the format alone, without the crate's encoder. Each class has a number of
-/// accesses and, for each of its parts, one constant; parts are in the order of their classes. Each access has a
-/// separate address.
-fn small(public_inputs: u32, classes: &[(u32, &[u64])]) -> Vec<u8> {
-    let parts: u32 = classes.iter().map(|(_, parts)| parts.len() as u32).sum();
+/// accesses, bytes of transfers and, for each of its parts, one constant; parts are in the order of their classes.
+/// Each access has a separate address.
+fn small(public_inputs: u32, classes: &[(u32, &[u8], &[u64])]) -> Vec<u8> {
+    let parts: u32 = classes.iter().map(|(.., parts)| parts.len() as u32).sum();
     let made: u32 = classes
         .iter()
-        .map(|(accesses, parts)| accesses * parts.len() as u32)
+        .map(|(accesses, _, parts)| accesses * parts.len() as u32)
         .sum();
     let mut bytes = b"PMILLPTN".to_vec();
-    bytes.extend(1u32.to_le_bytes());
+    bytes.extend(2u32.to_le_bytes());
     bytes.extend(MODULUS);
     for number in [
         parts,
@@ -233,7 +245,7 @@ fn small(public_inputs: u32, classes: &[(u32, &[u64])]) -> Vec<u8> {
         bytes.extend(number.to_le_bytes());
     }
     let depth = if parts < 4 { 1 } else { 2 };
-    for (number, (accesses, _)) in classes.iter().enumerate() {
+    for (number, (accesses, transfers, _)) in classes.iter().enumerate() {
         let instance = 1 + 3 + 4 * depth + 2 + 2 * *accesses as usize + 1;
         let one = Fr::from(1u64);
         let rows = [
@@ -242,20 +254,23 @@ fn small(public_inputs: u32, classes: &[(u32, &[u64])]) -> Vec<u8> {
             vec![(Fr::from(5u64), instance)],
         ];
         let rows = rows.map(|row| vec![row]);
-        let witness = 2 * *accesses as usize + 1;
+        let with_times = transfers.iter().filter(|kind| **kind == 7).count();
+        let witness = 2 * *accesses as usize + transfers.len() + with_times + 1;
         let system = R1cs::from_rows(instance, witness, rows).expect("a system");
         let system = write_precompiled(Cursor::new(Vec::new()), &system).expect("in memory");
         let system = system.into_inner();
         bytes.extend(1u32.to_le_bytes());
         bytes.push(b'a' + number as u8);
         bytes.extend(accesses.to_le_bytes());
-        for rows in [0u32, 0, 0, 0, 0, 1, 0] {
+        bytes.extend((transfers.len() as u32).to_le_bytes());
+        bytes.extend(*transfers);
+        for rows in [0u32, 0, 0, 0, 0, 0, 1, 0, 0] {
             bytes.extend(rows.to_le_bytes());
         }
         bytes.extend((system.len() as u64).to_le_bytes());
         bytes.extend(system);
     }
-    for (number, (_, parts)) in classes.iter().enumerate() {
+    for (number, (.., parts)) in classes.iter().enumerate() {
         for constant in *parts {
             bytes.extend((number as u32).to_le_bytes());
             bytes.extend([7; 32]);

@@ -7,7 +7,7 @@ use proofmill_circuits::sha256::hash_words;
 use sha2::{Digest, Sha256};
 
 use super::SizeError;
-use crate::{Part, PartitionError, PartitionedCircuit, Wire};
+use crate::{DistributedCircuit, Part, PartitionError, PartitionedCircuit, Wire};
 
 /// Most binary levels of a tree.
 pub const MAX_LOG_LEAVES: usize = 20;
@@ -202,6 +202,31 @@ impl<F: PrimeField> BigMerkleTree<F> {
         b.enforce_zero(|| sum)?;
         b.finish()?;
         Ok(())
+    }
+}
+
+impl<F: PrimeField> DistributedCircuit<F> for BigMerkleTree<F> {
+    fn part_witness(&self, part: usize) -> Vec<u8> {
+        let leaf = self.leaves.get(part);
+        leaf.map(|words| words.iter().flat_map(|word| word.to_be_bytes()).collect())
+            .unwrap_or_default()
+    }
+
+    fn with_part_witness(&self, part: usize, bytes: &[u8]) -> Result<Self, String> {
+        let expected = if part < self.num_leaves() { 64 } else { 0 };
+        if bytes.len() != expected {
+            let found = bytes.len();
+            return Err(format!("{found} bytes, where the part takes {expected}"));
+        }
+        let mut circuit = self.clone();
+        if let Some(leaf) = bytes.as_chunks::<64>().0.first() {
+            let words = leaf.as_chunks::<4>().0;
+            circuit.leaves = vec![[0; 16]; part];
+            circuit
+                .leaves
+                .push(std::array::from_fn(|i| u32::from_be_bytes(words[i])));
+        }
+        Ok(circuit)
     }
 }
 

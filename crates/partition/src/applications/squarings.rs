@@ -4,7 +4,8 @@ use ark_ff::PrimeField;
 use ark_relations::gr1cs::LinearCombination;
 
 use super::SizeError;
-use crate::{Part, PartitionError, PartitionedCircuit, Wire};
+use crate::encoding::{read, write};
+use crate::{DistributedCircuit, Part, PartitionError, PartitionedCircuit, Wire};
 
 /// Each part squares each of several secret values a given number of times and passes them on; the values of the last
 /// part add up to the public input.
@@ -56,6 +57,28 @@ impl<F: PrimeField> Squarings<F> {
 
     fn value(&self, lane: usize) -> F {
         self.values.get(lane).copied().unwrap_or_default()
+    }
+}
+
+impl<F: PrimeField> DistributedCircuit<F> for Squarings<F> {
+    fn part_witness(&self, part: usize) -> Vec<u8> {
+        match part {
+            0 => write(self.values.iter()),
+            _ => Vec::new(),
+        }
+    }
+
+    fn with_part_witness(&self, part: usize, bytes: &[u8]) -> Result<Self, String> {
+        let values = read("witness of the part", bytes).map_err(|error| error.to_string())?;
+        let expected = if part == 0 { self.lanes } else { 0 };
+        if values.len() != expected {
+            let found = values.len();
+            return Err(format!("{found} values, where the part takes {expected}"));
+        }
+        Ok(Self {
+            values,
+            ..self.clone()
+        })
     }
 }
 

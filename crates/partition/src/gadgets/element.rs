@@ -30,7 +30,7 @@ impl<F: PrimeField> Element<F> {
         }
     }
 
-    #[cfg(test)]
+    /// The value.
     pub(crate) const fn value(&self) -> F {
         self.value
     }

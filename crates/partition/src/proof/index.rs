@@ -1,5 +1,6 @@
 //! The key to prove with: a partition, the keys of its classes, and what aggregation needs of both.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -159,14 +160,20 @@ impl<E: PartitionCurve> Index<E> {
         &self.parts
     }
 
-    /// The verifying key of a part's own proof, and the inputs that the partition fixes for the part.
-    pub(super) fn verifier_of(&self, part: usize) -> (&PreparedVerifyingKey<E>, PreparedInputs<E>) {
+    /// The verifying key of a part's own proof, and the inputs that the partition fixes for the part, addresses times β.
+    pub(super) fn verifier_of(
+        &self,
+        part: usize,
+        beta: E::ScalarField,
+    ) -> (&PreparedVerifyingKey<E>, PreparedInputs<E>) {
         let parts = self.parts.parts();
         let class = parts.class_of[part] as usize;
         let key = &self.classes[class];
         let instance = key.vk().plain.instance;
-        // The point of aggregation has the leading one too.
-        let point = parts.inputs[0][part].into_group() - instance[0];
+        // The points of aggregation have the leading one and β too.
+        let fixed = parts.inputs[0][part].into_group() - instance[0];
+        let addresses = parts.inputs[SHARED][part].into_group() - instance[SHARED];
+        let point = fixed + addresses * beta;
         let prepared = PreparedInputs {
             first: SHARED,
             count: instance.len() - 1 - SHARED,
@@ -225,16 +232,26 @@ fn mirage_parts<E: PartitionCurve>(
         let class = partition.class_of(part).expect("there is such a part");
         let preprocessed = partition.preprocessed(part).expect("there is such a part");
         let key = &keys[class];
-        let fixed = PreparedInputs::new(key, SHARED, &preprocessed);
-        let fixed: Result<_, VerifyError> = fixed;
-        let fixed = fixed
-            .expect("the key has as many inputs as the class")
-            .point;
+        let prepared = |range: Range<usize>| {
+            let first = SHARED + range.start;
+            let prepared = PreparedInputs::new(key, first, &preprocessed[range]);
+            let prepared: Result<_, VerifyError> = prepared;
+            prepared
+                .expect("the key has as many inputs as the class")
+                .point
+        };
         let instance = &key.plain.instance;
-        inputs[0].push((fixed.into_group() + instance[0]).into_affine());
-        for shared in 1..=SHARED {
+        // Addresses are in the instance times β, so their points are added to that of β.
+        let addresses = partition.classes()[class].addresses();
+        let before = prepared(0..addresses.start);
+        let after = prepared(addresses.end..preprocessed.len());
+        let fixed = before.into_group() + after + instance[0];
+        inputs[0].push(fixed.into_affine());
+        for shared in 1..SHARED {
             inputs[shared].push(instance[shared]);
         }
+        let of_beta = prepared(addresses).into_group() + instance[SHARED];
+        inputs[SHARED].push(of_beta.into_affine());
         class_of.push(class as u32);
     }
     let classes = keys.iter().map(|key| MirageClass {
@@ -288,6 +305,17 @@ impl<E: PartitionCurve> ClassKeys<E> {
         let keys = keys.into_iter().enumerate();
         let held = keys.map(|(class, key)| resident(partition, class, key, residency));
         Ok(Self::Held(held.collect::<Result<_, _>>()?))
+    }
+
+    /// Reads all keys, and holds them from now on.
+    ///
+    /// # Errors
+    ///
+    /// As for proofs: [`IndexError::Key`], [`IndexError::Resident`].
+    pub fn read_all(&self, partition: &Partition<E::ScalarField>) -> Result<Self, IndexError> {
+        let classes = 0..partition.classes().len();
+        let keys = classes.map(|class| self.key(partition, class));
+        Ok(Self::Held(keys.collect::<Result<_, _>>()?))
     }
 
     /// The bytes that keys take in memory between proofs: none of keys in files.

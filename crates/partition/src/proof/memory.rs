@@ -7,7 +7,8 @@
 //! ```
 //!
 //! * `circuit`: the constraints of each class once, and four bytes for each access and for each address.
-//! * `records`: of each part a few hundred bytes, and 32 bytes for each address, the traces.
+//! * `records`: of each part a few hundred bytes, and 32 bytes for each address and for each value put into the
+//!   multiset or taken, the traces.
 //! * `part`: the largest over classes, as one key is held at a time.
 //! * `aggregation`: no key is held by then.
 //!
@@ -113,13 +114,14 @@ impl MemoryNeeds {
         let padded = parts.next_power_of_two();
         let string = padded * (4 * g1 + 2 * g2);
         let journal = size_of::<Option<Commitment<E>>>() + size_of::<Option<Proof<E>>>();
-        // The points of inputs, the class, a leaf, its node and those above.
+        // The points of inputs, the class, a leaf, its node and those above, and the place of the transfers' values.
         let index = 4 * g1 + 4;
         let state = size_of::<Leaf<E::ScalarField>>() as u64 + scalar * 4 / 3;
-        let of_parts = journal as u64 + index + state;
+        let of_parts = journal as u64 + index + state + size_of::<Box<[u8]>>() as u64;
+        let traced = partition.num_addresses() + partition.num_transferred();
         Self {
             circuit: partition.bytes() as u64,
-            records: string + parts * of_parts + scalar * partition.num_addresses() as u64,
+            records: string + parts * of_parts + scalar * traced as u64,
             aggregation: padded * g1 * AGGREGATION_POINTS,
             classes: keys.iter().map(ClassNeeds::of::<E>).collect(),
             parts: partition.num_parts(),

@@ -3,8 +3,8 @@
 //! 1. Each class of parts has a Mirage key ([`proofmill_groth16::mirage`]); all keys share α and β of their setup.
 //! 2. [`Index::new`] turns a partition, these keys and a reference string into the key to prove with and the
 //!    [`VerifyingKey`], whose size depends on neither the number of parts nor their size.
-//! 3. [`Prover::prove`] traces the circuit; commits to each part's share of both traces; draws α and β of the
-//!    memory check from all of them; proves each part; aggregates. One part is held at a time, and a
+//! 3. [`Prover::prove`] traces the circuit; commits to each part's share of both traces and its transfers; draws α and
+//!    β of the memory check and the multiset from all of them; proves each part; aggregates. One part is held at a time, and a
 //!    [`Journal`] records finished steps.
 //! 4. [`VerifyingKey::verify`] needs the key, the public inputs and the proof.
 //!
@@ -17,6 +17,10 @@
 //! states between parts the proof has only hashes, each with a random salt of the field's size. The prover's
 //! time and memory are not hidden from an observer of the machine.
 
+#[cfg(feature = "prover")]
+mod assembly;
+#[cfg(feature = "prover")]
+pub mod distributed;
 #[cfg(feature = "prover")]
 mod index;
 #[cfg(feature = "prover")]
@@ -52,5 +56,6 @@ pub trait PartitionCurve: AggregationCurve<ScalarField: Poseidon2Field> {}
 
 impl<E: AggregationCurve<ScalarField: Poseidon2Field>> PartitionCurve for E {}
 
-/// Public inputs that all parts share: the root of the tree of states, α and β.
+/// Public inputs that all parts share: the root of the tree of states, α and β, in this order. β is the last: other
+/// inputs are multiples of it that the partition fixes.
 const SHARED: usize = 3;

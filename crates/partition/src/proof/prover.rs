@@ -4,17 +4,17 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use ark_std::rand::{CryptoRng, RngCore};
-use proofmill_aggregation::{AggregateProveError, MirageStatement, Srs};
+use proofmill_aggregation::{AggregateProveError, Srs};
 use proofmill_groth16::Proof;
 use proofmill_groth16::mirage::{Commitment, Inputs, Opening, ResidentKey, verify};
 
-use super::PartitionCurve;
+use super::assembly::Challenged;
 use super::index::{ClassKeys, Index, IndexError};
 use super::journal::{Journal, JournalError};
 use super::secrets::Secrets;
-use super::statement::Statement;
 use super::verifier::{PartitionProof, VerifyError};
-use crate::{PartitionError, PartitionedCircuit, States, Traces};
+use super::{PartitionCurve, SHARED};
+use crate::{PartitionError, PartitionedCircuit, Traces};
 
 /// The keys that a prover works with.
 #[derive(Clone, Copy, Debug)]
@@ -31,9 +31,9 @@ pub struct Prover<'a, E: PartitionCurve> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Step {
-    /// Runs the code of all parts, for the values of shared wires.
+    /// Runs the code of all parts, for the values of shared wires and transfers.
     Trace,
-    /// Commits to a part's share of the traces.
+    /// Commits to a part's share of the traces and its transfers.
     Commit {
         /// The part, from 0.
         part: usize,
@@ -135,37 +135,13 @@ impl<'a, E: PartitionCurve> Prover<'a, E> {
         };
         run.commit()?;
         let d = run.commitments();
-        let commitment = self.index.parts().commit(self.srs, &d)?;
-        let public_inputs = run.traces.public_inputs().to_vec();
-        let statement = key.statement(&public_inputs, &commitment);
-        let salts = |part| run.secrets.salt(part);
-        let states = partition.salted_states(&run.traces, statement.challenges(), salts)?;
-        run.prove(&statement, &states, rng)?;
-        let (root, public_path) = (states.root(), states.public_path());
+        let challenged = Challenged::new(self.index, self.srs, &run.traces, &run.secrets, &d)?;
+        run.prove(&challenged, rng)?;
         let proofs = run.proofs();
         report(&mut run.progress, Step::Aggregate)?;
-        // Nothing else of the parts is needed.
-        drop((run, states));
-        release();
-        let inputs = statement.shared(root);
-        let of_parts = MirageStatement {
-            context: &statement.context(root, &public_path),
-            inputs: &inputs,
-            commitment: &commitment,
-        };
-        let aggregate = self
-            .index
-            .parts()
-            .aggregate(self.srs, of_parts, &proofs, &d)?;
-        let proof = PartitionProof {
-            commitment,
-            root,
-            public_path,
-            aggregate,
-        };
-        key.verify(&public_inputs, &proof)
-            .map_err(ProveError::False)?;
-        Ok(proof)
+        let public_inputs = run.traces.public_inputs().to_vec();
+        drop(run);
+        challenged.aggregate(self.index, self.srs, &public_inputs, &proofs, &d)
     }
 
     /// Returns a part's freed heap memory to the system, unless all keys are held, in which case memory is plentiful.
@@ -185,7 +161,7 @@ impl<'a, E: PartitionCurve> Prover<'a, E> {
 }
 
 /// Returns to the system the memory that products of parts kept for the next ones.
-fn release() {
+pub(super) fn release() {
     proofmill_kernels::release_memory();
     proofmill_memory::release_heap();
 }
@@ -274,12 +250,11 @@ where
     /// Proves each part that has no proof yet.
     fn prove(
         &mut self,
-        statement: &Statement<E::ScalarField>,
-        states: &States<E::ScalarField>,
+        challenged: &Challenged<E>,
         rng: &mut (impl RngCore + CryptoRng),
     ) -> Result<(), ProveError> {
         let mut keys = self.keys();
-        let shared = statement.shared(states.root());
+        let shared = challenged.shared();
         for part in self.prover.by_class() {
             if self.journal.proof(part).is_some() {
                 continue;
@@ -287,7 +262,7 @@ where
             let (_, done) = self.journal.progress();
             report(&mut self.progress, Step::Prove { part, done })?;
             let key = keys.of(part)?;
-            let proof = self.prove_part(&key, part, statement, states, rng)?;
+            let proof = self.prove_part(&key, part, challenged, rng)?;
             if !self.holds(part, &shared, &proof) {
                 return Err(ProveError::FalsePart { part });
             }
@@ -301,8 +276,7 @@ where
         &self,
         key: &ResidentKey<E>,
         part: usize,
-        statement: &Statement<E::ScalarField>,
-        states: &States<E::ScalarField>,
+        challenged: &Challenged<E>,
         rng: &mut (impl RngCore + CryptoRng),
     ) -> Result<Proof<E>, ProveError> {
         let partition = self.prover.index.partition();
@@ -311,8 +285,8 @@ where
             self.circuit,
             part,
             &trace,
-            &statement.challenges(),
-            &states.opening(part)?,
+            &challenged.statement().challenges(),
+            &challenged.states().opening(part)?,
         )?;
         let (_, opening) = self.opening(part)?;
         let proved = key.prover().prove(assignment.z(), &opening, rng);
@@ -320,9 +294,10 @@ where
         Ok(proof)
     }
 
-    /// True if a part's proof holds for the inputs that all parts share.
-    fn holds(&self, part: usize, shared: &[E::ScalarField], proof: &Proof<E>) -> bool {
-        let (key, prepared) = self.prover.index.verifier_of(part);
+    /// True if a part's proof holds for the inputs that all parts share, the last of which is β.
+    fn holds(&self, part: usize, shared: &[E::ScalarField; SHARED], proof: &Proof<E>) -> bool {
+        let [.., beta] = *shared;
+        let (key, prepared) = self.prover.index.verifier_of(part, beta);
         let inputs = Inputs::with_prepared(shared, &prepared);
         self.journal
             .commitment(part)

@@ -8,12 +8,12 @@ use zeroize::Zeroizing;
 
 use crate::Traces;
 
-const DOMAIN: &[u8] = b"proofmill/partition/secrets/2";
+const DOMAIN: &[u8] = b"proofmill/partition/secrets/3";
 const BYTES: usize = 32;
 
 /// The randomness of commitments and the salts of states.
 ///
-/// All of it is a hash of a random seed and of the values of all shared wires. So a prover that was interrupted
+/// All of it is a hash of a random seed and of the values of all shared wires and transfers. So a prover that was interrupted
 /// goes on with the same randomness, having kept the seed only; and the same randomness never serves two
 /// witnesses, which would reveal their difference (the reasoning of RFC 6979).
 pub(super) struct Secrets {
@@ -23,7 +23,8 @@ pub(super) struct Secrets {
 // === impl Secrets ===
 
 impl Secrets {
-    /// Secrets derived from a seed, the digest of the verifying key, and the values of all shared wires.
+    /// Secrets derived from a seed, the digest of the verifying key, and the values of all shared wires and transfers:
+    /// all values that are committed to.
     pub(super) fn new<F: PrimeField>(
         seed: &[u8; BYTES],
         verifying_key: &[u8; BYTES],
@@ -33,14 +34,17 @@ impl Secrets {
         hasher.update(DOMAIN);
         hasher.update(seed);
         hasher.update(verifying_key);
-        hasher.update((traces.values().len() as u64).to_le_bytes());
         let mut bytes = Zeroizing::new(Vec::new());
-        for value in traces.values() {
-            bytes.clear();
-            value
-                .serialize_compressed(&mut *bytes)
-                .expect("writing to a vector does not fail");
-            hasher.update(&bytes[..]);
+        let transfers = traces.transfers().iter().map(|values| &values[..]);
+        for values in std::iter::once(traces.values()).chain(transfers) {
+            hasher.update((values.len() as u64).to_le_bytes());
+            for value in values {
+                bytes.clear();
+                value
+                    .serialize_compressed(&mut *bytes)
+                    .expect("writing to a vector does not fail");
+                hasher.update(&bytes[..]);
+            }
         }
         Self {
             key: Zeroizing::new(hasher.finalize().into()),
@@ -118,5 +122,12 @@ mod tests {
             }
         }
         assert_eq!(seen.len(), 8 * 7);
+        // The same values of shared wires, and other transfers.
+        let mut other = Chain::<Fr>::new(3, 2, 5);
+        other.digits.swap(1, 2);
+        let other = partition.trace(&other).unwrap();
+        assert_eq!(other.values(), traces(2).values());
+        let secrets = Secrets::new(&[1; 32], &[3; 32], &other);
+        assert!(seen.insert(secrets.salt(0)));
     }
 }

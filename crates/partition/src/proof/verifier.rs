@@ -31,6 +31,10 @@ const PROOF: FileKind = FileKind {
 };
 const DIGEST_BYTES: usize = 32;
 
+/// The version of the constraints that keys are for. Keys of another version must not be used: their parts prove
+/// other states than this verifier begins with.
+const PROTOCOL: u32 = 2;
+
 /// A key to verify with. It has an address for each public input; else its size is constant.
 #[derive(Clone, Debug)]
 pub struct VerifyingKey<E: PartitionCurve> {
@@ -68,6 +72,11 @@ pub enum PartitionProofError {
     /// The aggregate of the parts' proofs.
     #[error("in the partitioned proof: {0}")]
     Aggregate(#[from] AggregateError),
+    /// The key of another version of the protocol.
+    #[error(
+        "the verifying key is not for version {PROTOCOL} of the protocol of circuits in parts: make the keys again"
+    )]
+    Protocol,
     /// Addresses that no partition has.
     #[error("the addresses of the verifying key's public inputs are of no partition: corrupt")]
     Addresses,
@@ -134,6 +143,7 @@ impl<E: PartitionCurve> VerifyingKey<E> {
             return None;
         }
         let mut transcript = Transcript::new::<E>("partition key");
+        transcript.absorb_number("protocol", PROTOCOL.into());
         transcript.absorb("partition", &partition);
         let addresses = public.addresses().iter();
         let addresses: Vec<u8> = addresses
@@ -236,11 +246,12 @@ impl<E: PartitionCurve> VerifyingKey<E> {
         Statement::new(&self.digest, self.num_parts(), public_inputs, commitment)
     }
 
-    /// The content of the key's file: after magic (`PMILLPVK`), version and curve the partition's digest; the
-    /// number of public inputs and the number of bytes of the parts' key, 4 bytes each, little-endian; an address of 4
+    /// The content of the key's file: after magic (`PMILLPVK`), version and curve the version of the protocol, 2 (4
+    /// bytes, little-endian); the partition's digest; the number of public inputs and the number of bytes of the parts' key, 4 bytes each, little-endian; an address of 4
     /// bytes for each public input; the content of the file of the parts' key; the SHA-256 of all that.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = KEY.begin::<E>();
+        bytes.extend(PROTOCOL.to_le_bytes());
         bytes.extend(self.partition);
         let parts = self.parts.to_bytes();
         bytes.extend((self.num_public_inputs() as u32).to_le_bytes());
@@ -258,8 +269,12 @@ impl<E: PartitionCurve> VerifyingKey<E> {
     ///
     /// [`PartitionProofError`] for any other bytes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, PartitionProofError> {
-        const HEAD: usize = DIGEST_BYTES + 8;
+        const HEAD: usize = 4 + DIGEST_BYTES + 8;
         let head = KEY.after_beginning::<E>(bytes, HEAD)?;
+        let (protocol, head) = head.split_at(4);
+        if number(protocol) != PROTOCOL as usize {
+            return Err(PartitionProofError::Protocol);
+        }
         let (partition, rest) = head.split_at(DIGEST_BYTES);
         let (inputs, parts) = (number(&rest[..4]), number(&rest[4..8]));
         if inputs > MAX_PUBLIC_INPUTS {
@@ -292,7 +307,7 @@ impl<E: PartitionCurve> VerifyingKey<E> {
     ///
     /// As for [`from_bytes`](Self::from_bytes), and if there is no such file.
     pub fn load(path: &FilePath) -> Result<Self, PartitionProofError> {
-        let most = BEGINNING_BYTES + DIGEST_BYTES + 8 + 4 * MAX_PUBLIC_INPUTS + CHECKSUM_BYTES;
+        let most = BEGINNING_BYTES + 4 + DIGEST_BYTES + 8 + 4 * MAX_PUBLIC_INPUTS + CHECKSUM_BYTES;
         let of_parts = MirageVerifyingKey::<E>::encoded_size(SHARED);
         Self::from_bytes(&KEY.read(path, (most + of_parts) as u64)?)
     }

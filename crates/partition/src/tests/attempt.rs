@@ -1,15 +1,32 @@
 //! An attempt to prove: all that a prover chooses, and what refuses it.
 
-use std::ops::Range;
-
 use ark_bn254::Fr;
-use ark_ff::UniformRand;
+use ark_ff::{UniformRand, Zero};
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_r1cs::R1cs;
 
 use crate::state::States;
-use crate::tree::Path;
-use crate::{Challenges, Check, Opening, PartTrace, Partition, PartitionedCircuit};
+use crate::tree::{Leaf, Path};
+use crate::{Challenges, Check, Opening, PartTrace, Partition, PartitionedCircuit, Traces};
+
+/// All committed values.
+#[derive(Clone)]
+pub(crate) struct Values {
+    /// Those of the public inputs come first.
+    pub(crate) by_part: Vec<Fr>,
+    pub(crate) by_address: Vec<Fr>,
+    /// The values of each part's transfers.
+    pub(crate) transfers: Vec<Vec<Fr>>,
+}
+
+/// A running sum to which a part adds something else than its committed values yield.
+#[derive(Clone, Copy)]
+pub(crate) struct FalseSum {
+    pub(crate) part: usize,
+    pub(crate) check: Check,
+    /// The row among those of the check at which it is added.
+    pub(crate) row: usize,
+}
 
 /// An attempt to convince: a verifier's key, the prover's messages and the witnesses of all parts.
 pub(crate) struct Attempt<'a, C> {
@@ -22,6 +39,7 @@ pub(crate) struct Attempt<'a, C> {
     pub(crate) root: Fr,
     pub(crate) traces: Vec<PartTrace<Fr>>,
     pub(crate) openings: Vec<Opening<Fr>>,
+    false_sum: Option<(FalseSum, Fr)>,
 }
 
 /// The check that refuses an attempt.
@@ -42,15 +60,9 @@ pub(crate) fn challenges() -> Challenges<Fr> {
 }
 
 impl<'a, C: PartitionedCircuit<Fr>> Attempt<'a, C> {
-    /// The attempt with these values of both traces, consistent in all that follows from them. The
-    /// values of public inputs come first.
-    pub(crate) fn new(
-        partition: &'a Partition<Fr>,
-        circuit: &'a C,
-        by_part: &[Fr],
-        by_address: &[Fr],
-    ) -> Self {
-        Self::at(challenges(), partition, circuit, by_part, by_address)
+    /// The attempt with these values, consistent in all that follows from them.
+    pub(crate) fn new(partition: &'a Partition<Fr>, circuit: &'a C, values: &Values) -> Self {
+        Self::at(challenges(), partition, circuit, values)
     }
 
     /// Like [`new`](Self::new), with challenges that are drawn elsewhere.
@@ -58,27 +70,20 @@ impl<'a, C: PartitionedCircuit<Fr>> Attempt<'a, C> {
         challenges: Challenges<Fr>,
         partition: &'a Partition<Fr>,
         circuit: &'a C,
-        by_part: &[Fr],
-        by_address: &[Fr],
+        values: &Values,
     ) -> Self {
-        let order = partition.order();
-        let rng = &mut StdRng::seed_from_u64(6);
-        let salts = |_| Fr::rand(rng);
-        let share = |range: Range<usize>| PartTrace {
-            by_part: by_part[range.clone()].to_vec(),
-            by_address: by_address[range].to_vec(),
-        };
-        let states = States::new(order, share, challenges, salts);
-        let traces = (0..partition.num_parts()).map(|part| share(order.range(part)));
+        let states = values.states(partition, challenges, 6);
+        let traces = (0..partition.num_parts()).map(|part| values.share(partition, Some(part)));
         let mut attempt = Self {
             partition,
             circuit,
             challenges,
-            public_inputs: by_part[order.public()].to_vec(),
+            public_inputs: values.by_part[partition.order().public()].to_vec(),
             public_path: states.public_path(),
             root: states.root(),
             traces: traces.collect(),
             openings: Vec::new(),
+            false_sum: None,
         };
         attempt.open(&states);
         attempt
@@ -123,23 +128,103 @@ impl<'a, C: PartitionedCircuit<Fr>> Attempt<'a, C> {
         rows.map(|row| class.check_of(row).unwrap()).collect()
     }
 
+    /// Makes one of the sums end at zero, by what one part adds to it; the states after it follow.
+    pub(crate) fn falsify(mut self, states: &States<Fr>, sum: FalseSum) -> Self {
+        let mut leaves = states.leaves().to_vec();
+        let difference = -*sum.of(leaves.last_mut().unwrap());
+        assert!(!difference.is_zero(), "there is nothing to hide");
+        for leaf in &mut leaves[sum.part + 1..] {
+            *sum.of(leaf) += difference;
+        }
+        self.open(&States::from_leaves(self.challenges, leaves));
+        self.false_sum = Some((sum, difference));
+        self
+    }
+
     /// All values of a part, with the verifier's instance.
     pub(crate) fn z(&self, part: usize) -> Vec<Fr> {
+        let opening = &self.openings[part];
+        let mut z = self.assigned(part, opening);
+        if let Some((sum, difference)) = self.false_sum
+            && sum.part == part
+        {
+            // From there on the values are those that another state before would have led to.
+            let mut opening = opening.clone();
+            *sum.of(&mut opening.before) += difference;
+            let class = &self.partition.classes()[self.partition.class_of(part).unwrap()];
+            let rows = 0..class.layout().constraints;
+            let mut of_check = rows.filter(|row| class.check_of(*row) == Some(sum.check));
+            let row = of_check.nth(sum.row).unwrap();
+            // The row has the sum before and after as the second factor.
+            let [_, second, _] = class.system().matrices();
+            let after = second.row(row).map(|(column, _)| column).max().unwrap();
+            z[after..].copy_from_slice(&self.assigned(part, &opening)[after..]);
+        }
+        z
+    }
+
+    /// All values of a part that follow from an opening.
+    fn assigned(&self, part: usize, opening: &Opening<Fr>) -> Vec<Fr> {
         let class = &self.partition.classes()[self.partition.class_of(part).unwrap()];
-        let trace = &self.traces[part];
-        let (challenges, opening) = (&self.challenges, &self.openings[part]);
+        let (trace, challenges) = (&self.traces[part], &self.challenges);
         let assignment = self
             .partition
             .assignment(self.circuit, part, trace, challenges, opening)
             .unwrap();
-        let mut instance = vec![Fr::from(1u64), self.root, challenges.alpha, challenges.beta];
-        instance.extend(self.partition.preprocessed(part).unwrap());
+        let instance = self.partition.instance(part, self.root, challenges);
+        let instance = instance.unwrap();
         let mut z = assignment.z().to_vec();
         z[..instance.len()].copy_from_slice(&instance);
         assert_eq!(assignment.instance().len(), instance.len());
         let committed = &assignment.witness()[..class.layout().committed];
         assert_eq!(committed, trace.committed());
         z
+    }
+}
+
+impl Values {
+    /// The values of an honest prover.
+    pub(crate) fn of(partition: &Partition<Fr>, traces: &Traces<Fr>) -> Self {
+        let by_part = partition.values_by_part(traces);
+        let order = partition.order();
+        Self {
+            by_address: order.sorted(0..order.entries(), &by_part),
+            by_part,
+            transfers: traces.transfers().iter().map(|of| of.to_vec()).collect(),
+        }
+    }
+
+    /// The values of a part, or of the public inputs.
+    pub(crate) fn share(&self, partition: &Partition<Fr>, part: Option<usize>) -> PartTrace<Fr> {
+        let order = partition.order();
+        let range = part.map_or_else(|| order.public(), |part| order.range(part));
+        PartTrace {
+            by_part: self.by_part[range.clone()].to_vec(),
+            by_address: self.by_address[range].to_vec(),
+            transfers: part.map_or_else(Vec::new, |part| self.transfers[part].clone()),
+        }
+    }
+
+    /// The states that follow from the values.
+    pub(crate) fn states(
+        &self,
+        partition: &Partition<Fr>,
+        challenges: Challenges<Fr>,
+        seed: u64,
+    ) -> States<Fr> {
+        let rng = &mut StdRng::seed_from_u64(seed);
+        let share = |part| self.share(partition, part);
+        States::new(partition, share, challenges, |_| Fr::rand(rng))
+    }
+}
+
+impl FalseSum {
+    /// The sum, in a state.
+    const fn of(self, leaf: &mut Leaf<Fr>) -> &mut Fr {
+        match self.check {
+            Check::Multiset => &mut leaf.multiset,
+            _ => &mut leaf.traces,
+        }
     }
 }
 

@@ -1,7 +1,7 @@
-//! A circuit of any number of parts that uses every kind of access.
+//! A circuit of any number of parts that uses every kind of access and transfer.
 
 use ark_ff::Field;
-use ark_relations::gr1cs::LinearCombination;
+use ark_relations::gr1cs::{LinearCombination, Variable};
 use proofmill_kernels::Poseidon2Field;
 
 use crate::{Part, PartitionError, PartitionedCircuit, Wire};
@@ -9,13 +9,34 @@ use crate::{Part, PartitionError, PartitionedCircuit, Wire};
 /// A circuit with public inputs x, y and their "sum" z. Part i squares the value of the part before and adds a
 /// constant; a cell adds up all values, plus the first part's value for each later part; the last part compares
 /// the cell with z.
+///
+/// The first part puts the rows of a table, and each part looks a secret digit up. Each part but the first puts its
+/// square, and the part before takes it: against the order of parts.
 #[derive(Clone, Debug)]
 pub(crate) struct Chain<F> {
     pub(crate) parts: usize,
     pub(crate) public: [F; 3],
     /// A part, a read of its code, and a number added to the value read, which the constraint system does not see.
     pub(crate) lie: Option<(usize, Read, F)>,
+    /// The digit of each part.
+    pub(crate) digits: Vec<F>,
+    /// The value that each part but the last takes from the one after it.
+    pub(crate) heard: Vec<F>,
+    /// The number of times that each row of the table is looked up.
+    pub(crate) times: [F; ROWS],
 }
+
+/// Rows of the table, which has the numbers from 0.
+pub(crate) const ROWS: usize = 4;
+
+/// The number added to squares that are put, which keeps them apart from digits.
+const SQUARES: u64 = 1 << 32;
+
+/// Places of the values of a middle part's transfers, and of the first multiplicity of the first part.
+pub(crate) const DIGIT: usize = 0;
+pub(crate) const SQUARE: usize = 1;
+pub(crate) const HEARD: usize = 2;
+pub(crate) const FIRST_TIMES: usize = 1;
 
 /// The reads of a middle part, at their places among its accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +52,9 @@ impl<F: Poseidon2Field> Chain<F> {
             parts,
             public: [F::ZERO; 3],
             lie: None,
+            digits: vec![F::ZERO; parts],
+            heard: vec![F::ZERO; parts],
+            times: [F::ZERO; ROWS],
         }
     }
 
@@ -46,9 +70,16 @@ impl<F: Poseidon2Field> Chain<F> {
             Some((liar, place, difference)) if (liar, place) == (part, read) => difference,
             _ => F::ZERO,
         };
+        let mut chain = Self::blank(parts);
         let (mut power, mut cell, mut first) = (x, y, F::ZERO);
         for part in 0..parts {
-            power = (power + told(part, Read::Power)).square() + constant::<F>(part);
+            let square = (power + told(part, Read::Power)).square();
+            if part > 0 {
+                chain.heard[part - 1] = square + F::from(SQUARES);
+            }
+            chain.digits[part] = F::from((part % ROWS) as u64);
+            chain.times[part % ROWS] += F::ONE;
+            power = square + constant::<F>(part);
             cell += power + told(part, Read::First) + told(part, Read::Cell);
             match part {
                 0 => first = power,
@@ -56,10 +87,35 @@ impl<F: Poseidon2Field> Chain<F> {
             }
         }
         Self {
-            parts,
             public: [x, y, cell],
             lie,
+            ..chain
         }
+    }
+
+    fn transfer(
+        &self,
+        part: usize,
+        wires: &mut Part<'_, F>,
+        square: Wire<F>,
+    ) -> Result<(), PartitionError> {
+        let fixed = |number: u64| (F::from(number), Variable::One);
+        for (row, times) in (0..).zip(self.times).filter(|_| part == 0) {
+            let times = wires.witness(times)?;
+            let sum = || LinearCombination(vec![fixed(row)]);
+            wires.put_sum_times(F::from(row), sum, times)?;
+        }
+        let digit = wires.witness(self.digits[part])?;
+        wires.take(digit)?;
+        if part > 0 {
+            let sum = || LinearCombination(vec![fixed(SQUARES), (F::ONE, square.variable)]);
+            wires.put_sum(square.value + F::from(SQUARES), sum)?;
+        }
+        if part + 1 < self.parts {
+            let heard = wires.witness(self.heard[part])?;
+            wires.take(heard)?;
+        }
+        Ok(())
     }
 
     fn read(&self, part: usize, read: Read, wire: Wire<F>) -> Wire<F> {
@@ -125,6 +181,7 @@ impl<F: Poseidon2Field> PartitionedCircuit<F> for Chain<F> {
         wires
             .cs()
             .enforce_r1cs_constraint(of(base), of(base), of(square))?;
+        self.transfer(part, wires, square)?;
         let (value, power) = sum(&[square, constant]);
         added.extend([square, constant]);
         let (total, all) = sum(&added);

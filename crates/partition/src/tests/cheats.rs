@@ -1,21 +1,21 @@
 //! Cheating provers: each fills in everything else as consistently as can be, and only the check that
-//! is meant for it refuses.
-
-use std::ops::Range;
+//! is meant for it refuses. Those that cheat on the multiset are in `multiset_cheats`.
 
 use ark_bn254::Fr;
-use ark_ff::{Field, UniformRand};
-use ark_std::rand::{SeedableRng, rngs::StdRng};
 
-use super::attempt::{Attempt, Refusal, challenges};
-use super::chain::{Chain, Read};
+use super::attempt::{Attempt, FalseSum, Refusal, Values, challenges};
+use super::chain::{Chain, HEARD, Read, SQUARE};
+use super::multiset_cheats::{
+    chosen_for, false_sum_of_multiset, never_put, never_taken, other_multiplicity,
+    other_multiset_at_start, other_value_put, other_value_taken, wrong_multiplicity,
+};
 use crate::access_order::AccessOrder;
 use crate::state::States;
 use crate::tree::{Leaf, Path, compress};
-use crate::{Challenges, Check, PartTrace, Partition};
+use crate::{Challenges, Check, Partition};
 
 pub(crate) const PARTS: usize = 7;
-const LAST: usize = PARTS - 1;
+pub(super) const LAST: usize = PARTS - 1;
 const PUBLIC: [u64; 2] = [5, 9];
 
 /// The number of a middle part's access that sets its power.
@@ -24,8 +24,10 @@ const SET_POWER: usize = 3;
 /// A chain, and the values of an honest prover.
 pub(crate) struct Setting {
     pub(crate) partition: Partition<Fr>,
-    circuit: Chain<Fr>,
-    by_part: Vec<Fr>,
+    pub(super) circuit: Chain<Fr>,
+    pub(super) by_part: Vec<Fr>,
+    /// The values of each part's transfers.
+    pub(super) transfers: Vec<Vec<Fr>>,
     pub(crate) challenges: Challenges<Fr>,
 }
 
@@ -70,7 +72,7 @@ pub(crate) const CHEATS: &[Cheat] = &[
     },
     Cheat {
         name: "swapped parts",
-        setting: Setting::honest,
+        setting: swapped_data,
         attempt: swapped,
     },
     Cheat {
@@ -80,7 +82,7 @@ pub(crate) const CHEATS: &[Cheat] = &[
     },
     Cheat {
         name: "a repeated proof",
-        setting: Setting::honest,
+        setting: repeated_data,
         attempt: repeated_proof,
     },
     Cheat {
@@ -108,6 +110,61 @@ pub(crate) const CHEATS: &[Cheat] = &[
         setting: unread_input,
         attempt: |setting| setting.attempt(&unread_input_by_address(setting)),
     },
+    Cheat {
+        name: "a false sum of the trace by part",
+        setting: Setting::honest,
+        attempt: |setting| false_sum_of_traces(setting, Check::SumByPart),
+    },
+    Cheat {
+        name: "a false sum of the trace by address",
+        setting: Setting::honest,
+        attempt: |setting| false_sum_of_traces(setting, Check::SumByAddress),
+    },
+    Cheat {
+        name: "a value taken that was never put",
+        setting: never_put,
+        attempt: Setting::consistent,
+    },
+    Cheat {
+        name: "a value put that is never taken",
+        setting: never_taken,
+        attempt: Setting::consistent,
+    },
+    Cheat {
+        name: "a wrong multiplicity",
+        setting: wrong_multiplicity,
+        attempt: Setting::consistent,
+    },
+    Cheat {
+        name: "another value put than computed",
+        setting: other_value_put,
+        attempt: Setting::consistent,
+    },
+    Cheat {
+        name: "another value taken than computed with",
+        setting: other_value_taken,
+        attempt: Setting::consistent,
+    },
+    Cheat {
+        name: "another multiplicity than the wire's",
+        setting: other_multiplicity,
+        attempt: Setting::consistent,
+    },
+    Cheat {
+        name: "a false sum of the multiset",
+        setting: never_put,
+        attempt: |setting| false_sum_of_multiset(setting, 2, 0),
+    },
+    Cheat {
+        name: "a multiset that is not empty at the start",
+        setting: never_put,
+        attempt: other_multiset_at_start,
+    },
+    Cheat {
+        name: "a value chosen for another α",
+        setting: || chosen_for(challenges()),
+        attempt: Setting::consistent,
+    },
 ];
 
 impl Setting {
@@ -119,7 +176,12 @@ impl Setting {
     fn lying(lie: Option<(usize, Read, Fr)>) -> Self {
         let partition = Partition::new(&Chain::blank(PARTS)).unwrap();
         let liar = Chain::lying(PARTS, PUBLIC, lie);
-        let mut by_part = partition.values_by_part(&partition.trace(&liar).unwrap());
+        let traces = partition.trace(&liar).unwrap();
+        let Values {
+            mut by_part,
+            transfers,
+            ..
+        } = Values::of(&partition, &traces);
         if let Some((part, read, difference)) = lie {
             by_part[place(partition.order(), part, read)] += difference;
         }
@@ -128,19 +190,28 @@ impl Setting {
             partition,
             circuit,
             by_part,
+            transfers,
             challenges: challenges(),
         }
+    }
+
+    /// Changes the values of transfers, and the circuit's data to which they are equal.
+    pub(super) fn transferring(mut self, data: impl FnOnce(&mut Chain<Fr>)) -> Self {
+        data(&mut self.circuit);
+        let traces = self.partition.unmatched_trace(&self.circuit).unwrap();
+        self.transfers = Values::of(&self.partition, &traces).transfers;
+        self
     }
 
     fn order(&self) -> &AccessOrder {
         self.partition.order()
     }
 
-    fn sorted(&self, by_part: &[Fr]) -> Vec<Fr> {
+    pub(super) fn sorted(&self, by_part: &[Fr]) -> Vec<Fr> {
         self.order().sorted(0..self.order().entries(), by_part)
     }
 
-    fn attempt(&self, by_address: &[Fr]) -> Attempt<'_, Chain<Fr>> {
+    pub(super) fn attempt(&self, by_address: &[Fr]) -> Attempt<'_, Chain<Fr>> {
         let Self {
             partition, circuit, ..
         } = self;
@@ -148,9 +219,16 @@ impl Setting {
             self.challenges,
             partition,
             circuit,
-            &self.by_part,
-            by_address,
+            &self.values(by_address),
         )
+    }
+
+    pub(super) fn values(&self, by_address: &[Fr]) -> Values {
+        Values {
+            by_part: self.by_part.clone(),
+            by_address: by_address.to_vec(),
+            transfers: self.transfers.clone(),
+        }
     }
 
     /// An attempt with the values by address in their right order.
@@ -163,7 +241,7 @@ fn place(order: &AccessOrder, part: usize, read: Read) -> usize {
     order.range(part).start + read as usize
 }
 
-fn one() -> Fr {
+pub(super) fn one() -> Fr {
     Fr::from(1u64)
 }
 
@@ -220,7 +298,7 @@ fn a_renamed_address() {
         let refusals = setting
             .attempt(&unnamed(&setting, part, difference))
             .refusals();
-        assert_eq!(refusals, [Refusal::Part(LAST, Check::EqualProducts)]);
+        assert_eq!(refusals, [Refusal::Part(LAST, Check::EqualTraces)]);
     }
 }
 
@@ -259,7 +337,7 @@ fn no_permutation(setting: &Setting) -> Vec<Fr> {
 fn a_trace_that_is_no_permutation() {
     let setting = Setting::honest();
     let refusals = setting.attempt(&no_permutation(&setting)).refusals();
-    assert_eq!(refusals, [Refusal::Part(LAST, Check::EqualProducts)]);
+    assert_eq!(refusals, [Refusal::Part(LAST, Check::EqualTraces)]);
 }
 
 /// A portal set to another value than the circuit computes; its reader uses that value.
@@ -280,11 +358,19 @@ fn other_value_set() -> Setting {
 /// the cut between the traces goes through an address, values differ there too.)
 #[test]
 fn swapped_parts() {
-    let mut refusals = swapped(&Setting::honest()).refusals();
+    let mut refusals = swapped(&swapped_data()).refusals();
     refusals.retain(|refusal| !matches!(refusal, Refusal::Part(_, Check::EqualValues)));
     let expected = [2, 4]
         .map(|part| [Check::LeafBefore, Check::LeafAfter].map(|check| Refusal::Part(part, check)));
     assert_eq!(refusals, expected.concat());
+}
+
+/// Each of the two parts runs with the other's data.
+fn swapped_data() -> Setting {
+    let mut setting = Setting::honest();
+    setting.circuit.digits.swap(2, 4);
+    setting.circuit.heard.swap(2, 4);
+    setting
 }
 
 fn swapped(setting: &Setting) -> Attempt<'_, Chain<Fr>> {
@@ -304,6 +390,10 @@ fn repeated() -> Setting {
     let mut setting = Setting::honest();
     let [from, to] = [2, 4].map(|part| setting.order().range(part));
     setting.by_part.copy_within(from, to.start);
+    let square = setting.transfers[2][SQUARE];
+    setting.transfers[4][SQUARE] = square;
+    setting.transfers[3][HEARD] = square;
+    setting.circuit.heard[3] = square;
     setting
 }
 
@@ -311,7 +401,14 @@ fn repeated() -> Setting {
 #[test]
 fn a_repeated_proof() {
     let expected = [Check::LeafBefore, Check::LeafAfter].map(|check| Refusal::Part(4, check));
-    assert_eq!(repeated_proof(&Setting::honest()).refusals(), expected);
+    assert_eq!(repeated_proof(&repeated_data()).refusals(), expected);
+}
+
+fn repeated_data() -> Setting {
+    let mut setting = Setting::honest();
+    setting.circuit.digits[4] = setting.circuit.digits[2];
+    setting.circuit.heard[4] = setting.circuit.heard[2];
+    setting
 }
 
 fn repeated_proof(setting: &Setting) -> Attempt<'_, Chain<Fr>> {
@@ -321,24 +418,17 @@ fn repeated_proof(setting: &Setting) -> Attempt<'_, Chain<Fr>> {
     attempt
 }
 
-/// The leaves of traces that are not permutations of each other, except for a last leaf with equal products; and
-/// the state before the last part that would lead to it.
+/// The leaves of traces that are not permutations of each other, except for a last leaf with equal sums; and the state
+/// before the last part that would lead to it.
 fn forged(setting: &Setting, by_address: &[Fr]) -> (Vec<Leaf<Fr>>, Leaf<Fr>) {
-    let rng = &mut StdRng::seed_from_u64(7);
-    let by_part = &setting.by_part;
-    let salts = |_| Fr::rand(rng);
-    let share = |range: Range<usize>| PartTrace {
-        by_part: by_part[range.clone()].to_vec(),
-        by_address: by_address[range].to_vec(),
-    };
-    let states = States::new(setting.order(), share, setting.challenges, salts);
+    let values = setting.values(by_address);
+    let states = values.states(&setting.partition, setting.challenges, 7);
     let mut leaves = states.leaves().to_vec();
-    let ratio = leaves[PARTS].by_address * leaves[PARTS].by_part.inverse().unwrap();
+    let difference = std::mem::take(&mut leaves[PARTS].traces);
     let forged = Leaf {
-        by_part: leaves[LAST].by_part * ratio,
+        traces: leaves[LAST].traces - difference,
         ..leaves[LAST]
     };
-    leaves[PARTS].by_part *= ratio;
     (leaves, forged)
 }
 
@@ -389,8 +479,7 @@ fn two_leaves(setting: &Setting) -> Attempt<'_, Chain<Fr>> {
     attempt
 }
 
-/// All states except that of the public inputs have an extra factor, with which the final products are
-/// equal.
+/// All states have an extra term, with which the final sums are equal; that of the public inputs must not.
 #[test]
 fn other_start_values() {
     let refusals = other_start(&Setting::honest()).refusals();
@@ -401,12 +490,32 @@ fn other_start(setting: &Setting) -> Attempt<'_, Chain<Fr>> {
     let by_address = no_permutation(setting);
     let mut attempt = setting.attempt(&by_address);
     let (mut leaves, forged) = forged(setting, &by_address);
-    let ratio = forged.by_part * leaves[LAST].by_part.inverse().unwrap();
+    let difference = forged.traces - leaves[LAST].traces;
     for leaf in &mut leaves[..PARTS] {
-        leaf.by_part *= ratio;
+        leaf.traces += difference;
     }
     attempt.open(&States::from_leaves(setting.challenges, leaves));
     attempt
+}
+
+/// A part adds to a sum something else than its entries yield, at any of them.
+#[test]
+fn a_false_sum_of_traces() {
+    let setting = Setting::honest();
+    for check in [Check::SumByPart, Check::SumByAddress] {
+        let refusals = false_sum_of_traces(&setting, check).refusals();
+        assert_eq!(refusals, [Refusal::Part(3, check)]);
+    }
+}
+
+fn false_sum_of_traces(setting: &Setting, check: Check) -> Attempt<'_, Chain<Fr>> {
+    let by_address = no_permutation(setting);
+    let values = setting.values(&by_address);
+    let states = values.states(&setting.partition, setting.challenges, 6);
+    let (part, row) = (3, 1);
+    setting
+        .attempt(&by_address)
+        .falsify(&states, FalseSum { part, check, row })
 }
 
 #[test]
@@ -432,7 +541,7 @@ fn other_input(setting: &Setting, index: usize) -> Attempt<'_, Chain<Fr>> {
 fn a_public_input_that_no_part_reads() {
     let setting = unread_input();
     let attempt = setting.attempt(&unread_input_by_address(&setting));
-    let expected = [Refusal::Part(LAST, Check::EqualProducts)];
+    let expected = [Refusal::Part(LAST, Check::EqualTraces)];
     assert_eq!(attempt.refusals(), expected);
 }
 

@@ -1,12 +1,13 @@
 //! Circuits that break the rules, and digests.
 
 use ark_bn254::Fr;
-use ark_relations::gr1cs::{LinearCombination, SynthesisError};
+use ark_relations::gr1cs::{ConstraintSystem, LinearCombination, SynthesisError, SynthesisMode};
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 
 use super::chain::Chain;
 use crate::{
     Challenges, Check, Difference, Monolithic, Part, Partition, PartitionError, PartitionedCircuit,
+    Transfer,
 };
 
 /// Parts of one class whose code is given by a closure.
@@ -103,7 +104,7 @@ fn the_first_difference_within_a_class_is_named() {
 #[test]
 fn numbers_that_differ_within_a_class_are_named() {
     type Code = fn(usize, &mut Part<'_, Fr>) -> Result<(), PartitionError>;
-    let cases: [(&str, Code); 4] = [
+    let cases: [(&str, Code); 8] = [
         ("have 1 and 2 accesses to shared wires", |part, wires| {
             for _ in 0..=part {
                 wires.public_input(0)?;
@@ -115,6 +116,39 @@ fn numbers_that_differ_within_a_class_are_named() {
                 wires.public_input(0)?;
             }
             Ok(())
+        }),
+        ("have 1 and 2 transfers", |part, wires| {
+            for _ in 0..=part {
+                let wire = wires.witness(Fr::from(0u64))?;
+                wires.put(wire)?;
+            }
+            Ok(())
+        }),
+        // The order by kind is part of the shape, although each code has the same constraints.
+        ("differ in transfer 0: a put and a take", |part, wires| {
+            let [a, b] = [0u64; 2].map(|value| wires.witness(Fr::from(value)));
+            let (a, b) = (a?, b?);
+            match part {
+                0 => wires.put(a).and_then(|()| wires.take(b)),
+                _ => wires.take(a).and_then(|()| wires.put(b)),
+            }
+        }),
+        (
+            "differ in transfer 0: a put with a multiplicity and a put",
+            |part, wires| {
+                let wire = wires.witness(Fr::from(0u64))?;
+                match part {
+                    0 => wires.put_times(wire, wire),
+                    _ => wires.put(wire).and_then(|()| wires.put(wire)),
+                }
+            },
+        ),
+        ("have 0 and 1 accesses to shared wires", |part, wires| {
+            let wire = wires.witness(Fr::from(0u64))?;
+            match part {
+                0 => wires.put(wire),
+                _ => wires.set("x", wire),
+            }
         }),
         ("have 0 and 1 constants", |part, wires| {
             for _ in 0..part {
@@ -248,6 +282,78 @@ fn accesses_that_depend_on_values_are_refused() {
         matches!(error, PartitionError::NoPart { part: 2, parts: 2 }),
         "{error}"
     );
+}
+
+/// Puts and takes of the same number, in an order that depends on a value.
+#[test]
+fn transfers_that_depend_on_values_are_refused() {
+    let ordered = |put_first: bool| {
+        closure_circuit(2, move |_, wires| {
+            let wire = wires.witness(Fr::from(9u64))?;
+            for is_put in [put_first, !put_first] {
+                match is_put {
+                    true => wires.put(wire)?,
+                    false => wires.take(wire)?,
+                }
+            }
+            Ok(())
+        })
+    };
+    let partition = Partition::new(&ordered(true)).unwrap();
+    assert!(partition.trace(&ordered(true)).is_ok());
+    let error = partition.trace(&ordered(false)).unwrap_err();
+    assert!(
+        matches!(error, PartitionError::AccessesChanged { part: 0 }),
+        "{error}"
+    );
+}
+
+/// A value that is not put as often as it is taken, in parts and in one piece.
+#[test]
+fn unmatched_values_are_named_without_being_shown() {
+    let circuit = |put: [u64; 3], taken: [u64; 3]| {
+        closure_circuit(3, move |part, wires| {
+            let put = wires.witness(Fr::from(put[part]))?;
+            wires.put(put)?;
+            let taken = wires.witness(Fr::from(taken[part]))?;
+            wires.take(taken)
+        })
+    };
+    let blank = circuit([0; 3], [0; 3]);
+    let partition = Partition::new(&blank).unwrap();
+    let refusals = |circuit: &_| {
+        let cs = ConstraintSystem::new_ref();
+        cs.set_mode(SynthesisMode::Prove {
+            construct_matrices: true,
+            generate_lc_assignments: false,
+        });
+        let in_one_piece = Monolithic::new(circuit).synthesize(&cs);
+        [partition.trace(circuit).map(|_| ()), in_one_piece]
+    };
+    for accepted in refusals(&circuit([11, 22, 33], [33, 11, 22])) {
+        accepted.unwrap();
+    }
+    for refused in refusals(&circuit([11, 22, 22], [22, 44, 11])) {
+        assert_eq!(
+            refused.unwrap_err().to_string(),
+            "part 1: the value of transfer 1, a take, is not put into the multiset as often as it is taken"
+        );
+    }
+    for refused in refusals(&circuit([11, 22, 33], [33, 11, 11])) {
+        let error = refused.unwrap_err();
+        let (part, transfer, kind) = (1, 1, Transfer::Take);
+        let expected = PartitionError::Unmatched {
+            part,
+            transfer,
+            kind,
+        };
+        assert_eq!(error.to_string(), expected.to_string());
+    }
+    // A circuit without a witness is not looked at.
+    let cs = ConstraintSystem::new_ref();
+    cs.set_mode(SynthesisMode::Setup);
+    let unmatched = circuit([1, 1, 1], [0, 0, 0]);
+    Monolithic::new(&unmatched).synthesize(&cs).unwrap();
 }
 
 #[test]

@@ -5,7 +5,7 @@ use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_kernels::Poseidon2Field;
 use proofmill_r1cs::{Assignment, R1cs};
 
-use super::attempt::{Attempt, unsatisfied};
+use super::attempt::{Attempt, Values, unsatisfied};
 use super::chain::Chain;
 use crate::applications::{BigMerkleTree, SizeError};
 use crate::tree::depth;
@@ -41,8 +41,8 @@ fn check<F: Poseidon2Field>(
             Ok(()),
             "part {part}"
         );
-        let mut instance = vec![F::one(), states.root(), challenges.alpha, challenges.beta];
-        instance.extend(partition.preprocessed(part).unwrap());
+        let instance = partition.instance(part, states.root(), &challenges);
+        let instance = instance.unwrap();
         assert_eq!(assignment.instance(), instance, "part {part}");
         assert_eq!(layout.shared + layout.preprocessed, instance.len());
         assert_eq!(assignment.witness()[..layout.committed], trace.committed());
@@ -75,10 +75,8 @@ fn a_false_statement_is_refused_in_parts_and_in_one_piece() {
     circuit.public[2] += Fr::from(1u64);
     let partition = Partition::new(&Chain::blank(3)).unwrap();
     let traces = partition.trace(&circuit).unwrap();
-    let order = partition.order();
-    let by_part = partition.values_by_part(&traces);
-    let by_address = order.sorted(0..order.entries(), &by_part);
-    let attempt = Attempt::new(&partition, &circuit, &by_part, &by_address);
+    let values = Values::of(&partition, &traces);
+    let attempt = Attempt::new(&partition, &circuit, &values);
     let expected = [super::attempt::Refusal::Part(2, Check::Circuit)];
     assert_eq!(attempt.refusals(), expected);
     let system = R1cs::from_circuit(Monolithic::new(&Chain::<Fr>::blank(3))).unwrap();
@@ -86,28 +84,39 @@ fn a_false_statement_is_refused_in_parts_and_in_one_piece() {
     assert!(system.is_satisfied(assignment.z()).is_err());
 }
 
-/// Five constraints for an access, one more for a set; what does not depend on their number.
+/// Three constraints for an access, one for a transfer, one more for each value that is set, put or taken; what does
+/// not depend on their number.
 #[test]
-fn accesses_cost_five_constraints_and_sets_one_more() {
+fn accesses_cost_three_constraints_and_transfers_one() {
     let partition = Partition::<Fr>::new(&Chain::blank(7)).unwrap();
     let levels = depth(8);
     for class in partition.classes() {
         let accesses = class.accesses();
-        assert_eq!(class.constraints_of(Check::ProductByPart), 2 * accesses);
-        assert_eq!(class.constraints_of(Check::ProductByAddress), 2 * accesses);
+        assert_eq!(class.constraints_of(Check::SumByPart), accesses);
+        assert_eq!(class.constraints_of(Check::SumByAddress), accesses);
         assert_eq!(class.constraints_of(Check::EqualValues), accesses);
-        assert_eq!(class.constraints_of(Check::EqualProducts), 1);
+        // Of the first: four rows of the table, a digit, and the square of the second part.
+        let (transfers, values) = match class.name() {
+            "first" => (4 + 1 + 1, 2 * 4 + 1 + 1),
+            "middle" => (3, 3),
+            _ => (2, 2),
+        };
+        assert_eq!(class.transfers().len(), transfers);
+        assert_eq!(class.constraints_of(Check::Multiset), transfers);
+        assert_eq!(class.constraints_of(Check::EqualTraces), 1);
+        assert_eq!(class.constraints_of(Check::EmptyMultiset), 1);
         let leaf = 264 + 267 * levels + 1;
         assert_eq!(class.constraints_of(Check::LeafBefore), leaf);
         assert_eq!(class.constraints_of(Check::LeafAfter), leaf);
         let layout = class.layout();
         let own = class.constraints_of(Check::Circuit);
-        assert_eq!(layout.constraints, own + 5 * accesses + 2 * leaf + 1);
-        assert_eq!(layout.committed, 2 * accesses);
+        let all = own + 3 * accesses + transfers + 2 * leaf + 2;
+        assert_eq!(layout.constraints, all);
+        assert_eq!(layout.committed, 2 * accesses + values);
         assert_eq!(layout.preprocessed, 4 * levels + 2 + 2 * accesses + 1);
         // A square and the sum of the cell, or of the last part; of the others, two sets.
         let expected = if class.name() == "last" { 2 } else { 4 };
-        assert_eq!(own, expected, "{}", class.name());
+        assert_eq!(own, expected + values, "{}", class.name());
         assert_eq!(class.check_of(layout.constraints), None);
     }
 }

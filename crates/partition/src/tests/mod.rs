@@ -6,5 +6,6 @@ pub(crate) mod cheats;
 mod classes;
 mod completeness;
 mod hostile;
+mod multiset_cheats;
 mod partition_file;
 mod random;

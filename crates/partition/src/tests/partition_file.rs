@@ -8,7 +8,9 @@ use sha2::{Digest, Sha256};
 
 use super::chain::Chain;
 use crate::applications::BigMerkleTree;
-use crate::{Challenges, Partition, PartitionFileError, PartitionedCircuit};
+use crate::{
+    Challenges, Partition, PartitionError, PartitionFileError, PartitionedCircuit, Transfer,
+};
 
 /// Offsets of the numbers at the beginning.
 const PARTS: usize = 44;
@@ -234,8 +236,13 @@ fn other_files_are_refused_by_name() {
         Partition::<Fr>::from_bytes(b"PMILLAGS"),
         Err(PartitionFileError::Magic)
     ));
-    let error = refused(&patched(&bytes, 8, &[2]));
-    assert!(error.starts_with("a partition file of version 2: this release reads version 1"));
+    for version in [1, 3] {
+        let error = refused(&patched(&bytes, 8, &[version]));
+        let expected = format!(
+            "a partition file of version {version}: this release reads version 2; make the partition again"
+        );
+        assert_eq!(error, expected);
+    }
     let other = Partition::<ark_bls12_381::Fr>::from_bytes(&bytes).unwrap_err();
     assert_eq!(
         other.to_string(),
@@ -317,11 +324,18 @@ fn inconsistent_partitions_are_refused() {
         })
     };
     let class = &chain(3).classes[0];
-    let (instance, accesses) = (class.system.num_instance(), class.accesses());
+    let (instance, committed) = (class.system.num_instance(), class.layout().committed);
     let error = resized(instance - 2, 1000);
     assert!(error.contains("instance variables, where"), "{error}");
-    let error = resized(instance, 2 * accesses - 1);
-    assert!(error.contains("witness variables for"), "{error}");
+    let error = resized(instance, committed - 1);
+    assert!(error.contains("witness variables, where"), "{error}");
+    // Transfers that the constraints were not made for are read, but no run of the code has them.
+    let mut partition = chain(3);
+    partition.classes[1].shape.transfers = [Transfer::Put; 3].into();
+    let read = Partition::<Fr>::from_bytes(&partition.to_bytes()).unwrap();
+    let error = read.trace(&Chain::new(3, 5, 9)).unwrap_err();
+    let expected = PartitionError::AccessesChanged { part: 1 };
+    assert_eq!(error.to_string(), expected.to_string());
     // More constants than the file can hold.
     let error = resized(instance + (1 << 30), 1000);
     assert!(error.starts_with("cut short: constants"), "{error}");
@@ -355,6 +369,9 @@ fn wrong_addresses_and_constants_are_refused() {
         refused(&patched(&bytes, constant, &[0xff; 32])),
         "part 1: a constant that is not below the prime"
     );
+    // The kind of the first transfer, after the name's length and the name, the accesses and the number of transfers.
+    let kind = refused(&patched(&bytes, FIRST_CLASS + 4 + 5 + 4 + 4, &[9]));
+    assert_eq!(kind, "class 0: a transfer of no kind");
     // The last two bytes of the name "first", which then is not UTF-8.
     let name = refused(&patched(&bytes, FIRST_CLASS + 7, &[0xff, 0xfe]));
     assert_eq!(name, "class 0: a name that is not UTF-8");

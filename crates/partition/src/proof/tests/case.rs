@@ -1,6 +1,7 @@
 //! Keys for a circuit, proofs of it, and the verdicts of both verifiers.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_aggregation::Srs;
@@ -78,6 +79,15 @@ impl<E: PartitionCurve> Case<E> {
             keys,
             held,
         }
+    }
+
+    /// The index and the reference string once more, for provers that share them.
+    pub(super) fn shared(&self) -> (Arc<Index<E>>, Arc<Srs<E>>) {
+        let srs = self.srs.clone();
+        let partition = self.index.partition().clone();
+        let of_classes = self.keys.iter().map(ProvingKey::vk).collect();
+        let index = Index::new(partition, of_classes, &srs).unwrap();
+        (Arc::new(index), Arc::new(srs))
     }
 
     pub(super) const fn prover(&self) -> Prover<'_, E> {

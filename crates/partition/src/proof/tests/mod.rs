@@ -2,6 +2,7 @@
 
 mod case;
 mod completeness;
+mod distributed;
 mod journals;
 mod naive;
 /// The second verifier of aggregates, which the tests of that crate are written around.

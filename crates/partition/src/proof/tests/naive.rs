@@ -62,6 +62,9 @@ pub(super) fn verify<E: Pairing<ScalarField: Poseidon2Field>>(
     proof: &[u8],
 ) -> Option<bool> {
     let mut key = Reader(content(key, b"PMILLPVK", curve)?);
+    if key.number()? != 2 {
+        return None;
+    }
     let partition = key.bytes(32)?;
     let (count, length) = (key.number()?, key.number()?);
     let address_bytes = key.bytes(4 * count)?;
@@ -72,6 +75,7 @@ pub(super) fn verify<E: Pairing<ScalarField: Poseidon2Field>>(
     }
     let parts = Key::<E>::read(parts_bytes, curve)?;
     let mut chain = Chain::new("partition key", curve);
+    chain.take("protocol", &2u64.to_le_bytes());
     chain.take("partition", partition);
     chain.take("addresses of public inputs", address_bytes);
     chain.take("key of the parts", &parts.digest);
@@ -126,16 +130,17 @@ pub(super) fn verify<E: Pairing<ScalarField: Poseidon2Field>>(
     Some(leads && aggregate)
 }
 
-/// Salt 0, the last value by address, and both products over the public inputs.
+/// Salt 0, the last value by address, the difference of both sums over the public inputs, and the sum of an empty
+/// multiset.
 fn public_leaf<F: PrimeField>(
     addresses: &[u32],
     inputs: &[F],
     alpha: F,
     beta: F,
 ) -> Option<[F; 4]> {
-    let (mut value, mut by_part, mut by_address) = (F::zero(), F::one(), F::one());
+    let (mut value, mut traces) = (F::zero(), F::zero());
     for (number, input) in inputs.iter().enumerate() {
-        by_part *= alpha - (F::from(number as u64 + 1) + beta * input);
+        traces += (alpha - (beta * F::from(number as u64 + 1) + input)).inverse()?;
     }
     let mut before = 0;
     for address in addresses {
@@ -144,9 +149,9 @@ fn public_leaf<F: PrimeField>(
         }
         before = *address;
         value = inputs[*address as usize - 1];
-        by_address *= alpha - (F::from(*address) + beta * value);
+        traces -= (alpha - (beta * F::from(*address) + value)).inverse()?;
     }
-    Some([F::zero(), value, by_part, by_address])
+    Some([F::zero(), value, traces, F::zero()])
 }
 
 #[test]

@@ -84,14 +84,11 @@ fn simulated<E: PartitionCurve>(parts: usize) {
         .map(|part| {
             let partition = index.partition();
             let trapdoor = &trapdoors[partition.class_of(part).unwrap()];
-            let fixed = partition.preprocessed(part).unwrap();
-            let instance = std::iter::once(E::ScalarField::ONE)
-                .chain(shared)
-                .chain(fixed);
+            let instance = partition.instance(part, node, &statement.challenges());
             let s: E::ScalarField = trapdoor
                 .instance
                 .iter()
-                .zip(instance)
+                .zip(instance.unwrap())
                 .map(|(p, x)| *p * x)
                 .sum();
             let (a, b) = (E::ScalarField::rand(rng), E::ScalarField::rand(rng));

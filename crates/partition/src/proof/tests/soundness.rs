@@ -10,7 +10,9 @@ use proofmill_r1cs::R1cs;
 use sha2::{Digest, Sha256};
 
 use super::case::{Case, class_keys, rng, srs, verdict};
-use crate::proof::{ClassKeys, Index, IndexError, PartitionProof, VerifyError, VerifyingKey};
+use crate::proof::{
+    ClassKeys, Index, IndexError, PartitionProof, PartitionProofError, VerifyError, VerifyingKey,
+};
 use crate::tests::attempt::{Attempt, unsatisfied};
 use crate::tests::chain::Chain;
 use crate::tests::cheats::{CHEATS, PARTS, Setting};
@@ -327,6 +329,30 @@ fn every_field_is_bound() {
         assert!(PartitionProof::<Bn254>::from_bytes(&changed).is_err());
         assert!(VerifyingKey::<Bn254>::from_bytes(&changed).is_err());
     }
+}
+
+/// Keys whose parts prove other states than this verifier begins with: of another version, and as the first version
+/// wrote them, without a number.
+#[test]
+fn keys_of_another_protocol_are_refused() {
+    let case = Case::<Bn254>::new(&Chain::blank(1));
+    let circuit = Chain::new(1, 5, 9);
+    let proof = case.prove(&circuit, 1).to_bytes();
+    let key = case.index.verifying_key().to_bytes();
+    assert!(verdict::<Bn254>(&key, &circuit.public, &proof));
+    let at = 8 + 4 + 16;
+    assert_eq!(key[at..at + 4], [2, 0, 0, 0]);
+    for version in [0, 1, 3] {
+        let mut changed = key.clone();
+        changed[at] = version;
+        let changed = sealed(changed);
+        let error = VerifyingKey::<Bn254>::from_bytes(&changed).unwrap_err();
+        assert!(matches!(error, PartitionProofError::Protocol), "{error}");
+        assert!(!verdict::<Bn254>(&changed, &circuit.public, &proof));
+    }
+    let first = sealed([&key[..at], &key[at + 4..]].concat());
+    assert!(VerifyingKey::<Bn254>::from_bytes(&first).is_err());
+    assert!(!verdict::<Bn254>(&first, &circuit.public, &proof));
 }
 
 /// The root and path of other states than the parts' are refused before any pairing.

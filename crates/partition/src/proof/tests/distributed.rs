@@ -1,0 +1,172 @@
+//! Proofs whose parts are made from the bytes of tasks, and workers that return something else.
+
+use std::sync::Arc;
+
+use ark_ff::Field;
+use proofmill_groth16::mirage::Commitment;
+use proofmill_groth16::{Bls12_381, Bn254, Proof};
+
+use super::case::{Case, rng};
+use crate::DistributedCircuit;
+use crate::applications::{BigMerkleTree, Squarings};
+use crate::proof::PartitionCurve;
+use crate::proof::distributed::{
+    Checker, CommitTask, Coordination, ProveTask, ResultError, TaskError, Worker,
+};
+
+const SEED: [u8; 32] = [7; 32];
+
+/// The tasks and results of all parts.
+struct Parts<E: PartitionCurve> {
+    commits: Vec<(CommitTask<E>, Commitment<E>)>,
+    proofs: Vec<(ProveTask<E>, Proof<E>)>,
+}
+
+fn worker<E: PartitionCurve>(case: &Case<E>) -> Worker<'_, E> {
+    Worker {
+        partition: case.index.partition(),
+        keys: &case.held,
+    }
+}
+
+fn checker<E: PartitionCurve>(case: &Case<E>) -> Checker<'_, E> {
+    Checker {
+        index: &case.index,
+        keys: &case.held,
+    }
+}
+
+/// Makes a proof as processes would: everything between them passes through bytes.
+fn prove<E, C>(case: &Case<E>, blank: &C, circuit: &C, public: &[E::ScalarField]) -> Parts<E>
+where
+    E: PartitionCurve,
+    C: DistributedCircuit<E::ScalarField> + Clone,
+{
+    let (index, srs) = case.shared();
+    let begin = || {
+        let (index, srs) = (Arc::clone(&index), Arc::clone(&srs));
+        Arc::new(Coordination::new(index, srs, circuit.clone(), &SEED).unwrap())
+    };
+    let coordination = begin();
+    let parts = coordination.num_parts();
+    assert_eq!(coordination.public_inputs(), public);
+    let commits: Vec<_> = (0..parts)
+        .map(|part| {
+            let bytes = coordination.commit_task(part).unwrap().to_bytes();
+            let task = CommitTask::from_bytes(&bytes).unwrap();
+            assert_eq!((task.part(), task.to_bytes()), (part, bytes));
+            let commitment = worker(case).commit(&task).unwrap();
+            (task, commitment)
+        })
+        .collect();
+    // A coordinator that begins again makes the same tasks.
+    let again = begin();
+    assert_eq!(again.commit_task(parts - 1).unwrap(), commits[parts - 1].0);
+    let all = commits.iter().map(|(_, commitment)| *commitment).collect();
+    let challenged = again.challenge(all).unwrap();
+    let proofs: Vec<_> = (0..parts)
+        .map(|part| {
+            let bytes = challenged.prove_task(part).unwrap().to_bytes();
+            let task = ProveTask::from_bytes(&bytes).unwrap();
+            assert_eq!((task.part(), task.to_bytes()), (part, bytes));
+            let proof = worker(case).prove(blank, &task, &mut rng(part as u64));
+            (task, proof.unwrap())
+        })
+        .collect();
+    let all: Vec<_> = proofs.iter().map(|(_, proof)| *proof).collect();
+    let proof = challenged.aggregate(&all).unwrap();
+    assert!(case.holds(public, &proof));
+    Parts { commits, proofs }
+}
+
+fn squarings<E: PartitionCurve>() -> (Case<E>, Parts<E>) {
+    let blank = Squarings::blank(5, 2, 2).unwrap();
+    let values = [3u64, 4].map(E::ScalarField::from).to_vec();
+    let circuit = Squarings::new(5, 2, values).unwrap();
+    let case = Case::<E>::new(&blank);
+    let power = |base: u64| E::ScalarField::from(base).pow([1 << 10]);
+    let parts = prove(&case, &blank, &circuit, &[power(3) + power(4)]);
+    (case, parts)
+}
+
+#[test]
+fn parts_are_proved_from_the_bytes_of_their_tasks() {
+    squarings::<Bls12_381>();
+    let leaves = vec![[1; 16], [2; 16]];
+    let blank = BigMerkleTree::blank(1, 1, 2).unwrap();
+    let circuit = BigMerkleTree::new(leaves, 1, 2).unwrap();
+    let case = Case::<Bn254>::new(&blank);
+    let public = crate::PartitionedCircuit::public_inputs(&circuit);
+    prove(&case, &blank, &circuit, &public);
+}
+
+#[test]
+fn each_false_result_is_found_among_valid_ones() {
+    let (case, Parts { commits, proofs }) = squarings::<Bn254>();
+    let (checker, rng) = (checker(&case), &mut rng(9));
+    let valid = |count| vec![Ok(()); count];
+    assert_eq!(checker.check_commitments(&commits, rng).unwrap(), valid(5));
+    assert_eq!(checker.check_proofs(&proofs, rng), valid(5));
+
+    // Commitments: a random point, another part's of the same class, and one that is of the right values but not of the
+    // right randomness.
+    let mut lies = commits.clone();
+    lies[0].1 = Commitment {
+        point: (commits[0].1.point + commits[1].1.point).into(),
+    };
+    lies[1].1 = commits[2].1;
+    lies[3].1 = Commitment {
+        point: (commits[3].1.point + case.keys[1].vk().plain.alpha_g1).into(),
+    };
+    let mut expected = valid(5);
+    for part in [0, 1, 3] {
+        expected[part] = Err(ResultError::Commitment { part });
+    }
+    assert_eq!(checker.check_commitments(&lies, rng).unwrap(), expected);
+
+    // Proofs: a changed one, another part's, and one from before the challenges were drawn anew.
+    let mut lies = proofs.clone();
+    lies[0].1.a = proofs[1].1.a;
+    lies[2].1 = proofs[3].1;
+    lies[4].0.challenges.alpha += ark_bn254::Fr::ONE;
+    let mut expected = valid(5);
+    for part in [0, 2, 4] {
+        expected[part] = Err(ResultError::Proof { part });
+    }
+    assert_eq!(checker.check_proofs(&lies, rng), expected);
+}
+
+#[test]
+fn other_bytes_are_no_task_and_another_parts_witness_is_refused() {
+    let (case, Parts { commits, proofs }) = squarings::<Bn254>();
+    let bytes = commits[1].0.to_bytes();
+    for length in 0..bytes.len() {
+        assert!(CommitTask::<Bn254>::from_bytes(&bytes[..length]).is_err());
+    }
+    let longer = [&bytes[..], &[0]].concat();
+    let refused = CommitTask::<Bn254>::from_bytes(&longer).unwrap_err();
+    assert_eq!(refused, TaskError::Length(longer.len()));
+    let mut other = bytes.clone();
+    other[0] = 2;
+    let refused = CommitTask::<Bn254>::from_bytes(&other).unwrap_err();
+    assert_eq!(refused, TaskError::Version(2));
+    let bytes = proofs[0].0.to_bytes();
+    for length in 0..bytes.len() {
+        assert!(ProveTask::<Bn254>::from_bytes(&bytes[..length]).is_err());
+    }
+
+    let blank = Squarings::blank(5, 2, 2).unwrap();
+    let mut task = proofs[1].0.clone();
+    task.witness = proofs[0].0.witness.clone();
+    let refused = worker(&case).prove(&blank, &task, &mut rng(1)).unwrap_err();
+    let expected = "part 1: its witness: 2 values, where the part takes 0";
+    assert_eq!(refused.to_string(), expected);
+    let mut task = proofs[0].0.clone();
+    task.part = 5;
+    assert!(worker(&case).prove(&blank, &task, &mut rng(1)).is_err());
+    task.part = 1 << 30;
+    let claims = [(task, proofs[0].1)];
+    let part = 1 << 30;
+    let verdicts = checker(&case).check_proofs(&claims, &mut rng(1));
+    assert_eq!(verdicts, [Err(ResultError::Proof { part })]);
+}
