@@ -62,6 +62,11 @@ impl Failure {
         Self::new(with_sources(error))
     }
 
+    /// The message, for a report that is not printed here.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// Adds a line of advice.
     pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());

@@ -3,6 +3,7 @@
 mod access;
 mod args;
 mod bus;
+mod circuit_folder;
 mod commands;
 mod content;
 mod demo;

@@ -33,9 +33,15 @@ Examples:
   proofmill partition prove tree --memory 4GiB \\
                             --witness leaves --proof tree.proof --public tree.public.json
 
-One part is in memory at a time, within --memory. Finished work is kept in a journal beside the
-proof until the proof is written: after Ctrl-C, a signal or a power cut, run the same command again
-to continue. Keep the journal secret: together with the proof it reveals the witness.";
+One part is in memory at a time, within --memory. With --workflow the parts are proved by any number
+of processes:
+  proofmill partition prove tree --witness leaves --proof tree.proof --public tree.public.json \\
+                            --workflow tree.toml
+  proofmill run tree.toml
+
+Without --workflow, finished work is kept in a journal beside the proof until the proof is written:
+after Ctrl-C, a signal or a power cut, run the same command again to continue. Keep the journal
+secret: together with the proof it reveals the witness.";
 
 const VERIFY_EXAMPLES: &str = "\
 Examples:
@@ -154,6 +160,10 @@ pub(crate) struct PartitionProve {
     /// The journal of finished work [default: the proof's path with `.journal`].
     #[arg(long, value_name = "FILE")]
     pub(crate) journal: Option<PathBuf>,
+    /// Write a workflow that makes the proof with any number of processes, instead of making it here. Beside
+    /// it, FILE.job has the paths and a secret seed; only its owner may read it, and only the coordinator needs it.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["journal", "memory"])]
+    pub(crate) workflow: Option<PathBuf>,
     /// Most memory that this process may take. Keys are held in the fastest form that fits: with multiples
     /// of their points, as they are, or in their files. Too small a limit is refused before anything large
     /// is read [default: no limit, and keys as they are].

@@ -4,12 +4,14 @@ mod bitcoin;
 mod chunk;
 mod chunk_engine;
 mod headers;
+mod partition;
 mod shared_verifier;
 mod verify;
 
 pub(crate) use bitcoin::{KeyFiles, Keys, OnProverEvent, ProverEvent};
 pub(crate) use chunk::EmittedChunk;
 pub(crate) use chunk_engine::ChunkEngine;
+pub(crate) use partition::Job;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -32,6 +34,7 @@ pub(crate) fn registry_with(keys: Keys, on_event: OnProverEvent) -> Registry {
     registry.verifier("bitcoin.verify", move |params| {
         verify::Verify::new(params, keys.clone(), on_event.clone())
     });
+    partition::register(&mut registry);
     registry.endpoints(Arc::new(proofmill_api::engine::endpoints));
     registry.source(Arc::new(|kind| match kind {
         SourceKind::Headers {

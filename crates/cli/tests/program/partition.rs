@@ -1,12 +1,14 @@
 //! `proofmill partition`: circuits in parts from files alone, each command a process of its own.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use proofmill_nats_server::NatsServer;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::support::{Finished, Running, eventually, folder, proofmill, run};
+use crate::support::{Finished, Running, eventually, finish, folder, proofmill, run};
 
 const PROVE: [&str; 9] = [
     "partition",
@@ -338,4 +340,96 @@ fn mistakes_are_explained() {
         fs::read(here.join("proof.journal")).expect("read"),
         b"something else"
     );
+}
+
+/// Writes a workflow for the proof of so many parts.
+fn workflow(here: &Path) -> Finished {
+    run(here, PROVE.iter().chain(&["--workflow", "parts.toml"])).succeeded()
+}
+
+#[test]
+fn a_workflow_proves_the_parts_on_this_machine() {
+    let folder = folder();
+    let here = folder.path();
+    squarings(here, 7);
+    workflow(here);
+    let mode = fs::metadata(here.join("parts.toml.job")).expect("a job");
+    assert_eq!(mode.permissions().mode() & 0o077, 0, "the seed is secret");
+    run(here, ["check", "parts.toml"]).succeeded();
+    run(here, ["run", "parts.toml"]).succeeded();
+    run(here, VERIFY).succeeded();
+    // The job goes on with the same keys only.
+    fs::remove_dir_all(here.join("keys")).expect("removed");
+    setup(here, &["squarings", "--parts", "8", "--squarings", "2"]);
+    fs::remove_dir_all(here.join(".proofmill")).expect("removed");
+    run(here, ["run", "parts.toml"]).failed(1, "8 tasks are in the dead-letter queue");
+    let dead = run(here, ["dlq", "list"]).succeeded();
+    assert!(dead.stdout.contains("the workflow of"), "{dead:?}");
+}
+
+/// Four workers on a server of their own: one is killed and one is stopped on the way, and so is the coordinator. The
+/// proof is valid, and no finished part is committed to or proved twice.
+#[test]
+fn a_workflow_survives_its_workers_and_its_coordinator() {
+    let server = NatsServer::start();
+    let folder = folder();
+    let here = folder.path();
+    let parts = 65;
+    squarings(here, parts);
+    workflow(here);
+    let start = |args: &[&str]| {
+        let mut command = proofmill(here);
+        command.env("PROOFMILL_BUS", server.url());
+        Running::start(command.args(args))
+    };
+    let status = || {
+        let mut command = proofmill(here);
+        command.env("PROOFMILL_BUS", server.url());
+        let told = finish(command.args(["status", "--workflow", "partition", "--json"]));
+        (told.code == Some(0)).then(|| told.json())
+    };
+    let counter = |stage: &str, name: &str| {
+        let status = status()?;
+        let stages = status["stages"].as_array()?.clone();
+        let found = stages.into_iter().find(|of| of["stage"] == stage)?;
+        found["counters"][name].as_u64()
+    };
+    let completed = |stage: &str| counter(stage, "completed");
+    let coordinator = start(&["coordinator", "parts.toml"]);
+    let trusted = ["trace", "challenge", "aggregate"];
+    let trusted: Vec<&str> = trusted
+        .iter()
+        .flat_map(|stage| ["--stage", stage])
+        .collect();
+    let _own = start(&[&["dispatcher", "parts.toml"][..], &trusted].concat());
+    let _source = start(&["source", "parts.toml"]);
+    let _sequencer = start(&["sequencer", "parts.toml"]);
+    let worker = [
+        "dispatcher",
+        "parts.toml",
+        "--stage",
+        "commit",
+        "--stage",
+        "prove",
+    ];
+    let workers: [Running; 4] = std::array::from_fn(|_| start(&worker));
+    eventually("some commitments", || {
+        (completed("commit")? > parts as u64 / 4).then_some(())
+    });
+    let [killed, stopped, third, fourth] = workers;
+    killed.kill();
+    stopped.signal(Signal::STOP);
+    eventually("some proofs", || (completed("prove")? > 5).then_some(()));
+    coordinator.kill();
+    let _successor = start(&["coordinator", "parts.toml"]);
+    eventually("the proof", || here.join("proof").exists().then_some(()));
+    run(here, VERIFY).succeeded();
+    // One completion of each part, whatever died, and no second result of a finished one.
+    for stage in ["commit", "prove"] {
+        let counter = |name| counter(stage, name);
+        assert_eq!(counter("completed"), Some(parts as u64), "{stage}");
+        assert_eq!(counter("stale_results"), Some(0), "{stage}");
+    }
+    stopped.signal(Signal::CONT);
+    drop((stopped, third, fourth));
 }

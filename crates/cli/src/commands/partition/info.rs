@@ -9,8 +9,8 @@ use proofmill_partition::proof::{
 use proofmill_partition::{Check, Class, Partition};
 use serde_json::{Value, json};
 
-use super::folder::{Description, Folder};
 use crate::args::partition::PartitionInfo;
+use crate::circuit_folder::{Description, Folder};
 use crate::commands::engine::bytes;
 use crate::content::{FileKind, curve_of_file};
 use crate::failure::Failure;
@@ -121,19 +121,22 @@ fn describe_class<F: proofmill_kernels::Poseidon2Field>(
             .sum()
     };
     let accesses = class.accesses();
-    let memory = of(&[
-        Check::ProductByPart,
-        Check::ProductByAddress,
-        Check::EqualValues,
-    ]);
+    let memory = of(&[Check::SumByPart, Check::SumByAddress, Check::EqualValues]);
     json!({
         "name": class.name(),
         "parts": parts,
         "constraints": layout.constraints,
         "of_the_circuit": of(&[Check::Circuit]),
         "of_the_memory_check": memory,
-        "of_the_states": of(&[Check::LeafBefore, Check::EqualProducts, Check::LeafAfter]),
+        "of_the_multiset": of(&[Check::Multiset]),
+        "of_the_states": of(&[
+            Check::LeafBefore,
+            Check::EqualTraces,
+            Check::EmptyMultiset,
+            Check::LeafAfter,
+        ]),
         "accesses": accesses,
+        "transfers": class.transfers().len(),
         // Setting a portal costs one more, counted among the circuit's own constraints.
         "constraints_an_access": memory.checked_div(accesses).unwrap_or(0),
         "committed": layout.committed,
@@ -170,7 +173,8 @@ fn lines(answer: &Value) -> Vec<String> {
     for class in answer["classes"].as_array().into_iter().flatten() {
         lines.push(format!(
             "class {}: {} parts of {} constraints: {} of the circuit, {} of the memory check ({} for each of {} \
-             accesses, and one more to set a portal), {} of the states; a key of {} bytes",
+             accesses, and one more to set a portal), {} of the multiset ({} puts and takes), {} of the states; a key of \
+             {} bytes",
             class["name"].as_str().unwrap_or_default(),
             class["parts"],
             class["constraints"],
@@ -178,6 +182,8 @@ fn lines(answer: &Value) -> Vec<String> {
             class["of_the_memory_check"],
             class["constraints_an_access"],
             class["accesses"],
+            class["of_the_multiset"],
+            class["transfers"],
             class["of_the_states"],
             class["key_bytes"],
         ));

@@ -1,10 +1,10 @@
 //! `proofmill partition`
 
-mod folder;
 mod info;
 mod prove;
 mod setup;
 mod verify;
+mod workflow;
 
 use crate::args::partition::Partition;
 use crate::failure::Failure;

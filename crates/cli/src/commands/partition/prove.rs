@@ -17,8 +17,8 @@ use proofmill_telemetry::console_line;
 use serde_json::json;
 use zeroize::Zeroizing;
 
-use super::folder::{AnyCircuit, CircuitSizes, Folder};
 use crate::args::partition::PartitionProve;
+use crate::circuit_folder::{AnyCircuit, CircuitSizes, Folder};
 use crate::commands::engine::bytes;
 use crate::failure::Failure;
 use crate::files::{FilePlan, OverwritePolicy, read, write_together};
@@ -65,6 +65,9 @@ struct PartsProgress {
 pub(super) async fn run(args: &PartitionProve) -> Result<(), Failure> {
     let folder = Folder::at(&args.keys);
     let description = folder.description()?;
+    if let Some(path) = &args.workflow {
+        return super::workflow::write(args, path, &folder, &description);
+    }
     let journal = journal_path(args);
     FilePlan::default()
         .reads("the witness", &args.witness)

@@ -12,8 +12,8 @@ use proofmill_partition::proof::{ClassKeys, Index, PartitionCurve};
 use proofmill_telemetry::console_line;
 use serde_json::json;
 
-use super::folder::{CircuitSizes, Description, Folder};
 use crate::args::partition::{Circuit, PartitionSetup, SetupArgs};
+use crate::circuit_folder::{CircuitSizes, Description, Folder};
 use crate::failure::Failure;
 use crate::files::write;
 use crate::output;

@@ -1,4 +1,4 @@
-//! The folder that `partition setup` makes: a description of the circuit, and its keys.
+//! The folder that `proofmill partition setup` makes: a description of the circuit, and its keys.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,9 @@ use proofmill_groth16::{Curve, SnarkCurve};
 use proofmill_kernels::Poseidon2Field;
 use proofmill_partition::applications::{BigMerkleTree, Squarings};
 use proofmill_partition::proof::{ClassKeys, Index, MemoryNeeds, PartitionCurve, VerifyingKey};
-use proofmill_partition::{Part, Partition, PartitionError, PartitionedCircuit};
+use proofmill_partition::{
+    DistributedCircuit, Part, Partition, PartitionError, PartitionedCircuit,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
@@ -20,15 +22,15 @@ const DESCRIPTION_BYTES_MAX: usize = 1 << 12;
 /// The curve and the circuit of a folder's keys.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Description {
-    pub(super) curve: String,
-    pub(super) circuit: CircuitSizes,
+pub(crate) struct Description {
+    pub(crate) curve: String,
+    pub(crate) circuit: CircuitSizes,
 }
 
 /// A circuit and its size parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(super) enum CircuitSizes {
+pub(crate) enum CircuitSizes {
     /// [`BigMerkleTree`].
     MerkleTree {
         levels: u8,
@@ -44,21 +46,22 @@ pub(super) enum CircuitSizes {
 }
 
 /// One of the built-in circuits.
-pub(super) enum AnyCircuit<F: PrimeField> {
+#[derive(Clone, Debug)]
+pub(crate) enum AnyCircuit<F: PrimeField> {
     Tree(BigMerkleTree<F>),
     Squarings(Squarings<F>),
 }
 
 /// A folder with keys.
 #[derive(Clone, Debug)]
-pub(super) struct Folder {
+pub(crate) struct Folder {
     path: PathBuf,
 }
 
 // === impl Description ===
 
 impl Description {
-    pub(super) fn curve(&self) -> Result<Curve, Failure> {
+    pub(crate) fn curve(&self) -> Result<Curve, Failure> {
         let mut known = Curve::ALL.into_iter();
         let found = known.find(|known| known.name() == self.curve);
         found.ok_or_else(|| {
@@ -74,7 +77,7 @@ impl Description {
 
 impl CircuitSizes {
     /// The circuit without a witness.
-    pub(super) fn without_witness<F: PrimeField>(self) -> Result<AnyCircuit<F>, Failure> {
+    pub(crate) fn without_witness<F: PrimeField>(self) -> Result<AnyCircuit<F>, Failure> {
         Ok(match self {
             Self::MerkleTree {
                 levels,
@@ -98,7 +101,7 @@ impl CircuitSizes {
     }
 
     /// The circuit with its witness, of [`witness_bytes`](Self::witness_bytes).
-    pub(super) fn with_witness<F: PrimeField>(
+    pub(crate) fn with_witness<F: PrimeField>(
         self,
         bytes: &[u8],
     ) -> Result<AnyCircuit<F>, Failure> {
@@ -126,7 +129,7 @@ impl CircuitSizes {
     }
 
     /// Length of a witness in bytes, and its description for errors.
-    pub(super) fn witness_bytes(self) -> (usize, String) {
+    pub(crate) fn witness_bytes(self) -> (usize, String) {
         match self {
             Self::MerkleTree { levels, .. } => (
                 64 << levels,
@@ -140,7 +143,7 @@ impl CircuitSizes {
     }
 
     /// The number of parts.
-    pub(super) const fn parts(self) -> usize {
+    pub(crate) const fn parts(self) -> usize {
         match self {
             Self::MerkleTree { levels, .. } => 2 << levels,
             Self::Squarings { parts, .. } => parts as usize,
@@ -187,41 +190,57 @@ impl<F: PrimeField> PartitionedCircuit<F> for AnyCircuit<F> {
     }
 }
 
+impl<F: PrimeField> DistributedCircuit<F> for AnyCircuit<F> {
+    fn part_witness(&self, part: usize) -> Vec<u8> {
+        match self {
+            Self::Tree(circuit) => circuit.part_witness(part),
+            Self::Squarings(circuit) => circuit.part_witness(part),
+        }
+    }
+
+    fn with_part_witness(&self, part: usize, bytes: &[u8]) -> Result<Self, String> {
+        Ok(match self {
+            Self::Tree(circuit) => Self::Tree(circuit.with_part_witness(part, bytes)?),
+            Self::Squarings(circuit) => Self::Squarings(circuit.with_part_witness(part, bytes)?),
+        })
+    }
+}
+
 // === impl Folder ===
 
 impl Folder {
-    pub(super) fn at(path: &Path) -> Self {
+    pub(crate) fn at(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
         }
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    pub(super) fn description_path(&self) -> PathBuf {
+    pub(crate) fn description_path(&self) -> PathBuf {
         self.path.join("circuit.json")
     }
 
-    pub(super) fn partition_path(&self) -> PathBuf {
+    pub(crate) fn partition_path(&self) -> PathBuf {
         self.path.join("partition")
     }
 
-    pub(super) fn srs_path(&self) -> PathBuf {
+    pub(crate) fn srs_path(&self) -> PathBuf {
         self.path.join("string.srs")
     }
 
-    pub(super) fn class_key_path(&self, class: usize) -> PathBuf {
+    pub(crate) fn class_key_path(&self, class: usize) -> PathBuf {
         self.path.join(format!("class-{class}.vk"))
     }
 
-    pub(super) fn verifying_key_path(&self) -> PathBuf {
+    pub(crate) fn verifying_key_path(&self) -> PathBuf {
         self.path.join("verifying.key")
     }
 
     /// The curve and the circuit of the keys.
-    pub(super) fn description(&self) -> Result<Description, Failure> {
+    pub(crate) fn description(&self) -> Result<Description, Failure> {
         let path = self.description_path();
         let failed = |why: String| {
             Failure::new(format!("{}: {why}", path.display()))
@@ -232,13 +251,13 @@ impl Folder {
     }
 
     /// The partition that the keys were made of.
-    pub(super) fn partition<F: Poseidon2Field>(&self) -> Result<Partition<F>, Failure> {
+    pub(crate) fn partition<F: Poseidon2Field>(&self) -> Result<Partition<F>, Failure> {
         let path = self.partition_path();
         Partition::load(&path).map_err(|error| Failure::new(format!("{}: {error}", path.display())))
     }
 
     /// Bytes of the files that are read whole before any part is proved.
-    pub(super) fn bytes_read_whole(&self) -> Result<u64, Failure> {
+    pub(crate) fn bytes_read_whole(&self) -> Result<u64, Failure> {
         let sizes = [self.partition_path(), self.srs_path()].map(|path| {
             let size = path.metadata().map(|file| file.len());
             size.map_err(|error| Failure::new(format!("{}: {error}", path.display())))
@@ -247,7 +266,7 @@ impl Folder {
     }
 
     /// Memory needed for proofs, computed from the headers of the keys.
-    pub(super) fn memory<E: PartitionCurve>(
+    pub(crate) fn memory<E: PartitionCurve>(
         &self,
         partition: &Partition<E::ScalarField>,
     ) -> Result<MemoryNeeds, Failure> {
@@ -261,7 +280,7 @@ impl Folder {
     }
 
     /// The keys to prove with, except those of the classes, which are read one at a time.
-    pub(super) fn index<E: PartitionCurve>(
+    pub(crate) fn index<E: PartitionCurve>(
         &self,
         partition: Partition<E::ScalarField>,
     ) -> Result<(Index<E>, Srs<E>), Failure> {
