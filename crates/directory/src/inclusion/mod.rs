@@ -1,0 +1,8 @@
+//! Proofs for clients: that a key has a version and a value under a root, or that it is absent.
+
+mod encoding;
+mod json;
+mod proof;
+
+pub use json::JSON_BYTES_MAX;
+pub use proof::{InclusionError, InclusionProof, ProvedLeaf};
