@@ -1,0 +1,11 @@
+//! Tests of the step, of whole circuits, and of proofs.
+
+mod cheats;
+mod one_step;
+mod programs;
+mod proof;
+mod random;
+mod sizes;
+mod statements;
+mod tampering;
+mod whole;
