@@ -71,7 +71,7 @@ fn main() -> Result<(), Failure> {
 
 /// A shape with just enough room, in parts of about the same size.
 fn shape(cycles: u64, steps: usize, program: &Program, input: usize, output: usize) -> Shape {
-    let constraints = 482 * steps;
+    let constraints = 484 * steps;
     let packs = |bytes: usize| 7 * (bytes / 28 + 1);
     let rows = |count: usize, cost: usize| count.min((constraints / cost).max(1)).max(1);
     let instructions = program.code_words().count() + 1;

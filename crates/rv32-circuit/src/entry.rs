@@ -1,13 +1,19 @@
 //! Entries of the multiset: rows of the program and states of memory words, each packed into one field element.
 //!
-//! An entry is `low + 2¹⁵⁰ · top`. `low` is an integer below 2⁸⁰ whose parts are each in a range of their own, so that it
-//! determines them; `top` is a 32-bit value.
+//! An entry is `low + 2¹⁵⁰ · top`. `low` is an integer below 2⁸⁰ in absolute value (a time that is taken may be negative
+//! before it is known to be one that was put) whose parts are each in a range of their own, so that it determines them;
+//! `top` is a 32-bit value.
 //!
 //! Where `top` is a variable without a range check, a prover could claim another `low` and let `top` be the difference,
-//! divided by 2¹⁵⁰ in the field. Every such variable of a step therefore occurs in an equation with integers: there are
-//! integers k ≤ 32 and |n| < 2⁶⁶ with `2ᵏ · top = n`. Let the entry be that of `low′` and `top′`, which are in range. Then
-//! `2ᵏ·(low′ − low + 2¹⁵⁰·top′) = 2¹⁵⁰·n` in the field, and over the integers too, as both sides are below 2²¹⁷ in absolute
-//! value. So 2¹¹⁸ divides `low′ − low`, which is below 2⁸¹: it is zero.
+//! divided by 2¹⁵⁰ in the field. Every such variable of a step, put or taken, therefore occurs in an equation with integers:
+//! there are integers k ≤ 32 and |n| < 2⁹⁸ with `2ᵏ · top = n`. For what a step puts this needs a bound on pc, as a link is
+//! pc + 4. The control bits of a row that is not the program's may be any, but the next pc is exactly one of pc + 4, the
+//! immediate, the adder's sum and 2³² (`step/result.rs`), so that 2³² · pc stays an integer below 2⁹⁷ in every step.
+//!
+//! Let two entries, of (`low`, `top`) and (`low′`, `top′`), be equal. Then 2³² times their difference is zero in the field,
+//! and an integer below 2²⁵⁰, less than the field's order: it is zero. So 2¹¹⁸ divides `low′ − low`, which is below 2⁸² in
+//! absolute value: it is zero, and the entries are the same. Thus a row that is taken is one that was put, with the
+//! program's tag.
 
 use ark_ff::PrimeField;
 use ark_relations::gr1cs::LinearCombination;

@@ -64,6 +64,8 @@ impl Statement {
 
     /// The statement of public inputs about a program.
     ///
+    /// The digest of the program is the caller's claim: public inputs do not have it, the verifying key is for it.
+    ///
     /// # Errors
     ///
     /// [`StatementError`] if they are none.

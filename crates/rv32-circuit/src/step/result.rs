@@ -104,6 +104,12 @@ impl Units<'_> {
                 (1, flag(Flag::Jump)),
             ],
         );
+        // Exactly one of the four next addresses. Rows of the program are so; that an invented row must be too bounds pc,
+        // and with it every entry that is put, before it is known that the row is one of the program (see `entry`).
+        b.enforce(&jumps, &jumps.not(), &Sum::default())?;
+        let moves = [&jumps, flag(Flag::JumpRegister), &self.calls.halt];
+        let moves = Sum::of(0, moves.map(|condition| (1, condition)));
+        b.enforce(&moves, &moves.not(), &Sum::default())?;
         let target = adder.sum.clone().plus(-1, &adder.bits[0]);
         let next = Sum::of(4, [(1, &self.state.pc)]);
         let mut pc = next.clone();

@@ -31,7 +31,7 @@ fn a_step_and_a_row_cost_what_the_documentation_says() {
         system.num_witness()
     );
     assert_eq!(system.num_instance(), INSTANCE);
-    assert_eq!(gadget, 461);
+    assert_eq!(gadget, 463);
 
     let doubled = Shape {
         steps: 2 * SHAPE.steps,
@@ -47,7 +47,7 @@ fn a_step_and_a_row_cost_what_the_documentation_says() {
     // The class, its further rows, and the constraints and committed variables of each. Rows of the input and the output
     // are seven words with the public input that packs them.
     let expected = [
-        ("steps", SHAPE.steps, 482, 9),
+        ("steps", SHAPE.steps, 484, 9),
         ("program", SHAPE.program_rows, 3, 2),
         ("data", SHAPE.data_words, 4, 2),
         ("zero", SHAPE.zero_words, 28, 2),
