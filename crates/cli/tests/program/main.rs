@@ -30,6 +30,7 @@ mod layers;
 mod losses;
 mod lying_engines;
 mod lying_peers;
+mod lying_workers;
 mod machine;
 mod operate;
 mod partition;

@@ -125,13 +125,15 @@ group = "coordinator"
 fan_out = true
 executor = {{ kind = "native", prover = "partition.trace", params = {{ job = {job} }} }}
 
-# Workers' steps. They need the keys, and each result is checked before it counts.
+# Workers' steps. They need the keys, and each result is checked before it counts. A part whose worker takes long goes to
+# another one too.
 [[dispatcher]]
 name = "commit"
 input = "shares"
 output = "commitments"
 group = "parts"
 check_results = true
+hedge = {{ percentile = 95, min = "10s" }}
 executor = {{ kind = "native", prover = "partition.commit", params = {{ keys = {keys}, partition = "{partition}" }} }}
 
 [[collector]]
@@ -154,6 +156,7 @@ input = "challenged"
 output = "proofs"
 group = "parts"
 check_results = true
+hedge = {{ percentile = 95, min = "10s" }}
 executor = {{ kind = "native", prover = "partition.prove", params = {{ keys = {keys}, partition = "{partition}" }} }}
 
 [[collector]]

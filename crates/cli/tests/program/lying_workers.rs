@@ -1,0 +1,321 @@
+//! Workers of a proof in parts that send false results, over a real server: each is named at once, and nobody else does
+//! anything twice.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use ark_bn254::{Fr, G1Projective};
+use ark_std::UniformRand;
+use ark_std::rand::rngs::OsRng;
+use bytes::Bytes;
+use proofmill_bus::{Connection, NatsOptions};
+use proofmill_groth16::Bn254;
+use proofmill_groth16::mirage::Commitment;
+use proofmill_nats_server::NatsServer;
+use proofmill_orchestrator::cluster::{ProcessContext, run_dispatchers};
+use proofmill_orchestrator::executor::{Context, Json, Prover, ProverError};
+use proofmill_orchestrator::mill::Registry;
+use proofmill_orchestrator::remote::Role;
+use proofmill_orchestrator::shutdown;
+use proofmill_partition::Partition;
+use proofmill_partition::applications::Squarings;
+use proofmill_partition::proof::distributed::{CommitTask, ProveTask, Worker};
+use proofmill_partition::proof::{ClassKeys, KeyForm};
+use proofmill_workflow::{LocalHost, validate_file};
+use serde_json::{Value, json};
+
+use crate::support::{Running, eventually, finish, folder, proofmill, run};
+
+const PARTS: usize = 24;
+
+/// Longest time from a false answer until its worker is named.
+const NAMED_WITHIN: Duration = Duration::from_secs(4);
+
+/// What a worker sends instead of the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lie {
+    /// A commitment to nothing.
+    RandomCommitment,
+    /// The commitment of the part that it had before.
+    OtherCommitment,
+    /// The proof of the part that it had before, for a valid commitment.
+    OtherProof,
+    /// Its own part's number with another commitment in the message.
+    OtherMessage,
+}
+
+/// The provers of a lying worker; it has the keys, and computes what it needs.
+struct Liar {
+    lie: Lie,
+    keys: PathBuf,
+    proves: bool,
+    /// The first honest result, and the time of the first lie.
+    before: &'static Mutex<(Option<Value>, Option<Instant>)>,
+}
+
+/// A prover of a stage that the liar does not work for.
+struct Absent;
+
+impl Prover for Absent {
+    type Input = Bytes;
+    type Output = Bytes;
+
+    fn prove(&self, _: &Context, _: Bytes) -> Result<Bytes, ProverError> {
+        Err(ProverError::Retry("not here".to_owned()))
+    }
+}
+
+impl Liar {
+    /// The honest result of a task.
+    fn honest(&self, context: &Context, task: &[u8]) -> Value {
+        let partition = Partition::<Fr>::load(&self.keys.join("partition")).expect("a partition");
+        let keys = ClassKeys::<Bn254>::in_folder(self.keys.clone(), KeyForm::Plain);
+        let worker = Worker {
+            partition: &partition,
+            keys: &keys,
+        };
+        let job = context.first.to_string();
+        if !self.proves {
+            let task = CommitTask::from_bytes(task).expect("a task");
+            let commitment = hex::encode(worker.commit(&task).expect("a commitment").to_bytes());
+            return json!({ "job": job, "part": task.part(), "commitment": commitment });
+        }
+        let task = ProveTask::from_bytes(task).expect("a task");
+        let blank = Squarings::blank(PARTS, 2, 1).expect("sizes");
+        let proof = worker.prove(&blank, &task, &mut OsRng).expect("a proof");
+        let commitment = hex::encode(task.commitment().to_bytes());
+        json!({ "job": job, "part": task.part(), "commitment": commitment, "proof": hex::encode(proof.to_bytes()) })
+    }
+}
+
+impl Prover for Liar {
+    type Input = Bytes;
+    type Output = Json<Value>;
+
+    fn prove(&self, context: &Context, task: Bytes) -> Result<Json<Value>, ProverError> {
+        let mut result = self.honest(context, &task);
+        let mut before = self.before.lock().expect("no panic");
+        let random = || {
+            let point = (G1Projective::rand(&mut OsRng)).into();
+            hex::encode(Commitment::<Bn254> { point }.to_bytes())
+        };
+        let first = before.0.clone();
+        let lied = match (self.lie, self.proves, first) {
+            (Lie::RandomCommitment, false, _) | (Lie::OtherMessage, true, _) => {
+                result["commitment"] = random().into();
+                true
+            }
+            (Lie::OtherCommitment, false, Some(first)) => {
+                result["commitment"] = first["commitment"].clone();
+                true
+            }
+            (Lie::OtherProof, true, Some(first)) => {
+                result["proof"] = first["proof"].clone();
+                true
+            }
+            (lie, proves, None) => {
+                if proves == (lie == Lie::OtherProof) {
+                    before.0 = Some(result.clone());
+                }
+                false
+            }
+            _ => false,
+        };
+        if lied {
+            before.1.get_or_insert_with(Instant::now);
+        }
+        Ok(Json(result))
+    }
+}
+
+/// Runs a lying worker on the bus until the returned trigger is raised or dropped.
+fn start_liar(
+    here: &Path,
+    url: &str,
+    lie: Lie,
+    before: &'static Mutex<(Option<Value>, Option<Instant>)>,
+) -> (tokio::runtime::Runtime, shutdown::Trigger) {
+    let mut registry = Registry::default();
+    for name in [
+        "partition.trace",
+        "partition.challenge",
+        "partition.aggregate",
+    ] {
+        registry.prover(name, |_| Ok(Absent));
+    }
+    for (name, proves) in [("partition.commit", false), ("partition.prove", true)] {
+        let keys = here.join("keys");
+        registry.prover(name, move |_| {
+            Ok(Liar {
+                lie,
+                keys: keys.clone(),
+                proves,
+                before,
+            })
+        });
+    }
+    let host = LocalHost::new(registry.prover_names())
+        .with_emission_checks(["partition.aggregate"])
+        .with_result_checks(["partition.commit", "partition.prove"]);
+    let (workflow, _) = validate_file(&here.join("parts.toml"), &host).expect("a workflow");
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let (trigger, stopping) = shutdown::channel();
+    let (url, state) = (url.to_owned(), here.join("liar"));
+    runtime.spawn(async move {
+        let options = NatsOptions {
+            membership: Role::Dispatcher.membership(),
+            ..NatsOptions::new(&url)
+        };
+        let connection = Connection::open(options).await.expect("the bus");
+        let context = ProcessContext::open(connection, &workflow, registry, state, "mallory");
+        let context = context.await.expect("a process");
+        let stages = BTreeSet::from(["commit".to_owned(), "prove".to_owned()]);
+        let ran = run_dispatchers(context, stages, BTreeMap::new(), stopping).await;
+        ran.expect("it ends with its shutdown");
+    });
+    (runtime, trigger)
+}
+
+fn a_lie_is_named(lie: Lie) {
+    let server = NatsServer::start();
+    let folder = folder();
+    let here = folder.path();
+    let parts = PARTS.to_string();
+    let setup = [
+        "partition",
+        "setup",
+        "squarings",
+        "--squarings",
+        "2",
+        "--parts",
+        &parts,
+        "-o",
+        "keys",
+    ];
+    run(here, setup).succeeded();
+    fs::write(here.join("witness"), [7; 32]).expect("written");
+    let prove = [
+        "partition",
+        "prove",
+        "keys",
+        "--witness",
+        "witness",
+        "--proof",
+        "proof",
+        "--public",
+        "public.json",
+        "--workflow",
+        "parts.toml",
+    ];
+    run(here, prove).succeeded();
+    let with_bus = |args: &[&str]| {
+        let mut command = proofmill(here);
+        command.env("PROOFMILL_BUS", server.url()).args(args);
+        command
+    };
+    let status = || {
+        let told = finish(&mut with_bus(&[
+            "status",
+            "--workflow",
+            "partition",
+            "--json",
+        ]));
+        (told.code == Some(0)).then(|| told.json())
+    };
+    let start = |args: &[&str]| Running::start(&mut with_bus(args));
+    let _coordinator = start(&["coordinator", "parts.toml"]);
+    // The liar comes first, so that it gets tasks of both steps.
+    let before: &'static Mutex<_> = Box::leak(Box::new(Mutex::new((None, None))));
+    let (runtime, trigger) = start_liar(here, &server.url(), lie, before);
+    eventually("the liar", || {
+        (status()?["workers"].as_u64()? > 0).then_some(())
+    });
+    let _source = start(&["source", "parts.toml"]);
+    let _sequencer = start(&["sequencer", "parts.toml"]);
+    let trusted = [
+        "dispatcher",
+        "parts.toml",
+        "--stage",
+        "trace",
+        "--stage",
+        "challenge",
+        "--stage",
+        "aggregate",
+    ];
+    let _own = start(&trusted);
+    let worker = [
+        "dispatcher",
+        "parts.toml",
+        "--stage",
+        "commit",
+        "--stage",
+        "prove",
+    ];
+    // Until the liar has lied, it is alone with its step.
+    let workers: Vec<Running> = match lie {
+        Lie::RandomCommitment | Lie::OtherCommitment => Vec::new(),
+        Lie::OtherProof | Lie::OtherMessage => vec![start(&worker)],
+    };
+    let named = eventually("the liar's name", || {
+        let status = status()?;
+        let distrusted = status["distrusted"].as_array()?.first()?.clone();
+        Some((distrusted, Instant::now()))
+    });
+    let (distrusted, at) = named;
+    assert_eq!(distrusted["user"], "parts.mallory", "{lie:?}: {distrusted}");
+    let lied = before.lock().expect("no panic").1.expect("it has lied");
+    let took = at.saturating_duration_since(lied);
+    assert!(took < NAMED_WITHIN, "{lie:?}: named after {took:?}");
+    let _honest: Vec<Running> = (0..3).map(|_| start(&worker)).collect();
+    eventually("the proof", || here.join("proof").exists().then_some(()));
+    run(
+        here,
+        [
+            "partition",
+            "verify",
+            "--key",
+            "keys/verifying.key",
+            "--public",
+            "public.json",
+            "proof",
+        ],
+    )
+    .succeeded();
+    let status = eventually("an answer", status);
+    for stage in status["stages"].as_array().expect("stages") {
+        let counters = &stage["counters"];
+        if matches!(stage["stage"].as_str(), Some("commit" | "prove")) {
+            assert_eq!(counters["completed"], PARTS, "{lie:?}: {stage}");
+            assert!(counters["failed"].as_u64() <= Some(1), "{lie:?}: {stage}");
+        }
+    }
+    drop((workers, trigger));
+    runtime.shutdown_background();
+}
+
+#[test]
+fn a_worker_that_sends_a_random_commitment_is_named() {
+    a_lie_is_named(Lie::RandomCommitment);
+}
+
+#[test]
+fn a_worker_that_sends_another_parts_commitment_is_named() {
+    a_lie_is_named(Lie::OtherCommitment);
+}
+
+#[test]
+fn a_worker_that_sends_another_parts_proof_is_named() {
+    a_lie_is_named(Lie::OtherProof);
+}
+
+#[test]
+fn a_worker_that_sends_a_proof_for_another_commitment_is_named() {
+    a_lie_is_named(Lie::OtherMessage);
+}
