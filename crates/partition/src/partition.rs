@@ -23,7 +23,7 @@ use crate::{Opening, PartTrace, PartitionError, PartitionedCircuit};
 pub const MAX_PARTS: usize = 1 << 24;
 
 /// Domain of [`Partition::digest`].
-const DIGEST_DOMAIN: &[u8] = b"proofmill/partition/2";
+const DIGEST_DOMAIN: &[u8] = b"proofmill/partition/3";
 
 /// The witness-independent data of a circuit in parts: the constraints of each class, and the preprocessed
 /// inputs of each part. Keys are made from it, and its digest represents it in transcripts.
@@ -251,8 +251,11 @@ impl<F: Poseidon2Field> Partition<F> {
 
     /// SHA-256 over all that the partition fixes: the field, the numbers of parts and public inputs,
     /// the first addresses of the public state, the classes in order (the digest of their
-    /// constraints, committed variables), and for each part in order its class and its preprocessed
-    /// inputs. Names do not count.
+    /// constraints, the numbers of committed variables, of accesses and of transfers, and the kind of
+    /// each transfer in one byte), and for each part in order its class and its preprocessed inputs.
+    /// Names do not count.
+    ///
+    /// The number of accesses tells which inputs are addresses, which a key takes times β.
     ///
     /// Numbers are of 8 bytes, little-endian; field elements have as many bytes as the modulus takes.
     pub fn digest(&self) -> [u8; 32] {
@@ -272,6 +275,11 @@ impl<F: Poseidon2Field> Partition<F> {
         for class in &self.classes {
             hasher.update(class.digest());
             number(&mut hasher, class.layout().committed);
+            number(&mut hasher, class.accesses());
+            number(&mut hasher, class.transfers().len());
+            for transfer in class.transfers() {
+                hasher.update([transfer.code()]);
+            }
         }
         for (part, record) in self.parts.iter().enumerate() {
             number(&mut hasher, record.class);

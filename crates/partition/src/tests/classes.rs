@@ -5,6 +5,7 @@ use ark_relations::gr1cs::{ConstraintSystem, LinearCombination, SynthesisError, 
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 
 use super::chain::Chain;
+use crate::access_order::AccessOrder;
 use crate::{
     Challenges, Check, Difference, Monolithic, Part, Partition, PartitionError, PartitionedCircuit,
     Transfer,
@@ -409,4 +410,41 @@ fn digests_tell_partitions_apart() {
         assert!(!digests[..i].contains(digest), "{i}");
     }
     assert_eq!(wired(0, 1, 1, 1), digests[2]);
+}
+
+/// Addresses that are declared as constants would enter a key without β. A part with the same constraints and the same
+/// fixed inputs, but without accesses, is another partition.
+#[test]
+fn digests_tell_addresses_from_constants() {
+    let circuit = ClosureCircuit {
+        parts: 1,
+        public_inputs: 1,
+        run: |_: usize, wires: &mut Part<'_, Fr>| {
+            let input = wires.public_input(0)?;
+            wires.set("x", input)?;
+            Ok(())
+        },
+    };
+    let honest = Partition::<Fr>::new(&circuit).unwrap();
+    let mut forged = honest.clone();
+    let class = &mut forged.classes[0];
+    let accesses = std::mem::take(&mut class.shape.accesses);
+    class.shape.transfers = vec![Transfer::Put; 2 * accesses].into();
+    class.shape.transferred = 2 * accesses;
+    forged.order = AccessOrder::new(vec![1], vec![1, 1]);
+    let addresses = honest
+        .preprocessed(0)
+        .unwrap()
+        .split_off(4 * honest.depth + 2);
+    forged.parts[0].constants = addresses;
+    let same = |of: &Partition<Fr>| {
+        let layout = of.classes[0].layout();
+        (
+            of.preprocessed(0).unwrap(),
+            layout.committed,
+            of.public_state(),
+        )
+    };
+    assert_eq!(same(&honest), same(&forged));
+    assert_ne!(honest.digest(), forged.digest());
 }

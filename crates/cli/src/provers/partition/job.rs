@@ -23,7 +23,7 @@ use crate::files::{read, write_together};
 const JOB_BYTES_MAX: usize = 1 << 16;
 
 /// The file that describes a job. It is secret: with the proof, the seed would reveal the witness.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Job {
     /// Folder with the keys.

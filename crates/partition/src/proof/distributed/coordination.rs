@@ -1,5 +1,6 @@
 //! The coordinator's side: tasks for all parts, the challenges, the aggregation.
 
+use std::fmt;
 use std::sync::Arc;
 
 use proofmill_aggregation::Srs;
@@ -14,7 +15,6 @@ use crate::proof::{Index, PartitionCurve, PartitionProof, ProveError};
 use crate::{DistributedCircuit, PartitionError, Traces};
 
 /// A proof that others make, before its challenges are drawn.
-#[derive(Debug)]
 pub struct Coordination<E: PartitionCurve, C> {
     index: Arc<Index<E>>,
     srs: Arc<Srs<E>>,
@@ -31,6 +31,15 @@ pub struct ChallengedProof<E: PartitionCurve, C> {
 }
 
 // === impl Coordination ===
+
+impl<E: PartitionCurve, C> fmt::Debug for Coordination<E, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The circuit has the witness.
+        f.debug_struct("Coordination")
+            .field("traces", &self.traces)
+            .finish_non_exhaustive()
+    }
+}
 
 impl<E, C> Coordination<E, C>
 where

@@ -205,6 +205,16 @@ impl<E: PartitionCurve> Drop for CommitTask<E> {
 impl<E: PartitionCurve> Drop for ProveTask<E> {
     fn drop(&mut self) {
         erase(&mut self.trace);
+        let (leaf, salt) = (&mut self.states.before, &mut self.states.after_salt);
+        for secret in [
+            salt,
+            &mut leaf.salt,
+            &mut leaf.value,
+            &mut leaf.traces,
+            &mut leaf.multiset,
+        ] {
+            secret.zeroize();
+        }
     }
 }
 
