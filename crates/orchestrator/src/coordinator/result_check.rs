@@ -1,6 +1,6 @@
 //! Checks of results before they count, in the coordinator's process.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,6 +61,8 @@ pub(super) struct CheckJob {
 
 /// Channels of the task that runs the checks.
 pub(super) struct Checker {
+    /// The stages whose results are checked.
+    stages: BTreeSet<StageIx>,
     jobs: mpsc::UnboundedSender<CheckJob>,
     verdicts: mpsc::UnboundedReceiver<(CheckId, Verdict)>,
 }
@@ -79,11 +81,6 @@ impl ResultChecks {
     pub fn insert(&mut self, stage: StageIx, check: Arc<dyn ResultCheck>) {
         self.stages.insert(stage, check);
     }
-
-    /// Whether results of this stage are checked.
-    pub(super) fn has(&self, stage: StageIx) -> bool {
-        self.stages.contains_key(&stage)
-    }
 }
 
 impl fmt::Debug for ResultChecks {
@@ -95,8 +92,12 @@ impl fmt::Debug for ResultChecks {
 // === impl Checker ===
 
 impl Checker {
-    /// Starts the task that runs the checks; it ends with this value.
-    pub(super) fn start(checks: ResultChecks, blobs: Arc<BlobStore>) -> Self {
+    /// Starts the task that runs the checks, if there are any; it ends with this value.
+    pub(super) fn start(checks: ResultChecks, blobs: Arc<BlobStore>) -> Option<Self> {
+        if checks.stages.is_empty() {
+            return None;
+        }
+        let stages = checks.stages.keys().copied().collect();
         let (jobs, waiting) = mpsc::unbounded_channel();
         let (sender, verdicts) = mpsc::unbounded_channel();
         let checking = Checking {
@@ -105,7 +106,16 @@ impl Checker {
             verdicts: sender,
         };
         tokio::spawn(checking.run(waiting));
-        Self { jobs, verdicts }
+        Some(Self {
+            stages,
+            jobs,
+            verdicts,
+        })
+    }
+
+    /// Whether results of this stage are checked.
+    pub(super) fn has(&self, stage: StageIx) -> bool {
+        self.stages.contains(&stage)
     }
 
     pub(super) fn begin(&self, job: CheckJob) {

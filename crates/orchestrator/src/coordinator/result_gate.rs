@@ -27,8 +27,6 @@ pub(crate) enum Verdict {
 pub(crate) enum GateAction {
     /// Pass an event to the core.
     Pass(Event),
-    /// Check a result; report the outcome with [`ResultGate::checked`].
-    Check(CheckId, WorkerResult),
     /// Flush the outbox under this number.
     Flush(u64),
 }
@@ -54,42 +52,39 @@ enum Waiting {
 // === impl ResultGate ===
 
 impl ResultGate {
-    /// Takes an event of a worker; `is_checked` is whether it is a result that must be checked.
-    pub(crate) fn event(&mut self, event: WorkerEvent, is_checked: bool) -> Vec<GateAction> {
-        let worker = event.worker().clone();
-        match event {
-            WorkerEvent::Complete(result) if is_checked => {
-                let id = CheckId(self.next);
-                self.next += 1;
-                self.open.insert(id, worker.clone());
-                let behind = self.waiting.entry(worker).or_default();
-                behind.push_back(Waiting::Result(id, result.clone(), None));
-                vec![GateAction::Check(id, result)]
-            }
-            event => match self.waiting.get_mut(&worker) {
-                Some(behind) => {
-                    // The newest heartbeat supersedes earlier ones.
-                    let is_heartbeat = event.is_heartbeat();
-                    if is_heartbeat
-                        && matches!(behind.back(), Some(Waiting::Later(last)) if last.is_heartbeat())
-                    {
-                        behind.pop_back();
-                    }
-                    behind.push_back(Waiting::Later(event));
-                    Vec::new()
-                }
-                None => vec![GateAction::Pass(event.into())],
-            },
-        }
+    /// Holds a result until the check under this number has ended.
+    pub(crate) fn hold(&mut self, result: WorkerResult) -> CheckId {
+        let id = CheckId(self.next);
+        self.next += 1;
+        self.open.insert(id, result.worker.clone());
+        let behind = self.waiting.entry(result.worker.clone()).or_default();
+        behind.push_back(Waiting::Result(id, result, None));
+        id
     }
 
-    /// Takes a flush.
-    pub(crate) fn flush(&mut self, number: u64) -> Vec<GateAction> {
+    /// Takes an event of a worker that needs no check; nothing if it must wait.
+    pub(crate) fn event(&mut self, event: WorkerEvent) -> Option<GateAction> {
+        let Some(behind) = self.waiting.get_mut(event.worker()) else {
+            return Some(GateAction::Pass(event.into()));
+        };
+        // The newest heartbeat supersedes earlier ones.
+        let is_heartbeat = event.is_heartbeat();
+        if is_heartbeat
+            && matches!(behind.back(), Some(Waiting::Later(last)) if last.is_heartbeat())
+        {
+            behind.pop_back();
+        }
+        behind.push_back(Waiting::Later(event));
+        None
+    }
+
+    /// Takes a flush; nothing if it must wait.
+    pub(crate) fn flush(&mut self, number: u64) -> Option<GateAction> {
         if self.open.is_empty() {
-            return vec![GateAction::Flush(number)];
+            return Some(GateAction::Flush(number));
         }
         self.flushes.push_back((CheckId(self.next), number));
-        Vec::new()
+        None
     }
 
     /// Takes the outcome of a check.
@@ -156,8 +151,8 @@ mod tests {
     use crate::core::LeaseTag;
     use crate::id::{Part, TaskId};
 
-    fn result(worker: usize, block: u64) -> WorkerEvent {
-        WorkerEvent::Complete(WorkerResult {
+    fn result(worker: usize, block: u64) -> WorkerResult {
+        WorkerResult {
             worker: format!("w{worker}").into(),
             lease: LeaseRef {
                 task: TaskId {
@@ -170,7 +165,7 @@ mod tests {
             },
             outputs: Vec::new(),
             ran: Duration::ZERO,
-        })
+        }
     }
 
     fn leave(worker: usize) -> WorkerEvent {
@@ -190,30 +185,30 @@ mod tests {
             }
             GateAction::Pass(Event::Worker(event)) => format!("{} leaves", event.worker()),
             GateAction::Pass(other) => panic!("{other:?}"),
-            GateAction::Check(id, _) => format!("check {}", id.0),
             GateAction::Flush(number) => format!("flush {number}"),
         }
     }
 
-    fn texts(actions: &[GateAction]) -> Vec<String> {
-        actions.iter().map(text).collect()
+    fn texts(actions: impl IntoIterator<Item = GateAction>) -> Vec<String> {
+        actions.into_iter().map(|action| text(&action)).collect()
     }
 
     #[test]
     fn a_workers_events_and_a_flush_wait_for_its_result() {
         let mut gate = ResultGate::default();
-        assert_eq!(texts(&gate.event(leave(1), false)), ["w1 leaves"]);
-        assert_eq!(texts(&gate.event(result(0, 7), true)), ["check 0"]);
-        assert_eq!(texts(&gate.event(leave(0), false)), [""; 0]);
-        assert_eq!(texts(&gate.flush(1)), [""; 0]);
+        assert_eq!(texts(gate.event(leave(1))), ["w1 leaves"]);
+        assert_eq!(gate.hold(result(0, 7)), CheckId(0));
+        assert_eq!(texts(gate.event(leave(0))), [""; 0]);
+        assert_eq!(texts(gate.flush(1)), [""; 0]);
         // Another worker's events do not wait, nor does its check keep an earlier flush.
-        assert_eq!(texts(&gate.event(result(1, 8), false)), ["w1 8"]);
-        assert_eq!(texts(&gate.event(result(1, 9), true)), ["check 1"]);
+        let unchecked = WorkerEvent::Complete(result(1, 8));
+        assert_eq!(texts(gate.event(unchecked)), ["w1 8"]);
+        assert_eq!(gate.hold(result(1, 9)), CheckId(1));
         let passed = gate.checked(CheckId(0), Verdict::Valid);
-        assert_eq!(texts(&passed), ["w0 7", "w0 leaves", "flush 1"]);
+        assert_eq!(texts(passed), ["w0 7", "w0 leaves", "flush 1"]);
         let passed = gate.checked(CheckId(1), Verdict::False("no".into()));
-        assert_eq!(texts(&passed), ["w1 lies"]);
-        assert_eq!(texts(&gate.flush(2)), ["flush 2"]);
+        assert_eq!(texts(passed), ["w1 lies"]);
+        assert_eq!(texts(gate.flush(2)), ["flush 2"]);
         assert!(gate.checked(CheckId(1), Verdict::Valid).is_empty());
     }
 
@@ -233,10 +228,9 @@ mod tests {
             let mut sent: Vec<Vec<u64>> = vec![Vec::new(); 4];
             let mut flushes: Vec<Vec<u64>> = Vec::new();
             let mut number = 0;
-            let mut note = |actions: Vec<GateAction>, open: &mut Vec<CheckId>, flushes: &[Vec<u64>]| {
+            let mut note = |actions: Vec<GateAction>, flushes: &[Vec<u64>]| {
                 for action in actions {
                     match action {
-                        GateAction::Check(id, _) => open.push(id),
                         GateAction::Pass(Event::Worker(WorkerEvent::Complete(result))) => {
                             passed.push(result.lease.task.block);
                         }
@@ -257,11 +251,17 @@ mod tests {
                     0 | 1 => {
                         sent[worker].push(number);
                         number += 1;
-                        gate.event(result(worker, number - 1), kind == 0)
+                        let result = result(worker, number - 1);
+                        if kind == 0 {
+                            open.push(gate.hold(result));
+                            Vec::new()
+                        } else {
+                            Vec::from_iter(gate.event(WorkerEvent::Complete(result)))
+                        }
                     }
                     2 => {
                         flushes.push(sent.concat());
-                        gate.flush(flushes.len() as u64 - 1)
+                        Vec::from_iter(gate.flush(flushes.len() as u64 - 1))
                     }
                     _ if open.is_empty() => Vec::new(),
                     _ => {
@@ -271,12 +271,12 @@ mod tests {
                         gate.checked(id, if is_valid { Verdict::Valid } else { Verdict::False(String::new()) })
                     }
                 };
-                note(actions, &mut open, &flushes);
+                note(actions, &flushes);
             }
             while let Some(id) = open.pop() {
-                note(gate.checked(id, Verdict::Valid), &mut open, &flushes);
+                note(gate.checked(id, Verdict::Valid), &flushes);
             }
-            let passed = note(Vec::new(), &mut open, &flushes);
+            let passed = note(Vec::new(), &flushes);
             for of_worker in &sent {
                 let order: Vec<u64> = passed.iter().copied().filter(|n| of_worker.contains(n)).collect();
                 prop_assert_eq!(&order, of_worker);

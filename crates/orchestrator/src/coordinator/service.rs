@@ -85,7 +85,6 @@ pub struct Coordinator {
     next_flush: u64,
     flushes: HashMap<u64, oneshot::Sender<()>>,
     result_gate: ResultGate,
-    result_checks: ResultChecks,
     checker: Option<Checker>,
 }
 
@@ -149,8 +148,7 @@ impl Coordinator {
                 result_gate: ResultGate::default(),
                 checker: options
                     .blobs
-                    .map(|blobs| Checker::start(options.result_checks.clone(), blobs)),
-                result_checks: options.result_checks,
+                    .and_then(|blobs| Checker::start(options.result_checks, blobs)),
             };
             Ok((coordinator, Handle::new(sender, plan)))
         })
@@ -256,9 +254,14 @@ impl Coordinator {
                 return Ok(());
             }
             Command::Port(Message::Event(RoleEvent::Worker(event))) => {
-                let is_checked = self.check_of(&event).is_some();
-                let actions = self.result_gate.event(event, is_checked);
-                return self.pass_gate(actions, appending).await;
+                let passed = match self.task_to_check(&event) {
+                    Some((stage, task, result)) => {
+                        self.begin_check(stage, task, result);
+                        None
+                    }
+                    None => self.result_gate.event(event),
+                };
+                return self.pass_gate(passed, appending).await;
             }
             Command::Port(Message::Event(event)) => {
                 self.note(&event);
@@ -280,9 +283,9 @@ impl Coordinator {
             }
             Command::Flush(flushed) => {
                 self.flushes.insert(self.next_flush, flushed);
-                let actions = self.result_gate.flush(self.next_flush);
+                let passed = self.result_gate.flush(self.next_flush);
                 self.next_flush += 1;
-                return self.pass_gate(actions, appending).await;
+                return self.pass_gate(passed, appending).await;
             }
             Command::Observe(observer) => {
                 self.outbox.observe();
@@ -298,19 +301,22 @@ impl Coordinator {
         self.handle(event, appending).await
     }
 
-    /// The stage and the task of a result that must be checked before it counts.
-    fn check_of(&self, event: &WorkerEvent) -> Option<(StageIx, Arc<TaskRecord>)> {
-        self.checker.as_ref()?;
+    /// A result that must be checked before it counts, with its stage and task.
+    fn task_to_check(
+        &self,
+        event: &WorkerEvent,
+    ) -> Option<(StageIx, Arc<TaskRecord>, WorkerResult)> {
+        let checker = self.checker.as_ref()?;
         let WorkerEvent::Complete(result) = event else {
             return None;
         };
-        let found = self.core.leased_record(&result.worker, &result.lease);
-        found.filter(|(stage, _)| self.result_checks.has(*stage))
+        let (stage, task) = self.core.leased_record(&result.worker, &result.lease)?;
+        checker.has(stage).then(|| (stage, task, result.clone()))
     }
 
     async fn pass_gate(
         &mut self,
-        actions: Vec<GateAction>,
+        actions: impl IntoIterator<Item = GateAction>,
         appending: &mut FuturesUnordered<Appending>,
     ) -> Result<(), CoordinatorError> {
         for action in actions {
@@ -321,16 +327,15 @@ impl Coordinator {
                     }
                     self.handle(event, appending).await?;
                 }
-                GateAction::Check(id, result) => self.begin_check(id, result),
                 GateAction::Flush(number) => self.outbox.flush(number),
             }
         }
         Ok(())
     }
 
-    fn begin_check(&self, id: CheckId, result: WorkerResult) {
-        let found = self.core.leased_record(&result.worker, &result.lease);
-        if let (Some(checker), Some((stage, task))) = (&self.checker, found) {
+    fn begin_check(&mut self, stage: StageIx, task: Arc<TaskRecord>, result: WorkerResult) {
+        let id = self.result_gate.hold(result.clone());
+        if let Some(checker) = &self.checker {
             checker.begin(CheckJob {
                 id,
                 stage,
