@@ -1,7 +1,7 @@
 //! A job: the witness of a circuit in parts, and the coordinator's steps of its proof.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use proofmill_groth16::mirage::Commitment;
@@ -15,6 +15,7 @@ use serde_json::Value;
 use zeroize::Zeroizing;
 
 use super::messages::{PartResult, WholeProof, bytes_of};
+use super::shared::Shared;
 use crate::circuit_folder::{AnyCircuit, Folder};
 use crate::failure::Failure;
 use crate::files::{read, write_together};
@@ -38,12 +39,13 @@ pub(crate) struct Job {
     pub(crate) seed: String,
 }
 
+/// The steps of jobs by the paths of their files: the stages of a process trace a job's circuit once.
+pub(super) type Jobs = Shared<PathBuf, Arc<dyn JobSteps>>;
+
 /// The path of a job's file, and its steps once it is read.
 pub(super) struct JobFile {
     path: PathBuf,
-    steps: OnceLock<Arc<dyn JobSteps>>,
-    /// Held while the file is read, so that it is read once.
-    reading: Mutex<()>,
+    jobs: Arc<Jobs>,
 }
 
 /// The coordinator's steps of one job, over any curve. Everything that processes exchange is bytes.
@@ -74,7 +76,7 @@ struct TracedJob<E: PartitionCurve> {
 
 impl JobFile {
     /// The job that a stage's parameters name.
-    pub(super) fn of(params: &Value) -> Result<Self, String> {
+    pub(super) fn of(params: &Value, jobs: &Arc<Jobs>) -> Result<Self, String> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Params {
@@ -83,19 +85,14 @@ impl JobFile {
         let params = Params::deserialize(params).map_err(|error| error.to_string())?;
         Ok(Self {
             path: params.job,
-            steps: OnceLock::new(),
-            reading: Mutex::new(()),
+            jobs: Arc::clone(jobs),
         })
     }
 
-    /// The job's steps. Reads the keys and traces the circuit at the first call.
+    /// The job's steps. Reads the keys and traces the circuit at the process's first call.
     pub(super) fn steps(&self) -> Result<Arc<dyn JobSteps>, ProverError> {
-        let _reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(steps) = self.steps.get() {
-            return Ok(Arc::clone(steps));
-        }
-        let steps = open(&self.path).map_err(|failure| retry(&self.path, &failure))?;
-        Ok(Arc::clone(self.steps.get_or_init(|| steps)))
+        let open = || open(&self.path).map_err(|failure| retry(&self.path, &failure));
+        self.jobs.get(&self.path, open)
     }
 }
 
@@ -116,19 +113,11 @@ fn open(path: &Path) -> Result<Arc<dyn JobSteps>, Failure> {
     );
     let folder = Folder::at(&job.keys);
     let description = folder.description()?;
-    let (expected, _) = description.circuit.witness_bytes();
-    let witness = read(&job.witness, expected).map_err(Failure::new)?;
-    let witness = Zeroizing::new(witness);
-    if witness.len() != expected {
-        return Err(Failure::new(format!(
-            "the witness has {} bytes, not {expected}",
-            witness.len()
-        )));
-    }
+    let witness = description.circuit.read_witness(Some(&job.witness))?;
     let curve = description.curve()?;
     with_curve!(curve, E => {
         let (index, srs) = folder.index::<E>(folder.partition()?)?;
-        let circuit = description.circuit.with_witness(&witness)?;
+        let circuit = description.circuit.with_witness(&folder, &witness)?;
         let coordination = Coordination::new(Arc::new(index), Arc::new(srs), circuit, &seed)?;
         let steps: Arc<dyn JobSteps> = Arc::new(TracedJob::<E> {
             job,

@@ -7,30 +7,38 @@
 mod job;
 mod messages;
 mod parts;
+mod shared;
 mod steps;
 
 pub(crate) use job::Job;
 
+use std::sync::Arc;
+
 use proofmill_orchestrator::mill::Registry;
 
-use job::JobFile;
-use parts::WorkerKeys;
+use job::{JobFile, Jobs};
+use parts::{LoadedKeys, WorkerKeys};
 
 /// Registers the provers.
 pub(super) fn register(registry: &mut Registry) {
-    registry.prover("partition.trace", |params| {
-        Ok(steps::Trace(JobFile::of(params)?))
+    let jobs = Arc::new(Jobs::default());
+    let of_trace = Arc::clone(&jobs);
+    registry.prover("partition.trace", move |params| {
+        Ok(steps::Trace(JobFile::of(params, &of_trace)?))
     });
-    registry.prover("partition.challenge", |params| {
-        Ok(steps::Challenge(JobFile::of(params)?))
+    let of_challenge = Arc::clone(&jobs);
+    registry.prover("partition.challenge", move |params| {
+        Ok(steps::Challenge(JobFile::of(params, &of_challenge)?))
     });
-    registry.verifier("partition.aggregate", |params| {
-        Ok(steps::Aggregate(JobFile::of(params)?))
+    registry.verifier("partition.aggregate", move |params| {
+        Ok(steps::Aggregate(JobFile::of(params, &jobs)?))
     });
-    registry.checked_prover("partition.commit", |params| {
-        Ok(steps::Commit(WorkerKeys::of(params)?))
+    let keys = Arc::new(LoadedKeys::default());
+    let of_commit = Arc::clone(&keys);
+    registry.checked_prover("partition.commit", move |params| {
+        Ok(steps::Commit(WorkerKeys::of(params, &of_commit)?))
     });
-    registry.checked_prover("partition.prove", |params| {
-        Ok(steps::Prove(WorkerKeys::of(params)?))
+    registry.checked_prover("partition.prove", move |params| {
+        Ok(steps::Prove(WorkerKeys::of(params, &keys)?))
     });
 }

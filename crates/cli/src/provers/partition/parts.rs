@@ -1,7 +1,7 @@
 //! The keys of parts, with which workers commit and prove, and the coordinator checks.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use ark_std::rand::rngs::OsRng;
 use proofmill_groth16::mirage::Commitment;
@@ -16,16 +16,18 @@ use serde_json::Value;
 
 use super::job::permanent;
 use super::messages::{PartResult, bytes_of};
+use super::shared::Shared;
 use crate::circuit_folder::{AnyCircuit, CircuitSizes, Folder};
 use crate::failure::Failure;
 
+/// Keys by their folder and the digest of their partition: the stages of a process load a folder's keys once.
+pub(super) type LoadedKeys = Shared<(PathBuf, String), Arc<dyn PartWork>>;
+
 /// The keys that a stage's parameters name; they are read when first needed.
 pub(super) struct WorkerKeys {
-    folder: PathBuf,
-    /// Digest of the partition that the keys must be of, hexadecimal.
-    partition: String,
-    work: OnceLock<Arc<dyn PartWork>>,
-    reading: Mutex<()>,
+    /// The folder, and the digest of the partition that the keys must be of, hexadecimal.
+    name: (PathBuf, String),
+    loaded: Arc<LoadedKeys>,
 }
 
 /// Work on parts, over any curve. Everything that processes exchange is bytes.
@@ -60,7 +62,7 @@ type Decoded<T, R> = Result<(T, R), ProverError>;
 
 impl WorkerKeys {
     /// The keys that a stage's parameters name.
-    pub(super) fn of(params: &Value) -> Result<Self, String> {
+    pub(super) fn of(params: &Value, loaded: &Arc<LoadedKeys>) -> Result<Self, String> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Params {
@@ -69,24 +71,20 @@ impl WorkerKeys {
         }
         let params = Params::deserialize(params).map_err(|error| error.to_string())?;
         Ok(Self {
-            folder: params.keys,
-            partition: params.partition,
-            work: OnceLock::new(),
-            reading: Mutex::new(()),
+            name: (params.keys, params.partition),
+            loaded: Arc::clone(loaded),
         })
     }
 
-    /// The work that the keys allow. Reads them at the first call.
+    /// The work that the keys allow. Reads them at the process's first call.
     pub(super) fn work(&self) -> Result<Arc<dyn PartWork>, ProverError> {
-        let _reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(work) = self.work.get() {
-            return Ok(Arc::clone(work));
-        }
-        let work = open(&self.folder, &self.partition).map_err(|failure| {
-            let (folder, why) = (self.folder.display(), failure.message());
-            ProverError::Retry(format!("keys {folder}: {why}"))
-        })?;
-        Ok(Arc::clone(self.work.get_or_init(|| work)))
+        let (folder, partition) = &self.name;
+        self.loaded.get(&self.name, || {
+            open(folder, partition).map_err(|failure| {
+                let (folder, why) = (folder.display(), failure.message());
+                ProverError::Retry(format!("keys {folder}: {why}"))
+            })
+        })
     }
 }
 
@@ -94,12 +92,12 @@ fn open(path: &Path, expected: &str) -> Result<Arc<dyn PartWork>, Failure> {
     let folder = Folder::at(path);
     let description = folder.description()?;
     let curve = description.curve()?;
-    with_curve!(curve, E => parts::<E>(folder, description.circuit, expected))
+    with_curve!(curve, E => parts::<E>(folder, &description.circuit, expected))
 }
 
 fn parts<E: PartitionCurve>(
     folder: Folder,
-    circuit: CircuitSizes,
+    circuit: &CircuitSizes,
     expected: &str,
 ) -> Result<Arc<dyn PartWork>, Failure> {
     let partition = folder.partition::<E::ScalarField>()?;
@@ -113,10 +111,10 @@ fn parts<E: PartitionCurve>(
     let keys = ClassKeys::in_folder(folder.path().to_owned(), KeyForm::Plain);
     let held = keys.read_all(&partition)?;
     Ok(Arc::new(Parts::<E> {
+        blank: circuit.without_witness(&folder)?,
         folder,
         keys: held,
         partition,
-        blank: circuit.without_witness()?,
         index: OnceLock::new(),
     }))
 }
