@@ -15,8 +15,8 @@ use proofmill_groth16::ResidentForm;
 use proofmill_groth16::mirage::{ProvingKey, Setup};
 use proofmill_partition::proof::{ClassKeys, Index, Journal, PartitionProof, Prover, Step};
 use proofmill_partition::{Partition, PartitionedCircuit};
-use proofmill_rv32::{Exit, Machine, Program, elf};
-use proofmill_rv32_circuit::{Rv32Circuit, Shape};
+use proofmill_rv32::elf;
+use proofmill_rv32_circuit::{Demand, Rv32Circuit, Shape};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -40,22 +40,10 @@ fn main() -> Result<(), Failure> {
     std::io::stdin().read_to_end(&mut input)?;
 
     let start = Instant::now();
-    let mut machine = Machine::new(&program, &input)?;
-    let Exit::Halted { code } = machine.run(u64::MAX, |_| {}) else {
-        return Err("the program traps".into());
-    };
-    let cycles = machine.cycle();
-    println!(
-        "{cycles} cycles, exit code {code}, executed in {:?}",
-        start.elapsed()
-    );
-    let shape = shape(
-        cycles,
-        per_part,
-        &program,
-        input.len(),
-        machine.output().len(),
-    );
+    let demand = Demand::of(&program, &input)?;
+    let cycles = demand.steps;
+    println!("{cycles} cycles, executed in {:?}", start.elapsed());
+    let shape = Shape::fitting(&program, &demand, per_part)?;
     let circuit = Rv32Circuit::new(&program, &input, shape)?;
 
     let start = Instant::now();
@@ -67,30 +55,6 @@ fn main() -> Result<(), Failure> {
     );
     print_sizes(&partition, &circuit, cycles)?;
     prove(partition, &circuit, cycles)
-}
-
-/// A shape with just enough room, in parts of about the same size.
-fn shape(cycles: u64, steps: usize, program: &Program, input: usize, output: usize) -> Shape {
-    let constraints = 484 * steps;
-    let packs = |bytes: usize| 7 * (bytes / 28 + 1);
-    let rows = |count: usize, cost: usize| count.min((constraints / cost).max(1)).max(1);
-    let instructions = program.code_words().count() + 1;
-    let step_parts = cycles.div_ceil(steps as u64) as usize;
-    let words = (cycles as usize / 8 + 64).min(1 << 21);
-    let zero_words = rows(words, 28);
-    Shape {
-        steps,
-        step_parts,
-        program_rows: rows(instructions, 3),
-        data_words: rows(4096, 4),
-        zero_words,
-        zero_parts: words.div_ceil(zero_words),
-        input_words: packs(input),
-        input_parts: 1,
-        output_words: packs(output),
-        output_parts: 1,
-        input_is_public: false,
-    }
 }
 
 fn print_sizes(

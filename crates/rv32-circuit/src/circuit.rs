@@ -1,12 +1,13 @@
 //! The circuit: its parts in order, and what it was made from.
 
 use ark_ff::PrimeField;
-use proofmill_partition::{Part, PartitionError, PartitionedCircuit};
+use proofmill_partition::{DistributedCircuit, Part, PartitionError, PartitionedCircuit};
 use proofmill_rv32::Program;
 use proofmill_rv32::memory_map::DATA_REGION;
 
 use crate::error::Rv32Error;
 use crate::execution::{self, Execution};
+use crate::part_witness::PartWitness;
 use crate::parts;
 use crate::row::Row;
 use crate::shape::Shape;
@@ -30,6 +31,8 @@ pub struct Rv32Circuit {
     pub(crate) image: Vec<u32>,
     digest: [u8; 32],
     pub(crate) execution: Option<Execution>,
+    /// Of one part only, in a process that proves it.
+    received: Option<(usize, PartWitness)>,
     /// Addresses of words that are zero at the start, in increasing order: as many as the shape has.
     pub(crate) zero_addresses: Vec<u32>,
 }
@@ -80,6 +83,7 @@ impl Rv32Circuit {
             image,
             digest: program.digest(),
             execution: None,
+            received: None,
             zero_addresses: Vec::new(),
         })
     }
@@ -141,6 +145,23 @@ impl Rv32Circuit {
             .into_iter()
             .map(|address| address as u32)
             .collect())
+    }
+
+    /// Address of the word before a word that is zero at the start, by its number among those of all parts.
+    pub(crate) fn zero_address_before(&self, number: usize) -> u32 {
+        match number.checked_sub(1) {
+            Some(before) => self.zero_addresses.get(before).copied().unwrap_or_default(),
+            None => (DATA_START + self.image.len() as i128 - 1) as u32,
+        }
+    }
+
+    /// The private values of a part.
+    fn witness_of(&self, part: usize) -> PartWitness {
+        match (&self.received, &self.execution) {
+            (Some((of, witness)), _) if *of == part => witness.clone(),
+            (_, Some(execution)) => PartWitness::of(self, execution, self.kind(part)),
+            _ => PartWitness::blank(self, self.kind(part)),
+        }
     }
 
     /// Numbers of parts by kind, in order.
@@ -211,15 +232,29 @@ impl<F: PrimeField> PartitionedCircuit<F> for Rv32Circuit {
     }
 
     fn synthesize(&self, part: usize, wires: &mut Part<'_, F>) -> Result<(), PartitionError> {
+        let witness = &self.witness_of(part);
         match self.kind(part) {
-            Kind::Start => parts::start(self, wires),
-            Kind::Program(index) => parts::program(self, index, wires),
-            Kind::Data(index) => parts::data(self, index, wires),
-            Kind::Zero(index) => parts::zero(self, index, wires),
-            Kind::Input(index) => parts::input(self, index, wires),
-            Kind::Steps(index) => parts::steps(self, index, wires),
-            Kind::Output(index) => parts::output(self, index, wires),
-            Kind::Registers => parts::registers(self, wires),
+            Kind::Start => parts::start(self, witness, wires),
+            Kind::Program(index) => parts::program(self, index, witness, wires),
+            Kind::Data(index) => parts::data(self, index, witness, wires),
+            Kind::Zero(index) => parts::zero(index, witness, wires),
+            Kind::Input(index) => parts::input(self, index, witness, wires),
+            Kind::Steps(index) => parts::steps(self, index, witness, wires),
+            Kind::Output(index) => parts::output(self, index, witness, wires),
+            Kind::Registers => parts::registers(self, witness, wires),
         }
+    }
+}
+
+impl<F: PrimeField> DistributedCircuit<F> for Rv32Circuit {
+    fn part_witness(&self, part: usize) -> Vec<u8> {
+        self.witness_of(part).to_bytes()
+    }
+
+    fn with_part_witness(&self, part: usize, bytes: &[u8]) -> Result<Self, String> {
+        let witness = PartWitness::from_bytes(self, self.kind(part), bytes)?;
+        let mut circuit = self.clone();
+        circuit.received = Some((part, witness));
+        Ok(circuit)
     }
 }

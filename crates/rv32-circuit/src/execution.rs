@@ -20,7 +20,7 @@ pub(crate) struct WordState {
 }
 
 /// The private values of a step, with its row by number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StepRecord {
     pub(crate) row: u32,
     pub(crate) left: u32,
@@ -104,18 +104,22 @@ impl Execution {
         execution.output = machine.output().to_vec();
         Ok(execution)
     }
+}
 
-    /// The private values of a step, for its row.
-    pub(crate) fn witness(&self, rows: &[Row], step: usize) -> Option<StepWitness> {
-        let record = self.steps.get(step)?;
-        Some(StepWitness {
-            row: *rows.get(record.row as usize)?,
-            left: record.left,
-            right: record.right,
-            word: record.word,
-            destination: record.destination,
-            times: record.times,
-        })
+// === impl StepRecord ===
+
+impl StepRecord {
+    /// The private values of the step; those of a halted program if the row is none of these.
+    pub(crate) fn witness(&self, rows: &[Row]) -> StepWitness {
+        let row = rows.get(self.row as usize).copied();
+        StepWitness {
+            row: row.unwrap_or_else(Row::halted),
+            left: self.left,
+            right: self.right,
+            word: self.word,
+            destination: self.destination,
+            times: self.times,
+        }
     }
 }
 

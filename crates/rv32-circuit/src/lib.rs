@@ -98,9 +98,11 @@
 
 mod builder;
 mod circuit;
+mod demand;
 mod entry;
 mod error;
 mod execution;
+mod part_witness;
 mod parts;
 mod row;
 mod shape;
@@ -111,6 +113,7 @@ mod sum;
 mod tests;
 
 pub use circuit::Rv32Circuit;
+pub use demand::Demand;
 pub use error::{Rv32Error, ShapeError, StatementError};
 pub use shape::{STEPS_MAX, Shape};
 pub use statement::Statement;

@@ -5,6 +5,7 @@ use proofmill_partition::{Part, PartitionError};
 
 use crate::circuit::Rv32Circuit;
 use crate::entry::Entry;
+use crate::part_witness::PartWitness;
 use crate::row::Row;
 use crate::step::low;
 use crate::sum::Sum;
@@ -12,20 +13,16 @@ use crate::sum::Sum;
 pub(crate) fn program<F: PrimeField>(
     circuit: &Rv32Circuit,
     index: usize,
+    witness: &PartWitness,
     wires: &mut Part<'_, F>,
 ) -> Result<(), PartitionError> {
-    let rows = circuit.shape.program_rows;
-    for row in index * rows..(index + 1) * rows {
+    let first = index * circuit.shape.program_rows;
+    for (row, count) in witness.counts.iter().enumerate() {
         // Beyond the last, the row of a halted program again.
         let halted = Row::halted();
-        let value = packed(circuit.rows.get(row).unwrap_or(&halted));
-        let counts = circuit
-            .execution
-            .as_ref()
-            .map(|execution| &execution.counts);
-        let count = counts.and_then(|counts| counts.get(row)).copied();
+        let value = packed(circuit.rows.get(first + row).unwrap_or(&halted));
         let row = wires.constant(value)?;
-        let times = wires.witness(F::from(count.unwrap_or_default()))?;
+        let times = wires.witness(F::from(*count))?;
         wires.put_times(row, times)?;
     }
     Ok(())

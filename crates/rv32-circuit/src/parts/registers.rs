@@ -3,12 +3,12 @@
 use ark_ff::PrimeField;
 use proofmill_partition::{Part, PartitionError};
 use proofmill_rv32::Register;
-use proofmill_rv32::memory_map::STACK_TOP;
 
 use super::portal::{self, MARKED, PC, WRITTEN};
 use crate::builder::Builder;
 use crate::circuit::Rv32Circuit;
-use crate::entry::{Entry, REGISTER_WORDS, REGISTERS, TIME_BITS, packed_word};
+use crate::entry::{Entry, REGISTERS, TIME_BITS};
+use crate::part_witness::{PartWitness, initial_register};
 use crate::row::HALTED;
 use crate::sum::Sum;
 
@@ -20,13 +20,11 @@ const OUTPUT_LENGTH: usize = 1;
 
 pub(crate) fn registers<F: PrimeField>(
     circuit: &Rv32Circuit,
+    witness: &PartWitness,
     wires: &mut Part<'_, F>,
 ) -> Result<(), PartitionError> {
     let mut b = Builder::new(wires.cs())?;
-    let execution = circuit.execution.as_ref();
-    let shape = &circuit.shape;
-    let checkpoint = execution.and_then(|execution| execution.checkpoints.get(shape.step_parts));
-    let at = checkpoint.copied().unwrap_or_default();
+    let (shape, at) = (&circuit.shape, &witness.at);
     let pc = portal::get(&b, wires, (PC, shape.step_parts), at.pc.into())?;
     b.enforce_zero(&pc.plus(-1, &Sum::constant(HALTED.into())))?;
     let written = portal::get(&b, wires, (WRITTEN, shape.step_parts), at.written.into())?;
@@ -35,16 +33,10 @@ pub(crate) fn registers<F: PrimeField>(
     let marked = portal::get(&b, wires, (MARKED, shape.input_parts), 1)?;
     b.enforce_zero(&marked.plus(-1, &Sum::constant(1)))?;
 
-    for register in 0..REGISTER_WORDS {
+    for (register, state) in witness.words.iter().enumerate() {
         let address = Sum::constant(REGISTERS + register as i128);
-        let initial = match register == Register::SP.index() {
-            true => STACK_TOP,
-            false => 0,
-        };
-        let initial = Sum::constant(initial.into());
+        let initial = Sum::constant(initial_register(register).into());
         Entry::word(&address, &initial, &Sum::default()).put(wires)?;
-        let state = execution.map(|execution| execution.registers[register]);
-        let state = state.unwrap_or_default();
         if register == Register::A0.index() {
             let value = b.ranged(state.value.into(), 32)?;
             let time = b.ranged(state.time.into(), TIME_BITS)?;
@@ -53,9 +45,7 @@ pub(crate) fn registers<F: PrimeField>(
             Entry::word(&address, &value, &time).take(wires)?;
             continue;
         }
-        let last = packed_word(address.value(), state.value, state.time);
-        let last = wires.witness(last)?;
-        wires.take(last)?;
+        state.take(address.value(), wires)?;
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ use proofmill_partition::{Part, PartitionError};
 use super::portal::{self, LAST_ADDRESS, MARKED, PC, READ, TAIL, TAIL_IS, WHOLE, WRITTEN};
 use crate::builder::Builder;
 use crate::circuit::{DATA_START, Rv32Circuit};
+use crate::part_witness::PartWitness;
 use crate::statement::output_end;
 use crate::sum::Sum;
 
@@ -14,6 +15,7 @@ const WORDS_BITS: usize = 24;
 
 pub(crate) fn start<F: PrimeField>(
     circuit: &Rv32Circuit,
+    witness: &PartWitness,
     wires: &mut Part<'_, F>,
 ) -> Result<(), PartitionError> {
     let mut b = Builder::new(wires.cs())?;
@@ -28,7 +30,7 @@ pub(crate) fn start<F: PrimeField>(
         portal::set(wires, (name, 0), &Sum::constant(value))?;
     }
 
-    let length = (circuit.execution.as_ref()).map_or(0, |execution| execution.input.len() as i128);
+    let length = i128::from(witness.input_length);
     let words = b.ranged(length >> 2, WORDS_BITS)?;
     let tails = (0..4).map(|tail| b.bit(length & 3 == tail));
     let tails = tails.collect::<Result<Vec<Sum>, _>>()?;

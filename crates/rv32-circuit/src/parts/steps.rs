@@ -6,38 +6,40 @@ use proofmill_partition::{Part, PartitionError};
 use super::portal::{self, PC, READ, TAIL, WHOLE, WRITTEN};
 use crate::builder::Builder;
 use crate::circuit::Rv32Circuit;
-use crate::execution::Execution;
-use crate::row::Row;
-use crate::step::{self, InputLength, STEP_TIME, State, StepWitness};
+use crate::part_witness::PartWitness;
+use crate::step::{self, InputLength, STEP_TIME, State};
 use crate::sum::Sum;
 
 pub(crate) fn steps<F: PrimeField>(
     circuit: &Rv32Circuit,
     index: usize,
+    witness: &PartWitness,
     wires: &mut Part<'_, F>,
 ) -> Result<(), PartitionError> {
     let mut b = Builder::new(wires.cs())?;
-    let execution = circuit.execution.as_ref();
-    let count = circuit.shape.steps;
-    let first = index * count;
+    let first = index * circuit.shape.steps;
     let base = STEP_TIME * (first as i128 + 1);
     let base = portal::constant(&b, wires, base)?;
-    let length = execution.map_or(0, |execution| execution.input.len() as i128);
+    let length = i128::from(witness.input_length);
     let input = InputLength {
         whole: portal::get(&b, wires, WHOLE, length & !3)?,
         tail: portal::get(&b, wires, TAIL, length & 3)?,
     };
-    let checkpoint = execution.and_then(|execution| execution.checkpoints.get(index));
-    let at = checkpoint.copied().unwrap_or_default();
+    let at = &witness.at;
     let mut state = State {
         pc: portal::get(&b, wires, (PC, index), at.pc.into())?,
         read: portal::get(&b, wires, (READ, index), at.read.into())?,
         written: portal::get(&b, wires, (WRITTEN, index), at.written.into())?,
     };
-    for step in 0..count {
-        let witness = witness(execution, &circuit.rows, first + step);
+    for (step, record) in witness.steps.iter().enumerate() {
         let time = Sum::of(STEP_TIME * step as i128, [(1, &base)]);
-        let outcome = step::synthesize(&mut b, &state, &time, &input, &witness)?;
+        let outcome = step::synthesize(
+            &mut b,
+            &state,
+            &time,
+            &input,
+            &record.witness(&circuit.rows),
+        )?;
         for entry in &outcome.takes {
             entry.take(wires)?;
         }
@@ -62,18 +64,5 @@ fn fresh<F: PrimeField>(b: &mut Builder<F>, state: State) -> Result<State, Parti
         pc: fresh(state.pc)?,
         read: fresh(state.read)?,
         written: fresh(state.written)?,
-    })
-}
-
-/// The private values of a step; those of a halted program where there is no witness.
-fn witness(execution: Option<&Execution>, rows: &[Row], step: usize) -> StepWitness {
-    let known = execution.and_then(|execution| execution.witness(rows, step));
-    known.unwrap_or(StepWitness {
-        row: Row::halted(),
-        left: 0,
-        right: 0,
-        word: 0,
-        destination: 0,
-        times: [0; 4],
     })
 }

@@ -7,8 +7,8 @@ use proofmill_partition::{Part, PartitionError};
 use super::portal::{self, MARKED, TAIL_IS, WHOLE};
 use crate::builder::Builder;
 use crate::circuit::Rv32Circuit;
-use crate::entry::{Entry, INPUT_WORDS, OUTPUT_WORDS, TIME_BITS, packed_word};
-use crate::execution::WordState;
+use crate::entry::{Entry, INPUT_WORDS, OUTPUT_WORDS, TIME_BITS};
+use crate::part_witness::PartWitness;
 use crate::shape::PACKED_WORDS;
 use crate::statement::{OUTPUT_START, output_end};
 use crate::sum::{Sum, number};
@@ -20,13 +20,12 @@ use crate::sum::{Sum, number};
 pub(crate) fn input<F: PrimeField>(
     circuit: &Rv32Circuit,
     index: usize,
+    witness: &PartWitness,
     wires: &mut Part<'_, F>,
 ) -> Result<(), PartitionError> {
     let mut b = Builder::new(wires.cs())?;
-    let execution = circuit.execution.as_ref();
-    let length = execution.map_or(0, |execution| execution.input.len() as i128);
-    let words = circuit.shape.input_words;
-    let first = index * words;
+    let length = i128::from(witness.input_length);
+    let first = index * circuit.shape.input_words;
     let base = portal::constant(&b, wires, first as i128)?;
     let whole = portal::get(&b, wires, WHOLE, length & !3)?;
     let mut tails = Vec::with_capacity(3);
@@ -34,21 +33,18 @@ pub(crate) fn input<F: PrimeField>(
         let value = i128::from(length & 3 == tail as i128);
         tails.push(portal::get(&b, wires, (TAIL_IS, tail), value)?);
     }
-    let before = i128::from(execution.is_some() && length >> 2 < first as i128);
+    let before = i128::from(length >> 2 < first as i128);
     let mut marked = portal::get(&b, wires, (MARKED, index), before)?;
     let mut group = Vec::with_capacity(PACKED_WORDS);
-    for row in first..first + words {
-        let states = execution.map(|execution| &execution.input_words);
-        let state = states.and_then(|states| states.get(row).copied());
-        let state = state.unwrap_or_default();
+    for (row, state) in (first..).zip(&witness.words) {
         let bits = b.bits(state.value.into(), 32)?;
         let value = number(&bits);
         let position = Sum::of((row - first) as i128, [(1, &base)]);
         let address = position.clone().plus(1, &Sum::constant(INPUT_WORDS));
         Entry::word(&address, &value, &Sum::default()).put(wires)?;
-        take_last(address.value(), state, wires)?;
+        state.take(address.value(), wires)?;
 
-        let mark = b.bit(execution.is_some() && length >> 2 == row as i128)?;
+        let mark = b.bit(length >> 2 == row as i128)?;
         b.enforce(
             &mark,
             &Sum::of(0, [(4, &position), (-1, &whole)]),
@@ -89,17 +85,14 @@ fn bytes_beyond<F: PrimeField>(
 pub(crate) fn output<F: PrimeField>(
     circuit: &Rv32Circuit,
     index: usize,
+    witness: &PartWitness,
     wires: &mut Part<'_, F>,
 ) -> Result<(), PartitionError> {
     let mut b = Builder::new(wires.cs())?;
-    let words = circuit.shape.output_words;
-    let first = index * words;
+    let first = index * circuit.shape.output_words;
     let base = portal::constant(&b, wires, OUTPUT_WORDS + first as i128)?;
     let mut group = Vec::with_capacity(PACKED_WORDS);
-    for row in first..first + words {
-        let execution = circuit.execution.as_ref();
-        let state = execution.and_then(|execution| execution.output_words.get(row).copied());
-        let state = state.unwrap_or_default();
+    for (row, state) in (first..).zip(&witness.words) {
         let address = Sum::of((row - first) as i128, [(1, &base)]);
         Entry::word(&address, &Sum::default(), &Sum::default()).put(wires)?;
         let value = b.ranged(state.value.into(), 32)?;
@@ -137,13 +130,4 @@ fn packed<F: PrimeField>(
         sum
     })?;
     Ok(())
-}
-
-fn take_last<F: PrimeField>(
-    address: i128,
-    state: WordState,
-    wires: &mut Part<'_, F>,
-) -> Result<(), PartitionError> {
-    let last = wires.witness(packed_word(address, state.value, state.time))?;
-    wires.take(last)
 }

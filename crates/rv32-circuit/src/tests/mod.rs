@@ -1,6 +1,7 @@
 //! Tests of the step, of whole circuits, and of proofs.
 
 mod cheats;
+mod distribution;
 mod one_step;
 mod programs;
 mod proof;

@@ -59,7 +59,7 @@ fn steps_of(program: &Program, input: &[u8], most: usize) -> Option<Vec<(OneStep
             written,
             input_length: input.len() as i128,
             time: 4 * (index as i128 + 1),
-            witness: execution.witness(&rows, index).unwrap(),
+            witness: execution.steps[index].witness(&rows),
         };
         let (more_read, more_written) = streamed(step);
         read += more_read;

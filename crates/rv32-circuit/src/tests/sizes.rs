@@ -4,8 +4,8 @@ use ark_bn254::Fr;
 use proofmill_partition::{Layout, Partition};
 
 use super::one_step::{INSTANCE, OneStep};
-use super::whole::{SHAPE, summing_program};
-use crate::{Rv32Circuit, Shape};
+use super::whole::{INPUT, SHAPE, summing_program};
+use crate::{Demand, Rv32Circuit, Rv32Error, Shape};
 
 /// The sizes of each class, and the number of terms in its matrices.
 fn layouts(shape: Shape) -> Vec<(String, Layout, usize)> {
@@ -70,4 +70,36 @@ fn a_step_and_a_row_cost_what_the_documentation_says() {
         );
         assert_eq!(growth, (rows * constraints, rows * committed), "{name}");
     }
+}
+
+/// The shape that an execution's own demand gives has room for it, and none to spare for more steps.
+#[test]
+fn a_shape_fits_its_execution() {
+    let program = summing_program();
+    let demand = Demand::of(&program, INPUT).unwrap();
+    for steps_per_part in [1, 16, 1024] {
+        let shape = Shape::fitting(&program, &demand, steps_per_part).unwrap();
+        let circuit = Rv32Circuit::new(&program, INPUT, shape).unwrap();
+        assert_eq!(circuit.statement().unwrap().exit_code, 9);
+        assert!(shape.num_steps() - demand.steps < steps_per_part as u64);
+        let shape = Shape::fitting(&program, &demand.with_room(), steps_per_part).unwrap();
+        let longer = [INPUT, b"x"].concat();
+        let more = Rv32Circuit::new(
+            &program,
+            &longer,
+            Shape {
+                step_parts: 2 * shape.step_parts,
+                ..shape
+            },
+        );
+        assert!(more.is_ok());
+    }
+    let beyond = Demand {
+        steps: 1 << 40,
+        ..demand
+    };
+    assert!(matches!(
+        Shape::fitting(&program, &beyond, 1024),
+        Err(Rv32Error::Shape(_))
+    ));
 }
