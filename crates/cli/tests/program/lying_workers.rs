@@ -2,18 +2,19 @@
 //! anything twice.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use ark_bn254::{Fr, G1Projective};
+use ark_ff::PrimeField;
 use ark_std::UniformRand;
 use ark_std::rand::rngs::OsRng;
 use bytes::Bytes;
+use proofmill_aggregation::Srs;
 use proofmill_bus::{Connection, NatsOptions};
 use proofmill_groth16::Bn254;
-use proofmill_groth16::mirage::Commitment;
+use proofmill_groth16::mirage::{Commitment, VerifyingKey};
 use proofmill_nats_server::NatsServer;
 use proofmill_orchestrator::cluster::{ProcessContext, run_dispatchers};
 use proofmill_orchestrator::executor::{Context, Json, Prover, ProverError};
@@ -22,12 +23,13 @@ use proofmill_orchestrator::remote::Role;
 use proofmill_orchestrator::shutdown;
 use proofmill_partition::Partition;
 use proofmill_partition::applications::Squarings;
-use proofmill_partition::proof::distributed::{CommitTask, ProveTask, Worker};
-use proofmill_partition::proof::{ClassKeys, KeyForm};
+use proofmill_partition::proof::distributed::{CommitTask, Coordination, ProveTask, Worker};
+use proofmill_partition::proof::{ClassKeys, Index, KeyForm};
 use proofmill_workflow::{LocalHost, validate_file};
 use serde_json::{Value, json};
 
-use crate::support::{Running, eventually, finish, folder, proofmill, run};
+use crate::partition::{VERIFY, squarings, workflow};
+use crate::support::{PATIENCE, Running, eventually, finish, folder, proofmill, run};
 
 const PARTS: usize = 24;
 
@@ -45,6 +47,10 @@ enum Lie {
     OtherProof,
     /// Its own part's number with another commitment in the message.
     OtherMessage,
+    /// The proof of the same part for an earlier proof of the same witness.
+    StaleProof,
+    /// Nothing, for as long as it lives.
+    NoAnswer,
 }
 
 /// The provers of a lying worker; it has the keys, and computes what it needs.
@@ -91,11 +97,48 @@ impl Liar {
     }
 }
 
+impl Liar {
+    /// The proof of this part in another job of the same witness.
+    fn stale_proof(&self, task: &[u8]) -> String {
+        let part = ProveTask::<Bn254>::from_bytes(task).expect("a task").part();
+        let partition = Partition::<Fr>::load(&self.keys.join("partition")).expect("a partition");
+        let keys = ClassKeys::<Bn254>::in_folder(self.keys.clone(), KeyForm::Plain);
+        let srs = Srs::load(&self.keys.join("string.srs")).expect("a string");
+        let of_classes = (0..partition.classes().len()).map(|class| {
+            let path = self.keys.join(format!("class-{class}.vk"));
+            VerifyingKey::load(&path).expect("a key")
+        });
+        let index = Index::new(partition.clone(), of_classes.collect(), &srs).expect("an index");
+        let circuit = Squarings::new(PARTS, 2, vec![Fr::from_be_bytes_mod_order(&[7; 32])]);
+        let circuit = circuit.expect("a circuit");
+        let earlier = Coordination::new(Arc::new(index), Arc::new(srs), circuit.clone(), &[1; 32]);
+        let earlier = Arc::new(earlier.expect("traced"));
+        let worker = Worker {
+            partition: &partition,
+            keys: &keys,
+        };
+        let commitments = (0..PARTS).map(|part| {
+            let task = earlier.commit_task(part).expect("a task");
+            worker.commit(&task).expect("a commitment")
+        });
+        let challenged = earlier
+            .challenge(commitments.collect())
+            .expect("challenged");
+        let task = challenged.prove_task(part).expect("a task");
+        let proof = worker.prove(&circuit, &task, &mut OsRng).expect("a proof");
+        hex::encode(proof.to_bytes())
+    }
+}
+
 impl Prover for Liar {
     type Input = Bytes;
     type Output = Json<Value>;
 
     fn prove(&self, context: &Context, task: Bytes) -> Result<Json<Value>, ProverError> {
+        if self.lie == Lie::NoAnswer {
+            self.before.lock().expect("no panic").1 = Some(Instant::now());
+            std::thread::sleep(PATIENCE);
+        }
         let mut result = self.honest(context, &task);
         let mut before = self.before.lock().expect("no panic");
         let random = || {
@@ -114,6 +157,10 @@ impl Prover for Liar {
             }
             (Lie::OtherProof, true, Some(first)) => {
                 result["proof"] = first["proof"].clone();
+                true
+            }
+            (Lie::StaleProof, true, _) => {
+                result["proof"] = self.stale_proof(&task).into();
                 true
             }
             (lie, proves, None) => {
@@ -187,34 +234,8 @@ fn a_lie_is_named(lie: Lie) {
     let server = NatsServer::start();
     let folder = folder();
     let here = folder.path();
-    let parts = PARTS.to_string();
-    let setup = [
-        "partition",
-        "setup",
-        "squarings",
-        "--squarings",
-        "2",
-        "--parts",
-        &parts,
-        "-o",
-        "keys",
-    ];
-    run(here, setup).succeeded();
-    fs::write(here.join("witness"), [7; 32]).expect("written");
-    let prove = [
-        "partition",
-        "prove",
-        "keys",
-        "--witness",
-        "witness",
-        "--proof",
-        "proof",
-        "--public",
-        "public.json",
-        "--workflow",
-        "parts.toml",
-    ];
-    run(here, prove).succeeded();
+    squarings(here, PARTS);
+    workflow(here);
     let with_bus = |args: &[&str]| {
         let mut command = proofmill(here);
         command.env("PROOFMILL_BUS", server.url()).args(args);
@@ -261,33 +282,26 @@ fn a_lie_is_named(lie: Lie) {
     // Until the liar has lied, it is alone with its step.
     let workers: Vec<Running> = match lie {
         Lie::RandomCommitment | Lie::OtherCommitment => Vec::new(),
-        Lie::OtherProof | Lie::OtherMessage => vec![start(&worker)],
+        Lie::OtherProof | Lie::OtherMessage | Lie::StaleProof => vec![start(&worker)],
+        Lie::NoAnswer => Vec::new(),
     };
-    let named = eventually("the liar's name", || {
-        let status = status()?;
-        let distrusted = status["distrusted"].as_array()?.first()?.clone();
-        Some((distrusted, Instant::now()))
-    });
-    let (distrusted, at) = named;
-    assert_eq!(distrusted["user"], "parts.mallory", "{lie:?}: {distrusted}");
-    let lied = before.lock().expect("no panic").1.expect("it has lied");
-    let took = at.saturating_duration_since(lied);
-    assert!(took < NAMED_WITHIN, "{lie:?}: named after {took:?}");
+    if lie == Lie::NoAnswer {
+        eventually("its task", || before.lock().expect("no panic").1);
+    } else {
+        let named = eventually("the liar's name", || {
+            let status = status()?;
+            let distrusted = status["distrusted"].as_array()?.first()?.clone();
+            Some((distrusted, Instant::now()))
+        });
+        let (distrusted, at) = named;
+        assert_eq!(distrusted["user"], "parts.mallory", "{lie:?}: {distrusted}");
+        let lied = before.lock().expect("no panic").1.expect("it has lied");
+        let took = at.saturating_duration_since(lied);
+        assert!(took < NAMED_WITHIN, "{lie:?}: named after {took:?}");
+    }
     let _honest: Vec<Running> = (0..3).map(|_| start(&worker)).collect();
     eventually("the proof", || here.join("proof").exists().then_some(()));
-    run(
-        here,
-        [
-            "partition",
-            "verify",
-            "--key",
-            "keys/verifying.key",
-            "--public",
-            "public.json",
-            "proof",
-        ],
-    )
-    .succeeded();
+    run(here, VERIFY).succeeded();
     let status = eventually("an answer", status);
     for stage in status["stages"].as_array().expect("stages") {
         let counters = &stage["counters"];
@@ -318,4 +332,15 @@ fn a_worker_that_sends_another_parts_proof_is_named() {
 #[test]
 fn a_worker_that_sends_a_proof_for_another_commitment_is_named() {
     a_lie_is_named(Lie::OtherMessage);
+}
+
+#[test]
+fn a_worker_that_sends_a_stale_proof_is_named() {
+    a_lie_is_named(Lie::StaleProof);
+}
+
+/// Its parts go to others after a while; there is no answer to name it for.
+#[test]
+fn a_worker_that_does_not_answer_holds_nobody_up() {
+    a_lie_is_named(Lie::NoAnswer);
 }

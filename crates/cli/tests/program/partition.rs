@@ -21,7 +21,7 @@ const PROVE: [&str; 9] = [
     "--public",
     "public.json",
 ];
-const VERIFY: [&str; 7] = [
+pub(crate) const VERIFY: [&str; 7] = [
     "partition",
     "verify",
     "--key",
@@ -37,7 +37,7 @@ fn setup(here: &Path, circuit: &[&str]) -> Finished {
 }
 
 /// Keys for so many parts, each of a few squarings, and a witness.
-fn squarings(here: &Path, parts: usize) {
+pub(crate) fn squarings(here: &Path, parts: usize) {
     let parts = parts.to_string();
     setup(here, &["squarings", "--parts", &parts, "--squarings", "2"]);
     fs::write(here.join("witness"), [7; 32]).expect("written");
@@ -343,7 +343,7 @@ fn mistakes_are_explained() {
 }
 
 /// Writes a workflow for the proof of so many parts.
-fn workflow(here: &Path) -> Finished {
+pub(crate) fn workflow(here: &Path) -> Finished {
     run(here, PROVE.iter().chain(&["--workflow", "parts.toml"])).succeeded()
 }
 
