@@ -10,6 +10,7 @@ mod idle;
 mod nodes;
 mod outage;
 mod pair;
+mod parts;
 mod priority;
 mod recovery;
 mod resize;
@@ -35,6 +36,7 @@ server.
   proofmill-bench cluster flood       --bus jetstream
   proofmill-bench cluster outage      --bus jetstream
   proofmill-bench cluster idle        --bus jetstream
+  proofmill-bench cluster parts       --bus jetstream
   proofmill-bench cluster chaos --seconds 180")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -66,6 +68,8 @@ enum Experiment {
     Outage(outage::Args),
     /// Roles that wait for work: what memory they have
     Idle(idle::Args),
+    /// One proof of a circuit in parts: the share of workers' time that is spent on parts, and memory
+    Parts(parts::Args),
     /// Random processes are killed and stopped, the servers among them: what is lost
     Chaos(chaos::Args),
 }
@@ -84,6 +88,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         Experiment::Flood(args) => flood::run(args).await,
         Experiment::Outage(args) => outage::run(args).await,
         Experiment::Idle(args) => idle::run(args).await,
+        Experiment::Parts(args) => parts::run(args).await,
         Experiment::Chaos(args) => chaos::run(args).await,
     }
 }
