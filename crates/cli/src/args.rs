@@ -8,6 +8,7 @@ pub(crate) mod engine;
 pub(crate) mod intake;
 pub(crate) mod listen;
 pub(crate) mod partition;
+pub(crate) mod rv32;
 pub(crate) mod verifier;
 pub(crate) mod verify;
 
@@ -150,6 +151,11 @@ pub(crate) enum Command {
     Partition {
         #[command(subcommand)]
         command: partition::Partition,
+    },
+    /// Prove that a program compiled for RV32IM, on this input, halts with this output.
+    Rv32 {
+        #[command(subcommand)]
+        command: rv32::Rv32,
     },
     /// Show what this machine proves with: processors, memory, CUDA cards, and why a card is not used.
     Doctor(doctor::Doctor),

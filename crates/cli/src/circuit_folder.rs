@@ -1,5 +1,9 @@
 //! The folder that `proofmill partition setup` makes: a description of the circuit, and its keys.
 
+mod rv32;
+
+pub(crate) use rv32::{Rv32Sizes, program_path, read_program, read_program_bytes};
+
 use std::path::{Path, PathBuf};
 
 use ark_ff::PrimeField;
@@ -12,9 +16,12 @@ use proofmill_partition::proof::{ClassKeys, Index, MemoryNeeds, PartitionCurve, 
 use proofmill_partition::{
     DistributedCircuit, Part, Partition, PartitionError, PartitionedCircuit,
 };
+use proofmill_rv32_circuit::Rv32Circuit;
 use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
 
 use crate::failure::Failure;
+use crate::files::read;
 
 /// Largest description file, in bytes.
 const DESCRIPTION_BYTES_MAX: usize = 1 << 12;
@@ -28,7 +35,7 @@ pub(crate) struct Description {
 }
 
 /// A circuit and its size parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) enum CircuitSizes {
     /// [`BigMerkleTree`].
@@ -43,6 +50,8 @@ pub(crate) enum CircuitSizes {
         squarings: u32,
         portals: u32,
     },
+    /// [`Rv32Circuit`].
+    Rv32(Rv32Sizes),
 }
 
 /// One of the built-in circuits.
@@ -50,6 +59,7 @@ pub(crate) enum CircuitSizes {
 pub(crate) enum AnyCircuit<F: PrimeField> {
     Tree(BigMerkleTree<F>),
     Squarings(Squarings<F>),
+    Rv32(Rv32Circuit),
 }
 
 /// A folder with keys.
@@ -76,33 +86,38 @@ impl Description {
 // === impl CircuitSizes ===
 
 impl CircuitSizes {
-    /// The circuit without a witness.
-    pub(crate) fn without_witness<F: PrimeField>(self) -> Result<AnyCircuit<F>, Failure> {
+    /// The circuit without a witness; `folder` has the files that it is made of.
+    pub(crate) fn without_witness<F: PrimeField>(
+        &self,
+        folder: &Folder,
+    ) -> Result<AnyCircuit<F>, Failure> {
         Ok(match self {
             Self::MerkleTree {
                 levels,
                 hashes,
                 portals,
             } => AnyCircuit::Tree(BigMerkleTree::blank(
-                levels.into(),
-                hashes.into(),
-                portals as usize,
+                (*levels).into(),
+                (*hashes).into(),
+                *portals as usize,
             )?),
             Self::Squarings {
                 parts,
                 squarings,
                 portals,
             } => AnyCircuit::Squarings(Squarings::blank(
-                parts as usize,
-                squarings as usize,
-                portals as usize,
+                *parts as usize,
+                *squarings as usize,
+                *portals as usize,
             )?),
+            Self::Rv32(sizes) => AnyCircuit::Rv32(sizes.blank(folder)?),
         })
     }
 
-    /// The circuit with its witness, of [`witness_bytes`](Self::witness_bytes).
+    /// The circuit with its witness, of [`read_witness`](Self::read_witness).
     pub(crate) fn with_witness<F: PrimeField>(
-        self,
+        &self,
+        folder: &Folder,
         bytes: &[u8],
     ) -> Result<AnyCircuit<F>, Failure> {
         Ok(match self {
@@ -113,8 +128,8 @@ impl CircuitSizes {
                     let words = leaf.as_chunks::<4>().0;
                     std::array::from_fn(|i| u32::from_be_bytes(words[i]))
                 });
-                let leaves = leaves.collect();
-                AnyCircuit::Tree(BigMerkleTree::new(leaves, hashes.into(), portals as usize)?)
+                let (leaves, hashes) = (leaves.collect(), (*hashes).into());
+                AnyCircuit::Tree(BigMerkleTree::new(leaves, hashes, *portals as usize)?)
             }
             Self::Squarings {
                 parts, squarings, ..
@@ -123,30 +138,47 @@ impl CircuitSizes {
                 let values = values
                     .map(|bytes| F::from_be_bytes_mod_order(bytes))
                     .collect();
-                AnyCircuit::Squarings(Squarings::new(parts as usize, squarings as usize, values)?)
+                let (parts, squarings) = (*parts as usize, *squarings as usize);
+                AnyCircuit::Squarings(Squarings::new(parts, squarings, values)?)
             }
+            Self::Rv32(sizes) => AnyCircuit::Rv32(sizes.with_input(folder, bytes)?),
         })
     }
 
-    /// Length of a witness in bytes, and its description for errors.
-    pub(crate) fn witness_bytes(self) -> (usize, String) {
-        match self {
-            Self::MerkleTree { levels, .. } => (
-                64 << levels,
-                format!("{} leaves of 64 bytes", 1u32 << levels),
-            ),
-            Self::Squarings { portals, .. } => (
-                32 * portals as usize,
-                format!("{portals} values of 32 bytes"),
-            ),
-        }
-    }
-
-    /// The number of parts.
-    pub(crate) const fn parts(self) -> usize {
-        match self {
-            Self::MerkleTree { levels, .. } => 2 << levels,
-            Self::Squarings { parts, .. } => parts as usize,
+    /// Reads a witness; without a path it is empty. Fails if it has a length that none of the circuit has.
+    pub(crate) fn read_witness(&self, path: Option<&Path>) -> Result<Zeroizing<Vec<u8>>, Failure> {
+        let (exact, most, what) = match self {
+            Self::MerkleTree { levels, .. } => {
+                let what = format!("{} leaves of 64 bytes", 1u32 << levels);
+                (true, 64 << levels, what)
+            }
+            Self::Squarings { portals, .. } => {
+                let what = format!("{portals} values of 32 bytes");
+                (true, 32 * *portals as usize, what)
+            }
+            Self::Rv32(sizes) => {
+                let most = sizes.input_bytes_max()?;
+                (false, most, format!("inputs of up to {most} bytes"))
+            }
+        };
+        let (shown, bytes) = match path {
+            Some(path) => {
+                let shown = path.display().to_string();
+                let bytes = read(path, most);
+                let bytes = bytes.map_err(|why| {
+                    Failure::new(format!("{shown}: {why}: the keys are for {what}"))
+                })?;
+                (shown, bytes)
+            }
+            None => ("no input".to_owned(), Vec::new()),
+        };
+        let bytes = Zeroizing::new(bytes);
+        match exact && bytes.len() != most {
+            false => Ok(bytes),
+            true => Err(Failure::new(format!(
+                "{shown}: {} bytes, where the keys are for {what}",
+                bytes.len()
+            ))),
         }
     }
 }
@@ -158,6 +190,7 @@ impl<F: PrimeField> PartitionedCircuit<F> for AnyCircuit<F> {
         match self {
             Self::Tree(circuit) => circuit.num_parts(),
             Self::Squarings(circuit) => circuit.num_parts(),
+            Self::Rv32(circuit) => PartitionedCircuit::<F>::num_parts(circuit),
         }
     }
 
@@ -165,6 +198,7 @@ impl<F: PrimeField> PartitionedCircuit<F> for AnyCircuit<F> {
         match self {
             Self::Tree(circuit) => circuit.class(part),
             Self::Squarings(circuit) => circuit.class(part),
+            Self::Rv32(circuit) => PartitionedCircuit::<F>::class(circuit, part),
         }
     }
 
@@ -172,6 +206,7 @@ impl<F: PrimeField> PartitionedCircuit<F> for AnyCircuit<F> {
         match self {
             Self::Tree(circuit) => circuit.num_public_inputs(),
             Self::Squarings(circuit) => circuit.num_public_inputs(),
+            Self::Rv32(circuit) => PartitionedCircuit::<F>::num_public_inputs(circuit),
         }
     }
 
@@ -179,6 +214,7 @@ impl<F: PrimeField> PartitionedCircuit<F> for AnyCircuit<F> {
         match self {
             Self::Tree(circuit) => circuit.public_inputs(),
             Self::Squarings(circuit) => circuit.public_inputs(),
+            Self::Rv32(circuit) => circuit.public_inputs(),
         }
     }
 
@@ -186,6 +222,7 @@ impl<F: PrimeField> PartitionedCircuit<F> for AnyCircuit<F> {
         match self {
             Self::Tree(circuit) => circuit.synthesize(part, wires),
             Self::Squarings(circuit) => circuit.synthesize(part, wires),
+            Self::Rv32(circuit) => circuit.synthesize(part, wires),
         }
     }
 }
@@ -195,6 +232,7 @@ impl<F: PrimeField> DistributedCircuit<F> for AnyCircuit<F> {
         match self {
             Self::Tree(circuit) => circuit.part_witness(part),
             Self::Squarings(circuit) => circuit.part_witness(part),
+            Self::Rv32(circuit) => DistributedCircuit::<F>::part_witness(circuit, part),
         }
     }
 
@@ -202,6 +240,10 @@ impl<F: PrimeField> DistributedCircuit<F> for AnyCircuit<F> {
         Ok(match self {
             Self::Tree(circuit) => Self::Tree(circuit.with_part_witness(part, bytes)?),
             Self::Squarings(circuit) => Self::Squarings(circuit.with_part_witness(part, bytes)?),
+            Self::Rv32(circuit) => {
+                let with = DistributedCircuit::<F>::with_part_witness(circuit, part, bytes);
+                Self::Rv32(with?)
+            }
         })
     }
 }
@@ -246,7 +288,7 @@ impl Folder {
             Failure::new(format!("{}: {why}", path.display()))
                 .help("`proofmill partition setup` makes a folder with keys")
         };
-        let bytes = crate::files::read(&path, DESCRIPTION_BYTES_MAX).map_err(failed)?;
+        let bytes = read(&path, DESCRIPTION_BYTES_MAX).map_err(failed)?;
         serde_json::from_slice(&bytes).map_err(|error| failed(error.to_string()))
     }
 

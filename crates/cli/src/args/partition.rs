@@ -151,6 +151,13 @@ pub(crate) struct PartitionProve {
     /// The secret input: for a tree its leaves of 64 bytes each, for squarings 32 bytes for each value.
     #[arg(long, value_name = "FILE")]
     pub(crate) witness: PathBuf,
+    #[command(flatten)]
+    pub(crate) output: ProofArgs,
+}
+
+/// The arguments of every command that proves a circuit in parts.
+#[derive(Debug, Args)]
+pub(crate) struct ProofArgs {
     /// Where the proof is written.
     #[arg(long, value_name = "PROOF")]
     pub(crate) proof: PathBuf,

@@ -14,6 +14,7 @@ pub(crate) mod partition;
 pub(crate) mod prove;
 pub(crate) mod push0;
 pub(crate) mod run;
+pub(crate) mod rv32;
 pub(crate) mod setup;
 pub(crate) mod submit;
 pub(crate) mod verifier;

@@ -35,6 +35,7 @@ mod machine;
 mod operate;
 mod partition;
 mod push0;
+mod rv32;
 mod support;
 mod usage;
 mod verifier;

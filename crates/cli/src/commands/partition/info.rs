@@ -87,7 +87,7 @@ fn describe_folder<E: PartitionCurve>(
         })
         .collect();
     let mut answer = describe_key::<E>(&folder.verifying_key_path())?;
-    answer["circuit"] = serde_json::to_value(description.circuit)?;
+    answer["circuit"] = serde_json::to_value(&description.circuit)?;
     answer["classes"] = classes.into();
     answer["constraints"] = total(&partition, &parts_of).into();
     let memory = folder.memory::<E>(&partition)?;

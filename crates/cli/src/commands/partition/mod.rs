@@ -6,6 +6,10 @@ mod setup;
 mod verify;
 mod workflow;
 
+pub(crate) use prove::prove_in;
+pub(crate) use setup::{NewCircuit, make_and_report};
+pub(crate) use verify::ProofFiles;
+
 use crate::args::partition::Partition;
 use crate::failure::Failure;
 

@@ -15,13 +15,12 @@ use proofmill_partition::proof::{
 };
 use proofmill_telemetry::console_line;
 use serde_json::json;
-use zeroize::Zeroizing;
 
-use crate::args::partition::PartitionProve;
-use crate::circuit_folder::{AnyCircuit, CircuitSizes, Folder};
+use crate::args::partition::{PartitionProve, ProofArgs};
+use crate::circuit_folder::{AnyCircuit, Folder};
 use crate::commands::engine::bytes;
 use crate::failure::Failure;
-use crate::files::{FilePlan, OverwritePolicy, read, write_together};
+use crate::files::{FilePlan, OverwritePolicy, write_together};
 use crate::progress::{Bar, Screen, counted};
 use crate::stages::{milliseconds, short};
 use crate::{output, signals};
@@ -64,17 +63,31 @@ struct PartsProgress {
 
 pub(super) async fn run(args: &PartitionProve) -> Result<(), Failure> {
     let folder = Folder::at(&args.keys);
+    prove_in(&folder, Some(&args.witness), &args.output).await
+}
+
+/// Proves a folder's circuit, with the witness of this file or with an empty one; or writes the workflow that does.
+pub(crate) async fn prove_in(
+    folder: &Folder,
+    witness: Option<&Path>,
+    args: &ProofArgs,
+) -> Result<(), Failure> {
     let description = folder.description()?;
     if let Some(path) = &args.workflow {
-        return super::workflow::write(args, path, &folder, &description);
+        let witness = witness.ok_or_else(|| {
+            Failure::usage("a workflow reads the witness from a file, and none is named")
+        })?;
+        return super::workflow::write(folder, &description, witness, path, args);
     }
     let journal = journal_path(args);
-    FilePlan::default()
-        .reads("the witness", &args.witness)
-        .writes("the proof", &args.proof)
+    let mut plan = FilePlan::default();
+    if let Some(witness) = witness {
+        plan = plan.reads("the witness", witness);
+    }
+    plan.writes("the proof", &args.proof)
         .writes("the public inputs", &args.public)
         .check(OverwritePolicy::NothingHardToRecreate)?;
-    let witness = witness(args, description.circuit)?;
+    let witness = description.circuit.read_witness(witness)?;
     let stopped = Arc::new(AtomicBool::new(false));
     let first = signals::first_signal()?;
     let raised = Arc::clone(&stopped);
@@ -84,15 +97,15 @@ pub(super) async fn run(args: &PartitionProve) -> Result<(), Failure> {
         raised.store(true, Ordering::Relaxed);
     });
     let curve = description.curve()?;
-    let made = tokio::task::block_in_place(|| {
+    let (made, parts) = tokio::task::block_in_place(|| {
         args.threads.run(|| {
             with_curve!(curve, E => {
-                let circuit = description.circuit.with_witness(&witness)?;
-                prove::<E>(args, &folder, &circuit, &journal, &stopped)
+                let circuit = description.circuit.with_witness(folder, &witness)?;
+                let made = prove::<E>(args, folder, &circuit, &journal, &stopped)?;
+                Ok::<_, Failure>((made, circuit.num_parts()))
             })
         })
     })??;
-    let parts = description.circuit.parts();
     console_line(output::plain(&format!(
         "{}, {}: a proof over {curve} for {}, {} bytes, verified, in {}",
         args.proof.display(),
@@ -119,7 +132,7 @@ pub(super) async fn run(args: &PartitionProve) -> Result<(), Failure> {
     Ok(())
 }
 
-fn journal_path(args: &PartitionProve) -> PathBuf {
+fn journal_path(args: &ProofArgs) -> PathBuf {
     args.journal.clone().unwrap_or_else(|| {
         let mut path = args.proof.clone().into_os_string();
         path.push(".journal");
@@ -127,23 +140,8 @@ fn journal_path(args: &PartitionProve) -> PathBuf {
     })
 }
 
-/// Reads the witness; fails unless it has the length that the circuit expects.
-fn witness(args: &PartitionProve, circuit: CircuitSizes) -> Result<Zeroizing<Vec<u8>>, Failure> {
-    let (expected, what) = circuit.witness_bytes();
-    let shown = args.witness.display();
-    let witness =
-        read(&args.witness, expected).map_err(|why| Failure::new(format!("{shown}: {why}")))?;
-    if witness.len() != expected {
-        return Err(Failure::new(format!(
-            "{shown}: {} bytes, where the keys are for {what}",
-            witness.len()
-        )));
-    }
-    Ok(Zeroizing::new(witness))
-}
-
 fn prove<E: PartitionCurve>(
-    args: &PartitionProve,
+    args: &ProofArgs,
     folder: &Folder,
     circuit: &AnyCircuit<E::ScalarField>,
     journal: &Path,
@@ -227,7 +225,7 @@ fn prove<E: PartitionCurve>(
 }
 
 /// Fails if the files that are read whole exceed `--memory`, before any is read.
-fn refuse_if_files_exceed(args: &PartitionProve, folder: &Folder, own: u64) -> Result<(), Failure> {
+fn refuse_if_files_exceed(args: &ProofArgs, folder: &Folder, own: u64) -> Result<(), Failure> {
     let Some(limit) = args.memory else {
         return Ok(());
     };

@@ -13,12 +13,19 @@ use proofmill_telemetry::console_line;
 use serde_json::json;
 
 use crate::args::partition::{Circuit, PartitionSetup, SetupArgs};
-use crate::circuit_folder::{CircuitSizes, Description, Folder};
+use crate::circuit_folder::{CircuitSizes, Description, Folder, program_path};
 use crate::failure::Failure;
 use crate::files::write;
 use crate::output;
 use crate::progress::counted;
 use crate::stages::{StageTimes, Stages, milliseconds, short};
+
+/// A circuit to make keys for.
+pub(crate) struct NewCircuit {
+    pub(crate) sizes: CircuitSizes,
+    /// The executable that the circuit is of, if it is of one.
+    pub(crate) program: Option<Vec<u8>>,
+}
 
 /// Facts about new keys, for the summary.
 struct KeyFacts {
@@ -48,10 +55,15 @@ pub(super) fn run(args: &PartitionSetup) -> Result<(), Failure> {
             (sizes, &squarings.setup)
         }
     };
+    let circuit = NewCircuit {
+        sizes: circuit,
+        program: None,
+    };
     make_and_report(circuit, args)
 }
 
-fn make_and_report(circuit: CircuitSizes, args: &SetupArgs) -> Result<(), Failure> {
+/// Makes a folder of keys, and says what is in it.
+pub(crate) fn make_and_report(circuit: NewCircuit, args: &SetupArgs) -> Result<(), Failure> {
     let path = &args.output;
     if path.symlink_metadata().is_ok() {
         let message = format!("{} already exists", path.display());
@@ -60,11 +72,12 @@ fn make_and_report(circuit: CircuitSizes, args: &SetupArgs) -> Result<(), Failur
     let curve = Curve::from(args.curve);
     let description = Description {
         curve: curve.name().to_owned(),
-        circuit,
+        circuit: circuit.sizes,
     };
+    let program = circuit.program.as_deref();
     let made = args
         .threads
-        .run(|| with_curve!(curve, E => make::<E>(&description, path)))??;
+        .run(|| with_curve!(curve, E => make::<E>(&description, program, path)))??;
     console_line(output::plain(&format!(
         "{}: keys over {curve} for {} of {}, {} constraints in all, in {}",
         path.display(),
@@ -100,7 +113,11 @@ fn counted_classes(count: usize) -> String {
 }
 
 /// Makes the folder under a temporary name beside `path`, and renames it when it is complete.
-fn make<E: PartitionCurve>(description: &Description, path: &Path) -> Result<KeyFacts, Failure> {
+fn make<E: PartitionCurve>(
+    description: &Description,
+    program: Option<&[u8]>,
+    path: &Path,
+) -> Result<KeyFacts, Failure> {
     let failed = |error: std::io::Error| Failure::new(format!("{}: {error}", path.display()));
     let parent = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -111,6 +128,9 @@ fn make<E: PartitionCurve>(description: &Description, path: &Path) -> Result<Key
         .tempdir_in(parent)
         .map_err(failed)?;
     let folder = Folder::at(staged.path());
+    if let Some(program) = program {
+        write(&program_path(&folder), Visibility::Public, program)?;
+    }
     let made = write_keys::<E>(description, &folder)?;
     let staged = staged.keep();
     std::fs::rename(&staged, path).map_err(|error| {
@@ -127,7 +147,8 @@ fn write_keys<E: PartitionCurve>(
 ) -> Result<KeyFacts, Failure> {
     let mut stages = Stages::begin("setup", 4);
     stages.enter("synthesising every part");
-    let partition = Partition::<E::ScalarField>::new(&description.circuit.without_witness()?)?;
+    let partition =
+        Partition::<E::ScalarField>::new(&description.circuit.without_witness(folder)?)?;
     partition.save(&folder.partition_path())?;
     let text = serde_json::to_vec_pretty(description)?;
     write(&folder.description_path(), Visibility::Public, &text)?;

@@ -50,14 +50,37 @@ pub(super) fn run(args: &PartitionVerify) -> Result<(), Failure> {
 fn verify<E: PartitionCurve>(
     args: &PartitionVerify,
 ) -> Result<Result<usize, VerifyError>, Failure> {
-    let unread =
-        |path: &Path, why: String| Failure::no_verdict(format!("{}: {why}", path.display()));
-    let key = VerifyingKey::<E>::load(&args.key);
-    let key = key.map_err(|error| unread(&args.key, error.to_string()))?;
-    let public = read(&args.public, PUBLIC_BYTES).map_err(|why| unread(&args.public, why))?;
-    let inputs = inputs_from_json::<E::ScalarField>(&public);
-    let inputs = inputs.map_err(|error| unread(&args.public, error.to_string()))?;
-    let proof = PartitionProof::<E>::load(&args.proof);
-    let proof = proof.map_err(|error| unread(&args.proof, error.to_string()))?;
-    Ok(key.verify(&inputs, &proof).map(|()| key.num_parts()))
+    let files = ProofFiles::<E>::load(&args.key, &args.public, &args.proof)?;
+    Ok(files.verify().map(|()| files.key.num_parts()))
+}
+
+/// What a verifier reads.
+pub(crate) struct ProofFiles<E: PartitionCurve> {
+    pub(crate) key: VerifyingKey<E>,
+    pub(crate) inputs: Vec<E::ScalarField>,
+    proof: PartitionProof<E>,
+}
+
+// === impl ProofFiles ===
+
+impl<E: PartitionCurve> ProofFiles<E> {
+    /// Reads the files; one that cannot be read gives no verdict.
+    pub(crate) fn load(key: &Path, public: &Path, proof: &Path) -> Result<Self, Failure> {
+        let unread =
+            |path: &Path, why: String| Failure::no_verdict(format!("{}: {why}", path.display()));
+        let read_key = VerifyingKey::<E>::load(key);
+        let text = read(public, PUBLIC_BYTES).map_err(|why| unread(public, why))?;
+        let inputs = inputs_from_json::<E::ScalarField>(&text);
+        let read_proof = PartitionProof::<E>::load(proof);
+        Ok(Self {
+            key: read_key.map_err(|error| unread(key, error.to_string()))?,
+            inputs: inputs.map_err(|error| unread(public, error.to_string()))?,
+            proof: read_proof.map_err(|error| unread(proof, error.to_string()))?,
+        })
+    }
+
+    /// Verifies the proof.
+    pub(crate) fn verify(&self) -> Result<(), VerifyError> {
+        self.key.verify(&self.inputs, &self.proof)
+    }
 }

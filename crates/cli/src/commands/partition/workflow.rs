@@ -11,7 +11,7 @@ use proofmill_workflow::{LocalHost, render, validate};
 use serde_json::json;
 use zeroize::Zeroizing;
 
-use crate::args::partition::PartitionProve;
+use crate::args::partition::ProofArgs;
 use crate::circuit_folder::{Description, Folder};
 use crate::failure::Failure;
 use crate::files::{FilePlan, OverwritePolicy, write as write_file};
@@ -21,14 +21,15 @@ use crate::provers::{self, Job};
 
 /// Writes the workflow that proves the circuit, and its job's file.
 pub(super) fn write(
-    args: &PartitionProve,
-    path: &Path,
     folder: &Folder,
     description: &Description,
+    witness: &Path,
+    path: &Path,
+    args: &ProofArgs,
 ) -> Result<(), Failure> {
     let job_path = job_path(path);
     FilePlan::default()
-        .reads("the witness", &args.witness)
+        .reads("the witness", witness)
         .writes("the workflow", path)
         .writes("the job", &job_path)
         .check(OverwritePolicy::NothingHardToRecreate)?;
@@ -40,15 +41,15 @@ pub(super) fn write(
     };
     let job = Job {
         keys: absolute(folder.path())?,
-        witness: absolute(&args.witness)?,
+        witness: absolute(witness)?,
         proof: absolute(&args.proof)?,
         public: absolute(&args.public)?,
         seed: hex::encode(*seed),
     };
-    let digest = with_curve!(description.curve()?, E => {
-        folder.partition::<<E as ark_ec::pairing::Pairing>::ScalarField>()?.digest()
+    let (digest, parts) = with_curve!(description.curve()?, E => {
+        let partition = folder.partition::<<E as ark_ec::pairing::Pairing>::ScalarField>()?;
+        (partition.digest(), partition.num_parts())
     });
-    let parts = description.circuit.parts();
     let text = text(
         &absolute(&job_path)?,
         &job.keys,
