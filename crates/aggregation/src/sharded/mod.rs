@@ -5,7 +5,7 @@
 //! challenges. The aggregate is the same, byte for byte, as that of one prover.
 //!
 //! **The division.** Shard j has the places i ≡ j (mod k) of the proofs, of the commitment key and of the reference
-//! string. A round of [`tipp`](crate::tipp) folds place i with place i + N/2, then i + N/4, and so on: k divides these
+//! string. A round of the argument (`tipp`) folds place i with place i + N/2, then i + N/4, and so on: k divides these
 //! distances in all but the last log₂ k rounds, so each shard folds vectors of its own, and no vector is sent. What a
 //! prover commits to or sends is a product over all places, hence a product of the shards' products:
 //!
@@ -30,6 +30,8 @@
 //! return a false aggregate, as it verifies what it returns. If the verification fails,
 //! [`Leader::first_false_answer`] compares the answers of one shard with those that its data yield: whoever has the
 //! data can find the liar. If all answers are as they should be, a proof does not hold, or a key is for other parts.
+//! A liar can choose other proofs that hold, or another representative of an element (see [`torus`](crate::torus)):
+//! the aggregate is then another one, and valid.
 
 mod encoding;
 mod leader;

@@ -2,8 +2,8 @@
 
 use ark_ff::{AdditiveGroup, UniformRand};
 use proofmill_aggregation::sharded::{
-    Leader, LeaderError, LeaderMessage, MAX_SHARDS, Progress, Shard, ShardError, ShardKey,
-    ShardKeyError, ShardMessage, Sharding, ShardingError,
+    Leader, LeaderError, LeaderMessage, MAX_MESSAGE_BYTES, MAX_SHARDS, Progress, Shard, ShardError,
+    ShardKey, ShardKeyError, ShardMessage, Sharding, ShardingError,
 };
 use proofmill_aggregation::{
     Aggregate, AggregateProveError, AggregateVerifyError, AggregationCurve, Commitment,
@@ -37,10 +37,14 @@ fn answer<E: AggregationCurve>(
     shard: &mut Shard<'_, E>,
     message: &LeaderMessage<E>,
 ) -> ShardMessage<E> {
-    let read = LeaderMessage::from_bytes(&message.to_bytes()).unwrap();
+    let bytes = message.to_bytes();
+    assert!(bytes.len() <= MAX_MESSAGE_BYTES);
+    let read = LeaderMessage::from_bytes(&bytes).unwrap();
     assert_eq!(&read, message);
     let answer = shard.receive(&read).unwrap();
-    let read = ShardMessage::from_bytes(&answer.to_bytes()).unwrap();
+    let bytes = answer.to_bytes();
+    assert!(bytes.len() <= MAX_MESSAGE_BYTES);
+    let read = ShardMessage::from_bytes(&bytes).unwrap();
     assert_eq!(read, answer);
     read
 }
