@@ -7,8 +7,8 @@ use ark_bls12_381::Bls12_381;
 use ark_bn254::Bn254;
 use ark_ec::{AffineRepr, CurveGroup, PrimeGroup};
 use ark_ff::{Field, UniformRand};
-use ark_std::rand::SeedableRng;
 use ark_std::rand::rngs::{OsRng, StdRng};
+use ark_std::rand::{CryptoRng, RngCore, SeedableRng};
 use proofmill_aggregation::{
     Aggregate, AggregationCurve, Commitment, Groth16Index, MirageClass, MirageIndex, MirageParts,
     MirageStatement, Srs,
@@ -55,13 +55,21 @@ enum System {
     Groth16,
 }
 
-/// Valid Mirage proofs, made from chosen logarithms instead of a circuit.
+/// Valid Mirage proofs of one process, with their key.
 struct MirageProofs<E: AggregationCurve> {
-    srs: Srs<E>,
+    case: MirageCase<E>,
     index: MirageIndex<E>,
-    inputs: Vec<E::ScalarField>,
-    proofs: Vec<Proof<E>>,
-    committed: Vec<E::G1Affine>,
+}
+
+/// Valid Mirage proofs, made from chosen logarithms instead of a circuit.
+pub(crate) struct MirageCase<E: AggregationCurve> {
+    pub(crate) srs: Srs<E>,
+    pub(crate) parts: MirageParts<E>,
+    /// Public inputs that all proofs share.
+    pub(crate) inputs: Vec<E::ScalarField>,
+    pub(crate) proofs: Vec<Proof<E>>,
+    /// D of each proof.
+    pub(crate) committed: Vec<E::G1Affine>,
 }
 
 /// Valid Groth16 proofs, made from chosen logarithms instead of a circuit.
@@ -161,8 +169,24 @@ impl System {
 // === impl MirageProofs ===
 
 impl<E: AggregationCurve> MirageProofs<E> {
-    /// Proofs and keys that satisfy A·B = α·β + S·γ + C·δ + D·η for chosen logarithms.
     fn new(count: usize) -> anyhow::Result<Self> {
+        let case = MirageCase::new(count, &mut OsRng)?;
+        Ok(Self {
+            index: MirageIndex::new(&case.srs, case.parts.clone())?,
+            case,
+        })
+    }
+}
+
+// === impl MirageCase ===
+
+impl<E: AggregationCurve> MirageCase<E> {
+    /// Proofs and parts that satisfy A·B = α·β + S·γ + C·δ + D·η for chosen logarithms, the same at every call, and a
+    /// reference string with secrets of `srs_rng`.
+    pub(crate) fn new(
+        count: usize,
+        srs_rng: &mut (impl RngCore + CryptoRng),
+    ) -> anyhow::Result<Self> {
         let rng = &mut StdRng::seed_from_u64(1);
         let mut random_scalars = |count: usize| -> Vec<E::ScalarField> {
             (0..count).map(|_| E::ScalarField::rand(rng)).collect()
@@ -199,10 +223,9 @@ impl<E: AggregationCurve> MirageProofs<E> {
             class_of: (0..count).map(|i| (i % CLASSES) as u32).collect(),
             inputs: points.iter().map(|points| in_g1::<E>(points)).collect(),
         };
-        let srs = Srs::setup(count.next_power_of_two().max(2), &mut OsRng)?;
         Ok(Self {
-            index: MirageIndex::new(&srs, parts)?,
-            srs,
+            srs: Srs::setup(count.next_power_of_two().max(2), srs_rng)?,
+            parts,
             inputs,
             proofs: proofs(&a, &b, &c),
             committed: in_g1::<E>(&d),
@@ -212,17 +235,18 @@ impl<E: AggregationCurve> MirageProofs<E> {
 
 impl<E: AggregationCurve> Work for MirageProofs<E> {
     fn aggregate(&self) -> anyhow::Result<(Sample, Vec<u8>)> {
+        let case = &self.case;
         let began = Instant::now();
-        let commitment = self.index.commit(&self.srs, &self.committed)?;
+        let commitment = self.index.commit(&case.srs, &case.committed)?;
         let committed = began.elapsed();
         let statement = MirageStatement {
             context: &[],
-            inputs: &self.inputs,
+            inputs: &case.inputs,
             commitment: &commitment,
         };
         let aggregate =
             self.index
-                .aggregate(&self.srs, statement, &self.proofs, &self.committed)?;
+                .aggregate(&case.srs, statement, &case.proofs, &case.committed)?;
         let total = began.elapsed();
         let sample = Sample {
             ms: vec![total.as_secs_f64() * 1e3],
@@ -244,7 +268,7 @@ impl<E: AggregationCurve> Work for MirageProofs<E> {
             .context("too few bytes")?;
         let statement = MirageStatement {
             context: &[],
-            inputs: &self.inputs,
+            inputs: &self.case.inputs,
             commitment: &Commitment::from_bytes(commitment)?,
         };
         let aggregate = Aggregate::from_bytes(aggregate)?;

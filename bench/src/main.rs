@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod aggregation;
+mod aggregation_shards;
 mod circom;
 mod cluster;
 mod device;
@@ -73,6 +74,11 @@ enum Experiment {
     Pairing(pairing::Args),
     /// One proof for many, against other aggregating provers
     Aggregation(aggregation::Args),
+    /// One proof for many by several processes, against the same by one
+    AggregationShards(aggregation_shards::Args),
+    /// A process of one shard, for the experiment above
+    #[command(hide = true)]
+    AggregationShard(aggregation_shards::ShardArgs),
     /// A circuit proved in parts, against the same circuit in one piece
     Partition(partition::Args),
     /// Groth16 proofs under one key checked as a batch, against single verifications by others
@@ -122,6 +128,8 @@ fn run() -> anyhow::Result<()> {
         Experiment::Groth16(args) => groth16::run(&args),
         Experiment::Pairing(args) => pairing::run(&args),
         Experiment::Aggregation(args) => aggregation::run(&args),
+        Experiment::AggregationShards(args) => aggregation_shards::run(&args),
+        Experiment::AggregationShard(args) => aggregation_shards::serve(&args),
         Experiment::Partition(args) => partition::run(&args),
         Experiment::Verify(args) => verification::run(&args),
         Experiment::Ipa(args) => ipa::run(&args),

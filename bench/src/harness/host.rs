@@ -55,7 +55,12 @@ pub(crate) fn peak(process: u32) -> Option<u64> {
 
 /// Processor time of this process over all threads, with a resolution of 10 ms.
 pub(crate) fn processor_time() -> Option<Duration> {
-    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    processor_time_of(std::process::id())
+}
+
+/// Like [`processor_time`], of another process.
+pub(crate) fn processor_time_of(process: u32) -> Option<Duration> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The second word, in brackets, may hold anything.
     let (_, rest) = stat.rsplit_once(')')?;
     let mut times = rest.split_ascii_whitespace().skip(11);

@@ -21,7 +21,7 @@ pub(crate) use emissions::EmissionCounter;
 pub(crate) use figures::Figures;
 pub(crate) use fleet::Fleet;
 pub(crate) use groups::{barriers, is_group, member, member_json};
-pub(crate) use host::{describe, memory, peak, processor_time};
+pub(crate) use host::{describe, memory, peak, processor_time, processor_time_of};
 pub(crate) use journal::Journal;
 pub(crate) use load::Load;
 pub(crate) use program::Program;

@@ -11,8 +11,9 @@
 use std::ops::Range;
 
 use ark_ec::CurveGroup;
-use ark_ec::pairing::PairingOutput;
-use proofmill_kernels::pairing::Product;
+use ark_ec::pairing::{MillerLoopOutput, PairingOutput};
+use ark_ff::AdditiveGroup;
+use proofmill_kernels::pairing::{Product, final_exponentiation_each};
 use rayon::prelude::*;
 
 use crate::srs::CommitmentKey;
@@ -51,6 +52,17 @@ impl<E: AggregationCurve> Commitment<E> {
             [t, u] => Ok(Self([t, u])),
             _ => Err(wrong_length),
         }
+    }
+}
+
+impl<E: AggregationCurve> std::iter::Sum for Commitment<E> {
+    /// The commitment to the sum of the vectors: of parts of one vector, to the vector.
+    fn sum<I: Iterator<Item = Self>>(commitments: I) -> Self {
+        let mut sum = Self([PairingOutput::ZERO; 2]);
+        for commitment in commitments {
+            add_each(&mut sum.0, &commitment.0);
+        }
+        sum
     }
 }
 
@@ -121,4 +133,22 @@ pub(crate) fn multiply_all<E: AggregationCurve>(
     for (left, right) in left.iter().zip(right) {
         product.multiply(*left, *right);
     }
+}
+
+/// Adds each element to the one with the same number.
+pub(crate) fn add_each<E: AggregationCurve>(
+    sums: &mut [PairingOutput<E>],
+    elements: &[PairingOutput<E>],
+) {
+    for (sum, element) in sums.iter_mut().zip(elements) {
+        *sum += element;
+    }
+}
+
+/// The elements of Miller loops of points in the subgroups, exponentiated side by side.
+pub(crate) fn exponentiate<E: AggregationCurve, const COUNT: usize>(
+    loops: [MillerLoopOutput<E>; COUNT],
+) -> [PairingOutput<E>; COUNT] {
+    let values = final_exponentiation_each(&loops);
+    std::array::from_fn(|i| values[i].expect("points of the second group are in the subgroup"))
 }

@@ -236,7 +236,11 @@ impl<E: AggregationCurve> Groth16Index<E> {
         sums
     }
 
-    fn check_inputs(&self, inputs: &[Vec<E::ScalarField>]) -> Result<(), AggregateProveError> {
+    /// Checks that there are as many public inputs as the keys have.
+    pub(crate) fn check_inputs(
+        &self,
+        inputs: &[Vec<E::ScalarField>],
+    ) -> Result<(), AggregateProveError> {
         check_count("lists of public inputs", self.count(), inputs.len())?;
         for (inputs, key) in inputs.iter().zip(&self.key_of) {
             let expected = self.keys[*key as usize].instance.len() - 1;
@@ -246,7 +250,7 @@ impl<E: AggregationCurve> Groth16Index<E> {
     }
 
     /// The statement.
-    fn transcript(&self, inputs: &[Vec<E::ScalarField>]) -> Transcript {
+    pub(crate) fn transcript(&self, inputs: &[Vec<E::ScalarField>]) -> Transcript {
         let mut transcript = Transcript::new::<E>("groth16 aggregate");
         transcript.absorb("key", &self.digest);
         transcript.absorb_number("proofs", self.count() as u64);

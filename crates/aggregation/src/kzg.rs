@@ -15,6 +15,20 @@ pub(crate) struct KeyPolynomial<F> {
     shift: usize,
 }
 
+/// Numbers that leave one remainder: `first`, `first` + `step`, `first` + 2·`step`, ….
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Residue {
+    pub(crate) first: usize,
+    pub(crate) step: usize,
+}
+
+// === impl Residue ===
+
+impl Residue {
+    /// All numbers.
+    pub(crate) const ALL: Self = Self { first: 0, step: 1 };
+}
+
 // === impl KeyPolynomial ===
 
 impl<F: Field> KeyPolynomial<F> {
@@ -79,13 +93,16 @@ impl<F: Field> KeyPolynomial<F> {
         quotient
     }
 
-    /// The opening at z, the quotient in the exponent, for each of the lists of powers.
+    /// The opening at z, the quotient in the exponent, for each of the lists of powers: the sum over the powers of the
+    /// residue class, which the lists have without those in between.
     pub(crate) fn open<G: MsmGroup<ScalarField = F>>(
         &self,
         powers: [&[G::Affine]; 2],
         z: F,
+        residue: Residue,
     ) -> [G::Affine; 2] {
-        let quotient = self.quotient(z);
+        let quotient = self.quotient(z).into_iter();
+        let quotient: Vec<F> = quotient.skip(residue.first).step_by(residue.step).collect();
         powers.map(|powers| msm::<G>(&powers[..quotient.len()], &quotient).into_affine())
     }
 }

@@ -3,6 +3,7 @@
 //! * [`MirageIndex`] and [`MirageVerifyingKey`] aggregate Mirage proofs, Groth16 with a committed part of the
 //!   witness, of many circuits (Hekaton, section 5; "Horizontally-Scalable zkSNARKs via Proof Aggregation").
 //! * [`Groth16Index`] aggregates plain Groth16 proofs under one key or several, as SnarkPack does.
+//! * [`sharded`] makes the same aggregates with several provers, in other processes or on other machines.
 //! * [`Srs`] is the reference string: made once, extended by further contributors, checked, kept in a file.
 //!
 //! Any number of proofs is aggregated. An [`Aggregate`] and its verification take the logarithm of that number:
@@ -26,6 +27,7 @@ mod kzg;
 mod mirage;
 mod mirage_key;
 mod mpp;
+pub mod sharded;
 mod srs;
 mod srs_file;
 mod statement;

@@ -93,9 +93,37 @@ pub struct MirageStatement<'a, E: AggregationCurve> {
     pub commitment: &'a Commitment<E>,
 }
 
+// === impl MirageClass ===
+
+impl<E: AggregationCurve> MirageClass<E> {
+    /// γ, δ and η.
+    pub(crate) fn constants(&self) -> Vec<E::G2Affine> {
+        vec![self.gamma, self.delta, self.eta]
+    }
+}
+
 // === impl MirageParts ===
 
 impl<E: AggregationCurve> MirageParts<E> {
+    /// Checks that the classes exist, and that there are points for each part.
+    pub(crate) fn check_shape(&self) -> Result<(), IndexError> {
+        check_classes(&self.class_of, self.classes.len())?;
+        if self.inputs.is_empty() || self.inputs.len() > MAX_INPUTS {
+            return Err(IndexError::Inputs(self.inputs.len()));
+        }
+        let expected = self.class_of.len();
+        for (input, points) in self.inputs.iter().enumerate() {
+            if points.len() != expected {
+                return Err(IndexError::InputPoints {
+                    input,
+                    expected,
+                    found: points.len(),
+                });
+            }
+        }
+        Ok(())
+    }
+
     /// Checks that no class has a key that is known to be insecure.
     fn require_secure(&self) -> Result<(), IndexError> {
         for (number, class) in self.classes.iter().enumerate() {
@@ -133,20 +161,8 @@ impl<E: AggregationCurve> MirageIndex<E> {
     pub fn new(srs: &Srs<E>, parts: MirageParts<E>) -> Result<Self, IndexError> {
         let count = parts.class_of.len();
         let key = srs.commitment_key(count)?;
-        check_classes(&parts.class_of, parts.classes.len())?;
+        parts.check_shape()?;
         parts.require_secure()?;
-        if parts.inputs.is_empty() || parts.inputs.len() > MAX_INPUTS {
-            return Err(IndexError::Inputs(parts.inputs.len()));
-        }
-        for (input, points) in parts.inputs.iter().enumerate() {
-            if points.len() != count {
-                return Err(IndexError::InputPoints {
-                    input,
-                    expected: count,
-                    found: points.len(),
-                });
-            }
-        }
         let constants = [
             |class: &MirageClass<E>| class.gamma,
             |class: &MirageClass<E>| class.delta,
@@ -212,10 +228,7 @@ impl<E: AggregationCurve> MirageIndex<E> {
         let b: Vec<_> = proofs.iter().map(|proof| proof.b).collect();
         let both = key.commit_both(&a, &b);
         let of_c = key.commit_first(&c);
-        let mut s = self.parts.inputs[0].clone();
-        for (points, input) in self.parts.inputs[1..].iter().zip(statement.inputs) {
-            s = fold::<E::G1>(&s, points, *input);
-        }
+        let s = combined_inputs::<E>(&self.parts.inputs, statement.inputs);
         let mut transcript = self.verifying_key.transcript(statement);
         let r = proofs_challenge(&both, &of_c, &mut transcript);
         let vectors = mpp::Vectors {
@@ -236,9 +249,7 @@ impl<E: AggregationCurve> MirageIndex<E> {
     /// γ, δ and η of each class.
     fn constants(&self) -> Vec<Vec<E::G2Affine>> {
         let classes = self.parts.classes.iter();
-        classes
-            .map(|class| vec![class.gamma, class.delta, class.eta])
-            .collect()
+        classes.map(MirageClass::constants).collect()
     }
 
     fn check(
@@ -347,7 +358,7 @@ impl<E: AggregationCurve> MirageVerifyingKey<E> {
     }
 
     /// The statement.
-    fn transcript(&self, statement: MirageStatement<'_, E>) -> Transcript {
+    pub(crate) fn transcript(&self, statement: MirageStatement<'_, E>) -> Transcript {
         let mut transcript = Transcript::new::<E>("mirage aggregate");
         transcript.absorb("key", &self.digest);
         transcript.absorb_number("proofs", self.count as u64);
@@ -356,6 +367,18 @@ impl<E: AggregationCurve> MirageVerifyingKey<E> {
         transcript.absorb_elements("commitment to D", &statement.commitment.0);
         transcript
     }
+}
+
+/// S₀ + x₁·S₁ + … + x_u·S_u.
+pub(crate) fn combined_inputs<E: AggregationCurve>(
+    points: &[Vec<E::G1Affine>],
+    inputs: &[E::ScalarField],
+) -> Vec<E::G1Affine> {
+    let mut s = points[0].clone();
+    for (points, input) in points[1..].iter().zip(inputs) {
+        s = fold::<E::G1>(&s, points, *input);
+    }
+    s
 }
 
 /// r, when the commitments to the proofs are fixed.

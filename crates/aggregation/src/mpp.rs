@@ -87,18 +87,10 @@ pub(crate) fn prove<E: AggregationCurve>(
     transcript: &mut Transcript,
 ) -> MppProof<E> {
     let scale = powers_of(r, vectors.second.len());
-    let scaled: Vec<Vec<E::G1Affine>> = vectors
-        .first
-        .iter()
-        .map(|points| scale_each::<E::G1>(points, &scale))
-        .collect();
+    let scaled = vectors.scaled(&scale);
     let cross = vectors.cross_terms(&scaled);
     let s: E::ScalarField = combination_challenge(&cross, transcript);
-    let mut combined = scaled.into_iter().rev();
-    let mut left = combined.next().expect("at least X₀");
-    for next in combined {
-        left = fold::<E::G1>(&next, &left, s);
-    }
+    let left = combined_first::<E>(scaled, s);
     let right = vectors.combined_second(s);
     let tipp = tipp::prove(key, r, left, right, transcript);
     MppProof { cross, tipp }
@@ -147,8 +139,21 @@ pub(crate) fn verify<E: AggregationCurve>(
     tipp::verify(srs, &claim, &proof.tipp, transcript)
 }
 
+/// L, of vectors X that are scaled by powers of r.
+pub(crate) fn combined_first<E: AggregationCurve>(
+    scaled: Vec<Vec<E::G1Affine>>,
+    s: E::ScalarField,
+) -> Vec<E::G1Affine> {
+    let mut combined = scaled.into_iter().rev();
+    let mut left = combined.next().expect("at least X₀");
+    for next in combined {
+        left = fold::<E::G1>(&next, &left, s);
+    }
+    left
+}
+
 /// s, when the cross products are fixed.
-fn combination_challenge<E: AggregationCurve>(
+pub(crate) fn combination_challenge<E: AggregationCurve>(
     cross: &[PairingOutput<E>],
     transcript: &mut Transcript,
 ) -> E::ScalarField {
@@ -159,10 +164,18 @@ fn combination_challenge<E: AggregationCurve>(
 // === impl Vectors ===
 
 impl<E: AggregationCurve> Vectors<'_, E> {
+    /// X₀ … X_k, place i multiplied by `scale[i]`.
+    pub(crate) fn scaled(&self, scale: &[E::ScalarField]) -> Vec<Vec<E::G1Affine>> {
+        let first = self.first.iter();
+        first
+            .map(|points| scale_each::<E::G1>(points, scale))
+            .collect()
+    }
+
     /// The terms of L ∗ R with s, …, s^k and s⁻¹, …, s⁻ᵏ, of vectors X that are scaled by powers of r.
     ///
     /// A product with a Yⱼ of classes is a pairing for each class, with the sum over its places.
-    fn cross_terms(&self, scaled: &[Vec<E::G1Affine>]) -> Vec<PairingOutput<E>> {
+    pub(crate) fn cross_terms(&self, scaled: &[Vec<E::G1Affine>]) -> Vec<PairingOutput<E>> {
         let minus_sums: Vec<Vec<E::G1Affine>> = scaled
             .par_iter()
             .map(|points| self.minus_class_sums(points))
@@ -202,7 +215,7 @@ impl<E: AggregationCurve> Vectors<'_, E> {
     }
 
     /// R.
-    fn combined_second(&self, s: E::ScalarField) -> Vec<E::G2Affine> {
+    pub(crate) fn combined_second(&self, s: E::ScalarField) -> Vec<E::G2Affine> {
         let s_inverse = s.inverse().expect("challenges are not zero");
         let terms = self.first.len() - 1;
         let powers: Vec<_> = powers_of(s_inverse, terms + 1)[1..]

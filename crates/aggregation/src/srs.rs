@@ -22,6 +22,7 @@ use zeroize::Zeroizing;
 use crate::aggregate::{Points, write_point};
 use crate::contribution::{Contribution, SecretKnowledge};
 use crate::files::{AggregationFileError, FileKind, wrong_point};
+use crate::kzg::Residue;
 use crate::torus::AggregationCurve;
 use crate::transcript::Transcript;
 
@@ -281,6 +282,20 @@ fn nonzero<F: Field>(rng: &mut (impl RngCore + CryptoRng)) -> F {
 // === impl Powers ===
 
 impl<E: AggregationCurve> Powers<E> {
+    /// The powers of a residue class that vectors of N = `size` elements need: those below 2·N in the first group, and
+    /// below N in the second.
+    pub(crate) fn of_residue(&self, residue: Residue, size: usize) -> Self {
+        let Residue { first, step } = residue;
+        Self {
+            g1: self.g1[first..2 * size]
+                .iter()
+                .step_by(step)
+                .copied()
+                .collect(),
+            g2: self.g2[first..size].iter().step_by(step).copied().collect(),
+        }
+    }
+
     /// Multiplies power i by `secret`ⁱ.
     fn multiply(&mut self, secret: E::ScalarField) {
         let scalars = Zeroizing::new(powers_of(secret, self.g1.len()));
@@ -323,7 +338,12 @@ fn combinations<G: MsmGroup>(points: &[G::Affine], weights: &[G::ScalarField]) -
 
 /// The first `count` powers 1, x, x², ….
 pub(crate) fn powers_of<F: Field>(x: F, count: usize) -> Vec<F> {
-    std::iter::successors(Some(F::one()), |power| Some(*power * x))
+    progression(F::ONE, x, count)
+}
+
+/// `first`, `first`·x, `first`·x², …: `count` of them.
+pub(crate) fn progression<F: Field>(first: F, x: F, count: usize) -> Vec<F> {
+    std::iter::successors(Some(first), |power| Some(*power * x))
         .take(count)
         .collect()
 }

@@ -16,15 +16,15 @@
 //!
 //! Vectors whose length is no power of two end with points at infinity, which cost nothing.
 
-use ark_ec::pairing::PairingOutput;
+use ark_ec::pairing::{MillerLoopOutput, PairingOutput};
 use ark_ec::{AffineRepr, CurveGroup};
-use ark_ff::Field;
+use ark_ff::{Field, PrimeField};
 use proofmill_kernels::pairing::{Product, multi_power};
 use proofmill_kernels::{MsmGroup, fold, msm, scale_each};
 
-use crate::commitment::{Commitment, multiply_all};
-use crate::kzg::KeyPolynomial;
-use crate::srs::{CommitmentKey, VerifierSrs, powers_of};
+use crate::commitment::{Commitment, exponentiate, multiply_all};
+use crate::kzg::{KeyPolynomial, Residue};
+use crate::srs::{CommitmentKey, Powers, VerifierSrs, powers_of};
 use crate::torus::AggregationCurve;
 use crate::transcript::Transcript;
 
@@ -64,11 +64,28 @@ pub(crate) struct Claim<E: AggregationCurve> {
 }
 
 /// The vectors of a round. Those of the claim may be shorter than the keys.
-struct Vectors<E: AggregationCurve> {
-    left: Vec<E::G1Affine>,
-    right: Vec<E::G2Affine>,
-    v: [Vec<E::G2Affine>; 2],
-    w: [Vec<E::G1Affine>; 2],
+#[derive(Clone, Debug)]
+pub(crate) struct Vectors<E: AggregationCurve> {
+    pub(crate) left: Vec<E::G1Affine>,
+    pub(crate) right: Vec<E::G2Affine>,
+    pub(crate) v: [Vec<E::G2Affine>; 2],
+    pub(crate) w: [Vec<E::G1Affine>; 2],
+}
+
+/// What is left of the vectors after all rounds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Folded<E: AggregationCurve> {
+    pub(crate) left: E::G1Affine,
+    pub(crate) right: E::G2Affine,
+    pub(crate) v: [E::G2Affine; 2],
+    pub(crate) w: [E::G1Affine; 2],
+}
+
+/// The challenges of the rounds so far, the first round's first.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Challenges<F> {
+    pub(crate) x: Vec<F>,
+    pub(crate) inverses: Vec<F>,
 }
 
 /// Proves that `left` and `right`, each up to N points, have the commitment and the product that the
@@ -81,37 +98,13 @@ pub(crate) fn prove<E: AggregationCurve>(
     transcript: &mut Transcript,
 ) -> TippProof<E> {
     let r_inverse = r.inverse().expect("challenges are not zero");
-    let scale = powers_of(r_inverse, key.size);
-    let mut vectors = Vectors::<E> {
-        left,
-        right,
-        v: key.v().map(|v| scale_each::<E::G2>(v, &scale)),
-        w: key.w().map(<[_]>::to_vec),
-    };
-    let mut rounds = Vec::new();
-    let (mut challenges, mut inverses) = (Vec::new(), Vec::new());
-    while vectors.size() > 1 {
-        let round = vectors.round();
-        let (x, x_inverse) = round.challenge(transcript);
-        vectors.fold(x, x_inverse);
-        challenges.push(x);
-        inverses.push(x_inverse);
-        rounds.push(round);
-    }
-    let mut proof = TippProof {
-        rounds,
-        left: vectors.left.first().copied().unwrap_or_default(),
-        right: vectors.right.first().copied().unwrap_or_default(),
-        v: vectors.v.map(|v| v[0]),
-        w: vectors.w.map(|w| w[0]),
-        v_openings: Default::default(),
-        w_openings: Default::default(),
-    };
+    let mut vectors = Vectors::new(key, &powers_of(r_inverse, key.size), left, right);
+    let mut proof = TippProof::new();
+    let mut challenges = Challenges::default();
+    proof.fold_all(&mut vectors, &mut challenges, transcript);
     let z = proof.opening_challenge(transcript);
-    proof.v_openings = KeyPolynomial::of_v(&challenges, r_inverse)
-        .open::<E::G2>(key.powers.map(|powers| &powers.g2[..]), z);
-    proof.w_openings = KeyPolynomial::of_w(&inverses, key.size)
-        .open::<E::G1>(key.powers.map(|powers| &powers.g1[..]), z);
+    (proof.v_openings, proof.w_openings) =
+        challenges.open::<E>(key.powers, key.size, r_inverse, z, Residue::ALL);
     proof
 }
 
@@ -190,12 +183,38 @@ fn powers<E: AggregationCurve>(
 // === impl Vectors ===
 
 impl<E: AggregationCurve> Vectors<E> {
-    fn size(&self) -> usize {
+    /// The vectors of the first round: `left` and `right` of the claim under the key (`scale`∘v, w).
+    pub(crate) fn new(
+        key: CommitmentKey<'_, E>,
+        scale: &[E::ScalarField],
+        left: Vec<E::G1Affine>,
+        right: Vec<E::G2Affine>,
+    ) -> Self {
+        Self {
+            left,
+            right,
+            v: key.v().map(|v| scale_each::<E::G2>(v, scale)),
+            w: key.w().map(<[_]>::to_vec),
+        }
+    }
+
+    /// The length of the keys.
+    pub(crate) fn size(&self) -> usize {
         self.v[0].len()
     }
 
+    /// The points of vectors of size one.
+    pub(crate) fn folded(&self) -> Folded<E> {
+        Folded {
+            left: self.left.first().copied().unwrap_or_default(),
+            right: self.right.first().copied().unwrap_or_default(),
+            v: self.v.each_ref().map(|v| v[0]),
+            w: self.w.each_ref().map(|w| w[0]),
+        }
+    }
+
     /// The terms that folding will add.
-    fn round(&self) -> Round<E> {
+    pub(crate) fn round(&self) -> Round<E> {
         let half = self.size() / 2;
         let (left_lower, left_upper) = halves(&self.left, half);
         let (right_lower, right_upper) = halves(&self.right, half);
@@ -216,18 +235,22 @@ impl<E: AggregationCurve> Vectors<E> {
                     multiply_all(&mut product, w, right);
                 }
             }
-            product.value()
+            product.miller_loop()
         };
         let terms = |left: &[E::G1Affine], right: &[E::G2Affine], is_upper: bool| {
             [Some((0, is_upper)), Some((1, is_upper)), None].map(|side| of(left, right, side))
         };
+        let [a, b, c]: [MillerLoopOutput<E>; 3] = terms(left_lower, right_upper, true);
+        let [d, e, f] = terms(left_upper, right_lower, false);
+        // Side by side, six exponentiations take little more time than one: in late rounds that counts.
+        let [a, b, c, d, e, f] = exponentiate([a, b, c, d, e, f]);
         Round {
-            with_challenge: terms(left_lower, right_upper, true),
-            with_inverse: terms(left_upper, right_lower, false),
+            with_challenge: [a, b, c],
+            with_inverse: [d, e, f],
         }
     }
 
-    fn fold(&mut self, x: E::ScalarField, x_inverse: E::ScalarField) {
+    pub(crate) fn fold(&mut self, x: E::ScalarField, x_inverse: E::ScalarField) {
         let half = self.size() / 2;
         self.left = folded::<E::G1>(&self.left, half, x_inverse);
         self.right = folded::<E::G2>(&self.right, half, x);
@@ -254,11 +277,41 @@ fn folded<G: MsmGroup>(points: &[G::Affine], half: usize, x: G::ScalarField) -> 
     sums
 }
 
+// === impl Challenges ===
+
+impl<F: PrimeField> Challenges<F> {
+    pub(crate) fn push(&mut self, x: F, x_inverse: F) {
+        self.x.push(x);
+        self.inverses.push(x_inverse);
+    }
+
+    /// The openings of the folded keys v and w at z, when all challenges are drawn: the part of them of the powers in
+    /// a residue class, which `powers` has without those in between. `size` is N.
+    pub(crate) fn open<E: AggregationCurve<ScalarField = F>>(
+        &self,
+        powers: [&Powers<E>; 2],
+        size: usize,
+        r_inverse: F,
+        z: F,
+        residue: Residue,
+    ) -> ([E::G2Affine; 2], [E::G1Affine; 2]) {
+        let of_v = KeyPolynomial::of_v(&self.x, r_inverse);
+        let of_w = KeyPolynomial::of_w(&self.inverses, size);
+        (
+            of_v.open::<E::G2>(powers.map(|powers| &powers.g2[..]), z, residue),
+            of_w.open::<E::G1>(powers.map(|powers| &powers.g1[..]), z, residue),
+        )
+    }
+}
+
 // === impl Round ===
 
 impl<E: AggregationCurve> Round<E> {
     /// The round's challenge, 128 bits long, and its inverse.
-    fn challenge(&self, transcript: &mut Transcript) -> (E::ScalarField, E::ScalarField) {
+    pub(crate) fn challenge(
+        &self,
+        transcript: &mut Transcript,
+    ) -> (E::ScalarField, E::ScalarField) {
         transcript.absorb_elements("round: with x", &self.with_challenge);
         transcript.absorb_elements("round: with 1/x", &self.with_inverse);
         let x: E::ScalarField = transcript.short_scalar("x");
@@ -269,8 +322,42 @@ impl<E: AggregationCurve> Round<E> {
 // === impl TippProof ===
 
 impl<E: AggregationCurve> TippProof<E> {
+    /// An argument without rounds, whose points are all infinity.
+    pub(crate) fn new() -> Self {
+        Self {
+            rounds: Vec::new(),
+            left: E::G1Affine::zero(),
+            right: E::G2Affine::zero(),
+            v: Default::default(),
+            w: Default::default(),
+            v_openings: Default::default(),
+            w_openings: Default::default(),
+        }
+    }
+
+    /// Adds the rounds that fold the vectors to one point each, and these points.
+    pub(crate) fn fold_all(
+        &mut self,
+        vectors: &mut Vectors<E>,
+        challenges: &mut Challenges<E::ScalarField>,
+        transcript: &mut Transcript,
+    ) {
+        while vectors.size() > 1 {
+            let round = vectors.round();
+            let (x, x_inverse) = round.challenge(transcript);
+            vectors.fold(x, x_inverse);
+            challenges.push(x, x_inverse);
+            self.rounds.push(round);
+        }
+        let folded = vectors.folded();
+        self.left = folded.left;
+        self.right = folded.right;
+        self.v = folded.v;
+        self.w = folded.w;
+    }
+
     /// z, when the folded points are fixed.
-    fn opening_challenge(&self, transcript: &mut Transcript) -> E::ScalarField {
+    pub(crate) fn opening_challenge(&self, transcript: &mut Transcript) -> E::ScalarField {
         transcript.absorb_points("folded left", &[self.left]);
         transcript.absorb_points("folded right", &[self.right]);
         transcript.absorb_points("folded v", &self.v);
@@ -325,7 +412,7 @@ impl<E: AggregationCurve> TippProof<E> {
 
 // === impl Weights ===
 
-impl<F: ark_ff::PrimeField> Weights<F> {
+impl<F: PrimeField> Weights<F> {
     fn draw<E: AggregationCurve<ScalarField = F>>(
         proof: &TippProof<E>,
         transcript: &mut Transcript,

@@ -22,11 +22,11 @@ struct Circuit<E: AggregationCurve> {
 }
 
 /// Proofs of such circuits.
-struct Batch<E: AggregationCurve> {
-    keys: Vec<VerifyingKey<E>>,
-    key_of: Vec<u32>,
-    inputs: Vec<Vec<E::ScalarField>>,
-    proofs: Vec<Proof<E>>,
+pub(crate) struct Batch<E: AggregationCurve> {
+    pub(crate) keys: Vec<VerifyingKey<E>>,
+    pub(crate) key_of: Vec<u32>,
+    pub(crate) inputs: Vec<Vec<E::ScalarField>>,
+    pub(crate) proofs: Vec<Proof<E>>,
 }
 
 impl<E: AggregationCurve> Circuit<E> {
@@ -62,7 +62,7 @@ impl<E: AggregationCurve> Circuit<E> {
 
 impl<E: AggregationCurve> Batch<E> {
     /// A case of `count` proofs, each under a random one of `keys` keys.
-    fn random(seed: u64, count: usize, keys: usize) -> Self {
+    pub(crate) fn random(seed: u64, count: usize, keys: usize) -> Self {
         let rng = &mut rng(seed);
         let circuits: Vec<_> = (1..=keys).map(|i| Circuit::<E>::new(rng, i)).collect();
         let key_of: Vec<u32> = (0..count).map(|_| rng.gen_range(0..keys as u32)).collect();

@@ -1,8 +1,11 @@
-//! The fuzz target's function on random mutations of valid inputs: nothing panics, and only the original
+//! The fuzz targets' functions on random mutations of valid inputs: nothing panics, and only the original
 //! aggregates are accepted.
 
-#[path = "../../fuzz/src/seeds.rs"]
+#[path = "../../fuzz/src/recording.rs"]
 #[expect(unreachable_pub, reason = "the fuzz target is of another crate")]
+mod recording;
+#[path = "../../fuzz/src/seeds.rs"]
+#[expect(unreachable_pub, reason = "as above")]
 mod seeds;
 #[path = "../../fuzz/src/targets.rs"]
 #[expect(unreachable_pub, reason = "as above")]
@@ -34,4 +37,12 @@ fn no_bytes_panic() {
     Mutator::of(&seeds)
         .inputs(20_000)
         .run("decode", targets::decode);
+}
+
+#[test]
+fn no_message_of_shards_panics() {
+    let seeds = recording::messages();
+    Mutator::of(&seeds)
+        .inputs(5_000)
+        .run("sharded", targets::sharded);
 }

@@ -5,4 +5,5 @@ mod groth16;
 mod hostile;
 mod mirage;
 mod naive;
+mod sharded;
 mod srs;
