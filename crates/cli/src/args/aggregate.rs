@@ -70,7 +70,8 @@ Examples:
   proofmill aggregate verify --key aggregate.key --inputs a/public.json b/public.json -- all.proof
   proofmill aggregate verify --key aggregate.key --public all.public all.proof
   proofmill verify all.proof           the same, with aggregate.key and all.public beside it
-  proofmill aggregate verify --key aggregate.key --public range.public --range range.json range.proof
+  proofmill aggregate verify --key aggregate.key --public range.public --range range.json \\
+                             range.proof
 
 Exit codes: 0 the aggregate is valid; 1 it is not; 2 the command line is wrong; 3 there is no
 verdict: a file cannot be read, or the key is unusable.";
