@@ -15,7 +15,7 @@
 //!
 //! * Native rules: [`parse_headers`] reads headers, [`check_chain`] checks a run of them ([`CompactTarget`], [`Difficulty`]).
 //! * Statement and circuit: a [`ChunkStatement`] is what one proof states of consecutive headers, [`HeaderChain`] the circuit
-//!   that proves it.
+//!   that proves it, and a [`RangeStatement`] what consecutive chunks state together.
 //! * Keys and proofs: [`HeaderChainKeys`] on disk, [`prove_chunk`], [`verify_chunks`].
 
 mod chain;
@@ -24,6 +24,7 @@ mod header;
 mod mainnet;
 mod parse;
 mod proofs;
+mod range;
 mod retarget;
 mod statement;
 mod target;
@@ -39,6 +40,7 @@ pub use proofs::{
     ChunkProof, ChunkProofError, ChunkTimings, DEFAULT_SLOTS, HeaderChainKeys, HeaderChainVerifier,
     KeysError, Proof, ProveError, chunk_statement, chunk_witness, prove_chunk, verify_chunks,
 };
+pub use range::{RangeError, RangeStatement};
 pub use retarget::{Difficulty, INTERVAL, POW_LIMIT, RetargetError};
 pub use statement::{ChunkStatement, MAX_SLOTS, StatementError};
 pub use target::{CompactTarget, TargetError};

@@ -229,6 +229,10 @@ pub(crate) struct Demo {
     /// Delete the state of an earlier run and start again.
     #[arg(long)]
     pub(crate) fresh: bool,
+    /// At the end, make one proof of all chunks, in `range/` of the state directory. `proofmill
+    /// aggregate verify --range` verifies it in one check.
+    #[arg(long)]
+    pub(crate) aggregate: bool,
     /// Print a summary as one JSON object on the last line of standard output.
     #[arg(long)]
     pub(crate) json: bool,

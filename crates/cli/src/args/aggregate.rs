@@ -70,6 +70,8 @@ Examples:
   proofmill aggregate verify --key aggregate.key --inputs a/public.json b/public.json -- all.proof
   proofmill aggregate verify --key aggregate.key --public all.public all.proof
   proofmill verify all.proof           the same, with aggregate.key and all.public beside it
+  proofmill aggregate verify --key aggregate.key --public range.public --range range.json \\
+                             range.proof
 
 Exit codes: 0 the aggregate is valid; 1 it is not; 2 the command line is wrong; 3 there is no
 verdict: a file cannot be read, or the key is unusable.";
@@ -228,6 +230,10 @@ pub(crate) struct AggregateVerify {
     /// The public inputs of all proofs, as `proofmill aggregate prove --public` writes them.
     #[arg(long, value_name = "PUBLIC")]
     pub(crate) public: Option<PathBuf>,
+    /// A range of Bitcoin headers that the proofs must be of together: range.json, as `proofmill
+    /// demo --aggregate` writes it. Each chunk must begin where the chunk before it ends.
+    #[arg(long, value_name = "RANGE")]
+    pub(crate) range: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) threads: Threads,
     /// Print JSON.

@@ -10,12 +10,12 @@ use crate::failure::Failure;
 use crate::provers::{EmittedChunk, Keys};
 
 /// Result of reading the emitted files.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub(super) struct Audit {
     /// Number of blocks emitted from the first header on, without a gap.
     pub(super) blocks: u64,
-    /// Number of proofs that verified.
-    pub(super) verified: u64,
+    /// The chunks in order, with their proofs, which are verified.
+    pub(super) chunks: Vec<(ChunkStatement, Proof)>,
 }
 
 /// Fails if a header does not follow from the one before. The proof of a chunk does not show a broken link between
@@ -113,6 +113,6 @@ pub(super) fn audit(
     }
     Ok(Audit {
         blocks: next - chain.start,
-        verified: verdicts.len() as u64,
+        chunks,
     })
 }

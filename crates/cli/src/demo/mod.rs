@@ -1,28 +1,27 @@
 //! `proofmill demo`: real headers, real proofs, in chain order.
 
 mod audit;
+mod mill;
 mod prepare;
+mod range;
+mod report;
 mod show;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Instant;
 
-use proofmill_orchestrator::core::Settled;
-use proofmill_orchestrator::mill::Options;
 use proofmill_orchestrator::shutdown::Level;
 use proofmill_telemetry::console_line;
-use proofmill_workflow::{Workflow, render};
-use serde::Serialize;
-use tokio::sync::{mpsc, oneshot};
 
 use self::prepare::Chain;
+use self::report::Report;
+use self::show::Totals;
 use crate::args::Demo;
-use crate::commands::run::{print_losses, serve_control};
 use crate::failure::Failure;
 use crate::progress::{Screen, counted, span};
-use crate::provers::{ChunkEngine, KeyFiles, Keys, OnProverEvent, ProverEvent, registry_with};
-use crate::{output, signals, state};
+use crate::provers::{KeyFiles, Keys, OnProverEvent, ProverEvent};
+use crate::{output, signals};
 
 /// Headers in a chunk by default.
 pub(crate) const DEFAULT_CHUNK: u32 = 2;
@@ -36,49 +35,24 @@ const PROOFS: &str = "proofs";
 /// Folder of the engine's jobs, in the state directory.
 const ENGINE: &str = "engine";
 
-/// The last line of standard output with `--json`.
-#[derive(Debug, Serialize)]
-struct Report {
-    blocks: u64,
-    chunks: u64,
-    blocks_emitted: u64,
-    chunks_proved_now: u64,
-    proofs_verified: u64,
-    out_of_order: u64,
-    lost: u64,
-    dead: u64,
-    retries: u64,
-    wall_s: f64,
-    prove_s: f64,
-    overhead_ms_p50: Option<f64>,
-    overhead_ms_p99: Option<f64>,
-}
-
-/// Counts and times of the proofs that this run made and verified.
-#[derive(Debug, Default)]
-struct ProofStats {
-    proved: u64,
-    proving: Duration,
-}
-
 pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
     let began = Instant::now();
     let screen = Screen::open();
     let chain = Chain::read(&args)?;
     audit::check_links(&chain)?;
+    let totals = Totals::of(&chain, args.chunk);
+    if args.aggregate {
+        range::check_count(totals.chunks)?;
+    }
     prepare::prepare_directory(&args, &chain).await?;
-    let blocks = chain.headers.len() as u64;
-    let chunks = blocks.div_ceil(u64::from(args.chunk));
     screen.note(&format!(
         "proving {}: {} of up to {}",
         chain.what,
-        counted(chunks as usize, "chunk"),
+        counted(totals.chunks as usize, "chunk"),
         counted(args.chunk as usize, "header"),
     ));
 
     let mut shutdown = signals::listen(screen.clone(), args.drain)?;
-    let work = Arc::new(Mutex::new(ProofStats::default()));
-    let on_event = on_event(&screen, &work);
     let keys = Keys::in_directory(&args.keys.keys);
     let slots = args.chunk as usize;
     let files = tokio::select! {
@@ -91,146 +65,33 @@ pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
                 .help("run the same command again: the keys are made from the beginning"));
         }
     };
-    let already = audit::audit(&args.state.join(PROOFS), &chain, &keys, slots)?;
+    let proofs = args.state.join(PROOFS);
+    let already = audit::audit(&proofs, &chain, &keys, slots)?;
     if already.blocks > 0 {
         screen.note(&format!(
-            "resuming: {} of {blocks} blocks were emitted before",
-            already.blocks
+            "resuming: {} of {} blocks were emitted before",
+            already.blocks, totals.blocks
         ));
     }
+    let stop = shutdown.clone();
+    let ran = mill::run(&args, &chain, &keys, files, totals, &screen, stop).await?;
 
-    let text = workflow_text(&args, &chain, &chain.keep(&args.state)?);
-    let file = args.state.join("demo.toml");
-    let workflow = Workflow::parse(&text, &file).map_err(|found| Failure::new(render(&found)))?;
-    let (emitted_sender, emitted) = mpsc::channel(64);
-    let options = || Options {
-        stream: Some(emitted_sender.clone()),
-        accept_loss: args.accept_loss,
-        ..Options::in_directory(&args.state)
-    };
-    let mut registry = registry_with(keys.clone(), on_event.clone());
-    let engine = ChunkEngine::new(WORKFLOW, slots);
-    engine.register(&mut registry, on_event);
-    let mill = state::open(&workflow, &registry, options).await?;
-    print_losses(&mill);
-    drop(emitted_sender);
-    state::save(&args.state, &workflow, &file)?;
-    // Start the engine only now that this process holds the state directory.
-    let engine = engine
-        .start(
-            args.state.join(ENGINE),
-            files,
-            args.workers as usize,
-            args.accept_loss,
-        )
-        .await?;
-    let servers = serve_control(&mill, &args.state, &args.metrics, &screen).await?;
-    let (settled_sender, settled) = mpsc::unbounded_channel();
-    mill.handle().observe(settled_sender).await?;
-    let order = tokio::spawn(show::emissions(emitted, screen.clone()));
-    let overheads = tokio::spawn(overheads(settled, screen.clone()));
-    let (last_status, last) = oneshot::channel();
-    let view = tokio::spawn(show::bars(
-        mill.handle().operator(),
-        last,
-        screen.clone(),
-        show::Totals {
-            blocks,
-            chunks,
-            chunk: u64::from(args.chunk),
-            start: chain.start,
-        },
-    ));
-    let result = mill.run(shutdown).await;
-    if let Ok(summary) = &result {
-        // The task of the bars may have ended already.
-        let _ = last_status.send(summary.status.clone());
-    } else {
-        view.abort();
+    let audited = audit::audit(&proofs, &chain, &keys, slots)?;
+    let mut report = Report::of(&ran, &audited, &totals, began.elapsed());
+    show::report(&report, &proofs);
+    let mut range = Ok(());
+    if args.aggregate && report.blocks_emitted == report.blocks {
+        match range::make(&args, &chain, &keys, audited.chunks, &mut shutdown).await {
+            Ok(made) => report.range = Some(made),
+            // The chunks are proven all the same: the report of them is printed first.
+            Err(failure) => range = Err(failure),
+        }
     }
-    // The task was aborted or has ended; its result does not matter.
-    let _ = view.await;
-    servers.end().await;
-    let engine = engine.end().await;
-    screen.close();
-    let summary = result?;
-    engine?;
-    let out_of_order = order.await.unwrap_or(0);
-    let overheads = overheads.await.unwrap_or_default();
-
-    let audited = audit::audit(&args.state.join(PROOFS), &chain, &keys, slots)?;
-    let work = std::mem::take(&mut *work.lock().unwrap_or_else(PoisonError::into_inner));
-    let status = &summary.status;
-    let accounted =
-        audited.blocks.div_ceil(u64::from(args.chunk)) + (status.live + status.dead) as u64;
-    let report = Report {
-        blocks,
-        chunks,
-        blocks_emitted: audited.blocks,
-        chunks_proved_now: work.proved,
-        proofs_verified: audited.verified,
-        out_of_order,
-        lost: if summary.interrupted {
-            0
-        } else {
-            chunks.saturating_sub(accounted)
-        },
-        dead: status.dead as u64,
-        retries: status
-            .stages
-            .iter()
-            .map(|stage| stage.counters.retried)
-            .sum(),
-        wall_s: began.elapsed().as_secs_f64(),
-        prove_s: work.proving.as_secs_f64(),
-        overhead_ms_p50: quantile(&overheads, 0.50),
-        overhead_ms_p99: quantile(&overheads, 0.99),
-    };
-    show::report(&report, &args.state.join(PROOFS));
     if args.json {
         output::line(serde_json::to_string(&report)?)?;
     }
-    conclude(&summary, &report, &args.state).await
-}
-
-/// The demo as a workflow file; `proofmill check --graph` can draw it.
-fn workflow_text(args: &Demo, chain: &Chain, file: &str) -> String {
-    // The source's name depends on the headers, so a corrected header file is a new source that
-    // starts from the beginning.
-    let Chain { name, start, .. } = chain;
-    let Demo { chunk, workers, .. } = args;
-    format!(
-        r#"name = "{WORKFLOW}"
-
-[[source]]
-name = "{name}"
-kind = "headers"
-file = "{file}"
-start = {start}
-chunk = {chunk}
-output = "chunks"
-
-[[dispatcher]]
-name = "prove"
-input = "chunks"
-output = "proofs"
-workers = {workers}
-executor = {{ kind = "native", prover = "bitcoin.prove", params = {{ slots = {chunk} }} }}
-
-[[dispatcher]]
-name = "verify"
-input = "proofs"
-output = "verified"
-batch = 16
-verify = true
-executor = {{ kind = "native", prover = "bitcoin.verify", params = {{ slots = {chunk} }} }}
-
-[sequencer]
-input = "verified"
-start = {start}
-directory = "{PROOFS}"
-"#
-    )
+    conclude(&ran.summary, &report, &args.state).await?;
+    range
 }
 
 /// Loads or makes the keys before the mill starts, and shows the progress.
@@ -250,62 +111,6 @@ async fn make_keys(keys: &Keys, slots: usize, screen: &Screen) -> Result<KeyFile
     let files = made?;
     screen.note(&format!("keys ready after {}", span(began.elapsed())));
     Ok(files)
-}
-
-fn on_event(screen: &Screen, work: &Arc<Mutex<ProofStats>>) -> OnProverEvent {
-    let (screen, work) = (screen.clone(), work.clone());
-    Arc::new(move |event| match event {
-        ProverEvent::Keys(_) => {}
-        ProverEvent::Proving { first, last } => {
-            tracing::info!(first, last, "proving");
-            screen.line(&format!("proving blocks {first} to {last}"));
-        }
-        ProverEvent::Proved { first, last, took } => {
-            let mut work = work.lock().unwrap_or_else(PoisonError::into_inner);
-            work.proved += 1;
-            work.proving += took;
-            tracing::info!(first, last, took_ms = took.as_millis() as u64, "proved");
-            screen.line(&format!(
-                "proved blocks {first} to {last} in {}",
-                span(took)
-            ));
-        }
-        ProverEvent::Verified { count, took } => {
-            tracing::info!(
-                count,
-                took_ms = took.as_millis() as u64,
-                "verified together"
-            );
-            let proofs = counted(count, "proof");
-            screen.line(&format!("verified {proofs} in {} ms", took.as_millis()));
-        }
-        ProverEvent::Checked { count, took } => {
-            let took_ms = took.as_millis() as u64;
-            tracing::info!(count, took_ms, "checked again before they leave");
-        }
-    })
-}
-
-/// The orchestration overhead of each completed task, in milliseconds.
-async fn overheads(mut settled: mpsc::UnboundedReceiver<Settled>, screen: Screen) -> Vec<f64> {
-    let mut overheads = Vec::new();
-    while let Some(settled) = settled.recv().await {
-        if let Some(timing) = settled.timing {
-            screen.line(&format!("recorded {}", settled.task));
-            let overhead = timing.leased.saturating_sub(timing.ran);
-            overheads.push(overhead.as_secs_f64() * 1e3);
-        }
-    }
-    overheads.sort_by(f64::total_cmp);
-    overheads
-}
-
-/// The nearest-rank quantile of sorted values.
-fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
-    let rank = (q * sorted.len() as f64).ceil() as usize;
-    sorted
-        .get(rank.saturating_sub(1).min(sorted.len().saturating_sub(1)))
-        .copied()
 }
 
 async fn conclude(

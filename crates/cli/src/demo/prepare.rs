@@ -9,6 +9,7 @@ use proofmill_bus::{EmbeddedLog, OpenError};
 use proofmill_files::{Visibility, open_regular_or_inherited};
 use serde::{Deserialize, Serialize};
 
+use super::range::{RANGE, is_range};
 use super::{ENGINE, PROOFS, WORKFLOW};
 use crate::args::Demo;
 use crate::failure::Failure;
@@ -207,8 +208,14 @@ fn remove(state: &Path) -> std::io::Result<()> {
     {
         ignore_absent(std::fs::remove_file(file))?;
     }
-    // The folder stays if it holds other files.
-    let _ = std::fs::remove_dir(proofs);
+    let range = state.join(RANGE);
+    for file in files_in(&range, is_range)? {
+        ignore_absent(std::fs::remove_file(file))?;
+    }
+    // A folder stays if it holds other files.
+    for folder in [proofs, range] {
+        let _ = std::fs::remove_dir(folder);
+    }
     // Delete the settings file last: until then another --fresh can finish this deletion.
     ignore_absent(std::fs::remove_file(state.join(SETTINGS_FILE)))
 }
@@ -238,7 +245,12 @@ pub(super) fn is_emitted(name: &str) -> bool {
 }
 
 fn is_headers(name: &str) -> bool {
-    let unfinished = [".new-", ".proofmill-"];
-    name.starts_with("headers-") && name.ends_with(".bin")
-        || unfinished.iter().any(|prefix| name.starts_with(prefix))
+    name.starts_with("headers-") && name.ends_with(".bin") || is_unfinished(name)
+}
+
+/// Whether a file name is that of a file whose writing was interrupted.
+pub(super) fn is_unfinished(name: &str) -> bool {
+    [".new-", ".proofmill-"]
+        .iter()
+        .any(|prefix| name.starts_with(prefix))
 }

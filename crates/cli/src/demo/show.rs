@@ -9,13 +9,18 @@ use proofmill_orchestrator::sink::Emitted;
 use proofmill_telemetry::console_line;
 use tokio::sync::{mpsc, oneshot};
 
-use super::Report;
+use super::prepare::Chain;
+use super::range::{KEY_FILE, PROOF_FILE, PUBLIC_FILE, RANGE_FILE, RangeReport};
+use super::report::Report;
+use crate::output;
 use crate::progress::{Screen, counted, span};
 
-/// Totals of the run: blocks, chunks, headers in a chunk.
+/// Totals of the run.
+#[derive(Clone, Copy)]
 pub(super) struct Totals {
     pub(super) blocks: u64,
     pub(super) chunks: u64,
+    /// Headers in a chunk; the last chunk may have fewer.
     pub(super) chunk: u64,
     /// Height of the first block.
     pub(super) start: u64,
@@ -27,6 +32,20 @@ struct Steps {
     proven: u64,
     verified: u64,
     emitted_blocks: u64,
+}
+
+// === impl Totals ===
+
+impl Totals {
+    pub(super) fn of(chain: &Chain, chunk: u32) -> Self {
+        let (blocks, chunk) = (chain.headers.len() as u64, u64::from(chunk));
+        Self {
+            blocks,
+            chunks: blocks.div_ceil(chunk),
+            chunk,
+            start: chain.start,
+        }
+    }
 }
 
 /// Watches the emitted chunks; returns the number that came out of order.
@@ -170,4 +189,22 @@ pub(super) fn report(report: &Report, proofs: &Path) {
         "{wall} in all; {proven} proven now, in {proving}{overhead}"
     ));
     console_line(format!("proofs in {}", proofs.display()));
+}
+
+/// Prints the proof of all chunks as text.
+pub(super) fn range(report: &RangeReport, lines: &[String]) {
+    let made = match report.made {
+        true => "one proof of all chunks, made and verified",
+        false => "one proof of all chunks was made before, and is valid",
+    };
+    console_line(format!("\n{made}:"));
+    for line in lines {
+        console_line(format!("  {line}"));
+    }
+    console_line(output::plain(&format!(
+        "in {folder}; anybody verifies it with its files alone:\n  \
+         proofmill aggregate verify --key {folder}/{KEY_FILE} --public {folder}/{PUBLIC_FILE} \\\n    \
+         --range {folder}/{RANGE_FILE} {folder}/{PROOF_FILE}",
+        folder = report.folder
+    )));
 }

@@ -5,6 +5,7 @@ mod chunk;
 mod chunk_engine;
 mod headers;
 mod partition;
+mod range;
 mod shared_verifier;
 mod verify;
 
@@ -12,6 +13,7 @@ pub(crate) use bitcoin::{KeyFiles, Keys, OnProverEvent, ProverEvent};
 pub(crate) use chunk::EmittedChunk;
 pub(crate) use chunk_engine::ChunkEngine;
 pub(crate) use partition::Job;
+pub(crate) use range::StatedRange;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -186,7 +186,8 @@ fn fresh_deletes_what_the_demo_made_and_nothing_else() {
     run(here, mine).failed(2, "holds \"letter\" and is no state directory");
     assert_eq!(names(&here.join("mine")), ["letter"]);
 
-    demo(here, &["--chunk", "1"]).succeeded();
+    demo(here, &["--chunk", "1", "--aggregate"]).succeeded();
+    assert!(here.join("state/range/range.proof").exists());
     std::fs::write(here.join("state/proofs/note.json"), "mine").expect("written");
     let report = demo(here, &["--chunk", "1", "--fresh"]).succeeded().json();
     assert_eq!(report["chunks_proved_now"], 1, "{report}");
@@ -194,6 +195,7 @@ fn fresh_deletes_what_the_demo_made_and_nothing_else() {
         names(&here.join("state/proofs")),
         [emitted(0, 0), "note.json".to_owned()]
     );
+    assert!(!here.join("state/range").exists());
 }
 
 #[test]

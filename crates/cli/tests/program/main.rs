@@ -12,6 +12,7 @@ mod block;
 mod cancel;
 mod circom;
 mod cluster_roles;
+mod demo_aggregate;
 mod demo_crashes;
 mod demo_headers;
 mod doctor;

@@ -6,6 +6,9 @@ mod read;
 mod string;
 mod verify;
 
+pub(crate) use string::ONE_PARTY;
+pub(crate) use verify::{Answer, answer_for};
+
 use crate::args::aggregate::Aggregate;
 use crate::failure::Failure;
 

@@ -18,7 +18,8 @@ use crate::output;
 use crate::progress::counted;
 use crate::stages::{StageTimes, Stages, milliseconds, short};
 
-const ONE_PARTY: &str = "warning: one party made this reference string and could forge aggregates: it is for \
+/// Warning about a reference string with a single contribution.
+pub(crate) const ONE_PARTY: &str = "warning: one party made this reference string and could forge aggregates: it is for \
      development. Let others contribute (`proofmill aggregate contribute`) before anything depends on it";
 
 /// Facts about a reference string, for the summary.

@@ -1,6 +1,7 @@
 //! `proofmill aggregate verify`
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use ark_ec::pairing::Pairing;
 use ark_ff::PrimeField;
@@ -17,27 +18,38 @@ use crate::failure::Failure;
 use crate::files::read;
 use crate::output;
 use crate::progress::counted;
-use crate::stages::{Stages, milliseconds};
+use crate::provers::StatedRange;
+use crate::stages::{Stages, milliseconds, short};
+
+/// Largest file of a range, in bytes.
+const RANGE_BYTES_MAX: usize = 1 << 16;
 
 /// The public inputs of each proof, or the verdict if they cannot be used.
 type Inputs<E> = Result<Vec<Vec<<E as Pairing>::ScalarField>>, Verdict>;
 
 /// The verdict on an aggregate, with the facts for the summary.
-struct Answer {
+pub(crate) struct Answer {
     verdict: Verdict,
     curve: Curve,
     proofs: usize,
     keys: usize,
     key_digest: String,
+    valid: Option<ValidAggregate>,
     total_ms: f64,
 }
 
+/// Facts about an aggregate that is valid.
+pub(crate) struct ValidAggregate {
+    /// Size of the aggregate.
+    pub(crate) bytes: usize,
+    /// Time to decode and verify the aggregate, without reading files.
+    pub(crate) check: Duration,
+    /// The range of headers that the proofs are of, where one was stated.
+    range: Option<StatedRange>,
+}
+
 pub(super) fn run(args: &AggregateVerify) -> Result<(), Failure> {
-    let curve =
-        curve_of_file(FileKind::AggregateKey, &args.key).map_err(Failure::without_answer)?;
-    let answer = args
-        .threads
-        .run(|| with_curve!(curve, E => answer::<E>(args)))??;
+    let answer = answer_for(args)?;
     let shown = args.aggregate.display();
     if args.json {
         output::line(answer.to_json(&args.aggregate).to_string())?;
@@ -52,12 +64,23 @@ pub(super) fn run(args: &AggregateVerify) -> Result<(), Failure> {
             Verdict::Unread(why) => format!("unread   {shown}: {why}"),
         };
         output::line(output::plain(&line))?;
+        if let Some(valid) = &answer.valid {
+            valid.lines().iter().try_for_each(output::line)?;
+        }
     }
     match answer.verdict {
         Verdict::Valid => Ok(()),
         Verdict::Invalid(_) => Err(Failure::new("the aggregate is not valid")),
         Verdict::Unread(_) => Err(Failure::no_verdict("no verdict: a file cannot be read")),
     }
+}
+
+/// Reads the files that a command line names, and verifies the aggregate.
+pub(crate) fn answer_for(args: &AggregateVerify) -> Result<Answer, Failure> {
+    let curve =
+        curve_of_file(FileKind::AggregateKey, &args.key).map_err(Failure::without_answer)?;
+    args.threads
+        .run(|| with_curve!(curve, E => answer::<E>(args)))?
 }
 
 fn answer<E: AggregationCurve>(args: &AggregateVerify) -> Result<Answer, Failure> {
@@ -73,9 +96,13 @@ fn answer<E: AggregationCurve>(args: &AggregateVerify) -> Result<Answer, Failure
         .help("name one file for each proof, in the order in which they were aggregated"));
     }
     stages.enter("verify");
-    let verdict = verdict(args, &key).err().unwrap_or(Verdict::Valid);
+    let (verdict, valid) = match verify(args, &key) {
+        Ok(valid) => (Verdict::Valid, Some(valid)),
+        Err(verdict) => (verdict, None),
+    };
     Ok(Answer {
         verdict,
+        valid,
         curve: E::CURVE,
         proofs: key.count(),
         keys: key.keys().len(),
@@ -85,26 +112,44 @@ fn answer<E: AggregationCurve>(args: &AggregateVerify) -> Result<Answer, Failure
 }
 
 /// Verifies an aggregate; the error is any verdict other than valid.
-fn verdict<E: AggregationCurve>(
+fn verify<E: AggregationCurve>(
     args: &AggregateVerify,
     key: &Groth16Index<E>,
-) -> Result<(), Verdict> {
-    // Read both files before judging either: if one cannot be read, there is no verdict.
+) -> Result<ValidAggregate, Verdict> {
+    // Read all files before judging any: if one cannot be read, there is no verdict.
     let bytes = whole_aggregate::<E>(&args.aggregate, key);
     let inputs = match &args.public {
         Some(path) => compact_inputs(path, key),
         None => json_inputs::<E>(args, key),
     };
+    let range = args.range.as_deref().map(read_range).transpose()?;
     let (bytes, inputs) = match (bytes, inputs) {
         (Err(unread @ Verdict::Unread(_)), _) | (_, Err(unread @ Verdict::Unread(_))) => {
             return Err(unread);
         }
         (bytes, inputs) => (bytes?, inputs?),
     };
+    if let Some(range) = &range {
+        range.check(&inputs).map_err(Verdict::Invalid)?;
+    }
     let invalid = |error: &dyn std::error::Error| Verdict::Invalid(error.to_string());
+    let began = Instant::now();
     let aggregate = Aggregate::from_bytes(&bytes).map_err(|error| invalid(&error))?;
     let verified = key.verify(&inputs, &aggregate);
-    verified.map_err(|error| invalid(&error))
+    verified.map_err(|error| invalid(&error))?;
+    Ok(ValidAggregate {
+        bytes: bytes.len(),
+        check: began.elapsed(),
+        range,
+    })
+}
+
+/// Reads the range that the proofs are to be of.
+fn read_range(path: &Path) -> Result<StatedRange, Verdict> {
+    let unread = |why: String| Verdict::Unread(format!("{}: {why}", path.display()));
+    let bytes = read(path, RANGE_BYTES_MAX).map_err(unread)?;
+    serde_json::from_slice(&bytes)
+        .map_err(|error| unread(format!("not a range of headers: {error}")))
 }
 
 /// Reads the file of an aggregate.
@@ -175,6 +220,19 @@ fn json_input<F: PrimeField>(text: &[u8], expected: usize) -> Result<Vec<F>, Str
 // === impl Answer ===
 
 impl Answer {
+    /// The digest of the key, hexadecimal.
+    pub(crate) fn key_digest(&self) -> &str {
+        &self.key_digest
+    }
+
+    /// Facts about the aggregate; the error is the reason why it is not valid or has no verdict.
+    pub(crate) fn valid(&self) -> Result<&ValidAggregate, &str> {
+        match &self.verdict {
+            Verdict::Valid => self.valid.as_ref().ok_or("no verdict"),
+            Verdict::Invalid(why) | Verdict::Unread(why) => Err(why),
+        }
+    }
+
     fn to_json(&self, path: &Path) -> serde_json::Value {
         let (valid, why) = match &self.verdict {
             Verdict::Valid => (Some(true), None),
@@ -189,7 +247,28 @@ impl Answer {
             "proofs": self.proofs,
             "verifying_keys": self.keys,
             "key_digest": self.key_digest,
+            "bytes": self.valid.as_ref().map(|valid| valid.bytes),
+            "check_ms": self.valid.as_ref().map(|valid| milliseconds(valid.check)),
+            "range": self.valid.as_ref().and_then(|valid| valid.range.as_ref()),
             "total_ms": self.total_ms,
         })
+    }
+}
+
+// === impl ValidAggregate ===
+
+impl ValidAggregate {
+    /// The range that is proven, and the cost of verifying it, in lines for people; none without a range.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let Some(range) = &self.range else {
+            return Vec::new();
+        };
+        let mut lines = range.lines().to_vec();
+        lines.push(format!(
+            "size     {} bytes, verified in one check of {}",
+            self.bytes,
+            short(self.check)
+        ));
+        lines
     }
 }
