@@ -10,6 +10,7 @@ pub(crate) mod listen;
 pub(crate) mod partition;
 pub(crate) mod verifier;
 pub(crate) mod verify;
+pub(crate) mod vkd;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -150,6 +151,11 @@ pub(crate) enum Command {
     Partition {
         #[command(subcommand)]
         command: partition::Partition,
+    },
+    /// Keep a verifiable key directory: prove what its epochs change, and verify it.
+    Vkd {
+        #[command(subcommand)]
+        command: vkd::Vkd,
     },
     /// Show what this machine proves with: processors, memory, CUDA cards, and why a card is not used.
     Doctor(doctor::Doctor),

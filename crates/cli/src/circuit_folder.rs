@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use ark_ff::PrimeField;
 use proofmill_aggregation::Srs;
+use proofmill_directory::circuit::{BatchError, BatchShape, UpdateBatch};
 use proofmill_groth16::mirage::{ProvingKeyInfo, VerifyingKey as ClassVerifyingKey};
 use proofmill_groth16::{Curve, SnarkCurve};
 use proofmill_kernels::Poseidon2Field;
@@ -43,6 +44,12 @@ pub(crate) enum CircuitSizes {
         squarings: u32,
         portals: u32,
     },
+    /// [`UpdateBatch`]: `updates` at most, of a tree of `depth` levels, `levels` in each part.
+    KeyDirectory {
+        depth: u32,
+        updates: u32,
+        levels: u32,
+    },
 }
 
 /// One of the built-in circuits.
@@ -50,6 +57,7 @@ pub(crate) enum CircuitSizes {
 pub(crate) enum AnyCircuit<F: PrimeField> {
     Tree(BigMerkleTree<F>),
     Squarings(Squarings<F>),
+    KeyDirectory(Box<UpdateBatch>),
 }
 
 /// A folder with keys.
@@ -97,6 +105,14 @@ impl CircuitSizes {
                 squarings as usize,
                 portals as usize,
             )?),
+            Self::KeyDirectory {
+                depth,
+                updates,
+                levels,
+            } => {
+                let shape = BatchShape::with_depth(depth, updates as usize, levels)?;
+                AnyCircuit::KeyDirectory(Box::new(UpdateBatch::blank(shape)))
+            }
         })
     }
 
@@ -125,6 +141,14 @@ impl CircuitSizes {
                     .collect();
                 AnyCircuit::Squarings(Squarings::new(parts as usize, squarings as usize, values)?)
             }
+            Self::KeyDirectory {
+                depth,
+                updates,
+                levels,
+            } => {
+                let shape = BatchShape::with_depth(depth, updates as usize, levels)?;
+                AnyCircuit::KeyDirectory(Box::new(UpdateBatch::from_witness(shape, bytes)?))
+            }
         })
     }
 
@@ -139,6 +163,24 @@ impl CircuitSizes {
                 32 * portals as usize,
                 format!("{portals} values of 32 bytes"),
             ),
+            Self::KeyDirectory { .. } => {
+                let shape = self.batch_shape();
+                let bytes = shape.ok().flatten().map_or(0, UpdateBatch::witness_bytes);
+                let what = format!("a file of `proofmill vkd witness`, of {bytes} bytes");
+                (bytes, what)
+            }
+        }
+    }
+
+    /// The sizes of the batches of a key directory; `None` for another circuit.
+    pub(crate) fn batch_shape(self) -> Result<Option<BatchShape>, BatchError> {
+        match self {
+            Self::KeyDirectory {
+                depth,
+                updates,
+                levels,
+            } => BatchShape::with_depth(depth, updates as usize, levels).map(Some),
+            _ => Ok(None),
         }
     }
 
@@ -147,6 +189,14 @@ impl CircuitSizes {
         match self {
             Self::MerkleTree { levels, .. } => 2 << levels,
             Self::Squarings { parts, .. } => parts as usize,
+            Self::KeyDirectory {
+                depth,
+                updates,
+                levels,
+            } => match depth.checked_div(levels) {
+                Some(parts) => parts as usize * updates as usize,
+                None => 0,
+            },
         }
     }
 }
@@ -158,6 +208,7 @@ impl<F: PrimeField> PartitionedCircuit<F> for AnyCircuit<F> {
         match self {
             Self::Tree(circuit) => circuit.num_parts(),
             Self::Squarings(circuit) => circuit.num_parts(),
+            Self::KeyDirectory(circuit) => PartitionedCircuit::<F>::num_parts(&**circuit),
         }
     }
 
@@ -165,6 +216,7 @@ impl<F: PrimeField> PartitionedCircuit<F> for AnyCircuit<F> {
         match self {
             Self::Tree(circuit) => circuit.class(part),
             Self::Squarings(circuit) => circuit.class(part),
+            Self::KeyDirectory(circuit) => PartitionedCircuit::<F>::class(&**circuit, part),
         }
     }
 
@@ -172,6 +224,7 @@ impl<F: PrimeField> PartitionedCircuit<F> for AnyCircuit<F> {
         match self {
             Self::Tree(circuit) => circuit.num_public_inputs(),
             Self::Squarings(circuit) => circuit.num_public_inputs(),
+            Self::KeyDirectory(circuit) => PartitionedCircuit::<F>::num_public_inputs(&**circuit),
         }
     }
 
@@ -179,6 +232,7 @@ impl<F: PrimeField> PartitionedCircuit<F> for AnyCircuit<F> {
         match self {
             Self::Tree(circuit) => circuit.public_inputs(),
             Self::Squarings(circuit) => circuit.public_inputs(),
+            Self::KeyDirectory(circuit) => PartitionedCircuit::<F>::public_inputs(&**circuit),
         }
     }
 
@@ -186,6 +240,7 @@ impl<F: PrimeField> PartitionedCircuit<F> for AnyCircuit<F> {
         match self {
             Self::Tree(circuit) => circuit.synthesize(part, wires),
             Self::Squarings(circuit) => circuit.synthesize(part, wires),
+            Self::KeyDirectory(circuit) => circuit.synthesize(part, wires),
         }
     }
 }
@@ -195,6 +250,7 @@ impl<F: PrimeField> DistributedCircuit<F> for AnyCircuit<F> {
         match self {
             Self::Tree(circuit) => circuit.part_witness(part),
             Self::Squarings(circuit) => circuit.part_witness(part),
+            Self::KeyDirectory(circuit) => DistributedCircuit::<F>::part_witness(&**circuit, part),
         }
     }
 
@@ -202,6 +258,10 @@ impl<F: PrimeField> DistributedCircuit<F> for AnyCircuit<F> {
         Ok(match self {
             Self::Tree(circuit) => Self::Tree(circuit.with_part_witness(part, bytes)?),
             Self::Squarings(circuit) => Self::Squarings(circuit.with_part_witness(part, bytes)?),
+            Self::KeyDirectory(circuit) => {
+                let circuit = DistributedCircuit::<F>::with_part_witness(&**circuit, part, bytes)?;
+                Self::KeyDirectory(Box::new(circuit))
+            }
         })
     }
 }

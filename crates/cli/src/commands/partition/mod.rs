@@ -2,7 +2,8 @@
 
 mod info;
 mod prove;
-mod setup;
+pub(super) mod proving;
+pub(super) mod setup;
 mod verify;
 mod workflow;
 

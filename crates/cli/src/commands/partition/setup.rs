@@ -51,7 +51,11 @@ pub(super) fn run(args: &PartitionSetup) -> Result<(), Failure> {
     make_and_report(circuit, args)
 }
 
-fn make_and_report(circuit: CircuitSizes, args: &SetupArgs) -> Result<(), Failure> {
+/// Makes the keys of a circuit, and prints a summary.
+pub(in crate::commands) fn make_and_report(
+    circuit: CircuitSizes,
+    args: &SetupArgs,
+) -> Result<(), Failure> {
     let path = &args.output;
     if path.symlink_metadata().is_ok() {
         let message = format!("{} already exists", path.display());
