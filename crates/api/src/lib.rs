@@ -1,4 +1,4 @@
-//! The APIs of mills, engines and verifiers, with their clients.
+//! The APIs of mills, engines, verifiers and key directories, with their clients.
 //!
 //! [`Operations`] are the requests to an open mill. A running mill offers them over HTTP on a socket in its
 //! state directory that only its user can open ([`control`]); [`Client`] is its client. The leader of a
@@ -6,7 +6,8 @@
 //! messages to a TCP port ([`intake`]), and metrics and health are on another one ([`metrics`]); both ports
 //! are optional.
 //!
-//! The proving engine has a front end of its own ([`engine`]), and so has the verifier ([`verifier`]).
+//! The proving engine has a front end of its own ([`engine`]), and so have the verifier ([`verifier`]) and key
+//! directories ([`directory`]).
 
 mod access;
 mod blocks;
@@ -15,6 +16,7 @@ mod body_timeout;
 mod client;
 mod connections;
 pub mod control;
+pub mod directory;
 pub mod engine;
 mod gate;
 mod grpc;

@@ -11,6 +11,7 @@ pub(crate) mod partition;
 pub(crate) mod rv32;
 pub(crate) mod verifier;
 pub(crate) mod verify;
+pub(crate) mod vkd;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -156,6 +157,11 @@ pub(crate) enum Command {
     Rv32 {
         #[command(subcommand)]
         command: rv32::Rv32,
+    },
+    /// Keep a verifiable key directory: prove what its epochs change, and verify it.
+    Vkd {
+        #[command(subcommand)]
+        command: vkd::Vkd,
     },
     /// Show what this machine proves with: processors, memory, CUDA cards, and why a card is not used.
     Doctor(doctor::Doctor),

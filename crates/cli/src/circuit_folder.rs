@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use ark_ff::PrimeField;
 use proofmill_aggregation::Srs;
+use proofmill_directory::circuit::{BatchShape, UpdateBatch};
 use proofmill_groth16::mirage::{ProvingKeyInfo, VerifyingKey as ClassVerifyingKey};
 use proofmill_groth16::{Curve, SnarkCurve};
 use proofmill_kernels::Poseidon2Field;
@@ -52,6 +53,12 @@ pub(crate) enum CircuitSizes {
     },
     /// [`Rv32Circuit`].
     Rv32(Rv32Sizes),
+    /// [`UpdateBatch`]: `updates` at most, of a tree of `depth` levels, `levels` in each part.
+    KeyDirectory {
+        depth: u32,
+        updates: u32,
+        levels: u32,
+    },
 }
 
 /// One of the built-in circuits.
@@ -60,6 +67,7 @@ pub(crate) enum AnyCircuit<F: PrimeField> {
     Tree(BigMerkleTree<F>),
     Squarings(Squarings<F>),
     Rv32(Rv32Circuit),
+    KeyDirectory(Box<UpdateBatch>),
 }
 
 /// A folder with keys.
@@ -111,6 +119,9 @@ impl CircuitSizes {
                 *portals as usize,
             )?),
             Self::Rv32(sizes) => AnyCircuit::Rv32(sizes.blank(folder)?),
+            Self::KeyDirectory { .. } => {
+                AnyCircuit::KeyDirectory(Box::new(UpdateBatch::blank(self.batch_shape()?)))
+            }
         })
     }
 
@@ -142,6 +153,10 @@ impl CircuitSizes {
                 AnyCircuit::Squarings(Squarings::new(parts, squarings, values)?)
             }
             Self::Rv32(sizes) => AnyCircuit::Rv32(sizes.with_input(folder, bytes)?),
+            Self::KeyDirectory { .. } => {
+                let shape = self.batch_shape()?;
+                AnyCircuit::KeyDirectory(Box::new(UpdateBatch::from_witness(shape, bytes)?))
+            }
         })
     }
 
@@ -155,6 +170,11 @@ impl CircuitSizes {
             Self::Squarings { portals, .. } => {
                 let what = format!("{portals} values of 32 bytes");
                 (true, 32 * *portals as usize, what)
+            }
+            Self::KeyDirectory { .. } => {
+                let bytes = UpdateBatch::witness_bytes(self.batch_shape()?);
+                let what = format!("a file of `proofmill vkd witness`, of {bytes} bytes");
+                (true, bytes, what)
             }
             Self::Rv32(sizes) => {
                 let most = sizes.input_bytes_max()?;
@@ -181,6 +201,18 @@ impl CircuitSizes {
             ))),
         }
     }
+
+    /// The sizes of the batches of a key directory.
+    pub(crate) fn batch_shape(&self) -> Result<BatchShape, Failure> {
+        match self {
+            Self::KeyDirectory {
+                depth,
+                updates,
+                levels,
+            } => Ok(BatchShape::with_depth(*depth, *updates as usize, *levels)?),
+            _ => Err(Failure::new("keys for another circuit")),
+        }
+    }
 }
 
 // === impl AnyCircuit ===
@@ -191,6 +223,7 @@ impl<F: PrimeField> PartitionedCircuit<F> for AnyCircuit<F> {
             Self::Tree(circuit) => circuit.num_parts(),
             Self::Squarings(circuit) => circuit.num_parts(),
             Self::Rv32(circuit) => PartitionedCircuit::<F>::num_parts(circuit),
+            Self::KeyDirectory(circuit) => PartitionedCircuit::<F>::num_parts(&**circuit),
         }
     }
 
@@ -199,6 +232,7 @@ impl<F: PrimeField> PartitionedCircuit<F> for AnyCircuit<F> {
             Self::Tree(circuit) => circuit.class(part),
             Self::Squarings(circuit) => circuit.class(part),
             Self::Rv32(circuit) => PartitionedCircuit::<F>::class(circuit, part),
+            Self::KeyDirectory(circuit) => PartitionedCircuit::<F>::class(&**circuit, part),
         }
     }
 
@@ -207,6 +241,7 @@ impl<F: PrimeField> PartitionedCircuit<F> for AnyCircuit<F> {
             Self::Tree(circuit) => circuit.num_public_inputs(),
             Self::Squarings(circuit) => circuit.num_public_inputs(),
             Self::Rv32(circuit) => PartitionedCircuit::<F>::num_public_inputs(circuit),
+            Self::KeyDirectory(circuit) => PartitionedCircuit::<F>::num_public_inputs(&**circuit),
         }
     }
 
@@ -215,6 +250,7 @@ impl<F: PrimeField> PartitionedCircuit<F> for AnyCircuit<F> {
             Self::Tree(circuit) => circuit.public_inputs(),
             Self::Squarings(circuit) => circuit.public_inputs(),
             Self::Rv32(circuit) => circuit.public_inputs(),
+            Self::KeyDirectory(circuit) => PartitionedCircuit::<F>::public_inputs(&**circuit),
         }
     }
 
@@ -223,6 +259,7 @@ impl<F: PrimeField> PartitionedCircuit<F> for AnyCircuit<F> {
             Self::Tree(circuit) => circuit.synthesize(part, wires),
             Self::Squarings(circuit) => circuit.synthesize(part, wires),
             Self::Rv32(circuit) => circuit.synthesize(part, wires),
+            Self::KeyDirectory(circuit) => circuit.synthesize(part, wires),
         }
     }
 }
@@ -233,6 +270,7 @@ impl<F: PrimeField> DistributedCircuit<F> for AnyCircuit<F> {
             Self::Tree(circuit) => circuit.part_witness(part),
             Self::Squarings(circuit) => circuit.part_witness(part),
             Self::Rv32(circuit) => DistributedCircuit::<F>::part_witness(circuit, part),
+            Self::KeyDirectory(circuit) => DistributedCircuit::<F>::part_witness(&**circuit, part),
         }
     }
 
@@ -243,6 +281,10 @@ impl<F: PrimeField> DistributedCircuit<F> for AnyCircuit<F> {
             Self::Rv32(circuit) => {
                 let with = DistributedCircuit::<F>::with_part_witness(circuit, part, bytes);
                 Self::Rv32(with?)
+            }
+            Self::KeyDirectory(circuit) => {
+                let circuit = DistributedCircuit::<F>::with_part_witness(&**circuit, part, bytes)?;
+                Self::KeyDirectory(Box::new(circuit))
             }
         })
     }

@@ -92,6 +92,7 @@ fn run(command: Command) -> Result<(), Failure> {
             Command::Setup(args) => commands::setup::run(&args),
             Command::Partition { command } => commands::partition::run(command).await,
             Command::Rv32 { command } => commands::rv32::run(command).await,
+            Command::Vkd { command } => commands::vkd::run(command).await,
             Command::Aggregate { command } => commands::aggregate::run(command),
             Command::Doctor(args) => commands::doctor::run(&args),
             Command::Completions { shell } => commands::completions::run(shell),

@@ -116,6 +116,15 @@ impl Format {
 // === impl Fields ===
 
 impl<'a> Fields<'a> {
+    /// Content without a frame; `what` is a noun, for errors.
+    #[cfg(feature = "prover")]
+    pub(crate) const fn of_content(what: &'static str, content: &'a [u8]) -> Self {
+        Self {
+            what,
+            rest: content,
+        }
+    }
+
     pub(crate) fn take(
         &mut self,
         field: &'static str,
@@ -168,6 +177,16 @@ impl<'a> Fields<'a> {
         match count <= self.rest.len() / least {
             true => Ok(count),
             false => Err(self.impossible(field)),
+        }
+    }
+
+    /// A byte that is 0 or 1.
+    #[cfg(feature = "prover")]
+    pub(crate) fn flag(&mut self, field: &'static str) -> Result<bool, FormatError> {
+        match self.byte(field)? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(self.impossible(field)),
         }
     }
 

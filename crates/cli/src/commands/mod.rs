@@ -19,4 +19,5 @@ pub(crate) mod setup;
 pub(crate) mod submit;
 pub(crate) mod verifier;
 pub(crate) mod verify;
+pub(crate) mod vkd;
 pub(crate) mod zkey;

@@ -44,4 +44,6 @@ mod verifier_http;
 mod verifier_network;
 mod verifier_streams;
 mod verify_files;
+mod vkd;
+mod vkd_http;
 mod waiting;

@@ -5,11 +5,12 @@ use std::path::Path;
 use proofmill_directory_fuzz::seeds;
 
 fn main() -> std::io::Result<()> {
-    let targets: [(&str, Vec<Vec<u8>>); 4] = [
+    let targets: [(&str, Vec<Vec<u8>>); 5] = [
         ("inclusion", seeds::inclusion()),
         ("store", seeds::store()),
         ("record", seeds::record()),
         ("updates", seeds::updates()),
+        ("witness", seeds::witness()),
     ];
     for (target, inputs) in targets {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR"))

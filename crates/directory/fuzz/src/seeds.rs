@@ -1,6 +1,7 @@
 //! Valid inputs to start from.
 
 use proofmill_directory::chain::{BatchRecord, EpochRecord};
+use proofmill_directory::circuit::{BatchShape, UpdateBatch};
 use proofmill_directory::inclusion::InclusionProof;
 use proofmill_directory::store::{Epoch, Snapshot};
 use proofmill_directory::{KeyDigest, KeyUpdate, Tree, ValueDigest};
@@ -58,6 +59,24 @@ pub fn record() -> Vec<Vec<u8>> {
     record.batches = vec![batch.clone(), batch];
     let json = serde_json::to_vec(&record).expect("a record is JSON");
     vec![empty, record.to_bytes(), json]
+}
+
+/// Sizes of the batches of [`witness`].
+pub fn shape() -> BatchShape {
+    BatchShape::with_depth(8, 3, 4).expect("small sizes")
+}
+
+/// Witnesses of batches: of three updates, of one, of none.
+pub fn witness() -> Vec<Vec<u8>> {
+    let batch = |updates: usize| {
+        let mut tree = Tree::with_depth(8).expect("a depth");
+        let value = ValueDigest::of(b"value");
+        let key = KeyDigest::of(KEYS[0]);
+        tree.set(key, value).expect("an empty tree");
+        let updates = vec![(key, value); updates];
+        UpdateBatch::apply(shape(), &mut tree, &updates).expect("versions do not end")
+    };
+    [3, 1, 0].map(|updates| batch(updates).to_witness()).into()
 }
 
 /// Lines of updates.

@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use proofmill_directory::chain::EpochRecord;
+use proofmill_directory::circuit::UpdateBatch;
 use proofmill_directory::inclusion::InclusionProof;
 use proofmill_directory::store::{Epoch, Snapshot};
 use proofmill_directory::{DEPTH, KeyDigest, KeyUpdate, Tree};
@@ -67,6 +68,15 @@ pub fn record(bytes: &[u8]) {
     if let Ok(record) = serde_json::from_slice::<EpochRecord>(bytes) {
         let again = EpochRecord::from_bytes(&record.to_bytes());
         assert_eq!(again.expect("it was written"), record);
+    }
+}
+
+/// A witness that is read has one encoding.
+pub fn witness(bytes: &[u8]) {
+    for bytes in [bytes, &with_checksum(bytes)] {
+        if let Ok(batch) = UpdateBatch::from_witness(seeds::shape(), bytes) {
+            assert_eq!(batch.to_witness(), bytes);
+        }
     }
 }
 

@@ -8,6 +8,8 @@ use crate::{Digest, KeyDigest, Record, Transition, Tree, ValueDigest};
 #[derive(Clone, Debug)]
 pub struct UpdateBatch {
     pub(super) shape: BatchShape,
+    /// The number of the first of `updates`: 0, except in a batch for the code of one part, which has one update at most.
+    pub(super) first: usize,
     /// The updates, `shape.updates()` at most.
     pub(crate) updates: Vec<Transition>,
     /// The update that the batch is filled up with.
@@ -32,6 +34,7 @@ impl UpdateBatch {
     pub fn blank(shape: BatchShape) -> Self {
         Self {
             shape,
+            first: 0,
             updates: Vec::new(),
             idle: Transition {
                 key: KeyDigest::default(),
@@ -69,6 +72,7 @@ impl UpdateBatch {
         }
         Ok(Self {
             shape,
+            first: 0,
             updates: applied,
             idle: idle(tree),
             root_before,
@@ -99,6 +103,15 @@ impl UpdateBatch {
     /// The root after the last update.
     pub const fn root_after(&self) -> Digest {
         self.root_after
+    }
+
+    /// The witness of an update of the circuit, and whether it is idle.
+    pub(super) fn transition(&self, update: usize) -> (&Transition, bool) {
+        let index = update.checked_sub(self.first);
+        match index.and_then(|index| self.updates.get(index)) {
+            Some(transition) => (transition, false),
+            None => (&self.idle, true),
+        }
     }
 }
 

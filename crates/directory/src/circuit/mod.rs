@@ -44,12 +44,21 @@
 //! Siblings are free variables by design: that a path with some siblings leads to the root before is what makes them
 //! the tree's (as SHA-256 is collision resistant). Nothing else is free: a test changes every variable.
 
+//! # In other processes
+//!
+//! [`DistributedCircuit`](proofmill_partition::DistributedCircuit) gives the process that proves a part the private
+//! values of that part only. [`UpdateBatch::to_witness`] is a batch as a file, from which any process makes its proof.
+
 mod batch;
 mod cost;
+mod distribution;
+mod encoding;
 mod path;
 mod shape;
 mod synthesis;
+mod witness;
 
 pub use batch::{EpochBatches, UpdateBatch};
 pub use cost::{BatchCost, ClassCost};
 pub use shape::{BatchError, BatchShape, LEVELS_PER_PART};
+pub use witness::WitnessError;

@@ -1,5 +1,8 @@
 //! The sizes that a batch's keys are for.
 
+use std::fmt;
+use std::ops::Range;
+
 use proofmill_partition::MAX_PARTS;
 
 use crate::{DEPTH, TreeError};
@@ -115,5 +118,31 @@ impl BatchShape {
     /// The parts of the circuit.
     pub const fn parts(&self) -> usize {
         self.updates * self.parts_per_update()
+    }
+
+    /// The update that a part belongs to, from 0, and the part's position in it, from 0.
+    pub(super) const fn place(&self, part: usize) -> (usize, usize) {
+        let parts = self.parts_per_update();
+        (part / parts, part % parts)
+    }
+
+    /// The levels that the part at a position of an update hashes; level 0 is the leaf's.
+    pub(super) const fn levels_of(&self, position: usize) -> Range<usize> {
+        let levels = self.levels_per_part as usize;
+        position * levels..(position + 1) * levels
+    }
+}
+
+impl fmt::Display for BatchShape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            depth,
+            updates,
+            levels_per_part,
+        } = self;
+        write!(
+            f,
+            "batches of {updates} at most, a tree of {depth} levels, {levels_per_part} in each part"
+        )
     }
 }

@@ -1,7 +1,5 @@
 //! The constraints of a batch's parts.
 
-use std::ops::Range;
-
 use ark_ff::PrimeField;
 use proofmill_circuits::gadgets::{Bit, Builder, Lc, Word};
 use proofmill_circuits::sha256::compress;
@@ -11,9 +9,9 @@ use super::UpdateBatch;
 use super::path::{
     DigestWords, HALF, digest_witness, map_words, node, pack, pack_bits, split_bits, split_digest,
 };
+use crate::Record;
 use crate::chain::{ROOT_INPUTS, public_inputs};
 use crate::digest::{LEAF_MESSAGE_BITS, leaf_state};
-use crate::{Record, Transition};
 
 /// The digests on both paths at one height: before the update, and after it.
 type Pair = [DigestWords; 2];
@@ -30,16 +28,6 @@ struct PartBuilder<'p, 'w, F: PrimeField> {
 }
 
 // === impl UpdateBatch ===
-
-impl UpdateBatch {
-    /// The witness of an update of the circuit, and whether it is idle.
-    fn transition(&self, update: usize) -> (&Transition, bool) {
-        match self.updates.get(update) {
-            Some(transition) => (transition, false),
-            None => (&self.idle, true),
-        }
-    }
-}
 
 impl<F: PrimeField> PartitionedCircuit<F> for UpdateBatch {
     fn num_parts(&self) -> usize {
@@ -67,12 +55,13 @@ impl<F: PrimeField> PartitionedCircuit<F> for UpdateBatch {
     fn synthesize(&self, part: usize, wires: &mut Part<'_, F>) -> Result<(), PartitionError> {
         let parts = self.shape.parts_per_update();
         let b = Builder::new(wires.cs())?;
+        let (update, position) = self.shape.place(part);
         let mut part = PartBuilder {
             batch: self,
             wires,
             b,
-            update: part / parts,
-            position: part % parts,
+            update,
+            position,
         };
         let (below, bits) = match part.position {
             0 => part.leaves()?,
@@ -91,12 +80,6 @@ impl<F: PrimeField> PartitionedCircuit<F> for UpdateBatch {
 // === impl PartBuilder ===
 
 impl<F: PrimeField> PartBuilder<'_, '_, F> {
-    /// The levels that a part of the update hashes; level 0 is the leaf's.
-    fn levels_of(&self, position: usize) -> Range<usize> {
-        let levels = self.batch.shape.levels_per_part() as usize;
-        position * levels..(position + 1) * levels
-    }
-
     /// Both leaves, of the first part of an update, and the path's bits of this part. Hands the path's other bits to
     /// the update's other parts.
     fn leaves(&mut self) -> Result<(Pair, Vec<Bit>), PartitionError> {
@@ -129,11 +112,14 @@ impl<F: PrimeField> PartBuilder<'_, '_, F> {
 
         let path = self.path_bits(&key);
         for position in 1..self.batch.shape.parts_per_update() {
-            let (value, sum) = pack_bits(&path[self.levels_of(position)]);
+            let (value, sum) = pack_bits(&path[self.batch.shape.levels_of(position)]);
             let name = ("path", self.update, position);
             self.wires.set_sum(name, value, || sum)?;
         }
-        Ok(([before, after], path[self.levels_of(0)].to_vec()))
+        Ok((
+            [before, after],
+            path[self.batch.shape.levels_of(0)].to_vec(),
+        ))
     }
 
     /// The version of a record and the digest of its leaf. The first block of the leaf's message is constant.
@@ -184,7 +170,7 @@ impl<F: PrimeField> PartBuilder<'_, '_, F> {
     fn climb(&mut self, below: Pair, bits: &[Bit]) -> Result<Pair, PartitionError> {
         let (transition, _) = self.batch.transition(self.update);
         let [mut before, mut after] = below;
-        for (level, bit) in self.levels_of(self.position).zip(bits) {
+        for (level, bit) in self.batch.shape.levels_of(self.position).zip(bits) {
             let sibling = transition.siblings.get(level).copied().unwrap_or_default();
             let sibling = digest_witness(&mut self.b, &sibling)?;
             before = node(&mut self.b, *bit, &before, &sibling)?;

@@ -65,14 +65,38 @@ impl KeyDirectory {
     ///
     /// [`StoreError`] if a file is missing or damaged; the state is unchanged then.
     pub fn refresh(&mut self) -> Result<u64, StoreError> {
-        let last = last_epoch(&self.path)?.unwrap_or(0);
-        let new = last.saturating_sub(self.epoch);
-        if new > 0 {
-            let mut next = self.clone();
-            next.replay_until(last)?;
+        let before = self.epoch;
+        if let Some(next) = self.refreshed()? {
             *self = next;
         }
-        Ok(new)
+        Ok(self.epoch - before)
+    }
+
+    /// The state after the epochs that were added since the directory was read; `None` if there are none.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if a file is missing or damaged.
+    pub fn refreshed(&self) -> Result<Option<Self>, StoreError> {
+        let last = last_epoch(&self.path)?.unwrap_or(0);
+        if last <= self.epoch {
+            return Ok(None);
+        }
+        let mut next = self.clone();
+        next.replay_until(last)?;
+        Ok(Some(next))
+    }
+
+    /// Whether the epoch after this state is on the disk. It costs one look at the file system, however many epochs
+    /// there are.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::File`] if the file system refuses.
+    pub fn is_followed(&self) -> Result<bool, StoreError> {
+        let following = epoch_path(&self.path, self.epoch.saturating_add(1));
+        let found = following.try_exists();
+        Ok(found.map_err(|source| FileError::io(&following, source))?)
     }
 
     fn of_snapshot(path: &Path, snapshot: Snapshot) -> Result<Self, StoreError> {
@@ -242,6 +266,16 @@ impl KeyDirectory {
     /// The file of an epoch's published record.
     pub fn record_path(&self, number: u64) -> PathBuf {
         self.path.join("records").join(name_of(number))
+    }
+
+    /// The folder of unfinished work on the proofs of epochs: what a prover keeps to continue after it was stopped.
+    pub fn proving_path(&self) -> PathBuf {
+        self.path.join("proving")
+    }
+
+    /// The folder of unfinished work on the proofs of one epoch.
+    pub fn epoch_proving_path(&self, number: u64) -> PathBuf {
+        self.proving_path().join(name_of(number))
     }
 
     /// The published record of an epoch; `None` if it is not proved yet.

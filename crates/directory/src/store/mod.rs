@@ -6,6 +6,7 @@
 //! | `snapshot` | the state after some epoch: all keys with their versions and values |
 //! | `epochs/0000000001`, … | the updates of an epoch, with the roots before and after it |
 //! | `records/0000000001`, … | the [published record](crate::chain::EpochRecord) of a proved epoch |
+//! | `proving/0000000001/`, … | a prover's unfinished work on an epoch, if there is any: this module only names it |
 //!
 //! Every file is written whole: under another name, flushed, then renamed. An epoch is there as soon as its file has
 //! its name, and nothing else decides that; the snapshot is rewritten now and then, and the state is the snapshot with

@@ -41,3 +41,11 @@ fn no_updates_are_read_with_a_panic() {
         .with_words(&[b"\"key_hex\"", b"\"value\"", b"{}", b"\\u0000", b"\\ud800"])
         .run("updates", targets::updates);
 }
+
+#[test]
+fn no_witness_is_read_with_a_panic() {
+    let seeds = seeds::witness();
+    Mutator::of(&seeds)
+        .with_words(&[b"PMILLVKW", &[0xff; 8], &[0; 32]])
+        .run("witness", targets::witness);
+}

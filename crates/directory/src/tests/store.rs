@@ -127,10 +127,13 @@ fn there_is_one_writer_and_any_number_of_readers() {
     let mut reader = KeyDirectory::load(&path).unwrap();
     assert_eq!(reader.checkpoint(), writer.directory().checkpoint());
     assert_eq!(reader.refresh().unwrap(), 0);
+    assert!(!reader.is_followed().unwrap());
     writer.append(vec![update("bob", "b0")]).unwrap();
     writer.append(vec![update("alice", "a1")]).unwrap();
     assert_eq!(reader.find(b"bob"), None);
+    assert!(reader.is_followed().unwrap());
     assert_eq!(reader.refresh().unwrap(), 2);
+    assert!(!reader.is_followed().unwrap());
     assert_eq!(reader.checkpoint(), writer.directory().checkpoint());
     assert_eq!(reader.find(b"alice").unwrap().value, b"a1");
     let third = path.join("epochs/0000000003");

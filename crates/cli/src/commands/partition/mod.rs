@@ -2,6 +2,7 @@
 
 mod info;
 mod prove;
+pub(super) mod proving;
 mod setup;
 mod verify;
 mod workflow;
