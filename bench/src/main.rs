@@ -21,6 +21,7 @@ mod ntt;
 mod ordering;
 mod pairing;
 mod partition;
+mod partition_scale;
 mod peers;
 mod scaling;
 mod snarkjs;
@@ -81,6 +82,8 @@ enum Experiment {
     AggregationShard(aggregation_shards::ShardArgs),
     /// A circuit proved in parts, against the same circuit in one piece
     Partition(partition::Args),
+    /// Proofs in parts on thousands of workers, simulated
+    PartitionScale(partition_scale::Args),
     /// Groth16 proofs under one key checked as a batch, against single verifications by others
     Verify(verification::Args),
     /// Batches of Grumpkin inner-product arguments, against a bare product of their size
@@ -131,6 +134,7 @@ fn run() -> anyhow::Result<()> {
         Experiment::AggregationShards(args) => aggregation_shards::run(&args),
         Experiment::AggregationShard(args) => aggregation_shards::serve(&args),
         Experiment::Partition(args) => partition::run(&args),
+        Experiment::PartitionScale(args) => partition_scale::run(&args),
         Experiment::Verify(args) => verification::run(&args),
         Experiment::Ipa(args) => ipa::run(&args),
         Experiment::Verifier(args) => verifier::run(&args),

@@ -349,17 +349,25 @@ impl Folder {
         sizes.into_iter().sum()
     }
 
-    /// Memory needed for proofs, computed from the headers of the keys.
-    pub(crate) fn memory<E: PartitionCurve>(
+    /// The heads of the keys of all classes, in their order.
+    pub(crate) fn key_infos<E: PartitionCurve>(
         &self,
         partition: &Partition<E::ScalarField>,
-    ) -> Result<MemoryNeeds, Failure> {
+    ) -> Result<Vec<ProvingKeyInfo>, Failure> {
         let keys = (0..partition.classes().len()).map(|class| {
             let path = ClassKeys::<E>::path(&self.path, class);
             ProvingKeyInfo::of::<E>(&path)
                 .map_err(|error| Failure::new(format!("{}: {error}", path.display())))
         });
-        let keys = keys.collect::<Result<Vec<_>, _>>()?;
+        keys.collect()
+    }
+
+    /// Memory needed for proofs, computed from the headers of the keys.
+    pub(crate) fn memory<E: PartitionCurve>(
+        &self,
+        partition: &Partition<E::ScalarField>,
+    ) -> Result<MemoryNeeds, Failure> {
+        let keys = self.key_infos::<E>(partition)?;
         Ok(MemoryNeeds::new::<E>(partition, &keys))
     }
 

@@ -96,7 +96,7 @@ fn a_tree_is_proved_over_either_curve() {
         fs::write(here.join("witness"), [9; 128]).expect("written");
         run(here, PROVE).succeeded();
         run(here, VERIFY).succeeded();
-        let info = run(here, ["partition", "info", "keys", "--json"])
+        let info = run(here, ["partition", "info", "keys", "--no-times", "--json"])
             .succeeded()
             .json();
         for class in info["classes"].as_array().expect("classes") {
@@ -108,7 +108,7 @@ fn a_tree_is_proved_over_either_curve() {
         assert_eq!(info["verifying_key"]["proof_bytes"], size);
         assert_eq!(info["verifying_key"]["digest"], made["digest"]);
         for path in ["keys", "keys/verifying.key", "proof"] {
-            let told = run(here, ["partition", "info", path]).succeeded();
+            let told = run(here, ["partition", "info", path, "--no-times"]).succeeded();
             assert!(told.stdout.contains(curve), "{told:?}");
         }
     }
@@ -150,6 +150,62 @@ fn a_killed_prover_goes_on_where_it_was() {
     run(here, VERIFY).succeeded();
 }
 
+/// Times are estimates, of which the relations are tested.
+#[test]
+fn info_tells_portals_and_times_on_cores() {
+    let folder = folder();
+    let here = folder.path();
+    let size = ["--parts", "20", "--squarings", "50", "--portals", "4"];
+    setup(here, &[&["squarings"], &size[..]].concat());
+    let info = ["partition", "info", "keys"];
+    let told = run(
+        here,
+        info.iter().chain(&["--cores", "1,2,20,1000", "--json"]),
+    )
+    .succeeded()
+    .json();
+    // Each of four lanes crosses 19 borders, is set before and read after; the last part reads the sum.
+    let portals = &told["portals"];
+    assert_eq!(portals["wires"], 19 * 4);
+    assert_eq!(portals["accesses"], 19 * 8 + 1);
+    assert_eq!(portals["accesses_of_a_part_least"], 4);
+    assert_eq!(portals["accesses_of_a_part_most"], 8);
+    assert_eq!(portals["transfers_of_a_part_most"], 0);
+    let times = &told["times"];
+    let basis = times["basis"].as_str().expect("a basis");
+    assert!(basis.starts_with("estimated"), "{basis}");
+    let seconds = |of: &Value, name: &str| of[name].as_f64().expect("seconds");
+    let path = &times["critical_path"];
+    let steps = [
+        "keys_s",
+        "trace_s",
+        "commit_s",
+        "challenge_s",
+        "prove_s",
+        "aggregate_s",
+    ];
+    let sum: f64 = steps.iter().map(|step| seconds(path, step)).sum();
+    assert!((sum - seconds(path, "total_s")).abs() < 1e-4, "{path}");
+    let on_cores = times["on_cores"].as_array().expect("a list");
+    let cores: Vec<&Value> = on_cores.iter().map(|of| &of["cores"]).collect();
+    assert_eq!(cores, [1, 2, 20, 1000]);
+    let proofs: Vec<f64> = on_cores.iter().map(|of| seconds(of, "prove_s")).collect();
+    assert!(proofs[0] > proofs[1] && proofs[1] > proofs[2], "{times}");
+    for step in steps {
+        assert_eq!(on_cores[3][step], path[step], "{step}");
+        assert_eq!(on_cores[2][step], path[step], "{step}");
+    }
+
+    let told = run(here, info).succeeded();
+    for beginning in ["portals ", "critical path ", "on 1 core ", "on 1024 cores "] {
+        let found = told.stdout.lines().any(|line| line.starts_with(beginning));
+        assert!(found, "{beginning}: {told:?}");
+    }
+    let told = run(here, info.iter().chain(&["--no-times"])).succeeded();
+    assert!(!told.stdout.contains("critical path"), "{told:?}");
+    run(here, info.iter().chain(&["--cores", "0"])).failed(2, "from 1 to");
+}
+
 /// The bound is for all of the process's memory, and too little is refused before there is a journal. The form is the
 /// fastest that fits; keys are prepared where a class has parts enough.
 #[test]
@@ -161,7 +217,7 @@ fn memory_is_bounded() {
         fs::write(folder.path().join("witness"), [7; 8 * 32]).expect("written");
     }
     let here = few.path();
-    let info = run(here, ["partition", "info", "keys", "--json"])
+    let info = run(here, ["partition", "info", "keys", "--no-times", "--json"])
         .succeeded()
         .json();
     let of = |name: &str| info["memory"][name].as_u64().expect("bytes");

@@ -34,6 +34,8 @@ mod secrets;
 mod statement;
 #[cfg(all(test, feature = "prover"))]
 mod tests;
+#[cfg(feature = "prover")]
+mod time;
 mod verifier;
 
 #[cfg(feature = "prover")]
@@ -44,6 +46,8 @@ pub use journal::{Journal, JournalError};
 pub use memory::{KeyForm, MemoryLimit, MemoryNeeds, SLACK};
 #[cfg(feature = "prover")]
 pub use prover::{ProveError, Prover, Step};
+#[cfg(feature = "prover")]
+pub use time::{MeasureError, PartTimes, Rates, StepTimes, TimeNeeds};
 pub use verifier::{
     PartitionProof, PartitionProofError, StatementError, VerifyError, VerifyingKey,
 };
