@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use serde_json::Value;
 
-use crate::harness::{Common, Program, Report, StateDisk, Target, mib, peak, round};
+use crate::harness::{
+    Common, Program, Report, StateDisk, Target, mib, peak, processor_time_of, round,
+};
 
 /// Longest wait for the cluster to come up, and for the proof.
 const PATIENCE: Duration = Duration::from_secs(3600);
@@ -78,6 +80,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         threads: args.threads,
     };
     setting.prepare(args)?;
+    let alone = setting.prove_alone()?;
     let mut roles = vec![setting.start("coordinator", &[])?];
     let trusted = ["trace", "challenge", "aggregate"];
     roles.push(setting.start("trusted", &trusted)?);
@@ -114,13 +117,14 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         "public.json",
         "proof",
     ])?;
-    report(args, &disk, wall, &block, &roles)
+    report(args, &disk, wall, alone, &block, &roles)
 }
 
 fn report(
     args: &Args,
     disk: &StateDisk,
     wall: Duration,
+    alone: Option<Duration>,
     block: &Value,
     roles: &[Role],
 ) -> anyhow::Result<()> {
@@ -134,21 +138,42 @@ fn report(
     let parts = args.parts as usize;
     report.must_be("commitments", commit.tasks, parts);
     report.must_be("proofs", prove.tasks, parts);
-    let useful = commit.ran + prove.ran;
     let wall_s = wall.as_secs_f64();
-    let efficiency = 100.0 * useful.as_secs_f64() / (wall_s * f64::from(args.workers));
-    let added = (commit.leased + prove.leased).saturating_sub(useful);
-    let overhead = 1e3 * added.as_secs_f64() / parts as f64;
     report.figure("wall time", wall_s, "s", Target::None, "");
+    report.put("wall_s", round(wall_s));
+    let workers = wall_s * f64::from(args.workers);
+    let busy = roles.iter().filter(|role| role.name == "worker");
+    let busy = busy.filter_map(|role| processor_time_of(role.child.id()));
+    let busy = 100.0 * busy.sum::<Duration>().as_secs_f64() / workers;
     report.figure(
-        "time on parts over wall time × workers",
-        efficiency,
+        "workers' processor time over wall time × workers",
+        busy,
         "%",
-        Target::AtLeast(90.0),
+        Target::None,
         "",
     );
+    report.put("busy_percent", round(busy));
+    if let Some(alone) = alone {
+        let alone = alone.as_secs_f64();
+        let efficiency = 100.0 * alone / workers;
+        let lost = 1e3 * (workers - alone) / parts as f64;
+        report.figure("one process of one thread", alone, "s", Target::None, "");
+        report.figure(
+            "its time over wall time × workers",
+            efficiency,
+            "%",
+            Target::AtLeast(90.0),
+            "",
+        );
+        report.figure("lost time, each part", lost, "ms", Target::None, "");
+        report.put("alone_s", round(alone));
+        report.put("efficiency_percent", round(efficiency));
+        report.put("lost_ms", round(lost));
+    }
+    let added = (commit.leased + prove.leased).saturating_sub(commit.ran + prove.ran);
+    let overhead = 1e3 * added.as_secs_f64() / (2 * parts.max(1)) as f64;
     report.figure(
-        "orchestration, for each part (commit and prove)",
+        "lease → result recorded, beside the prover, each task",
         overhead,
         "ms",
         Target::AtMost(5.0),
@@ -164,20 +189,14 @@ fn report(
         report.figure(name, ms, "ms", Target::None, "");
         report.put(&format!("{name}_ms"), round(ms));
     }
-    for role in roles {
-        let peak = peak(role.child.id()).context("the system does not say what memory it had")?;
-        let name = format!("peak memory, {}", role.name);
-        report.figure(&name, mib(peak), "MiB", Target::None, "");
-    }
-    let peak_of = |name: &str| {
-        let of_name = roles.iter().filter(|role| role.name == name);
-        of_name.filter_map(|role| peak(role.child.id())).max()
-    };
     for name in ["worker", "coordinator", "trusted"] {
-        report.put(&format!("{name}_peak_bytes"), peak_of(name));
+        let of_name = roles.iter().filter(|role| role.name == name);
+        let most = of_name.filter_map(|role| peak(role.child.id())).max();
+        let most = most.context("the system does not say what memory a process had")?;
+        let label = format!("peak memory, {name}");
+        report.figure(&label, mib(most), "MiB", Target::None, "");
+        report.put(&format!("{name}_peak_bytes"), most);
     }
-    report.put("wall_s", round(wall_s));
-    report.put("efficiency_percent", round(efficiency));
     report.put("overhead_ms", round(overhead));
     report.note("trusted: the dispatcher of the stages trace, challenge and aggregate");
     report.finish(&args.common)
@@ -219,6 +238,28 @@ impl Setting<'_> {
             "parts.toml",
         ])?;
         Ok(())
+    }
+
+    /// The time of one process of one thread for the same proof; nothing if the cluster's workers have more threads.
+    fn prove_alone(&self) -> anyhow::Result<Option<Duration>> {
+        if self.threads != 1 {
+            return Ok(None);
+        }
+        let began = Instant::now();
+        self.call(&[
+            "partition",
+            "prove",
+            "keys",
+            "--witness",
+            "witness",
+            "--proof",
+            "alone",
+            "--public",
+            "alone.json",
+            "--threads",
+            "1",
+        ])?;
+        Ok(Some(began.elapsed()))
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
