@@ -11,7 +11,7 @@ use ark_bls12_381::Bls12_381;
 use ark_bn254::Bn254;
 use ark_std::rand::SeedableRng;
 use ark_std::rand::rngs::StdRng;
-use proofmill_aggregation::sharded::{Leader, Progress, ShardMessage};
+use proofmill_aggregation::sharded::{Leader, Progress, ShardMessage, Sharding};
 use proofmill_aggregation::{AggregationCurve, Commitment, MirageIndex, MirageStatement};
 use rayon::ThreadPool;
 use serde_json::json;
@@ -73,6 +73,7 @@ struct Sharded {
 
 /// Compares and reports.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    Sharding::new(args.size.proofs(), usize::from(args.size.shards))?;
     match args.size.curve {
         Curve::Bls12_381 => compare::<Bls12_381>(args),
         Curve::Bn254 => compare::<Bn254>(args),
