@@ -83,12 +83,8 @@ fn answers_are_verified_and_follow_new_epochs() {
     let root = got(&address, "/v1/root");
     assert_eq!(root["number"], 1);
     let root = root["root"].as_str().expect("a root");
-    for (path, key, state) in [
-        (
-            "alice",
-            &["alice"][..],
-            json!({"version": 1, "value": "a1"}),
-        ),
+    let cases: [(&str, &[&str], Value); 4] = [
+        ("alice", &["alice"], json!({"version": 1, "value": "a1"})),
         ("a%2Fb%20c", &["a/b c"], json!({"version": 0, "value": "1"})),
         ("eve", &["eve"], Value::Null),
         (
@@ -96,7 +92,8 @@ fn answers_are_verified_and_follow_new_epochs() {
             &["00ff", "--key-hex"],
             json!({"version": 0, "value_hex": "ff"}),
         ),
-    ] {
+    ];
+    for (path, key, state) in cases {
         let slash = if path.starts_with('?') { "" } else { "/" };
         let answer = got(&address, &format!("/v1/keys{slash}{path}"));
         assert_eq!((&answer["epoch"], &answer["state"]), (&1.into(), &state));
@@ -140,7 +137,7 @@ fn other_requests_are_refused() {
     let here = folder.path();
     directory(here);
     let (running, address) = serve(here, &[]);
-    let long = "a".repeat(1025);
+    let long = format!("/v1/keys/{}", "a".repeat(1025));
     for (path, status, why) in [
         (
             "/v1/epochs/0",
@@ -154,7 +151,7 @@ fn other_requests_are_refused() {
         ("/v1/keys?hex=0", 400, "`hex`"),
         ("/v1/keys?key=alice", 400, "/v1/keys/alice"),
         ("/v1/keys/%ff", 400, "error"),
-        (&format!("/v1/keys/{long}"), 400, "1024 at most"),
+        (long.as_str(), 400, "1024 at most"),
         ("/v1/else", 404, "GET /v1/root"),
     ] {
         refused(get(&address, path), status, why);
