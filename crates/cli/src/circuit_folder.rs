@@ -66,7 +66,7 @@ pub(crate) enum CircuitSizes {
 pub(crate) enum AnyCircuit<F: PrimeField> {
     Tree(BigMerkleTree<F>),
     Squarings(Squarings<F>),
-    Rv32(Rv32Circuit),
+    Rv32(Box<Rv32Circuit>),
     KeyDirectory(Box<UpdateBatch>),
 }
 
@@ -118,7 +118,7 @@ impl CircuitSizes {
                 *squarings as usize,
                 *portals as usize,
             )?),
-            Self::Rv32(sizes) => AnyCircuit::Rv32(sizes.blank(folder)?),
+            Self::Rv32(sizes) => AnyCircuit::Rv32(Box::new(sizes.blank(folder)?)),
             Self::KeyDirectory { .. } => {
                 AnyCircuit::KeyDirectory(Box::new(UpdateBatch::blank(self.batch_shape()?)))
             }
@@ -152,7 +152,7 @@ impl CircuitSizes {
                 let (parts, squarings) = (*parts as usize, *squarings as usize);
                 AnyCircuit::Squarings(Squarings::new(parts, squarings, values)?)
             }
-            Self::Rv32(sizes) => AnyCircuit::Rv32(sizes.with_input(folder, bytes)?),
+            Self::Rv32(sizes) => AnyCircuit::Rv32(Box::new(sizes.with_input(folder, bytes)?)),
             Self::KeyDirectory { .. } => {
                 let shape = self.batch_shape()?;
                 AnyCircuit::KeyDirectory(Box::new(UpdateBatch::from_witness(shape, bytes)?))
@@ -222,7 +222,7 @@ impl<F: PrimeField> PartitionedCircuit<F> for AnyCircuit<F> {
         match self {
             Self::Tree(circuit) => circuit.num_parts(),
             Self::Squarings(circuit) => circuit.num_parts(),
-            Self::Rv32(circuit) => PartitionedCircuit::<F>::num_parts(circuit),
+            Self::Rv32(circuit) => PartitionedCircuit::<F>::num_parts(&**circuit),
             Self::KeyDirectory(circuit) => PartitionedCircuit::<F>::num_parts(&**circuit),
         }
     }
@@ -231,7 +231,7 @@ impl<F: PrimeField> PartitionedCircuit<F> for AnyCircuit<F> {
         match self {
             Self::Tree(circuit) => circuit.class(part),
             Self::Squarings(circuit) => circuit.class(part),
-            Self::Rv32(circuit) => PartitionedCircuit::<F>::class(circuit, part),
+            Self::Rv32(circuit) => PartitionedCircuit::<F>::class(&**circuit, part),
             Self::KeyDirectory(circuit) => PartitionedCircuit::<F>::class(&**circuit, part),
         }
     }
@@ -240,7 +240,7 @@ impl<F: PrimeField> PartitionedCircuit<F> for AnyCircuit<F> {
         match self {
             Self::Tree(circuit) => circuit.num_public_inputs(),
             Self::Squarings(circuit) => circuit.num_public_inputs(),
-            Self::Rv32(circuit) => PartitionedCircuit::<F>::num_public_inputs(circuit),
+            Self::Rv32(circuit) => PartitionedCircuit::<F>::num_public_inputs(&**circuit),
             Self::KeyDirectory(circuit) => PartitionedCircuit::<F>::num_public_inputs(&**circuit),
         }
     }
@@ -269,7 +269,7 @@ impl<F: PrimeField> DistributedCircuit<F> for AnyCircuit<F> {
         match self {
             Self::Tree(circuit) => circuit.part_witness(part),
             Self::Squarings(circuit) => circuit.part_witness(part),
-            Self::Rv32(circuit) => DistributedCircuit::<F>::part_witness(circuit, part),
+            Self::Rv32(circuit) => DistributedCircuit::<F>::part_witness(&**circuit, part),
             Self::KeyDirectory(circuit) => DistributedCircuit::<F>::part_witness(&**circuit, part),
         }
     }
@@ -279,8 +279,8 @@ impl<F: PrimeField> DistributedCircuit<F> for AnyCircuit<F> {
             Self::Tree(circuit) => Self::Tree(circuit.with_part_witness(part, bytes)?),
             Self::Squarings(circuit) => Self::Squarings(circuit.with_part_witness(part, bytes)?),
             Self::Rv32(circuit) => {
-                let with = DistributedCircuit::<F>::with_part_witness(circuit, part, bytes);
-                Self::Rv32(with?)
+                let with = DistributedCircuit::<F>::with_part_witness(&**circuit, part, bytes);
+                Self::Rv32(Box::new(with?))
             }
             Self::KeyDirectory(circuit) => {
                 let circuit = DistributedCircuit::<F>::with_part_witness(&**circuit, part, bytes)?;
