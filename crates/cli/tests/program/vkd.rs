@@ -212,7 +212,7 @@ fn mistakes_are_explained() {
 
 /// Names of keys with different paths of three bits.
 fn names() -> Vec<String> {
-    let mut free = vec![true; 8];
+    let mut free = [true; 8];
     let names = (0..).map(|number: u32| number.to_string());
     let names = names.filter(|name| {
         let path = KeyDigest::of(name.as_bytes()).0.0[0] >> 5;
