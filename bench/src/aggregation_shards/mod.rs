@@ -35,7 +35,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What is aggregated, by how many.
+/// Number of proofs and of shards, and the curve.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Size {
     /// Proofs, as a power of two
@@ -148,11 +148,12 @@ fn aggregate_in_shards<E: AggregationCurve>(
     let statement = statement(case, &commitment);
     let mut leader = Leader::mirage(index.verifying_key(), statement, shards)?;
     let aggregate = 'aggregate: loop {
+        let step = leader.step();
         clock.send(processes, &leader.message().to_bytes())?;
         for _ in 0..shards {
             let (shard, content) = clock.next(processes)?;
             let answer = ShardMessage::from_bytes(&content)?;
-            if let Progress::Finished(aggregate) = leader.receive(shard, answer)? {
+            if let Progress::Finished(aggregate) = leader.receive(shard, step, answer)? {
                 break 'aggregate aggregate;
             }
         }

@@ -55,6 +55,16 @@ struct Role {
     child: Child,
 }
 
+/// Times of a proof.
+struct Times {
+    /// From the source's start to the proof's file.
+    wall: Duration,
+    /// Processor time of all workers meanwhile.
+    busy: Duration,
+    /// Of one process of one thread for the same proof.
+    alone: Option<Duration>,
+}
+
 /// Times of the tasks of a block, by stage.
 #[derive(Debug, Default)]
 struct StageTime {
@@ -94,6 +104,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
             (status["workers"].as_u64()? >= expected).then_some(())
         })
         .await?;
+    let before = worker_time(&roles);
     let began = Instant::now();
     roles.push(setting.start("source", &[])?);
     roles.push(setting.start("sequencer", &[])?);
@@ -102,6 +113,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         .wait("the proof", || proof.exists().then_some(()))
         .await?;
     let wall = began.elapsed();
+    let busy = worker_time(&roles).saturating_sub(before);
     let block = setting
         .wait("the block's end", || {
             let block = setting.ask(&["block", "0", "--workflow", "partition"])?;
@@ -117,14 +129,21 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         "public.json",
         "proof",
     ])?;
-    report(args, &disk, wall, alone, &block, &roles)
+    let times = Times { wall, busy, alone };
+    report(args, &disk, &times, &block, &roles)
+}
+
+/// Processor time of all workers.
+fn worker_time(roles: &[Role]) -> Duration {
+    let workers = roles.iter().filter(|role| role.name == "worker");
+    let times = workers.filter_map(|role| processor_time_of(role.child.id()));
+    times.sum()
 }
 
 fn report(
     args: &Args,
     disk: &StateDisk,
-    wall: Duration,
-    alone: Option<Duration>,
+    times: &Times,
     block: &Value,
     roles: &[Role],
 ) -> anyhow::Result<()> {
@@ -138,22 +157,20 @@ fn report(
     let parts = args.parts as usize;
     report.must_be("commitments", commit.tasks, parts);
     report.must_be("proofs", prove.tasks, parts);
-    let wall_s = wall.as_secs_f64();
+    let wall_s = times.wall.as_secs_f64();
     report.figure("wall time", wall_s, "s", Target::None, "");
     report.put("wall_s", round(wall_s));
     let workers = wall_s * f64::from(args.workers);
-    let busy = roles.iter().filter(|role| role.name == "worker");
-    let busy = busy.filter_map(|role| processor_time_of(role.child.id()));
-    let busy = 100.0 * busy.sum::<Duration>().as_secs_f64() / workers;
+    let busy = 100.0 * times.busy.as_secs_f64() / (workers * f64::from(args.threads));
     report.figure(
-        "workers' processor time over wall time × workers",
+        "workers' processor time over wall time × workers × threads",
         busy,
         "%",
         Target::None,
         "",
     );
     report.put("busy_percent", round(busy));
-    if let Some(alone) = alone {
+    if let Some(alone) = times.alone {
         let alone = alone.as_secs_f64();
         let efficiency = 100.0 * alone / workers;
         let lost = 1e3 * (workers - alone) / parts as f64;

@@ -2,24 +2,24 @@
 
 use serde::Serialize;
 
-/// Times in seconds on one core, and sizes in bytes. Each default is for a part of 35 thousand constraints over BN254;
+/// Times in seconds on one core, and sizes in bytes. Each default is for a part of just under 2¹⁶ constraints over BN254;
 /// `docs/large-circuits.md` says where it comes from.
 #[derive(Clone, Debug, clap::Args, Serialize)]
 pub(crate) struct Constants {
     /// Constraints of a part
-    #[arg(long, default_value_t = 35_289)]
+    #[arg(long, default_value_t = 64_800)]
     pub(super) constraints: u64,
     /// Seconds in which the leader traces a part: one part after the other, before any is committed to
-    #[arg(long, default_value_t = 0.002)]
+    #[arg(long, default_value_t = 0.005_5)]
     pub(super) trace_s: f64,
     /// Seconds in which a worker commits to a part
-    #[arg(long, default_value_t = 0.002)]
+    #[arg(long, default_value_t = 0.009)]
     pub(super) commit_s: f64,
     /// Seconds of the challenge for each part, on the leader
     #[arg(long, default_value_t = 0.000_05)]
     pub(super) challenge_s: f64,
     /// Seconds in which a worker proves a part
-    #[arg(long, default_value_t = 0.196)]
+    #[arg(long, default_value_t = 0.49)]
     pub(super) prove_s: f64,
     /// Seconds of the aggregation for each part, on one core
     #[arg(long, default_value_t = 0.001_28)]

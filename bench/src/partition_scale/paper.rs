@@ -79,7 +79,7 @@ pub(super) fn compare(constants: &Constants) -> Vec<Compared> {
         };
         let job = Job {
             parts,
-            allocation: Allocation::Pull,
+            allocation: Allocation::Fixed,
         };
         let workers = Workers::new(statement.cores, &Faults::NONE);
         let seconds = simulate(constants, job, workers, 0.0)?.total_s();

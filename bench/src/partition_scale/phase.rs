@@ -37,7 +37,7 @@ pub(super) struct Phase {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Seconds(f64);
 
-/// What happens at a point in time; the order breaks ties, so that a run is deterministic.
+/// An event at a point in time; the order breaks ties, so that a run is deterministic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     /// A worker asks for a part.

@@ -72,7 +72,7 @@ pub(crate) struct Vectors<E: AggregationCurve> {
     pub(crate) w: [Vec<E::G1Affine>; 2],
 }
 
-/// What is left of the vectors after all rounds.
+/// One point of each vector, after all rounds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Folded<E: AggregationCurve> {
     pub(crate) left: E::G1Affine,

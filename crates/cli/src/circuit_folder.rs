@@ -160,12 +160,13 @@ impl CircuitSizes {
         })
     }
 
-    /// Reads a witness; without a path it is empty. Fails if it has a length that none of the circuit has.
-    pub(crate) fn read_witness(&self, path: Option<&Path>) -> Result<Zeroizing<Vec<u8>>, Failure> {
+    /// Reads a witness. Fails if it has a length that none of the circuit has.
+    pub(crate) fn read_witness(&self, path: &Path) -> Result<Zeroizing<Vec<u8>>, Failure> {
         let (exact, most, what) = match self {
             Self::MerkleTree { levels, .. } => {
-                let what = format!("{} leaves of 64 bytes", 1u32 << levels);
-                (true, 64 << levels, what)
+                // As many as `partition setup` makes.
+                let leaves = 1usize << (*levels).min(19);
+                (true, 64 * leaves, format!("{leaves} leaves of 64 bytes"))
             }
             Self::Squarings { portals, .. } => {
                 let what = format!("{portals} values of 32 bytes");
@@ -181,17 +182,10 @@ impl CircuitSizes {
                 (false, most, format!("inputs of up to {most} bytes"))
             }
         };
-        let (shown, bytes) = match path {
-            Some(path) => {
-                let shown = path.display().to_string();
-                let bytes = read(path, most);
-                let bytes = bytes.map_err(|why| {
-                    Failure::new(format!("{shown}: {why}: the keys are for {what}"))
-                })?;
-                (shown, bytes)
-            }
-            None => ("no input".to_owned(), Vec::new()),
-        };
+        let shown = path.display();
+        let bytes = read(path, most);
+        let bytes = bytes
+            .map_err(|why| Failure::new(format!("{shown}: {why}: the keys are for {what}")))?;
         let bytes = Zeroizing::new(bytes);
         match exact && bytes.len() != most {
             false => Ok(bytes),
@@ -328,7 +322,7 @@ impl Folder {
         let path = self.description_path();
         let failed = |why: String| {
             Failure::new(format!("{}: {why}", path.display()))
-                .help("`proofmill partition setup` makes a folder with keys")
+                .help("`partition setup`, `rv32 setup` and `vkd setup` make folders with keys")
         };
         let bytes = read(&path, DESCRIPTION_BYTES_MAX).map_err(failed)?;
         serde_json::from_slice(&bytes).map_err(|error| failed(error.to_string()))

@@ -106,8 +106,11 @@ impl<'a, E: AggregationCurve> Recording<'a, E> {
                 message,
                 answers: answers.clone(),
             });
+            let index = leader.step();
             for (number, answer) in answers.into_iter().enumerate() {
-                let progress = leader.receive(number, answer).expect("an honest shard");
+                let progress = leader
+                    .receive(number, index, answer)
+                    .expect("an honest shard");
                 if let Progress::Finished(aggregate) = progress {
                     assert_eq!(*aggregate, subject.aggregate);
                     return Self {

@@ -95,8 +95,9 @@ fn to_leader<E: AggregationCurve>(recording: &Recording<'_, E>, bytes: &[u8]) {
     assert_eq!(answer.to_bytes(), bytes);
     for step in &recording.steps {
         let mut leader = step.leader.clone();
-        if leader.receive(0, answer.clone()).is_ok()
-            && let Ok(Progress::Finished(made)) = leader.receive(1, step.answers[1].clone())
+        let index = leader.step();
+        if leader.receive(0, index, answer.clone()).is_ok()
+            && let Ok(Progress::Finished(made)) = leader.receive(1, index, step.answers[1].clone())
         {
             assert_eq!(*made, *recording.aggregate);
         }

@@ -31,10 +31,10 @@ use super::sharding::{Sharding, ShardingError};
 ///     mut shards: Vec<Shard<'_, E>>,
 /// ) -> Result<Aggregate<E>, LeaderError> {
 ///     loop {
-///         let message = leader.message().clone();
+///         let (step, message) = (leader.step(), leader.message().clone());
 ///         for (number, shard) in shards.iter_mut().enumerate() {
 ///             let answer = shard.receive(&message).expect("shards of the same aggregate");
-///             if let Progress::Finished(aggregate) = leader.receive(number, answer)? {
+///             if let Progress::Finished(aggregate) = leader.receive(number, step, answer)? {
 ///                 return Ok(*aggregate);
 ///             }
 ///         }
@@ -90,19 +90,20 @@ pub enum LeaderError {
         /// The shard.
         shard: usize,
     },
-    /// The answer is not of the kind that the message asks for. The leader is as it was, and waits for the right one.
+    /// The answer is to another message, or not of the kind that the message asks for. The leader is as it was, and waits
+    /// for the right one.
     #[error("an answer of shard {shard} that is not to the leader's message")]
     Unexpected {
         /// The shard.
         shard: usize,
     },
-    /// The aggregate does not verify: a shard's answers are false ([`Leader::first_false_answer`]), or a proof does not
-    /// hold.
+    /// The aggregate does not verify: a shard's answers are false ([`Leader::first_false_answer`]), a proof does not hold,
+    /// or the commitment of the statement is not that of the parts.
     #[error("the aggregate of the shards does not verify: {0}")]
     Invalid(#[source] AggregateVerifyError),
 }
 
-/// What the aggregate shows.
+/// Statement of the aggregate: key and public inputs.
 #[derive(Clone, Copy, Debug)]
 enum Claim<'a, E: AggregationCurve> {
     Mirage(&'a MirageVerifyingKey<E>, MirageStatement<'a, E>),
@@ -203,19 +204,26 @@ impl<'a, E: AggregationCurve> Leader<'a, E> {
         self.sent.last().expect("one was sent at the beginning")
     }
 
+    /// The number of [`message`](Self::message), from 0: its index among those [`sent`](Self::sent).
+    pub const fn step(&self) -> usize {
+        self.sent.len() - 1
+    }
+
     /// All messages so far, the last of which is [`message`](Self::message). A shard that takes the place of a lost one
     /// is given all of them, and answers the last.
     pub fn sent(&self) -> &[LeaderMessage<E>] {
         &self.sent
     }
 
-    /// Whether the answer of a shard to [`message`](Self::message) is awaited; false for a shard that there is not.
+    /// Whether the answer of a shard to [`message`](Self::message) is awaited; false for a number that no shard has.
     pub fn awaits(&self, shard: usize) -> bool {
         let received = self.received.get(shard);
         self.phase != Phase::Ended && received.is_some_and(|of| of.len() < self.sent.len())
     }
 
-    /// Takes the answer of a shard to the message. Its points must be in their groups, as those of decoded messages are.
+    /// Takes the answer of a shard to the message of a [step](Self::step). Its points must be in their groups, as those of
+    /// decoded messages are. Whoever carries messages keeps the step with each, so that the late answer of a shard that was
+    /// replaced is not taken for one to a later message.
     ///
     /// # Errors
     ///
@@ -223,6 +231,7 @@ impl<'a, E: AggregationCurve> Leader<'a, E> {
     pub fn receive(
         &mut self,
         shard: usize,
+        step: usize,
         answer: ShardMessage<E>,
     ) -> Result<Progress<E>, LeaderError> {
         let shards = self.sharding.shards();
@@ -232,7 +241,7 @@ impl<'a, E: AggregationCurve> Leader<'a, E> {
         if !self.awaits(shard) {
             return Err(LeaderError::Repeated { shard });
         }
-        if !self.is_answer(&answer) {
+        if step != self.step() || !self.is_answer(&answer) {
             return Err(LeaderError::Unexpected { shard });
         }
         self.received[shard].push(answer);

@@ -1,6 +1,6 @@
 //! One aggregate made by k provers, in other processes or on other machines.
 //!
-//! Hekaton proves parts on many machines and aggregates their proofs on one (section 5). Here the aggregation is
+//! Hekaton proves parts on many machines and aggregates their proofs on one (sections 2.3 and 8.2). Here the aggregation is
 //! divided too: the places of all vectors over k shards, a power of two, and a leader with little work draws the
 //! challenges. The aggregate is the same, byte for byte, as that of one prover.
 //!
@@ -29,7 +29,8 @@
 //! replaced by one with the same data that is given all of [`Leader::sent`]. A shard that lies cannot make the leader
 //! return a false aggregate, as it verifies what it returns. If the verification fails,
 //! [`Leader::first_false_answer`] compares the answers of one shard with those that its data yield: whoever has the
-//! data can find the liar. If all answers are as they should be, a proof does not hold, or a key is for other parts.
+//! data can find the liar. The shards' parts of the commitment to D are not among these answers: keep them, and
+//! compare each with [`ShardKey::commit`] of the same data. If all answers are as they should be, a proof does not hold, or a key is for other parts.
 //! A liar can choose other proofs that hold, or another representative of an element (see [`torus`](crate::torus)):
 //! the aggregate is then another one, and valid.
 

@@ -41,7 +41,7 @@ pub enum ShardError {
     Zero,
 }
 
-/// What a shard keeps from one message to the next.
+/// State of a shard between two messages.
 #[derive(Clone, Debug)]
 enum State<E: AggregationCurve> {
     /// Before `Start`.

@@ -10,7 +10,7 @@ use crate::torus::AggregationCurve;
 
 use super::sharding::Sharding;
 
-/// What a shard needs of the reference string and of the key of an aggregate: a k-th of either.
+/// A shard's part of the reference string and of the key of an aggregate: a k-th of either.
 #[derive(Clone, Debug)]
 pub struct ShardKey<E: AggregationCurve> {
     pub(super) kind: AggregateKind,

@@ -56,13 +56,13 @@ fn run<E: AggregationCurve>(
     mut change: impl FnMut(usize, &mut ShardMessage<E>),
 ) -> Result<Aggregate<E>, LeaderError> {
     loop {
-        let message = leader.message().clone();
+        let (step, message) = (leader.step(), leader.message().clone());
         // The order of the answers does not matter.
         for (number, shard) in shards.iter_mut().enumerate().rev() {
             assert!(leader.awaits(number));
             let mut answer = answer(shard, &message);
             change(number, &mut answer);
-            match leader.receive(number, answer)? {
+            match leader.receive(number, step, answer)? {
                 Progress::Waiting => assert!(number > 0 && !leader.awaits(number)),
                 Progress::Next => assert!(number == 0 && leader.message() != &message),
                 Progress::Finished(aggregate) => return Ok(*aggregate),
@@ -270,14 +270,15 @@ fn a_lost_shard_is_replaced() {
     loop {
         // In every step the second shard dies after the message, and another one takes its place.
         let answer = shards[0].receive(leader.message()).unwrap();
-        assert_eq!(leader.receive(0, answer).unwrap(), Progress::Waiting);
+        let step = leader.step();
+        assert_eq!(leader.receive(0, step, answer).unwrap(), Progress::Waiting);
         let mut replacement = fresh[1].clone();
         let (last, before) = leader.sent().split_last().unwrap();
         for message in before {
             replacement.receive(message).unwrap();
         }
         let answer = replacement.receive(last).unwrap();
-        if let Progress::Finished(aggregate) = leader.receive(1, answer).unwrap() {
+        if let Progress::Finished(aggregate) = leader.receive(1, step, answer).unwrap() {
             assert_eq!(*aggregate, proved.aggregate);
             break;
         }
@@ -287,7 +288,7 @@ fn a_lost_shard_is_replaced() {
     // The aggregation has ended.
     let answer = fresh[0].clone().receive(&leader.sent()[0]).unwrap();
     assert!(!leader.awaits(0));
-    let again = leader.receive(0, answer);
+    let again = leader.receive(0, leader.step(), answer);
     assert!(matches!(again, Err(LeaderError::Repeated { shard: 0 })));
 }
 
@@ -311,23 +312,22 @@ fn messages_out_of_order_change_nothing() {
     let mut leader = Leader::mirage(proved.index.verifying_key(), statement, 2).unwrap();
     let mut shards = provers(&keys, &case);
     for (number, message) in recorded.sent().iter().enumerate() {
-        // All others first: to be refused. The two rounds' messages are alike.
-        let is_round = |number: usize| (2..4).contains(&number);
+        // All others first: to be refused. The two rounds' messages are alike, but for their numbers.
         for (other, message) in recorded.sent().iter().enumerate() {
             if other != number && !(is_fold(message) && is_fold(&recorded.sent()[number])) {
                 assert_eq!(shards[0].receive(message), Err(ShardError::Unexpected));
             }
-            if other != number && !(is_round(other) && is_round(number)) {
-                let refused = leader.receive(0, answers[other].clone());
+            if other != number {
+                let refused = leader.receive(0, other, answers[other].clone());
                 assert!(matches!(refused, Err(LeaderError::Unexpected { shard: 0 })));
             }
         }
         let answer = shards[0].receive(message).unwrap();
         assert_eq!(answer, answers[number]);
-        leader.receive(0, answer.clone()).unwrap();
-        let again = leader.receive(0, answer.clone());
+        leader.receive(0, number, answer.clone()).unwrap();
+        let again = leader.receive(0, number, answer.clone());
         assert!(matches!(again, Err(LeaderError::Repeated { shard: 0 })));
-        let unknown = leader.receive(2, answer);
+        let unknown = leader.receive(2, number, answer);
         assert!(matches!(
             unknown,
             Err(LeaderError::Shard {
@@ -336,7 +336,7 @@ fn messages_out_of_order_change_nothing() {
             })
         ));
         let answer = shards[1].receive(message).unwrap();
-        let progress = leader.receive(1, answer).unwrap();
+        let progress = leader.receive(1, number, answer).unwrap();
         let is_last = number + 1 == recorded.sent().len();
         assert_eq!(matches!(progress, Progress::Finished(_)), is_last);
     }

@@ -128,14 +128,15 @@ async fn epoch(
         return Err(Refused::new(StatusCode::NOT_FOUND, error.to_string()));
     }
     let place = served.record_place().await?;
-    let read = tokio::task::spawn_blocking(move || record(&directory, number)).await;
-    match read {
-        Ok(Ok(Some(json))) => Ok(with_place(json, place)),
-        Ok(Ok(None)) => Err(Refused::new(
+    // The place goes with the work, which does not end with a client that has gone.
+    let work = move || (record(&directory, number), place);
+    match tokio::task::spawn_blocking(work).await {
+        Ok((Ok(Some(json)), place)) => Ok(with_place(json, place)),
+        Ok((Ok(None), _)) => Err(Refused::new(
             StatusCode::NOT_FOUND,
             format!("epoch {number} is not proved yet"),
         )),
-        Ok(Err(error)) => Err(unreadable(number, &error)),
+        Ok((Err(error), _)) => Err(unreadable(number, &error)),
         Err(error) => Err(unreadable(number, &error.to_string())),
     }
 }

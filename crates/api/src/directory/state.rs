@@ -70,10 +70,14 @@ impl ServedDirectory {
             let current = self.current();
             let found = tokio::task::spawn_blocking(move || next_state(&current)).await;
             let error = match found {
-                Ok(Ok(None)) => continue,
+                Ok(Ok(None)) => {
+                    last_error.clear();
+                    continue;
+                }
                 Ok(Ok(Some(next))) => {
                     tracing::info!(epoch = next.epoch(), "the directory has a new epoch");
                     self.replace(next);
+                    last_error.clear();
                     continue;
                 }
                 Ok(Err(error)) => error.to_string(),

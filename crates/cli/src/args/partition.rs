@@ -157,7 +157,8 @@ pub(crate) struct PartitionProve {
     /// The folder with the keys.
     #[arg(value_name = "DIR")]
     pub(crate) keys: PathBuf,
-    /// The secret input: for a tree its leaves of 64 bytes each, for squarings 32 bytes for each value.
+    /// The secret input: for a tree its leaves of 64 bytes each, for squarings 32 bytes for each value, for a key
+    /// directory a file of `vkd witness`, for a program its input.
     #[arg(long, value_name = "FILE")]
     pub(crate) witness: PathBuf,
     #[command(flatten)]

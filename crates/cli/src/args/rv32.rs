@@ -43,7 +43,8 @@ Examples:
 
 The verifier reads circuit.json and verifying.key of the folder. That this key is for the program is
 the claim of the folder's maker; with --program the circuit is made again from the executable, and
-must be the key's. This takes as long as the first step of `setup`.
+must be the key's. This takes as long as the first step of `setup`. The key's maker could forge
+proofs: its digest (`partition info`) must come from a source that you trust.
 
 Exit codes: 0 the proof is valid; 1 it is not; 2 the command line is wrong; 3 there is no verdict:
 a file cannot be read, or the key is unusable.";
@@ -85,7 +86,7 @@ pub(crate) struct Rv32Run {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SizeArgs {
     /// Most steps of an execution [default: those that the program takes].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=proofmill_rv32_circuit::STEPS_MAX))]
     pub(crate) steps: Option<u64>,
     /// Most memory beside the program's own data [default: twice what the program takes].
     #[arg(long, value_name = "SIZE", value_parser = size)]

@@ -77,7 +77,7 @@ Examples:
 
   curl -s http://127.0.0.1:9473/v1/root             the last epoch and its root
   curl -s http://127.0.0.1:9473/v1/keys/alice       the state of a key, with its proof
-  curl -s http://127.0.0.1:9473/v1/keys?hex=00ff    the same, of a key that is no text
+  curl -s 'http://127.0.0.1:9473/v1/keys?hex=00ff'  the same, of a key that is no text
   curl -s http://127.0.0.1:9473/v1/epochs/7         the record of an epoch
 
 The answers are files for `proofmill vkd verify`. A new epoch is served within a second or two.";

@@ -55,7 +55,7 @@ pub(super) struct RangeReport {
     /// Time to verify the proof, without reading files.
     check_ms: f64,
     /// Digest of the key, hexadecimal.
-    key_digest: String,
+    pub(super) key_digest: String,
     /// The folder with the files.
     pub(super) folder: String,
 }
@@ -173,7 +173,13 @@ impl Claims {
             let aggregate = index.aggregate(&srs, &self.inputs, &self.proofs)?;
             stages.enter("write the files");
             make_folder(&files.folder)?;
-            // The proof last: where it is, the others are.
+            // The proof last, and none meanwhile: where one is, the others are its own.
+            match std::fs::remove_file(&files.proof) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(Failure::new(format!("{}: {error}", files.proof.display())));
+                }
+                _ => {}
+            }
             let proof = (&*files.proof, aggregate.to_bytes());
             write_together(&statement.into_iter().chain([proof]).collect::<Vec<_>>())?;
             Some(milliseconds(stages.end().total))

@@ -202,9 +202,10 @@ pub(super) fn range(report: &RangeReport, lines: &[String]) {
         console_line(format!("  {line}"));
     }
     console_line(output::plain(&format!(
-        "in {folder}; anybody verifies it with its files alone:\n  \
+        "in {folder}; who trusts the key {digest} verifies it with the files alone:\n  \
          proofmill aggregate verify --key {folder}/{KEY_FILE} --public {folder}/{PUBLIC_FILE} \\\n    \
          --range {folder}/{RANGE_FILE} {folder}/{PROOF_FILE}",
-        folder = report.folder
+        folder = report.folder,
+        digest = report.key_digest
     )));
 }

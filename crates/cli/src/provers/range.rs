@@ -80,11 +80,12 @@ impl StatedRange {
         let work = self.work.trim_start_matches('0');
         [
             format!(
-                "headers  {} to {}: {} in {}, each of which begins where the one before it ends",
+                "headers  {} in {}, each of which begins where the one before it ends; heights {} to {} by the word of \
+                 the range's author",
+                self.headers,
+                counted(self.chunks, "chunk"),
                 self.first,
                 self.last,
-                counted(self.headers as usize, "header"),
-                counted(self.chunks, "chunk"),
             ),
             format!("after    {}", self.prev_hash),
             format!("tip      {}", self.last_hash),

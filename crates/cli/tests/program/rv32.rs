@@ -131,7 +131,7 @@ fn what_keys_are_not_for_is_refused_before_anything_is_proved() {
     run(here, PROVE).failed(1, "does not halt within");
     // A longer input; the program halts with another exit code, which has a proof where the input fits.
     fs::write(here.join("n"), [1; 1_000]).expect("written");
-    run(here, PROVE).failed(1, "the keys are for inputs of up to");
+    run(here, PROVE).failed(1, "bytes of input, and the shape has room for");
     fs::write(here.join("n"), 3u32.to_le_bytes()).expect("written");
     run(here, PROVE.iter().chain(&["--public-input"])).failed(2, "for secret inputs");
     let other = [

@@ -7,7 +7,7 @@ mod setup;
 mod verify;
 mod workflow;
 
-pub(crate) use prove::prove_in;
+pub(crate) use prove::{check_files, prove_in};
 pub(crate) use setup::{NewCircuit, make_and_report};
 pub(crate) use verify::ProofFiles;
 

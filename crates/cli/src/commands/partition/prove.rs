@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use ark_std::rand::rngs::OsRng;
+use proofmill_files::is_inherited;
 use proofmill_groth16::snarkjs::inputs_to_json;
 use proofmill_groth16::with_curve;
 use proofmill_partition::PartitionedCircuit;
@@ -32,37 +33,51 @@ struct ProofFacts {
 
 pub(super) async fn run(args: &PartitionProve) -> Result<(), Failure> {
     let folder = Folder::at(&args.keys);
-    prove_in(&folder, Some(&args.witness), &args.output).await
+    check_files(Some(&args.witness), &args.output)?;
+    let description = folder.description()?;
+    let witness = description.circuit.read_witness(&args.witness)?;
+    prove_in(&folder, Some(&args.witness), &witness, &args.output).await
 }
 
-/// Proves a folder's circuit, with the witness of this file or with an empty one; or writes the workflow that does.
-pub(crate) async fn prove_in(
-    folder: &Folder,
-    witness: Option<&Path>,
-    args: &ProofArgs,
-) -> Result<(), Failure> {
-    let description = folder.description()?;
-    if let Some(path) = &args.workflow {
-        let witness = witness.ok_or_else(|| {
-            Failure::usage("a workflow reads the witness from a file, and none is named")
-        })?;
-        return super::workflow::write(folder, &description, witness, path, args);
+/// Fails if the files that a proof reads and writes are in each other's way, or a workflow could not read the witness.
+pub(crate) fn check_files(witness: Option<&Path>, args: &ProofArgs) -> Result<(), Failure> {
+    if args.workflow.is_some() && witness.is_none_or(is_inherited) {
+        let why = "a workflow reads the witness from a file, and none is named";
+        return Err(Failure::usage(why));
     }
     let journal = journal_path(args);
     let mut plan = FilePlan::default();
     if let Some(witness) = witness {
         plan = plan.reads("the witness", witness);
     }
-    plan.writes("the proof", &args.proof)
-        .writes("the public inputs", &args.public)
-        .check(OverwritePolicy::NothingHardToRecreate)?;
-    let witness = description.circuit.read_witness(witness)?;
+    plan = plan
+        .writes("the proof", &args.proof)
+        .writes("the public inputs", &args.public);
+    if args.workflow.is_none() {
+        plan = plan.writes("the journal", &journal);
+    }
+    plan.check(OverwritePolicy::NothingHardToRecreate)
+}
+
+/// Proves a folder's circuit with a witness, after [`check_files`]; or writes the workflow that does, with the path of the
+/// witness.
+pub(crate) async fn prove_in(
+    folder: &Folder,
+    path: Option<&Path>,
+    witness: &[u8],
+    args: &ProofArgs,
+) -> Result<(), Failure> {
+    let description = folder.description()?;
+    if let (Some(workflow), Some(witness)) = (&args.workflow, path) {
+        return super::workflow::write(folder, &description, witness, workflow, args);
+    }
+    let journal = journal_path(args);
     let stopped = stop_after_part()?;
     let curve = description.curve()?;
     let (made, parts) = tokio::task::block_in_place(|| {
         args.threads.run(|| {
             with_curve!(curve, E => {
-                let circuit = description.circuit.with_witness(folder, &witness)?;
+                let circuit = description.circuit.with_witness(folder, witness)?;
                 let made = prove::<E>(args, folder, &circuit, &journal, &stopped)?;
                 Ok::<_, Failure>((made, circuit.num_parts()))
             })

@@ -10,12 +10,13 @@ use super::{read_input, setup};
 use crate::args::partition::SetupArgs;
 use crate::args::rv32::{Rv32Prove, SizeArgs};
 use crate::circuit_folder::{CircuitSizes, Folder, read_program};
-use crate::commands::partition::prove_in;
+use crate::commands::partition::{check_files, prove_in};
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::counted;
 
 pub(super) async fn run(args: &Rv32Prove) -> Result<(), Failure> {
+    check_files(args.stdin.as_deref(), &args.proof)?;
     let program = read_program(&args.program)?;
     let input = read_input(args.stdin.as_deref())?;
     say_what_happens(&args.program, &program, &input)?;
@@ -27,7 +28,7 @@ pub(super) async fn run(args: &Rv32Prove) -> Result<(), Failure> {
     }
     let folder = Folder::at(&keys);
     require_keys_of(&folder, &program, args)?;
-    prove_in(&folder, args.stdin.as_deref(), &args.proof).await
+    prove_in(&folder, args.stdin.as_deref(), &input, &args.proof).await
 }
 
 /// Runs the program: what does not halt is refused before keys are made or read.

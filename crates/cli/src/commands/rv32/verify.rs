@@ -14,7 +14,7 @@ use crate::args::rv32::Rv32Verify;
 use crate::circuit_folder::{CircuitSizes, Folder, Rv32Sizes, read_program};
 use crate::commands::partition::ProofFiles;
 use crate::failure::Failure;
-use crate::files::write;
+use crate::files::{FilePlan, OverwritePolicy, write};
 use crate::output;
 use crate::progress::counted;
 use crate::stages::{milliseconds, short};
@@ -25,6 +25,7 @@ const SHOWN_BYTES: usize = 64;
 pub(super) fn run(args: &Rv32Verify) -> Result<(), Failure> {
     let began = Instant::now();
     let folder = Folder::at(&args.keys);
+    check_output(args, &folder)?;
     let description = folder.description().map_err(Failure::without_answer)?;
     let CircuitSizes::Rv32(sizes) = &description.circuit else {
         let shown = args.keys.display();
@@ -58,7 +59,7 @@ pub(super) fn run(args: &Rv32Verify) -> Result<(), Failure> {
     }
     let statement = verdict.map_err(|why| Failure::new(format!("{shown}: not valid: {why}")))?;
     if let Some(path) = &args.output {
-        write(path, Visibility::Public, &statement.output)?;
+        write(path, Visibility::Public, &statement.output).map_err(Failure::without_answer)?;
     }
     let lines = lines(args, &statement);
     console_line(output::plain(&format!(
@@ -69,6 +70,28 @@ pub(super) fn run(args: &Rv32Verify) -> Result<(), Failure> {
         console_line(output::plain(&line));
     }
     Ok(())
+}
+
+/// Fails if the output would replace a file that is read, or cannot be written. Exit code 1 would be a verdict.
+fn check_output(args: &Rv32Verify, folder: &Folder) -> Result<(), Failure> {
+    let Some(output) = &args.output else {
+        return Ok(());
+    };
+    let key = folder.verifying_key_path();
+    let mut plan = FilePlan::default()
+        .reads("the proof", &args.proof)
+        .reads("the public inputs", &args.public)
+        .reads("the key", &key);
+    if let Some(program) = &args.program {
+        plan = plan.reads("the program", program);
+    }
+    let checked = plan
+        .writes("the output", output)
+        .check(OverwritePolicy::NothingHardToRecreate);
+    checked.map_err(|failure| match failure.code {
+        1 => failure.without_answer(),
+        _ => failure,
+    })
 }
 
 /// The statement of a valid proof, or the reason why it is not valid. The outer error is for what gives no verdict.
@@ -106,7 +129,7 @@ fn verify<E: PartitionCurve>(
 
 fn lines(args: &Rv32Verify, statement: &Statement) -> Vec<String> {
     let claim = match &args.program {
-        Some(path) => format!("{}, for which the key is", path.display()),
+        Some(path) => format!("{}, of which the key says it is", path.display()),
         None => "as the folder of keys says; check it with --program".to_owned(),
     };
     let input = match &statement.input {

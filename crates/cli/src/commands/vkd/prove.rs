@@ -73,11 +73,11 @@ pub(super) async fn run(args: &Prove) -> Result<(), Failure> {
     let folder = Folder::at(&args.keys);
     let (description, shape) = describe(&folder)?;
     let directory = open(&args.directory)?;
-    let numbers = numbers(args, &directory)?;
+    let _lock = lock(&directory.proving_path())?;
+    let numbers = take_up_work(args, &directory)?;
     if numbers.is_empty() {
         return nothing_to_do(args, &directory);
     }
-    let _lock = lock(&directory.proving_path())?;
     let stopped = stop_after_part()?;
     let curve = description.curve()?;
     let facts = tokio::task::block_in_place(|| {
@@ -113,8 +113,9 @@ pub(super) async fn run(args: &Prove) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The epochs to prove: the one that is named, or all without a record.
-fn numbers(args: &Prove, directory: &KeyDirectory) -> Result<Vec<u64>, Failure> {
+/// The epochs to prove: the one that is named, or all without a record. Removes unfinished work on epochs that have one:
+/// it is secret, and was left by a run that ended after it had published, or whose epoch was proved elsewhere.
+fn take_up_work(args: &Prove, directory: &KeyDirectory) -> Result<Vec<u64>, Failure> {
     let last = directory.epoch();
     let named = match args.epoch {
         Some(number) if number > last => return Err(StoreError::NoEpoch { number, last }.into()),
@@ -126,6 +127,14 @@ fn numbers(args: &Prove, directory: &KeyDirectory) -> Result<Vec<u64>, Failure> 
         let path = directory.record_path(number);
         if !path.try_exists().map_err(failed(&path))? {
             numbers.push(number);
+            continue;
+        }
+        let left = directory.epoch_proving_path(number);
+        match std::fs::remove_dir_all(&left) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(failed(&left)(error));
+            }
+            _ => {}
         }
     }
     Ok(numbers)

@@ -113,7 +113,7 @@ fn open(path: &Path) -> Result<Arc<dyn JobSteps>, Failure> {
     );
     let folder = Folder::at(&job.keys);
     let description = folder.description()?;
-    let witness = description.circuit.read_witness(Some(&job.witness))?;
+    let witness = description.circuit.read_witness(&job.witness)?;
     let curve = description.curve()?;
     with_curve!(curve, E => {
         let (index, srs) = folder.index::<E>(folder.partition()?)?;
