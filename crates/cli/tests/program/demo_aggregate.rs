@@ -100,11 +100,7 @@ fn all_chunks_become_one_proof_that_is_verified_from_its_files_alone() {
 
     let elsewhere = copied(&made);
     let ran = verify(elsewhere.path()).succeeded();
-    assert!(
-        ran.stdout
-            .contains("headers  5 in 3 chunks"),
-        "{ran:?}"
-    );
+    assert!(ran.stdout.contains("headers  5 in 3 chunks"), "{ran:?}");
     assert!(ran.stdout.contains("work     0x500050005\n"), "{ran:?}");
     let words_json = format!("{VERIFY} --range range.json --json");
     let verdict = words(elsewhere.path(), &words_json).succeeded().json();
