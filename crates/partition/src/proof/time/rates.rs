@@ -16,7 +16,7 @@ use crate::{Challenges, Opening, PartTrace, Partition, PartitionError, Partition
 
 /// Lanes and squarings of the part that is proved: just under 2¹³ constraints.
 const LANES: usize = 512;
-const SQUARINGS: usize = 9;
+const SQUARINGS: usize = 7;
 
 /// Proofs of that part; the fastest counts.
 const PROOFS: usize = 3;
