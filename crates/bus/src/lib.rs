@@ -32,8 +32,8 @@ mod pending;
 mod secret;
 
 pub use blob::{
-    BlobError, BlobStore, Bucket, Digest, Held, InvalidDigest, SweepScan, Sweeper, Swept,
-    UnreferencedSince,
+    BlobError, BlobStore, Bucket, Digest, FolderError, FolderManifest, Held, InvalidDigest,
+    SweepScan, Sweeper, Swept, UnreferencedSince,
 };
 pub use certificate::certificate_remedy;
 pub use embedded::{EmbeddedLog, Loss, OpenError, Options};

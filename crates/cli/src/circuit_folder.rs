@@ -2,7 +2,7 @@
 
 mod rv32;
 
-pub(crate) use rv32::{Rv32Sizes, program_path, read_program, read_program_bytes};
+pub(crate) use rv32::{PROGRAM, Rv32Sizes, program_path, read_program, read_program_bytes};
 
 use std::path::{Path, PathBuf};
 
@@ -74,6 +74,20 @@ pub(crate) enum AnyCircuit<F: PrimeField> {
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
+}
+
+/// Whether a file of a folder is needed to commit to parts and to prove them.
+pub(crate) fn is_proving_file(name: &str) -> bool {
+    ["circuit.json", "partition", PROGRAM].contains(&name) || is_of_class(name, ".pk")
+}
+
+/// Whether a file of a folder is needed, beside [those to prove with](is_proving_file), to check proofs of parts.
+pub(crate) fn is_checking_file(name: &str) -> bool {
+    ["string.srs", "verifying.key"].contains(&name) || is_of_class(name, ".vk")
+}
+
+fn is_of_class(name: &str, suffix: &str) -> bool {
+    name.starts_with("class-") && name.ends_with(suffix)
 }
 
 // === impl Description ===
@@ -315,6 +329,20 @@ impl Folder {
 
     pub(crate) fn verifying_key_path(&self) -> PathBuf {
         self.path.join("verifying.key")
+    }
+
+    /// Names of the files that the folder has, without folders and files that are no part of the keys.
+    pub(crate) fn file_names(&self) -> Result<Vec<String>, Failure> {
+        let failed = |error| Failure::new(format!("{}: {error}", self.path.display()));
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(&self.path).map_err(failed)? {
+            let name = entry.map_err(failed)?.file_name();
+            let name = name.into_string().unwrap_or_default();
+            if is_proving_file(&name) || is_checking_file(&name) {
+                names.push(name);
+            }
+        }
+        Ok(names)
     }
 
     /// The curve and the circuit of the keys.

@@ -26,8 +26,8 @@ pub(crate) enum Access {
 
 /// The addresses of all accesses, part after part.
 #[derive(Debug)]
-pub(crate) struct Recorder<F> {
-    directory: Directory<(u32, F)>,
+pub(crate) struct Recorder {
+    directory: Directory<u32>,
     next_address: u32,
     /// The address of each access; the public inputs come first.
     pub(crate) addresses: Vec<u32>,
@@ -58,7 +58,8 @@ pub(crate) struct Accesses<'a, F> {
     variables: Option<CommittedVariables<'a>>,
     /// The value of each access, where it is known from a trace.
     values: Option<&'a [F]>,
-    recorder: Option<&'a mut Recorder<F>>,
+    /// The accesses, in order, if they are recorded.
+    log: Option<&'a mut Vec<Access>>,
     memory: Option<Memory<'a, F>>,
     made: usize,
     transfers: Vec<Transfer>,
@@ -85,17 +86,30 @@ pub(crate) struct Run<F> {
 
 // === impl Recorder ===
 
-impl<F: PrimeField> Recorder<F> {
+impl Recorder {
     /// Begins with the public inputs, which have the first addresses, from 1.
-    pub(crate) fn new(public: &[F]) -> Result<Self, PartitionError> {
-        check_count(public.len())?;
-        let addresses: Vec<u32> = (1..=public.len() as u32).collect();
-        let numbered = addresses.iter().copied().zip(public.iter().copied());
+    pub(crate) fn new(public_inputs: usize) -> Result<Self, PartitionError> {
+        check_count(public_inputs)?;
+        let addresses: Vec<u32> = (1..=public_inputs as u32).collect();
         Ok(Self {
-            directory: Directory::new(numbered.collect()),
+            directory: Directory::new(addresses.clone()),
             next_address: addresses.len() as u32 + 1,
             addresses,
         })
+    }
+
+    /// Records the accesses of the next part.
+    pub(crate) fn record(&mut self, part: usize, log: &[Access]) -> Result<(), PartitionError> {
+        for access in log.iter().copied() {
+            match access {
+                Access::Set(_) | Access::Store(_) => self.write(access, part)?,
+                Access::Get(_) | Access::Load(_) | Access::PublicInput(_) => {
+                    let address = self.directory.read(access, part)?;
+                    self.push(address)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     fn push(&mut self, address: u32) -> Result<(), PartitionError> {
@@ -104,16 +118,10 @@ impl<F: PrimeField> Recorder<F> {
         Ok(())
     }
 
-    fn read(&mut self, access: Access, part: usize) -> Result<F, PartitionError> {
-        let (address, value) = self.directory.read(access, part)?;
-        self.push(address)?;
-        Ok(value)
-    }
-
-    fn write(&mut self, access: Access, value: F, part: usize) -> Result<(), PartitionError> {
+    fn write(&mut self, access: Access, part: usize) -> Result<(), PartitionError> {
         let address = self.next_address;
         self.push(address)?;
-        self.directory.write(access, part, (address, value))?;
+        self.directory.write(access, part, address)?;
         // Below the number of accesses, which 32 bits count.
         self.next_address += 1;
         Ok(())
@@ -159,12 +167,10 @@ impl<'a, F: PrimeField> Accesses<'a, F> {
         }
     }
 
-    /// Records accesses of a part whose trace has these variables.
-    pub(crate) fn constrained(
-        variables: CommittedVariables<'a>,
-        recorder: &'a mut Recorder<F>,
-    ) -> Self {
-        Self::new(Some(variables), None, Some(recorder))
+    /// Accesses of a part whose trace has these variables; they are appended to `log`. The values of what the part reads
+    /// are zeros.
+    pub(crate) fn constrained(variables: CommittedVariables<'a>, log: &'a mut Vec<Access>) -> Self {
+        Self::new(Some(variables), None, Some(log))
     }
 
     /// Accesses whose variables and values are those of the part's trace.
@@ -175,14 +181,14 @@ impl<'a, F: PrimeField> Accesses<'a, F> {
     fn new(
         variables: Option<CommittedVariables<'a>>,
         values: Option<&'a [F]>,
-        recorder: Option<&'a mut Recorder<F>>,
+        log: Option<&'a mut Vec<Access>>,
     ) -> Self {
         let mut hasher = Sha256::new();
         hasher.update(DIGEST_DOMAIN);
         Self {
             variables,
             values,
-            recorder,
+            log,
             memory: None,
             made: 0,
             transfers: Vec::new(),
@@ -214,13 +220,9 @@ impl<'a, F: PrimeField> Accesses<'a, F> {
         &mut self,
         cs: &ConstraintSystemRef<F>,
         access: Access,
-        part: usize,
     ) -> Result<Wire<F>, PartitionError> {
-        let recorded = match (&mut self.recorder, &mut self.memory) {
-            (Some(recorder), _) => recorder.read(access, part)?,
-            (None, Some(memory)) => memory.at(self.made).map_or(F::zero(), |value| *value),
-            (None, None) => F::zero(),
-        };
+        let found = self.memory.as_mut().and_then(|memory| memory.at(self.made));
+        let recorded = found.map_or(F::zero(), |value| *value);
         let traced = self.values.and_then(|values| values.get(self.made));
         let value = traced.copied().unwrap_or(recorded);
         let variable = match self.next(access) {
@@ -230,20 +232,12 @@ impl<'a, F: PrimeField> Accesses<'a, F> {
         Ok(Wire { variable, value })
     }
 
-    /// Records a write of a part and returns the variable of the trace that must be equal to it.
-    pub(crate) fn write(
-        &mut self,
-        access: Access,
-        value: F,
-        part: usize,
-    ) -> Result<Option<Variable>, PartitionError> {
-        if let Some(recorder) = &mut self.recorder {
-            recorder.write(access, value, part)?;
-        }
+    /// Records a write and returns the variable of the trace that must be equal to it.
+    pub(crate) fn write(&mut self, access: Access, value: F) -> Option<Variable> {
         if let Some(place) = self.memory.as_mut().and_then(|memory| memory.at(self.made)) {
             *place = value;
         }
-        Ok(self.next(access))
+        self.next(access)
     }
 
     /// Counts and hashes an access and returns its variable in the trace. An access beyond the expected number has
@@ -268,6 +262,9 @@ impl<'a, F: PrimeField> Accesses<'a, F> {
             for index in name.indices() {
                 self.hasher.update(index.to_le_bytes());
             }
+        }
+        if let Some(log) = &mut self.log {
+            log.push(access);
         }
         self.made += 1;
         let variables = self.variables?.accesses;

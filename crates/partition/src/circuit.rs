@@ -12,8 +12,8 @@ use crate::{Part, PartitionError};
 /// part's number only, never on values: the same accesses in the same order, the same constraints.
 ///
 /// A circuit without a witness describes the shape, to make keys of; it may hold zeros, since no
-/// value is looked at then.
-pub trait PartitionedCircuit<F: PrimeField> {
+/// value is looked at then. Several threads run its parts at once.
+pub trait PartitionedCircuit<F: PrimeField>: Sync {
     /// The number of parts, at least 1. Wires flow from parts to later ones.
     fn num_parts(&self) -> usize;
 

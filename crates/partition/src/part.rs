@@ -262,7 +262,7 @@ impl<'a, F: PrimeField> Part<'a, F> {
 
     fn read(&mut self, access: Access) -> Result<Wire<F>, PartitionError> {
         match &mut self.wires {
-            Wires::Traced(accesses) => accesses.read(&self.cs, access, self.number),
+            Wires::Traced(accesses) => accesses.read(&self.cs, access),
             Wires::Direct(whole) => whole.directory.read(access, self.number),
         }
     }
@@ -282,7 +282,7 @@ impl<'a, F: PrimeField> Part<'a, F> {
     ) -> Result<(), PartitionError> {
         match &mut self.wires {
             Wires::Traced(accesses) => {
-                if let Some(variable) = accesses.write(access, value, self.number)? {
+                if let Some(variable) = accesses.write(access, value) {
                     enforce_equal(&self.cs, variable, || sum().into())?;
                 }
                 Ok(())

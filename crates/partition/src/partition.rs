@@ -1,16 +1,19 @@
 //! A partition: the part of a circuit in parts that does not depend on a witness.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use ark_ff::{BigInteger, PrimeField};
 use ark_std::rand::{CryptoRng, RngCore};
 use proofmill_kernels::Poseidon2Field;
 use proofmill_r1cs::Assignment;
+use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
 use crate::access_order::AccessOrder;
-use crate::accesses::{MAX_ACCESSES, Memory, Recorder, Run};
+use crate::accesses::{Access, MAX_ACCESSES, Memory, Recorder, Run};
 use crate::class::Class;
+use crate::error::Difference;
 use crate::memory_check::{self, Shape};
 use crate::multiset::{self, MAX_TRANSFER_VALUES, Transfer};
 use crate::public_state::{Challenges, PublicState};
@@ -92,8 +95,8 @@ impl<F> fmt::Debug for Traces<F> {
 // === impl Partition ===
 
 impl<F: Poseidon2Field> Partition<F> {
-    /// Runs the code of all parts, one after the other, for their constraints. The circuit needs no
-    /// witness. One part's constraints are held at a time, besides those of each class.
+    /// Runs the code of all parts for their constraints, on the current rayon pool. The circuit needs no witness. The
+    /// constraints of two parts for each thread are held at a time, besides those of each class.
     ///
     /// # Errors
     ///
@@ -119,21 +122,44 @@ impl<F: Poseidon2Field> Partition<F> {
             });
         }
         let depth = depth(count + 1);
-        let mut recorder = Recorder::new(&vec![F::zero(); public_inputs])?;
+        let mut recorder = Recorder::new(public_inputs)?;
         let mut starts = vec![public_inputs];
-        let mut classes: Vec<Class<F>> = Vec::new();
+        let (classes, mut firsts) = first_parts(circuit, depth)?;
         let mut parts = Vec::with_capacity(count);
         let mut transferred = 0;
-        for part in 0..count {
-            let (class, run) = add_part(circuit, part, depth, &mut classes, &mut recorder)?;
-            transferred += run.transferred.len();
-            check_transfers(transferred)?;
-            starts.push(recorder.addresses.len());
-            parts.push(PartRecord {
-                class,
-                constants: run.constants,
-                accesses: run.digest,
-            });
+        let window = 2 * rayon::current_num_threads();
+        for start in (0..count).step_by(window) {
+            let runs: Vec<_> = (start..count.min(start + window))
+                .into_par_iter()
+                .map(|part| match firsts.contains_key(&part) {
+                    // It was run for its class.
+                    true => Ok(None),
+                    false => later_part(circuit, part, &classes).map(Some),
+                })
+                .collect();
+            for (part, run) in (start..).zip(runs) {
+                let run = match run? {
+                    Some(run) => run,
+                    None => firsts.remove(&part).expect("the first part of a class"),
+                };
+                recorder.record(part, &run.log)?;
+                if let Some(difference) = run.difference {
+                    return Err(PartitionError::ClassDiffers {
+                        class: circuit.class(part),
+                        first: classes[run.class].first_part(),
+                        part,
+                        difference,
+                    });
+                }
+                transferred += run.run.transferred.len();
+                check_transfers(transferred)?;
+                starts.push(recorder.addresses.len());
+                parts.push(PartRecord {
+                    class: run.class,
+                    constants: run.run.constants,
+                    accesses: run.run.digest,
+                });
+            }
         }
         Ok(Self {
             order: AccessOrder::new(recorder.addresses, starts),
@@ -497,46 +523,85 @@ impl<F: Poseidon2Field> Partition<F> {
     }
 }
 
-/// The constraints of a part, compared with its class, which is added if it is new.
-fn add_part<F: Poseidon2Field>(
+/// A run of a part's code, of which the constraints were compared with those of its class.
+struct PartRun<F> {
+    class: usize,
+    run: Run<F>,
+    /// The accesses, in order.
+    log: Vec<Access>,
+    /// The first difference from the class.
+    difference: Option<Difference>,
+}
+
+/// The classes, in the order of their first parts, and the runs of these parts by their number.
+fn first_parts<F: Poseidon2Field>(
+    circuit: &impl PartitionedCircuit<F>,
+    depth: usize,
+) -> Result<(Vec<Class<F>>, BTreeMap<usize, PartRun<F>>), PartitionError> {
+    let mut names = BTreeSet::new();
+    let parts = 0..circuit.num_parts();
+    let firsts: Vec<usize> = parts
+        .filter(|part| names.insert(circuit.class(*part)))
+        .collect();
+    let made: Vec<_> = firsts
+        .par_iter()
+        .map(|part| first_part(circuit, *part, depth))
+        .collect();
+    let (mut classes, mut runs) = (Vec::new(), BTreeMap::new());
+    for (class, (part, made)) in firsts.into_iter().zip(made).enumerate() {
+        let (made, run, log) = made?;
+        let difference = None;
+        classes.push(made);
+        runs.insert(
+            part,
+            PartRun {
+                class,
+                run,
+                log,
+                difference,
+            },
+        );
+    }
+    Ok((classes, runs))
+}
+
+/// The class of a part that is the first of its class, and the part's run.
+fn first_part<F: Poseidon2Field>(
     circuit: &impl PartitionedCircuit<F>,
     part: usize,
     depth: usize,
-    classes: &mut Vec<Class<F>>,
-    recorder: &mut Recorder<F>,
-) -> Result<(usize, Run<F>), PartitionError> {
-    let name = circuit.class(part);
-    let known = classes.iter().position(|class| class.name() == name);
-    let shape = match known {
-        Some(class) => classes[class].shape().clone(),
-        None => {
-            let run = synthesis::count(circuit, part)?;
-            check_transfers(run.transferred.len())?;
-            Shape::new(run.accesses, run.transfers.into(), depth)
-        }
-    };
-    let (system, run, sections) = synthesis::constraints(circuit, part, &shape, recorder)?;
-    let Some(class) = known else {
-        if run.accesses != shape.accesses || run.transfers[..] != shape.transfers[..] {
-            return Err(PartitionError::AccessesChanged { part });
-        }
-        classes.push(Class::new(
-            name,
-            part,
-            shape,
-            (system, run.clone(), sections),
-        ));
-        return Ok((classes.len() - 1, run));
-    };
-    match classes[class].difference(&system, &run) {
-        None => Ok((class, run)),
-        Some(difference) => Err(PartitionError::ClassDiffers {
-            class: name,
-            first: classes[class].first_part(),
-            part,
-            difference,
-        }),
+) -> Result<(Class<F>, Run<F>, Vec<Access>), PartitionError> {
+    let counted = synthesis::count(circuit, part)?;
+    check_transfers(counted.transferred.len())?;
+    let shape = Shape::new(counted.accesses, counted.transfers.into(), depth);
+    let mut log = Vec::new();
+    let (system, run, sections) = synthesis::constraints(circuit, part, &shape, &mut log)?;
+    if run.accesses != shape.accesses || run.transfers[..] != shape.transfers[..] {
+        return Err(PartitionError::AccessesChanged { part });
     }
+    let name = circuit.class(part);
+    let class = Class::new(name, part, shape, (system, run.clone(), sections));
+    Ok((class, run, log))
+}
+
+/// Runs a part that is not the first of its class.
+fn later_part<F: Poseidon2Field>(
+    circuit: &impl PartitionedCircuit<F>,
+    part: usize,
+    classes: &[Class<F>],
+) -> Result<PartRun<F>, PartitionError> {
+    let name = circuit.class(part);
+    let class = classes.iter().position(|class| class.name() == name);
+    // A circuit whose classes change between two calls.
+    let class = class.ok_or(PartitionError::AccessesChanged { part })?;
+    let mut log = Vec::new();
+    let (system, run, _) = synthesis::constraints(circuit, part, classes[class].shape(), &mut log)?;
+    Ok(PartRun {
+        class,
+        difference: classes[class].difference(&system, &run),
+        run,
+        log,
+    })
 }
 
 /// Checks the number of values that parts transfer.

@@ -7,7 +7,7 @@ use ark_relations::gr1cs::{
 use proofmill_kernels::Poseidon2Field;
 use proofmill_r1cs::{Assignment, R1cs, R1csError};
 
-use crate::accesses::{Accesses, CommittedVariables, Memory, Recorder, Run};
+use crate::accesses::{Access, Accesses, CommittedVariables, Memory, Run};
 use crate::gadgets::Synthesizer;
 use crate::memory_check::{MemoryCheck, Sections, Shape};
 use crate::part::Wires;
@@ -78,12 +78,12 @@ fn run_alone<F: Poseidon2Field>(
     run(circuit, part, &cs, accesses)
 }
 
-/// The constraints of a part with its memory check; the accesses are recorded.
+/// The constraints of a part with its memory check; its accesses are appended to `log`.
 pub(crate) fn constraints<F: Poseidon2Field>(
     circuit: &impl PartitionedCircuit<F>,
     part: usize,
     shape: &Shape,
-    recorder: &mut Recorder<F>,
+    log: &mut Vec<Access>,
 ) -> Result<(R1cs<F>, Run<F>, Sections), PartitionError> {
     let (zeros, opening) = (
         vec![F::zero(); shape.instance()],
@@ -103,7 +103,7 @@ pub(crate) fn constraints<F: Poseidon2Field>(
     let closure = Closure {
         run: |cs: ConstraintSystemRef<F>| -> Result<(), PartitionError> {
             let with = |check: &MemoryCheck<F>, cs: &_| {
-                let accesses = Accesses::constrained(committed(check), recorder);
+                let accesses = Accesses::constrained(committed(check), log);
                 run(circuit, part, cs, accesses)
             };
             made = Some(with_memory_check(&cs, shape, &values, with)?);

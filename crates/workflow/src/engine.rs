@@ -103,7 +103,11 @@ fn endpoints(fields: &mut Fields<'_, '_>, folder: &Path) -> Option<Vec<EngineAdd
 
 impl EngineAddress {
     /// Reads an address; a relative socket path is resolved against `folder`.
-    fn try_new(text: &str, folder: &Path) -> Result<Self, InvalidValue> {
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidValue`] for a text that is none of `unix:PATH`, `http://HOST:PORT` and `https://HOST:PORT`.
+    pub fn try_new(text: &str, folder: &Path) -> Result<Self, InvalidValue> {
         if let Some(socket) = text.strip_prefix("unix:") {
             return match Path::new(socket).file_name() {
                 Some(_) if !socket.contains('\0') => {

@@ -2,6 +2,7 @@
 
 mod bucket;
 mod digest;
+mod folder;
 mod hold;
 mod https;
 mod store;
@@ -9,6 +10,7 @@ mod sweep;
 
 pub use bucket::Bucket;
 pub use digest::{Digest, InvalidDigest};
+pub use folder::{FolderError, FolderManifest};
 pub use hold::Held;
 pub(crate) use store::ConditionalDelete;
 pub use store::{BlobError, BlobStore};

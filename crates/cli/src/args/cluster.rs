@@ -90,6 +90,9 @@ pub(crate) struct Coordinator {
     /// Metrics of the first workflow, while this process leads it.
     #[command(flatten)]
     pub(crate) metrics: MetricsArg,
+    /// The keys with which results of parts are checked are kept here if they are fetched from the bus.
+    #[command(flatten)]
+    pub(crate) keys: KeysArg,
 }
 
 /// `proofmill dispatcher`

@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use proofmill_api::engine::Address;
 
 use super::aggregate::CurveName;
 use super::circuits::Threads;
-use super::engine::size;
+use super::cluster::BusArgs;
+use super::engine::{EngineQueryArgs, size};
 
 const EXAMPLES: &str = "\
 Examples, for a Merkle tree over eight leaves, one hash to a part:
@@ -50,6 +52,27 @@ Examples:
 Exit codes: 0 the proof is valid; 1 it is not; 2 the command line is wrong; 3 there is no verdict:
 a file cannot be read, or the key is unusable.";
 
+const REGISTER_EXAMPLES: &str = "\
+Examples:
+  proofmill engine serve
+  proofmill partition register tree
+  proofmill partition prove tree --witness leaves --proof tree.proof --public tree.public.json \\
+                            --workflow tree.toml --at unix:.proofmill/engine/engine.sock
+
+Classes are named by the checksums of their keys. Keys stay in the engine's memory between
+proofs, within its budget, and its devices are used.";
+
+const PUBLISH_EXAMPLES: &str = "\
+Examples:
+  proofmill partition publish tree --bus nats://bus:4222
+  proofmill partition publish tree --bus nats://bus:4222 --remove
+
+A coordinator must have run on the bus before: it makes the store.
+
+Keys are identified by the digests of their content, and `partition prove --workflow` writes the
+folder's digest into the workflow: a process without the folder fetches that content and no other,
+once, into its --keys. What was put before an interruption is not sent again.";
+
 const INFO_EXAMPLES: &str = "\
 Examples:
   proofmill partition info tree
@@ -79,6 +102,10 @@ pub(crate) enum Partition {
     Verify(PartitionVerify),
     /// Show what keys, a verifying key or a proof are for, and the cost of each part.
     Info(PartitionInfo),
+    /// Put keys on a bus, from where workers and coordinators fetch those that they do not have.
+    Publish(PartitionPublish),
+    /// Register the keys of all classes at a proving engine, which then proves parts of these classes.
+    Register(PartitionRegister),
 }
 
 /// A circuit in parts that comes with the program.
@@ -181,6 +208,16 @@ pub(crate) struct ProofArgs {
     /// it, FILE.job has the paths and a secret seed; only its owner may read it, and only the coordinator needs it.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["journal", "memory"])]
     pub(crate) workflow: Option<PathBuf>,
+    /// With --workflow: parts are proved by this engine, where `partition register` has registered the keys. Give it
+    /// several times for several engines.
+    #[arg(long, value_name = "ADDRESS", requires = "workflow")]
+    pub(crate) at: Vec<Address>,
+    /// With --at: a file with the token for the engines, on the workers' machines.
+    #[arg(long, value_name = "FILE", requires = "at")]
+    pub(crate) at_token: Option<PathBuf>,
+    /// With --at: the authority of the engines' certificates (PEM), on the workers' machines.
+    #[arg(long, value_name = "FILE", requires = "at")]
+    pub(crate) at_ca: Option<PathBuf>,
     /// Most memory that this process may take. Keys are held in the fastest form that fits: with multiples
     /// of their points, as they are, or in their files. Too small a limit is refused before anything large
     /// is read [default: no limit, and keys as they are].
@@ -188,6 +225,34 @@ pub(crate) struct ProofArgs {
     pub(crate) memory: Option<u64>,
     #[command(flatten)]
     pub(crate) threads: Threads,
+    /// Print a summary as one JSON object on the last line of standard output.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `proofmill partition register`
+#[derive(Debug, Args)]
+#[command(after_help = REGISTER_EXAMPLES)]
+pub(crate) struct PartitionRegister {
+    /// The folder with the keys, on the engine's machine. The constraints of each class are written beside its key.
+    #[arg(value_name = "DIR")]
+    pub(crate) keys: PathBuf,
+    #[command(flatten)]
+    pub(crate) query: EngineQueryArgs,
+}
+
+/// `proofmill partition publish`
+#[derive(Debug, Args)]
+#[command(after_help = PUBLISH_EXAMPLES)]
+pub(crate) struct PartitionPublish {
+    /// The folder with the keys.
+    #[arg(value_name = "DIR")]
+    pub(crate) keys: PathBuf,
+    /// Remove them from the bus. Processes keep what they have fetched.
+    #[arg(long)]
+    pub(crate) remove: bool,
+    #[command(flatten)]
+    pub(crate) bus: BusArgs,
     /// Print a summary as one JSON object on the last line of standard output.
     #[arg(long)]
     pub(crate) json: bool,

@@ -106,9 +106,12 @@ impl Rv32Sizes {
     }
 }
 
+/// Name of the program's file in a folder.
+pub(crate) const PROGRAM: &str = "program.elf";
+
 /// Path of the program in a folder of keys.
 pub(crate) fn program_path(folder: &Folder) -> PathBuf {
-    folder.path().join("program.elf")
+    folder.path().join(PROGRAM)
 }
 
 /// Reads an executable.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use proofmill_api::{Operations, Submissions, metrics, over_bus};
@@ -22,7 +23,7 @@ use crate::commands::run::key_notes;
 use crate::commands::{check, push0};
 use crate::failure::Failure;
 use crate::progress::Screen;
-use crate::provers::Keys;
+use crate::provers::{Keys, PublishedKeys};
 use crate::{bus, intake, memory, output, provers, signals, state};
 
 pub(crate) async fn coordinator(args: Coordinator) -> Result<(), Failure> {
@@ -39,7 +40,9 @@ pub(crate) async fn coordinator(args: Coordinator) -> Result<(), Failure> {
     let mut roles = JoinSet::new();
     let mut serving = JoinSet::new();
     for (number, workflow) in workflows.iter().enumerate() {
-        let registry = provers::registry(Path::new(""));
+        let keys = Keys::in_directory(&args.keys.keys);
+        let published = PublishedKeys::on(&connection, &args.keys.keys).await?;
+        let registry = provers::registry_with(keys, Arc::new(|_| {}), Some(published));
         let context = context(&connection, workflow, registry, None, &name).await?;
         serving.spawn(serve_control(context.clone(), led_workflows.clone()));
         if let (0, Some(_)) = (number, args.metrics.metrics) {
@@ -143,7 +146,9 @@ pub(crate) async fn dispatcher(args: Dispatcher) -> Result<(), Failure> {
     let name = process_name(&args.role);
     let connection = bus::connect(&args.bus, Role::Dispatcher, &name).await?;
     let screen = Screen::open();
-    let registry = provers::registry_with(Keys::in_directory(&args.keys.keys), key_notes(&screen));
+    let keys = Keys::in_directory(&args.keys.keys);
+    let published = PublishedKeys::on(&connection, &args.keys.keys).await?;
+    let registry = provers::registry_with(keys, key_notes(&screen), Some(published));
     let (state, _lock) = match args.state {
         Some(state) => lock_directory(&state)?.ok_or_else(|| {
             Failure::new(format!("{} is used by another process", state.display()))

@@ -75,7 +75,11 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
     state::claim(&directory, &workflow.name)?;
     let screen = Screen::open();
     let intake = intake::open(&args.intake, &screen).await?;
-    let registry = provers::registry_with(Keys::in_directory(&args.keys.keys), key_notes(&screen));
+    let registry = provers::registry_with(
+        Keys::in_directory(&args.keys.keys),
+        key_notes(&screen),
+        None,
+    );
     let mill = state::open(&workflow, &registry, options).await?;
     print_losses(&mill);
     state::save(&directory, &workflow, &args.file)?;

@@ -59,7 +59,7 @@ pub(super) async fn run(
         accept_loss: args.accept_loss,
         ..Options::in_directory(&args.state)
     };
-    let mut registry = registry_with(keys.clone(), on_event.clone());
+    let mut registry = registry_with(keys.clone(), on_event.clone(), None);
     let engine = ChunkEngine::new(WORKFLOW, slots);
     engine.register(&mut registry, on_event);
     let mill = state::open(&workflow, &registry, options).await?;

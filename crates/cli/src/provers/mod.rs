@@ -12,7 +12,9 @@ mod verify;
 pub(crate) use bitcoin::{KeyFiles, Keys, OnProverEvent, ProverEvent};
 pub(crate) use chunk::EmittedChunk;
 pub(crate) use chunk_engine::ChunkEngine;
-pub(crate) use partition::Job;
+pub(crate) use partition::{
+    Batches, Job, PARTS_MAX, PublishedKeys, engine_circuit_name, published_store,
+};
 pub(crate) use range::StatedRange;
 
 use std::path::Path;
@@ -23,11 +25,16 @@ use proofmill_workflow::SourceKind;
 
 /// All built-in provers and sources; `keys` is the directory of proving keys.
 pub(crate) fn registry(keys: &Path) -> Registry {
-    registry_with(Keys::in_directory(keys), Arc::new(|_| {}))
+    registry_with(Keys::in_directory(keys), Arc::new(|_| {}), None)
 }
 
-/// As [`registry`], with a shared store of keys and a callback for the provers' events.
-pub(crate) fn registry_with(keys: Keys, on_event: OnProverEvent) -> Registry {
+/// As [`registry`], with a shared store of keys, a callback for the provers' events, and the bus's keys of circuits in
+/// parts.
+pub(crate) fn registry_with(
+    keys: Keys,
+    on_event: OnProverEvent,
+    published: Option<PublishedKeys>,
+) -> Registry {
     let mut registry = Registry::default();
     let (proving, watching) = (keys.clone(), on_event.clone());
     registry.prover("bitcoin.prove", move |params| {
@@ -36,7 +43,7 @@ pub(crate) fn registry_with(keys: Keys, on_event: OnProverEvent) -> Registry {
     registry.verifier("bitcoin.verify", move |params| {
         verify::Verify::new(params, keys.clone(), on_event.clone())
     });
-    partition::register(&mut registry);
+    partition::register(&mut registry, published);
     registry.endpoints(Arc::new(proofmill_api::engine::endpoints));
     registry.source(Arc::new(|kind| match kind {
         SourceKind::Headers {

@@ -423,6 +423,101 @@ fn a_workflow_proves_the_parts_on_this_machine() {
     assert!(dead.stdout.contains("the workflow of"), "{dead:?}");
 }
 
+/// Every part is proved by an engine, whose proofs become those of commitments that the engine knows nothing of.
+#[test]
+fn an_engine_proves_the_parts() {
+    let folder = folder();
+    let here = folder.path();
+    let parts = 7;
+    squarings(here, parts);
+    let engine = Running::start(proofmill(here).args(["engine", "serve", "--budget", "1GiB"]));
+    engine.line("the engine answers on");
+    let registered = run(here, ["partition", "register", "keys", "--json"]).succeeded();
+    let circuits = registered.json()["circuits"].clone();
+    let first = circuits[0].as_str().expect("a circuit");
+    assert!(first.starts_with("part-"), "{first}");
+    let at = [
+        "--workflow",
+        "parts.toml",
+        "--at",
+        "unix:.proofmill/engine/engine.sock",
+    ];
+    run(here, PROVE.iter().chain(&at)).succeeded();
+    run(here, ["check", "parts.toml"]).succeeded();
+    run(here, ["run", "parts.toml"]).succeeded();
+    run(here, VERIFY).succeeded();
+    let listed = run(here, ["engine", "circuits", "--json"])
+        .succeeded()
+        .json();
+    let made = listed.as_array().expect("a list").iter();
+    let made = made.map(|circuit| circuit["proofs"].as_u64().expect("a number"));
+    assert_eq!(made.sum::<u64>(), parts as u64, "{listed}");
+    drop(engine);
+}
+
+#[test]
+fn a_workflow_has_more_parts_than_a_group() {
+    let folder = folder();
+    let here = folder.path();
+    squarings(here, 483);
+    workflow(here);
+    run(here, ["check", "parts.toml"]).succeeded();
+    run(here, ["run", "parts.toml"]).succeeded();
+    run(here, VERIFY).succeeded();
+}
+
+/// Neither the worker nor the coordinator has the keys; both fetch what they need from the bus, once.
+#[test]
+fn keys_are_fetched_from_the_bus() {
+    let server = NatsServer::start();
+    let folder = folder();
+    let here = folder.path();
+    squarings(here, 7);
+    workflow(here);
+    let text = fs::read_to_string(here.join("parts.toml")).expect("a workflow");
+    let keys = here.join("keys").display().to_string();
+    let far = text.replace(&keys, "/absent/keys");
+    assert_ne!(text, far);
+    fs::write(here.join("parts.toml"), far).expect("written");
+    let on_bus = |args: &[&str]| {
+        let mut command = proofmill(here);
+        command.env("PROOFMILL_BUS", server.url()).args(args);
+        command
+    };
+    let start = |args: &[&str]| Running::start(&mut on_bus(args));
+    let _coordinator = start(&["coordinator", "parts.toml", "--keys", "coordinator"]);
+    // The coordinator makes the store.
+    let published = eventually("a store for the keys", || {
+        let publish = ["partition", "publish", "keys", "--json"];
+        let told = finish(&mut on_bus(&publish));
+        (told.code == Some(0)).then(|| told.json())
+    });
+    let digest = published["published"]
+        .as_str()
+        .expect("a digest")
+        .to_owned();
+    assert!(text.contains(&digest), "the workflow names {digest}");
+    let dispatcher = ["dispatcher", "parts.toml"];
+    let trusted = ["trace", "challenge", "aggregate"];
+    let stages = trusted.iter().flat_map(|stage| ["--stage", stage]);
+    let _trusted = start(&dispatcher.into_iter().chain(stages).collect::<Vec<_>>());
+    let worker = ["--stage", "commit", "--stage", "prove", "--keys", "worker"];
+    let _worker = start(&[&dispatcher[..], &worker].concat());
+    let _source = start(&["source", "parts.toml"]);
+    let _sequencer = start(&["sequencer", "parts.toml"]);
+    eventually("the proof", || here.join("proof").exists().then_some(()));
+    run(here, VERIFY).succeeded();
+    let has = |owner: &str, name: &str| {
+        let path = here.join(owner).join("published").join(&digest);
+        path.join(name).exists()
+    };
+    assert!(has("worker", "class-0.pk") && has("coordinator", "class-0.vk"));
+    assert!(!has("worker", "string.srs"), "workers aggregate nothing");
+    finish(&mut on_bus(&["partition", "publish", "keys", "--remove"])).succeeded();
+    let again = finish(&mut on_bus(&["partition", "publish", "keys", "--remove"]));
+    again.succeeded();
+}
+
 /// Four workers on a server of their own: one is killed and one is stopped on the way, and so is the coordinator. The
 /// proof is valid, and no finished part is committed to or proved twice.
 #[test]

@@ -46,7 +46,8 @@ pub enum CircuitSource {
     System {
         /// The constraints. The first bytes of the file tell its format.
         constraints: PathBuf,
-        /// The key file.
+        /// The key file: of plain Groth16, or of Mirage, whose proofs are [completed](proofmill_groth16::mirage::complete)
+        /// by whoever knows the commitment's randomness.
         key: PathBuf,
     },
 }

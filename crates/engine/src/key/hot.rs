@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use proofmill_accelerator::Error;
 use proofmill_groth16::{
-    DeviceKey, PreparedVerifyingKey, ProveError, QueryPoints, ResidentKey, SnarkCurve,
+    DeviceKey, PreparedVerifyingKey, ProveError, QueryPoints, ResidentKey, SnarkCurve, mirage,
 };
 
 use super::accelerator::{Accelerator, Resident};
@@ -15,11 +15,24 @@ use crate::interface::{AnyProof, ProofOf};
 
 /// A key over the curve `E`.
 pub(crate) struct HotKey<E: SnarkCurve> {
+    /// The plain key, with which every proof is made.
     pub(super) key: Arc<ResidentKey<E>>,
-    pub(super) verifying: PreparedVerifyingKey<E>,
+    pub(super) verifier: Verifier<E>,
     knows_constraints: bool,
     /// The same key in the memory of accelerators, by their numbers.
     on: Mutex<HashMap<usize, Arc<DeviceKey<E>>>>,
+}
+
+/// The means by which proofs with a key are verified.
+pub(super) enum Verifier<E: SnarkCurve> {
+    /// By the verifying key alone.
+    Plain(PreparedVerifyingKey<E>),
+    /// A key of Mirage: with the commitment to the committed values, without randomness. Whoever knows the randomness
+    /// of another commitment to them completes the proof ([`mirage::complete`]).
+    Committed {
+        key: mirage::ResidentKey<E>,
+        verifying: mirage::PreparedVerifyingKey<E>,
+    },
 }
 
 // === impl HotKey ===
@@ -27,8 +40,19 @@ pub(crate) struct HotKey<E: SnarkCurve> {
 impl<E: SnarkCurve> HotKey<E> {
     pub(crate) fn new(key: ResidentKey<E>, knows_constraints: bool) -> Self {
         Self {
-            verifying: PreparedVerifyingKey::from(key.vk().clone()),
+            verifier: Verifier::Plain(PreparedVerifyingKey::from(key.vk().clone())),
             key: Arc::new(key),
+            knows_constraints,
+            on: Mutex::default(),
+        }
+    }
+
+    /// A key of Mirage.
+    pub(crate) fn committed(key: mirage::ResidentKey<E>, knows_constraints: bool) -> Self {
+        let verifying = mirage::PreparedVerifyingKey::from(key.vk());
+        Self {
+            key: Arc::clone(key.plain()),
+            verifier: Verifier::Committed { key, verifying },
             knows_constraints,
             on: Mutex::default(),
         }
@@ -90,7 +114,11 @@ where
     AnyProof: From<ProofOf<E>>,
 {
     fn bytes(&self) -> u64 {
-        self.key.bytes() as u64
+        let bytes = match &self.verifier {
+            Verifier::Plain(_) => self.key.bytes(),
+            Verifier::Committed { key, .. } => key.bytes(),
+        };
+        bytes as u64
     }
 
     fn points(&self) -> QueryPoints {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use proofmill_groth16::{SnarkCurve, VerifyingKey};
+use proofmill_groth16::{InsecureKey, SnarkCurve, VerifyingKey, mirage};
 
 /// Whether to accept insecure keys, under which a proof proves nothing.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +24,20 @@ impl KeyPolicy {
         path: &Path,
         key: &VerifyingKey<E>,
     ) -> Result<(), String> {
-        let Err(insecure) = key.require_secure() else {
+        self.judge(path, key.require_secure())
+    }
+
+    /// Checks a key of Mirage like [`check`](Self::check).
+    pub(crate) fn check_committed<E: SnarkCurve>(
+        self,
+        path: &Path,
+        key: &mirage::VerifyingKey<E>,
+    ) -> Result<(), String> {
+        self.judge(path, key.require_secure())
+    }
+
+    fn judge(self, path: &Path, found: Result<(), InsecureKey>) -> Result<(), String> {
+        let Err(insecure) = found else {
             return Ok(());
         };
         let why = format!("{}: {insecure}", path.display());

@@ -8,14 +8,16 @@ use std::task::{Context, Poll};
 use ark_ec::AffineRepr;
 use ark_std::rand::rngs::OsRng;
 use proofmill_accelerator::Error;
-use proofmill_groth16::{PartialProducts, Proof, ProveError, QuotientInput, SnarkCurve, verify};
+use proofmill_groth16::{
+    PartialProducts, Proof, ProveError, QuotientInput, SnarkCurve, mirage, verify,
+};
 use proofmill_r1cs::iden3::{SCALAR_BYTES, WTNS_FORMAT, Witness, WtnsFile, canonical_from_le};
 use rayon::prelude::*;
 use tokio_util::sync::CancellationToken;
 use zeroize::Zeroizing;
 
 use super::accelerator::Accelerator;
-use super::hot::HotKey;
+use super::hot::{HotKey, Verifier};
 use super::traits::{StepError, Work, ensure_wanted};
 use crate::interface::{AnyProof, CircuitId, PartitionProof, ProofOf};
 
@@ -33,9 +35,17 @@ enum Step<E: SnarkCurve> {
     Read(Witness<E::ScalarField>),
     Evaluated(Witness<E::ScalarField>, QuotientInput<E::ScalarField>),
     Proved(Witness<E::ScalarField>, PartialProducts<E>),
-    Finished(Vec<E::ScalarField>, Proof<E>),
+    Finished(Finished<E>),
     /// A stage failed, or all are done; the data is dropped.
     Ended,
+}
+
+/// A proof before it is verified.
+struct Finished<E: SnarkCurve> {
+    public: Vec<E::ScalarField>,
+    /// The commitment to the committed values, without randomness, if the key is one of Mirage.
+    commitment: Option<mirage::Commitment<E>>,
+    proof: Proof<E>,
 }
 
 /// A future that is polled on a pool's threads, and occupies none of them while it waits.
@@ -56,6 +66,20 @@ impl<E: SnarkCurve> TypedWork<E> {
 
     fn take(&mut self) -> Step<E> {
         std::mem::replace(&mut self.step, Step::Ended)
+    }
+
+    /// The commitment that belongs to a plain proof with a key of Mirage.
+    fn commitment(
+        &self,
+        z: &[E::ScalarField],
+    ) -> Result<Option<mirage::Commitment<E>>, ProveError> {
+        let Verifier::Committed { key, .. } = &self.key.verifier else {
+            return Ok(None);
+        };
+        let prover = key.prover();
+        let values = prover.committed_of(z)?;
+        let opening = mirage::Opening::new(values, E::ScalarField::default());
+        prover.commit_with(values, &opening).map(Some)
     }
 
     fn decode(&self, bytes: &[u8]) -> Result<Witness<E::ScalarField>, StepError> {
@@ -191,16 +215,32 @@ where
         let (products, _) = completed.map_err(refused)?;
         ensure_wanted(stop)?;
         let (proof, _) = prover.assemble(&products, &mut OsRng);
-        let public = witness.values()[1..prover.vk().instance.len()].to_vec();
-        self.step = Step::Finished(public, proof);
+        self.step = Step::Finished(Finished {
+            public: witness.values()[1..prover.vk().instance.len()].to_vec(),
+            commitment: self.commitment(witness.values()).map_err(refused)?,
+            proof,
+        });
         Ok(())
     }
 
     fn verify(&mut self, circuit: CircuitId) -> Result<PartitionProof, StepError> {
-        let Step::Finished(public, proof) = self.take() else {
+        let Step::Finished(finished) = self.take() else {
             return Err(out_of_order());
         };
-        verify(&self.key.verifying, &public, &proof).map_err(|_| StepError::Invalid)?;
+        let Finished {
+            public,
+            commitment,
+            proof,
+        } = finished;
+        let verified = match (&self.key.verifier, &commitment) {
+            (Verifier::Plain(key), _) => verify(key, &public, &proof),
+            (Verifier::Committed { verifying, .. }, Some(commitment)) => {
+                let inputs = mirage::Inputs::from(&public[..]);
+                mirage::verify(verifying, inputs, commitment, &proof)
+            }
+            (Verifier::Committed { .. }, None) => return Err(out_of_order()),
+        };
+        verified.map_err(|_| StepError::Invalid)?;
         let proof = ProofOf { proof, public }.into();
         Ok(PartitionProof { circuit, proof })
     }

@@ -7,13 +7,11 @@ use std::path::{Path, PathBuf};
 use ark_ec::pairing::Pairing;
 use proofmill_files::MappedFile;
 use proofmill_groth16::snarkjs::{CheckedKeyStore, ZkeyFile};
-use proofmill_groth16::{
-    Curve, PointCheck, ProvingKey, ProvingKeyInfo, READING_WINDOW_BYTES, with_curve,
-};
+use proofmill_groth16::{Curve, PointCheck, READING_WINDOW_BYTES, with_curve};
 use proofmill_r1cs::iden3::{R1csFile, SCALAR_BYTES, ScalarField};
 use proofmill_r1cs::{PRECOMPILED_FORMAT, PrecompiledFile, R1cs};
 
-use super::{KeyPoints, Registered};
+use super::{KeyFileInfo, KeyPoints, Registered};
 use crate::interface::{CircuitSource, Error, Registration, check_name};
 use crate::key::KeyPolicy;
 
@@ -81,12 +79,8 @@ pub(crate) fn inspect(
     match &inspection.source {
         CircuitSource::Zkey(path) => inspect_zkey(inspection, policy, path),
         CircuitSource::System { constraints, key } => {
-            let registered = inspect_system(inspection, constraints, key, precompiled)?;
-            with_curve!(registered.curve, E => {
-                let vk = ProvingKey::<E>::load_verifying_key(key)
-                    .map_err(|error| Error::Circuit(format!("{}: {error}", key.display())))?;
-                policy.check(key, &vk).map_err(Error::Circuit)?;
-            });
+            let (registered, info) = inspect_system(inspection, constraints, key, precompiled)?;
+            info.check_key(key, policy)?;
             Ok(registered)
         }
     }
@@ -149,9 +143,7 @@ fn inspect_system(
     constraints: &Path,
     key: &Path,
     folder: &Path,
-) -> Result<Registered, Error> {
-    let info = ProvingKeyInfo::of(key)
-        .map_err(|error| Error::Circuit(format!("{}: {error}", key.display())))?;
+) -> Result<(Registered, KeyFileInfo), Error> {
     let file = MappedFile::open(constraints).map_err(unusable)?;
     let (field, digest, precompiled) = if file.starts_with(&PRECOMPILED_FORMAT.magic) {
         let header = *PrecompiledFile::parse(&file)
@@ -175,6 +167,9 @@ fn inspect_system(
         });
         (field, digest, path)
     };
+    let key_file = KeyFileInfo::of(key, curve_of(field))
+        .map_err(|error| Error::Circuit(format!("{}: {error}", key.display())))?;
+    let info = key_file.plain;
     if curve_of(field) != info.curve || info.circuit != digest {
         return Err(Error::Circuit(format!(
             "{} is the key of another circuit than {}: name the two that belong together",
@@ -187,8 +182,8 @@ fn inspect_system(
     // The constraints are read, from one file or the other, before the key.
     let read_bytes = constraint_bytes.max(length(constraints)?);
     let reading_key = in_memory(key_bytes) + key_bytes.min(READING_WINDOW_BYTES as u64);
-    Ok(Registered {
-        id: Registered::id_of(info.curve, &digest, &info.checksum),
+    let registered = Registered {
+        id: Registered::id_of(info.curve, &digest, &key_file.checksum),
         name: inspection.name.clone(),
         source: inspection.source.clone(),
         curve: info.curve,
@@ -196,7 +191,7 @@ fn inspect_system(
         public: info.instance as u64 - 1,
         domain: info.domain as u64,
         constraints: digest,
-        key_digest: info.checksum,
+        key_digest: key_file.checksum,
         precompiled: Some(precompiled),
         file_bytes: key_bytes + constraint_bytes,
         // While the key is read, the constraints' matrices are in memory; before that, their file is
@@ -204,9 +199,10 @@ fn inspect_system(
         load_bytes: read_bytes + read_bytes.max(reading_key),
         points: Some(KeyPoints {
             queries: info.points,
-            matrices: constraint_bytes,
+            matrices: constraint_bytes + key_file.committed_bytes,
         }),
-    })
+    };
+    Ok((registered, key_file))
 }
 
 /// Bytes in memory of points that take `bytes` in a file: each point has a flag of its own in memory,

@@ -52,7 +52,7 @@ pub(crate) struct Registered {
 pub(crate) struct KeyPoints {
     /// Numbers of points of its queries.
     pub(crate) queries: QueryPoints,
-    /// Approximate bytes of the circuit's matrices in memory.
+    /// Approximate bytes of the circuit's matrices in memory, and of a commitment key's points.
     pub(crate) matrices: u64,
 }
 

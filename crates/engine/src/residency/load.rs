@@ -7,7 +7,7 @@ use std::sync::Arc;
 use proofmill_files::MappedFile;
 use proofmill_groth16::snarkjs::{CheckedKeyStore, ZkeyFile};
 use proofmill_groth16::{
-    PointCheck, ProvingKey, ProvingKeyInfo, ResidentForm, ResidentKey, SnarkCurve, with_curve,
+    PointCheck, ProvingKey, ResidentForm, ResidentKey, SnarkCurve, VerifyingKey, mirage, with_curve,
 };
 use proofmill_r1cs::iden3::R1csFile;
 use proofmill_r1cs::{R1cs, load_precompiled};
@@ -16,7 +16,7 @@ use super::CheckedMemory;
 use crate::interface::{CircuitSource, ConstraintsFrom};
 use crate::key::{HotKey, Key, KeyPolicy};
 use crate::options::KeyForm;
-use crate::registry::Registered;
+use crate::registry::{KeyFileInfo, Registered};
 
 /// A loaded key.
 pub(super) struct Loaded {
@@ -83,10 +83,8 @@ pub(super) fn load(
         }
         CircuitSource::System { constraints, key } => {
             let (system, from) = load_system(registered, constraints, mapped)?;
-            let path = key;
-            let key = load_key::<E>(registered, path, system, points, checked)?;
-            policy.check(path, key.vk())?;
-            Ok(Loaded { key: Arc::new(HotKey::new(key, true)), from })
+            let key = load_key::<E>(registered, key, system, points, checked, policy)?;
+            Ok(Loaded { key: Arc::new(key), from })
         }
     });
     // The temporary memory of loading is no longer covered by a reservation.
@@ -123,22 +121,38 @@ fn load_key<E: SnarkCurve>(
     system: R1cs<E::ScalarField>,
     points: ResidentForm,
     checked: &CheckedMemory,
-) -> Result<ResidentKey<E>, String> {
+    policy: KeyPolicy,
+) -> Result<HotKey<E>, String> {
     let unusable = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-    let info = ProvingKeyInfo::of(path).map_err(|error| unusable(&error))?;
+    let info = KeyFileInfo::of(path, registered.curve).map_err(|error| unusable(&error))?;
     expect_digest(path, &info.checksum, &registered.key_digest)?;
     let known = checked.contains(&info.checksum);
     let check = PointCheck::unless(known);
+    let require_circuit = |vk: &VerifyingKey<E>| match vk.circuit == registered.constraints {
+        true => Ok(()),
+        false => Err(unusable(&"the key is for another circuit")),
+    };
+    let system = Arc::new(system);
     // The file may have been replaced since its checksum was read.
-    let key = ProvingKey::<E>::load_known(path, check, &info.checksum);
-    let key = key.map_err(|error| unusable(&error))?;
-    if key.vk.circuit != registered.constraints {
-        return Err(unusable(&"the key is for another circuit"));
-    }
+    let hot = if info.is_mirage {
+        let key = mirage::ProvingKey::<E>::load_known(path, check, &info.checksum);
+        let key = key.map_err(|error| unusable(&error))?;
+        require_circuit(&key.plain.vk)?;
+        policy.check_committed(path, &key.vk())?;
+        let key = mirage::ResidentKey::new(key, system, points);
+        HotKey::committed(key.map_err(|error| unusable(&error))?, true)
+    } else {
+        let key = ProvingKey::<E>::load_known(path, check, &info.checksum);
+        let key = key.map_err(|error| unusable(&error))?;
+        require_circuit(&key.vk)?;
+        policy.check(path, &key.vk)?;
+        let key = ResidentKey::new(key, system, points);
+        HotKey::new(key.map_err(|error| unusable(&error))?, true)
+    };
     if !known {
         checked.remember(&info.checksum, path).map_err(text)?;
     }
-    ResidentKey::new(key, Arc::new(system), points).map_err(|error| unusable(&error))
+    Ok(hot)
 }
 
 /// Reads the constraints from the precompiled file, or from the `.r1cs` file if that one cannot be used;

@@ -441,10 +441,14 @@ impl<E: SnarkCurve> ProvingKey<E> {
     ///
     /// [`KeyError`] if there is no such file or it is no proving key.
     pub fn load_verifying_key(path: &Path) -> Result<VerifyingKey<E>, KeyError> {
-        let file = open(path)?;
-        let head = Head::read::<E>(&file, Kind::Proving, file.len() as u64)?;
+        Self::verifying_key_in(&open(path)?)
+    }
+
+    /// Reads the verifying key in the content of a proving key's file, as [`load_verifying_key`](Self::load_verifying_key).
+    pub(crate) fn verifying_key_in(bytes: &[u8]) -> Result<VerifyingKey<E>, KeyError> {
+        let head = Head::read::<E>(bytes, Kind::Proving, bytes.len() as u64)?;
         Sections {
-            rest: &file[HEAD_BYTES..],
+            rest: &bytes[HEAD_BYTES..],
             validate: true,
             mapped: None,
         }

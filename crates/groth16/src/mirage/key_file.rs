@@ -38,6 +38,8 @@ pub struct ProvingKeyInfo {
     pub plain: crate::ProvingKeyInfo,
     /// The bytes of the file.
     pub file_bytes: u64,
+    /// The file's own checksum, which loading the key compares with the content.
+    pub checksum: [u8; CHECKSUM_BYTES],
 }
 
 /// The sections of a file whose head was checked. `Parts::read` checks the checksum too,
@@ -188,6 +190,9 @@ impl<E: SnarkCurve> ResidentKey<E> {
 // === impl ProvingKeyInfo ===
 
 impl ProvingKeyInfo {
+    /// The kind in the file, as [`KeyError::Kind`] names it.
+    pub const KIND: u32 = PROVING;
+
     /// Reads the heads of a key file over a curve.
     ///
     /// # Errors
@@ -200,6 +205,8 @@ impl ProvingKeyInfo {
             committed: parts.committed,
             plain: crate::ProvingKeyInfo::of_bytes::<E>(parts.plain)?,
             file_bytes: file.len() as u64,
+            // The file is long enough, or it would have no parts.
+            checksum: parts.checksum.try_into().unwrap_or_default(),
         })
     }
 
@@ -335,5 +342,51 @@ impl<E: SnarkCurve> ProvingKey<E> {
         read_unchanged(path, &open(path)?, |file| {
             Self::read(file, check, Some(file))
         })
+    }
+
+    /// Like [`load`](Self::load), but only if the file has a known checksum; a file replaced since is refused.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError::Checksum`] for another checksum; otherwise as for [`load`](Self::load).
+    pub fn load_known(
+        path: &Path,
+        check: PointCheck,
+        checksum: &[u8; CHECKSUM_BYTES],
+    ) -> Result<Self, KeyError> {
+        let file = open(path)?;
+        if !file.ends_with(checksum) {
+            return Err(KeyError::Checksum);
+        }
+        read_unchanged(path, &file, |file| Self::read(file, check, Some(file)))
+    }
+
+    /// Reads the verifying key in a proving key's file, and no more of it: its points are checked, the checksum is not.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError`] if there is no such file or it is no proving key of Mirage.
+    pub fn load_verifying_key(path: &Path) -> Result<VerifyingKey<E>, KeyError> {
+        let file = open(path)?;
+        let parts = Parts::split::<E>(&file, PROVING)?;
+        Ok(VerifyingKey {
+            plain: crate::ProvingKey::<E>::verifying_key_in(parts.plain)?,
+            eta_g2: parts.sections(true, None).point("eta")?,
+            committed: parts.committed,
+        })
+    }
+
+    /// Reads η in the first group, with which a plain proof is [completed](super::complete), and no more of a proving
+    /// key's file. The point is checked, the checksum is not.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError`] if there is no such file or it is no proving key of Mirage.
+    pub fn load_eta(path: &Path) -> Result<E::G1Affine, KeyError> {
+        let file = open(path)?;
+        let parts = Parts::split::<E>(&file, PROVING)?;
+        let mut sections = parts.sections(true, None);
+        let _: E::G2Affine = sections.point("eta")?;
+        sections.point("eta in the first group")
     }
 }

@@ -76,7 +76,7 @@ pub use circuit::{CommittedR1cs, CommittedR1csError, unbound_variables};
 pub use commitment::{Commitment, CommitmentError, Opening, OpeningError, commit};
 pub use key_file::ProvingKeyInfo;
 pub use keys::{ProvingKey, VerifyingKey};
-pub use prove::{Prover, prove};
+pub use prove::{Prover, complete, prove};
 pub use resident::ResidentKey;
 pub use setup::{Setup, setup};
 pub use verify::{

@@ -107,11 +107,20 @@ impl<'k, E: SnarkCurve> Prover<'k, E> {
     /// values, to the proof that belongs to the commitment: it subtracts κ_D·η from C, which compensates for the
     /// κ_D·δ in D.
     pub fn complete(&self, plain: &Proof<E>, opening: &Opening<E>) -> Proof<E> {
-        let c = -(self.eta_g1 * opening.randomness()) + plain.c;
-        Proof {
-            c: c.into_affine(),
-            ..*plain
-        }
+        complete(self.eta_g1, plain, opening)
+    }
+}
+
+/// Completes a plain proof like [`Prover::complete`], with η in the first group and without the rest of the key.
+pub fn complete<E: SnarkCurve>(
+    eta_g1: E::G1Affine,
+    plain: &Proof<E>,
+    opening: &Opening<E>,
+) -> Proof<E> {
+    let c = -(eta_g1 * opening.randomness()) + plain.c;
+    Proof {
+        c: c.into_affine(),
+        ..*plain
     }
 }
 

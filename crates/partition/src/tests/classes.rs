@@ -20,7 +20,7 @@ struct ClosureCircuit<G> {
 
 impl<G> PartitionedCircuit<Fr> for ClosureCircuit<G>
 where
-    G: Fn(usize, &mut Part<'_, Fr>) -> Result<(), PartitionError>,
+    G: Fn(usize, &mut Part<'_, Fr>) -> Result<(), PartitionError> + Sync,
 {
     fn num_parts(&self) -> usize {
         self.parts
@@ -45,7 +45,7 @@ where
 
 fn closure_circuit<G>(parts: usize, run: G) -> ClosureCircuit<G>
 where
-    G: Fn(usize, &mut Part<'_, Fr>) -> Result<(), PartitionError>,
+    G: Fn(usize, &mut Part<'_, Fr>) -> Result<(), PartitionError> + Sync,
 {
     ClosureCircuit {
         parts,
@@ -67,7 +67,7 @@ fn squares(wires: &mut Part<'_, Fr>, factor: u64) -> Result<(), PartitionError> 
 
 fn refused<G>(circuit: &ClosureCircuit<G>) -> PartitionError
 where
-    G: Fn(usize, &mut Part<'_, Fr>) -> Result<(), PartitionError>,
+    G: Fn(usize, &mut Part<'_, Fr>) -> Result<(), PartitionError> + Sync,
 {
     Partition::new(circuit).unwrap_err()
 }

@@ -38,7 +38,7 @@ pub(crate) async fn register(args: Register) -> Result<(), Failure> {
 }
 
 /// An absolute path, because the engine may run in another directory.
-pub(super) fn absolute(path: &Path) -> Result<String, Failure> {
+pub(in crate::commands) fn absolute(path: &Path) -> Result<String, Failure> {
     let path: PathBuf = std::fs::canonicalize(path)
         .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
     path.into_os_string()

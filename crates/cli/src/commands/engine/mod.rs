@@ -11,6 +11,8 @@ mod serve;
 mod timeline;
 mod top;
 
+pub(super) use change::absolute;
+
 use proofmill_api::engine::{Address, Client, ClientError, Credentials};
 
 use crate::args::engine::{Engine, EngineArg};
@@ -39,7 +41,7 @@ pub(crate) async fn run(command: Engine) -> Result<(), Failure> {
 }
 
 /// Connects to the engine that the arguments name.
-async fn connect(args: &EngineArg) -> Result<Client, Failure> {
+pub(super) async fn connect(args: &EngineArg) -> Result<Client, Failure> {
     let credentials = Credentials {
         authority: args.credentials.ca.clone(),
         token: args.credentials.token.clone(),

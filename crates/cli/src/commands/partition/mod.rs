@@ -3,6 +3,8 @@
 mod info;
 mod prove;
 pub(super) mod proving;
+mod publish;
+mod register;
 mod setup;
 mod verify;
 mod workflow;
@@ -20,5 +22,7 @@ pub(crate) async fn run(command: Partition) -> Result<(), Failure> {
         Partition::Prove(args) => prove::run(&args).await,
         Partition::Verify(args) => verify::run(&args),
         Partition::Info(args) => info::run(&args),
+        Partition::Publish(args) => publish::run(&args).await,
+        Partition::Register(args) => register::run(&args).await,
     }
 }

@@ -6,8 +6,9 @@ use ark_std::rand::RngCore;
 use ark_std::rand::rngs::OsRng;
 use proofmill_files::Visibility;
 use proofmill_groth16::with_curve;
+use proofmill_orchestrator::core::GROUP_MAX;
 use proofmill_telemetry::console_line;
-use proofmill_workflow::{LocalHost, render, validate};
+use proofmill_workflow::{EngineAddress, LocalHost, render, validate};
 use serde_json::json;
 use zeroize::Zeroizing;
 
@@ -17,7 +18,47 @@ use crate::failure::Failure;
 use crate::files::{FilePlan, OverwritePolicy, write as write_file};
 use crate::output;
 use crate::progress::counted;
-use crate::provers::{self, Job};
+use crate::provers::{self, Batches, Job, PARTS_MAX};
+
+/// The keys that workers need.
+struct WorkerKeys<'a> {
+    folder: &'a Path,
+    /// Digest of the partition, hexadecimal.
+    partition: String,
+    /// Digest of the folder's content, hexadecimal.
+    published: String,
+    /// The parameter that names the engines, after a comma; empty if workers prove by themselves.
+    engines: String,
+}
+
+/// The parameter of the stage that proves, with the engines that the arguments name.
+fn engines(args: &ProofArgs) -> Result<String, Failure> {
+    let here = std::env::current_dir()?;
+    let mut endpoints = Vec::new();
+    for address in &args.at {
+        let address = EngineAddress::try_new(&address.to_string(), &here)?;
+        endpoints.push(serde_json::to_string(&address.to_string())?);
+    }
+    if endpoints.is_empty() {
+        return Ok(String::new());
+    }
+    let mut fields = vec![format!("endpoints = [{}]", endpoints.join(", "))];
+    for (name, path) in [("token", &args.at_token), ("ca", &args.at_ca)] {
+        if let Some(path) = path {
+            fields.push(format!("{name} = {}", toml(path)?));
+        }
+    }
+    Ok(format!(", engines = {{ {} }}", fields.join(", ")))
+}
+
+/// A path in a workflow file.
+fn toml(path: &Path) -> Result<String, Failure> {
+    let text = path
+        .to_str()
+        .ok_or_else(|| Failure::new(format!("{}: a workflow's paths are UTF-8", path.display())))?;
+    // A JSON string is a TOML string.
+    Ok(serde_json::to_string(text)?)
+}
 
 /// Writes the workflow that proves the circuit, and its job's file.
 pub(super) fn write(
@@ -50,10 +91,20 @@ pub(super) fn write(
         let partition = folder.partition::<<E as ark_ec::pairing::Pairing>::ScalarField>()?;
         (partition.digest(), partition.num_parts())
     });
+    if parts > PARTS_MAX {
+        return Err(Failure::new(format!(
+            "{parts} parts: a workflow proves {PARTS_MAX} at most"
+        ))
+        .help("make the parts larger, or leave --workflow out"));
+    }
     let text = text(
         &absolute(&job_path)?,
-        &job.keys,
-        &hex::encode(digest),
+        &WorkerKeys {
+            folder: &job.keys,
+            partition: hex::encode(digest),
+            published: super::publish::manifest(folder)?.digest().to_string(),
+            engines: engines(args)?,
+        },
         parts,
     )?;
     require_valid(&text, path)?;
@@ -85,6 +136,7 @@ fn job_path(workflow: &Path) -> PathBuf {
 fn require_valid(text: &str, path: &Path) -> Result<(), Failure> {
     let registry = provers::registry(Path::new(""));
     let host = LocalHost::new(registry.prover_names())
+        .with_strategies(registry.strategy_names())
         .with_emission_checks(registry.emission_check_names())
         .with_result_checks(registry.result_check_names());
     match validate(text, path, &host) {
@@ -93,17 +145,49 @@ fn require_valid(text: &str, path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// The workflow file.
-fn text(job: &Path, keys: &Path, partition: &str, parts: usize) -> Result<String, Failure> {
-    let toml = |path: &Path| {
-        let text = path.to_str().ok_or_else(|| {
-            Failure::new(format!("{}: a workflow's paths are UTF-8", path.display()))
-        })?;
-        // A JSON string is a TOML string.
-        Ok::<_, Failure>(serde_json::to_string(text)?)
+/// The collector of all parts' results; or two, of batches of parts and of all batches, if one group cannot hold all.
+fn collectors(name: &str, input: &str, output: &str, parts: usize) -> String {
+    let Some(batches) = Batches::of(parts) else {
+        return format!(
+            r#"[[collector]]
+name = "{name}"
+inputs = ["{input}"]
+output = "{output}"
+strategy = {{ kind = "match", k = {parts}, group_by = "/job" }}
+"#
+        );
     };
-    let (job, keys) = (toml(job)?, toml(keys)?);
+    let (size, count) = (batches.size(), batches.count());
+    format!(
+        r#"# A group has {GROUP_MAX} members at most, so batches of parts are gathered first.
+[[collector]]
+name = "{name}-batches"
+inputs = ["{input}"]
+output = "{input}-batches"
+strategy = {{ kind = "custom", name = "partition.batches", params = {{ parts = {parts}, batch = {size} }} }}
+
+[[collector]]
+name = "{name}"
+inputs = ["{input}-batches"]
+output = "{output}"
+strategy = {{ kind = "custom", name = "partition.all-batches", params = {{ batches = {count} }} }}
+"#
+    )
+}
+
+/// The workflow file.
+fn text(job: &Path, keys: &WorkerKeys<'_>, parts: usize) -> Result<String, Failure> {
+    let job = toml(job)?;
+    let engines = &keys.engines;
+    let keys = format!(
+        r#"keys = {}, partition = "{}", published = "{}""#,
+        toml(keys.folder)?,
+        keys.partition,
+        keys.published
+    );
     let q_max = parts.max(10_000);
+    let committed = collectors("committed", "commitments", "all-commitments", parts);
+    let proved = collectors("proved", "proofs", "all-proofs", parts);
     Ok(format!(
         r#"# One proof of {parts} parts, by any number of processes. docs/large-circuits.md explains it.
 name = "partition"
@@ -126,7 +210,8 @@ group = "coordinator"
 fan_out = true
 executor = {{ kind = "native", prover = "partition.trace", params = {{ job = {job} }} }}
 
-# Workers' steps. They need the keys, and each result is checked before it counts. A part whose worker takes long goes to
+# Workers' steps. They need the keys, from the folder or else from the bus, where `proofmill partition publish` puts them;
+# each result is checked before it counts. A part whose worker takes long goes to
 # another one too.
 [[dispatcher]]
 name = "commit"
@@ -135,14 +220,9 @@ output = "commitments"
 group = "parts"
 check_results = true
 hedge = {{ percentile = 95, min = "10s" }}
-executor = {{ kind = "native", prover = "partition.commit", params = {{ keys = {keys}, partition = "{partition}" }} }}
+executor = {{ kind = "native", prover = "partition.commit", params = {{ {keys} }} }}
 
-[[collector]]
-name = "committed"
-inputs = ["commitments"]
-output = "all-commitments"
-strategy = {{ kind = "match", k = {parts}, group_by = "/job" }}
-
+{committed}
 [[dispatcher]]
 name = "challenge"
 input = "all-commitments"
@@ -158,14 +238,9 @@ output = "proofs"
 group = "parts"
 check_results = true
 hedge = {{ percentile = 95, min = "10s" }}
-executor = {{ kind = "native", prover = "partition.prove", params = {{ keys = {keys}, partition = "{partition}" }} }}
+executor = {{ kind = "native", prover = "partition.prove", params = {{ {keys}{engines} }} }}
 
-[[collector]]
-name = "proved"
-inputs = ["proofs"]
-output = "all-proofs"
-strategy = {{ kind = "match", k = {parts}, group_by = "/job" }}
-
+{proved}
 [[dispatcher]]
 name = "aggregate"
 input = "all-proofs"

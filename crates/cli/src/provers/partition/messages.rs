@@ -3,8 +3,10 @@
 use proofmill_orchestrator::executor::ProverError;
 use serde::{Deserialize, Serialize};
 
+use super::batches::Batches;
+
 /// A commitment to a part, or the proof of one.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PartResult {
     /// Block of the job: parts of one job are gathered.
@@ -31,9 +33,12 @@ pub(super) struct WholeProof {
 // === impl PartResult ===
 
 impl PartResult {
-    /// The results of all parts of a group, in the order of parts.
+    /// The results of all parts of a group, or of a group of batches, in the order of parts.
     pub(super) fn of_group(json: &[u8], parts: usize) -> Result<Vec<Self>, ProverError> {
-        let results: Result<Vec<Self>, _> = serde_json::from_slice(json);
+        let results = match Batches::of(parts) {
+            None => serde_json::from_slice(json),
+            Some(_) => serde_json::from_slice(json).map(|batches: Vec<Vec<Self>>| batches.concat()),
+        };
         let mut results = results.map_err(|error| ProverError::Permanent(error.to_string()))?;
         results.sort_by_key(|result| result.part);
         let is_complete = results.len() == parts

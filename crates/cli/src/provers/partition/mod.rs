@@ -4,13 +4,19 @@
 //! file, with the witness's path and the seed. `partition.commit` and `partition.prove` are the workers' steps: they
 //! need the keys only, and the coordinator checks their results before these count.
 
+mod batches;
+mod engines;
 mod job;
 mod messages;
 mod parts;
+mod published;
 mod shared;
 mod steps;
 
+pub(crate) use batches::{Batches, PARTS_MAX};
+pub(crate) use engines::circuit_name as engine_circuit_name;
 pub(crate) use job::Job;
+pub(crate) use published::{PublishedKeys, store as published_store};
 
 use std::sync::Arc;
 
@@ -19,8 +25,8 @@ use proofmill_orchestrator::mill::Registry;
 use job::{JobFile, Jobs};
 use parts::{LoadedKeys, WorkerKeys};
 
-/// Registers the provers.
-pub(super) fn register(registry: &mut Registry) {
+/// Registers the provers. Keys that are not on this machine are fetched from where they are published.
+pub(super) fn register(registry: &mut Registry, published: Option<PublishedKeys>) {
     let jobs = Arc::new(Jobs::default());
     let of_trace = Arc::clone(&jobs);
     registry.prover("partition.trace", move |params| {
@@ -33,7 +39,9 @@ pub(super) fn register(registry: &mut Registry) {
     registry.verifier("partition.aggregate", move |params| {
         Ok(steps::Aggregate(JobFile::of(params, &jobs)?))
     });
-    let keys = Arc::new(LoadedKeys::default());
+    registry.strategy("partition.batches", Arc::new(Batches::factory));
+    registry.strategy("partition.all-batches", Arc::new(batches::all_batches));
+    let keys = Arc::new(LoadedKeys::new(published));
     let of_commit = Arc::clone(&keys);
     registry.checked_prover("partition.commit", move |params| {
         Ok(steps::Commit(WorkerKeys::of(params, &of_commit)?))

@@ -1,33 +1,63 @@
 //! The keys of parts, with which workers commit and prove, and the coordinator checks.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use ark_std::rand::rngs::OsRng;
-use proofmill_groth16::mirage::Commitment;
+use proofmill_groth16::mirage::{self, Commitment};
+use proofmill_groth16::snarkjs::proof_from_json;
 use proofmill_groth16::{Proof, with_curve};
 use proofmill_orchestrator::coordinator::UncheckedResult;
-use proofmill_orchestrator::executor::ProverError;
+use proofmill_orchestrator::executor::{Context, ProverError};
 use proofmill_partition::Partition;
 use proofmill_partition::proof::distributed::{Checker, CommitTask, ProveTask, Worker};
 use proofmill_partition::proof::{ClassKeys, Index, KeyForm, PartitionCurve};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::engines::{EngineSettings, Engines, circuit_name};
 use super::job::permanent;
 use super::messages::{PartResult, bytes_of};
+use super::published::{KeyFolder, PublishedKeys};
 use super::shared::Shared;
-use crate::circuit_folder::{AnyCircuit, CircuitSizes, Folder};
+use crate::circuit_folder::{AnyCircuit, CircuitSizes, is_checking_file, is_proving_file};
 use crate::failure::Failure;
 
-/// Keys by their folder and the digest of their partition: the stages of a process load a folder's keys once.
-pub(super) type LoadedKeys = Shared<(PathBuf, String), Arc<dyn PartWork>>;
+/// The keys that a process's stages have loaded, each once.
+#[derive(Default)]
+pub(super) struct LoadedKeys {
+    work: Shared<KeyName, Arc<dyn PartWork>>,
+    /// Where keys are fetched from that are not on this machine.
+    published: Option<PublishedKeys>,
+}
+
+/// Identification of keys, as a workflow has it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct KeyName {
+    /// The folder.
+    keys: PathBuf,
+    /// Digest of the partition that the keys must be of, hexadecimal.
+    partition: String,
+    /// Digest under which the folder is published, hexadecimal.
+    published: String,
+}
 
 /// The keys that a stage's parameters name; they are read when first needed.
 pub(super) struct WorkerKeys {
-    /// The folder, and the digest of the partition that the keys must be of, hexadecimal.
-    name: (PathBuf, String),
+    name: KeyName,
     loaded: Arc<LoadedKeys>,
+    /// The engines that prove, instead of this process.
+    engines: Option<Engines>,
+}
+
+/// A worker stage's parameters.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    keys: PathBuf,
+    partition: String,
+    published: String,
+    engines: Option<EngineSettings>,
 }
 
 /// Work on parts, over any curve. Everything that processes exchange is bytes.
@@ -35,8 +65,13 @@ pub(super) trait PartWork: Send + Sync {
     /// Commits to a part.
     fn commit(&self, job: String, task: &[u8]) -> Result<PartResult, ProverError>;
 
-    /// Proves a part.
-    fn prove(&self, job: String, task: &[u8]) -> Result<PartResult, ProverError>;
+    /// Proves a part, in this process unless engines are named.
+    fn prove(
+        &self,
+        context: &Context,
+        task: &[u8],
+        engines: Option<&Engines>,
+    ) -> Result<PartResult, ProverError>;
 
     /// Checks commitments, one verdict for each.
     fn check_commitments(&self, results: &[UncheckedResult]) -> Vec<Result<(), ProverError>>;
@@ -47,12 +82,24 @@ pub(super) trait PartWork: Send + Sync {
 
 /// Keys over one curve.
 struct Parts<E: PartitionCurve> {
-    folder: Folder,
+    files: KeyFolder,
     partition: Partition<E::ScalarField>,
-    keys: ClassKeys<E>,
     blank: AnyCircuit<E::ScalarField>,
+    /// The proving keys of all classes, once one was needed.
+    keys: OnceLock<ClassKeys<E>>,
+    /// What engines' proofs need of each class's key, once there was one.
+    engine_keys: Vec<OnceLock<EngineKey<E>>>,
     /// What checks need besides, once there was one.
     index: OnceLock<Index<E>>,
+}
+
+/// A class's key at engines.
+#[derive(Clone)]
+struct EngineKey<E: PartitionCurve> {
+    /// Name of its circuit there.
+    circuit: String,
+    /// η in the first group.
+    eta_g1: E::G1Affine,
 }
 
 /// A decoded result with its task, or the fault of the result.
@@ -63,57 +110,78 @@ type Decoded<T, R> = Result<(T, R), ProverError>;
 impl WorkerKeys {
     /// The keys that a stage's parameters name.
     pub(super) fn of(params: &Value, loaded: &Arc<LoadedKeys>) -> Result<Self, String> {
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Params {
-            keys: PathBuf,
-            partition: String,
-        }
         let params = Params::deserialize(params).map_err(|error| error.to_string())?;
         Ok(Self {
-            name: (params.keys, params.partition),
+            name: KeyName {
+                keys: params.keys,
+                partition: params.partition,
+                published: params.published,
+            },
             loaded: Arc::clone(loaded),
+            engines: params.engines.as_ref().map(Engines::of).transpose()?,
         })
+    }
+
+    /// Proves a part, at an engine if the parameters name any.
+    pub(super) fn prove(&self, context: &Context, task: &[u8]) -> Result<PartResult, ProverError> {
+        self.work()?.prove(context, task, self.engines.as_ref())
     }
 
     /// The work that the keys allow. Reads them at the process's first call.
     pub(super) fn work(&self) -> Result<Arc<dyn PartWork>, ProverError> {
-        let (folder, partition) = &self.name;
-        self.loaded.get(&self.name, || {
-            open(folder, partition).map_err(|failure| {
-                let (folder, why) = (folder.display(), failure.message());
+        self.loaded.work.get(&self.name, || {
+            open(&self.name, self.loaded.published.as_ref()).map_err(|failure| {
+                let (folder, why) = (self.name.keys.display(), failure.message());
                 ProverError::Retry(format!("keys {folder}: {why}"))
             })
         })
     }
 }
 
-fn open(path: &Path, expected: &str) -> Result<Arc<dyn PartWork>, Failure> {
-    let folder = Folder::at(path);
-    let description = folder.description()?;
+// === impl LoadedKeys ===
+
+impl LoadedKeys {
+    /// No keys yet; those that are not on this machine are fetched from where they are published.
+    pub(super) fn new(published: Option<PublishedKeys>) -> Self {
+        Self {
+            work: Shared::default(),
+            published,
+        }
+    }
+}
+
+fn open(name: &KeyName, published: Option<&PublishedKeys>) -> Result<Arc<dyn PartWork>, Failure> {
+    let files = KeyFolder::find(&name.keys, &name.published, published)?;
+    let description = files.with(is_proving_file)?.description()?;
     let curve = description.curve()?;
-    with_curve!(curve, E => parts::<E>(folder, &description.circuit, expected))
+    with_curve!(curve, E => parts::<E>(files, &description.circuit, &name.partition))
 }
 
 fn parts<E: PartitionCurve>(
-    folder: Folder,
+    files: KeyFolder,
     circuit: &CircuitSizes,
     expected: &str,
 ) -> Result<Arc<dyn PartWork>, Failure> {
+    let folder = files.with(is_proving_file)?;
     let partition = folder.partition::<E::ScalarField>()?;
     let found = hex::encode(partition.digest());
     if found != expected {
         return Err(Failure::new(format!(
             "they are of partition {found}, the workflow of {expected}"
         ))
-        .help("copy the folder that `proofmill partition setup` made to every machine"));
+        .help(
+            "copy the folder that `proofmill partition setup` made to every machine, or publish it",
+        ));
     }
-    let keys = ClassKeys::in_folder(folder.path().to_owned(), KeyForm::Plain);
-    let held = keys.read_all(&partition)?;
     Ok(Arc::new(Parts::<E> {
-        blank: circuit.without_witness(&folder)?,
-        folder,
-        keys: held,
+        blank: circuit.without_witness(folder)?,
+        files,
+        keys: OnceLock::new(),
+        engine_keys: partition
+            .classes()
+            .iter()
+            .map(|_| OnceLock::new())
+            .collect(),
         partition,
         index: OnceLock::new(),
     }))
@@ -122,18 +190,71 @@ fn parts<E: PartitionCurve>(
 // === impl Parts ===
 
 impl<E: PartitionCurve> Parts<E> {
-    const fn worker(&self) -> Worker<'_, E> {
-        Worker {
-            partition: &self.partition,
-            keys: &self.keys,
+    /// The keys of all classes, which are read at the first call.
+    fn keys(&self) -> Result<&ClassKeys<E>, ProverError> {
+        if let Some(keys) = self.keys.get() {
+            return Ok(keys);
         }
+        let read = || {
+            let folder = self.files.with(is_proving_file)?;
+            let keys = ClassKeys::in_folder(folder.path().to_owned(), KeyForm::Plain);
+            Ok::<_, Failure>(keys.read_all(&self.partition)?)
+        };
+        let keys = read().map_err(|why| ProverError::Retry(why.message().to_owned()))?;
+        Ok(self.keys.get_or_init(|| keys))
+    }
+
+    fn worker(&self) -> Result<Worker<'_, E>, ProverError> {
+        Ok(Worker {
+            partition: &self.partition,
+            keys: self.keys()?,
+        })
+    }
+
+    /// The proof of a part by an engine.
+    fn prove_at(
+        &self,
+        engines: &Engines,
+        context: &Context,
+        task: &ProveTask<E>,
+    ) -> Result<Proof<E>, ProverError> {
+        let class = self.partition.class_of(task.part()).map_err(permanent)?;
+        let assignment = task.assignment(&self.partition, &self.blank);
+        let assignment = assignment.map_err(permanent)?;
+        let key = self.engine_key(class)?;
+        let made = engines.prove(context, &key.circuit, assignment.z())?;
+        let plain = proof_from_json::<E>(made.proof_json.as_bytes());
+        let plain =
+            plain.map_err(|error| ProverError::Retry(format!("the engine's proof: {error}")))?;
+        Ok(task.complete(key.eta_g1, &plain))
+    }
+
+    /// A class's key at engines, from the head of its file.
+    fn engine_key(&self, class: usize) -> Result<&EngineKey<E>, ProverError> {
+        if let Some(key) = self.engine_keys[class].get() {
+            return Ok(key);
+        }
+        let read = || {
+            let folder = self.files.with(is_proving_file)?;
+            let path = ClassKeys::<E>::path(folder.path(), class);
+            Ok::<_, Failure>(EngineKey {
+                circuit: circuit_name::<E>(&path)?,
+                eta_g1: mirage::ProvingKey::<E>::load_eta(&path)?,
+            })
+        };
+        let key = read().map_err(|why| ProverError::Retry(why.message().to_owned()))?;
+        Ok(self.engine_keys[class].get_or_init(|| key))
     }
 
     fn checker(&self) -> Result<Checker<'_, E>, ProverError> {
         let index = match self.index.get() {
             Some(index) => index,
             None => {
-                let made = self.folder.index::<E>(self.partition.clone());
+                let is_needed = |name: &str| is_proving_file(name) || is_checking_file(name);
+                let made = self
+                    .files
+                    .with(is_needed)
+                    .and_then(|folder| folder.index::<E>(self.partition.clone()));
                 let (index, _) =
                     made.map_err(|why| ProverError::Retry(why.message().to_owned()))?;
                 self.index.get_or_init(|| index)
@@ -141,7 +262,7 @@ impl<E: PartitionCurve> Parts<E> {
         };
         Ok(Checker {
             index,
-            keys: &self.keys,
+            keys: self.keys()?,
         })
     }
 
@@ -166,7 +287,7 @@ impl<E: PartitionCurve> Parts<E> {
 impl<E: PartitionCurve> PartWork for Parts<E> {
     fn commit(&self, job: String, task: &[u8]) -> Result<PartResult, ProverError> {
         let task = CommitTask::from_bytes(task).map_err(permanent)?;
-        let commitment = self.worker().commit(&task).map_err(permanent)?;
+        let commitment = self.worker()?.commit(&task).map_err(permanent)?;
         Ok(PartResult {
             job,
             part: task.part() as u32,
@@ -175,14 +296,25 @@ impl<E: PartitionCurve> PartWork for Parts<E> {
         })
     }
 
-    fn prove(&self, job: String, task: &[u8]) -> Result<PartResult, ProverError> {
+    fn prove(
+        &self,
+        context: &Context,
+        task: &[u8],
+        engines: Option<&Engines>,
+    ) -> Result<PartResult, ProverError> {
         let task = ProveTask::from_bytes(task).map_err(permanent)?;
-        let proof = self.worker().prove(&self.blank, &task, &mut OsRng);
+        let proof = match engines {
+            Some(engines) => self.prove_at(engines, context, &task)?,
+            None => {
+                let proof = self.worker()?.prove(&self.blank, &task, &mut OsRng);
+                proof.map_err(permanent)?
+            }
+        };
         Ok(PartResult {
-            job,
+            job: context.first.to_string(),
             part: task.part() as u32,
             commitment: hex::encode(task.commitment().to_bytes()),
-            proof: Some(hex::encode(proof.map_err(permanent)?.to_bytes())),
+            proof: Some(hex::encode(proof.to_bytes())),
         })
     }
 

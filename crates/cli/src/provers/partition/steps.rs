@@ -82,8 +82,7 @@ impl Prover for Prove {
     type Output = Json<PartResult>;
 
     fn prove(&self, context: &Context, task: Bytes) -> Result<Json<PartResult>, ProverError> {
-        let job = context.first.to_string();
-        Ok(Json(self.0.work()?.prove(job, &task)?))
+        Ok(Json(self.0.prove(context, &task)?))
     }
 }
 

@@ -2,13 +2,17 @@
 
 use std::fmt;
 
-use proofmill_groth16::mirage::{Commitment, Opening};
+use proofmill_groth16::Proof;
+use proofmill_groth16::mirage::{Commitment, Opening, complete};
+use proofmill_r1cs::Assignment;
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::encoding::{EncodingError, read, write};
 use crate::proof::PartitionCurve;
 use crate::tree::{Leaf, Path};
-use crate::{Challenges, Opening as StateOpening, PartTrace};
+use crate::{
+    Challenges, DistributedCircuit, Opening as StateOpening, PartTrace, Partition, PartitionError,
+};
 
 /// Version of the encoding of tasks, its first byte.
 const VERSION: u8 = 1;
@@ -116,6 +120,29 @@ impl<E: PartitionCurve> ProveTask<E> {
     /// The commitment to the part's share of the traces.
     pub const fn commitment(&self) -> &Commitment<E> {
         &self.commitment
+    }
+
+    /// The values of all variables of the part; `circuit` is the circuit without a witness.
+    ///
+    /// # Errors
+    ///
+    /// [`PartitionError`] for a task of another partition or with another part's witness.
+    pub fn assignment<C: DistributedCircuit<E::ScalarField>>(
+        &self,
+        partition: &Partition<E::ScalarField>,
+        circuit: &C,
+    ) -> Result<Assignment<E::ScalarField>, PartitionError> {
+        let part = self.part();
+        let circuit = circuit
+            .with_part_witness(part, &self.witness)
+            .map_err(|why| PartitionError::Witness { part, why })?;
+        partition.assignment(&circuit, part, &self.trace, &self.challenges, &self.states)
+    }
+
+    /// Completes the plain proof of the part's assignment to the proof that belongs to the task's commitment; `eta_g1`
+    /// is that of the key of the part's class.
+    pub fn complete(&self, eta_g1: E::G1Affine, plain: &Proof<E>) -> Proof<E> {
+        complete(eta_g1, plain, &self.opening)
     }
 
     /// The version, the part (4 bytes, little-endian), and, each after its length of 4 bytes: the commitment, its

@@ -6,7 +6,7 @@ use proofmill_groth16::mirage::Commitment;
 
 use super::task::{CommitTask, ProveTask};
 use crate::proof::{ClassKeys, PartitionCurve, ProveError};
-use crate::{DistributedCircuit, Partition, PartitionError};
+use crate::{DistributedCircuit, Partition};
 
 /// The partition and the keys that a worker commits and proves with.
 #[derive(Clone, Copy, Debug)]
@@ -51,16 +51,7 @@ impl<E: PartitionCurve> Worker<'_, E> {
         let key = self
             .keys
             .key(self.partition, self.partition.class_of(part)?)?;
-        let circuit = circuit
-            .with_part_witness(part, &task.witness)
-            .map_err(|why| PartitionError::Witness { part, why })?;
-        let assignment = self.partition.assignment(
-            &circuit,
-            part,
-            &task.trace,
-            &task.challenges,
-            &task.states,
-        )?;
+        let assignment = task.assignment(self.partition, circuit)?;
         let proved = key.prover().prove(assignment.z(), &task.opening, rng);
         let (proof, _) = proved.map_err(|source| ProveError::Part { part, source })?;
         Ok(proof)
