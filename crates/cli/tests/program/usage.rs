@@ -95,6 +95,8 @@ fn help_of_every_command() {
         ("partition-prove", &["partition", "prove"]),
         ("partition-verify", &["partition", "verify"]),
         ("partition-info", &["partition", "info"]),
+        ("partition-publish", &["partition", "publish"]),
+        ("partition-register", &["partition", "register"]),
         ("rv32", &["rv32"]),
         ("rv32-run", &["rv32", "run"]),
         ("rv32-setup", &["rv32", "setup"]),
