@@ -124,7 +124,10 @@ impl<F: Poseidon2Field> Partition<F> {
         let depth = depth(count + 1);
         let mut recorder = Recorder::new(public_inputs)?;
         let mut starts = vec![public_inputs];
-        let (classes, mut firsts) = first_parts(circuit, depth)?;
+        let Classes {
+            classes,
+            mut firsts,
+        } = first_parts(circuit, depth)?;
         let mut parts = Vec::with_capacity(count);
         let mut transferred = 0;
         let window = 2 * rayon::current_num_threads();
@@ -533,11 +536,18 @@ struct PartRun<F> {
     difference: Option<Difference>,
 }
 
-/// The classes, in the order of their first parts, and the runs of these parts by their number.
+/// The classes of a circuit, in the order of their first parts.
+struct Classes<F: Poseidon2Field> {
+    classes: Vec<Class<F>>,
+    /// The runs of the first parts, by their number.
+    firsts: BTreeMap<usize, PartRun<F>>,
+}
+
+/// The classes, from the runs of their first parts.
 fn first_parts<F: Poseidon2Field>(
     circuit: &impl PartitionedCircuit<F>,
     depth: usize,
-) -> Result<(Vec<Class<F>>, BTreeMap<usize, PartRun<F>>), PartitionError> {
+) -> Result<Classes<F>, PartitionError> {
     let mut names = BTreeSet::new();
     let parts = 0..circuit.num_parts();
     let firsts: Vec<usize> = parts
@@ -545,24 +555,19 @@ fn first_parts<F: Poseidon2Field>(
         .collect();
     let made: Vec<_> = firsts
         .par_iter()
-        .map(|part| first_part(circuit, *part, depth))
+        .enumerate()
+        .map(|(class, part)| first_part(circuit, *part, depth, class))
         .collect();
     let (mut classes, mut runs) = (Vec::new(), BTreeMap::new());
-    for (class, (part, made)) in firsts.into_iter().zip(made).enumerate() {
-        let (made, run, log) = made?;
-        let difference = None;
-        classes.push(made);
-        runs.insert(
-            part,
-            PartRun {
-                class,
-                run,
-                log,
-                difference,
-            },
-        );
+    for (part, made) in firsts.into_iter().zip(made) {
+        let (class, run) = made?;
+        classes.push(class);
+        runs.insert(part, run);
     }
-    Ok((classes, runs))
+    Ok(Classes {
+        classes,
+        firsts: runs,
+    })
 }
 
 /// The class of a part that is the first of its class, and the part's run.
@@ -570,7 +575,8 @@ fn first_part<F: Poseidon2Field>(
     circuit: &impl PartitionedCircuit<F>,
     part: usize,
     depth: usize,
-) -> Result<(Class<F>, Run<F>, Vec<Access>), PartitionError> {
+    class: usize,
+) -> Result<(Class<F>, PartRun<F>), PartitionError> {
     let counted = synthesis::count(circuit, part)?;
     check_transfers(counted.transferred.len())?;
     let shape = Shape::new(counted.accesses, counted.transfers.into(), depth);
@@ -580,8 +586,14 @@ fn first_part<F: Poseidon2Field>(
         return Err(PartitionError::AccessesChanged { part });
     }
     let name = circuit.class(part);
-    let class = Class::new(name, part, shape, (system, run.clone(), sections));
-    Ok((class, run, log))
+    let made = Class::new(name, part, shape, (system, run.clone(), sections));
+    let run = PartRun {
+        class,
+        run,
+        log,
+        difference: None,
+    };
+    Ok((made, run))
 }
 
 /// Runs a part that is not the first of its class.
