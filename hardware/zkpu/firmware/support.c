@@ -29,6 +29,12 @@ uint32_t __mulsi3(uint32_t a, uint32_t b) {
   return product;
 }
 
+uint64_t __muldi3(uint64_t a, uint64_t b) {
+  uint64_t product = 0;
+  for (; a; a >>= 1, b <<= 1) if (a & 1) product += b;
+  return product;
+}
+
 union wide { uint64_t all; struct { uint32_t low, high; } part; };
 
 uint64_t __ashldi3(uint64_t value, int by) {
