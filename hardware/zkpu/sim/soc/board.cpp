@@ -70,6 +70,7 @@ void Board::reset() {
 void Board::power_cycle(uint64_t power_on_id) {
     for (auto &byte : device_memory) byte = uint8_t(random());
     top->final();
+    top.reset();  // before its context
     power_on_with(power_on_id);
 }
 

@@ -127,25 +127,10 @@ inline bool valid(const Point &p) {
     const Field right = add(multiply(z2, z2), multiply(constant(constants::D_MONT), multiply(x2, y2)));
     return p.z != Field{} && left == right && multiply(p.t, p.z) == multiply(p.x, p.y);
 }
+// The constants are the twisted Edwards coordinates of a point of order r.
 inline Point generator() {
-    // f and s of docs/zkpu.md, which are not in Montgomery form there.
-    auto from_hex = [](const char *text) {
-        Field v{};
-        const int length = int(strlen(text));
-        for (int i = 0; i < length; i++) {
-            const char ch = text[length - 1 - i];
-            const uint64_t digit = ch <= '9' ? ch - '0' : ch - 'a' + 10;
-            v[i / 16] |= digit << (4 * (i % 16));
-        }
-        return multiply(v, constant(constants::R_SQUARED));
-    };
-    const Field scale = from_hex("272fd56ac5c6690cec22e65036018380d743e1f6c15c7cab82b31405cf8a307af39509df5027b6450ae9206343e6e4");
-    const Field s = from_hex("10f272020f118a1dc07a44b1eeea84d7a504665d66cc8c0ff643cca95ccc0d0f793b8504b428d43401d618f0339eab");
     const Field x = constant(constants::GENERATOR_X_MONT), y = constant(constants::GENERATOR_Y_MONT);
-    const Field u = multiply(s, add(x, one()));
-    const Field ex = multiply(scale, multiply(add(x, one()), invert(y)));
-    const Field ey = multiply(subtract(u, one()), invert(add(u, one())));
-    return {ex, ey, one(), multiply(ex, ey)};
+    return {x, y, one(), multiply(x, y)};
 }
 
 // Table entry: (Y - X, Y + X, 2dXY) of the affine point.

@@ -86,7 +86,7 @@ void Host::describe(Command &command, const std::vector<uint64_t> &pages, uint32
     command.prp2 = 0;
     if (pages.size() == 2) command.prp2 = pages[1];
     if (pages.size() <= 2) return;
-    // The list may start inside a page: then it chains after `small_lists` entries.
+    // The first list may start inside its page: then it chains after `small_lists` entries. Later lists fill their pages.
     const uint32_t capacity = small_lists ? small_lists : 512;
     uint64_t list = allocate(4096) + (512 - capacity) * 8;
     command.prp2 = list;
@@ -94,10 +94,10 @@ void Host::describe(Command &command, const std::vector<uint64_t> &pages, uint32
     uint32_t room = capacity;
     while (at < pages.size()) {
         if (room == 1 && pages.size() - at > 1) {
-            const uint64_t next = allocate(4096) + (512 - capacity) * 8;
+            const uint64_t next = allocate(4096);
             memcpy(board.host(list), &next, 8);
             list = next;
-            room = capacity;
+            room = 512;
             continue;
         }
         memcpy(board.host(list), &pages[at++], 8);
