@@ -17,7 +17,7 @@ enum {
   RANGES = 4,
   ERRORS = 16,
   COUNT_MAX = 1 << 26,
-  SCALAR_BITS = 253,      // W = ceil(SCALAR_BITS / w)
+  SCALAR_BITS = 252,      // of a folded scalar: W = ceil(SCALAR_BITS / w)
   DEFERRED = 80,          // at most 16 waiters for each I/O completion queue and 4 event requests
 };
 

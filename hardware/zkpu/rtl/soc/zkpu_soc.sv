@@ -9,6 +9,7 @@ module zkpu_soc #(
     parameter int WINDOW_MIN = 4,
     parameter int WINDOW_MAX = 13,
     parameter int LEVELS_MAX = 8,
+    parameter int MUL_KIND = 0,           // the core's field multiplier, see rtl/field/field_mul.sv
     parameter logic [31:0] CLOCK_KHZ = 100_000,
     parameter int WATCHDOG_BITS = 24,  // the firmware must come by within 2^WATCHDOG_BITS clocks
     parameter string FIRMWARE = "firmware.hex"
@@ -233,7 +234,7 @@ module zkpu_soc #(
   logic [3:0] msm_error, msm_error_seen;
   logic [63:0] msm_cycles, msm_operations, msm_conflicts, msm_replicas, msm_stalls;
   assign core_rst = rst || msm_reset || restart != 4'd0;
-  msm_core #(.ADDERS(ADDERS)) core (
+  msm_core #(.ADDERS(ADDERS), .MUL_KIND(MUL_KIND), .WINDOW_TOP(WINDOW_MAX)) core (
       .clk, .rst(core_rst), .start(msm_start), .abort(msm_abort),
       .scalars_addr(scalars_base), .points_addr(points_base), .result_addr(result_base),
       .count(msm_count), .window(msm_window), .levels(msm_levels),

@@ -4,7 +4,11 @@
 `default_nettype none
 // verilator lint_off DECLFILENAME
 module msm_core #(
-    parameter int ADDERS = 1
+    parameter int ADDERS = 1,
+    // verilator lint_off UNUSEDPARAM
+    parameter int MUL_KIND = 0,
+    parameter int WINDOW_TOP = 13
+    // verilator lint_on UNUSEDPARAM
 ) (
     input  wire          clk,
     input  wire          rst,

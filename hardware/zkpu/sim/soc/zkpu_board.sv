@@ -6,6 +6,7 @@ module zkpu_board #(
     parameter int WINDOW_MIN = 4,
     parameter int WINDOW_MAX = 13,
     parameter int LEVELS_MAX = 8,
+    parameter int MUL_KIND = 0,
     parameter int WATCHDOG_BITS = 24,
     parameter int LATENCY = 40,
     parameter int BYTES_PER_CLOCK = 512
@@ -50,7 +51,7 @@ module zkpu_board #(
   logic [383:0] wr_data;
 
   zkpu_soc #(
-      .ADDERS(ADDERS), .WINDOW_MIN(WINDOW_MIN), .WINDOW_MAX(WINDOW_MAX), .LEVELS_MAX(LEVELS_MAX),
+      .ADDERS(ADDERS), .WINDOW_MIN(WINDOW_MIN), .WINDOW_MAX(WINDOW_MAX), .LEVELS_MAX(LEVELS_MAX), .MUL_KIND(MUL_KIND),
       .WATCHDOG_BITS(WATCHDOG_BITS)) soc (.*);
   assign core_busy = soc.msm_busy;
 
