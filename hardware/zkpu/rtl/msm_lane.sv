@@ -72,14 +72,14 @@ module msm_lane
         .valid(head_valid[l]), .head({head_key[l], head_entry[l]}), .pop(head_pop[l]));
   end
 
-  logic launch, launch_slot, retire, retire_slot, scheduler_idle;
+  logic launch, launch_slot, launch_fresh, retire, retire_slot, scheduler_idle;
   logic [KEY_BITS-1:0] launch_cell, retire_cell;
   logic [ENTRY_BITS-1:0] launch_entry;
   bank_scheduler #(
       .KEY_BITS(KEY_BITS), .DATA_BITS(ENTRY_BITS), .SLOTS(SLOTS), .LATENCY(ACCUMULATE), .BANKS(BANKS), .BANK(BANK)
   ) scheduler (
       .clk, .rst, .clear, .in_valid(head_valid), .in_key(head_key), .in_data(head_entry), .prefer(fill[1] > fill[0]),
-      .in_pop(head_pop), .foreign_push(push_foreign), .credit, .query_key, .query_hit, .launch, .launch_slot,
+      .in_pop(head_pop), .foreign_push(push_foreign), .credit, .query_key, .query_hit, .launch, .launch_slot, .launch_fresh,
       .launch_cell, .launch_data(launch_entry), .retire, .retire_slot, .retire_cell, .idle(scheduler_idle), .slots_used,
       .slot_tag, .event_conflict, .event_replica, .event_stall, .wait_full(event_wait_full));
   assign idle = scheduler_idle && fill[0] == '0 && fill[1] == '0;
@@ -104,7 +104,7 @@ module msm_lane
     else bank_write_at = CELL_BITS'(merge_write_at);
   end
   bucket_bank #(.CELLS(CELLS)) bank (
-      .clk, .rst, .ready, .read(bank_read), .take(merge_slot || reduce_bucket), .read_at(bank_read_at),
+      .clk, .rst, .ready, .read(bank_read), .take(reduce_bucket), .empty(launch && launch_fresh), .read_at(bank_read_at),
       .read_point(bank_point), .write(bank_write), .write_at(bank_write_at), .write_point(sum));
 
   point_t temp_first;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Adds every slot to its bucket before the reduction, one slot in two clocks: the slot is read (and emptied) first, its bucket in the
+// Adds every slot to its bucket before the reduction, one slot in two clocks: the slot is read first, its bucket in the
 // next clock. Slots of the banks alternate, in the order in which they were given, so that those of one bucket lie apart;
 // a slot waits while its bucket is in flight.
 module merge_slots

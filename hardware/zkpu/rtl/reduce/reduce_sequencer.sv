@@ -198,7 +198,8 @@ module reduce_sequencer
                 if (step == '0) begin
                   state <= chains == 7'd1 ? (ADDERS == 1 ? DOUBLE : CROSS) : TREE;
                   level <= '0;
-                  part  <= '0;
+                  // DOUBLE begins at the last word; with one chain there are two words.
+                  part  <= chains == 7'd1 && ADDERS == 1 ? 4'd1 : 4'd0;
                   round <= '0;
                 end
               end
@@ -216,6 +217,7 @@ module reduce_sequencer
               if (level + 3'd1 == log_chains) begin
                 state <= ADDERS == 1 ? DOUBLE : CROSS;
                 level <= '0;
+                if (ADDERS == 1) part <= words - 4'd1;
               end
             end
           end

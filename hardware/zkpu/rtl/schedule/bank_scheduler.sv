@@ -37,6 +37,7 @@ module bank_scheduler #(
     // Launch to the adder.
     output logic                       launch,
     output logic                       launch_slot,
+    output logic                       launch_fresh, // the slot is newly given: what it holds is of an earlier pass
     output logic [KEY_BITS-1:0]        launch_cell,  // a slot's number, or a bucket's address in this bank
     output logic [DATA_BITS-1:0]       launch_data,
     // The operation launched LATENCY clocks ago writes its cell in this clock.
@@ -152,6 +153,7 @@ module bank_scheduler #(
     go_key    = wait_go ? wait_key : first_go ? in_key[first] : in_key[second];
     launch_data = wait_go ? wait_data : first_go ? in_data[first] : in_data[second];
     launch_slot = target.slot;
+    launch_fresh = target.fresh;
     launch_cell = target.cell_at;
     // An input head that found no cell waits. A place freed in this clock is not used: the tail may be the head's place.
     push_wait = in_valid[first] && !first_target.ok && !wait_full;
