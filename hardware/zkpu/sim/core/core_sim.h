@@ -197,6 +197,7 @@ struct Sim {
     core.result_addr = RESULT_AT;
     core.count = (uint32_t)s.size();
     core.window = t.window;
+    if (t.levels > 31 || t.window > 31) fail("levels and window have 5 bits");
     core.levels = t.levels;
     core.start = 1;
     step(r);
