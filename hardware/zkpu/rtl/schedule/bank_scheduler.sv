@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+// Hazard-aware scheduler of one adder (the paper's Algorithm 1, improved). It launches at most one operation a clock and never
+// one whose cell is in flight. A cell is a bucket of this bank or a slot: a replica of any bucket, found by its tag.
+//
+// Candidates, first come first launched: the head of the waiting FIFO, then the heads of the two input lanes, the fuller first.
+//  - A candidate goes to its bucket, if that is of this bank and not in flight, or to an idle slot with its tag.
+//  - An input head that has no cell moves to the waiting FIFO in the same clock in which the other lane's head launches, so a
+//    conflict costs no bubble while there is other work. The head of the waiting FIFO turns to its tail while it has no cell.
+//  - A slot is given to a bucket when PRESSURE operations wait (a hot bucket), or to an operation of another bank's bucket that
+//    has no slot here. The dispatcher sends those only while `credit`, which keeps a free slot for each of them.
+// Slots keep their tags until `clear`; the reduction merges them.
+module bank_scheduler #(
+    parameter int KEY_BITS  = 18,
+    parameter int DATA_BITS = 1152,
+    parameter int SLOTS     = 64,
+    parameter int WAIT      = 32,  // a power of two
+    parameter int PRESSURE  = 8,
+    parameter int LATENCY   = 38,  // clocks from launch to retirement
+    parameter int BANKS     = 2,
+    parameter int BANK      = 0
+) (
+    input  logic                       clk,
+    input  logic                       rst,
+    input  logic                       clear,
+    // Input lanes: heads of FIFOs.
+    input  logic [1:0]                 in_valid,
+    input  logic [KEY_BITS-1:0]        in_key [2],
+    input  logic [DATA_BITS-1:0]       in_data[2],
+    input  logic                       prefer,      // the fuller lane
+    output logic [1:0]                 in_pop,
+    // An operation of another bank's bucket enters a lane.
+    input  logic [1:0]                 foreign_push,
+    output logic                       credit,
+    // Whether a bucket has a slot here.
+    input  logic [KEY_BITS-1:0]        query_key[2],
+    output logic [1:0]                 query_hit,
+    // Launch to the adder.
+    output logic                       launch,
+    output logic                       launch_slot,
+    output logic                       launch_fresh, // the slot is newly given: what it holds is of an earlier pass
+    output logic [KEY_BITS-1:0]        launch_cell,  // a slot's number, or a bucket's address in this bank
+    output logic [DATA_BITS-1:0]       launch_data,
+    // The operation launched LATENCY clocks ago writes its cell in this clock.
+    output logic                       retire,
+    output logic                       retire_slot,
+    output logic [KEY_BITS-1:0]        retire_cell,
+    output logic                       idle,
+    // Slots in use, for merging, and events for the counters.
+    output logic [$clog2(SLOTS+1)-1:0] slots_used,
+    output logic [KEY_BITS-1:0]        slot_tag[SLOTS],
+    output logic                       event_conflict,
+    output logic                       event_replica,
+    output logic                       event_stall,
+    output logic                       wait_full
+);
+  localparam int BANK_BITS = BANKS == 1 ? 0 : 1;
+  localparam int SLOT_BITS = $clog2(SLOTS);
+  localparam int COUNT_BITS = $clog2(SLOTS + 1);
+  localparam int WAIT_BITS = $clog2(WAIT);
+
+  typedef struct packed {
+    logic                ok;
+    logic                slot;
+    logic                fresh;  // the slot is newly given
+    logic [KEY_BITS-1:0] cell_at;
+  } target_t;
+
+  // In flight: cells by age.
+  logic [LATENCY-1:0] flight_valid, flight_slot;
+  logic [KEY_BITS-1:0] flight_cell[LATENCY];
+  logic [SLOTS-1:0] slot_busy;
+
+  // Waiting FIFO.
+  logic [KEY_BITS+DATA_BITS-1:0] wait_words[WAIT];
+  logic [WAIT_BITS-1:0] wait_read, wait_write;
+  logic [WAIT_BITS:0] wait_count;
+  logic [KEY_BITS-1:0] wait_key;
+  logic [DATA_BITS-1:0] wait_data;
+  assign {wait_key, wait_data} = wait_words[wait_read];
+  assign wait_full = wait_count == (WAIT_BITS + 1)'(WAIT);
+
+  logic [COUNT_BITS-1:0] foreign_left;  // operations of others' buckets that are in the lanes or wait
+  logic slot_free, slot_spare, pressed;
+  assign slot_free  = slots_used != COUNT_BITS'(SLOTS);
+  assign slot_spare = (COUNT_BITS + 1)'(slots_used) + (COUNT_BITS + 1)'(foreign_left) < (COUNT_BITS + 1)'(SLOTS);
+  // Two may be sent in a clock.
+  assign credit = (COUNT_BITS + 1)'(slots_used) + (COUNT_BITS + 1)'(foreign_left) + (COUNT_BITS + 1)'(3) < (COUNT_BITS + 1)'(SLOTS);
+  assign pressed = wait_count >= (WAIT_BITS + 1)'(PRESSURE);
+
+  function automatic logic is_home(input logic low);
+    return BANKS == 1 || low == 1'(BANK);
+  endfunction
+
+  function automatic logic bucket_busy(input logic [KEY_BITS-1:0] key);
+    logic found;
+    found = 1'b0;
+    for (int i = 0; i < LATENCY; i++)
+      found |= flight_valid[i] && !flight_slot[i] && flight_cell[i] == key >> BANK_BITS;
+    return found;
+  endfunction
+
+  // `with_slots`: look for a slot as well.
+  function automatic target_t find(input logic [KEY_BITS-1:0] key, input logic with_slots);
+    target_t t;
+    logic home, has_slot;
+    logic [SLOT_BITS-1:0] at;
+    t    = '0;
+    home = is_home(key[0]);
+    if (home && !bucket_busy(key)) begin
+      t.ok      = 1'b1;
+      t.cell_at = key >> BANK_BITS;
+    end else if (with_slots) begin
+      has_slot = 1'b0;
+      at     = '0;
+      for (int i = 0; i < SLOTS; i++) begin
+        if (COUNT_BITS'(i) < slots_used && slot_tag[i] == key) begin
+          has_slot = 1'b1;
+          if (!slot_busy[i]) begin
+            t.ok = 1'b1;
+            at   = SLOT_BITS'(i);
+          end
+        end
+      end
+      if (t.ok) begin
+        t.slot    = 1'b1;
+        t.cell_at = KEY_BITS'(at);
+      end else if ((!home && !has_slot && slot_free) || (pressed && slot_spare)) begin
+        t.ok      = 1'b1;
+        t.slot    = 1'b1;
+        t.fresh   = 1'b1;
+        t.cell_at = KEY_BITS'(slots_used);
+      end
+    end
+    return t;
+  endfunction
+
+  target_t wait_target, first_target, second_target, target;
+  logic first, second;  // lane numbers
+  logic wait_go, first_go, second_go, turn, push_wait, push_lane;
+  logic [KEY_BITS-1:0] go_key;
+  assign first  = in_valid[prefer] ? prefer : !prefer;
+  assign second = !first;
+
+  always_comb begin
+    wait_target   = wait_count != '0 ? find(wait_key, 1'b1) : '0;
+    first_target  = in_valid[first] ? find(in_key[first], 1'b1) : '0;
+    second_target = in_valid[second] && in_key[first] != in_key[second] ? find(in_key[second], 1'b0) : '0;
+    wait_go   = wait_target.ok;
+    first_go  = !wait_go && first_target.ok;
+    second_go = !wait_go && !first_go && second_target.ok;
+    launch    = wait_go || first_go || second_go;
+    target    = wait_go ? wait_target : first_go ? first_target : second_target;
+    go_key    = wait_go ? wait_key : first_go ? in_key[first] : in_key[second];
+    launch_data = wait_go ? wait_data : first_go ? in_data[first] : in_data[second];
+    launch_slot = target.slot;
+    launch_fresh = target.fresh;
+    launch_cell = target.cell_at;
+    // An input head that found no cell waits. A place freed in this clock is not used: the tail may be the head's place.
+    push_wait = in_valid[first] && !first_target.ok && !wait_full;
+    push_lane = first;
+    // Otherwise the head of the waiting FIFO turns to the tail.
+    turn      = wait_count != '0 && !wait_go && !push_wait;
+    in_pop    = '0;
+    if (first_go || push_wait) in_pop[first] = 1'b1;
+    if (second_go) in_pop[second] = 1'b1;
+    event_conflict = push_wait;
+    event_replica  = launch && target.fresh;
+    event_stall    = !launch && (in_valid != '0 || wait_count != '0);
+    for (int l = 0; l < 2; l++) begin
+      query_hit[l] = 1'b0;
+      for (int i = 0; i < SLOTS; i++)
+        query_hit[l] |= COUNT_BITS'(i) < slots_used && slot_tag[i] == query_key[l];
+    end
+  end
+
+  logic unused;
+  assign unused = target.ok;
+  assign retire      = flight_valid[LATENCY-1];
+  assign retire_slot = flight_slot[LATENCY-1];
+  assign retire_cell = flight_cell[LATENCY-1];
+  assign idle        = in_valid == '0 && wait_count == '0 && flight_valid == '0;
+
+  always_ff @(posedge clk) begin
+    // The cell is free in the clock in which its result is written: a read in the next clock finds it.
+    flight_cell[0] <= launch_cell;
+    for (int i = 1; i < LATENCY; i++) flight_cell[i] <= flight_cell[i-1];
+    if (turn) wait_words[wait_write] <= {wait_key, wait_data};
+    else if (push_wait) wait_words[wait_write] <= {in_key[push_lane], in_data[push_lane]};
+    if (launch && target.fresh) slot_tag[SLOT_BITS'(slots_used)] <= go_key;
+    if (rst || clear) begin
+      flight_valid <= '0;
+      flight_slot  <= '0;
+      slot_busy    <= '0;
+      slots_used   <= '0;
+      foreign_left <= '0;
+      wait_read    <= '0;
+      wait_write   <= '0;
+      wait_count   <= '0;
+    end else begin
+      flight_valid <= {flight_valid[LATENCY-2:0], launch};
+      flight_slot  <= {flight_slot[LATENCY-2:0], launch_slot};
+      if (retire && retire_slot) slot_busy[SLOT_BITS'(retire_cell)] <= 1'b0;
+      if (launch && launch_slot) slot_busy[SLOT_BITS'(launch_cell)] <= 1'b1;
+      if (launch && target.fresh) slots_used <= slots_used + 1'b1;
+      foreign_left <= foreign_left + COUNT_BITS'(foreign_push[0]) + COUNT_BITS'(foreign_push[1])
+          - COUNT_BITS'(launch && !is_home(go_key[0]));
+      if (turn || push_wait) wait_write <= wait_write + 1'b1;
+      if (turn || wait_go) wait_read <= wait_read + 1'b1;
+      wait_count <= wait_count + (WAIT_BITS + 1)'(push_wait) - (WAIT_BITS + 1)'(wait_go);
+    end
+  end
+endmodule

@@ -1,0 +1,38 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Runs the core's simulations and prints one line: 'N passed, N failed'. Usage: run_core_tests.py BUILD_FOLDER.
+
+Signatures are hashes of every result of a fixed run: they change when the netlist's behaviour does. All multipliers and
+both numbers of adders give points that are equal but may have other coordinates, so each has its own.
+"""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+RUNS = {"two": "all", "one": "all", "karatsuba": "few", "fios": "few"}
+SIGNATURES = pathlib.Path(__file__).parent.parent / "sim/core/signatures.json"
+
+
+def main():
+    build = pathlib.Path(sys.argv[1])
+    signatures = json.loads(SIGNATURES.read_text()) if SIGNATURES.exists() else {}
+    passed = failed = 0
+    for name, command in RUNS.items():
+        signature = [signatures[name]] if name in signatures else []
+        run = subprocess.run([build / name / "core_test", command, *signature], capture_output=True, text=True)
+        print(f"{name}:\n{run.stdout}{run.stderr}", end="")
+        counts = re.search(r"(\d+) passed, (\d+) failed", run.stdout)
+        if counts:
+            passed, failed = passed + int(counts[1]), failed + int(counts[2])
+        if not counts or run.returncode and not int(counts[2]):
+            failed += 1
+        if not signature:
+            print(f"{name} has no signature in {SIGNATURES.name}")
+            failed += 1
+    print(f"{passed} passed, {failed} failed")
+    return failed != 0
+
+
+sys.exit(main())
