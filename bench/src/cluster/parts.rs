@@ -293,7 +293,9 @@ impl Setting<'_> {
         if args.unchecked {
             let workflow = self.folder.join("parts.toml");
             let text = std::fs::read_to_string(&workflow)?;
-            std::fs::write(&workflow, text.replace("check_results = true\n", ""))?;
+            let unchecked = text.replace("check_results = true\n", "");
+            anyhow::ensure!(text != unchecked, "the workflow has no checks of results");
+            std::fs::write(&workflow, unchecked)?;
         }
         Ok(())
     }

@@ -186,6 +186,8 @@ mod name;
 #[cfg(feature = "prover")]
 mod part;
 #[cfg(feature = "prover")]
+mod part_runs;
+#[cfg(feature = "prover")]
 mod partition;
 #[cfg(feature = "prover")]
 mod partition_file;

@@ -1,6 +1,5 @@
 //! A partition: the part of a circuit in parts that does not depend on a witness.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use ark_ff::{BigInteger, PrimeField};
@@ -11,11 +10,11 @@ use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
 use crate::access_order::AccessOrder;
-use crate::accesses::{Access, MAX_ACCESSES, Memory, Recorder, Run};
+use crate::accesses::{MAX_ACCESSES, Memory, Recorder, Run};
 use crate::class::Class;
-use crate::error::Difference;
-use crate::memory_check::{self, Shape};
-use crate::multiset::{self, MAX_TRANSFER_VALUES, Transfer};
+use crate::memory_check;
+use crate::multiset::{self, Transfer};
+use crate::part_runs::{Classes, check_transfers, later_part};
 use crate::public_state::{Challenges, PublicState};
 use crate::state::States;
 use crate::synthesis::{self, PartValues};
@@ -96,7 +95,7 @@ impl<F> fmt::Debug for Traces<F> {
 
 impl<F: Poseidon2Field> Partition<F> {
     /// Runs the code of all parts for their constraints, on the current rayon pool. The circuit needs no witness. The
-    /// constraints of two parts for each thread are held at a time, besides those of each class.
+    /// constraints of one part for each thread are held at a time, besides those of each class.
     ///
     /// # Errors
     ///
@@ -127,7 +126,7 @@ impl<F: Poseidon2Field> Partition<F> {
         let Classes {
             classes,
             mut firsts,
-        } = first_parts(circuit, depth)?;
+        } = Classes::of(circuit, depth)?;
         let mut parts = Vec::with_capacity(count);
         let mut transferred = 0;
         let window = 2 * rayon::current_num_threads();
@@ -524,109 +523,6 @@ impl<F: Poseidon2Field> Partition<F> {
             .map(|address| traces.values[*address as usize - 1])
             .collect()
     }
-}
-
-/// A run of a part's code, of which the constraints were compared with those of its class.
-struct PartRun<F> {
-    class: usize,
-    run: Run<F>,
-    /// The accesses, in order.
-    log: Vec<Access>,
-    /// The first difference from the class.
-    difference: Option<Difference>,
-}
-
-/// The classes of a circuit, in the order of their first parts.
-struct Classes<F: Poseidon2Field> {
-    classes: Vec<Class<F>>,
-    /// The runs of the first parts, by their number.
-    firsts: BTreeMap<usize, PartRun<F>>,
-}
-
-/// The classes, from the runs of their first parts.
-fn first_parts<F: Poseidon2Field>(
-    circuit: &impl PartitionedCircuit<F>,
-    depth: usize,
-) -> Result<Classes<F>, PartitionError> {
-    let mut names = BTreeSet::new();
-    let parts = 0..circuit.num_parts();
-    let firsts: Vec<usize> = parts
-        .filter(|part| names.insert(circuit.class(*part)))
-        .collect();
-    let made: Vec<_> = firsts
-        .par_iter()
-        .enumerate()
-        .map(|(class, part)| first_part(circuit, *part, depth, class))
-        .collect();
-    let (mut classes, mut runs) = (Vec::new(), BTreeMap::new());
-    for (part, made) in firsts.into_iter().zip(made) {
-        let (class, run) = made?;
-        classes.push(class);
-        runs.insert(part, run);
-    }
-    Ok(Classes {
-        classes,
-        firsts: runs,
-    })
-}
-
-/// The class of a part that is the first of its class, and the part's run.
-fn first_part<F: Poseidon2Field>(
-    circuit: &impl PartitionedCircuit<F>,
-    part: usize,
-    depth: usize,
-    class: usize,
-) -> Result<(Class<F>, PartRun<F>), PartitionError> {
-    let counted = synthesis::count(circuit, part)?;
-    check_transfers(counted.transferred.len())?;
-    let shape = Shape::new(counted.accesses, counted.transfers.into(), depth);
-    let mut log = Vec::new();
-    let (system, run, sections) = synthesis::constraints(circuit, part, &shape, &mut log)?;
-    if run.accesses != shape.accesses || run.transfers[..] != shape.transfers[..] {
-        return Err(PartitionError::AccessesChanged { part });
-    }
-    let name = circuit.class(part);
-    let made = Class::new(name, part, shape, (system, run.clone(), sections));
-    let run = PartRun {
-        class,
-        run,
-        log,
-        difference: None,
-    };
-    Ok((made, run))
-}
-
-/// Runs a part that is not the first of its class.
-fn later_part<F: Poseidon2Field>(
-    circuit: &impl PartitionedCircuit<F>,
-    part: usize,
-    classes: &[Class<F>],
-) -> Result<PartRun<F>, PartitionError> {
-    let name = circuit.class(part);
-    let class = classes.iter().position(|class| class.name() == name);
-    // A circuit whose classes change between two calls.
-    let class = class.ok_or(PartitionError::AccessesChanged { part })?;
-    let mut log = Vec::new();
-    let (system, run, _) = synthesis::constraints(circuit, part, classes[class].shape(), &mut log)?;
-    Ok(PartRun {
-        class,
-        difference: classes[class].difference(&system, &run),
-        run,
-        log,
-    })
-}
-
-/// Checks the number of values that parts transfer.
-fn check_transfers(found: usize) -> Result<(), PartitionError> {
-    if found <= MAX_TRANSFER_VALUES {
-        return Ok(());
-    }
-    Err(PartitionError::Size {
-        what: "values put into the multiset and taken",
-        found,
-        least: 0,
-        most: MAX_TRANSFER_VALUES,
-    })
 }
 
 fn check_length(what: &'static str, expected: usize, found: usize) -> Result<(), PartitionError> {

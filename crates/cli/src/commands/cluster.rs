@@ -41,7 +41,7 @@ pub(crate) async fn coordinator(args: Coordinator) -> Result<(), Failure> {
     let mut serving = JoinSet::new();
     for (number, workflow) in workflows.iter().enumerate() {
         let keys = Keys::in_directory(&args.keys.keys);
-        let published = PublishedKeys::on(&connection, &args.keys.keys).await?;
+        let published = PublishedKeys::on(&connection, &args.keys.keys);
         let registry = provers::registry_with(keys, Arc::new(|_| {}), Some(published));
         let context = context(&connection, workflow, registry, None, &name).await?;
         serving.spawn(serve_control(context.clone(), led_workflows.clone()));
@@ -147,7 +147,7 @@ pub(crate) async fn dispatcher(args: Dispatcher) -> Result<(), Failure> {
     let connection = bus::connect(&args.bus, Role::Dispatcher, &name).await?;
     let screen = Screen::open();
     let keys = Keys::in_directory(&args.keys.keys);
-    let published = PublishedKeys::on(&connection, &args.keys.keys).await?;
+    let published = PublishedKeys::on(&connection, &args.keys.keys);
     let registry = provers::registry_with(keys, key_notes(&screen), Some(published));
     let (state, _lock) = match args.state {
         Some(state) => lock_directory(&state)?.ok_or_else(|| {

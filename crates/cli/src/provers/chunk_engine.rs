@@ -203,7 +203,7 @@ impl Prove {
                 json: json.map_err(unwritten)?.into(),
             },
         };
-        let request = request_id(self.engine.workflow, &task, &job);
+        let request = request_id(self.engine.workflow, &task.id, last, &job);
         (self.on_event)(ProverEvent::Proving { first, last });
         let began = Instant::now();
         let made = router.prove(&request, &job, stopped(&cancel, None));

@@ -39,20 +39,21 @@ pub(super) enum Verifier<E: SnarkCurve> {
 
 impl<E: SnarkCurve> HotKey<E> {
     pub(crate) fn new(key: ResidentKey<E>, knows_constraints: bool) -> Self {
-        Self {
-            verifier: Verifier::Plain(PreparedVerifyingKey::from(key.vk().clone())),
-            key: Arc::new(key),
-            knows_constraints,
-            on: Mutex::default(),
-        }
+        let verifier = Verifier::Plain(PreparedVerifyingKey::from(key.vk().clone()));
+        Self::with(Arc::new(key), verifier, knows_constraints)
     }
 
-    /// A key of Mirage.
-    pub(crate) fn committed(key: mirage::ResidentKey<E>, knows_constraints: bool) -> Self {
+    /// A key of Mirage, whose constraints are known: its file has none.
+    pub(crate) fn committed(key: mirage::ResidentKey<E>) -> Self {
         let verifying = mirage::PreparedVerifyingKey::from(key.vk());
+        let plain = Arc::clone(key.plain());
+        Self::with(plain, Verifier::Committed { key, verifying }, true)
+    }
+
+    fn with(key: Arc<ResidentKey<E>>, verifier: Verifier<E>, knows_constraints: bool) -> Self {
         Self {
-            key: Arc::clone(key.plain()),
-            verifier: Verifier::Committed { key, verifying },
+            key,
+            verifier,
             knows_constraints,
             on: Mutex::default(),
         }

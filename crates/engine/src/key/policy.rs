@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use proofmill_groth16::{InsecureKey, SnarkCurve, VerifyingKey, mirage};
+use proofmill_groth16::InsecureKey;
 
 /// Whether to accept insecure keys, under which a proof proves nothing.
 #[derive(Clone, Copy, Debug)]
@@ -14,29 +14,12 @@ pub(crate) struct KeyPolicy {
 // === impl KeyPolicy ===
 
 impl KeyPolicy {
-    /// Checks that the key from the file at `path` may be used.
+    /// Checks that the key from the file at `path` may be used; `found` is what its `require_secure` returned.
     ///
     /// # Errors
     ///
     /// A message with the path of the key and what is wrong with it.
-    pub(crate) fn check<E: SnarkCurve>(
-        self,
-        path: &Path,
-        key: &VerifyingKey<E>,
-    ) -> Result<(), String> {
-        self.judge(path, key.require_secure())
-    }
-
-    /// Checks a key of Mirage like [`check`](Self::check).
-    pub(crate) fn check_committed<E: SnarkCurve>(
-        self,
-        path: &Path,
-        key: &mirage::VerifyingKey<E>,
-    ) -> Result<(), String> {
-        self.judge(path, key.require_secure())
-    }
-
-    fn judge(self, path: &Path, found: Result<(), InsecureKey>) -> Result<(), String> {
+    pub(crate) fn check(self, path: &Path, found: Result<(), InsecureKey>) -> Result<(), String> {
         let Err(insecure) = found else {
             return Ok(());
         };

@@ -97,7 +97,9 @@ fn inspect_zkey(
         let vk = zkey
             .verifying_key::<E>(PointCheck::Full)
             .map_err(|error| unusable(error.in_file(path)))?;
-        policy.check(path, &vk).map_err(Error::Circuit)?;
+        policy
+            .check(path, vk.require_secure())
+            .map_err(Error::Circuit)?;
     });
     let header = *zkey.header();
     let entries = u64::from(zkey.coefficients());

@@ -59,16 +59,14 @@ impl KeyFileInfo {
     /// [`Error::Circuit`].
     pub(super) fn check_key(&self, path: &Path, policy: KeyPolicy) -> Result<(), Error> {
         let malformed = |error| Error::Circuit(format!("{}: {error}", path.display()));
-        with_curve!(self.plain.curve, E => match self.is_mirage {
-            true => {
-                let vk = mirage::ProvingKey::<E>::load_verifying_key(path).map_err(malformed)?;
-                policy.check_committed(path, &vk)
-            }
-            false => {
-                let vk = ProvingKey::<E>::load_verifying_key(path).map_err(malformed)?;
-                policy.check(path, &vk)
-            }
-        })
-        .map_err(Error::Circuit)
+        let secure = with_curve!(self.plain.curve, E => match self.is_mirage {
+            true => mirage::ProvingKey::<E>::load_verifying_key(path)
+                .map_err(malformed)?
+                .require_secure(),
+            false => ProvingKey::<E>::load_verifying_key(path)
+                .map_err(malformed)?
+                .require_secure(),
+        });
+        policy.check(path, secure).map_err(Error::Circuit)
     }
 }

@@ -77,7 +77,7 @@ pub(super) fn load(
     let loaded = with_curve!(registered.curve, E => match &registered.source {
         CircuitSource::Zkey(path) => {
             let key = load_zkey::<E>(registered, path, mapped?, points, checked)?;
-            policy.check(path, key.vk())?;
+            policy.check(path, key.vk().require_secure())?;
             let from = ConstraintsFrom::Zkey;
             Ok(Loaded { key: Arc::new(HotKey::new(key, false)), from })
         }
@@ -138,14 +138,14 @@ fn load_key<E: SnarkCurve>(
         let key = mirage::ProvingKey::<E>::load_known(path, check, &info.checksum);
         let key = key.map_err(|error| unusable(&error))?;
         require_circuit(&key.plain.vk)?;
-        policy.check_committed(path, &key.vk())?;
+        policy.check(path, key.vk().require_secure())?;
         let key = mirage::ResidentKey::new(key, system, points);
-        HotKey::committed(key.map_err(|error| unusable(&error))?, true)
+        HotKey::committed(key.map_err(|error| unusable(&error))?)
     } else {
         let key = ProvingKey::<E>::load_known(path, check, &info.checksum);
         let key = key.map_err(|error| unusable(&error))?;
         require_circuit(&key.vk)?;
-        policy.check(path, &key.vk)?;
+        policy.check(path, key.vk.require_secure())?;
         let key = ResidentKey::new(key, system, points);
         HotKey::new(key.map_err(|error| unusable(&error))?, true)
     };

@@ -15,26 +15,27 @@
 //! | of a proving key, A, B (both groups) and L, each after the indices of its variables (4 bytes each); and H | |
 //! | SHA-256 of all that precedes | 32 |
 
+mod info;
 mod prefix;
 mod sections;
 
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use proofmill_files::{FileError, MappedFile, Visibility, open_regular, write_whole};
+use proofmill_files::{FileError, MappedFile, Visibility, write_whole};
 use sha2::{Digest, Sha256};
 
-use prefix::{CURVE_AT, CURVE_BYTES, VERSION, padded};
+pub use info::ProvingKeyInfo;
+use prefix::VERSION;
 pub(crate) use prefix::{PREFIX_BYTES, little_endian, read_prefix, write_prefix};
 pub(crate) use sections::Sections;
 
 use crate::keys::encoding::{READING_WINDOW_BYTES, uncompressed_size, write_points};
-use crate::keys::key::{ProvingKey, QueryPoints, VerifyingKey};
+use crate::keys::key::{ProvingKey, VerifyingKey};
 use crate::keys::mapped_points::MappedPoints;
-use crate::{Curve, InsecureKey, PointCheck, SnarkCurve, with_curve};
+use crate::{InsecureKey, PointCheck, SnarkCurve};
 
 /// The largest key file that is read: 64 GiB.
 pub const MAX_KEY_BYTES: u64 = 1 << 36;
@@ -115,25 +116,6 @@ pub enum KeyError {
     /// Proofs under the key prove nothing.
     #[error(transparent)]
     Insecure(#[from] InsecureKey),
-}
-
-/// The head of a proving key's file, which is read without reading any point.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProvingKeyInfo {
-    /// The curve.
-    pub curve: Curve,
-    /// The digest of the key's circuit.
-    pub circuit: [u8; 32],
-    /// The file's SHA-256 checksum, which loading the key compares with the content.
-    pub checksum: [u8; 32],
-    /// The number of variables, the leading one included.
-    pub variables: usize,
-    /// The number of instance variables, the leading one included.
-    pub instance: usize,
-    /// The size of the domain.
-    pub domain: usize,
-    /// The number of points in each query.
-    pub points: QueryPoints,
 }
 
 /// A proving key whose query points stay in the mapped file.
@@ -427,11 +409,9 @@ impl<E: SnarkCurve> ProvingKey<E> {
         check: PointCheck,
         checksum: &[u8; CHECKSUM_BYTES],
     ) -> Result<Self, KeyError> {
-        let file = open(path)?;
-        if !file.ends_with(checksum) {
-            return Err(KeyError::Checksum);
-        }
-        read_unchanged(path, &file, |file| Self::read(file, check, Some(file)))
+        read_unchanged(path, &open_known(path, checksum)?, |file| {
+            Self::read(file, check, Some(file))
+        })
     }
 
     /// Reads the verifying key in a proving key's file, and no more of it: its points are checked, the
@@ -501,69 +481,6 @@ impl<E: SnarkCurve> MappedKey<E> {
     }
 }
 
-// === impl ProvingKeyInfo ===
-
-impl ProvingKeyInfo {
-    /// Reads the head and the checksum of a key file.
-    ///
-    /// # Errors
-    ///
-    /// [`KeyError`] if there is no such file, it is not a proving key, or its size does not follow from its
-    /// head.
-    pub fn of(path: &Path) -> Result<Self, KeyError> {
-        let io = |source| KeyError::Io {
-            path: path.to_owned(),
-            source,
-        };
-        let mut file = open_regular(path).map_err(io)?;
-        let total = file.metadata().map_err(io)?.len();
-        let bytes = read_head(&mut file).map_err(io)?;
-        let name = bytes.get(CURVE_AT..CURVE_AT + CURVE_BYTES);
-        let curve = Curve::ALL
-            .into_iter()
-            .find(|curve| Some(&padded(curve.name())[..]) == name)
-            // If the file names another curve or is no key, `Head::read` returns the error.
-            .unwrap_or(Curve::Bls12_381);
-        let head = with_curve!(curve, E => Head::read::<E>(&bytes, Kind::Proving, total)?);
-        let mut checksum = [0; CHECKSUM_BYTES];
-        file.seek(SeekFrom::End(-(CHECKSUM_BYTES as i64)))
-            .and_then(|_| file.read_exact(&mut checksum))
-            .map_err(io)?;
-        Ok(Self::of_head(curve, &head, checksum))
-    }
-
-    /// Reads the head and the checksum in the content of a key file.
-    pub(crate) fn of_bytes<E: SnarkCurve>(bytes: &[u8]) -> Result<Self, KeyError> {
-        let head = Head::read::<E>(bytes, Kind::Proving, bytes.len() as u64)?;
-        // A shorter file is refused by the head's lengths.
-        let checksum = bytes.last_chunk().copied().unwrap_or_default();
-        Ok(Self::of_head(E::CURVE, &head, checksum))
-    }
-
-    const fn of_head(curve: Curve, head: &Head, checksum: [u8; CHECKSUM_BYTES]) -> Self {
-        Self {
-            curve,
-            circuit: head.circuit,
-            checksum,
-            variables: head.variables,
-            instance: head.instance,
-            domain: head.h,
-            points: QueryPoints {
-                a: head.a as u64,
-                b_g1: head.b as u64,
-                b_g2: head.b as u64,
-                l: head.l as u64,
-            },
-        }
-    }
-}
-
-fn read_head(file: &mut File) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(HEAD_BYTES);
-    file.take(HEAD_BYTES as u64).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
 /// Opens a key file of at most [`MAX_KEY_BYTES`].
 pub(crate) fn open(path: &Path) -> Result<MappedFile, KeyError> {
     let file = MappedFile::open(path).map_err(|error| io_error(path, error))?;
@@ -575,6 +492,18 @@ pub(crate) fn open(path: &Path) -> Result<MappedFile, KeyError> {
         });
     }
     Ok(file)
+}
+
+/// Opens a key file that must end with this checksum.
+pub(crate) fn open_known(
+    path: &Path,
+    checksum: &[u8; CHECKSUM_BYTES],
+) -> Result<MappedFile, KeyError> {
+    let file = open(path)?;
+    match file.ends_with(checksum) {
+        true => Ok(file),
+        false => Err(KeyError::Checksum),
+    }
 }
 
 /// Reads a key, and then checks that the file did not change meanwhile: otherwise the points might come from other

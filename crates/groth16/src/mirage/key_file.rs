@@ -20,8 +20,8 @@ use super::{ProvingKey, ResidentKey, VerifyingKey};
 use crate::keys::bases::HeldBases;
 use crate::keys::encoding::{uncompressed_size, write_points};
 use crate::keys::file::{
-    CHECKSUM_BYTES, MappedKey, PREFIX_BYTES, Sections, io_error, little_endian, open, read_prefix,
-    read_unchanged, write_prefix,
+    CHECKSUM_BYTES, MappedKey, PREFIX_BYTES, Sections, io_error, little_endian, open, open_known,
+    read_prefix, read_unchanged, write_prefix,
 };
 use crate::{KeyError, PointCheck, SnarkCurve};
 
@@ -354,11 +354,9 @@ impl<E: SnarkCurve> ProvingKey<E> {
         check: PointCheck,
         checksum: &[u8; CHECKSUM_BYTES],
     ) -> Result<Self, KeyError> {
-        let file = open(path)?;
-        if !file.ends_with(checksum) {
-            return Err(KeyError::Checksum);
-        }
-        read_unchanged(path, &file, |file| Self::read(file, check, Some(file)))
+        read_unchanged(path, &open_known(path, checksum)?, |file| {
+            Self::read(file, check, Some(file))
+        })
     }
 
     /// Reads the verifying key in a proving key's file, and no more of it: its points are checked, the checksum is not.

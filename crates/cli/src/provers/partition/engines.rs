@@ -1,34 +1,32 @@
 //! Parts that proving engines prove: keys stay resident there, and an engine's memory budget and devices are used.
 
-use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::io::Cursor;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use ark_ff::{BigInteger, PrimeField};
-use bytes::Bytes;
+use ark_ff::PrimeField;
 use proofmill_api::engine::endpoints;
 use proofmill_groth16::KeyError;
 use proofmill_groth16::mirage::ProvingKeyInfo;
 use proofmill_orchestrator::executor::engine::{
-    EngineJob, JobInput, ProofOutput, RouteError, Router, stopped,
+    EngineJob, JobInput, ProofOutput, RouteError, Router, request_id, stopped,
 };
 use proofmill_orchestrator::executor::{Context, ProverError};
 use proofmill_partition::proof::PartitionCurve;
+use proofmill_r1cs::iden3::write_wtns;
 use proofmill_workflow::{EngineAddress, EngineExecutor, EnginePriority};
 use serde::Deserialize;
-use sha2::{Digest, Sha256};
 use tokio::runtime::Handle;
-use zeroize::Zeroizing;
+
+use super::shared::Shared;
 
 /// Longest wait for an engine that answers and has the class.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Bytes of a value in a witness for an engine.
-const VALUE_BYTES: usize = 32;
-
-/// Domain separator in the hash of a job's request.
-const REQUEST_DOMAIN: &[u8] = b"proofmill/part/request/1";
+/// Name of the workflows that `partition prove --workflow` writes.
+const WORKFLOW: &str = "partition";
 
 /// The engines of a stage, as a workflow names them.
 #[derive(Clone, Debug, Deserialize)]
@@ -47,7 +45,7 @@ pub(super) struct Engines {
     settings: EngineSettings,
     addresses: Vec<EngineAddress>,
     /// A router for each class, by the name of its circuit.
-    routers: Mutex<BTreeMap<String, Arc<Router>>>,
+    routers: Shared<String, Arc<Router>>,
 }
 
 /// Name at engines of the circuit that a class's key is for: by the checksum of the key's file, since classes may have the
@@ -73,14 +71,13 @@ impl Engines {
             false => Ok(Self {
                 settings: settings.clone(),
                 addresses,
-                routers: Mutex::default(),
+                routers: Shared::default(),
             }),
         }
     }
 
     fn router(&self, circuit: &str) -> Arc<Router> {
-        let mut routers = self.routers.lock().unwrap_or_else(PoisonError::into_inner);
-        let router = routers.entry(circuit.to_owned()).or_insert_with(|| {
+        let make = || {
             let endpoints = endpoints(&EngineExecutor {
                 circuit: circuit.to_owned(),
                 endpoints: self.addresses.clone(),
@@ -91,9 +88,10 @@ impl Engines {
                 verifying_key: None,
                 patience: PATIENCE,
             });
-            Arc::new(Router::new(circuit, endpoints, PATIENCE))
-        });
-        Arc::clone(router)
+            Ok::<_, Infallible>(Arc::new(Router::new(circuit, endpoints, PATIENCE)))
+        };
+        let Ok(router) = self.routers.get(&circuit.to_owned(), make);
+        router
     }
 
     /// Proves the part with this assignment at an engine; `circuit` is its class's name there. For a thread that may block.
@@ -103,13 +101,14 @@ impl Engines {
         circuit: &str,
         assignment: &[F],
     ) -> Result<ProofOutput, ProverError> {
-        let witness = witness(assignment);
-        let request = request(context, circuit, &witness);
+        let witness = write_wtns(Cursor::new(Vec::new()), assignment)
+            .map_err(|error| ProverError::Permanent(error.to_string()))?;
         let job = EngineJob {
             circuit: circuit.to_owned(),
             priority: EnginePriority::Normal,
-            input: JobInput::Witness(Bytes::copy_from_slice(&witness)),
+            input: JobInput::Witness(witness.into_inner().into()),
         };
+        let request = request_id(WORKFLOW, &context.task, context.last, &job);
         let runtime =
             Handle::try_current().map_err(|error| ProverError::Retry(error.to_string()))?;
         let router = self.router(circuit);
@@ -119,29 +118,4 @@ impl Engines {
             RouteError::Retry(_) | RouteError::Cancelled => ProverError::Retry(error.to_string()),
         })
     }
-}
-
-/// The id of a part's job at engines, the same in each attempt.
-fn request(context: &Context, circuit: &str, witness: &[u8]) -> String {
-    let mut hasher = Sha256::new();
-    hasher.update(REQUEST_DOMAIN);
-    for part in [&*context.task.to_string(), circuit] {
-        hasher.update((part.len() as u64).to_le_bytes());
-        hasher.update(part);
-    }
-    hasher.update(Sha256::digest(witness));
-    let digest = hex::encode(&hasher.finalize()[..16]);
-    format!("{}/{}-{digest}", context.task.stage, context.task.block)
-}
-
-/// The values as engines read them, little-endian.
-fn witness<F: PrimeField>(assignment: &[F]) -> Zeroizing<Vec<u8>> {
-    let mut bytes = Zeroizing::new(Vec::with_capacity(VALUE_BYTES * assignment.len()));
-    for value in assignment {
-        let value = value.into_bigint().to_bytes_le();
-        bytes.extend_from_slice(&value);
-        let end = bytes.len() + VALUE_BYTES - value.len();
-        bytes.resize(end, 0);
-    }
-    bytes
 }

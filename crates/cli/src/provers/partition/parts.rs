@@ -1,7 +1,7 @@
 //! The keys of parts, with which workers commit and prove, and the coordinator checks.
 
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use ark_std::rand::rngs::OsRng;
 use proofmill_groth16::mirage::{self, Commitment};
@@ -20,11 +20,10 @@ use super::job::permanent;
 use super::messages::{PartResult, bytes_of};
 use super::published::{KeyFolder, PublishedKeys};
 use super::shared::Shared;
-use crate::circuit_folder::{AnyCircuit, CircuitSizes, is_checking_file, is_proving_file};
+use crate::circuit_folder::{AnyCircuit, CircuitSizes};
 use crate::failure::Failure;
 
 /// The keys that a process's stages have loaded, each once.
-#[derive(Default)]
 pub(super) struct LoadedKeys {
     work: Shared<KeyName, Arc<dyn PartWork>>,
     /// Where keys are fetched from that are not on this machine.
@@ -86,11 +85,11 @@ struct Parts<E: PartitionCurve> {
     partition: Partition<E::ScalarField>,
     blank: AnyCircuit<E::ScalarField>,
     /// The proving keys of all classes, once one was needed.
-    keys: OnceLock<ClassKeys<E>>,
-    /// What engines' proofs need of each class's key, once there was one.
-    engine_keys: Vec<OnceLock<EngineKey<E>>>,
-    /// What checks need besides, once there was one.
-    index: OnceLock<Index<E>>,
+    keys: Shared<(), Arc<ClassKeys<E>>>,
+    /// The classes' keys at engines, by class, once one was needed.
+    engine_keys: Shared<usize, EngineKey<E>>,
+    /// The keys that checks need besides, once there was one.
+    index: Shared<(), Arc<Index<E>>>,
 }
 
 /// A class's key at engines.
@@ -152,7 +151,7 @@ impl LoadedKeys {
 
 fn open(name: &KeyName, published: Option<&PublishedKeys>) -> Result<Arc<dyn PartWork>, Failure> {
     let files = KeyFolder::find(&name.keys, &name.published, published)?;
-    let description = files.with(is_proving_file)?.description()?;
+    let description = files.folder().description()?;
     let curve = description.curve()?;
     with_curve!(curve, E => parts::<E>(files, &description.circuit, &name.partition))
 }
@@ -162,7 +161,7 @@ fn parts<E: PartitionCurve>(
     circuit: &CircuitSizes,
     expected: &str,
 ) -> Result<Arc<dyn PartWork>, Failure> {
-    let folder = files.with(is_proving_file)?;
+    let folder = files.folder();
     let partition = folder.partition::<E::ScalarField>()?;
     let found = hex::encode(partition.digest());
     if found != expected {
@@ -176,14 +175,10 @@ fn parts<E: PartitionCurve>(
     Ok(Arc::new(Parts::<E> {
         blank: circuit.without_witness(folder)?,
         files,
-        keys: OnceLock::new(),
-        engine_keys: partition
-            .classes()
-            .iter()
-            .map(|_| OnceLock::new())
-            .collect(),
+        keys: Shared::default(),
+        engine_keys: Shared::default(),
         partition,
-        index: OnceLock::new(),
+        index: Shared::default(),
     }))
 }
 
@@ -191,24 +186,20 @@ fn parts<E: PartitionCurve>(
 
 impl<E: PartitionCurve> Parts<E> {
     /// The keys of all classes, which are read at the first call.
-    fn keys(&self) -> Result<&ClassKeys<E>, ProverError> {
-        if let Some(keys) = self.keys.get() {
-            return Ok(keys);
-        }
+    fn keys(&self) -> Result<Arc<ClassKeys<E>>, ProverError> {
         let read = || {
-            let folder = self.files.with(is_proving_file)?;
-            let keys = ClassKeys::in_folder(folder.path().to_owned(), KeyForm::Plain);
-            Ok::<_, Failure>(keys.read_all(&self.partition)?)
+            let folder = self.files.folder().path().to_owned();
+            let keys = ClassKeys::in_folder(folder, KeyForm::Plain);
+            Ok::<_, Failure>(Arc::new(keys.read_all(&self.partition)?))
         };
-        let keys = read().map_err(|why| ProverError::Retry(why.message().to_owned()))?;
-        Ok(self.keys.get_or_init(|| keys))
+        self.keys.get(&(), read).map_err(|why| retry(&why))
     }
 
-    fn worker(&self) -> Result<Worker<'_, E>, ProverError> {
-        Ok(Worker {
+    const fn worker<'a>(&'a self, keys: &'a ClassKeys<E>) -> Worker<'a, E> {
+        Worker {
             partition: &self.partition,
-            keys: self.keys()?,
-        })
+            keys,
+        }
     }
 
     /// The proof of a part by an engine.
@@ -230,40 +221,27 @@ impl<E: PartitionCurve> Parts<E> {
     }
 
     /// A class's key at engines, from the head of its file.
-    fn engine_key(&self, class: usize) -> Result<&EngineKey<E>, ProverError> {
-        if let Some(key) = self.engine_keys[class].get() {
-            return Ok(key);
-        }
+    fn engine_key(&self, class: usize) -> Result<EngineKey<E>, ProverError> {
         let read = || {
-            let folder = self.files.with(is_proving_file)?;
-            let path = ClassKeys::<E>::path(folder.path(), class);
+            let path = ClassKeys::<E>::path(self.files.folder().path(), class);
             Ok::<_, Failure>(EngineKey {
                 circuit: circuit_name::<E>(&path)?,
                 eta_g1: mirage::ProvingKey::<E>::load_eta(&path)?,
             })
         };
-        let key = read().map_err(|why| ProverError::Retry(why.message().to_owned()))?;
-        Ok(self.engine_keys[class].get_or_init(|| key))
+        self.engine_keys
+            .get(&class, read)
+            .map_err(|why| retry(&why))
     }
 
-    fn checker(&self) -> Result<Checker<'_, E>, ProverError> {
-        let index = match self.index.get() {
-            Some(index) => index,
-            None => {
-                let is_needed = |name: &str| is_proving_file(name) || is_checking_file(name);
-                let made = self
-                    .files
-                    .with(is_needed)
-                    .and_then(|folder| folder.index::<E>(self.partition.clone()));
-                let (index, _) =
-                    made.map_err(|why| ProverError::Retry(why.message().to_owned()))?;
-                self.index.get_or_init(|| index)
-            }
+    /// The partition with its verifying keys, which are read at the first call.
+    fn index(&self) -> Result<Arc<Index<E>>, ProverError> {
+        let read = || {
+            let folder = self.files.to_check_with()?;
+            let (index, _) = folder.index::<E>(self.partition.clone())?;
+            Ok::<_, Failure>(Arc::new(index))
         };
-        Ok(Checker {
-            index,
-            keys: self.keys()?,
-        })
+        self.index.get(&(), read).map_err(|why| retry(&why))
     }
 
     fn commitment(result: &UncheckedResult) -> Decoded<CommitTask<E>, Commitment<E>> {
@@ -287,7 +265,8 @@ impl<E: PartitionCurve> Parts<E> {
 impl<E: PartitionCurve> PartWork for Parts<E> {
     fn commit(&self, job: String, task: &[u8]) -> Result<PartResult, ProverError> {
         let task = CommitTask::from_bytes(task).map_err(permanent)?;
-        let commitment = self.worker()?.commit(&task).map_err(permanent)?;
+        let keys = self.keys()?;
+        let commitment = self.worker(&keys).commit(&task).map_err(permanent)?;
         Ok(PartResult {
             job,
             part: task.part() as u32,
@@ -306,7 +285,8 @@ impl<E: PartitionCurve> PartWork for Parts<E> {
         let proof = match engines {
             Some(engines) => self.prove_at(engines, context, &task)?,
             None => {
-                let proof = self.worker()?.prove(&self.blank, &task, &mut OsRng);
+                let keys = self.keys()?;
+                let proof = self.worker(&keys).prove(&self.blank, &task, &mut OsRng);
                 proof.map_err(permanent)?
             }
         };
@@ -320,7 +300,12 @@ impl<E: PartitionCurve> PartWork for Parts<E> {
 
     fn check_commitments(&self, results: &[UncheckedResult]) -> Vec<Result<(), ProverError>> {
         verdicts(results, Self::commitment, |decoded| {
-            let verdicts = self.checker()?.check_commitments(decoded, &mut OsRng);
+            let (index, keys) = (self.index()?, self.keys()?);
+            let checker = Checker {
+                index: &index,
+                keys: &keys,
+            };
+            let verdicts = checker.check_commitments(decoded, &mut OsRng);
             let verdicts = verdicts.map_err(ours)?;
             Ok(verdicts
                 .into_iter()
@@ -331,7 +316,12 @@ impl<E: PartitionCurve> PartWork for Parts<E> {
 
     fn check_proofs(&self, results: &[UncheckedResult]) -> Vec<Result<(), ProverError>> {
         verdicts(results, Self::proof, |decoded| {
-            let verdicts = self.checker()?.check_proofs(decoded, &mut OsRng);
+            let (index, keys) = (self.index()?, self.keys()?);
+            let checker = Checker {
+                index: &index,
+                keys: &keys,
+            };
+            let verdicts = checker.check_proofs(decoded, &mut OsRng);
             Ok(verdicts
                 .into_iter()
                 .map(|of| of.map_err(permanent))
@@ -388,6 +378,11 @@ fn require(found: &PartResult, part: usize, is_right: bool) -> Result<(), Prover
 /// The task's payload, which the coordinator made.
 fn input(result: &UncheckedResult) -> Result<bytes::Bytes, ProverError> {
     result.input.to_program_input().map_err(ProverError::Retry)
+}
+
+/// A file can be mended: the task goes on once it is.
+fn retry(failure: &Failure) -> ProverError {
+    ProverError::Retry(failure.message().to_owned())
 }
 
 /// An error that is not the worker's.

@@ -21,8 +21,9 @@ use super::router::{RouteError, Router};
 use crate::executor::machine::Unfinished;
 use crate::executor::resolved::Resolved;
 use crate::executor::traits::{Execution, Executor, Product};
+use crate::id::TaskId;
 use crate::payload::Encoding;
-use crate::record::{Failure, TaskRecord};
+use crate::record::Failure;
 
 /// Domain separator of request ids, with the version of their computation.
 const REQUEST_DOMAIN: &[u8] = b"proofmill/executor/engine/1";
@@ -89,7 +90,7 @@ impl EngineExecutor {
             }),
             input,
         };
-        let request = request_id(&self.workflow, &task, &job);
+        let request = request_id(&self.workflow, &task.id, task.last, &job);
         let stop = stopped(&cancel, self.time_limit);
         let proof = self.router.prove(&request, &job, stop).await;
         let output = proof.and_then(|proof| proof.to_json());
@@ -111,25 +112,25 @@ impl Executor for EngineExecutor {
 }
 
 /// The id under which engines know a task's job. It depends on the workflow, the task and the
-/// statement to prove, and not on the attempt or the worker.
-pub fn request_id(workflow: &str, task: &TaskRecord, job: &EngineJob) -> String {
+/// statement to prove, and not on the attempt or the worker; `last` is the last block that the task is about.
+pub fn request_id(workflow: &str, task: &TaskId, last: u64, job: &EngineJob) -> String {
     let (generator, content) = match &job.input {
         JobInput::Witness(bytes) => ("", bytes),
         JobInput::Inputs { generator, json } => (&**generator, json),
     };
-    let id = task.id.to_string();
+    let id = task.to_string();
     let mut hasher = Sha256::new();
     hasher.update(REQUEST_DOMAIN);
     for part in [workflow, &id, &job.circuit, generator] {
         hasher.update((part.len() as u64).to_le_bytes());
         hasher.update(part);
     }
-    hasher.update(task.last.to_le_bytes());
+    hasher.update(last.to_le_bytes());
     hasher.update(Sha256::digest(content));
     let digest = hex::encode(&hasher.finalize()[..16]);
     // The stage and the block are readable in the engine's list of jobs. A stage's name has at most
     // 63 characters, an id 128.
-    format!("{}/{}-{digest}", task.id.stage, task.id.block)
+    format!("{}/{}-{digest}", task.stage, task.block)
 }
 
 /// Resolves when the result is no longer wanted, or the time limit has passed.
