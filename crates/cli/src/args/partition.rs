@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use proofmill_aggregation::sharded::MAX_SHARDS;
 use proofmill_api::engine::Address;
 
 use super::aggregate::CurveName;
@@ -84,6 +85,15 @@ Examples:
 Of a folder with keys, times are estimated from a measurement of this machine, which takes about a
 second: a small part is proved, and points are aggregated, on one core. The estimate leaves out the
 network, disks, an orchestrator and its checks.";
+
+/// A number of shards.
+fn shards(text: &str) -> Result<u16, String> {
+    let number = text.parse::<u16>().ok();
+    let number = number.filter(|number| (2..=MAX_SHARDS).contains(&usize::from(*number)));
+    number
+        .filter(|number| number.is_power_of_two())
+        .ok_or_else(|| format!("a power of two from 2 to {MAX_SHARDS} is needed"))
+}
 
 /// Most cores that a time is estimated for.
 const CORES_MAX: usize = 1 << 20;
@@ -218,6 +228,10 @@ pub(crate) struct ProofArgs {
     /// With --at: the authority of the engines' certificates (PEM), on the workers' machines.
     #[arg(long, value_name = "FILE", requires = "at")]
     pub(crate) at_ca: Option<PathBuf>,
+    /// With --workflow: workers make the aggregation in so many shards, a power of two, where two or more of them are
+    /// on a bus [default: one process makes it].
+    #[arg(long, value_name = "N", requires = "workflow", value_parser = shards)]
+    pub(crate) shards: Option<u16>,
     /// Most memory that this process may take. Keys are held in the fastest form that fits: with multiples
     /// of their points, as they are, or in their files. Too small a limit is refused before anything large
     /// is read [default: no limit, and keys as they are].

@@ -23,7 +23,7 @@ use crate::commands::run::key_notes;
 use crate::commands::{check, push0};
 use crate::failure::Failure;
 use crate::progress::Screen;
-use crate::provers::{Keys, PublishedKeys};
+use crate::provers::{Keys, PartitionProvers};
 use crate::{bus, intake, memory, output, provers, signals, state};
 
 pub(crate) async fn coordinator(args: Coordinator) -> Result<(), Failure> {
@@ -41,8 +41,8 @@ pub(crate) async fn coordinator(args: Coordinator) -> Result<(), Failure> {
     let mut serving = JoinSet::new();
     for (number, workflow) in workflows.iter().enumerate() {
         let keys = Keys::in_directory(&args.keys.keys);
-        let published = PublishedKeys::on(&connection, &args.keys.keys);
-        let registry = provers::registry_with(keys, Arc::new(|_| {}), Some(published));
+        let partition = PartitionProvers::on(&connection, &args.keys.keys);
+        let registry = provers::registry_with(keys, Arc::new(|_| {}), partition);
         let context = context(&connection, workflow, registry, None, &name).await?;
         serving.spawn(serve_control(context.clone(), led_workflows.clone()));
         if let (0, Some(_)) = (number, args.metrics.metrics) {
@@ -147,8 +147,8 @@ pub(crate) async fn dispatcher(args: Dispatcher) -> Result<(), Failure> {
     let connection = bus::connect(&args.bus, Role::Dispatcher, &name).await?;
     let screen = Screen::open();
     let keys = Keys::in_directory(&args.keys.keys);
-    let published = PublishedKeys::on(&connection, &args.keys.keys);
-    let registry = provers::registry_with(keys, key_notes(&screen), Some(published));
+    let partition = PartitionProvers::on(&connection, &args.keys.keys);
+    let registry = provers::registry_with(keys, key_notes(&screen), partition.clone());
     let (state, _lock) = match args.state {
         Some(state) => lock_directory(&state)?.ok_or_else(|| {
             Failure::new(format!("{} is used by another process", state.display()))
@@ -162,8 +162,17 @@ pub(crate) async fn dispatcher(args: Dispatcher) -> Result<(), Failure> {
     memory::start_releasing_pages();
     let stages: BTreeSet<String> = args.stages.into_iter().collect();
     let workers: BTreeMap<String, usize> = args.workers.workers.into_iter().collect();
-    let running = cluster::run_dispatchers(context.clone(), stages, workers, shutdown);
-    Ok(context.or_refusal(running).await?)
+    let run = stages.clone();
+    let shards = partition.serve_shards(
+        &workflow,
+        |stage| run.is_empty() || run.contains(&stage.name),
+        &name,
+    );
+    let dispatchers = cluster::run_dispatchers(context.clone(), stages, workers, shutdown);
+    tokio::select! {
+        ended = context.or_refusal(dispatchers) => Ok(ended?),
+        Err(failure) = shards => Err(failure),
+    }
 }
 
 pub(crate) async fn collector(args: Collector) -> Result<(), Failure> {

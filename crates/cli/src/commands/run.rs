@@ -22,7 +22,7 @@ use crate::args::{MetricsArg, Run};
 use crate::commands::check;
 use crate::failure::Failure;
 use crate::progress::{Bar, Screen, blocks, counted, span};
-use crate::provers::{Keys, OnProverEvent, ProverEvent};
+use crate::provers::{Keys, OnProverEvent, PartitionProvers, ProverEvent};
 use crate::signals::{DescribeWait, count_and_first_names};
 use crate::{bus, intake, output, provers, signals, state};
 
@@ -75,11 +75,12 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
     state::claim(&directory, &workflow.name)?;
     let screen = Screen::open();
     let intake = intake::open(&args.intake, &screen).await?;
-    let registry = provers::registry_with(
-        Keys::in_directory(&args.keys.keys),
-        key_notes(&screen),
-        None,
-    );
+    let partition = match &bus {
+        Some(connection) => PartitionProvers::on(connection, &args.keys.keys),
+        None => PartitionProvers::alone(),
+    };
+    let keys = Keys::in_directory(&args.keys.keys);
+    let registry = provers::registry_with(keys, key_notes(&screen), partition);
     let mill = state::open(&workflow, &registry, options).await?;
     print_losses(&mill);
     state::save(&directory, &workflow, &args.file)?;

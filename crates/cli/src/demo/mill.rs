@@ -16,7 +16,9 @@ use crate::args::Demo;
 use crate::commands::run::{print_losses, serve_control};
 use crate::failure::Failure;
 use crate::progress::{Screen, counted, span};
-use crate::provers::{ChunkEngine, KeyFiles, Keys, OnProverEvent, ProverEvent, registry_with};
+use crate::provers::{
+    ChunkEngine, KeyFiles, Keys, OnProverEvent, PartitionProvers, ProverEvent, registry_with,
+};
 use crate::state;
 
 /// Counts and times of the proofs that this run made and verified.
@@ -59,7 +61,7 @@ pub(super) async fn run(
         accept_loss: args.accept_loss,
         ..Options::in_directory(&args.state)
     };
-    let mut registry = registry_with(keys.clone(), on_event.clone(), None);
+    let mut registry = registry_with(keys.clone(), on_event.clone(), PartitionProvers::alone());
     let engine = ChunkEngine::new(WORKFLOW, slots);
     engine.register(&mut registry, on_event);
     let mill = state::open(&workflow, &registry, options).await?;

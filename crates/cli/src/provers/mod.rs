@@ -13,7 +13,7 @@ pub(crate) use bitcoin::{KeyFiles, Keys, OnProverEvent, ProverEvent};
 pub(crate) use chunk::EmittedChunk;
 pub(crate) use chunk_engine::ChunkEngine;
 pub(crate) use partition::{
-    Batches, Job, PARTS_MAX, PublishedKeys, engine_circuit_name, published_store,
+    Batches, Job, PARTS_MAX, PartitionProvers, engine_circuit_name, published_store,
 };
 pub(crate) use range::StatedRange;
 
@@ -25,15 +25,18 @@ use proofmill_workflow::SourceKind;
 
 /// All built-in provers and sources; `keys` is the directory of proving keys.
 pub(crate) fn registry(keys: &Path) -> Registry {
-    registry_with(Keys::in_directory(keys), Arc::new(|_| {}), None)
+    registry_with(
+        Keys::in_directory(keys),
+        Arc::new(|_| {}),
+        PartitionProvers::alone(),
+    )
 }
 
-/// As [`registry`], with a shared store of keys, a callback for the provers' events, and the bus's keys of circuits in
-/// parts.
+/// As [`registry`], with a shared store of keys, a callback for the provers' events, and the provers of circuits in parts.
 pub(crate) fn registry_with(
     keys: Keys,
     on_event: OnProverEvent,
-    published: Option<PublishedKeys>,
+    partition: PartitionProvers,
 ) -> Registry {
     let mut registry = Registry::default();
     let (proving, watching) = (keys.clone(), on_event.clone());
@@ -43,7 +46,7 @@ pub(crate) fn registry_with(
     registry.verifier("bitcoin.verify", move |params| {
         verify::Verify::new(params, keys.clone(), on_event.clone())
     });
-    partition::register(&mut registry, published);
+    partition.register(&mut registry);
     registry.endpoints(Arc::new(proofmill_api::engine::endpoints));
     registry.source(Arc::new(|kind| match kind {
         SourceKind::Headers {

@@ -518,6 +518,49 @@ fn keys_are_fetched_from_the_bus() {
     again.succeeded();
 }
 
+/// Three workers make two shards of the aggregation, one of them killed before; the proof is the one that verifies.
+#[test]
+fn workers_make_the_aggregation_in_shards() {
+    let server = NatsServer::start();
+    let folder = folder();
+    let here = folder.path();
+    squarings(here, 9);
+    for wrong in ["1", "3", "2048"] {
+        let shards = ["--workflow", "parts.toml", "--shards", wrong];
+        run(here, PROVE.iter().chain(&shards)).failed(2, "a power of two from 2 to 1024");
+    }
+    let shards = ["--workflow", "parts.toml", "--shards", "4"];
+    run(here, PROVE.iter().chain(&shards)).succeeded();
+    run(here, ["check", "parts.toml"]).succeeded();
+    let start = |args: &[&str]| {
+        let mut command = proofmill(here);
+        command.env("PROOFMILL_BUS", server.url());
+        Running::start(command.env("PROOFMILL_LOG", "info").args(args))
+    };
+    let _coordinator = start(&["coordinator", "parts.toml"]);
+    let trusted = ["trace", "challenge", "aggregate"];
+    let stages = trusted.iter().flat_map(|stage| ["--stage", stage]);
+    let dispatcher = ["dispatcher", "parts.toml"];
+    let leader = start(&dispatcher.into_iter().chain(stages).collect::<Vec<_>>());
+    let worker = ["--stage", "commit", "--stage", "prove"];
+    let worker = [&dispatcher[..], &worker].concat();
+    let workers = [start(&worker), start(&worker), start(&worker)];
+    for worker in &workers {
+        worker.line("ready");
+    }
+    let [killed, _second, _third] = workers;
+    killed.kill();
+    let _source = start(&["source", "parts.toml"]);
+    let _sequencer = start(&["sequencer", "parts.toml"]);
+    leader.line("workers made the aggregate");
+    eventually("the proof", || here.join("proof").exists().then_some(()));
+    run(here, VERIFY).succeeded();
+    // On one machine, without a bus, one process makes it.
+    fs::remove_file(here.join("proof")).expect("removed");
+    run(here, ["run", "parts.toml", "--state", "alone"]).succeeded();
+    run(here, VERIFY).succeeded();
+}
+
 /// Four workers on a server of their own: one is killed and one is stopped on the way, and so is the coordinator. The
 /// proof is valid, and no finished part is committed to or proved twice.
 #[test]

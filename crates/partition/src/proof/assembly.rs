@@ -1,7 +1,8 @@
 //! The steps of a proof that take all parts together: drawing the challenges, and aggregating.
 
-use proofmill_aggregation::{Commitment as Aggregated, MirageStatement, Srs};
-use proofmill_groth16::Proof;
+use proofmill_aggregation::{
+    Aggregate, AggregateProveError, Commitment as Aggregated, MirageStatement, Srs,
+};
 
 use super::PartitionCurve;
 use super::index::Index;
@@ -58,15 +59,13 @@ impl<E: PartitionCurve> Challenged<E> {
         self.statement.shared(self.states.root())
     }
 
-    /// Aggregates the proofs of all parts and verifies the result. Nothing else of the parts is needed: memory of
-    /// earlier steps is returned to the system first.
+    /// Aggregates the proofs of all parts, as `make` does it, and verifies the result. Nothing else of the parts is needed:
+    /// memory of earlier steps is returned to the system first.
     pub(super) fn aggregate(
         self,
         index: &Index<E>,
-        srs: &Srs<E>,
         public_inputs: &[E::ScalarField],
-        proofs: &[Proof<E>],
-        d: &[E::G1Affine],
+        make: impl FnOnce(MirageStatement<'_, E>) -> Result<Aggregate<E>, AggregateProveError>,
     ) -> Result<PartitionProof<E>, ProveError> {
         let inputs = self.shared();
         let (root, public_path) = (self.states.root(), self.states.public_path());
@@ -77,7 +76,7 @@ impl<E: PartitionCurve> Challenged<E> {
             inputs: &inputs,
             commitment: &self.commitment,
         };
-        let aggregate = index.parts().aggregate(srs, of_parts, proofs, d)?;
+        let aggregate = make(of_parts)?;
         let proof = PartitionProof {
             commitment: self.commitment,
             root,

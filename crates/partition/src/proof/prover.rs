@@ -141,7 +141,10 @@ impl<'a, E: PartitionCurve> Prover<'a, E> {
         report(&mut run.progress, Step::Aggregate)?;
         let public_inputs = run.traces.public_inputs().to_vec();
         drop(run);
-        challenged.aggregate(self.index, self.srs, &public_inputs, &proofs, &d)
+        challenged.aggregate(self.index, &public_inputs, |statement| {
+            let parts = self.index.parts();
+            parts.aggregate(self.srs, statement, &proofs, &d)
+        })
     }
 
     /// Returns a part's freed heap memory to the system, unless all keys are held, in which case memory is plentiful.

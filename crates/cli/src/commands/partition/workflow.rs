@@ -31,6 +31,14 @@ struct WorkerKeys<'a> {
     engines: String,
 }
 
+/// Parameters of the coordinator's stages.
+struct Coordination {
+    /// The job's file.
+    job: String,
+    /// The parameter with the number of the aggregation's shards, after a comma; empty if one process makes it.
+    shards: String,
+}
+
 /// The parameter of the stage that proves, with the engines that the arguments name.
 fn engines(args: &ProofArgs) -> Result<String, Failure> {
     let here = std::env::current_dir()?;
@@ -98,7 +106,12 @@ pub(super) fn write(
         .help("make the parts larger, or leave --workflow out"));
     }
     let text = text(
-        &absolute(&job_path)?,
+        &Coordination {
+            job: toml(&absolute(&job_path)?)?,
+            shards: args
+                .shards
+                .map_or_else(String::new, |shards| format!(", shards = {shards}")),
+        },
         &WorkerKeys {
             folder: &job.keys,
             partition: hex::encode(digest),
@@ -176,8 +189,12 @@ strategy = {{ kind = "custom", name = "partition.all-batches", params = {{ batch
 }
 
 /// The workflow file.
-fn text(job: &Path, keys: &WorkerKeys<'_>, parts: usize) -> Result<String, Failure> {
-    let job = toml(job)?;
+fn text(
+    coordination: &Coordination,
+    keys: &WorkerKeys<'_>,
+    parts: usize,
+) -> Result<String, Failure> {
+    let Coordination { job, shards } = coordination;
     let engines = &keys.engines;
     let keys = format!(
         r#"keys = {}, partition = "{}", published = "{}""#,
@@ -247,7 +264,7 @@ input = "all-proofs"
 output = "proof"
 group = "coordinator"
 verify = true
-executor = {{ kind = "native", prover = "partition.aggregate", params = {{ job = {job} }} }}
+executor = {{ kind = "native", prover = "partition.aggregate", params = {{ job = {job}{shards} }} }}
 
 [sequencer]
 input = "proof"

@@ -6,15 +6,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use proofmill_groth16::mirage::Commitment;
 use proofmill_groth16::snarkjs::inputs_to_json;
-use proofmill_groth16::{Proof, with_curve};
+use proofmill_groth16::with_curve;
 use proofmill_orchestrator::executor::ProverError;
-use proofmill_partition::proof::distributed::{ChallengedProof, Coordination};
+use proofmill_partition::proof::distributed::{ChallengedProof, Coordination, ProvedParts};
 use proofmill_partition::proof::{PartitionCurve, PartitionProof, VerifyingKey};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use zeroize::Zeroizing;
 
 use super::messages::{PartResult, WholeProof, bytes_of};
+use super::shards::Leaders;
 use super::shared::Shared;
 use crate::circuit_folder::{AnyCircuit, Folder};
 use crate::failure::Failure;
@@ -59,8 +60,12 @@ pub(super) trait JobSteps: Send + Sync {
     /// The task of proving each part, from the commitments to all parts.
     fn prove_tasks(&self, commitments: &[PartResult]) -> Result<Vec<Bytes>, ProverError>;
 
-    /// The proof of all parts, from theirs, also in the job's files.
-    fn aggregate(&self, proofs: &[PartResult]) -> Result<WholeProof, ProverError>;
+    /// The proof of all parts, from theirs, also in the job's files. Workers that `leaders` lead make it, if they can.
+    fn aggregate(
+        &self,
+        proofs: &[PartResult],
+        leaders: Option<&Leaders>,
+    ) -> Result<WholeProof, ProverError>;
 
     /// Verifies a whole proof.
     fn verify(&self, proof: &WholeProof) -> Result<(), ProverError>;
@@ -172,14 +177,28 @@ impl<E: PartitionCurve> JobSteps for TracedJob<E> {
         })
     }
 
-    fn aggregate(&self, proofs: &[PartResult]) -> Result<WholeProof, ProverError> {
+    fn aggregate(
+        &self,
+        proofs: &[PartResult],
+        leaders: Option<&Leaders>,
+    ) -> Result<WholeProof, ProverError> {
         let challenged = self.challenge(proofs)?;
-        let decoded = proofs.iter().map(|result| {
-            let proof = result.proof.as_deref().unwrap_or_default();
-            Proof::<E>::from_bytes(&bytes_of("proof", proof)?).map_err(permanent)
+        let encoded = proofs.iter().map(PartResult::proved_bytes);
+        let encoded = encoded.collect::<Result<Vec<_>, _>>()?;
+        let parts = ProvedParts::<E>::from_bytes(&encoded.concat()).map_err(permanent)?;
+        let proof = challenged.aggregate_by(|index, srs, statement| {
+            let by_workers =
+                leaders.and_then(|leaders| leaders.aggregate(index, srs, statement, &encoded));
+            by_workers.map_or_else(
+                || {
+                    index
+                        .parts()
+                        .aggregate(srs, statement, parts.proofs(), parts.d())
+                },
+                Ok,
+            )
         });
-        let decoded = decoded.collect::<Result<Vec<_>, _>>()?;
-        let proof = challenged.aggregate(&decoded).map_err(permanent)?;
+        let proof = proof.map_err(permanent)?;
         let inputs = self.coordination.public_inputs();
         let (encoded, public) = (proof.to_bytes(), inputs_to_json(inputs));
         let files: [(&Path, &[u8]); 2] = [

@@ -53,6 +53,14 @@ impl PartResult {
             ))),
         }
     }
+
+    /// The commitment and the proof, one after the other.
+    pub(super) fn proved_bytes(&self) -> Result<Vec<u8>, ProverError> {
+        let mut bytes = bytes_of("commitment", &self.commitment)?;
+        let proof = self.proof.as_deref().unwrap_or_default();
+        bytes.extend(bytes_of("proof", proof)?);
+        Ok(bytes)
+    }
 }
 
 /// Bytes of a hexadecimal text that another process made.

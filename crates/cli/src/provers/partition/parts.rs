@@ -4,13 +4,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ark_std::rand::rngs::OsRng;
+use proofmill_aggregation::Srs;
 use proofmill_groth16::mirage::{self, Commitment};
 use proofmill_groth16::snarkjs::proof_from_json;
 use proofmill_groth16::{Proof, with_curve};
 use proofmill_orchestrator::coordinator::UncheckedResult;
 use proofmill_orchestrator::executor::{Context, ProverError};
 use proofmill_partition::Partition;
-use proofmill_partition::proof::distributed::{Checker, CommitTask, ProveTask, Worker};
+use proofmill_partition::proof::distributed::{
+    Checker, CommitTask, ProveTask, ProvedParts, Worker,
+};
 use proofmill_partition::proof::{ClassKeys, Index, KeyForm, PartitionCurve};
 use serde::Deserialize;
 use serde_json::Value;
@@ -19,6 +22,7 @@ use super::engines::{EngineSettings, Engines, circuit_name};
 use super::job::permanent;
 use super::messages::{PartResult, bytes_of};
 use super::published::{KeyFolder, PublishedKeys};
+use super::shards::{ShardMaker, Share, make_shard};
 use super::shared::Shared;
 use crate::circuit_folder::{AnyCircuit, CircuitSizes};
 use crate::failure::Failure;
@@ -77,6 +81,18 @@ pub(super) trait PartWork: Send + Sync {
 
     /// Checks proofs, one verdict for each.
     fn check_proofs(&self, results: &[UncheckedResult]) -> Vec<Result<(), ProverError>>;
+
+    /// The number of parts, and the bytes of each when it is proved.
+    fn proved_size(&self) -> (usize, usize);
+
+    /// Makes a shard of the aggregation: see [`make_shard`].
+    fn make_shard(
+        &self,
+        share: Share,
+        parts: &[u8],
+        messages: &mut dyn Iterator<Item = Vec<u8>>,
+        answer: &mut dyn FnMut(Vec<u8>),
+    ) -> Result<(), String>;
 }
 
 /// Keys over one curve.
@@ -88,8 +104,10 @@ struct Parts<E: PartitionCurve> {
     keys: Shared<(), Arc<ClassKeys<E>>>,
     /// The classes' keys at engines, by class, once one was needed.
     engine_keys: Shared<usize, EngineKey<E>>,
-    /// The keys that checks need besides, once there was one.
+    /// The keys that checks and shards need besides, once there was one.
     index: Shared<(), Arc<Index<E>>>,
+    /// The reference string, once there was a shard.
+    srs: Shared<(), Arc<Srs<E>>>,
 }
 
 /// A class's key at engines.
@@ -119,6 +137,11 @@ impl WorkerKeys {
             loaded: Arc::clone(loaded),
             engines: params.engines.as_ref().map(Engines::of).transpose()?,
         })
+    }
+
+    /// Digest of the partition that the keys must be of, hexadecimal.
+    pub(super) fn partition(&self) -> &str {
+        &self.name.partition
     }
 
     /// Proves a part, at an engine if the parameters name any.
@@ -179,6 +202,7 @@ fn parts<E: PartitionCurve>(
         engine_keys: Shared::default(),
         partition,
         index: Shared::default(),
+        srs: Shared::default(),
     }))
 }
 
@@ -242,6 +266,17 @@ impl<E: PartitionCurve> Parts<E> {
             Ok::<_, Failure>(Arc::new(index))
         };
         self.index.get(&(), read).map_err(|why| retry(&why))
+    }
+
+    /// The reference string, which is read at the first call.
+    fn srs(&self) -> Result<Arc<Srs<E>>, ProverError> {
+        let read = || {
+            let path = self.files.to_check_with()?.srs_path();
+            let srs = Srs::load(&path);
+            let srs = srs.map_err(|error| Failure::new(format!("{}: {error}", path.display())));
+            srs.map(Arc::new)
+        };
+        self.srs.get(&(), read).map_err(|why| retry(&why))
     }
 
     fn commitment(result: &UncheckedResult) -> Decoded<CommitTask<E>, Commitment<E>> {
@@ -327,6 +362,41 @@ impl<E: PartitionCurve> PartWork for Parts<E> {
                 .map(|of| of.map_err(permanent))
                 .collect())
         })
+    }
+
+    fn proved_size(&self) -> (usize, usize) {
+        let bytes = ProvedParts::<E>::encoded_size();
+        (self.partition.num_parts(), bytes)
+    }
+
+    fn make_shard(
+        &self,
+        share: Share,
+        parts: &[u8],
+        messages: &mut dyn Iterator<Item = Vec<u8>>,
+        answer: &mut dyn FnMut(Vec<u8>),
+    ) -> Result<(), String> {
+        let keys = self.index().and_then(|index| Ok((index, self.srs()?)));
+        let (index, srs) = keys.map_err(|error| error.to_string())?;
+        make_shard(&index, &srs, share, parts, messages, answer)
+    }
+}
+
+impl ShardMaker for WorkerKeys {
+    fn parts(&self) -> Result<(usize, usize), String> {
+        let work = self.work().map_err(|error| error.to_string())?;
+        Ok(work.proved_size())
+    }
+
+    fn make(
+        &self,
+        share: Share,
+        parts: &[u8],
+        messages: &mut dyn Iterator<Item = Vec<u8>>,
+        answer: &mut dyn FnMut(Vec<u8>),
+    ) -> Result<(), String> {
+        let work = self.work().map_err(|error| error.to_string())?;
+        work.make_shard(share, parts, messages, answer)
     }
 }
 

@@ -14,7 +14,7 @@ const CACHE: &str = "published";
 /// The keys that processes have published on a bus; those that are fetched are kept in a folder. The store is opened when
 /// the first ones are.
 #[derive(Clone)]
-pub(crate) struct PublishedKeys {
+pub(super) struct PublishedKeys {
     cache: PathBuf,
     connection: Connection,
     runtime: Handle,
@@ -36,12 +36,12 @@ struct Published {
 // === impl PublishedKeys ===
 
 impl PublishedKeys {
-    /// The keys on this bus; `keys` is the folder of proving keys. Must be called in a runtime, which fetches them.
-    pub(crate) fn on(connection: &Connection, keys: &Path) -> Self {
+    /// The keys on this bus; `keys` is the folder of proving keys. The runtime fetches them.
+    pub(super) fn on(connection: &Connection, keys: &Path, runtime: &Handle) -> Self {
         Self {
             cache: keys.join(CACHE),
             connection: connection.clone(),
-            runtime: Handle::current(),
+            runtime: runtime.clone(),
         }
     }
 

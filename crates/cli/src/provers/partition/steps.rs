@@ -9,6 +9,7 @@ use proofmill_orchestrator::sink::{EmissionCheck, VerifiedResult};
 use super::job::{JobFile, permanent};
 use super::messages::{PartResult, WholeProof};
 use super::parts::WorkerKeys;
+use super::shards::Leaders;
 
 /// `partition.trace`: traces the circuit; a task of committing for each part.
 pub(super) struct Trace(pub(super) JobFile);
@@ -22,8 +23,8 @@ pub(super) struct Challenge(pub(super) JobFile);
 /// `partition.prove`: the proof of one part.
 pub(super) struct Prove(pub(super) WorkerKeys);
 
-/// `partition.aggregate`: one proof of all parts.
-pub(super) struct Aggregate(pub(super) JobFile);
+/// `partition.aggregate`: one proof of all parts, made in shards if there are leaders of such.
+pub(super) struct Aggregate(pub(super) JobFile, pub(super) Option<Leaders>);
 
 fn fan_out(tasks: Vec<Bytes>) -> Produced {
     let tasks = tasks.into_iter();
@@ -104,7 +105,7 @@ impl Prover for Aggregate {
     fn prove(&self, _: &Context, group: Bytes) -> Result<Json<WholeProof>, ProverError> {
         let steps = self.0.steps()?;
         let proofs = PartResult::of_group(&group, steps.parts())?;
-        Ok(Json(steps.aggregate(&proofs)?))
+        Ok(Json(steps.aggregate(&proofs, self.1.as_ref())?))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use proofmill_aggregation::Srs;
+use proofmill_aggregation::{Aggregate, AggregateProveError, MirageStatement, Srs};
 use proofmill_groth16::Proof;
 use proofmill_groth16::mirage::{Commitment, Opening};
 use zeroize::Zeroizing;
@@ -161,10 +161,30 @@ where
     /// [`ProveError::Aggregation`] for another number of proofs than of parts; [`ProveError::False`] if a proof is
     /// false, which [`Checker::check_proofs`](super::Checker::check_proofs) finds.
     pub fn aggregate(self, proofs: &[Proof<E>]) -> Result<PartitionProof<E>, ProveError> {
-        let of = self.of;
         let d: Vec<_> = self.commitments.iter().map(|of| of.point).collect();
+        self.aggregate_by(|index, srs, statement| {
+            index.parts().aggregate(srs, statement, proofs, &d)
+        })
+    }
+
+    /// As [`aggregate`](Self::aggregate), with an aggregate of the statement that `make` returns: one that others made in
+    /// [shards](proofmill_aggregation::sharded), for example.
+    ///
+    /// # Errors
+    ///
+    /// [`ProveError::Aggregation`] as `make` returns it; [`ProveError::False`] if the aggregate does not verify.
+    pub fn aggregate_by(
+        self,
+        make: impl FnOnce(
+            &Index<E>,
+            &Srs<E>,
+            MirageStatement<'_, E>,
+        ) -> Result<Aggregate<E>, AggregateProveError>,
+    ) -> Result<PartitionProof<E>, ProveError> {
+        let of = self.of;
         let inputs = of.traces.public_inputs();
-        self.challenged
-            .aggregate(&of.index, &of.srs, inputs, proofs, &d)
+        self.challenged.aggregate(&of.index, inputs, |statement| {
+            make(&of.index, &of.srs, statement)
+        })
     }
 }

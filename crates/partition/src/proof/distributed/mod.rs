@@ -15,15 +15,20 @@
 //! sum of the values of several parts, which costs one commitment for all of them; a proof by pairings. So a
 //! coordinator knows whose result is false before anything is built on it.
 //!
+//! The aggregation can be divided too: [`ChallengedProof::aggregate_by`] takes an aggregate that workers make in
+//! [shards](proofmill_aggregation::sharded), each from the [`ProvedParts`] at its places.
+//!
 //! Tasks are secret: they have the witness of their part and the randomness of its commitment. Workers are trusted
 //! with them, as with the machines that they run on, but not to return what they were asked for.
 
 mod check;
 mod coordination;
+mod proved;
 mod task;
 mod worker;
 
 pub use check::{Checker, ResultError};
 pub use coordination::{ChallengedProof, Coordination};
+pub use proved::{ProvedParts, ProvedPartsError};
 pub use task::{CommitTask, ProveTask, TaskError};
 pub use worker::Worker;

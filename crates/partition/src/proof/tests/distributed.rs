@@ -3,16 +3,19 @@
 use std::sync::Arc;
 
 use ark_ff::Field;
+use proofmill_aggregation::sharded::{Leader, Progress, Shard, ShardKey};
+use proofmill_aggregation::{Aggregate, Srs};
 use proofmill_groth16::mirage::Commitment;
 use proofmill_groth16::{Bls12_381, Bn254, Proof};
 
 use super::case::{Case, rng};
 use crate::DistributedCircuit;
 use crate::applications::{BigMerkleTree, Squarings};
-use crate::proof::PartitionCurve;
 use crate::proof::distributed::{
-    Checker, CommitTask, Coordination, ProveTask, ResultError, TaskError, Worker,
+    Checker, CommitTask, Coordination, ProveTask, ProvedParts, ProvedPartsError, ResultError,
+    TaskError, Worker,
 };
+use crate::proof::{Index, PartitionCurve};
 
 const SEED: [u8; 32] = [7; 32];
 
@@ -76,7 +79,55 @@ where
     let all: Vec<_> = proofs.iter().map(|(_, proof)| *proof).collect();
     let proof = challenged.aggregate(&all).unwrap();
     assert!(case.holds(public, &proof));
-    Parts { commits, proofs }
+    let parts = Parts { commits, proofs };
+    let all = parts.commits.iter().map(|(_, commitment)| *commitment);
+    let challenged = again.challenge(all.collect()).unwrap();
+    let sharded = challenged.aggregate_by(|index, srs, statement| {
+        let leader = Leader::mirage(index.parts().verifying_key(), statement, 2);
+        Ok(in_shards(leader.unwrap(), index, srs, &parts.proved()))
+    });
+    assert_eq!(sharded.unwrap().to_bytes(), proof.to_bytes());
+    parts
+}
+
+/// An aggregate made in shards, each of which decodes the parts that it is sent.
+fn in_shards<E: PartitionCurve>(
+    mut leader: Leader<'_, E>,
+    index: &Index<E>,
+    srs: &Srs<E>,
+    proved: &[Vec<u8>],
+) -> Aggregate<E> {
+    let sharding = leader.sharding();
+    let keys: Vec<_> = (0..sharding.shards())
+        .map(|shard| ShardKey::mirage(srs, index.parts().parts(), sharding, shard).unwrap())
+        .collect();
+    let mut shards: Vec<_> = keys
+        .iter()
+        .map(|key| {
+            let bytes = sharding.items(key.shard(), proved).concat();
+            let parts = ProvedParts::<E>::from_bytes(&bytes).unwrap();
+            Shard::new(key, parts.proofs(), parts.d()).unwrap()
+        })
+        .collect();
+    loop {
+        let (step, message) = (leader.step(), leader.message().clone());
+        for (number, shard) in shards.iter_mut().enumerate() {
+            let answer = shard.receive(&message).unwrap();
+            if let Progress::Finished(made) = leader.receive(number, step, answer).unwrap() {
+                return *made;
+            }
+        }
+    }
+}
+
+impl<E: PartitionCurve> Parts<E> {
+    /// Commitment and proof of each part, encoded.
+    fn proved(&self) -> Vec<Vec<u8>> {
+        let proofs = self.proofs.iter();
+        let proved =
+            proofs.map(|(task, proof)| [task.commitment().to_bytes(), proof.to_bytes()].concat());
+        proved.collect()
+    }
 }
 
 fn squarings<E: PartitionCurve>() -> (Case<E>, Parts<E>) {
@@ -169,4 +220,31 @@ fn other_bytes_are_no_task_and_another_parts_witness_is_refused() {
     let part = 1 << 30;
     let verdicts = checker(&case).check_proofs(&claims, &mut rng(1));
     assert_eq!(verdicts, [Err(ResultError::Proof { part })]);
+}
+
+#[test]
+fn other_bytes_are_no_proved_parts() {
+    let (_, parts) = squarings::<Bn254>();
+    let bytes = parts.proved().concat();
+    let read = |bytes: &[u8]| ProvedParts::<Bn254>::from_bytes(bytes);
+    assert_eq!(read(&bytes).unwrap().d().len(), 5);
+    assert!(read(&[]).unwrap().proofs().is_empty());
+    let each = ProvedParts::<Bn254>::encoded_size();
+    for length in [1, each - 1, each + 1] {
+        let refused = read(&bytes[..length]).unwrap_err();
+        assert!(matches!(refused, ProvedPartsError::Length { .. }));
+    }
+    // A number above the field's, in the second part's commitment and in its proof.
+    for (at, is_commitment) in [
+        (each, true),
+        (each + Commitment::<Bn254>::encoded_size(), false),
+    ] {
+        let mut changed = bytes.clone();
+        changed[at..at + 32].fill(0x3f);
+        match read(&changed).unwrap_err() {
+            ProvedPartsError::Commitment { part: 1, .. } => assert!(is_commitment),
+            ProvedPartsError::Proof { part: 1, .. } => assert!(!is_commitment),
+            other => panic!("{other}"),
+        }
+    }
 }
