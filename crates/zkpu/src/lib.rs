@@ -3,7 +3,9 @@
 //! | module | what is there |
 //! |---|---|
 //! | [`nvme`] | layouts and codes: commands, completions, identify data, log pages |
+//! | [`tcp`] | the NVMe/TCP transport: PDUs from bytes and to bytes |
 #![forbid(unsafe_code)]
 
 mod bytes;
 pub mod nvme;
+pub mod tcp;
