@@ -4,8 +4,12 @@
 //! |---|---|
 //! | [`nvme`] | layouts and codes: commands, completions, identify data, log pages |
 //! | [`tcp`] | the NVMe/TCP transport: PDUs from bytes and to bytes |
+//! | [`curve`] | points, tables, scalars and results in the device's formats |
+//! | [`controller`] | the controller as a state machine over any device, and a functional model of the device |
 #![forbid(unsafe_code)]
 
 mod bytes;
+pub mod controller;
+pub mod curve;
 pub mod nvme;
 pub mod tcp;
