@@ -6,10 +6,14 @@
 //! | [`tcp`] | the NVMe/TCP transport: PDUs from bytes and to bytes |
 //! | [`curve`] | points, tables, scalars and results in the device's formats |
 //! | [`controller`] | the controller as a state machine over any device, and a functional model of the device |
+//! | [`target`] | the NVMe/TCP target that serves a controller |
+//! | [`host`] | an initiator, and the driver of any device that speaks the protocol |
 #![forbid(unsafe_code)]
 
 mod bytes;
 pub mod controller;
 pub mod curve;
+pub mod host;
 pub mod nvme;
+pub mod target;
 pub mod tcp;
