@@ -8,11 +8,13 @@
 //! | [`controller`] | the controller as a state machine over any device, and a functional model of the device |
 //! | [`target`] | the NVMe/TCP target that serves a controller |
 //! | [`host`] | an initiator, and the driver of any device that speaks the protocol |
+//! | [`device`] | a ZKPU as a device of `proofmill-accelerator` |
 #![forbid(unsafe_code)]
 
 mod bytes;
 pub mod controller;
 pub mod curve;
+pub mod device;
 pub mod host;
 pub mod nvme;
 pub mod target;
