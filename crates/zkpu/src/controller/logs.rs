@@ -51,8 +51,8 @@ impl<D: MsmDevice> Controller<D> {
     fn health_log(&self) -> HealthLog {
         HealthLog {
             is_fenced: self.fault != 0,
-            blocks_read: self.counters.bytes_to_host / 512,
-            blocks_written: self.counters.bytes_from_host / 512,
+            bytes_read: self.counters.bytes_to_host,
+            bytes_written: self.counters.bytes_from_host,
             errors: self.errors_logged,
         }
     }

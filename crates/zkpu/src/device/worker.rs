@@ -299,8 +299,10 @@ impl Worker {
 
     /// Starts a product; an error goes to its sink.
     fn start(&mut self, bases: BasesId, scalars: Scalars, sink: Sink) {
-        let checked = self.check(bases, &scalars);
-        match checked {
+        if let Some(failure) = self.state.failure.get() {
+            return give(sink, Err(failure.clone()));
+        }
+        match self.check(bases, &scalars) {
             Err(error) => return give(sink, Err(error)),
             Ok(0) => return give(sink, Ok(Outcome::Sum(Box::new(G1Projective::zero().sum())))),
             Ok(_) => {}

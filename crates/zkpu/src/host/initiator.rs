@@ -295,3 +295,216 @@ impl Initiator {
         Ok((cid, response))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::Terminate;
+    use ark_std::rand::{Rng, SeedableRng, rngs::StdRng};
+
+    fn opened(rng: &mut StdRng) -> (Initiator, Framing) {
+        let digests = Digests {
+            header: rng.r#gen(),
+            data: rng.r#gen(),
+        };
+        let mut initiator = Initiator::new(digests, 16);
+        let response = IcResp {
+            digests,
+            host_data_max: 4096,
+            ..IcResp::default()
+        };
+        let mut bytes = Vec::new();
+        encode(&Pdu::IcResp(response), Framing::default(), &mut bytes);
+        assert_eq!(initiator.receive(&bytes, &mut Vec::new()), Ok(Vec::new()));
+        let framing = Framing {
+            digests,
+            alignment: 0,
+        };
+        (initiator, framing)
+    }
+
+    fn receive(
+        initiator: &mut Initiator,
+        framing: Framing,
+        pdu: &Pdu,
+    ) -> Result<Vec<(u16, Response)>, String> {
+        let mut bytes = Vec::new();
+        encode(pdu, framing, &mut bytes);
+        initiator.receive(&bytes, &mut Vec::new())
+    }
+
+    fn data(cid: u16, offset: u32, bytes: usize, is_success: bool) -> Pdu {
+        let header = DataHeader {
+            cid,
+            tag: 0,
+            offset,
+            is_last: true,
+            is_success,
+        };
+        Pdu::C2hData(header, vec![7; bytes].into())
+    }
+
+    fn completion(cid: u16) -> Pdu {
+        let completion = Completion {
+            cid,
+            ..Completion::default()
+        };
+        Pdu::CapsuleResp(completion.encode())
+    }
+
+    #[test]
+    fn what_was_not_asked_for_is_an_error() {
+        let request = |cid, offset, length| {
+            Pdu::R2t(ReadyToTransfer {
+                cid,
+                tag: 1,
+                offset,
+                length,
+            })
+        };
+        for (pdus, expected) in [
+            (vec![completion(9)], "a completion of no command"),
+            (vec![data(9, 0, 4, false)], "data for no command"),
+            (
+                vec![data(0, 0, 9, false)],
+                "data at 0 where 0 bytes have come",
+            ),
+            (
+                vec![data(0, 0, 4, false), data(0, 0, 4, false)],
+                "data at 0 where 4 bytes have come",
+            ),
+            (
+                vec![data(0, 0, 4, true)],
+                "4 bytes of data where 8 were asked for",
+            ),
+            (
+                vec![data(0, 0, 4, false), completion(0)],
+                "4 bytes of data where 8 were asked for",
+            ),
+            (
+                vec![data(1, 0, 4, false)],
+                "data at 0 where 0 bytes have come",
+            ),
+            (vec![request(9, 0, 4)], "a request for data of no command"),
+            (vec![request(0, 0, 4)], "a request for 4 bytes at 0"),
+            (
+                vec![request(1, 0, 10_001)],
+                "a request for 10001 bytes at 0",
+            ),
+            (vec![request(1, 4, 4)], "a request for 4 bytes at 4"),
+            (
+                vec![request(1, 0, 10_000), request(1, 0, 10_000)],
+                "a request for 10000 bytes at 0",
+            ),
+        ] {
+            let (mut initiator, framing) = opened(&mut StdRng::seed_from_u64(1));
+            let mut output = Vec::new();
+            let read = initiator.submit(Command::new(2, 1), CommandData::ToHost(8), &mut output);
+            let write = CommandData::ToController(vec![1; 10_000]);
+            let write = initiator.submit(Command::new(1, 1), write, &mut output);
+            assert_eq!((read, write), (Some(0), Some(1)));
+            let last = pdus.len() - 1;
+            for (i, pdu) in pdus.iter().enumerate() {
+                let outcome = receive(&mut initiator, framing, pdu);
+                if i == last {
+                    assert_eq!(outcome, Err(expected.into()));
+                } else {
+                    assert_eq!(outcome, Ok(Vec::new()));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_queue_holds_one_command_less_than_its_entries() {
+        let (mut initiator, framing) = opened(&mut StdRng::seed_from_u64(1));
+        let mut output = Vec::new();
+        let mut submit = |initiator: &mut Initiator| {
+            initiator.submit(Command::new(0, 1), CommandData::None, &mut output)
+        };
+        for cid in 0..15 {
+            assert_eq!(submit(&mut initiator), Some(cid));
+        }
+        assert_eq!(submit(&mut initiator), None);
+        assert_eq!(
+            receive(&mut initiator, framing, &completion(3))
+                .unwrap()
+                .len(),
+            1
+        );
+        assert_eq!(submit(&mut initiator), Some(15));
+    }
+
+    /// Hostile controllers: nothing panics, and what is sent to them is at most what commands have as data.
+    #[test]
+    fn a_hostile_controller_ends_its_connection_or_is_served_in_bounds() {
+        let mut rng = StdRng::seed_from_u64(5);
+        let (mut sent, mut ended, mut refused) = (0, 0, 0);
+        while sent < 300_000 {
+            let (mut initiator, framing) = opened(&mut rng);
+            let mut output = Vec::new();
+            let (mut to_send, mut plain) = (0, Vec::new());
+            for _ in 0..200 {
+                let command = match rng.gen_range(0..3) {
+                    0 => CommandData::None,
+                    1 => CommandData::ToHost(rng.gen_range(0..64)),
+                    _ => {
+                        let length = rng.gen_range(8193..20_000);
+                        to_send += length;
+                        CommandData::ToController(vec![1; length])
+                    }
+                };
+                let is_plain = matches!(command, CommandData::None);
+                let submitted = initiator.submit(Command::new(0, 1), command, &mut Vec::new());
+                plain.extend(submitted.filter(|_| is_plain));
+                // Mostly an answer to a command that is there.
+                let is_known = !plain.is_empty() && rng.gen_range(0..8) > 0;
+                let cid = if is_known {
+                    plain.swap_remove(rng.gen_range(0..plain.len()))
+                } else {
+                    rng.gen_range(0..20)
+                };
+                let small = |rng: &mut StdRng| [0, 8, 4096, rng.r#gen()][rng.gen_range(0..4)];
+                let pdu = match rng.gen_range(0..9) {
+                    _ if is_known => completion(cid),
+                    0..4 => completion(cid),
+                    4 | 5 => data(
+                        cid,
+                        if rng.r#gen() { 0 } else { small(&mut rng) },
+                        rng.gen_range(1..64),
+                        rng.r#gen(),
+                    ),
+                    6 | 7 => Pdu::R2t(ReadyToTransfer {
+                        cid,
+                        tag: 1,
+                        offset: 0,
+                        length: small(&mut rng),
+                    }),
+                    _ => Pdu::C2hTermReq(Terminate {
+                        error: 1,
+                        information: 0,
+                        header: vec![0; 8],
+                    }),
+                };
+                let mut bytes = Vec::new();
+                encode(&pdu, framing, &mut bytes);
+                if rng.gen_range(0..10) == 0 {
+                    let at = rng.gen_range(0..bytes.len());
+                    bytes[at] = rng.r#gen();
+                }
+                sent += 1;
+                match initiator.receive(&bytes, &mut output) {
+                    Ok(commands) => ended += commands.len(),
+                    Err(_) => {
+                        refused += 1;
+                        break;
+                    }
+                }
+            }
+            // Headers, digests and padding of PDUs of 4,096 bytes come on top.
+            assert!(output.len() <= to_send + to_send / 8 + 4096);
+            assert!(initiator.outstanding() <= 15);
+        }
+        assert!(ended > 20_000 && refused > 10_000, "{ended} {refused}");
+    }
+}

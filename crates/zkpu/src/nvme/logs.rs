@@ -4,6 +4,8 @@ use crate::bytes::{put, put_u16, put_u32, put_u64, u16_at, u32_at, u64_at};
 
 /// Bytes of an entry of the error log.
 const ERROR_BYTES: usize = 64;
+/// Unit of data read and written in the health log page.
+const DATA_UNIT_BYTES: u64 = 512_000;
 
 /// An entry of the error log page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,10 +29,10 @@ pub struct ErrorEntry {
 pub struct HealthLog {
     /// Whether the device is fenced by a fault.
     pub is_fenced: bool,
-    /// Blocks of 512 bytes read by hosts.
-    pub blocks_read: u64,
-    /// Blocks of 512 bytes written by hosts.
-    pub blocks_written: u64,
+    /// Bytes read by hosts.
+    pub bytes_read: u64,
+    /// Bytes written by hosts.
+    pub bytes_written: u64,
     /// Errors logged since power-on.
     pub errors: u64,
 }
@@ -62,7 +64,7 @@ impl ErrorEntry {
 }
 
 impl HealthLog {
-    /// Writes the page, 512 bytes. Data units are single blocks, not thousands, so that small runs show.
+    /// Writes the page, 512 bytes. Its data units are thousands of 512 bytes, rounded up.
     pub fn encode(&self) -> Vec<u8> {
         let mut page = vec![0; 512];
         if self.is_fenced {
@@ -70,8 +72,8 @@ impl HealthLog {
         }
         page[3] = 100;
         page[4] = 10;
-        put_u64(&mut page, 32, self.blocks_read);
-        put_u64(&mut page, 48, self.blocks_written);
+        put_u64(&mut page, 32, self.bytes_read.div_ceil(DATA_UNIT_BYTES));
+        put_u64(&mut page, 48, self.bytes_written.div_ceil(DATA_UNIT_BYTES));
         put_u64(&mut page, 176, self.errors);
         page
     }
@@ -132,8 +134,8 @@ mod tests {
     fn health_and_firmware_have_their_sizes() {
         let health = HealthLog {
             is_fenced: true,
-            blocks_read: 5,
-            blocks_written: 6,
+            bytes_read: 5 * 512_000,
+            bytes_written: 5 * 512_000 + 1,
             errors: 7,
         };
         let page = health.encode();

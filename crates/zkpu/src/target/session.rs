@@ -132,6 +132,9 @@ impl Session {
                     return true;
                 }
             }
+            if self.output.len() >= OUTPUT_MAX {
+                return true;
+            }
             match self.decoder.next_pdu() {
                 Ok(Some(pdu)) => {
                     if let Err(error) = self.take(pdu, subsystem, now_ms) {

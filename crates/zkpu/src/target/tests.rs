@@ -1,6 +1,7 @@
 //! Sessions without sockets: the handshake, data both ways, errors, and a million hostile PDUs.
 
 mod hostile;
+mod linux;
 
 use ark_std::rand::{RngCore, SeedableRng, rngs::StdRng};
 
@@ -379,6 +380,32 @@ fn the_discovery_service_tells_of_the_subsystem() {
         Status::INVALID_OPCODE
     );
     assert!(!subsystem.is_associated(), "it is another controller");
+}
+
+/// A host that reads no answers gets no more than what is bounded: it is served again when they are sent.
+#[test]
+fn answers_that_are_not_taken_are_bounded() {
+    let mut subsystem = Subsystem::new(Scripted::new());
+    let (_admin, mut io) = connected(&mut subsystem, 1, Digests::default());
+    let mut bytes = Vec::new();
+    for _ in 0..20 {
+        let data = CommandData::ToHost(1 << 20);
+        io.initiator
+            .submit(blocks(nvm::READ, 0, 2048), data, &mut bytes)
+            .unwrap();
+    }
+    io.session.push(&bytes);
+    assert!(io.session.run(&mut subsystem, 0), "more is to come");
+    let output = io.session.take_output();
+    assert!(output.len() < 6 << 20);
+    let mut answer = Vec::new();
+    let mut ended = io.initiator.receive(&output, &mut answer).unwrap().len();
+    while ended < 20 {
+        io.session.run(&mut subsystem, 0);
+        let output = io.session.take_output();
+        assert!(!output.is_empty() && output.len() < 6 << 20);
+        ended += io.initiator.receive(&output, &mut answer).unwrap().len();
+    }
 }
 
 /// Writes PDUs to a session that is already connected.
