@@ -72,8 +72,8 @@ $(PAGE_CHECK)/node_modules/.package-lock.json: $(PAGE_CHECK)/package.json $(PAGE
 	is a package of npm, which comes with Node.js 20.11 or newer: https://nodejs.org" >&2; exit 1; }
 	cd $(PAGE_CHECK) && npm ci && touch node_modules/.package-lock.json
 
-zkpu-test: ## Simulate the MSM accelerator's core against its oracle, with lint and coverage
-	$(MAKE) -C hardware/zkpu test
+zkpu-test: ## Simulate the MSM accelerator, core and system on chip, against its oracle, with lint and coverage
+	$(MAKE) --no-print-directory -C hardware/zkpu test
 
 zkpu-bench: ## Cycles a point of the simulated core, and its cycle model (about 20 minutes)
 	$(MAKE) -C hardware/zkpu bench

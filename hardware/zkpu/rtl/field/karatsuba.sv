@@ -12,6 +12,7 @@ module karatsuba #(
     input  logic [WIDTH-1:0]   b,
     output logic [2*WIDTH-1:0] product
 );
+  /* verilator no_inline_module */  // The simulation compiles each width once.
   if (LEVELS == 0) begin : gen_leaf
     // Six products of 26 by 17 bits, the widths of a DSP48E2 without sign, written out: synthesis left to itself takes
     // more blocks for the same product.
