@@ -5,7 +5,7 @@
 CARGO ?= cargo
 INTEROP = crates/cli/tests/circom
 
-.PHONY: help demo build test nats-server s3-server cuda-toolkit interop-tools lint docs docs-check page-check fmt cuda-check bench bench-cluster bench-kernels bench-snarkjs clean
+.PHONY: help demo build test nats-server s3-server cuda-toolkit interop-tools lint docs docs-check page-check fmt cuda-check bench bench-cluster bench-kernels bench-snarkjs clean zkpu-test zkpu-bench zkpu-formal zkpu-resources
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,6 +71,18 @@ $(PAGE_CHECK)/node_modules/.package-lock.json: $(PAGE_CHECK)/package.json $(PAGE
 	@command -v npm > /dev/null || { echo "error: npm is not there; the browser that opens the page \
 	is a package of npm, which comes with Node.js 20.11 or newer: https://nodejs.org" >&2; exit 1; }
 	cd $(PAGE_CHECK) && npm ci && touch node_modules/.package-lock.json
+
+zkpu-test: ## Simulate the MSM accelerator, core and system on chip, against its oracle, with lint and coverage
+	$(MAKE) --no-print-directory -C hardware/zkpu test
+
+zkpu-bench: ## Cycles a point of the simulated core, and its cycle model (about 20 minutes)
+	$(MAKE) -C hardware/zkpu bench
+
+zkpu-formal: ## Proofs about the core's scheduler; mutated schedulers must fail
+	$(MAKE) -C hardware/zkpu formal
+
+zkpu-resources: ## What the core takes of an FPGA, by synthesis of its parts
+	$(MAKE) -C hardware/zkpu resources
 
 # Runs a test's program under compute-sanitizer, which CUDA's toolkit has.
 SANITIZER = compute-sanitizer --error-exitcode 1 --tool

@@ -7,8 +7,10 @@ B v^2 = u^3 + A u^2 + u with s = 1/sqrt(3), A = -3 s, B = s and (u, v) = (s (x +
 gives a' X^2 + Y^2 = 1 + d' X^2 Y^2 with a' = (A + 2) / B, d' = (A - 2) / B and (X, Y) = (u / v, (u - 1) / (u + 1)).
 Scaling X by sqrt(-a') makes a = -1 and d = -d' / a'; the sign of sqrt(3) is the one for which -a' is a square.
 
-Usage: constants.py [sv|cpp|check]; `check` (the default) prints nothing unless an assertion fails.
+Usage: constants.py [sv|cpp|check]; `check` (the default) also compares the files made of them, and ends with
+'N passed, N failed'.
 """
+import pathlib
 import random
 import sys
 
@@ -212,3 +214,10 @@ if __name__ == "__main__":
         print(cpp(), end="")
     else:
         check()
+        root = pathlib.Path(__file__).resolve().parent.parent
+        stale = [name for name, text in (("rtl/field/field_pkg.sv", sv()), ("sim/core/constants.h", cpp()))
+                 if (root / name).read_text() != text]
+        for name in stale:
+            print(f"FAILED: {name} is not what scripts/constants.py makes")
+        print(f"{3 - len(stale)} passed, {len(stale)} failed")
+        sys.exit(bool(stale))

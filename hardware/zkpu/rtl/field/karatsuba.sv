@@ -12,12 +12,20 @@ module karatsuba #(
     input  logic [WIDTH-1:0]   b,
     output logic [2*WIDTH-1:0] product
 );
+  /* verilator no_inline_module */  // The simulation compiles each width once.
   if (LEVELS == 0) begin : gen_leaf
-    logic [WIDTH-1:0] a_q, b_q;
+    // Six products of 26 by 17 bits, the widths of a DSP48E2 without sign, written out: synthesis left to itself takes
+    // more blocks for the same product.
+    logic [51:0] a_q;
+    logic [50:0] b_q;
+    logic [42:0] part[2][3];
+    always_comb
+      for (int i = 0; i < 2; i++) for (int j = 0; j < 3; j++) part[i][j] = 43'(a_q[26*i+:26]) * 43'(b_q[17*j+:17]);
     always_ff @(posedge clk) begin
-      a_q     <= a;
-      b_q     <= b;
-      product <= (2 * WIDTH)'(a_q) * (2 * WIDTH)'(b_q);
+      a_q     <= 52'(a);
+      b_q     <= 51'(b);
+      product <= (2 * WIDTH)'(part[0][0]) + ((2 * WIDTH)'(part[0][1]) << 17) + ((2 * WIDTH)'(part[0][2]) << 34)
+          + ((2 * WIDTH)'(part[1][0]) << 26) + ((2 * WIDTH)'(part[1][1]) << 43) + ((2 * WIDTH)'(part[1][2]) << 60);
     end
   end else begin : gen_split
     localparam int HALF = (WIDTH + 1) / 2;

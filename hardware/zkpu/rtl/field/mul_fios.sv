@@ -11,6 +11,7 @@ module mul_fios
     input  fe_t  b,
     output fe_t  product
 );
+  /* verilator no_inline_module */  // The simulation compiles it once, not once for each multiplier.
   localparam int LIMBS = 8;
   // Operands, and the sum before each row; index 2 i and 2 i + 1 are the two clocks of row i.
   fe_t a_q[2*LIMBS+1];

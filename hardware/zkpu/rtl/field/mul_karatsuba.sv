@@ -14,6 +14,7 @@ module mul_karatsuba
     input  fe_t  b,
     output fe_t  product
 );
+  /* verilator no_inline_module */  // The simulation compiles it once, not once for each multiplier.
   localparam int LATENCY_PRODUCT = 5;
 
   logic [767:0] full, quotient_full;

@@ -8,6 +8,8 @@
 //    conflict costs no bubble while there is other work. The head of the waiting FIFO turns to its tail while it has no cell.
 //  - A slot is given to a bucket when PRESSURE operations wait (a hot bucket), or to an operation of another bank's bucket that
 //    has no slot here. The dispatcher sends those only while `credit`, which keeps a free slot for each of them.
+//  - A waiting operation that turned 2^PATIENCE_BITS - 1 times is marked, one at a time: until it launches, nothing else goes to
+//    a cell of its bucket. So a stream of younger operations of the same bucket cannot keep it waiting.
 // Slots keep their tags until `clear`; the reduction merges them.
 module bank_scheduler #(
     parameter int KEY_BITS  = 18,
@@ -15,6 +17,7 @@ module bank_scheduler #(
     parameter int SLOTS     = 64,
     parameter int WAIT      = 32,  // a power of two
     parameter int PRESSURE  = 8,
+    parameter int PATIENCE_BITS = 6,
     parameter int LATENCY   = 38,  // clocks from launch to retirement
     parameter int BANKS     = 2,
     parameter int BANK      = 0
@@ -71,12 +74,16 @@ module bank_scheduler #(
   logic [SLOTS-1:0] slot_busy;
 
   // Waiting FIFO.
-  logic [KEY_BITS+DATA_BITS-1:0] wait_words[WAIT];
+  localparam logic [PATIENCE_BITS-1:0] PATIENCE = '1;
+  logic [PATIENCE_BITS+KEY_BITS+DATA_BITS:0] wait_words[WAIT];
+  logic wait_marked, mark, marked_held;
+  logic [PATIENCE_BITS-1:0] wait_turns;
+  logic [KEY_BITS-1:0] marked_key;
   logic [WAIT_BITS-1:0] wait_read, wait_write;
   logic [WAIT_BITS:0] wait_count;
   logic [KEY_BITS-1:0] wait_key;
   logic [DATA_BITS-1:0] wait_data;
-  assign {wait_key, wait_data} = wait_words[wait_read];
+  assign {wait_marked, wait_turns, wait_key, wait_data} = wait_words[wait_read];
   assign wait_full = wait_count == (WAIT_BITS + 1)'(WAIT);
 
   logic [COUNT_BITS-1:0] foreign_left;  // operations of others' buckets that are in the lanes or wait
@@ -97,6 +104,10 @@ module bank_scheduler #(
     for (int i = 0; i < LATENCY; i++)
       found |= flight_valid[i] && !flight_slot[i] && flight_cell[i] == key >> BANK_BITS;
     return found;
+  endfunction
+
+  function automatic logic reserved(input logic [KEY_BITS-1:0] key);
+    return marked_held && key == marked_key;
   endfunction
 
   // `with_slots`: look for a slot as well.
@@ -142,9 +153,10 @@ module bank_scheduler #(
   assign second = !first;
 
   always_comb begin
-    wait_target   = wait_count != '0 ? find(wait_key, 1'b1) : '0;
-    first_target  = in_valid[first] ? find(in_key[first], 1'b1) : '0;
-    second_target = in_valid[second] && in_key[first] != in_key[second] ? find(in_key[second], 1'b0) : '0;
+    wait_target   = wait_count != '0 && (wait_marked || !reserved(wait_key)) ? find(wait_key, 1'b1) : '0;
+    first_target  = in_valid[first] && !reserved(in_key[first]) ? find(in_key[first], 1'b1) : '0;
+    second_target = in_valid[second] && in_key[first] != in_key[second] && !reserved(in_key[second])
+        ? find(in_key[second], 1'b0) : '0;
     wait_go   = wait_target.ok;
     first_go  = !wait_go && first_target.ok;
     second_go = !wait_go && !first_go && second_target.ok;
@@ -160,6 +172,7 @@ module bank_scheduler #(
     push_lane = first;
     // Otherwise the head of the waiting FIFO turns to the tail.
     turn      = wait_count != '0 && !wait_go && !push_wait;
+    mark      = turn && wait_turns == PATIENCE && !marked_held;
     in_pop    = '0;
     if (first_go || push_wait) in_pop[first] = 1'b1;
     if (second_go) in_pop[second] = 1'b1;
@@ -184,10 +197,13 @@ module bank_scheduler #(
     // The cell is free in the clock in which its result is written: a read in the next clock finds it.
     flight_cell[0] <= launch_cell;
     for (int i = 1; i < LATENCY; i++) flight_cell[i] <= flight_cell[i-1];
-    if (turn) wait_words[wait_write] <= {wait_key, wait_data};
-    else if (push_wait) wait_words[wait_write] <= {in_key[push_lane], in_data[push_lane]};
+    if (turn)
+      wait_words[wait_write] <= {wait_marked || mark, wait_turns == PATIENCE ? PATIENCE : wait_turns + 1'b1, wait_key, wait_data};
+    else if (push_wait) wait_words[wait_write] <= {1'b0, PATIENCE_BITS'(0), in_key[push_lane], in_data[push_lane]};
     if (launch && target.fresh) slot_tag[SLOT_BITS'(slots_used)] <= go_key;
+    if (mark) marked_key <= wait_key;
     if (rst || clear) begin
+      marked_held  <= 1'b0;
       flight_valid <= '0;
       flight_slot  <= '0;
       slot_busy    <= '0;
@@ -204,6 +220,8 @@ module bank_scheduler #(
       if (launch && target.fresh) slots_used <= slots_used + 1'b1;
       foreign_left <= foreign_left + COUNT_BITS'(foreign_push[0]) + COUNT_BITS'(foreign_push[1])
           - COUNT_BITS'(launch && !is_home(go_key[0]));
+      if (mark) marked_held <= 1'b1;
+      else if (wait_go && wait_marked) marked_held <= 1'b0;
       if (turn || push_wait) wait_write <= wait_write + 1'b1;
       if (turn || wait_go) wait_read <= wait_read + 1'b1;
       wait_count <= wait_count + (WAIT_BITS + 1)'(push_wait) - (WAIT_BITS + 1)'(wait_go);

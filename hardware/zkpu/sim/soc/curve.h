@@ -98,7 +98,8 @@ struct Point {
     Field x, y, z, t;
 };
 inline Point neutral() { return {Field{}, one(), one(), Field{}}; }
-// Unified addition (add-2008-hwcd-3), complete because d is not a square.
+// Unified addition (add-2008-hwcd-3). Its exceptional pairs differ by a point of even order (scripts/constants.py), so that it
+// is complete in the group of order r.
 inline Point add(const Point &p, const Point &q) {
     const Field k = constant(constants::K_MONT);
     const Field a = multiply(subtract(p.y, p.x), subtract(q.y, q.x));

@@ -1,0 +1,206 @@
+//! A target on a thread, a wire that can be cut, and points.
+#![allow(dead_code, reason = "each test program uses a part")]
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown as Half, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use ark_bls12_377::{Fr, G1Affine, G1Projective};
+use ark_ec::CurveGroup;
+use ark_ff::UniformRand;
+use ark_std::rand::{SeedableRng, rngs::StdRng};
+use proofmill_shutdown::{Level, Trigger};
+use proofmill_zkpu::controller::{Execution, FunctionalModel, ModelOptions, MsmDevice};
+use proofmill_zkpu::host::HostOptions;
+use proofmill_zkpu::target::{Target, TargetOptions};
+
+/// A target that serves a device.
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    trigger: Trigger,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Serves on a port of loopback; 0 takes a free one.
+    pub(crate) fn start(device: impl MsmDevice + Send + 'static, port: u16) -> Self {
+        let (trigger, shutdown) = proofmill_shutdown::channel();
+        let (sender, address) = channel();
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime.block_on(async {
+                let options = TargetOptions::new(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+                let target = Target::bind(device, options).await.unwrap();
+                sender.send(target.address()).unwrap();
+                target.run(shutdown).await;
+            });
+        });
+        Self {
+            address: address.recv().unwrap(),
+            trigger,
+            thread: Some(thread),
+        }
+    }
+
+    pub(crate) fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        self.trigger.raise(Level::Stop);
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// A functional model with a thread for its core.
+pub(crate) fn model(memory_bytes: u64, power_on_id: u64) -> FunctionalModel {
+    FunctionalModel::new(ModelOptions {
+        serial: "TEST".into(),
+        memory_bytes,
+        adders: 2,
+        power_on_id,
+        execution: Execution::Thread,
+    })
+}
+
+/// Options with short limits.
+pub(crate) fn options(address: SocketAddr) -> HostOptions {
+    HostOptions {
+        keep_alive: Duration::from_secs(4),
+        ..HostOptions::new(address)
+    }
+}
+
+pub(crate) fn points(count: usize, seed: u64) -> Vec<G1Affine> {
+    let mut rng = StdRng::seed_from_u64(seed);
+    let scalars: Vec<Fr> = (0..count).map(|_| Fr::rand(&mut rng)).collect();
+    proofmill_kernels::fixed_base(G1Projective::rand(&mut rng), &scalars)
+}
+
+pub(crate) fn scalars(count: usize, seed: u64) -> Vec<Fr> {
+    let mut rng = StdRng::seed_from_u64(seed);
+    (0..count).map(|_| Fr::rand(&mut rng)).collect()
+}
+
+/// The product by the definition.
+pub(crate) fn product(points: &[G1Affine], scalars: &[Fr]) -> G1Projective {
+    points
+        .iter()
+        .zip(scalars)
+        .map(|(point, scalar)| *point * scalar)
+        .sum::<G1Projective>()
+        .into_affine()
+        .into()
+}
+
+/// A wire to a target that a test cuts, or through which nothing more comes.
+pub(crate) struct Wire {
+    pub(crate) address: SocketAddr,
+    state: Arc<WireState>,
+}
+
+struct WireState {
+    to: SocketAddr,
+    /// Bytes that still pass, both ways together, before all connections are cut.
+    left: AtomicUsize,
+    is_silent: AtomicBool,
+    /// Number of cuts.
+    cuts: AtomicUsize,
+    open: Mutex<Vec<TcpStream>>,
+}
+
+impl Wire {
+    pub(crate) fn new(to: SocketAddr) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let state = Arc::new(WireState {
+            to,
+            left: AtomicUsize::new(usize::MAX),
+            is_silent: AtomicBool::new(false),
+            cuts: AtomicUsize::new(0),
+            open: Mutex::default(),
+        });
+        let shared = Arc::clone(&state);
+        std::thread::spawn(move || {
+            for host in listener.incoming() {
+                let Ok(host) = host else { return };
+                // While the target is down, connections end at once.
+                let Ok(target) = TcpStream::connect(shared.to) else {
+                    continue;
+                };
+                shared
+                    .open
+                    .lock()
+                    .unwrap()
+                    .extend([host.try_clone().unwrap(), target.try_clone().unwrap()]);
+                for (from, to) in [(&host, &target), (&target, &host)] {
+                    let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+                    let shared = Arc::clone(&shared);
+                    std::thread::spawn(move || shared.copy(from, to));
+                }
+            }
+        });
+        Self { address, state }
+    }
+
+    /// Cuts all connections when so many bytes have passed.
+    pub(crate) fn cut_after(&self, bytes: usize) {
+        self.state.left.store(bytes, Ordering::SeqCst);
+    }
+
+    /// Swallows all that comes.
+    pub(crate) fn silence(&self) {
+        self.state.is_silent.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn cuts(&self) -> usize {
+        self.state.cuts.load(Ordering::SeqCst)
+    }
+}
+
+impl WireState {
+    fn copy(&self, mut from: TcpStream, mut to: TcpStream) {
+        let mut bytes = vec![0; 1 << 14];
+        while let Ok(count) = from.read(&mut bytes) {
+            if count == 0 {
+                break;
+            }
+            if self.is_silent.load(Ordering::SeqCst) {
+                continue;
+            }
+            let left = self.left.load(Ordering::SeqCst);
+            let passing = count.min(left);
+            if left != usize::MAX {
+                self.left.store(left - passing, Ordering::SeqCst);
+            }
+            if to.write_all(&bytes[..passing]).is_err() {
+                break;
+            }
+            if passing < count {
+                self.cuts.fetch_add(1, Ordering::SeqCst);
+                self.left.store(usize::MAX, Ordering::SeqCst);
+                for stream in self.open.lock().unwrap().drain(..) {
+                    let _ = stream.shutdown(Half::Both);
+                }
+                break;
+            }
+        }
+        let _ = from.shutdown(Half::Both);
+        let _ = to.shutdown(Half::Both);
+    }
+}
