@@ -12,6 +12,7 @@ pub(crate) mod rv32;
 pub(crate) mod verifier;
 pub(crate) mod verify;
 pub(crate) mod vkd;
+pub(crate) mod zkpu;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -162,6 +163,11 @@ pub(crate) enum Command {
     Vkd {
         #[command(subcommand)]
         command: vkd::Vkd,
+    },
+    /// Serve, look at and measure ZKPU devices, which multiply points behind NVMe over TCP.
+    Zkpu {
+        #[command(subcommand)]
+        command: zkpu::Zkpu,
     },
     /// Show what this machine proves with: processors, memory, CUDA cards, and why a card is not used.
     Doctor(doctor::Doctor),

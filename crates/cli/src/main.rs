@@ -94,6 +94,7 @@ fn run(command: Command) -> Result<(), Failure> {
             Command::Rv32 { command } => commands::rv32::run(command).await,
             Command::Vkd { command } => commands::vkd::run(command).await,
             Command::Aggregate { command } => commands::aggregate::run(command),
+            Command::Zkpu { command } => commands::zkpu::run(command).await,
             Command::Doctor(args) => commands::doctor::run(&args),
             Command::Completions { shell } => commands::completions::run(shell),
         }

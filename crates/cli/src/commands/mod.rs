@@ -21,3 +21,4 @@ pub(crate) mod verifier;
 pub(crate) mod verify;
 pub(crate) mod vkd;
 pub(crate) mod zkey;
+pub(crate) mod zkpu;

@@ -47,3 +47,4 @@ mod verify_files;
 mod vkd;
 mod vkd_http;
 mod waiting;
+mod zkpu;

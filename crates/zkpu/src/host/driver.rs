@@ -1,7 +1,7 @@
 //! The driver: it brings a device up and gives its commands names.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::host::bring_up::{ADMIN_ENTRIES, connect, enable, identify, usable};
 use crate::host::connection::{Callback, Connection};
@@ -16,7 +16,8 @@ use crate::nvme::zkpu::{
     BLOCK_BYTES, JobEntry, JobTable, Shape, TRANSFER_BYTES_MAX, ZkpuCapability, ZkpuHealth,
 };
 use crate::nvme::{
-    Command, Configuration, DYNAMIC_CONTROLLER, IdentifyController, PropertyFields, property,
+    Command, Configuration, DYNAMIC_CONTROLLER, IdentifyController, PropertyFields, Status,
+    property,
 };
 
 /// A device that is connected, identified and ready.
@@ -33,17 +34,35 @@ pub struct Zkpu {
 }
 
 const HEALTH_BYTES: u32 = 512;
+/// Time between two attempts to connect to a device that another host uses.
+const BUSY_INTERVAL: Duration = Duration::from_millis(20);
 const SHUTDOWN_NORMAL: u32 = 1 << 14;
 
 // === impl Zkpu ===
 
 impl Zkpu {
-    /// Connects, enables the controller with all command sets, identifies the device, and makes one I/O queue.
+    /// Connects, enables the controller with all command sets, identifies the device, and makes one I/O queue. A device that
+    /// another host uses is asked again until the limit for a connection: it may not know yet that the host has left.
     ///
     /// # Errors
     ///
     /// [`HostError`]; [`HostError::Unusable`] for a device of another kind or version.
     pub fn connect(options: &HostOptions) -> Result<Self, HostError> {
+        let deadline = Instant::now() + options.connect_timeout;
+        loop {
+            match Self::connect_now(options) {
+                Err(error)
+                    if error.status().is_some_and(|it| it.is(Status::CONNECT_BUSY))
+                        && Instant::now() < deadline =>
+                {
+                    std::thread::park_timeout(BUSY_INTERVAL);
+                }
+                connected => return connected,
+            }
+        }
+    }
+
+    fn connect_now(options: &HostOptions) -> Result<Self, HostError> {
         let subsystem = match &options.subsystem {
             Some(subsystem) => subsystem.clone(),
             None => {

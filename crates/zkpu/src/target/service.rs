@@ -103,6 +103,11 @@ impl<D: MsmDevice + Send + 'static> Target<D> {
         })
     }
 
+    /// The name of the subsystem that it serves.
+    pub fn subsystem(&self) -> String {
+        self.shared.lock().controller().subsystem()
+    }
+
     /// The address it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address

@@ -3,8 +3,6 @@
 use proofmill_orchestrator::executor::ProverError;
 use serde::{Deserialize, Serialize};
 
-use super::batches::Batches;
-
 /// A commitment to a part, or the proof of one.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -35,9 +33,11 @@ pub(super) struct WholeProof {
 impl PartResult {
     /// The results of all parts of a group, or of a group of batches, in the order of parts.
     pub(super) fn of_group(json: &[u8], parts: usize) -> Result<Vec<Self>, ProverError> {
-        let results = match Batches::of(parts) {
-            None => serde_json::from_slice(json),
-            Some(_) => serde_json::from_slice(json).map(|batches: Vec<Vec<Self>>| batches.concat()),
+        let results = match json {
+            [b'[', b'[', ..] => {
+                serde_json::from_slice(json).map(|batches: Vec<Vec<Self>>| batches.concat())
+            }
+            _ => serde_json::from_slice(json),
         };
         let mut results = results.map_err(|error| ProverError::Permanent(error.to_string()))?;
         results.sort_by_key(|result| result.part);

@@ -1,0 +1,119 @@
+//! The commands for ZKPU devices.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+
+use clap::{Args, Subcommand};
+
+use super::engine::size;
+
+const EXAMPLES: &str = "\
+Examples, with a model of the device in this machine's memory:
+  proofmill zkpu serve &
+  proofmill zkpu identify 127.0.0.1:4420
+  proofmill zkpu bench 127.0.0.1:4420
+
+docs/zkpu.md is the protocol: NVMe over TCP, with commands that multiply points.";
+
+const SERVE_EXAMPLES: &str = "\
+Examples:
+  proofmill zkpu serve
+  proofmill zkpu serve --listen 127.0.0.1:0 --memory 4GiB --adders 1
+
+A Linux host connects with its own driver:
+  nvme connect -t tcp -a 127.0.0.1 -s 4420 -n SUBSYSTEM
+
+The model computes with this machine's processors, gives the circuit's results, and counts the
+cycles that the circuit would take. Its memory is taken as it is written.";
+
+const BENCH_EXAMPLES: &str = "\
+Examples:
+  proofmill zkpu bench 127.0.0.1:4420
+  proofmill zkpu bench 127.0.0.1:4420 --log-n 14,16 --rounds 10 --json
+
+Every result is compared with that of this machine's processors. The device must not be in use by
+another host.";
+
+/// `proofmill zkpu`
+#[derive(Debug, Subcommand)]
+#[command(after_help = EXAMPLES)]
+pub(crate) enum Zkpu {
+    /// Serve a model of the device over NVMe/TCP.
+    Serve(Serve),
+    /// Show what a device is, what it can do and what it has done.
+    Identify(Identify),
+    /// Measure products over BLS12-377 G1 on a device, and compare each with the processors'.
+    Bench(Bench),
+}
+
+/// `proofmill zkpu serve`
+#[derive(Debug, Args)]
+#[command(after_help = SERVE_EXAMPLES)]
+pub(crate) struct Serve {
+    /// The address to listen on; port 0 takes a free one.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4420")]
+    pub(crate) listen: SocketAddr,
+    /// Listen on an address that other machines reach. There is no authentication and no encryption: whoever reaches
+    /// the port can use the device.
+    #[arg(long)]
+    pub(crate) allow_remote: bool,
+    /// Memory of the device, a multiple of 4 KiB.
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = memory)]
+    pub(crate) memory: u64,
+    /// Adders of the modelled circuit.
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=2))]
+    pub(crate) adders: u8,
+}
+
+/// `proofmill zkpu identify`
+#[derive(Debug, Args)]
+pub(crate) struct Identify {
+    #[command(flatten)]
+    pub(crate) device: DeviceAddress,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `proofmill zkpu bench`
+#[derive(Debug, Args)]
+#[command(after_help = BENCH_EXAMPLES)]
+pub(crate) struct Bench {
+    #[command(flatten)]
+    pub(crate) device: DeviceAddress,
+    /// Numbers of points, as powers of two.
+    #[arg(long, value_name = "LOG2", value_delimiter = ',', default_value = "10,12,14",
+          value_parser = clap::value_parser!(u8).range(0..=24))]
+    pub(crate) log_n: Vec<u8>,
+    /// Products of each number of points.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) rounds: u32,
+    /// Print one JSON object on the last line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The address of a device.
+#[derive(Debug, Args)]
+pub(crate) struct DeviceAddress {
+    /// The device's NVMe/TCP address, HOST:PORT.
+    #[arg(value_name = "ADDRESS", value_parser = address)]
+    pub(crate) address: SocketAddr,
+    /// The name of the subsystem [default: the first that the discovery service at the address has].
+    #[arg(long, value_name = "NQN")]
+    pub(crate) subsystem: Option<String>,
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let mut found = text
+        .to_socket_addrs()
+        .map_err(|error| format!("{error}: expected HOST:PORT, such as 127.0.0.1:4420"))?;
+    found.next().ok_or_else(|| "no such host".to_owned())
+}
+
+fn memory(text: &str) -> Result<u64, String> {
+    let bytes = size(text)?;
+    match bytes % 4096 == 0 && (4096..=1 << 40).contains(&bytes) {
+        true => Ok(bytes),
+        false => Err("expected a multiple of 4 KiB up to 1 TiB".to_owned()),
+    }
+}
