@@ -118,6 +118,9 @@ struct Liar {
     model: FunctionalModel,
     lie: Lie,
     job: Option<CoreJob>,
+    /// The result's area when the second job or a later one was started.
+    before: Option<[u8; 192]>,
+    jobs: u32,
 }
 
 #[derive(Clone, Copy)]
@@ -126,6 +129,8 @@ enum Lie {
     Bit,
     /// The result is a point, and another one.
     Point,
+    /// The job ends well, and no result is written where the first one was.
+    Stale,
     /// The job never ends.
     Silence,
 }
@@ -153,6 +158,12 @@ impl MsmDevice for Liar {
 
     fn start(&mut self, job: CoreJob) {
         self.job = Some(job);
+        self.jobs += 1;
+        if self.jobs > 1 {
+            let mut before = [0; 192];
+            self.model.read(job.result, &mut before).unwrap();
+            self.before = Some(before);
+        }
         self.model.start(job);
     }
 
@@ -168,6 +179,8 @@ impl MsmDevice for Liar {
             self.model.read(job.result, &mut result).unwrap();
             match self.lie {
                 Lie::Bit => result[0] ^= 1,
+                Lie::Stale if self.before.is_some() => result = self.before.unwrap(),
+                Lie::Stale => {}
                 _ => result = encode_result(&G1Projective::zero()),
             }
             self.model.write(job.result, &result).unwrap();
@@ -187,6 +200,8 @@ fn fenced(lie: Lie, change: impl FnOnce(&mut ZkpuOptions)) -> String {
         model: model(MEMORY, 1),
         lie,
         job: None,
+        before: None,
+        jobs: 0,
     };
     let server = Server::start(liar, 0);
     let mut options = ZkpuOptions::new(options(server.address));
@@ -215,6 +230,33 @@ fn a_result_that_is_no_point_fences_the_device() {
     assert_eq!(
         fenced(Lie::Bit, |_| {}),
         "the result is not a point of the curve"
+    );
+}
+
+/// The first product is right; the second job uses the same memory and leaves the first one's result there.
+#[test]
+fn a_result_that_is_not_written_fences_the_device() {
+    let liar = Liar {
+        model: model(MEMORY, 1),
+        lie: Lie::Stale,
+        job: None,
+        before: None,
+        jobs: 0,
+    };
+    let server = Server::start(liar, 0);
+    let device = zkpu(ZkpuOptions::new(options(server.address))).unwrap();
+    let points = points(COUNT, 1);
+    let bases = load(&device, &points);
+    let values = scalars(COUNT, 3);
+    let first = submit(&device, bases, &values).wait().unwrap();
+    assert_eq!(
+        first.into_sum::<G1Projective>().unwrap(),
+        product(&points, &values)
+    );
+    let second = submit(&device, bases, &scalars(COUNT, 4)).wait();
+    assert!(
+        matches!(&second, Err(Error::Failed { reason, .. }) if reason.contains("not a point")),
+        "{second:?}"
     );
 }
 

@@ -139,6 +139,13 @@ impl Zkpu {
         self.io.failure().or_else(|| self.admin.failure())
     }
 
+    /// Closes the connections: the device cancels what it does for this host.
+    pub fn close(&self) {
+        for connection in [&self.io, &*self.admin] {
+            connection.close(HostError::Lost("it was closed".into()));
+        }
+    }
+
     /// Writes device memory. The first byte and the length are multiples of 4 (of 512 without the compute personality).
     ///
     /// # Errors

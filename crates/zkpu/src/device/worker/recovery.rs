@@ -17,6 +17,9 @@ const RECONNECT_DELAY_MAX: Duration = Duration::from_secs(1);
 impl Worker {
     /// After an error of the device: connects again and restarts its jobs if the connection was lost, else fences it.
     pub(super) fn recover(&mut self, error: HostError) {
+        if self.state.failure.get().is_some() {
+            return;
+        }
         let mut error = error;
         while error.is_loss() {
             for job in &mut self.flying {
@@ -93,6 +96,8 @@ impl Worker {
         };
         tracing::error!(%error, "the device is fenced");
         let error = self.state.failure.get_or_init(|| error).clone();
+        // Without its host the device drops what it still does.
+        self.driver.close();
         for job in std::mem::take(&mut self.flying) {
             give(job.sink, Err(error.clone()));
         }
