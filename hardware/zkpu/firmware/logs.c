@@ -158,12 +158,29 @@ static uint32_t log_errors(void) {
   return ERRORS * sizeof errors[0];
 }
 
+// Data units of the health page: thousands of 512 bytes, rounded up. The processor has no division.
+static uint64_t data_units(uint64_t bytes) {
+  uint64_t blocks = ((bytes + 511) >> 9) + 999, units = 0;
+  uint32_t rest = 0;
+  for (uint8_t bit = 0; bit < 64; bit++) {
+    rest = rest << 1 | (uint32_t)(blocks >> 63);
+    blocks <<= 1;
+    units <<= 1;
+    if (rest >= 1000) {
+      rest -= 1000;
+      units |= 1;
+    }
+  }
+  return units;
+}
+
 static uint32_t log_health(void) {
   if (counters.fault) page[0] = 0x04;  // reliability degraded
   page[3] = 100;                       // spare
   page[4] = 10;
-  put64(32, counters.host_read >> 9);  // data units: not in thousands, which would hide small runs
-  put64(48, counters.host_written >> 9);
+  // What the host reads is what this device writes to its memory.
+  put64(32, data_units(counters.host_written));
+  put64(48, data_units(counters.host_read));
   put64(176, counters.errors_logged);
   return 512;
 }

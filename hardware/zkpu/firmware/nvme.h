@@ -37,7 +37,7 @@ _Static_assert(sizeof(struct completion) == 16, "completion queue entry");
 #define ABORTED_SQ_DELETION STATUS(0, 0x08)
 #define INVALID_NAMESPACE STATUS(0, 0x0b)
 #define PRP_OFFSET_INVALID STATUS(0, 0x13)
-#define INVALID_COMMAND_SET STATUS(0, 0x2c)
+#define INVALID_COMMAND_SET STATUS(1, 0x2c)
 #define LBA_OUT_OF_RANGE STATUS(0, 0x80)
 
 #define CQ_INVALID STATUS(1, 0x00)

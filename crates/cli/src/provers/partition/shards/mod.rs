@@ -2,7 +2,7 @@
 //!
 //! Dispatchers that prove parts also make shards: each listens on a subject that all workers of the partition share, where
 //! it says on which subject it listens alone. The stage `partition.aggregate` is the leader
-//! ([`sharded`](proofmill_aggregation::sharded)): it asks who is there ([`Crew`]), sends each worker the proved parts of
+//! ([`sharded`](proofmill_aggregation::sharded)): it asks who is there, sends each worker the proved parts of
 //! one shard, and then the messages of the aggregation. A worker ([`ShardServer`]) keeps a shard for as long as messages
 //! come.
 //!
