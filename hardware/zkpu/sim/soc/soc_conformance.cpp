@@ -90,9 +90,9 @@ void malformed(Bench &b) {
     with(0, admin(6, 0, 0x77), 0x002, "unknown CNS");
     with(0, admin(6, 0, 0), 0x00b, "CNS 0 of namespace 0");
     with(0, admin(6, 4, 0), 0x00b, "CNS 0 of namespace 4");
-    with(0, admin(6, 2, 0), 0x02c, "CNS 0 of namespace 2");
-    with(0, admin(6, 1, 5, 4u << 24), 0x02c, "namespace 1 as programs");
-    with(0, admin(6, 1, 6, 9u << 24), 0x02c, "unknown command set");
+    with(0, admin(6, 2, 0), 0x12c, "CNS 0 of namespace 2");
+    with(0, admin(6, 1, 5, 4u << 24), 0x12c, "namespace 1 as programs");
+    with(0, admin(6, 1, 6, 9u << 24), 0x12c, "unknown command set");
     with(0, admin(6, 0xfffffffe, 2), 0x00b, "list after FFFFFFFEh");
     with(0, admin(2, 0, 0x82 | 127 << 16), 0x109, "unknown log page");
     c = admin(2, 0, 0xc1 | 127 << 16);
