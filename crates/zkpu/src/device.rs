@@ -19,10 +19,10 @@ use crate::device::worker::{Message, Worker};
 use crate::host::{HostOptions, Zkpu};
 use crate::nvme::zkpu::TABLE_ENTRY_BYTES;
 
-/// How a ZKPU is used as a device.
+/// Settings of a ZKPU as a device.
 #[derive(Clone, Debug)]
 pub struct ZkpuOptions {
-    /// How to connect.
+    /// Settings of the connection.
     pub host: HostOptions,
     /// Attempts to connect again when the connection is lost, before the device counts as failed.
     pub reconnects: u32,
@@ -42,7 +42,7 @@ struct ZkpuDevice {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the thread writes and callers read.
+/// State that the thread writes and callers read.
 #[derive(Debug, Default)]
 struct SharedState {
     failure: OnceLock<Error>,

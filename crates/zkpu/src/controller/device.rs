@@ -1,10 +1,10 @@
-//! What a controller needs of a device: memory and one core.
+//! The device as a controller sees it: memory and one core.
 
 use crate::nvme::zkpu::Shape;
 
 /// Device memory and the core that multiplies. Every call returns in bounded time.
 pub trait MsmDevice {
-    /// What the device is; it never changes.
+    /// The description of the device, which never changes.
     fn description(&self) -> &DeviceDescription;
 
     /// Clock cycles since power-on.
@@ -41,7 +41,7 @@ pub trait MsmDevice {
     fn stop(&mut self) -> Stop;
 }
 
-/// What a device is.
+/// The description of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceDescription {
     /// Serial number, at most 20 printable characters.
@@ -89,7 +89,7 @@ pub struct CoreJob {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CoreCounters(pub [u64; 5]);
 
-/// How a job ended.
+/// The end of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CoreEnd {
     /// 0 = the result is written; else the core's error code.

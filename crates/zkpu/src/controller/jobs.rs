@@ -39,7 +39,7 @@ struct Waiter {
     cid: u16,
 }
 
-/// Which command waits.
+/// The command that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WaiterKind {
     /// Start with *wait*: the answer is the job's number.
@@ -50,7 +50,7 @@ pub(super) enum WaiterKind {
     Wait,
 }
 
-/// What a live job can use.
+/// The resources of a live job.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Use {
     Base(u8),

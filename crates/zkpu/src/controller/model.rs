@@ -23,7 +23,7 @@ const OTHER: u8 = 15;
 /// (r − 1) / 2: scalars above it are replaced by r minus them, and the sign flipped.
 const HALF_ORDER: Scalar = <Fr as PrimeField>::MODULUS_MINUS_ONE_DIV_TWO;
 
-/// Where a model computes.
+/// The thread on which a model computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Execution {
     /// In [`MsmDevice::poll`]: deterministic, for tests.
@@ -32,7 +32,7 @@ pub enum Execution {
     Thread,
 }
 
-/// What a model is to be.
+/// Settings of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelOptions {
     /// Serial number, at most 20 printable characters.
@@ -43,7 +43,7 @@ pub struct ModelOptions {
     pub adders: u8,
     /// Identifier that must differ after every loss of memory.
     pub power_on_id: u64,
-    /// Where it computes.
+    /// The thread on which it computes.
     pub execution: Execution,
 }
 

@@ -73,14 +73,14 @@ pub(super) struct BaseSet {
     pub(super) shape: Shape,
 }
 
-/// What a command that has ended says.
+/// The result of a command that has ended.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
     pub(super) result: [u32; 2],
     pub(super) data: Vec<u8>,
 }
 
-/// How a command goes on: it has ended, or its reply comes later.
+/// The state of a command: it has ended, or its reply comes later.
 pub(super) type Executed = Result<Option<Answer>, Status>;
 
 /// Answers a command at once without data.
@@ -139,7 +139,7 @@ impl<D: MsmDevice> Controller<D> {
         &self.counters
     }
 
-    /// What Identify Controller says of the ZKPU.
+    /// The capabilities in Identify Controller.
     pub fn capability(&self) -> ZkpuCapability {
         let device = self.device.description();
         let functional = if device.is_functional {

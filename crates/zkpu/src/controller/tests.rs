@@ -16,7 +16,7 @@ pub(crate) struct Scripted {
     memory: Vec<u8>,
     pub(crate) cycles: u64,
     pub(crate) running: Option<CoreJob>,
-    /// How the running job ends at the next poll.
+    /// The end of the running job at the next poll.
     pub(crate) end: Option<CoreEnd>,
     pub(crate) stop: Stop,
     pub(crate) started: Vec<CoreJob>,

@@ -24,7 +24,7 @@ use crate::host::{Areas, HostError, Response, StartRequest, Zkpu};
 use crate::nvme::Status;
 use crate::nvme::zkpu::RESULT_BYTES;
 
-/// What the thread is asked for, and what the device tells it.
+/// Requests to the thread, and reports of the device.
 pub(super) enum Message {
     Load(
         BasesId,
@@ -76,7 +76,7 @@ struct Flying {
     sink: Sink,
 }
 
-/// Who gets a job's outcome.
+/// The receiver of a job's outcome.
 enum Sink {
     Answer(Answer),
     /// A part of a batch, which is waited for.

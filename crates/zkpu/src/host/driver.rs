@@ -124,12 +124,12 @@ impl Zkpu {
         })
     }
 
-    /// What the controller says of itself.
+    /// The Identify Controller data.
     pub fn identity(&self) -> &IdentifyController {
         &self.identity
     }
 
-    /// What the device can do.
+    /// The capabilities of the device.
     pub fn capability(&self) -> &ZkpuCapability {
         &self.capability
     }

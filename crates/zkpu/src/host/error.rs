@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::nvme::Status;
 
-/// Why the device did not do what it was asked for.
+/// The reason why the device did not carry out a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {

@@ -166,7 +166,7 @@ impl Initiator {
     ///
     /// # Errors
     ///
-    /// What the controller did wrong: the connection must close.
+    /// A fault of the controller: the connection must close.
     pub fn receive(
         &mut self,
         bytes: &[u8],

@@ -5,7 +5,7 @@ use crate::nvme::Command;
 use crate::nvme::opcode::{nvm, program};
 use crate::nvme::zkpu::{BLOCK_BYTES, Shape};
 
-/// Where a job's data lies in device memory, in bytes.
+/// Areas of a job's data in device memory: their first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Areas {
     /// First byte of the scalars.

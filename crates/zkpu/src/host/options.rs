@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::tcp::Digests;
 
-/// How to connect to a device.
+/// Settings of a connection to a device.
 #[derive(Clone, Debug)]
 pub struct HostOptions {
     /// Address of the target.

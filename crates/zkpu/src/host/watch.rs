@@ -1,4 +1,4 @@
-//! What runs beside the commands of a host: signs of life, and asynchronous events.
+//! Tasks beside the commands of a host: signs of life, and asynchronous events.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

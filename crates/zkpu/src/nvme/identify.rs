@@ -29,9 +29,9 @@ pub struct IdentifyController {
     pub namespaces: u32,
     /// Name of the subsystem.
     pub subsystem: String,
-    /// What a fabric needs; `None` over PCIe.
+    /// Fields for fabrics; `None` over PCIe.
     pub fabrics: Option<Fabrics>,
-    /// What a ZKPU is; `None` for other controllers.
+    /// The capabilities of a ZKPU; `None` for other controllers.
     pub zkpu: Option<ZkpuCapability>,
 }
 

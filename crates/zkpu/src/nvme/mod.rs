@@ -1,4 +1,4 @@
-//! What travels in NVMe: commands, completions, status codes, properties, identify data and log pages.
+//! The structures of NVMe: commands, completions, status codes, properties, identify data and log pages.
 //!
 //! Only layouts and codes; nothing here knows a transport or a device. Offsets are those of the NVM Express Base
 //! Specification 2.0 and NVMe over Fabrics 1.1; what is the ZKPU's own is in [`zkpu`].

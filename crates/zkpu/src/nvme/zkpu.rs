@@ -1,4 +1,4 @@
-//! What is the ZKPU's own: the capability in Identify Controller, jobs and their log pages, events.
+//! The ZKPU's own structures: the capability in Identify Controller, jobs and their log pages, events.
 //!
 //! `docs/zkpu.md` is the specification of every byte here.
 

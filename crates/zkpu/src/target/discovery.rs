@@ -21,7 +21,7 @@ const LOG_BYTES_MAX: u64 = 1 << 16;
 const REQUESTS_MAX: u8 = 4;
 const CONTROLLER_OF_NVM: u32 = 1;
 
-/// How a discovery command ends: dword 0 and data, or `None` for a request that is held.
+/// The end of a discovery command: dword 0 and data, or `None` for a request that is held.
 type Answer = Option<(u32, Vec<u8>)>;
 
 impl Discovery {

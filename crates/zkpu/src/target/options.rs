@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// What a target listens on, and what it bears.
+/// Address and limits of a target.
 #[derive(Clone, Debug)]
 pub struct TargetOptions {
     /// Address; port 0 takes a free one. NVMe/TCP's is 4420.

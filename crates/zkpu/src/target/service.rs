@@ -26,7 +26,7 @@ pub struct Target<D> {
     shared: Arc<Shared<D>>,
 }
 
-/// Why a target does not start.
+/// The reason why a target does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
     /// The address can be reached from other machines, and that was not allowed.

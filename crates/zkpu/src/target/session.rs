@@ -39,7 +39,7 @@ enum State {
     Closing,
 }
 
-/// What the connection is.
+/// The kind of the connection.
 #[derive(Debug)]
 enum Role {
     /// Connect has not come yet.

@@ -36,7 +36,7 @@ struct Association {
     heard_ms: u64,
 }
 
-/// Why a Connect is refused: a status, and dword 0, which tells the field at fault.
+/// The reason why a Connect is refused: a status, and dword 0, which tells the field at fault.
 pub(super) type Refusal = (Status, u32);
 
 /// Bytes of a command capsule (64 and 8 KiB) and of a response capsule, in units of 16.

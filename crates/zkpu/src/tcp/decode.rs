@@ -39,7 +39,7 @@ pub struct PduDecoder {
     start: usize,
 }
 
-/// Where the parts of a PDU lie.
+/// The places of the parts of a PDU.
 #[derive(Clone, Copy)]
 struct Layout {
     kind: Kind,

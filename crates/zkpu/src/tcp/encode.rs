@@ -4,7 +4,7 @@ use crate::bytes::{put, put_u16, put_u32};
 use crate::tcp::crc32c;
 use crate::tcp::pdu::{DataHeader, Digests, Payload, Pdu, PduError, Terminate};
 
-/// How a connection's PDUs are written.
+/// The form in which a connection's PDUs are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Framing {
     /// The connection's digests.

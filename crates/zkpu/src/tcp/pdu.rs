@@ -42,7 +42,7 @@ pub enum Pdu {
     R2t(ReadyToTransfer),
 }
 
-/// Which digests protect a connection's PDUs.
+/// The digests that protect a connection's PDUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Digests {
     /// CRC-32C of headers.
@@ -82,7 +82,7 @@ pub struct IcResp {
 pub struct Terminate {
     /// Code of the fatal error; a peer's may be unknown.
     pub error: u16,
-    /// What the error refers to, mostly a byte offset in the header.
+    /// The object of the error, mostly a byte offset in the header.
     pub information: u32,
     /// The header at fault, at most 128 bytes.
     pub header: Vec<u8>,
@@ -285,7 +285,7 @@ impl PduError {
         }
     }
 
-    /// What tells the peer.
+    /// The report for the peer.
     pub fn terminate(&self) -> Terminate {
         Terminate {
             error: self.fatal as u16,

@@ -1,4 +1,4 @@
-//! What the accelerator's suite asks of jobs, tickets, bases and costs, for the one group of a ZKPU.
+//! The demands of the accelerator's suite on jobs, tickets, bases and costs, for the one group of a ZKPU.
 
 use ark_bls12_377::{Fr, G1Affine, G1Projective};
 use ark_ec::AffineRepr;

@@ -1,4 +1,4 @@
-//! What every NVMe controller has: properties, Identify, features, log pages.
+//! The standard parts of an NVMe controller: properties, Identify, features, log pages.
 
 use super::*;
 use crate::bytes::u32_at;

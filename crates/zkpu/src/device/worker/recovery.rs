@@ -1,4 +1,4 @@
-//! What follows an error of the device: a new connection, or the fence.
+//! Recovery from an error of the device: a new connection, or the fence.
 
 use std::time::Duration;
 

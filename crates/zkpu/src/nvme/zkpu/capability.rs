@@ -6,7 +6,7 @@ use crate::bytes::{put, put_u16, put_u32, put_u64, u16_at, u32_at, u64_at};
 pub const CAPABILITY_BYTES: usize = 1024;
 const MAGIC: &[u8; 4] = b"ZKPU";
 
-/// What a ZKPU can do, from Identify Controller bytes 3072 to 4095.
+/// The capabilities of a ZKPU, from Identify Controller bytes 3072 to 4095.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZkpuCapability {
     /// Version of the protocol.

@@ -1,4 +1,4 @@
-//! What the Linux driver sends.
+//! The commands of the Linux driver, in its order.
 
 use super::*;
 
