@@ -120,8 +120,11 @@ impl PartitionProvers {
         }
         let keys = WorkerKeys::of(params, &self.keys).map_err(Failure::new)?;
         let network = BusNetwork::new(connection, keys.partition());
-        let server = Arc::new(ShardServer::new(Arc::new(keys)));
-        network.serve(server, name).await
+        let server = ShardServer::new(move || {
+            let work = keys.work().map_err(|error| error.to_string())?;
+            Ok(work)
+        });
+        network.serve(Arc::new(server), name).await
     }
 }
 

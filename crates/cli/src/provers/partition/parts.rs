@@ -30,7 +30,7 @@ use crate::failure::Failure;
 /// The keys that a process's stages have loaded, each once.
 pub(super) struct LoadedKeys {
     work: Shared<KeyName, Arc<dyn PartWork>>,
-    /// Where keys are fetched from that are not on this machine.
+    /// Source of the keys that are not on this machine.
     published: Option<PublishedKeys>,
 }
 
@@ -64,7 +64,7 @@ struct Params {
 }
 
 /// Work on parts, over any curve. Everything that processes exchange is bytes.
-pub(super) trait PartWork: Send + Sync {
+pub(super) trait PartWork: ShardMaker {
     /// Commits to a part.
     fn commit(&self, job: String, task: &[u8]) -> Result<PartResult, ProverError>;
 
@@ -81,18 +81,6 @@ pub(super) trait PartWork: Send + Sync {
 
     /// Checks proofs, one verdict for each.
     fn check_proofs(&self, results: &[UncheckedResult]) -> Vec<Result<(), ProverError>>;
-
-    /// The number of parts, and the bytes of each when it is proved.
-    fn proved_size(&self) -> (usize, usize);
-
-    /// Makes a shard of the aggregation: see [`make_shard`].
-    fn make_shard(
-        &self,
-        share: Share,
-        parts: &[u8],
-        messages: &mut dyn Iterator<Item = Vec<u8>>,
-        answer: &mut dyn FnMut(Vec<u8>),
-    ) -> Result<(), String>;
 }
 
 /// Keys over one curve.
@@ -104,10 +92,16 @@ struct Parts<E: PartitionCurve> {
     keys: Shared<(), Arc<ClassKeys<E>>>,
     /// The classes' keys at engines, by class, once one was needed.
     engine_keys: Shared<usize, EngineKey<E>>,
-    /// The keys that checks and shards need besides, once there was one.
+    /// The keys that checks need besides, once there was one.
     index: Shared<(), Arc<Index<E>>>,
-    /// The reference string, once there was a shard.
-    srs: Shared<(), Arc<Srs<E>>>,
+    /// The keys that shards need, once there was one: with the reference string, which checks do without.
+    shard_keys: Shared<(), Arc<ShardKeys<E>>>,
+}
+
+/// The keys to make shards with.
+struct ShardKeys<E: PartitionCurve> {
+    index: Index<E>,
+    srs: Srs<E>,
 }
 
 /// A class's key at engines.
@@ -202,7 +196,7 @@ fn parts<E: PartitionCurve>(
         engine_keys: Shared::default(),
         partition,
         index: Shared::default(),
-        srs: Shared::default(),
+        shard_keys: Shared::default(),
     }))
 }
 
@@ -260,23 +254,13 @@ impl<E: PartitionCurve> Parts<E> {
 
     /// The partition with its verifying keys, which are read at the first call.
     fn index(&self) -> Result<Arc<Index<E>>, ProverError> {
-        let read = || {
-            let folder = self.files.to_check_with()?;
-            let (index, _) = folder.index::<E>(self.partition.clone())?;
-            Ok::<_, Failure>(Arc::new(index))
-        };
+        let read = || self.read_index().map(|(index, _)| Arc::new(index));
         self.index.get(&(), read).map_err(|why| retry(&why))
     }
 
-    /// The reference string, which is read at the first call.
-    fn srs(&self) -> Result<Arc<Srs<E>>, ProverError> {
-        let read = || {
-            let path = self.files.to_check_with()?.srs_path();
-            let srs = Srs::load(&path);
-            let srs = srs.map_err(|error| Failure::new(format!("{}: {error}", path.display())));
-            srs.map(Arc::new)
-        };
-        self.srs.get(&(), read).map_err(|why| retry(&why))
+    fn read_index(&self) -> Result<(Index<E>, Srs<E>), Failure> {
+        let folder = self.files.to_check_with()?;
+        folder.index::<E>(self.partition.clone())
     }
 
     fn commitment(result: &UncheckedResult) -> Decoded<CommitTask<E>, Commitment<E>> {
@@ -363,29 +347,12 @@ impl<E: PartitionCurve> PartWork for Parts<E> {
                 .collect())
         })
     }
-
-    fn proved_size(&self) -> (usize, usize) {
-        let bytes = ProvedParts::<E>::encoded_size();
-        (self.partition.num_parts(), bytes)
-    }
-
-    fn make_shard(
-        &self,
-        share: Share,
-        parts: &[u8],
-        messages: &mut dyn Iterator<Item = Vec<u8>>,
-        answer: &mut dyn FnMut(Vec<u8>),
-    ) -> Result<(), String> {
-        let keys = self.index().and_then(|index| Ok((index, self.srs()?)));
-        let (index, srs) = keys.map_err(|error| error.to_string())?;
-        make_shard(&index, &srs, share, parts, messages, answer)
-    }
 }
 
-impl ShardMaker for WorkerKeys {
-    fn parts(&self) -> Result<(usize, usize), String> {
-        let work = self.work().map_err(|error| error.to_string())?;
-        Ok(work.proved_size())
+impl<E: PartitionCurve> ShardMaker for Parts<E> {
+    fn parts(&self) -> (usize, usize) {
+        let bytes = ProvedParts::<E>::encoded_size();
+        (self.partition.num_parts(), bytes)
     }
 
     fn make(
@@ -395,8 +362,13 @@ impl ShardMaker for WorkerKeys {
         messages: &mut dyn Iterator<Item = Vec<u8>>,
         answer: &mut dyn FnMut(Vec<u8>),
     ) -> Result<(), String> {
-        let work = self.work().map_err(|error| error.to_string())?;
-        work.make_shard(share, parts, messages, answer)
+        let read = || {
+            let (index, srs) = self.read_index()?;
+            Ok(Arc::new(ShardKeys { index, srs }))
+        };
+        let keys = self.shard_keys.get(&(), read);
+        let keys = keys.map_err(|failure: Failure| failure.message().to_owned())?;
+        make_shard(&keys.index, &keys.srs, share, parts, messages, answer)
     }
 }
 

@@ -16,7 +16,7 @@ use super::message::{Reply, Request, decode, encode};
 use super::server::ShardServer;
 use crate::failure::Failure;
 
-/// How long workers have to say that they are there.
+/// Time for workers to answer a call.
 const FIND_TIME: Duration = Duration::from_millis(500);
 
 /// Longest wait for a reply. A worker replies within a second, if it has no answer yet.

@@ -13,7 +13,7 @@ use super::work::Share;
 /// Longest time for one answer, while the worker says that it is working.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(600);
 
-/// How the leader reaches workers.
+/// The connection of the leader to workers.
 pub(super) trait Network: Send + Sync {
     /// The names of the workers that are there, each once.
     fn find(&self) -> BoxFuture<'_, Vec<String>>;

@@ -17,13 +17,13 @@ pub(super) type ShardId = [u8; 16];
 /// A message of the leader.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Request {
-    /// Which workers are there? On the subject that they share.
+    /// A call for workers, on the subject that they share.
     Find,
     /// A shard is to be made. Sent again, it changes nothing.
     Begin {
         /// The shard's identification.
         id: ShardId,
-        /// Which shard it is.
+        /// The division, and the number of the shard.
         share: Share,
     },
     /// A piece of the shard's proved parts, in their order.

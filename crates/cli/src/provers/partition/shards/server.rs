@@ -23,7 +23,7 @@ pub(in crate::provers::partition) trait ShardMaker:
     Send + Sync + 'static
 {
     /// The number of parts, and the bytes of each when it is proved.
-    fn parts(&self) -> Result<(usize, usize), String>;
+    fn parts(&self) -> (usize, usize);
 
     /// Makes a shard: see [`make_shard`](super::make_shard).
     fn make(
@@ -35,9 +35,12 @@ pub(in crate::provers::partition) trait ShardMaker:
     ) -> Result<(), String>;
 }
 
+/// A function that returns the maker of shards, which reads keys at its first call.
+type GetMaker = dyn Fn() -> Result<Arc<dyn ShardMaker>, String> + Send + Sync;
+
 /// The shards that a process makes for leaders, each on a thread of its own.
 pub(in crate::provers::partition) struct ShardServer {
-    maker: Arc<dyn ShardMaker>,
+    maker: Box<GetMaker>,
     shards: Mutex<BTreeMap<ShardId, ServedShard>>,
 }
 
@@ -73,9 +76,11 @@ struct Answers {
 
 impl ShardServer {
     /// No shard yet.
-    pub(in crate::provers::partition) fn new(maker: Arc<dyn ShardMaker>) -> Self {
+    pub(in crate::provers::partition) fn new(
+        maker: impl Fn() -> Result<Arc<dyn ShardMaker>, String> + Send + Sync + 'static,
+    ) -> Self {
         Self {
-            maker,
+            maker: Box::new(maker),
             shards: Mutex::default(),
         }
     }
@@ -118,7 +123,7 @@ impl ShardServer {
 
     fn begin(&self, id: ShardId, share: Share) -> Result<(), String> {
         let sharding = share.sharding()?;
-        let (count, bytes) = self.maker.parts()?;
+        let (count, bytes) = (self.maker)()?.parts();
         if sharding.count() != count {
             let asked = sharding.count();
             return Err(format!(
@@ -185,7 +190,7 @@ impl ShardServer {
             Some(thread) => thread,
             none => {
                 let parts = std::mem::take(&mut shard.parts);
-                none.insert(ShardThread::start(&self.maker, shard.share, parts)?)
+                none.insert(ShardThread::start((self.maker)()?, shard.share, parts)?)
             }
         };
         if step > thread.sent {
@@ -221,10 +226,9 @@ async fn answer(mut answers: watch::Receiver<Answers>, step: usize) -> Reply {
 // === impl ShardThread ===
 
 impl ShardThread {
-    fn start(maker: &Arc<dyn ShardMaker>, share: Share, parts: Vec<u8>) -> Result<Self, String> {
+    fn start(maker: Arc<dyn ShardMaker>, share: Share, parts: Vec<u8>) -> Result<Self, String> {
         let (messages, coming) = mpsc::channel::<Vec<u8>>();
         let (answered, answers) = watch::channel(Answers::default());
-        let maker = Arc::clone(maker);
         let run = move || {
             let made = maker.make(share, &parts, &mut coming.into_iter(), &mut |answer| {
                 answered.send_modify(|answers| answers.made.push(answer));

@@ -42,12 +42,12 @@ struct Case {
 /// Keys of shards.
 struct Maker(Arc<Index<Bn254>>, Arc<Srs<Bn254>>);
 
-/// What a worker does wrong.
+/// A fault of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     /// It gives no reply after so many requests.
     Silent(usize),
-    /// Its answer to message n is another shard's answer, so to say: one of its own with two halves exchanged.
+    /// Its answer to message n has two elements exchanged.
     False(u32),
     /// It answers with other bytes.
     Garbled,
@@ -130,11 +130,17 @@ impl Case {
             .to_bytes()
     }
 
+    fn server(&self) -> Arc<ShardServer> {
+        let maker = Arc::new(Maker(Arc::clone(&self.index), Arc::clone(&self.srs)));
+        Arc::new(ShardServer::new(move || Ok(maker.clone())))
+    }
+
     fn network(&self, faults: &[Option<Fault>]) -> Memory {
         let workers = faults.iter().enumerate().map(|(number, fault)| {
-            let maker = Maker(Arc::clone(&self.index), Arc::clone(&self.srs));
-            let server = Arc::new(ShardServer::new(Arc::new(maker)));
-            (format!("w{number}"), (server, *fault, AtomicUsize::new(0)))
+            (
+                format!("w{number}"),
+                (self.server(), *fault, AtomicUsize::new(0)),
+            )
         });
         Memory {
             workers: workers.collect(),
@@ -174,8 +180,8 @@ impl Case {
 }
 
 impl ShardMaker for Maker {
-    fn parts(&self) -> Result<(usize, usize), String> {
-        Ok((PARTS, ProvedParts::<Bn254>::encoded_size()))
+    fn parts(&self) -> (usize, usize) {
+        (PARTS, ProvedParts::<Bn254>::encoded_size())
     }
 
     fn make(
@@ -309,8 +315,7 @@ fn a_false_answer_makes_no_aggregate() {
 #[tokio::test]
 async fn a_server_refuses_what_does_not_follow() {
     let case = tokio::task::spawn_blocking(Case::shared).await.unwrap();
-    let maker = Maker(Arc::clone(&case.index), Arc::clone(&case.srs));
-    let server = Arc::new(ShardServer::new(Arc::new(maker)));
+    let server = case.server();
     let share = |shard, shards, parts| Share {
         parts,
         shards,
