@@ -58,8 +58,8 @@ pub(crate) struct Shape {
 }
 
 /// The data of other parts that a part needs, besides its share of both traces and its transfers: the states before
-/// and after it, in the tree.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// and after it, in the tree. They are secret: `Debug` prints the root only.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Opening<F> {
     /// The root of the tree.
     pub root: F,
@@ -180,6 +180,14 @@ impl<F: Copy> PartTrace<F> {
     /// The values of the committed variables, in order.
     pub fn committed(&self) -> Vec<F> {
         [&self.by_part[..], &self.by_address, &self.transfers].concat()
+    }
+}
+
+impl<F: fmt::Debug> fmt::Debug for Opening<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opening")
+            .field("root", &self.root)
+            .finish_non_exhaustive()
     }
 }
 

@@ -1,6 +1,7 @@
 //! A part under synthesis: what its author's code sees.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use ark_ff::PrimeField;
 use ark_relations::gr1cs::{ConstraintSystemRef, LinearCombination, Variable};
@@ -35,7 +36,6 @@ pub struct Wire<F> {
 /// * There is one multiset. Circuits that need several pack a number of the multiset with each value.
 /// * Multiplicities are elements of the field: [`put_times`](Self::put_times) with −1 is a take. Puts and takes are
 ///   fewer than 2³², far below the field's characteristic, so that they cannot add up to zero by wrapping around.
-#[derive(Debug)]
 pub struct Part<'a, F: PrimeField> {
     cs: ConstraintSystemRef<F>,
     number: usize,
@@ -43,7 +43,6 @@ pub struct Part<'a, F: PrimeField> {
 }
 
 /// The holder of shared wires: the trace of one part, or a circuit that has all parts.
-#[derive(Debug)]
 pub(crate) enum Wires<'a, F: PrimeField> {
     Traced(Box<Accesses<'a, F>>),
     Direct(&'a mut Whole<F>),
@@ -320,6 +319,15 @@ impl<'a, F: PrimeField> Part<'a, F> {
             [variable] => enforce_equal(&self.cs, variable, || sum().into()),
             _ => Ok(()),
         }
+    }
+}
+
+/// The number only: the values of wires are secret.
+impl<F: PrimeField> fmt::Debug for Part<'_, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Part")
+            .field("number", &self.number)
+            .finish_non_exhaustive()
     }
 }
 

@@ -1,5 +1,7 @@
 //! The states between parts: running sums at the challenges, in a tree.
 
+use std::fmt;
+
 use proofmill_kernels::Poseidon2Field;
 
 use crate::multiset;
@@ -7,8 +9,8 @@ use crate::public_state::{Challenges, Running};
 use crate::tree::{Leaf, Path, Tree};
 use crate::{Opening, PartTrace, Partition, PartitionError};
 
-/// The states before and after each part, in a tree.
-#[derive(Clone, Debug)]
+/// The states before and after each part, in a tree. They are secret: `Debug` prints their number.
+#[derive(Clone)]
 pub struct States<F> {
     challenges: Challenges<F>,
     leaves: Vec<Leaf<F>>,
@@ -96,5 +98,13 @@ impl<F: Poseidon2Field> States<F> {
             after_salt: self.leaves[part + 1].salt,
             after_path: self.tree.path(part + 1),
         })
+    }
+}
+
+impl<F> fmt::Debug for States<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("States")
+            .field("leaves", &self.leaves.len())
+            .finish_non_exhaustive()
     }
 }

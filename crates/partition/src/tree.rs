@@ -1,5 +1,7 @@
 //! The Merkle tree over the states between parts: four children to a node, hashed by Poseidon2.
 
+use std::fmt;
+
 use proofmill_kernels::Poseidon2Field;
 
 /// Children of a node, and elements of a leaf.
@@ -9,8 +11,8 @@ pub const ARITY: usize = 4;
 const EMPTY: u64 = 0;
 
 /// The state between two parts: the leaf at position i is the state after part i, counted from 1;
-/// position 0 is the state that the public inputs make.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// position 0 is the state that the public inputs make. It is secret: `Debug` prints no element.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Leaf<F> {
     /// A random element, which hides the others; 0 at position 0, where all is public.
     pub salt: F,
@@ -56,6 +58,12 @@ pub fn depth(leaves: usize) -> usize {
 pub(crate) const fn child(position: usize, level: usize) -> [bool; 2] {
     let child = position >> (2 * level);
     [child & 1 == 1, child & 2 == 2]
+}
+
+impl<F> fmt::Debug for Leaf<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Leaf").finish_non_exhaustive()
+    }
 }
 
 // === impl Leaf ===
@@ -169,6 +177,18 @@ mod tests {
             assert_eq!(depth(leaves), levels, "{leaves} leaves");
         }
         assert_eq!(depth(usize::MAX), 32);
+    }
+
+    #[test]
+    fn no_element_of_a_leaf_is_printed() {
+        let leaf = Leaf {
+            salt: Fr::from(7_001),
+            value: Fr::from(7_002),
+            traces: Fr::from(7_003),
+            multiset: Fr::from(7_004),
+        };
+        let printed = format!("{leaf:?}");
+        assert!(!printed.contains("700"), "{printed}");
     }
 
     #[test]

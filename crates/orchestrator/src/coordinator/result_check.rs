@@ -23,8 +23,9 @@ const BATCH_MAX: usize = 64;
 /// Pause before results are checked again that could not be checked.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// A result that a worker has sent, and that does not count yet.
-#[derive(Clone, Debug)]
+/// A result that a worker has sent, and that does not count yet. Its messages, and the task's payload, may be
+/// secret: `Debug` prints the task's identity only.
+#[derive(Clone)]
 pub struct UncheckedResult {
     /// The task, as recorded by the core.
     pub task: Arc<TaskRecord>,
@@ -32,6 +33,15 @@ pub struct UncheckedResult {
     pub input: Resolved,
     /// The result's messages.
     pub outputs: Vec<(Encoding, Bytes)>,
+}
+
+impl fmt::Debug for UncheckedResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UncheckedResult")
+            .field("task", &self.task.id)
+            .field("outputs", &self.outputs.len())
+            .finish_non_exhaustive()
+    }
 }
 
 /// The check that the coordinator applies to the results of a stage with `check_results = true`. Register one

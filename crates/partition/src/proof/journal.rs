@@ -9,6 +9,7 @@
 //!
 //! The file is private: its seed, with the proofs, would reveal the witness.
 
+use std::fmt;
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -38,8 +39,7 @@ const RECORD_CHECKSUM_BYTES: usize = 16;
 const COMMITMENT: u8 = 1;
 const PROOF: u8 = 2;
 
-/// The commitments and proofs of a witness's parts that have been made so far.
-#[derive(Debug)]
+/// The commitments and proofs of a witness's parts that have been made so far. Its seed is secret, and `Debug` leaves it out.
 pub struct Journal<E: PartitionCurve> {
     seed: Zeroizing<[u8; SEED_BYTES]>,
     records: Option<JournalRecords<E>>,
@@ -314,6 +314,15 @@ impl<E: PartitionCurve> Journal<E> {
             }
             JournalPlace::Memory => Ok(()),
         }
+    }
+}
+
+impl<E: PartitionCurve> fmt::Debug for Journal<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Journal")
+            .field("records", &self.records)
+            .field("place", &self.place)
+            .finish_non_exhaustive()
     }
 }
 
