@@ -129,11 +129,24 @@ pub fn table(points: &[G1Affine], shape: Shape) -> Vec<u8> {
 
 /// Points of table entries; `None` for an entry that is not canonical or not of the curve.
 pub fn points_of_table(bytes: &[u8]) -> Vec<Option<G1Affine>> {
+    points_of_entries(bytes, entry_point)
+}
+
+/// The table of multiples for a shape from a plain table, of whose entries only Y − X and Y + X are read. An entry that is
+/// no point counts as infinity.
+pub fn table_of_plain(plain: &[u8], shape: Shape) -> Vec<u8> {
+    let points: Vec<G1Affine> = points_of_entries(plain, entry_point_of_two)
+        .into_iter()
+        .map(Option::unwrap_or_default)
+        .collect();
+    table(&points, shape)
+}
+
+fn points_of_entries(bytes: &[u8], read: fn(&[u8]) -> Option<Edwards>) -> Vec<Option<G1Affine>> {
     bytes
         .par_chunks(MAP_CHUNK * ENTRY_BYTES)
         .flat_map_iter(|chunk| {
-            let points: Vec<Option<Edwards>> =
-                chunk.chunks_exact(ENTRY_BYTES).map(entry_point).collect();
+            let points: Vec<Option<Edwards>> = chunk.chunks_exact(ENTRY_BYTES).map(read).collect();
             to_weierstrass(&points)
         })
         .collect()
@@ -246,13 +259,19 @@ fn entry_bytes(point: &Edwards) -> [u8; ENTRY_BYTES] {
 
 /// The point of an entry, if it is one.
 fn entry_point(bytes: &[u8]) -> Option<Edwards> {
+    let point = entry_point_of_two(bytes)?;
+    let product = element(bytes.get(2 * ELEMENT_BYTES..ENTRY_BYTES)?)?;
+    (product == TWO_D * point.x * point.y).then_some(point)
+}
+
+/// The point of an entry by Y − X and Y + X, whatever the third element is.
+fn entry_point_of_two(bytes: &[u8]) -> Option<Edwards> {
     let mut parts = bytes.chunks_exact(ELEMENT_BYTES).map(element);
-    let (minus, plus, product) = (parts.next()??, parts.next()??, parts.next()??);
+    let (minus, plus) = (parts.next()??, parts.next()??);
     let half = Fq::ONE.double().inverse()?;
     let (x, y) = ((plus - minus) * half, (plus + minus) * half);
     let (xx, yy) = (x.square(), y.square());
-    let is_point = product == TWO_D * x * y && yy - xx == Fq::ONE + D * xx * yy;
-    is_point.then_some(Edwards { x, y })
+    (yy - xx == Fq::ONE + D * xx * yy).then_some(Edwards { x, y })
 }
 
 /// Montgomery form, R = 2^384, which is arkworks' own.
@@ -327,6 +346,25 @@ mod tests {
             element_bytes(&Fq::ONE),
             "infinity is (1, 1, 0)"
         );
+    }
+
+    #[test]
+    fn a_plain_table_becomes_one_of_multiples() {
+        let plain = Shape {
+            window: 13,
+            levels: 1,
+        };
+        let shape = Shape {
+            window: 13,
+            levels: 5,
+        };
+        let mut points = points(4);
+        let mut entries = table(&points, plain);
+        // The third element is not read; an entry of no point is infinity.
+        entries[96] ^= 1;
+        entries[144] ^= 1;
+        points[1] = G1Affine::zero();
+        assert_eq!(table_of_plain(&entries, shape), table(&points, shape));
     }
 
     #[test]

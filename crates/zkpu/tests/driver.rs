@@ -8,7 +8,7 @@ use std::time::Duration;
 use ark_bls12_377::G1Projective;
 use common::{Server, model, options, points, product, scalars};
 use proofmill_zkpu::curve::{decode_result, encode_scalars, table};
-use proofmill_zkpu::host::{Areas, HostError, StartRequest, Zkpu, discover};
+use proofmill_zkpu::host::{Areas, HostError, PrecomputeRequest, StartRequest, Zkpu, discover};
 use proofmill_zkpu::nvme::Status;
 use proofmill_zkpu::nvme::zkpu::{JobState, Shape, ZkpuCapability};
 use proofmill_zkpu::target::{Target, TargetError, TargetOptions};
@@ -122,6 +122,37 @@ fn products_by_both_personalities_with_every_digest() {
         );
         zkpu.shut_down().unwrap();
     }
+}
+
+#[test]
+fn the_device_makes_a_table_of_a_plain_one() {
+    let server = Server::start(model(MEMORY, 7), 0);
+    let zkpu = connect(&options(server.address));
+    assert!(zkpu.capability().has(ZkpuCapability::PRECOMPUTE));
+    let expected = prepare(&zkpu);
+    let made_by_host = table(&points(COUNT, 1), SHAPE);
+    zkpu.wipe(AREAS.table, made_by_host.len() as u32).unwrap();
+    let plain = Shape { levels: 1, ..SHAPE };
+    let plain_table = table(&points(COUNT, 1), plain);
+    let request_of = |plain| PrecomputeRequest {
+        plain,
+        table: AREAS.table,
+        count: COUNT as u32,
+        shape: SHAPE,
+        tag: 6,
+    };
+    let first = 1 << 19;
+    zkpu.write(first, &plain_table).unwrap();
+    let job = zkpu.precompute_and_wait(&request_of(first), LIMIT).unwrap();
+    let entry = *zkpu.jobs().unwrap().find(job).unwrap();
+    assert_eq!((entry.state, entry.tag), (JobState::Done, 6));
+    let made = zkpu.read(AREAS.table, made_by_host.len()).unwrap();
+    assert!(made == made_by_host);
+    zkpu.start_and_wait(&request(), LIMIT).unwrap();
+    assert_eq!(result(&zkpu), expected);
+    let refused = zkpu.precompute_and_wait(&request_of(AREAS.table), LIMIT);
+    let status = refused.unwrap_err().status().expect("a status");
+    assert!(status.is(Status::OVERLAPPING_AREAS));
 }
 
 /// Connects once the association before has ended.

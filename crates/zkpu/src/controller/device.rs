@@ -1,6 +1,6 @@
 //! The device as a controller sees it: memory and one core.
 
-use crate::nvme::zkpu::Shape;
+use crate::nvme::zkpu::{RESULT_BYTES, SCALAR_BYTES, Shape};
 
 /// Device memory and the core that multiplies. Every call returns in bounded time.
 pub trait MsmDevice {
@@ -70,19 +70,64 @@ pub struct DeviceDescription {
     pub is_functional: bool,
 }
 
+/// The work of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// A multi-scalar product.
+    Product,
+    /// A table of multiples from a plain table, one of a single level.
+    Precompute,
+}
+
 /// A job as the core takes it. Addresses are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CoreJob {
-    /// First byte of the scalars.
+    /// The work.
+    pub work: Work,
+    /// First byte of the scalars; 0 for a precompute.
     pub scalars: u64,
-    /// First byte of the table.
+    /// First byte of the table; for a precompute, of the plain table.
     pub table: u64,
-    /// First byte of the result.
+    /// First byte of the result; for a precompute, of the table to make.
     pub result: u64,
     /// Number of points.
     pub count: u32,
-    /// Window and levels.
+    /// Window and levels; for a precompute, of the table to make.
     pub shape: Shape,
+}
+
+/// A range of memory: its first byte and its length.
+pub type Area = (u64, u64);
+
+// === impl CoreJob ===
+
+impl CoreJob {
+    /// The areas that the core reads: the scalars, of which a precompute has none, and the table.
+    pub fn reads(&self) -> [Area; 2] {
+        let (scalars, shape) = match self.work {
+            Work::Product => (u64::from(self.count) * SCALAR_BYTES, self.shape),
+            Work::Precompute => (
+                0,
+                Shape {
+                    levels: 1,
+                    ..self.shape
+                },
+            ),
+        };
+        [
+            (self.scalars, scalars),
+            (self.table, shape.table_bytes(self.count)),
+        ]
+    }
+
+    /// The area that the core writes.
+    pub fn writes(&self) -> Area {
+        let length = match self.work {
+            Work::Product => RESULT_BYTES,
+            Work::Precompute => self.shape.table_bytes(self.count),
+        };
+        (self.result, length)
+    }
 }
 
 /// Counters of one job: busy cycles, operations, conflicts, replicas, stalls.

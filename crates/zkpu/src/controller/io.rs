@@ -1,6 +1,6 @@
 //! Commands of I/O queues: blocks, bytes, and the ZKPU commands of the memory personality.
 
-use crate::controller::device::MsmDevice;
+use crate::controller::device::{CoreJob, MsmDevice, Work};
 use crate::controller::jobs::{Request, Use, WaiterKind};
 use crate::controller::state::{
     BaseSet, Controller, Executed, NSID_BLOCKS, NSID_MEMORY, data, done,
@@ -14,6 +14,7 @@ const PROTECTION: u32 = 0x3c00_0000;
 /// Bits of dword 14 that must be zero in Start and in Set Base.
 const START_RESERVED: u32 = 0xf800_e0e0;
 const SET_BASE_RESERVED: u32 = 0xff00_e0e0;
+const PRECOMPUTE_RESERVED: u32 = 0xfe00_e0e0;
 
 impl<D: MsmDevice> Controller<D> {
     pub(super) fn plan_io(&self, command: &Command) -> Result<u32, Status> {
@@ -21,9 +22,10 @@ impl<D: MsmDevice> Controller<D> {
             return Err(Status::INVALID_NAMESPACE);
         }
         match (command.nsid, command.opcode) {
-            (NSID_BLOCKS, nvm::FLUSH | nvm::START | nvm::WAIT | nvm::CANCEL | nvm::SET_BASE) => {
-                Ok(0)
-            }
+            (
+                NSID_BLOCKS,
+                nvm::FLUSH | nvm::START | nvm::WAIT | nvm::CANCEL | nvm::SET_BASE | nvm::PRECOMPUTE,
+            ) => Ok(0),
             (NSID_BLOCKS, nvm::READ | nvm::WRITE) => Ok(self.blocks(command)?.1),
             (NSID_MEMORY, memory::FILL) => self.bytes(command).map(|_| 0),
             (NSID_MEMORY, memory::READ | memory::WRITE) => {
@@ -56,6 +58,7 @@ impl<D: MsmDevice> Controller<D> {
             (NSID_BLOCKS, nvm::WAIT) => self.wait(queue, command),
             (NSID_BLOCKS, nvm::CANCEL) => self.cancel(command),
             (NSID_BLOCKS, nvm::SET_BASE) => self.set_base(command),
+            (NSID_BLOCKS, nvm::PRECOMPUTE) => self.precompute(queue, command),
             (NSID_MEMORY, memory::READ) => {
                 let (first, length) = self.bytes(command)?;
                 self.read(first, length as u32)
@@ -139,17 +142,53 @@ impl<D: MsmDevice> Controller<D> {
         self.check_count(count, count_max)?;
         let waits = flags & JobEntry::WAIT != 0;
         let number = self.accept_job(Request {
-            scalars: u64::from(scalars) * BLOCK_BYTES,
-            table,
-            result: u64::from(result) * BLOCK_BYTES,
-            count,
+            core: CoreJob {
+                work: Work::Product,
+                scalars: u64::from(scalars) * BLOCK_BYTES,
+                table,
+                result: u64::from(result) * BLOCK_BYTES,
+                count,
+                shape,
+            },
             tag,
-            shape,
             flags,
             queue,
             cid: command.cid,
             waiter: waits.then_some(WaiterKind::Start),
             base,
+            range_set: 0,
+        })?;
+        if waits { Ok(None) } else { done(number) }
+    }
+
+    fn precompute(&mut self, queue: u16, command: &Command) -> Executed {
+        let [plain, table, reserved, count, word, tag] = command.cdw10;
+        if word & PRECOMPUTE_RESERVED != 0 || reserved != 0 {
+            return Err(Status::INVALID_FIELD);
+        }
+        if word >> 16 & 0xff != 0 {
+            return Err(Status::UNSUPPORTED_JOB);
+        }
+        let shape = shape_of(word);
+        self.check_shape(shape)?;
+        self.check_count(count, u32::MAX)?;
+        let flags = (word >> 24) as u8 | JobEntry::PRECOMPUTE;
+        let waits = flags & JobEntry::WAIT != 0;
+        let number = self.accept_job(Request {
+            core: CoreJob {
+                work: Work::Precompute,
+                scalars: 0,
+                table: u64::from(plain) * BLOCK_BYTES,
+                result: u64::from(table) * BLOCK_BYTES,
+                count,
+                shape,
+            },
+            tag,
+            flags,
+            queue,
+            cid: command.cid,
+            waiter: waits.then_some(WaiterKind::Start),
+            base: 0,
             range_set: 0,
         })?;
         if waits { Ok(None) } else { done(number) }

@@ -1,8 +1,8 @@
 //! The job queue: acceptance, the core, ends, waiters.
 
-use crate::controller::device::{CoreCounters, CoreJob, CoreState, MsmDevice, Stop};
+use crate::controller::device::{Area, CoreCounters, CoreJob, CoreState, MsmDevice, Stop, Work};
 use crate::controller::state::{Controller, Reply};
-use crate::nvme::zkpu::{Event, JobEntry, JobState, JobTable, RESULT_BYTES, SCALAR_BYTES, Shape};
+use crate::nvme::zkpu::{Event, JobEntry, JobState, JobTable};
 use crate::nvme::{Command, Status};
 
 /// The table, and which job is in the core.
@@ -61,12 +61,8 @@ pub(super) enum Use {
 /// A job to accept, whose shape and count were checked.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request {
-    pub(super) scalars: u64,
-    pub(super) table: u64,
-    pub(super) result: u64,
-    pub(super) count: u32,
+    pub(super) core: CoreJob,
     pub(super) tag: u32,
-    pub(super) shape: Shape,
     pub(super) flags: u8,
     pub(super) queue: u16,
     pub(super) cid: u16,
@@ -206,16 +202,12 @@ impl Job {
 impl<D: MsmDevice> Controller<D> {
     /// Queues a job, after the checks that both personalities share: areas, overlap, fault, room.
     pub(super) fn accept_job(&mut self, request: Request) -> Result<u32, Status> {
-        let scalars = (request.scalars, u64::from(request.count) * SCALAR_BYTES);
-        let table = (request.table, request.shape.table_bytes(request.count));
-        let result = (request.result, RESULT_BYTES);
-        if [scalars, table, result]
-            .iter()
-            .any(|(first, length)| !self.is_in_memory(*first, *length))
-        {
+        let (core, reads, writes) = (request.core, request.core.reads(), request.core.writes());
+        let is_outside = |(first, length): &Area| !self.is_in_memory(*first, *length);
+        if reads.iter().any(is_outside) || is_outside(&writes) {
             return Err(Status::LBA_OUT_OF_RANGE);
         }
-        if overlap(result, scalars) || overlap(result, table) {
+        if reads.iter().any(|area| overlap(writes, *area)) {
             return Err(Status::OVERLAPPING_AREAS);
         }
         if self.fault != 0 {
@@ -228,7 +220,7 @@ impl<D: MsmDevice> Controller<D> {
         self.jobs.newest = self.jobs.newest.wrapping_add(1).max(1);
         let number = self.jobs.newest;
         let units = match self.features.job_timeout_units {
-            0 => TIMEOUT_UNITS + u64::from(request.count >> 10),
+            0 => timeout_units(&core),
             units => units.into(),
         };
         self.jobs.slots[slot] = Some(Job {
@@ -238,25 +230,19 @@ impl<D: MsmDevice> Controller<D> {
                 state: JobState::Queued,
                 core_error: 0,
                 status: 0,
-                count: request.count,
-                shape: request.shape,
+                count: core.count,
+                shape: core.shape,
                 curve: 0,
                 flags: request.flags,
                 queue: request.queue,
                 cid: request.cid,
-                result: request.result,
+                result: core.result,
                 core_cycles: 0,
                 accepted: self.device.cycles(),
                 ended: 0,
                 operations: 0,
             },
-            core: CoreJob {
-                scalars: request.scalars,
-                table: request.table,
-                result: request.result,
-                count: request.count,
-                shape: request.shape,
-            },
+            core,
             timeout_cycles: units << TIMEOUT_UNIT_LOG,
             deadline: u64::MAX,
             status: Status::SUCCESS,
@@ -372,9 +358,13 @@ impl<D: MsmDevice> Controller<D> {
         job.entry.ended = now;
         job.status = status;
         let (entry, waiter) = (job.entry, job.waiter.take());
+        let points = match job.core.work {
+            Work::Product => entry.count,
+            Work::Precompute => 0,
+        };
         let counter = match state {
             JobState::Done => {
-                self.counters.points += u64::from(entry.count);
+                self.counters.points += u64::from(points);
                 &mut self.counters.jobs_completed
             }
             JobState::TimedOut => &mut self.counters.jobs_timed_out,
@@ -518,7 +508,20 @@ impl<D: MsmDevice> Controller<D> {
     }
 }
 
-/// Whether two areas, each a first byte and a length, have a byte in common. Both lie in memory.
-fn overlap((a, a_bytes): (u64, u64), (b, b_bytes): (u64, u64)) -> bool {
+/// The timeout of a job for which the host has set none. A precompute gets more than twice its cycles besides.
+fn timeout_units(job: &CoreJob) -> u64 {
+    let work = match job.work {
+        Work::Product => 0,
+        Work::Precompute => {
+            let doublings = u64::from(job.shape.window) * u64::from(job.shape.passes());
+            let batch = (1 << 15) + u64::from(job.shape.levels) * ((doublings << 10) + (1 << 12));
+            (u64::from(job.count >> 5) + 1) * batch >> TIMEOUT_UNIT_LOG
+        }
+    };
+    TIMEOUT_UNITS + u64::from(job.count >> 10) + work
+}
+
+/// Whether two areas have a byte in common. Both lie in memory.
+fn overlap((a, a_bytes): Area, (b, b_bytes): Area) -> bool {
     a < b + b_bytes && b < a + a_bytes
 }

@@ -21,7 +21,8 @@ pub(crate) mod tests;
 
 pub use cycles::{CycleModel, best_window};
 pub use device::{
-    CoreCounters, CoreEnd, CoreJob, CoreState, DeviceDescription, DeviceError, MsmDevice, Stop,
+    Area, CoreCounters, CoreEnd, CoreJob, CoreState, DeviceDescription, DeviceError, MsmDevice,
+    Stop, Work,
 };
 pub use model::{Execution, FunctionalModel, ModelOptions};
 pub use state::{Controller, QUEUE_ENTRIES_MAX, QUEUES_MAX, Reply};

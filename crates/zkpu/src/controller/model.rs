@@ -7,11 +7,12 @@ use ark_ec::AffineRepr;
 use ark_ff::{BigInt, BigInteger, PrimeField, Zero};
 use proofmill_kernels::msm_bigint;
 
-use crate::controller::cycles::CycleModel;
+use crate::controller::cycles::{CycleModel, precompute_cycles};
 use crate::controller::device::{
-    CoreCounters, CoreEnd, CoreJob, CoreState, DeviceDescription, DeviceError, MsmDevice, Stop,
+    Area, CoreCounters, CoreEnd, CoreJob, CoreState, DeviceDescription, DeviceError, MsmDevice,
+    Stop, Work,
 };
-use crate::curve::{encode_result, points_of_table};
+use crate::curve::{encode_result, points_of_table, table_of_plain};
 use crate::nvme::zkpu::{SCALAR_BYTES, Shape};
 
 /// A scalar out of Montgomery form.
@@ -66,8 +67,8 @@ enum Core {
     Thread(CoreJob, Receiver<Computed>),
 }
 
-/// A result and its operations, or the core's error.
-type Computed = Result<(G1Projective, u64), u8>;
+/// The bytes to write and the operations, or the core's error.
+type Computed = Result<(Vec<u8>, u64), u8>;
 
 // === impl FunctionalModel ===
 
@@ -110,20 +111,22 @@ impl FunctionalModel {
         Ok(range)
     }
 
-    /// The scalars and the table of a job.
-    fn inputs(&self, job: &CoreJob) -> Result<(&[u8], &[u8]), DeviceError> {
-        let scalars = self.range(job.scalars, u64::from(job.count) * SCALAR_BYTES)?;
-        let table = self.range(job.table, job.shape.table_bytes(job.count))?;
-        Ok((&self.memory[scalars], &self.memory[table]))
+    /// The scalars and the table that a job reads.
+    fn inputs(&self, job: &CoreJob) -> Result<[&[u8]; 2], DeviceError> {
+        let bytes = |(first, length): Area| Ok(&self.memory[self.range(first, length)?]);
+        let [scalars, table] = job.reads();
+        Ok([bytes(scalars)?, bytes(table)?])
     }
 
     fn end(&mut self, job: &CoreJob, computed: Computed) -> CoreState {
-        let cycles = self.model.cycles(job.count.into(), job.shape);
+        let cycles = match job.work {
+            Work::Product => self.model.cycles(job.count.into(), job.shape),
+            Work::Precompute => precompute_cycles(job.count, job.shape),
+        };
         self.cycles = self.cycles.saturating_add(cycles);
         self.core = Core::Idle;
-        let written = computed.and_then(|(sum, operations)| {
-            self.write(job.result, &encode_result(&sum))
-                .map_err(|_| OTHER)?;
+        let written = computed.and_then(|(bytes, operations)| {
+            self.write(job.result, &bytes).map_err(|_| OTHER)?;
             Ok(operations)
         });
         let (error, operations) = match written {
@@ -171,14 +174,14 @@ impl MsmDevice for FunctionalModel {
                 let (sender, receiver) = channel();
                 let inputs = self
                     .inputs(&job)
-                    .map(|(scalars, table)| (scalars.to_vec(), table.to_vec()));
+                    .map(|[scalars, table]| (scalars.to_vec(), table.to_vec()));
                 let spawned =
                     std::thread::Builder::new()
                         .name("zkpu-core".into())
                         .spawn(move || {
                             let computed = inputs.map_err(|_| OTHER);
                             let computed = computed
-                                .and_then(|(scalars, table)| multiply(&scalars, &table, job.shape));
+                                .and_then(|(scalars, table)| compute(&job, &scalars, &table));
                             // The job may have been cancelled.
                             let _ = sender.send(computed);
                         });
@@ -195,8 +198,7 @@ impl MsmDevice for FunctionalModel {
             Core::Inline(job) => {
                 let job = *job;
                 let inputs = self.inputs(&job).map_err(|_| OTHER);
-                let computed =
-                    inputs.and_then(|(scalars, table)| multiply(scalars, table, job.shape));
+                let computed = inputs.and_then(|[scalars, table]| compute(&job, scalars, table));
                 self.end(&job, computed)
             }
             Core::Thread(job, receiver) => {
@@ -217,9 +219,19 @@ impl MsmDevice for FunctionalModel {
     }
 }
 
+fn compute(job: &CoreJob, scalars: &[u8], table: &[u8]) -> Computed {
+    match job.work {
+        Work::Product => {
+            let (sum, operations) = multiply(scalars, table, job.shape)?;
+            Ok((encode_result(&sum).to_vec(), operations))
+        }
+        Work::Precompute => Ok((table_of_plain(table, job.shape), 0)),
+    }
+}
+
 /// The product as the circuit computes it: each level's digits of a scalar times that level's entry of the table.
 /// Entries that are no points count as infinity.
-fn multiply(scalars: &[u8], table: &[u8], shape: Shape) -> Computed {
+fn multiply(scalars: &[u8], table: &[u8], shape: Shape) -> Result<(G1Projective, u64), u8> {
     let points = points_of_table(table);
     let levels = usize::from(shape.levels);
     let mut bases: Vec<G1Affine> = Vec::new();
@@ -347,6 +359,7 @@ mod tests {
     fn run(points: &[G1Affine], scalars: &[u8], shape: Shape) -> (u8, u64, Vec<u8>) {
         let mut model = model();
         let job = CoreJob {
+            work: Work::Product,
             scalars: 0,
             table: 1 << 20,
             result: 1 << 16,
@@ -363,6 +376,39 @@ mod tests {
         let mut result = vec![0; 192];
         model.read(job.result, &mut result).unwrap();
         (end.error, end.counters.0[1], result)
+    }
+
+    #[test]
+    fn a_table_is_made_of_a_plain_one() {
+        let mut rng = StdRng::seed_from_u64(4);
+        let points: Vec<G1Affine> = (0..5)
+            .map(|_| G1Projective::rand(&mut rng).into_affine())
+            .collect();
+        let shape = Shape {
+            window: 9,
+            levels: 7,
+        };
+        let mut model = model();
+        let job = CoreJob {
+            work: Work::Precompute,
+            scalars: 0,
+            table: 1 << 20,
+            result: 1 << 16,
+            count: 5,
+            shape,
+        };
+        let plain = Shape { levels: 1, ..shape };
+        model.write(job.table, &table(&points, plain)).unwrap();
+        model.start(job);
+        let CoreState::Ended(end) = model.poll() else {
+            panic!("it computes when it is polled");
+        };
+        assert_eq!(end.error, 0);
+        let expected = table(&points, shape);
+        let mut made = vec![0; expected.len() + 1];
+        model.read(job.result, &mut made).unwrap();
+        assert_eq!(made.pop(), Some(0), "the byte after the table");
+        assert_eq!(made, expected);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The compute personality: memory range sets, program activation, Execute Program.
 
 use crate::bytes::{u32_at, u64_at};
-use crate::controller::device::MsmDevice;
+use crate::controller::device::{CoreJob, MsmDevice, Work};
 use crate::controller::jobs::{Request, Use, WaiterKind};
 use crate::controller::state::{Controller, Executed, NSID_MEMORY, done};
 use crate::nvme::zkpu::{JobEntry, RESULT_BYTES, SCALAR_BYTES, Shape};
@@ -182,12 +182,15 @@ impl<D: MsmDevice> Controller<D> {
             return Err(Status::INVALID_RANGE_SET);
         }
         self.accept_job(Request {
-            scalars: scalars.first,
-            table: table.first,
-            result: result.first,
-            count,
+            core: CoreJob {
+                work: Work::Product,
+                scalars: scalars.first,
+                table: table.first,
+                result: result.first,
+                count,
+                shape,
+            },
             tag,
-            shape,
             flags: JobEntry::EXECUTE,
             queue,
             cid: command.cid,

@@ -151,6 +151,7 @@ impl<D: MsmDevice> Controller<D> {
             version: crate::nvme::zkpu::PROTOCOL_VERSION,
             flags: ZkpuCapability::MEMORY_PERSONALITY
                 | ZkpuCapability::COMPUTE_PERSONALITY
+                | ZkpuCapability::PRECOMPUTE
                 | functional,
             curves: ZkpuCapability::BLS12_377_G1,
             count_max: device.count_max,

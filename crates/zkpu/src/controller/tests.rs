@@ -3,6 +3,7 @@
 mod compute;
 mod jobs;
 mod memory;
+mod precompute;
 mod standard;
 
 use super::*;
@@ -99,9 +100,9 @@ impl MsmDevice for Scripted {
 
     fn start(&mut self, job: CoreJob) {
         assert_eq!(self.running, None, "the core is idle when a job starts");
-        self.range(job.scalars, u64::from(job.count) * 32);
-        self.range(job.table, job.shape.table_bytes(job.count));
-        self.range(job.result, 192);
+        for (first, length) in job.reads().into_iter().chain([job.writes()]) {
+            self.range(first, length);
+        }
         self.running = Some(job);
         self.started.push(job);
     }
@@ -114,7 +115,8 @@ impl MsmDevice for Scripted {
                 self.running = None;
                 self.end = None;
                 if end.error == 0 {
-                    let range = self.range(job.result, 192);
+                    let (first, length) = job.writes();
+                    let range = self.range(first, length);
                     self.memory[range].fill(0xee);
                 }
                 CoreState::Ended(end)

@@ -8,7 +8,7 @@ use crate::host::connection::{Callback, Connection};
 use crate::host::discovery::discover;
 use crate::host::error::HostError;
 use crate::host::initiator::{CommandData, Response};
-use crate::host::jobs::{Range, StartRequest, descriptors};
+use crate::host::jobs::{PrecomputeRequest, Range, StartRequest, descriptors};
 use crate::host::options::HostOptions;
 use crate::host::watch::{Ends, Watch, job_table};
 use crate::nvme::opcode::{admin, feature, log, memory, nvm};
@@ -325,6 +325,24 @@ impl Zkpu {
         Ok(response.completion.result[0])
     }
 
+    /// Makes a table of multiples from a plain one in device memory, and waits for its end, at most for `timeout`. The answer
+    /// is the job's number. Only for devices with [`ZkpuCapability::PRECOMPUTE`].
+    ///
+    /// # Errors
+    ///
+    /// [`HostError`].
+    pub fn precompute_and_wait(
+        &self,
+        request: &PrecomputeRequest,
+        timeout: Duration,
+    ) -> Result<u32, HostError> {
+        let command = request.command(true).ok_or_else(off_block)?;
+        let response = self
+            .io
+            .call("precompute", command, CommandData::None, timeout)?;
+        Ok(response.completion.result[0])
+    }
+
     /// Waits for a job by the command Wait. The answer is the core's cycles, at most 2^32 - 1.
     ///
     /// # Errors
@@ -520,8 +538,11 @@ impl Zkpu {
 }
 
 fn start_command(request: &StartRequest, waits: bool) -> Result<Command, HostError> {
-    let off_block = || HostError::Unusable("an area does not begin at a block".into());
     request.start(waits).ok_or_else(off_block)
+}
+
+fn off_block() -> HostError {
+    HostError::Unusable("an area does not begin at a block".into())
 }
 
 /// A command of the memory namespace.

@@ -31,6 +31,21 @@ pub struct StartRequest {
     pub tag: u32,
 }
 
+/// A table of multiples to make on the device from a plain one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PrecomputeRequest {
+    /// First byte of the plain table, one of a single level.
+    pub plain: u64,
+    /// First byte of the table to make.
+    pub table: u64,
+    /// Number of points.
+    pub count: u32,
+    /// Window and levels of the table to make.
+    pub shape: Shape,
+    /// A number that comes back in the job table.
+    pub tag: u32,
+}
+
 /// A range of device memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
@@ -47,16 +62,11 @@ const RANGE_BYTES: usize = 32;
 impl StartRequest {
     /// The command of the memory personality. `None` if an area does not begin at a block of 32 bits.
     pub fn start(&self, waits: bool) -> Option<Command> {
-        let block = |first: u64| match first % BLOCK_BYTES {
-            0 => u32::try_from(first / BLOCK_BYTES).ok(),
-            _ => None,
-        };
         let (table, flag) = match self.base {
             Some(base) => (base.into(), BASE),
             None => (block(self.areas.table)?, 0),
         };
-        let shape = u32::from(self.shape.window) | u32::from(self.shape.levels) << 8;
-        let word = shape | flag | if waits { WAIT } else { 0 };
+        let word = shape_word(self.shape) | flag | if waits { WAIT } else { 0 };
         Some(Command::new(nvm::START, 1).with_dwords(&[
             block(self.areas.scalars)?,
             table,
@@ -79,8 +89,7 @@ impl StartRequest {
         } else {
             0
         };
-        let shape = u32::from(self.shape.window) | u32::from(self.shape.levels) << 8;
-        command.with_dwords(&[self.count, shape, self.tag])
+        command.with_dwords(&[self.count, shape_word(self.shape), self.tag])
     }
 
     /// The ranges of the job, each rounded up to its granularity: scalars, table, result. `None` if one is too long.
@@ -95,6 +104,33 @@ impl StartRequest {
             range(self.areas.result, 192)?,
         ])
     }
+}
+
+impl PrecomputeRequest {
+    /// The command. `None` if an area does not begin at a block of 32 bits.
+    pub fn command(&self, waits: bool) -> Option<Command> {
+        let word = shape_word(self.shape) | if waits { WAIT } else { 0 };
+        Some(Command::new(nvm::PRECOMPUTE, 1).with_dwords(&[
+            block(self.plain)?,
+            block(self.table)?,
+            0,
+            self.count,
+            word,
+            self.tag,
+        ]))
+    }
+}
+
+/// The block that begins at a byte.
+fn block(first: u64) -> Option<u32> {
+    match first % BLOCK_BYTES {
+        0 => u32::try_from(first / BLOCK_BYTES).ok(),
+        _ => None,
+    }
+}
+
+fn shape_word(shape: Shape) -> u32 {
+    u32::from(shape.window) | u32::from(shape.levels) << 8
 }
 
 /// Descriptors of ranges, in the memory namespace.

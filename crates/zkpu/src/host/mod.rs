@@ -18,5 +18,5 @@ pub use discovery::discover;
 pub use driver::Zkpu;
 pub use error::HostError;
 pub use initiator::{CommandData, Initiator, Response};
-pub use jobs::{Areas, Range, StartRequest};
+pub use jobs::{Areas, PrecomputeRequest, Range, StartRequest};
 pub use options::HostOptions;

@@ -55,6 +55,8 @@ pub mod nvm {
     pub const CANCEL: u8 = 0x88;
     /// Set Base, ours.
     pub const SET_BASE: u8 = 0x8c;
+    /// Precompute, ours.
+    pub const PRECOMPUTE: u8 = 0x90;
 }
 
 /// Subsystem Local Memory command set.

@@ -88,7 +88,7 @@ fn identify_gives_what_the_page_says() {
             capability.flags,
             capability.power_on_id
         ),
-        (MEMORY, 0x0b, 0x55)
+        (MEMORY, 0x1b, 0x55)
     );
     let namespace = NamespaceBlocks::decode(&page(identify(0, 1, 0))).unwrap();
     assert_eq!((namespace.blocks, namespace.block_log), (MEMORY / 512, 9));

@@ -52,6 +52,8 @@ impl ZkpuCapability {
     pub const PLAIN_POINTS: u16 = 1 << 2;
     /// Flag: a functional model, not the circuit.
     pub const FUNCTIONAL_MODEL: u16 = 1 << 3;
+    /// Flag: the device makes tables of multiples from plain ones.
+    pub const PRECOMPUTE: u16 = 1 << 4;
     /// Curve bit of BLS12-377 G1.
     pub const BLS12_377_G1: u32 = 1;
 

@@ -42,13 +42,13 @@ pub struct JobEntry {
     pub shape: Shape,
     /// Curve.
     pub curve: u8,
-    /// Bits 0 wait, 1 base, 2 plain, 7 Execute Program.
+    /// Bits 0 wait, 1 base, 2 plain, 6 Precompute, 7 Execute Program.
     pub flags: u8,
     /// Submission queue of the start.
     pub queue: u16,
     /// Command identifier of the start.
     pub cid: u16,
-    /// Address of the result.
+    /// Address of the result; of a Precompute, the table.
     pub result: u64,
     /// Cycles of the core.
     pub core_cycles: u64,
@@ -105,6 +105,8 @@ impl JobEntry {
     pub const BASE: u8 = 1 << 1;
     /// Flag of a table of plain points.
     pub const PLAIN: u8 = 1 << 2;
+    /// Flag of Precompute.
+    pub const PRECOMPUTE: u8 = 1 << 6;
     /// Flag of Execute Program.
     pub const EXECUTE: u8 = 1 << 7;
 

@@ -159,7 +159,7 @@ fn hostile_command(rng: &mut StdRng, is_admin: bool) -> Command {
             command.nsid = 4;
         }
     } else {
-        let known = [0x00, 0x01, 0x02, 0x05, 0x80, 0x84, 0x88, 0x8c];
+        let known = [0x00, 0x01, 0x02, 0x05, 0x80, 0x84, 0x88, 0x8c, 0x90];
         command.opcode = known[rng.gen_range(0..known.len())];
         if rng.r#gen() {
             // A job that could run, or a transfer within memory.
@@ -167,6 +167,9 @@ fn hostile_command(rng: &mut StdRng, is_admin: bool) -> Command {
             match command.opcode {
                 nvm::START => {
                     command.cdw10 = [0, 8, 16, 2, 13 | 1 << 8 | rng.gen_range(0..2) << 24, 1]
+                }
+                nvm::PRECOMPUTE => {
+                    command.cdw10 = [0, 64, 0, 2, 13 | 2 << 8 | rng.gen_range(0..2) << 24, 1]
                 }
                 nvm::WRITE | nvm::READ => {
                     command.cdw10[..3].copy_from_slice(&[rng.gen_range(0..100), 0, 1])
