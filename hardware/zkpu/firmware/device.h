@@ -38,7 +38,7 @@ struct completion_queue {
 };
 
 enum job_state { JOB_EMPTY, JOB_QUEUED, JOB_RUNNING, JOB_DONE, JOB_FAILED, JOB_TIMED_OUT_STATE, JOB_CANCELLED_STATE };
-enum { FLAG_WAIT = 1, FLAG_BASE = 2, FLAG_PLAIN = 4, FLAG_EXECUTE = 0x80 };
+enum { FLAG_WAIT = 1, FLAG_BASE = 2, FLAG_PLAIN = 4, FLAG_PRECOMPUTE = 0x40, FLAG_EXECUTE = 0x80 };
 enum waiter { WAITER_NONE, WAITER_START, WAITER_EXECUTE, WAITER_WAIT };
 
 struct job {
@@ -51,7 +51,7 @@ struct job {
   uint16_t sq, cid;
   uint64_t result, core_cycles, accepted, ended, operations;
   // Private.
-  uint64_t scalars, table, deadline_cycles;
+  uint64_t scalars, table, deadline_cycles;  // a precompute reads plain entries at `table` and writes at `result`
   uint8_t waiter, waiter_sq, waiter_cq;
   uint8_t base, range_set;  // in use while the job is live; 0 = none
   uint16_t waiter_cid;

@@ -36,7 +36,7 @@
 enum space { SPACE_FIRMWARE = 0, SPACE_DEVICE = 1, SPACE_HOST = 2, SPACE_ZERO = 3 };
 
 // MSM core.
-#define MSM_CONTROL REGISTER(0x30000000)  // write: 1 start, 2 abort, 4 reset; read: see MSM_*
+#define MSM_CONTROL REGISTER(0x30000000)  // write: see MSM_START, 2 abort, 4 reset; read: MSM_BUSY ...
 #define MSM_SCALARS_LOW REGISTER(0x30000004)
 #define MSM_SCALARS_HIGH REGISTER(0x30000008)
 #define MSM_POINTS_LOW REGISTER(0x3000000c)
@@ -44,10 +44,12 @@ enum space { SPACE_FIRMWARE = 0, SPACE_DEVICE = 1, SPACE_HOST = 2, SPACE_ZERO = 
 #define MSM_RESULT_LOW REGISTER(0x30000014)
 #define MSM_RESULT_HIGH REGISTER(0x30000018)
 #define MSM_COUNT REGISTER(0x3000001c)
-#define MSM_SHAPE REGISTER(0x30000020)  // window, levels << 8
+#define MSM_SHAPE REGISTER(0x30000020)  // window, levels << 8, doublings of a precompute << 16
 #define MSM_COUNTER_LOW(i) REGISTER(0x30000028 + 8 * (i))  // cycles, operations, conflicts, replicas, stalls
 #define MSM_COUNTER_HIGH(i) REGISTER(0x3000002c + 8 * (i))
 #define MSM_PARAMETERS REGISTER(0x30000050)  // adders, window minimum, window maximum, levels maximum
+#define MSM_START 1u             // a product
+#define MSM_START_PRECOMPUTE 8u  // a table
 #define MSM_BUSY 1u
 #define MSM_DONE 2u
 #define MSM_ERROR(control) (((control) >> 4) & 15u)

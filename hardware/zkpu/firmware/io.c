@@ -68,6 +68,21 @@ static uint16_t start(uint8_t sq, const struct command *command, uint32_t *numbe
   return job_accept(&request, sq, command->cid, number);
 }
 
+// A table of multiples from plain entries, made in device memory.
+static uint16_t precompute(uint8_t sq, const struct command *command, uint32_t *number) {
+  uint32_t shape = command->cdw14;
+  if ((shape & 0xfe00e0e0) || command->cdw12) return INVALID_FIELD;
+  struct job_request request = {
+      .table = (uint64_t)command->cdw10 << 9, .result = (uint64_t)command->cdw11 << 9, .count = command->cdw13,
+      .tag = command->cdw15, .window = shape & 31, .levels = shape >> 8 & 31, .curve = (uint8_t)(shape >> 16),
+      .flags = (shape >> 24 & FLAG_WAIT) | FLAG_PRECOMPUTE};
+  if (request.curve != 0) return UNSUPPORTED_JOB;
+  uint16_t status = shape_check(request.window, request.levels);
+  if (status) return status;
+  if (request.count == 0 || request.count > COUNT_MAX) return INVALID_COUNT;
+  return job_accept(&request, sq, command->cid, number);
+}
+
 static uint16_t wait(uint8_t sq, const struct command *command, uint32_t *dw0) {
   struct job *job = job_find(command->cdw10);
   if (!job) return UNKNOWN_JOB;
@@ -202,6 +217,7 @@ uint16_t io_execute(uint8_t sq, const struct command *command, uint32_t *dw0, ui
         return SUCCESS;
       }
       case 0x8c: return set_base(command);
+      case 0x90: return precompute(sq, command, dw0);
       default: return INVALID_OPCODE;
     }
   }

@@ -64,6 +64,21 @@ static struct job *free_entry(void) {
   return oldest;
 }
 
+// Doublings between two levels of a table: window * ceil(digits / levels).
+static uint32_t doublings(uint8_t window, uint8_t levels) {
+  uint32_t count = 0, all = digits(window);
+  for (uint32_t covered = 0; covered < all; covered += levels) count += window;
+  return count;
+}
+
+// More than twice the clocks that rtl/precompute needs, in units of 2^20: 32 points at a time, 12 instructions of 32 clocks a
+// doubling, an inversion, and the stores.
+static uint32_t precompute_units(uint32_t count, uint8_t window, uint8_t levels) {
+  uint32_t batch = 32768, level = (doublings(window, levels) << 10) + 4096;
+  for (uint8_t i = 0; i < levels; i++) batch += level;
+  return (uint32_t)((uint64_t)((count >> 5) + 1) * batch >> 20);
+}
+
 static bool overlap(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes) {
   return a < b + b_bytes && b < a + a_bytes;
 }
@@ -71,11 +86,14 @@ static bool overlap(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes) 
 // Checks what both personalities have in common; their own checks came before.
 uint16_t job_accept(const struct job_request *request, uint8_t sq, uint16_t cid, uint32_t *number) {
   uint64_t memory = memory_bytes();
-  uint64_t scalars = (uint64_t)request->count << 5, table = table_bytes(request->count, request->levels);
+  bool precompute = (request->flags & FLAG_PRECOMPUTE) != 0;
+  uint64_t scalars = precompute ? 0 : (uint64_t)request->count << 5;
+  uint64_t table = table_bytes(request->count, precompute ? 1 : request->levels);
+  uint64_t result = precompute ? table_bytes(request->count, request->levels) : 192;
   if (request->scalars > memory || scalars > memory - request->scalars) return LBA_OUT_OF_RANGE;
   if (request->table > memory || table > memory - request->table) return LBA_OUT_OF_RANGE;
-  if (request->result > memory || 192 > memory - request->result) return LBA_OUT_OF_RANGE;
-  if (overlap(request->result, 192, request->scalars, scalars) || overlap(request->result, 192, request->table, table))
+  if (request->result > memory || result > memory - request->result) return LBA_OUT_OF_RANGE;
+  if (overlap(request->result, result, request->scalars, scalars) || overlap(request->result, result, request->table, table))
     return OVERLAPPING_AREAS;
   if (counters.fault) return INTERNAL_ERROR;
   if (jobs_live() >= JOBS_LIVE_MAX) return JOB_QUEUE_FULL;
@@ -99,6 +117,7 @@ uint16_t job_accept(const struct job_request *request, uint8_t sq, uint16_t cid,
   job->range_set = request->range_set;
   job->accepted = cycles_now();
   uint32_t units = device.job_timeout_units ? device.job_timeout_units : 16 + (request->count >> 10);
+  if (precompute && !device.job_timeout_units) units += precompute_units(request->count, request->window, request->levels);
   job->deadline_cycles = (uint64_t)units << 20;
   if (request->flags & (FLAG_WAIT | FLAG_EXECUTE)) {
     job->waiter = request->flags & FLAG_EXECUTE ? WAITER_EXECUTE : WAITER_START;
@@ -135,7 +154,7 @@ static void job_end(struct job *job, uint8_t state, uint16_t status, uint16_t wa
   job->ended = cycles_now();
   if (state == JOB_DONE) {
     counters.jobs_done++;
-    counters.points += job->count;
+    if (!(job->flags & FLAG_PRECOMPUTE)) counters.points += job->count;
   } else if (state == JOB_FAILED) counters.jobs_failed++;
   else if (state == JOB_TIMED_OUT_STATE) counters.jobs_timed_out++;
   else counters.jobs_cancelled++;
@@ -168,7 +187,8 @@ static bool core_stop(void) {
 }
 
 static void core_counters(struct job *job) {
-  for (uint8_t i = 0; i < 5; i++) {
+  // A precompute has cycles only; the other counters are still those of the last product.
+  for (uint8_t i = 0; i < (job->flags & FLAG_PRECOMPUTE ? 1 : 5); i++) {
     uint64_t value = (uint64_t)MSM_COUNTER_HIGH(i) << 32 | MSM_COUNTER_LOW(i);
     counters.core[i] += value;
     if (i == 0) job->core_cycles = value;
@@ -196,10 +216,11 @@ static void job_start(uint8_t index) {
   MSM_RESULT_HIGH = (uint32_t)(job->result >> 32);
   MSM_COUNT = job->count;
   MSM_SHAPE = job->window | (uint32_t)job->levels << 8;
+  if (job->flags & FLAG_PRECOMPUTE) MSM_SHAPE = job->window | (uint32_t)job->levels << 8 | doublings(job->window, job->levels) << 16;
   job->state = JOB_RUNNING;
   job->deadline_cycles += cycles_now();  // from the start, not from the acceptance
   device.running = index;
-  MSM_CONTROL = 1;
+  MSM_CONTROL = job->flags & FLAG_PRECOMPUTE ? MSM_START_PRECOMPUTE : MSM_START;
 }
 
 void jobs_poll(void) {

@@ -26,7 +26,7 @@ static void capability(void) {
   uint32_t parameters = MSM_PARAMETERS;
   text(3072, "ZKPU");
   put16(3076, 1);
-  put16(3078, 3);
+  put16(3078, 0x13);  // memory and compute personalities, Precompute
   put32(3080, 1);
   put32(3084, COUNT_MAX);
   put64(3088, memory_bytes());

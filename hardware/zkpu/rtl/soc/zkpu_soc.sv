@@ -233,6 +233,14 @@ module zkpu_soc #(
   logic [4:0] msm_window, msm_levels;
   logic [3:0] msm_error, msm_error_seen;
   logic [63:0] msm_cycles, msm_operations, msm_conflicts, msm_replicas, msm_stalls;
+  logic precompute_start, precompute_busy, precompute_done, precompute_last;
+  logic [7:0] doublings;
+  logic [63:0] precompute_cycles;
+  logic core_points_req_valid, core_points_data_ready, core_wr_valid;
+  logic table_points_req_valid, table_points_data_ready, table_wr_valid;
+  logic [39:0] core_points_req_addr, core_wr_addr, table_points_req_addr, table_wr_addr;
+  logic [31:0] core_points_req_beats, table_points_req_beats;
+  logic [383:0] core_wr_data, table_wr_data;
   assign core_rst = rst || msm_reset || restart != 4'd0;
   msm_core #(.ADDERS(ADDERS), .MUL_KIND(MUL_KIND), .WINDOW_TOP(WINDOW_MAX)) core (
       .clk, .rst(core_rst), .start(msm_start), .abort(msm_abort),
@@ -243,16 +251,34 @@ module zkpu_soc #(
       .stalls(msm_stalls),
       .scalars_req_valid, .scalars_req_ready, .scalars_req_addr, .scalars_req_beats,
       .scalars_data_valid, .scalars_data_ready, .scalars_data,
-      .points_req_valid, .points_req_ready, .points_req_addr, .points_req_beats,
-      .points_data_valid, .points_data_ready, .points_data,
-      .wr_valid, .wr_ready, .wr_addr, .wr_data);
+      .points_req_valid(core_points_req_valid), .points_req_ready(points_req_ready && !precompute_busy),
+      .points_req_addr(core_points_req_addr), .points_req_beats(core_points_req_beats),
+      .points_data_valid(points_data_valid && !precompute_busy), .points_data_ready(core_points_data_ready), .points_data,
+      .wr_valid(core_wr_valid), .wr_ready(wr_ready && !precompute_busy), .wr_addr(core_wr_addr), .wr_data(core_wr_data));
+  // Tables are made by a unit of its own, on the core's memory ports: the firmware runs one of the two at a time.
+  precompute #(.ADDERS(ADDERS), .MUL_KIND(MUL_KIND)) tables (
+      .clk, .rst(core_rst), .start(precompute_start), .abort(msm_abort), .source_addr(points_base), .table_addr(result_base),
+      .count(msm_count), .levels(msm_levels), .doublings, .busy(precompute_busy), .done(precompute_done),
+      .cycles(precompute_cycles),
+      .points_req_valid(table_points_req_valid), .points_req_ready, .points_req_addr(table_points_req_addr),
+      .points_req_beats(table_points_req_beats), .points_data_valid, .points_data_ready(table_points_data_ready), .points_data,
+      .wr_valid(table_wr_valid), .wr_ready, .wr_addr(table_wr_addr), .wr_data(table_wr_data));
+  assign points_req_valid = precompute_busy ? table_points_req_valid : core_points_req_valid;
+  assign points_req_addr = precompute_busy ? table_points_req_addr : core_points_req_addr;
+  assign points_req_beats = precompute_busy ? table_points_req_beats : core_points_req_beats;
+  assign points_data_ready = precompute_busy ? table_points_data_ready : core_points_data_ready;
+  assign wr_valid = precompute_busy ? table_wr_valid : core_wr_valid;
+  assign wr_addr = precompute_busy ? table_wr_addr : core_wr_addr;
+  assign wr_data = precompute_busy ? table_wr_data : core_wr_data;
   always_ff @(posedge clk) begin
     msm_start <= 1'b0;
     msm_abort <= 1'b0;
+    precompute_start <= 1'b0;
+    if (rst) precompute_last <= 1'b0;
     if (core_rst) msm_done_seen <= 1'b0;
-    else if (msm_done) begin
+    else if (msm_done || precompute_done) begin
       msm_done_seen <= 1'b1;
-      msm_error_seen <= msm_error;
+      msm_error_seen <= msm_done ? msm_error : 4'd0;
     end
     if (rst || restart != 4'd0) msm_reset <= 1'b0;
     else if (store && sel_msm) begin
@@ -261,7 +287,11 @@ module zkpu_soc #(
           msm_start <= data_wdata[0];
           msm_abort <= data_wdata[1];
           msm_reset <= data_wdata[2];
-          if (data_wdata[0]) msm_done_seen <= 1'b0;
+          precompute_start <= data_wdata[3];
+          if (data_wdata[0] || data_wdata[3]) begin
+            msm_done_seen <= 1'b0;
+            precompute_last <= data_wdata[3];
+          end
         end
         5'd1: scalars_base[31:0] <= data_wdata;
         5'd2: scalars_base[39:32] <= data_wdata[7:0];
@@ -273,6 +303,7 @@ module zkpu_soc #(
         5'd8: begin
           msm_window <= data_wdata[4:0];
           msm_levels <= data_wdata[12:8];
+          doublings <= data_wdata[23:16];
         end
         default: ;
       endcase
@@ -281,9 +312,10 @@ module zkpu_soc #(
   logic [31:0] msm_rdata;
   always_comb begin
     unique case (data_addr[6:2])
-      5'd0: msm_rdata = {23'b0, msm_reset, msm_error_seen, 2'b0, msm_done_seen, msm_busy || msm_start};
-      5'd10: msm_rdata = msm_cycles[31:0];
-      5'd11: msm_rdata = msm_cycles[63:32];
+      5'd0: msm_rdata = {23'b0, msm_reset, msm_error_seen, 2'b0, msm_done_seen,
+                        msm_busy || msm_start || precompute_busy || precompute_start};
+      5'd10: msm_rdata = precompute_last ? precompute_cycles[31:0] : msm_cycles[31:0];
+      5'd11: msm_rdata = precompute_last ? precompute_cycles[63:32] : msm_cycles[63:32];
       5'd12: msm_rdata = msm_operations[31:0];
       5'd13: msm_rdata = msm_operations[63:32];
       5'd14: msm_rdata = msm_conflicts[31:0];

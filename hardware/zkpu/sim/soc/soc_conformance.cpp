@@ -189,6 +189,19 @@ void malformed(Bench &b) {
     in(1, io(0x84, 1, 99), 0x1c4, "wait for an unknown job");
     in(1, io(0x84, 1, 0), 0x1c4, "wait for job 0");
     in(1, io(0x88, 1, 99), 0x1c4, "cancel of an unknown job");
+    // Precompute.
+    in(1, io(0x90, 1, 0, 64, 0, 4, SHAPE | 1 << 5), 0x002, "table: reserved bit of dword 14");
+    in(1, io(0x90, 1, 0, 64, 0, 4, SHAPE | BASE), 0x002, "table: a flag of Start");
+    in(1, io(0x90, 1, 0, 64, 1, 4, SHAPE), 0x002, "table: dword 12");
+    in(1, io(0x90, 1, 0, 64, 0, 4, SHAPE | 1 << 16), 0x1c7, "table: unknown curve");
+    in(1, io(0x90, 1, 0, 64, 0, 4, 13 | 0 << 8), 0x1c8, "table: no levels");
+    in(1, io(0x90, 1, 0, 64, 0, 4, 31 | 1 << 8), 0x1c8, "table: window too large");
+    in(1, io(0x90, 1, 0, 64, 0, 0, SHAPE), 0x1c9, "table: count 0");
+    in(1, io(0x90, 1, 0, 64, 0, 0xffffffff, SHAPE), 0x1c9, "table: count above its maximum");
+    in(1, io(0x90, 1, blocks - 1, 64, 0, 4, SHAPE), 0x080, "table: plain entries beyond memory");
+    in(1, io(0x90, 1, 0, blocks - 2, 0, 4, 13 | 4 << 8), 0x080, "table beyond memory");
+    in(1, io(0x90, 1, 0, 1, 0, 4, SHAPE), 0x1ca, "table over its plain entries");
+    in(1, io(0x90, 1, 2, 0, 0, 4, 13 | 4 << 8), 0x1ca, "plain entries inside the table");
     // Range sets, Execute.
     expect(b.range_set({{1, 64, 0}}), 0x18b, "range of namespace 1");
     expect(b.range_set({{2, 0, 0}}), 0x18c, "empty range");
@@ -467,13 +480,13 @@ void random_commands(Bench &b, int count) {
     b.board.standin_behaviour = 2;
     expect(h.run(0, admin(9, 0, 0xc1, 1)), 0, "short timeout");
     const uint8_t admin_opcodes[] = {0x02, 0x06, 0x08, 0x09, 0x0a, 0x0c, 0x85, 0x88, 0x89, 0x80, 0x7f, 0x14};
-    const uint8_t io_opcodes[] = {0x00, 0x01, 0x02, 0x05, 0x80, 0x84, 0x88, 0x8c, 0x01, 0x02, 0xff};
+    const uint8_t io_opcodes[] = {0x00, 0x01, 0x02, 0x05, 0x80, 0x84, 0x88, 0x8c, 0x90, 0x01, 0x02, 0xff};
     auto small = [&] { return random() % 3 ? random() % 64 : random() % 2 ? random() : random() % 8 << 16 | random() % 8; };
     std::vector<std::pair<int, uint16_t>> waiting;
     int answered = 0;
     for (int i = 0; i < count; i++) {
         const bool to_admin = random() % 4 == 0;
-        Command c{.opcode = to_admin ? admin_opcodes[random() % 12] : io_opcodes[random() % 11]};
+        Command c{.opcode = to_admin ? admin_opcodes[random() % 12] : io_opcodes[random() % 12]};
         if (random() % 64 == 0) c.flags = uint8_t(random());
         c.nsid = random() % 8 ? 1 + random() % 3 : random();
         c.cdw2 = small(), c.cdw3 = small() % 4, c.cdw4 = random() % 2 ? 96 : small();

@@ -4,6 +4,8 @@
 //   soc_real FIRMWARE.hex test SEED       2^5 ... 2^10 points; ends with 'N passed, N failed'
 //   soc_real FIRMWARE.hex few SEED        small jobs, for the multipliers in RTL
 //   soc_real FIRMWARE.hex bench LOG_N WINDOW KINDS...    one row for each kind of scalars
+//   soc_real FIRMWARE.hex placed LOG_N WINDOW KINDS...   the same by the memory personality only, with the table put into the
+//                                                        model's memory: for the multipliers in RTL
 #include "host.h"
 #include "problem.h"
 
@@ -69,8 +71,8 @@ struct Device {
         return check(mirror == board.device_memory, name + ": device memory outside the result");
     }
 
-    // Loads a table of `count` points, those of `t` in turn: the first half as blocks, the second by bytes.
-    void load(const Table &t, uint32_t count) {
+    // Loads a table of `count` points, those of `t` in turn: the first half as blocks, the second by bytes; or `placed`.
+    void load(const Table &t, uint32_t count, bool placed = false) {
         points = &t;
         room = count;
         second_scalars = scalars + rounded(32ull * count, 512) + 64;
@@ -80,6 +82,11 @@ struct Device {
         if (!check(result + 1024 <= mirror.size(), "the problem fits")) exit(1);
         std::vector<uint8_t> data(rounded(bytes, 512));
         for (uint32_t j = 0; j < count; j++) memcpy(&data[row * j], &t.entries[3ull * t.levels * (j % t.points)], row);
+        if (placed) {
+            memcpy(&mirror[table], data.data(), data.size());
+            memcpy(&board.device_memory[table], data.data(), data.size());
+            return;
+        }
         const uint64_t half = data.size() / 1024 * 512;
         check(transfer(true, true, table, data.data(), half), "table as blocks");
         check(transfer(false, true, table + half, &data[half], data.size() - half), "table by bytes");
@@ -167,13 +174,13 @@ struct Device {
         check(host.run(0, manage).ok(), name + ": delete of the set");
     }
 
-    void product(const std::string &kind, uint32_t count) {
+    void product(const std::string &kind, uint32_t count, bool compute = true) {
         const auto s = make_scalars(kind, count, points->window, random());
         const Pt expected = points->expected(s);
         const std::string name = "n = " + std::to_string(count) + ", w = " + std::to_string(points->window) + ", L = " +
                                  std::to_string(points->levels) + ", " + kind;
         memory_product(s, expected, name);
-        compute_product(s, expected, name);
+        if (compute) compute_product(s, expected, name);
     }
 };
 
@@ -257,7 +264,69 @@ void queued(Device &d) {
     d.memory_as_expected("queued jobs");
 }
 
+// A table made by the device from plain entries (Precompute) is that of the oracle to the byte, and products with it are right;
+// then one that is cancelled and one that a reset ends.
+void precomputed(Device &d, int window, int levels, uint32_t count) {
+    const std::string name = "table of " + std::to_string(count) + " points, w = " + std::to_string(window) + ", L = " + std::to_string(levels);
+    const Table t(window, levels, int(count), d.random(), true);
+    d.load(t, count);
+    const uint64_t bytes = 144ull * levels * count, source = d.result + 1024;
+    std::vector<Fe> plain;
+    for (uint32_t j = 0; j < count; j++)
+        for (int i = 0; i < 3; i++) plain.push_back(t.entries[3ull * levels * j + i]);
+    check(d.write_blocks(source, plain.data(), 144ull * count), name + ": plain entries");
+    auto spoil = [&] {
+        for (uint64_t i = 0; i < bytes; i++) d.board.device_memory[d.table + i] = d.mirror[d.table + i] = uint8_t(d.random());
+    };
+    Command make{.opcode = 0x90, .nsid = 1};
+    make.cdw10 = uint32_t(source / 512);
+    make.cdw11 = uint32_t(d.table / 512);
+    make.cdw13 = count;
+    make.cdw14 = uint32_t(window | levels << 8 | 1 << 24);
+    auto whole = [&](const std::string &when) {
+        spoil();
+        const auto done = d.host.wait(1, d.host.submit(1, make), 400'000'000);
+        check(done && done->ok(), name + when);
+        memcpy(&d.mirror[d.table], t.entries.data(), bytes);
+        d.memory_as_expected(name + when);
+        const auto entry = d.job_entry(done ? done->dw0 : 0);
+        uint64_t cycles;
+        memcpy(&cycles, &entry[32], 8);
+        check(entry[8] == 3 && entry[19] == 0x41 && cycles > 0, name + when + ": job table");
+        return cycles;
+    };
+    const uint64_t cycles = whole("");
+    printf("%s: %llu clocks, %.1f an entry\n", name.c_str(), (unsigned long long)cycles, double(cycles) / count / levels);
+    d.product("random", count);
+    d.product("edge", count);
+    for (uint64_t clocks : {1ull, 50ull, 3000ull, (unsigned long long)cycles * 9 / 10}) {
+        const std::string when = " ended after " + std::to_string(clocks) + " clocks";
+        const bool reset = clocks == 50;
+        spoil();
+        const uint16_t cid = d.host.submit(1, make);
+        for (int i = 0; i < 40000 && !d.board.core_busy(); i++) d.board.tick();
+        check(d.board.core_busy(), name + when + ": the unit works");
+        d.board.tick(clocks);
+        if (reset) {
+            check(d.host.disable(), name + when + ": reset");
+            d.up();
+        } else {
+            check(d.host.run(0, Command{.opcode = 8, .cdw10 = 1u | uint32_t(cid) << 16}).ok(), name + when + ": abort");
+            const auto ended = d.host.wait(1, cid);
+            check(ended && ended->code() == 0x007, name + when + ": the waiter is told");
+        }
+        check(!d.board.core_busy(), name + when + ": the unit rests");
+        memcpy(&d.mirror[d.table], &d.board.device_memory[d.table], bytes);
+        d.memory_as_expected(name + when);
+        d.memory_product(make_scalars("zero", count, window, 1), identity(), name + when + ": a product");
+    }
+    whole(" again");
+}
+
 void test(Device &d) {
+    precomputed(d, 8, 4, 37);
+    precomputed(d, 10, 26, 5);
+    precomputed(d, 13, 1, 33);
     for (int power = 5; power <= 10; power++) {
         const int window = power < 9 ? 9 : power;
         const uint32_t count = 1u << power;
@@ -283,17 +352,18 @@ void few(Device &d) {
     d.load(t, 13);
     d.product("random", 13);
     d.memory_product(make_scalars("edge", 13, t.window, 1), t.expected(make_scalars("edge", 13, t.window, 1)), "edge");
+    precomputed(d, 12, 3, 3);
     const Table passes(12, 7, 5, d.random());
     d.load(passes, 5);
     d.product("random", 5);
 }
 
-void bench(Device &d, int power, int window, int kinds, char **kind) {
+void bench(Device &d, int power, int window, bool placed, int kinds, char **kind) {
     const uint32_t count = 1u << power;
     const Table t(window, digits_of(window), std::min<uint32_t>(count, 512), d.random(), true);
-    d.load(t, count);
+    d.load(t, count, placed);
     for (int i = 0; i < kinds; i++) {
-        d.product(kind[i], count);
+        d.product(kind[i], count, !placed);
         printf("n = 2^%d, w = %d, L = %d, %s: %llu cycles in the core, %.3f a point; %llu clocks from start to event, %.3f a point\n", power,
                window, t.levels, kind[i], (unsigned long long)d.core_cycles, double(d.core_cycles) / count,
                (unsigned long long)d.event_clocks, double(d.event_clocks) / count);
@@ -305,15 +375,15 @@ void bench(Device &d, int power, int window, int kinds, char **kind) {
 int main(int argc, char **argv) {
     const std::string what = argc > 2 ? argv[2] : "";
     setvbuf(stdout, nullptr, _IOLBF, 0);
-    if (what == "bench" && argc > 5) {
+    if ((what == "bench" || what == "placed") && argc > 5) {
         Device d(argv[1], 64 << 20, 14);
-        bench(d, atoi(argv[3]), atoi(argv[4]), argc - 5, argv + 5);
+        bench(d, atoi(argv[3]), atoi(argv[4]), what == "placed", argc - 5, argv + 5);
     } else if ((what == "test" || what == "few") && argc > 3) {
         check(oracle_self_test() == 0, "the oracle's known answers");
         Device d(argv[1], 8 << 20, strtoull(argv[3], nullptr, 0));
         what == "test" ? test(d) : few(d);
     } else {
-        fprintf(stderr, "usage: %s FIRMWARE.hex test SEED | few SEED | bench LOG_N WINDOW KINDS...\n", argv[0]);
+        fprintf(stderr, "usage: %s FIRMWARE.hex test SEED | few SEED | bench|placed LOG_N WINDOW KINDS...\n", argv[0]);
         return 2;
     }
     printf("%d passed, %d failed\n", passed, failed);

@@ -53,7 +53,7 @@ module zkpu_board #(
   zkpu_soc #(
       .ADDERS(ADDERS), .WINDOW_MIN(WINDOW_MIN), .WINDOW_MAX(WINDOW_MAX), .LEVELS_MAX(LEVELS_MAX), .MUL_KIND(MUL_KIND),
       .WATCHDOG_BITS(WATCHDOG_BITS)) soc (.*);
-  assign core_busy = soc.msm_busy;
+  assign core_busy = soc.msm_busy || soc.precompute_busy;
 
   dram_model #(.ADDERS(ADDERS), .LATENCY(LATENCY), .BYTES_PER_CLOCK(BYTES_PER_CLOCK)) dram (
       .clk, .rst, .drop(core_rst), .memory_pages,
