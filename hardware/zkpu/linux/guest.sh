@@ -73,8 +73,8 @@ tries=0; while ! grep -qi 'c10107' /tmp/events; do
   tries=$((tries + 1)); [ $tries -lt 3000 ] || fail "no event"; sleep 0.1
 done
 say "memory personality: the event came, NVME_AEN=$(head -n 1 /tmp/events)"
-step_bytes /tmp/jobs nvme get-log /dev/nvme0 --log-id=0xc1 --log-len=1024 --raw-binary
-say "jobs $(xxd -p -l 128 /tmp/jobs | tr -d '\n')"
+step_bytes /tmp/jobs nvme get-log /dev/nvme0 --log-id=0xc1 --log-len=1088 --raw-binary
+say "jobs $(xxd -p -l 1088 /tmp/jobs | tr -d '\n')"
 step nvme read /dev/nvme0n1 --start-block=12288 --block-count=0 --data-size=512 --data=/tmp/memory
 say "result memory $(xxd -p -l 192 /tmp/memory | tr -d '\n')"
 

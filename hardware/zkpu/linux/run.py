@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """A stock Debian kernel with nvme-tcp and nvme-cli, in QEMU, multiplies points on the device by both personalities.
 
-Usage: run.py --proofmill PROGRAM --product-files PROGRAM [--rtl SIMULATOR] [--log-n N] [--bench]
+Usage: run.py --proofmill PROGRAM [--rtl SIMULATOR] [--log-n N] [--bench] [--seconds N]
 
 The device is what `proofmill zkpu serve` serves: the functional model, or the simulated circuit with --rtl. guest.sh is
-what the guest does. Each result is compared with this machine's sum by product_files (an example of crates/zkpu). Exits
-with 1 on any difference, 0 where all is right, and says "skipped" where Debian's packages cannot be had.
+what the guest does. product.py makes the points and the scalars, and compares each result. Exits with 1 on any
+difference, 0 where all is right, and says "skipped" where Debian's packages cannot be had.
 """
 import argparse
 import os
@@ -22,12 +22,14 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import initramfs  # noqa: E402
 import packages  # noqa: E402
+import product  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGES = os.path.join(HERE, "..", "build", "linux")
 WINDOW, LEVELS, SEED = 10, 1, 21
+# The tag that guest.sh gives its job, and the job table's state of a job that is done.
+JOB_TAG, JOB_DONE = 4711, 3
 MEMORY = 16 << 20
-GUEST_SECONDS = 900
 # Where guest.sh puts them by the compute personality: scalars, table, result.
 AREAS = [8 << 20, 9 << 20, 14 << 20]
 
@@ -64,22 +66,23 @@ def emulator():
     if shutil.which("qemu-system-x86_64"):
         return ["qemu-system-x86_64"], dict(os.environ)
     root = os.path.join(PACKAGES, "host", "usr")
-    libraries = os.path.join(root, "lib", "x86_64-linux-gnu")
-    environment = dict(os.environ, LD_LIBRARY_PATH=libraries, QEMU_MODULE_DIR=os.path.join(libraries, "qemu"))
+    libraries = [os.path.join(PACKAGES, "host", folder) for folder in initramfs.LIBRARY_FOLDERS]
+    environment = dict(os.environ, LD_LIBRARY_PATH=":".join(libraries), QEMU_MODULE_DIR=os.path.join(libraries[1], "qemu"))
     program = os.path.join(root, "bin", "qemu-system-x86_64")
     data = [os.path.join(root, "share", "seabios"), os.path.join(root, "share", "qemu")]
     return [program, *[part for folder in data for part in ("-L", folder)]], environment
 
 
-def boot(kernel, archive, log):
+def boot(kernel, archive, log, seconds):
     """Runs the guest to its end; gives the lines that are for this program."""
     command, environment = emulator()
-    command += ["-machine", "q35", "-accel", "tcg", "-cpu", "max", "-m", "512", "-nographic", "-no-reboot", "-nodefaults",
+    # The guest's clock counts its instructions, so that a busy machine does not make its timers expire too soon.
+    command += ["-machine", "q35", "-accel", "tcg", "-icount", "shift=2", "-cpu", "max", "-m", "512", "-nographic", "-no-reboot", "-nodefaults",
                 "-serial", "stdio", "-kernel", kernel, "-initrd", archive,
                 "-append", "console=ttyS0 loglevel=4 panic=-1 random.trust_cpu=on",
                 "-netdev", "user,id=net0", "-device", "virtio-net-pci,netdev=net0,romfile="]
     guest = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    timer = threading.Timer(GUEST_SECONDS, guest.kill)
+    timer = threading.Timer(seconds, guest.kill)
     timer.start()
     lines = []
     with open(log, "wb") as file:
@@ -96,48 +99,44 @@ def boot(kernel, archive, log):
     return lines
 
 
-def check_jobs(lines):
-    """The job table's newest entry: job 1, tag 4711, done. docs/zkpu.md has the entry's fields."""
+def check_jobs(lines, count):
+    """The job of the memory personality is in the job table, is done, and has the tag and the count of guest.sh."""
     page = bytes.fromhex(next(line.split()[1] for line in lines if line.startswith("jobs ")))
-    if len(page) < 128:
-        raise Failed("the job table is too short")
+    entries = [page[at : at + 64] for at in range(64, len(page), 64)]
+    if not any(struct.unpack_from("<IIB3xI", entry)[1:] == (JOB_TAG, JOB_DONE, count) for entry in entries):
+        raise Failed("the job table has no such job that is done")
 
 
-def check(arguments, lines, folder):
+def check(lines, made, count):
     """Compares the results that the guest printed with this machine's."""
     failed = [line for line in lines if line.startswith("FAILED")]
     if failed or not lines or lines[-1] != "DONE":
         raise Failed(failed[0] if failed else "the guest did not come to its end")
-    check_jobs(lines)
+    check_jobs(lines, count)
     for personality in ["memory", "compute"]:
         found = [line.split()[2] for line in lines if line.startswith(f"result {personality} ")]
         if len(found) != 1 or len(found[0]) != 384:
             raise Failed(f"the guest printed no result of the {personality} personality")
-        path = os.path.join(folder, personality)
-        with open(path, "wb") as file:
-            file.write(bytes.fromhex(found[0]))
-        checked = subprocess.run([arguments.product_files, "check", str(arguments.log_n), str(SEED), path])
-        if checked.returncode != 0:
-            raise Failed(f"the {personality} personality's result is wrong")
-        print(f"host: the {personality} personality's result is the sum of 2^{arguments.log_n} products")
+        difference = made.difference(bytes.fromhex(found[0]))
+        if difference:
+            raise Failed(f"the {personality} personality's result is wrong: {difference}")
+        print(f"host: the {personality} personality's result is the sum of {count} products")
 
 
 def run(arguments):
     packages.fetch(PACKAGES)
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        make = [arguments.product_files, "make", folder, arguments.log_n, WINDOW, LEVELS, SEED]
-        subprocess.run([str(part) for part in make], check=True)
-        scalars, table = (initramfs.read(os.path.join(folder, name)) for name in ["scalars", "table"])
+        count, made = 1 << arguments.log_n, product.Product(arguments.log_n, SEED)
         target, port, subsystem = serve(arguments)
         try:
-            parameters = {"PORT": port, "NQN": subsystem, "COUNT": 1 << arguments.log_n, "WINDOW": WINDOW, "LEVELS": LEVELS,
-                          "SCALARS_BYTES": len(scalars), "TABLE_BYTES": len(table), "BENCH": "1" if arguments.bench else ""}
+            parameters = {"PORT": port, "NQN": subsystem, "COUNT": count, "WINDOW": WINDOW, "LEVELS": LEVELS,
+                          "SCALARS_BYTES": len(made.scalars), "TABLE_BYTES": len(made.table), "BENCH": "1" if arguments.bench else ""}
             files = {
                 "data/parameters": "".join(f"{name}='{value}'\n" for name, value in parameters.items()).encode(),
-                "data/scalars": scalars,
-                "data/table": table,
-                "data/ranges": ranges(AREAS, [len(scalars), len(table), 192]),
+                "data/scalars": made.scalars,
+                "data/table": made.table,
+                "data/ranges": ranges(AREAS, [len(made.scalars), len(made.table), product.RESULT_BYTES]),
             }
             guest, archive = os.path.join(PACKAGES, "guest"), os.path.join(folder, "initramfs.gz")
             script = initramfs.read(os.path.join(HERE, "guest.sh"))
@@ -145,11 +144,11 @@ def run(arguments):
             release = initramfs.build(guest, script, files, archive, programs)
             print(f"host: the initramfs has {os.path.getsize(archive) >> 10} KiB, for kernel {release}")
             log = os.path.join(PACKAGES, "rtl.log" if arguments.rtl else "model.log")
-            lines = boot(os.path.join(guest, "boot", f"vmlinuz-{release}"), archive, log)
+            lines = boot(os.path.join(guest, "boot", f"vmlinuz-{release}"), archive, log, arguments.seconds)
             print(f"host: the guest's console is in {os.path.relpath(log)}")
             if target.poll() is not None:
                 raise Failed("the target ended before the guest")
-            check(arguments, lines, folder)
+            check(lines, made, count)
         finally:
             target.terminate()
             target.wait()
@@ -160,10 +159,10 @@ def run(arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--proofmill", required=True)
-    parser.add_argument("--product-files", required=True)
     parser.add_argument("--rtl")
     parser.add_argument("--log-n", type=int, default=10, choices=range(1, 13))
     parser.add_argument("--bench", action="store_true")
+    parser.add_argument("--seconds", type=int, default=900, help="limit for the guest")
     try:
         run(parser.parse_args())
     except packages.Unavailable as reason:
@@ -175,4 +174,5 @@ def main():
 
 
 if __name__ == "__main__":
+    sys.stdout.reconfigure(line_buffering=True)
     sys.exit(main())

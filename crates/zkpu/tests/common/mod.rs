@@ -110,16 +110,25 @@ pub(crate) fn circuit(build: &Path, memory_bytes: u64) -> Circuit {
         firmware: build.join("soc/firmware.hex"),
         memory_bytes,
         power_on_id: 1,
-        silence_max: Duration::from_secs(3),
+        silence_max: Duration::from_secs(10),
     };
     Circuit::launch(&options).unwrap()
 }
 
-/// Options with short limits.
+/// Options with short limits; with long ones where the device is the simulated circuit, which takes seconds for a megabyte
+/// on a busy machine.
 pub(crate) fn options(address: SocketAddr) -> HostOptions {
-    HostOptions {
-        keep_alive: Duration::from_secs(4),
-        ..HostOptions::new(address)
+    let of_device = HostOptions::new(address);
+    match circuit_build() {
+        None => HostOptions {
+            keep_alive: Duration::from_secs(4),
+            ..of_device
+        },
+        Some(_) => HostOptions {
+            command_timeout: Duration::from_secs(120),
+            connect_timeout: Duration::from_secs(60),
+            ..of_device
+        },
     }
 }
 
