@@ -21,8 +21,8 @@ step_bytes() {
   "$@" > "$to" 2> /tmp/out || { cat /tmp/out; fail "$*"; }
 }
 expect() { grep -q "$1" /tmp/out || fail "expected: $1"; }
-# Number that an io- or admin-passthru command printed as its result.
-result() { sed -n 's/.*result: *0*x*\([0-9a-f]*\).*/\1/p' /tmp/out | head -n 1; }
+# The result that an io- or admin-passthru command printed, in hexadecimal digits.
+result() { sed -n 's/.*result: *0x0*\([0-9a-f][0-9a-f]*\).*/\1/p' /tmp/out | head -n 1; }
 
 step uname -sr
 for module in virtio_pci virtio_net crc32c_generic nvme-tcp; do step modprobe $module; done
@@ -97,7 +97,7 @@ if [ -c /dev/ng0n2 ]; then
     --input-file=/data/ranges --write
   set=$(result)
   say "compute personality: range set $set"
-  step nvme io-passthru /dev/ng0n3 --opcode=1 --namespace-id=3 --cdw2=$((1 | set << 16)) --cdw10=$COUNT \
+  step nvme io-passthru /dev/ng0n3 --opcode=1 --namespace-id=3 --cdw2=$((1 | 0x$set << 16)) --cdw10=$COUNT \
     --cdw11=$((WINDOW | LEVELS << 8)) --cdw12=4712 --timeout=300000
   say "compute personality: the program has ended, $(result)h cycles"
   step_bytes /tmp/compute nvme io-passthru /dev/ng0n2 --opcode=2 --namespace-id=2 --cdw10=$((14 << 20)) --cdw12=192 \

@@ -95,24 +95,28 @@ def add_modules(archive, guest):
         paths[plain(os.path.basename(at)[:-3])] = at
     builtin = {plain(os.path.basename(line.strip())[:-3]) for line in open(os.path.join(root, "modules.builtin"))}
 
-    def depends(name):
-        if name not in paths:
-            if name in builtin:
-                return []
-            raise FileNotFoundError(f"the kernel has no module {name}")
+    def direct(name):
         found = re.search(rb"\0depends=([^\0]*)", read(paths[name])).group(1).decode()
-        direct = [plain(part) for part in found.split(",") if part]
-        return [other for part in direct for other in [part, *depends(part)]]
+        return [plain(part) for part in found.split(",") if part]
 
-    table, wanted = [], []
-    for module in MODULES:
-        wanted += [plain(module), *depends(plain(module))]
-    for name in dict.fromkeys(wanted):
-        if name in paths:
-            relative = lambda of: os.path.relpath(paths[of], root)
-            archive.file(f"lib/modules/{release}/{relative(name)}", read(paths[name]))
-            others = [relative(other) for other in dict.fromkeys(depends(name)) if other in paths]
-            table.append(f"{relative(name)}: {' '.join(others)}")
+    def in_order(names, done):
+        """Adds the modules and what they depend on to `done`, each after what it depends on."""
+        for name in names:
+            if name in done or name in builtin and name not in paths:
+                continue
+            if name not in paths:
+                raise FileNotFoundError(f"the kernel has no module {name}")
+            in_order(direct(name), done)
+            done.append(name)
+        return done
+
+    relative = lambda of: os.path.relpath(paths[of], root)
+    table = []
+    for name in in_order([plain(module) for module in MODULES], []):
+        archive.file(f"lib/modules/{release}/{relative(name)}", read(paths[name]))
+        # modprobe loads the last of them first.
+        others = reversed(in_order(direct(name), []))
+        table.append(f"{relative(name)}: {' '.join(relative(other) for other in others)}")
     archive.file(f"lib/modules/{release}/modules.dep", "\n".join(table).encode() + b"\n")
     return release
 

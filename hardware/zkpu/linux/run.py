@@ -29,7 +29,7 @@ PACKAGES = os.path.join(HERE, "..", "build", "linux")
 WINDOW, LEVELS, SEED = 10, 1, 21
 # The tag that guest.sh gives its job, and the job table's state of a job that is done.
 JOB_TAG, JOB_DONE = 4711, 3
-MEMORY = 16 << 20
+MEMORY = "16MiB"
 # Where guest.sh puts them by the compute personality: scalars, table, result.
 AREAS = [8 << 20, 9 << 20, 14 << 20]
 
@@ -46,7 +46,7 @@ def ranges(areas, lengths):
 
 def serve(arguments):
     """The target's process, its port and its subsystem."""
-    command = [arguments.proofmill, "zkpu", "serve", "--listen", "127.0.0.1:0", "--memory", str(MEMORY)]
+    command = [arguments.proofmill, "zkpu", "serve", "--listen", "127.0.0.1:0", "--memory", MEMORY]
     if arguments.rtl:
         command += ["--rtl", arguments.rtl]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)

@@ -26,8 +26,9 @@ A Linux host connects with its own driver:
 The model computes with this machine's processors, gives the circuit's results, and counts the
 cycles that the circuit would take. Its memory is taken as it is written.
 
-With --rtl the circuit itself is simulated: its firmware answers, and 2^10 points take about a
-second. From the repository, once built by `make -C hardware/zkpu soc-real-sim`:
+With --rtl the circuit itself is simulated, and its firmware answers. A simulator fills its memory
+as it starts, so a small one starts sooner. From the repository, once `make -C hardware/zkpu
+soc-real-sim` has built it:
   proofmill zkpu serve --rtl --memory 16MiB";
 
 const BENCH_EXAMPLES: &str = "\

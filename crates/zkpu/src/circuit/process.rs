@@ -20,10 +20,6 @@ pub(super) struct Process {
     bell: Arc<Notify>,
 }
 
-/// Looks for the status of a process that has closed its output, and the time between them.
-const END_LOOKS: u32 = 20;
-const END_LOOK_INTERVAL: Duration = Duration::from_millis(5);
-
 /// What came from the simulator.
 #[derive(Debug)]
 pub(super) enum Heard {
@@ -108,15 +104,16 @@ impl Process {
         let _ = self.child.wait();
     }
 
-    /// The reason of an end of the output: usually the end of the process, which follows at once.
+    /// The reason of an end of the output: usually the end of the process. One that lives is of no use any more, and is
+    /// killed.
     fn end(&mut self) -> String {
-        for _ in 0..END_LOOKS {
-            if let Ok(Some(status)) = self.child.try_wait() {
-                return format!("the simulator ended ({status})");
+        let _ = self.child.kill();
+        match self.child.wait() {
+            Ok(status) => format!("the simulator ended ({status})"),
+            Err(error) => {
+                format!("the simulator closed its output, and cannot be waited for: {error}")
             }
-            thread::sleep(END_LOOK_INTERVAL);
         }
-        "the simulator closed its output".into()
     }
 
     /// The operating system's number of the process.
