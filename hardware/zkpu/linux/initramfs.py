@@ -9,8 +9,8 @@ import subprocess
 MODULES = ["virtio_pci", "virtio_net", "crc32c_generic", "nvme-tcp"]
 LIBRARY_FOLDERS = ["lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu"]
 LOADER = "lib64/ld-linux-x86-64.so.2"
-APPLETS = ["sh", "mount", "ip", "modprobe", "insmod", "cat", "echo", "sleep", "grep", "sed", "xxd", "dd", "cmp", "uevent", "ls",
-           "poweroff", "seq", "tr", "head", "cut", "test", "timeout", "dmesg", "mkdir", "uname", "printf", "rm", "chmod"]
+APPLETS = ["sh", "mount", "ip", "modprobe", "insmod", "cat", "echo", "sleep", "grep", "sed", "xxd", "dd", "cmp", "ls",
+           "poweroff", "seq", "tr", "head", "cut", "test", "timeout", "dmesg", "mkdir", "uname", "printf", "rm"]
 
 
 class Archive:
