@@ -102,7 +102,7 @@ if [ -c /dev/ng0n3 ]; then
     --data-len=192 --read --raw-binary
   say "result compute $(xxd -p -l 192 /tmp/compute | tr -d '\n')"
 else
-  fail "no /dev/ng0n3: this kernel gives no generic device to namespaces of other command sets"
+  fail "no /dev/ng0n3: Linux makes no device of a namespace of another command set without log page 05h of that set"
 fi
 
 # --- refusals, and the way out
