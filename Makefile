@@ -93,7 +93,7 @@ zkpu-rtl: ## The conformance suite on the simulated circuit, its firmware behind
 	ZKPU_BUILD=$(CURDIR)/hardware/zkpu/build $(CARGO) test --locked -p proofmill-zkpu --test conformance -- \
 	  --test-threads 1 --skip more_costs_more --skip memory_that_does_not_suffice bls12_377 jobs::
 
-zkpu-linux: ## A stock Debian kernel with nvme-cli, in QEMU, drives the model and then the circuit (fails at the compute personality so far)
+zkpu-linux: ## A stock Debian kernel with nvme-cli, in QEMU, drives the model, then the simulated circuit
 	$(MAKE) --no-print-directory -C hardware/zkpu soc-real-sim
 	$(CARGO) build --locked -p proofmill
 	python3 -B hardware/zkpu/linux/run.py --proofmill $${CARGO_TARGET_DIR:-target}/debug/proofmill
