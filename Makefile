@@ -5,7 +5,7 @@
 CARGO ?= cargo
 INTEROP = crates/cli/tests/circom
 
-.PHONY: help demo build test nats-server s3-server cuda-toolkit interop-tools lint docs docs-check page-check fmt cuda-check bench bench-cluster bench-kernels bench-snarkjs clean zkpu-test zkpu-bench zkpu-formal zkpu-resources
+.PHONY: help demo build test nats-server s3-server cuda-toolkit interop-tools lint docs docs-check page-check fmt cuda-check bench bench-cluster bench-kernels bench-snarkjs clean zkpu-test zkpu-bench zkpu-formal zkpu-resources zkpu-rtl zkpu-linux
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -83,6 +83,21 @@ zkpu-formal: ## Proofs about the core's scheduler; mutated schedulers must fail
 
 zkpu-resources: ## What the core takes of an FPGA, by synthesis of its parts
 	$(MAKE) -C hardware/zkpu resources
+
+ZKPU_SIMULATOR = hardware/zkpu/build/soc-two/zkpu_sim
+
+zkpu-rtl: ## The conformance suite on the simulated circuit, its firmware behind the NVMe/TCP target
+	$(MAKE) --no-print-directory -C hardware/zkpu soc-real-sim
+	ZKPU_BUILD=$(CURDIR)/hardware/zkpu/build $(CARGO) test --locked -p proofmill-zkpu --test circuit -- \
+	  --ignored --test-threads 1
+	ZKPU_BUILD=$(CURDIR)/hardware/zkpu/build $(CARGO) test --locked -p proofmill-zkpu --test conformance -- \
+	  --test-threads 1 --skip more_costs_more --skip memory_that_does_not_suffice bls12_377 jobs::
+
+zkpu-linux: ## A stock Debian kernel with nvme-cli, in QEMU, drives the model, then the simulated circuit
+	$(MAKE) --no-print-directory -C hardware/zkpu soc-real-sim
+	$(CARGO) build --locked -p proofmill
+	python3 -B hardware/zkpu/linux/run.py --proofmill $${CARGO_TARGET_DIR:-target}/debug/proofmill
+	python3 -B hardware/zkpu/linux/run.py --proofmill $${CARGO_TARGET_DIR:-target}/debug/proofmill --rtl $(ZKPU_SIMULATOR)
 
 # Runs a test's program under compute-sanitizer, which CUDA's toolkit has.
 SANITIZER = compute-sanitizer --error-exitcode 1 --tool

@@ -6,12 +6,14 @@
 //! | [`tcp`] | the NVMe/TCP transport: PDUs from bytes and to bytes |
 //! | [`curve`] | points, tables, scalars and results in the device's formats |
 //! | [`controller`] | the controller as a state machine over any device, and a functional model of the device |
+//! | [`circuit`] | the controller that is the SoC in RTL, simulated in a process of its own |
 //! | [`target`] | the NVMe/TCP target that serves a controller |
 //! | [`host`] | an initiator, and the driver of any device that speaks the protocol |
 //! | [`device`] | a ZKPU as a device of `proofmill-accelerator` |
 #![forbid(unsafe_code)]
 
 mod bytes;
+pub mod circuit;
 pub mod controller;
 pub mod curve;
 pub mod device;

@@ -216,6 +216,18 @@ static uint32_t log_jobs(void) {
   return 64 + JOBS * 64;
 }
 
+// Commands supported and effects, for the command set in dword 14: bit 0 of a command's dword tells that there is one, bit 1
+// that it changes blocks. Linux makes a device of a namespace only where this page answers for its command set.
+static uint32_t log_effects(uint32_t set) {
+  static const uint8_t admin[] = {0x00, 0x01, 0x02, 0x04, 0x05, 0x06, 0x08, 0x09, 0x0a, 0x0c, 0x85, 0x88, 0x89};
+  static const uint8_t blocks[] = {0x00, 0x01, 0x02, 0x80, 0x84, 0x88, 0x8c}, bytes[] = {0x00, 0x02, 0x05};
+  for (uint32_t i = 0; i < sizeof admin; i++) put32((uint32_t)admin[i] << 2, 1);
+  if (set == 0) for (uint32_t i = 0; i < sizeof blocks; i++) put32(1024 + ((uint32_t)blocks[i] << 2), blocks[i] == 1 ? 3 : 1);
+  if (set == 3) for (uint32_t i = 0; i < sizeof bytes; i++) put32(1024 + ((uint32_t)bytes[i] << 2), 1);
+  if (set == 4) put32(1024 + (1 << 2), 1);
+  return PAGE;
+}
+
 uint16_t get_log(const struct command *command) {
   uint32_t id = command->cdw10 & 0xff, size;
   bool retain = (command->cdw10 >> 15 & 1) != 0;
@@ -231,6 +243,12 @@ uint16_t get_log(const struct command *command) {
       text(8, "1.0     ");
       size = 512;
       break;
+    case LOG_EFFECTS: {
+      uint32_t set = command->cdw14 >> 24;
+      if (set != 0 && set != 3 && set != 4) return INVALID_FIELD;
+      size = log_effects(set);
+      break;
+    }
     case LOG_ZKPU: size = log_zkpu(); break;
     case LOG_JOBS: size = log_jobs(); break;
     default: return INVALID_LOG_PAGE;

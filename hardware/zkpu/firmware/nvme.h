@@ -75,4 +75,4 @@ _Static_assert(sizeof(struct completion) == 16, "completion queue entry");
 #define BASE_IN_USE STATUS(1, 0xcb)
 
 enum { CSI_NVM = 0, CSI_MEMORY = 3, CSI_PROGRAMS = 4 };
-enum { LOG_ERRORS = 0x01, LOG_HEALTH = 0x02, LOG_FIRMWARE = 0x03, LOG_ZKPU = 0xc0, LOG_JOBS = 0xc1 };
+enum { LOG_ERRORS = 0x01, LOG_HEALTH = 0x02, LOG_FIRMWARE = 0x03, LOG_EFFECTS = 0x05, LOG_ZKPU = 0xc0, LOG_JOBS = 0xc1 };

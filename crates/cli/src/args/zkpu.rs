@@ -1,6 +1,7 @@
 //! The commands for ZKPU devices.
 
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
@@ -23,7 +24,12 @@ A Linux host connects with its own driver:
   nvme connect -t tcp -a 127.0.0.1 -s 4420 -n SUBSYSTEM
 
 The model computes with this machine's processors, gives the circuit's results, and counts the
-cycles that the circuit would take. Its memory is taken as it is written.";
+cycles that the circuit would take. Its memory is taken as it is written.
+
+With --rtl the circuit itself is simulated, and its firmware answers. A simulator fills its memory
+as it starts, so a small one starts sooner. From the repository, once `make -C hardware/zkpu
+soc-real-sim` has built it:
+  proofmill zkpu serve --rtl --memory 16MiB";
 
 const BENCH_EXAMPLES: &str = "\
 Examples:
@@ -37,7 +43,7 @@ another host.";
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum Zkpu {
-    /// Serve a model of the device over NVMe/TCP.
+    /// Serve a model of the device, or the simulated circuit, over NVMe/TCP.
     Serve(Serve),
     /// Show what a device is, what it can do and what it has done.
     Identify(Identify),
@@ -60,8 +66,16 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = memory)]
     pub(crate) memory: u64,
     /// Adders of the modelled circuit.
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=2))]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=2),
+          conflicts_with = "rtl")]
     pub(crate) adders: u8,
+    /// Simulate the circuit with this program instead of a model of it.
+    #[arg(long, value_name = "SIMULATOR", num_args = 0..=1,
+          default_missing_value = "hardware/zkpu/build/soc-two/zkpu_sim")]
+    pub(crate) rtl: Option<PathBuf>,
+    /// The firmware of the simulated circuit [default: soc/firmware.hex beside the simulator's folder].
+    #[arg(long, value_name = "IMAGE", requires = "rtl")]
+    pub(crate) firmware: Option<PathBuf>,
 }
 
 /// `proofmill zkpu identify`

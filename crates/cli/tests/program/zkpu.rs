@@ -55,6 +55,9 @@ fn mistakes_are_explained() {
     serve(&["--listen", "0.0.0.0:0"]).failed(1, "--allow-remote");
     serve(&["--memory", "5000B"]).failed(2, "a multiple of 4 KiB");
     serve(&["--adders", "3"]).failed(2, "3 is not in 1..=2");
+    serve(&["--rtl"]).failed(1, "make -C hardware/zkpu soc-real-sim");
+    serve(&["--rtl", "--adders", "1"]).failed(2, "--adders");
+    serve(&["--firmware", "image"]).failed(2, "--rtl");
     run(here, ["zkpu", "identify", "127.0.0.1"]).failed(2, "HOST:PORT");
     run(here, ["zkpu", "bench", "127.0.0.1:1"]).failed(1, "the device at 127.0.0.1:1");
 }

@@ -18,6 +18,7 @@ mod properties;
 mod state;
 #[cfg(test)]
 pub(crate) mod tests;
+mod transport;
 
 pub use cycles::{CycleModel, best_window};
 pub use device::{
@@ -26,3 +27,4 @@ pub use device::{
 };
 pub use model::{Execution, FunctionalModel, ModelOptions};
 pub use state::{Controller, QUEUE_ENTRIES_MAX, QUEUES_MAX, Reply};
+pub use transport::NvmeController;

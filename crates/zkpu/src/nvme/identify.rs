@@ -86,11 +86,7 @@ impl IdentifyController {
         put_u32(&mut bytes, 516, self.namespaces);
         put_text(&mut bytes, 768, 256, &self.subsystem, 0);
         if let Some(fabrics) = self.fabrics {
-            put_u16(&mut bytes, 320, fabrics.keep_alive_units);
-            put_u32(&mut bytes, 536, SGLS);
-            put_u32(&mut bytes, 1792, fabrics.command_capsule);
-            put_u32(&mut bytes, 1796, fabrics.response_capsule);
-            bytes[1803] = 1; // MSDBD
+            fabrics.put(&mut bytes, self.commands_max);
         }
         put_u16(&mut bytes, 2048, 2500); // PSD0: 25 W
         if let Some(zkpu) = &self.zkpu {
@@ -123,6 +119,24 @@ impl IdentifyController {
             }),
             zkpu: ZkpuCapability::decode(&bytes[3072..]),
         })
+    }
+}
+
+// === impl Fabrics ===
+
+impl Fabrics {
+    /// Sets the fabric's fields, and the entries of the largest queue, in an Identify Controller structure.
+    ///
+    /// # Panics
+    ///
+    /// On a structure shorter than [`IDENTIFY_BYTES`].
+    pub fn put(&self, controller: &mut [u8], commands_max: u16) {
+        put_u16(controller, 320, self.keep_alive_units);
+        put_u16(controller, 514, commands_max);
+        put_u32(controller, 536, SGLS);
+        put_u32(controller, 1792, self.command_capsule);
+        put_u32(controller, 1796, self.response_capsule);
+        controller[1803] = 1; // MSDBD
     }
 }
 

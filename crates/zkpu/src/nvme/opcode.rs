@@ -93,6 +93,8 @@ pub mod log {
     pub const HEALTH: u8 = 0x02;
     /// Firmware slot.
     pub const FIRMWARE: u8 = 0x03;
+    /// Commands Supported and Effects.
+    pub const EFFECTS: u8 = 0x05;
     /// Discovery.
     pub const DISCOVERY: u8 = 0x70;
     /// ZKPU health and counters, ours.

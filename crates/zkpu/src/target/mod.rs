@@ -14,4 +14,5 @@ mod transfers;
 pub use options::TargetOptions;
 pub use service::{Target, TargetError};
 pub use session::Session;
+pub(crate) use subsystem::FABRICS;
 pub use subsystem::{ConnectionId, Subsystem};

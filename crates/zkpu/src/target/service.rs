@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use crate::controller::MsmDevice;
+use crate::controller::{Controller, MsmDevice, NvmeController};
 use crate::nvme::DiscoveryEntry;
 use crate::target::options::TargetOptions;
 use crate::target::session::Session;
@@ -20,10 +20,10 @@ use crate::target::subsystem::{ConnectionId, Subsystem};
 
 /// A target that listens.
 #[derive(Debug)]
-pub struct Target<D> {
+pub struct Target<C> {
     listener: TcpListener,
     address: SocketAddr,
-    shared: Arc<Shared<D>>,
+    shared: Arc<Shared<C>>,
 }
 
 /// The reason why a target does not start.
@@ -45,14 +45,14 @@ pub enum TargetError {
 }
 
 #[derive(Debug)]
-struct Shared<D> {
-    subsystem: Mutex<Subsystem<D>>,
+struct Shared<C> {
+    subsystem: Mutex<Subsystem<C>>,
     options: TargetOptions,
     began: Instant,
     /// Wakes each connection's task.
     bells: Mutex<std::collections::BTreeMap<ConnectionId, Arc<Notify>>>,
-    /// Jobs may be live.
-    busy: Notify,
+    /// The controller may have work.
+    busy: Arc<Notify>,
     connections: Arc<Semaphore>,
     next_id: AtomicU64,
 }
@@ -66,13 +66,34 @@ const DISCOVERY_IDLE: Duration = Duration::from_secs(120);
 /// Bytes that are read at once.
 const READ_BYTES: usize = 1 << 16;
 
-impl<D: MsmDevice + Send + 'static> Target<D> {
-    /// Listens.
+impl<D: MsmDevice + Send + 'static> Target<Controller<D>> {
+    /// Listens, for the state machine over a device.
     ///
     /// # Errors
     ///
     /// [`TargetError`].
     pub async fn bind(device: D, options: TargetOptions) -> Result<Self, TargetError> {
+        Self::listen(Subsystem::new(device), options).await
+    }
+}
+
+impl<C: NvmeController + Send + 'static> Target<C> {
+    /// Listens, for any controller.
+    ///
+    /// # Errors
+    ///
+    /// [`TargetError`].
+    pub async fn bind_controller(
+        controller: C,
+        options: TargetOptions,
+    ) -> Result<Self, TargetError> {
+        Self::listen(Subsystem::over(controller), options).await
+    }
+
+    async fn listen(
+        mut subsystem: Subsystem<C>,
+        options: TargetOptions,
+    ) -> Result<Self, TargetError> {
         let address = options.address;
         if !address.ip().is_loopback() && !options.allow_remote {
             return Err(TargetError::NotLoopback(address));
@@ -80,7 +101,6 @@ impl<D: MsmDevice + Send + 'static> Target<D> {
         let failed = |source| TargetError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let mut subsystem = Subsystem::new(device);
         let entry = DiscoveryEntry {
             subsystem: subsystem.controller().subsystem(),
             address: address.ip().to_string(),
@@ -93,11 +113,11 @@ impl<D: MsmDevice + Send + 'static> Target<D> {
             address,
             shared: Arc::new(Shared {
                 connections: Arc::new(Semaphore::new(options.connections_max)),
+                busy: subsystem.controller().bell().unwrap_or_default(),
                 subsystem: Mutex::new(subsystem),
                 options,
                 began: Instant::now(),
                 bells: Mutex::default(),
-                busy: Notify::new(),
                 next_id: AtomicU64::new(1),
             }),
         })
@@ -137,8 +157,8 @@ impl<D: MsmDevice + Send + 'static> Target<D> {
     }
 }
 
-impl<D: MsmDevice + Send + 'static> Shared<D> {
-    fn lock(&self) -> MutexGuard<'_, Subsystem<D>> {
+impl<C: NvmeController + Send + 'static> Shared<C> {
+    fn lock(&self) -> MutexGuard<'_, Subsystem<C>> {
         self.subsystem
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -154,7 +174,7 @@ impl<D: MsmDevice + Send + 'static> Shared<D> {
     }
 
     /// Wakes the connections that have something to do, and the timer of jobs.
-    fn wake(&self, subsystem: &mut Subsystem<D>) {
+    fn wake(&self, subsystem: &mut Subsystem<C>) {
         let bells = self.bells.lock().unwrap_or_else(PoisonError::into_inner);
         for id in subsystem.take_woken() {
             if let Some(bell) = bells.get(&id) {

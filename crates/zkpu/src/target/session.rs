@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::controller::{MsmDevice, Reply};
+use crate::controller::{NvmeController, Reply};
 use crate::nvme::opcode::{self, fabrics};
 use crate::nvme::{
     CONNECT_DATA_BYTES, Command, Completion, ConnectData, ConnectFields, DISCOVERY_NQN,
@@ -121,7 +121,7 @@ impl Session {
 
     /// Works on what has come, and on replies, until there is no more or the output is large. True if it must be called
     /// again when the output is sent.
-    pub fn run<D: MsmDevice>(&mut self, subsystem: &mut Subsystem<D>, now_ms: u64) -> bool {
+    pub fn run<C: NvmeController>(&mut self, subsystem: &mut Subsystem<C>, now_ms: u64) -> bool {
         if subsystem.is_doomed(self.id) {
             self.state = State::Closing;
         }
@@ -163,10 +163,10 @@ impl Session {
         encode(pdu, self.framing, &mut self.output);
     }
 
-    fn take<D: MsmDevice>(
+    fn take<C: NvmeController>(
         &mut self,
         pdu: Pdu,
-        subsystem: &mut Subsystem<D>,
+        subsystem: &mut Subsystem<C>,
         now_ms: u64,
     ) -> Result<(), PduError> {
         match pdu {
@@ -222,11 +222,11 @@ impl Session {
         Ok(())
     }
 
-    fn take_command<D: MsmDevice>(
+    fn take_command<C: NvmeController>(
         &mut self,
         command: Command,
         payload: Payload,
-        subsystem: &mut Subsystem<D>,
+        subsystem: &mut Subsystem<C>,
         now_ms: u64,
     ) -> Result<(), PduError> {
         let size = self.queue().map_or(NEW_SIZE, |queue| queue.size);
@@ -280,10 +280,10 @@ impl Session {
     }
 
     /// Bytes of data of a command.
-    fn plan<D: MsmDevice>(
+    fn plan<C: NvmeController>(
         &self,
         command: &Command,
-        subsystem: &Subsystem<D>,
+        subsystem: &Subsystem<C>,
     ) -> Result<u32, Status> {
         if command.opcode == opcode::FABRICS {
             return match (command.fabrics_type(), &self.role) {
@@ -308,11 +308,11 @@ impl Session {
         }
     }
 
-    fn refuse<D: MsmDevice>(
+    fn refuse<C: NvmeController>(
         &mut self,
         command: &Command,
         status: Status,
-        subsystem: &mut Subsystem<D>,
+        subsystem: &mut Subsystem<C>,
     ) {
         match &self.role {
             Role::Queue(queue) if command.opcode != opcode::FABRICS => {
@@ -325,11 +325,11 @@ impl Session {
     }
 
     /// Executes a command whose data is here.
-    fn execute<D: MsmDevice>(
+    fn execute<C: NvmeController>(
         &mut self,
         command: &Command,
         payload: Payload,
-        subsystem: &mut Subsystem<D>,
+        subsystem: &mut Subsystem<C>,
         now_ms: u64,
     ) {
         if payload.is_corrupt {
@@ -347,7 +347,7 @@ impl Session {
                 }
                 subsystem
                     .controller_mut()
-                    .execute(queue.number, command, &payload.bytes);
+                    .execute(queue.number, command, payload.bytes);
             }
             Role::Discovery(discovery, queue) => {
                 let number = queue.number;
@@ -368,11 +368,11 @@ impl Session {
         }
     }
 
-    fn execute_fabrics<D: MsmDevice>(
+    fn execute_fabrics<C: NvmeController>(
         &mut self,
         command: &Command,
         data: &[u8],
-        subsystem: &mut Subsystem<D>,
+        subsystem: &mut Subsystem<C>,
         now_ms: u64,
     ) {
         let (status, result) = match command.fabrics_type() {
@@ -387,12 +387,13 @@ impl Session {
                 let answer = if fields.size > 1 {
                     Err(Status::CONNECT_INVALID_PARAMETERS)
                 } else if kind == fabrics::PROPERTY_GET {
-                    self.property(fields.offset, is_wide, subsystem)
+                    self.property(command.cid, fields.offset, is_wide, subsystem)
                 } else {
-                    self.set_property(fields.offset, is_wide, fields.value, subsystem)
+                    self.set_property(command.cid, &fields, subsystem)
                 };
                 match answer {
-                    Ok(value) => (Status::SUCCESS, [value as u32, (value >> 32) as u32]),
+                    Ok(None) => return,
+                    Ok(Some(value)) => (Status::SUCCESS, [value as u32, (value >> 32) as u32]),
                     Err(status) => (status, [0, 0]),
                 }
             }
@@ -400,45 +401,46 @@ impl Session {
         self.finish(command.cid, status, result);
     }
 
-    fn property<D: MsmDevice>(
+    /// Value of a property; `None` if it comes as a reply.
+    fn property<C: NvmeController>(
         &self,
+        cid: u16,
         offset: u32,
         is_wide: bool,
-        subsystem: &Subsystem<D>,
-    ) -> Result<u64, Status> {
+        subsystem: &mut Subsystem<C>,
+    ) -> Result<Option<u64>, Status> {
         match &self.role {
-            Role::Discovery(discovery, _) => discovery.property(offset, is_wide),
-            _ => subsystem.controller().property(offset, is_wide),
+            Role::Discovery(discovery, _) => discovery.property(offset, is_wide).map(Some),
+            _ => subsystem.controller_mut().property(cid, offset, is_wide),
         }
     }
 
-    fn set_property<D: MsmDevice>(
+    /// Zero once the property is written; `None` if a reply tells that.
+    fn set_property<C: NvmeController>(
         &mut self,
-        offset: u32,
-        is_wide: bool,
-        value: u64,
-        subsystem: &mut Subsystem<D>,
-    ) -> Result<u64, Status> {
-        match &mut self.role {
-            Role::Discovery(discovery, _) => discovery.set_property(offset, is_wide, value)?,
-            _ => {
-                subsystem
-                    .controller_mut()
-                    .set_property(offset, is_wide, value)?;
-                // A reset has dropped the event requests: their identifiers are free.
-                if !subsystem.controller().is_ready() {
-                    self.outstanding.retain(|_| false);
-                }
-            }
+        cid: u16,
+        fields: &PropertyFields,
+        subsystem: &mut Subsystem<C>,
+    ) -> Result<Option<u64>, Status> {
+        let (offset, is_wide, value) = (fields.offset, fields.size == 1, fields.value);
+        if let Role::Discovery(discovery, _) = &mut self.role {
+            discovery.set_property(offset, is_wide, value)?;
+            return Ok(Some(0));
         }
-        Ok(0)
+        let controller = subsystem.controller_mut();
+        let written = controller.set_property(cid, offset, is_wide, value)?;
+        // A reset has dropped the event requests: their identifiers are free.
+        if !controller.is_ready() {
+            self.outstanding.retain(|outstanding| *outstanding == cid);
+        }
+        Ok(written.map(|()| 0))
     }
 
-    fn connect<D: MsmDevice>(
+    fn connect<C: NvmeController>(
         &mut self,
         command: &Command,
         data: &[u8],
-        subsystem: &mut Subsystem<D>,
+        subsystem: &mut Subsystem<C>,
         now_ms: u64,
     ) -> Result<u16, (Status, u32)> {
         let fields = ConnectFields::of(command);

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::controller::{Controller, MsmDevice, QUEUE_ENTRIES_MAX, QUEUES_MAX, Reply};
+use crate::controller::{
+    Controller, MsmDevice, NvmeController, QUEUE_ENTRIES_MAX, QUEUES_MAX, Reply,
+};
 use crate::nvme::{
     ConnectData, ConnectFields, DYNAMIC_CONTROLLER, DiscoveryEntry, Fabrics, Status,
 };
@@ -13,8 +15,8 @@ pub struct ConnectionId(pub u64);
 
 /// A subsystem of one controller.
 #[derive(Debug)]
-pub struct Subsystem<D> {
-    controller: Controller<D>,
+pub struct Subsystem<C> {
+    controller: C,
     association: Option<Association>,
     /// Replies that their connections have not taken.
     mailboxes: BTreeMap<ConnectionId, VecDeque<Reply>>,
@@ -52,16 +54,25 @@ const QUEUE_SIZE_AT: u32 = 44;
 /// Bit of dword 0: the offset is one of the data.
 const OF_DATA: u32 = 1 << 16;
 
-impl<D: MsmDevice> Subsystem<D> {
-    /// A subsystem over a device.
+/// Fields of Identify Controller that are this transport's.
+pub(crate) const FABRICS: Fabrics = Fabrics {
+    keep_alive_units: KEEP_ALIVE_UNITS,
+    command_capsule: COMMAND_CAPSULE,
+    response_capsule: RESPONSE_CAPSULE,
+};
+
+impl<D: MsmDevice> Subsystem<Controller<D>> {
+    /// A subsystem whose controller is the state machine over a device.
     pub fn new(device: D) -> Self {
-        let fabrics = Fabrics {
-            keep_alive_units: KEEP_ALIVE_UNITS,
-            command_capsule: COMMAND_CAPSULE,
-            response_capsule: RESPONSE_CAPSULE,
-        };
+        Self::over(Controller::new(device, FABRICS, QUEUE_ENTRIES_MAX))
+    }
+}
+
+impl<C: NvmeController> Subsystem<C> {
+    /// A subsystem of a controller.
+    pub fn over(controller: C) -> Self {
         Self {
-            controller: Controller::new(device, fabrics, QUEUE_ENTRIES_MAX),
+            controller,
             association: None,
             mailboxes: BTreeMap::new(),
             doomed: BTreeSet::new(),
@@ -72,12 +83,12 @@ impl<D: MsmDevice> Subsystem<D> {
     }
 
     /// The controller.
-    pub fn controller(&self) -> &Controller<D> {
+    pub fn controller(&self) -> &C {
         &self.controller
     }
 
     /// The controller, to be changed from outside.
-    pub fn controller_mut(&mut self) -> &mut Controller<D> {
+    pub fn controller_mut(&mut self) -> &mut C {
         &mut self.controller
     }
 
@@ -171,7 +182,7 @@ impl<D: MsmDevice> Subsystem<D> {
         if data.subsystem != self.controller.subsystem() {
             return Err(invalid_data(ConnectData::SUBSYSTEM_AT));
         }
-        if fields.size == 0 || fields.size >= QUEUE_ENTRIES_MAX {
+        if fields.size == 0 || fields.size >= self.controller.queue_entries_max() {
             return Err((Status::CONNECT_INVALID_PARAMETERS, QUEUE_SIZE_AT));
         }
         if fields.queue == 0 {
@@ -247,7 +258,7 @@ impl<D: MsmDevice> Subsystem<D> {
             }
         }
         // A controller reset deletes the I/O queues: their connections close.
-        let resets = self.controller.counters().resets;
+        let resets = self.controller.resets();
         if resets != self.resets {
             self.resets = resets;
             self.doom(1);
@@ -256,7 +267,7 @@ impl<D: MsmDevice> Subsystem<D> {
 
     fn end_association(&mut self) {
         self.controller.end_association();
-        self.resets = self.controller.counters().resets;
+        self.resets = self.controller.resets();
         self.doom(0);
         self.association = None;
     }

@@ -6,6 +6,7 @@ mod linux;
 use ark_std::rand::{RngCore, SeedableRng, rngs::StdRng};
 
 use super::*;
+use crate::controller::Controller;
 use crate::controller::tests::{Scripted, end};
 use crate::host::{CommandData, Initiator, Response};
 use crate::nvme::opcode::{admin, nvm};
@@ -33,7 +34,7 @@ struct Link {
 }
 
 impl Link {
-    fn new(id: u64, digests: Digests, subsystem: &mut Subsystem<Scripted>) -> Self {
+    fn new(id: u64, digests: Digests, subsystem: &mut Subsystem<Controller<Scripted>>) -> Self {
         let mut link = Self {
             session: Session::new(ConnectionId(id)),
             initiator: Initiator::new(digests, 32),
@@ -46,7 +47,7 @@ impl Link {
     }
 
     /// Moves bytes until both sides are quiet.
-    fn exchange(&mut self, subsystem: &mut Subsystem<Scripted>, now_ms: u64) {
+    fn exchange(&mut self, subsystem: &mut Subsystem<Controller<Scripted>>, now_ms: u64) {
         for _ in 0..RUNS_MAX {
             let again = self.session.run(subsystem, now_ms);
             let output = self.session.take_output();
@@ -63,7 +64,7 @@ impl Link {
 
     fn call(
         &mut self,
-        subsystem: &mut Subsystem<Scripted>,
+        subsystem: &mut Subsystem<Controller<Scripted>>,
         command: Command,
         data: CommandData,
     ) -> Option<Response> {
@@ -77,7 +78,7 @@ impl Link {
 
     fn status(
         &mut self,
-        subsystem: &mut Subsystem<Scripted>,
+        subsystem: &mut Subsystem<Controller<Scripted>>,
         command: Command,
         data: CommandData,
     ) -> Status {
@@ -109,7 +110,7 @@ fn connect_fields(queue: u16) -> ConnectFields {
 
 fn connect(
     link: &mut Link,
-    subsystem: &mut Subsystem<Scripted>,
+    subsystem: &mut Subsystem<Controller<Scripted>>,
     queue: u16,
     data: &ConnectData,
 ) -> (Status, u32) {
@@ -121,7 +122,11 @@ fn connect(
 }
 
 /// An admin queue and an I/O queue of an enabled controller.
-fn connected(subsystem: &mut Subsystem<Scripted>, first_id: u64, digests: Digests) -> (Link, Link) {
+fn connected(
+    subsystem: &mut Subsystem<Controller<Scripted>>,
+    first_id: u64,
+    digests: Digests,
+) -> (Link, Link) {
     let mut admin = Link::new(first_id, digests, subsystem);
     let data = connect_data(DYNAMIC_CONTROLLER, SUBSYSTEM);
     assert_eq!(
@@ -411,7 +416,7 @@ fn answers_that_are_not_taken_are_bounded() {
 /// Writes PDUs to a session that is already connected.
 fn send(
     session: &mut Session,
-    subsystem: &mut Subsystem<Scripted>,
+    subsystem: &mut Subsystem<Controller<Scripted>>,
     pdu: &Pdu,
     framing: Framing,
 ) -> Vec<Pdu> {

@@ -3,6 +3,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown as Half, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
@@ -14,7 +15,10 @@ use ark_ec::CurveGroup;
 use ark_ff::UniformRand;
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_shutdown::{Level, Trigger};
-use proofmill_zkpu::controller::{Execution, FunctionalModel, ModelOptions, MsmDevice};
+use proofmill_zkpu::circuit::{Circuit, CircuitOptions};
+use proofmill_zkpu::controller::{
+    Execution, FunctionalModel, ModelOptions, MsmDevice, NvmeController,
+};
 use proofmill_zkpu::host::HostOptions;
 use proofmill_zkpu::target::{Target, TargetOptions};
 
@@ -28,6 +32,22 @@ pub(crate) struct Server {
 impl Server {
     /// Serves on a port of loopback; 0 takes a free one.
     pub(crate) fn start(device: impl MsmDevice + Send + 'static, port: u16) -> Self {
+        Self::serve(port, async move |options| {
+            Target::bind(device, options).await.unwrap()
+        })
+    }
+
+    /// Serves a simulated circuit on a free port.
+    pub(crate) fn of_circuit(circuit: Circuit) -> Self {
+        Self::serve(0, async move |options| {
+            Target::bind_controller(circuit, options).await.unwrap()
+        })
+    }
+
+    fn serve<C: NvmeController + Send + 'static>(
+        port: u16,
+        bind: impl AsyncFnOnce(TargetOptions) -> Target<C> + Send + 'static,
+    ) -> Self {
         let (trigger, shutdown) = proofmill_shutdown::channel();
         let (sender, address) = channel();
         let thread = std::thread::spawn(move || {
@@ -37,7 +57,7 @@ impl Server {
                 .unwrap();
             runtime.block_on(async {
                 let options = TargetOptions::new(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
-                let target = Target::bind(device, options).await.unwrap();
+                let target = bind(options).await;
                 sender.send(target.address()).unwrap();
                 target.run(shutdown).await;
             });
@@ -78,11 +98,37 @@ pub(crate) fn model(memory_bytes: u64, power_on_id: u64) -> FunctionalModel {
     })
 }
 
-/// Options with short limits.
+/// The folder with the simulator `soc-two/zkpu_sim` and the firmware `soc/firmware.hex`, if the tests are to use it.
+pub(crate) fn circuit_build() -> Option<PathBuf> {
+    std::env::var_os("ZKPU_BUILD").map(PathBuf::from)
+}
+
+/// A simulated circuit.
+pub(crate) fn circuit(build: &Path, memory_bytes: u64) -> Circuit {
+    let options = CircuitOptions {
+        simulator: build.join("soc-two/zkpu_sim"),
+        firmware: build.join("soc/firmware.hex"),
+        memory_bytes,
+        power_on_id: 1,
+        silence_max: Duration::from_secs(10),
+    };
+    Circuit::launch(&options).unwrap()
+}
+
+/// Options with short limits; with long ones where the device is the simulated circuit, which takes seconds for a megabyte
+/// on a busy machine.
 pub(crate) fn options(address: SocketAddr) -> HostOptions {
-    HostOptions {
-        keep_alive: Duration::from_secs(4),
-        ..HostOptions::new(address)
+    let of_device = HostOptions::new(address);
+    match circuit_build() {
+        None => HostOptions {
+            keep_alive: Duration::from_secs(4),
+            ..of_device
+        },
+        Some(_) => HostOptions {
+            command_timeout: Duration::from_secs(120),
+            connect_timeout: Duration::from_secs(60),
+            ..of_device
+        },
     }
 }
 

@@ -9,13 +9,18 @@ use proofmill_accelerator::{
 };
 use proofmill_zkpu::device::{ZkpuOptions, zkpu};
 
-use crate::common::{Server, model, options};
+use crate::common::{Server, circuit, circuit_build, model, options};
 
 const MEMORY: u64 = 1 << 28;
+/// A simulator fills its memory with noise as it starts.
+const CIRCUIT_MEMORY: u64 = 1 << 24;
 
-/// A ZKPU over loopback. Its server lives as long as the test program.
+/// A ZKPU over loopback: the functional model, or the circuit in RTL where `ZKPU_BUILD` names the simulator's folder. Its server lives as long as the test program.
 pub(crate) fn over_tcp() -> Box<dyn Device> {
-    let server = Server::start(model(MEMORY, 1), 0);
+    let server = match circuit_build() {
+        Some(build) => Server::of_circuit(circuit(&build, CIRCUIT_MEMORY)),
+        None => Server::start(model(MEMORY, 1), 0),
+    };
     let device = zkpu(ZkpuOptions::new(options(server.address))).unwrap();
     std::mem::forget(server);
     Box::new(device)

@@ -21,7 +21,7 @@ bool Host::disable() {
     return false;
 }
 
-bool Host::enable(uint16_t entries, uint32_t css) {
+bool Host::enable_with(uint16_t entries, uint32_t cc) {
     if (!disable()) return false;
     for (Queue &queue : queues) queue = Queue{};
     done.clear();
@@ -36,7 +36,7 @@ bool Host::enable(uint16_t entries, uint32_t css) {
     board.write32(Board::REG_AQA, (entries - 1) << 16 | (entries - 1));
     board.write64(Board::REG_ASQ, admin.sq);
     board.write64(Board::REG_ACQ, admin.cq);
-    board.write32(Board::REG_CC, 6 << 16 | 4 << 20 | css << 4 | 1);
+    board.write32(Board::REG_CC, cc);
     for (int i = 0; i < 4000; i++) {
         const uint32_t csts = board.read32(Board::REG_CSTS);
         if (csts & 2) return false;
@@ -54,31 +54,59 @@ Completion Host::create_queues(uint16_t id, uint16_t sq_entries, uint16_t cq_ent
     memset(board.host(queue.cq), 0, 16 * cq_entries);
     queue.sq_entries = sq_entries;
     queue.cq_entries = cq_entries;
+    return make_queues(id, vector);
+}
+
+Completion Host::make_queues(uint16_t id, uint16_t vector) {
+    Queue &queue = queues[id];
     Command command{.opcode = 5, .prp1 = queue.cq};
-    command.cdw10 = uint32_t(cq_entries - 1) << 16 | id;
+    command.cdw10 = uint32_t(queue.cq_entries - 1) << 16 | id;
     command.cdw11 = uint32_t(vector) << 16 | 3;
     Completion completion = run(0, command);
     if (!completion.ok()) return completion;
     command = Command{.opcode = 1, .prp1 = queue.sq};
-    command.cdw10 = uint32_t(sq_entries - 1) << 16 | id;
+    command.cdw10 = uint32_t(queue.sq_entries - 1) << 16 | id;
     command.cdw11 = uint32_t(id) << 16 | 1;
     completion = run(0, command);
     queue.valid = completion.ok();
     return completion;
 }
 
+bool Host::renew_queues(uint16_t id, uint16_t vector) {
+    const Queue old = queues[id];
+    if (!old.valid) return false;
+    for (uint8_t opcode : {0, 4}) {  // the submission queue first: a completion queue in use is not deleted
+        Command command{.opcode = opcode};
+        command.cdw10 = id;
+        if (!run(0, command).ok()) return false;
+    }
+    std::erase_if(done, [id](const auto &entry) { return entry.first.first == id; });
+    Queue &queue = queues[id];
+    queue = Queue{};
+    queue.sq = old.sq;
+    queue.cq = old.cq;
+    queue.sq_entries = old.sq_entries;
+    queue.cq_entries = old.cq_entries;
+    memset(board.host(queue.cq), 0, 16 * queue.cq_entries);
+    return make_queues(id, vector).ok();
+}
+
 uint16_t Host::submit(int q, Command command) {
+    while (done.count({q, next_cid}) || next_cid == 0) next_cid++;
+    command.cid = next_cid++;
+    submit_as(q, command);
+    return command.cid;
+}
+
+void Host::submit_as(int q, const Command &command) {
     Queue &queue = queues[q];
     while ((queue.tail + 1) % queue.sq_entries == queue.sq_head) {  // full: completions move the head
         poll();
         board.tick(50);
     }
-    while (done.count({q, next_cid}) || next_cid == 0) next_cid++;
-    command.cid = next_cid++;
     memcpy(board.host(queue.sq + 64 * queue.tail), &command, 64);
     queue.tail = (queue.tail + 1) % queue.sq_entries;
     board.write32(0x1000 + 8 * q, queue.tail);
-    return command.cid;
 }
 
 void Host::describe(Command &command, const std::vector<uint64_t> &pages, uint32_t offset) {

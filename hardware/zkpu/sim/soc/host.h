@@ -29,12 +29,18 @@ class Host {
     explicit Host(Board &board) : board(board) {}
 
     // Disables and enables the controller with an admin pair of `entries`; false if CSTS does not follow in time.
-    bool enable(uint16_t entries = 16, uint32_t css = 6);
+    bool enable(uint16_t entries = 16, uint32_t css = 6) { return enable_with(entries, 6 << 16 | 4 << 20 | css << 4 | 1); }
+    // Same with a value of CC, whose bit 0 is 1.
+    bool enable_with(uint16_t entries, uint32_t cc);
     bool disable();
     Completion create_queues(uint16_t id, uint16_t sq_entries, uint16_t cq_entries, uint16_t vector = 0);
+    // Deletes a pair and creates it again where it was; false if the device refuses.
+    bool renew_queues(uint16_t id, uint16_t vector);
 
     // Puts a command into queue `q` and rings the doorbell. Data pages are allocated and described by PRPs.
     uint16_t submit(int q, Command command);
+    // Same with the identifier that the command has, which must be free.
+    void submit_as(int q, const Command &command);
     // Same, with data of `bytes` in host memory at the returned address; `offset` shifts the first byte in its page.
     uint16_t submit_data(int q, Command command, const void *data, uint32_t bytes, uint32_t offset = 0);
     // Waits for the completion of one command; nothing if it does not come in `clocks`.
@@ -63,6 +69,7 @@ class Host {
     Queue queues[QUEUES];
     std::map<std::pair<int, uint16_t>, Completion> done;
     std::map<std::pair<int, uint16_t>, std::pair<std::vector<uint64_t>, uint32_t>> buffers;
+    Completion make_queues(uint16_t id, uint16_t vector);
     uint64_t next_page = Board::HOST_BASE;
     uint16_t next_cid = 1;
 };

@@ -81,7 +81,7 @@ struct Outstanding {
 
 class Server {
   public:
-    Server(const char *firmware, uint64_t bytes) : firmware(firmware), device_bytes(bytes) { power_on(1); }
+    Server(const char *firmware, uint64_t bytes, uint64_t id) : firmware(firmware), device_bytes(bytes) { power_on(id); }
 
     int run() {
         if (!up()) return 1;
@@ -112,6 +112,7 @@ class Server {
     std::unique_ptr<Host> host;
     std::vector<Outstanding> outstanding;
     uint64_t last_work = 0;
+    bool enabled = false;
 
     void power_on(uint64_t id) {
         host.reset();
@@ -121,11 +122,20 @@ class Server {
         last_work = 0;
     }
 
-    bool up() {
-        if (!host->enable(64)) return false;
+    bool up(uint32_t cc = 6 << 16 | 4 << 20 | 6 << 4 | 1) {
+        enabled = false;
+        if (!(cc & 1)) return host->disable();
+        if (!host->enable_with(64, cc)) return false;
         for (uint32_t q = 1; q <= QUEUES_IO; q++)
             if (!host->create_queues(q, 64, 64, q).ok()) return false;
-        return true;
+        return enabled = true;
+    }
+
+    // Forgets the commands of a queue, of all queues where `queue` is negative.
+    void drop(int queue) {
+        for (const auto &o : outstanding)
+            if (queue < 0 || o.queue == queue) send(143, o.tag, {});
+        std::erase_if(outstanding, [queue](const Outstanding &o) { return queue < 0 || o.queue == queue; });
     }
 
     bool active() {
@@ -161,10 +171,9 @@ class Server {
             case 1: command(f, tag); break;
             case 2:
             case 6:
-                for (const auto &o : outstanding) send(143, o.tag, {});
-                outstanding.clear();
+                drop(-1);
                 if (f[4] == 6) power_on(get<uint64_t>(f, 12));
-                put(body, uint32_t(up()));
+                put(body, uint32_t(f[4] == 2 && f.size() >= 16 ? up(get<uint32_t>(f, 12)) : up()));
                 send(f[4] + 128, tag, body);
                 break;
             case 3:
@@ -182,6 +191,17 @@ class Server {
                 send(133, tag, body);
                 break;
             case 7: return false;
+            case 8: {
+                const uint32_t queue = get<uint16_t>(f, 12);
+                if (queue == 0 || queue > QUEUES_IO || !enabled) {
+                    refuse(tag, "no such queue");
+                    break;
+                }
+                drop(int(queue));
+                put(body, uint32_t(host->renew_queues(uint16_t(queue), uint16_t(queue))));
+                send(136, tag, body);
+                break;
+            }
             default: refuse(tag, "unknown request");
         }
         return true;
@@ -192,11 +212,16 @@ class Server {
         if (f.size() < 84 || queue > QUEUES_IO || direction > 2 || bytes > DATA_MAX)
             return refuse(tag, "malformed command frame");
         if (direction == 1 && f.size() != 84 + size_t(bytes)) return refuse(tag, "data of another length");
-        size_t in_queue = 0;
-        for (const auto &o : outstanding) in_queue += o.queue == int(queue);
-        if (in_queue >= 48) return refuse(tag, "queue full");
+        if (!enabled) return refuse(tag, "the controller is not enabled");
         Command c;
         memcpy(&c, &f[20], 64);
+        const bool keeps_id = f[15] & 1;
+        size_t in_queue = 0;
+        for (const auto &o : outstanding) {
+            in_queue += o.queue == int(queue);
+            if (keeps_id && o.queue == int(queue) && o.cid == c.cid) return refuse(tag, "identifier in use");
+        }
+        if (in_queue >= 48) return refuse(tag, "queue full");
         std::vector<uint64_t> pages;
         c.prp1 = c.prp2 = 0;
         if (direction && bytes) {
@@ -205,8 +230,9 @@ class Server {
             if (direction == 1) host->gather(pages, 0, const_cast<uint8_t *>(&f[84]), bytes, true);
             host->describe(c, pages, 0);
         }
-        const uint16_t cid = host->submit(int(queue), c);
-        outstanding.push_back({tag, bytes, int(queue), cid, pages, direction == 2, queue == 0 && c.opcode == 0x0c});
+        if (keeps_id) host->submit_as(int(queue), c);
+        else c.cid = host->submit(int(queue), c);
+        outstanding.push_back({tag, bytes, int(queue), c.cid, pages, direction == 2, queue == 0 && c.opcode == 0x0c});
     }
 
     void answer() {
@@ -237,7 +263,7 @@ class Server {
 
 int main(int argc, char **argv) {
     if (argc < 2) {
-        fprintf(stderr, "usage: zkpu-sim FIRMWARE.hex [DEVICE_BYTES]\n");
+        fprintf(stderr, "usage: zkpu-sim FIRMWARE.hex [DEVICE_BYTES [POWER_ON_ID]]\n");
         return 2;
     }
     const uint64_t bytes = argc > 2 ? strtoull(argv[2], nullptr, 0) : 64 << 20;
@@ -245,6 +271,6 @@ int main(int argc, char **argv) {
         fprintf(stderr, "zkpu-sim: device memory must be a multiple of 4,096 bytes, at most 2^40\n");
         return 2;
     }
-    return Server(argv[1], bytes).run();
+    return Server(argv[1], bytes, argc > 3 ? strtoull(argv[3], nullptr, 0) : 1).run();
 }
 #endif

@@ -41,20 +41,42 @@ class Device:
             self.early[got] = (kind, frame[8:])
         return self.early.pop(tag)
 
-    def command(self, queue, opcode, nsid=0, dwords=(), data=b"", read=0):
+    def command(self, queue, opcode, nsid=0, dwords=(), data=b"", read=0, cid=None):
         entry = bytearray(64)
         entry[0] = opcode
+        if cid is not None:
+            struct.pack_into("<H", entry, 2, cid)
         struct.pack_into("<I", entry, 4, nsid)
         for at, value in dict(dwords).items():
             struct.pack_into("<I", entry, 4 * at, value)
         direction = 1 if data else 2 if read else 0
-        return self.send(1, struct.pack("<HBxI", queue, direction, len(data) or read) + bytes(entry) + data)
+        keeps_id = cid is not None
+        return self.send(1, struct.pack("<HBBI", queue, direction, keeps_id, len(data) or read) + bytes(entry) + data)
 
     def run(self, *arguments, **named):
         kind, body = self.receive(self.command(*arguments, **named))
         assert kind == 129, kind
         dw0, dw1, status, _, count = struct.unpack_from("<IIHHI", body)
         return dw0, dw1, status, body[16 : 16 + count]
+
+
+def queues_and_identifiers(device):
+    # An Abort names a command by the identifier that it kept.
+    event = device.command(0, 0x0C, cid=0x4321)
+    check(device.receive(device.command(0, 0x0C, cid=0x4321))[0] == 255, "identifier in use")
+    check(device.run(0, 8, dwords={10: 0x4321 << 16})[0] == 0, "aborted by its identifier")
+    check(struct.unpack_from("<H", device.receive(event)[1], 8)[0] & 0x7FF == 0x007, "abort requested")
+    device.run(1, 0x80, 1, {10: 0, 11: 1, 12: 2, 13: 1, 14: 8 | 1 << 8})
+    check(device.receive(device.send(8, struct.pack("<H", 1)))[1] == b"\1\0\0\0", "queue renewal")
+    check(device.run(1, 0, 1)[2] == 0, "the renewed queue takes commands")
+    check(device.receive(device.send(8, struct.pack("<H", 0)))[0] == 255, "the admin queue is not renewed")
+    # NVM alone: namespace 2 does not exist. Then disabled: nothing is taken.
+    check(device.receive(device.send(2, struct.pack("<I", 0x460001)))[1] == b"\1\0\0\0", "NVM command set alone")
+    check(device.run(1, 2, 2, {12: 4}, read=4)[2] & 0x7FF == 0x00B, "namespace 2 does not exist")
+    check(device.receive(device.send(2, struct.pack("<I", 0)))[1] == b"\1\0\0\0", "disabled")
+    check(device.receive(device.send(3, struct.pack("<I", 0x1C)))[1] == b"\0\0\0\0", "CSTS of a disabled controller")
+    check(device.receive(device.command(1, 0, 1))[0] == 255, "commands are refused")
+    check(device.receive(device.send(2))[1] == b"\1\0\0\0", "enabled again")
 
 
 def main():
@@ -84,6 +106,7 @@ def main():
     check(device.run(3, 2, 1, {10: 2, 12: 0}, read=512)[3] == result, "memory after the reset")
     check(device.receive(device.send(3, struct.pack("<I", 8)))[1] == struct.pack("<I", 0x20000), "VS")
     check(device.receive(device.send(9))[0] == 255, "unknown request")
+    queues_and_identifiers(device)
     check(device.receive(device.send(1, b"short"))[0] == 255, "short command")
     check(device.receive(device.send(6, struct.pack("<Q", 77)))[1] == b"\1\0\0\0", "power cycle")
     check(device.run(0, 6, dwords={10: 1}, read=4096)[3][3112:3120] == struct.pack("<Q", 77), "power-on identifier")

@@ -18,9 +18,9 @@ pub(crate) async fn run(command: Zkpu) -> Result<(), Failure> {
 }
 
 /// Runs what waits for a device on a thread that may block.
-async fn blocking(
-    run: impl FnOnce() -> Result<(), Failure> + Send + 'static,
-) -> Result<(), Failure> {
+async fn blocking<T: Send + 'static>(
+    run: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
     let ended = tokio::task::spawn_blocking(run).await;
     ended.map_err(|error| Failure::new(error.to_string()))?
 }

@@ -1,9 +1,11 @@
 //! `proofmill zkpu serve`
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use proofmill_shutdown::{Level, channel};
-use proofmill_zkpu::controller::{Execution, FunctionalModel, ModelOptions};
+use proofmill_zkpu::circuit::{Circuit, CircuitOptions};
+use proofmill_zkpu::controller::{Execution, FunctionalModel, ModelOptions, NvmeController};
 use proofmill_zkpu::target::{Target, TargetError, TargetOptions};
 
 use crate::args::zkpu::Serve;
@@ -11,10 +13,31 @@ use crate::failure::Failure;
 use crate::progress::Screen;
 use crate::{output, signals};
 
+/// Time without an answer after which a simulator counts as hung.
+const SILENCE_MAX: Duration = Duration::from_secs(30);
+
 pub(super) async fn run(args: &Serve) -> Result<(), Failure> {
     // The memory of a new process is another one: hosts that were connected to the one before load their bases again.
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
     let power_on_id = since_epoch.map_or(0, |since| since.as_nanos() as u64);
+    let options = TargetOptions {
+        allow_remote: args.allow_remote,
+        ..TargetOptions::new(args.listen)
+    };
+    if let Some(simulator) = &args.rtl {
+        let options_of_circuit = CircuitOptions {
+            simulator: simulator.clone(),
+            firmware: firmware(args.firmware.as_deref(), simulator),
+            memory_bytes: args.memory,
+            power_on_id,
+            silence_max: SILENCE_MAX,
+        };
+        let circuit = super::blocking(move || {
+            Circuit::launch(&options_of_circuit).map_err(|error| Failure::of(&error))
+        });
+        let target = Target::bind_controller(circuit.await?, options).await;
+        return serve("the simulated circuit of a ZKPU", target).await;
+    }
     let model = FunctionalModel::new(ModelOptions {
         serial: "MODEL".to_owned(),
         memory_bytes: args.memory,
@@ -22,11 +45,22 @@ pub(super) async fn run(args: &Serve) -> Result<(), Failure> {
         power_on_id,
         execution: Execution::Thread,
     });
-    let options = TargetOptions {
-        allow_remote: args.allow_remote,
-        ..TargetOptions::new(args.listen)
+    serve("a model of a ZKPU", Target::bind(model, options).await).await
+}
+
+/// The image that `make` builds beside the simulator, unless another is named.
+fn firmware(named: Option<&Path>, simulator: &Path) -> PathBuf {
+    let beside = || {
+        let build = simulator.parent().unwrap_or_else(|| Path::new(""));
+        build.join("../soc/firmware.hex")
     };
-    let target = Target::bind(model, options).await;
+    named.map_or_else(beside, Path::to_path_buf)
+}
+
+async fn serve<C: NvmeController + Send + 'static>(
+    kind: &str,
+    target: Result<Target<C>, TargetError>,
+) -> Result<(), Failure> {
     let target = target.map_err(|error| {
         let failure = Failure::of(&error);
         match error {
@@ -36,7 +70,7 @@ pub(super) async fn run(args: &Serve) -> Result<(), Failure> {
     })?;
     let stop = signals::first_signal()?;
     Screen::open().note(&output::plain(&format!(
-        "a model of a ZKPU is served over NVMe/TCP on {}, subsystem {}",
+        "{kind} is served over NVMe/TCP on {}, subsystem {}",
         target.address(),
         target.subsystem(),
     )));

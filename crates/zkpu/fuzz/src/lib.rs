@@ -1,0 +1,3 @@
+//! Code of the fuzz targets.
+
+pub mod targets;
