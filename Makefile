@@ -5,7 +5,7 @@
 CARGO ?= cargo
 INTEROP = crates/cli/tests/circom
 
-.PHONY: help demo build test nats-server s3-server cuda-toolkit interop-tools lint docs docs-check page-check fmt cuda-check bench bench-cluster bench-kernels bench-snarkjs clean zkpu-test zkpu-bench zkpu-formal zkpu-resources
+.PHONY: help demo build test nats-server s3-server cuda-toolkit interop-tools lint docs docs-check page-check fmt cuda-check bench bench-cluster bench-kernels bench-snarkjs clean zkpu-test zkpu-conform zkpu-bench zkpu-formal zkpu-resources
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -74,6 +74,9 @@ $(PAGE_CHECK)/node_modules/.package-lock.json: $(PAGE_CHECK)/package.json $(PAGE
 
 zkpu-test: ## Simulate the MSM accelerator, core and system on chip, against its oracle, with lint and coverage
 	$(MAKE) --no-print-directory -C hardware/zkpu test
+
+zkpu-conform: ## The conformance suite on the functional model over NVMe/TCP, products of up to 2^16 points
+	$(CARGO) test -p proofmill-zkpu --test conformance -- --ignored --nocapture
 
 zkpu-bench: ## Cycles a point of the simulated core, and its cycle model (about 20 minutes)
 	$(MAKE) -C hardware/zkpu bench
