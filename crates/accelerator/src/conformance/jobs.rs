@@ -57,7 +57,7 @@ impl<'a> Loaded<'a> {
 
     /// The generator, thrice.
     fn three<G: DeviceGroup>(device: &'a dyn Device) -> Result<Self, String> {
-        Self::new::<G>(device, &vec![G::generator().into_affine(); 3], 0)
+        Self::new::<G>(device, &[G::generator().into_affine(); 3], 0)
     }
 
     fn job<G: DeviceGroup>(&self, scalars: &[u64]) -> DeviceJob {
