@@ -19,6 +19,15 @@ pub trait Device: Send + Sync {
     /// The device's name, groups, fields and limits.
     fn caps(&self) -> &Capabilities;
 
+    /// Checks that the device can do this work, whether or not it has failed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadJob`] if not.
+    fn check(&self, work: Work) -> Result<(), Error> {
+        work.check(self.caps())
+    }
+
     /// The predicted duration of `work` on this device, extrapolated from smaller work of the same sort. The
     /// first call for a sort measures it, queued behind the jobs submitted before: this takes some tenths of
     /// a second, and the time to compile the kernels if they are not compiled yet.

@@ -250,6 +250,7 @@ groups! {
     Bls12_381G1, Projective<ark_bls12_381::g1::Config>, "bls12_381_g1";
     Bls12_381G2, Projective<ark_bls12_381::g2::Config>, "bls12_381_g2";
     Bls12_377G1, Projective<ark_bls12_377::g1::Config>, "bls12_377_g1";
+    Bls12_377G2, Projective<ark_bls12_377::g2::Config>, "bls12_377_g2";
     Bn254G1, Projective<ark_bn254::g1::Config>, "bn254_g1";
     Bn254G2, Projective<ark_bn254::g2::Config>, "bn254_g2";
 }

@@ -18,6 +18,7 @@
 //! # Ok::<(), proofmill_accelerator::Error>(())
 //! ```
 
+pub mod conformance;
 mod cost;
 mod cpu;
 mod cuda;

@@ -17,9 +17,9 @@ use crate::ticket::{Answer, Ticket, ticket};
 ///
 /// Placement goes by the devices' predicted costs ([`Device::cost`]). Bases are loaded on the device that
 /// would finish soonest with one product of each of its bases, the new ones included. A job runs on the
-/// device that has its bases; without bases, on the one that would finish it soonest. A device that fails
-/// gets no more work: its jobs run on another device, where their bases are loaded again. For that the pool
-/// keeps the bases' points in host memory. The first bases of a group, and the first transform over a field,
+/// device that has its bases; without bases, on the one that would finish it soonest. Devices get only work that
+/// they can do ([`Device::check`]). A device that fails gets no more work: its jobs run on another device that can do
+/// them, where their bases are loaded again. For that the pool keeps the bases' points in host memory. The first bases of a group, and the first transform over a field,
 /// wait until all devices have measured their cost.
 pub struct Pool {
     shared: Arc<Shared>,
@@ -93,13 +93,13 @@ impl Pool {
         }
         let caps = Capabilities {
             name: format!("a pool of {}", caps.len()),
-            groups: common(Group::ALL, &caps, |caps| &caps.groups),
-            fields: common(ScalarField::ALL, &caps, |caps| &caps.fields),
-            max_bases: caps.iter().map(|caps| caps.max_bases).min().unwrap_or(0),
+            groups: of_any(Group::ALL, &caps, |caps| &caps.groups),
+            fields: of_any(ScalarField::ALL, &caps, |caps| &caps.fields),
+            max_bases: caps.iter().map(|caps| caps.max_bases).max().unwrap_or(0),
             max_transform_log: caps
                 .iter()
                 .map(|caps| caps.max_transform_log)
-                .min()
+                .max()
                 .unwrap_or(0),
             memory: caps.iter().map(|caps| caps.memory).sum(),
             host_memory: caps.iter().map(|caps| caps.host_memory).sum(),
@@ -149,27 +149,33 @@ impl Pool {
 }
 
 impl Device for Pool {
-    /// The capabilities that all devices share, so that each can take over another's jobs.
+    /// The capabilities that any of the devices has.
     fn caps(&self) -> &Capabilities {
         &self.caps
     }
 
+    /// Whether one of the devices can do it.
+    fn check(&self, work: Work) -> Result<(), Error> {
+        self.shared.able(&[work]).map(drop)
+    }
+
     /// The predicted duration on the quickest device.
     fn cost(&self, work: Work) -> Result<Duration, Error> {
-        work.check(&self.caps)?;
-        let costs = self.shared.devices.iter().map(|device| device.cost(work));
+        let able = self.shared.able(&[work])?;
+        let costs = able.iter().map(|at| self.shared.devices[*at].cost(work));
         costs
             .reduce(|best, next| match (best, next) {
                 (Ok(best), Ok(next)) => Ok(best.min(next)),
                 (Err(_), next) => next,
                 (best, Err(_)) => best,
             })
-            .unwrap_or_else(|| Err(self.shared.all_failed()))
+            .unwrap_or_else(|| Err(self.shared.all_failed(&able)))
     }
 
     fn load_bases(&self, points: Points, memory_limit: usize) -> Result<BasesId, Error> {
         let id = BasesId::fresh();
-        let costs = self.shared.costs(&[product(&points)]);
+        let work = [product(&points)];
+        let costs = self.shared.costs(&work);
         let placed = PooledBases {
             points,
             memory_limit,
@@ -184,7 +190,7 @@ impl Device for Pool {
                 .fold(costs[member], Duration::saturating_add)
         };
         let attempt = || {
-            let member = self.shared.least_loaded_device(products)?;
+            let member = self.shared.least_loaded_device(&work, products)?;
             self.shared.load(member, id)
         };
         let mut loaded = attempt();
@@ -254,15 +260,15 @@ fn product(points: &Points) -> Work {
     }
 }
 
-/// The items of `all` that every device has.
-fn common<T: Copy + PartialEq>(
+/// The items of `all` that any device has.
+fn of_any<T: Copy + PartialEq>(
     all: &[T],
     caps: &[&Capabilities],
     has: impl Fn(&Capabilities) -> &Vec<T>,
 ) -> Vec<T> {
     all.iter()
         .copied()
-        .filter(|item| caps.iter().all(|caps| has(caps).contains(item)))
+        .filter(|item| caps.iter().any(|caps| has(caps).contains(item)))
         .collect()
 }
 
@@ -273,8 +279,32 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn all_failed(&self) -> Error {
-        self.devices[0].failure().unwrap_or(Error::NoDevice {
+    /// The devices that can do all of `work`, failed ones included.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadJob`] if there are none.
+    fn able(&self, work: &[Work]) -> Result<Vec<usize>, Error> {
+        let is_able = |member: &usize| {
+            let device = &self.devices[*member];
+            work.iter().all(|work| device.check(*work).is_ok())
+        };
+        let able: Vec<usize> = (0..self.devices.len()).filter(is_able).collect();
+        if !able.is_empty() {
+            return Ok(able);
+        }
+        let mut refusals = work
+            .iter()
+            .filter_map(|it| self.devices[0].check(*it).err());
+        Err(refusals.next().unwrap_or_else(|| {
+            Error::BadJob("no device of the pool can do all parts of the job".into())
+        }))
+    }
+
+    /// The reason why none of these devices takes work.
+    fn all_failed(&self, able: &[usize]) -> Error {
+        let mut failures = able.iter().filter_map(|at| self.devices[*at].failure());
+        failures.next().unwrap_or(Error::NoDevice {
             reason: "all devices of the pool failed".into(),
         })
     }
@@ -292,17 +322,19 @@ impl Shared {
             .collect()
     }
 
-    /// The device with the least load that has not failed.
+    /// The device with the least load that can do all of `work` and has not failed.
     fn least_loaded_device<L: Ord>(
         &self,
+        work: &[Work],
         load: impl Fn(&State, usize) -> L,
     ) -> Result<usize, Error> {
+        let able = self.able(work)?;
         let state = self.lock();
         let works = |member: &usize| self.devices[*member].failure().is_none();
-        (0..self.devices.len())
-            .filter(works)
+        let working = able.iter().copied().filter(works);
+        working
             .min_by_key(|&member| load(&state, member))
-            .ok_or_else(|| self.all_failed())
+            .ok_or_else(|| self.all_failed(&able))
     }
 
     /// The device for a job, and the job's predicted duration there. The device is the one that lacks the fewest
@@ -311,7 +343,7 @@ impl Shared {
         let bases = job.bases();
         let work = self.lock().work(job);
         let costs = self.costs(&work);
-        let member = self.least_loaded_device(|state, member| {
+        let member = self.least_loaded_device(&work, |state, member| {
             let elsewhere = |id: &&BasesId| {
                 let placed = state.bases.get(*id);
                 placed.is_some_and(|placed| !placed.on.contains_key(&member))

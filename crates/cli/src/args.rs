@@ -115,8 +115,8 @@ pub(crate) enum Command {
     Submit(Submit),
     /// Prove that a witness satisfies a circom circuit, with Groth16.
     ///
-    /// Keys, witnesses and proofs are files of circom and snarkjs, over BN254 or BLS12-381. The
-    /// proof is verified before anything is written, and both files are written whole.
+    /// Keys, witnesses and proofs are files of circom and snarkjs, over BN254, BLS12-381 or
+    /// BLS12-377. The proof is verified before anything is written, and both files are written whole.
     Prove(circuits::Prove),
     /// Run the proving engine, which keeps keys in memory, and send it requests.
     Engine {

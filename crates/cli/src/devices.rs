@@ -1,30 +1,47 @@
-//! The `--devices` argument, and opening the CUDA cards it selects.
+//! The `--devices` argument, and opening the devices it selects: CUDA cards, and ZKPUs behind NVMe/TCP.
 
+use std::fmt;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use proofmill_accelerator::{Device, Error, Pool, cuda, cuda_cards, user_cubin_directory};
 use proofmill_engine::{AcceleratorOptions, DeviceKind, DeviceOptions, OffloadRule};
 use proofmill_telemetry::console_line;
+use proofmill_zkpu::device::{ZkpuOptions, zkpu};
+use proofmill_zkpu::host::HostOptions;
 
 use crate::failure::Failure;
 use crate::output;
 
-/// Partitions that an engine keeps on a card at once: while the results of one are copied back, the card computes the
-/// other.
-const PARTITIONS_PER_CARD: usize = 2;
+/// Partitions that an engine keeps on a device at once: while the results of one are copied back, the device computes
+/// the other.
+const PARTITIONS_PER_DEVICE: usize = 2;
+/// Keep alive timeout of a ZKPU: one that falls silent while it computes is noticed within half of it and the limit for a
+/// command.
+const ZKPU_KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 /// Value of `--devices`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Devices {
     /// Every card present, used only for operations that it finishes sooner than the processors.
     Auto,
-    /// These cards by CUDA index, used for every operation they support. An empty list (`cpu`) means processors only.
-    Cards(Vec<usize>),
+    /// These devices, used for every operation they support. An empty list (`cpu`) means processors only.
+    Named(Vec<DeviceName>),
 }
 
-/// An opened card and its name, such as `cuda:0`.
-struct Card {
+/// A device beside the processors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum DeviceName {
+    /// A card, by its CUDA index.
+    Cuda(usize),
+    /// A ZKPU, by the address of its NVMe/TCP target.
+    Nvme(SocketAddr),
+}
+
+/// An opened device and its name, such as `cuda:0`.
+struct Opened {
     name: String,
     device: Box<dyn Device>,
 }
@@ -32,69 +49,75 @@ struct Card {
 // === impl Devices ===
 
 impl Devices {
-    /// Devices of an engine: the cards, then the processors, which compute the products of up to `products` partitions
-    /// at once.
+    /// Devices of an engine: those beside the processors, then the processors, which compute the products of up to
+    /// `products` partitions at once.
     ///
     /// # Errors
     ///
-    /// A card named on the command line cannot be used.
+    /// A device named on the command line cannot be used.
     pub(crate) fn for_engine(&self, products: usize) -> Result<Vec<DeviceOptions>, Failure> {
         let offload = match self {
             Self::Auto => OffloadRule::WhenFaster,
-            Self::Cards(_) => OffloadRule::Always,
+            Self::Named(_) => OffloadRule::Always,
         };
-        let cards = self.open()?.into_iter().map(|card| DeviceOptions {
-            name: card.name,
+        let opened = self.open()?.into_iter().map(|opened| DeviceOptions {
+            name: opened.name,
             kind: DeviceKind::Accelerator(AcceleratorOptions {
-                device: Arc::from(card.device),
+                device: Arc::from(opened.device),
                 offload,
-                partitions: PARTITIONS_PER_CARD,
+                partitions: PARTITIONS_PER_DEVICE,
             }),
         });
-        Ok(cards.chain(DeviceOptions::processors(products)).collect())
+        Ok(opened.chain(DeviceOptions::processors(products)).collect())
     }
 
-    /// Device for a single proof: a card, or a pool of the cards if there are several. `None` means processors only.
+    /// Device for a single proof: one, or a pool if there are several. `None` means processors only.
     ///
     /// # Errors
     ///
-    /// A card named on the command line cannot be used.
+    /// A device named on the command line cannot be used.
     pub(crate) fn for_proof(&self) -> Result<Option<Arc<dyn Device>>, Failure> {
-        let mut cards = self.open()?;
-        if cards.len() > 1 {
-            let devices = cards.into_iter().map(|card| card.device).collect();
+        let mut opened = self.open()?;
+        if opened.len() > 1 {
+            let devices = opened.into_iter().map(|opened| opened.device).collect();
             return Ok(Some(Arc::new(Pool::new(devices).map_err(unusable)?)));
         }
-        Ok(cards.pop().map(|card| Arc::from(card.device)))
+        Ok(opened.pop().map(|opened| Arc::from(opened.device)))
     }
 
-    fn open(&self) -> Result<Vec<Card>, Failure> {
-        let numbers = match self {
-            Self::Cards(cards) => cards.clone(),
-            // Most machines have no card, so its absence is not reported.
-            Self::Auto => (0..cuda_cards().unwrap_or(0)).collect(),
+    /// The ZKPUs, each with its name, or the reason why it cannot be used.
+    pub(crate) fn zkpus(&self) -> Vec<(String, Result<Box<dyn Device>, Error>)> {
+        let Self::Named(names) = self else {
+            return Vec::new();
         };
-        if numbers.is_empty() {
-            return Ok(Vec::new());
-        }
-        let cubins = user_cubin_directory().ok_or_else(|| {
-            Failure::new("no place to keep compiled kernels in")
-                .help("set HOME or XDG_CACHE_HOME to an absolute path, or give --devices cpu")
-        })?;
-        let mut open = Vec::new();
-        for number in numbers {
-            match (cuda(number, &cubins), self) {
-                (Ok(device), _) => open.push(Card {
-                    name: format!("cuda:{number}"),
-                    device: Box::new(device),
+        let zkpus = names
+            .iter()
+            .filter(|name| matches!(name, DeviceName::Nvme(_)));
+        zkpus.map(|name| (name.to_string(), name.open())).collect()
+    }
+
+    fn open(&self) -> Result<Vec<Opened>, Failure> {
+        let names = match self {
+            Self::Named(names) => names.clone(),
+            // Most machines have no card, so its absence is not reported.
+            Self::Auto => (0..cuda_cards().unwrap_or(0))
+                .map(DeviceName::Cuda)
+                .collect(),
+        };
+        let mut opened = Vec::new();
+        for name in names {
+            match (name.open(), self) {
+                (Ok(device), _) => opened.push(Opened {
+                    name: name.to_string(),
+                    device,
                 }),
-                (Err(error), Self::Cards(_)) => return Err(unusable(error)),
-                (Err(error), Self::Auto) => console_line(output::plain(&format!(
-                    "card cuda:{number} is not used: {error}"
-                ))),
+                (Err(error), Self::Named(_)) => return Err(unusable(error)),
+                (Err(error), Self::Auto) => {
+                    console_line(output::plain(&format!("card {name} is not used: {error}")))
+                }
             }
         }
-        Ok(open)
+        Ok(opened)
     }
 }
 
@@ -109,22 +132,75 @@ impl FromStr for Devices {
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "auto" => return Ok(Self::Auto),
-            "cpu" => return Ok(Self::Cards(Vec::new())),
+            "cpu" => return Ok(Self::Named(Vec::new())),
             _ => {}
         }
-        let mut cards = Vec::new();
-        for name in text.split(',') {
-            let number = name.strip_prefix("cuda:").and_then(|it| it.parse().ok());
-            let number = number.ok_or_else(|| {
-                format!("{name:?}: expected auto, cpu, or cards such as cuda:0,cuda:1")
-            })?;
-            if cards.contains(&number) {
-                return Err(format!("{name} is named twice"));
+        let mut names = Vec::new();
+        for text in text.split(',') {
+            let name: DeviceName = text.parse()?;
+            if names.contains(&name) {
+                return Err(format!("{text} is named twice"));
             }
-            cards.push(number);
+            names.push(name);
         }
-        Ok(Self::Cards(cards))
+        Ok(Self::Named(names))
     }
+}
+
+// === impl DeviceName ===
+
+impl DeviceName {
+    fn open(&self) -> Result<Box<dyn Device>, Error> {
+        match self {
+            Self::Cuda(number) => {
+                let cubins = user_cubin_directory().ok_or_else(|| Error::NoDevice {
+                    reason: "no place to keep compiled kernels in: set HOME or XDG_CACHE_HOME to \
+                             an absolute path"
+                        .into(),
+                })?;
+                Ok(Box::new(cuda(*number, &cubins)?))
+            }
+            Self::Nvme(address) => {
+                let options = HostOptions {
+                    keep_alive: ZKPU_KEEP_ALIVE,
+                    ..HostOptions::new(*address)
+                };
+                Ok(Box::new(zkpu(ZkpuOptions::new(options))?))
+            }
+        }
+    }
+}
+
+impl fmt::Display for DeviceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cuda(number) => write!(f, "cuda:{number}"),
+            Self::Nvme(address) => write!(f, "nvme:{address}"),
+        }
+    }
+}
+
+impl FromStr for DeviceName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(at) = text.strip_prefix("nvme:") {
+            let address = address(at).map_err(|why| format!("{text:?}: {why}"))?;
+            return Ok(Self::Nvme(address));
+        }
+        let number = text.strip_prefix("cuda:").and_then(|it| it.parse().ok());
+        number.map(Self::Cuda).ok_or_else(|| {
+            format!("{text:?}: expected auto, cpu, cards such as cuda:0, or nvme:HOST:PORT")
+        })
+    }
+}
+
+/// Parses the address of an NVMe/TCP target.
+pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
+    let mut found = text
+        .to_socket_addrs()
+        .map_err(|error| format!("{error}: expected HOST:PORT, such as 127.0.0.1:4420"))?;
+    found.next().ok_or_else(|| "no such host".to_owned())
 }
 
 #[cfg(test)]
@@ -134,10 +210,16 @@ mod tests {
     #[test]
     fn devices_are_parsed() {
         let parse = |text: &str| text.parse::<Devices>();
+        let named = |names: &[DeviceName]| Ok(Devices::Named(names.to_vec()));
+        let nvme = DeviceName::Nvme(SocketAddr::from(([127, 0, 0, 1], 4420)));
         assert_eq!(parse("auto"), Ok(Devices::Auto));
-        assert_eq!(parse("cpu"), Ok(Devices::Cards(Vec::new())));
-        assert_eq!(parse("cuda:0"), Ok(Devices::Cards(vec![0])));
-        assert_eq!(parse("cuda:1,cuda:0"), Ok(Devices::Cards(vec![1, 0])));
+        assert_eq!(parse("cpu"), named(&[]));
+        assert_eq!(parse("cuda:0"), named(&[DeviceName::Cuda(0)]));
+        let both = [DeviceName::Cuda(1), nvme];
+        assert_eq!(parse("cuda:1,nvme:127.0.0.1:4420"), named(&both));
+        assert_eq!(both[1].to_string(), "nvme:127.0.0.1:4420");
+        let at = "nvme:[::1]:4420".parse::<DeviceName>().unwrap();
+        assert_eq!(at.to_string(), "nvme:[::1]:4420");
         for wrong in [
             "",
             "cuda",
@@ -146,15 +228,22 @@ mod tests {
             "cuda:0,",
             "cpu,cuda:0",
             "gpu",
+            "nvme",
+            "nvme:",
+            "nvme:127.0.0.1",
+            "nvme:127.0.0.1:x",
+            "nvme:127.0.0.1:65536",
         ] {
             assert!(parse(wrong).unwrap_err().contains("expected"), "{wrong}");
         }
         assert!(parse("cuda:0,cuda:0").unwrap_err().contains("twice"));
+        let twice = "nvme:127.0.0.1:1,nvme:127.0.0.1:1";
+        assert!(parse(twice).unwrap_err().contains("twice"));
     }
 
     #[test]
     fn processors_are_always_among_an_engines_devices() {
-        for devices in [Devices::Auto, Devices::Cards(Vec::new())] {
+        for devices in [Devices::Auto, Devices::Named(Vec::new())] {
             let devices = devices.for_engine(1).unwrap();
             let last = devices.last().unwrap();
             assert!(matches!(

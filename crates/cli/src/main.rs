@@ -95,7 +95,7 @@ fn run(command: Command) -> Result<(), Failure> {
             Command::Vkd { command } => commands::vkd::run(command).await,
             Command::Aggregate { command } => commands::aggregate::run(command),
             Command::Zkpu { command } => commands::zkpu::run(command).await,
-            Command::Doctor(args) => commands::doctor::run(&args),
+            Command::Doctor(args) => commands::doctor::run(&args).await,
             Command::Completions { shell } => commands::completions::run(shell),
         }
     });

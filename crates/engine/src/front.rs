@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use proofmill_groth16::Curve;
 use proofmill_r1cs::iden3::{SCALAR_BYTES, WtnsFile};
 
 use crate::events::unix_ms;
@@ -14,7 +15,7 @@ use crate::interface::{
 };
 use crate::key::KeyPolicy;
 use crate::pipeline::{Env, Prepared, PreparedPartition};
-use crate::registry::{Inspection, Registered, curve_of, inspect};
+use crate::registry::{Inspection, Registered, inspect};
 use crate::residency::ResidencyTable;
 
 pub(crate) struct CallerSide {
@@ -90,14 +91,14 @@ impl CallerSide {
                 let header = *WtnsFile::parse(content)
                     .map_err(|error| Error::Invalid(error.to_string()))?
                     .header();
-                if curve_of(header.prime) != circuit.curve
+                if Curve::from(header.prime) != circuit.curve
                     || u64::from(header.n_values) != circuit.variables
                 {
                     return Err(Error::Invalid(format!(
                         "a witness of {} values over {}, where circuit {} has {} variables over {}: \
                          it is of another circuit",
                         header.n_values,
-                        curve_of(header.prime),
+                        Curve::from(header.prime),
                         circuit.name,
                         circuit.variables,
                         circuit.curve

@@ -26,6 +26,7 @@ mod snark_curve;
 pub mod snarkjs;
 mod verify;
 
+pub use ark_bls12_377::Bls12_377;
 pub use ark_bls12_381::Bls12_381;
 pub use ark_bn254::Bn254;
 pub use device::{DeviceKey, Offload, PartialProducts, PendingProducts, Placement, QuotientInput};

@@ -8,7 +8,7 @@ use ark_ff::Field;
 use proofmill_accelerator::{DeviceField, DeviceGroup};
 use proofmill_kernels::MsmGroup;
 use proofmill_kernels::pairing::PairingCurve;
-use proofmill_r1cs::iden3::MontgomeryField;
+use proofmill_r1cs::iden3::{MontgomeryField, ScalarField};
 
 /// The name of a curve, where the curve is known only from a file's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,6 +17,9 @@ pub enum Curve {
     Bn254,
     /// BLS12-381.
     Bls12_381,
+    /// BLS12-377, which circom calls `bls12377`. snarkjs does not know it: files over it have snarkjs's formats, and
+    /// Proofmill alone reads them.
+    Bls12_377,
 }
 
 /// A pairing whose groups the kernels and devices support.
@@ -58,13 +61,14 @@ pub trait PointGroup:
 
 impl Curve {
     /// All variants.
-    pub const ALL: [Self; 2] = [Self::Bn254, Self::Bls12_381];
+    pub const ALL: [Self; 3] = [Self::Bn254, Self::Bls12_381, Self::Bls12_377];
 
     /// The name in our key files: at most 16 ASCII bytes.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Bn254 => "bn254",
             Self::Bls12_381 => "bls12-381",
+            Self::Bls12_377 => "bls12-377",
         }
     }
 
@@ -73,6 +77,7 @@ impl Curve {
         match self {
             Self::Bn254 => "bn128",
             Self::Bls12_381 => "bls12381",
+            Self::Bls12_377 => "bls12377",
         }
     }
 
@@ -81,6 +86,17 @@ impl Curve {
         Self::ALL
             .into_iter()
             .find(|curve| curve.snarkjs_name() == name)
+    }
+}
+
+/// The curve whose scalars these are.
+impl From<ScalarField> for Curve {
+    fn from(field: ScalarField) -> Self {
+        match field {
+            ScalarField::Bn254 => Self::Bn254,
+            ScalarField::Bls12_381 => Self::Bls12_381,
+            ScalarField::Bls12_377 => Self::Bls12_377,
+        }
     }
 }
 
@@ -94,6 +110,10 @@ impl fmt::Display for Curve {
 
 impl SnarkCurve for ark_bls12_381::Bls12_381 {
     const CURVE: Curve = Curve::Bls12_381;
+}
+
+impl SnarkCurve for ark_bls12_377::Bls12_377 {
+    const CURVE: Curve = Curve::Bls12_377;
 }
 
 impl SnarkCurve for ark_bn254::Bn254 {
@@ -132,7 +152,7 @@ where
 /// use proofmill_groth16::{Curve, Proof, with_curve};
 ///
 /// let sizes = Curve::ALL.map(|curve| with_curve!(curve, E => Proof::<E>::encoded_size()));
-/// assert_eq!(sizes, [128, 192]);
+/// assert_eq!(sizes, [128, 192, 192]);
 /// ```
 #[macro_export]
 macro_rules! with_curve {
@@ -144,6 +164,10 @@ macro_rules! with_curve {
             }
             $crate::Curve::Bls12_381 => {
                 type $engine = $crate::Bls12_381;
+                $body
+            }
+            $crate::Curve::Bls12_377 => {
+                type $engine = $crate::Bls12_377;
                 $body
             }
         }

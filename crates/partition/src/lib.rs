@@ -206,6 +206,11 @@ pub mod tree;
 
 pub use public_state::{Challenges, PublicState};
 
+/// For [`with_partition_curve!`].
+#[cfg(feature = "prover")]
+#[doc(hidden)]
+pub use proofmill_groth16 as groth16;
+
 #[cfg(feature = "prover")]
 pub use {
     accesses::MAX_ACCESSES,

@@ -67,11 +67,48 @@ fn files_of_circom() {
 }
 
 #[test]
+fn files_over_bls12_377_name_its_prime() {
+    type F = ark_bls12_377::Fr;
+    let rows = [0, 1, 2].map(|shift| vec![vec![(F::from(3u64) - F::ONE, 1 + shift)]]);
+    let system = R1cs::from_rows(2, 2, rows).unwrap();
+    let z = [1u64, 5, 7, 70].map(F::from);
+    assert_eq!(system.is_satisfied(&z), Ok(()));
+
+    let plain = LabelledR1cs::plain(system).unwrap();
+    let bytes = write_r1cs(Memory::new(Vec::new()), &plain)
+        .unwrap()
+        .into_inner();
+    let file = R1csFile::parse(&bytes).unwrap();
+    assert_eq!(file.header().prime, ScalarField::Bls12_377);
+    let (circuit, again) = r1cs_again::<F>(&bytes);
+    assert!(again == bytes && circuit.system == plain.system);
+    let other = file.system::<ark_bls12_381::Fr>().unwrap_err().to_string();
+    assert!(
+        other.ends_with("for the field BLS12-377, not BLS12-381"),
+        "{other}"
+    );
+
+    let bytes = write_wtns(Memory::new(Vec::new()), &z)
+        .unwrap()
+        .into_inner();
+    assert_eq!(
+        WtnsFile::parse(&bytes).unwrap().header().prime,
+        ScalarField::Bls12_377
+    );
+    let (values, again) = wtns_again::<F>(&bytes);
+    assert!(again == bytes && values == z);
+}
+
+#[test]
 fn fields_are_named() {
     assert_eq!(ScalarField::of::<ark_bn254::Fr>(), Some(ScalarField::Bn254));
     assert_eq!(
         ScalarField::of::<ark_bls12_381::Fr>(),
         Some(ScalarField::Bls12_381)
+    );
+    assert_eq!(
+        ScalarField::of::<ark_bls12_377::Fr>(),
+        Some(ScalarField::Bls12_377)
     );
     assert_eq!(ScalarField::of::<ark_bn254::Fq>(), None);
     let file = R1csFile::parse(CUBE).unwrap();
@@ -86,7 +123,7 @@ fn fields_are_named() {
     );
     assert_eq!(
         R1csFile::parse(CUBE_GOLDILOCKS).unwrap_err().to_string(),
-        ".r1cs file, section 1 (header), byte 168: for the field Goldilocks, not BN254 or BLS12-381"
+        ".r1cs file, section 1 (header), byte 168: for the field Goldilocks, not BN254, BLS12-381 or BLS12-377"
     );
     assert_eq!(
         R1csFile::parse(GATE).unwrap_err().to_string(),

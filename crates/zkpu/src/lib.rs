@@ -10,10 +10,12 @@
 //! | [`target`] | the NVMe/TCP target that serves a controller |
 //! | [`host`] | an initiator, and the driver of any device that speaks the protocol |
 //! | [`device`] | a ZKPU as a device of `proofmill-accelerator` |
+//! | [`conformance`] | what any device must do, as cases |
 #![forbid(unsafe_code)]
 
 mod bytes;
 pub mod circuit;
+pub mod conformance;
 pub mod controller;
 pub mod curve;
 pub mod device;

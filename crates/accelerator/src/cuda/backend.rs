@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use proofmill_kernels::Domain;
 
 use super::machine::Machine;
+use super::modules::Module;
 use super::msm::ResidentBases;
 use super::transforms::{self, MAX_TRANSFORM_LOG, Tables};
 use crate::cpu::check_lengths;
@@ -65,7 +66,11 @@ impl<M: Machine> CudaBackend<M> {
     pub(crate) fn caps(name: String, memory: Option<u64>) -> Capabilities {
         Capabilities {
             name,
-            groups: Group::ALL.to_vec(),
+            groups: Group::ALL
+                .iter()
+                .copied()
+                .filter(|group| Module::Points(*group).exists())
+                .collect(),
             fields: ScalarField::ALL.to_vec(),
             // A base's number is doubled to make room for its sign.
             max_bases: 1 << 30,

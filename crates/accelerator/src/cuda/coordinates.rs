@@ -51,6 +51,7 @@ macro_rules! weierstrass {
 weierstrass! {
     Projective<ark_bls12_381::g1::Config>;
     Projective<ark_bls12_381::g2::Config>;
+    Projective<ark_bls12_377::g2::Config>;
     Projective<ark_bn254::g1::Config>;
     Projective<ark_bn254::g2::Config>;
 }

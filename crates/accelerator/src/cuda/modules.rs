@@ -53,6 +53,12 @@ impl Module {
         }
     }
 
+    /// Whether there are kernels for it: a card refuses work in a group or field that has none.
+    pub(crate) const fn exists(self) -> bool {
+        !self.text().is_empty()
+    }
+
+    /// The module's own text, without the headers; empty if it does not exist.
     const fn text(self) -> &'static str {
         match self {
             Self::Sort => include_str!("../../kernels/cuda/sort.cu"),
@@ -68,6 +74,8 @@ impl Module {
             Self::Points(Group::Bls12_381G1) => include_str!("../../kernels/cuda/bls12_381_g1.cu"),
             Self::Points(Group::Bls12_381G2) => include_str!("../../kernels/cuda/bls12_381_g2.cu"),
             Self::Points(Group::Bls12_377G1) => include_str!("../../kernels/cuda/bls12_377_g1.cu"),
+            // Its base field is not an extension by a root of -1, which the kernels' quadratic field is.
+            Self::Points(Group::Bls12_377G2) => "",
             Self::Points(Group::Bn254G1) => include_str!("../../kernels/cuda/bn254_g1.cu"),
             Self::Points(Group::Bn254G2) => include_str!("../../kernels/cuda/bn254_g2.cu"),
         }

@@ -31,6 +31,7 @@ fn modules() -> Vec<Module> {
     std::iter::once(Module::Sort)
         .chain(scalars)
         .chain(points)
+        .filter(|module| module.exists())
         .collect()
 }
 

@@ -142,6 +142,59 @@ fn job(bases: BasesId) -> DeviceJob {
     }
 }
 
+/// A device for one group beside the processors: the pool can do what either can, and each gets what it can do.
+#[test]
+fn work_goes_to_a_device_that_can_do_it() {
+    use ark_bls12_381::{G1Affine, G1Projective};
+    let (says, said) = channel();
+    let (orders, receiver) = channel();
+    let special = QueuedDevice::start(move || {
+        let caps = Capabilities {
+            name: "special".into(),
+            groups: vec![Group::Bn254G1],
+            fields: Vec::new(),
+            max_bases: 10,
+            max_transform_log: 0,
+            memory: Some(1),
+            host_memory: 0,
+        };
+        let backend = ScriptedBackend {
+            name: "special",
+            unit_seconds: 0.0,
+            resident: Vec::new(),
+            says,
+            orders: receiver,
+        };
+        Ok((backend, caps))
+    });
+    let processors = crate::cpu::cpu().unwrap();
+    let pool = Pool::new(vec![Box::new(special.unwrap()), Box::new(processors)]).unwrap();
+    assert_eq!(pool.caps().groups, Group::ALL);
+    let work = |group, points| Work::Msm { group, points };
+    assert_eq!(pool.check(work(Group::Bls12_377G2, 1 << 20)), Ok(()));
+    assert!(matches!(
+        pool.check(work(Group::Bn254G1, usize::MAX)),
+        Err(Error::BadJob(_))
+    ));
+
+    // No order is given to the special device: it must not be asked.
+    let points = G1Projective::points(vec![G1Affine::default(); 3]);
+    let bases = pool.load_bases(points, 0).unwrap();
+    let scalars = ark_bls12_381::Fr::scalars(vec![1.into(); 3]);
+    let ticket = pool.submit(DeviceJob::Msm { bases, scalars }).unwrap();
+    let sum: G1Projective = ticket.wait().unwrap().into_sum().unwrap();
+    assert_eq!(sum, G1Projective::default());
+
+    // It has the group's bases, being the quicker one; when it fails, the processors compute the product.
+    let bases = load(&pool);
+    let ticket = pool.submit(job(bases)).unwrap();
+    assert_eq!(said.recv().unwrap(), "special");
+    orders.send(Order::Fail).unwrap();
+    let sum: ark_bn254::G1Projective = ticket.wait().unwrap().into_sum().unwrap();
+    assert_eq!(sum, ark_bn254::G1Projective::default());
+    assert_eq!(pool.failure(), None);
+}
+
 #[test]
 fn jobs_go_where_their_bases_are() {
     let (pool, said, orders) = pool();

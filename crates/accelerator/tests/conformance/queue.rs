@@ -162,3 +162,14 @@ fn outcomes_of_the_wrong_kind_are_refused() {
     assert!(sum().into_batch().is_err());
     assert!(sum().into_sum::<G1Projective>().is_ok());
 }
+
+/// The library's cases of jobs, tickets and bases.
+#[test]
+fn every_device_keeps_to_the_rules_of_jobs() {
+    for device in all_devices() {
+        for case in proofmill_accelerator::conformance::jobs::<G1Projective>() {
+            case.run(&*device)
+                .unwrap_or_else(|why| panic!("{} on {}: {why}", case.name(), device.caps().name));
+        }
+    }
+}

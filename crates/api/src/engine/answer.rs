@@ -11,7 +11,8 @@ use proofmill_groth16::snarkjs::{
     curve_of_json, inputs_to_json, proof_to_json, read_json, verifying_key_from_json,
 };
 use proofmill_groth16::{
-    Bls12_381, Bn254, Curve, PreparedVerifyingKey, ProofError, SnarkCurve, VerifyError, verify,
+    Bls12_377, Bls12_381, Bn254, Curve, PreparedVerifyingKey, ProofError, SnarkCurve, VerifyError,
+    verify,
 };
 use proofmill_r1cs::iden3::{FormatError, SCALAR_BYTES, WTNS_FORMAT, WtnsFile, canonical_from_le};
 
@@ -68,6 +69,7 @@ pub struct AnswerKey(KeyByCurve);
 enum KeyByCurve {
     Bn254(Box<PreparedVerifyingKey<Bn254>>),
     Bls12_381(Box<PreparedVerifyingKey<Bls12_381>>),
+    Bls12_377(Box<PreparedVerifyingKey<Bls12_377>>),
 }
 
 /// Decodes and checks an engine's proof over `E`. With `witness`, the `.wtns` file or vector that was sent,
@@ -122,10 +124,14 @@ pub(super) fn check_proof(
     match (proof, key) {
         (AnyProof::Bn254(proof), None) => check(proof, witness, None),
         (AnyProof::Bls12_381(proof), None) => check(proof, witness, None),
+        (AnyProof::Bls12_377(proof), None) => check(proof, witness, None),
         (AnyProof::Bn254(proof), Some(AnswerKey(KeyByCurve::Bn254(key)))) => {
             check(proof, witness, Some(&**key))
         }
         (AnyProof::Bls12_381(proof), Some(AnswerKey(KeyByCurve::Bls12_381(key)))) => {
+            check(proof, witness, Some(&**key))
+        }
+        (AnyProof::Bls12_377(proof), Some(AnswerKey(KeyByCurve::Bls12_377(key)))) => {
             check(proof, witness, Some(&**key))
         }
         (proof, Some(key)) => Err(AnswerError::OtherCurve {
@@ -190,6 +196,7 @@ impl From<&AnyProof> for ProofTexts {
         match made {
             AnyProof::Bn254(made) => made.into(),
             AnyProof::Bls12_381(made) => made.into(),
+            AnyProof::Bls12_377(made) => made.into(),
         }
     }
 }
@@ -212,6 +219,7 @@ impl AnswerKey {
         match self.0 {
             KeyByCurve::Bn254(_) => Curve::Bn254,
             KeyByCurve::Bls12_381(_) => Curve::Bls12_381,
+            KeyByCurve::Bls12_377(_) => Curve::Bls12_377,
         }
     }
 
@@ -229,6 +237,9 @@ impl AnswerKey {
             Curve::Bn254 => KeyByCurve::Bn254(prepared(&json).map_err(|why| unusable(&why))?),
             Curve::Bls12_381 => {
                 KeyByCurve::Bls12_381(prepared(&json).map_err(|why| unusable(&why))?)
+            }
+            Curve::Bls12_377 => {
+                KeyByCurve::Bls12_377(prepared(&json).map_err(|why| unusable(&why))?)
             }
         }))
     }

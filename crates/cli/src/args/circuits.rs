@@ -155,7 +155,8 @@ pub(crate) struct Setup {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DevicesArg {
     /// Devices beside the processors: `auto` uses the cards of this machine where they are faster; `cpu` uses
-    /// none; cards such as `cuda:0,cuda:1` are used for everything they can do.
+    /// none; devices by name are used for everything they can do: cards such as `cuda:0,cuda:1`, and ZKPUs at
+    /// NVMe/TCP addresses such as `nvme:127.0.0.1:4420`, which compute products over BLS12-377.
     #[arg(
         long,
         env = "PROOFMILL_DEVICES",

@@ -1,17 +1,20 @@
 //! The commands for ZKPU devices.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
 use super::engine::size;
+use crate::devices::address;
 
 const EXAMPLES: &str = "\
 Examples, with a model of the device in this machine's memory:
   proofmill zkpu serve &
   proofmill zkpu identify 127.0.0.1:4420
   proofmill zkpu bench 127.0.0.1:4420
+  proofmill zkpu conform 127.0.0.1:4420
+  proofmill prove circuit.zkey witness.wtns proof.json public.json --devices nvme:127.0.0.1:4420
 
 docs/zkpu.md is the protocol: NVMe over TCP, with commands that multiply points.";
 
@@ -39,6 +42,21 @@ Examples:
 Every result is compared with that of this machine's processors. The device must not be in use by
 another host.";
 
+const CONFORM_EXAMPLES: &str = "\
+Examples:
+  proofmill zkpu conform 127.0.0.1:4420
+  proofmill zkpu conform 127.0.0.1:4420 --max-log-n 16
+  proofmill zkpu conform 127.0.0.1:4420 --json | jq '.cases[] | select(.passed | not)'
+
+First malformed commands are sent, and each must be refused with the status that docs/zkpu.md has
+for it. Then products of all kinds are compared with those of this machine's processors: equal,
+zero and skewed scalars, equal points and infinity, many jobs in flight, cancelled jobs, and
+products of 2^5 up to 2^N points. What the device's memory holds is overwritten, and the device
+must not be in use by another host.
+
+Exit codes: 0 all cases passed; 1 a case failed, or the device cannot be reached or is lost; 2 the
+command line is wrong.";
+
 /// `proofmill zkpu`
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXAMPLES)]
@@ -49,6 +67,8 @@ pub(crate) enum Zkpu {
     Identify(Identify),
     /// Measure products over BLS12-377 G1 on a device, and compare each with the processors'.
     Bench(Bench),
+    /// Check that a device of any maker keeps to the protocol and multiplies correctly.
+    Conform(Conform),
 }
 
 /// `proofmill zkpu serve`
@@ -106,6 +126,20 @@ pub(crate) struct Bench {
     pub(crate) json: bool,
 }
 
+/// `proofmill zkpu conform`
+#[derive(Debug, Args)]
+#[command(after_help = CONFORM_EXAMPLES)]
+pub(crate) struct Conform {
+    #[command(flatten)]
+    pub(crate) device: DeviceAddress,
+    /// The largest products have 2^N points.
+    #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u8).range(5..=20))]
+    pub(crate) max_log_n: u8,
+    /// Print one JSON object, with each case, at the end.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// The address of a device.
 #[derive(Debug, Args)]
 pub(crate) struct DeviceAddress {
@@ -115,13 +149,6 @@ pub(crate) struct DeviceAddress {
     /// The name of the subsystem [default: the first that the discovery service at the address has].
     #[arg(long, value_name = "NQN")]
     pub(crate) subsystem: Option<String>,
-}
-
-fn address(text: &str) -> Result<SocketAddr, String> {
-    let mut found = text
-        .to_socket_addrs()
-        .map_err(|error| format!("{error}: expected HOST:PORT, such as 127.0.0.1:4420"))?;
-    found.next().ok_or_else(|| "no such host".to_owned())
 }
 
 fn memory(text: &str) -> Result<u64, String> {

@@ -6,14 +6,17 @@ use std::time::Duration;
 use proofmill_accelerator::{
     Capabilities, Device, Error, Group, ScalarField, TransformKind, Work, devices,
 };
+use proofmill_api::engine::proto::DeviceStatus;
 use proofmill_engine::{default_budget, usable_memory};
 use proofmill_kernels::{INSTRUCTION_SET_VARIABLE, InstructionSet};
 use proofmill_sandbox::Survey;
 use proofmill_telemetry::console_line;
 use serde_json::{Value, json};
 
-use super::engine::bytes;
+use super::engine::{bytes, connect, refused};
 use crate::args::doctor::Doctor;
+use crate::args::engine::EngineArg;
+use crate::devices::Devices;
 use crate::failure::Failure;
 use crate::output;
 use crate::stages::milliseconds;
@@ -31,10 +34,19 @@ struct Report {
     budget: Option<u64>,
     sandbox: Survey,
     devices: Vec<DeviceReport>,
+    engine: Option<EngineReport>,
+}
+
+/// The devices of an engine, as it says.
+struct EngineReport {
+    address: String,
+    devices: Vec<DeviceStatus>,
 }
 
 /// A device and its measurements, or the error that makes it unusable.
 struct DeviceReport {
+    /// The name, where the device cannot be asked for it.
+    fallback_name: String,
     caps: Option<Capabilities>,
     costs: Costs,
     why: Option<Error>,
@@ -47,8 +59,10 @@ struct Costs {
     transforms: Vec<(ScalarField, Duration)>,
 }
 
-pub(crate) fn run(args: &Doctor) -> Result<(), Failure> {
-    let report = Report::of_this_machine(args.quick)?;
+pub(crate) async fn run(args: &Doctor) -> Result<(), Failure> {
+    let engine = EngineReport::of(args).await?;
+    let mut report = Report::of_this_machine(args)?;
+    report.engine = engine;
     if args.json {
         output::line(report.to_json().to_string())?;
     } else {
@@ -63,7 +77,7 @@ pub(crate) fn run(args: &Doctor) -> Result<(), Failure> {
 // === impl Report ===
 
 impl Report {
-    fn of_this_machine(quick: bool) -> Result<Self, Failure> {
+    fn of_this_machine(args: &Doctor) -> Result<Self, Failure> {
         let kernels = InstructionSet::from_environment().map_err(|error| {
             Failure::new(error).help(format!(
                 "unset {INSTRUCTION_SET_VARIABLE} to use the fastest one of this processor"
@@ -75,7 +89,10 @@ impl Report {
             .skip(1)
             .map(|set| (set, reason_not_used(set)))
             .collect();
-        let found = devices().into_iter();
+        let found = devices()
+            .into_iter()
+            .map(|device| ("cuda".to_owned(), device));
+        let zkpus = args.devices.as_ref().map_or_else(Vec::new, Devices::zkpus);
         Ok(Self {
             kernels,
             faster,
@@ -84,8 +101,10 @@ impl Report {
             budget: default_budget(),
             sandbox: Survey::take(),
             devices: found
-                .map(|device| DeviceReport::of(device, quick))
+                .chain(zkpus)
+                .map(|(name, device)| DeviceReport::of(name, device, args.quick))
                 .collect(),
+            engine: None,
         })
     }
 
@@ -101,6 +120,7 @@ impl Report {
             "memory": { "usable_bytes": self.memory, "engine_budget_bytes": self.budget },
             "sandbox": sandbox_json(&self.sandbox),
             "devices": self.devices.iter().map(DeviceReport::to_json).collect::<Value>(),
+            "engine": self.engine.as_ref().map(EngineReport::to_json),
         })
     }
 
@@ -120,6 +140,10 @@ impl Report {
         for device in &self.devices {
             lines += "\n";
             lines += &device.shown();
+        }
+        if let Some(engine) = &self.engine {
+            lines += "\n";
+            lines += &engine.shown();
         }
         lines
     }
@@ -173,11 +197,60 @@ fn reason_not_used(set: InstructionSet) -> String {
     }
 }
 
+// === impl EngineReport ===
+
+impl EngineReport {
+    /// Asks the engine that the arguments name.
+    async fn of(args: &Doctor) -> Result<Option<Self>, Failure> {
+        let Some(address) = &args.engine else {
+            return Ok(None);
+        };
+        let engine = EngineArg {
+            engine: address.clone(),
+            credentials: args.credentials.clone(),
+        };
+        let client = connect(&engine).await?;
+        let status = client.status().await.map_err(|error| refused(&error))?;
+        Ok(Some(Self {
+            address: address.to_string(),
+            devices: status.devices,
+        }))
+    }
+
+    fn to_json(&self) -> Value {
+        let device = |it: &DeviceStatus| {
+            json!({
+                "name": it.name,
+                "works": it.broken.is_none(),
+                "why": it.broken,
+                "products": it.products,
+                "failures": it.failures,
+            })
+        };
+        json!({
+            "address": self.address,
+            "devices": self.devices.iter().map(device).collect::<Value>(),
+        })
+    }
+
+    fn shown(&self) -> String {
+        let mut lines = format!("engine    {}\n", self.address);
+        for device in &self.devices {
+            lines += &match &device.broken {
+                Some(why) => format!("          {} FENCED: {why}\n", device.name),
+                None => format!("          {} in use\n", device.name),
+            };
+        }
+        lines
+    }
+}
+
 // === impl DeviceReport ===
 
 impl DeviceReport {
-    fn of(device: Result<Box<dyn Device>, Error>, quick: bool) -> Self {
+    fn of(name: String, device: Result<Box<dyn Device>, Error>, quick: bool) -> Self {
         let mut found = Self {
+            fallback_name: name,
             caps: None,
             costs: Costs::default(),
             why: None,
@@ -198,7 +271,9 @@ impl DeviceReport {
     }
 
     fn name(&self) -> &str {
-        self.caps.as_ref().map_or("cuda", |caps| &caps.name)
+        self.caps
+            .as_ref()
+            .map_or(&self.fallback_name, |caps| &caps.name)
     }
 
     fn to_json(&self) -> Value {
@@ -241,7 +316,9 @@ impl DeviceReport {
             let groups: Vec<_> = caps.groups.iter().map(|group| group.name()).collect();
             let fields: Vec<_> = caps.fields.iter().map(|field| field.name()).collect();
             lines += &format!("          products over {}\n", groups.join(", "));
-            lines += &format!("          transforms over {}\n", fields.join(", "));
+            if !fields.is_empty() {
+                lines += &format!("          transforms over {}\n", fields.join(", "));
+            }
             return lines;
         }
         for (group, cost) in products {

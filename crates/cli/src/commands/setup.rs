@@ -9,7 +9,7 @@ use proofmill_groth16::snarkjs::{
     Ptau, ZkeyFile, ZkeySetupError, setup_zkey, setup_zkey_from_ptau,
 };
 use proofmill_groth16::{Curve, SnarkCurve, with_curve};
-use proofmill_r1cs::iden3::{R1csFile, R1csHeader, ReadError, ScalarField};
+use proofmill_r1cs::iden3::{R1csFile, R1csHeader, ReadError};
 use proofmill_telemetry::console_line;
 use serde_json::json;
 
@@ -28,10 +28,7 @@ pub(crate) fn run(args: &Setup) -> Result<(), Failure> {
     let file = MappedFile::open(&args.r1cs)?;
     let circuit = R1csFile::parse(&file).map_err(|error| error.in_file(&args.r1cs))?;
     let header = *circuit.header();
-    let curve = match header.prime {
-        ScalarField::Bn254 => Curve::Bn254,
-        ScalarField::Bls12_381 => Curve::Bls12_381,
-    };
+    let curve = Curve::from(header.prime);
     let powers = args.ptau.as_deref().map(MappedFile::open).transpose()?;
     if args.verify_ptau && powers.is_none() {
         return Err(Failure::usage(

@@ -48,3 +48,4 @@ mod vkd;
 mod vkd_http;
 mod waiting;
 mod zkpu;
+mod zkpu_engine;

@@ -137,6 +137,7 @@ fn proofs_of_two_kinds_have_their_verdicts() {
     let kinds = [
         KIND,
         "groth16-bls12-381",
+        "groth16-bls12-377",
         "groth16-aggregate-bn254",
         "groth16-aggregate-bls12-381",
         "partition-bn254",

@@ -41,6 +41,25 @@ fn a_model_is_served_identified_and_measured() {
     let shown = run(here, ["zkpu", "identify", address]).succeeded();
     assert!(shown.stdout.contains("64.0 MiB"), "{shown:?}");
 
+    // The suite finds nothing wrong, and says what it ran.
+    let conform = ["zkpu", "conform", address, "--max-log-n"];
+    let found = run(here, conform.iter().chain(&["8", "--json"])).succeeded();
+    let found = found.json();
+    let cases = found["cases"].as_array().expect("a list");
+    assert!(cases.len() > 120, "{} cases", cases.len());
+    assert_eq!(
+        (&found["failed"], &found["passed"]),
+        (&0.into(), &cases.len().into())
+    );
+    for group in ["protocol", "products"] {
+        assert!(cases.iter().any(|case| case["group"] == group), "{group}");
+    }
+    let shown = run(here, conform.iter().chain(&["5"])).succeeded().stdout;
+    assert!(
+        shown.contains("  ok      ") && shown.contains(" 0 failed"),
+        "{shown}"
+    );
+
     served.signal(Signal::TERM);
     let (status, _) = served.end();
     assert!(status.success(), "{status}");
@@ -59,5 +78,9 @@ fn mistakes_are_explained() {
     serve(&["--rtl", "--adders", "1"]).failed(2, "--adders");
     serve(&["--firmware", "image"]).failed(2, "--rtl");
     run(here, ["zkpu", "identify", "127.0.0.1"]).failed(2, "HOST:PORT");
+    run(here, ["zkpu", "conform", "127.0.0.1:1"]).failed(1, "the device at 127.0.0.1:1");
+    let large = ["zkpu", "conform", "127.0.0.1:1", "--max-log-n", "21"];
+    run(here, large).failed(2, "21 is not in 5..=20");
+    run(here, ["doctor", "--devices", "nvme:here"]).failed(2, "HOST:PORT");
     run(here, ["zkpu", "bench", "127.0.0.1:1"]).failed(1, "the device at 127.0.0.1:1");
 }

@@ -1,7 +1,9 @@
 //! Proofs with their public inputs, over any of the curves.
 
 use ark_ff::{BigInteger, PrimeField};
-use proofmill_groth16::{Bls12_381, Bn254, Curve, Proof, ProofError, SnarkCurve, with_curve};
+use proofmill_groth16::{
+    Bls12_377, Bls12_381, Bn254, Curve, Proof, ProofError, SnarkCurve, with_curve,
+};
 use proofmill_r1cs::iden3::{SCALAR_BYTES, canonical_from_le};
 
 use super::CircuitId;
@@ -22,6 +24,8 @@ pub enum AnyProof {
     Bn254(ProofOf<Bn254>),
     /// Over BLS12-381.
     Bls12_381(ProofOf<Bls12_381>),
+    /// Over BLS12-377.
+    Bls12_377(ProofOf<Bls12_377>),
 }
 
 /// A proof and its public inputs over the curve `E`.
@@ -66,6 +70,7 @@ impl AnyProof {
         match self {
             Self::Bn254(_) => Curve::Bn254,
             Self::Bls12_381(_) => Curve::Bls12_381,
+            Self::Bls12_377(_) => Curve::Bls12_377,
         }
     }
 
@@ -74,6 +79,7 @@ impl AnyProof {
         match self {
             Self::Bn254(made) => made.proof.to_bytes(),
             Self::Bls12_381(made) => made.proof.to_bytes(),
+            Self::Bls12_377(made) => made.proof.to_bytes(),
         }
     }
 
@@ -82,6 +88,7 @@ impl AnyProof {
         match self {
             Self::Bn254(made) => made.public.iter().map(input_bytes).collect(),
             Self::Bls12_381(made) => made.public.iter().map(input_bytes).collect(),
+            Self::Bls12_377(made) => made.public.iter().map(input_bytes).collect(),
         }
     }
 }
@@ -95,6 +102,12 @@ impl From<ProofOf<Bn254>> for AnyProof {
 impl From<ProofOf<Bls12_381>> for AnyProof {
     fn from(made: ProofOf<Bls12_381>) -> Self {
         Self::Bls12_381(made)
+    }
+}
+
+impl From<ProofOf<Bls12_377>> for AnyProof {
+    fn from(made: ProofOf<Bls12_377>) -> Self {
+        Self::Bls12_377(made)
     }
 }
 
@@ -157,11 +170,12 @@ mod tests {
 
     #[test]
     fn proofs_are_decoded_from_their_own_bytes() {
-        let both = [
+        let all = [
             AnyProof::from(made::<Bn254>()),
             AnyProof::from(made::<Bls12_381>()),
+            AnyProof::from(made::<Bls12_377>()),
         ];
-        for any in both {
+        for any in all {
             let (proof, public) = (any.proof_bytes(), any.public_bytes());
             assert_eq!(AnyProof::decode(any.curve(), &proof, &public), Ok(any));
         }

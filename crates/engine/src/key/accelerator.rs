@@ -4,8 +4,9 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use proofmill_accelerator::{Device, Error, cpu};
-use proofmill_groth16::Offload;
+use ark_ec::pairing::Pairing;
+use proofmill_accelerator::{Device, DeviceField, DeviceGroup, Error, cpu};
+use proofmill_groth16::{Curve, Offload, with_curve};
 
 use crate::options::{AcceleratorOptions, OffloadRule};
 
@@ -49,6 +50,16 @@ impl Accelerator {
             cpu,
             keys: Mutex::default(),
             loading: Mutex::default(),
+        })
+    }
+
+    /// Whether the device can do anything for proofs over this curve.
+    pub(crate) fn serves(&self, curve: Curve) -> bool {
+        let caps = self.device.caps();
+        with_curve!(curve, E => {
+            let groups = [<E as Pairing>::G1::GROUP, <E as Pairing>::G2::GROUP];
+            let field = <<E as Pairing>::ScalarField as DeviceField>::FIELD;
+            caps.fields.contains(&field) || groups.iter().any(|it| caps.groups.contains(it))
         })
     }
 

@@ -130,8 +130,8 @@ const fn product_bytes(curve: Curve, form: KeyForm) -> (u64, u64) {
     match (curve, form) {
         (Curve::Bn254, KeyForm::Plain | KeyForm::Shared) => (160, 320),
         (Curve::Bn254, KeyForm::Prepared { .. }) => (32, 68),
-        (Curve::Bls12_381, KeyForm::Plain | KeyForm::Shared) => (320, 640),
-        (Curve::Bls12_381, KeyForm::Prepared { .. }) => (68, 136),
+        (Curve::Bls12_381 | Curve::Bls12_377, KeyForm::Plain | KeyForm::Shared) => (320, 640),
+        (Curve::Bls12_381 | Curve::Bls12_377, KeyForm::Prepared { .. }) => (68, 136),
     }
 }
 

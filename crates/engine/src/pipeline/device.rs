@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use proofmill_groth16::Curve;
+
 use crate::interface::{DeviceStatus, Error};
 use crate::key::Accelerator;
 use crate::options::{DeviceKind, DeviceOptions};
@@ -81,9 +83,10 @@ impl Device {
         self.broken.is_none() && self.running < self.slots
     }
 
-    /// Whether it is an accelerator that is in use.
-    pub(super) fn accelerates(&self) -> bool {
-        self.broken.is_none() && self.accelerator.is_some()
+    /// Whether it is an accelerator in use that can do something for proofs over this curve.
+    pub(super) fn accelerates(&self, curve: Curve) -> bool {
+        let accelerator = self.accelerator.as_ref();
+        self.broken.is_none() && accelerator.is_some_and(|it| it.serves(curve))
     }
 
     /// Records that a partition enters it.
@@ -110,6 +113,18 @@ impl Device {
     /// Counts a proof that did not verify through its fault.
     pub(super) fn record_suspicion(&mut self) {
         self.suspected += 1;
+    }
+
+    /// Takes an accelerator out of use whose results were wrong: a proof with them did not verify, and one that was
+    /// made again from the same witness does. Processors have no substitute, and stay.
+    pub(super) fn convict(&mut self) {
+        if self.accelerator.is_some() {
+            let name = self.name.clone();
+            self.fence(&format!(
+                "on device {name}: its results are wrong: a proof made with them does not verify, and \
+                 one made again from the same witness does"
+            ));
+        }
     }
 
     /// Takes it out of use.

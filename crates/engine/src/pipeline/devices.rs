@@ -1,5 +1,7 @@
 //! All devices by number, and the choice of a free one.
 
+use proofmill_groth16::Curve;
+
 use super::device::Device;
 use crate::interface::DeviceStatus;
 
@@ -15,14 +17,20 @@ impl Devices {
         Self { devices }
     }
 
-    /// A free device, if possible another one than `before`, which had the partition's last attempt. While
-    /// an accelerator is in use, processors get only partitions that were tried before, and otherwise work
-    /// for the other stages.
-    pub(super) fn free(&self, before: Option<usize>) -> Option<usize> {
-        let spared = before.is_none() && self.devices.iter().any(Device::accelerates);
+    /// A free device for a proof over `curve`, if possible another one than `before`, which had the partition's last
+    /// attempt. An accelerator gets no partition again that it failed at, since a second wrong result would end the job,
+    /// and none of a curve that it can do nothing for. While one that can is in use, processors get only partitions that
+    /// were tried before, and otherwise work for the other stages.
+    pub(super) fn free(&self, before: Option<usize>, curve: Curve) -> Option<usize> {
+        let accelerates = |device: &Device| device.accelerates(curve);
+        let spared = before.is_none() && self.devices.iter().any(accelerates);
         let takes = |number: &usize| {
             let device = &self.devices[*number];
-            device.is_free() && (device.accelerator().is_some() || !spared)
+            let is_suited = match device.accelerator() {
+                Some(_) => device.accelerates(curve) && before != Some(*number),
+                None => !spared,
+            };
+            device.is_free() && is_suited
         };
         let mut numbers = (0..self.devices.len()).filter(takes);
         let other = |number: &usize| Some(*number) != before;
@@ -61,6 +69,8 @@ mod tests {
     use crate::options::DeviceOptions;
     use crate::pipeline::pool;
 
+    const CURVE: Curve = Curve::Bn254;
+
     fn processors(count: usize) -> Devices {
         let shared = pool("test", 1).unwrap();
         let options = DeviceOptions::processors(count);
@@ -72,14 +82,14 @@ mod tests {
     #[test]
     fn an_attempt_prefers_another_device_than_the_last_one() {
         let mut devices = processors(2);
-        assert_eq!(devices.free(None), Some(0));
-        assert_eq!(devices.free(Some(0)), Some(1));
+        assert_eq!(devices.free(None, CURVE), Some(0));
+        assert_eq!(devices.free(Some(0), CURVE), Some(1));
         devices.begin(1);
-        assert_eq!(devices.free(Some(0)), Some(0));
+        assert_eq!(devices.free(Some(0), CURVE), Some(0));
         devices.begin(0);
-        assert_eq!(devices.free(None), None);
+        assert_eq!(devices.free(None, CURVE), None);
         devices.end(1, true);
-        assert_eq!(devices.free(None), Some(1));
+        assert_eq!(devices.free(None, CURVE), Some(1));
         let products: Vec<_> = devices.status().iter().map(|it| it.products).collect();
         assert_eq!(products, [0, 1]);
     }
@@ -90,7 +100,7 @@ mod tests {
         devices.begin(0);
         devices.end(0, false);
         devices.get_mut(0).unwrap().fence("on fire");
-        assert_eq!(devices.free(None), Some(1));
+        assert_eq!(devices.free(None, CURVE), Some(1));
         let broken: Vec<_> = devices.status().into_iter().map(|it| it.broken).collect();
         assert_eq!(broken, [Some("on fire".to_owned()), None]);
     }

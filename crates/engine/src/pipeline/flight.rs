@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use proofmill_groth16::Curve;
 use tokio_util::sync::CancellationToken;
 
 use super::job::Attempt;
@@ -43,6 +44,7 @@ pub(super) struct RunningPartition {
     multiplies: bool,
     /// The device that made its products, in this attempt or the previous one.
     device: Option<usize>,
+    curve: Curve,
     footprint: Footprint,
     reservation: Reservation,
     held: KeyUse,
@@ -73,6 +75,7 @@ impl RunningPartition {
             knows_constraints: false,
             multiplies: true,
             device: attempt.last_device,
+            curve: circuit.curve,
             footprint,
             reservation,
             held,
@@ -114,6 +117,10 @@ impl RunningPartition {
 
     pub(super) fn knows_constraints(&self) -> bool {
         self.knows_constraints
+    }
+
+    pub(super) fn curve(&self) -> Curve {
+        self.curve
     }
 
     pub(super) fn device(&self) -> Option<usize> {

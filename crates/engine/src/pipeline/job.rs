@@ -37,8 +37,8 @@ struct Part {
     /// Number of attempts that ended because a device broke.
     broken: u32,
     state: PartState,
-    /// Devices whose proofs of it did not verify, while the witness may be at fault.
-    suspects: Vec<usize>,
+    /// Devices whose proofs of it did not verify, while the witness or the key may be at fault.
+    suspects: Vec<WrongDevice>,
     /// Device of the last attempt; the next attempt prefers another.
     last_device: Option<usize>,
 }
@@ -77,10 +77,19 @@ pub(super) struct Attempt {
     pub(super) is_first: bool,
 }
 
+/// A device at fault for a proof that did not verify.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct WrongDevice {
+    /// Its number.
+    pub(super) device: usize,
+    /// Whether the fault was counted when it happened, because the witness was known to be right.
+    pub(super) is_counted: bool,
+}
+
 /// Consequences of a proof.
 pub(super) struct Proven {
-    /// Devices at fault for earlier proofs that did not verify: now the witness is known to be right.
-    pub(super) wrong_devices: Vec<usize>,
+    /// Devices at fault for earlier proofs that did not verify: now the witness and the key are known to be right.
+    pub(super) wrong_devices: Vec<WrongDevice>,
     /// Whether all partitions are proven.
     pub(super) is_all: bool,
 }
@@ -220,8 +229,14 @@ impl Job {
         match failure.blame {
             Blame::Job => return Some(Verdict::Failed(failure.why)),
             Blame::Broken(_) => part.broken += 1,
-            Blame::Ambiguous => part.suspects.extend(failure.device),
-            Blame::Nobody | Blame::Device | Blame::WrongProof => {}
+            Blame::Ambiguous | Blame::WrongProof => {
+                let is_counted = failure.blame == Blame::WrongProof;
+                let suspect = failure
+                    .device
+                    .map(|device| WrongDevice { device, is_counted });
+                part.suspects.extend(suspect);
+            }
+            Blame::Nobody | Blame::Device => {}
         }
         part.last_device = failure.device;
         // A device breaks only once, so there are no more such attempts than devices.
@@ -241,7 +256,7 @@ impl Job {
         let part = self.parts.get_mut(number as usize)?;
         part.state = PartState::Proven(Box::new(proof));
         Some(Proven {
-            // The witness is right, so the earlier proofs that did not verify were the devices' fault.
+            // Witness and key are right, so the earlier proofs that did not verify were the devices' fault.
             wrong_devices: std::mem::take(&mut part.suspects),
             is_all: self.parts.iter().all(|part| part.proof().is_some()),
         })
@@ -456,7 +471,11 @@ mod tests {
         job.failed(0, failure(Blame::Ambiguous, 3), 2);
         job.begin(0, 5);
         let first = job.proven(0, proof()).unwrap();
-        assert_eq!((first.wrong_devices, first.is_all), (vec![3], false));
+        let wrong = WrongDevice {
+            device: 3,
+            is_counted: false,
+        };
+        assert_eq!((first.wrong_devices, first.is_all), (vec![wrong], false));
         assert_eq!(job.end(JobState::Cancelled, 9).proofs, []);
         job.begin(1, 5);
         let last = job.proven(1, proof()).unwrap();

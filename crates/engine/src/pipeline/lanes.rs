@@ -74,7 +74,7 @@ impl StageQueues {
             return None;
         }
         let device = match stage {
-            PipelineStage::Prove => Some(devices.free(first.device())?),
+            PipelineStage::Prove => Some(devices.free(first.device(), first.curve())?),
             _ => None,
         };
         let queue = self.queue(stage);

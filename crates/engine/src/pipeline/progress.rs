@@ -196,9 +196,12 @@ impl Scheduler {
         let Some(proven) = job.and_then(|job| job.proven(partition, proof)) else {
             return;
         };
-        for number in proven.wrong_devices {
-            if let Some(device) = self.devices.get_mut(number) {
-                device.record_suspicion();
+        for wrong in proven.wrong_devices {
+            if let Some(device) = self.devices.get_mut(wrong.device) {
+                if !wrong.is_counted {
+                    device.record_suspicion();
+                }
+                device.convict();
             }
         }
         if proven.is_all {

@@ -8,7 +8,7 @@ use ark_ec::pairing::Pairing;
 use proofmill_files::MappedFile;
 use proofmill_groth16::snarkjs::{CheckedKeyStore, ZkeyFile};
 use proofmill_groth16::{Curve, PointCheck, READING_WINDOW_BYTES, with_curve};
-use proofmill_r1cs::iden3::{R1csFile, SCALAR_BYTES, ScalarField};
+use proofmill_r1cs::iden3::{R1csFile, SCALAR_BYTES};
 use proofmill_r1cs::{PRECOMPILED_FORMAT, PrecompiledFile, R1cs};
 
 use super::{KeyFileInfo, KeyPoints, Registered};
@@ -156,7 +156,7 @@ fn inspect_system(
         let circuit =
             R1csFile::parse(&file).map_err(|error| unusable(error.in_file(constraints)))?;
         let field = circuit.header().prime;
-        let (digest, path) = with_curve!(curve_of(field), E => {
+        let (digest, path) = with_curve!(Curve::from(field), E => {
             let system: R1cs<<E as Pairing>::ScalarField> = circuit
                 .system()
                 .map_err(|error| unusable(error.in_file(constraints)))?;
@@ -169,10 +169,10 @@ fn inspect_system(
         });
         (field, digest, path)
     };
-    let key_file = KeyFileInfo::of(key, curve_of(field))
+    let key_file = KeyFileInfo::of(key, Curve::from(field))
         .map_err(|error| Error::Circuit(format!("{}: {error}", key.display())))?;
     let info = key_file.plain;
-    if curve_of(field) != info.curve || info.circuit != digest {
+    if Curve::from(field) != info.curve || info.circuit != digest {
         return Err(Error::Circuit(format!(
             "{} is the key of another circuit than {}: name the two that belong together",
             key.display(),
@@ -211,13 +211,6 @@ fn inspect_system(
 /// padded to a word.
 pub(crate) const fn in_memory(bytes: u64) -> u64 {
     bytes + bytes / 8 + 4096
-}
-
-pub(crate) const fn curve_of(field: ScalarField) -> Curve {
-    match field {
-        ScalarField::Bn254 => Curve::Bn254,
-        ScalarField::Bls12_381 => Curve::Bls12_381,
-    }
 }
 
 /// The file's absolute path and its length in bytes.

@@ -4,6 +4,6 @@ mod inspect;
 mod key_file;
 mod registered;
 
-pub(crate) use inspect::{Inspection, curve_of, inspect};
+pub(crate) use inspect::{Inspection, inspect};
 pub(crate) use key_file::KeyFileInfo;
 pub(crate) use registered::{KeyPoints, Registered};

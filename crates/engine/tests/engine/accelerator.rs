@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proofmill_accelerator::{
-    Answer, BasesId, Capabilities, Device, DeviceJob, Error, Points, Ticket, Work, cpu, host_cuda,
-    ticket,
+    Answer, BasesId, Capabilities, Device, DeviceJob, Error, Group, Points, Ticket, Work, cpu,
+    host_cuda, ticket,
 };
 use proofmill_engine::{
     AcceleratorOptions, DeviceKind, DeviceOptions, DeviceStatus, Error as EngineError, EventKind,
-    JobState, KeyForm, OffloadRule, Options, PipelineStage, Service, StageEnd,
+    Fault as Injected, Interference, JobState, KeyForm, OffloadRule, Options, PipelineStage,
+    Service, StageEnd,
 };
 use proofmill_groth16::Curve;
 use proofmill_shutdown::Level;
@@ -28,6 +29,18 @@ const SMALL: Chain = Chain {
 const SMALL_ZKEY: Chain = Chain {
     curve: Curve::Bls12_381,
     length: 60,
+    source: Source::Zkey,
+};
+
+const BLS12_377: Chain = Chain {
+    curve: Curve::Bls12_377,
+    length: 60,
+    source: Source::Precompiled,
+};
+
+const BLS12_377_ZKEY: Chain = Chain {
+    curve: Curve::Bls12_377,
+    length: 70,
     source: Source::Zkey,
 };
 
@@ -86,9 +99,18 @@ enum Fault {
 
 impl Fake {
     fn new(fault: Fault) -> Arc<Self> {
+        Self::of(fault, |_| {})
+    }
+
+    fn with_caps(change: impl FnOnce(&mut Capabilities)) -> Arc<Self> {
+        Self::of(Fault::None, change)
+    }
+
+    fn of(fault: Fault, change: impl FnOnce(&mut Capabilities)) -> Arc<Self> {
         let cpu: Box<dyn Device> = Box::new(cpu().unwrap());
         let mut caps = cpu.caps().clone();
         caps.name = "fake".to_owned();
+        change(&mut caps);
         Arc::new(Self {
             cpu,
             caps,
@@ -384,4 +406,61 @@ async fn accelerators_need_processors_beside_them_and_plain_keys() {
         ..with_accelerators(vec![card()])
     };
     assert!(refused(prepared).await.contains("prepared keys"));
+}
+
+/// Makes the products of one device wrong.
+#[derive(Debug)]
+struct WrongOn(&'static str);
+
+impl Interference for WrongOn {
+    fn with_products(&self, device: &str, _: u32, _: u32) -> Injected {
+        match device == self.0 {
+            true => Injected::WrongProduct,
+            false => Injected::None,
+        }
+    }
+}
+
+/// Whether or not the constraints are known, so that the witness can be told from the device.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_accelerator_that_computes_wrongly_is_fenced_when_another_device_proves() {
+    for chain in [SMALL, SMALL_ZKEY] {
+        let options = Options {
+            interference: Some(Arc::new(WrongOn("card"))),
+            ..with_accelerators(vec![accelerator("card", Fake::new(Fault::None))])
+        };
+        let running = Running::with(options, &[chain]).await;
+        running.prove(chain, "1", 1).await;
+        let card = device(&running, "card").await;
+        let why = card.broken.unwrap();
+        assert!(why.contains("card: its results are wrong"), "{why}");
+        assert_eq!((card.products, card.suspected), (1, 1));
+        running.prove(chain, "2", 2).await;
+        assert_eq!(device(&running, "card").await.products, 1);
+        running.stop(Level::Drain).await;
+    }
+}
+
+/// An accelerator for the first group of BLS12-377, as a ZKPU is.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_accelerator_gets_only_proofs_that_it_can_do_something_for() {
+    let special = Fake::with_caps(|caps| {
+        caps.groups = vec![Group::Bls12_377G1];
+        caps.fields = Vec::new();
+    });
+    let options = with_accelerators(vec![accelerator("card", special.clone())]);
+    let running = Running::with(options, &[SMALL, SMALL_ZKEY, BLS12_377, BLS12_377_ZKEY]).await;
+    for chain in [SMALL, SMALL_ZKEY] {
+        running.prove(chain, &chain.name(), 1).await;
+    }
+    assert_eq!(special.submitted.load(Ordering::SeqCst), 0);
+    for (number, chain) in (1..).zip([BLS12_377, BLS12_377_ZKEY]) {
+        running.prove(chain, &chain.name(), 1).await;
+        // A, B, L and H in the first group.
+        assert_eq!(special.submitted.load(Ordering::SeqCst), 4 * number);
+    }
+    let card = device(&running, "card").await;
+    assert_eq!((card.products, card.broken), (2, None));
+    assert_eq!(device(&running, "cpu").await.products, 2);
+    running.stop(Level::Drain).await;
 }

@@ -8,3 +8,6 @@ mod residency;
 mod restart;
 mod stress;
 mod support;
+mod zkpu;
+#[path = "../../../zkpu/tests/common/mod.rs"]
+mod zkpu_target;

@@ -6,11 +6,13 @@ use proofmill_engine::{
 use proofmill_groth16::Curve;
 use proofmill_shutdown::Level;
 
-use super::support::{BLS12_381, BN254, Chain, FROM_R1CS, Running, Source, options, submission};
+use super::support::{
+    BLS12_377, BLS12_381, BN254, Chain, FROM_R1CS, Running, Source, options, submission,
+};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn circuits_of_both_curves_and_of_every_source_are_proven() {
-    let chains = [BN254, BLS12_381, FROM_R1CS];
+async fn circuits_of_every_curve_and_of_every_source_are_proven() {
+    let chains = [BN254, BLS12_381, FROM_R1CS, BLS12_377];
     let running = Running::with(options(), &chains).await;
     for (seed, chain) in (0..).zip(chains) {
         running.prove(chain, &chain.name(), seed).await;
@@ -30,6 +32,7 @@ async fn circuits_of_both_curves_and_of_every_source_are_proven() {
     assert_eq!(from(BN254), ConstraintsFrom::Zkey);
     assert_eq!(from(BLS12_381), ConstraintsFrom::Precompiled);
     assert_eq!(from(FROM_R1CS), ConstraintsFrom::Precompiled);
+    assert_eq!(from(BLS12_377), ConstraintsFrom::Precompiled);
     running.stop(Level::Drain).await;
 }
 

@@ -53,6 +53,11 @@ pub(crate) const BLS12_381: Chain = Chain {
     length: 200,
     source: Source::Precompiled,
 };
+pub(crate) const BLS12_377: Chain = Chain {
+    curve: Curve::Bls12_377,
+    length: 150,
+    source: Source::R1cs,
+};
 pub(crate) const FROM_R1CS: Chain = Chain {
     curve: Curve::Bn254,
     length: 400,
@@ -176,6 +181,7 @@ impl Chain {
         match &proof.proof {
             AnyProof::Bn254(made) => self.check_over(made, seed),
             AnyProof::Bls12_381(made) => self.check_over(made, seed),
+            AnyProof::Bls12_377(made) => self.check_over(made, seed),
         }
     }
 

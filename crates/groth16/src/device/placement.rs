@@ -44,7 +44,7 @@ impl Offload<'_> {
     ///
     /// Those of [`Device::cost`]. A device that cannot do the work is no error.
     fn selects_device(self, device: &dyn Device, work: Work) -> Result<bool, Error> {
-        let able = work.check(device.caps()).is_ok();
+        let able = device.check(work).is_ok();
         match self {
             Self::WhenFasterThan(cpu) if able => Ok(device.cost(work)? < cpu.cost(work)?),
             Self::Always | Self::WhenFasterThan(_) => Ok(able),

@@ -175,7 +175,7 @@ pub(crate) fn write_points<A: AffineRepr>(points: &[A], out: &mut Vec<u8>) {
 impl CompressedForm {
     pub(crate) const fn of(curve: Curve) -> Self {
         match curve {
-            Curve::Bn254 => Self::Arkworks,
+            Curve::Bn254 | Curve::Bls12_377 => Self::Arkworks,
             Curve::Bls12_381 => Self::Zcash,
         }
     }

@@ -113,7 +113,7 @@ impl PtauHeader {
             .into_iter()
             .find(|curve| with_curve!(*curve, E => base_prime::<E>() == prime))
             .ok_or_else(|| {
-                let reason = "a curve other than BN254 and BLS12-381".into();
+                let reason = "a curve other than BN254, BLS12-381 and BLS12-377".into();
                 cursor.error_at(offset, Reason::Unsupported(reason))
             })?;
         let offset = cursor.offset();

@@ -5,8 +5,9 @@ use ark_ec::{AffineRepr, CurveGroup};
 use ark_ff::{One, UniformRand, Zero};
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_groth16::{
-    Bls12_381, Bn254, KeyedProof, PreparedVerifyingKey, Proof, SnarkCurve, VerifyError, Weight,
-    WeightedProof, prove, setup, verify, verify_each, weighted_product, weighted_product_each,
+    Bls12_377, Bls12_381, Bn254, KeyedProof, PreparedVerifyingKey, Proof, SnarkCurve, VerifyError,
+    Weight, WeightedProof, prove, setup, verify, verify_each, weighted_product,
+    weighted_product_each,
 };
 use proofmill_r1cs::{Assignment, R1cs};
 
@@ -122,5 +123,6 @@ fn compare_with_one_by_one<E: SnarkCurve>() {
 #[test]
 fn each_is_as_one_by_one_over_both_curves() {
     compare_with_one_by_one::<Bls12_381>();
+    compare_with_one_by_one::<Bls12_377>();
     compare_with_one_by_one::<Bn254>();
 }

@@ -1,5 +1,6 @@
 //! Keys, proofs and files over every curve. One program: the prover is compiled into it once.
 
+mod curves;
 mod device;
 mod each;
 mod key_files;

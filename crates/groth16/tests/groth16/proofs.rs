@@ -8,8 +8,8 @@ use ark_serialize::CanonicalDeserialize;
 use ark_snark::SNARK;
 use ark_std::rand::{Rng, RngCore, SeedableRng, rngs::StdRng};
 use proofmill_groth16::{
-    Bn254, MultiplesCache, PreparedVerifyingKey, Proof, ProofError, ProveError, ProvingKey,
-    SnarkCurve, VerifyError, Weight, WeightedProof, prove, setup, verify, verify_batch,
+    Bls12_377, Bn254, MultiplesCache, PreparedVerifyingKey, Proof, ProofError, ProveError,
+    ProvingKey, SnarkCurve, VerifyError, Weight, WeightedProof, prove, setup, verify, verify_batch,
     weighted_product,
 };
 use proofmill_r1cs::{Assignment, R1cs};
@@ -427,6 +427,7 @@ fn assert_decoded_as_by_arkworks<E: SnarkCurve>() {
 fn many_proofs_are_decoded_as_arkworks_decodes_each() {
     assert_decoded_as_by_arkworks::<Bn254>();
     assert_decoded_as_by_arkworks::<Bls12_381>();
+    assert_decoded_as_by_arkworks::<Bls12_377>();
 }
 
 #[test]

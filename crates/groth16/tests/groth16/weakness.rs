@@ -5,8 +5,8 @@ use ark_ff::{UniformRand, Zero};
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 
 use proofmill_groth16::{
-    Bls12_381, Bn254, KeyElement, PreparedVerifyingKey, Proof, SnarkCurve, VerifyingKey, Weakness,
-    verify,
+    Bls12_377, Bls12_381, Bn254, KeyElement, PreparedVerifyingKey, Proof, SnarkCurve, VerifyingKey,
+    Weakness, verify,
 };
 
 fn random_key<E: SnarkCurve>(rng: &mut StdRng) -> VerifyingKey<E> {
@@ -96,6 +96,7 @@ fn check_forgeries<E: SnarkCurve>() {
 fn forged_proofs_hold_under_degenerate_keys_and_the_keys_are_named() {
     check_forgeries::<Bn254>();
     check_forgeries::<Bls12_381>();
+    check_forgeries::<Bls12_377>();
 }
 
 #[test]

@@ -180,7 +180,7 @@ impl ClassNeeds {
         // Bytes for each point, from the table in `proofmill_groth16::stages`.
         let (as_they_are, prepared) = match E::CURVE {
             Curve::Bn254 => ((160, 320), (32, 68)),
-            Curve::Bls12_381 => ((320, 640), (68, 136)),
+            Curve::Bls12_381 | Curve::Bls12_377 => ((320, 640), (68, 136)),
         };
         let products = |(first, second): (u64, u64), most: u64| {
             first * in_first.min(most) + second * in_second.min(most)

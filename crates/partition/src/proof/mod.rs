@@ -53,12 +53,54 @@ pub use verifier::{
 };
 
 use proofmill_aggregation::AggregationCurve;
+#[cfg(feature = "prover")]
+use proofmill_groth16::Curve;
 use proofmill_kernels::Poseidon2Field;
 
 /// A curve that circuits in parts are proved over: BN254 and BLS12-381.
 pub trait PartitionCurve: AggregationCurve<ScalarField: Poseidon2Field> {}
 
 impl<E: AggregationCurve<ScalarField: Poseidon2Field>> PartitionCurve for E {}
+
+/// A curve that circuits in parts are not proved over: there is no published instance of Poseidon2 with the S-box x⁵
+/// over its scalars.
+#[cfg(feature = "prover")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("circuits in parts are not proved over {0}: use bn254 or bls12-381")]
+pub struct NotInParts(pub Curve);
+
+/// Runs an expression for the curve that a value of [`Curve`] names, as
+/// [`with_curve!`](proofmill_groth16::with_curve) does; [`NotInParts`] if it is no [`PartitionCurve`].
+///
+/// ```
+/// use proofmill_groth16::{Curve, SnarkCurve};
+/// use proofmill_partition::proof::NotInParts;
+/// use proofmill_partition::with_partition_curve;
+///
+/// let found = with_partition_curve!(Curve::Bn254, E => E::CURVE);
+/// assert_eq!(found, Ok(Curve::Bn254));
+/// let other = with_partition_curve!(Curve::Bls12_377, E => E::CURVE);
+/// assert_eq!(other, Err(NotInParts(Curve::Bls12_377)));
+/// ```
+#[cfg(feature = "prover")]
+#[macro_export]
+macro_rules! with_partition_curve {
+    ($curve:expr, $engine:ident => $body:expr) => {
+        match $curve {
+            $crate::groth16::Curve::Bn254 => {
+                type $engine = $crate::groth16::Bn254;
+                Ok($body)
+            }
+            $crate::groth16::Curve::Bls12_381 => {
+                type $engine = $crate::groth16::Bls12_381;
+                Ok($body)
+            }
+            $crate::groth16::Curve::Bls12_377 => {
+                Err($crate::proof::NotInParts($crate::groth16::Curve::Bls12_377))
+            }
+        }
+    };
+}
 
 /// Public inputs that all parts share: the root of the tree of states, α and β, in this order. β is the last: other
 /// inputs are multiples of it that the partition fixes.

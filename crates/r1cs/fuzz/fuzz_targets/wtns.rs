@@ -26,6 +26,7 @@ fuzz_target!(|bytes: &[u8]| {
         match file.header().prime {
             ScalarField::Bn254 => read::<ark_bn254::Fr>(&file, bytes),
             ScalarField::Bls12_381 => read::<ark_bls12_381::Fr>(&file, bytes),
+            ScalarField::Bls12_377 => read::<ark_bls12_377::Fr>(&file, bytes),
         }
     }
 });

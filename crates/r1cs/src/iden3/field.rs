@@ -2,11 +2,11 @@
 
 use ark_ff::{BigInt, BigInteger, Fp, MontBackend, MontConfig, PrimeField};
 
-/// Bytes of a scalar of any curve that proofs are made on (BN254, BLS12-381), in memory and encoded: its [`width`].
+/// Bytes of a scalar of any curve that proofs are made on (BN254, BLS12-381, BLS12-377), in memory and encoded: its [`width`].
 pub const SCALAR_BYTES: usize = 32;
 
 /// Bytes a field element takes in these files: whole 64-bit words. [`SCALAR_BYTES`] for the scalar fields, 48 for
-/// BLS12-381's base field.
+/// the base fields of BLS12-381 and BLS12-377.
 pub fn width<F: PrimeField>() -> usize {
     F::BigInt::NUM_LIMBS * 8
 }

@@ -14,6 +14,8 @@ pub enum ScalarField {
     Bn254,
     /// The scalar field of BLS12-381.
     Bls12_381,
+    /// The scalar field of BLS12-377, which circom calls `bls12377`. snarkjs does not know it.
+    Bls12_377,
 }
 
 const BN254: [u8; 32] = [
@@ -24,6 +26,10 @@ const BLS12_381: [u8; 32] = [
     0x01, 0x00, 0x00, 0x00, 0xff, 0xff, 0xff, 0xff, 0xfe, 0x5b, 0xfe, 0xff, 0x02, 0xa4, 0xbd, 0x53,
     0x05, 0xd8, 0xa1, 0x09, 0x08, 0xd8, 0x39, 0x33, 0x48, 0x7d, 0x9d, 0x29, 0x53, 0xa7, 0xed, 0x73,
 ];
+const BLS12_377: [u8; 32] = [
+    0x01, 0x00, 0x00, 0x00, 0x00, 0x80, 0x11, 0x0a, 0x01, 0x00, 0x00, 0xd0, 0xfe, 0x76, 0xaa, 0x59,
+    0x01, 0xb0, 0x37, 0x5c, 0x1e, 0x4d, 0xb4, 0x60, 0x56, 0xa5, 0x2c, 0x9a, 0x5e, 0x65, 0xab, 0x12,
+];
 
 /// The widest prime, in bytes, that is read from a header and shown in an error message.
 const MAX_BYTES: u32 = 64;
@@ -32,13 +38,14 @@ const MAX_BYTES: u32 = 64;
 
 impl ScalarField {
     /// All variants.
-    pub const ALL: [Self; 2] = [Self::Bn254, Self::Bls12_381];
+    pub const ALL: [Self; 3] = [Self::Bn254, Self::Bls12_381, Self::Bls12_377];
 
     /// The prime, little-endian.
     pub const fn modulus_le(self) -> &'static [u8; 32] {
         match self {
             Self::Bn254 => &BN254,
             Self::Bls12_381 => &BLS12_381,
+            Self::Bls12_377 => &BLS12_377,
         }
     }
 
@@ -70,7 +77,7 @@ impl ScalarField {
         Self::from_modulus_le(bytes).ok_or_else(|| {
             let reason = Reason::Field {
                 found: describe(bytes),
-                expected: "BN254 or BLS12-381".into(),
+                expected: "BN254, BLS12-381 or BLS12-377".into(),
             };
             header.error_at(offset, reason)
         })
@@ -99,6 +106,7 @@ impl ScalarField {
         match self {
             Self::Bn254 => "BN254",
             Self::Bls12_381 => "BLS12-381",
+            Self::Bls12_377 => "BLS12-377",
         }
     }
 }

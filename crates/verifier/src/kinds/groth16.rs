@@ -1,4 +1,4 @@
-//! Groth16 over BN254 and BLS12-381.
+//! Groth16 over BN254, BLS12-381 and BLS12-377.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -25,7 +25,7 @@ use crate::kind::{Invalid, Kind, ProofInput, UnusableKey};
 /// * A key is snarkjs's `verification_key.json`, or a verifying key of ours
 ///   ([`VerifyingKey::to_bytes`]). Keys under which anybody can make proofs are refused.
 /// * A proof is snarkjs's `proof.json`, with `public.json` as the statement; or A, B and C compressed
-///   ([`Proof::to_bytes`]: 128 bytes over BN254, 192 over BLS12-381), with the public inputs in 32
+///   ([`Proof::to_bytes`]: 128 bytes over BN254, 192 over BLS12-381 and BLS12-377), with the public inputs in 32
 ///   little-endian bytes each as the statement.
 pub struct Groth16<E>(PhantomData<fn() -> E>);
 
@@ -96,6 +96,7 @@ impl<E: SnarkCurve> Kind for Groth16<E> {
         match E::CURVE {
             Curve::Bn254 => "groth16-bn254",
             Curve::Bls12_381 => "groth16-bls12-381",
+            Curve::Bls12_377 => "groth16-bls12-377",
         }
     }
 

@@ -27,6 +27,7 @@ impl<E: AggregationCurve> Verifier for Groth16AggregateVerifier<E> {
         match E::CURVE {
             Curve::Bn254 => "groth16-aggregate-bn254",
             Curve::Bls12_381 => "groth16-aggregate-bls12-381",
+            Curve::Bls12_377 => "groth16-aggregate-bls12-377",
         }
     }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use proofmill_groth16::{Bls12_381, Bn254};
+use proofmill_groth16::{Bls12_377, Bls12_381, Bn254};
 use proofmill_ipa::Srs;
 
 use super::{Groth16, Groth16Aggregate, GrumpkinIpa, Halo2, Kzg, Orchard, Partition};
@@ -33,6 +33,7 @@ impl Kinds {
         let kinds = Self::none()
             .with(Groth16::<Bn254>::new())
             .with(Groth16::<Bls12_381>::new())
+            .with(Groth16::<Bls12_377>::new())
             .with(Groth16Aggregate::<Bn254>::new())
             .with(Groth16Aggregate::<Bls12_381>::new())
             .with(Partition::<Bn254>::new())

@@ -27,6 +27,7 @@ impl<E: PartitionCurve> Verifier for PartitionVerifier<E> {
         match E::CURVE {
             Curve::Bn254 => "partition-bn254",
             Curve::Bls12_381 => "partition-bls12-381",
+            Curve::Bls12_377 => "partition-bls12-377",
         }
     }
 

@@ -5,7 +5,7 @@ use ark_std::rand::rngs::StdRng;
 use ark_std::rand::seq::SliceRandom;
 use ark_std::rand::{Rng, SeedableRng};
 use c_kzg::{Blob, ethereum_kzg_settings};
-use proofmill_groth16::{Bls12_381, Bn254, SnarkCurve};
+use proofmill_groth16::{Bls12_377, Bls12_381, Bn254, SnarkCurve};
 use proofmill_ipa::{Opening, Scalar, Srs};
 use proofmill_verifier::kinds::{GrumpkinIpa, Kzg};
 use proofmill_verifier::{KeyError, Kinds, Options, Request, Status};
@@ -37,6 +37,11 @@ async fn groth16_over_bn254() {
 #[tokio::test(flavor = "multi_thread")]
 async fn groth16_over_bls12_381() {
     groth16::<Bls12_381>("groth16-bls12-381").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn groth16_over_bls12_377() {
+    groth16::<Bls12_377>("groth16-bls12-377").await;
 }
 
 /// Batches under three keys, in both encodings, with random ones of them tampered.

@@ -512,7 +512,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Times a product of the generator's copies.
+    /// Times a product of the generator's copies, whose result is known: a wrong one fences the device.
     fn measure(&mut self, received: &Receiver<Message>) -> Result<Measured, Error> {
         let points = Arc::new(vec![G1Affine::generator(); MEASURED_POINTS]);
         let id = BasesId::fresh();
@@ -523,12 +523,19 @@ impl Worker {
             scalar *= step;
             scalar
         });
-        let scalars = Fr::scalars(scalars.collect());
+        let scalars: Vec<Fr> = scalars.collect();
+        let expected = G1Affine::generator() * scalars.iter().sum::<Fr>();
+        let scalars = Fr::scalars(scalars);
         let began = Instant::now();
         let outcome = self.product(id, scalars, received);
         let seconds = began.elapsed().as_secs_f64();
         self.evict(id)?;
-        outcome?;
+        if outcome?.into_sum::<G1Projective>()? != expected {
+            self.fence("a product whose result is known is wrong".into());
+        }
+        if let Some(failure) = self.state.failure.get() {
+            return Err(failure.clone());
+        }
         Ok(Measured {
             seconds,
             points: MEASURED_POINTS as u64,

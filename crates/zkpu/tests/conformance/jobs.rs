@@ -1,4 +1,4 @@
-//! The demands of the accelerator's suite on jobs, tickets, bases and costs, for the one group of a ZKPU.
+//! Jobs, bases and costs of a ZKPU, beyond the library's cases.
 
 use ark_bls12_377::{Fr, G1Affine, G1Projective};
 use ark_ec::AffineRepr;
@@ -8,8 +8,17 @@ use proofmill_accelerator::{
     TransformKind, Work,
 };
 
-use crate::common::{points, product, scalars};
-use crate::devices::over_tcp;
+use proofmill_zkpu::device::{ZkpuOptions, zkpu};
+
+use crate::common::{Server, model, options};
+
+/// A ZKPU over loopback. Its server lives as long as the test program.
+fn over_tcp() -> Box<dyn Device> {
+    let server = Server::start(model(1 << 28, 1), 0);
+    let device = zkpu(ZkpuOptions::new(options(server.address))).unwrap();
+    std::mem::forget(server);
+    Box::new(device)
+}
 
 fn run(device: &dyn Device, job: DeviceJob) -> Result<Outcome, Error> {
     device.submit(job).unwrap().wait()
@@ -83,106 +92,6 @@ fn what_does_not_fit_is_refused_and_the_device_goes_on() {
 }
 
 #[test]
-fn a_batch_runs_in_its_order_and_ends_with_the_first_error() {
-    let device = over_tcp();
-    let bases = three(&*device);
-    let batch = DeviceJob::Batch(vec![
-        msm(bases, &[1, 2, 3]),
-        DeviceJob::Batch(vec![]),
-        msm(bases, &[0, 0, 4]),
-    ]);
-    let mut outcomes = run(&*device, batch).unwrap().into_batch().unwrap();
-    let sum = |outcome: Outcome| outcome.into_sum::<G1Projective>().unwrap();
-    assert_eq!(
-        sum(outcomes.pop().unwrap()),
-        G1Affine::generator() * Fr::from(4)
-    );
-    assert!(outcomes.pop().unwrap().into_batch().unwrap().is_empty());
-    assert_eq!(
-        sum(outcomes.pop().unwrap()),
-        G1Affine::generator() * Fr::from(6)
-    );
-    let batch = DeviceJob::Batch(vec![
-        msm(bases, &[1, 2, 3]),
-        transform(),
-        msm(bases, &[1; 3]),
-    ]);
-    assert!(matches!(run(&*device, batch), Err(Error::BadJob(_))));
-}
-
-/// More jobs than the device takes at once, with bases of several shapes; tickets are taken in the other order.
-#[test]
-fn many_jobs_are_in_flight_and_each_gets_its_own_result() {
-    let device = over_tcp();
-    let sets: Vec<_> = [(40, 0), (300, 1 << 20), (1000, usize::MAX)]
-        .into_iter()
-        .map(|(count, limit)| {
-            let points = points(count, count as u64);
-            let bases = device
-                .load_bases(G1Projective::points(points.clone()), limit)
-                .unwrap();
-            (points, bases)
-        })
-        .collect();
-    let jobs: Vec<(Ticket, G1Projective)> = (0..30_u64)
-        .map(|i| {
-            let (points, bases) = &sets[i as usize % sets.len()];
-            let values = scalars(points.len(), i);
-            let expected = product(points, &values);
-            let job = DeviceJob::Msm {
-                bases: *bases,
-                scalars: Fr::scalars(values),
-            };
-            (device.submit(job).unwrap(), expected)
-        })
-        .collect();
-    for (ticket, expected) in jobs.into_iter().rev() {
-        assert_eq!(
-            ticket.wait().unwrap().into_sum::<G1Projective>().unwrap(),
-            expected
-        );
-    }
-    assert!(device.busy() > std::time::Duration::ZERO);
-}
-
-#[test]
-fn cancelled_jobs_end_and_the_others_are_right() {
-    let device = over_tcp();
-    let points = points(2000, 3);
-    let bases = device
-        .load_bases(G1Projective::points(points.clone()), 0)
-        .unwrap();
-    let values = scalars(points.len(), 4);
-    let job = || DeviceJob::Msm {
-        bases,
-        scalars: Fr::scalars(values.clone()),
-    };
-    let tickets: Vec<Ticket> = (0..12).map(|_| device.submit(job()).unwrap()).collect();
-    let expected = product(&points, &values);
-    let mut cancelled = 0;
-    for (i, ticket) in tickets.into_iter().enumerate() {
-        match i % 3 {
-            0 => drop(ticket),
-            1 => {
-                ticket.cancel();
-                match ticket.wait() {
-                    Err(Error::Cancelled) => cancelled += 1,
-                    other => {
-                        assert_eq!(other.unwrap().into_sum::<G1Projective>().unwrap(), expected)
-                    }
-                }
-            }
-            _ => assert_eq!(
-                ticket.wait().unwrap().into_sum::<G1Projective>().unwrap(),
-                expected
-            ),
-        }
-    }
-    assert!(cancelled > 0, "the last ones wait behind others");
-    assert_eq!(device.failure(), None);
-}
-
-#[test]
 fn jobs_that_are_queued_run_even_if_the_device_is_dropped() {
     let device = over_tcp();
     let bases = three(&*device);
@@ -197,10 +106,8 @@ fn jobs_that_are_queued_run_even_if_the_device_is_dropped() {
 
 #[test]
 fn memory_that_does_not_suffice_is_an_error_with_its_size() {
-    let server = crate::common::Server::start(crate::common::model(1 << 18, 1), 0);
-    let options = crate::common::options(server.address);
-    let device =
-        proofmill_zkpu::device::zkpu(proofmill_zkpu::device::ZkpuOptions::new(options)).unwrap();
+    let server = Server::start(model(1 << 18, 1), 0);
+    let device = zkpu(ZkpuOptions::new(options(server.address))).unwrap();
     let load = |count| {
         device.load_bases(
             G1Projective::points(vec![G1Affine::generator(); count]),

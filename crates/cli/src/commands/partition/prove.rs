@@ -1,5 +1,6 @@
 //! `proofmill partition prove`
 
+use proofmill_partition::with_partition_curve;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -7,7 +8,6 @@ use std::time::{Duration, Instant};
 use ark_std::rand::rngs::OsRng;
 use proofmill_files::is_inherited;
 use proofmill_groth16::snarkjs::inputs_to_json;
-use proofmill_groth16::with_curve;
 use proofmill_partition::PartitionedCircuit;
 use proofmill_partition::proof::{Journal, PartitionCurve};
 use proofmill_telemetry::console_line;
@@ -76,11 +76,11 @@ pub(crate) async fn prove_in(
     let curve = description.curve()?;
     let (made, parts) = tokio::task::block_in_place(|| {
         args.threads.run(|| {
-            with_curve!(curve, E => {
+            with_partition_curve!(curve, E => {
                 let circuit = description.circuit.with_witness(folder, witness)?;
                 let made = prove::<E>(args, folder, &circuit, &journal, &stopped)?;
                 Ok::<_, Failure>((made, circuit.num_parts()))
-            })
+            })?
         })
     })??;
     console_line(output::plain(&format!(

@@ -3,8 +3,8 @@
 use ark_ec::pairing::Pairing;
 use proofmill_api::engine::proto::register_request::Source;
 use proofmill_api::engine::proto::{RegisterRequest, SystemFiles};
-use proofmill_groth16::with_curve;
 use proofmill_partition::proof::ClassKeys;
+use proofmill_partition::with_partition_curve;
 use serde_json::json;
 
 use crate::args::partition::PartitionRegister;
@@ -17,8 +17,9 @@ use crate::provers::engine_circuit_name;
 pub(super) async fn run(args: &PartitionRegister) -> Result<(), Failure> {
     let folder = Folder::at(&args.keys);
     let curve = folder.description()?.curve()?;
-    let classes =
-        tokio::task::block_in_place(|| with_curve!(curve, E => constraints::<E>(&folder)))?;
+    let classes = tokio::task::block_in_place(
+        || with_partition_curve!(curve, E => constraints::<E>(&folder))?,
+    )?;
     let client = connect(&args.query.engine).await?;
     let mut names = Vec::new();
     for (name, files) in classes {

@@ -1,12 +1,13 @@
 //! `proofmill partition setup`
 
+use proofmill_partition::with_partition_curve;
 use std::path::Path;
 
 use ark_std::rand::rngs::OsRng;
 use proofmill_aggregation::Srs;
 use proofmill_files::Visibility;
+use proofmill_groth16::Curve;
 use proofmill_groth16::mirage::Setup;
-use proofmill_groth16::{Curve, with_curve};
 use proofmill_partition::Partition;
 use proofmill_partition::proof::{ClassKeys, Index, PartitionCurve};
 use proofmill_telemetry::console_line;
@@ -77,7 +78,7 @@ pub(crate) fn make_and_report(circuit: NewCircuit, args: &SetupArgs) -> Result<(
     let program = circuit.program.as_deref();
     let made = args
         .threads
-        .run(|| with_curve!(curve, E => make::<E>(&description, program, path)))??;
+        .run(|| with_partition_curve!(curve, E => make::<E>(&description, program, path))?)??;
     console_line(output::plain(&format!(
         "{}: keys over {curve} for {} of {}, {} constraints in all, in {}",
         path.display(),

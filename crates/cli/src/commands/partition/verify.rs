@@ -1,10 +1,10 @@
 //! `proofmill partition verify`
 
+use proofmill_partition::with_partition_curve;
 use std::path::Path;
 use std::time::Instant;
 
 use proofmill_groth16::snarkjs::inputs_from_json;
-use proofmill_groth16::with_curve;
 use proofmill_partition::proof::{PartitionCurve, PartitionProof, VerifyError, VerifyingKey};
 use proofmill_telemetry::console_line;
 use serde_json::json;
@@ -23,7 +23,7 @@ pub(super) fn run(args: &PartitionVerify) -> Result<(), Failure> {
     let began = Instant::now();
     let curve =
         curve_of_file(FileKind::PartitionKey, &args.key).map_err(Failure::without_answer)?;
-    let verdict = with_curve!(curve, E => verify::<E>(args))?;
+    let verdict = with_partition_curve!(curve, E => verify::<E>(args))??;
     let shown = args.proof.display();
     if args.json {
         let answer = json!({

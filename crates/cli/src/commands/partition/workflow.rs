@@ -1,11 +1,11 @@
 //! `proofmill partition prove --workflow`
 
+use proofmill_partition::with_partition_curve;
 use std::path::{Path, PathBuf};
 
 use ark_std::rand::RngCore;
 use ark_std::rand::rngs::OsRng;
 use proofmill_files::Visibility;
-use proofmill_groth16::with_curve;
 use proofmill_orchestrator::core::GROUP_MAX;
 use proofmill_telemetry::console_line;
 use proofmill_workflow::{EngineAddress, LocalHost, render, validate};
@@ -95,10 +95,10 @@ pub(super) fn write(
         public: absolute(&args.public)?,
         seed: hex::encode(*seed),
     };
-    let (digest, parts) = with_curve!(description.curve()?, E => {
+    let (digest, parts) = with_partition_curve!(description.curve()?, E => {
         let partition = folder.partition::<<E as ark_ec::pairing::Pairing>::ScalarField>()?;
         (partition.digest(), partition.num_parts())
-    });
+    })?;
     if parts > PARTS_MAX {
         return Err(Failure::new(format!(
             "{parts} parts: a workflow proves {PARTS_MAX} at most"

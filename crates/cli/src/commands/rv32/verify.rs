@@ -1,9 +1,9 @@
 //! `proofmill rv32 verify`
 
+use proofmill_partition::with_partition_curve;
 use std::time::Instant;
 
 use proofmill_files::Visibility;
-use proofmill_groth16::with_curve;
 use proofmill_partition::Partition;
 use proofmill_partition::proof::PartitionCurve;
 use proofmill_rv32_circuit::{Rv32Circuit, Statement};
@@ -36,7 +36,7 @@ pub(super) fn run(args: &Rv32Verify) -> Result<(), Failure> {
     let curve = description.curve().map_err(Failure::without_answer)?;
     let verdict = args
         .threads
-        .run(|| with_curve!(curve, E => verify::<E>(args, &folder, sizes)))??;
+        .run(|| with_partition_curve!(curve, E => verify::<E>(args, &folder, sizes))?)??;
     let total = began.elapsed();
     let shown = args.proof.display();
     if args.json {

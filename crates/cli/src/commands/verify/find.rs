@@ -8,6 +8,7 @@ use proofmill_aggregation::files::BEGINNING_BYTES;
 use proofmill_aggregation::{Aggregate, AggregateKind, curve_of};
 use proofmill_files::open_regular;
 use proofmill_groth16::{Bn254, with_curve};
+use proofmill_partition::with_partition_curve;
 use proofmill_verifier::Kind;
 use proofmill_verifier::kinds::{Groth16Aggregate, Partition};
 
@@ -338,7 +339,7 @@ fn aggregate(head: &[u8]) -> Option<String> {
 /// The kind of a proof of a circuit in parts, by the start of its file.
 fn in_parts(head: &[u8]) -> Option<String> {
     let curve = curve_of(head.get(..BEGINNING_BYTES)?)?;
-    Some(with_curve!(curve, E => Partition::<E>::new().name().to_owned()))
+    with_partition_curve!(curve, E => Partition::<E>::new().name().to_owned()).ok()
 }
 
 #[cfg(test)]

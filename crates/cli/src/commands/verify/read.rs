@@ -11,6 +11,7 @@ use proofmill_files::open_regular_or_inherited;
 use proofmill_groth16::snarkjs::{curve_of_json, inputs_from_json};
 use proofmill_groth16::{Curve, with_curve};
 use proofmill_partition::proof::VerifyingKey;
+use proofmill_partition::with_partition_curve;
 use proofmill_verifier::kinds::Groth16;
 use proofmill_verifier::{Handle, KeyDigest, KeyError, Kind, Pending, Request};
 use tokio::sync::mpsc;
@@ -200,11 +201,12 @@ fn is_called_json(path: &Path) -> bool {
 async fn inputs_in_json(path: &Path, limit: usize, proof: &[u8]) -> Result<Bytes, String> {
     let json = read(path, limit, Expected::Json).await?;
     let curve = curve_of(proof).ok_or("the proof names no curve that this release knows")?;
-    with_curve!(curve, E => {
+    with_partition_curve!(curve, E => {
         let inputs = inputs_from_json::<<E as Pairing>::ScalarField>(&json);
         let inputs = inputs.map_err(|error| error.to_string())?;
         Ok(VerifyingKey::<E>::encode_statement(&inputs).into())
     })
+    .map_err(|error| error.to_string())?
 }
 
 /// Reads a file; fails if it is larger than `limit` bytes or not complete.

@@ -1,5 +1,6 @@
 //! `proofmill vkd verify chain`
 
+use proofmill_partition::with_partition_curve;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -7,7 +8,6 @@ use proofmill_directory::chain::{
     ChainError, Checkpoint, EpochRecord, RECORD_BYTES_MAX, verify_chain,
 };
 use proofmill_directory::empty_digest;
-use proofmill_groth16::with_curve;
 use proofmill_partition::proof::{PartitionCurve, VerifyingKey};
 use proofmill_telemetry::console_line;
 use serde_json::json;
@@ -40,7 +40,7 @@ pub(super) fn run(args: &VerifyChain) -> Result<(), Failure> {
         root: empty_digest(args.depth.depth),
     });
     let records = record_paths(args, from)?;
-    let verified = with_curve!(curve, E => verify::<E>(&args.key, from, &records))?;
+    let verified = with_partition_curve!(curve, E => verify::<E>(&args.key, from, &records))??;
     let Verified {
         last,
         epochs,

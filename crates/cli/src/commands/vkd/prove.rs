@@ -4,6 +4,7 @@
 //! of finished batches, and the journal of the batch under way is beside them. All that is removed once the epoch's
 //! record is published.
 
+use proofmill_partition::with_partition_curve;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -15,7 +16,6 @@ use proofmill_directory::chain::{Checkpoint, EpochRecord, public_inputs, verify_
 use proofmill_directory::circuit::{BatchShape, UpdateBatch};
 use proofmill_directory::store::{KeyDirectory, StoreError};
 use proofmill_files::{DirectoryLock, Visibility, make_private_directory};
-use proofmill_groth16::with_curve;
 use proofmill_partition::proof::{Journal, PartitionCurve, PartitionProof};
 use proofmill_telemetry::console_line;
 use serde_json::{Value, json};
@@ -82,9 +82,9 @@ pub(super) async fn run(args: &Prove) -> Result<(), Failure> {
     let curve = description.curve()?;
     let facts = tokio::task::block_in_place(|| {
         args.threads.run(|| {
-            with_curve!(curve, E => {
+            with_partition_curve!(curve, E => {
                 prove::<E>(args, &folder, shape, &directory, &numbers, &stopped)
-            })
+            })?
         })
     })??;
     let shown = args.directory.display();

@@ -1,10 +1,10 @@
 //! `proofmill vkd publish`
 
+use proofmill_partition::with_partition_curve;
 use std::path::Path;
 
 use proofmill_directory::chain::{EpochRecord, public_inputs};
 use proofmill_directory::store::KeyDirectory;
-use proofmill_groth16::with_curve;
 use proofmill_partition::proof::{PartitionCurve, PartitionProof, VerifyingKey};
 use proofmill_telemetry::console_line;
 use serde_json::json;
@@ -27,7 +27,8 @@ pub(super) fn run(args: &Publish) -> Result<(), Failure> {
             counted_batches(expected)
         )));
     }
-    let record = with_curve!(description.curve()?, E => record::<E>(args, &directory, &epoch))?;
+    let record =
+        with_partition_curve!(description.curve()?, E => record::<E>(args, &directory, &epoch))??;
     directory.publish(&record)?;
     let shown = args.epoch.directory.display();
     console_line(output::plain(&format!(

@@ -1,6 +1,7 @@
 //! `proofmill zkpu`: a device behind NVMe that multiplies points, and a model of it.
 
 mod bench;
+mod conform;
 mod identify;
 mod serve;
 
@@ -14,6 +15,7 @@ pub(crate) async fn run(command: Zkpu) -> Result<(), Failure> {
         Zkpu::Serve(args) => serve::run(&args).await,
         Zkpu::Identify(args) => blocking(move || identify::run(&args)).await,
         Zkpu::Bench(args) => blocking(move || bench::run(&args)).await,
+        Zkpu::Conform(args) => blocking(move || conform::run(&args)).await,
     }
 }
 

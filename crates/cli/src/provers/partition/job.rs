@@ -1,12 +1,12 @@
 //! A job: the witness of a circuit in parts, and the coordinator's steps of its proof.
 
+use proofmill_partition::with_partition_curve;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use proofmill_groth16::mirage::Commitment;
 use proofmill_groth16::snarkjs::inputs_to_json;
-use proofmill_groth16::with_curve;
 use proofmill_orchestrator::executor::ProverError;
 use proofmill_partition::proof::distributed::{ChallengedProof, Coordination, ProvedParts};
 use proofmill_partition::proof::{PartitionCurve, PartitionProof, VerifyingKey};
@@ -120,7 +120,7 @@ fn open(path: &Path) -> Result<Arc<dyn JobSteps>, Failure> {
     let description = folder.description()?;
     let witness = description.circuit.read_witness(&job.witness)?;
     let curve = description.curve()?;
-    with_curve!(curve, E => {
+    with_partition_curve!(curve, E => {
         let (index, srs) = folder.index::<E>(folder.partition()?)?;
         let circuit = description.circuit.with_witness(&folder, &witness)?;
         let coordination = Coordination::new(Arc::new(index), Arc::new(srs), circuit, &seed)?;
@@ -129,7 +129,7 @@ fn open(path: &Path) -> Result<Arc<dyn JobSteps>, Failure> {
             coordination: Arc::new(coordination),
         });
         Ok(steps)
-    })
+    })?
 }
 
 // === impl TracedJob ===

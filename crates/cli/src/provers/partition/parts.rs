@@ -1,13 +1,14 @@
 //! The keys of parts, with which workers commit and prove, and the coordinator checks.
 
+use proofmill_partition::with_partition_curve;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use ark_std::rand::rngs::OsRng;
 use proofmill_aggregation::Srs;
+use proofmill_groth16::Proof;
 use proofmill_groth16::mirage::{self, Commitment};
 use proofmill_groth16::snarkjs::proof_from_json;
-use proofmill_groth16::{Proof, with_curve};
 use proofmill_orchestrator::coordinator::UncheckedResult;
 use proofmill_orchestrator::executor::{Context, ProverError};
 use proofmill_partition::Partition;
@@ -170,7 +171,7 @@ fn open(name: &KeyName, published: Option<&PublishedKeys>) -> Result<Arc<dyn Par
     let files = KeyFolder::find(&name.keys, &name.published, published)?;
     let description = files.folder().description()?;
     let curve = description.curve()?;
-    with_curve!(curve, E => parts::<E>(files, &description.circuit, &name.partition))
+    with_partition_curve!(curve, E => parts::<E>(files, &description.circuit, &name.partition))?
 }
 
 fn parts<E: PartitionCurve>(

@@ -7,7 +7,7 @@ use ark_ff::{Field, UniformRand, Zero};
 use ark_std::rand::{CryptoRng, RngCore};
 use proofmill_kernels::{Domain, fixed_base};
 use proofmill_r1cs::R1cs;
-use proofmill_r1cs::iden3::{R1csFile, ScalarField};
+use proofmill_r1cs::iden3::R1csFile;
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
@@ -229,11 +229,7 @@ fn random_nonzero<E: SnarkCurve>(rng: &mut (impl RngCore + CryptoRng)) -> E::Sca
 impl<F: ark_ff::PrimeField> CircuitColumns<F> {
     fn read<E: SnarkCurve<ScalarField = F>>(file: &R1csFile<'_>) -> Result<Self, ZkeySetupError> {
         let header = file.header();
-        let curve = match header.prime {
-            ScalarField::Bn254 => Curve::Bn254,
-            ScalarField::Bls12_381 => Curve::Bls12_381,
-        };
-        if curve != E::CURVE {
+        if Curve::from(header.prime) != E::CURVE {
             return Err(ZkeySetupError::Curve {
                 circuit: header.prime,
                 curve: E::CURVE,

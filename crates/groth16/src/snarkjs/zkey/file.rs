@@ -365,7 +365,7 @@ fn read_header(cursor: &mut Cursor<'_>) -> Result<ZkeyHeader, FormatError> {
         .into_iter()
         .find(|curve| with_curve!(*curve, E => base_prime::<E>()) == prime)
         .ok_or_else(|| {
-            let reason = "a curve other than BN254 and BLS12-381".into();
+            let reason = "a curve other than BN254, BLS12-381 and BLS12-377".into();
             cursor.error_at(start, Reason::Unsupported(reason))
         })?;
     let start = cursor.offset();

@@ -4,9 +4,9 @@ mod folder;
 mod text;
 mod times;
 
+use proofmill_partition::with_partition_curve;
 use std::path::Path;
 
-use proofmill_groth16::with_curve;
 use proofmill_partition::proof::{PartitionCurve, PartitionProof, VerifyingKey};
 use serde_json::{Value, json};
 
@@ -22,13 +22,13 @@ pub(super) fn run(args: &PartitionInfo) -> Result<(), Failure> {
         let folder = Folder::at(path);
         let description = folder.description()?;
         let curve = description.curve()?;
-        with_curve!(curve, E => folder::describe::<E>(&folder, &description, args))?
+        with_partition_curve!(curve, E => folder::describe::<E>(&folder, &description, args))??
     } else if FileKind::of_file(path).ok().flatten() == Some(FileKind::PartitionProof) {
         let curve = curve_of_file(FileKind::PartitionProof, path)?;
-        with_curve!(curve, E => describe_proof::<E>(path))?
+        with_partition_curve!(curve, E => describe_proof::<E>(path))??
     } else {
         let curve = curve_of_file(FileKind::PartitionKey, path)?;
-        with_curve!(curve, E => describe_key::<E>(path))?
+        with_partition_curve!(curve, E => describe_key::<E>(path))??
     };
     if args.json {
         return output::line(answer.to_string());
