@@ -184,8 +184,18 @@ impl FromStr for DeviceName {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        let parse = |at| address(at).map_err(|why| format!("{text:?}: {why}"));
+        if let Some(at) = text.strip_prefix("nvme-plain:") {
+            return parse(at).map(Self::Nvme);
+        }
         if let Some(at) = text.strip_prefix("nvme:") {
-            let address = address(at).map_err(|why| format!("{text:?}: {why}"))?;
+            let address = parse(at)?;
+            if !address.ip().is_loopback() {
+                return Err(format!(
+                    "{text:?}: NVMe/TCP is not encrypted, and the scalars that go to the device tell the witness; on a \
+                     network that is yours alone, write nvme-plain:{at}"
+                ));
+            }
             return Ok(Self::Nvme(address));
         }
         let number = text.strip_prefix("cuda:").and_then(|it| it.parse().ok());
@@ -237,6 +247,9 @@ mod tests {
             assert!(parse(wrong).unwrap_err().contains("expected"), "{wrong}");
         }
         assert!(parse("cuda:0,cuda:0").unwrap_err().contains("twice"));
+        let beyond = parse("nvme:192.0.2.1:4420").unwrap_err();
+        assert!(beyond.contains("nvme-plain:192.0.2.1:4420"), "{beyond}");
+        assert!(parse("nvme-plain:192.0.2.1:4420").is_ok());
         let twice = "nvme:127.0.0.1:1,nvme:127.0.0.1:1";
         assert!(parse(twice).unwrap_err().contains("twice"));
     }
