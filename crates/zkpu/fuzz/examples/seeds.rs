@@ -21,28 +21,71 @@ fn commands() -> Vec<(u8, Command)> {
         .map(|page| (0, log_of(page)))
         .collect();
     for structure in 0..4 {
-        commands.push((0, Command::new(admin::IDENTIFY, 0).with_dwords(&[structure])));
+        commands.push((
+            0,
+            Command::new(admin::IDENTIFY, 0).with_dwords(&[structure]),
+        ));
     }
-    for id in [feature::QUEUES, feature::KEEP_ALIVE, feature::EVENTS, feature::JOB_TIMEOUT] {
-        commands.push((0, Command::new(admin::SET_FEATURES, 0).with_dwords(&[id.into(), 1])));
+    for id in [
+        feature::QUEUES,
+        feature::KEEP_ALIVE,
+        feature::EVENTS,
+        feature::JOB_TIMEOUT,
+    ] {
+        commands.push((
+            0,
+            Command::new(admin::SET_FEATURES, 0).with_dwords(&[id.into(), 1]),
+        ));
     }
-    for opcode in [nvm::WRITE, nvm::READ, nvm::START, nvm::WAIT, nvm::CANCEL, nvm::SET_BASE] {
-        commands.push((1, Command::new(opcode, 1).with_dwords(&[0, 0, 1, 13 | 1 << 8])));
+    for opcode in [
+        nvm::WRITE,
+        nvm::READ,
+        nvm::START,
+        nvm::WAIT,
+        nvm::CANCEL,
+        nvm::SET_BASE,
+    ] {
+        commands.push((
+            1,
+            Command::new(opcode, 1).with_dwords(&[0, 0, 1, 13 | 1 << 8]),
+        ));
     }
     for opcode in [memory::FILL, memory::READ, memory::WRITE] {
         commands.push((1, Command::new(opcode, 2).with_dwords(&[0, 0, 512])));
     }
-    commands.push((1, Command::new(program::EXECUTE, 3).with_dwords(&[1, 1, 64])));
+    commands.push((
+        1,
+        Command::new(program::EXECUTE, 3).with_dwords(&[1, 1, 64]),
+    ));
     commands
 }
 
 fn pdus() -> Vec<Pdu> {
-    let digests = Digests { header: true, data: true };
-    let payload = |bytes: &[u8]| Payload { bytes: bytes.to_vec(), is_corrupt: false };
-    let header = DataHeader { cid: 1, tag: 2, offset: 0, is_last: true, is_success: false };
+    let digests = Digests {
+        header: true,
+        data: true,
+    };
+    let payload = |bytes: &[u8]| Payload {
+        bytes: bytes.to_vec(),
+        is_corrupt: false,
+    };
+    let header = DataHeader {
+        cid: 1,
+        tag: 2,
+        offset: 0,
+        is_last: true,
+        is_success: false,
+    };
     vec![
-        Pdu::IcReq(IcReq { digests, ..IcReq::default() }),
-        Pdu::IcResp(IcResp { digests, host_data_max: 1 << 16, ..IcResp::default() }),
+        Pdu::IcReq(IcReq {
+            digests,
+            ..IcReq::default()
+        }),
+        Pdu::IcResp(IcResp {
+            digests,
+            host_data_max: 1 << 16,
+            ..IcResp::default()
+        }),
         Pdu::CapsuleCmd(Command::new(nvm::WRITE, 1).encode(), payload(&[7; 512])),
         Pdu::CapsuleResp([0; 16]),
         Pdu::H2cData(header, payload(&[8; 64])),
@@ -53,18 +96,33 @@ fn pdus() -> Vec<Pdu> {
 fn main() {
     let mut all = Vec::new();
     for (queue, command) in commands() {
-        let record = [&[queue, 1][..], &command.encode()].concat();
-        save("commands", &format!("{queue}-{}-{}", command.opcode, all.len()), &record);
+        // 255 is no index of an opcode: the command keeps its own.
+        let record = [&[queue, 255][..], &command.encode()].concat();
+        save(
+            "commands",
+            &format!("{queue}-{}-{}", command.opcode, all.len()),
+            &record,
+        );
         all.extend(record);
     }
     save("commands", "all", &all);
     for (number, pdu) in pdus().iter().enumerate() {
-        // The settings: receiver, initialized, both digests.
-        for settings in 0..16_u8 {
-            let digests = Digests { header: settings & 4 != 0, data: settings & 8 != 0 };
-            let mut bytes = vec![settings];
-            encode(pdu, Framing { digests, alignment: 0 }, &mut bytes);
-            save("pdus", &format!("{number}-{settings}"), &bytes);
+        // Both digests, and whether the connection is initialized; parts of 255 bytes.
+        for choice in 0..8_u8 {
+            let digests = Digests {
+                header: choice & 1 != 0,
+                data: choice & 2 != 0,
+            };
+            let mut bytes = vec![choice, 255];
+            encode(
+                pdu,
+                Framing {
+                    digests,
+                    alignment: 0,
+                },
+                &mut bytes,
+            );
+            save("pdus", &format!("{number}-{choice}"), &bytes);
         }
     }
     let entry = DiscoveryEntry {

@@ -17,7 +17,13 @@ fuzz_target!(|bytes: &[u8]| {
     let _ = HealthLog::decode(bytes);
     let _ = parse_discovery_log(bytes);
     if let Some(table) = JobTable::decode(bytes) {
-        assert!(table.jobs.iter().flatten().all(|job| table.find(job.number).is_some()));
+        assert!(
+            table
+                .jobs
+                .iter()
+                .flatten()
+                .all(|job| table.find(job.number).is_some())
+        );
     }
     if let Some(data) = bytes.first_chunk::<CONNECT_DATA_BYTES>() {
         let _ = ConnectData::decode(data);

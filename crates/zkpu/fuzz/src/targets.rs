@@ -4,9 +4,13 @@ use proofmill_zkpu::controller::{Controller, Execution, FunctionalModel, ModelOp
 use proofmill_zkpu::nvme::opcode::{admin, memory, nvm, program};
 use proofmill_zkpu::nvme::{COMMAND_BYTES, Command, Configuration, Direction, Fabrics, property};
 use proofmill_zkpu::target::{ConnectionId, Session, Subsystem};
-use proofmill_zkpu::tcp::{Digests, Limits, PduDecoder, Receiver};
+use proofmill_zkpu::tcp::{Digests, Framing, Limits, Pdu, PduDecoder, Receiver, encode};
 
 const MEMORY_BYTES: u64 = 1 << 16;
+const LIMITS: Limits = Limits {
+    capsule_data: 8192,
+    data: 1 << 17,
+};
 /// Runs of a session for one input: far more than it needs.
 const RUNS_MAX: usize = 1000;
 
@@ -29,13 +33,9 @@ pub fn pdus(bytes: &[u8]) {
         header: choice & 1 == 1,
         data: choice & 2 == 2,
     };
-    let limits = Limits {
-        capsule_data: 8192,
-        data: 1 << 17,
-    };
     let part = usize::from(*part).max(1);
     for receiver in [Receiver::Controller, Receiver::Host] {
-        let mut decoder = PduDecoder::new(receiver, limits);
+        let mut decoder = PduDecoder::new(receiver, LIMITS);
         if choice & 4 == 4 {
             decoder.initialized(digests);
         }
@@ -43,7 +43,7 @@ pub fn pdus(bytes: &[u8]) {
             decoder.push(chunk);
             loop {
                 match decoder.next_pdu() {
-                    Ok(Some(_)) => {}
+                    Ok(Some(pdu)) => read_again(&pdu, receiver, digests, choice & 4 == 4),
                     Ok(None) => break,
                     Err(_) => break 'stream,
                 }
@@ -65,9 +65,32 @@ pub fn pdus(bytes: &[u8]) {
     assert!(!subsystem.is_associated());
 }
 
+/// A PDU that was read is within the limits, and the same when it is written and read again.
+fn read_again(pdu: &Pdu, receiver: Receiver, digests: Digests, is_initialized: bool) {
+    if let Pdu::CapsuleCmd(_, data) | Pdu::H2cData(_, data) | Pdu::C2hData(_, data) = pdu {
+        assert!(data.bytes.len() <= LIMITS.data);
+        if data.is_corrupt {
+            return;
+        }
+    }
+    let framing = Framing {
+        digests,
+        alignment: 0,
+    };
+    let mut bytes = Vec::new();
+    encode(pdu, framing, &mut bytes);
+    let mut decoder = PduDecoder::new(receiver, LIMITS);
+    if is_initialized {
+        decoder.initialized(digests);
+    }
+    decoder.push(&bytes);
+    assert_eq!(decoder.next_pdu().as_ref(), Ok(&Some(pdu.clone())));
+    assert_eq!(decoder.buffered(), 0);
+}
+
 /// A list of commands, each of a byte for its queue, one for its opcode, and 64 for its entry, to an enabled controller.
 pub fn commands(bytes: &[u8]) {
-    const OPCODES: [u8; 16] = [
+    const OPCODES: [u8; 17] = [
         admin::GET_LOG_PAGE,
         admin::IDENTIFY,
         admin::ABORT,
@@ -82,6 +105,7 @@ pub fn commands(bytes: &[u8]) {
         nvm::WAIT,
         nvm::CANCEL,
         nvm::SET_BASE,
+        nvm::PRECOMPUTE,
         memory::WRITE,
         program::EXECUTE,
     ];
