@@ -51,7 +51,7 @@ static void controller(void) {
   page[258] = 3;
   page[259] = EVENT_REQUESTS - 1;
   page[260] = 0x03;
-  page[261] = 0x04;
+  page[261] = 0x06;
   page[262] = ERRORS - 1;
   put16(266, 358);
   put16(268, 368);
@@ -216,15 +216,24 @@ static uint32_t log_jobs(void) {
   return 64 + JOBS * 64;
 }
 
-// Commands supported and effects, for the command set in dword 14: bit 0 of a command's dword tells that there is one, bit 1
-// that it changes blocks. Linux makes a device of a namespace only where this page answers for its command set.
+// Commands Supported and Effects, for one command set: bit 0 says that a command is supported, bit 1 that it may change the
+// content of a namespace. Linux makes devices of namespaces only for sets that have this page.
 static uint32_t log_effects(uint32_t set) {
-  static const uint8_t admin[] = {0x00, 0x01, 0x02, 0x04, 0x05, 0x06, 0x08, 0x09, 0x0a, 0x0c, 0x85, 0x88, 0x89};
-  static const uint8_t blocks[] = {0x00, 0x01, 0x02, 0x80, 0x84, 0x88, 0x8c}, bytes[] = {0x00, 0x02, 0x05};
-  for (uint32_t i = 0; i < sizeof admin; i++) put32((uint32_t)admin[i] << 2, 1);
-  if (set == 0) for (uint32_t i = 0; i < sizeof blocks; i++) put32(1024 + ((uint32_t)blocks[i] << 2), blocks[i] == 1 ? 3 : 1);
-  if (set == 3) for (uint32_t i = 0; i < sizeof bytes; i++) put32(1024 + ((uint32_t)bytes[i] << 2), 1);
-  if (set == 4) put32(1024 + (1 << 2), 1);
+  static const uint8_t admin[] = {0x00, 0x01, 0x02, 0x04, 0x05, 0x06, 0x08, 0x09, 0x0a, 0x0c};
+  for (uint8_t i = 0; i < sizeof admin; i++) put32((uint32_t)admin[i] << 2, 1);
+  if (set == CSI_NVM) {
+    static const uint8_t reading[] = {0x00, 0x02, 0x84, 0x88, 0x8c}, writing[] = {0x01, 0x80, 0x90};
+    for (uint8_t i = 0; i < sizeof reading; i++) put32(1024 + ((uint32_t)reading[i] << 2), 1);
+    for (uint8_t i = 0; i < sizeof writing; i++) put32(1024 + ((uint32_t)writing[i] << 2), 3);
+  } else if (set == CSI_MEMORY) {
+    put32(1024 + (0x00 << 2), 3);
+    put32(1024 + (0x02 << 2), 1);
+    put32(1024 + (0x05 << 2), 3);
+  } else {
+    for (uint32_t opcode = 0x85; opcode <= 0x89; opcode++)
+      if (opcode == 0x85 || opcode >= 0x88) put32(opcode << 2, 1);
+    put32(1024 + (0x01 << 2), 3);
+  }
   return PAGE;
 }
 
@@ -245,7 +254,7 @@ uint16_t get_log(const struct command *command) {
       break;
     case LOG_EFFECTS: {
       uint32_t set = command->cdw14 >> 24;
-      if (set != 0 && set != 3 && set != 4) return INVALID_FIELD;
+      if (set != CSI_NVM && set != CSI_MEMORY && set != CSI_PROGRAMS) return INVALID_COMMAND_SET;
       size = log_effects(set);
       break;
     }

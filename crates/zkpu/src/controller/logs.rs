@@ -1,11 +1,10 @@
 //! Log pages.
 
-use crate::bytes::put_u32;
 use crate::controller::device::MsmDevice;
 use crate::controller::state::{Controller, ERRORS, Executed, data};
-use crate::nvme::opcode::{admin, log, memory, nvm, program, set};
+use crate::nvme::opcode::log;
 use crate::nvme::zkpu::{Event, JobTable, ZkpuHealth};
-use crate::nvme::{Command, HealthLog, Status, error_log, firmware_log};
+use crate::nvme::{Command, HealthLog, Status, effects_log, error_log, firmware_log};
 
 /// Version of this controller, as log page C0h gives it.
 const FIRMWARE_VERSION: u32 = 0x0001_0000;
@@ -24,7 +23,9 @@ impl<D: MsmDevice> Controller<D> {
             log::ERRORS => error_log(self.errors.iter(), ERRORS),
             log::HEALTH => self.health_log().encode(),
             log::FIRMWARE => firmware_log(&self.device.description().firmware),
-            log::EFFECTS => effects_log((command.cdw10[4] >> 24) as u8)?,
+            log::EFFECTS => {
+                effects_log((command.cdw10[4] >> 24) as u8).ok_or(Status::INVALID_COMMAND_SET)?
+            }
             log::ZKPU => self.health().encode(),
             log::JOBS => self.job_table().encode(),
             _ => return Err(Status::INVALID_LOG_PAGE),
@@ -80,45 +81,4 @@ impl<D: MsmDevice> Controller<D> {
     pub fn job_table(&self) -> JobTable {
         self.jobs.table(self.device.description().power_on_id)
     }
-}
-
-/// Log page 05h of a command set: bit 0 of a command's dword tells that there is one, bit 1 that it changes blocks. Linux
-/// makes a device of a namespace only where this page answers for its command set.
-fn effects_log(command_set: u8) -> Result<Vec<u8>, Status> {
-    const ADMIN: [u8; 10] = [
-        admin::GET_LOG_PAGE,
-        admin::IDENTIFY,
-        admin::ABORT,
-        admin::SET_FEATURES,
-        admin::GET_FEATURES,
-        admin::EVENT_REQUEST,
-        admin::KEEP_ALIVE,
-        admin::LOAD_PROGRAM,
-        admin::PROGRAM_ACTIVATION,
-        admin::RANGE_SET_MANAGEMENT,
-    ];
-    let of_set: &[u8] = match command_set {
-        set::NVM => &[
-            nvm::FLUSH,
-            nvm::WRITE,
-            nvm::READ,
-            nvm::START,
-            nvm::WAIT,
-            nvm::CANCEL,
-            nvm::SET_BASE,
-        ],
-        set::MEMORY => &[memory::FILL, memory::READ, memory::WRITE],
-        set::PROGRAMS => &[program::EXECUTE],
-        _ => return Err(Status::INVALID_FIELD),
-    };
-    let mut page = vec![0; 4096];
-    for opcode in ADMIN {
-        put_u32(&mut page, usize::from(opcode) * 4, 1);
-    }
-    for opcode in of_set {
-        let changes_blocks = command_set == set::NVM && *opcode == nvm::WRITE;
-        let effects = 1 | u32::from(changes_blocks) << 1;
-        put_u32(&mut page, 1024 + usize::from(*opcode) * 4, effects);
-    }
-    Ok(page)
 }

@@ -76,7 +76,7 @@ impl IdentifyController {
         bytes[258] = 3; // ACL
         bytes[259] = 3; // AERL
         bytes[260] = 0x03; // FRMW: one slot, read only
-        bytes[261] = 0x04; // LPA: offset in Get Log Page
+        bytes[261] = 0x06; // LPA: Commands Supported and Effects; offset in Get Log Page
         bytes[262] = 15; // ELPE
         put_u16(&mut bytes, 266, 358);
         put_u16(&mut bytes, 268, 368);

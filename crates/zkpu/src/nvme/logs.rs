@@ -1,6 +1,7 @@
-//! Standard log pages: error information, health, firmware slot.
+//! Standard log pages: error information, health, firmware slot, commands supported and effects.
 
 use crate::bytes::{put, put_u16, put_u32, put_u64, u16_at, u32_at, u64_at};
+use crate::nvme::opcode::{admin, memory, nvm, program, set};
 
 /// Bytes of an entry of the error log.
 const ERROR_BYTES: usize = 64;
@@ -101,6 +102,63 @@ pub fn firmware_log(revision: &str) -> Vec<u8> {
     }
     put(&mut page, 8, &text);
     page
+}
+
+/// Bytes of the page of effects; its I/O commands begin at [`EFFECTS_IO`].
+const EFFECTS_BYTES: usize = 4096;
+const EFFECTS_IO: usize = 1024;
+/// Effects of a command: it is supported, and it may change the content of a namespace (CSUPP, LBCC).
+const READS: u32 = 1;
+const WRITES: u32 = 1 | 1 << 1;
+
+/// The log page Commands Supported and Effects of a command set; `None` for a set that no namespace has. Linux makes devices
+/// of namespaces only for sets that have it.
+pub fn effects_log(command_set: u8) -> Option<Vec<u8>> {
+    let of_set: &[(u8, u32)] = match command_set {
+        set::NVM => &[
+            (nvm::FLUSH, READS),
+            (nvm::WRITE, WRITES),
+            (nvm::READ, READS),
+            (nvm::START, WRITES),
+            (nvm::WAIT, READS),
+            (nvm::CANCEL, READS),
+            (nvm::SET_BASE, READS),
+            (nvm::PRECOMPUTE, WRITES),
+        ],
+        set::MEMORY => &[
+            (memory::FILL, WRITES),
+            (memory::READ, READS),
+            (memory::WRITE, WRITES),
+        ],
+        set::PROGRAMS => &[(program::EXECUTE, WRITES)],
+        _ => return None,
+    };
+    let mut page = vec![0; EFFECTS_BYTES];
+    let common = [
+        admin::GET_LOG_PAGE,
+        admin::IDENTIFY,
+        admin::ABORT,
+        admin::SET_FEATURES,
+        admin::GET_FEATURES,
+        admin::EVENT_REQUEST,
+        admin::KEEP_ALIVE,
+    ];
+    let of_programs = [
+        admin::LOAD_PROGRAM,
+        admin::PROGRAM_ACTIVATION,
+        admin::RANGE_SET_MANAGEMENT,
+    ];
+    let programs = match command_set {
+        set::PROGRAMS => &of_programs[..],
+        _ => &[],
+    };
+    for opcode in common.iter().chain(programs) {
+        put_u32(&mut page, 4 * usize::from(*opcode), READS);
+    }
+    for (opcode, effects) in of_set {
+        put_u32(&mut page, EFFECTS_IO + 4 * usize::from(*opcode), *effects);
+    }
+    Some(page)
 }
 
 #[cfg(test)]

@@ -20,6 +20,6 @@ pub use fabrics::{
     DiscoveryEntry, NQN_BYTES_MAX, PropertyFields, discovery_log, parse_discovery_log,
 };
 pub use identify::{Fabrics, IDENTIFY_BYTES, IdentifyController, NamespaceBlocks};
-pub use logs::{ErrorEntry, HealthLog, error_log, firmware_log};
+pub use logs::{ErrorEntry, HealthLog, effects_log, error_log, firmware_log};
 pub use properties::{Capabilities, Configuration, ControllerStatus, property};
 pub use status::Status;

@@ -93,7 +93,7 @@ pub mod log {
     pub const HEALTH: u8 = 0x02;
     /// Firmware slot.
     pub const FIRMWARE: u8 = 0x03;
-    /// Commands Supported and Effects.
+    /// Commands Supported and Effects, for one command set.
     pub const EFFECTS: u8 = 0x05;
     /// Discovery.
     pub const DISCOVERY: u8 = 0x70;

@@ -3,6 +3,7 @@
 // PRP lists, cores that fail or hang, resets at random moments, random commands. Ends with 'N passed, N failed'.
 // Usage: soc_conformance firmware.hex [random commands] [resets]
 #include "host.h"
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -64,6 +65,16 @@ struct Bench {
         expect(host.read(0, admin(2, 0xffffffff, id | retain << 15 | dwords << 16), data.data(), bytes_wanted), 0, "log");
         return data;
     }
+    // The page of effects of a command set: the entries of its I/O commands.
+    std::vector<uint32_t> effects(uint32_t set) {
+        std::vector<uint8_t> data(4096);
+        Command c = admin(2, 0xffffffff, 0x05 | 1023 << 16);
+        c.cdw14 = set << 24;
+        expect(host.read(0, c, data.data(), 4096), 0, "effects");
+        std::vector<uint32_t> entries(256);
+        memcpy(entries.data(), &data[1024], 1024);
+        return entries;
+    }
     template <class T> static T at(const std::vector<uint8_t> &data, size_t offset) {
         T value;
         memcpy(&value, &data[offset], sizeof value);
@@ -95,6 +106,9 @@ void malformed(Bench &b) {
     with(0, admin(6, 1, 6, 9u << 24), 0x12c, "unknown command set");
     with(0, admin(6, 0xfffffffe, 2), 0x00b, "list after FFFFFFFEh");
     with(0, admin(2, 0, 0x82 | 127 << 16), 0x109, "unknown log page");
+    c = admin(2, 0, 0x05 | 127 << 16);
+    c.cdw14 = 2u << 24;
+    with(0, c, 0x12c, "effects of an unknown command set");
     c = admin(2, 0, 0xc1 | 127 << 16);
     c.cdw12 = 4092;
     with(0, c, 0x002, "log page offset past its end");
@@ -241,6 +255,15 @@ void malformed(Bench &b) {
     in(0, admin(0x88, 3, 1), 0, "deactivate");
     execute(1 | 1 << 16, 4, SHAPE, 0x198, "deactivated program");
     in(0, admin(0x88, 3, 1 | 1 << 16), 0, "activate");
+    // The commands of each set are those that exist; the last of a set's is 90h.
+    for (const auto &[set, opcodes] : std::vector<std::pair<uint32_t, std::vector<uint8_t>>>{
+             {0, {0x00, 0x01, 0x02, 0x80, 0x84, 0x88, 0x8c, 0x90}}, {3, {0x00, 0x02, 0x05}}, {4, {0x01}}}) {
+        const auto entries = b.effects(set);
+        for (uint32_t opcode = 0; opcode < 256; opcode++) {
+            const bool exists = std::find(opcodes.begin(), opcodes.end(), opcode) != opcodes.end();
+            check((entries[opcode] & 1) == exists, "effects of " + std::to_string(opcode) + " in set " + std::to_string(set));
+        }
+    }
     // The error log has the newest error first.
     const auto errors = b.log(1, 64 * 16);
     check(Bench::at<uint16_t>(errors, 12) >> 1 == (0x4000 | 0x198), "newest error");

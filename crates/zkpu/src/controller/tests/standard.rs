@@ -64,6 +64,36 @@ fn enabling_resetting_and_shutting_down() {
 }
 
 #[test]
+fn the_effects_page_has_the_commands_of_each_set() {
+    let mut controller = enabled();
+    let mut page = |set: u32| {
+        let command = Command::new(opcode::admin::GET_LOG_PAGE, 0).with_dwords(&[
+            u32::from(opcode::log::EFFECTS) | 1023 << 16,
+            0,
+            0,
+            0,
+            set << 24,
+        ]);
+        run(&mut controller, 0, command, &[]).unwrap()
+    };
+    for (set, opcodes) in [
+        (0, &[0x00, 0x01, 0x02, 0x80, 0x84, 0x88, 0x8c, 0x90][..]),
+        (3, &[0x00, 0x02, 0x05]),
+        (4, &[0x01]),
+    ] {
+        let reply = page(set);
+        assert_eq!((reply.status, reply.data.len()), (Status::SUCCESS, 4096));
+        for opcode in 0..256 {
+            let entry = u32_at(&reply.data, 1024 + 4 * opcode);
+            assert_eq!(entry & 1 == 1, opcodes.contains(&opcode), "{opcode:#x}");
+        }
+        assert_eq!(u32_at(&reply.data, 4 * 0x06), 1, "Identify");
+        assert_eq!(u32_at(&reply.data, 4 * 0x89), u32::from(set == 4));
+    }
+    assert_eq!(page(2).status, Status::INVALID_COMMAND_SET);
+}
+
+#[test]
 fn identify_gives_what_the_page_says() {
     let mut controller = enabled();
     let mut page = |command| {
