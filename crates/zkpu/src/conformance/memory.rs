@@ -18,7 +18,7 @@ const UNKNOWN_JOB: u32 = u32::MAX;
 const FLAG_BASE: u32 = 1 << 25;
 const FLAG_PLAIN: u32 = 1 << 26;
 /// Limit for a small job.
-const JOB_LIMIT: Duration = Duration::from_secs(60);
+pub(super) const JOB_LIMIT: Duration = Duration::from_secs(60);
 
 /// A Start of two points: scalars at block 0, table at block 8, result at block 16.
 struct Start {

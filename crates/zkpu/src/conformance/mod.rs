@@ -7,6 +7,7 @@
 mod case;
 mod compute;
 mod memory;
+mod precompute;
 mod protocol;
 
 pub use case::ProtocolCase;

@@ -4,7 +4,7 @@ use ark_bls12_377::G1Projective;
 use proofmill_accelerator::conformance::{self, Case};
 
 use super::case::{ProtocolCase, Queue, text};
-use super::{compute, memory};
+use super::{compute, memory, precompute};
 use crate::host::CommandData;
 use crate::nvme::opcode::{admin, log};
 use crate::nvme::zkpu::ZkpuCapability;
@@ -23,6 +23,7 @@ pub fn protocol(capability: &ZkpuCapability) -> Vec<ProtocolCase> {
     let mut cases = admin_cases();
     if capability.has(ZkpuCapability::MEMORY_PERSONALITY) {
         cases.extend(memory::cases(capability));
+        cases.extend(precompute::cases(capability));
     }
     if capability.has(ZkpuCapability::COMPUTE_PERSONALITY) {
         cases.extend(compute::cases(capability));

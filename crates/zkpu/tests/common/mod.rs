@@ -22,6 +22,10 @@ use proofmill_zkpu::controller::{
 use proofmill_zkpu::host::HostOptions;
 use proofmill_zkpu::target::{Target, TargetOptions};
 
+/// Memory of the devices that the conformance suite is for. A simulator fills its own with noise as it starts.
+pub(crate) const MODEL_MEMORY: u64 = 1 << 28;
+const CIRCUIT_MEMORY: u64 = 1 << 24;
+
 /// A target that serves a device.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
@@ -35,6 +39,15 @@ impl Server {
         Self::serve(port, async move |options| {
             Target::bind(device, options).await.unwrap()
         })
+    }
+
+    /// Serves the device that the conformance suite is for on a free port: the functional model, or the circuit in RTL where
+    /// [`circuit_build`] names the simulator's folder.
+    pub(crate) fn under_test() -> Self {
+        match circuit_build() {
+            Some(build) => Self::of_circuit(circuit(&build, CIRCUIT_MEMORY)),
+            None => Self::start(model(MODEL_MEMORY, 1), 0),
+        }
     }
 
     /// Serves a simulated circuit on a free port.

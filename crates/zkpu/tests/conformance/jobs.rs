@@ -14,7 +14,7 @@ use crate::common::{Server, model, options};
 
 /// A ZKPU over loopback. Its server lives as long as the test program.
 fn over_tcp() -> Box<dyn Device> {
-    let server = Server::start(model(1 << 28, 1), 0);
+    let server = Server::under_test();
     let device = zkpu(ZkpuOptions::new(options(server.address))).unwrap();
     std::mem::forget(server);
     Box::new(device)
