@@ -141,7 +141,7 @@ fn every_field_is_bound<E: AggregationCurve>() {
     };
     let [g1, g2, element] = match E::CURVE {
         proofmill_groth16::Curve::Bn254 => [32, 64, 192],
-        proofmill_groth16::Curve::Bls12_381 => [48, 96, 288],
+        proofmill_groth16::Curve::Bls12_381 | proofmill_groth16::Curve::Bls12_377 => [48, 96, 288],
     };
     // As the head of `aggregate.rs` lists them, for three rounds.
     let mut sizes = vec![element; 2 + 2 + 6 + 3 * 6];

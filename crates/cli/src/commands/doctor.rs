@@ -55,7 +55,8 @@ struct DeviceReport {
 /// Times of one multi-scalar multiplication and one transform of size 2^[`MEASURED_SIZE_LOG`], by group and by field.
 #[derive(Default)]
 struct Costs {
-    products: Vec<(Group, Duration)>,
+    /// With the base-two logarithm of the points.
+    products: Vec<(Group, u32, Duration)>,
     transforms: Vec<(ScalarField, Duration)>,
 }
 
@@ -278,7 +279,7 @@ impl DeviceReport {
 
     fn to_json(&self) -> Value {
         let caps = self.caps.as_ref();
-        let product = |(group, cost): &(Group, Duration)| json!({ "group": group.name(), "points": 1_u64 << MEASURED_SIZE_LOG, "ms": milliseconds(*cost) });
+        let product = |(group, log, cost): &(Group, u32, Duration)| json!({ "group": group.name(), "points": 1_u64 << log, "ms": milliseconds(*cost) });
         let transform = |(field, cost): &(ScalarField, Duration)| json!({ "field": field.name(), "values": 1_u64 << MEASURED_SIZE_LOG, "ms": milliseconds(*cost) });
         let names = |caps: &Capabilities| {
             let groups: Vec<_> = caps.groups.iter().map(|group| group.name()).collect();
@@ -321,8 +322,8 @@ impl DeviceReport {
             }
             return lines;
         }
-        for (group, cost) in products {
-            lines += &row("product", MEASURED_SIZE_LOG, "points", group.name(), *cost);
+        for (group, log, cost) in products {
+            lines += &row("product", *log, "points", group.name(), *cost);
         }
         for (field, cost) in transforms {
             lines += &row(
@@ -359,11 +360,17 @@ impl Costs {
             ));
         }
         let product = |group: &Group| {
-            let work = Work::Msm {
+            let work = |log: u32| Work::Msm {
                 group: *group,
-                points: 1 << MEASURED_SIZE_LOG,
+                points: 1 << log,
             };
-            Ok((*group, device.cost(work)?))
+            // A device with little memory cannot take the usual size.
+            let sizes = (0..=MEASURED_SIZE_LOG).rev();
+            let log = sizes
+                .into_iter()
+                .find(|log| device.check(work(*log)).is_ok())
+                .unwrap_or(MEASURED_SIZE_LOG);
+            Ok((*group, log, device.cost(work(log))?))
         };
         let transform = |field: &ScalarField| {
             let work = Work::Transform {

@@ -61,7 +61,8 @@ async fn device(running: &Running) -> DeviceStatus {
 
 /// Proves while `pull` acts at a random moment; all proofs must be valid. A device that was idle is asked once more.
 async fn prove_while(running: &Running, request: &str, pull: impl FnOnce()) {
-    let seed = u64::from(std::process::id());
+    let of_request: u64 = request.bytes().map(u64::from).sum();
+    let seed = u64::from(std::process::id()) << 16 | of_request;
     let wait = Duration::from_millis(StdRng::seed_from_u64(seed).gen_range(0..1500));
     eprintln!("{request}: pulled after {wait:?}");
     let partitions = (0..PARTITIONS)
@@ -78,7 +79,7 @@ async fn prove_while(running: &Running, request: &str, pull: impl FnOnce()) {
         CIRCUIT.check(proof, seed);
     }
     running
-        .prove(CIRCUIT, &format!("after {request}"), 99)
+        .prove(CIRCUIT, &format!("after-{request}"), 99)
         .await;
 }
 
