@@ -40,6 +40,9 @@ pub(crate) enum DeviceName {
     Nvme(SocketAddr),
 }
 
+/// A device that was opened, or the reason why it cannot be used.
+pub(crate) type OpenResult = Result<Box<dyn Device>, Error>;
+
 /// An opened device and its name, such as `cuda:0`.
 struct Opened {
     name: String,
@@ -86,7 +89,7 @@ impl Devices {
     }
 
     /// The ZKPUs, each with its name, or the reason why it cannot be used.
-    pub(crate) fn zkpus(&self) -> Vec<(String, Result<Box<dyn Device>, Error>)> {
+    pub(crate) fn zkpus(&self) -> Vec<(String, OpenResult)> {
         let Self::Named(names) = self else {
             return Vec::new();
         };

@@ -138,7 +138,11 @@ async fn a_zkpu_that_falls_silent_is_fenced() {
     let running = engine(&wire).await;
     prove_while(&running, "silent", || wire.silence()).await;
     let why = fenced(running).await;
-    assert!(why.contains("no answer in"), "{why}");
+    // By a command without an answer, or by connections that are none.
+    assert!(
+        why.contains("no answer") || why.contains("attempts failed"),
+        "{why}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -515,7 +515,7 @@ fn timeout_units(job: &CoreJob) -> u64 {
         Work::Precompute => {
             let doublings = u64::from(job.shape.window) * u64::from(job.shape.passes());
             let batch = (1 << 15) + u64::from(job.shape.levels) * ((doublings << 10) + (1 << 12));
-            (u64::from(job.count >> 5) + 1) * batch >> TIMEOUT_UNIT_LOG
+            ((u64::from(job.count >> 5) + 1) * batch) >> TIMEOUT_UNIT_LOG
         }
     };
     TIMEOUT_UNITS + u64::from(job.count >> 10) + work

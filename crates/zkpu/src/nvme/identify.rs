@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(&bytes[24..32], b"ZKPU MSM");
         assert_eq!(&bytes[64..72], b"1.0     ");
         assert_eq!(&bytes[76..84], &[0, 8, 1, 0, 0, 0, 2, 0]);
-        assert_eq!(&bytes[258..263], &[3, 3, 3, 4, 15]);
+        assert_eq!(&bytes[258..263], &[3, 3, 3, 6, 15]);
         assert_eq!(&bytes[266..270], &[0x66, 1, 0x70, 1]);
         assert_eq!(&bytes[320..322], &[10, 0]);
         assert_eq!(&bytes[512..520], &[0x66, 0x44, 128, 0, 3, 0, 0, 0]);
