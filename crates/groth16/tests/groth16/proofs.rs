@@ -409,7 +409,8 @@ fn assert_decoded_as_by_arkworks<E: SnarkCurve>() {
         .iter()
         .map(|bytes| read_by_arkworks::<E>(bytes))
         .collect();
-    assert!(expected.iter().flatten().count() > 30 && expected.contains(&None));
+    // 28 are unchanged.
+    assert!(expected.iter().flatten().count() >= 28 && expected.contains(&None));
     let references: Vec<_> = encodings.iter().map(Vec::as_slice).collect();
     for size in [1, 5, 120] {
         let found: Vec<_> = references
