@@ -49,3 +49,5 @@ mod vkd_http;
 mod waiting;
 mod zkpu;
 mod zkpu_engine;
+#[path = "../../../zkpu/tests/common/mod.rs"]
+mod zkpu_target;

@@ -1,32 +1,22 @@
 //! An engine whose products over BLS12-377 a ZKPU computes: it proves, and goes on when the device is pulled.
 
 use std::io::BufWriter;
-use std::net::{Ipv4Addr, Shutdown as Half, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
-use ark_bls12_377::{Fr, G1Projective};
-use ark_ec::PrimeGroup;
+use ark_bls12_377::Fr;
 use ark_ff::One;
 use proofmill_r1cs::R1cs;
 use proofmill_r1cs::iden3::{LabelledR1cs, write_r1cs, write_wtns};
-use proofmill_shutdown::{Level, Trigger};
-use proofmill_zkpu::controller::{
-    CoreJob, CoreState, DeviceDescription, DeviceError, Execution, FunctionalModel, ModelOptions,
-    MsmDevice, Stop,
-};
-use proofmill_zkpu::curve::{decode_result, encode_result};
-use proofmill_zkpu::target::{Target, TargetOptions};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::support::{Running, eventually, folder, proofmill, run};
+use crate::zkpu_target::{Server, Wire, Wrong};
 
 /// Constraints of the circuit.
 const LENGTH: usize = 300;
@@ -230,10 +220,10 @@ fn a_link_that_is_reset_costs_neither_proof_nor_device() {
     let here = folder.path();
     circuit(here);
     let (_model, _served, address) = model();
-    let link = Link::new(address.parse().expect("an address"));
-    let _engine = engine(here, &link.address.to_string());
+    let wire = Wire::new(address.parse().expect("an address"));
+    let _engine = engine(here, &wire.address.to_string());
     for _ in 0..2 {
-        prove_while(here, || link.reset());
+        prove_while(here, || wire.cut());
     }
     prove(here);
     let devices = devices(here);
@@ -248,157 +238,10 @@ fn a_device_that_computes_wrongly_is_fenced_and_costs_no_proof() {
     let here = folder.path();
     circuit(here);
     let is_wrong = Arc::new(AtomicBool::new(false));
-    let served = Served::start(Wrong::new(&is_wrong));
+    let served = Server::start(Wrong::new(1 << 26, &is_wrong), 0);
     let _engine = engine(here, &served.address.to_string());
     prove(here);
     assert!(devices(here)[0]["broken"].is_null());
     prove_while(here, || is_wrong.store(true, Ordering::SeqCst));
     assert_fenced(here, "results are wrong");
-}
-
-/// A link to a target, which a test resets.
-struct Link {
-    address: SocketAddr,
-    open: Arc<Mutex<Vec<TcpStream>>>,
-}
-
-impl Link {
-    fn new(to: SocketAddr) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-        let address = listener.local_addr().expect("an address");
-        let open: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
-        let kept = Arc::clone(&open);
-        std::thread::spawn(move || {
-            for host in listener.incoming().map_while(Result::ok) {
-                let target = TcpStream::connect(to).expect("the target");
-                let copy = |stream: &TcpStream| stream.try_clone().expect("a copy");
-                kept.lock()
-                    .expect("streams")
-                    .extend([copy(&host), copy(&target)]);
-                for (mut from, mut to) in [(copy(&host), copy(&target)), (target, host)] {
-                    std::thread::spawn(move || {
-                        // It ends with an error when the link is reset.
-                        let _ = std::io::copy(&mut from, &mut to);
-                        let _ = to.shutdown(Half::Both);
-                    });
-                }
-            }
-        });
-        Self { address, open }
-    }
-
-    fn reset(&self) {
-        for stream in self.open.lock().expect("streams").drain(..) {
-            // It may have ended.
-            let _ = stream.shutdown(Half::Both);
-        }
-    }
-}
-
-/// A target in this process.
-struct Served {
-    address: SocketAddr,
-    trigger: Trigger,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Served {
-    fn start(device: impl MsmDevice + Send + 'static) -> Self {
-        let (trigger, shutdown) = proofmill_shutdown::channel();
-        let (sender, address) = channel();
-        let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .expect("a runtime");
-            runtime.block_on(async {
-                let options = TargetOptions::new(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-                let target = Target::bind(device, options).await.expect("a target");
-                sender.send(target.address()).expect("the test waits");
-                target.run(shutdown).await;
-            });
-        });
-        Self {
-            address: address.recv().expect("an address"),
-            trigger,
-            thread: Some(thread),
-        }
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        self.trigger.raise(Level::Stop);
-        if let Some(thread) = self.thread.take() {
-            drop(thread.join());
-        }
-    }
-}
-
-/// A model that adds the generator to its results when it is told to.
-struct Wrong {
-    model: FunctionalModel,
-    is_wrong: Arc<AtomicBool>,
-    job: Option<CoreJob>,
-}
-
-impl Wrong {
-    fn new(is_wrong: &Arc<AtomicBool>) -> Self {
-        Self {
-            model: FunctionalModel::new(ModelOptions {
-                serial: "WRONG".into(),
-                memory_bytes: 1 << 26,
-                adders: 2,
-                power_on_id: 1,
-                execution: Execution::Thread,
-            }),
-            is_wrong: Arc::clone(is_wrong),
-            job: None,
-        }
-    }
-}
-
-impl MsmDevice for Wrong {
-    fn description(&self) -> &DeviceDescription {
-        self.model.description()
-    }
-
-    fn cycles(&self) -> u64 {
-        self.model.cycles()
-    }
-
-    fn read(&self, first: u64, to: &mut [u8]) -> Result<(), DeviceError> {
-        self.model.read(first, to)
-    }
-
-    fn write(&mut self, first: u64, from: &[u8]) -> Result<(), DeviceError> {
-        self.model.write(first, from)
-    }
-
-    fn fill(&mut self, first: u64, length: u64) -> Result<(), DeviceError> {
-        self.model.fill(first, length)
-    }
-
-    fn start(&mut self, job: CoreJob) {
-        self.job = Some(job);
-        self.model.start(job);
-    }
-
-    fn poll(&mut self) -> CoreState {
-        let state = self.model.poll();
-        if let (CoreState::Ended(_), Some(job)) = (state, self.job)
-            && self.is_wrong.load(Ordering::SeqCst)
-        {
-            let mut bytes = [0; 192];
-            self.model.read(job.result, &mut bytes).expect("in memory");
-            let sum = decode_result(&bytes).expect("a point");
-            let other = encode_result(&(sum + G1Projective::generator()));
-            self.model.write(job.result, &other).expect("in memory");
-        }
-        state
-    }
-
-    fn stop(&mut self) -> Stop {
-        self.model.stop()
-    }
 }

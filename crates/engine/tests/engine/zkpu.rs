@@ -5,22 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use ark_bls12_377::G1Projective;
-use ark_ec::PrimeGroup;
 use ark_std::rand::{Rng, SeedableRng, rngs::StdRng};
 use proofmill_engine::{
     AcceleratorOptions, DeviceKind, DeviceOptions, DeviceStatus, JobState, OffloadRule, Options,
 };
 use proofmill_groth16::Curve;
 use proofmill_shutdown::Level;
-use proofmill_zkpu::controller::{
-    CoreJob, CoreState, DeviceDescription, DeviceError, FunctionalModel, MsmDevice, Stop,
-};
-use proofmill_zkpu::curve::{decode_result, encode_result};
 use proofmill_zkpu::device::{ZkpuOptions, zkpu};
 
 use super::support::{Chain, Running, Source, options, submission};
-use super::zkpu_target::{Server, Wire, model};
+use super::zkpu_target::{Server, Wire, Wrong, model};
 
 const MEMORY: u64 = 1 << 26;
 /// Partitions of the job during which the device is pulled.
@@ -148,72 +142,11 @@ async fn a_zkpu_that_falls_silent_is_fenced() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_zkpu_that_computes_wrongly_is_fenced() {
     let is_wrong = Arc::new(AtomicBool::new(false));
-    let server = Server::start(Wrong::new(&is_wrong), 0);
+    let server = Server::start(Wrong::new(MEMORY, &is_wrong), 0);
     let wire = Wire::new(server.address);
     let running = engine(&wire).await;
     running.prove(CIRCUIT, "right", 7).await;
     prove_while(&running, "wrong", || is_wrong.store(true, Ordering::SeqCst)).await;
     let why = fenced(running).await;
     assert!(why.contains("nvme: its results are wrong"), "{why}");
-}
-
-/// A model that adds the generator to its results when it is told to.
-struct Wrong {
-    model: FunctionalModel,
-    is_wrong: Arc<AtomicBool>,
-    job: Option<CoreJob>,
-}
-
-impl Wrong {
-    fn new(is_wrong: &Arc<AtomicBool>) -> Self {
-        Self {
-            model: model(MEMORY, 1),
-            is_wrong: Arc::clone(is_wrong),
-            job: None,
-        }
-    }
-}
-
-impl MsmDevice for Wrong {
-    fn description(&self) -> &DeviceDescription {
-        self.model.description()
-    }
-
-    fn cycles(&self) -> u64 {
-        self.model.cycles()
-    }
-
-    fn read(&self, first: u64, to: &mut [u8]) -> Result<(), DeviceError> {
-        self.model.read(first, to)
-    }
-
-    fn write(&mut self, first: u64, from: &[u8]) -> Result<(), DeviceError> {
-        self.model.write(first, from)
-    }
-
-    fn fill(&mut self, first: u64, length: u64) -> Result<(), DeviceError> {
-        self.model.fill(first, length)
-    }
-
-    fn start(&mut self, job: CoreJob) {
-        self.job = Some(job);
-        self.model.start(job);
-    }
-
-    fn poll(&mut self) -> CoreState {
-        let state = self.model.poll();
-        if let (CoreState::Ended(_), Some(job)) = (state, self.job)
-            && self.is_wrong.load(Ordering::SeqCst)
-        {
-            let mut bytes = [0; 192];
-            self.model.read(job.result, &mut bytes).unwrap();
-            let sum = decode_result(&bytes).unwrap() + G1Projective::generator();
-            self.model.write(job.result, &encode_result(&sum)).unwrap();
-        }
-        state
-    }
-
-    fn stop(&mut self) -> Stop {
-        self.model.stop()
-    }
 }

@@ -11,14 +11,16 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use ark_bls12_377::{Fr, G1Affine, G1Projective};
-use ark_ec::CurveGroup;
+use ark_ec::{CurveGroup, PrimeGroup};
 use ark_ff::UniformRand;
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_shutdown::{Level, Trigger};
 use proofmill_zkpu::circuit::{Circuit, CircuitOptions};
 use proofmill_zkpu::controller::{
-    Execution, FunctionalModel, ModelOptions, MsmDevice, NvmeController,
+    CoreJob, CoreState, DeviceDescription, DeviceError, Execution, FunctionalModel, ModelOptions,
+    MsmDevice, NvmeController, Stop,
 };
+use proofmill_zkpu::curve::{decode_result, encode_result};
 use proofmill_zkpu::host::HostOptions;
 use proofmill_zkpu::target::{Target, TargetOptions};
 
@@ -167,6 +169,67 @@ pub(crate) fn product(points: &[G1Affine], scalars: &[Fr]) -> G1Projective {
         .into()
 }
 
+/// A model that adds the generator to its results when it is told to.
+pub(crate) struct Wrong {
+    model: FunctionalModel,
+    is_wrong: Arc<AtomicBool>,
+    job: Option<CoreJob>,
+}
+
+impl Wrong {
+    pub(crate) fn new(memory_bytes: u64, is_wrong: &Arc<AtomicBool>) -> Self {
+        Self {
+            model: model(memory_bytes, 1),
+            is_wrong: Arc::clone(is_wrong),
+            job: None,
+        }
+    }
+}
+
+impl MsmDevice for Wrong {
+    fn description(&self) -> &DeviceDescription {
+        self.model.description()
+    }
+
+    fn cycles(&self) -> u64 {
+        self.model.cycles()
+    }
+
+    fn read(&self, first: u64, to: &mut [u8]) -> Result<(), DeviceError> {
+        self.model.read(first, to)
+    }
+
+    fn write(&mut self, first: u64, from: &[u8]) -> Result<(), DeviceError> {
+        self.model.write(first, from)
+    }
+
+    fn fill(&mut self, first: u64, length: u64) -> Result<(), DeviceError> {
+        self.model.fill(first, length)
+    }
+
+    fn start(&mut self, job: CoreJob) {
+        self.job = Some(job);
+        self.model.start(job);
+    }
+
+    fn poll(&mut self) -> CoreState {
+        let state = self.model.poll();
+        if let (CoreState::Ended(_), Some(job)) = (state, self.job)
+            && self.is_wrong.load(Ordering::SeqCst)
+        {
+            let mut bytes = [0; 192];
+            self.model.read(job.result, &mut bytes).unwrap();
+            let sum = decode_result(&bytes).unwrap() + G1Projective::generator();
+            self.model.write(job.result, &encode_result(&sum)).unwrap();
+        }
+        state
+    }
+
+    fn stop(&mut self) -> Stop {
+        self.model.stop()
+    }
+}
+
 /// A wire to a target that a test cuts, or through which nothing more comes.
 pub(crate) struct Wire {
     pub(crate) address: SocketAddr,
@@ -222,6 +285,11 @@ impl Wire {
         self.state.left.store(bytes, Ordering::SeqCst);
     }
 
+    /// Cuts all connections now.
+    pub(crate) fn cut(&self) {
+        self.state.cut();
+    }
+
     /// Swallows all that comes.
     pub(crate) fn silence(&self) {
         self.state.is_silent.store(true, Ordering::SeqCst);
@@ -233,6 +301,15 @@ impl Wire {
 }
 
 impl WireState {
+    /// Ends all connections.
+    fn cut(&self) {
+        self.cuts.fetch_add(1, Ordering::SeqCst);
+        for stream in self.open.lock().unwrap().drain(..) {
+            // It may have ended.
+            let _ = stream.shutdown(Half::Both);
+        }
+    }
+
     fn copy(&self, mut from: TcpStream, mut to: TcpStream) {
         let mut bytes = vec![0; 1 << 14];
         while let Ok(count) = from.read(&mut bytes) {
@@ -251,11 +328,8 @@ impl WireState {
                 break;
             }
             if passing < count {
-                self.cuts.fetch_add(1, Ordering::SeqCst);
                 self.left.store(usize::MAX, Ordering::SeqCst);
-                for stream in self.open.lock().unwrap().drain(..) {
-                    let _ = stream.shutdown(Half::Both);
-                }
+                self.cut();
                 break;
             }
         }
