@@ -371,8 +371,8 @@ fn read_by_arkworks<E: SnarkCurve>(bytes: &[u8]) -> Option<Proof<E>> {
 }
 
 /// Compares the decoded proofs with those of arkworks: for valid encodings, points at infinity, changed bits and bytes,
-/// and wrong lengths.
-fn assert_decoded_as_by_arkworks<E: SnarkCurve>() {
+/// and wrong lengths. More than `valid` of them are valid.
+fn assert_decoded_as_by_arkworks<E: SnarkCurve>(valid: usize) {
     let rng = &mut StdRng::seed_from_u64(31);
     let mut encodings: Vec<Vec<u8>> = Vec::new();
     for number in 0..120 {
@@ -409,8 +409,7 @@ fn assert_decoded_as_by_arkworks<E: SnarkCurve>() {
         .iter()
         .map(|bytes| read_by_arkworks::<E>(bytes))
         .collect();
-    // 28 are unchanged.
-    assert!(expected.iter().flatten().count() >= 28 && expected.contains(&None));
+    assert!(expected.iter().flatten().count() > valid && expected.contains(&None));
     let references: Vec<_> = encodings.iter().map(Vec::as_slice).collect();
     for size in [1, 5, 120] {
         let found: Vec<_> = references
@@ -426,9 +425,10 @@ fn assert_decoded_as_by_arkworks<E: SnarkCurve>() {
 
 #[test]
 fn many_proofs_are_decoded_as_arkworks_decodes_each() {
-    assert_decoded_as_by_arkworks::<Bn254>();
-    assert_decoded_as_by_arkworks::<Bls12_381>();
-    assert_decoded_as_by_arkworks::<Bls12_377>();
+    assert_decoded_as_by_arkworks::<Bn254>(30);
+    assert_decoded_as_by_arkworks::<Bls12_381>(30);
+    // 28 are unchanged, and fewer of the others than over the other curves happen to be valid.
+    assert_decoded_as_by_arkworks::<Bls12_377>(27);
 }
 
 #[test]
