@@ -7,7 +7,7 @@ use crate::circuit::process::{Heard, Process};
 use crate::nvme::opcode::admin;
 use crate::nvme::{Command, IDENTIFY_BYTES, IdentifyController, property};
 
-/// What never changes.
+/// Registers that never change, and the subsystem's name.
 #[derive(Clone, Debug)]
 pub(super) struct Registers {
     /// CAP.

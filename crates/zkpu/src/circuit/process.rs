@@ -20,7 +20,7 @@ pub(super) struct Process {
     bell: Arc<Notify>,
 }
 
-/// What came from the simulator.
+/// News from the simulator.
 #[derive(Debug)]
 pub(super) enum Heard {
     Frame(Frame),
@@ -76,18 +76,12 @@ impl Process {
         let _ = self.requests.send(request.encode(tag));
     }
 
-    /// What has come, without waiting.
+    /// The next frame that has come, without waiting.
     pub(super) fn hear(&mut self) -> Heard {
-        match self.answers.try_recv() {
-            Ok(Ok(Some(frame))) => Heard::Frame(frame),
-            Ok(Ok(None)) => Heard::End(self.end()),
-            Ok(Err(error)) => Heard::End(error.to_string()),
-            Err(std::sync::mpsc::TryRecvError::Empty) => Heard::Nothing,
-            Err(std::sync::mpsc::TryRecvError::Disconnected) => Heard::End(self.end()),
-        }
+        self.wait(Duration::ZERO)
     }
 
-    /// What comes within a time.
+    /// The next frame that comes within a time.
     pub(super) fn wait(&mut self, timeout: Duration) -> Heard {
         match self.answers.recv_timeout(timeout) {
             Ok(Ok(Some(frame))) => Heard::Frame(frame),
