@@ -4,20 +4,21 @@ use std::fmt;
 
 use crate::device::Device;
 
-type Run = Box<dyn Fn(&dyn Device) -> Result<(), String> + Send + Sync>;
+type Run<D> = Box<dyn Fn(&D) -> Result<(), String> + Send + Sync>;
 
-/// A case: what a device must do, and a run that finds out.
-pub struct Case {
+/// A case: a demand on a device, and a run that finds out. `D` is the device as the case sees it.
+pub struct Case<D: ?Sized = dyn Device> {
     name: String,
-    run: Run,
+    run: Run<D>,
 }
 
 // === impl Case ===
 
-impl Case {
-    pub(super) fn new(
+impl<D: ?Sized> Case<D> {
+    /// A case by its demand and its run, which answers with the device's failing if there is one.
+    pub fn new(
         name: impl Into<String>,
-        run: impl Fn(&dyn Device) -> Result<(), String> + Send + Sync + 'static,
+        run: impl Fn(&D) -> Result<(), String> + Send + Sync + 'static,
     ) -> Self {
         Self {
             name: name.into(),
@@ -25,22 +26,22 @@ impl Case {
         }
     }
 
-    /// What the device must do, such as `the product of 2^10 points and random scalars`.
+    /// The demand, such as `the product of 2^10 points and random scalars`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Runs the case. It evicts the bases that it loads.
+    /// Runs the case. It leaves the device as it was, but for the content of its memory.
     ///
     /// # Errors
     ///
-    /// What the device did instead.
-    pub fn run(&self, device: &dyn Device) -> Result<(), String> {
+    /// The device's failing.
+    pub fn run(&self, device: &D) -> Result<(), String> {
         (self.run)(device)
     }
 }
 
-impl fmt::Debug for Case {
+impl<D: ?Sized> fmt::Debug for Case<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Case")
             .field("name", &self.name)

@@ -12,10 +12,13 @@ const MANY: usize = 30;
 /// Points of the products that are cancelled.
 const CANCELLED_POINTS: usize = 2000;
 
-/// What a device must do with jobs, tickets and bases of the group `G`.
+/// Demands on a device's jobs, tickets and bases, in the group `G`.
 pub fn jobs<G: DeviceGroup>() -> Vec<Case> {
     let case = |name: &str, run: fn(&dyn Device) -> Result<(), String>| {
-        Case::new(format!("{}: {name}", G::GROUP), run)
+        Case::new(
+            format!("{}: {name}", G::GROUP),
+            move |device: &(dyn Device + 'static)| run(device),
+        )
     };
     vec![
         case(

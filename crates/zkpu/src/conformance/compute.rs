@@ -1,8 +1,7 @@
 //! Namespaces 2 and 3: memory by bytes, range sets, programs.
 
-use super::case::{ProtocolCase, Queue, status_of, text};
-use crate::bytes::{put_u32, put_u64};
-use crate::host::CommandData;
+use super::case::{ProtocolCase, Queue, refusal, status_of, text};
+use crate::host::{CommandData, Range, descriptors_in};
 use crate::nvme::opcode::{admin, memory, program};
 use crate::nvme::zkpu::{BLOCK_BYTES, TRANSFER_BYTES_MAX, ZkpuCapability};
 use crate::nvme::{Command, Status};
@@ -14,13 +13,10 @@ const GOOD: [(u32, u64, u32); 3] = [(2, 0, 64), (2, 4096, 320), (2, 8192, 192)];
 
 /// Descriptors of ranges: namespace, first byte, length.
 fn descriptors(ranges: &[(u32, u64, u32)]) -> CommandData {
-    let mut bytes = vec![0; 32 * ranges.len()];
-    for (to, (nsid, first, length)) in bytes.chunks_exact_mut(32).zip(ranges) {
-        put_u32(to, 0, *nsid);
-        put_u32(to, 4, *length);
-        put_u64(to, 8, *first);
-    }
-    CommandData::ToController(bytes)
+    let ranges = ranges
+        .iter()
+        .map(|&(nsid, first, length)| (nsid, Range { first, length }));
+    CommandData::ToController(descriptors_in(&ranges.collect::<Vec<_>>()))
 }
 
 fn create(count: u32) -> Command {
@@ -60,7 +56,7 @@ fn bytes(capability: &ZkpuCapability) -> Vec<ProtocolCase> {
     };
     let read = |what: &str, first, length: u32, expected| {
         let data = CommandData::ToHost(length);
-        ProtocolCase::refusal(
+        refusal(
             what,
             Queue::Io,
             command(memory::READ, first, length),
@@ -89,21 +85,21 @@ fn bytes(capability: &ZkpuCapability) -> Vec<ProtocolCase> {
             4,
             Status::LBA_OUT_OF_RANGE,
         ),
-        ProtocolCase::refusal(
+        refusal(
             "Memory Write over the end",
             Queue::Io,
             command(memory::WRITE, end - 4, 8),
             CommandData::ToController(vec![1; 8]),
             Status::LBA_OUT_OF_RANGE,
         ),
-        ProtocolCase::refusal(
+        refusal(
             "Memory Fill over the end",
             Queue::Io,
             command(memory::FILL, end - 4, 8),
             CommandData::None,
             Status::LBA_OUT_OF_RANGE,
         ),
-        ProtocolCase::refusal(
+        refusal(
             "Memory Copy",
             Queue::Io,
             command(MEMORY_COPY, 0, 4),
@@ -132,10 +128,10 @@ fn range_sets(capability: &ZkpuCapability) -> Vec<ProtocolCase> {
     let made = |what: &str, ranges: &[(u32, u64, u32)], expected| {
         let command = create(ranges.len() as u32);
         let what = format!("a range set {what}");
-        ProtocolCase::refusal(&what, Queue::Admin, command, descriptors(ranges), expected)
+        refusal(&what, Queue::Admin, command, descriptors(ranges), expected)
     };
     let plain = |what: &str, command, expected| {
-        ProtocolCase::refusal(what, Queue::Admin, command, CommandData::None, expected)
+        refusal(what, Queue::Admin, command, CommandData::None, expected)
     };
     vec![
         made(
@@ -201,10 +197,10 @@ fn programs(capability: &ZkpuCapability) -> Vec<ProtocolCase> {
         let mut command = good;
         change(&mut command);
         let what = format!("Execute Program {what}");
-        ProtocolCase::refusal(&what, Queue::Io, command, descriptors(&GOOD), expected)
+        refusal(&what, Queue::Io, command, descriptors(&GOOD), expected)
     };
     let plain = |what: &str, command, expected| {
-        ProtocolCase::refusal(what, Queue::Admin, command, CommandData::None, expected)
+        refusal(what, Queue::Admin, command, CommandData::None, expected)
     };
     let load = |index| Command::new(admin::LOAD_PROGRAM, 3).with_dwords(&[index]);
     let mut short = GOOD;
@@ -232,7 +228,7 @@ fn programs(capability: &ZkpuCapability) -> Vec<ProtocolCase> {
             &|it| it.cdw10[1] &= 0x1f,
             Status::INVALID_SHAPE,
         ),
-        ProtocolCase::refusal(
+        refusal(
             "Execute Program with too short a table",
             Queue::Io,
             good,

@@ -1,6 +1,6 @@
 //! Namespace 1: blocks, and the ZKPU commands.
 
-use super::case::{ProtocolCase, Queue, status_of, text};
+use super::case::{ProtocolCase, Queue, refusal, status_of, text};
 use crate::curve::{decode_result, encode_scalars, table};
 use crate::host::{Areas, CommandData, StartRequest, Zkpu};
 use crate::nvme::opcode::nvm;
@@ -47,7 +47,7 @@ impl Start {
 
     fn refused(self, what: &str, expected: Status) -> ProtocolCase {
         let command = Command::new(nvm::START, 1).with_dwords(&self.dwords);
-        ProtocolCase::refusal(
+        refusal(
             &format!("Start {what}"),
             Queue::Io,
             command,
@@ -150,7 +150,7 @@ fn starts(capability: &ZkpuCapability) -> Vec<ProtocolCase> {
 
 fn others(capability: &ZkpuCapability) -> Vec<ProtocolCase> {
     let io = |what: &str, command: Command, expected| {
-        ProtocolCase::refusal(what, Queue::Io, command, CommandData::None, expected)
+        refusal(what, Queue::Io, command, CommandData::None, expected)
     };
     let of_job = |opcode, job| Command::new(opcode, 1).with_dwords(&[job]);
     let shape = u32::from(capability.window_max) | 1 << 8;
@@ -215,7 +215,7 @@ fn blocks(capability: &ZkpuCapability) -> Vec<ProtocolCase> {
     };
     let refused = |what: &str, command: Command, count: u32, expected| {
         let data = CommandData::ToHost(count * BLOCK_BYTES as u32);
-        ProtocolCase::refusal(what, Queue::Io, command, data, expected)
+        refusal(what, Queue::Io, command, data, expected)
     };
     vec![
         refused(

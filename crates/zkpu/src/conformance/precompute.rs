@@ -1,6 +1,6 @@
 //! Precompute: refusals, and a table that is the host's.
 
-use super::case::{ProtocolCase, Queue, text};
+use super::case::{ProtocolCase, Queue, refusal, text};
 use super::memory::JOB_LIMIT;
 use crate::curve::table;
 use crate::host::{CommandData, PrecomputeRequest, Zkpu};
@@ -20,7 +20,7 @@ pub(super) fn cases(capability: &ZkpuCapability) -> Vec<ProtocolCase> {
     let refused = |what: &str, dwords: [u32; 6], expected| {
         let command = Command::new(nvm::PRECOMPUTE, 1).with_dwords(&dwords);
         let what = format!("Precompute {what}");
-        ProtocolCase::refusal(&what, Queue::Io, command, CommandData::None, expected)
+        refusal(&what, Queue::Io, command, CommandData::None, expected)
     };
     let good = [0, 64, 0, 2, word, 0];
     if !capability.has(ZkpuCapability::PRECOMPUTE) {

@@ -3,7 +3,7 @@
 use ark_bls12_377::G1Projective;
 use proofmill_accelerator::conformance::{self, Case};
 
-use super::case::{ProtocolCase, Queue, text};
+use super::case::{ProtocolCase, Queue, refusal, text};
 use super::{compute, memory, precompute};
 use crate::host::CommandData;
 use crate::nvme::opcode::{admin, log};
@@ -18,7 +18,7 @@ const UNKNOWN_LOG: u32 = 0x0d;
 /// "Save" of Set Features.
 const SAVE: u32 = 1 << 31;
 
-/// What the page asks of a device with these capabilities: refusals with their statuses, and that it works after them.
+/// The page's demands on a device with these capabilities: refusals with their statuses, and work after them.
 pub fn protocol(capability: &ZkpuCapability) -> Vec<ProtocolCase> {
     let mut cases = admin_cases();
     if capability.has(ZkpuCapability::MEMORY_PERSONALITY) {
@@ -55,7 +55,7 @@ fn admin_cases() -> Vec<ProtocolCase> {
         Command::new(admin::IDENTIFY, nsid).with_dwords(&[cns, set << 24])
     };
     let refused = |what: &str, command, expected| {
-        ProtocolCase::refusal(
+        refusal(
             what,
             Queue::Admin,
             command,
@@ -65,7 +65,7 @@ fn admin_cases() -> Vec<ProtocolCase> {
     };
     let page = |id: u32| Command::new(admin::GET_LOG_PAGE, 0).with_dwords(&[id | 127 << 16]);
     let no_data = |what: &str, command, expected| {
-        ProtocolCase::refusal(what, Queue::Admin, command, CommandData::None, expected)
+        refusal(what, Queue::Admin, command, CommandData::None, expected)
     };
     vec![
         no_data(
@@ -93,7 +93,7 @@ fn admin_cases() -> Vec<ProtocolCase> {
             identify(5, 2, 4),
             Status::INVALID_COMMAND_SET,
         ),
-        ProtocolCase::refusal(
+        refusal(
             "an unknown log page",
             Queue::Admin,
             page(UNKNOWN_LOG),

@@ -135,9 +135,15 @@ fn shape_word(shape: Shape) -> u32 {
 
 /// Descriptors of ranges, in the memory namespace.
 pub(super) fn descriptors(ranges: &[Range]) -> Vec<u8> {
+    let in_memory: Vec<_> = ranges.iter().map(|range| (2, *range)).collect();
+    descriptors_in(&in_memory)
+}
+
+/// Descriptors of ranges, each in its namespace.
+pub(crate) fn descriptors_in(ranges: &[(u32, Range)]) -> Vec<u8> {
     let mut bytes = vec![0; ranges.len() * RANGE_BYTES];
-    for (to, range) in bytes.chunks_exact_mut(RANGE_BYTES).zip(ranges) {
-        put_u32(to, 0, 2);
+    for (to, (nsid, range)) in bytes.chunks_exact_mut(RANGE_BYTES).zip(ranges) {
+        put_u32(to, 0, *nsid);
         put_u32(to, 4, range.length);
         put_u64(to, 8, range.first);
     }

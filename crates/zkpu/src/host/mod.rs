@@ -18,5 +18,6 @@ pub use discovery::discover;
 pub use driver::Zkpu;
 pub use error::HostError;
 pub use initiator::{CommandData, Initiator, Response};
+pub(crate) use jobs::descriptors_in;
 pub use jobs::{Areas, PrecomputeRequest, Range, StartRequest};
 pub use options::HostOptions;
