@@ -104,7 +104,7 @@ pub fn check_points(points: &[G1Affine]) -> Result<(), NotInSubgroup> {
 /// Table entries of points for a shape: for each point its multiples by 2^(w V i), i below the levels, in 144 bytes each.
 /// Points must have passed [`check_points`].
 pub fn table(points: &[G1Affine], shape: Shape) -> Vec<u8> {
-    let doublings = u32::from(shape.window) * shape.passes();
+    let doublings = shape.doublings();
     let levels = usize::from(shape.levels);
     let multiples = |chunk: &[G1Affine]| -> Vec<u8> {
         let mut all = Vec::with_capacity(chunk.len() * levels);

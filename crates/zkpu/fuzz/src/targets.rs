@@ -1,4 +1,4 @@
-//! What each fuzz target does with its input.
+//! The fuzz targets' uses of their input.
 
 use proofmill_zkpu::controller::{Controller, Execution, FunctionalModel, ModelOptions};
 use proofmill_zkpu::nvme::opcode::{admin, memory, nvm, program};

@@ -82,7 +82,7 @@ impl CycleModel {
 /// all of them.
 pub(super) fn precompute_cycles(count: u32, shape: Shape) -> u64 {
     let (count, levels) = (u64::from(count), u64::from(shape.levels));
-    let doublings = u64::from(shape.window) * u64::from(shape.passes());
+    let doublings = u64::from(shape.doublings());
     let instructions = INVERSION_INSTRUCTIONS
         + levels.saturating_sub(1) * doublings * DOUBLING_INSTRUCTIONS
         + levels * LEVEL_INSTRUCTIONS;

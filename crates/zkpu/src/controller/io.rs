@@ -140,25 +140,15 @@ impl<D: MsmDevice> Controller<D> {
         };
         self.check_shape(shape)?;
         self.check_count(count, count_max)?;
-        let waits = flags & JobEntry::WAIT != 0;
-        let number = self.accept_job(Request {
-            core: CoreJob {
-                work: Work::Product,
-                scalars: u64::from(scalars) * BLOCK_BYTES,
-                table,
-                result: u64::from(result) * BLOCK_BYTES,
-                count,
-                shape,
-            },
-            tag,
-            flags,
-            queue,
-            cid: command.cid,
-            waiter: waits.then_some(WaiterKind::Start),
-            base,
-            range_set: 0,
-        })?;
-        if waits { Ok(None) } else { done(number) }
+        let core = CoreJob {
+            work: Work::Product,
+            scalars: u64::from(scalars) * BLOCK_BYTES,
+            table,
+            result: u64::from(result) * BLOCK_BYTES,
+            count,
+            shape,
+        };
+        self.accept_command(queue, command.cid, core, tag, flags, base)
     }
 
     fn precompute(&mut self, queue: u16, command: &Command) -> Executed {
@@ -173,22 +163,36 @@ impl<D: MsmDevice> Controller<D> {
         self.check_shape(shape)?;
         self.check_count(count, u32::MAX)?;
         let flags = (word >> 24) as u8 | JobEntry::PRECOMPUTE;
+        let core = CoreJob {
+            work: Work::Precompute,
+            scalars: 0,
+            table: u64::from(plain) * BLOCK_BYTES,
+            result: u64::from(table) * BLOCK_BYTES,
+            count,
+            shape,
+        };
+        self.accept_command(queue, command.cid, core, tag, flags, 0)
+    }
+
+    /// Queues the job of a Start or Precompute, and answers with its number, at once or when it has ended.
+    fn accept_command(
+        &mut self,
+        queue: u16,
+        cid: u16,
+        core: CoreJob,
+        tag: u32,
+        flags: u8,
+        base: u8,
+    ) -> Executed {
         let waits = flags & JobEntry::WAIT != 0;
         let number = self.accept_job(Request {
-            core: CoreJob {
-                work: Work::Precompute,
-                scalars: 0,
-                table: u64::from(plain) * BLOCK_BYTES,
-                result: u64::from(table) * BLOCK_BYTES,
-                count,
-                shape,
-            },
+            core,
             tag,
             flags,
             queue,
-            cid: command.cid,
+            cid,
             waiter: waits.then_some(WaiterKind::Start),
-            base: 0,
+            base,
             range_set: 0,
         })?;
         if waits { Ok(None) } else { done(number) }

@@ -513,7 +513,7 @@ fn timeout_units(job: &CoreJob) -> u64 {
     let work = match job.work {
         Work::Product => 0,
         Work::Precompute => {
-            let doublings = u64::from(job.shape.window) * u64::from(job.shape.passes());
+            let doublings = u64::from(job.shape.doublings());
             let batch = (1 << 15) + u64::from(job.shape.levels) * ((doublings << 10) + (1 << 12));
             ((u64::from(job.count >> 5) + 1) * batch) >> TIMEOUT_UNIT_LOG
         }

@@ -24,6 +24,11 @@ impl Shape {
         self.digits().div_ceil(self.levels as u32)
     }
 
+    /// Doublings between two levels of a table.
+    pub const fn doublings(self) -> u32 {
+        self.window as u32 * self.passes()
+    }
+
     /// Bytes of a table of `count` points; no overflow for any count of 32 bits.
     pub const fn table_bytes(self, count: u32) -> u64 {
         count as u64 * self.levels as u64 * TABLE_ENTRY_BYTES
