@@ -365,9 +365,8 @@ impl Costs {
                 points: 1 << log,
             };
             // A device with little memory cannot take the usual size.
-            let sizes = (0..=MEASURED_SIZE_LOG).rev();
-            let log = sizes
-                .into_iter()
+            let log = (0..=MEASURED_SIZE_LOG)
+                .rev()
                 .find(|log| device.check(work(*log)).is_ok())
                 .unwrap_or(MEASURED_SIZE_LOG);
             Ok((*group, log, device.cost(work(log))?))

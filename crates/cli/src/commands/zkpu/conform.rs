@@ -18,7 +18,7 @@ struct Outcome {
     group: &'static str,
     name: String,
     took: Duration,
-    /// What the device did instead.
+    /// The device's failing.
     why: Option<String>,
 }
 
