@@ -71,7 +71,7 @@ fn a_card_that_is_not_there_is_an_error_and_none_are_needed() {
     let ran = prove("gpu");
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(
-        ran.stderr.contains("expected auto, cpu, or cards"),
+        ran.stderr.contains("expected auto, cpu, cards"),
         "{ran:?}"
     );
     assert!(!here.join("proof.json").exists());
