@@ -1,7 +1,7 @@
-//! The `--devices` argument, and opening the devices it selects: CUDA cards, and ZKPUs behind NVMe/TCP.
+//! The `--devices` argument, and opening the devices it selects: CUDA cards, and ZKPUs behind NVMe.
 
 use std::fmt;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::ToSocketAddrs;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use proofmill_accelerator::{Device, Error, Pool, cuda, cuda_cards, user_cubin_di
 use proofmill_engine::{AcceleratorOptions, DeviceKind, DeviceOptions, OffloadRule};
 use proofmill_telemetry::console_line;
 use proofmill_zkpu::device::{ZkpuOptions, zkpu};
-use proofmill_zkpu::host::HostOptions;
+use proofmill_zkpu::host::{Address, HostOptions};
 
 use crate::failure::Failure;
 use crate::output;
@@ -36,8 +36,8 @@ pub(crate) enum Devices {
 pub(crate) enum DeviceName {
     /// A card, by its CUDA index.
     Cuda(usize),
-    /// A ZKPU, by the address of its NVMe/TCP target.
-    Nvme(SocketAddr),
+    /// A ZKPU, by the address of its NVMe/TCP target or by its device file.
+    Nvme(Address),
 }
 
 /// A device that was opened, or the reason why it cannot be used.
@@ -166,7 +166,7 @@ impl DeviceName {
             Self::Nvme(address) => {
                 let options = HostOptions {
                     keep_alive: ZKPU_KEEP_ALIVE,
-                    ..HostOptions::new(*address)
+                    ..HostOptions::new(address.clone())
                 };
                 Ok(Box::new(zkpu(ZkpuOptions::new(options))?))
             }
@@ -193,7 +193,7 @@ impl FromStr for DeviceName {
         }
         if let Some(at) = text.strip_prefix("nvme:") {
             let address = parse(at)?;
-            if !address.ip().is_loopback() {
+            if matches!(&address, Address::Tcp(at) if !at.ip().is_loopback()) {
                 return Err(format!(
                     "{text:?}: NVMe/TCP is not encrypted, and the scalars that go to the device tell the witness; on a \
                      network that is yours alone, write nvme-plain:{at}"
@@ -203,28 +203,33 @@ impl FromStr for DeviceName {
         }
         let number = text.strip_prefix("cuda:").and_then(|it| it.parse().ok());
         number.map(Self::Cuda).ok_or_else(|| {
-            format!("{text:?}: expected auto, cpu, cards such as cuda:0, or nvme:HOST:PORT")
+            format!("{text:?}: expected auto, cpu, cards such as cuda:0, nvme:HOST:PORT or nvme:/dev/nvme0n1")
         })
     }
 }
 
-/// Parses the address of an NVMe/TCP target.
-pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
-    let mut found = text
-        .to_socket_addrs()
-        .map_err(|error| format!("{error}: expected HOST:PORT, such as 127.0.0.1:4420"))?;
-    found.next().ok_or_else(|| "no such host".to_owned())
+/// Parses where a ZKPU is: the address of an NVMe/TCP target, or the path of a device file.
+pub(crate) fn address(text: &str) -> Result<Address, String> {
+    if text.starts_with('/') {
+        return Ok(Address::Passthrough(text.into()));
+    }
+    let mut found = text.to_socket_addrs().map_err(|error| {
+        format!("{error}: expected HOST:PORT, such as 127.0.0.1:4420, or a device file such as /dev/nvme0n1")
+    })?;
+    let first = found.next().ok_or_else(|| "no such host".to_owned())?;
+    Ok(Address::Tcp(first))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::SocketAddr;
 
     #[test]
     fn devices_are_parsed() {
         let parse = |text: &str| text.parse::<Devices>();
         let named = |names: &[DeviceName]| Ok(Devices::Named(names.to_vec()));
-        let nvme = DeviceName::Nvme(SocketAddr::from(([127, 0, 0, 1], 4420)));
+        let nvme = DeviceName::Nvme(SocketAddr::from(([127, 0, 0, 1], 4420)).into());
         assert_eq!(parse("auto"), Ok(Devices::Auto));
         assert_eq!(parse("cpu"), named(&[]));
         assert_eq!(parse("cuda:0"), named(&[DeviceName::Cuda(0)]));
@@ -233,6 +238,8 @@ mod tests {
         assert_eq!(both[1].to_string(), "nvme:127.0.0.1:4420");
         let at = "nvme:[::1]:4420".parse::<DeviceName>().unwrap();
         assert_eq!(at.to_string(), "nvme:[::1]:4420");
+        let file = "nvme:/dev/nvme0n1".parse::<DeviceName>().unwrap();
+        assert_eq!(file.to_string(), "nvme:/dev/nvme0n1");
         for wrong in [
             "",
             "cuda",

@@ -11,7 +11,6 @@
 //! | [`host`] | an initiator, and the driver of any device that speaks the protocol |
 //! | [`device`] | a ZKPU as a device of `proofmill-accelerator` |
 //! | [`conformance`] | what any device must do, as cases |
-#![forbid(unsafe_code)]
 
 mod bytes;
 pub mod circuit;

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use proofmill_zkpu::host::Address;
 
 use super::engine::size;
 use crate::devices::address;
@@ -14,6 +15,7 @@ Examples, with a model of the device in this machine's memory:
   proofmill zkpu identify 127.0.0.1:4420
   proofmill zkpu bench 127.0.0.1:4420
   proofmill zkpu conform 127.0.0.1:4420
+  sudo proofmill zkpu bench /dev/nvme0n1
   proofmill prove circuit.zkey witness.wtns proof.json public.json --devices nvme:127.0.0.1:4420
 
 docs/zkpu.md is the protocol: NVMe over TCP, with commands that multiply points.";
@@ -143,9 +145,9 @@ pub(crate) struct Conform {
 /// The address of a device.
 #[derive(Debug, Args)]
 pub(crate) struct DeviceAddress {
-    /// The device's NVMe/TCP address, HOST:PORT.
+    /// The device's NVMe/TCP address, HOST:PORT, or its device file on this Linux machine, such as /dev/nvme0n1.
     #[arg(value_name = "ADDRESS", value_parser = address)]
-    pub(crate) address: SocketAddr,
+    pub(crate) address: Address,
     /// The name of the subsystem [default: the first that the discovery service at the address has].
     #[arg(long, value_name = "NQN")]
     pub(crate) subsystem: Option<String>,

@@ -3,31 +3,21 @@
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::host::error::HostError;
-use crate::host::initiator::{CommandData, Initiator, Response};
+use crate::host::initiator::{CommandData, Initiator};
+use crate::host::queue::{Callback, Link, Queue};
 use crate::nvme::{COMMAND_BYTES, Command};
 use crate::tcp::Digests;
-
-/// Called once with a command's end, on the thread that reads: it must not wait.
-pub type Callback = Box<dyn FnOnce(Result<Response, HostError>) + Send>;
 
 /// A connection of one queue. Dropping it closes it.
 #[derive(Debug)]
 pub struct Connection {
     shared: Arc<Shared>,
     to_write: Sender<Vec<u8>>,
-}
-
-/// A command under way.
-#[derive(Debug)]
-pub struct Pending {
-    command: &'static str,
-    shared: Arc<Shared>,
-    answer: Receiver<Result<Response, HostError>>,
 }
 
 struct Shared {
@@ -66,7 +56,7 @@ impl Connection {
         entries: u16,
     ) -> Result<Self, HostError> {
         let failed = |error: std::io::Error| HostError::Connect {
-            address,
+            address: address.into(),
             reason: error.to_string(),
         };
         let deadline = Instant::now() + timeout;
@@ -113,12 +103,14 @@ impl Connection {
         Ok(Self { shared, to_write })
     }
 
-    /// Sends a command. `callback` gets its end; it is not called if this fails.
-    ///
-    /// # Errors
-    ///
-    /// [`HostError::QueueFull`], or the error that ended the connection.
-    pub fn submit(
+    /// Sets the bytes of data that a command capsule may have.
+    pub fn set_capsule_data_max(&self, bytes: usize) {
+        self.shared.lock().initiator.set_capsule_data_max(bytes);
+    }
+}
+
+impl Queue for Connection {
+    fn submit(
         &self,
         command: Command,
         data: CommandData,
@@ -139,105 +131,15 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends a command that is waited for.
-    ///
-    /// # Errors
-    ///
-    /// As for [`submit`](Self::submit).
-    pub fn send(
-        &self,
-        name: &'static str,
-        command: Command,
-        data: CommandData,
-    ) -> Result<Pending, HostError> {
-        let (sender, answer) = channel();
-        // The receiver may have given up.
-        let callback = Box::new(move |response| drop(sender.send(response)));
-        self.submit(command, data, callback)?;
-        Ok(Pending {
-            command: name,
-            shared: Arc::clone(&self.shared),
-            answer,
-        })
-    }
-
-    /// Executes a command.
-    ///
-    /// # Errors
-    ///
-    /// [`HostError`]. After [`HostError::TimedOut`] the connection is closed.
-    pub fn call(
-        &self,
-        name: &'static str,
-        command: Command,
-        data: CommandData,
-        timeout: Duration,
-    ) -> Result<Response, HostError> {
-        self.send(name, command, data)?.wait(timeout)
-    }
-
-    /// Sets the bytes of data that a command capsule may have.
-    pub fn set_capsule_data_max(&self, bytes: usize) {
-        self.shared.lock().initiator.set_capsule_data_max(bytes);
-    }
-
-    /// The error that ended the connection.
-    pub fn failure(&self) -> Option<HostError> {
-        self.shared.lock().failure.clone()
-    }
-
-    /// Ends the connection; commands under way end with `error`.
-    pub fn close(&self, error: HostError) {
-        self.shared.fail(error);
+    fn link(&self) -> Arc<dyn Link> {
+        self.shared.clone()
     }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.shared.fail(HostError::Lost("it was closed".into()));
+        self.shared.end(HostError::Lost("it was closed".into()));
     }
-}
-
-// === impl Pending ===
-
-impl Pending {
-    /// Waits for the command's end.
-    ///
-    /// # Errors
-    ///
-    /// [`HostError::Refused`] for a status other than success; [`HostError::TimedOut`], which closes the connection;
-    /// the error that ended the connection.
-    pub fn wait(self, timeout: Duration) -> Result<Response, HostError> {
-        let response = match self.answer.recv_timeout(timeout) {
-            Ok(response) => response?,
-            Err(RecvTimeoutError::Timeout) => {
-                let error = HostError::TimedOut {
-                    command: self.command,
-                    after: timeout,
-                };
-                self.shared.fail(error.clone());
-                return Err(error);
-            }
-            Err(RecvTimeoutError::Disconnected) => {
-                let failure = self.shared.lock().failure.clone();
-                return Err(failure.unwrap_or_else(|| HostError::Lost("its thread ended".into())));
-            }
-        };
-        succeeded(self.command, response)
-    }
-}
-
-/// The response, if its status is success.
-pub(super) fn succeeded(command: &'static str, response: Response) -> Result<Response, HostError> {
-    let completion = response.completion;
-    if completion.status.is_success() {
-        return Ok(response);
-    }
-    Err(HostError::Refused {
-        command,
-        status: completion.status,
-        result: completion.result[0],
-    })
 }
 
 // === impl Shared ===
@@ -247,31 +149,18 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the connection. The first error counts.
-    fn fail(&self, error: HostError) {
-        let mut state = self.lock();
-        let failure = state.failure.get_or_insert(error).clone();
-        let callbacks = std::mem::take(&mut state.callbacks);
-        drop(state);
-        // It may be closed already.
-        let _ = self.stream.shutdown(Shutdown::Both);
-        for callback in callbacks.into_values() {
-            callback(Err(failure.clone()));
-        }
-    }
-
     fn read(&self, mut stream: TcpStream, to_write: &Sender<Vec<u8>>) {
         let mut bytes = vec![0; READ_BYTES];
         loop {
             match stream.read(&mut bytes) {
-                Ok(0) => return self.fail(HostError::Lost("the device closed it".into())),
+                Ok(0) => return self.end(HostError::Lost("the device closed it".into())),
                 Ok(count) => {
                     if let Err(error) = self.take(&bytes[..count], to_write) {
-                        return self.fail(HostError::Protocol(error));
+                        return self.end(HostError::Protocol(error));
                     }
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return self.fail(HostError::Lost(error.to_string())),
+                Err(error) => return self.end(HostError::Lost(error.to_string())),
             }
         }
     }
@@ -298,8 +187,26 @@ impl Shared {
     fn write(&self, mut stream: TcpStream, written: &Receiver<Vec<u8>>) {
         for bytes in written {
             if let Err(error) = stream.write_all(&bytes) {
-                return self.fail(HostError::Lost(error.to_string()));
+                return self.end(HostError::Lost(error.to_string()));
             }
         }
+    }
+}
+
+impl Link for Shared {
+    fn end(&self, error: HostError) {
+        let mut state = self.lock();
+        let failure = state.failure.get_or_insert(error).clone();
+        let callbacks = std::mem::take(&mut state.callbacks);
+        drop(state);
+        // It may be closed already.
+        let _ = self.stream.shutdown(Shutdown::Both);
+        for callback in callbacks.into_values() {
+            callback(Err(failure.clone()));
+        }
+    }
+
+    fn failure(&self) -> Option<HostError> {
+        self.lock().failure.clone()
     }
 }

@@ -4,7 +4,8 @@ use crate::host::bring_up::{ADMIN_ENTRIES, connect, enable};
 use crate::host::connection::Connection;
 use crate::host::error::HostError;
 use crate::host::initiator::CommandData;
-use crate::host::options::HostOptions;
+use crate::host::options::{Address, HostOptions};
+use crate::host::queue::Queue;
 use crate::nvme::opcode::{admin, log};
 use crate::nvme::{
     Command, DISCOVERY_NQN, DYNAMIC_CONTROLLER, DiscoveryEntry, parse_discovery_log,
@@ -17,10 +18,16 @@ const PAGE_BYTES: u32 = 9 * 1024;
 ///
 /// # Errors
 ///
-/// [`HostError`].
+/// [`HostError`]; [`HostError::Unusable`] for an address that is a device file.
 pub fn discover(options: &HostOptions) -> Result<Vec<DiscoveryEntry>, HostError> {
+    let Address::Tcp(address) = options.address else {
+        return Err(HostError::Unusable(format!(
+            "{}: no discovery service, a device",
+            options.address
+        )));
+    };
     let connection = Connection::open(
-        options.address,
+        address,
         options.connect_timeout,
         options.digests,
         ADMIN_ENTRIES,

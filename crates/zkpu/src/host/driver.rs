@@ -3,39 +3,37 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::host::bring_up::{ADMIN_ENTRIES, connect, enable, identify, usable};
-use crate::host::connection::{Callback, Connection};
-use crate::host::discovery::discover;
+use crate::host::bring_up::{Device, by_kernel, over_tcp};
 use crate::host::error::HostError;
 use crate::host::initiator::{CommandData, Response};
 use crate::host::jobs::{PrecomputeRequest, Range, StartRequest, descriptors};
-use crate::host::options::HostOptions;
+use crate::host::options::{Address, HostOptions};
+use crate::host::queue::{Callback, Queue};
 use crate::host::watch::{Ends, Watch, job_table};
-use crate::nvme::opcode::{admin, feature, log, memory, nvm};
-use crate::nvme::zkpu::{
-    BLOCK_BYTES, JobEntry, JobTable, Shape, TRANSFER_BYTES_MAX, ZkpuCapability, ZkpuHealth,
-};
-use crate::nvme::{
-    Command, Configuration, DYNAMIC_CONTROLLER, IdentifyController, PropertyFields, Status,
-    property,
-};
+use crate::nvme::opcode::{admin, log, memory, nvm};
+use crate::nvme::zkpu::{BLOCK_BYTES, JobEntry, JobTable, Shape, ZkpuCapability, ZkpuHealth};
+use crate::nvme::{Command, Configuration, IdentifyController, PropertyFields, Status, property};
 
 /// A device that is connected, identified and ready.
 #[derive(Debug)]
 pub struct Zkpu {
-    admin: Arc<Connection>,
-    io: Connection,
+    admin: Arc<dyn Queue>,
+    io: Arc<dyn Queue>,
     identity: IdentifyController,
     capability: ZkpuCapability,
+    /// Most bytes of a transfer.
+    transfer_bytes: u32,
     ends: Arc<Ends>,
-    /// Ends the thread of events when the driver goes.
-    _watch: Watch,
+    /// Ends the thread of events when the driver goes. Without one the kernel keeps the events.
+    watch: Option<Watch>,
     timeout: Duration,
 }
 
 const HEALTH_BYTES: u32 = 512;
 /// Time between two attempts to connect to a device that another host uses.
 const BUSY_INTERVAL: Duration = Duration::from_millis(20);
+/// Time between two looks at the job table, where the kernel keeps the events.
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 const SHUTDOWN_NORMAL: u32 = 1 << 14;
 
 // === impl Zkpu ===
@@ -63,63 +61,28 @@ impl Zkpu {
     }
 
     fn connect_now(options: &HostOptions) -> Result<Self, HostError> {
-        let subsystem = match &options.subsystem {
-            Some(subsystem) => subsystem.clone(),
-            None => {
-                let found = discover(options)?.into_iter().next();
-                let none =
-                    || HostError::Unusable("the discovery service knows no subsystem".into());
-                found.ok_or_else(none)?.subsystem
-            }
+        let device = match &options.address {
+            Address::Tcp(address) => over_tcp(*address, options)?,
+            Address::Passthrough(path) => by_kernel(path, options)?,
         };
-        let open = |entries| {
-            Connection::open(
-                options.address,
-                options.connect_timeout,
-                options.digests,
-                entries,
+        let ends = Arc::new(Ends::default());
+        let watch = |device: &Device| {
+            Watch::start(
+                Arc::clone(&device.admin),
+                Arc::clone(&ends),
+                options.keep_alive,
+                options.command_timeout,
             )
         };
-        let admin = open(ADMIN_ENTRIES)?;
-        let controller = connect(
-            &admin,
-            options,
-            &subsystem,
-            0,
-            ADMIN_ENTRIES,
-            DYNAMIC_CONTROLLER,
-        )?;
-        enable(&admin, options)?;
-        let identity = identify(&admin, options.command_timeout)?;
-        let capability = usable(&identity)?;
-        let queues = Command::new(admin::SET_FEATURES, 0).with_dwords(&[feature::QUEUES.into(), 0]);
-        admin.call(
-            "ask for queues",
-            queues,
-            CommandData::None,
-            options.command_timeout,
-        )?;
-        let entries = options.queue_entries.min(identity.commands_max.max(2));
-        let io = open(entries)?;
-        connect(&io, options, &subsystem, 1, entries, controller)?;
-        let capsule = identity
-            .fabrics
-            .map_or(0, |fabrics| fabrics.command_capsule);
-        io.set_capsule_data_max((capsule as usize).saturating_mul(16).saturating_sub(64));
-        let (admin, ends) = (Arc::new(admin), Arc::new(Ends::default()));
-        let watch = Watch::start(
-            Arc::clone(&admin),
-            Arc::clone(&ends),
-            options.keep_alive,
-            options.command_timeout,
-        )?;
+        let watch = device.has_events.then(|| watch(&device)).transpose()?;
         Ok(Self {
-            admin,
-            io,
-            identity,
-            capability,
+            admin: device.admin,
+            io: device.io,
+            identity: device.identity,
+            capability: device.capability,
+            transfer_bytes: device.transfer_bytes,
             ends,
-            _watch: watch,
+            watch,
             timeout: options.command_timeout,
         })
     }
@@ -136,13 +99,14 @@ impl Zkpu {
 
     /// The error that ended the connection.
     pub fn failure(&self) -> Option<HostError> {
-        self.io.failure().or_else(|| self.admin.failure())
+        let failure = |queue: &dyn Queue| queue.link().failure();
+        failure(&*self.io).or_else(|| failure(&*self.admin))
     }
 
     /// Closes the connections: the device cancels what it does for this host.
     pub fn close(&self) {
-        for connection in [&self.io, &*self.admin] {
-            connection.close(HostError::Lost("it was closed".into()));
+        for queue in [&self.io, &self.admin] {
+            queue.link().end(HostError::Lost("it was closed".into()));
         }
     }
 
@@ -155,7 +119,7 @@ impl Zkpu {
         if !self.capability.has(ZkpuCapability::COMPUTE_PERSONALITY) {
             return self.write_blocks(first, bytes);
         }
-        let part_bytes = TRANSFER_BYTES_MAX as usize;
+        let part_bytes = self.transfer_bytes as usize;
         // Two transfers are under way at a time: one is sent while the other is executed.
         let mut last = None;
         for (i, part) in bytes.chunks(part_bytes).enumerate() {
@@ -181,7 +145,7 @@ impl Zkpu {
     pub fn read(&self, first: u64, length: usize) -> Result<Vec<u8>, HostError> {
         let mut bytes = Vec::with_capacity(length);
         while bytes.len() < length {
-            let part = (length - bytes.len()).min(TRANSFER_BYTES_MAX as usize) as u32;
+            let part = (length - bytes.len()).min(self.transfer_bytes as usize) as u32;
             let at = first + bytes.len() as u64;
             if self.capability.has(ZkpuCapability::COMPUTE_PERSONALITY) {
                 let command = bytes_of(memory::READ, at, part);
@@ -209,8 +173,8 @@ impl Zkpu {
     ///
     /// [`HostError`].
     pub fn write_blocks(&self, first: u64, bytes: &[u8]) -> Result<(), HostError> {
-        for (i, part) in bytes.chunks(TRANSFER_BYTES_MAX as usize).enumerate() {
-            let at = first + i as u64 * u64::from(TRANSFER_BYTES_MAX);
+        for (i, part) in bytes.chunks(self.transfer_bytes as usize).enumerate() {
+            let at = first + i as u64 * u64::from(self.transfer_bytes);
             let mut whole = part.to_vec();
             whole.resize(part.len().next_multiple_of(BLOCK_BYTES as usize), 0);
             let command = blocks(at, whole.len() as u32, true);
@@ -224,7 +188,7 @@ impl Zkpu {
         Ok(())
     }
 
-    /// Reads whole blocks by the memory personality's Read; at most a megabyte.
+    /// Reads whole blocks by the memory personality's Read; at most a megabyte, or what a command of the kernel may have.
     ///
     /// # Errors
     ///
@@ -360,7 +324,7 @@ impl Zkpu {
     ///
     /// # Errors
     ///
-    /// As for [`Connection::submit`].
+    /// As for [`Queue::submit`].
     pub fn on_end(&self, job: u32, callback: Callback) -> Result<(), HostError> {
         self.io.submit(
             Command::new(nvm::WAIT, 1).with_dwords(&[job]),
@@ -369,7 +333,8 @@ impl Zkpu {
         )
     }
 
-    /// Waits until an asynchronous event shows the end of a job that has no waiter.
+    /// Waits until an asynchronous event shows the end of a job that has no waiter; where the kernel keeps the events, until
+    /// the job table shows it.
     ///
     /// # Errors
     ///
@@ -381,7 +346,22 @@ impl Zkpu {
                 .filter(|entry| !entry.state.is_live())
                 .copied()
         };
-        self.ends.wait("wait for an event", timeout, ended)
+        if self.watch.is_some() {
+            return self.ends.wait("wait for an event", timeout, ended);
+        }
+        let deadline = Instant::now() + timeout;
+        loop {
+            if let Some(entry) = ended(&self.jobs()?) {
+                return Ok(entry);
+            }
+            if Instant::now() >= deadline {
+                return Err(HostError::TimedOut {
+                    command: "wait for an event",
+                    after: timeout,
+                });
+            }
+            std::thread::park_timeout(POLL_INTERVAL);
+        }
     }
 
     /// Events of ended jobs that came.
@@ -435,7 +415,8 @@ impl Zkpu {
     }
 
     /// Runs a job by Execute Program with a range set, or with its ranges as data for 0, and waits for its end. The
-    /// answer is the core's cycles.
+    /// answer is the core's cycles. Through the kernel's driver the data's length, which is where a pointer to metadata would
+    /// be, does not reach the device: with 0 a range set is made for the job.
     ///
     /// # Errors
     ///
@@ -446,9 +427,14 @@ impl Zkpu {
         range_set: u16,
         timeout: Duration,
     ) -> Result<u64, HostError> {
+        if range_set == 0 && self.watch.is_none() {
+            let made = self.create_range_set(&ranges_of(request)?)?;
+            let executed = self.execute(request, made, timeout);
+            self.delete_range_set(made)?;
+            return executed;
+        }
         let data = if range_set == 0 {
-            let too_long = || HostError::Unusable("an area of 4 GiB or more".into());
-            CommandData::ToController(descriptors(&request.ranges().ok_or_else(too_long)?))
+            CommandData::ToController(descriptors(&ranges_of(request)?))
         } else {
             CommandData::None
         };
@@ -467,7 +453,7 @@ impl Zkpu {
     ///
     /// [`HostError`].
     pub fn jobs(&self) -> Result<JobTable, HostError> {
-        job_table(&self.admin, true, self.timeout)
+        job_table(&*self.admin, true, self.timeout)
     }
 
     /// Reads health and counters.
@@ -539,6 +525,11 @@ impl Zkpu {
 
 fn start_command(request: &StartRequest, waits: bool) -> Result<Command, HostError> {
     request.start(waits).ok_or_else(off_block)
+}
+
+fn ranges_of(request: &StartRequest) -> Result<[Range; 3], HostError> {
+    let too_long = || HostError::Unusable("an area of 4 GiB or more".into());
+    request.ranges().ok_or_else(too_long)
 }
 
 fn off_block() -> HostError {

@@ -1,19 +1,19 @@
 //! Errors of the host's side.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::host::options::Address;
 use crate::nvme::Status;
 
 /// The reason why the device did not carry out a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {
-    /// No connection to the address.
+    /// No connection to the device.
     #[error("connecting to {address}: {reason}")]
     Connect {
         /// The address.
-        address: SocketAddr,
+        address: Address,
         /// The system's error.
         reason: String,
     },

@@ -4,9 +4,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::host::connection::Connection;
 use crate::host::error::HostError;
 use crate::host::initiator::{CommandData, Response};
+use crate::host::queue::Queue;
 use crate::nvme::opcode::{admin, log};
 use crate::nvme::zkpu::{Event, JobTable};
 use crate::nvme::{Command, Status};
@@ -100,26 +100,26 @@ impl Ends {
 impl Watch {
     /// Starts to watch a device by its admin queue.
     pub(super) fn start(
-        connection: Arc<Connection>,
+        queue: Arc<dyn Queue>,
         ends: Arc<Ends>,
         keep_alive: Duration,
         timeout: Duration,
     ) -> Result<Self, HostError> {
         let (notes, received) = channel();
         let sender = notes.clone();
-        request_event(&connection, sender.clone())?;
+        request_event(&*queue, sender.clone())?;
         let watched = std::thread::Builder::new()
             .name("zkpu-watch".into())
             .spawn(move || {
                 let watched = watch(
-                    &connection,
+                    &*queue,
                     &ends,
                     (&sender, &received),
                     keep_alive / 2,
                     timeout,
                 );
                 if let Err(error) = watched {
-                    connection.close(error.clone());
+                    queue.link().end(error.clone());
                     ends.set(Err(error));
                 }
             });
@@ -136,15 +136,15 @@ impl Drop for Watch {
     }
 }
 
-fn request_event(connection: &Connection, notes: Sender<Note>) -> Result<(), HostError> {
+fn request_event(queue: &dyn Queue, notes: Sender<Note>) -> Result<(), HostError> {
     let command = Command::new(admin::EVENT_REQUEST, 0);
     // The watcher may be gone.
     let callback = Box::new(move |response| drop(notes.send(Note::Event(response))));
-    connection.submit(command, CommandData::None, callback)
+    queue.submit(command, CommandData::None, callback)
 }
 
 fn watch(
-    connection: &Connection,
+    queue: &dyn Queue,
     ends: &Ends,
     (notes, received): (&Sender<Note>, &Receiver<Note>),
     interval: Duration,
@@ -164,13 +164,13 @@ fn watch(
                         "the device reports a fault of its core".into(),
                     ));
                 }
-                ends.set(Ok(job_table(connection, false, timeout)?));
-                request_event(connection, notes.clone())?;
+                ends.set(Ok(job_table(queue, false, timeout)?));
+                request_event(queue, notes.clone())?;
             }
             Ok(Note::Stop) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
             Err(RecvTimeoutError::Timeout) => {
                 let command = Command::new(admin::KEEP_ALIVE, 0);
-                connection.call("keep alive", command, CommandData::None, timeout)?;
+                queue.call("keep alive", command, CommandData::None, timeout)?;
                 next = Instant::now() + interval;
             }
         }
@@ -179,13 +179,13 @@ fn watch(
 
 /// Reads log page C1h; the event is armed again unless it is retained.
 pub(super) fn job_table(
-    connection: &Connection,
+    queue: &dyn Queue,
     retain: bool,
     timeout: Duration,
 ) -> Result<JobTable, HostError> {
     let selector = u32::from(log::JOBS) | u32::from(retain) << 15 | (TABLE_BYTES / 4 - 1) << 16;
     let command = Command::new(admin::GET_LOG_PAGE, 0).with_dwords(&[selector]);
-    let response = connection.call(
+    let response = queue.call(
         "get the job table",
         command,
         CommandData::ToHost(TABLE_BYTES),

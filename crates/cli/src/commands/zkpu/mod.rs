@@ -30,13 +30,13 @@ async fn blocking<T: Send + 'static>(
 fn host_options(device: &DeviceAddress) -> HostOptions {
     HostOptions {
         subsystem: device.subsystem.clone(),
-        ..HostOptions::new(device.address)
+        ..HostOptions::new(device.address.clone())
     }
 }
 
 fn connect(device: &DeviceAddress) -> Result<Driver, Failure> {
     Driver::connect(&host_options(device)).map_err(|error| {
-        let address = device.address;
+        let address = &device.address;
         Failure::new(format!(
             "the device at {address}: {}",
             Failure::of(&error).message()

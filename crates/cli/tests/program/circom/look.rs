@@ -70,10 +70,7 @@ fn a_card_that_is_not_there_is_an_error_and_none_are_needed() {
     assert!(ran.stderr.contains("proofmill doctor"), "{ran:?}");
     let ran = prove("gpu");
     assert_eq!(ran.code, Some(2), "{ran:?}");
-    assert!(
-        ran.stderr.contains("expected auto, cpu, cards"),
-        "{ran:?}"
-    );
+    assert!(ran.stderr.contains("expected auto, cpu, cards"), "{ran:?}");
     assert!(!here.join("proof.json").exists());
     for devices in ["cpu", "auto"] {
         prove(devices).succeeded();

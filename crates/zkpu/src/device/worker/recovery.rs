@@ -57,7 +57,7 @@ impl Worker {
                 {
                     if attempt >= self.options.reconnects.max(1) {
                         return Err(HostError::Connect {
-                            address: self.options.host.address,
+                            address: self.options.host.address.clone(),
                             reason: format!("{attempt} attempts failed, the last: {error}"),
                         });
                     }
