@@ -99,7 +99,7 @@ zkpu-rtl: ## The conformance suite on the simulated circuit, its firmware behind
 zkpu-linux: ## A stock Debian kernel with nvme-cli, in QEMU, drives the model, then the simulated circuit
 	$(MAKE) --no-print-directory -C hardware/zkpu soc-real-sim
 	$(CARGO) build --locked -p proofmill
-	python3 -B hardware/zkpu/linux/run.py --proofmill $${CARGO_TARGET_DIR:-target}/debug/proofmill
+	python3 -B hardware/zkpu/linux/run.py --proofmill $${CARGO_TARGET_DIR:-target}/debug/proofmill --host-program
 	python3 -B hardware/zkpu/linux/run.py --proofmill $${CARGO_TARGET_DIR:-target}/debug/proofmill --rtl $(ZKPU_SIMULATOR)
 
 # Runs a test's program under compute-sanitizer, which CUDA's toolkit has.

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # The guest's first process: a stock kernel and nvme-cli drive the device at 10.0.2.2, and print what they did. Lines that
 # begin with "zkpu:" are for run.py. Parameters are in /data/parameters: PORT, NQN, COUNT, WINDOW, LEVELS, SCALARS_BYTES,
-# TABLE_BYTES, BENCH (not empty: the host program runs over /dev/nvme0n1 as well).
+# TABLE_BYTES, HOST_PROGRAM (not empty: Proofmill runs in the guest as well, over /dev/nvme0n1).
 export PATH=/bin LD_LIBRARY_PATH=/lib
 mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t devtmpfs dev /dev
 . /data/parameters
@@ -110,10 +110,12 @@ nvme io-passthru /dev/nvme0n1 --opcode=0x80 --namespace-id=1 --cdw13=0 --cdw14=$
   fail "a job of no points was taken"
 cat /tmp/out; grep -qi '1c9' /tmp/out || fail "expected status 1c9h"
 say "a job of no points is refused with status 1C9h"
-if [ -n "$BENCH" ]; then
+if [ -n "$HOST_PROGRAM" ]; then
   step proofmill zkpu identify /dev/nvme0n1
   step proofmill zkpu bench /dev/nvme0n1 --log-n 10 --rounds 2
   say "the host program over /dev/nvme0n1: $(grep 'cycles of the core' /tmp/out)"
+  step proofmill zkpu conform /dev/nvme0n1 --max-log-n 5
+  say "conformance over /dev/nvme0n1: $(tail -n 1 /tmp/out)"
 fi
 step nvme disconnect --nqn="$NQN"
 say "DONE"

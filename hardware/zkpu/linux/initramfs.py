@@ -5,12 +5,13 @@ import gzip
 import os
 import re
 import subprocess
+import tempfile
 
 MODULES = ["virtio_pci", "virtio_net", "crc32c_generic", "nvme-tcp"]
 LIBRARY_FOLDERS = ["lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu"]
 LOADER = "lib64/ld-linux-x86-64.so.2"
 APPLETS = ["sh", "mount", "ip", "modprobe", "insmod", "cat", "echo", "sleep", "grep", "sed", "xxd", "dd", "cmp", "ls",
-           "poweroff", "seq", "tr", "head", "cut", "test", "timeout", "dmesg", "mkdir", "uname", "printf", "rm"]
+           "poweroff", "seq", "tr", "head", "cut", "test", "timeout", "dmesg", "mkdir", "tail", "uname", "printf", "rm"]
 
 
 class Archive:
@@ -77,8 +78,15 @@ def libraries(guest, program):
     return found
 
 
+def without_debug_information(path):
+    """A program's bytes without what only a debugger reads: hundreds of megabytes, where the guest has few."""
+    with tempfile.NamedTemporaryFile() as stripped:
+        subprocess.run(["strip", "--strip-debug", "-o", stripped.name, path], check=True)
+        return read(stripped.name)
+
+
 def add_program(archive, guest, path, name):
-    archive.file(name, read(path), 0o100755)
+    archive.file(name, without_debug_information(path), 0o100755)
     for library, at in libraries(guest, path).items():
         if f"lib/{library}" not in archive.names:
             archive.names.add(f"lib/{library}")

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """A stock Debian kernel with nvme-tcp and nvme-cli, in QEMU, multiplies points on the device by both personalities.
 
-Usage: run.py --proofmill PROGRAM [--rtl SIMULATOR] [--log-n N] [--bench] [--seconds N]
+Usage: run.py --proofmill PROGRAM [--rtl SIMULATOR] [--log-n N] [--host-program] [--seconds N]
 
 The device is what `proofmill zkpu serve` serves: the functional model, or the simulated circuit with --rtl. guest.sh is
 what the guest does. product.py makes the points and the scalars, and compares each result. Exits with 1 on any
@@ -136,7 +136,7 @@ def run(arguments):
         target, port, subsystem = serve(arguments)
         try:
             parameters = {"PORT": port, "NQN": subsystem, "COUNT": count, "WINDOW": WINDOW, "LEVELS": LEVELS,
-                          "SCALARS_BYTES": len(made.scalars), "TABLE_BYTES": len(made.table), "BENCH": "1" if arguments.bench else ""}
+                          "SCALARS_BYTES": len(made.scalars), "TABLE_BYTES": len(made.table), "HOST_PROGRAM": "1" if arguments.host_program else ""}
             files = {
                 "data/parameters": "".join(f"{name}='{value}'\n" for name, value in parameters.items()).encode(),
                 "data/scalars": made.scalars,
@@ -145,7 +145,7 @@ def run(arguments):
             }
             guest, archive = os.path.join(PACKAGES, "guest"), os.path.join(folder, "initramfs.gz")
             script = initramfs.read(os.path.join(HERE, "guest.sh"))
-            programs = [arguments.proofmill] if arguments.bench else []
+            programs = [arguments.proofmill] if arguments.host_program else []
             release = initramfs.build(guest, script, files, archive, programs)
             print(f"host: the initramfs has {os.path.getsize(archive) >> 10} KiB, for kernel {release}")
             log = os.path.join(PACKAGES, "rtl.log" if arguments.rtl else "model.log")
@@ -166,7 +166,7 @@ def main():
     parser.add_argument("--proofmill", required=True)
     parser.add_argument("--rtl")
     parser.add_argument("--log-n", type=int, default=10, choices=range(1, 13))
-    parser.add_argument("--bench", action="store_true")
+    parser.add_argument("--host-program", action="store_true", help="PROGRAM runs in the guest as well, over /dev/nvme0n1")
     parser.add_argument("--seconds", type=int, default=900, help="limit for the guest")
     try:
         run(parser.parse_args())

@@ -6,7 +6,12 @@ use crate::host::{CommandData, HostError, Zkpu};
 use crate::nvme::{Command, Status};
 
 /// A case of the page: it speaks to the device by the driver's commands.
-pub type ProtocolCase = Case<Zkpu>;
+#[derive(Debug)]
+pub struct ProtocolCase {
+    case: Case<Zkpu>,
+    /// The command that is to be refused, and the bytes of its data.
+    refused: Option<(Queue, Command, u32)>,
+}
 
 /// Queue of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +28,8 @@ pub(super) fn refusal(
     data: CommandData,
     expected: Status,
 ) -> ProtocolCase {
-    Case::new(
+    let refused = Some((queue, command, data.length()));
+    let case = Case::new(
         format!("{what} is refused: {expected}"),
         move |device: &Zkpu| {
             let found = status_of(device, queue, command, data.clone())?;
@@ -32,7 +38,44 @@ pub(super) fn refusal(
                 false => Err(format!("the answer is: {found}")),
             }
         },
-    )
+    );
+    ProtocolCase { case, refused }
+}
+
+// === impl ProtocolCase ===
+
+impl ProtocolCase {
+    pub(super) fn new(
+        name: impl Into<String>,
+        run: impl Fn(&Zkpu) -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            case: Case::new(name, run),
+            refused: None,
+        }
+    }
+
+    /// The demand, such as `an unknown log page is refused`.
+    pub fn name(&self) -> &str {
+        self.case.name()
+    }
+
+    /// Whether the case's command comes to the device as it is: a kernel refuses some by itself.
+    pub fn reaches(&self, device: &Zkpu) -> bool {
+        match &self.refused {
+            Some((Queue::Io, command, bytes)) => device.passes_on(command, *bytes),
+            _ => true,
+        }
+    }
+
+    /// Runs the case. It leaves the device as it was, but for the content of its memory.
+    ///
+    /// # Errors
+    ///
+    /// The device's failing.
+    pub fn run(&self, device: &Zkpu) -> Result<(), String> {
+        self.case.run(device)
+    }
 }
 
 /// The status that a command ends with.

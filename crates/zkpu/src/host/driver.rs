@@ -103,6 +103,15 @@ impl Zkpu {
         failure(&*self.io).or_else(|| failure(&*self.admin))
     }
 
+    /// Whether an I/O command with this many bytes of data comes to the device as it is. A kernel's driver refuses namespaces
+    /// that it does not know and data longer than it maps, and has pointers of its own in place of the metadata's.
+    pub fn passes_on(&self, command: &Command, bytes: u32) -> bool {
+        self.watch.is_some()
+            || ((1..=3).contains(&command.nsid)
+                && bytes <= self.transfer_bytes
+                && command.metadata == 0)
+    }
+
     /// Closes the connections: the device cancels what it does for this host.
     pub fn close(&self) {
         for queue in [&self.io, &self.admin] {

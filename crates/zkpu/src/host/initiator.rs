@@ -61,6 +61,17 @@ const DATA_MAX: usize = 1 << 20;
 /// Least `host_data_max` that a controller may have.
 const HOST_DATA_MIN: u32 = 4096;
 
+impl CommandData {
+    /// Bytes in either direction.
+    pub fn length(&self) -> u32 {
+        match self {
+            Self::None => 0,
+            Self::ToController(bytes) => bytes.len() as u32,
+            Self::ToHost(length) => *length,
+        }
+    }
+}
+
 impl Initiator {
     /// A queue of this many entries whose connection was just made.
     pub fn new(digests: Digests, entries: u16) -> Self {

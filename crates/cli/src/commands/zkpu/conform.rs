@@ -26,6 +26,8 @@ struct Outcome {
 struct Suite<'a> {
     args: &'a Conform,
     outcomes: Vec<Outcome>,
+    /// Cases that were not asked, since the kernel refuses their commands by itself.
+    kept_back: usize,
 }
 
 pub(super) fn run(args: &Conform) -> Result<(), Failure> {
@@ -33,6 +35,7 @@ pub(super) fn run(args: &Conform) -> Result<(), Failure> {
     let mut suite = Suite {
         args,
         outcomes: Vec::new(),
+        kept_back: 0,
     };
     let device = suite.protocol()?;
     suite.products()?;
@@ -52,6 +55,14 @@ impl Suite<'_> {
             identity.firmware, self.args.device.address
         ))?;
         for case in protocol(driver.capability()) {
+            if !case.reaches(&driver) {
+                self.say(&format!(
+                    "  --      {}: not asked, the kernel keeps its command back",
+                    case.name()
+                ))?;
+                self.kept_back += 1;
+                continue;
+            }
             self.case("protocol", case.name(), || case.run(&driver))?;
             if let Some(error) = driver.failure() {
                 return Err(lost(&error.to_string(), case.name()));
@@ -110,13 +121,18 @@ impl Suite<'_> {
                 "max_log_n": self.args.max_log_n,
                 "passed": passed,
                 "failed": failed,
+                "kept_back": self.kept_back,
                 "total_ms": milliseconds(took),
                 "cases": self.outcomes.iter().map(Outcome::to_json).collect::<Value>(),
             });
             output::line(answer.to_string())?;
         }
+        let kept_back = match self.kept_back {
+            0 => String::new(),
+            count => format!(", {count} kept back by the kernel"),
+        };
         self.say(&format!(
-            "{passed} cases passed, {failed} failed, in {}",
+            "{passed} cases passed, {failed} failed{kept_back}, in {}",
             short(took)
         ))?;
         match failed {
