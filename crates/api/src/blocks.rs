@@ -1,6 +1,8 @@
 //! Status and history of blocks.
 
-use proofmill_orchestrator::core::{BLOCKS_MAX, BlockState, BlockSummary, BlockView, LiveStep};
+use proofmill_orchestrator::core::{
+    BLOCKS_MAX, BlockState, BlockSummary, BlockView, LiveStep, WaitReason,
+};
 use proofmill_orchestrator::record::{FailedAttemptSummary, HistoryEntry, TaskEnd, TaskOutcome};
 use serde::{Deserialize, Serialize};
 
@@ -46,6 +48,8 @@ pub struct BlockTask {
     pub phase: String,
     /// The event that the task waits for, in words.
     pub waits_for: String,
+    /// The same for programs.
+    pub why: WaitReason,
     /// The workers that have the task.
     pub workers: Vec<BlockWorker>,
     /// Failed attempts so far.
@@ -225,7 +229,8 @@ fn task(live: &LiveStep) -> BlockTask {
         task: view.record.id.to_string(),
         last: view.record.last,
         phase: phase_name(&view.phase).to_owned(),
-        waits_for: live.waits_for.clone(),
+        waits_for: live.waits_for.to_string(),
+        why: live.waits_for.clone(),
         workers: workers
             .map(|(name, attempt)| worker(name, *attempt))
             .collect(),

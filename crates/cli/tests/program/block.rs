@@ -106,8 +106,11 @@ fn check(site: &Site, running: bool) {
     assert_eq!(two["dead_letters"][0]["task"], "prove/2/0", "{two}");
     assert!(outcome(&two, "died")["reason"].is_string(), "{two}");
     let three = site.json(&["block", "3"]);
-    let waits_for = &three["tasks"][0]["waits_for"];
-    assert_eq!(*waits_for, "block 2, the next to be emitted", "{three}");
+    let task = &three["tasks"][0];
+    let expected = "block 2, the next to be emitted: prove/2/0 is in the dead-letter queue";
+    assert_eq!(task["waits_for"], expected, "{three}");
+    let dead = &task["why"]["lower_block"]["state"]["dead"]["task"];
+    assert_eq!(*dead, "prove/2/0", "{three}");
 
     let shown = site.ask(&["block", "1"]).succeeded().stdout;
     for part in [

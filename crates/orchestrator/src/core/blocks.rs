@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::view::TaskView;
+use super::waiting::WaitReason;
 use crate::record::{DeadRecord, HistoryEntry};
 
 /// Maximum number of blocks in one answer of summaries.
@@ -74,8 +75,8 @@ pub struct BlockSummary {
 pub struct LiveStep {
     /// The task.
     pub task: TaskView,
-    /// Condition under which the task proceeds, as text for people.
-    pub waits_for: String,
+    /// What the task waits for.
+    pub waits_for: WaitReason,
 }
 
 /// Full view of a block.

@@ -33,6 +33,7 @@ mod schedule;
 mod submit;
 mod task;
 mod view;
+mod waiting;
 mod worker;
 
 use std::sync::Arc;

@@ -80,6 +80,7 @@ mod tag;
 mod tasks;
 mod timers;
 mod view;
+mod waiting;
 mod workers;
 
 pub use blocks::{BLOCKS_MAX, BlockState, BlockSummary, BlockView, DeadlineState, LiveStep};
@@ -93,3 +94,4 @@ pub use view::{
     Counters, DistrustedUser, GAPS_MAX, HostStatus, PausedWorker, StageStatus, Status, TaskPhase,
     TaskView, WorkerView,
 };
+pub use waiting::{LowerBlock, WaitReason, WorkerLack};

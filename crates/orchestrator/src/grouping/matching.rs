@@ -48,6 +48,19 @@ impl StrategyFactory for Match {
         Some(MatchState::key_of(message))
     }
 
+    fn missing(&self, held: &[Member]) -> Option<String> {
+        match &self.expected {
+            Expected::Total(k) => Some(format!("{} of {k}", k.saturating_sub(held.len()))),
+            Expected::PerQueue(counts) => {
+                let lacking = counts.iter().filter_map(|(queue, k)| {
+                    let has = held.iter().filter(|member| member.queue == *queue).count();
+                    (has < *k).then(|| format!("{} of {k} of queue {queue:?}", k - has))
+                });
+                Some(lacking.collect::<Vec<_>>().join(" and "))
+            }
+        }
+    }
+
     fn reads_payloads(&self) -> bool {
         false
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::sequential::covers;
+use super::sequential::{covers, missing_blocks};
 use super::{Group, Member, OfferDecision, OverdueDecision, Strategy, StrategyFactory};
 use crate::id::TaskId;
 
@@ -41,6 +41,17 @@ impl StrategyFactory for Range {
         let first = emitted.split(':').next().and_then(|it| it.parse().ok());
         let is_inside = |first: u64| first <= message.first && message.last <= last;
         waits_in.starts_with(ORPHAN) && message.queue != self.by && first.is_some_and(is_inside)
+    }
+
+    fn missing(&self, held: &[Member]) -> Option<String> {
+        match held.iter().find(|member| member.queue == self.by) {
+            Some(boundary) => missing_blocks(&self.others, held, boundary.first, boundary.last),
+            None => Some(format!(
+                "a message of queue {:?} that spans block {}",
+                self.by,
+                held.first()?.first
+            )),
+        }
     }
 
     fn reads_payloads(&self) -> bool {

@@ -35,26 +35,52 @@ impl StrategyFactory for Sequential {
         Some((message.first / self.n).to_string())
     }
 
+    fn missing(&self, held: &[Member]) -> Option<String> {
+        let first = held.first()?.first / self.n * self.n;
+        missing_blocks(&self.inputs, held, first, first.saturating_add(self.n - 1))
+    }
+
     fn reads_payloads(&self) -> bool {
         false
     }
 }
 
+/// The first block of `first..=last` that each queue's messages leave open, in words; `None` if there is none.
+pub(super) fn missing_blocks(
+    queues: &[Arc<str>],
+    held: &[Member],
+    first: u64,
+    last: u64,
+) -> Option<String> {
+    let open = queues.iter().filter_map(|queue| {
+        let of_queue = held.iter().filter(|member| member.queue == *queue);
+        let block = first_open(of_queue, first, last)?;
+        Some(format!("block {block} of queue {queue:?}"))
+    });
+    let open: Vec<String> = open.collect();
+    (!open.is_empty()).then(|| open.join(" and "))
+}
+
 /// Whether the spans of `members` cover every block of `first..=last`.
 pub(super) fn covers<'a>(members: impl Iterator<Item = &'a Member>, first: u64, last: u64) -> bool {
+    first_open(members, first, last).is_none()
+}
+
+/// The first block of `first..=last` that the spans of `members` leave open.
+fn first_open<'a>(members: impl Iterator<Item = &'a Member>, first: u64, last: u64) -> Option<u64> {
     let mut spans: Vec<(u64, u64)> = members.map(|member| (member.first, member.last)).collect();
     spans.sort_unstable();
     let mut next = first;
     for (start, end) in spans {
         if start > next {
-            return false;
+            return Some(next);
         }
         if end >= last {
-            return true;
+            return None;
         }
         next = next.max(end.saturating_add(1));
     }
-    false
+    Some(next)
 }
 
 // === impl SequentialState ===

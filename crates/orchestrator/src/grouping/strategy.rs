@@ -114,6 +114,13 @@ pub trait StrategyFactory: Send + Sync + fmt::Debug {
         false
     }
 
+    /// What the group of these messages, which are held under one key, lacks, in words: `1 of 3 of queue "proofs"`. `None`
+    /// if the strategy cannot say it. The messages come without their payloads.
+    fn missing(&self, held: &[Member]) -> Option<String> {
+        let _ = held;
+        None
+    }
+
     /// Whether the strategies read the payloads of messages.
     fn reads_payloads(&self) -> bool {
         true

@@ -236,17 +236,23 @@ fn each_end_of_a_block_is_an_answer_of_its_own() {
     assert_eq!(state(&mill, 0), BlockState::NeverSeen);
     mill.block("in", 0);
     mill.block("in", 1);
-    let waits_for = |mill: &Mill, block| mill.core.block(block).live[0].waits_for.clone();
+    let waits_for = |mill: &Mill, block| mill.core.block(block).live[0].waits_for.to_string();
     assert_eq!(state(&mill, 0), BlockState::Running);
     assert_eq!(waits_for(&mill, 0), "its result, from w");
     assert_eq!(state(&mill, 1), BlockState::Waiting);
-    assert_eq!(waits_for(&mill, 1), "a free worker of group \"g\"");
+    assert_eq!(
+        waits_for(&mill, 1),
+        "a free worker of group \"g\": 1 may run it, all busy"
+    );
 
     mill.fail("w", "prove/0/0", 1, true);
     assert_eq!(state(&mill, 0), BlockState::Dead);
     mill.complete("w", "prove/1/0", 1);
     assert_eq!(state(&mill, 1), BlockState::Waiting);
-    assert_eq!(waits_for(&mill, 1), "block 0, the next to be emitted");
+    assert_eq!(
+        waits_for(&mill, 1),
+        "block 0, the next to be emitted: prove/0/0 is in the dead-letter queue"
+    );
     mill.drop_dead("prove/0/0");
     assert_eq!(state(&mill, 0), BlockState::Dropped);
     let outcomes: Vec<TaskOutcome> = steps(&mill, 0).into_iter().map(|it| it.outcome).collect();
@@ -284,7 +290,10 @@ fn a_block_that_a_collector_does_not_need_is_skipped() {
     mill.send("in", Mill::message(0, 0, "{\"g\":1}"));
     assert_eq!(state(&mill, 0), BlockState::Waiting);
     let live = mill.core.block(0).live;
-    assert_eq!(live[0].waits_for, "the other messages of group \"1\"");
+    assert_eq!(
+        live[0].waits_for.to_string(),
+        "the other messages of group \"1\": 1 of 2"
+    );
     mill.send("in", Mill::message(1, 1, "{\"g\":1}"));
     mill.send("in", Mill::message(7, 7, "{\"g\":1}"));
     assert_eq!(state(&mill, 7), BlockState::Skipped);

@@ -18,4 +18,5 @@ mod sequencer;
 mod set_aside;
 mod speculation;
 mod support;
+mod waiting;
 mod workers;

@@ -5,11 +5,11 @@ use std::ops::RangeInclusive;
 
 use super::Core;
 use super::view::task_view;
+use super::waiting::WaitReasons;
 use crate::core::blocks::{
     BLOCKS_MAX, BlockState, BlockSummary, BlockView, DeadlineState, LiveStep,
 };
-use crate::core::tasks::{Phase, Task};
-use crate::plan::{StageIx, StageKind};
+use crate::plan::StageIx;
 use crate::record::{HistoryEntry, TaskOutcome, TaskRecord};
 
 /// Counts and facts about a block's tasks.
@@ -35,10 +35,11 @@ impl Core {
     pub fn block(&self, block: u64) -> BlockView {
         let is_about = |task: &TaskRecord| (task.id.block..=task.last).contains(&block);
         let live = self.tasks.iter().filter(|task| is_about(task.record()));
+        let mut reasons = WaitReasons::new(self);
         let mut live: Vec<LiveStep> = live
             .map(|task| LiveStep {
                 task: task_view(task),
-                waits_for: self.waits_for(task),
+                waits_for: reasons.of(task),
             })
             .collect();
         live.sort_by(|a, b| a.task.record.id.cmp(&b.task.record.id));
@@ -165,65 +166,6 @@ impl Core {
             BlockState::NeverSeen
         }
     }
-
-    /// Condition under which a live task proceeds, as text for people.
-    fn waits_for(&self, task: &Task) -> String {
-        match task.phase() {
-            Phase::New | Phase::Recording | Phase::Finishing => "its record in the log".to_owned(),
-            Phase::Leased => workers(task),
-            Phase::Ready if !task.copies().is_empty() => workers(task),
-            Phase::Ready => self.ready_waits_for(task),
-            Phase::Delayed { until } => {
-                let left = self.now.mono.until(until).as_secs_f64();
-                match task.attempts().len() {
-                    0 => format!("its turn, in {left:.1} s"),
-                    failed => format!("its next attempt, in {left:.1} s, after {failed} failed"),
-                }
-            }
-            Phase::Held => match self.collectors.key_of(task.stage(), task.no()) {
-                Some(key) => format!("the other messages of group {key:?}"),
-                None => "its collector's word".to_owned(),
-            },
-            Phase::Queued => format!("block {}, the next to be emitted", self.sequencer.next()),
-            Phase::Emitting => "the sinks, which have not all confirmed it".to_owned(),
-        }
-    }
-
-    fn ready_waits_for(&self, task: &Task) -> String {
-        if self.draining {
-            return "the mill to run on: it drains".to_owned();
-        }
-        if self.adopting_until.is_some() {
-            return "the workers of before the restart to be heard of".to_owned();
-        }
-        let stage = self.plan.stage(task.stage());
-        let block = task.record().id.block;
-        let full = stage.outputs.iter();
-        if let Some(queue) = full
-            .copied()
-            .find(|queue| self.is_full(*queue, block, true))
-        {
-            return format!("room in queue {:?}", self.plan.queue(queue).name);
-        }
-        let (Some((group, class)), StageKind::Dispatcher(plan)) = (task.class(), &stage.kind)
-        else {
-            return "its turn".to_owned();
-        };
-        let mut suitable = self.workers.iter().filter(|(_, worker)| {
-            worker.group() == group && class.1.met_by(worker.labels(), worker.memory())
-        });
-        let name = &plan.group;
-        match suitable.next() {
-            Some(_) => format!("a free worker of group {name:?}"),
-            None => format!("a worker of group {name:?} that may run it: none has joined"),
-        }
-    }
-}
-
-fn workers(task: &Task) -> String {
-    let held = task.copies().iter();
-    let names: Vec<&str> = held.map(|held| &**held.worker()).collect();
-    format!("its result, from {}", names.join(", "))
 }
 
 fn count(blocks: &RangeInclusive<u64>) -> usize {

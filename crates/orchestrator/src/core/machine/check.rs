@@ -2,8 +2,10 @@
 
 use super::Core;
 use super::deadline::is_about;
+use super::waiting::WaitReasons;
 use crate::core::tasks::{Phase, Task};
 use crate::core::timers::Timer;
+use crate::core::waiting::WaitReason;
 use crate::plan::StageKind;
 
 impl Core {
@@ -45,8 +47,10 @@ impl Core {
         if self.appends.is_empty() && waits {
             return Err("something waits for an append, but none is on its way".to_owned());
         }
+        let mut reasons = WaitReasons::new(self);
         for task in self.tasks.iter() {
             self.check_task(task)
+                .and_then(|()| check_reason(task, &mut reasons))
                 .map_err(|what| format!("task {}: {what}", task.id()))?;
         }
         Ok(())
@@ -75,5 +79,14 @@ impl Core {
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// A task that nothing keeps is leased at once, so none waits for its turn between two events.
+fn check_reason(task: &Task, reasons: &mut WaitReasons<'_>) -> Result<(), String> {
+    let is_claimable = task.phase() == Phase::Ready && task.copies().is_empty();
+    match is_claimable && reasons.of(task) == WaitReason::Turn {
+        true => Err("it is claimable, and a worker that may run it is free".to_owned()),
+        false => Ok(()),
     }
 }

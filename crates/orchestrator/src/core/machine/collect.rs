@@ -196,11 +196,18 @@ impl Core {
 
 pub(super) fn member_of(task: &TaskRecord) -> Member {
     Member {
+        payload: task.payload.clone(),
+        ..member_without_payload(task)
+    }
+}
+
+pub(super) fn member_without_payload(task: &TaskRecord) -> Member {
+    Member {
         id: task.id.clone(),
         queue: task.queue.clone(),
         first: task.id.block,
         last: task.last,
         group: task.group.clone(),
-        payload: task.payload.clone(),
+        payload: Payload::json(""),
     }
 }
