@@ -20,11 +20,11 @@ use crate::{number, run_history};
 const PINNED: [(u64, &str); 2] = [
     (
         100,
-        "677572fc26f1dd6150a856839f83d359bdce197016c8d3149acc6e2538196020",
+        "f702249a35b9bd8894b82e3fe2e0c97a62ef0a958cd5c4724f022fe7c3fb613a",
     ),
     (
         1_000,
-        "6a9940436a7a30a968edc1e8f075057b96eb1ad637833127cb2a0f0c039169b5",
+        "a7ea3572597c2d6db2a21f96afaf1f4ff03020123661dade0baee20ef1117d11",
     ),
 ];
 

@@ -18,17 +18,24 @@ impl Core {
         if self.draining || self.adopting_until.is_some() {
             return;
         }
-        for group in 0..self.layout.groups().len() {
-            while self.workers.has_free(group) {
-                let Some((class, head, worker)) = self.next_assignment(group) else {
-                    break;
-                };
-                if !self.dead_letter_if_hopeless(head.no()) {
-                    self.assign(group, &class, head, &worker);
-                }
-            }
-        }
+        // A lease in one group makes room in the queue that it comes from, for which another group's tasks may wait.
+        while (0..self.layout.groups().len()).any(|group| self.schedule_group(group)) {}
         self.hedge();
+    }
+
+    /// Leases tasks of one group. Returns whether anything changed.
+    fn schedule_group(&mut self, group: usize) -> bool {
+        let mut has_changed = false;
+        while self.workers.has_free(group) {
+            let Some((class, head, worker)) = self.next_assignment(group) else {
+                break;
+            };
+            if !self.dead_letter_if_hopeless(head.no()) {
+                self.assign(group, &class, head, &worker);
+            }
+            has_changed = true;
+        }
+        has_changed
     }
 
     /// The claimable task of the highest priority for which a worker is free.
