@@ -15,6 +15,7 @@ mod bodies;
 mod body_timeout;
 mod client;
 mod connections;
+pub mod console;
 pub mod control;
 pub mod directory;
 pub mod engine;
