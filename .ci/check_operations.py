@@ -6,7 +6,7 @@
  - Each metric in the rules of deploy/prometheus and the dashboards of deploy/grafana is in docs/metrics.md, or is made
    by a recording rule, and has the labels by which it is selected.
  - Each alert has a run book, a test in which it fires and one in which it does not.
- - Each panel has a title, a description, a unit and the data source of the dashboard's variable.
+ - Each panel has a title, a description and a unit; every data source of a dashboard is that of its variable.
  - Relative links of docs/metrics.md and docs/runbooks lead to pages and headings that exist.
 
 It needs nothing but Python 3.9. The exit status is 1 if something is wrong.
@@ -40,6 +40,8 @@ READY = 120
 # Metrics that Prometheus makes itself, and the labels that it adds to every series.
 OWN_METRICS = {"up": set()}
 OWN_LABELS = {"instance", "job"}
+# The data source of a dashboard's variable, as panels and queries name it.
+DATA_SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 HISTOGRAM_SERIES = ("_bucket", "_sum", "_count")
 
 # --- Metrics of the documentation and of real pages
@@ -229,6 +231,14 @@ def panels(dashboard):
             yield panel
 
 
+def data_sources(node):
+    """The data sources that a dashboard names, wherever it does."""
+    if isinstance(node, dict) and "datasource" in node:
+        yield node["datasource"]
+    for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from data_sources(child)
+
+
 def check_dashboards(metrics):
     rules = read_rules((REPOSITORY / RULES).read_text())
     recorded = {rule["record"] for rule in rules if "record" in rule}
@@ -245,6 +255,8 @@ def check_dashboards(metrics):
         identities.add(dashboard["uid"])
         if re.search(r"https?://", text):
             yield f"{name} names a host"
+        if any(source != DATA_SOURCE for source in data_sources(dashboard)):
+            yield f"{name}: a data source is not the variable's"
         variables = dashboard["templating"]["list"]
         if not any(variable["type"] == "datasource" for variable in variables):
             yield f"{name} has no variable for the data source"
@@ -265,8 +277,6 @@ def check_panel(panel, metrics, recorded):
             yield f"no {key}"
     if not panel["fieldConfig"]["defaults"].get("unit"):
         yield "no unit"
-    if panel["datasource"] != {"type": "prometheus", "uid": "${datasource}"}:
-        yield "its data source is not the variable's"
     if not panel.get("targets"):
         yield "no query"
     for target in panel.get("targets", []):
