@@ -152,7 +152,7 @@ operations-check: operations-tools ## Test the alerts, and compare metrics, dash
 	$(PROMTOOL) check rules --lint=all --lint-fatal deploy/prometheus/proofmill.rules.yaml
 	$(PROMTOOL) test rules deploy/prometheus/proofmill.test.yaml
 	@test -n "$(OPERATIONS_PROGRAM)" || $(CARGO) build --locked -p proofmill
-	python3 -B .ci/check_operations.py \
+	python3 -B .ci/check_operations.py --promtool $(PROMTOOL) \
 	  --program "$${OPERATIONS_PROGRAM:-$${CARGO_TARGET_DIR:-target}/debug/proofmill}"
 
 fmt: ## Format the code

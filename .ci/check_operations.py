@@ -6,6 +6,7 @@
  - Each metric in the rules of deploy/prometheus and the dashboards of deploy/grafana is in docs/metrics.md, or is made
    by a recording rule, and has the labels by which it is selected.
  - Each alert has a run book, a test in which it fires and one in which it does not.
+ - With --promtool, each query of a dashboard parses.
  - Each panel has a title, a description and a unit; every data source of a dashboard is that of its variable.
  - Relative links of docs/metrics.md and docs/runbooks lead to pages and headings that exist.
 
@@ -283,6 +284,23 @@ def check_panel(panel, metrics, recorded):
         yield from unknown(target["expr"], metrics, recorded)
 
 
+def check_syntax(promtool):
+    """Has promtool parse the dashboards' queries, as the expressions of rules."""
+    rules = []
+    for path in sorted((REPOSITORY / DASHBOARDS).glob("*.json")):
+        for panel in panels(json.loads(path.read_text())):
+            for target in panel.get("targets", []):
+                record = f"{path.stem}:panel_{panel['id']}:{target['refId']}"
+                rules.append({"record": record, "expr": target["expr"].replace("$__rate_interval", "5m")})
+    with tempfile.TemporaryDirectory(prefix="operations-") as folder:
+        # JSON is YAML, too.
+        file = Path(folder) / "dashboards.yaml"
+        file.write_text(json.dumps({"groups": [{"name": "dashboards", "rules": rules}]}))
+        parsed = subprocess.run([promtool, "check", "rules", file], capture_output=True, text=True, check=False)
+    if parsed.returncode:
+        yield f"{DASHBOARDS}: promtool refuses a query:\n{parsed.stdout}{parsed.stderr}"
+
+
 # --- Pages
 
 
@@ -440,9 +458,12 @@ def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--program", type=Path, help="the proofmill whose pages are compared with docs/metrics.md; "
                          "without it that is not done")
+    options.add_argument("--promtool", type=Path, help="the promtool that parses the queries of dashboards")
     chosen = options.parse_args()
     metrics = documented((REPOSITORY / METRICS_PAGE).read_text())
     faults = [*check_rules(metrics), *check_dashboards(metrics), *check_links()]
+    if chosen.promtool:
+        faults += check_syntax(chosen.promtool.resolve())
     if chosen.program:
         if not os.access(chosen.program, os.X_OK):
             options.error(f"{chosen.program} is not there: build it, or name another")
