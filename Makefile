@@ -5,7 +5,7 @@
 CARGO ?= cargo
 INTEROP = crates/cli/tests/circom
 
-.PHONY: help demo build test nats-server s3-server cuda-toolkit interop-tools lint docs docs-check page-check fmt cuda-check bench bench-cluster bench-kernels bench-snarkjs clean zkpu-test zkpu-conform zkpu-bench zkpu-formal zkpu-resources zkpu-rtl zkpu-linux
+.PHONY: help demo build test nats-server s3-server cuda-toolkit interop-tools lint docs docs-check operations-tools operations-check page-check fmt cuda-check bench bench-cluster bench-kernels bench-snarkjs clean zkpu-test zkpu-conform zkpu-bench zkpu-formal zkpu-resources zkpu-rtl zkpu-linux
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -128,6 +128,32 @@ docs-check: ## Run the commands of README.md and docs/, and compare what they pr
 	@test -n "$(DOCS_PROGRAM)" || $(CARGO) test --workspace --locked --no-run --test program
 	python3 -B .ci/docs_check.py \
 	  --program "$${DOCS_PROGRAM:-$${CARGO_TARGET_DIR:-target}/debug/proofmill}"
+
+PROMTOOL = deploy/bin/promtool
+# Prometheus 3.16.0: the modules of its versions 3 are called v0.3.
+PROMTOOL_VERSION = v0.316.0
+
+operations-tools: $(PROMTOOL)-$(PROMTOOL_VERSION) ## Install promtool, which checks and tests the alerts
+
+# Without the service discoveries of clouds, which no check needs and which take long to compile.
+$(PROMTOOL)-$(PROMTOOL_VERSION):
+	@command -v go > /dev/null || { echo "error: go is not there; promtool, which tests the alerts, \
+	is built with Go: https://go.dev/dl" >&2; exit 1; }
+	GOBIN=$(CURDIR)/deploy/bin go install -tags remove_all_sd \
+	  github.com/prometheus/prometheus/cmd/promtool@$(PROMTOOL_VERSION)
+	@touch $@
+
+# The program whose metrics are compared with docs/metrics.md; its own if none is named.
+OPERATIONS_PROGRAM ?=
+
+operations-check: operations-tools ## Test the alerts, and compare metrics, dashboards, rules and run books
+	python3 -B .ci/test_check_operations.py
+	$(PROMTOOL) check config deploy/prometheus/prometheus.yaml
+	$(PROMTOOL) check rules --lint=all --lint-fatal deploy/prometheus/proofmill.rules.yaml
+	$(PROMTOOL) test rules deploy/prometheus/proofmill.test.yaml
+	@test -n "$(OPERATIONS_PROGRAM)" || $(CARGO) build --locked -p proofmill
+	python3 -B .ci/check_operations.py --promtool $(PROMTOOL) \
+	  --program "$${OPERATIONS_PROGRAM:-$${CARGO_TARGET_DIR:-target}/debug/proofmill}"
 
 fmt: ## Format the code
 	$(CARGO) fmt --all

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the commands of README.md and docs/*.md as a reader would, and compares what they print.
+"""Runs the commands of README.md, docs/*.md and docs/runbooks/*.md as a reader would, and compares what they print.
 
 Every fence marked `sh` is run, in the order of its page, in a folder that is fresh for the page and has
 `examples/` and `deploy/` in it. A fence marked `text` or `json` that follows it directly is what it
@@ -431,7 +431,10 @@ def main():
         raise_loopback()
     else:
         print("note: the commands can reach the network: `unshare --net` is not allowed here")
-    pages = chosen.pages or [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+    documents = REPOSITORY / "docs"
+    pages = chosen.pages or [
+        REPOSITORY / "README.md", *sorted(documents.glob("*.md")), *sorted(documents.glob("runbooks/*.md")),
+    ]
     failed, total = 0, 0
     for path in pages:
         name = os.path.relpath(path, REPOSITORY)
