@@ -62,10 +62,11 @@ $(CUDA_TOOLKIT)/.nvrtc-$(NVRTC_VERSION):
 	  nvidia-cuda-nvrtc==$(NVRTC_VERSION)
 	@touch $@
 
-PAGE_CHECK = crates/verifier/tests/page
+PAGE_CHECK = web/check
 
-page-check: $(PAGE_CHECK)/node_modules/.package-lock.json ## Open the simulator page in a browser and check its figures
-	cd $(PAGE_CHECK) && node --test check.mjs
+page-check: $(PAGE_CHECK)/node_modules/.package-lock.json ## Open the console and the simulator page in a browser and check them
+	$(CARGO) build --locked -p proofmill
+	cd $(PAGE_CHECK) && PROOFMILL=$${PROOFMILL:-$(CURDIR)/target/debug/proofmill} node --test console.mjs simulator.mjs
 
 $(PAGE_CHECK)/node_modules/.package-lock.json: $(PAGE_CHECK)/package.json $(PAGE_CHECK)/package-lock.json
 	@command -v npm > /dev/null || { echo "error: npm is not there; the browser that opens the page \

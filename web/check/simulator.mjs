@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
 
-const PAGE = pathToFileURL(join(import.meta.dirname, "../../../../docs/verifier-simulator.html")).href;
+const PAGE = pathToFileURL(join(import.meta.dirname, "../../docs/verifier-simulator.html")).href;
 const MOST_PERCENT = 15;
 
 // Cores, proofs, wall time in milliseconds and proofs a second, as Aztec's page on its pull request 21823 has
