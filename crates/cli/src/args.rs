@@ -252,6 +252,8 @@ pub(crate) struct Demo {
     pub(crate) drain: DrainArg,
     #[command(flatten)]
     pub(crate) metrics: MetricsArg,
+    #[command(flatten)]
+    pub(crate) console: ConsoleArg,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -259,6 +261,28 @@ pub(crate) struct MetricsArg {
     /// Serve `/metrics` (Prometheus) and `/healthz` here, such as 127.0.0.1:9464.
     #[arg(long, env = "PROOFMILL_METRICS", value_name = "ADDRESS")]
     pub(crate) metrics: Option<SocketAddr>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ConsoleArg {
+    /// Serve the console, a page that shows the chain and says why each block waits, on this loopback address
+    /// [without an address: 127.0.0.1:9467].
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:9467", value_parser = loopback)]
+    pub(crate) console: Option<SocketAddr>,
+}
+
+/// An address that only this machine reaches.
+fn loopback(text: &str) -> Result<SocketAddr, String> {
+    let address: SocketAddr = text.parse().map_err(|_| {
+        "expected an address and a port, such as 127.0.0.1:9467; a workflow file goes before this option".to_owned()
+    })?;
+    match address.ip().is_loopback() {
+        true => Ok(address),
+        false => Err(
+            "the console has no tokens: it is served on loopback only, such as 127.0.0.1:9467"
+                .to_owned(),
+        ),
+    }
 }
 
 #[derive(Clone, Copy, Debug, Args)]
@@ -318,6 +342,8 @@ pub(crate) struct Run {
     pub(crate) drain: DrainArg,
     #[command(flatten)]
     pub(crate) metrics: MetricsArg,
+    #[command(flatten)]
+    pub(crate) console: ConsoleArg,
     #[command(flatten)]
     pub(crate) intake: intake::IntakeArgs,
     #[command(flatten)]

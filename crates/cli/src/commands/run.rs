@@ -1,11 +1,12 @@
 //! `proofmill run`
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use proofmill_api::{Operations, Submissions, control, metrics};
+use proofmill_api::{Operations, Submissions, control};
 use proofmill_orchestrator::conversation::TaskSelection;
 use proofmill_orchestrator::core::{StageStatus, Status, TaskPhase};
 use proofmill_orchestrator::mill::{Mill, Options, Summary};
@@ -18,7 +19,7 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::args::{MetricsArg, Run};
+use crate::args::{ConsoleArg, MetricsArg, Run};
 use crate::commands::check;
 use crate::failure::Failure;
 use crate::progress::{Bar, Screen, blocks, counted, span};
@@ -87,7 +88,7 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
 
     let describe_wait = describe_leased_tasks(mill.handle().operator());
     let shutdown = signals::listen_with_description(screen.clone(), args.drain, describe_wait)?;
-    let servers = serve_control(&mill, &directory, &args.metrics, &screen).await?;
+    let servers = serve_control(&mill, &directory, (&args.metrics, &args.console), &screen).await?;
     let intake_task = intake.map(|intake| {
         let handle = mill.handle().clone();
         let submissions = Submissions::new(handle.source(), mill.blobs().clone());
@@ -190,17 +191,18 @@ impl Drop for BackgroundServers {
     }
 }
 
-/// Serves the control socket, and metrics if they are asked for.
+/// Serves the control socket, and metrics and the console if they are asked for.
 pub(crate) async fn serve_control(
     mill: &Mill,
     directory: &std::path::Path,
-    args: &MetricsArg,
+    (metrics, console): (&MetricsArg, &ConsoleArg),
     screen: &Screen,
 ) -> Result<BackgroundServers, Failure> {
     let handle = mill.handle();
     let operations = Operations::new(handle.operator(), handle.source(), mill.blobs().clone());
     let directory = directory.to_owned();
     let warnings = screen.clone();
+    let shown = operations.clone();
     let mut serving = vec![tokio::spawn(async move {
         if let Err(error) = control::serve(&directory, operations).await {
             warnings.note(&format!(
@@ -208,20 +210,28 @@ pub(crate) async fn serve_control(
             ));
         }
     })];
-    if let Some(address) = args.metrics {
-        let listener = TcpListener::bind(address)
-            .await
-            .map_err(|error| Failure::new(format!("cannot serve metrics on {address}: {error}")))?;
+    if let Some(address) = console.console {
+        let listener = bind("the console", address).await?;
+        screen.note(&format!("console on http://{}/", listener.local_addr()?));
+        serving.push(tokio::spawn(proofmill_api::console::serve(listener, shown)));
+    }
+    if let Some(address) = metrics.metrics {
+        let listener = bind("metrics", address).await?;
         screen.note(&format!(
             "metrics on http://{}/metrics",
             listener.local_addr()?
         ));
         let (sender, settled) = mpsc::unbounded_channel();
         handle.observe(sender).await?;
-        let serve = metrics::serve(listener, handle.operator(), settled);
+        let serve = proofmill_api::metrics::serve(listener, handle.operator(), settled);
         serving.push(tokio::spawn(serve));
     }
     Ok(BackgroundServers(serving))
+}
+
+async fn bind(what: &str, address: SocketAddr) -> Result<TcpListener, Failure> {
+    let bound = TcpListener::bind(address).await;
+    bound.map_err(|error| Failure::new(format!("cannot serve {what} on {address}: {error}")))
 }
 
 /// Shows the progress of each stage until the mill ends.

@@ -77,7 +77,7 @@ pub(super) async fn run(
             args.accept_loss,
         )
         .await?;
-    let servers = serve_control(&mill, &args.state, &args.metrics, screen).await?;
+    let servers = serve_control(&mill, &args.state, (&args.metrics, &args.console), screen).await?;
     let (settled_sender, settled) = mpsc::unbounded_channel();
     mill.handle().observe(settled_sender).await?;
     let order = tokio::spawn(show::emissions(emitted, screen.clone()));
