@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Cycles a point of the simulated core (C-model multiplier), reduction counted, beside the paper's table 1.
 
-Equal scalars depend on the scalar: the median and the worst of EQUAL_SEEDS of them (3 from 2^17 on), and the worst divided by
+Equal scalars depend on the scalar: the median and the worst of EQUAL_SEEDS of them (3 from 2^16 on), and the worst divided by
 random scalars, which may be 1.2 at most: the script fails otherwise. `shift`: equal scalars that change half-way.
 
 Usage: bench_core.py BUILD_FOLDER [LOG_N_MAX]; the default of 20 takes about 20 minutes. 21 and 22 are by the cycle model `model`, which is
@@ -83,7 +83,7 @@ def main():
             print(f"| {log_n} | {w} | | | | | | | | | {m / n:.3f} | | {model(log_n, w1, 1) / n:.3f} (model) | {paper:.3f} |", flush=True)
             continue
         two = [simulate(build, 2, log_n, w, kind) for kind in ("random", "zero-one", "sparse", "even", "shift")]
-        equal = sorted(simulate(build, 2, log_n, w, "equal", s + 1) for s in range(EQUAL_SEEDS if log_n < 17 else 3))
+        equal = sorted(simulate(build, 2, log_n, w, "equal", s + 1) for s in range(EQUAL_SEEDS if log_n < 16 else 3))
         ratio = equal[-1] / two[0]
         too_slow += ratio > EQUAL_LIMIT
         one = simulate(build, 1, log_n, w1, "random")
