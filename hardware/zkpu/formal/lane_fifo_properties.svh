@@ -28,14 +28,14 @@
     second_out <= !rst && (second_out || take_second);
   end
 
-  wire [BITS:0] count = write_at - read_at;
+  wire [BITS:0] words_held = write_at - read_at;
   logic [BITS+1:0] firsts, seconds, order;
   always_comb begin
     firsts  = (BITS + 2)'(valid && head == FIRST);
     seconds = (BITS + 2)'(valid && head == SECOND);
     order   = '0;  // words FIRST that are behind a SECOND
     for (int i = 0; i < DEPTH; i++) begin
-      if ((BITS + 1)'(i) < count) begin
+      if ((BITS + 1)'(i) < words_held) begin
         if (words[BITS'(read_at + (BITS + 1)'(i))] == FIRST) begin
           firsts = firsts + 1'b1;
           if (seconds != '0) order = order + 1'b1;
@@ -45,8 +45,9 @@
     end
   end
   always_comb if (started) begin
-    assert (count <= (BITS + 1)'(DEPTH));
-    assert (full == (count == (BITS + 1)'(DEPTH)));
+    assert (words_held <= (BITS + 1)'(DEPTH));
+    assert (full == (words_held == (BITS + 1)'(DEPTH)));
+    assert (32'(fill) == 32'(words_held) + 32'(valid));
     assert (firsts == (BITS + 2)'(first_in && !first_out));
     assert (seconds == (BITS + 2)'(second_in && !second_out));
     assert (order == '0);

@@ -61,7 +61,7 @@ module msm_core
   localparam logic [3:0] ERROR_NONE = 4'd0, ERROR_WINDOW = 4'd1, ERROR_LEVELS = 4'd2, ERROR_SCALAR = 4'd4,
       ERROR_ABORTED = 4'd5;
 
-  typedef enum logic [3:0] {IDLE, CHECK, PASSES, WAIT, BEGIN, STREAM, MERGE, REDUCE, READ_RESULT, CANONICAL, WRITE,
+  typedef enum logic [3:0] {IDLE, CHECK, PASSES, WAIT, BEGIN, STREAM, MERGE, RELIEVED, REDUCE, READ_RESULT, CANONICAL, WRITE,
                             STOP, FINISH} state_t;
   state_t state;
   logic core_rst, begin_pass, merge_start, reduce_start, merge_done, reduce_done;
@@ -90,27 +90,29 @@ module msm_core
 
   // Lanes.
   logic [FILL_BITS-1:0] fill[ADDERS][2];
-  logic [1:0] full[ADDERS], push[ADDERS], push_foreign[ADDERS], query_hit[ADDERS];
+  logic [1:0] full[ADDERS], push[ADDERS], push_reserved[ADDERS], query_hit[ADDERS];
   logic credit[ADDERS];
   logic [KEY_BITS-1:0] push_key[2], query_key[2];
   logic [ENTRY_BITS-1:0] push_entry[2];
-  logic dispatch_idle, event_spill;
+  logic dispatch_idle, event_spill, relieving;
   dispatch #(.BANKS(ADDERS), .FILL_BITS(FILL_BITS)) dispatcher (
-      .clk, .rst(core_rst), .digits_valid, .digits_ready, .digits, .points_valid, .points_ready, .points(points_data),
-      .fill, .full, .push, .push_foreign, .push_key, .push_entry, .query_key, .query_hit, .credit,
+      .clk, .rst(core_rst), .hold(relieving), .digits_valid, .digits_ready, .digits, .points_valid, .points_ready,
+      .points(points_data), .fill, .full, .push, .push_reserved, .push_key, .push_entry, .query_key, .query_hit, .credit,
       .idle(dispatch_idle), .event_spill);
 
-  logic [ADDERS-1:0] lane_ready, lane_idle, launched, conflicted, replicated, stalled, wait_full;
+  logic [ADDERS-1:0] lane_ready, lane_idle, relief, launched, conflicted, replicated, stalled, wait_full;
   logic [USED_BITS-1:0] slots_used[ADDERS];
   logic [KEY_BITS-1:0] slot_tag[ADDERS][SLOTS];
 
-  logic merge_slot, merge_slot_bank, merge_bucket, merge_home, merge_write, merge_write_home;
+  logic merge_slot, merge_slot_bank, merge_cell, merge_cell_bank, merge_cell_slot;
+  logic merge_write, merge_write_bank, merge_write_slot;
   logic [$clog2(SLOTS)-1:0] merge_slot_at;
-  logic [KEY_BITS-1:0] merge_bucket_at, merge_write_at;
+  logic [KEY_BITS-1:0] merge_cell_at, merge_write_at;
   merge_slots #(.BANKS(ADDERS), .SLOTS(SLOTS)) merger (
       .clk, .rst(core_rst), .start(merge_start), .done(merge_done), .slots_used, .slot_tag, .read_slot(merge_slot),
-      .slot_bank(merge_slot_bank), .slot_at(merge_slot_at), .read_bucket(merge_bucket), .home(merge_home),
-      .bucket_at(merge_bucket_at), .write(merge_write), .write_home(merge_write_home), .write_at(merge_write_at));
+      .slot_bank(merge_slot_bank), .slot_at(merge_slot_at), .read_cell(merge_cell), .cell_bank(merge_cell_bank),
+      .cell_slot(merge_cell_slot), .cell_at(merge_cell_at), .write(merge_write), .write_bank(merge_write_bank),
+      .write_slot(merge_write_slot), .write_at(merge_write_at));
 
   logic reduce_issue, reduce_only, reduce_write, reduce_write_only, temp_clear_sums;
   reduce_op_t reduce_op;
@@ -134,15 +136,15 @@ module msm_core
         .MUL_KIND(MUL_KIND), .BANKS(ADDERS), .BANK(a), .BANK_BUCKETS(BUCKETS_BANK), .SLOTS(SLOTS), .FIFO(FIFO),
         .FILL_BITS(FILL_BITS)
     ) lane (
-        .clk, .rst(core_rst), .clear(begin_pass), .ready(lane_ready[a]),
-        .push(push[a]), .push_foreign(push_foreign[a]), .push_key, .push_entry, .fill(fill[a]), .full(full[a]),
-        .query_key, .query_hit(query_hit[a]), .credit(credit[a]), .idle(lane_idle[a]),
+        .clk, .rst(core_rst), .clear(begin_pass || state == RELIEVED), .ready(lane_ready[a]),
+        .push(push[a]), .push_reserved(push_reserved[a]), .push_key, .push_entry, .fill(fill[a]), .full(full[a]),
+        .query_key, .query_hit(query_hit[a]), .credit(credit[a]), .idle(lane_idle[a]), .relief(relief[a]),
         .slots_used(slots_used[a]), .slot_tag(slot_tag[a]),
         .merge_slot(merge_slot && merge_slot_bank == 1'(a)), .merge_slot_at,
-        .merge_bucket(merge_bucket && merge_home == 1'(a)), .merge_bucket_at, .merge_point,
-        .bank_point(bank_point[a]), .merge_write(merge_write && merge_write_home == 1'(a)), .merge_write_at,
+        .merge_cell(merge_cell && merge_cell_bank == 1'(a)), .merge_cell_slot, .merge_cell_at, .merge_point,
+        .bank_point(bank_point[a]), .merge_write(merge_write && merge_write_bank == 1'(a)), .merge_write_slot, .merge_write_at,
         .temp_clear_sums, .temp_clear_all(state == CHECK), .reduce_issue(reduce_issue && (a == 0 || !reduce_only)),
-        .reduce_read(reduce_issue), .reduce_op, .cross_point(second_point[ADDERS-1-a]), .second_point(second_point[a]),
+        .reduce_read(reduce_issue), .reduce_op, .other_bank_point(bank_point[ADDERS-1-a]), .cross_point(second_point[ADDERS-1-a]), .second_point(second_point[a]),
         .reduce_write(reduce_write && (a == 0 || !reduce_write_only)), .reduce_write_at,
         .result_read(state == READ_RESULT), .result_at, .result_point(result_point[a]),
         .event_launch(launched[a]), .event_conflict(conflicted[a]), .event_replica(replicated[a]),
@@ -160,13 +162,14 @@ module msm_core
   assign begin_pass   = state == BEGIN;
   assign stop         = state == STOP;
   assign busy         = state != IDLE;
-  logic streamed, any_slot;
+  logic drained, streamed, any_slot;
   always_comb begin
     any_slot = 1'b0;
     for (int a = 0; a < ADDERS; a++) any_slot |= slots_used[a] != '0;
   end
   // The dispatcher's register and the FIFOs' fill follow each other without a gap.
-  assign streamed = beats_left == '0 && dispatch_idle && lane_idle == '1;
+  assign drained  = dispatch_idle && lane_idle == '1;
+  assign streamed = beats_left == '0 && drained;
 
   always_ff @(posedge clk) begin
     done         <= 1'b0;
@@ -215,16 +218,23 @@ module msm_core
       WAIT: if (lane_ready == '1) state <= BEGIN;
       BEGIN: begin
         state      <= STREAM;
+        relieving  <= 1'b0;
         beats_left <= point_beats;
       end
-      STREAM: if (streamed) begin
+      // All slots given and too many clocks without a launch: the stream is held, what it brought is launched, the slots are
+      // merged and free again. They stay with buckets that are hot no more otherwise, and later ones get none.
+      STREAM: if (streamed || (relieving && drained)) begin
         state        <= any_slot ? MERGE : REDUCE;
         merge_start  <= any_slot;
         reduce_start <= !any_slot;
-      end
+      end else if (relief != '0 && beats_left != '0) relieving <= 1'b1;
       MERGE: if (merge_done) begin
-        state        <= REDUCE;
-        reduce_start <= 1'b1;
+        state        <= relieving ? RELIEVED : REDUCE;
+        reduce_start <= !relieving;
+      end
+      RELIEVED: begin
+        state     <= STREAM;
+        relieving <= 1'b0;
       end
       REDUCE: if (reduce_done) begin
         pass  <= pass - 6'd1;
@@ -264,7 +274,7 @@ module msm_core
     if (abort && state != IDLE && state != STOP && state != FINISH && !(wr_valid && !wr_ready)) begin
       state <= STOP;
       error <= ERROR_ABORTED;
-    end else if (out_of_range && state == STREAM) begin
+    end else if (out_of_range && (state == STREAM || state == MERGE || state == RELIEVED)) begin
       state <= STOP;
       error <= ERROR_SCALAR;
     end

@@ -14,11 +14,11 @@ module msm_lane
 ) (
     input  logic                       clk,
     input  logic                       rst,
-    input  logic                       clear,  // before each pass
+    input  logic                       clear,  // before each pass, and after merging
     output logic                       ready,
     // Operations from the dispatcher.
     input  logic [1:0]                 push,
-    input  logic [1:0]                 push_foreign,
+    input  logic [1:0]                 push_reserved,
     input  logic [KEY_BITS-1:0]        push_key[2],
     input  logic [ENTRY_BITS-1:0]      push_entry[2],
     output logic [FILL_BITS-1:0]       fill[2],
@@ -27,16 +27,19 @@ module msm_lane
     output logic [1:0]                 query_hit,
     output logic                       credit,
     output logic                       idle,
+    output logic                       relief,
     output logic [$clog2(SLOTS+1)-1:0] slots_used,
     output logic [KEY_BITS-1:0]        slot_tag[SLOTS],
-    // Merging: a slot of this bank is read, then a bucket of this bank, to which `merge_point` is added.
+    // Merging: a slot of this bank is read, then a cell of this bank, to which `merge_point` is added.
     input  logic                       merge_slot,
     input  logic [$clog2(SLOTS)-1:0]   merge_slot_at,
-    input  logic                       merge_bucket,
-    input  logic [KEY_BITS-1:0]        merge_bucket_at,
+    input  logic                       merge_cell,
+    input  logic                       merge_cell_slot,
+    input  logic [KEY_BITS-1:0]        merge_cell_at,
     input  point_t                     merge_point,
     output point_t                     bank_point,
     input  logic                       merge_write,
+    input  logic                       merge_write_slot,
     input  logic [KEY_BITS-1:0]        merge_write_at,
     // Reduction.
     input  logic                       temp_clear_sums,
@@ -44,6 +47,7 @@ module msm_lane
     input  logic                       reduce_issue,   // for this adder
     input  logic                       reduce_read,    // for some adder
     input  reduce_op_t                 reduce_op,
+    input  point_t                     other_bank_point,
     input  point_t                     cross_point,
     output point_t                     second_point,
     input  logic                       reduce_write,
@@ -63,13 +67,13 @@ module msm_lane
   localparam int SLOT_BITS = $clog2(SLOTS);
 
   // Input lanes.
-  logic [1:0] head_valid, head_pop;
+  logic [1:0] head_valid, head_pop, head_reserved;
   logic [KEY_BITS-1:0] head_key[2];
   logic [ENTRY_BITS-1:0] head_entry[2];
   for (genvar l = 0; l < 2; l++) begin : gen_fifo
-    lane_fifo #(.WIDTH(KEY_BITS + ENTRY_BITS), .DEPTH(FIFO)) fifo (
-        .clk, .rst(rst || clear), .push(push[l]), .in({push_key[l], push_entry[l]}), .full(full[l]), .fill(fill[l]),
-        .valid(head_valid[l]), .head({head_key[l], head_entry[l]}), .pop(head_pop[l]));
+    lane_fifo #(.WIDTH(1 + KEY_BITS + ENTRY_BITS), .DEPTH(FIFO)) fifo (
+        .clk, .rst(rst || clear), .push(push[l]), .in({push_reserved[l], push_key[l], push_entry[l]}), .full(full[l]),
+        .fill(fill[l]), .valid(head_valid[l]), .head({head_reserved[l], head_key[l], head_entry[l]}), .pop(head_pop[l]));
   end
 
   logic launch, launch_slot, launch_fresh, retire, retire_slot, scheduler_idle;
@@ -78,8 +82,9 @@ module msm_lane
   bank_scheduler #(
       .KEY_BITS(KEY_BITS), .DATA_BITS(ENTRY_BITS), .SLOTS(SLOTS), .LATENCY(ACCUMULATE), .BANKS(BANKS), .BANK(BANK)
   ) scheduler (
-      .clk, .rst, .clear, .in_valid(head_valid), .in_key(head_key), .in_data(head_entry), .prefer(fill[1] > fill[0]),
-      .in_pop(head_pop), .foreign_push(push_foreign), .credit, .query_key, .query_hit, .launch, .launch_slot, .launch_fresh,
+      .clk, .rst, .clear, .in_valid(head_valid), .in_key(head_key), .in_data(head_entry), .in_reserved(head_reserved),
+      .prefer(fill[1] > fill[0]), .in_pop(head_pop), .reserve_push(push_reserved), .credit, .query_key, .query_hit, .launch,
+      .launch_slot, .launch_fresh, .relief,
       .launch_cell, .launch_data(launch_entry), .retire, .retire_slot, .retire_cell, .idle(scheduler_idle), .slots_used,
       .slot_tag, .event_conflict, .event_replica, .event_stall, .wait_full(event_wait_full));
   assign idle = scheduler_idle && fill[0] == '0 && fill[1] == '0;
@@ -90,18 +95,18 @@ module msm_lane
   logic [CELL_BITS-1:0] bank_read_at, bank_write_at;
   point_t sum;
   assign reduce_bucket = reduce_issue && reduce_op.from_bucket;
-  assign bank_read     = launch || merge_slot || merge_bucket || reduce_bucket;
+  assign bank_read     = launch || merge_slot || merge_cell || reduce_bucket;
   function automatic logic [CELL_BITS-1:0] slot_cell(input logic [SLOT_BITS-1:0] n);
     return CELL_BITS'(BANK_BUCKETS) + CELL_BITS'(n);
   endfunction
   always_comb begin
     if (launch) bank_read_at = launch_slot ? slot_cell(SLOT_BITS'(launch_cell)) : CELL_BITS'(launch_cell);
     else if (merge_slot) bank_read_at = slot_cell(merge_slot_at);
-    else if (merge_bucket) bank_read_at = CELL_BITS'(merge_bucket_at);
+    else if (merge_cell) bank_read_at = merge_cell_slot ? slot_cell(SLOT_BITS'(merge_cell_at)) : CELL_BITS'(merge_cell_at);
     else bank_read_at = CELL_BITS'(reduce_op.bucket);
     bank_write = retire || merge_write;
     if (retire) bank_write_at = retire_slot ? slot_cell(SLOT_BITS'(retire_cell)) : CELL_BITS'(retire_cell);
-    else bank_write_at = CELL_BITS'(merge_write_at);
+    else bank_write_at = merge_write_slot ? slot_cell(SLOT_BITS'(merge_write_at)) : CELL_BITS'(merge_write_at);
   end
   bucket_bank #(.CELLS(CELLS)) bank (
       .clk, .rst, .ready, .read(bank_read), .take(reduce_bucket), .empty(launch && launch_fresh), .read_at(bank_read_at),
@@ -117,10 +122,12 @@ module msm_lane
   assign result_point = temp_first;
 
   // What the reads of two clocks ago are for.
-  logic [READ-1:0] is_launch, is_merge, is_reduce, is_bucket, is_cross, is_double;
+  // At half of the addresses the buckets 2 i and 2 i + 1 lie in the other order (placed_key), and the adders exchange them.
+  logic [READ-1:0] is_launch, is_merge, is_reduce, is_bucket, is_exchanged, is_cross, is_double;
   logic [ENTRY_BITS-1:0] entry_1, entry_2;
   always_ff @(posedge clk) begin
-    is_bucket <= {is_bucket[0], reduce_op.from_bucket || merge_bucket};
+    is_bucket <= {is_bucket[0], reduce_op.from_bucket || merge_cell};
+    is_exchanged <= {is_exchanged[0], BANKS == 2 && !merge_cell && ^reduce_op.bucket};
     is_cross  <= {is_cross[0], reduce_op.other};
     is_double <= {is_double[0], reduce_op.doubling};
     if (launch) entry_1 <= launch_entry;
@@ -131,11 +138,11 @@ module msm_lane
       is_reduce <= '0;
     end else begin
       is_launch <= {is_launch[0], launch};
-      is_merge  <= {is_merge[0], merge_bucket};
+      is_merge  <= {is_merge[0], merge_cell};
       is_reduce <= {is_reduce[0], reduce_issue};
     end
   end
-  // The merged slot was read a clock before its bucket.
+  // The merged slot was read a clock before the cell to which it is added.
   point_t merge_held;
   always_ff @(posedge clk) merge_held <= merge_point;
 
@@ -143,7 +150,7 @@ module msm_lane
   logic convert_valid, convert_in;
   fe_t convert_minus, convert_plus, convert_kt, convert_z;
   assign convert_in = is_merge[1] || (is_reduce[1] && !is_double[1]);
-  assign first      = is_bucket[1] ? bank_point : temp_first;
+  assign first      = is_bucket[1] ? (is_exchanged[1] ? other_bank_point : bank_point) : temp_first;
   assign second     = is_merge[1] ? merge_held : is_cross[1] ? cross_point : second_point;
   point_convert #(.KIND(MUL_KIND)) convert (
       .clk, .rst, .valid(convert_in), .x1(first.x), .y1(first.y), .z1(first.z), .t1(first.t),
@@ -165,5 +172,5 @@ module msm_lane
       .x3(sum.x), .y3(sum.y), .z3(sum.z), .t3(sum.t));
   // Keys have room for the widest window; this bank's addresses may be narrower.
   logic unused;
-  assign unused = ^{merge_bucket_at, merge_write_at, launch_cell, retire_cell};
+  assign unused = ^{merge_cell_at, merge_write_at, launch_cell, retire_cell};
 endmodule

@@ -24,6 +24,12 @@ package msm_pkg;
   } point_t;
   localparam point_t IDENTITY = '{x: '0, y: ONE, z: ONE, t: '0};
 
+  // Where a bucket lies: bit 0 is its bank, the rest its address there. With two banks the bank is the parity of the key; at each
+  // address the two keys 2 i and 2 i + 1 still lie in different banks.
+  function automatic logic [KEY_BITS-1:0] placed_key(input logic [KEY_BITS-1:0] key, input int banks);
+    return banks == 1 ? key : {key[KEY_BITS-1:1], ^key};
+  endfunction
+
   // Number of digits of a window of w bits.
   function automatic int digits_of(input int w);
     return (SCALAR_BITS + w - 1) / w;

@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Cycles a point of the simulated core (C-model multiplier), reduction counted, beside the paper's table 1.
 
+Equal scalars depend on the scalar: the median and the worst of EQUAL_SEEDS of them (3 from 2^16 on), and the worst divided by
+random scalars, which may be 1.2 at most: the script fails otherwise. `shift`: equal scalars that change half-way.
+
 Usage: bench_core.py BUILD_FOLDER [LOG_N_MAX]; the default of 20 takes about 20 minutes. 21 and 22 are by the cycle model `model`, which is
 printed beside every simulated number. The paper's cycles are milliseconds times 10^5 (100 MHz); its reduction is not counted.
 """
@@ -51,9 +54,13 @@ def best_window(log_n, adders):
     return min(range(9, 19), key=lambda w: model(log_n, w, adders))
 
 
-def simulate(build, adders, log_n, w, kind):
+EQUAL_SEEDS = 24
+EQUAL_LIMIT = 1.2
+
+
+def simulate(build, adders, log_n, w, kind, seed=1):
     digits = shape(w, adders)[0]
-    out = subprocess.run([build / f"bench{adders}" / "core_test", "run", str(log_n), str(w), str(digits), kind],
+    out = subprocess.run([build / f"bench{adders}" / "core_test", "run", str(log_n), str(w), str(digits), kind, str(seed)],
                          capture_output=True, text=True).stdout
     found = re.search(r": right cycles=(\d+)", out)
     if not found:
@@ -64,20 +71,28 @@ def simulate(build, adders, log_n, w, kind):
 def main():
     build = pathlib.Path(sys.argv[1])
     top = int(sys.argv[2]) if len(sys.argv) > 2 else 20
-    print("| n | w | two adders: random | equal | zero-one | sparse | model | error % | one adder: random | paper, no reduction |")
-    print("|---|---|---|---|---|---|---|---|---|---|")
+    too_slow = 0
+    print("| n | w | two adders: random | equal: median | worst | worst / random | zero-one | sparse | even | shift | model | error % "
+          "| one adder: random | paper, no reduction |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|")
     for log_n in range(5, 23):
         n, w, w1 = 1 << log_n, best_window(log_n, 2), best_window(log_n, 1)
         paper = PAPER_MS[log_n] * 1e5 / n
         m = model(log_n, w, 2)
         if log_n > top:
-            print(f"| {log_n} | {w} | | | | | {m / n:.3f} | | {model(log_n, w1, 1) / n:.3f} (model) | {paper:.3f} |", flush=True)
+            print(f"| {log_n} | {w} | | | | | | | | | {m / n:.3f} | | {model(log_n, w1, 1) / n:.3f} (model) | {paper:.3f} |", flush=True)
             continue
-        two = [simulate(build, 2, log_n, w, kind) for kind in ("random", "equal", "zero-one", "sparse")]
+        two = [simulate(build, 2, log_n, w, kind) for kind in ("random", "zero-one", "sparse", "even", "shift")]
+        equal = sorted(simulate(build, 2, log_n, w, "equal", s + 1) for s in range(EQUAL_SEEDS if log_n < 16 else 3))
+        ratio = equal[-1] / two[0]
+        too_slow += ratio > EQUAL_LIMIT
         one = simulate(build, 1, log_n, w1, "random")
-        cells = " | ".join(f"{c / n:.3f}" for c in two)
+        cells = [f"{c / n:.3f}" for c in two]
+        cells[1:1] = [f"{equal[len(equal) // 2] / n:.3f}", f"{equal[-1] / n:.3f}", f"{ratio:.3f}"]
+        cells = " | ".join(cells)
         print(f"| {log_n} | {w} | {cells} | {m / n:.3f} | {100 * (m - two[0]) / two[0]:+.2f} | {one / n:.3f} | {paper:.3f} |", flush=True)
+    return too_slow
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

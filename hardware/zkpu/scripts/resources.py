@@ -52,7 +52,7 @@ def modules(adders):
         "point_add": ("point_add", {}, ["field_mul"], adders),
         "point_convert": ("point_convert", {}, ["field_mul"], adders),
         "bank_scheduler" + n: ("bank_scheduler", {"BANKS": adders}, [], adders),
-        "lane_fifo": ("lane_fifo", {"WIDTH": 18 + 1152, "DEPTH": 256}, [], 2 * adders),
+        "lane_fifo": ("lane_fifo", {"WIDTH": 1 + 18 + 1152, "DEPTH": 256}, [], 2 * adders),
         "temp_memory": ("temp_memory", {}, [], adders),
         "bucket_bank" + n: ("bucket_bank", {"CELLS": bank_cells(adders)}, [], adders),
         "msm_lane" + n: ("msm_lane", {"BANKS": adders, "BANK_BUCKETS": bank_cells(adders) - SLOTS, "FILL_BITS": FILL_BITS}, IN_LANE, adders),

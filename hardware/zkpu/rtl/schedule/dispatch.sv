@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // Joins digits with table entries and sends each operation to the bank of its bucket: lane l of a beat to FIFO l of the bank.
-// Zero digits are dropped. A negative digit swaps Y - X and Y + X and negates 2 d X Y. An operation goes to the other bank, whose
-// slots can hold it, when its own bank's FIFO is fuller by SPILL and the bucket is hot: it has a slot at home already.
+// Zero digits are dropped. A negative digit swaps Y - X and Y + X and negates 2 d X Y. The bank of a bucket is the parity of its
+// key, not the key's lowest bit, so that scalars with even digits only still use both. An operation goes to the other bank when
+// its own bank's FIFO is fuller by SPILL, the bucket is hot (it has a slot at home already), and a slot there can hold it: the
+// bucket has one there, or one is reserved for the operation.
 module dispatch
   import field_pkg::*;
   import msm_pkg::*;
 #(
     parameter int BANKS     = 2,
-    parameter int SPILL     = 64,
+    parameter int SPILL     = 16,
     parameter int FILL_BITS = 10
 ) (
     input  logic                  clk,
     input  logic                  rst,
+    input  logic                  hold,  // take no more beats
     input  logic                  digits_valid,
     output logic                  digits_ready,
     input  digit_t                digits[BANKS],
@@ -22,7 +25,7 @@ module dispatch
     input  logic [FILL_BITS-1:0]  fill[BANKS][2],
     input  logic [1:0]            full[BANKS],
     output logic [1:0]            push[BANKS],
-    output logic [1:0]            push_foreign[BANKS],
+    output logic [1:0]            push_reserved[BANKS],
     output logic [KEY_BITS-1:0]   push_key[2],
     output logic [ENTRY_BITS-1:0] push_entry[2],
     // Hot buckets.
@@ -39,18 +42,20 @@ module dispatch
   endfunction
 
   // One beat in registers.
-  logic beat_valid, beat_taken;
+  logic beat_valid, beat_taken, open;
   digit_t beat_digits[BANKS];
   logic [ENTRY_BITS-1:0] beat_entry[BANKS];
-  assign digits_ready = points_valid && (!beat_valid || beat_taken);
-  assign points_ready = digits_valid && (!beat_valid || beat_taken);
+  assign open         = !hold && (!beat_valid || beat_taken);
+  assign digits_ready = points_valid && open;
+  assign points_ready = digits_valid && open;
   always_ff @(posedge clk) begin
     if (rst) beat_valid <= 1'b0;
-    else if (digits_valid && points_valid && (!beat_valid || beat_taken)) beat_valid <= 1'b1;
+    else if (digits_valid && points_valid && open) beat_valid <= 1'b1;
     else if (beat_taken) beat_valid <= 1'b0;
-    if (digits_valid && points_valid && (!beat_valid || beat_taken)) begin
+    if (digits_valid && points_valid && open) begin
       for (int l = 0; l < BANKS; l++) begin
-        beat_digits[l] <= digits[l];
+        beat_digits[l]     <= digits[l];
+        beat_digits[l].key <= placed_key(digits[l].key, BANKS);
         beat_entry[l]  <= signed_entry(points[ENTRY_BITS*l+:ENTRY_BITS], digits[l].negative);
       end
     end
@@ -67,7 +72,7 @@ module dispatch
       beat_taken = beat_valid && (beat_digits[0].zero || !full[0][side]);
       push[0] = '0;
       push[0][side] = beat_taken && !beat_digits[0].zero;
-      push_foreign[0] = '0;
+      push_reserved[0] = '0;
       for (int l = 0; l < 2; l++) begin
         push_key[l]   = beat_digits[0].key;
         push_entry[l] = beat_entry[0];
@@ -86,13 +91,15 @@ module dispatch
         ahead[b] <= total[b] > total[1-b] + (FILL_BITS + 1)'(SPILL);
       end
     end
-    logic [1:0] room, spill, bank;
+    logic [1:0] room, there, spill, bank;
     always_comb begin
       for (int l = 0; l < 2; l++) begin
         push_key[l]   = beat_digits[l].key;
         push_entry[l] = beat_entry[l];
         query_key[l]  = beat_digits[l].key;
-        spill[l] = ahead[beat_digits[l].key[0]] && query_hit[beat_digits[l].key[0]][l] && credit[!beat_digits[l].key[0]];
+        there[l] = query_hit[!beat_digits[l].key[0]][l];
+        spill[l] = ahead[beat_digits[l].key[0]] && query_hit[beat_digits[l].key[0]][l]
+            && (there[l] || credit[!beat_digits[l].key[0]]);
         bank[l]  = beat_digits[l].key[0] ^ spill[l];
         room[l]  = beat_digits[l].zero || !full[bank[l]][l];
       end
@@ -101,8 +108,8 @@ module dispatch
       for (int b = 0; b < 2; b++) begin
         for (int l = 0; l < 2; l++) begin
           push[b][l] = beat_taken && !beat_digits[l].zero && bank[l] == 1'(b);
-          push_foreign[b][l] = push[b][l] && spill[l];
-          event_spill |= push_foreign[b][l];
+          push_reserved[b][l] = push[b][l] && spill[l] && !there[l];
+          event_spill |= push[b][l] && spill[l];
         end
       end
     end

@@ -16,11 +16,13 @@ module lane_fifo #(
 );
   localparam int BITS = $clog2(DEPTH);
   logic [WIDTH-1:0] words[DEPTH];
-  logic [BITS:0] write_at, read_at;
+  logic [BITS:0] write_at, read_at, count;
   logic load;
-  assign full = write_at - read_at == (BITS + 1)'(DEPTH);
+  // On its own line: within a cast to more bits Verilator subtracts in those bits, which is wrong once `write_at` wraps.
+  assign count = write_at - read_at;
+  assign full = count == (BITS + 1)'(DEPTH);
   assign load = write_at != read_at && (!valid || pop);
-  assign fill = $bits(fill)'(write_at - read_at) + $bits(fill)'(valid);
+  assign fill = $bits(fill)'(count) + $bits(fill)'(valid);
   always_ff @(posedge clk) begin
     if (push && !full) words[write_at[BITS-1:0]] <= in;
     if (load) head <= words[read_at[BITS-1:0]];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // Functional coverage of the core, bound to it in simulation; sim/core/core_test.cpp reads and judges the bins.
 module core_coverage #(
-    parameter int BINS = 28
+    parameter int BINS = 33
 ) (
     input logic clk,
     input logic [BINS-1:0] hit
@@ -29,6 +29,11 @@ bind msm_core core_coverage coverage (
       gen_lane[0].lane.scheduler.event_replica,
       !gen_lane[0].lane.scheduler.slot_free,
       event_spill || ADDERS == 1,
+      // A bucket that has a slot in the other bank needs no reservation there; one that has none does.
+      (event_spill && push_reserved[0] == '0 && push_reserved[ADDERS-1] == '0) || ADDERS == 1,
+      |push_reserved[0] || ADDERS == 1,
+      gen_lane[0].lane.scheduler.second_go && gen_lane[0].lane.launch_slot,
+      state == RELIEVED,
       // Input: FIFOs full, streams that pause, streams that are made to wait.
       |full[0],
       state == STREAM && !points_valid && digits_valid,
@@ -44,8 +49,9 @@ bind msm_core core_coverage coverage (
       // Points: the identity among the entries; reading an empty bucket.
       points_valid && points_ready && points_data[1151:768] == '0,
       gen_lane[0].lane.is_launch[0] && !gen_lane[0].lane.bank.word[POINT_BITS],
-      // Reduction: merging waits for a bucket in flight; the scoreboard holds; Horner's doublings.
-      merger.running && merger.present && merger.clash,
+      // Reduction: merging waits for a bucket in flight, or adds to another slot; the scoreboard holds; Horner's doublings.
+      merger.again,
+      merger.read_cell && merger.cell_slot,
       sequencer.have && sequencer.blocked,
       sequencer.state == sequencer.HORNER_DOUBLE && reduce_issue,
       out_of_range || state == STOP

@@ -33,10 +33,10 @@ static Result job(Sim& sim, const Table& table, const std::string& kind, size_t 
 #ifdef COVERAGE
 #include "svdpi.h"
 extern "C" unsigned long long coverage_bin(int n);
-static const char* BINS[] = {"stop: abort or bad scalar", "Horner doubling", "reduction scoreboard holds", "merge clash", "empty bucket read",
+static const char* BINS[] = {"stop: abort or bad scalar", "Horner doubling", "reduction scoreboard holds", "merge into a slot", "merge waits", "empty bucket read",
     "identity entry", "scalar folded", "top digit above half", "negative digit", "zero digit", "write back-pressure",
-    "scalars wait", "points wait", "points without digits", "digits without points", "FIFO full", "spill to the other bank",
-    "all slots given", "replica given", "replica used again", "waiting FIFO full", "conflict beside a retry",
+    "scalars wait", "points wait", "points without digits", "digits without points", "FIFO full", "relief in a pass", "second head launches to a slot",
+    "spill with a reservation", "spill without one", "spill to the other bank", "all slots given", "replica given", "replica used again", "waiting FIFO full", "conflict beside a retry",
     "conflict beside the other lane", "conflict", "turn of the waiting FIFO", "second head launches", "first head launches",
     "waiting operation launches"};
 static void report_coverage() {
@@ -74,6 +74,9 @@ static void all_jobs(Sim& sim) {
     job(sim, t, "zero", 10, 5);
     job(sim, t, "mixed", 1000, 5);
   }
+  // Hot buckets that change, so that slots are merged in the middle of a pass; digits of one parity.
+  Table hot(11, 23, 256, 6);
+  for (const char* kind : {"shift", "shifts", "few", "even"}) job(sim, hot, kind, 1024, 6);
   // The second pass gives slots anew that the first had merged.
   Table again(8, 3, 64, 2);
   for (const char* kind : {"random", "hot", "equal"}) job(sim, again, kind, 26, 2);

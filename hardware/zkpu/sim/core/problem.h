@@ -78,13 +78,28 @@ inline Scalar minus_one() {
   s.w[0] -= 1;
   return s;
 }
+// Digits of a window that are all even, and below half so that none carries.
+inline Scalar even_digits(Rng& rng, int window) {
+  Scalar s = small_scalar(0);
+  for (int at = 0; at + window <= 250; at += window)
+    for (int b = at + 1; b < at + window - 1; b++) s.w[b / 64] |= (uint64_t)rng.below(2) << (b % 64);
+  return s;
+}
 inline std::vector<Scalar> make_scalars(const std::string& kind, size_t n, int window, uint64_t seed) {
   Rng rng(seed);
   std::vector<Scalar> s(n);
   Scalar one_for_all = rng.scalar();
+  std::vector<Scalar> few(5);
+  for (auto& x : few)
+    if (kind == "few") x = rng.scalar();
   for (size_t i = 0; i < n; i++) {
     if (kind == "random") s[i] = rng.scalar();
     else if (kind == "equal") s[i] = one_for_all;
+    else if (kind == "even") s[i] = even_digits(rng, window);
+    else if (kind == "shift" || kind == "shifts") {  // the one scalar changes half-way, or seven times
+      s[i] = one_for_all;
+      if ((i + 1) % (kind == "shift" ? n / 2 + 1 : n / 8 + 1) == 0) one_for_all = rng.scalar();
+    } else if (kind == "few") s[i] = few[rng.below(few.size())];
     else if (kind == "zero-one") s[i] = small_scalar(rng.below(2));
     else if (kind == "sparse") s[i] = rng.below(8) ? small_scalar(0) : rng.scalar();
     else if (kind == "bits") {
