@@ -38,7 +38,7 @@ SOC_fios := ADDERS=1 MUL_KIND=1 WINDOW_MAX=15 LATENCY=90 BYTES_PER_CLOCK=100
 SOC_standin := MUL_KIND=2
 SOC_PARAMETERS := $(if $(filter $(SOC_VARIANT),$(SOC_VARIANTS)),LEVELS_MAX=31) $(SOC_$(SOC_VARIANT))
 
-SOC_FIELD := $(addprefix $(SOC_DIR)/rtl/field/,field_pkg.sv karatsuba.sv mul_karatsuba.sv mul_fios.sv mul_model.sv field_mul.sv)
+SOC_FIELD := $(addprefix $(SOC_DIR)/,$(filter rtl/field/%,$(shell cat $(SOC_DIR)/rtl/msm.f)))
 SOC_RTL := $(SOC_FIELD) $(SOC_DIR)/rtl/precompute/precompute.sv \
 	$(addprefix $(SOC_DIR)/rtl/soc/,zkpu_soc.sv rv32i.sv soc_sram.sv dma_engine.sv nvme_registers.sv)
 SOC_STANDIN := $(SOC_DIR)/sim/soc/msm_core_standin.sv

@@ -2,6 +2,8 @@ rtl/field/field_pkg.sv
 rtl/msm_pkg.sv
 rtl/field/karatsuba.sv
 rtl/field/mul_karatsuba.sv
+rtl/field/fios_row.sv
+rtl/field/fios_multiple.sv
 rtl/field/mul_fios.sv
 rtl/field/mul_model.sv
 rtl/field/field_mul.sv

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-// Montgomery product a b / 2^384 modulo P, one a clock, by the paper's FIOS: 8 limbs of 48 bits.
-// Inputs and output as for mul_karatsuba (the output is below 2 P). Latency: 17 clocks.
-// Each limb of b takes two clocks: the row of products is added, then the multiple of P that clears the lowest limb.
-// P is 1 modulo 2^46, so the quotient -t / P modulo 2^48 is -(t + 2^46 t): no product.
+// Montgomery product a b / 2^384 modulo P, one a clock, by the paper's FIOS: 8 limbs of 48 bits, one row a limb.
+// Inputs as for mul_karatsuba (a b < 152 P^2, each below 2^384); output below 2 P, congruent. Latency: 17 clocks.
+//
+// A row takes two clocks. In the first, the quotient of the lowest limb and its odd multiples are formed, and the next row is
+// added; in the second, the multiple of P is added, which clears the lowest limb. P is 1 modulo 2^46, so the quotient -t / P
+// modulo 2^48 is -(t + 2^46 t): no product. Nor has the multiple of P one: the rows' 352 DSP48E2 are all there are.
 module mul_fios
   import field_pkg::*;
 (
@@ -13,41 +15,61 @@ module mul_fios
 );
   /* verilator no_inline_module */  // The simulation compiles it once, not once for each multiplier.
   localparam int LIMBS = 8;
-  // Operands, and the sum before each row; index 2 i and 2 i + 1 are the two clocks of row i.
-  fe_t a_q[2*LIMBS+1];
-  fe_t b_q[2*LIMBS+1];
-  logic [384:0] sum[LIMBS+1];
-  logic [432:0] added[LIMBS];
-  logic [431:0] row[LIMBS];
 
-  always_ff @(posedge clk) begin
-    a_q[0] <= a;
-    b_q[0] <= b;
-    for (int i = 1; i <= 2 * LIMBS; i++) begin
-      a_q[i] <= a_q[i-1];
-      b_q[i] <= b_q[i-1];
+  // Row i is multiplied 2 (i - 1) clocks after the operands come; rows 0 and 1 at once.
+  localparam int WAIT = 2 * (LIMBS - 2);
+  fe_t a_wait[WAIT+1], b_wait[WAIT+1];
+  always_comb begin
+    a_wait[0] = a;
+    b_wait[0] = b;
+  end
+  for (genvar i = 1; i <= WAIT; i++) begin : gen_wait
+    always_ff @(posedge clk) begin
+      a_wait[i] <= a_wait[i-1];
+      b_wait[i] <= b_wait[i-1];
     end
   end
-  // The first row is formed in the clock that registers the operands.
-  assign sum[0] = '0;
-  always_ff @(posedge clk) row[0] <= 432'(a) * 432'(b[47:0]);
+
+  // sum[i] is the rows 0 to i, reduced i times; the last is reduced once more than there are rows to add.
+  logic [431:0] first_row;
+  logic [432:0] sum[LIMBS+1];
+  fios_row #(.REGISTERED(0)) row_0 (.clk, .a, .limb(b[47:0]), .row(first_row));
+  always_ff @(posedge clk) sum[0] <= 433'(first_row);
 
   for (genvar i = 0; i < LIMBS; i++) begin : gen_row
-    logic [47:0]  quotient;
-    logic [433:0] cleared;
-    if (i > 0) begin : gen_product
-      always_ff @(posedge clk) row[i] <= 432'(a_q[2*i-1]) * 432'(b_q[2*i-1][48*i+:48]);
+    logic [47:0] quotient;
+    logic [7:0][51:0] odd_now, odd;
+    logic [480:0] added_now, added, cleared;
+    logic [424:0] multiple;
+    assign quotient = -{sum[i][47:46] + sum[i][1:0], sum[i][45:0]};
+    assign odd_now = odd_multiples(quotient);
+    if (i < LIMBS - 1) begin : gen_product
+      logic [431:0] row;
+      fios_row #(.REGISTERED(1)) row_product (.clk, .a(a_wait[2*i]), .limb(b_wait[2*i][48*(i+1)+:48]), .row);
+      assign added_now = {433'(sum[i][432:48]) + 433'(row), sum[i][47:0]};
+    end else begin : gen_last
+      assign added_now = 481'(sum[i]);
     end
-    assign quotient = -(added[i][47:0] + (added[i][47:0] << 46));
-    assign cleared  = 434'(added[i]) + 434'(P) * 434'(quotient);
+    fios_multiple multiple_of_p (.odd, .multiple);
+    assign cleared = added + 481'(multiple);
     always_ff @(posedge clk) begin
-      added[i] <= 433'(sum[i]) + 433'(row[i]);
-      sum[i+1] <= cleared[432:48];
+      odd      <= odd_now;
+      added    <= added_now;
+      sum[i+1] <= cleared[480:48];
     end
-    logic unused_row;
-    assign unused_row = ^{cleared[433], cleared[47:0]};
+    logic unused_low;
+    assign unused_low = ^cleared[47:0];
   end
   assign product = sum[LIMBS][383:0];
+
+  // The quotient times 1, 3 .. 15, each by at most two additions.
+  function automatic logic [7:0][51:0] odd_multiples(input logic [47:0] quotient);
+    logic [51:0] n, three, five;
+    n     = 52'(quotient);
+    three = (n << 1) + n;
+    five  = (n << 2) + n;
+    return {(n << 4) - n, (n << 3) + five, (n << 3) + three, (n << 3) + n, (n << 3) - n, five, three, n};
+  endfunction
   logic unused;
-  assign unused = ^{sum[LIMBS][384], a_q[2*LIMBS], b_q[2*LIMBS], a_q[2*LIMBS-1], b_q[2*LIMBS-1]};
+  assign unused = ^sum[LIMBS][432:384];
 endmodule

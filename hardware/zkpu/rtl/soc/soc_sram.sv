@@ -13,7 +13,8 @@ module soc_sram #(
     input  wire [31:0]                wstrb,
     output logic [255:0]              rdata
 );
-  logic [255:0] memory[BYTES/32];
+  // Not UltraRAM, which has no contents to begin with.
+  (* ram_style = "block" *) logic [255:0] memory[BYTES/32];
   initial begin
 `ifdef VERILATOR
     string file;
