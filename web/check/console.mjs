@@ -26,15 +26,9 @@ name = "prove"
 input = "blocks"
 output = "proofs"
 executor = { kind = "process", program = "./prove.sh" }
-[[dispatcher]]
-name = "wrap"
-input = "proofs"
-output = "wrapped"
-workers = 0
-executor = { kind = "process", program = "./prove.sh" }
 [[collector]]
 name = "pairs"
-inputs = ["wrapped"]
+inputs = ["proofs"]
 output = "pairs"
 strategy = { kind = "sequential", n = 2 }
 [sequencer]
@@ -131,7 +125,7 @@ test("the chain shows its blocks and the one that is next", async () => {
 
 test("each stuck block says why it waits", async () => {
   const reasons = [
-    [0, 'wrap/0/0 waits for a worker of group "wrap": none has joined'],
+    [0, 'waits for the other messages of group "0": block 1 of queue "proofs"'],
     [1, "exited with code 3"],
     [2, 'prove/2/0 waits for a worker of group "prove" with gpu: none of 1 has that'],
     [3, "prove/3/0 waits for its result, from"],

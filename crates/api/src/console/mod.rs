@@ -72,11 +72,23 @@ async fn guard(mut request: Request, next: Next) -> Response {
     response
 }
 
-/// Refuses a request that another page makes: it names its origin, or the browser says that it comes from another site.
+/// Refuses a request that another page makes: it names another origin than this server, or the browser says that it comes
+/// from another site. The server's own pages name its origin when they load modules.
 fn refuse_other_pages(headers: &HeaderMap) -> Result<(), Refused> {
-    let site = headers.get("sec-fetch-site");
-    let is_own = site.is_none_or(|site| site == "same-origin" || site == "none");
-    if is_own && !headers.contains_key(header::ORIGIN) {
+    let is_own_site = headers
+        .get("sec-fetch-site")
+        .is_none_or(|site| site == "same-origin" || site == "none");
+    let host = headers
+        .get(header::HOST)
+        .and_then(|host| host.to_str().ok());
+    let is_own_origin = headers.get(header::ORIGIN).is_none_or(|origin| {
+        let authority = origin
+            .to_str()
+            .ok()
+            .and_then(|it| it.strip_prefix("http://"));
+        authority.is_some() && authority == host
+    });
+    if is_own_site && is_own_origin {
         return Ok(());
     }
     Err(Refused::new(
@@ -124,4 +136,38 @@ async fn events(
         }
     });
     Sse::new(events.map(Ok)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_servers_own_pages_are_answered() {
+        let passes = |pairs: &[(&'static str, &'static str)]| {
+            let mut headers = HeaderMap::new();
+            for (name, value) in pairs {
+                headers.insert(*name, header::HeaderValue::from_static(value));
+            }
+            refuse_other_pages(&headers).is_ok()
+        };
+        let host = ("host", "127.0.0.1:9467");
+        assert!(passes(&[host]));
+        assert!(passes(&[
+            host,
+            ("origin", "http://127.0.0.1:9467"),
+            ("sec-fetch-site", "same-origin")
+        ]));
+        assert!(passes(&[host, ("sec-fetch-site", "none")]));
+        for other in [
+            ("origin", "http://127.0.0.1:9468"),
+            ("origin", "https://127.0.0.1:9467"),
+            ("origin", "http://evil.example"),
+            ("origin", "null"),
+            ("sec-fetch-site", "cross-site"),
+            ("sec-fetch-site", "same-site"),
+        ] {
+            assert!(!passes(&[host, other]), "{other:?}");
+        }
+    }
 }
