@@ -37,9 +37,12 @@ directory = "emitted"
 `;
 // Block 1 fails for good, block 2 needs a label that no worker has, block 3 is in work for a minute.
 const SCRIPT = `#!/bin/sh
-payload=$(cat)
-case "$payload" in *fails*) echo "no luck" >&2; exit 3;; *sleeps*) sleep 60;; esac
-printf '%s' "$payload"
+while [ $# -gt 0 ]; do
+  case $1 in --input-path) input=$2;; --output-path) output=$2;; esac
+  shift 2
+done
+case "$(cat "$input")" in *fails*) echo "no luck" >&2; exit 3;; *sleeps*) sleep 60;; esac
+cp "$input" "$output"
 `;
 const BLOCKS = [
   { block: 0, payload: { n: 0 } },

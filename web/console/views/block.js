@@ -6,12 +6,11 @@ import { deadLetters } from "./dead.js";
 
 export async function blockView(_seen, [number]) {
   const status = await block(number);
-  const { summary } = status;
-  const facts = [summary.at_ms ? `last change ${ago(summary.at_ms)}` : "no change is remembered"];
-  if (summary.deadline) facts.push(`deadline ${summary.deadline}`);
-  if (summary.stale) facts.push("stale");
+  const facts = [status.at_ms ? `last change ${ago(status.at_ms)}` : "no change is remembered"];
+  if (status.deadline) facts.push(`deadline ${status.deadline}`);
+  if (status.stale) facts.push("stale");
   return [
-    make("h2", {}, `Block ${summary.block}: ${summary.state.replaceAll("_", " ")}`),
+    make("h2", {}, `Block ${status.block}: ${status.state.replaceAll("_", " ")}`),
     make("p", { class: "quiet" }, facts.join(", ")),
     status.note ? make("p", {}, status.note) : null,
     ...reasons(status.tasks),
