@@ -329,24 +329,8 @@ def anchors(text):
 
 # --- Real pages
 
-WORKFLOW = """\
-name = "operations"
-[[source]]
-name = "blocks"
-kind = "range"
-end = 3
-output = "blocks"
-[[dispatcher]]
-name = "prove"
-input = "blocks"
-output = "proofs"
-executor = { kind = "process", program = "./prove.sh" }
-[sequencer]
-input = "proofs"
-directory = "proofs"
-[deadline]
-slot = "1m"
-"""
+# A mill of 16 blocks, which the pages of run books use as well.
+MILL = ".ci/mill.toml"
 
 
 class Services:
@@ -412,13 +396,13 @@ def wait_for(service, url, wanted):
 
 
 def mill_page(services):
-    (services.folder / "workflow.toml").write_text(WORKFLOW)
+    shutil.copy(REPOSITORY / MILL, services.folder / "workflow.toml")
     prover = services.folder / "prove.sh"
     prover.write_text('#!/bin/sh\ncp "$2" "$4"\n')
     prover.chmod(0o755)
     address = free_address()
     mill = services.start("run", "workflow.toml", "--stay", "--metrics", address)
-    return wait_for(mill, f"http://{address}/metrics", r"proofmill_next_block\{.*\} 4")
+    return wait_for(mill, f"http://{address}/metrics", r"proofmill_next_block\{.*\} 16")
 
 
 def engine_page(services):

@@ -12,6 +12,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 
+import { openBrowser } from "./browser.mjs";
+
 const PROGRAM = process.env.PROOFMILL;
 const WORKFLOW = `name = "night"
 [defaults]
@@ -59,7 +61,6 @@ const requested = [];
 before(async () => {
   assert.ok(PROGRAM, "PROOFMILL must name the program");
   folder = await mkdtemp(join(tmpdir(), "console-check-"));
-  process.env.TMPDIR = folder;
   await writeFile(join(folder, "night.toml"), WORKFLOW);
   await writeFile(join(folder, "prove.sh"), SCRIPT, { mode: 0o755 });
   await writeFile(join(folder, "blocks.jsonl"), BLOCKS.map((it) => `${JSON.stringify(it)}\n`).join(""));
@@ -74,17 +75,7 @@ before(async () => {
     });
     mill.on("exit", (code) => failed(new Error(`the mill ended with ${code}: ${said}`)));
   });
-  const { default: chromium } = await import("@sparticuz/chromium");
-  const { default: puppeteer } = await import("puppeteer-core");
-  browser = await puppeteer.launch({
-    executablePath: await chromium.executablePath(),
-    args: puppeteer.defaultArgs({ args: chromium.args, headless: "shell" }),
-    headless: "shell",
-  });
-  page = await browser.newPage();
-  page.on("pageerror", (error) => problems.push(error.message));
-  page.on("console", (message) => problems.push(message.text()));
-  page.on("request", (asked) => requested.push(asked.url()));
+  [browser, page] = await openBrowser({ problems, requested });
   await page.goto(`http://${address}/`);
 });
 

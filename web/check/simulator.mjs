@@ -3,11 +3,11 @@
 // `make page-check` runs it.
 
 import assert from "node:assert/strict";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
+
+import { openBrowser } from "./browser.mjs";
 
 const PAGE = pathToFileURL(join(import.meta.dirname, "../../docs/verifier-simulator.html")).href;
 const MOST_PERCENT = 15;
@@ -21,32 +21,16 @@ const PUBLISHED = [
   [8, 8, 114, 69.9], [8, 16, 146, 109.3], [8, 24, 260, 92.3],
 ];
 
-let folder, browser, page;
+let browser, page;
 const problems = [];
 const requested = [];
 
 before(async () => {
-  // The browser is unpacked into the folder for temporary files.
-  folder = await mkdtemp(join(tmpdir(), "page-check-"));
-  process.env.TMPDIR = folder;
-  const { default: chromium } = await import("@sparticuz/chromium");
-  const { default: puppeteer } = await import("puppeteer-core");
-  browser = await puppeteer.launch({
-    executablePath: await chromium.executablePath(),
-    args: puppeteer.defaultArgs({ args: chromium.args, headless: "shell" }),
-    headless: "shell",
-  });
-  page = await browser.newPage();
-  page.on("pageerror", (error) => problems.push(error.message));
-  page.on("console", (message) => problems.push(message.text()));
-  page.on("request", (request) => requested.push(request.url()));
+  [browser, page] = await openBrowser({ problems, requested });
   await page.goto(PAGE);
 });
 
-after(async () => {
-  await browser?.close();
-  await rm(folder, { recursive: true, force: true });
-});
+after(() => browser?.close());
 
 // The texts of a table's cells.
 const rowsOf = (id) =>

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use proofmill_bus::BlobStore;
-use proofmill_orchestrator::conversation::{QueueRow, Reply, Target, TaskSelection};
+use proofmill_orchestrator::conversation::{DeadRow, QueueRow, Reply, Target, TaskSelection};
 use proofmill_orchestrator::coordinator::CoordinatorGone;
 use proofmill_orchestrator::core::{Status, TaskPhase};
 use proofmill_orchestrator::executor::Resolved;
@@ -143,13 +143,16 @@ impl Operations {
     /// The dead letters.
     pub async fn dead_letters(&self) -> Result<Vec<DeadSummary>, OperationError> {
         let rows = self.port.all_dead_letters().await?.into_iter();
-        let summaries = rows.map(|row| DeadSummary {
-            task: row.task.to_string(),
-            reason: row.reason,
-            attempts: row.attempts,
-            at_ms: row.at_ms,
-        });
-        Ok(summaries.collect())
+        Ok(rows.map(summary_of).collect())
+    }
+
+    /// The first dead letters, at most `limit` of them.
+    pub(crate) async fn first_dead_letters(
+        &self,
+        limit: usize,
+    ) -> Result<Vec<DeadSummary>, OperationError> {
+        let rows = self.port.dead_letters(None, limit).await?.rows.into_iter();
+        Ok(rows.map(summary_of).collect())
     }
 
     /// A dead letter in full.
@@ -278,6 +281,15 @@ pub(crate) fn phase_name(phase: &TaskPhase) -> &'static str {
         TaskPhase::Held => "held",
         TaskPhase::Queued => "queued",
         TaskPhase::Recording => "recording",
+    }
+}
+
+fn summary_of(row: DeadRow) -> DeadSummary {
+    DeadSummary {
+        task: row.task.to_string(),
+        reason: row.reason,
+        attempts: row.attempts,
+        at_ms: row.at_ms,
     }
 }
 

@@ -4,9 +4,9 @@ import { ago, blockLink, blockOf, make, table } from "../elements.js";
 
 export function deadView(seen) {
   if (!seen.dead.length) return [make("h2", {}, "Dead letters"), make("p", {}, "There are none.")];
-  const more = seen.dead_total - seen.dead.length;
+  const more = seen.status.dead - seen.dead.length;
   return [
-    make("h2", {}, `Dead letters: ${seen.dead_total}`),
+    make("h2", {}, `Dead letters: ${seen.status.dead}`),
     deadLetters(seen.dead),
     more > 0 ? make("p", { class: "quiet" }, `and ${more} more: proofmill dlq list`) : null,
   ].filter((part) => part !== null);

@@ -33,7 +33,7 @@ const ASSETS: &[Asset] = assets! {
     "/views/workers.js", "text/javascript; charset=utf-8", "views/workers.js";
 };
 
-/// What a page of this server may do: run its own scripts and ask its own server.
+/// The rights of a page of this server: its own scripts and styles, and requests to its own server.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 

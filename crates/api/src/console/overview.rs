@@ -1,4 +1,4 @@
-//! What the page shows of a mill at a glance, and who watches for its changes.
+//! A mill at a glance, and those who watch for its changes.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use proofmill_orchestrator::conversation::WorkerRow;
 use proofmill_orchestrator::core::{BLOCKS_MAX, BlockState, BlockSummary, Status};
-use proofmill_orchestrator::plan::{Plan, StageKind};
+use proofmill_orchestrator::plan::{Plan, QueueIx, StageKind};
 use serde::Serialize;
 use tokio::sync::watch;
 
@@ -25,16 +25,15 @@ const RATE_WINDOW: Duration = Duration::from_secs(60);
 
 /// The state of a mill, as the page's views other than a block's show it.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Overview {
+struct Overview<'a> {
     status: Status,
     /// Blocks around the next to be emitted, without those above that nothing is known of.
     blocks: Vec<BlockSummary>,
     /// Messages emitted a minute, over the last minute; `None` before there are two looks.
     emitted_per_minute: Option<f64>,
-    stages: Vec<StageEdges>,
+    stages: &'a [StageEdges],
     workers: Vec<WorkerRow>,
     dead: Vec<DeadSummary>,
-    dead_total: usize,
 }
 
 /// A stage in the workflow's graph.
@@ -53,13 +52,14 @@ pub(super) type Latest = Result<Arc<str>, Arc<str>>;
 
 /// Looks at the mill for all who watch, as long as somebody does.
 pub(super) async fn look(operations: Operations, latest: watch::Sender<Option<Latest>>) {
+    let stages = edges(operations.port().plan());
     let mut emitted = VecDeque::new();
     loop {
         if latest.receiver_count() == 0 {
             emitted.clear();
             latest.send_replace(None);
         } else {
-            let seen = overview(&operations, &mut emitted).await;
+            let seen = overview(&operations, &stages, &mut emitted).await;
             let seen: Latest = match seen {
                 Ok(overview) => match serde_json::to_string(&overview) {
                     Ok(json) => Ok(json.into()),
@@ -78,10 +78,11 @@ pub(super) async fn look(operations: Operations, latest: watch::Sender<Option<La
     }
 }
 
-async fn overview(
+async fn overview<'a>(
     operations: &Operations,
+    stages: &'a [StageEdges],
     emitted: &mut VecDeque<(Instant, u64)>,
-) -> Result<Overview, OperationError> {
+) -> Result<Overview<'a>, OperationError> {
     let status = operations.status().await?;
     let lowest = status.stages.iter().filter_map(|stage| stage.lowest).min();
     let next = status.next_block.or(lowest).unwrap_or(0);
@@ -95,9 +96,7 @@ async fn overview(
         blocks.pop();
     }
     let workers = operations.port().workers(None, ROWS_MAX).await?.rows;
-    let mut dead = operations.dead_letters().await?;
-    let dead_total = dead.len();
-    dead.truncate(ROWS_MAX);
+    let dead = operations.first_dead_letters(ROWS_MAX).await?;
     let total = status
         .stages
         .iter()
@@ -105,12 +104,11 @@ async fn overview(
         .sum();
     Ok(Overview {
         emitted_per_minute: rate(emitted, total),
-        stages: edges(operations.port().plan()),
+        stages,
         status,
         blocks,
         workers,
         dead,
-        dead_total,
     })
 }
 
@@ -131,7 +129,7 @@ fn rate(seen: &mut VecDeque<(Instant, u64)>, total: u64) -> Option<f64> {
 }
 
 fn edges(plan: &Plan) -> Vec<StageEdges> {
-    let names = |queues: &[proofmill_orchestrator::plan::QueueIx]| {
+    let names = |queues: &[QueueIx]| {
         let names = queues
             .iter()
             .map(|queue| plan.queue(*queue).name.to_string());

@@ -75,7 +75,7 @@ pub struct BlockSummary {
 pub struct LiveStep {
     /// The task.
     pub task: TaskView,
-    /// What the task waits for.
+    /// The reason why the task does not move on.
     pub waits_for: WaitReason,
 }
 

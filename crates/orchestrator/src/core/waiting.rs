@@ -1,11 +1,11 @@
-//! The reason why a live task does not move on: what it waits for, typed for programs and in words for people.
+//! The reason why a live task does not move on, typed for programs and in words for people.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// What a live task waits for.
+/// The reason why a live task does not move on: the event that it waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitReason {
@@ -42,7 +42,7 @@ pub enum WaitReason {
         key: Arc<str>,
         /// Messages of the group that have come.
         has: usize,
-        /// What is missing, as the strategy says it; `None` if it does not say.
+        /// The missing messages, as the strategy says it; `None` if it does not say.
         lacks: Option<String>,
     },
     /// A host has not sent its verdict about the message.
@@ -51,7 +51,7 @@ pub enum WaitReason {
     LowerBlock {
         /// The next block to be emitted.
         next: u64,
-        /// Where that block is.
+        /// The state of that block.
         state: LowerBlock,
     },
     /// Some sinks have not confirmed the message.
@@ -74,14 +74,14 @@ pub enum WaitReason {
     Worker {
         /// The worker group that runs the stage.
         group: Arc<str>,
-        /// Why none of the group's workers gets it.
+        /// The lack of a worker in that group.
         lack: WorkerLack,
     },
     /// A worker is free: the task is leased in a moment.
     Turn,
 }
 
-/// Where the next block to be emitted is.
+/// The state of the next block to be emitted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LowerBlock {
@@ -99,7 +99,7 @@ pub enum LowerBlock {
     NotSubmitted,
 }
 
-/// Why no worker of a group gets a task. Of several reasons, the one that is likely to pass first.
+/// The lack of a worker for a task in a group. Of several, the one that is likely to pass first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkerLack {
@@ -129,7 +129,7 @@ pub enum WorkerLack {
     Paused {
         /// One of them.
         worker: Arc<str>,
-        /// What its machine lacks, as it says.
+        /// The resource that its machine lacks, as it says.
         reason: Arc<str>,
     },
     /// The workers that may run it have not been heard of for longer than a lease lasts.
@@ -161,7 +161,7 @@ pub enum WorkerLack {
 
 // === impl WaitReason ===
 
-/// What the task waits for, to be read after "waits for".
+/// The event, to be read after "waits for".
 impl fmt::Display for WaitReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -114,8 +114,8 @@ pub trait StrategyFactory: Send + Sync + fmt::Debug {
         false
     }
 
-    /// What the group of these messages, which are held under one key, lacks, in words: `1 of 3 of queue "proofs"`. `None`
-    /// if the strategy cannot say it. The messages come without their payloads.
+    /// The messages that the group of `held`, which are held under one key, lacks, in words: `1 of 3 of queue "proofs"`.
+    /// `None` if the strategy cannot say it. The messages come without their payloads.
     fn missing(&self, held: &[Member]) -> Option<String> {
         let _ = held;
         None

@@ -103,13 +103,9 @@ impl Zkpu {
         failure(&*self.io).or_else(|| failure(&*self.admin))
     }
 
-    /// Whether an I/O command with this many bytes of data comes to the device as it is. A kernel's driver refuses namespaces
-    /// that it does not know and data longer than it maps, and has pointers of its own in place of the metadata's.
+    /// Whether an I/O command with this many bytes of data comes to the device as it is ([`Queue::passes_on`]).
     pub fn passes_on(&self, command: &Command, bytes: u32) -> bool {
-        self.watch.is_some()
-            || ((1..=3).contains(&command.nsid)
-                && bytes <= self.transfer_bytes
-                && command.metadata == 0)
+        self.io.passes_on(command, bytes)
     }
 
     /// Closes the connections: the device cancels what it does for this host.
@@ -436,23 +432,24 @@ impl Zkpu {
         range_set: u16,
         timeout: Duration,
     ) -> Result<u64, HostError> {
-        if range_set == 0 && self.watch.is_none() {
-            let made = self.create_range_set(&ranges_of(request)?)?;
-            let executed = self.execute(request, made, timeout);
-            self.delete_range_set(made)?;
-            return executed;
-        }
+        let command = request.execute(range_set);
         let data = if range_set == 0 {
-            CommandData::ToController(descriptors(&ranges_of(request)?))
+            let too_long = || HostError::Unusable("an area of 4 GiB or more".into());
+            let ranges = request.ranges().ok_or_else(too_long)?;
+            let data = CommandData::ToController(descriptors(&ranges));
+            if !self.passes_on(&command, data.length()) {
+                let made = self.create_range_set(&ranges)?;
+                let executed = self.execute(request, made, timeout);
+                self.delete_range_set(made)?;
+                return executed;
+            }
+            data
         } else {
             CommandData::None
         };
-        let response = self.io.call(
-            "execute the program",
-            request.execute(range_set),
-            data,
-            timeout,
-        )?;
+        let response = self
+            .io
+            .call("execute the program", command, data, timeout)?;
         Ok(response.completion.wide())
     }
 
@@ -534,11 +531,6 @@ impl Zkpu {
 
 fn start_command(request: &StartRequest, waits: bool) -> Result<Command, HostError> {
     request.start(waits).ok_or_else(off_block)
-}
-
-fn ranges_of(request: &StartRequest) -> Result<[Range; 3], HostError> {
-    let too_long = || HostError::Unusable("an area of 4 GiB or more".into());
-    request.ranges().ok_or_else(too_long)
 }
 
 fn off_block() -> HostError {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::tcp::Digests;
 
-/// Where a device is.
+/// The place of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// An NVMe/TCP target, which the driver connects to by itself.

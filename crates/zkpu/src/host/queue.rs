@@ -26,8 +26,14 @@ pub trait Queue: fmt::Debug + Send + Sync {
         callback: Callback,
     ) -> Result<(), HostError>;
 
-    /// What carries the commands.
+    /// The carrier of the commands.
     fn link(&self) -> Arc<dyn Link>;
+
+    /// Whether a command with this many bytes of data comes to the device as it is.
+    fn passes_on(&self, command: &Command, bytes: u32) -> bool {
+        let _ = (command, bytes);
+        true
+    }
 
     /// Sends a command that is waited for.
     ///
@@ -67,7 +73,7 @@ pub trait Queue: fmt::Debug + Send + Sync {
     }
 }
 
-/// What carries the commands of a queue. It ends once, with a reason.
+/// The carrier of a queue's commands. It ends once, with a reason.
 pub trait Link: fmt::Debug + Send + Sync {
     /// Ends the link, and with it the commands that are under way. The first error counts.
     fn end(&self, error: HostError);

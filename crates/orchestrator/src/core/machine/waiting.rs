@@ -1,4 +1,4 @@
-//! Why each live task waits.
+//! The reasons for which live tasks wait.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ impl<'a> WaitReasons<'a> {
         }
     }
 
-    /// What a live task waits for.
+    /// The reason of a live task.
     pub(super) fn of(&mut self, task: &Task) -> WaitReason {
         match task.phase() {
             Phase::New | Phase::Recording | Phase::Finishing => WaitReason::Recording,
@@ -120,7 +120,7 @@ impl Core {
         }
     }
 
-    /// Where the next block to be emitted is.
+    /// The state of the next block to be emitted.
     fn lower_block(&self) -> LowerBlock {
         let next = self.sequencer.next();
         let dead = self.dead_letters();
@@ -143,8 +143,8 @@ impl Core {
         }
     }
 
-    /// Why no worker of the group gets the task: of the reasons of the workers that could run it, the one that is likely to
-    /// pass first.
+    /// The lack of a worker for the task: of the obstacles of the group's workers that could run it, the one that is likely
+    /// to pass first.
     fn worker_lack(&self, task: &Task, group: usize, class: &Class) -> WaitReason {
         let workers = self.workers.iter();
         let of_group: Vec<_> = workers.filter(|(_, it)| it.group() == group).collect();
@@ -167,7 +167,8 @@ impl Core {
         }
     }
 
-    /// Why a worker that meets the task's needs does not get it, with a rank: the lower, the sooner it is likely to pass.
+    /// The obstacle that keeps a worker with the task's needs from it, with a rank: the lower, the sooner it is likely to
+    /// pass. `None` if there is none.
     fn obstacle(
         &self,
         task: &Task,
@@ -203,7 +204,7 @@ impl Core {
     }
 }
 
-/// What workers none of which meets the needs lack.
+/// The lack of workers none of which meets the needs.
 fn unmet<'a>(needs: &Needs, offers: impl Iterator<Item = &'a Worker> + Clone) -> WorkerLack {
     let workers = offers.clone().count();
     if workers == 0 {

@@ -58,8 +58,8 @@ struct Files {
 
 #[derive(Debug)]
 struct State {
-    open: Option<Arc<Open>>,
-    failure: Option<HostError>,
+    /// The files, or the error that ended their use.
+    open: Result<Arc<Open>, HostError>,
     under_way: usize,
 }
 
@@ -124,12 +124,11 @@ pub(super) fn open(path: &Path, options: &HostOptions) -> Result<Passthrough, Ho
     let has_compute = memory.is_some() && program.is_some();
     let link = Arc::new(Files {
         state: Mutex::new(State {
-            open: Some(Arc::new(Open {
+            open: Ok(Arc::new(Open {
                 blocks,
                 memory,
                 program,
             })),
-            failure: None,
             under_way: 0,
         }),
     });
@@ -172,6 +171,15 @@ impl Queue for PassthroughQueue {
         self.link.clone()
     }
 
+    /// The kernel's driver refuses namespaces that it does not know and data longer than it maps, and has pointers of its own
+    /// in place of the metadata's.
+    fn passes_on(&self, command: &Command, bytes: u32) -> bool {
+        self.kind == Kind::Admin
+            || ((1..=PROGRAM).contains(&command.nsid)
+                && bytes <= TRANSFER_BYTES_MAX
+                && command.metadata == 0)
+    }
+
     /// Executes the command on this thread; the kernel keeps the limit.
     fn call(
         &self,
@@ -195,7 +203,7 @@ impl Files {
     /// Takes a place for a command.
     fn enter(&self) -> Result<(), HostError> {
         let mut state = self.lock();
-        if let Some(failure) = &state.failure {
+        if let Err(failure) = &state.open {
             return Err(failure.clone());
         }
         if state.under_way >= COMMANDS_MAX {
@@ -209,15 +217,6 @@ impl Files {
         self.lock().under_way -= 1;
     }
 
-    fn open(&self) -> Result<Arc<Open>, HostError> {
-        let state = self.lock();
-        let ended = || HostError::Lost("it was closed".into());
-        match &state.failure {
-            Some(failure) => Err(failure.clone()),
-            None => state.open.clone().ok_or_else(ended),
-        }
-    }
-
     fn execute(
         &self,
         kind: Kind,
@@ -225,7 +224,7 @@ impl Files {
         data: CommandData,
         timeout: Duration,
     ) -> Result<Response, HostError> {
-        let open = self.open()?;
+        let open = self.lock().open.clone()?;
         let file = match kind {
             Kind::Admin => &open.blocks,
             Kind::Io => open.namespace(command.nsid)?,
@@ -273,13 +272,14 @@ impl Link for Files {
     /// Commands under way end by themselves: the kernel has them.
     fn end(&self, error: HostError) {
         let mut state = self.lock();
-        state.failure.get_or_insert(error);
         // The last command under way closes the files.
-        state.open = None;
+        if state.open.is_ok() {
+            state.open = Err(error);
+        }
     }
 
     fn failure(&self) -> Option<HostError> {
-        self.lock().failure.clone()
+        self.lock().open.as_ref().err().cloned()
     }
 }
 
