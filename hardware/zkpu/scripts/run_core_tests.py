@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Runs the core's simulations and prints one line: 'N passed, N failed'. Usage: run_core_tests.py BUILD_FOLDER.
+"""Runs the core's simulations and prints one line: 'N passed, N failed'. Usage: run_core_tests.py BUILD_FOLDER [NAME ...];
+with names only those of RUNS.
 
 Signatures are hashes of every result of a fixed run: they change when the netlist's behaviour does. The multipliers in RTL
 and the C model give the same coordinates, so `few` has one signature for both; `all` with the Karatsuba multiplier
@@ -21,10 +22,13 @@ SIGNATURES = pathlib.Path(__file__).parent.parent / "sim/core/signatures.json"
 
 
 def main():
-    build = pathlib.Path(sys.argv[1])
+    build, wanted = pathlib.Path(sys.argv[1]), sys.argv[2:] or list(RUNS)
+    if unknown := [name for name in wanted if name not in RUNS]:
+        sys.exit(f"error: no simulation {unknown[0]}; there are {' '.join(RUNS)}")
     signatures = json.loads(SIGNATURES.read_text()) if SIGNATURES.exists() else {}
     passed = failed = 0
-    for name, (program, *command) in RUNS.items():
+    for name in wanted:
+        program, *command = RUNS[name]
         signature = [signatures[name]] if name in signatures else []
         run = subprocess.run([build / name / program, *command, *signature], capture_output=True, text=True)
         print(f"{name}:\n{run.stdout}{run.stderr}", end="")
