@@ -356,6 +356,7 @@ fn message(block: u64, index: u64, bytes: Bytes) -> SourceMessage {
         needs: None,
         uniqueness: Uniqueness::Multiple,
         next: 0,
+        caller: None,
     }
 }
 

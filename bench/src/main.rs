@@ -8,6 +8,7 @@ mod aggregation;
 mod aggregation_shards;
 mod circom;
 mod cluster;
+mod console;
 mod device;
 mod engine;
 mod groth16;
@@ -94,6 +95,8 @@ enum Experiment {
     Snarkjs(snarkjs::Args),
     /// Failures on a cluster, and the cost of recovery
     Cluster(cluster::Args),
+    /// Cost of the console on a mill with many live tasks
+    Console(console::Args),
     /// Time saved by keys that stay in memory, and the memory they take
     Engine(engine::Args),
     /// A process of dispatchers, for the others
@@ -140,6 +143,7 @@ fn run() -> anyhow::Result<()> {
         Experiment::Verifier(args) => verifier::run(&args),
         Experiment::Snarkjs(args) => snarkjs::run(&args),
         Experiment::Cluster(args) => block_on(async move { cluster::run(&args).await }),
+        Experiment::Console(args) => block_on(async move { console::run(&args).await }),
         Experiment::Engine(args) => block_on(async move { engine::run(&args).await }),
         Experiment::Role(args) => args.runtime()?.block_on(harness::role::run(&args)),
         #[cfg(feature = "stores")]

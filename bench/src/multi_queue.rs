@@ -231,7 +231,7 @@ async fn measure(
             tokio::select! {
                 settled = mill.settled.recv() => {
                     let settled = settled.context("the mill has stopped")?;
-                    if settled.completed && &*settled.task.stage == "propose" {
+                    if settled.completed && &*settled.task.id.stage == "propose" {
                         proposed += 1;
                         run.proposed = began.elapsed().as_secs_f64();
                     }

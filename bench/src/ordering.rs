@@ -94,8 +94,8 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
                     let settled = settled.context("the mill has stopped")?;
                     if settled.completed {
                         completions += 1;
-                        overtakes += usize::from(highest.is_some_and(|high| settled.task.block < high));
-                        highest = highest.max(Some(settled.task.block));
+                        overtakes += usize::from(highest.is_some_and(|high| settled.task.id.block < high));
+                        highest = highest.max(Some(settled.task.id.block));
                     }
                 }
                 block = mill.emitted.recv() => {

@@ -142,7 +142,7 @@ async fn measure(
             break;
         };
         if std::mem::replace(
-            &mut is_completed[usize::try_from(settled?.task.block)?],
+            &mut is_completed[usize::try_from(settled?.task.id.block)?],
             true,
         ) {
             duplicated += 1;

@@ -92,7 +92,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         let Ok(settled) = timeout(PATIENCE, mill.next_completed()).await else {
             break;
         };
-        let block = usize::try_from(settled?.task.block)?;
+        let block = usize::try_from(settled?.task.id.block)?;
         if std::mem::replace(&mut is_completed[block], true) {
             duplicated += 1;
         } else {

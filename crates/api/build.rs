@@ -1,5 +1,5 @@
-//! Generates the code of `proofmill.engine.v1`, `proofmill.mill.v1` and `proofmill.verifier.v1` from their
-//! proto files, without protoc.
+//! Generates the code of `proofmill.engine.v1`, `proofmill.mill.v1` and `proofmill.verifier.v1`, of OTLP's collector of
+//! traces and of KEDA's `externalscaler`, from their proto files, without protoc.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -12,6 +12,8 @@ const FOLDER: &str = "proto";
 const ENGINE: &str = "proofmill/engine/v1/engine.proto";
 const INTAKE: &str = "proofmill/mill/v1/intake.proto";
 const VERIFIER: &str = "proofmill/verifier/v1/verifier.proto";
+const TRACES: &str = "otlp/trace_service.proto";
+const SCALER: &str = "externalscaler/externalscaler.proto";
 /// The codec that encodes and decodes messages.
 const CODEC: &str = "crate::grpc::Codec";
 
@@ -62,7 +64,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={FOLDER}");
     engine()?;
     intake()?;
-    verifier()
+    verifier()?;
+    traces()?;
+    compile(builder(), SCALER, "scaler_descriptor.bin")
 }
 
 fn engine() -> Result<(), Box<dyn Error>> {
@@ -91,6 +95,10 @@ fn verifier() -> Result<(), Box<dyn Error>> {
     // Proofs and keys are not copied.
     let builder = builder().bytes(".proofmill.verifier.v1");
     compile(builder, VERIFIER, "verifier_descriptor.bin")
+}
+
+fn traces() -> Result<(), Box<dyn Error>> {
+    compile(builder(), TRACES, "traces_descriptor.bin")
 }
 
 fn builder() -> Builder {

@@ -36,14 +36,51 @@ export function blockOf(task) {
   return task.split("/").at(-2);
 }
 
+// States that have another name here than in the mill's answers.
+const NAMES = { never_seen: "not seen", dead: "dead letter" };
+
+/** The state of a block, in words. */
+export function nameOf(state) {
+  return NAMES[state] ?? state.replaceAll("_", " ");
+}
+
+// What is said of a block's deadline.
+const DEADLINES = { running: "deadline not passed", met: "deadline met", missed: "deadline missed" };
+
+/** The deadline of a block in words; nothing if it has none, or if it is not remembered. */
+export function deadlineOf(block) {
+  return DEADLINES[block.deadline];
+}
+
+/** What marks a block beside its state: it is late, or was emitted and then taken back. */
+export function marksOf(block) {
+  return [block.deadline === "missed" ? "late" : null, block.stale ? "stale" : null].filter((mark) => mark !== null);
+}
+
 /** Time since `atMs`, in words. */
 export function ago(atMs) {
+  return atMs === null || atMs === undefined ? "-" : `${age(Date.now() - atMs)} ago`;
+}
+
+/** The time from a moment until now, in words. */
+export function since(atMs) {
+  return atMs === null || atMs === undefined ? "-" : age(Date.now() - atMs);
+}
+
+/** The time `atMs`, of the clock here, and how long ago that is. */
+export function when(atMs) {
   if (atMs === null || atMs === undefined) return "-";
-  const seconds = Math.max(0, (Date.now() - atMs) / 1000);
-  if (seconds < 90) return `${seconds.toFixed(0)} s ago`;
-  if (seconds < 5400) return `${(seconds / 60).toFixed(0)} min ago`;
-  if (seconds < 172800) return `${(seconds / 3600).toFixed(0)} h ago`;
-  return `${(seconds / 86400).toFixed(0)} days ago`;
+  const at = new Date(atMs);
+  return make("time", { datetime: at.toISOString(), title: at.toISOString() }, `${at.toLocaleString()}, ${ago(atMs)}`);
+}
+
+/** An age in milliseconds, in words: seconds to days. */
+export function age(ms) {
+  if (ms === null || ms === undefined) return "-";
+  const seconds = Math.max(0, ms / 1000);
+  if (seconds < 90) return `${seconds.toFixed(0)} s`;
+  if (seconds < 5400) return `${(seconds / 60).toFixed(0)} min`;
+  return seconds < 172800 ? `${(seconds / 3600).toFixed(0)} h` : `${(seconds / 86400).toFixed(0)} days`;
 }
 
 /** Milliseconds in words. */

@@ -1,4 +1,8 @@
-//! Aggregates of Mirage proofs made in shards by several processes of one thread, against one process of one thread.
+//! Aggregates of Mirage proofs made in shards by several processes of one thread, against one process of one thread. Both
+//! verify the aggregate that they return, as the prover of a partitioned circuit does either way.
+//!
+//! Cores slow each other down: they share caches, memory and clock. As many provers at once as there are shards, each with an
+//! aggregate of its own, tell what the machine allows; the speed-up over one of them is that of the division itself.
 
 mod frames;
 mod processes;
@@ -53,8 +57,18 @@ pub(super) struct Size {
 /// One prover's aggregate.
 struct Single {
     bytes: Vec<u8>,
+    /// Verification included.
     took: Duration,
+    verification: Duration,
     processor: Duration,
+}
+
+/// The times of a round.
+struct Measured {
+    single: Single,
+    /// The time of as many provers beside each other as there are shards, on average.
+    beside: Duration,
+    sharded: Sharded,
 }
 
 /// An aggregate made in shards.
@@ -88,6 +102,9 @@ fn compare<E: AggregationCurve>(args: &Args) -> anyhow::Result<()> {
     processes.await_all()?;
     let pool = one_thread()?;
     let shards = usize::from(args.size.shards);
+    let pools: Vec<ThreadPool> = (0..shards)
+        .map(|_| one_thread())
+        .collect::<Result<_, _>>()?;
     let mut rounds = Vec::new();
     for number in 0..=args.rounds {
         let alone = || pool.install(|| aggregate_alone(&case, &index));
@@ -106,14 +123,19 @@ fn compare<E: AggregationCurve>(args: &Args) -> anyhow::Result<()> {
         );
         // The first round warms up.
         if number > 0 {
-            rounds.push((single, sharded));
+            let beside = aggregate_beside_each_other(&case, &index, &pools)?;
+            rounds.push(Measured {
+                single,
+                beside,
+                sharded,
+            });
         }
     }
     print(args, &rounds);
     Ok(())
 }
 
-/// The commitment and the aggregate by one prover.
+/// The commitment and the aggregate by one prover, which verifies it.
 fn aggregate_alone<E: AggregationCurve>(
     case: &MirageCase<E>,
     index: &MirageIndex<E>,
@@ -122,11 +144,37 @@ fn aggregate_alone<E: AggregationCurve>(
     let commitment = index.commit(&case.srs, &case.committed)?;
     let statement = statement(case, &commitment);
     let aggregate = index.aggregate(&case.srs, statement, &case.proofs, &case.committed)?;
+    let aggregated = Instant::now();
+    index.verifying_key().verify(statement, &aggregate)?;
     Ok(Single {
         took: began.elapsed(),
+        verification: aggregated.elapsed(),
         processor: processor_time().unwrap_or_default() - before,
         bytes: [commitment.to_bytes(), aggregate.to_bytes()].concat(),
     })
+}
+
+/// The average time of provers that work beside each other, one in each pool.
+fn aggregate_beside_each_other<E: AggregationCurve>(
+    case: &MirageCase<E>,
+    index: &MirageIndex<E>,
+    pools: &[ThreadPool],
+) -> anyhow::Result<Duration> {
+    let took: Vec<Duration> = std::thread::scope(|scope| {
+        let start = |pool: &ThreadPool| pool.install(|| aggregate_alone(case, index));
+        let running: Vec<_> = pools
+            .iter()
+            .map(|pool| scope.spawn(move || start(pool)))
+            .collect();
+        let ended = running.into_iter().map(|prover| {
+            let ended = prover
+                .join()
+                .map_err(|_| anyhow::anyhow!("a prover panicked"))?;
+            Ok(ended?.took)
+        });
+        ended.collect::<anyhow::Result<_>>()
+    })?;
+    Ok(took.iter().sum::<Duration>() / pools.len() as u32)
 }
 
 /// The same in shards; the aggregate is verified.
@@ -183,25 +231,27 @@ pub(super) fn one_thread() -> anyhow::Result<ThreadPool> {
     pool.context("starting a thread")
 }
 
-fn print(args: &Args, rounds: &[(Single, Sharded)]) {
-    let single =
-        |of: fn(&Single) -> f64| Figures::of(rounds.iter().map(|(it, _)| of(it)).collect());
-    let sharded =
-        |of: fn(&Sharded) -> f64| Figures::of(rounds.iter().map(|(_, it)| of(it)).collect());
-    let ratio = |of: fn(&Single, &Sharded) -> f64| {
-        Figures::of(rounds.iter().map(|(a, b)| of(a, b)).collect())
-    };
+fn print(args: &Args, rounds: &[Measured]) {
+    let of_rounds = |of: &dyn Fn(&Measured) -> f64| Figures::of(rounds.iter().map(of).collect());
+    let single = |of: fn(&Single) -> f64| of_rounds(&|it| of(&it.single));
+    let sharded = |of: fn(&Sharded) -> f64| of_rounds(&|it| of(&it.sharded));
+    let ratio = |of: fn(&Single, &Sharded) -> f64| of_rounds(&|it| of(&it.single, &it.sharded));
     let single_ms = single(|it| ms(it.took));
     let sharded_ms = sharded(|it| ms(it.took));
+    let verification_ms = single(|it| ms(it.verification));
     let speedup = ratio(|a, b| ms(a.took) / ms(b.took));
+    let unverified = ratio(|a, b| ms(a.took - a.verification) / ms(b.took));
     let by_processor = ratio(|a, b| ms(a.processor) / ms(b.processor));
     let serial = sharded(|it| it.serial.as_secs_f64() / it.took.as_secs_f64());
     let serial_ms = sharded(|it| ms(it.serial));
     let uneven = sharded(|it| it.uneven.as_secs_f64() / it.took.as_secs_f64());
-    let Some((_, last)) = rounds.last() else {
+    let Some(last) = rounds.last() else {
         return;
     };
     let (proofs, shards) = (args.size.proofs(), args.size.shards);
+    let beside_ms = of_rounds(&|it| ms(it.beside));
+    let allowed = of_rounds(&|it| f64::from(shards) * ms(it.single.took) / ms(it.beside));
+    let of_division = of_rounds(&|it| ms(it.beside) / ms(it.sharded.took));
     println!(
         "Aggregation in shards: {proofs} Mirage proofs over {}",
         args.size.curve.name()
@@ -217,19 +267,30 @@ fn print(args: &Args, rounds: &[(Single, Sharded)]) {
     };
     let percent = |of: &Figures| Figures::of(of.all().iter().map(|of| of * 100.0).collect());
     line("one process of one thread", &single_ms, " ms");
+    line("of it, the verification", &verification_ms, " ms");
     line(
         &format!("{shards} processes of one thread"),
         &sharded_ms,
         " ms",
     );
+    line(
+        &format!("{shards} provers beside each other, one each"),
+        &beside_ms,
+        " ms",
+    );
     line("speed-up, in each round", &speedup, "×");
+    let quickest = single_ms.quantile(0.0) / sharded_ms.quantile(0.0);
+    println!("{:<44} {quickest:>9.2}×", "speed-up, the quickest of each");
+    line("speed-up that the machine allows", &allowed, "×");
+    line("over one of those beside each other", &of_division, "×");
+    line("over one that does not verify", &unverified, "×");
     line("the same by processor time", &by_processor, "×");
     line("serial: no shard works", &percent(&serial), " %");
     line("serial, with the verification", &serial_ms, " ms");
     line("uneven: not all shards work", &percent(&uneven), " %");
     println!(
         "exchanged with all shards: {} bytes, {} messages to each",
-        last.exchanged_bytes, last.messages
+        last.sharded.exchanged_bytes, last.sharded.messages
     );
     if args.json {
         let json = json!({
@@ -240,11 +301,17 @@ fn print(args: &Args, rounds: &[(Single, Sharded)]) {
             "rounds": rounds.len(),
             "single_ms": round(single_ms.p50()),
             "sharded_ms": round(sharded_ms.p50()),
+            "verification_ms": round(verification_ms.p50()),
+            "beside_ms": round(beside_ms.p50()),
             "speedup": round(speedup.p50()),
+            "speedup_of_quickest": round(quickest),
+            "speedup_allowed": round(allowed.p50()),
+            "speedup_over_beside": round(of_division.p50()),
+            "speedup_over_unverified": round(unverified.p50()),
             "speedup_by_processor_time": round(by_processor.p50()),
             "serial_share": round(serial.p50()),
             "uneven_share": round(uneven.p50()),
-            "exchanged_bytes": last.exchanged_bytes,
+            "exchanged_bytes": last.sharded.exchanged_bytes,
         });
         println!("{json}");
     }

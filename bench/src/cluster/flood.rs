@@ -203,7 +203,7 @@ async fn count(
     let mut counts = Counts::default();
     let mut submitted_at: Vec<Instant> = Vec::new();
     while let Some(settled) = settled.recv().await {
-        let block = settled.task.block;
+        let block = settled.task.id.block;
         if !settled.completed {
             continue;
         }

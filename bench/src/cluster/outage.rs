@@ -61,7 +61,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
             let Ok(settled) = timeout(PATIENCE, mill.next_completed()).await else {
                 break;
             };
-            let block = settled?.task.block;
+            let block = settled?.task.id.block;
             let Some(count) = block
                 .checked_sub(first)
                 .and_then(|at| seen.get_mut(at as usize))

@@ -62,7 +62,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         let settled = settled?;
         let timing = settled.timing.context("a completed task has its times")?;
         let leased = u64::try_from(timing.leased.as_micros())?;
-        starts.push((timing.at.0.saturating_sub(leased), settled.task.block));
+        starts.push((timing.at.0.saturating_sub(leased), settled.task.id.block));
         progress.set(starts.len());
     }
     drop(progress);

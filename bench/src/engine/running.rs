@@ -69,6 +69,7 @@ impl EngineInProcess {
             priority,
             deadline: None,
             partitions: (0..partitions).map(|_| partition()).collect(),
+            trace: None,
         };
         Ok(self.handle.submit(submission).await?.job)
     }

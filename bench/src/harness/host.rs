@@ -7,15 +7,8 @@ use proofmill_memory::size;
 /// Processor, cores and load, as far as Linux tells.
 pub(crate) fn describe() -> String {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = info
-        .lines()
-        .find_map(|line| {
-            line.strip_prefix("model name")?
-                .split_once(':')
-                .map(|(_, name)| name)
-        })
-        .map_or("unknown processor", str::trim);
+    let model = proofmill_engine::processor_name();
+    let model = model.as_deref().unwrap_or("unknown processor");
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load = load.split(' ').next().unwrap_or("?");
     format!("{cores} cores, {model}, load {load}")

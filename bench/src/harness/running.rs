@@ -267,5 +267,6 @@ pub(crate) fn json_message(queue: QueueIx, block: u64, json: impl Into<Bytes>) -
         },
         uniqueness: Uniqueness::Multiple,
         source_next: None,
+        caller: None,
     }
 }

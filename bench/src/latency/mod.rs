@@ -4,6 +4,7 @@
 mod bare;
 mod native;
 mod process;
+mod traces;
 
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ trips of the same server are measured in turn.
 
   proofmill-bench latency
   proofmill-bench latency --rate 100 --tasks 5000 --dir /mnt/nvme
+  proofmill-bench latency --traces             # what exporting every trace costs
   proofmill-bench latency --executor process   # a program for each task; its bare start is
                                                # measured in turn, and taken off")]
 pub(crate) struct Args {
@@ -41,6 +43,9 @@ pub(crate) struct Args {
     /// Dispatchers
     #[arg(long, default_value_t = 10)]
     dispatchers: u32,
+    /// Compare runs that export all traces with runs that export none, in turn
+    #[arg(long, conflicts_with = "executor")]
+    traces: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -81,6 +86,9 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         ),
     };
     let tasks = args.tasks.unwrap_or(tasks);
+    if args.traces {
+        return traces::run(args, &disk, tasks).await;
+    }
     let mut report = Report::new(title, &disk);
     let (mut p50, mut p99) = (0.0_f64, 0.0_f64);
     let (mut lost, mut duplicated) = (0, 0);
@@ -89,7 +97,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         let pause = Duration::from_secs_f64(1.0 / rate);
         let fsync = disk.fsync_after(pause)?;
         let run = match args.executor {
-            ExecutorKind::Native => native::measure(args, &disk, *rate, tasks).await?,
+            ExecutorKind::Native => native::measure(args, &disk, *rate, tasks, "native").await?,
             ExecutorKind::Process => process::measure(args, &disk, *rate, tasks).await?,
         };
         let figures = &run.overhead;

@@ -25,12 +25,13 @@ pub(super) async fn measure(
     disk: &StateDisk,
     rate: f64,
     tasks: usize,
+    name: &str,
 ) -> anyhow::Result<Run> {
     let instant = r#"{ kind = "native", prover = "instant" }"#;
     let text = one_stage("latency", args.dispatchers, instant);
     let registry = registry();
     let workflow = parse(&text, &registry)?;
-    let state = disk.state(&format!("native-{rate}"));
+    let state = disk.state(&format!("{name}-{rate}"));
     let mut mill = RunningMill::start(&workflow, registry, disk, &state).await?;
     let queue = mill.queue("tasks")?;
     let times = || Times::new((0..tasks).map(|_| OnceLock::new()).collect());
@@ -78,7 +79,7 @@ pub(super) async fn measure(
         };
         let settled = settled?;
         let now = Instant::now();
-        let block = usize::try_from(settled.task.block)?;
+        let block = usize::try_from(settled.task.id.block)?;
         if std::mem::replace(&mut is_completed[block], true) {
             duplicated += 1;
             continue;

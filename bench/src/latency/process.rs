@@ -77,7 +77,7 @@ pub(super) async fn measure(
             continue;
         };
         let (settled, took) = (settled?, began.elapsed());
-        duplicated += usize::from(settled.task.block != block as u64);
+        duplicated += usize::from(settled.task.id.block != block as u64);
         if block % 2 == 1 {
             bare_time = start_bare(&program, &input, &output).await?;
         }

@@ -1,13 +1,13 @@
 //! Status and history of blocks.
 
 use proofmill_orchestrator::core::{
-    BLOCKS_MAX, BlockState, BlockSummary, BlockView, LiveStep, WaitReason,
+    BLOCKS_MAX, BlockState, BlockSummary, BlockView, DeadStep, LiveStep, WaitReason,
 };
 use proofmill_orchestrator::record::{FailedAttemptSummary, HistoryEntry, TaskEnd, TaskOutcome};
 use serde::{Deserialize, Serialize};
 
-use crate::operations::{OperationError, Operations, dead_summary, phase_name};
-use crate::types::DeadSummary;
+use crate::operations::{OperationError, Operations, failed_attempt, phase_name};
+use crate::types::FailedAttempt;
 
 /// Most history entries shown for a block; older ones are left out.
 const SHOWN_ENTRIES_MAX: usize = 2000;
@@ -32,7 +32,7 @@ pub struct BlockStatus {
     /// The block's live tasks, each with the event that it waits for.
     pub tasks: Vec<BlockTask>,
     /// The block's dead letters.
-    pub dead_letters: Vec<DeadSummary>,
+    pub dead_letters: Vec<BlockDeadLetter>,
     /// The remembered part of the block's history, oldest first.
     pub history: Vec<BlockEntry>,
 }
@@ -54,8 +54,33 @@ pub struct BlockTask {
     pub workers: Vec<BlockWorker>,
     /// Failed attempts so far.
     pub failed_attempts: u32,
+    /// The last failed attempts, with the ends of their streams.
+    #[serde(default)]
+    pub failures: Vec<FailedAttempt>,
     /// Time of acceptance.
     pub accepted_ms: u64,
+}
+
+/// A dead letter of a block.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockDeadLetter {
+    /// The task's id, `STAGE/BLOCK/PART`.
+    pub task: String,
+    /// The last block that the task spans.
+    #[serde(default)]
+    pub last: u64,
+    /// The reason that the task is dead.
+    pub reason: String,
+    /// Number of attempts made.
+    pub attempts: usize,
+    /// The last failed attempts, with the ends of their streams.
+    #[serde(default)]
+    pub failures: Vec<FailedAttempt>,
+    /// Time of acceptance.
+    #[serde(default)]
+    pub accepted_ms: u64,
+    /// Time at which it died.
+    pub at_ms: u64,
 }
 
 /// A worker, and its attempt at a task.
@@ -65,6 +90,9 @@ pub struct BlockWorker {
     pub worker: String,
     /// The attempt, from 1.
     pub attempt: u32,
+    /// Beginning of the lease of a live task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since_ms: Option<u64>,
 }
 
 /// An entry in a block's history.
@@ -136,6 +164,8 @@ pub struct BlockStep {
     pub leased_ms: Option<u64>,
     /// Milliseconds that the executor itself ran.
     pub ran_ms: Option<u64>,
+    /// Milliseconds from the end until the log had it; `None` if that is not known.
+    pub recorded_ms: Option<u64>,
     /// Number of failed attempts before the result.
     pub failed_attempts: u32,
     /// The last failed attempts.
@@ -184,7 +214,7 @@ fn status(view: BlockView) -> BlockStatus {
     BlockStatus {
         note: note(&view),
         tasks: view.live.iter().map(task).collect(),
-        dead_letters: view.dead.iter().map(dead_summary).collect(),
+        dead_letters: view.dead.iter().map(dead_letter).collect(),
         history: view.history[left_out..].iter().map(entry).collect(),
         summary: view.summary,
     }
@@ -223,19 +253,32 @@ fn note(view: &BlockView) -> Option<String> {
 }
 
 fn task(live: &LiveStep) -> BlockTask {
-    let view = &live.task;
-    let workers = view.workers.iter();
+    let leases = live.leases.iter().map(|lease| BlockWorker {
+        since_ms: Some(lease.since_ms),
+        ..worker(&lease.worker, lease.attempt)
+    });
     BlockTask {
-        task: view.record.id.to_string(),
-        last: view.record.last,
-        phase: phase_name(&view.phase).to_owned(),
+        task: live.task.to_string(),
+        last: live.last,
+        phase: phase_name(&live.phase).to_owned(),
         waits_for: live.waits_for.to_string(),
         why: live.waits_for.clone(),
-        workers: workers
-            .map(|(name, attempt)| worker(name, *attempt))
-            .collect(),
-        failed_attempts: view.attempts.last().map_or(0, |attempt| attempt.number),
-        accepted_ms: view.record.at_ms,
+        workers: leases.collect(),
+        failed_attempts: live.failed,
+        failures: live.attempts.iter().map(failed_attempt).collect(),
+        accepted_ms: live.accepted_ms,
+    }
+}
+
+fn dead_letter(dead: &DeadStep) -> BlockDeadLetter {
+    BlockDeadLetter {
+        task: dead.task.to_string(),
+        last: dead.last,
+        reason: dead.reason.clone(),
+        attempts: dead.failed,
+        failures: dead.attempts.iter().map(failed_attempt).collect(),
+        accepted_ms: dead.accepted_ms,
+        at_ms: dead.at_ms,
     }
 }
 
@@ -243,6 +286,7 @@ fn worker(name: &str, attempt: u32) -> BlockWorker {
     BlockWorker {
         worker: name.to_owned(),
         attempt,
+        since_ms: None,
     }
 }
 
@@ -337,6 +381,9 @@ fn step(step: &TaskEnd) -> BlockStep {
             .begun_ms
             .map(|begun| step.ended_ms.saturating_sub(begun)),
         ran_ms: step.ran_ms,
+        recorded_ms: step
+            .recorded_ms
+            .map(|recorded| recorded.saturating_sub(step.ended_ms)),
         failed_attempts: step.failed,
         failures: step.failures.iter().map(failure).collect(),
     }

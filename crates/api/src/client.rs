@@ -13,12 +13,14 @@ use proofmill_orchestrator::core::BlockSummary;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::actions::{Action, ActionResult};
 use crate::blocks::{BlockStatus, BlocksQuery};
 use crate::operations::OperationError;
 use crate::types::{
-    Cancellation, DeadLetter, DeadSummary, Dropped, QueueStatus, Submission, SubmitAnswer,
-    TaskSummary, TasksQuery,
+    BundleQuery, Cancellation, DeadLetter, DeadSummary, Dropped, QueueStatus, Submission,
+    SubmitAnswer, TaskSummary, TasksQuery,
 };
+use crate::view::MillView;
 use crate::{over_bus, socket};
 
 /// Time limit of a read-only request: a mill that is stopped (SIGSTOP) or hangs must not hang its clients.
@@ -61,6 +63,8 @@ struct BusAddress {
     connection: Connection,
     blobs: Arc<BlobStore>,
     workflow: String,
+    /// Name of the operator, for the coordinator's audit log.
+    who: String,
 }
 
 // === impl Client ===
@@ -79,12 +83,18 @@ impl Client {
         }
     }
 
-    /// A client of the leader of `workflow` on a cluster.
-    pub fn over_bus(connection: Connection, blobs: Arc<BlobStore>, workflow: &str) -> Self {
+    /// A client of the leader of `workflow` on a cluster. `who` is the operator's name, for the leader's audit log.
+    pub fn over_bus(
+        connection: Connection,
+        blobs: Arc<BlobStore>,
+        workflow: &str,
+        who: String,
+    ) -> Self {
         Self(MillAddress::Bus(Arc::new(BusAddress {
             connection,
             blobs,
             workflow: workflow.to_owned(),
+            who,
         })))
     }
 
@@ -101,6 +111,11 @@ impl Client {
     /// See [`crate::Operations::status`]. Returned as JSON, since only people read it.
     pub async fn status(&self) -> Result<serde_json::Value, ClientError> {
         self.get("/v1/status").await
+    }
+
+    /// See [`crate::Operations::view`].
+    pub async fn view(&self) -> Result<MillView, ClientError> {
+        self.get("/v1/view").await
     }
 
     /// See [`crate::Operations::queues`].
@@ -146,6 +161,15 @@ impl Client {
         self.get(&format!("/v1/dead/{}", check_path(task)?)).await
     }
 
+    /// See [`crate::Operations::bundle`].
+    pub async fn bundle(&self, query: &BundleQuery) -> Result<Bytes, ClientError> {
+        let mut path = format!("/v1/bundle?with_programs={}", query.with_programs);
+        if let Some(task) = query.task.as_deref() {
+            path.push_str(&format!("&task={}", check_path(task)?));
+        }
+        self.answer(Method::GET, &path, Bytes::new()).await
+    }
+
     /// See [`crate::Operations::retry`].
     pub async fn retry(&self, task: &str) -> Result<(), ClientError> {
         let path = format!("/v1/retry/{}", check_path(task)?);
@@ -168,6 +192,11 @@ impl Client {
             .map(drop)
     }
 
+    /// See [`crate::Operations::act`].
+    pub async fn act(&self, action: &Action) -> Result<ActionResult, ClientError> {
+        self.call(Method::POST, "/v1/action", encode(action)).await
+    }
+
     /// See [`crate::Operations::submit`].
     pub async fn submit(&self, submission: &Submission) -> Result<SubmitAnswer, ClientError> {
         self.call(Method::POST, "/v1/submit", encode(submission))
@@ -184,6 +213,13 @@ impl Client {
         path: &str,
         body: Bytes,
     ) -> Result<T, ClientError> {
+        let bytes = self.answer(method, path, body).await?;
+        serde_json::from_slice(&bytes)
+            .map_err(|error| self.no_answer(format!("the answer does not parse: {error}")))
+    }
+
+    /// The body of a successful answer.
+    async fn answer(&self, method: Method, path: &str, body: Bytes) -> Result<Bytes, ClientError> {
         let is_read = method == Method::GET;
         let exchange = self.exchange(method, path, body);
         let answer = if is_read {
@@ -197,8 +233,7 @@ impl Client {
         };
         let (status, bytes) = answer.map_err(|why| self.no_answer(why))?;
         if status.is_success() {
-            return serde_json::from_slice(&bytes)
-                .map_err(|error| self.no_answer(format!("the answer does not parse: {error}")));
+            return Ok(bytes);
         }
         let value: serde_json::Value = serde_json::from_slice(&bytes).unwrap_or_default();
         let text = value["error"].as_str().map_or_else(
@@ -227,9 +262,12 @@ impl Client {
                     connection,
                     blobs,
                     workflow,
+                    who,
                 } = &**bus;
-                return over_bus::send_request(connection, blobs, workflow, method, path, body)
-                    .await;
+                return over_bus::send_request(
+                    connection, blobs, workflow, who, method, path, body,
+                )
+                .await;
             }
         };
         let text = |error: hyper::Error| error.to_string();

@@ -28,7 +28,10 @@ pub struct ConnectionLimits {
 
 /// The state of one connection, shared with the gate that admits its calls.
 #[derive(Clone)]
-pub(crate) struct Connection(Arc<Mutex<ConnectionState>>);
+pub(crate) struct Connection {
+    state: Arc<Mutex<ConnectionState>>,
+    peer: Option<Peer>,
+}
 
 /// A guard for one admitted call, dropped when the call ends. The gate puts one into the extensions of each
 /// request that it admits.
@@ -47,7 +50,7 @@ struct ConnectionState {
 struct AdmittedCallGuard(Connection);
 
 /// A peer address, or an IPv6 prefix, whose connections share one limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Peer(IpAddr);
 
 /// A listener's type of address, with the peer if the network has one.
@@ -99,12 +102,22 @@ impl Default for ConnectionLimits {
 // === impl Connection ===
 
 impl Connection {
-    pub(crate) fn new() -> Self {
-        Self(Arc::new(Mutex::new(ConnectionState {
+    /// A connection without calls; `peer` is its peer, if the network has one.
+    pub(crate) fn new(peer: Option<Peer>) -> Self {
+        let state = ConnectionState {
             calls: 0,
             idle_since: Instant::now(),
             was_admitted: false,
-        })))
+        };
+        Self {
+            state: Arc::new(Mutex::new(state)),
+            peer,
+        }
+    }
+
+    /// The connection's peer.
+    pub(crate) fn peer(&self) -> Option<Peer> {
+        self.peer
     }
 
     fn admit(&self) -> AdmittedCall {
@@ -138,7 +151,7 @@ impl Connection {
 
     fn state(&self) -> MutexGuard<'_, ConnectionState> {
         // No code panics while the lock is held.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -284,7 +297,7 @@ mod tests {
     }
 
     fn open_connection(connections: &mut Connections, of_peer: Option<Peer>) -> Connection {
-        let connection = Connection::new();
+        let connection = Connection::new(of_peer);
         connections.spawn(of_peer, connection.clone(), pending());
         connection
     }
@@ -320,7 +333,7 @@ mod tests {
     async fn a_connection_is_idle_from_the_end_of_its_last_call() {
         let limit = Duration::from_secs(30);
         let began = Instant::now();
-        let connection = Connection::new();
+        let connection = Connection::new(None);
         let admitted = connection.admit();
         let held = admitted.clone();
         tokio::spawn(async move {
@@ -329,7 +342,7 @@ mod tests {
         });
         connection.until_idle(limit).await;
         assert_eq!(began.elapsed(), Duration::from_secs(80));
-        let unused = Connection::new();
+        let unused = Connection::new(None);
         unused.until_idle(limit).await;
         assert_eq!(began.elapsed(), Duration::from_secs(110));
     }

@@ -10,6 +10,8 @@
 //! directories ([`directory`]).
 
 mod access;
+mod actions;
+mod audit;
 mod blocks;
 mod bodies;
 mod body_timeout;
@@ -29,16 +31,21 @@ pub mod over_bus;
 mod page;
 mod port;
 mod refused;
+pub mod scaler;
 mod serve;
 mod socket;
 mod submissions;
+pub mod traces;
 mod types;
 pub mod verifier;
+mod view;
 
 pub use access::AccessError;
+pub use actions::{Action, ActionResult, DeadFilter};
+pub use audit::{Actor, AuditEntry, AuditLog};
 pub use blocks::{
-    BlockEntry, BlockEventKind, BlockFailure, BlockStatus, BlockStep, BlockTask, BlockWorker,
-    BlocksQuery,
+    BlockDeadLetter, BlockEntry, BlockEventKind, BlockFailure, BlockStatus, BlockStep, BlockTask,
+    BlockWorker, BlocksQuery,
 };
 pub use client::{Client, ClientError};
 pub use connections::ConnectionLimits;
@@ -47,6 +54,7 @@ pub use port::{PortError, TcpOptions, TlsFiles};
 pub use socket::{SOCKET_NAME, socket_path};
 pub use submissions::Submissions;
 pub use types::{
-    Cancellation, DeadLetter, DeadSummary, Dropped, FailedAttempt, Gap, QueueStatus, Submission,
-    SubmitAnswer, TaskSummary, TasksQuery,
+    BundleQuery, Cancellation, DeadLetter, DeadSummary, Dropped, FailedAttempt, Gap, QueueStatus,
+    Submission, SubmitAnswer, TaskSummary, TasksQuery,
 };
+pub use view::{HeadBlock, MillView, SourceHead, WaitingTask};

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use proofmill_bus::BlobStore;
+use bytes::Bytes;
+use proofmill_bus::{BlobStore, with_sources};
+use proofmill_orchestrator::bundle::{self, BuildOptions, BundleError, LETTERS_MAX};
 use proofmill_orchestrator::conversation::{DeadRow, QueueRow, Reply, Target, TaskSelection};
 use proofmill_orchestrator::coordinator::CoordinatorGone;
 use proofmill_orchestrator::core::{Status, TaskPhase};
@@ -12,16 +14,22 @@ use proofmill_orchestrator::payload::Encoding;
 use proofmill_orchestrator::plan::Plan;
 use proofmill_orchestrator::port::{OperatorPort, SourcePort};
 use proofmill_orchestrator::record::{Attempt, DeadRecord};
+use proofmill_workflow::{SourceKind, Workflow};
 
+use crate::audit::AuditLog;
+use crate::engine::WatchedEngine;
 use crate::over_bus::{LedWorkflow, WorkerSummary};
 use crate::submissions::Submissions;
 use crate::types::{
-    Cancellation, DeadLetter, DeadSummary, Dropped, FailedAttempt, Gap, QueueStatus, Submission,
-    SubmitAnswer, TaskSummary, TasksQuery,
+    BundleQuery, Cancellation, DeadLetter, DeadSummary, Dropped, FailedAttempt, Gap, QueueStatus,
+    Submission, SubmitAnswer, TaskSummary, TasksQuery,
 };
 
 /// Most bytes of a dead letter's payload that are shown.
 const SHOWN_PAYLOAD_BYTES_MAX: usize = 64 * 1024;
+
+/// Most engines that are watched.
+const ENGINES_MAX: usize = 64;
 
 /// Number of tasks listed when no limit is given.
 const LISTED_TASKS_DEFAULT: usize = 1000;
@@ -49,6 +57,9 @@ pub struct Operations {
     port: OperatorPort,
     submissions: Submissions,
     blobs: Arc<BlobStore>,
+    audit: Option<AuditLog>,
+    workflow: Option<Arc<Workflow>>,
+    engines: Arc<[Arc<WatchedEngine>]>,
 }
 
 // === impl Operations ===
@@ -60,12 +71,59 @@ impl Operations {
             port: operator,
             submissions: Submissions::new(source, blobs.clone()),
             blobs,
+            audit: None,
+            workflow: None,
+            engines: Arc::default(),
         }
+    }
+
+    /// The same operations, and bundles of the workflow's dead letters.
+    #[must_use]
+    pub fn with_workflow(self, workflow: Arc<Workflow>) -> Self {
+        Self {
+            workflow: Some(workflow),
+            ..self
+        }
+    }
+
+    /// The same operations, with an audit log of the changes that [`Operations::act`] makes.
+    #[must_use]
+    pub fn with_audit(self, audit: AuditLog) -> Self {
+        Self {
+            audit: Some(audit),
+            ..self
+        }
+    }
+
+    /// The same operations, with the engines that the mill's stages use, for its console. Engines beyond the first
+    /// 64 are left out.
+    #[must_use]
+    pub fn with_engines(self, engines: Vec<WatchedEngine>) -> Self {
+        let engines = engines.into_iter().take(ENGINES_MAX).map(Arc::new);
+        Self {
+            engines: engines.collect(),
+            ..self
+        }
+    }
+
+    pub(crate) fn engines(&self) -> &[Arc<WatchedEngine>] {
+        &self.engines
+    }
+
+    pub(crate) fn audit(&self) -> Option<&AuditLog> {
+        self.audit.as_ref()
     }
 
     /// The current state of the mill.
     pub async fn status(&self) -> Result<Status, OperationError> {
         Ok(self.port.status().await?)
+    }
+
+    /// Whether a source's position is the next block that it brings. That of a file of messages is its number of lines.
+    pub(crate) fn counts_blocks(&self, source: &str) -> bool {
+        let sources = self.workflow.iter().flat_map(|workflow| &workflow.sources);
+        let mut own = sources.filter(|it| it.name == source);
+        own.all(|it| !matches!(it.kind, SourceKind::Jsonl { .. }))
     }
 
     /// A summary of the workflow with up to `named_max` of its workers by name. `leader` is the name of this process.
@@ -177,6 +235,46 @@ impl Operations {
         })
     }
 
+    /// A bundle of dead letters, as a file: their inputs, their attempts, and the settings of their stages.
+    pub async fn bundle(&self, wanted: &BundleQuery) -> Result<Bytes, OperationError> {
+        let workflow = self.workflow.as_ref();
+        let workflow = workflow.ok_or_else(|| {
+            OperationError::Unavailable("this process does not know the workflow file".to_owned())
+        })?;
+        let ids: Vec<TaskId> = match wanted.task.as_deref() {
+            Some(task) => vec![parse_task_id(task)?],
+            None => {
+                // One more than fits is refused with the number of letters.
+                let page = self.port.dead_letters(None, LETTERS_MAX).await?;
+                if page.next.is_some() {
+                    let dead = self.port.status().await?.dead;
+                    return Err(OperationError::Invalid(format!(
+                        "{dead} dead letters, over the limit of {LETTERS_MAX} for one bundle: name single tasks"
+                    )));
+                }
+                page.rows.into_iter().map(|row| row.task).collect()
+            }
+        };
+        let mut letters = Vec::with_capacity(ids.len());
+        for id in ids {
+            match (self.port.dead_letter(id.clone()).await?, &wanted.task) {
+                (Some(letter), _) => letters.push(letter),
+                (None, Some(task)) => return Err(no_such_letter(task)),
+                // Retried or dropped meanwhile.
+                (None, None) => {}
+            }
+        }
+        let options = BuildOptions {
+            with_programs: wanted.with_programs,
+        };
+        let bundle = bundle::build(workflow, letters, &self.blobs, options).await;
+        let file = bundle.and_then(|bundle| bundle.encode());
+        file.map_err(|error| match error {
+            BundleError::Empty => OperationError::NotFound(error.to_string()),
+            error => OperationError::Invalid(with_sources(&error)),
+        })
+    }
+
     /// Puts a dead letter back into its queue, without its earlier attempts.
     pub async fn retry(&self, task: &str) -> Result<(), OperationError> {
         let reply = self.port.retry_dead(parse_task_id(task)?).await?;
@@ -235,7 +333,7 @@ impl Operations {
     }
 }
 
-fn parse_task_id(task: &str) -> Result<TaskId, OperationError> {
+pub(crate) fn parse_task_id(task: &str) -> Result<TaskId, OperationError> {
     task.parse()
         .map_err(|error| OperationError::Invalid(format!("{error}")))
 }
@@ -293,7 +391,7 @@ fn summary_of(row: DeadRow) -> DeadSummary {
     }
 }
 
-pub(crate) fn dead_summary(dead: &DeadRecord) -> DeadSummary {
+fn dead_summary(dead: &DeadRecord) -> DeadSummary {
     DeadSummary {
         task: dead.task.id.to_string(),
         reason: dead.reason.clone(),
@@ -302,7 +400,7 @@ pub(crate) fn dead_summary(dead: &DeadRecord) -> DeadSummary {
     }
 }
 
-fn failed_attempt(attempt: &Attempt) -> FailedAttempt {
+pub(crate) fn failed_attempt(attempt: &Attempt) -> FailedAttempt {
     let failure = &attempt.failure;
     FailedAttempt {
         number: attempt.number,

@@ -15,6 +15,7 @@ use proofmill_orchestrator::remote::{RemoteError, decode, encode};
 use serde::{Deserialize, Serialize};
 use tower_service::Service;
 
+use crate::audit::Actor;
 use crate::client::{ANSWER_MAX, READ_TIME_MAX};
 use crate::control::router;
 use crate::operations::Operations;
@@ -22,6 +23,8 @@ use crate::operations::Operations;
 /// A request of the control socket, as carried over the bus.
 #[derive(Serialize, Deserialize)]
 struct ControlRequest {
+    /// Name of the operator, as the operator states it.
+    who: String,
     method: String,
     path: String,
     body: Bytes,
@@ -153,6 +156,7 @@ async fn answer_request(
         .method(Method::from_bytes(asked.method.as_bytes()).unwrap_or(Method::GET))
         .uri(asked.path)
         .header("content-type", "application/json")
+        .extension(Actor::on_bus(&asked.who))
         .body(Body::from(asked.body))
         .map_err(malformed)?;
     let Ok(response) = router.call(request).await;
@@ -165,17 +169,19 @@ async fn answer_request(
     encode(&ControlAnswer { status, body }, connection, blobs).await
 }
 
-/// Sends a request to the workflow's leader. A submission may wait for room in a queue for longer than the
+/// Sends a request of `who` to the workflow's leader. A submission may wait for room in a queue for longer than the
 /// limit of an answer; submitting again is safe.
 pub(crate) async fn send_request(
     connection: &Connection,
     blobs: &BlobStore,
     workflow: &str,
+    who: &str,
     method: Method,
     path: &str,
     body: Bytes,
 ) -> Result<(StatusCode, Bytes), String> {
     let request = ControlRequest {
+        who: who.to_owned(),
         method: method.to_string(),
         path: path.to_owned(),
         body,

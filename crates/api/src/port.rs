@@ -9,10 +9,12 @@ use axum::serve::{Listener, ListenerExt};
 use proofmill_bus::{SecretError, read_secret};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::server::danger::ClientCertVerifier;
+use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
 use crate::body_timeout::Pressure;
 use crate::connections::ConnectionLimits;
@@ -50,6 +52,12 @@ pub enum PortError {
          is allowed"
     )]
     Exposed(SocketAddr),
+    /// The address can be reached from other machines, and TLS or certificates of clients are missing.
+    #[error(
+        "{0} can be reached from other machines: without TLS and certificates of clients only a loopback \
+         address is allowed"
+    )]
+    Uncertified(SocketAddr),
     /// The key cannot be used.
     #[error(transparent)]
     Secret(#[from] SecretError),
@@ -86,6 +94,14 @@ pub(crate) async fn listen(address: SocketAddr) -> Result<TcpListener, PortError
     listening.map_err(|source| PortError::Listen { address, source })
 }
 
+/// Listens on an address that only this machine reaches, for a page that needs no token.
+pub(crate) async fn listen_locally(address: SocketAddr) -> Result<TcpListener, PortError> {
+    match address.ip().is_loopback() {
+        true => listen(address).await,
+        false => Err(PortError::Exposed(address)),
+    }
+}
+
 // === impl Port ===
 
 impl Port {
@@ -99,8 +115,31 @@ impl Port {
         if !(address.ip().is_loopback() || tls.is_some() && has_tokens) {
             return Err(PortError::Exposed(address));
         }
+        Self::bind(address, versions, tls, None).await
+    }
+
+    /// Listens for callers that have no tokens, if that is safe: beyond loopback only with TLS and a CA that has
+    /// signed the callers' certificates. With a CA, callers need a certificate on loopback too.
+    pub(crate) async fn open_for_certified(
+        address: SocketAddr,
+        versions: HttpVersions,
+        tls: Option<&TlsFiles>,
+        client_ca: Option<&Path>,
+    ) -> Result<Self, PortError> {
+        if !address.ip().is_loopback() && (tls.is_none() || client_ca.is_none()) {
+            return Err(PortError::Uncertified(address));
+        }
+        Self::bind(address, versions, tls, client_ca).await
+    }
+
+    async fn bind(
+        address: SocketAddr,
+        versions: HttpVersions,
+        tls: Option<&TlsFiles>,
+        client_ca: Option<&Path>,
+    ) -> Result<Self, PortError> {
         let tls = match tls {
-            Some(files) => Some(files.acceptor(versions).await?),
+            Some(files) => Some(files.acceptor(versions, client_ca).await?),
             None => None,
         };
         let listener = listen(address).await?;
@@ -144,25 +183,23 @@ impl Port {
 // === impl TlsFiles ===
 
 impl TlsFiles {
-    async fn acceptor(&self, versions: HttpVersions) -> Result<TlsAcceptor, PortError> {
+    async fn acceptor(
+        &self,
+        versions: HttpVersions,
+        client_ca: Option<&Path>,
+    ) -> Result<TlsAcceptor, PortError> {
         let Self { certificate, key } = self;
-        let pem = tokio::fs::read(certificate).await;
-        let pem =
-            pem.map_err(|error| file_error(certificate)(format!("cannot be read: {error}")))?;
-        let chain = CertificateDer::pem_slice_iter(&pem)
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(|error| file_error(certificate)(format!("no certificates: {error}")))?;
-        if chain.is_empty() {
-            return Err(file_error(certificate)(
-                "there is no certificate in it".into(),
-            ));
-        }
+        let chain = read_certificates(certificate).await?;
         let pem = read_secret(key).await?;
         let private = PrivateKeyDer::from_pem_slice(pem.as_bytes())
             .map_err(|error| file_error(key)(format!("no private key: {error}")))?;
+        let verifier = match client_ca {
+            Some(authorities) => client_verifier(authorities).await?,
+            None => WebPkiClientVerifier::no_client_auth(),
+        };
         let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
-            .map(|config| config.with_no_client_auth())
+            .map(|config| config.with_client_cert_verifier(verifier))
             .and_then(|config| config.with_single_cert(chain, private))
             .map_err(|error| file_error(certificate)(format!("cannot be used: {error}")))?;
         let names: &[&[u8]] = match versions {
@@ -173,6 +210,32 @@ impl TlsFiles {
         config.alpn_protocols = names.iter().map(|name| name.to_vec()).collect();
         Ok(TlsAcceptor::from(Arc::new(config)))
     }
+}
+
+/// The certificates in a file, of which there must be at least one.
+async fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, PortError> {
+    let pem = tokio::fs::read(path).await;
+    let pem = pem.map_err(|error| file_error(path)(format!("cannot be read: {error}")))?;
+    let found = CertificateDer::pem_slice_iter(&pem)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| file_error(path)(format!("no certificates: {error}")))?;
+    if found.is_empty() {
+        return Err(file_error(path)("there is no certificate in it".into()));
+    }
+    Ok(found)
+}
+
+/// Admits clients with a certificate that one of these authorities has signed.
+async fn client_verifier(authorities: &Path) -> Result<Arc<dyn ClientCertVerifier>, PortError> {
+    let mut roots = RootCertStore::empty();
+    for authority in read_certificates(authorities).await? {
+        let added = roots.add(authority);
+        added.map_err(|error| file_error(authorities)(format!("no authority: {error}")))?;
+    }
+    let provider = Arc::new(ring::default_provider());
+    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+        .build()
+        .map_err(|error| file_error(authorities)(format!("cannot be used: {error}")))
 }
 
 fn file_error(path: &Path) -> impl FnOnce(String) -> PortError {

@@ -153,7 +153,7 @@ pub(crate) async fn serve<L, A, F, B>(
         };
         match connections.make_room(peer) {
             ConnectionRoom::Free => {
-                let connection = Connection::new();
+                let connection = Connection::new(peer);
                 let served = serving.clone().serve_connection(stream, connection.clone());
                 connections.spawn(peer, connection, served);
             }

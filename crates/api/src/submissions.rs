@@ -37,13 +37,17 @@ impl Submissions {
     pub async fn submit(&self, submission: Submission) -> Result<SubmitAnswer, OperationError> {
         let queue = self.queue(&submission.queue)?;
         let payload = Bytes::copy_from_slice(submission.payload.get().as_bytes());
+        let caller = submission.trace();
         let message = SourceMessage::of_json(
             (submission.first, submission.last),
             submission.part.as_deref(),
             payload,
             submission.requires,
         );
-        let message = message.map_err(OperationError::Invalid)?;
+        let message = SourceMessage {
+            caller,
+            ..message.map_err(OperationError::Invalid)?
+        };
         self.submit_to_queue(queue, message).await
     }
 

@@ -1,7 +1,9 @@
 //! The types of requests and answers of a mill, which the command line prints with `--json`.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use proofmill_trace::TraceContext;
 use serde::{Deserialize, Serialize};
 
 /// The current state of a queue.
@@ -112,6 +114,29 @@ pub struct FailedAttempt {
     pub wall_ms: u64,
 }
 
+/// Dead letters to bundle.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BundleQuery {
+    /// The task, `STAGE/BLOCK/PART`; every dead letter if absent.
+    pub task: Option<String>,
+    /// Whether the programs of the stages are put in.
+    #[serde(default)]
+    pub with_programs: bool,
+}
+
+// === impl BundleQuery ===
+
+impl BundleQuery {
+    /// Name for the bundle's file, such as `prove-12-0.bundle`, of letters, digits, `_`, `-`, `=` and `.` only.
+    pub fn file_name(&self) -> String {
+        let is_plain = |it: char| it.is_ascii_alphanumeric() || matches!(it, '_' | '-' | '=');
+        let name = self.task.as_deref().unwrap_or("dead-letters").chars();
+        let name: String = name.map(|it| if is_plain(it) { it } else { '-' }).collect();
+        format!("{name}.bundle")
+    }
+}
+
 /// The consequences of dropping a dead letter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dropped {
@@ -165,6 +190,22 @@ pub struct Submission {
     /// Labels that a worker must have, instead of the stage's.
     #[serde(default)]
     pub requires: Option<BTreeSet<String>>,
+    /// The trace that the block continues, as the header `traceparent`; a malformed one is ignored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
+    /// The header `tracestate` with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tracestate: Option<String>,
+}
+
+// === impl Submission ===
+
+impl Submission {
+    /// The context of the trace that the block continues.
+    pub(crate) fn trace(&self) -> Option<Arc<TraceContext>> {
+        let parent = self.traceparent.as_deref()?;
+        TraceContext::parse(parent, self.tracestate.as_deref()).map(Arc::new)
+    }
 }
 
 /// The outcome of a submission.

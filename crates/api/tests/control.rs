@@ -142,6 +142,8 @@ fn submission(queue: &str, block: u64, payload: &str) -> Submission {
         part: None,
         payload: RawValue::from_string(payload.to_owned()).expect("JSON"),
         requires: None,
+        traceparent: None,
+        tracestate: None,
     }
 }
 

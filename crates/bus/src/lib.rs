@@ -47,7 +47,7 @@ pub use jetstream::{
 };
 pub use key::{InvalidKey, Key, MAX_KEY_BYTES};
 pub use log::{
-    Durable, Entry, Expect, Log, MAX_BATCH_OPS, MAX_VALUE_BYTES, Op, Seq, until_durable,
+    Durable, Entry, Expect, Log, LogUsage, MAX_BATCH_OPS, MAX_VALUE_BYTES, Op, Seq, until_durable,
 };
 pub use memory::MemoryLog;
-pub use secret::{SecretError, read_secret};
+pub use secret::{SecretError, read_secret, read_secret_blocking};

@@ -98,8 +98,23 @@ pub trait Log: Send + Sync + 'static {
     /// call, durable or not, and nothing that is accepted later.
     fn replay(&self) -> BoxStream<'_, Result<Entry, ReadError>>;
 
+    /// The room that the log takes up where it is kept; `None` if that is unknown, or cannot be found out now.
+    fn usage(&self) -> BoxFuture<'_, Option<LogUsage>> {
+        Box::pin(std::future::ready(None))
+    }
+
     /// The live record under `key`, accepted or durable.
     fn get(&self, key: &Key) -> BoxFuture<'_, Result<Option<Entry>, ReadError>>;
+}
+
+/// The room that a log takes up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogUsage {
+    /// Bytes in use: of its files, or of its stream.
+    pub bytes: u64,
+    /// Most bytes that it may take up: those in use and those free on its file system, or the stream's limit. `None` if
+    /// the stream has no limit of its own.
+    pub limit: Option<u64>,
 }
 
 /// Waits until everything up to and including `seq` is on stable storage.

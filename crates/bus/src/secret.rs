@@ -1,10 +1,10 @@
 //! Reading of files with secrets.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use proofmill_files::open_regular_or_inherited;
 use zeroize::Zeroizing;
 
 /// Maximum size of a file with secrets, in bytes.
@@ -36,7 +36,7 @@ pub enum SecretError {
 pub async fn read_secret(path: &Path) -> Result<Zeroizing<String>, SecretError> {
     let owned = path.to_owned();
     // Read in blocking code: the runtime's own file type keeps a copy of the content.
-    let reading = tokio::task::spawn_blocking(move || read(&owned)).await;
+    let reading = tokio::task::spawn_blocking(move || read_secret_blocking(&owned)).await;
     reading.unwrap_or_else(|error| {
         Err(SecretError::Unreadable {
             path: path.to_owned(),
@@ -45,12 +45,16 @@ pub async fn read_secret(path: &Path) -> Result<Zeroizing<String>, SecretError> 
     })
 }
 
-fn read(path: &Path) -> Result<Zeroizing<String>, SecretError> {
+/// [`read_secret`] for code that may block.
+///
+/// # Errors
+/// See [`SecretError`].
+pub fn read_secret_blocking(path: &Path) -> Result<Zeroizing<String>, SecretError> {
     let unreadable = |source| SecretError::Unreadable {
         path: path.to_owned(),
         source,
     };
-    let file = File::open(path).map_err(unreadable)?;
+    let file = open_regular_or_inherited(path).map_err(unreadable)?;
     let metadata = file.metadata().map_err(unreadable)?;
     if metadata.permissions().mode() & 0o007 != 0 {
         return Err(SecretError::Open(path.to_owned()));

@@ -15,7 +15,7 @@ use proofmill_bus::{
 use proofmill_nats_server::{NatsServer, free_port};
 
 /// Longer than anything here takes unless it is stuck.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A server that keeps nothing after its end, with the bucket `mill`.
 struct S3Server {
@@ -191,6 +191,7 @@ async fn a_cluster_has_one_place_for_its_blobs() {
         let options = NatsOptions {
             membership,
             blobs,
+            connect_timeout: PATIENCE,
             ..NatsOptions::new(&nats.url())
         };
         async { Connection::open(options).await.unwrap() }

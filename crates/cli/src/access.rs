@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use proofmill_api::over_bus::{self, LedWorkflow};
 use proofmill_api::{
-    BlockStatus, BlocksQuery, Cancellation, Client, DeadLetter, DeadSummary, Dropped, Operations,
-    QueueStatus, Submission, SubmitAnswer, TaskSummary, TasksQuery,
+    Action, ActionResult, Actor, AuditLog, BlockStatus, BlocksQuery, BundleQuery, Cancellation,
+    Client, DeadLetter, DeadSummary, Dropped, MillView, Operations, QueueStatus, Submission,
+    SubmitAnswer, TaskSummary, TasksQuery,
 };
-use proofmill_bus::{OpenError, open_blobs};
+use proofmill_bus::{Connection, OpenError, open_blobs};
 use proofmill_orchestrator::core::BlockSummary;
 use proofmill_orchestrator::mill::{Mill, MillError, Options};
 use proofmill_orchestrator::remote::Role;
@@ -19,8 +21,9 @@ use crate::args::MillArgs;
 use crate::failure::Failure;
 use crate::{bus, provers, state};
 
-/// Longest wait for a state directory that is locked by a mill whose control socket does not answer yet.
-const LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
+/// Longest wait for a state directory that is locked by a mill whose control socket does not answer yet. A mill may stand
+/// still for seconds as it starts on a loaded machine.
+const LOCK_WAIT_MAX: Duration = Duration::from_secs(20);
 
 /// A connection to a mill, or its opened state.
 pub(crate) enum MillAccess {
@@ -56,6 +59,15 @@ async fn workflow_not_named(args: &MillArgs) -> Result<Failure, Failure> {
         .help("name one with --workflow, or a mill of this machine with --state"))
 }
 
+/// Name of the user of this machine, for the audit log of a coordinator, such as `alice@laptop`.
+fn operator_name() -> String {
+    let mut names = ["USER", "LOGNAME"].iter();
+    let user = names.find_map(|name| std::env::var(name).ok());
+    let user = user.unwrap_or_else(|| format!("user {}", rustix::process::getuid().as_raw()));
+    let system = rustix::system::uname();
+    format!("{user}@{}", system.nodename().to_string_lossy())
+}
+
 // === impl MillAccess ===
 
 impl MillAccess {
@@ -82,10 +94,30 @@ impl MillAccess {
         Self::open_directory(named, true).await
     }
 
+    /// Opens the mill for a process that runs on, and that may be started before the coordinator of a cluster.
+    pub(crate) async fn open_for_service(args: &MillArgs) -> Result<Self, Failure> {
+        match &args.workflow {
+            Some(workflow) => {
+                let connection = bus::connect_service(&args.bus, workflow).await?;
+                Self::over(connection, workflow).await
+            }
+            None => Self::open_for_reading(args).await,
+        }
+    }
+
     async fn on_bus(args: &MillArgs, workflow: &str) -> Result<Self, Failure> {
         let connection = bus::connect(&args.bus, Role::Operator, workflow).await?;
+        Self::over(connection, workflow).await
+    }
+
+    async fn over(connection: Connection, workflow: &str) -> Result<Self, Failure> {
         let blobs = Arc::new(open_blobs(&connection).await?.for_workflow(workflow));
-        Ok(Self::Running(Client::over_bus(connection, blobs, workflow)))
+        Ok(Self::Running(Client::over_bus(
+            connection,
+            blobs,
+            workflow,
+            operator_name(),
+        )))
     }
 
     /// Connects to the mill that runs in the state directory, or opens the state if none runs.
@@ -115,7 +147,12 @@ impl MillAccess {
                 Ok(mill) => {
                     let handle = mill.handle();
                     let operations =
-                        Operations::new(handle.operator(), handle.source(), mill.blobs().clone());
+                        Operations::new(handle.operator(), handle.source(), mill.blobs().clone())
+                            .with_workflow(Arc::new(workflow));
+                    let operations = match read_only {
+                        true => operations,
+                        false => operations.with_audit(AuditLog::in_directory(&directory)),
+                    };
                     return Ok(Self::Stopped(Box::new(mill), operations));
                 }
                 // A mill that is starting or shutting down holds the lock but has no socket.
@@ -144,6 +181,13 @@ impl MillAccess {
         match self {
             Self::Running(client) => Ok(client.status().await?),
             Self::Stopped(_, operations) => Ok(serde_json::to_value(operations.status().await?)?),
+        }
+    }
+
+    pub(crate) async fn view(&self) -> Result<MillView, Failure> {
+        match self {
+            Self::Running(client) => Ok(client.view().await?),
+            Self::Stopped(_, operations) => Ok(operations.view().await?),
         }
     }
 
@@ -189,24 +233,53 @@ impl MillAccess {
         }
     }
 
+    pub(crate) async fn bundle(&self, query: &BundleQuery) -> Result<Bytes, Failure> {
+        match self {
+            Self::Running(client) => Ok(client.bundle(query).await?),
+            Self::Stopped(_, operations) => Ok(operations
+                .bundle_for(&Actor::on_command_line(), query)
+                .await?),
+        }
+    }
+
     pub(crate) async fn retry(&self, task: &str) -> Result<(), Failure> {
         match self {
             Self::Running(client) => Ok(client.retry(task).await?),
-            Self::Stopped(_, operations) => Ok(operations.retry(task).await?),
+            Self::Stopped(..) => {
+                let task = task.to_owned();
+                self.act(&Action::Retry { task }).await.map(drop)
+            }
         }
     }
 
     pub(crate) async fn drop_dead(&self, task: &str) -> Result<Dropped, Failure> {
         match self {
             Self::Running(client) => Ok(client.drop_dead(task).await?),
-            Self::Stopped(_, operations) => Ok(operations.drop_dead(task).await?),
+            Self::Stopped(..) => {
+                let task = task.to_owned();
+                let gap = self.act(&Action::Drop { task: task.clone() }).await?.gap;
+                Ok(Dropped { task, gap })
+            }
         }
     }
 
     pub(crate) async fn cancel(&self, cancellation: &Cancellation) -> Result<(), Failure> {
         match self {
             Self::Running(client) => Ok(client.cancel(cancellation).await?),
-            Self::Stopped(_, operations) => Ok(operations.cancel(cancellation).await?),
+            Self::Stopped(..) => {
+                let target = cancellation.clone();
+                self.act(&Action::Cancel { target }).await.map(drop)
+            }
+        }
+    }
+
+    /// Carries out an action, with an entry in the audit log of a mill of this machine.
+    pub(crate) async fn act(&self, action: &Action) -> Result<ActionResult, Failure> {
+        match self {
+            Self::Running(client) => Ok(client.act(action).await?),
+            Self::Stopped(_, operations) => {
+                Ok(operations.act(&Actor::on_command_line(), action).await?)
+            }
         }
     }
 

@@ -3,12 +3,20 @@
 pub(crate) mod aggregate;
 pub(crate) mod circuits;
 pub(crate) mod cluster;
+pub(crate) mod console;
+pub(crate) mod dlq;
 pub(crate) mod doctor;
 pub(crate) mod engine;
+pub(crate) mod ethproofs;
 pub(crate) mod intake;
 pub(crate) mod listen;
 pub(crate) mod partition;
+pub(crate) mod pause;
 pub(crate) mod rv32;
+pub(crate) mod scale;
+pub(crate) mod settle;
+pub(crate) mod solidity;
+pub(crate) mod top;
 pub(crate) mod verifier;
 pub(crate) mod verify;
 pub(crate) mod vkd;
@@ -90,27 +98,43 @@ pub(crate) enum Command {
     Sequencer(cluster::Sequencer),
     /// Run the sources of a workflow on a cluster, which bring it its blocks.
     Source(cluster::SourceRole),
+    /// Serve a page in the browser that shows a workflow on a cluster, and says why each block waits.
+    Console(console::Console),
     /// Turn the environments of a push0 deployment into a workflow file.
     ImportEnv(cluster::ImportEnv),
     /// Check a workflow file, and draw it.
     Check(Check),
     /// Show what a mill is doing.
     Status(MillArgs),
+    /// Watch a mill: its chain, stages, workers, and why the next block waits.
+    Top(top::Top),
     /// Show what each queue holds.
     Queues(MillArgs),
     /// List the live tasks.
     Tasks(Tasks),
+    /// Show how many workers a mill has and should have, or tell an autoscaler.
+    Scale(scale::Scale),
     /// Show the history of a block: its provers, the time of each step, and where it was emitted.
     Block(Block),
-    /// Look at the dead-letter queue (tasks that failed for good), retry or drop its tasks.
+    /// Look at the dead-letter queue (tasks that failed for good), retry or drop its tasks, run them elsewhere.
     Dlq {
         #[command(subcommand)]
-        command: Dlq,
+        command: dlq::Dlq,
     },
     /// Stop live tasks and move them to the dead-letter queue.
     ///
     /// Programs that work on these tasks are killed. `dlq retry` puts the tasks back into their queues.
     Cancel(Cancel),
+    /// Pause a stage or a source, or drain a worker.
+    ///
+    /// A paused stage leases nothing new, a paused sequencer emits nothing, messages of a paused source wait, and a
+    /// drained worker finishes what it has. A pause lasts until `resume`, over restarts; that of a worker until the
+    /// worker leaves.
+    Pause(pause::Pause),
+    /// End a pause.
+    Resume(pause::Pause),
+    /// Run a task now that waits for its next attempt.
+    RunNow(pause::RunNow),
     /// Submit a message to a queue.
     Submit(Submit),
     /// Prove that a witness satisfies a circom circuit, with Groth16.
@@ -130,11 +154,13 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: verifier::Verifier,
     },
-    /// Look at a proving key, check it, export its verifying key.
+    /// Look at a proving key, check it, export its verifying key or a contract that verifies its proofs.
     Zkey {
         #[command(subcommand)]
         command: circuits::Zkey,
     },
+    /// Print the calldata with which a contract verifies a proof, or a batch of proofs, on Ethereum.
+    Calldata(solidity::Calldata),
     /// Make a proving key for a circom circuit, for development.
     ///
     /// Anyone who runs this command, or can read its memory, could forge proofs. A deployment needs keys
@@ -169,6 +195,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: zkpu::Zkpu,
     },
+    /// Tell Ethproofs about your clusters and their machines.
+    ///
+    /// A mill reports its blocks by the table `[ethproofs]` of its workflow file, which names a cluster. This command
+    /// creates that cluster at the site, and says on which machines it proves.
+    Ethproofs(ethproofs::Ethproofs),
     /// Show what this machine proves with: processors, memory, CUDA cards, and why a card is not used.
     Doctor(doctor::Doctor),
     /// Print a completion script for your shell.
@@ -178,9 +209,34 @@ pub(crate) enum Command {
         /// The shell.
         shell: Shell,
     },
+    /// Write the manual pages of all commands, for man(1).
+    ///
+    /// For this user alone: `proofmill man --out ~/.local/share/man/man1`.
+    Man {
+        /// The folder of the pages; it is made if it does not exist.
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
+    },
 }
 
 impl Command {
+    /// Whether the command does work that belongs to traces of blocks.
+    pub(crate) fn makes_spans(&self) -> bool {
+        matches!(
+            self,
+            Self::Demo(_)
+                | Self::Run(_)
+                | Self::Coordinator(_)
+                | Self::Dispatcher(_)
+                | Self::Collector(_)
+                | Self::Sequencer(_)
+                | Self::Source(_)
+                | Self::Engine {
+                    command: engine::Engine::Serve(_)
+                }
+        )
+    }
+
     /// Whether the command's async tasks only wait for messages, with all computation on the provers' own
     /// threads. Such a command gets a single-threaded runtime: waking a second thread would cost time on every message.
     pub(crate) fn uses_single_thread_runtime(&self) -> bool {
@@ -190,6 +246,7 @@ impl Command {
                 | Self::Collector(_)
                 | Self::Sequencer(_)
                 | Self::Source(_)
+                | Self::Console(_)
                 | Self::SupervisePrograms
         )
     }
@@ -245,6 +302,8 @@ pub(crate) struct Demo {
     /// aggregate verify --range` verifies it in one check.
     #[arg(long)]
     pub(crate) aggregate: bool,
+    #[command(flatten)]
+    pub(crate) settle: settle::DemoSettle,
     /// Print a summary as one JSON object on the last line of standard output.
     #[arg(long)]
     pub(crate) json: bool,
@@ -253,7 +312,7 @@ pub(crate) struct Demo {
     #[command(flatten)]
     pub(crate) metrics: MetricsArg,
     #[command(flatten)]
-    pub(crate) console: ConsoleArg,
+    pub(crate) console: console::ConsoleArgs,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -261,28 +320,6 @@ pub(crate) struct MetricsArg {
     /// Serve `/metrics` (Prometheus) and `/healthz` here, such as 127.0.0.1:9464.
     #[arg(long, env = "PROOFMILL_METRICS", value_name = "ADDRESS")]
     pub(crate) metrics: Option<SocketAddr>,
-}
-
-#[derive(Clone, Debug, Args)]
-pub(crate) struct ConsoleArg {
-    /// Serve the console, a page that shows the chain and says why each block waits, on this loopback address
-    /// [without an address: 127.0.0.1:9467].
-    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:9467", value_parser = loopback)]
-    pub(crate) console: Option<SocketAddr>,
-}
-
-/// An address that only this machine reaches.
-fn loopback(text: &str) -> Result<SocketAddr, String> {
-    let address: SocketAddr = text.parse().map_err(|_| {
-        "expected an address and a port, such as 127.0.0.1:9467; a workflow file goes before this option".to_owned()
-    })?;
-    match address.ip().is_loopback() {
-        true => Ok(address),
-        false => Err(
-            "the console has no tokens: it is served on loopback only, such as 127.0.0.1:9467"
-                .to_owned(),
-        ),
-    }
 }
 
 #[derive(Clone, Copy, Debug, Args)]
@@ -343,7 +380,7 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) metrics: MetricsArg,
     #[command(flatten)]
-    pub(crate) console: ConsoleArg,
+    pub(crate) console: console::ConsoleArgs,
     #[command(flatten)]
     pub(crate) intake: intake::IntakeArgs,
     #[command(flatten)]
@@ -415,21 +452,6 @@ States of a block: never seen; waiting, with the reason; running; dead (see `dlq
 from the dead-letter queue; skipped by a collector or the sequencer; taken back by its source;
 finished, if no sequencer follows; emitted, in time or after its deadline. `[history]` in the
 workflow file limits what is remembered.";
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Dlq {
-    /// List the dead letters.
-    List(MillArgs),
-    /// Show one dead letter: its payload, and every attempt with its output.
-    Show(DlqTask),
-    /// Put dead letters back into their queues and reset their attempts.
-    Retry(DlqTasks),
-    /// Drop dead letters for good.
-    ///
-    /// The sequencer still waits for their blocks, and the command names them. Submit each again, or submit
-    /// a placeholder to the sequencer's own queue, which is emitted in its place.
-    Drop(DlqTasks),
-}
 
 #[derive(Debug, Args)]
 pub(crate) struct DlqTask {

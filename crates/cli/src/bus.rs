@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use proofmill_bus::{Bucket, Connection, Credentials, NatsOptions};
+use proofmill_bus::{Bucket, Connection, Credentials, Membership, MissingStream, NatsOptions};
 use proofmill_orchestrator::remote::Role;
 use proofmill_telemetry::console_line;
 
@@ -36,6 +36,29 @@ pub(crate) fn print(url: &str) {
 
 /// Connects as `role`. The connection's name, which the NATS server shows, is `proofmill ROLE NAME`.
 pub(crate) async fn connect(args: &BusArgs, role: Role, name: &str) -> Result<Connection, Failure> {
+    let wait = match role {
+        // A person is waiting for the answer, so one attempt is enough.
+        Role::Operator => Duration::ZERO,
+        _ => CONNECT_TIMEOUT,
+    };
+    open(args, role, role.membership(), wait, name).await
+}
+
+/// Connects with an operator's rights, for a process that runs on: it waits for the server, and for the streams.
+pub(crate) async fn connect_service(args: &BusArgs, name: &str) -> Result<Connection, Failure> {
+    let creator = Role::Coordinator.name();
+    let role = Role::Operator;
+    let membership = Membership::new(role.name(), MissingStream::Wait { creator });
+    open(args, role, membership, CONNECT_TIMEOUT, name).await
+}
+
+async fn open(
+    args: &BusArgs,
+    role: Role,
+    membership: Membership,
+    wait: Duration,
+    name: &str,
+) -> Result<Connection, Failure> {
     let url = args.url.as_deref().ok_or_else(|| {
         Failure::usage("no bus to connect to")
             .help("name a NATS server with --bus nats://HOST:4222, or in PROOFMILL_BUS")
@@ -65,7 +88,7 @@ pub(crate) async fn connect(args: &BusArgs, role: Role, name: &str) -> Result<Co
     options.client_certificate = args.bus_cert.clone().zip(args.bus_key.clone());
     options.prefix.clone_from(&args.bus_prefix);
     options.replicas = args.replicas;
-    options.membership = role.membership();
+    options.membership = membership;
     options.identity.clone_from(&args.bus_identity);
     options.blobs = args.blobs.as_deref().map(|url| {
         let variables = std::env::vars_os();
@@ -74,11 +97,6 @@ pub(crate) async fn connect(args: &BusArgs, role: Role, name: &str) -> Result<Co
         });
         Bucket::new(url, texts)
     });
-    let wait = match role {
-        // A person is waiting for the answer, so one attempt is enough.
-        Role::Operator => Duration::ZERO,
-        _ => CONNECT_TIMEOUT,
-    };
     options.connect_timeout = args.connect_timeout.unwrap_or(wait);
     options.name = format!("proofmill {role} {name}");
     Ok(Connection::open(options).await?)

@@ -85,7 +85,8 @@ pub(crate) fn claim(state: &Path, workflow: &str) -> Result<(), Failure> {
         let is_known = STATE_ENTRIES.iter().any(|entry| name == **entry)
             || name.as_bytes().starts_with(b".new-")
             || name.as_bytes().starts_with(b".proofmill-")
-            || name.as_bytes().starts_with(b"headers-");
+            || name.as_bytes().starts_with(b"headers-")
+            || name.as_bytes().starts_with(b"audit.");
         if !is_known {
             return Err(Failure::usage(format!(
                 "{shown} holds {:?} and is no state directory: it is left unchanged",

@@ -88,6 +88,7 @@ async fn main() -> Result<(), Failure> {
             priority: Priority::Normal,
             deadline: None,
             partitions: (0..count).map(partition).collect(),
+            trace: None,
         })
     };
     // The first job makes the tables and allocates the memory; it is not measured.

@@ -6,16 +6,18 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::broadcast;
 
 use crate::interface::{Event, EventKind};
+use crate::traces::JobTraces;
 
 /// Number of events that are buffered for slow subscribers, which miss older ones.
 const EVENTS_BUFFERED: usize = 1 << 14;
 
-/// Sends events to all subscribers. Clones share the channel.
+/// Sends events to all subscribers, and makes spans of them. Clones share the channel.
 #[derive(Clone, Debug)]
 pub(crate) struct Events {
     epoch: Instant,
     started_ms: u64,
     sender: Arc<broadcast::Sender<Event>>,
+    traces: Arc<JobTraces>,
 }
 
 // === impl Events ===
@@ -26,13 +28,21 @@ impl Events {
             epoch: Instant::now(),
             started_ms: unix_ms(SystemTime::now()),
             sender: Arc::new(broadcast::channel(EVENTS_BUFFERED).0),
+            traces: Arc::default(),
         }
     }
 
     pub(crate) fn send(&self, kind: EventKind) {
         let at_us = self.now();
+        let event = Event { at_us, kind };
+        self.traces.observe(&event);
         // An error only means that there is no subscriber.
-        let _ = self.sender.send(Event { at_us, kind });
+        let _ = self.sender.send(event);
+    }
+
+    /// The traces of jobs.
+    pub(crate) fn traces(&self) -> &JobTraces {
+        &self.traces
     }
 
     pub(crate) fn subscribe(&self) -> broadcast::Receiver<Event> {

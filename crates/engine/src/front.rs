@@ -170,6 +170,7 @@ impl CallerSide {
                     input,
                 })
                 .collect(),
+            trace: submission.trace,
         })
     }
 

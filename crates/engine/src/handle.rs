@@ -4,6 +4,7 @@ use futures_util::future::BoxFuture;
 use std::fmt;
 use std::sync::Arc;
 
+use proofmill_trace::TraceContext;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
 use crate::front::CallerSide;
@@ -54,6 +55,13 @@ impl Handle {
     pub async fn await_result(&self, job: JobId) -> Result<JobResult, Error> {
         let kept = self.ask(|reply| Command::Await(job, reply)).await?;
         kept.into_result()
+    }
+
+    /// Notes the context of a caller's span for a job: spans of its stages join that trace from now on, also those
+    /// of stages that ended before the caller of a job came, as after a restart of the engine. The contexts of the
+    /// last 16,384 jobs are kept, in memory.
+    pub fn note_trace(&self, job: JobId, context: TraceContext) {
+        self.caller_side.env.events.traces().note(job, context);
     }
 
     /// Submits and waits.

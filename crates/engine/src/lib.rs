@@ -24,6 +24,7 @@
 //!         priority: Priority::Normal,
 //!         deadline: None,
 //!         partitions: vec![Partition { circuit, input }],
+//!         trace: None,
 //!     })
 //!     .await?;
 //! println!("{}: {} proofs", result.state, result.proofs.len());
@@ -102,11 +103,13 @@ mod key;
 mod memory;
 mod options;
 mod pipeline;
+mod processor;
 mod queue;
 mod registry;
 mod residency;
 mod service;
 mod sync;
+mod traces;
 
 pub use generator::{Generator, GeneratorProgram, WitnessGenerator};
 pub use handle::Handle;
@@ -123,4 +126,5 @@ pub use options::{
     AcceleratorOptions, DeviceKind, DeviceOptions, Fault, Interference, KeyForm, Limits,
     OffloadRule, Options, StageWorkers,
 };
+pub use processor::processor_name;
 pub use service::Service;

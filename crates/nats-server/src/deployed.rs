@@ -6,7 +6,7 @@ use crate::{Authority, Certificate, NatsServer};
 
 /// The users of the configuration: one for each role, except that each worker group of dispatchers has a
 /// user of its own.
-const USERS: [&str; 7] = [
+const USERS: [&str; 8] = [
     "coordinator",
     "prover",
     "verifier",
@@ -14,6 +14,7 @@ const USERS: [&str; 7] = [
     "sequencer",
     "source",
     "operator",
+    "console",
 ];
 
 /// A server with the documented configuration: TLS, and a user for each role.

@@ -26,7 +26,7 @@ pub use deployed::Deployed;
 
 /// Time within which a started server must accept connections, and a cluster must have a leader; past it,
 /// starting panics.
-const START_TIMEOUT: Duration = Duration::from_secs(20);
+const START_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// One `nats-server` process. Dropping it stops the process and removes its files.
 #[derive(Debug)]

@@ -5,31 +5,26 @@
 //! succeeds.
 
 mod pause;
+mod work;
 
-use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use proofmill_bus::{BlobStore, Held, with_sources};
+use proofmill_bus::BlobStore;
 use tokio::sync::mpsc;
 use tokio::task::{self, JoinError, JoinSet};
-use tokio::time::{Instant, MissedTickBehavior};
+use tokio::time::MissedTickBehavior;
 use tokio_util::sync::{CancellationToken, DropGuard};
+use tracing::Span;
 
 use self::pause::{Machine, Pause};
-
-use crate::conversation::{
-    Lease, LeaseRef, Output, WorkerCommand, WorkerEvent, WorkerFailure, WorkerJoin, WorkerResult,
-};
+use self::work::Work;
+use crate::conversation::{Lease, LeaseRef, WorkerCommand, WorkerEvent, WorkerFailure, WorkerJoin};
 use crate::coordinator::CoordinatorGone;
-use crate::executor::{
-    Execution, Executor, Product, Resolved, Unfinished, failure_of_fetching, failure_of_storing,
-};
+use crate::executor::Executor;
 use crate::id::WorkerId;
-use crate::message::grouping;
-use crate::payload::{Encoding, Payload};
 use crate::plan::StageIx;
 use crate::port::WorkerPort;
 use crate::record::Failure;
@@ -75,17 +70,9 @@ struct MachineFailureReport {
     /// Leases to hand back because the assignment cannot continue them; empty if it waits and tries again
     /// itself.
     leases: Vec<LeaseRef>,
+    /// Span of the log lines about the attempt.
+    log: Span,
 }
-
-/// Maximum time for which a result that cannot be stored is kept, with its lease, before the task is handed
-/// back. Proving anew may cost more than waiting, but other workers may be able to store it.
-const RESULT_KEPT_MAX: Duration = Duration::from_secs(60);
-
-/// First delay between two attempts to store a result. Each delay is twice the one before, up to
-/// [`STORE_DELAY_MAX`].
-const STORE_DELAY_MIN: Duration = Duration::from_millis(250);
-/// Longest delay between two attempts to store a result.
-const STORE_DELAY_MAX: Duration = Duration::from_secs(5);
 
 struct Running {
     /// Cancels the execution when it is dropped.
@@ -215,7 +202,7 @@ impl Dispatcher {
         for lease in &report.leases {
             self.running.remove(lease);
         }
-        if self.pause.begin(&report.failure) {
+        if report.log.in_scope(|| self.pause.begin(&report.failure)) {
             // Sent before the tasks go back, so that they do not come here again.
             self.beat(draining).await?;
         }
@@ -331,179 +318,5 @@ impl Dispatcher {
             self.running.insert(name.clone(), running);
         }
         self.assignments.insert(assignment, names);
-    }
-}
-
-/// Resources for running one assignment.
-struct Work {
-    worker: WorkerId,
-    executors: Arc<BTreeMap<StageIx, Arc<dyn Executor>>>,
-    blobs: Arc<BlobStore>,
-    coordinator: WorkerPort,
-    machine_failures: mpsc::UnboundedSender<MachineFailureReport>,
-}
-
-impl Work {
-    /// Runs an assignment and reports its results. Returns whether a task was completed.
-    async fn run(
-        &self,
-        batch: Vec<(LeaseRef, Lease, CancellationToken)>,
-    ) -> Result<bool, CoordinatorGone> {
-        let Some(stage) = batch.first().map(|(_, lease, _)| lease.stage) else {
-            return Ok(false);
-        };
-        let mut names = Vec::with_capacity(batch.len());
-        let mut executions = Vec::with_capacity(batch.len());
-        for (name, lease, cancel) in batch {
-            match Resolved::fetch(&lease.task.payload, &self.blobs).await {
-                Ok(input) => {
-                    names.push((name, cancel.clone()));
-                    let (task, attempt) = (lease.task, lease.attempt);
-                    executions.push(Execution {
-                        task,
-                        attempt,
-                        input,
-                        cancel,
-                    });
-                }
-                Err(error) => match failure_of_fetching(&error) {
-                    Some(failure) => self.report_machine_failure(failure, vec![name]),
-                    None => {
-                        let failure = Failure::retryable(with_sources(&error));
-                        self.failed(name, failure).await?;
-                    }
-                },
-            }
-        }
-        let Some(executor) = self.executors.get(&stage) else {
-            for (name, _) in names {
-                let reason = "this dispatcher has no executor for the stage";
-                self.failed(name, Failure::retryable(reason)).await?;
-            }
-            return Ok(false);
-        };
-        let results = executor.execute(executions).await;
-        let mut completed_any = false;
-        for ((name, cancel), result) in names.into_iter().zip(results) {
-            if cancel.is_cancelled() {
-                continue;
-            }
-            match result {
-                Ok(product) => {
-                    completed_any |= self.completed(stage, name, product, cancel).await?
-                }
-                Err(Unfinished::Machine(failure)) => {
-                    self.report_machine_failure(failure, vec![name])
-                }
-                Err(Unfinished::Failed(failure)) => {
-                    self.failed(name, failure).await?;
-                }
-            }
-        }
-        Ok(completed_any)
-    }
-
-    /// Reports a failure of the machine to the dispatcher.
-    fn report_machine_failure(&self, failure: MachineFailure, leases: Vec<LeaseRef>) {
-        // A dispatcher that has stopped has handed all leases back.
-        let _ = self
-            .machine_failures
-            .send(MachineFailureReport { failure, leases });
-    }
-
-    async fn failed(&self, lease: LeaseRef, failure: Failure) -> Result<(), CoordinatorGone> {
-        self.coordinator
-            .send_event(WorkerEvent::Fail(WorkerFailure {
-                worker: self.worker.clone(),
-                lease,
-                failure,
-            }))
-            .await
-    }
-
-    /// Stores and reports a result. Returns whether it could be stored.
-    async fn completed(
-        &self,
-        stage: StageIx,
-        lease: LeaseRef,
-        product: Product,
-        cancel: CancellationToken,
-    ) -> Result<bool, CoordinatorGone> {
-        let plan = self.coordinator.plan();
-        let mut queues = plan.stage(stage).outputs.iter();
-        let several = plan.stage(stage).dispatcher();
-        let several = several.is_some_and(|of| of.speculation.accept > 1);
-        // Several results become one record in the end, as the members of a collector's group do.
-        let collected = several || queues.any(|queue| plan.is_collected(*queue));
-        let mut outputs = Vec::with_capacity(product.outputs.len());
-        let give_up = Instant::now() + RESULT_KEPT_MAX;
-        // Until the coordinator has the result, no record refers to its blobs.
-        let mut held = Vec::new();
-        for (index, (encoding, bytes)) in product.outputs.into_iter().enumerate() {
-            let json = (encoding == Encoding::Json).then_some(&*bytes);
-            let queues = &plan.stage(stage).outputs;
-            let grouping = queues
-                .iter()
-                .flat_map(|queue| grouping(plan, *queue, json))
-                .collect();
-            let stored = self.store(encoding, bytes, collected, &cancel, give_up);
-            match stored.await {
-                Some(Ok((payload, hold))) => {
-                    held.extend(hold);
-                    let element = product.fan_out.then_some(index);
-                    outputs.push(Output {
-                        element,
-                        payload,
-                        grouping,
-                    });
-                }
-                Some(Err(failure)) => {
-                    self.report_machine_failure(failure, vec![lease]);
-                    return Ok(false);
-                }
-                None => return Ok(false),
-            }
-        }
-        let worker = self.worker.clone();
-        self.coordinator
-            .send_event(WorkerEvent::Complete(WorkerResult {
-                worker,
-                lease,
-                outputs,
-                ran: product.ran,
-            }))
-            .await?;
-        Ok(true)
-    }
-
-    /// Stores one message of a result: inline, or as a blob. Tries again until `give_up` while the store is
-    /// unusable; the dispatcher is paused in the meantime. `None` if the result is no longer wanted.
-    async fn store(
-        &self,
-        encoding: Encoding,
-        bytes: Bytes,
-        collected: bool,
-        cancel: &CancellationToken,
-        give_up: Instant,
-    ) -> Option<Result<(Payload, Option<Held>), MachineFailure>> {
-        let mut delay = STORE_DELAY_MIN;
-        loop {
-            let stored = Resolved::store(encoding, bytes.clone(), collected, &self.blobs).await;
-            let error = match stored {
-                Ok(stored) => return Some(Ok(stored)),
-                Err(error) => error,
-            };
-            // Storing has no failure that is the task's fault.
-            let failure = failure_of_storing(&error);
-            if Instant::now() + delay >= give_up {
-                return Some(Err(failure));
-            }
-            self.report_machine_failure(failure, Vec::new());
-            tokio::select! {
-                () = cancel.cancelled() => return None,
-                () = tokio::time::sleep(delay) => {}
-            }
-            delay = (delay * 2).min(STORE_DELAY_MAX);
-        }
     }
 }

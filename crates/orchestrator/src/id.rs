@@ -46,6 +46,12 @@ impl Part {
         Self("0".into())
     }
 
+    /// The part below which there is none.
+    pub(crate) fn lowest() -> Self {
+        // The first of the allowed characters.
+        Self("-".into())
+    }
+
     /// A part for any text: the text itself if it is valid, else a digest of it.
     pub fn from_text(text: &str) -> Self {
         Self::new(text).unwrap_or_else(|_| Self(format!("={}", short_digest(text)).into()))
@@ -157,6 +163,9 @@ mod tests {
             assert!(Part::new(bad).is_err(), "{bad:?}");
         }
         assert_eq!(Part::new("a:b~1").expect("valid").as_str(), "a:b~1");
+        let bytes = (0..=u8::MAX).filter(|byte| is_part_byte(*byte));
+        let parts = bytes.map(|byte| Part::new(&char::from(byte).to_string()).expect("valid"));
+        assert_eq!(parts.min(), Some(Part::lowest()));
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! tasks in a durable log. The core leases them to dispatchers, lowest block first, retries
 //! failures, gathers groups and emits in block order.
 
+pub mod bundle;
+mod clock;
 pub mod cluster;
 pub mod collector;
 pub mod conversation;
@@ -12,7 +14,6 @@ pub mod core;
 pub mod dispatcher;
 pub mod executor;
 pub mod grouping;
-pub mod http;
 pub mod id;
 mod identity;
 pub mod message;
@@ -24,7 +25,11 @@ pub mod port;
 pub mod principal;
 pub mod record;
 pub mod remote;
+pub mod role_counts;
 pub mod sink;
 pub mod source;
+pub mod text;
+pub mod traces;
 
+pub use clock::wall_ms;
 pub use proofmill_shutdown as shutdown;

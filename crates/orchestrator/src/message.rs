@@ -9,6 +9,7 @@ use crate::origin::Origins;
 use crate::payload::Payload;
 use crate::plan::{Needs, Plan, QueueIx, StageIx};
 use crate::record::TaskRecord;
+use crate::traces::TaskTrace;
 
 /// Maximum length of a grouping value in bytes: it is written with every message of its group.
 pub const GROUPING_MAX: usize = 1024;
@@ -42,13 +43,13 @@ pub(crate) type Routed = (StageIx, Result<TaskRecord, (TaskRecord, String)>);
 /// The identity of each task depends on the plan and the message alone. A reader of several queues,
 /// or of a queue with several writers, distinguishes messages by a part that names their origin.
 /// `origins` is the core's own record of the payload's origins, which is never taken from the
-/// message.
+/// message; `trace` is the place of the tasks in their trace.
 pub(crate) fn tasks_of(
     plan: &Plan,
     queue: QueueIx,
     writer: &str,
     message: &Message,
-    origins: &Origins,
+    (origins, trace): (&Origins, &TaskTrace),
     at_ms: u64,
 ) -> Vec<Routed> {
     let queue_plan = plan.queue(queue);
@@ -81,6 +82,7 @@ pub(crate) fn tasks_of(
                 payload: message.payload.clone(),
                 at_ms,
                 origins: origins.clone(),
+                trace: trace.clone(),
             };
             match grouping {
                 Some((_, Err(why))) => (*reader, Err((task, why.clone()))),

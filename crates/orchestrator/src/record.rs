@@ -18,16 +18,19 @@
 //! | `lease-key` | 32 bytes | key that leases are tagged with; drawn once |
 //! | `past.SLOT` | [`HistoryRecord`] | entries of the history, from marks and from this append; slots are reused in turn, so the history is bounded |
 //! | `count.STAGE` | numbers | counters of a stage as of this append; later marks are added to them |
+//! | `pause.KIND.NAME` | [`PauseRecord`] | a stage, source or worker that an operator has paused |
 //! | `totals` | numbers | counters of the whole workflow as of this append |
 //!
-//! A value is one version byte and the record in postcard's encoding. Records of versions 1 and 2 are read
+//! A value is one version byte and the record in postcard's encoding. Records of versions 1 to 3 are read
 //! too: the log of an earlier release is taken over as it is, and its records are written in the present
 //! version when they change.
 
 mod key;
 mod past;
+mod pause;
 mod version1;
 mod version2;
+mod version3;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,6 +41,8 @@ pub use past::{
     PLACE_MAX, PLACES_MAX, TaskEnd, TaskOutcome, TaskTimeline,
 };
 
+pub use pause::{PAUSED_BY_MAX, PauseKind, PauseRecord};
+
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -46,9 +51,10 @@ use crate::identity::Identity;
 use crate::origin::Origins;
 use crate::payload::Payload;
 use crate::plan::Needs;
+use crate::traces::TaskTrace;
 
 /// Version of the encoding of values.
-pub const RECORD_VERSION: u8 = 3;
+pub const RECORD_VERSION: u8 = 4;
 
 /// Value of a record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -85,6 +91,8 @@ pub enum Record {
     Counts(Vec<u64>),
     /// See [`RewindRecord`].
     Rewind(RewindRecord),
+    /// See [`PauseRecord`].
+    Pause(PauseRecord),
 }
 
 /// A rewind that is under way. It takes several appends, and the coordinator may stop between two.
@@ -115,6 +123,8 @@ pub struct TaskRecord {
     pub at_ms: u64,
     /// Origins of the content: the submitted messages and stages that it comes from.
     pub origins: Origins,
+    /// Place of the task in its block's trace. No decision depends on it.
+    pub trace: TaskTrace,
 }
 
 #[cfg(test)]
@@ -129,6 +139,7 @@ impl TaskRecord {
             payload: Payload::json("1"),
             at_ms: 0,
             origins: Origins::default(),
+            trace: TaskTrace::default(),
             id,
         }
     }
@@ -402,6 +413,10 @@ impl Record {
                 Part::from_text(&part.distinct_name) == *name,
                 "it has another name than its key",
             ),
+            (RecordKey::Pause(kind, name), Self::Pause(pause)) => is(
+                pause.kind == *kind && Part::from_text(&pause.name) == *name,
+                "it is about something else than its key",
+            ),
             (RecordKey::Attempts(_), Self::Attempts(_))
             | (RecordKey::Done(_), Self::Done(_))
             | (RecordKey::Group(..), Self::Group(_))
@@ -430,6 +445,9 @@ impl Record {
             [RECORD_VERSION, rest @ ..] => {
                 postcard::from_bytes(rest).map_err(|error| malformed(&error.to_string()))
             }
+            [version3::VERSION, rest @ ..] => postcard::from_bytes::<version3::Record3>(rest)
+                .map(Self::from)
+                .map_err(|error| malformed(&error.to_string())),
             [version2::VERSION, rest @ ..] => postcard::from_bytes::<version2::Record2>(rest)
                 .map(Self::from)
                 .map_err(|error| malformed(&error.to_string())),
@@ -468,6 +486,7 @@ mod tests {
             payload: Payload::json(&b"{}"[..]),
             at_ms: 1,
             origins: Origins::default(),
+            trace: TaskTrace::default(),
         };
         assert_eq!(
             hex::encode(task.content()),
@@ -489,6 +508,7 @@ mod tests {
             payload: Payload::json(&b"{}"[..]),
             at_ms: 1,
             origins: crate::origin::submitted(7, 9, &Payload::json(&b"{}"[..])),
+            trace: TaskTrace::submitted("w", "chunks", (7, &Part::whole()), None).again(),
         });
         let bytes = record.encode();
         assert_eq!(Record::decode("k", &bytes).expect("ours"), record);

@@ -22,7 +22,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// Time limit of every wait; no test takes as long unless it is stuck.
-const STUCK: Duration = Duration::from_secs(30);
+const STUCK: Duration = Duration::from_secs(90);
 
 /// An engine whose behaviour the test controls completely.
 struct Fake {
@@ -244,12 +244,14 @@ impl EngineStage {
             payload: Payload::json(&b"0"[..]),
             at_ms: 0,
             origins: Default::default(),
+            trace: proofmill_orchestrator::traces::TaskTrace::default(),
         };
         let cancel = CancellationToken::new();
         let execution = Execution {
             task: Arc::new(task),
             attempt: 1,
             input,
+            trace: None,
             cancel: cancel.clone(),
         };
         let executor = self.0.clone();

@@ -324,7 +324,9 @@ impl Real {
                 many_writers: false,
                 q_max: 1_000,
             }],
+            sources: Vec::new(),
             retain_blocks: 1_000,
+            cuts_blocks: false,
             deadline: None,
         };
         let mut core = Core::new(Arc::new(plan), CoreOptions::default());
@@ -428,6 +430,7 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
                         message,
                         uniqueness: Uniqueness::Multiple,
                         source_next: None,
+                        caller: None,
                     }),
                 });
                 let expected = model.submit(block, content);

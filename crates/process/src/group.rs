@@ -259,7 +259,7 @@ mod tests {
                     Watch::new(pid).unwrap()
                 };
                 assert_eq!(matches!(watch, Watch::Signal(_)), signals);
-                tokio::time::timeout(Duration::from_secs(5), watch.exited(pid))
+                tokio::time::timeout(Duration::from_secs(60), watch.exited(pid))
                     .await
                     .unwrap();
                 assert_eq!(child.wait().unwrap().code(), Some(3));

@@ -65,6 +65,7 @@ mod sweep;
 pub use attempt::{Attempt, Outcome, TaskContext};
 pub use capture::Captured;
 pub use machine::{MachineFailure, MissingResource};
+pub use program::find_program;
 pub use run::ProcessExecutor;
 pub use scratch::SCRATCH_VARIABLE;
 pub use spec::{InputChannel, ProcessError, ProcessSpec, Sandbox};

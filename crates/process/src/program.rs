@@ -37,6 +37,12 @@ pub(super) fn resolve(program: &Path, path: Option<&OsStr>) -> PathBuf {
     found.unwrap_or_else(|| program.to_owned())
 }
 
+/// The path of a program's file, as a run in this process would start it: relative paths are resolved from the current
+/// directory, bare names are searched in `PATH`. A name that is not found is returned unchanged.
+pub fn find_program(program: &Path) -> PathBuf {
+    resolve(program, std::env::var_os("PATH").as_deref())
+}
+
 /// Start time of a process, in clock ticks since boot; `None` if it is gone or there is no `/proc`.
 /// Field 22 of `/proc/PID/stat`, proc_pid_stat(5).
 pub(super) fn start_time(pid: Pid) -> Option<u64> {

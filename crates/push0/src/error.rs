@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use proofmill_bus::ConnectError;
-use proofmill_orchestrator::http::HttpError;
+use proofmill_http::HttpError;
 use proofmill_process::ProcessError;
 
 use crate::environment::EnvError;

@@ -10,4 +10,6 @@ mod metrics;
 pub use console::{console_flush, console_line, console_printer};
 pub use front::{FRONT_PAGE_TYPE, FrontPage};
 pub use logs::{InvalidFilter, LogFormat, init_logs};
-pub use metrics::{CONTENT_TYPE, Histogram, Histograms, Kind, Page};
+pub use metrics::{
+    CONTENT_TYPE, Histogram, Histograms, Kind, Page, TracedHistograms, asks_for_exemplars,
+};

@@ -8,6 +8,7 @@ use toml::de::DeTable;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::document::{Document, Field};
 use crate::ethereum::ethereum;
+use crate::ethproofs::Ethproofs;
 use crate::fields::{Faults, Fields, MAX_COUNT};
 use crate::history::History;
 use crate::inner::{executor, keyword, path, queue_name, speculation, strategy, text};
@@ -17,6 +18,7 @@ use crate::model::{
     Backoff, Collector, Deadline, Defaults, Dispatcher, OnMissed, Policy, Queue, Sequencer, Sink,
     Source, SourceKind, Workflow, Writers,
 };
+use crate::scaling::{MAX_POOLS, Scaling};
 use crate::sinks::{MAX_SINKS, sink};
 use crate::template::Template;
 
@@ -146,6 +148,11 @@ fn workflow(faults: &mut Faults, root: &DeTable<'_>, folder: PathBuf) -> Workflo
     let history = top
         .table("history", "{ steps = 20000 }")
         .map_or_else(History::default, History::read);
+    let tables = top.sections(Scaling::SECTION, MAX_POOLS);
+    let scaling = each(top.faults(), Scaling::SECTION, tables, Scaling::read);
+    let ethproofs = top
+        .table(Ethproofs::SECTION, "{ cluster_id = 1 }")
+        .and_then(|fields| Ethproofs::read(fields, &folder));
     let trust_verifiers = top.boolean("trust_verifiers").unwrap_or(false);
     top.finish();
 
@@ -168,6 +175,8 @@ fn workflow(faults: &mut Faults, root: &DeTable<'_>, folder: PathBuf) -> Workflo
         sequencer,
         deadline,
         history,
+        scaling,
+        ethproofs,
         trust_verifiers,
         document: faults.document.clone(),
     }
@@ -184,7 +193,7 @@ fn each<'t, T>(
         if let Some(item) = read(Fields::new(faults, at, table)) {
             faults.document.keep(section, index);
             kept.push(item);
-        } else if section != Sink::SECTION {
+        } else if section != Sink::SECTION && section != Scaling::SECTION {
             // Without this table the graph lacks readers and writers.
             faults.graph_unreliable = true;
         }

@@ -101,6 +101,8 @@ codes! {
     BadPointer = "bad-pointer",
     /// Not the address of a server.
     BadUrl = "bad-url",
+    /// Not the address of an account or a contract.
+    BadAddress = "bad-address",
     /// Not a subject that can be published to.
     BadSubject = "bad-subject",
     /// A path, argument or variable that the operating system would refuse.
@@ -197,6 +199,16 @@ codes! {
     UnverifiedEmission = "unverified-emission",
     /// The sequencer emits results of verifying stages without a second check.
     TrustedVerifiers = "trusted-verifiers",
+    /// A pool of a worker group that no stage has.
+    UnknownGroup = "unknown-group",
+    /// A fallback pool that does not exist or cannot help.
+    BadFallback = "bad-fallback",
+    /// A stage whose tasks no pool's workers can run, fallback pools aside.
+    UncoveredStage = "uncovered-stage",
+    /// A dispatcher that the workflow does not have.
+    UnknownStage = "unknown-stage",
+    /// Proofs are to be reported, and the workflow emits none.
+    NothingEmitted = "nothing-emitted",
 }
 
 // === impl Code ===

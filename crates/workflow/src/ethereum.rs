@@ -21,6 +21,37 @@ const POLL: Duration = Duration::from_secs(2);
 const REORG_DEPTH: u32 = 64;
 
 pub(crate) fn ethereum(fields: &mut Fields<'_, '_>) -> Option<SourceKind> {
+    let rpc = endpoints(fields);
+    let from = match fields.has("from") {
+        true => start(fields),
+        false => fields
+            .string("from", "")
+            .map_or(Some(ChainStart::Behind(0)), |_| None),
+    };
+    let most = u64::from(MAX_DEPTH);
+    let confirmations = fields.number("confirmations", 0..=most).unwrap_or(0);
+    let poll = fields.duration("poll").unwrap_or(POLL);
+    let full = fields.boolean("full").unwrap_or(false);
+    let payload = fields.any_json("payload").map(Template::new);
+    if full && payload.is_some() {
+        let message = "`full` extends the default payload, which `payload` replaces";
+        let help = "remove `full`, or remove `payload` to have the whole block as `block`";
+        fields.bad(Code::PayloadWithFull, "payload", message.to_owned(), help);
+    }
+    let reorg_depth = fields.number32("reorg_depth", 1..=MAX_DEPTH);
+    Some(SourceKind::Ethereum {
+        rpc: rpc?,
+        from: from?,
+        confirmations,
+        poll,
+        full,
+        payload,
+        reorg_depth: reorg_depth.unwrap_or(REORG_DEPTH),
+    })
+}
+
+/// Reads `rpc`: one endpoint or several of one chain.
+pub(crate) fn endpoints(fields: &mut Fields<'_, '_>) -> Option<Vec<HttpUrl>> {
     let example = "\"http://127.0.0.1:8545\"";
     if !fields.has("rpc") {
         fields.missing("rpc", example);
@@ -41,33 +72,8 @@ pub(crate) fn ethereum(fields: &mut Fields<'_, '_>) -> Option<SourceKind> {
             }
         }
     }
-    let from = match fields.has("from") {
-        true => start(fields),
-        false => fields
-            .string("from", "")
-            .map_or(Some(ChainStart::Behind(0)), |_| None),
-    };
-    let most = u64::from(MAX_DEPTH);
-    let confirmations = fields.number("confirmations", 0..=most).unwrap_or(0);
-    let poll = fields.duration("poll").unwrap_or(POLL);
-    let full = fields.boolean("full").unwrap_or(false);
-    let payload = fields.any_json("payload").map(Template::new);
-    if full && payload.is_some() {
-        let message = "`full` extends the default payload, which `payload` replaces";
-        let help = "remove `full`, or remove `payload` to have the whole block as `block`";
-        fields.bad(Code::PayloadWithFull, "payload", message.to_owned(), help);
-    }
-    let reorg_depth = fields.number32("reorg_depth", 1..=MAX_DEPTH);
-    let complete = urls.len() == rpc.len() && !urls.is_empty();
-    complete.then_some(SourceKind::Ethereum {
-        rpc: urls,
-        from: from?,
-        confirmations,
-        poll,
-        full,
-        payload,
-        reorg_depth: reorg_depth.unwrap_or(REORG_DEPTH),
-    })
+    let is_complete = urls.len() == rpc.len() && !urls.is_empty();
+    is_complete.then_some(urls)
 }
 
 /// Reads `from`: a block, `"head"`, or the number of blocks behind the head as a negative number.

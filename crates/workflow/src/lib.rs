@@ -46,6 +46,7 @@ mod diagnostic;
 mod document;
 mod engine;
 mod ethereum;
+mod ethproofs;
 mod fields;
 pub mod graph;
 mod history;
@@ -55,6 +56,8 @@ mod late;
 mod linked;
 mod mentions;
 mod model;
+mod scaling;
+mod settlement;
 mod sinks;
 mod suggest;
 mod template;
@@ -66,6 +69,7 @@ pub use check::{check, validate, validate_file};
 pub use decode::{MAX_FILE_SIZE, MAX_STAGES};
 pub use diagnostic::{Code, Diagnostic, Severity, render};
 pub use document::Document;
+pub use ethproofs::Ethproofs;
 pub use history::History;
 pub use host::{Host, LocalHost, ProgramFault};
 pub use late::Late;
@@ -76,6 +80,8 @@ pub use model::{
     Program, Queue, Sandbox, Secret, Sequencer, Sink, SinkKind, Source, SourceKind, Speculation,
     Strategy, Workflow, Writers,
 };
+pub use scaling::Scaling;
+pub use settlement::{ContractFunctions, Settlement, TransactionSigner};
 pub use template::Template;
 pub use url::HttpUrl;
 pub use value::{

@@ -7,8 +7,11 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::document::Document;
+use crate::ethproofs::Ethproofs;
 use crate::history::History;
 use crate::late::Late;
+use crate::scaling::Scaling;
+use crate::settlement::Settlement;
 use crate::template::Template;
 use crate::url::HttpUrl;
 use crate::value::{JsonPointer, Rate};
@@ -40,6 +43,10 @@ pub struct Workflow {
     pub deadline: Option<Deadline>,
     /// Limits on what is kept about blocks that have ended.
     pub history: History,
+    /// Pools of workers, whose wanted number is computed; a worker group without one has the default pool.
+    pub scaling: Vec<Scaling>,
+    /// Reports of blocks and their proofs to Ethproofs; `None` if nothing is reported.
+    pub ethproofs: Option<Ethproofs>,
     /// Whether results of stages with [`verify`](Dispatcher::verify) are emitted without a second
     /// check by the process that emits them; `false` by default.
     pub trust_verifiers: bool,
@@ -501,6 +508,8 @@ pub enum SinkKind {
         /// A file of CA certificates (PEM) to trust in addition to the system's.
         ca: Option<PathBuf>,
     },
+    /// A contract on an Ethereum chain, which is called with the payloads in their order.
+    Ethereum(Box<Settlement>),
     /// A program, run once for each payload; exit status 0 means that it accepted the payload.
     Exec {
         /// The program.

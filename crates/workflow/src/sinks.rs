@@ -8,6 +8,7 @@ use crate::diagnostic::Code;
 use crate::fields::Fields;
 use crate::inner::{keyword, path, program_fields, text};
 use crate::model::{Backoff, ExecInput, Secret, Sink, SinkKind};
+use crate::settlement::settlement;
 
 /// Maximum number of sinks of a sequencer.
 pub(crate) const MAX_SINKS: usize = 64;
@@ -20,9 +21,13 @@ const MAX_SUBJECT: usize = 255;
 
 pub(crate) fn sink(mut fields: Fields<'_, '_>, inherited: &Backoff, folder: &Path) -> Option<Sink> {
     let backoff = backoff(&mut fields, inherited);
-    let kind = match keyword(&mut fields, "kind", &["webhook", "jetstream", "exec"])? {
+    let kinds = &["webhook", "jetstream", "ethereum", "exec"];
+    let kind = match keyword(&mut fields, "kind", kinds)? {
         "webhook" => webhook(&mut fields, folder),
         "jetstream" => jetstream(&mut fields, folder),
+        "ethereum" => {
+            settlement(&mut fields, folder).map(|sink| SinkKind::Ethereum(Box::new(sink)))
+        }
         _ => exec(&mut fields, folder),
     };
     fields.finish();
@@ -37,7 +42,12 @@ fn webhook(fields: &mut Fields<'_, '_>, folder: &Path) -> Option<SinkKind> {
         fields.missing("url", "\"https://example.org/proofs\"");
     }
     let url = fields.url("url");
-    let secret = secret(fields, folder);
+    let secret = secret(
+        fields,
+        ["secret_env", "secret_file"],
+        WEBHOOK_SECRET,
+        folder,
+    );
     let ca = path(fields, "ca", folder, "\"ca.pem\"");
     let time_limit = fields.duration("time_limit").unwrap_or(WEBHOOK_LIMIT);
     Some(SinkKind::Webhook {
@@ -48,25 +58,31 @@ fn webhook(fields: &mut Fields<'_, '_>, folder: &Path) -> Option<SinkKind> {
     })
 }
 
-/// Does not check that the secret's file exists: only the sequencer's machine should have it.
-fn secret(fields: &mut Fields<'_, '_>, folder: &Path) -> Option<Secret> {
-    let variable = text(fields, "secret_env", "\"WEBHOOK_SECRET\"");
+/// Example of a variable with the secret of a webhook.
+const WEBHOOK_SECRET: &str = "\"WEBHOOK_SECRET\"";
+
+/// Reads the place of a secret: the field `keys[0]` names a variable, or the field `keys[1]` a file. Does not check that the
+/// file exists: only the sequencer's machine should have it.
+pub(crate) fn secret(
+    fields: &mut Fields<'_, '_>,
+    keys: [&'static str; 2],
+    example: &str,
+    folder: &Path,
+) -> Option<Secret> {
+    let [variable_key, file_key] = keys;
+    let variable = text(fields, variable_key, example);
     if variable.as_ref().is_some_and(|name| name.contains('=')) {
         let help = "a variable's name holds no `=`; the secret itself does not belong here";
-        fields.bad(Code::BadPath, "secret_env", "not a variable", help);
+        fields.bad(Code::BadPath, variable_key, "not a variable", help);
     }
-    let file = path(fields, "secret_file", folder, "\"/run/secrets/webhook\"");
-    match (fields.has("secret_env"), fields.has("secret_file")) {
+    let file = path(fields, file_key, folder, "\"/run/secrets/key\"");
+    match (fields.has(variable_key), fields.has(file_key)) {
         (true, true) => {
-            let message = "`secret_env` is given too";
-            fields.bad(
-                Code::TwoSecrets,
-                "secret_file",
-                message,
-                "keep one of the two",
-            );
+            let message = format!("`{variable_key}` is given too");
+            let help = "keep one of the two";
+            fields.bad(Code::TwoSecrets, file_key, message, help);
         }
-        (false, false) => fields.missing("secret_env", "\"WEBHOOK_SECRET\""),
+        (false, false) => fields.missing(variable_key, example),
         _ => {}
     }
     let variable = variable.map(Secret::Environment);
@@ -162,7 +178,16 @@ impl SinkKind {
     pub(crate) fn ca(&self) -> Option<&PathBuf> {
         match self {
             Self::Webhook { ca, .. } | Self::JetStream { ca, .. } => ca.as_ref(),
+            Self::Ethereum(sink) => sink.ca.as_ref(),
             Self::Exec { .. } => None,
+        }
+    }
+
+    /// The file of a contract's ABI, if the sink's table names one.
+    pub(crate) fn abi(&self) -> Option<&PathBuf> {
+        match self {
+            Self::Ethereum(sink) => sink.functions.as_ref().map(|functions| &functions.abi),
+            _ => None,
         }
     }
 }

@@ -89,6 +89,16 @@ impl HttpUrl {
         self.authority.as_str()
     }
 
+    /// The address of `path`, which begins with `/`, below this one, whose query is left out.
+    ///
+    /// # Errors
+    /// As [`HttpUrl::try_new`].
+    pub fn below(&self, path: &str) -> Result<Self, InvalidValue> {
+        let scheme = if self.tls { "https" } else { "http" };
+        let own = self.path.path().trim_end_matches('/');
+        Self::try_new(&format!("{scheme}://{}{own}{path}", self.authority))
+    }
+
     /// Path and query, at least `/`. They may hold a key.
     pub fn path(&self) -> &str {
         self.path.as_str()

@@ -866,3 +866,88 @@ fn late_messages() {
     );
     assert_eq!(codes(&gathered), []);
 }
+
+/// The sound workflow with a table `[[scaling]]` for each of these bodies.
+fn scaled(pools: &[&str]) -> String {
+    let tables = pools.iter().map(|pool| format!("[[scaling]]\n{pool}\n"));
+    format!("{SOUND}\n{}", tables.collect::<String>())
+}
+
+#[test]
+fn pools_of_workers() {
+    let sound = [
+        "group = \"prove\"\nname = \"spot\"\nlabels = [\"spot\"]\nmin = 1\nmax = 1\nfallback = \"rest\"",
+        "group = \"prove\"\nname = \"rest\"\nestimate = \"20s\"\nwithin = \"1m\"\nhold = \"1m\"\nfallback_after = \"1m\"",
+    ];
+    assert_eq!(codes(&scaled(&sound)), []);
+    let [spot, rest] = sound;
+    let prove = "group = \"prove\"";
+    for (pools, code, field) in [
+        (
+            vec!["name = \"spot\""],
+            Code::MissingField,
+            "scaling \"spot\"",
+        ),
+        (
+            vec!["group = \"prof\""],
+            Code::UnknownGroup,
+            "scaling #1.group",
+        ),
+        (vec![prove, prove], Code::DuplicateName, "scaling #2.group"),
+        (
+            vec![rest, rest],
+            Code::DuplicateName,
+            "scaling \"rest\".name",
+        ),
+        (vec![spot], Code::BadFallback, "scaling \"spot\".fallback"),
+        (
+            vec!["group = \"prove\"\nmin = 7\nmax = 6"],
+            Code::OutOfRange,
+            "scaling #1.min",
+        ),
+        (
+            vec!["group = \"prove\"\nmax = 0"],
+            Code::OutOfRange,
+            "scaling #1.max",
+        ),
+        (
+            vec!["group = \"prove\"\nhold = \"200h\""],
+            Code::OutOfRange,
+            "scaling #1.hold",
+        ),
+        (
+            vec!["group = \"prove\"\nsize = 4"],
+            Code::UnknownField,
+            "scaling #1.size",
+        ),
+    ] {
+        let found = fault(&scaled(&pools), code);
+        assert_eq!(found.field, field, "{found}");
+    }
+    let own = "group = \"prove\"\nfallback = \"prove\"";
+    assert!(
+        fault(&scaled(&[own]), Code::BadFallback)
+            .message
+            .contains("itself")
+    );
+    let chain = rest.to_owned() + "\nfallback = \"last\"";
+    let last = "group = \"prove\"\nname = \"last\"";
+    let found = fault(&scaled(&[spot, &chain, last]), Code::BadFallback);
+    assert!(
+        found.message.contains("has a fallback pool itself"),
+        "{found}"
+    );
+    let near = fault(&scaled(&["group = \"proves\""]), Code::UnknownGroup);
+    assert_eq!(near.help, "did you mean `prove`?");
+    // The stage needs a label that only the fallback pool has.
+    let needs = scaled(&[
+        "group = \"prove\"\nname = \"a\"\nlabels = [\"spot\"]\nfallback = \"b\"",
+        "group = \"prove\"\nname = \"b\"\nlabels = [\"cpu\"]",
+    ]);
+    let needs = needs.replace(
+        "labels = [\"cpu\"]\nverify",
+        "labels = [\"cpu\"]\nrequires = [\"cpu\"]\nverify",
+    );
+    let found = fault(&needs, Code::UncoveredStage);
+    assert_eq!(found.field, "dispatcher \"prove\".requires");
+}

@@ -2,11 +2,10 @@
 
 mod support;
 
-use std::path::Path;
 use std::time::Duration;
 
-use proofmill_workflow::{Code, ExecInput, Program, Secret, SinkKind, Workflow, render, validate};
-use support::{FakeHost, codes, fault, with};
+use proofmill_workflow::{Code, ExecInput, Program, Secret, SinkKind, TransactionSigner};
+use support::{codes, fault, sound, with};
 
 const CHAIN: &str = r#"name = "chain"
 
@@ -41,12 +40,14 @@ kind = "exec"
 program = "./good.sh"
 "#;
 
-fn sound(text: &str) -> Workflow {
-    match validate(text, Path::new("/w/w.toml"), &FakeHost) {
-        Ok((workflow, _)) => workflow,
-        Err(found) => panic!("{}", render(&found)),
-    }
-}
+const CONTRACT: &str = r#"
+[[sequencer.sink]]
+kind = "ethereum"
+rpc = "http://127.0.0.1:8545"
+contract = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
+payload = "bitcoin.header-chain"
+key_env = "SETTLEMENT_KEY"
+"#;
 
 #[test]
 fn sinks_are_read_in_their_order_with_their_defaults() {
@@ -85,6 +86,8 @@ fn what_could_not_work_is_refused_where_it_stands() {
     let secret = "secret_env = \"WEBHOOK_SECRET\"";
     let subject = "subject = \"proofs.verified\"";
     let program = "program = \"./good.sh\"";
+    let contract = "contract = \"0x5FbDB2315678afecb367f032d93F642f64180aa3\"";
+    let key = "key_env = \"SETTLEMENT_KEY\"";
     for (sink, from, to, code, field) in [
         (WEBHOOK, url, "", Code::MissingField, "sequencer.sink #1"),
         (
@@ -159,6 +162,83 @@ fn what_could_not_work_is_refused_where_it_stands() {
             "sequencer.sink #1.creds",
         ),
         (
+            CONTRACT,
+            contract,
+            "",
+            Code::MissingField,
+            "sequencer.sink #1",
+        ),
+        (
+            CONTRACT,
+            contract,
+            "contract = \"0x5FbDB2315678afecb367f032d93F642f64180a\"",
+            Code::BadAddress,
+            "sequencer.sink #1.contract",
+        ),
+        (
+            CONTRACT,
+            "payload = \"bitcoin.header-chain\"",
+            "",
+            Code::MissingField,
+            "sequencer.sink #1",
+        ),
+        (
+            CONTRACT,
+            "payload = \"bitcoin.header-chain\"",
+            "abi = \"a.json\"\nfunction = \"submit\"\nsettled = \"settled\"",
+            Code::MissingFile,
+            "sequencer.sink #1.abi",
+        ),
+        (
+            CONTRACT,
+            key,
+            "key_env = \"A\"\nkey_file = \"b\"",
+            Code::TwoSecrets,
+            "sequencer.sink #1.key_file",
+        ),
+        (
+            CONTRACT,
+            key,
+            "key_env = \"A\"\nsigner = \"http://localhost:9000\"",
+            Code::TwoSecrets,
+            "sequencer.sink #1.key_env",
+        ),
+        (
+            CONTRACT,
+            key,
+            "signer = \"http://localhost:9000\"",
+            Code::MissingField,
+            "sequencer.sink #1",
+        ),
+        (
+            CONTRACT,
+            key,
+            "key_env = \"A\"\nconfirmations = 0",
+            Code::OutOfRange,
+            "sequencer.sink #1.confirmations",
+        ),
+        (
+            CONTRACT,
+            key,
+            "key_env = \"A\"\nbatch_wait = \"25h\"",
+            Code::OutOfRange,
+            "sequencer.sink #1.batch_wait",
+        ),
+        (
+            CONTRACT,
+            key,
+            "key_env = \"A\"\nbatch = 1\nbatch_wait = \"1m\"",
+            Code::OutOfRange,
+            "sequencer.sink #1.batch_wait",
+        ),
+        (
+            CONTRACT,
+            "rpc = \"http://127.0.0.1:8545\"",
+            "rpc = \"ws://127.0.0.1:8545\"",
+            Code::BadUrl,
+            "sequencer.sink #1.rpc",
+        ),
+        (
             EXEC,
             program,
             "program = \"./plain.sh\"",
@@ -183,4 +263,37 @@ fn what_could_not_work_is_refused_where_it_stands() {
     let table = CHAIN.replace("input = \"blocks\"", "input = \"blocks\"\nsink = 3");
     let found = fault(&table, Code::WrongType);
     assert_eq!(found.help, "begin each with `[[sequencer.sink]]`");
+}
+
+#[test]
+fn a_contract_is_read_with_its_defaults() {
+    let read = |text: &str| {
+        let mut sinks = sound(&with(CHAIN, text))
+            .sequencer
+            .expect("a sequencer")
+            .sinks;
+        match sinks.remove(0).kind {
+            SinkKind::Ethereum(settlement) => *settlement,
+            other => panic!("{other:?}"),
+        }
+    };
+    let settlement = read(CONTRACT);
+    assert_eq!(settlement.payload.as_deref(), Some("bitcoin.header-chain"));
+    assert_eq!(settlement.functions, None);
+    let key = Secret::Environment("SETTLEMENT_KEY".into());
+    assert_eq!(settlement.signer, TransactionSigner::Key(key));
+    assert_eq!(
+        (settlement.confirmations, settlement.max_fee_gwei),
+        (12, 100)
+    );
+    assert_eq!(settlement.batch, 8);
+    assert_eq!(settlement.batch_wait, Duration::ZERO);
+    let waiting = format!("{CONTRACT}\nbatch_wait = \"10m\"");
+    assert_eq!(read(&waiting).batch_wait, Duration::from_secs(600));
+    let account = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266";
+    let server = format!("signer = \"https://localhost:9000/\"\naccount = \"{account}\"");
+    let settlement = read(&CONTRACT.replace("key_env = \"SETTLEMENT_KEY\"", &server));
+    assert!(
+        matches!(&settlement.signer, TransactionSigner::Server { account: found, .. } if found == account)
+    );
 }

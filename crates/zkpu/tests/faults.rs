@@ -3,6 +3,8 @@
 mod common;
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use ark_bls12_377::{Fr, G1Affine, G1Projective};
@@ -99,7 +101,8 @@ fn silence_fences_the_device() {
     let server = Server::start(model(MEMORY, 1), 0);
     let wire = Wire::new(server.address);
     let mut options = ZkpuOptions::new(options(wire.address));
-    options.host.command_timeout = Duration::from_millis(500);
+    options.host.keep_alive = Duration::from_secs(6);
+    options.host.command_timeout = Duration::from_secs(3);
     let device = zkpu(options).unwrap();
     let bases = load(&device, &points(COUNT, 1));
     wire.silence();
@@ -120,7 +123,8 @@ struct Liar {
     job: Option<CoreJob>,
     /// The result's area when the second job or a later one was started.
     before: Option<[u8; 192]>,
-    jobs: u32,
+    /// Jobs that were started.
+    jobs: Arc<AtomicU32>,
 }
 
 #[derive(Clone, Copy)]
@@ -133,6 +137,18 @@ enum Lie {
     Stale,
     /// The job never ends.
     Silence,
+}
+
+impl Liar {
+    fn new(lie: Lie) -> Self {
+        Self {
+            model: model(MEMORY, 1),
+            lie,
+            job: None,
+            before: None,
+            jobs: Arc::default(),
+        }
+    }
 }
 
 impl MsmDevice for Liar {
@@ -158,8 +174,7 @@ impl MsmDevice for Liar {
 
     fn start(&mut self, job: CoreJob) {
         self.job = Some(job);
-        self.jobs += 1;
-        if self.jobs > 1 {
+        if self.jobs.fetch_add(1, Ordering::SeqCst) > 0 {
             let mut before = [0; 192];
             self.model.read(job.result, &mut before).unwrap();
             self.before = Some(before);
@@ -196,14 +211,7 @@ impl MsmDevice for Liar {
 
 /// The reason why a lying device is fenced.
 fn fenced(lie: Lie, change: impl FnOnce(&mut ZkpuOptions)) -> String {
-    let liar = Liar {
-        model: model(MEMORY, 1),
-        lie,
-        job: None,
-        before: None,
-        jobs: 0,
-    };
-    let server = Server::start(liar, 0);
+    let server = Server::start(Liar::new(lie), 0);
     let mut options = ZkpuOptions::new(options(server.address));
     change(&mut options);
     let device = zkpu(options).unwrap();
@@ -236,14 +244,7 @@ fn a_result_that_is_no_point_fences_the_device() {
 /// The first product is right; the second job uses the same memory and leaves the first one's result there.
 #[test]
 fn a_result_that_is_not_written_fences_the_device() {
-    let liar = Liar {
-        model: model(MEMORY, 1),
-        lie: Lie::Stale,
-        job: None,
-        before: None,
-        jobs: 0,
-    };
-    let server = Server::start(liar, 0);
+    let server = Server::start(Liar::new(Lie::Stale), 0);
     let device = zkpu(ZkpuOptions::new(options(server.address))).unwrap();
     let points = points(COUNT, 1);
     let bases = load(&device, &points);
@@ -274,4 +275,32 @@ fn a_job_without_an_end_fences_the_device() {
         options.job_timeout = Duration::from_millis(300)
     });
     assert!(reason.contains("no answer after"), "{reason}");
+}
+
+/// The limit of a job is long. A target that gives no sign of life is fenced before.
+#[test]
+fn silence_during_a_job_fences_the_device_before_the_jobs_limit() {
+    let liar = Liar::new(Lie::Silence);
+    let jobs = liar.jobs.clone();
+    let server = Server::start(liar, 0);
+    let wire = Wire::new(server.address);
+    let mut options = ZkpuOptions::new(options(wire.address));
+    options.host.keep_alive = Duration::from_secs(6);
+    options.host.command_timeout = Duration::from_secs(3);
+    options.job_timeout = Duration::from_secs(3600);
+    let device = zkpu(options).unwrap();
+    let bases = load(&device, &points(COUNT, 1));
+    let ticket = submit(&device, bases, &scalars(COUNT, 3));
+    while jobs.load(Ordering::SeqCst) == 0 {
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+    // The answer to the start passes; the one to the wait never comes.
+    std::thread::park_timeout(Duration::from_millis(500));
+    wire.silence();
+    let error = ticket.wait().unwrap_err();
+    assert!(
+        matches!(&error, Error::Failed { reason, .. } if reason.contains("keep alive: no answer in")),
+        "{error}"
+    );
+    assert_eq!(device.failure(), Some(error));
 }

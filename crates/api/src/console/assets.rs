@@ -22,14 +22,32 @@ macro_rules! assets {
 
 const ASSETS: &[Asset] = assets! {
     "/", "text/html; charset=utf-8", "index.html";
+    "/actions.js", "text/javascript; charset=utf-8", "actions.js";
+    "/answers.js", "text/javascript; charset=utf-8", "answers.js";
     "/console.css", "text/css; charset=utf-8", "console.css";
-    "/main.js", "text/javascript; charset=utf-8", "main.js";
+    "/drawing.js", "text/javascript; charset=utf-8", "drawing.js";
     "/elements.js", "text/javascript; charset=utf-8", "elements.js";
+    "/engine-content.js", "text/javascript; charset=utf-8", "engine-content.js";
+    "/engine.html", "text/html; charset=utf-8", "engine.html";
+    "/engine.js", "text/javascript; charset=utf-8", "engine.js";
+    "/folded.js", "text/javascript; charset=utf-8", "folded.js";
     "/live.js", "text/javascript; charset=utf-8", "live.js";
+    "/main.js", "text/javascript; charset=utf-8", "main.js";
+    "/redraw.js", "text/javascript; charset=utf-8", "redraw.js";
+    "/service.js", "text/javascript; charset=utf-8", "service.js";
+    "/session.js", "text/javascript; charset=utf-8", "session.js";
+    "/verifier.html", "text/html; charset=utf-8", "verifier.html";
+    "/verifier.js", "text/javascript; charset=utf-8", "verifier.js";
+    "/views/audit.js", "text/javascript; charset=utf-8", "views/audit.js";
     "/views/block.js", "text/javascript; charset=utf-8", "views/block.js";
     "/views/chain.js", "text/javascript; charset=utf-8", "views/chain.js";
     "/views/dead.js", "text/javascript; charset=utf-8", "views/dead.js";
+    "/views/engines.js", "text/javascript; charset=utf-8", "views/engines.js";
+    "/views/graph.js", "text/javascript; charset=utf-8", "views/graph.js";
+    "/views/login.js", "text/javascript; charset=utf-8", "views/login.js";
+    "/views/parts.js", "text/javascript; charset=utf-8", "views/parts.js";
     "/views/stages.js", "text/javascript; charset=utf-8", "views/stages.js";
+    "/views/waterfall.js", "text/javascript; charset=utf-8", "views/waterfall.js";
     "/views/workers.js", "text/javascript; charset=utf-8", "views/workers.js";
 };
 
@@ -38,17 +56,19 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// The file at a path.
-pub(super) fn asset(path: &str) -> Response {
+pub(crate) fn asset(path: &str) -> Response {
     match ASSETS.iter().find(|asset| asset.path == path) {
         Some(asset) => ([(header::CONTENT_TYPE, asset.media_type)], asset.content).into_response(),
         None => (StatusCode::NOT_FOUND, "no such page\n").into_response(),
     }
 }
 
-/// Headers of every answer.
+/// Headers of every answer. A page with scripts of its own brings a policy of its own.
 pub(super) fn protect(headers: &mut HeaderMap) {
+    headers
+        .entry(header::CONTENT_SECURITY_POLICY)
+        .or_insert(HeaderValue::from_static(POLICY));
     let fixed = [
-        (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
         (header::CACHE_CONTROL, "no-store"),

@@ -1,100 +1,189 @@
-//! The console: a page in the browser that shows a mill, read only.
+//! The console: a page in the browser that shows a mill, and on which operators act.
 //!
-//! It is served on loopback without a token, to pages of its own only: requests that name another host, which a page whose
-//! name points to this machine does, and requests of other pages are refused. All pages share one look at the mill, which
-//! nobody takes while nobody watches.
+//! It answers pages of its own only (`guard`). A visitor logs in with a token for a session with a role: viewers look,
+//! operators act, and each action is in the audit log. On loopback without a file of tokens everybody looks, and an operator
+//! of this run logs in with an address that the program prints. Beyond loopback TLS and a file of tokens are required. All
+//! pages share one look at the mill, which nobody takes while nobody watches.
 
 mod assets;
+mod engines;
+mod guard;
+mod limiter;
+mod login;
+mod operate;
 mod overview;
+mod rates;
+mod sessions;
+mod visitors;
+mod watched;
 
-use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{Path, Request, State};
-use axum::http::{HeaderMap, StatusCode, Uri, header};
-use axum::middleware::{self, Next};
-use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::extract::{DefaultBodyLimit, Extension, Path, State};
+use axum::http::{StatusCode, Uri};
+use axum::middleware;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
-use futures_util::{Stream, StreamExt, stream};
+use axum::routing::{get, post};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
 
-use crate::connections::AdmittedCall;
+use crate::access::AccessError;
+use crate::body_timeout::Pressure;
+use crate::connections::{AdmittedCall, ConnectionLimits};
 use crate::operations::{OperationError, Operations};
-use crate::page::refuse_other_names;
-use crate::refused::Refused;
+use crate::port::{Port, PortError, TcpOptions};
 use crate::serve::{self, HttpVersions, Terms};
-use overview::Latest;
+pub(crate) use assets::asset;
+use engines::EnginesLook;
+use guard::{Door, MaybeVisitor};
+use limiter::LoginLimiter;
+use overview::{MillLook, NO_ANSWER};
+use sessions::Visitor;
+use visitors::Visitors;
+pub(crate) use watched::{Look, Watched, answered};
 
 /// Longest life of a connection; the page then connects anew and gets a whole overview.
 const LIFETIME: Duration = Duration::from_secs(3600);
-/// Time between two signs of life to a page that watches.
-const KEEP_ALIVE: Duration = Duration::from_secs(10);
+/// Most bytes of a request's body.
+const BODY_BYTES_MAX: usize = 16 << 10;
+
+/// The reason that the console cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConsoleError {
+    /// The port cannot be offered.
+    #[error(transparent)]
+    Port(#[from] PortError),
+    /// The file of tokens cannot be used.
+    #[error(transparent)]
+    Access(#[from] AccessError),
+    /// No token can be made for this run.
+    #[error("{0}")]
+    Random(String),
+}
+
+/// The console, on a port that is listened on.
+pub struct Console {
+    port: Port,
+    limits: ConnectionLimits,
+    door: Door,
+}
 
 #[derive(Clone)]
 struct Shared {
     operations: Operations,
-    latest: watch::Sender<Option<Latest>>,
+    watched: Arc<Watched>,
+    /// The engines that the mill uses, which are asked while pages watch this.
+    engines: Arc<Watched>,
+    door: Arc<Door>,
+    limiter: Arc<LoginLimiter>,
 }
 
-/// Serves the console until the future is dropped.
-pub async fn serve(listener: TcpListener, operations: Operations) {
-    let (latest, _) = watch::channel(None);
-    let looking = overview::look(operations.clone(), latest.clone());
-    let app = Router::new()
-        .route("/api/block/{block}", get(block))
-        .route("/api/events", get(events))
-        .fallback(get(page))
-        .layer(middleware::from_fn(guard))
-        .with_state(Shared { operations, latest });
-    let (terms, answer) = (
-        Terms::plain(HttpVersions::Http1, LIFETIME),
-        serve::answers(app),
-    );
-    let serving = serve::serve(listener, terms, answer, std::future::pending());
-    tokio::join!(serving, looking);
-}
+// === impl Console ===
 
-/// Admits requests of the console's own pages, and protects the answers.
-async fn guard(mut request: Request, next: Next) -> Response {
-    let checked = refuse_other_names(request.uri(), request.headers())
-        .and_then(|()| refuse_other_pages(request.headers()));
-    let mut response = match checked {
-        Ok(()) => {
-            let _admitted = AdmittedCall::mark(&mut request);
-            next.run(request).await
-        }
-        Err(refused) => refused.into_response(),
-    };
-    assets::protect(response.headers_mut());
-    response
-}
-
-/// Refuses a request that another page makes: it names another origin than this server, or the browser says that it comes
-/// from another site. The server's own pages name its origin when they load modules.
-fn refuse_other_pages(headers: &HeaderMap) -> Result<(), Refused> {
-    let is_own_site = headers
-        .get("sec-fetch-site")
-        .is_none_or(|site| site == "same-origin" || site == "none");
-    let host = headers
-        .get(header::HOST)
-        .and_then(|host| host.to_str().ok());
-    let is_own_origin = headers.get(header::ORIGIN).is_none_or(|origin| {
-        let authority = origin
-            .to_str()
-            .ok()
-            .and_then(|it| it.strip_prefix("http://"));
-        authority.is_some() && authority == host
-    });
-    if is_own_site && is_own_origin {
-        return Ok(());
+impl Console {
+    /// Listens, if that is safe: beyond loopback only with TLS and tokens.
+    ///
+    /// # Errors
+    /// The port or the file of tokens cannot be used.
+    pub async fn open(options: &TcpOptions) -> Result<Self, ConsoleError> {
+        let visitors = match &options.tokens {
+            Some(path) => Visitors::of_file(path).await?,
+            None => Visitors::of_this_run().map_err(ConsoleError::Random)?,
+        };
+        let has_tokens = options.tokens.is_some();
+        let (versions, tls) = (HttpVersions::Http1, options.tls.as_ref());
+        let port = Port::open(options.address, versions, tls, has_tokens).await?;
+        let (is_loopback, number) = (port.address.ip().is_loopback(), port.address.port());
+        Ok(Self {
+            door: Door::new(visitors, tls.is_some(), is_loopback, number),
+            limits: options.connections,
+            port,
+        })
     }
-    Err(Refused::new(
-        StatusCode::FORBIDDEN,
-        "the console answers its own pages only",
-    ))
+
+    /// Its URL, such as `http://127.0.0.1:9467/`.
+    pub fn url(&self) -> String {
+        format!("{}/", self.port.url())
+    }
+
+    /// URL with which an operator logs in for as long as this process runs. The token in it is a secret; browsers do not send
+    /// it as part of the address. None if there is a file of tokens.
+    pub fn login_url(&self) -> Option<String> {
+        let token = self.door.visitors.token_of_this_run()?;
+        Some(format!("{}#/login/{token}", self.url()))
+    }
+
+    /// Serves the console until the future is dropped.
+    pub async fn serve(self, operations: Operations) {
+        let (app, looking) = mill(operations, Arc::new(self.door));
+        let (listener, terms) = self
+            .port
+            .into_listener(LIFETIME, self.limits, Pressure::default());
+        let serving = serve::serve(listener, terms, serve::answers(app), std::future::pending());
+        tokio::join!(serving, looking);
+    }
+}
+
+/// Serves a console on which nobody acts, on a loopback address, until the future is dropped.
+pub async fn serve_read_only(listener: TcpListener, operations: Operations) {
+    let (app, looking) = mill(operations, Arc::new(Door::of_onlookers(&listener)));
+    tokio::join!(serve_plainly(listener, app), looking);
+}
+
+/// The routes of a mill's console behind a door, and the looks at the mill that they show.
+fn mill(operations: Operations, door: Arc<Door>) -> (Router, impl Future<Output = ()>) {
+    let (watched, engines) = (Watched::new(), Watched::new());
+    let looking = {
+        let (watched, look) = (watched.clone(), MillLook::new(operations.clone()));
+        let (engines, engines_look) = (engines.clone(), EnginesLook::new(&operations));
+        async move {
+            tokio::join!(watched.keep(look), engines.keep(engines_look));
+        }
+    };
+    let shared = Shared {
+        operations,
+        watched,
+        engines,
+        door,
+        limiter: Arc::default(),
+    };
+    (router(shared), looking)
+}
+
+/// Serves routes to pages of their own, on a loopback address where everybody looks, until the future is dropped.
+pub(crate) async fn serve_pages(listener: TcpListener, app: Router) {
+    let door = Arc::new(Door::of_onlookers(&listener));
+    let app = app.layer(middleware::from_fn_with_state(door, guard::guard));
+    serve_plainly(listener, app).await;
+}
+
+async fn serve_plainly(listener: TcpListener, app: Router) {
+    let terms = Terms::plain(HttpVersions::Http1, LIFETIME);
+    serve::serve(listener, terms, serve::answers(app), std::future::pending()).await;
+}
+
+fn router(shared: Shared) -> Router {
+    Router::new()
+        .route("/api/action", post(operate::act))
+        .route("/api/audit", get(operate::audit))
+        .route("/api/block/{block}", get(block))
+        .route("/api/bundle", post(operate::bundle))
+        .route("/api/dead", get(operate::dead_letters))
+        .route("/api/engines", get(engine_events))
+        .route("/api/engines/{place}/timeline.svg", get(engines::drawing))
+        .route("/api/events", get(events))
+        .route("/api/login", post(login::log_in))
+        .route("/api/logout", post(login::log_out))
+        .route("/api/session", get(login::session))
+        .fallback(page)
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(middleware::from_fn_with_state(
+            shared.door.clone(),
+            guard::guard,
+        ))
+        .with_state(shared)
 }
 
 async fn page(uri: Uri) -> Response {
@@ -102,7 +191,12 @@ async fn page(uri: Uri) -> Response {
 }
 
 async fn block(State(shared): State<Shared>, Path(block): Path<u64>) -> Response {
-    match shared.operations.block(block).await {
+    // A question to a leader that does not answer stays under way, so none is asked while it is known that none does.
+    if let Some(why) = shared.watched.lost() {
+        return refused(&OperationError::Unavailable(why.to_string()));
+    }
+    let late = || OperationError::Unavailable(NO_ANSWER.to_owned());
+    match answered(shared.operations.block(block), late).await {
         Ok(status) => axum::Json(status).into_response(),
         Err(error) => refused(&error),
     }
@@ -116,58 +210,35 @@ fn refused(error: &OperationError) -> Response {
     (status, format!("{error}\n")).into_response()
 }
 
-/// The overview, whole, at once and after every change.
+/// The overview, whole, at once and after every change, until the visitor's session ends.
 async fn events(
     State(shared): State<Shared>,
-) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
-    let mut seen = shared.latest.subscribe();
-    seen.mark_changed();
-    let events = stream::unfold(seen, |mut seen| async move {
-        loop {
-            seen.changed().await.ok()?;
-            let latest = seen.borrow_and_update().clone();
-            let event = match latest {
-                Some(Ok(overview)) => Event::default().event("overview").data(&*overview),
-                Some(Err(error)) => Event::default().event("lost").data(&*error),
-                // Nobody has looked yet.
-                None => continue,
-            };
-            return Some((event, seen));
-        }
-    });
-    Sse::new(events.map(Ok)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE))
+    Extension(MaybeVisitor(visitor)): Extension<MaybeVisitor>,
+    admitted: Option<Extension<AdmittedCall>>,
+) -> impl IntoResponse {
+    watch(&shared.watched, shared.door, visitor, admitted)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The engines that the mill uses, in the same way.
+async fn engine_events(
+    State(shared): State<Shared>,
+    Extension(MaybeVisitor(visitor)): Extension<MaybeVisitor>,
+    admitted: Option<Extension<AdmittedCall>>,
+) -> impl IntoResponse {
+    watch(&shared.engines, shared.door, visitor, admitted)
+}
 
-    #[test]
-    fn only_the_servers_own_pages_are_answered() {
-        let passes = |pairs: &[(&'static str, &'static str)]| {
-            let mut headers = HeaderMap::new();
-            for (name, value) in pairs {
-                headers.insert(*name, header::HeaderValue::from_static(value));
-            }
-            refuse_other_pages(&headers).is_ok()
-        };
-        let host = ("host", "127.0.0.1:9467");
-        assert!(passes(&[host]));
-        assert!(passes(&[
-            host,
-            ("origin", "http://127.0.0.1:9467"),
-            ("sec-fetch-site", "same-origin")
-        ]));
-        assert!(passes(&[host, ("sec-fetch-site", "none")]));
-        for other in [
-            ("origin", "http://127.0.0.1:9468"),
-            ("origin", "https://127.0.0.1:9467"),
-            ("origin", "http://evil.example"),
-            ("origin", "null"),
-            ("sec-fetch-site", "cross-site"),
-            ("sec-fetch-site", "same-site"),
-        ] {
-            assert!(!passes(&[host, other]), "{other:?}");
-        }
-    }
+fn watch(
+    watched: &Watched,
+    door: Arc<Door>,
+    visitor: Option<Visitor>,
+    admitted: Option<Extension<AdmittedCall>>,
+) -> impl IntoResponse + use<> {
+    let session = visitor.map(|visitor| visitor.session);
+    watched.events(move || {
+        // While the stream goes on, its connection is not idle.
+        let _ = &admitted;
+        // An open page uses its session; the stream ends with it.
+        session.is_none_or(|session| door.sessions.touch(session).is_some())
+    })
 }

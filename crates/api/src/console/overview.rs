@@ -1,27 +1,27 @@
 //! A mill at a glance, and those who watch for its changes.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::iter;
 
+use futures_util::future::BoxFuture;
 use proofmill_orchestrator::conversation::WorkerRow;
-use proofmill_orchestrator::core::{BLOCKS_MAX, BlockState, BlockSummary, Status};
-use proofmill_orchestrator::plan::{Plan, QueueIx, StageKind};
+use proofmill_orchestrator::core::{BLOCKS_MAX, BlockState, BlockSummary, Status, StepsView};
+use proofmill_orchestrator::plan::{Plan, QueueIx, SourcePlan, StageKind};
 use serde::Serialize;
-use tokio::sync::watch;
 
+use super::rates::Rates;
+use super::watched::Look;
 use crate::operations::{OperationError, Operations};
 use crate::types::DeadSummary;
 
-/// Time between two looks at the mill while a page watches.
-const INTERVAL: Duration = Duration::from_millis(500);
+/// Message to pages while nobody answers, as on a cluster while its coordinator is replaced.
+pub(super) const NO_ANSWER: &str = "no leader of the workflow answers";
 /// Blocks below the next to be emitted, and from it on, that the page shows.
 const BLOCKS_BELOW: u64 = 40;
 const BLOCKS_FROM: u64 = 80;
 /// Most workers and dead letters that are shown.
 const ROWS_MAX: usize = 200;
-/// Time over which the rate of emission is measured.
-const RATE_WINDOW: Duration = Duration::from_secs(60);
+/// Step in which the silence of workers is shown: above the time from one heartbeat to the next.
+const SILENCE_STEP_MS: u64 = 10_000;
 
 /// The state of a mill, as the page's views other than a block's show it.
 #[derive(Clone, Debug, Serialize)]
@@ -29,11 +29,23 @@ struct Overview<'a> {
     status: Status,
     /// Blocks around the next to be emitted, without those above that nothing is known of.
     blocks: Vec<BlockSummary>,
-    /// Messages emitted a minute, over the last minute; `None` before there are two looks.
-    emitted_per_minute: Option<f64>,
+    /// Whether something may be known of blocks above them.
+    has_more: bool,
+    /// Blocks from the next to be emitted to the last that a source could bring, or has brought: see
+    /// [`MillView::behind`](crate::MillView::behind).
+    behind: Option<u64>,
+    /// Blocks emitted a minute, over the last minute; `None` without a sequencer, and before there are two looks.
+    blocks_per_minute: Option<f64>,
     stages: &'a [StageEdges],
+    /// Rate of each stage's messages, in the order of the status's stages.
+    flows: Vec<StageFlow>,
+    sources: &'a [SourceEdge],
     workers: Vec<WorkerRow>,
     dead: Vec<DeadSummary>,
+    /// Number of engines that the mill's stages use.
+    engines: usize,
+    /// Steps of the lowest blocks in work; `None` if the workflow cuts no blocks into parts.
+    steps: Option<StepsView>,
 }
 
 /// A stage in the workflow's graph.
@@ -47,41 +59,71 @@ struct StageEdges {
     writes: Vec<String>,
 }
 
-/// The latest overview, as the JSON that watchers get; an error's text if the mill does not answer.
-pub(super) type Latest = Result<Arc<str>, Arc<str>>;
+/// Rate of the messages that go through a stage.
+#[derive(Clone, Debug, Serialize)]
+struct StageFlow {
+    /// Messages accepted a minute, over the last minute; `None` before there are two looks.
+    accepted_per_minute: Option<f64>,
+}
 
-/// Looks at the mill for all who watch, as long as somebody does.
-pub(super) async fn look(operations: Operations, latest: watch::Sender<Option<Latest>>) {
-    let stages = edges(operations.port().plan());
-    let mut emitted = VecDeque::new();
-    loop {
-        if latest.receiver_count() == 0 {
-            emitted.clear();
-            latest.send_replace(None);
-        } else {
-            let seen = overview(&operations, &stages, &mut emitted).await;
-            let seen: Latest = match seen {
-                Ok(overview) => match serde_json::to_string(&overview) {
-                    Ok(json) => Ok(json.into()),
-                    Err(error) => Err(error.to_string().into()),
-                },
-                Err(error) => Err(error.to_string().into()),
-            };
-            // Watchers are woken by changes only.
-            latest.send_if_modified(|before| {
-                let is_new = before.as_ref() != Some(&seen);
-                *before = Some(seen);
-                is_new
-            });
+/// A source in the workflow's graph.
+#[derive(Clone, Debug, Serialize)]
+struct SourceEdge {
+    source: String,
+    /// Queue that it writes.
+    writes: String,
+}
+
+/// A mill, as pages watch it.
+pub(super) struct MillLook {
+    operations: Operations,
+    stages: Vec<StageEdges>,
+    sources: Vec<SourceEdge>,
+    /// The next block to be emitted, and the messages that each stage accepted.
+    rates: Rates,
+}
+
+// === impl MillLook ===
+
+impl MillLook {
+    pub(super) fn new(operations: Operations) -> Self {
+        let plan = operations.port().plan();
+        Self {
+            stages: edges(plan),
+            sources: source_edges(plan),
+            operations,
+            rates: Rates::default(),
         }
-        tokio::time::sleep(INTERVAL).await;
+    }
+}
+
+impl Look for MillLook {
+    fn look(&mut self) -> BoxFuture<'_, Result<String, String>> {
+        Box::pin(async move {
+            let seen = overview(
+                &self.operations,
+                (&self.stages, &self.sources),
+                &mut self.rates,
+            )
+            .await;
+            let seen = seen.map_err(|error| error.to_string())?;
+            serde_json::to_string(&seen).map_err(|error| error.to_string())
+        })
+    }
+
+    fn forget(&mut self) {
+        self.rates = Rates::default();
+    }
+
+    fn no_answer(&self) -> String {
+        NO_ANSWER.to_owned()
     }
 }
 
 async fn overview<'a>(
     operations: &Operations,
-    stages: &'a [StageEdges],
-    emitted: &mut VecDeque<(Instant, u64)>,
+    (stages, sources): (&'a [StageEdges], &'a [SourceEdge]),
+    rates: &mut Rates,
 ) -> Result<Overview<'a>, OperationError> {
     let status = operations.status().await?;
     let lowest = status.stages.iter().filter_map(|stage| stage.lowest).min();
@@ -95,37 +137,46 @@ async fn overview<'a>(
     {
         blocks.pop();
     }
-    let workers = operations.port().workers(None, ROWS_MAX).await?.rows;
+    let has_more = blocks.last().is_some_and(|it| it.block == last);
+    let mut workers = operations.port().workers(None, ROWS_MAX).await?.rows;
+    for worker in &mut workers {
+        // Pages are told what changes, which a heartbeat is not.
+        worker.silent_ms -= worker.silent_ms % SILENCE_STEP_MS;
+    }
     let dead = operations.first_dead_letters(ROWS_MAX).await?;
-    let total = status
-        .stages
-        .iter()
-        .map(|stage| stage.counters.emitted)
-        .sum();
+    // A message may span many blocks, so the cursor is counted, as the blocks behind are.
+    let cursor = status.next_block.unwrap_or(0);
+    let accepted = status.stages.iter().map(|stage| stage.counters.accepted);
+    rates.note(iter::once(cursor).chain(accepted));
+    let flows = (0..status.stages.len()).map(|at| StageFlow {
+        accepted_per_minute: rates.of(1 + at),
+    });
+    let steps = match operations.port().plan().cuts_blocks {
+        true => Some(operations.port().steps().await?),
+        false => None,
+    };
     Ok(Overview {
-        emitted_per_minute: rate(emitted, total),
+        has_more,
+        behind: operations.blocks_behind(&status),
+        blocks_per_minute: status.next_block.and_then(|_| rates.of(0)),
+        flows: flows.collect(),
         stages,
+        sources,
         status,
         blocks,
         workers,
         dead,
+        engines: operations.engines().len(),
+        steps,
     })
 }
 
-/// Notes a count, and gives its growth a minute over the window.
-fn rate(seen: &mut VecDeque<(Instant, u64)>, total: u64) -> Option<f64> {
-    let now = Instant::now();
-    seen.push_back((now, total));
-    while seen
-        .get(1)
-        .is_some_and(|(at, _)| now.duration_since(*at) >= RATE_WINDOW)
-    {
-        seen.pop_front();
-    }
-    let (since, before) = seen.front()?;
-    let seconds = now.duration_since(*since).as_secs_f64();
-    let rate = 60.0 * total.saturating_sub(*before) as f64 / seconds;
-    (seconds > 0.0).then(|| (10.0 * rate).round() / 10.0)
+fn source_edges(plan: &Plan) -> Vec<SourceEdge> {
+    let edge = |source: &SourcePlan| SourceEdge {
+        source: source.name.to_string(),
+        writes: plan.queue(source.output).name.to_string(),
+    };
+    plan.sources.iter().map(edge).collect()
 }
 
 fn edges(plan: &Plan) -> Vec<StageEdges> {

@@ -1,10 +1,8 @@
 //! The client of an engine in another process.
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
@@ -14,6 +12,7 @@ use futures_util::stream;
 use hyper::Uri;
 use hyper_util::rt::TokioIo;
 use proofmill_bus::{SecretError, read_secret, with_sources};
+use proofmill_trace::TraceContext;
 use prost::Message;
 use tokio::net::UnixStream;
 use tonic::metadata::{Ascii, MetadataValue};
@@ -23,6 +22,7 @@ use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
 use tonic::{Code, Request, Status, Streaming};
 use tower_service::Service;
 
+use super::Address;
 use super::proto;
 use super::proto::partition::Input;
 use super::proto::proving_engine_client::ProvingEngineClient;
@@ -44,20 +44,6 @@ const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
 /// Most bytes of an answer: proofs of many partitions exceed gRPC's default.
 const ANSWER_MAX: usize = 256 << 20;
-
-/// The address of an engine.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Address {
-    /// A Unix socket.
-    Socket(PathBuf),
-    /// A TCP port: `http://HOST:PORT`, or with TLS `https://HOST:PORT`.
-    Tcp(Uri),
-}
-
-/// A text that is not an address of an engine.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no address of an engine: `unix:PATH`, `http://HOST:PORT` or `https://HOST:PORT`")]
-pub struct InvalidAddress(String);
 
 /// The reason that a call failed.
 #[derive(Debug, thiserror::Error)]
@@ -117,37 +103,20 @@ struct Bearer(Option<MetadataValue<Ascii>>);
 #[derive(Clone)]
 struct Connector(PathBuf);
 
-// === impl Address ===
-
-impl FromStr for Address {
-    type Err = InvalidAddress;
-
-    fn from_str(text: &str) -> Result<Self, InvalidAddress> {
-        let invalid = || InvalidAddress(text.to_owned());
-        if let Some(path) = text.strip_prefix("unix:") {
-            let path = Path::new(path);
-            return match path.file_name() {
-                Some(_) => Ok(Self::Socket(path.to_owned())),
-                None => Err(invalid()),
-            };
-        }
-        let uri: Uri = text.parse().map_err(|_| invalid())?;
-        let known = matches!(uri.scheme_str(), Some("http" | "https"));
-        if known && uri.port().is_some() && matches!(uri.path(), "" | "/") {
-            Ok(Self::Tcp(uri))
-        } else {
-            Err(invalid())
+/// A call with the context of a trace in its metadata.
+fn in_trace<T>(message: T, trace: Option<&TraceContext>) -> Request<T> {
+    let mut request = Request::new(message);
+    let Some(trace) = trace else { return request };
+    let state = trace.tracestate().map(|state| state.to_string());
+    let parent = ("traceparent", trace.traceparent());
+    let state = state.map(|state| ("tracestate", state));
+    for (name, value) in std::iter::once(parent).chain(state) {
+        // A context consists of printable characters alone.
+        if let Ok(value) = value.parse::<MetadataValue<Ascii>>() {
+            request.metadata_mut().insert(name, value);
         }
     }
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Socket(path) => write!(f, "unix:{}", path.display()),
-            Self::Tcp(uri) => uri.fmt(f),
-        }
-    }
+    request
 }
 
 // === impl Client ===
@@ -196,6 +165,15 @@ impl Client {
         })
     }
 
+    /// The same client, which refuses messages of the engine with more bytes.
+    #[must_use]
+    pub(crate) fn with_answer_bytes_max(self, bytes: usize) -> Self {
+        Self {
+            calls: self.calls.max_decoding_message_size(bytes),
+            ..self
+        }
+    }
+
     /// The address of the engine.
     pub const fn address(&self) -> &Address {
         &self.address
@@ -225,22 +203,41 @@ impl Client {
         &self,
         request: proto::SubmitRequest,
     ) -> Result<proto::SubmitResponse, ClientError> {
+        self.submit_in_trace(request, None).await
+    }
+
+    /// [`Client::submit`], with the context of the span that the engine's spans belong to.
+    pub async fn submit_in_trace(
+        &self,
+        request: proto::SubmitRequest,
+        trace: Option<&TraceContext>,
+    ) -> Result<proto::SubmitResponse, ClientError> {
         let mut calls = self.calls.clone();
         let answer = if request.encoded_len() <= SINGLE_MESSAGE_BYTES_MAX {
-            calls.submit(request).await
+            calls.submit(in_trace(request, trace)).await
         } else {
-            calls
-                .submit_stream(stream::iter(stream_messages(request)))
-                .await
+            let messages = stream::iter(stream_messages(request));
+            calls.submit_stream(in_trace(messages, trace)).await
         };
         self.receive_answer(answer)
     }
 
     /// Waits for a job's end, and returns its result.
     pub async fn await_result(&self, job: &str) -> Result<proto::JobResult, ClientError> {
+        self.await_result_in_trace(job, None).await
+    }
+
+    /// [`Client::await_result`], with the context of the span that the engine's spans belong to: an engine
+    /// that was started again since the job was submitted learns it here.
+    pub async fn await_result_in_trace(
+        &self,
+        job: &str,
+        trace: Option<&TraceContext>,
+    ) -> Result<proto::JobResult, ClientError> {
         let request = proto::AwaitRequest {
             job: job.to_owned(),
         };
+        let request = in_trace(request, trace);
         self.receive_answer(self.calls.clone().r#await(request).await)
     }
 
@@ -298,17 +295,26 @@ impl Client {
 
     /// The remembered events.
     pub async fn past_events(&self) -> Result<Vec<proto::Event>, ClientError> {
+        let mut events = Vec::new();
+        self.each_past_event(|event| events.push(event)).await?;
+        Ok(events)
+    }
+
+    /// Gives each remembered event to `take`, in order.
+    pub(crate) async fn each_past_event(
+        &self,
+        mut take: impl FnMut(proto::Event),
+    ) -> Result<(), ClientError> {
         let request = proto::StreamEventsRequest {
             past: true,
             end: true,
             job: String::new(),
         };
         let mut stream = self.events(request).await?;
-        let mut events = Vec::new();
         while let Some(event) = stream.message().await.map_err(|it| self.refused(it))? {
-            events.push(event);
+            take(event);
         }
-        Ok(events)
+        Ok(())
     }
 
     /// The current state of the whole engine.

@@ -6,6 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use proofmill_engine::{Event, EventKind, JobId, JobState, Status};
 use proofmill_telemetry::{Histograms, Kind, Page};
 
+use crate::traces::add_metrics;
+
 /// Histograms of durations.
 #[derive(Debug)]
 pub(crate) struct Durations {
@@ -172,6 +174,7 @@ pub(crate) fn page(status: &Status, durations: &Durations) -> String {
         &durations.waits,
     );
     page.add_histograms("job_seconds", "From acceptance to the end", &durations.jobs);
+    add_metrics(&mut page);
     page.render()
 }
 

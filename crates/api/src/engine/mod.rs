@@ -5,13 +5,16 @@
 //! dispatcher's tasks to engines. [`timeline`] draws events.
 
 mod access;
+mod address;
 mod answer;
 mod client;
+mod console;
 mod convert;
 mod endpoint;
 mod history;
 mod http;
 mod metrics;
+mod overview;
 pub mod proto;
 mod refusal;
 mod server;
@@ -19,10 +22,13 @@ mod service;
 mod streaming;
 pub mod timeline;
 mod unreachable;
+mod watched;
 
 pub use crate::port::TcpOptions;
 pub use access::Tokens;
+pub use address::{Address, InvalidAddress};
 pub use answer::{AnswerError, AnswerKey, ProofTexts, check_answer, check_answer_of_any_curve};
-pub use client::{Address, Client, ClientError, Credentials, InvalidAddress};
+pub use client::{Client, ClientError, Credentials};
 pub use endpoint::{endpoints, in_process_endpoint};
 pub use server::{ENGINE_SOCKET, ServeError, Server, ServerOptions, in_process};
+pub use watched::WatchedEngine;

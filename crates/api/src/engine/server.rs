@@ -20,6 +20,7 @@ use tower_layer::Layer;
 use tower_service::Service as _;
 
 use super::access::{Gate, Tokens};
+use super::console;
 use super::history::History;
 use super::http;
 use super::proto::DESCRIPTORS;
@@ -30,7 +31,7 @@ use crate::body_timeout::Pressure;
 use crate::connections::{Address, ConnectionLimits};
 use crate::grpc::{Bounds, MESSAGE_MAX, MessageLimit, reflection};
 use crate::page::front;
-use crate::port::{Port, PortError, TcpOptions, listen};
+use crate::port::{Port, PortError, TcpOptions, listen, listen_locally};
 use crate::serve::{self, HttpVersions, Terms};
 use crate::socket;
 
@@ -73,6 +74,8 @@ pub struct ServerOptions {
     pub tcp: Option<TcpOptions>,
     /// The HTTP port of `/metrics` and `/healthz`; on a loopback address also of `/status` and `/timeline`.
     pub http: Option<SocketAddr>,
+    /// The loopback address of the console, a page in the browser.
+    pub console: Option<SocketAddr>,
 }
 
 /// The reason that the front end cannot be offered.
@@ -111,6 +114,7 @@ pub struct Server {
     unix: Option<(UnixListener, socket::SocketFile)>,
     tcp: Option<(Port, Gate, ConnectionLimits)>,
     http: Option<TcpListener>,
+    console: Option<TcpListener>,
 }
 
 // === impl Server ===
@@ -130,6 +134,10 @@ impl Server {
             Some(address) => Some(listen(address).await?),
             None => None,
         };
+        let console = match options.console {
+            Some(address) => Some(listen_locally(address).await?),
+            None => None,
+        };
         let unix = match &options.socket {
             Some(path) => Some(bind_unix(path).await?),
             None => None,
@@ -140,6 +148,7 @@ impl Server {
             unix,
             tcp,
             http,
+            console,
         })
     }
 
@@ -151,6 +160,11 @@ impl Server {
     /// The address of the HTTP port.
     pub fn http_address(&self) -> Option<SocketAddr> {
         self.http.as_ref()?.local_addr().ok()
+    }
+
+    /// The address of the console.
+    pub fn console_address(&self) -> Option<SocketAddr> {
+        self.console.as_ref()?.local_addr().ok()
     }
 
     /// Runs `engine` and serves its callers until it has ended by `shutdown` and every waiting caller has
@@ -166,6 +180,7 @@ impl Server {
             unix,
             tcp,
             http,
+            console,
         } = self;
         let (ended, end) = watch::channel(false);
         let (health, health_service) = tonic_health::server::health_reporter();
@@ -206,6 +221,13 @@ impl Server {
             serve::serve(listener, terms, answer, reached(end.clone())).await;
             Ok(())
         };
+        let console = async {
+            if let Some(listener) = console {
+                let end = reached(end.clone());
+                console::serve(listener, handle.clone(), history.clone(), end).await;
+            }
+            Ok(())
+        };
         let events = handle.events();
         let recording = history.clone();
         let recorder = tokio::spawn(async move { recording.record(events).await });
@@ -227,7 +249,7 @@ impl Server {
             // The engine's outcome is returned after the callers have been answered.
             Ok(outcome)
         };
-        let served = tokio::try_join!(engine, unix, tcp, http);
+        let served = tokio::try_join!(engine, unix, tcp, http, console);
         recorder.abort();
         let (outcome, ..) = served?;
         Ok(outcome?)

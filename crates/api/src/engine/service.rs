@@ -6,6 +6,8 @@ use std::time::SystemTime;
 
 use futures_util::stream::{self, Stream, StreamExt};
 use proofmill_engine::{Error, Handle, JobId, JobResult, JobState};
+use proofmill_trace::TraceContext;
+use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::access::Caller;
@@ -16,6 +18,7 @@ use super::proto::proving_engine_server::ProvingEngine;
 use super::refusal;
 use super::streaming;
 use crate::grpc::timeout_of_call;
+use crate::traces::caller_of;
 
 /// The service on one listener.
 #[derive(Clone, Debug)]
@@ -33,6 +36,11 @@ type Answer<T> = Result<Response<T>, Status>;
 fn caller<T>(request: &Request<T>) -> Option<Arc<str>> {
     let caller = request.extensions().get();
     caller.map(|caller: &Caller| caller.name.clone())
+}
+
+/// The trace context of a call.
+fn trace_of(metadata: &MetadataMap) -> Option<TraceContext> {
+    caller_of(metadata.as_ref()).map(Arc::unwrap_or_clone)
 }
 
 /// Whether a call may use operators' rights: always where no tokens are needed, otherwise if the client is
@@ -115,12 +123,13 @@ impl ProvingEngine for EngineService {
         request: Request<proto::SubmitRequest>,
     ) -> Answer<proto::SubmitResponse> {
         let caller = caller(&request);
-        let pending = convert::submission(request.into_inner(), caller.as_deref())?;
-        let submission = pending.complete([])?;
+        let (metadata, _, request) = request.into_parts();
+        let pending = convert::submission(request, caller.as_deref())?;
+        let mut submission = pending.complete([])?;
+        submission.trace = trace_of(&metadata);
         let submitted = self.handle.submit(submission).await;
-        Ok(Response::new(convert::submitted(
-            submitted.map_err(refusal::status_of_error)?,
-        )))
+        let submitted = submitted.map_err(refusal::status_of_error)?;
+        Ok(Response::new(convert::submitted(submitted)))
     }
 
     async fn submit_stream(
@@ -128,18 +137,22 @@ impl ProvingEngine for EngineService {
         request: Request<Streaming<proto::SubmitStreamRequest>>,
     ) -> Answer<proto::SubmitResponse> {
         let caller = caller(&request);
-        let messages = request.into_inner();
-        let submission = streaming::receive(&self.handle, messages, caller.as_deref()).await?;
+        let (metadata, _, messages) = request.into_parts();
+        let received = streaming::receive(&self.handle, messages, caller.as_deref()).await;
+        let mut submission = received?;
+        submission.trace = trace_of(&metadata);
         let submitted = self.handle.submit(submission).await;
-        Ok(Response::new(convert::submitted(
-            submitted.map_err(refusal::status_of_error)?,
-        )))
+        let submitted = submitted.map_err(refusal::status_of_error)?;
+        Ok(Response::new(convert::submitted(submitted)))
     }
 
     async fn r#await(&self, request: Request<proto::AwaitRequest>) -> Answer<proto::JobResult> {
         let caller = caller(&request);
         let job = convert::job_id(&request.get_ref().job)?;
         self.check_owner(caller.as_deref(), job).await?;
+        if let Some(context) = trace_of(request.metadata()) {
+            self.handle.note_trace(job, context);
+        }
         let result = self.result_of(job).await?;
         Ok(Response::new(convert::result(&result)))
     }
@@ -147,11 +160,14 @@ impl ProvingEngine for EngineService {
     async fn prove(&self, request: Request<proto::SubmitRequest>) -> Answer<proto::JobResult> {
         let caller = caller(&request);
         let timeout = timeout_of_call(request.metadata().as_ref())?;
-        let mut pending = convert::submission(request.into_inner(), caller.as_deref())?;
+        let (metadata, _, request) = request.into_parts();
+        let mut pending = convert::submission(request, caller.as_deref())?;
         if let Some(until) = timeout.and_then(|it| SystemTime::now().checked_add(it)) {
             pending.limit_deadline(until);
         }
-        let submitted = self.handle.submit(pending.complete([])?).await;
+        let mut submission = pending.complete([])?;
+        submission.trace = trace_of(&metadata);
+        let submitted = self.handle.submit(submission).await;
         let job = submitted.map_err(refusal::status_of_error)?.job;
         let result = self.result_of(job).await?;
         match &result.state {
@@ -200,13 +216,13 @@ impl ProvingEngine for EngineService {
         &self,
         request: Request<proto::StreamEventsRequest>,
     ) -> Answer<Self::StreamEventsStream> {
-        let caller = caller(&request);
+        let (caller, sees_all) = (caller(&request), may_operate(&request));
         let proto::StreamEventsRequest { past, end, job } = request.into_inner();
         let job = match &*job {
-            "" if caller.is_some() => {
+            "" if !sees_all => {
                 return Err(Status::permission_denied(
                     "the token's client sees the events of its own jobs only: name one of these \
-                     jobs",
+                     jobs, or use the token of an operator",
                 ));
             }
             "" => None,

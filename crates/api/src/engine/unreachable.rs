@@ -2,7 +2,7 @@
 
 use proofmill_bus::certificate_remedy;
 
-use super::client::{Address, ClientError};
+use super::{Address, ClientError};
 
 /// The error of a failed connection, with advice where the cause is known; `answered` tells whether an
 /// engine ever answered at the address.

@@ -12,8 +12,9 @@ use axum::{Extension, Json, Router};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use proofmill_orchestrator::plan::QueueIx;
-use proofmill_orchestrator::source::parse_message;
+use proofmill_orchestrator::source::{SourceMessage, parse_message};
 use proofmill_telemetry::FrontPage;
+use proofmill_trace::TraceContext;
 use tokio::time::Instant;
 
 use super::queues::Queues;
@@ -23,6 +24,7 @@ use crate::gate::{Caller, Gate};
 use crate::grpc::Calls;
 use crate::page::front;
 use crate::refused::Refused;
+use crate::traces::caller_of;
 
 /// Most messages in a request.
 const MESSAGES_MAX: usize = 10_000;
@@ -31,6 +33,9 @@ const MESSAGES_MAX: usize = 10_000;
 const NDJSON: &str = "application/x-ndjson";
 
 type Answer = Result<Response, Refused>;
+
+/// The context of a request's trace: all its messages continue that trace.
+type Trace = Option<Arc<TraceContext>>;
 
 /// The form of a request's body.
 enum BodyForm {
@@ -88,15 +93,17 @@ async fn messages(
     request: Request,
 ) -> Answer {
     let form = body_form(request.headers())?;
+    let trace = caller_of(request.headers());
     let queue = taker.submissions.queue(&queue?)?;
     caller.check(taker.submissions.plan(), queue)?;
     let (room, body) = taker.bodies.read(request).await?;
     match form {
         BodyForm::One => {
-            let (status, answer) = take(&taker, queue, &body, room, taker.until()).await?;
+            let taken = take(&taker, queue, (&body, trace), room, taker.until());
+            let (status, answer) = taken.await?;
             Ok((status, Json(answer)).into_response())
         }
-        BodyForm::Lines => take_lines(&taker, queue, body, room).await,
+        BodyForm::Lines => take_lines(&taker, queue, (body, trace), room).await,
     }
 }
 
@@ -116,7 +123,12 @@ fn body_form(headers: &HeaderMap) -> Result<BodyForm, Refused> {
 }
 
 /// Takes a message from each line, and answers with one line for each in the same order.
-async fn take_lines(taker: &Arc<Taker>, queue: QueueIx, body: Bytes, room: Room) -> Answer {
+async fn take_lines(
+    taker: &Arc<Taker>,
+    queue: QueueIx,
+    (body, trace): (Bytes, Trace),
+    room: Room,
+) -> Answer {
     let lines = body.split(|byte| *byte == b'\n');
     let lines: Vec<Bytes> = lines
         .filter(|line| !line.iter().all(u8::is_ascii_whitespace))
@@ -132,8 +144,8 @@ async fn take_lines(taker: &Arc<Taker>, queue: QueueIx, body: Bytes, room: Room)
     let until = taker.until();
     let mut answer = String::new();
     let taken = futures_util::stream::iter(lines).map(|line| {
-        let (taker, room) = (taker.clone(), room.clone());
-        async move { take(&taker, queue, &line, room, until).await }
+        let (taker, room, trace) = (taker.clone(), room.clone(), trace.clone());
+        async move { take(&taker, queue, (&line, trace), room, until).await }
     });
     let mut taken = std::pin::pin!(taken.buffered(AT_ONCE));
     while let Some(outcome) = taken.next().await {
@@ -147,12 +159,16 @@ async fn take_lines(taker: &Arc<Taker>, queue: QueueIx, body: Bytes, room: Room)
 async fn take(
     taker: &Taker,
     queue: QueueIx,
-    text: &[u8],
+    (text, trace): (&[u8], Trace),
     room: Room,
     until: Instant,
 ) -> TakeResult {
     let message = parse_message(text)
         .map_err(|why| Refused::new(StatusCode::BAD_REQUEST, format!("the message: {why}")))?;
+    let message = SourceMessage {
+        caller: trace,
+        ..message
+    };
     taker.take(queue, message, room, until).await
 }
 

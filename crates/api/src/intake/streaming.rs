@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
 use proofmill_orchestrator::source::SourceMessage;
+use proofmill_trace::TraceContext;
 use serde_json::value::RawValue;
 use tonic::{Request, Response, Status, Streaming};
 
@@ -18,6 +19,7 @@ use super::queues::Queues;
 use super::taker::{AT_ONCE, Taker};
 use crate::gate::Caller;
 use crate::grpc::retry_after;
+use crate::traces::caller_of;
 use crate::types::SubmitAnswer;
 
 /// The gRPC service.
@@ -40,7 +42,8 @@ impl Intake for IntakeService {
         request: Request<SubmitRequest>,
     ) -> Result<Response<SubmitResponse>, Status> {
         let caller = Caller::<Queues>::of_call(&request)?;
-        let taken = take(&self.taker, &caller, request.into_inner()).await?;
+        let trace = caller_of(request.metadata().as_ref());
+        let taken = take(&self.taker, &caller, (request.into_inner(), trace)).await?;
         Ok(Response::new(taken))
     }
 
@@ -53,13 +56,14 @@ impl Intake for IntakeService {
     ) -> Result<Response<Self::SubmitStreamStream>, Status> {
         let taker = self.taker.clone();
         let caller = Caller::<Queues>::of_call(&request)?;
+        let trace = caller_of(request.metadata().as_ref());
         let answers = request.into_inner().map(move |message| {
-            let (taker, caller) = (taker.clone(), caller.clone());
+            let (taker, caller, trace) = (taker.clone(), caller.clone(), trace.clone());
             async move {
                 // A malformed message ends the stream.
                 let SubmitStreamRequest { message } = message?;
                 let taken = match message {
-                    Some(message) => take(&taker, &caller, message).await,
+                    Some(message) => take(&taker, &caller, (message, trace)).await,
                     None => Err(Status::invalid_argument("there is no message in it")),
                 };
                 Ok(stream_response(taken))
@@ -73,13 +77,17 @@ impl Intake for IntakeService {
 async fn take(
     taker: &Taker,
     caller: &Caller<Queues>,
-    request: SubmitRequest,
+    (request, trace): (SubmitRequest, Option<Arc<TraceContext>>),
 ) -> Result<SubmitResponse, Status> {
     let queue = taker.submissions.queue(&request.queue);
     let queue = queue.map_err(|error| Status::not_found(error.to_string()))?;
     caller.check(taker.submissions.plan(), queue)?;
     let message =
         message(request).map_err(|why| Status::invalid_argument(format!("the message: {why}")))?;
+    let message = SourceMessage {
+        caller: trace,
+        ..message
+    };
     let room = taker.bodies.room(message.bytes.len()).await?;
     let (_, answer) = taker.take(queue, message, room, taker.until()).await?;
     let (outcome, same) = match answer {

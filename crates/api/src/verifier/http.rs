@@ -6,16 +6,14 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::header;
 use axum::middleware;
-use axum::response::{Html, IntoResponse, Response};
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use proofmill_telemetry::{CONTENT_TYPE, FrontPage};
 use proofmill_verifier::Handle;
 
 use super::metrics;
+use super::simulator::simulator;
 use crate::page::{PageGate, front};
-
-/// The simulator of the service, a page without dependencies.
-const SIMULATOR: &str = include_str!("../../../../docs/verifier-simulator.html");
 
 const FRONT: FrontPage<'_> = FrontPage {
     title: "proofmill verifier",
@@ -41,7 +39,7 @@ pub(super) fn router(handle: Handle, address: Option<SocketAddr>) -> Router {
         .route("/", get(async || front(&FRONT)))
         .route("/metrics", get(scrape))
         .route("/healthz", get(async || "ok\n"))
-        .route("/simulator", get(async || Html(SIMULATOR)))
+        .route("/simulator", get(simulator))
         .layer(middleware::from_fn_with_state(
             PageGate::for_port(address),
             PageGate::pass,

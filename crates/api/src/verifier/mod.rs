@@ -4,6 +4,7 @@
 //! Conversations are independent of the encoding of their requests; [`converse`] runs one in frames.
 
 mod calls;
+mod console;
 mod conversation;
 mod frame;
 mod framed;
@@ -17,6 +18,7 @@ mod port_state;
 pub mod proto;
 mod routes;
 mod server;
+mod simulator;
 mod tcp;
 
 pub use conversation::Peer;

@@ -12,6 +12,7 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use super::console;
 use super::conversation::Peer;
 use super::frame::FrameError;
 use super::framed::converse;
@@ -20,7 +21,7 @@ use super::pipes::{PipePair, make_pipes};
 use super::port_state::PortState;
 use super::tcp::Tcp;
 use crate::access::AccessError;
-use crate::port::{PortError, TcpOptions, listen};
+use crate::port::{PortError, TcpOptions, listen, listen_locally};
 use crate::serve::{self, HttpVersions, Terms};
 use crate::socket;
 
@@ -47,6 +48,8 @@ pub struct ServerOptions {
     pub tcp: Option<TcpOptions>,
     /// The HTTP port of `/metrics` and `/healthz`.
     pub http: Option<SocketAddr>,
+    /// The loopback address of the console, a page in the browser.
+    pub console: Option<SocketAddr>,
 }
 
 /// The reason that the front end cannot be offered.
@@ -80,6 +83,7 @@ pub struct Server {
     pipes: Option<PipePair>,
     tcp: Option<Tcp>,
     http: Option<TcpListener>,
+    console: Option<TcpListener>,
 }
 
 // === impl Server ===
@@ -99,6 +103,10 @@ impl Server {
             Some(address) => Some(listen(address).await?),
             None => None,
         };
+        let console = match options.console {
+            Some(address) => Some(listen_locally(address).await?),
+            None => None,
+        };
         if let Some(pair) = &options.pipes {
             make_pipes(pair).map_err(|source| failed(&pair.requests, source))?;
         }
@@ -112,6 +120,7 @@ impl Server {
             pipes: options.pipes,
             tcp,
             http,
+            console,
         })
     }
 
@@ -128,6 +137,11 @@ impl Server {
     /// The address of the HTTP port.
     pub fn http_address(&self) -> Option<SocketAddr> {
         self.http.as_ref()?.local_addr().ok()
+    }
+
+    /// The address of the console.
+    pub fn console_address(&self) -> Option<SocketAddr> {
+        self.console.as_ref()?.local_addr().ok()
     }
 
     /// Runs `verifier` and serves its clients until `shutdown`. All accepted requests are answered before this
@@ -147,6 +161,7 @@ impl Server {
             pipes,
             tcp,
             http,
+            console,
         } = self;
         let mut conversations = JoinSet::new();
         if let Some(pair) = pipes {
@@ -174,6 +189,14 @@ impl Server {
                 // An error means that the sender is gone, which ends the service too.
                 let stop = async move { drop(end.wait_for(|ended| *ended).await) };
                 serve::serve(listener, terms, serve::answers(router), stop).await;
+            }
+        };
+        let on_console = async {
+            if let Some(listener) = console {
+                let mut end = end.clone();
+                // As above.
+                let stop = async move { drop(end.wait_for(|ended| *ended).await) };
+                console::serve(listener, handle.clone(), stop).await;
             }
         };
         // The verifier itself drains after its clients have had their answers.
@@ -214,7 +237,7 @@ impl Server {
             // An error only means that there is no listener.
             let _ = ended.send(true);
         };
-        tokio::join!(conversing, on_tcp, on_http);
+        tokio::join!(conversing, on_tcp, on_http, on_console);
         Ok(())
     }
 }

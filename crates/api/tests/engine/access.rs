@@ -312,6 +312,7 @@ async fn a_token_that_is_no_operators_neither_moves_keys_nor_sees_their_paths() 
     let preloaded = light.preload(&circuit, Tier::Hot).await;
     assert_refused(preloaded, Code::PermissionDenied, why);
     keeper.preload(&circuit, Tier::Hot).await.unwrap();
+    keeper.past_events().await.unwrap();
     assert_refused(light.evict(&circuit).await, Code::PermissionDenied, why);
     assert_eq!(light.status().await.unwrap().circuits[0].tier(), Tier::Hot);
 

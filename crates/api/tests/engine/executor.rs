@@ -15,6 +15,7 @@ use proofmill_orchestrator::executor::{
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::payload::{Encoding, Payload};
 use proofmill_orchestrator::record::{Failure, TaskRecord};
+use proofmill_trace::{Recorder, Sampler, Span, TraceContext, install};
 use proofmill_workflow::{EngineAddress, EngineExecutor as Table};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -43,6 +44,11 @@ type Running = (JoinHandle<Result<Product, Failure>>, CancellationToken);
 
 /// Gives a stage the task to prove this witness.
 fn begin(stage: &Arc<EngineExecutor>, witness: Vec<u8>) -> Running {
+    begin_in(stage, witness, None)
+}
+
+/// The same, as an attempt at this place in a trace.
+fn begin_in(stage: &Arc<EngineExecutor>, witness: Vec<u8>, trace: Option<TraceContext>) -> Running {
     let task = TaskRecord {
         id: TaskId {
             stage: "prove".into(),
@@ -56,12 +62,14 @@ fn begin(stage: &Arc<EngineExecutor>, witness: Vec<u8>) -> Running {
         payload: Payload::binary(&b""[..]),
         at_ms: 0,
         origins: Default::default(),
+        trace: proofmill_orchestrator::traces::TaskTrace::default(),
     };
     let cancel = CancellationToken::new();
     let execution = Execution {
         task: Arc::new(task),
         attempt: 1,
         input: Resolved::One(Encoding::Binary, witness.into()),
+        trace,
         cancel: cancel.clone(),
     };
     let stage = stage.clone();
@@ -188,6 +196,40 @@ async fn an_engine_in_this_process_proves_like_a_remote_one() {
         failure.reason.contains("a vector of 32 bytes"),
         "{failure:?}"
     );
+    site.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_in_this_process_and_a_remote_one_make_the_same_spans() {
+    let (recorder, mut ended) = Recorder::new(1 << 16, Sampler::default());
+    install(recorder).expect("this process has no other recorder");
+    let mut spans: Vec<Span> = Vec::new();
+    let site = Site::open().await;
+    let table = table(vec![site.socket()]);
+    let local = vec![in_process_endpoint(site.handle.clone())];
+    let mut seen = Vec::new();
+    for (place, trace, endpoints) in [(7, "a1", local), (8, "b2", endpoints(&table))] {
+        let stage = stage(&table, endpoints);
+        let parent = format!("00-{}-00f067aa0ba902b7-01", trace.repeat(16));
+        let context = TraceContext::parse(&parent, ["rojo=1"]).unwrap();
+        let result = begin_in(&stage, BN254.wtns(place), Some(context.clone()));
+        check_result(result.0.await.unwrap(), place);
+        while let Ok(span) = ended.try_recv() {
+            spans.push(span);
+        }
+        let of_trace = spans.iter().filter(|span| span.trace == context.trace());
+        let described = of_trace.map(|span| {
+            assert_eq!(span.parent, Some(context.span()));
+            let names = span.attributes.iter().map(|(name, _)| *name);
+            (span.name.clone(), names.collect(), span.state.clone())
+        });
+        let described: Vec<(String, Vec<&str>, _)> = described.collect();
+        seen.push(described);
+    }
+    let stages = PipelineStage::ALL.map(|stage| format!("engine.{stage}"));
+    let names: Vec<&String> = seen[0].iter().map(|(name, ..)| name).collect();
+    assert_eq!(names, stages.iter().collect::<Vec<_>>());
+    assert_eq!(seen[0], seen[1]);
     site.stop().await;
 }
 

@@ -2,6 +2,7 @@
 
 mod access;
 mod calls;
+mod console;
 #[allow(dead_code, reason = "the engine's own tests use more of it")]
 #[path = "../../../engine/tests/engine/support.rs"]
 mod engines;

@@ -1,8 +1,10 @@
 //! Tests of an engine's status, events, metrics and reflection.
 
 use std::collections::HashSet;
+use std::net::SocketAddr;
 
 use http_body_util::{BodyExt, Empty};
+use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use proofmill_api::engine::proto::event::Kind;
 use proofmill_api::engine::proto::{JobState, StreamEventsRequest, Tier};
@@ -23,7 +25,18 @@ async fn get(site: &Site, path: &str) -> (u16, String) {
 }
 
 async fn get_with(site: &Site, path: &str, headers: &[(&str, &str)]) -> (u16, String) {
-    let stream = TcpStream::connect(site.http.unwrap()).await.unwrap();
+    let answer = answer(site.http.unwrap(), path, headers).await;
+    let status = answer.status().as_u16();
+    let body = answer.into_body().collect().await.unwrap().to_bytes();
+    (status, String::from_utf8(body.to_vec()).unwrap())
+}
+
+async fn answer(
+    address: SocketAddr,
+    path: &str,
+    headers: &[(&str, &str)],
+) -> hyper::Response<Incoming> {
+    let stream = TcpStream::connect(address).await.unwrap();
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
         .await
         .unwrap();
@@ -33,10 +46,43 @@ async fn get_with(site: &Site, path: &str, headers: &[(&str, &str)]) -> (u16, St
         request = request.header(*name, *value);
     }
     let request = request.body(Empty::<bytes::Bytes>::new()).unwrap();
-    let answer = sender.send_request(request).await.unwrap();
-    let status = answer.status().as_u16();
-    let body = answer.into_body().collect().await.unwrap().to_bytes();
-    (status, String::from_utf8(body.to_vec()).unwrap())
+    sender.send_request(request).await.unwrap()
+}
+
+/// The console is for its own pages on this machine, shows the engine live, and does not keep it from ending.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_console_shows_an_engine_to_its_own_pages() {
+    let site = Site::with(options(), Offer::http()).await;
+    let client = site.client().await;
+    client.prove(request("1", BN254, 7), None).await.unwrap();
+    let address = site.console.unwrap();
+    let host = address.to_string();
+    let own = [("host", &*host)];
+    let page = answer(address, "/", &own).await;
+    assert_eq!(page.status(), 200);
+    let policy = page.headers()["content-security-policy"].to_str().unwrap();
+    assert!(policy.starts_with("default-src 'none'"), "{policy}");
+    assert_eq!(answer(address, "/engine.js", &own).await.status(), 200);
+    let drawing = answer(address, "/timeline.svg", &own).await;
+    assert_eq!(drawing.headers()["content-type"], "image/svg+xml");
+    let mut events = answer(address, "/api/events", &own).await.into_body();
+    let first = events.frame().await.unwrap().unwrap().into_data().unwrap();
+    let first = String::from_utf8(first.to_vec()).unwrap();
+    let data = first.lines().find_map(|line| line.strip_prefix("data: "));
+    let seen: Value = serde_json::from_str(data.unwrap()).unwrap();
+    assert_eq!(seen["recent"][0]["state"], "done");
+    assert_eq!(seen["circuits"][0]["tier"], "hot");
+    assert_eq!(seen["stages"][2]["stage"], "prove");
+
+    let rebound = [("host", "evil.example")];
+    let forged = [own[0], ("origin", "http://evil.example")];
+    for headers in [&rebound[..], &forged] {
+        for path in ["/", "/api/events", "/timeline.svg"] {
+            assert_eq!(answer(address, path, headers).await.status(), 403, "{path}");
+        }
+    }
+    // The page that watches is still there.
+    site.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

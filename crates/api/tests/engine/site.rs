@@ -22,6 +22,7 @@ pub(crate) struct Site {
     pub(crate) handle: Handle,
     pub(crate) tcp: Option<std::net::SocketAddr>,
     pub(crate) http: Option<std::net::SocketAddr>,
+    pub(crate) console: Option<std::net::SocketAddr>,
     trigger: Trigger,
     task: JoinHandle<Result<(), ServeError>>,
 }
@@ -54,7 +55,7 @@ impl Offer {
         })
     }
 
-    /// The pages over HTTP.
+    /// The pages over HTTP, and the console.
     pub(crate) fn http() -> Self {
         Self {
             tcp: None,
@@ -78,9 +79,11 @@ impl Site {
             socket: Some(folder.path().join("engine.sock")),
             tcp: offer.tcp,
             http: offer.http.then(|| "127.0.0.1:0".parse().unwrap()),
+            console: offer.http.then(|| "127.0.0.1:0".parse().unwrap()),
         };
         let server = Server::bind(handle.clone(), &places).await.unwrap();
         let (tcp, http) = (server.tcp_address(), server.http_address());
+        let console = server.console_address();
         let (trigger, shutdown) = channel();
         let task = tokio::spawn(server.run(service, shutdown));
         BN254.register(&handle).await;
@@ -89,6 +92,7 @@ impl Site {
             handle,
             tcp,
             http,
+            console,
             trigger,
             task,
         }

@@ -278,7 +278,8 @@ async fn half_open_bodies_do_not_keep_others_from_posting() {
     let began = Instant::now();
     let answer = site.post("groups", &submission(1, "1")).await;
     assert_eq!(answer.status, 201, "{answer:?}");
-    assert!(began.elapsed() < Duration::from_secs(20));
+    // Less than the minute that a body has while nobody waits.
+    assert!(began.elapsed() < Duration::from_secs(45));
     let mut said = Vec::new();
     let mut first = halves.swap_remove(0);
     let ended = tokio::time::timeout(PATIENCE / 2, first.read_to_end(&mut said)).await;

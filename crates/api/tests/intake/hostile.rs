@@ -203,7 +203,7 @@ pub(crate) fn answer(input: &[u8]) {
                 let rest = read(answer.into_body()).await;
                 (status, told, Some(rest))
             };
-            let patient = async { tokio::time::timeout(Duration::from_secs(20), answered).await };
+            let patient = async { tokio::time::timeout(Duration::from_secs(120), answered).await };
             let (status, told, rest) = runtime.block_on(patient).expect("an answer in time");
             if is_call {
                 assert_eq!(status, 200);

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use proofmill_api::intake::{Intake, Options};
 use proofmill_api::{ConnectionLimits, Submissions, TlsFiles};
+use proofmill_http::HttpClient;
 use proofmill_nats_server::{Authority, Certificate};
-use proofmill_orchestrator::http::HttpClient;
 use proofmill_orchestrator::mill::{self, Mill, Registry};
 use proofmill_orchestrator::shutdown::{self, Level, Trigger};
 use proofmill_workflow::{HttpUrl, Workflow};
@@ -136,6 +136,19 @@ impl Site {
     pub(crate) async fn post(&self, queue: &str, message: &str) -> Answer {
         self.post_to(&format!("/v1/queues/{queue}/messages"), message)
             .await
+    }
+
+    /// Posts a message until it is taken, and returns the status. For intakes with little patience: on a loaded machine
+    /// it may end before the answer is there, and the message is known when it comes again.
+    pub(crate) async fn post_until_taken(&self, queue: &str, message: &str) -> u16 {
+        for _ in 0..20 {
+            let answer = self.post(queue, message).await;
+            if [200, 201].contains(&answer.status) {
+                return answer.status;
+            }
+            assert!([429, 503].contains(&answer.status), "{answer:?}");
+        }
+        panic!("never taken: {message}");
     }
 
     pub(crate) async fn post_to(&self, path: &str, body: &str) -> Answer {

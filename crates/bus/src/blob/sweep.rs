@@ -39,6 +39,8 @@ pub struct SweepScan {
     due: Vec<(Digest, Version)>,
     /// Blobs that are not due.
     kept: usize,
+    /// Bytes of all blobs.
+    bytes: u64,
 }
 
 /// Totals of one sweep.
@@ -101,6 +103,11 @@ impl SweepScan {
     pub fn kept(&self) -> usize {
         self.kept
     }
+
+    /// Number of blobs in the store, and their bytes.
+    pub fn stored(&self) -> (usize, u64) {
+        (self.kept + self.due.len(), self.bytes)
+    }
 }
 
 // === impl Sweeper ===
@@ -121,7 +128,7 @@ impl Sweeper {
     /// # Errors
     /// [`BlobError`]: the store failed; another scan can be made later.
     pub async fn scan(&mut self, live: &HashSet<Digest>) -> Result<SweepScan, BlobError> {
-        let found = self.blobs.versions().await?;
+        let (found, bytes) = self.blobs.versions().await?;
         let count = found.len();
         let unreferenced = found.into_iter().filter(|(digest, _)| {
             // The holder of a held blob may write a record that refers to it at any moment.
@@ -133,6 +140,7 @@ impl Sweeper {
         Ok(SweepScan {
             kept: count - due.len(),
             due,
+            bytes,
         })
     }
 
@@ -191,7 +199,7 @@ impl BlobStore {
     /// [`BlobError`]: the store failed.
     pub async fn sweep_alone(&self, live: &HashSet<Digest>) -> Result<Swept, BlobError> {
         let mut swept = Swept::default();
-        for (digest, _) in self.versions().await? {
+        for (digest, _) in self.versions().await?.0 {
             let removed = match live.contains(&digest) {
                 true => None,
                 false => self.delete_if_unchanged(&digest, None).await?,
@@ -202,18 +210,22 @@ impl BlobStore {
         Ok(swept)
     }
 
-    /// Every blob with its version.
-    async fn versions(&self) -> Result<HashMap<Digest, Version>, BlobError> {
+    /// Every blob with its version, and the bytes of all blobs.
+    async fn versions(&self) -> Result<(HashMap<Digest, Version>, u64), BlobError> {
         let mut found: HashMap<Digest, Version> = HashMap::new();
+        let mut bytes = 0_u64;
         let mut metas = self.metas();
         while let Some((digest, kind, meta)) = metas.try_next().await? {
             let version = found.entry(digest).or_default();
             match kind {
-                Kind::Content => version.content = Some(Version::of(&meta)),
+                Kind::Content => {
+                    bytes = bytes.saturating_add(meta.size);
+                    version.content = Some(Version::of(&meta));
+                }
                 Kind::Hold => version.hold = Some(Version::of(&meta)),
             }
         }
-        Ok(found)
+        Ok((found, bytes))
     }
 }
 

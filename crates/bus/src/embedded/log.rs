@@ -17,7 +17,7 @@ use super::verify::StoreError;
 use super::writer::{self, Shared};
 use crate::error::{AppendError, LogFailure, ReadError};
 use crate::key::Key;
-use crate::log::{Durable, Entry, Log, Op, Seq};
+use crate::log::{Durable, Entry, Log, LogUsage, Op, Seq};
 use crate::memory::MemoryLog;
 use crate::pending::State;
 use proofmill_files::{DirectoryLock, check_private_directory, make_private_directory};
@@ -222,6 +222,19 @@ impl EmbeddedLog {
     }
 }
 
+/// Bytes of the files in a log's directory, and those left for this user on its file system.
+fn usage(dir: &Path) -> Option<LogUsage> {
+    let files = std::fs::read_dir(dir).ok()?.flatten();
+    let sizes = files.filter_map(|file| file.metadata().ok());
+    let bytes = sizes.filter(|it| it.is_file()).map(|it| it.len()).sum();
+    let system = rustix::fs::statvfs(dir).ok()?;
+    let free = system.f_bavail.saturating_mul(system.f_frsize);
+    Some(LogUsage {
+        bytes,
+        limit: Some(free.saturating_add(bytes)),
+    })
+}
+
 impl Log for EmbeddedLog {
     fn append(&self, ops: Vec<Op>) -> BoxFuture<'_, Result<Seq, AppendError>> {
         let shared = &*self.shared;
@@ -249,6 +262,12 @@ impl Log for EmbeddedLog {
             }
         })
         .boxed()
+    }
+
+    fn usage(&self) -> BoxFuture<'_, Option<LogUsage>> {
+        let dir = self.shared.dir.clone();
+        let asked = tokio::task::spawn_blocking(move || usage(&dir));
+        async { asked.await.ok()? }.boxed()
     }
 
     fn get(&self, key: &Key) -> BoxFuture<'_, Result<Option<Entry>, ReadError>> {

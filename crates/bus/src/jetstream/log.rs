@@ -20,7 +20,7 @@ use super::stream::LogStream;
 use super::writer::{Shared, Writer};
 use crate::error::{AppendError, LogFailure, ReadError};
 use crate::key::Key;
-use crate::log::{Durable, Entry, Log, Op, Seq};
+use crate::log::{Durable, Entry, Log, LogUsage, Op, Seq};
 use crate::pending::State;
 
 /// Limit on bytes of keys and values accepted and not yet durable; an append that would exceed it
@@ -298,6 +298,10 @@ impl Log for JetStreamLog {
             Err(error) => stream::iter([Err(error)]).boxed(),
         });
         entries.into_stream().flatten().boxed()
+    }
+
+    fn usage(&self) -> BoxFuture<'_, Option<LogUsage>> {
+        async { self.shared.stream.usage().await }.boxed()
     }
 
     fn get(&self, key: &Key) -> BoxFuture<'_, Result<Option<Entry>, ReadError>> {

@@ -14,6 +14,7 @@ use super::connection::{Connection, RetryDeadline, retry, with_sources};
 use super::frame::{Assembly, Frame, Malformed};
 use super::options::ConnectError;
 use super::resource::open_stream;
+use crate::log::LogUsage;
 
 /// Longest wait for a message of the stream, after which a new consumer is made.
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -71,6 +72,16 @@ impl LogStream {
         let info = retry(|| self.stream.get_info()).await;
         let info = info.map_err(|error| self.unusable(with_sources(&error)))?;
         Ok((info.state.first_sequence, info.state.last_sequence))
+    }
+
+    /// The bytes of the stream, and its own limit; `None` if the server does not answer now.
+    pub(super) async fn usage(&self) -> Option<LogUsage> {
+        let info = self.stream.get_info().await.ok()?;
+        let limit = u64::try_from(info.config.max_bytes).ok();
+        Some(LogUsage {
+            bytes: info.state.bytes,
+            limit: limit.filter(|limit| *limit > 0),
+        })
     }
 
     /// Passes every message from sequence number `from` to `last` to `take`, each once. If a server

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use proofmill_bus::{Connection, NatsOptions};
 use proofmill_nats_server::{Authority, Certificate};
@@ -37,7 +38,9 @@ impl Certificates {
 }
 
 /// The error of connecting, with its source; `None` if it succeeds.
-pub(crate) async fn says(options: NatsOptions) -> Option<String> {
+pub(crate) async fn says(mut options: NatsOptions) -> Option<String> {
+    // A refusal is final; another attempt is made only where the machine was too slow for this one.
+    options.connect_timeout = Duration::from_secs(30);
     Connection::open(options).await.err().map(|error| {
         let text = error.to_string();
         std::error::Error::source(&error).map_or(text.clone(), |source| format!("{text}: {source}"))

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::engine::{EngineChoice, parse_engine_choice};
+use super::solidity::ExportSolidity;
 use crate::devices::Devices;
 
 const PROVE_EXAMPLES: &str = "\
@@ -17,7 +18,8 @@ const ZKEY_EXAMPLES: &str = "\
 Examples:
   proofmill zkey info circuit.zkey
   proofmill zkey check circuit.zkey
-  proofmill zkey export-vk circuit.zkey verification_key.json";
+  proofmill zkey export-vk circuit.zkey verification_key.json
+  proofmill zkey export-solidity circuit.zkey Groth16Verifier.sol";
 
 const SETUP_EXAMPLES: &str = "\
 Examples:
@@ -82,6 +84,11 @@ pub(crate) enum Zkey {
     Check(ZkeyCheck),
     /// Write the verifying key that belongs to a proving key, as snarkjs writes it.
     ExportVk(ZkeyExport),
+    /// Write a Solidity contract that verifies the key's proofs on Ethereum.
+    ///
+    /// A key under which proofs prove nothing is refused. docs/settle-verifiers.md has what the contract costs and
+    /// refuses.
+    ExportSolidity(ExportSolidity),
 }
 
 /// `proofmill zkey info`

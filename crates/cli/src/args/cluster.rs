@@ -87,12 +87,16 @@ pub(crate) struct Coordinator {
     pub(crate) bus: BusArgs,
     #[command(flatten)]
     pub(crate) role: RoleArgs,
-    /// Metrics of the first workflow, while this process leads it.
+    /// Metrics of the workflows that this process leads.
     #[command(flatten)]
     pub(crate) metrics: MetricsArg,
     /// The keys with which results of parts are checked are kept here if they are fetched from the bus.
     #[command(flatten)]
     pub(crate) keys: KeysArg,
+    /// Directory for the audit log: each change that an operator asks for is recorded durably in WORKFLOW/audit.jsonl of it
+    /// before it begins, and refused if that fails [default: a log line only].
+    #[arg(long, env = "PROOFMILL_AUDIT_LOG", value_name = "DIR")]
+    pub(crate) audit_log: Option<PathBuf>,
 }
 
 /// `proofmill dispatcher`
@@ -151,6 +155,9 @@ pub(crate) struct Sequencer {
     /// The same keys as on the proving machines: results are verified with them before they are emitted.
     #[command(flatten)]
     pub(crate) keys: KeysArg,
+    /// Metrics of the sinks.
+    #[command(flatten)]
+    pub(crate) metrics: MetricsArg,
 }
 
 /// `proofmill source`
@@ -165,6 +172,9 @@ pub(crate) struct SourceRole {
     pub(crate) role: RoleArgs,
     #[command(flatten)]
     pub(crate) intake: IntakeArgs,
+    /// Metrics of the sources.
+    #[command(flatten)]
+    pub(crate) metrics: MetricsArg,
     /// Print a summary as one JSON object on the last line of standard output.
     #[arg(long)]
     pub(crate) json: bool,

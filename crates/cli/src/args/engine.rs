@@ -226,6 +226,11 @@ pub(crate) struct Serve {
     /// Serve `/metrics` (Prometheus) and `/healthz` here; on loopback `/status` and `/timeline` too.
     #[arg(long, value_name = "ADDRESS", help_heading = "Listening")]
     pub(crate) http: Option<SocketAddr>,
+    /// Serve the console, a page that shows keys, memory, stages and jobs, on this loopback address [without an
+    /// address: 127.0.0.1:9468].
+    #[arg(long, value_name = "ADDRESS", help_heading = "Listening", num_args = 0..=1,
+          default_missing_value = "127.0.0.1:9468", value_parser = super::console::loopback)]
+    pub(crate) console: Option<SocketAddr>,
 }
 
 /// Arguments of commands that ask an engine.

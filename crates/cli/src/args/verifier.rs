@@ -73,6 +73,11 @@ pub(crate) struct Serve {
     /// Serve `/metrics` (Prometheus) and `/healthz` on this address.
     #[arg(long, value_name = "ADDRESS", help_heading = "Listening")]
     pub(crate) http: Option<SocketAddr>,
+    /// Serve the console, a page that shows batches, and verdicts by source, on this loopback address [without an
+    /// address: 127.0.0.1:9469].
+    #[arg(long, value_name = "ADDRESS", help_heading = "Listening", num_args = 0..=1,
+          default_missing_value = "127.0.0.1:9469", value_parser = super::console::loopback)]
+    pub(crate) console: Option<SocketAddr>,
     #[command(flatten)]
     pub(crate) threads: Threads,
     #[command(flatten)]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use proofmill_api::{Operations, Submissions, metrics, over_bus};
+use proofmill_api::{AuditLog, Operations, Submissions, metrics, over_bus};
 use proofmill_bus::Connection;
 use proofmill_files::{DirectoryLock, make_private_directory};
 use proofmill_orchestrator::cluster::{self, LedWorkflows, ProcessContext};
@@ -13,14 +13,13 @@ use proofmill_orchestrator::mill::Registry;
 use proofmill_orchestrator::remote::Role;
 use proofmill_orchestrator::shutdown::Level;
 use proofmill_workflow::{Source, SourceKind, Workflow};
-use tokio::net::TcpListener;
-use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::args::MetricsArg;
-use crate::args::cluster::{Collector, Coordinator, Dispatcher, RoleArgs, Sequencer, SourceRole};
-use crate::commands::run::key_notes;
+use crate::args::cluster::{Collector, Coordinator, Dispatcher, Sequencer, SourceRole};
+use crate::commands::run::{bind, key_notes};
 use crate::commands::{check, push0};
+use crate::ethproofs;
 use crate::failure::Failure;
 use crate::progress::Screen;
 use crate::provers::{Keys, PartitionProvers};
@@ -32,27 +31,34 @@ pub(crate) async fn coordinator(args: Coordinator) -> Result<(), Failure> {
         .iter()
         .map(|file| load(file))
         .collect::<Result<Vec<_>, _>>()?;
-    let name = process_name(&args.role);
+    let name = process_name(args.role.name.as_deref());
     let connection = bus::connect(&args.bus, Role::Coordinator, &name).await?;
     let screen = Screen::open();
     let shutdown = signals::listen(screen.clone(), args.role.drain)?;
     let led_workflows = LedWorkflows::default();
     let mut roles = JoinSet::new();
     let mut serving = JoinSet::new();
-    for (number, workflow) in workflows.iter().enumerate() {
+    let metrics_workflows = metrics::Workflows::default();
+    serve_metrics(&args.metrics, &metrics_workflows, &screen, &mut serving).await?;
+    let mut reporters = Vec::new();
+    for workflow in &workflows {
+        let audit = audit_log(args.audit_log.as_deref(), &workflow.name)?;
         let keys = Keys::in_directory(&args.keys.keys);
         let partition = PartitionProvers::on(&connection, &args.keys.keys);
         let registry = provers::registry_with(keys, Arc::new(|_| {}), partition);
         let context = context(&connection, workflow, registry, None, &name).await?;
-        serving.spawn(serve_control(context.clone(), led_workflows.clone()));
-        if let (0, Some(_)) = (number, args.metrics.metrics) {
-            let (args, context) = (args.metrics.clone(), context.clone());
-            serving.spawn(serve_metrics(
-                args,
-                context,
-                led_workflows.clone(),
-                screen.clone(),
-            ));
+        serving.spawn(serve_control(context.clone(), led_workflows.clone(), audit));
+        metrics_workflows.add(&context.plan.workflow);
+        serving.spawn(lead_metrics(
+            context.clone(),
+            led_workflows.clone(),
+            metrics_workflows.clone(),
+        ));
+        if let Some((reporter, lock)) = open_reporter(workflow)? {
+            reporter.show(&context.plan.workflow, &metrics_workflows);
+            let observing = reporter.observing();
+            serving.spawn(report(context.clone(), led_workflows.clone(), observing));
+            reporters.push((reporter, lock));
         }
         let (led_workflows, shutdown) = (led_workflows.clone(), shutdown.clone());
         roles.spawn(async move {
@@ -65,16 +71,72 @@ pub(crate) async fn coordinator(args: Coordinator) -> Result<(), Failure> {
     while let Some(ended) = roles.join_next().await {
         ended.map_err(|error| Failure::new(error.to_string()))??;
     }
+    serving.shutdown().await;
+    for (reporter, _lock) in reporters {
+        reporter.finish().await;
+    }
     Ok(())
 }
 
-/// Serves operators' requests about a workflow over the bus whenever this process leads it.
-async fn serve_control(context: ProcessContext, led_workflows: LedWorkflows) {
+/// The reporter of a workflow that this process may lead, and the lock of its folder: each process reports what it has seen as
+/// the leader.
+fn open_reporter(
+    workflow: &Workflow,
+) -> Result<Option<(ethproofs::Reporter, DirectoryLock)>, Failure> {
+    if workflow.ethproofs.is_none() {
+        return Ok(None);
+    }
+    let parent = Path::new(state::ROOT).join(&workflow.name);
+    let (folder, lock) = first_free(&parent, "coordinator")?;
+    let reporter = ethproofs::Reporter::start(workflow, &folder.join(ethproofs::FOLDER), None)?;
+    Ok(reporter.map(|reporter| (reporter, lock)))
+}
+
+/// Reports the work of a workflow to Ethproofs whenever this process leads it.
+async fn report(
+    context: ProcessContext,
+    led_workflows: LedWorkflows,
+    observing: ethproofs::Observing,
+) {
     loop {
         let handle = led_workflows
             .wait_until_leading(&context.plan.workflow)
             .await;
-        let operations = Operations::new(handle.operator(), handle.source(), context.blobs.clone());
+        observing.observe(&handle, context.blobs.clone()).await;
+        handle.gone().await;
+        wait_until_forgotten(&context, &led_workflows).await;
+    }
+}
+
+/// The audit log of a workflow in the directory for audit logs.
+fn audit_log(directory: Option<&Path>, workflow: &str) -> Result<Option<AuditLog>, Failure> {
+    let Some(directory) = directory else {
+        return Ok(None);
+    };
+    let directory = directory.join(workflow);
+    make_private_directory(&directory).map_err(|error| {
+        let directory = directory.display();
+        Failure::new(format!("cannot keep an audit log in {directory}: {error}"))
+    })?;
+    Ok(Some(AuditLog::in_directory(&directory)))
+}
+
+/// Serves operators' requests about a workflow over the bus whenever this process leads it.
+async fn serve_control(
+    context: ProcessContext,
+    led_workflows: LedWorkflows,
+    audit: Option<AuditLog>,
+) {
+    loop {
+        let handle = led_workflows
+            .wait_until_leading(&context.plan.workflow)
+            .await;
+        let operations = Operations::new(handle.operator(), handle.source(), context.blobs.clone())
+            .with_workflow(context.workflow.clone());
+        let operations = match &audit {
+            Some(audit) => operations.with_audit(audit.clone()),
+            None => operations,
+        };
         tokio::select! {
             served = over_bus::serve(
                 &context.connection,
@@ -94,35 +156,35 @@ async fn serve_control(context: ProcessContext, led_workflows: LedWorkflows) {
     }
 }
 
-/// Serves metrics of a workflow whenever this process leads it.
+/// Serves metrics, if they are asked for.
 async fn serve_metrics(
-    args: MetricsArg,
+    args: &MetricsArg,
+    workflows: &metrics::Workflows,
+    screen: &Screen,
+    serving: &mut JoinSet<()>,
+) -> Result<(), Failure> {
+    let Some(address) = args.metrics else {
+        return Ok(());
+    };
+    let listener = bind("metrics", address).await?;
+    let address = listener.local_addr()?;
+    screen.note(&format!("metrics on http://{address}/metrics"));
+    serving.spawn(metrics::serve(listener, workflows.clone()));
+    Ok(())
+}
+
+/// Shows a workflow on the metrics page whenever this process leads it.
+async fn lead_metrics(
     context: ProcessContext,
     led_workflows: LedWorkflows,
-    screen: Screen,
+    workflows: metrics::Workflows,
 ) {
-    let Some(address) = args.metrics else { return };
     loop {
         let handle = led_workflows
             .wait_until_leading(&context.plan.workflow)
             .await;
-        let (sender, settled) = mpsc::unbounded_channel();
-        let serve = async {
-            let listener = TcpListener::bind(address).await?;
-            // If the coordinator is gone, the metrics page reports it.
-            let _ = handle.observe(sender).await;
-            metrics::serve(listener, handle.operator(), settled).await;
-            Ok::<(), std::io::Error>(())
-        };
-        tokio::select! {
-            served = serve => {
-                if let Err(error) = served {
-                    screen.note(&format!("warning: cannot serve metrics on {address}: {error}"));
-                }
-                handle.gone().await;
-            }
-            () = handle.gone() => {}
-        }
+        workflows.lead(&handle).await;
+        handle.gone().await;
         wait_until_forgotten(&context, &led_workflows).await;
     }
 }
@@ -143,7 +205,7 @@ pub(crate) async fn dispatcher(args: Dispatcher) -> Result<(), Failure> {
         return push0::run_dispatcher(args.role.drain).await;
     };
     let workflow = load(file)?;
-    let name = process_name(&args.role);
+    let name = process_name(args.role.name.as_deref());
     let connection = bus::connect(&args.bus, Role::Dispatcher, &name).await?;
     let screen = Screen::open();
     let keys = Keys::in_directory(&args.keys.keys);
@@ -154,7 +216,7 @@ pub(crate) async fn dispatcher(args: Dispatcher) -> Result<(), Failure> {
             Failure::new(format!("{} is used by another process", state.display()))
                 .help("name another directory with --state")
         })?,
-        None => first_free(&Path::new(state::ROOT).join(&workflow.name))?,
+        None => first_free(&Path::new(state::ROOT).join(&workflow.name), "dispatcher")?,
     };
     let context = context(&connection, &workflow, registry, Some(state), &name).await?;
     let shutdown = signals::listen(screen.clone(), args.role.drain)?;
@@ -181,7 +243,7 @@ pub(crate) async fn collector(args: Collector) -> Result<(), Failure> {
         return push0::run_collector(args.role.drain).await;
     };
     let workflow = load(file)?;
-    let name = process_name(&args.role);
+    let name = process_name(args.role.name.as_deref());
     let connection = bus::connect(&args.bus, Role::Collector, &name).await?;
     let registry = provers::registry(Path::new(""));
     let context = context(&connection, &workflow, registry, None, &name).await?;
@@ -196,12 +258,20 @@ pub(crate) async fn collector(args: Collector) -> Result<(), Failure> {
 
 pub(crate) async fn sequencer(args: Sequencer) -> Result<(), Failure> {
     let workflow = load(&args.file)?;
-    let name = process_name(&args.role);
+    let name = process_name(args.role.name.as_deref());
     let connection = bus::connect(&args.bus, Role::Sequencer, &name).await?;
     let registry = provers::registry(&args.keys.keys);
     let context = context(&connection, &workflow, registry, args.state, &name).await?;
     let screen = Screen::open();
     let shutdown = signals::listen(screen.clone(), args.role.drain)?;
+    let mut serving = JoinSet::new();
+    serve_metrics(
+        &args.metrics,
+        &metrics::Workflows::default(),
+        &screen,
+        &mut serving,
+    )
+    .await?;
     screen.note(&format!("sequencer {name}: ready"));
     memory::start_releasing_pages();
     let running = cluster::run_sequencer(context.clone(), Vec::new(), shutdown);
@@ -210,13 +280,21 @@ pub(crate) async fn sequencer(args: Sequencer) -> Result<(), Failure> {
 
 pub(crate) async fn source(args: SourceRole) -> Result<(), Failure> {
     let workflow = load(&args.file)?;
-    let name = process_name(&args.role);
+    let name = process_name(args.role.name.as_deref());
     let connection = bus::connect(&args.bus, Role::Source, &name).await?;
     let registry = provers::registry(Path::new(""));
     let context = context(&connection, &workflow, registry, None, &name).await?;
     let screen = Screen::open();
     let intake = intake::open(&args.intake, &screen).await?;
     let shutdown = signals::listen(screen.clone(), args.role.drain)?;
+    let mut serving = JoinSet::new();
+    serve_metrics(
+        &args.metrics,
+        &metrics::Workflows::default(),
+        &screen,
+        &mut serving,
+    )
+    .await?;
     screen.note(&format!("source {name}: ready"));
     memory::start_releasing_pages();
     let running = async {
@@ -258,7 +336,7 @@ pub(crate) async fn source(args: SourceRole) -> Result<(), Failure> {
     }
 }
 
-fn load(file: &Path) -> Result<Workflow, Failure> {
+pub(crate) fn load(file: &Path) -> Result<Workflow, Failure> {
     let (workflow, warnings) =
         check::validate(file).map_err(|found| check::refused(file, &found))?;
     check::warn(&warnings);
@@ -279,9 +357,9 @@ async fn context(
 
 /// A unique name for this process: the machine's name, the process id and a random number, so that it also differs from
 /// the name of an earlier process of the same command.
-fn process_name(args: &RoleArgs) -> String {
+pub(crate) fn process_name(machine: Option<&str>) -> String {
     use std::hash::{BuildHasher, RandomState};
-    let machine = args.name.clone().unwrap_or_else(|| {
+    let machine = machine.map(str::to_owned).unwrap_or_else(|| {
         let system = rustix::system::uname();
         system.nodename().to_string_lossy().into_owned()
     });
@@ -294,11 +372,11 @@ fn process_name(args: &RoleArgs) -> String {
     format!("{plain}-{}-{random:04x}", std::process::id())
 }
 
-/// Locks the first directory `dispatcher-N` in `parent` that no other process holds.
-fn first_free(parent: &Path) -> Result<(PathBuf, DirectoryLock), Failure> {
+/// Locks the first directory `ROLE-N` in `parent` that no other process holds.
+fn first_free(parent: &Path, role: &str) -> Result<(PathBuf, DirectoryLock), Failure> {
     let mut number = 1_u32;
     loop {
-        if let Some(locked) = lock_directory(&parent.join(format!("dispatcher-{number}")))? {
+        if let Some(locked) = lock_directory(&parent.join(format!("{role}-{number}")))? {
             return Ok(locked);
         }
         number += 1;

@@ -1,8 +1,7 @@
 //! `proofmill status`, `queues` and `tasks`
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use proofmill_api::TasksQuery;
+use proofmill_orchestrator::wall_ms;
 
 use crate::access::{self, MillAccess};
 use crate::args::{MillArgs, Tasks};
@@ -136,6 +135,18 @@ fn remarks(status: &serde_json::Value) -> Result<(), Failure> {
                 "{block} {has} not reached the sequencer, and later blocks wait"
             ));
         }
+    }
+    for pause in each(&status["pauses"]) {
+        let [kind, name, by] = ["kind", "name", "by"].map(|field| text(&pause[field]));
+        let since = pause["at_ms"].as_u64().map(ago).unwrap_or_default();
+        let is = if kind == "worker" {
+            "drains"
+        } else {
+            "is paused"
+        };
+        remarks.push(format!(
+            "{kind} {name} {is}, by {by}, {since}: proofmill resume {kind} {name}"
+        ));
     }
     if remarks.is_empty() {
         return Ok(());
@@ -271,13 +282,7 @@ fn text(value: &serde_json::Value) -> String {
 
 /// Time since `at_ms`, milliseconds since the Unix epoch, in words: `5 min ago`.
 pub(crate) fn ago(at_ms: u64) -> String {
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    let seconds = u64::try_from(now.as_millis())
-        .unwrap_or(u64::MAX)
-        .saturating_sub(at_ms)
-        / 1000;
+    let seconds = wall_ms().saturating_sub(at_ms) / 1000;
     match seconds {
         0..60 => format!("{seconds} s ago"),
         60..3600 => format!("{} min ago", seconds / 60),

@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use proofmill_api::{Operations, Submissions, control};
+use proofmill_api::console::{Console, ConsoleError};
+use proofmill_api::engine::WatchedEngine;
+use proofmill_api::metrics::Workflows;
+use proofmill_api::{AuditLog, Operations, PortError, Submissions, control};
 use proofmill_orchestrator::conversation::TaskSelection;
 use proofmill_orchestrator::core::{StageStatus, Status, TaskPhase};
 use proofmill_orchestrator::mill::{Mill, Options, Summary};
@@ -16,16 +19,17 @@ use proofmill_orchestrator::shutdown::Level;
 use proofmill_telemetry::console_line;
 use proofmill_workflow::{SourceKind, Workflow};
 use tokio::net::TcpListener;
-use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::args::{ConsoleArg, MetricsArg, Run};
+use crate::args::console::ConsoleArgs;
+use crate::args::{MetricsArg, Run};
 use crate::commands::check;
+use crate::ethproofs::BesideMill;
 use crate::failure::Failure;
 use crate::progress::{Bar, Screen, blocks, counted, span};
 use crate::provers::{Keys, OnProverEvent, PartitionProvers, ProverEvent};
 use crate::signals::{DescribeWait, count_and_first_names};
-use crate::{bus, intake, output, provers, signals, state};
+use crate::{bus, engines, intake, output, provers, signals, state};
 
 /// Interval between reads of the status for the display.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(250);
@@ -85,10 +89,18 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
     let mill = state::open(&workflow, &registry, options).await?;
     print_losses(&mill);
     state::save(&directory, &workflow, &args.file)?;
+    let ethproofs = BesideMill::start(&mill, &directory).await?;
 
     let describe_wait = describe_leased_tasks(mill.handle().operator());
     let shutdown = signals::listen_with_description(screen.clone(), args.drain, describe_wait)?;
-    let servers = serve_control(&mill, &directory, (&args.metrics, &args.console), &screen).await?;
+    let ports = (&args.metrics, &args.console);
+    let engines = engines::of_workflow(&workflow);
+    let workflows = Workflows::default();
+    if let Some(ethproofs) = &ethproofs {
+        let of = &mill.handle().plan().workflow;
+        ethproofs.reporter().show(of, &workflows);
+    }
+    let servers = serve_control(&mill, &directory, ports, engines, workflows, &screen).await?;
     let intake_task = intake.map(|intake| {
         let handle = mill.handle().clone();
         let submissions = Submissions::new(handle.source(), mill.blobs().clone());
@@ -102,15 +114,19 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
     });
     let watch_task = tokio::spawn(watch(mill.handle().operator(), screen.clone()));
     let result = mill.run(shutdown).await;
+    let took = began.elapsed();
     watch_task.abort();
     if let Some(intake_task) = intake_task {
         // The coordinator has ended, so no request is waiting; the task's result does not matter.
         let _ = intake_task.await;
     }
+    if let Some(ethproofs) = ethproofs {
+        ethproofs.finish().await;
+    }
     servers.end().await;
     screen.close();
     let summary = result?;
-    print_summary(&summary, began.elapsed());
+    print_summary(&summary, took);
     let emitted = emitted(&workflow, &directory, &summary);
     if let Some(emitted) = &emitted {
         console_line(output::plain(&format!(
@@ -191,15 +207,21 @@ impl Drop for BackgroundServers {
     }
 }
 
-/// Serves the control socket, and metrics and the console if they are asked for.
+/// Serves the control socket, and metrics and the console if they are asked for. `engines` are those that the stages use;
+/// `workflows` may have further metrics.
 pub(crate) async fn serve_control(
     mill: &Mill,
     directory: &std::path::Path,
-    (metrics, console): (&MetricsArg, &ConsoleArg),
+    (metrics, console): (&MetricsArg, &ConsoleArgs),
+    engines: Vec<WatchedEngine>,
+    workflows: Workflows,
     screen: &Screen,
 ) -> Result<BackgroundServers, Failure> {
     let handle = mill.handle();
-    let operations = Operations::new(handle.operator(), handle.source(), mill.blobs().clone());
+    let operations = Operations::new(handle.operator(), handle.source(), mill.blobs().clone())
+        .with_audit(AuditLog::in_directory(directory))
+        .with_workflow(Arc::new(mill.workflow().clone()))
+        .with_engines(engines);
     let directory = directory.to_owned();
     let warnings = screen.clone();
     let shown = operations.clone();
@@ -210,10 +232,8 @@ pub(crate) async fn serve_control(
             ));
         }
     })];
-    if let Some(address) = console.console {
-        let listener = bind("the console", address).await?;
-        screen.note(&format!("console on http://{}/", listener.local_addr()?));
-        serving.push(tokio::spawn(proofmill_api::console::serve(listener, shown)));
+    if let Some(console) = open_console(console, screen).await? {
+        serving.push(tokio::spawn(console.serve(shown)));
     }
     if let Some(address) = metrics.metrics {
         let listener = bind("metrics", address).await?;
@@ -221,15 +241,40 @@ pub(crate) async fn serve_control(
             "metrics on http://{}/metrics",
             listener.local_addr()?
         ));
-        let (sender, settled) = mpsc::unbounded_channel();
-        handle.observe(sender).await?;
-        let serve = proofmill_api::metrics::serve(listener, handle.operator(), settled);
-        serving.push(tokio::spawn(serve));
+        workflows.add(&handle.plan().workflow);
+        let (led, handle) = (workflows.clone(), handle.clone());
+        serving.push(tokio::spawn(async move { led.lead(&handle).await }));
+        serving.push(tokio::spawn(proofmill_api::metrics::serve(
+            listener, workflows,
+        )));
     }
     Ok(BackgroundServers(serving))
 }
 
-async fn bind(what: &str, address: SocketAddr) -> Result<TcpListener, Failure> {
+/// Opens the console if the arguments ask for one, and prints its addresses.
+async fn open_console(args: &ConsoleArgs, screen: &Screen) -> Result<Option<Console>, Failure> {
+    let Some(options) = args.options() else {
+        return Ok(None);
+    };
+    let console = Console::open(&options).await.map_err(|error| {
+        let is_exposed = matches!(error, ConsoleError::Port(PortError::Exposed(_)));
+        let failure = Failure::from(error);
+        match is_exposed {
+            true => failure.help(
+                "give --console-cert, --console-key and --console-tokens, or serve it on 127.0.0.1",
+            ),
+            false => failure,
+        }
+    })?;
+    screen.note(&format!("console on {}", console.url()));
+    if let Some(login) = console.login_url() {
+        screen.note(&format!("to act in it, open {login}"));
+    }
+    Ok(Some(console))
+}
+
+/// Listens on a TCP address for `what`.
+pub(crate) async fn bind(what: &str, address: SocketAddr) -> Result<TcpListener, Failure> {
     let bound = TcpListener::bind(address).await;
     bound.map_err(|error| Failure::new(format!("cannot serve {what} on {address}: {error}")))
 }

@@ -26,6 +26,8 @@ pub(crate) async fn run(args: Submit) -> Result<(), Failure> {
         part: args.part,
         payload,
         requires: (!args.requires.is_empty()).then(|| args.requires.into_iter().collect()),
+        traceparent: std::env::var("TRACEPARENT").ok(),
+        tracestate: std::env::var("TRACESTATE").ok(),
     };
     let access = MillAccess::open_for_change(&args.mill).await?;
     let answer = access.submit(submission).await;

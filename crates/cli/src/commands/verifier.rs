@@ -56,11 +56,15 @@ async fn serve(args: Serve) -> Result<(), Failure> {
         pipes,
         tcp: args.listen.options(args.tokens.as_ref()),
         http: args.http,
+        console: args.console,
     };
     let server = Server::bind(handle.clone(), server_options).await;
     let server = server.map_err(bind_failure)?;
     listening.extend(server.tcp_url());
     listening.extend(server.http_address().map(|it| format!("http://{it}")));
+    if let Some(address) = server.console_address() {
+        screen.note(&format!("console on http://{address}/"));
+    }
     let shutdown = signals::listen(screen.clone(), args.drain)?;
     screen.note(&output::plain(&format!(
         "the verifier takes {} on {}",

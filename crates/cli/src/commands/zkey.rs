@@ -12,6 +12,7 @@ use serde_json::json;
 
 use crate::args::circuits::{Zkey, ZkeyCheck, ZkeyExport, ZkeyInfo as InfoArgs};
 use crate::commands::inspect::print_table;
+use crate::commands::solidity;
 use crate::content::FileKind;
 use crate::failure::Failure;
 use crate::files::{FilePlan, OverwritePolicy, write};
@@ -25,6 +26,7 @@ pub(crate) fn run(command: Zkey) -> Result<(), Failure> {
         Zkey::Info(args) => info(&args),
         Zkey::Check(args) => check(&args),
         Zkey::ExportVk(args) => export(&args),
+        Zkey::ExportSolidity(args) => solidity::export(&args),
     }
 }
 

@@ -3,6 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use proofmill_api::engine::WatchedEngine;
+use proofmill_api::metrics::Workflows;
 use proofmill_orchestrator::core::Settled;
 use proofmill_orchestrator::mill::{Options, Summary};
 use proofmill_orchestrator::shutdown::Shutdown;
@@ -21,11 +23,23 @@ use crate::provers::{
 };
 use crate::state;
 
+/// Name of the stage that proves.
+const PROVING_STAGE: &str = "prove";
+
 /// Counts and times of the proofs that this run made and verified.
 #[derive(Debug, Default)]
 pub(super) struct ProofStats {
     pub(super) proved: u64,
     pub(super) proving: Duration,
+}
+
+/// Headers, keys and further sinks of a mill.
+pub(super) struct Setting<'a> {
+    pub(super) chain: &'a Chain,
+    pub(super) keys: &'a Keys,
+    pub(super) totals: Totals,
+    /// Tables of further sinks, in the format of workflow files.
+    pub(super) sink: String,
 }
 
 /// Result of a mill that has ended.
@@ -42,17 +56,21 @@ pub(super) struct Outcome {
 /// screen.
 pub(super) async fn run(
     args: &Demo,
-    chain: &Chain,
-    keys: &Keys,
+    setting: Setting<'_>,
     files: KeyFiles,
-    totals: Totals,
     screen: &Screen,
     shutdown: Shutdown,
 ) -> Result<Outcome, Failure> {
+    let Setting {
+        chain,
+        keys,
+        totals,
+        sink,
+    } = setting;
     let slots = args.chunk as usize;
     let stats = Arc::new(Mutex::new(ProofStats::default()));
     let on_event = on_event(screen, &stats);
-    let text = workflow_text(args, chain, &chain.keep(&args.state)?);
+    let text = workflow_text(args, chain, &chain.keep(&args.state)?) + &sink;
     let file = args.state.join("demo.toml");
     let workflow = Workflow::parse(&text, &file).map_err(|found| Failure::new(render(&found)))?;
     let (emitted_sender, emitted) = mpsc::channel(64);
@@ -77,7 +95,17 @@ pub(super) async fn run(
             args.accept_loss,
         )
         .await?;
-    let servers = serve_control(&mill, &args.state, (&args.metrics, &args.console), screen).await?;
+    let watched = WatchedEngine::here(engine.handle().clone(), vec![PROVING_STAGE.to_owned()]);
+    let ports = (&args.metrics, &args.console);
+    let servers = serve_control(
+        &mill,
+        &args.state,
+        ports,
+        vec![watched],
+        Workflows::default(),
+        screen,
+    )
+    .await?;
     let (settled_sender, settled) = mpsc::unbounded_channel();
     mill.handle().observe(settled_sender).await?;
     let order = tokio::spawn(show::emissions(emitted, screen.clone()));
@@ -126,7 +154,7 @@ chunk = {chunk}
 output = "chunks"
 
 [[dispatcher]]
-name = "prove"
+name = "{PROVING_STAGE}"
 input = "chunks"
 output = "proofs"
 workers = {workers}
@@ -187,7 +215,7 @@ async fn overheads(mut settled: mpsc::UnboundedReceiver<Settled>, screen: Screen
     let mut overheads = Vec::new();
     while let Some(settled) = settled.recv().await {
         if let Some(timing) = settled.timing {
-            screen.line(&format!("recorded {}", settled.task));
+            screen.line(&format!("recorded {}", settled.task.id));
             let overhead = timing.leased.saturating_sub(timing.ran);
             overheads.push(overhead.as_secs_f64() * 1e3);
         }

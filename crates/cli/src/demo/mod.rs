@@ -5,6 +5,7 @@ mod mill;
 mod prepare;
 mod range;
 mod report;
+mod settle;
 mod show;
 
 use std::path::{Path, PathBuf};
@@ -73,13 +74,26 @@ pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
             already.blocks, totals.blocks
         ));
     }
+    let settling = settle::prepare(&args, &chain, &keys, already.blocks, &screen).await?;
     let stop = shutdown.clone();
-    let ran = mill::run(&args, &chain, &keys, files, totals, &screen, stop).await?;
+    let sink = settling.as_ref().map(settle::Settling::sink);
+    let setting = mill::Setting {
+        chain: &chain,
+        keys: &keys,
+        totals,
+        sink: sink.unwrap_or_default(),
+    };
+    let ran = mill::run(&args, setting, files, &screen, stop).await?;
 
     let audited = audit::audit(&proofs, &chain, &keys, slots)?;
     let mut report = Report::of(&ran, &audited, &totals, began.elapsed());
     show::report(&report, &proofs);
     let mut range = Ok(());
+    if let Some(settling) = settling {
+        let settled = settling.report().await?;
+        show::settled(&settled);
+        report.settled = Some(settled);
+    }
     if args.aggregate && report.blocks_emitted == report.blocks {
         match range::make(&args, &chain, &keys, audited.chunks, &mut shutdown).await {
             Ok(made) => report.range = Some(made),
@@ -91,6 +105,14 @@ pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
         output::line(serde_json::to_string(&report)?)?;
     }
     conclude(&ran.summary, &report, &args.state).await?;
+    if let Some(settled) = &report.settled
+        && !settled.is_in_order(chain.start, report.blocks_emitted)
+    {
+        let why = "the contract has not accepted each chunk once and in order";
+        return Err(Failure::new(format!(
+            "{why}: this is a defect of Proofmill"
+        )));
+    }
     range
 }
 

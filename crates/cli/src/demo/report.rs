@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::audit::Audit;
 use super::mill::Outcome;
 use super::range::RangeReport;
+use super::settle::SettleReport;
 use super::show::Totals;
 
 /// The last line of standard output with `--json`.
@@ -28,6 +29,8 @@ pub(super) struct Report {
     pub(super) overhead_ms_p99: Option<f64>,
     /// The proof of all chunks, with `--aggregate`.
     pub(super) range: Option<RangeReport>,
+    /// Chunks that the light client has accepted, with `--settle`.
+    pub(super) settled: Option<SettleReport>,
 }
 
 // === impl Report ===
@@ -56,6 +59,7 @@ impl Report {
             overhead_ms_p50: quantile(&outcome.overheads, 0.50),
             overhead_ms_p99: quantile(&outcome.overheads, 0.99),
             range: None,
+            settled: None,
         }
     }
 }

@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::prepare::Chain;
 use super::range::{KEY_FILE, PROOF_FILE, PUBLIC_FILE, RANGE_FILE, RangeReport};
 use super::report::Report;
+use super::settle::SettleReport;
 use crate::output;
 use crate::progress::{Screen, counted, span};
 
@@ -189,6 +190,14 @@ pub(super) fn report(report: &Report, proofs: &Path) {
         "{wall} in all; {proven} proven now, in {proving}{overhead}"
     ));
     console_line(format!("proofs in {}", proofs.display()));
+}
+
+/// Prints what the light client has accepted.
+pub(super) fn settled(report: &SettleReport) {
+    console_line("\nsettled on Ethereum:".to_owned());
+    for line in report.lines() {
+        console_line(format!("  {line}"));
+    }
 }
 
 /// Prints the proof of all chunks as text.

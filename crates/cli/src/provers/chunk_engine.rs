@@ -10,7 +10,8 @@ use proofmill_api::engine::in_process_endpoint;
 use proofmill_bitcoin::Header;
 use proofmill_bitcoin::{ChunkProof, ChunkTimings, Proof, chunk_statement, chunk_witness};
 use proofmill_engine::{
-    CircuitSource, Error, Generator, Options, Registration, Secret, Service, WitnessGenerator,
+    CircuitSource, Error, Generator, Handle, Options, Registration, Secret, Service,
+    WitnessGenerator,
 };
 use proofmill_groth16::ProvingKeyInfo;
 use proofmill_groth16::snarkjs::{CheckedKeyStore, proof_from_json};
@@ -53,6 +54,7 @@ struct Started {
 
 /// A running engine.
 pub(crate) struct RunningEngine {
+    handle: Handle,
     trigger: Trigger,
     running: JoinHandle<Result<(), Error>>,
 }
@@ -124,6 +126,7 @@ impl ChunkEngine {
         let (service, handle) = Service::open(options).await?;
         let (trigger, shutdown) = shutdown::channel();
         let running = RunningEngine {
+            handle: handle.clone(),
             trigger,
             running: tokio::spawn(service.run(shutdown)),
         };
@@ -152,6 +155,11 @@ impl ChunkEngine {
 // === impl RunningEngine ===
 
 impl RunningEngine {
+    /// The engine, to ask it.
+    pub(crate) fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
     /// Stops the engine; waits for steps that are being computed.
     pub(crate) async fn end(self) -> Result<(), Failure> {
         self.trigger.raise(Level::Stop);
@@ -179,6 +187,7 @@ impl Prove {
         let Execution {
             task,
             input,
+            trace,
             cancel,
             ..
         } = execution;
@@ -202,6 +211,7 @@ impl Prove {
                 generator: GENERATOR.to_owned(),
                 json: json.map_err(unwritten)?.into(),
             },
+            trace,
         };
         let request = request_id(self.engine.workflow, &task.id, last, &job);
         (self.on_event)(ProverEvent::Proving { first, last });

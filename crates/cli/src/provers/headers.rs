@@ -2,6 +2,7 @@
 
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use proofmill_bitcoin::{HEADER_BYTES, Header, mainnet_headers, parse_headers};
@@ -9,6 +10,7 @@ use proofmill_files::open_regular_or_inherited;
 use proofmill_orchestrator::conversation::Uniqueness;
 use proofmill_orchestrator::id::Part;
 use proofmill_orchestrator::payload::Encoding;
+use proofmill_orchestrator::role_counts::SourceCounts;
 use proofmill_orchestrator::source::{Source, SourceItem, SourceMessage};
 
 /// Chunks of consecutive headers; a message's payload is its headers, 80 bytes each. The position
@@ -62,6 +64,13 @@ impl Source for Headers {
         Ok(())
     }
 
+    fn watch(&mut self, counts: Arc<SourceCounts>) {
+        let after = self.start.saturating_add(self.headers.len() as u64);
+        if let Some(head) = after.checked_sub(1) {
+            counts.note_head(head);
+        }
+    }
+
     fn next(&mut self) -> BoxFuture<'_, Option<Result<SourceItem, String>>> {
         let index = usize::try_from(self.next - self.start).unwrap_or(usize::MAX);
         let Some(rest) = self.headers.get(index..).filter(|rest| !rest.is_empty()) else {
@@ -83,6 +92,7 @@ impl Source for Headers {
             needs: None,
             uniqueness: Uniqueness::Multiple,
             next: self.next,
+            caller: None,
         };
         Box::pin(std::future::ready(Some(Ok(SourceItem::Message(message)))))
     }

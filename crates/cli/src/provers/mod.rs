@@ -6,6 +6,7 @@ mod chunk_engine;
 mod headers;
 mod partition;
 mod range;
+mod settle;
 mod shared_verifier;
 mod verify;
 
@@ -13,7 +14,7 @@ pub(crate) use bitcoin::{KeyFiles, Keys, OnProverEvent, ProverEvent};
 pub(crate) use chunk::EmittedChunk;
 pub(crate) use chunk_engine::ChunkEngine;
 pub(crate) use partition::{
-    Batches, Job, PARTS_MAX, PartitionProvers, engine_circuit_name, published_store,
+    Batches, Job, PARTS_MAX, PartitionProvers, engine_circuit_name, part_engines, published_store,
 };
 pub(crate) use range::StatedRange;
 
@@ -47,6 +48,7 @@ pub(crate) fn registry_with(
         verify::Verify::new(params, keys.clone(), on_event.clone())
     });
     partition.register(&mut registry);
+    registry.payload_form("bitcoin.header-chain", settle::header_chain());
     registry.endpoints(Arc::new(proofmill_api::engine::endpoints));
     registry.source(Arc::new(|kind| match kind {
         SourceKind::Headers {

@@ -530,7 +530,8 @@ fn a_command_that_is_ended_leaves_nothing_behind() {
     let folder = folder();
     let here = folder.path();
     for signal in [Signal::KILL, Signal::TERM] {
-        let words = "aggregate setup --curve bls12-381 --capacity 16384 -o out/s.srs";
+        // It takes long, so that it is not done where this test waits long for its turn of the processor.
+        let words = "aggregate setup --curve bls12-381 --capacity 262144 -o out/s.srs";
         fs::create_dir_all(here.join("out")).expect("made");
         let running = Running::start(proofmill(here).args(words.split(' ')));
         std::thread::sleep(Duration::from_millis(300));

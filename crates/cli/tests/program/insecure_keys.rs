@@ -160,6 +160,10 @@ fn an_insecure_key_is_not_proved_with_unless_it_is_allowed() {
     assert!(ran.stderr.contains(NAMED), "{ran:?}");
     run(here, VERIFY).failed(1, NAMED);
     run(here, VERIFY.iter().chain(&[ALLOW])).succeeded();
+    for key in ["bad.zkey", "vk.json"] {
+        run(here, ["zkey", "export-solidity", key, "v.sol"]).failed(1, NAMED);
+    }
+    assert!(!here.join("v.sol").exists());
 
     prove("good.zkey", &[]).succeeded();
     let args = ["zkey", "export-vk", "good.zkey", "vk.json", "--force"];

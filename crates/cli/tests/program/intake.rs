@@ -71,7 +71,9 @@ fn another_payload_of_a_finished_block_is_told_from_the_same_one() {
         "{status} {said}"
     );
     mill.signal(Signal::TERM);
-    mill.end().1.succeeded();
+    // 130 if the signal comes before the mill has looked at its source, which has ended.
+    let ran = mill.end().1;
+    assert!(matches!(ran.code, Some(0 | 130)), "{}", ran.stderr);
 }
 
 #[test]

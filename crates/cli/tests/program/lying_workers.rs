@@ -279,10 +279,10 @@ fn a_lie_is_named(lie: Lie) {
         "--stage",
         "prove",
     ];
-    // Until the liar has lied, it is alone with its step.
+    // Until the liar has lied, it is alone with its step: it may wait long for its turn of the processor.
     let workers: Vec<Running> = match lie {
         Lie::RandomCommitment | Lie::OtherCommitment => Vec::new(),
-        Lie::OtherProof | Lie::OtherMessage | Lie::StaleProof => vec![start(&worker)],
+        Lie::OtherProof | Lie::OtherMessage | Lie::StaleProof => vec![start(&worker[..4])],
         Lie::NoAnswer => Vec::new(),
     };
     if lie == Lie::NoAnswer {

@@ -20,7 +20,12 @@ const TASKS: u64 = 113;
 /// Workers.
 const WORKERS: usize = 4;
 
-/// A folder with a workflow whose program copies its input and notes the attempt.
+/// Programs that begin before the machine fails. The last of them and later ones wait until it has: otherwise all may
+/// have ended by then where the test waits long for its turn of the processor.
+const BEFORE: usize = 20;
+
+/// A folder with a workflow whose program copies its input and notes the attempt. From [`BEFORE`] attempts on it waits
+/// for a file `failing`.
 fn prepare(payload: usize) -> tempfile::TempDir {
     let folder = folder();
     let write = |name: &str, text: &str| {
@@ -53,8 +58,9 @@ fn prepare(payload: usize) -> tempfile::TempDir {
     write(
         "prove.sh",
         &format!(
-            "#!/bin/sh\necho \"$PROOFMILL_ATTEMPT\" >> '{here}/attempts'\nsleep 0.1\n\
-             exec cp \"$2\" \"$4\"\n"
+            "#!/bin/sh\necho \"$PROOFMILL_ATTEMPT\" >> '{here}/attempts'\n\
+             while [ ! -e '{here}/failing' ] && [ \"$(wc -l < '{here}/attempts')\" -ge {BEFORE} ]\n\
+             do sleep 0.05; done\nsleep 0.1\nexec cp \"$2\" \"$4\"\n"
         ),
     );
     let executable = fs::Permissions::from_mode(0o755);
@@ -73,10 +79,15 @@ fn attempts(folder: &Path) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-fn when_begun(folder: &Path, count: usize) {
+fn when_begun(folder: &Path) {
     eventually("programs begin", || {
-        (attempts(folder).len() >= count).then_some(())
+        (attempts(folder).len() >= BEFORE).then_some(())
     });
+}
+
+/// Lets the programs go on that wait until the machine fails.
+fn go_on(folder: &Path) {
+    fs::write(folder.join("failing"), "").expect("the folder can be written");
 }
 
 /// That nothing was lost, and no attempt charged, in a status.
@@ -139,7 +150,7 @@ fn a_full_disk_costs_no_task_an_attempt_and_all_go_on_when_there_is_room() {
         .args(["run", "workflow.toml", "--state", "state", "--log", "info"])
         .current_dir(folder.path());
     let running = Running::start(&mut command);
-    when_begun(folder.path(), 20);
+    when_begun(folder.path());
     // The same process as `unshare` was; what is mounted there is seen through it alone.
     let root = PathBuf::from(format!("/proc/{}/root", running.pid()));
     let mounted = root.join(scratch.strip_prefix("/").expect("absolute"));
@@ -147,6 +158,8 @@ fn a_full_disk_costs_no_task_an_attempt_and_all_go_on_when_there_is_room() {
         let mut command = proofmill(folder.path());
         finish(command.args(["status", "--state", "state", "--json"]))
     };
+    fill(&mounted);
+    go_on(folder.path());
     // Programs that end make room again, in which others go on: until none is left that does.
     let reasons = eventually("no worker goes on", || {
         fill(&mounted);
@@ -204,9 +217,10 @@ fn a_dispatcher_without_descriptors_costs_no_task_an_attempt_and_says_why_over_t
     let start = |name: &str| Running::start(&mut role(&[name, "workflow.toml", "--log", "info"]));
     let roles = ["coordinator", "sequencer", "source"].map(start);
     let dispatcher = start("dispatcher");
-    when_begun(folder.path(), 20);
+    when_begun(folder.path());
     // Fewer than it has: nothing can be opened any more, and what is open stays.
     let before = limit_descriptors(dispatcher.pid(), 8);
+    go_on(folder.path());
     let ask = || finish(&mut role(&["status", "--workflow", "machine", "--json"]));
     let reasons = paused("workers without descriptors pause", ask);
     assert!(

@@ -369,6 +369,10 @@ fn ctrl_c_finishes_running_tasks_and_starts_no_others() {
     site.when_begun(1);
     mill.signal(Signal::INT);
     mill.line("finishing the work under way");
+    // The line comes a moment before.
+    eventually("it drains", || {
+        (site.json(&["status"])["draining"] == true).then_some(())
+    });
     site.unmark("gate");
     let (_, ran) = mill.end();
     let ran = ran.failed(130, "nothing is lost");
@@ -386,6 +390,9 @@ fn a_second_ctrl_c_kills_programs_and_all_that_they_started() {
     site.mark("hang-0");
     let mill = Running::start(&mut site.mill(&[]));
     let pids = site.pids();
+    eventually("all blocks are there", || {
+        (site.json(&["status"])["live"] == 3).then_some(())
+    });
     mill.signal(Signal::INT);
     mill.line("finishing the work under way");
     assert!(
@@ -431,14 +438,14 @@ fn a_program_that_stands_still_is_killed_at_its_time_limit_and_tried_again() {
     let mill = Running::start(&mut site.mill(&[]));
     let pids = site.pids();
     for pid in pids {
-        kill_process(pid, Signal::STOP).expect("stopped");
+        // It has reached its limit already where this test waited long for its turn of the processor.
+        let _ = kill_process(pid, Signal::STOP);
     }
     let (_, ran) = mill.end();
     let summary = ran.succeeded().json();
-    assert_eq!(
-        summary["status"]["stages"][0]["counters"]["retried"], 1,
-        "{summary}"
-    );
+    // And so may other programs have.
+    let retried = &summary["status"]["stages"][0]["counters"]["retried"];
+    assert!(retried.as_u64() >= Some(1), "{summary}");
     eventually("they are gone", || {
         (!pids.iter().any(|pid| runs(*pid))).then_some(())
     });

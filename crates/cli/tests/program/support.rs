@@ -17,6 +17,9 @@ use serde_json::Value;
 /// Longest wait for anything in a test, sized for a loaded machine; after it the test fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
 
+/// Lines of each program that a test shows when it fails.
+const LAST_LINES: usize = 40;
+
 /// A folder that is gone after the test.
 pub(crate) fn folder() -> tempfile::TempDir {
     tempfile::Builder::new()
@@ -183,6 +186,13 @@ impl Running {
         }
     }
 
+    /// Shows what the program said last: a test that fails may have waited for something that it could not do.
+    fn show_last_lines(&self) {
+        let lines = self.stderr();
+        let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
+        eprintln!("process {} said last: {last:#?}", self.child.id());
+    }
+
     pub(crate) fn stderr(&self) -> Vec<String> {
         self.seen.lines.lock().expect("the lines").0.clone()
     }
@@ -235,6 +245,9 @@ impl Drop for Running {
         // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if std::thread::panicking() {
+            self.show_last_lines();
+        }
     }
 }
 

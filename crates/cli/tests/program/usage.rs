@@ -35,18 +35,26 @@ fn help_of_every_command() {
         ("sequencer", &["sequencer"]),
         ("source", &["source"]),
         ("collector", &["collector"]),
+        ("console", &["console"]),
         ("import-env", &["import-env"]),
         ("check", &["check"]),
         ("status", &["status"]),
         ("queues", &["queues"]),
         ("tasks", &["tasks"]),
+        ("scale", &["scale"]),
         ("block", &["block"]),
         ("dlq", &["dlq"]),
         ("dlq-list", &["dlq", "list"]),
         ("dlq-show", &["dlq", "show"]),
         ("dlq-retry", &["dlq", "retry"]),
         ("dlq-drop", &["dlq", "drop"]),
+        ("dlq-bundle", &["dlq", "bundle"]),
+        ("dlq-replay", &["dlq", "replay"]),
+        ("top", &["top"]),
         ("cancel", &["cancel"]),
+        ("pause", &["pause"]),
+        ("resume", &["resume"]),
+        ("run-now", &["run-now"]),
         ("submit", &["submit"]),
         ("prove", &["prove"]),
         ("verify", &["verify"]),
@@ -56,6 +64,12 @@ fn help_of_every_command() {
         ("zkey-info", &["zkey", "info"]),
         ("zkey-check", &["zkey", "check"]),
         ("zkey-export-vk", &["zkey", "export-vk"]),
+        ("zkey-export-solidity", &["zkey", "export-solidity"]),
+        ("calldata", &["calldata"]),
+        ("ethproofs", &["ethproofs"]),
+        ("ethproofs-clusters", &["ethproofs", "clusters"]),
+        ("ethproofs-register", &["ethproofs", "register"]),
+        ("ethproofs-update", &["ethproofs", "update"]),
         ("setup", &["setup"]),
         ("aggregate", &["aggregate"]),
         ("aggregate-setup", &["aggregate", "setup"]),
@@ -117,6 +131,7 @@ fn help_of_every_command() {
         ("vkd-publish", &["vkd", "publish"]),
         ("doctor", &["doctor"]),
         ("completions", &["completions"]),
+        ("man", &["man"]),
         ("version", &["--version"]),
     ];
     for &(name, command) in commands {
@@ -159,7 +174,7 @@ fn typical_errors() {
     run(here, ["run", "fan-out/workflow.toml", "--state", "done"]).succeeded();
 
     let mut text = String::new();
-    let commands: [&[&str]; 28] = [
+    let commands: [&[&str]; 31] = [
         &["frobnicate"],
         &["run"],
         &["run", "absent.toml"],
@@ -186,6 +201,9 @@ fn typical_errors() {
         &["dlq", "retry", "prove-part/3/0", "--state", "done"],
         &["dlq", "drop", "join/3/0", "--state", "done"],
         &["cancel", "join/3/0", "--state", "done"],
+        &["scale", "--state", "done"],
+        &["scale", "--state", "done", "--serve", "127.0.0.1:0"],
+        &["scale", "--serve", "127.0.0.1:0", "--client-ca", "ca.pem"],
         &[
             "submit",
             "--queue",
@@ -206,6 +224,30 @@ fn typical_errors() {
         record_output(&mut text, args, &ran);
     }
     snapshot("errors", &text);
+}
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let folder = folder();
+    let pages = folder.path().join("share/man1");
+    let ran = run(
+        folder.path(),
+        ["man".as_ref(), "--out".as_ref(), pages.as_os_str()],
+    )
+    .succeeded();
+    assert!(ran.stdout.is_empty() && ran.stderr.is_empty(), "{ran:?}");
+    let read = |name: &str| std::fs::read_to_string(pages.join(name)).expect("a page");
+    assert!(read("proofmill.1").contains("proofmill\\-coordinator(1)"));
+    let serve = read("proofmill-engine-serve.1");
+    assert!(
+        serve.contains("\\-\\-budget") && serve.contains("PROOFMILL_ENGINE_STATE"),
+        "{serve}"
+    );
+    let hidden = pages.join("proofmill-supervise-programs.1");
+    assert!(
+        !hidden.exists(),
+        "a page of a command that help does not list"
+    );
 }
 
 #[test]

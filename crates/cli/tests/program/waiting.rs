@@ -42,12 +42,12 @@ fn a_role_waits_no_longer_than_connect_timeout() {
     let ran = finish(&mut role(&site, "source", &server.url(), &more));
     ran.failed(1, "cannot connect to nats://127.0.0.1");
     assert!(began.elapsed() >= Duration::from_secs(2));
-    // A command that only asks fails at once.
+    // A command that only asks fails at once, not after the five minutes that are a role's.
     let asked = Instant::now();
     let mut command = proofmill(site.path());
     command.args(["status", "--workflow", "site", "--bus", &server.url()]);
     finish(&mut command).failed(1, "cannot connect to nats://127.0.0.1");
-    assert!(asked.elapsed() < Duration::from_secs(20));
+    assert!(asked.elapsed() < Duration::from_secs(100));
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use proofmill_files::MappedFile;
 use proofmill_sandbox::{Confinement, Environment, LaunchError};
+use proofmill_trace::TraceContext;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStderr, Command};
@@ -25,7 +26,7 @@ const STDERR_MAX: usize = 2048;
 const STDERR_WAIT: Duration = Duration::from_secs(1);
 
 /// Runs a program that writes a witness, in a private directory that is removed afterwards. The output file
-/// may have at most `limit` bytes.
+/// may have at most `limit` bytes. The program gets `trace`, the context of the job, in its environment.
 ///
 /// # Errors
 ///
@@ -35,6 +36,7 @@ pub(crate) async fn run(
     generator: &GeneratorProgram,
     inputs: &[u8],
     limit: u64,
+    trace: Option<&TraceContext>,
     stop: &CancellationToken,
 ) -> Result<MappedFile, StepError> {
     let name = generator.program.display();
@@ -49,7 +51,10 @@ pub(crate) async fn run(
         folder.path().join("output.wtns"),
     );
     write_private(&input, inputs).map_err(failed)?;
-    let mut child = start(command(generator, &input, &output).current_dir(folder.path()))
+    let mut command = command(generator, &input, &output);
+    command.current_dir(folder.path());
+    command.envs(trace.into_iter().flat_map(TraceContext::variables));
+    let mut child = start(&mut command)
         .map_err(|error| StepError::Retry(format!("{name} could not run: {error}")))?;
     let mut stderr = Stderr {
         stderr: child.stderr.take(),

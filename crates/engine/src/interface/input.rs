@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::SystemTime;
 
+use proofmill_trace::TraceContext;
 use zeroize::Zeroizing;
 
 use super::{CircuitRef, Priority, RequestId};
@@ -54,6 +55,9 @@ pub struct Submission {
     pub deadline: Option<SystemTime>,
     /// The proofs to make, at least one. The result has them in this order.
     pub partitions: Vec<Partition>,
+    /// Context of the caller's span, which spans of its stages join and witness generators get; not part of
+    /// the job's identity, and not stored with it.
+    pub trace: Option<TraceContext>,
 }
 
 // === impl Secret ===

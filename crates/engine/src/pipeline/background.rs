@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
+use tracing::Instrument as _;
 
 use super::flight::RunningPartition;
 use super::lanes::Entry;
 use super::scheduler::Env;
 use super::step::{self, StageOutcome, StageResources};
+use crate::interface::JobId;
 use crate::key::{Key, StepError};
 
 /// Partitions that wait for a key or are in a stage. Each comes back once.
@@ -40,8 +42,9 @@ impl Background {
     /// Waits for the key of a partition.
     pub(super) fn load_key(&self, mut running: RunningPartition) {
         let sender = self.sender.clone();
+        let log = self.env.events.traces().log_span(running.job());
         tokio::spawn(async move {
-            let key = running.load_key().await;
+            let key = running.load_key().instrument(log).await;
             // The receiver exists as long as any partition is under way.
             let _ = sender.send(Completion::Key(Box::new(running), key));
         });
@@ -55,7 +58,8 @@ impl Background {
             pool: entry.pool.unwrap_or_else(|| env.pool.clone()),
             accelerator: entry.accelerator,
         };
-        let step = step::run(env, entry.running, entry.stage, resources, began_us);
+        let log = env.events.traces().log_span(entry.running.job());
+        let step = step::run(env, entry.running, entry.stage, resources, began_us).instrument(log);
         tokio::spawn(async move {
             // The receiver exists as long as any partition is under way.
             let _ = sender.send(Completion::Stage(Box::new(step.await)));
@@ -80,6 +84,14 @@ impl Background {
 // === impl Completion ===
 
 impl Completion {
+    /// The job.
+    pub(super) fn job(&self) -> JobId {
+        match self {
+            Self::Key(running, _) => running.job(),
+            Self::Stage(outcome) => outcome.running.job(),
+        }
+    }
+
     /// The partition, whatever the outcome.
     pub(super) fn into_running(self) -> RunningPartition {
         match self {

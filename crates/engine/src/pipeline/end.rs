@@ -17,6 +17,10 @@ impl Scheduler {
         let Some(mut record) = self.jobs.end(id, state, now) else {
             return Ok(());
         };
+        if let JobState::Failed(why) = &record.state {
+            let log = self.env.events.traces().log_span(id);
+            log.in_scope(|| tracing::info!(why, "the job has failed"));
+        }
         self.remove_waiting(id);
         let mut appended = self.journal.end(&record).await;
         if let Err(error @ Error::TooLarge { .. }) = &appended {

@@ -245,7 +245,7 @@ impl Job {
             let why = format!("{} (attempt {tried} of {tried})", failure.why);
             return Some(Verdict::Failed(why));
         }
-        tracing::warn!(job = %self.record.id(), why = failure.why, "tried again");
+        tracing::warn!(why = failure.why, "tried again");
         part.state = PartState::Waiting;
         self.retries += 1;
         Some(Verdict::Again(self.place(number)))

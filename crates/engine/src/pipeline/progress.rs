@@ -61,6 +61,8 @@ impl Scheduler {
 
     /// Handles a partition that comes back from loading its key or from a stage.
     pub(super) fn completed(&mut self, completion: Completion) {
+        let log = self.env.events.traces().log_span(completion.job());
+        let _entered = log.enter();
         match completion {
             Completion::Key(running, Ok(_))
                 if !running.stop().is_cancelled() && self.is_short(&running) =>
@@ -95,7 +97,7 @@ impl Scheduler {
     fn take_back(&mut self, running: RunningPartition) {
         let (id, partition) = (running.job(), running.partition());
         let circuit = &**running.circuit();
-        tracing::info!(job = %id, circuit, "a key takes more than was thought");
+        tracing::info!(circuit, "a key takes more than was thought");
         self.drop_running(running);
         let job = self.jobs.get_mut(id);
         if let Some(place) = job.and_then(|job| job.take_back(partition)) {

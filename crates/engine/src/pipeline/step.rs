@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use proofmill_files::MappedFile;
+use proofmill_trace::TraceContext;
 use tokio_util::sync::CancellationToken;
 
 use super::flight::RunningPartition;
@@ -51,14 +52,18 @@ pub(super) async fn run(
     let made = match stage {
         PipelineStage::Witness => {
             let (input, stop) = (running.input().clone(), running.stop().clone());
-            run_program(&env, &input, &stop).await
+            let trace = env.events.traces().context(running.job());
+            run_program(&env, &input, trace.as_ref(), &stop).await
         }
         _ => Ok(None),
     };
     let (running, result) = match made {
         Err(error) => (running, Err(error)),
         Ok(made) => {
+            // The thread does not inherit the span of the log lines.
+            let log = tracing::Span::current();
             let computed = tokio::task::spawn_blocking(move || {
+                let _entered = log.enter();
                 let name = &resources.worker;
                 let step = || resources.compute(&env, &mut running, stage, made);
                 let result = proofmill_panics::catch(step).unwrap_or_else(|panic| {
@@ -92,6 +97,7 @@ pub(super) async fn run(
 async fn run_program(
     env: &Env,
     input: &InputRecord,
+    trace: Option<&TraceContext>,
     stop: &CancellationToken,
 ) -> Result<Option<Bytes>, StepError> {
     let Some(name) = &input.generator else {
@@ -105,7 +111,7 @@ async fn run_program(
     };
     let inputs = read(env, input)?;
     let limit = env.inputs.limits().witness_bytes;
-    let made = generator::run(program, &inputs, limit, stop).await?;
+    let made = generator::run(program, &inputs, limit, trace, stop).await?;
     Ok(Some(Bytes::File(made)))
 }
 

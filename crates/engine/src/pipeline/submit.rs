@@ -3,6 +3,7 @@
 use std::time::SystemTime;
 
 use proofmill_bus::Seq;
+use proofmill_trace::TraceContext;
 use tokio::sync::oneshot;
 
 use super::scheduler::{Consequence, Scheduler};
@@ -20,6 +21,7 @@ pub(crate) struct Prepared {
     pub(crate) priority: Priority,
     pub(crate) deadline_ms: Option<u64>,
     pub(crate) partitions: Vec<PreparedPartition>,
+    pub(crate) trace: Option<TraceContext>,
 }
 
 /// A partition whose input is on disk.
@@ -111,14 +113,20 @@ impl Scheduler {
     }
 
     /// Accepts a job, or finds the existing job of the request.
-    pub(super) async fn submit(&mut self, prepared: Prepared, reply: Reply) -> Result<(), Error> {
+    pub(super) async fn submit(
+        &mut self,
+        mut prepared: Prepared,
+        reply: Reply,
+    ) -> Result<(), Error> {
         let job = JobId::of(&prepared.request);
         let content = prepared.content();
+        let trace = prepared.trace.take();
         if let Some(found) = self.content_of(job) {
             let request = prepared.request.clone();
             // Its inputs are removed before the caller is answered.
             drop(prepared);
             if found == content {
+                self.note_trace(job, trace);
                 self.repeated(job, reply);
             } else {
                 drop(reply.send(Err(Error::Conflict { request, job })));
@@ -140,6 +148,8 @@ impl Scheduler {
         let record = prepared.into_record(content, unix_ms(SystemTime::now()));
         match self.journal.accept(&record).await {
             Ok(seq) => {
+                // Before a stage of it can begin.
+                self.note_trace(job, trace);
                 self.insert_job(record, Some((seq, reply)));
                 Ok(())
             }
@@ -153,6 +163,12 @@ impl Scheduler {
                     error => Err(error),
                 }
             }
+        }
+    }
+
+    fn note_trace(&self, job: JobId, trace: Option<TraceContext>) {
+        if let Some(trace) = trace {
+            self.env.events.traces().note(job, trace);
         }
     }
 

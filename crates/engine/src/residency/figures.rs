@@ -320,6 +320,7 @@ mod tests {
             priority: Priority::Normal,
             deadline: None,
             partitions: vec![partition],
+            trace: None,
         };
         let result = handle.prove(submission).await.expect("a result");
         assert_eq!(result.state, JobState::Done);

@@ -268,7 +268,7 @@ async fn processes_that_a_generator_leaves_behind_are_killed() {
     assert!(began.elapsed() < Duration::from_secs(30));
     let pid = std::fs::read_to_string(pid).unwrap();
     let process = Path::new("/proc").join(pid.trim());
-    for _ in 0..100 {
+    for _ in 0..1200 {
         // An orphan is reaped by another process, or stays as a zombie without a command line.
         let line = std::fs::read(process.join("cmdline")).unwrap_or_default();
         if line.is_empty() {

@@ -8,6 +8,7 @@ mod residency;
 mod restart;
 mod stress;
 mod support;
+mod traces;
 mod zkpu;
 #[path = "../../../zkpu/tests/common/mod.rs"]
 mod zkpu_target;

@@ -211,6 +211,7 @@ pub(crate) fn submission(client: &str, request: &str, partitions: Vec<Partition>
         priority: Priority::Normal,
         deadline: None,
         partitions,
+        trace: None,
     }
 }
 

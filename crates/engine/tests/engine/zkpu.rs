@@ -12,6 +12,7 @@ use proofmill_engine::{
 use proofmill_groth16::Curve;
 use proofmill_shutdown::Level;
 use proofmill_zkpu::device::{ZkpuOptions, zkpu};
+use proofmill_zkpu::host::HostOptions;
 
 use super::support::{Chain, Running, Source, options, submission};
 use super::zkpu_target::{Server, Wire, Wrong, model};
@@ -26,10 +27,13 @@ const CIRCUIT: Chain = Chain {
     source: Source::Zkey,
 };
 
-/// An engine whose accelerator is the ZKPU behind a wire. Limits are short, so that silence is noticed soon.
+/// An engine whose accelerator is the ZKPU behind a wire.
 async fn engine(wire: &Wire) -> Running {
-    let mut connection = super::zkpu_target::options(wire.address);
-    connection.command_timeout = Duration::from_secs(5);
+    engine_with(super::zkpu_target::options(wire.address)).await
+}
+
+/// The same with these settings of the connection.
+async fn engine_with(connection: HostOptions) -> Running {
     let connected = tokio::task::spawn_blocking(|| zkpu(ZkpuOptions::new(connection))).await;
     let device = DeviceOptions {
         name: "nvme".to_owned(),
@@ -129,7 +133,12 @@ async fn a_zkpu_that_is_killed_is_fenced() {
 async fn a_zkpu_that_falls_silent_is_fenced() {
     let server = Server::start(model(MEMORY, 1), 0);
     let wire = Wire::new(server.address);
-    let running = engine(&wire).await;
+    // Limits are short, so that silence is noticed soon.
+    let mut connection = super::zkpu_target::options(wire.address);
+    connection.keep_alive = Duration::from_secs(4);
+    connection.connect_timeout = Duration::from_secs(5);
+    connection.command_timeout = Duration::from_secs(5);
+    let running = engine_with(connection).await;
     prove_while(&running, "silent", || wire.silence()).await;
     let why = fenced(running).await;
     // By a command without an answer, or by connections that are none.

@@ -7,6 +7,7 @@ use proofmill_orchestrator_fuzz::seeds;
 fn main() -> std::io::Result<()> {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
     for (target, inputs) in [
+        ("bundle", seeds::bundles()),
         ("call", seeds::calls()),
         ("notice", seeds::notices()),
         ("records", seeds::logs()),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use proofmill_orchestrator::bundle::{Bundle, BundledFile, Facts, Stage, Work};
 use proofmill_orchestrator::collector::PartitionRef;
 use proofmill_orchestrator::conversation::{
     Decision, HostCommand, HostEvent, HostJoin, HostRequest, Lease, LeaseRef, Output, Query,
@@ -19,9 +20,12 @@ use proofmill_orchestrator::payload::{Encoding, Payload};
 use proofmill_orchestrator::plan::{Needs, QueueIx, StageIx};
 use proofmill_orchestrator::record::{
     Attempt, DeadRecord, DoneRecord, EndKind, Failure, GroupRecord, HistoryEntry, HistoryRecord,
-    PartialResult, Record, RecordKey, SlotRecord, TaskEnd, TaskOutcome, TaskRecord, TaskTimeline,
+    PartialResult, PauseKind, PauseRecord, Record, RecordKey, SlotRecord, TaskEnd, TaskOutcome,
+    TaskRecord, TaskTimeline,
 };
 use proofmill_orchestrator::remote::{Call, CallBody, Notice, NoticeBody};
+
+use sha2::{Digest as _, Sha256};
 
 use super::targets::PLAN;
 
@@ -53,6 +57,7 @@ fn task(stage: &str, block: u64) -> TaskRecord {
         payload: Payload::json("{\"g\":1}"),
         at_ms: 1,
         origins: Origins::default(),
+        trace: proofmill_orchestrator::traces::TaskTrace::default(),
     }
 }
 
@@ -199,6 +204,7 @@ fn queries() -> Vec<Query> {
             first: 0,
             last: u64::MAX,
         },
+        Query::Steps,
     ]
 }
 
@@ -226,6 +232,7 @@ pub fn calls() -> Vec<Vec<u8>> {
             },
             uniqueness,
             source_next: Some(5),
+            caller: None,
         })
     };
     let rewind = Request::Rewind(Rewind {
@@ -266,6 +273,16 @@ pub fn calls() -> Vec<Vec<u8>> {
         Request::Cancel(Target::Block(1)),
         Request::RetryDead(id("prove", 0)),
         Request::DropDead(id("prove", 0)),
+        Request::RunNow(id("prove", 0)),
+        Request::Pause {
+            kind: PauseKind::Stage,
+            name: "prove".into(),
+            by: "alice".into(),
+        },
+        Request::Resume {
+            kind: PauseKind::Worker,
+            name: WORKER.into(),
+        },
     ] {
         bodies.push((4, "operator.o", request(asked)));
     }
@@ -372,6 +389,7 @@ pub fn logs() -> Vec<Vec<u8>> {
                 by: vec![(WORKER.into(), 1)],
                 failed: 0,
                 failures: Vec::new(),
+                trace: proofmill_orchestrator::traces::TaskTrace::default(),
             }),
         })
     };
@@ -448,11 +466,13 @@ pub fn logs() -> Vec<Vec<u8>> {
         begun_ms: Some(2),
         ran_ms: Some(3),
         ended_ms: 5,
+        recorded_ms: Some(6),
         failed: 0,
         failures: Vec::new(),
         outcome: TaskOutcome::Emitted {
             places: vec!["file 0".into()],
         },
+        trace: proofmill_orchestrator::traces::TaskTrace::default(),
     };
     let past = HistoryRecord {
         number: 7,
@@ -462,6 +482,91 @@ pub fn logs() -> Vec<Vec<u8>> {
     record(&mut ends, &RecordKey::History(7), &Record::History(past));
     let counts = Record::Counts(vec![2, 1, 1]);
     record(&mut ends, &RecordKey::Counts("prove".into()), &counts);
+    let pause = PauseRecord {
+        kind: PauseKind::Stage,
+        name: "prove".into(),
+        by: "alice".into(),
+        at_ms: 1,
+    };
+    let key = RecordKey::Pause(pause.kind, Part::from_text(&pause.name));
+    record(&mut ends, &key, &Record::Pause(pause));
     record(&mut ends, &RecordKey::Totals, &Record::Counts(vec![1]));
     vec![work, ends]
+}
+
+/// Bundles: of a program's letter with the program, of a native prover's, and of a collector's.
+pub fn bundles() -> Vec<Vec<u8>> {
+    let program = Work::Program {
+        program: "./prove.sh".to_owned(),
+        file: Some(BundledFile {
+            digest: Sha256::digest(b"#!/bin/sh").into(),
+            bytes: 9,
+            included: true,
+        }),
+        args: vec!["-v".to_owned()],
+        variables: vec!["TOKEN".to_owned()],
+        inherit_env: Vec::new(),
+        strict_pids_limit: Some(8),
+        input_flag: "-i".to_owned(),
+        output_flag: "-o".to_owned(),
+        memory_limit: None,
+    };
+    let native = Work::Native {
+        prover: "p".to_owned(),
+        params: serde_json::json!({ "parts": 2 }),
+    };
+    let works = [program, native, Work::Gathers("collector".to_owned())];
+    works.map(bundle).to_vec()
+}
+
+fn bundle(work: Work) -> Vec<u8> {
+    let contents = [&b"{\"g\":1}"[..], b"\x00\x01", b"#!/bin/sh"];
+    let contents: [([u8; 32], bytes::Bytes); 3] = contents.map(|content| {
+        (
+            Sha256::digest(content).into(),
+            bytes::Bytes::from_static(content),
+        )
+    });
+    let blob = |at: usize, encoding| Payload::Blob {
+        encoding,
+        digest: contents[at].0,
+        len: contents[at].1.len() as u64,
+    };
+    let members = vec![
+        ("a".into(), blob(0, Encoding::Json)),
+        ("b".into(), blob(1, Encoding::Binary)),
+    ];
+    let mut task = task("prove", 3);
+    task.payload = Payload::Group {
+        by_queue: true,
+        members,
+    };
+    let failed = Attempt {
+        number: 1,
+        worker: WORKER.into(),
+        at_ms: 1,
+        failure: Failure::default(),
+    };
+    let letter = DeadRecord {
+        task,
+        reason: "r".into(),
+        attempts: vec![failed],
+        at_ms: 1,
+        late: false,
+    };
+    let stage = Stage {
+        fan_out: false,
+        time_limit_ms: Some(1),
+        work,
+    };
+    let facts = Facts {
+        program_version: "1".to_owned(),
+        os: "linux".to_owned(),
+        arch: "x86_64".to_owned(),
+        made_at_ms: 1,
+        workflow: "fuzzed".to_owned(),
+        stages: [("prove".to_owned(), stage)].into(),
+    };
+    let bundle = Bundle::new(facts, vec![letter], contents.into_iter().collect());
+    bundle.encode().expect("small").to_vec()
 }

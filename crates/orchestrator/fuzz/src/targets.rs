@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use proofmill_bus::Seq;
+use proofmill_orchestrator::bundle::Bundle;
 use proofmill_orchestrator::conversation::{QueryAnswer, Request, Submit};
 use proofmill_orchestrator::core::{Action, Core, CoreOptions, Event, Now, RequestId, Time};
 use proofmill_orchestrator::grouping::{Expected, Match};
@@ -18,6 +19,7 @@ use proofmill_orchestrator::plan::{
     QueuePlan, Speculation, StageIx, StageKind, StagePlan,
 };
 use proofmill_orchestrator::remote::{Call, CallBody, Notice, admit, parse};
+use sha2::{Digest as _, Sha256};
 
 /// Subjects on which calls arrive. The first byte of an input selects one.
 pub const SUBJECTS: [&str; 5] = [
@@ -82,7 +84,9 @@ pub static PLAN: LazyLock<Arc<Plan>> = LazyLock::new(|| {
             stage("emit", 2, &[], StageKind::Sequencer { start: 0 }),
         ],
         queues: vec![queue("blocks", 0), queue("proofs", 1), queue("out", 2)],
+        sources: Vec::new(),
         retain_blocks: 4,
+        cuts_blocks: false,
         deadline: Some(Deadline {
             slot: Duration::from_secs(1),
             drop_missed: true,
@@ -140,6 +144,7 @@ fn submission(block: u64) -> Event {
         },
         uniqueness: Default::default(),
         source_next: Some(block + 1),
+        caller: None,
     };
     Event::Request {
         id: RequestId(block),
@@ -195,6 +200,49 @@ pub fn notice(bytes: &[u8]) {
     let again = postcard::to_stdvec(&notice).expect("it can be encoded");
     let again = parse::<Notice>(&again).expect("what was decoded can be decoded again");
     assert_eq!(format!("{notice:?}"), format!("{again:?}"));
+}
+
+/// A bundle of dead letters: as it is, and with the digests that its sections should have, so that what they hold is
+/// read too.
+pub fn bundle(bytes: &[u8]) {
+    for file in [bytes.to_vec(), resealed(bytes)] {
+        let Ok(bundle) = Bundle::decode(&file.into()) else {
+            continue;
+        };
+        for letter in bundle.letters() {
+            let input = bundle.input(letter).expect("a bundle is complete");
+            // Binary inputs in groups have no form for programs.
+            let _ = input.to_program_input();
+        }
+        let again = bundle.encode().expect("it is no larger");
+        assert_eq!(Bundle::decode(&again).expect("ours"), bundle);
+    }
+}
+
+/// A bundle's bytes with right digests, as far as it has whole sections.
+fn resealed(bytes: &[u8]) -> Vec<u8> {
+    const HEADER: usize = 16;
+    const SECTION: usize = 41;
+    let mut file = bytes.to_vec();
+    let Some(end) = file.len().checked_sub(32) else {
+        return file;
+    };
+    let mut at = HEADER;
+    while let Some(length) = file.get(at + 1..at + 9) {
+        let length = u64::from_le_bytes(length.try_into().expect("eight bytes"));
+        let content = at + SECTION;
+        let after = usize::try_from(length).ok();
+        let after = after.and_then(|length| content.checked_add(length));
+        let Some(after) = after.filter(|after| *after <= end) else {
+            break;
+        };
+        let digest = Sha256::digest(&file[content..after]);
+        file[at + 9..content].copy_from_slice(&digest);
+        at = after;
+    }
+    let checksum = Sha256::digest(&file[..end]);
+    file[end..].copy_from_slice(&checksum);
+    file
 }
 
 /// The records of a log: length and key, length (two bytes) and value, and so on.

@@ -13,7 +13,7 @@ use super::site::ProcessContext;
 use crate::coordinator::{Coordinator, CoordinatorError, Handle, Options};
 use crate::core::CoreOptions;
 use crate::mill::{history_options, result_checks, sweep_blobs};
-use crate::plan::Plan;
+use crate::plan::{Plan, pools};
 use crate::remote::{Leadership, Server};
 use crate::shutdown::{self, Level, Shutdown};
 
@@ -148,6 +148,7 @@ async fn lead_once(
             adopt_grace: ADOPT_GRACE,
             routing: context.routing,
             history: history_options(&context.workflow),
+            pools: pools(&context.workflow),
             ..CoreOptions::default()
         },
         result_checks: result_checks(&context.workflow, &context.registry, &context.plan)?,

@@ -4,11 +4,13 @@
 //! when it is gone; likewise, one process at a time runs a source or hands out the sequencer's emissions. All
 //! dispatchers work.
 
+mod console;
 mod error;
 mod lead;
 mod roles;
 mod site;
 
+pub use console::Console;
 pub use error::ClusterError;
 pub use lead::{LedWorkflows, lead};
 pub use roles::{run_collectors, run_dispatchers, run_sequencer, run_sources, run_submissions};

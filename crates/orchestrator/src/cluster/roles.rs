@@ -187,8 +187,9 @@ pub fn run_sequencer(
 ) -> BoxFuture<'static, Result<(), ClusterError>> {
     // Boxed, so that it is compiled here and not again in every program that calls it.
     Box::pin(async move {
-        let mut sinks =
-            mill::sinks(&context.workflow, &context.state, Some(&context.connection)).await?;
+        let (workflow, registry) = (&context.workflow, &context.registry);
+        let bus = Some(&context.connection);
+        let mut sinks = mill::sinks(workflow, registry, &context.state, bus).await?;
         sinks.extend(further);
         let mut options = sink::Options {
             sinks,

@@ -1,10 +1,11 @@
 //! Read-only queries and their answers, each of which is bounded.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::core::{BlockSummary, BlockView, Status, TaskPhase};
+use crate::core::{BlockSummary, BlockView, Measures, Status, StepsView, TaskPhase};
 use crate::id::{TaskId, WorkerId};
 use crate::record::DeadRecord;
 
@@ -54,6 +55,11 @@ pub enum Query {
         /// Last block, inclusive.
         last: u64,
     },
+    /// Numbers for monitoring.
+    Measures,
+    /// Steps of the lowest blocks in work, at most [`STEP_BLOCKS_MAX`](crate::core::STEP_BLOCKS_MAX), of a plan that cuts
+    /// blocks into parts.
+    Steps,
 }
 
 /// Selection of live tasks: those that match every field that is set.
@@ -88,6 +94,10 @@ pub enum QueryAnswer {
     Block(Box<BlockView>),
     /// See [`Query::Blocks`].
     Blocks(Vec<BlockSummary>),
+    /// See [`Query::Measures`].
+    Measures(Box<Measures>),
+    /// See [`Query::Steps`].
+    Steps(Box<StepsView>),
 }
 
 /// A page of an answer.
@@ -137,6 +147,22 @@ pub struct WorkerRow {
     pub group: Arc<str>,
     /// Number of leases that the worker holds.
     pub leases: usize,
+    /// Labels that the worker offers, at most 16 of them.
+    pub labels: Vec<String>,
+    /// Maximum number of concurrent assignments (F_max).
+    pub slots: usize,
+    /// Assignments under way.
+    pub slots_busy: usize,
+    /// State: `idle`, `working`, `paused`, `silent`, `leaving` or `distrusted`.
+    pub state: Cow<'static, str>,
+    /// Time since the worker's last message, milliseconds.
+    pub silent_ms: u64,
+    /// Share of the last five to ten minutes in which the worker had an assignment, in percent.
+    pub busy_percent: u8,
+    /// Attempts that it completed for this coordinator.
+    pub completed: u64,
+    /// Attempts that failed at it for this coordinator.
+    pub failed: u64,
 }
 
 /// A live task, without its payload.

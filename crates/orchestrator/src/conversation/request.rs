@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use proofmill_trace::TraceContext;
 use serde::{Deserialize, Serialize};
 
 use crate::id::TaskId;
 use crate::message::Message;
 use crate::plan::QueueIx;
+use crate::record::PauseKind;
 
 /// A request, which the core answers with a [`Reply`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -22,6 +24,25 @@ pub enum Request {
     Cancel(Target),
     /// A source takes back blocks and all that followed from them. Answered with [`Reply::Rewound`].
     Rewind(Rewind),
+    /// An operator has a task run that waits for its next attempt. Answered with [`Reply::Invalid`] if it does not.
+    RunNow(TaskId),
+    /// An operator pauses a stage or a source, or drains a worker. Answered with [`Reply::NotFound`] if there is none of
+    /// this name.
+    Pause {
+        /// Kind of what is paused.
+        kind: PauseKind,
+        /// Its name.
+        name: Arc<str>,
+        /// Name of the operator, which is shown with the pause.
+        by: Arc<str>,
+    },
+    /// An operator ends a pause. Answered with [`Reply::NotFound`] if there is none.
+    Resume {
+        /// Kind of what is paused.
+        kind: PauseKind,
+        /// Its name.
+        name: Arc<str>,
+    },
 }
 
 /// A message for a queue, from outside the workflow or from one of its sources.
@@ -37,6 +58,8 @@ pub struct Submit {
     pub uniqueness: Uniqueness,
     /// For a source: position to record with this message, the block that it continues with afterwards.
     pub source_next: Option<u64>,
+    /// The context of the caller's trace, which the block's trace then continues. No decision depends on it.
+    pub caller: Option<Arc<TraceContext>>,
 }
 
 /// Relation of a message to others about the same block from the same producer.
@@ -116,7 +139,7 @@ pub enum Reply {
         /// Reason.
         why: String,
     },
-    /// The dead letter does not exist, or no live task matches.
+    /// The dead letter does not exist, no live task matches, or there is nothing of this name to pause or to resume.
     NotFound,
     /// The core drains and takes nothing new.
     Draining,

@@ -1,11 +1,13 @@
 //! Handle to the coordinator for its own process.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
+use proofmill_bus::{Log, LogUsage};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::core::{Core, Settled};
+use super::questions::QuestionTimes;
+use crate::core::{Core, Settled, WorkEvent};
 use crate::plan::Plan;
 use crate::port::{
     CoordinatorLink, HostPort, Message, OperatorPort, Ports, SinkPort, SourcePort, WorkerPort,
@@ -22,6 +24,7 @@ pub(crate) enum Command {
     Flush(oneshot::Sender<()>),
     LiveBlobs(oneshot::Sender<HashSet<[u8; 32]>>),
     Observe(mpsc::UnboundedSender<Settled>),
+    ObserveWork(mpsc::UnboundedSender<WorkEvent>),
     When(Condition, oneshot::Sender<()>),
     Drain,
     Examine(Box<dyn FnOnce(&Core) + Send>),
@@ -40,21 +43,42 @@ pub(crate) enum Condition {
 pub struct Handle {
     commands: mpsc::Sender<Command>,
     ports: Ports,
+    questions: QuestionTimes,
+    /// Weak: a handle does not keep a log open.
+    log: Weak<dyn Log>,
 }
 
 // === impl Handle ===
 
 impl Handle {
-    pub(super) fn new(commands: mpsc::Sender<Command>, plan: Arc<Plan>) -> Self {
+    pub(super) fn new(
+        commands: mpsc::Sender<Command>,
+        plan: Arc<Plan>,
+        questions: QuestionTimes,
+        log: &Arc<dyn Log>,
+    ) -> Self {
         Self {
+            log: Arc::downgrade(log),
             ports: Ports::new(CoordinatorLink::Local(commands.clone()), plan),
             commands,
+            questions,
         }
+    }
+
+    /// Times for which questions have kept the coordinator's loop.
+    pub fn question_times(&self) -> &QuestionTimes {
+        &self.questions
     }
 
     /// The workflow that the coordinator runs.
     pub fn plan(&self) -> &Arc<Plan> {
         self.ports.plan()
+    }
+
+    /// The room that the log takes up; `None` if that is unknown now.
+    pub async fn log_usage(&self) -> Option<LogUsage> {
+        let log = self.log.upgrade()?;
+        log.usage().await
     }
 
     /// The ports of the roles beside the coordinator.
@@ -124,6 +148,17 @@ impl Handle {
         observer: mpsc::UnboundedSender<Settled>,
     ) -> Result<(), CoordinatorGone> {
         self.send(Command::Observe(observer)).await
+    }
+
+    /// Subscribes to the work on blocks. First come reports of blocks that are not emitted yet and of the last emissions, then
+    /// each beginning, acceptance and emission from now on, once it is durable; some may come twice.
+    ///
+    /// The channel has no bound, since the coordinator never waits: the observer must take reports quickly.
+    pub async fn observe_work(
+        &self,
+        observer: mpsc::UnboundedSender<WorkEvent>,
+    ) -> Result<(), CoordinatorGone> {
+        self.send(Command::ObserveWork(observer)).await
     }
 
     /// Waits until the effects of all earlier messages are durable.

@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use proofmill_bus::{Op, Seq};
 
 use crate::conversation::{HostCommand, Reply, SinkCommand, WorkerCommand};
-use crate::core::{Action, RequestId, Settled, Token};
+use crate::core::{Action, RequestId, Settled, TaskReport, Token, WorkEvent};
 use crate::id::{TaskId, WorkerId};
-use crate::plan::Late;
+use crate::traces::TraceEvent;
 
 /// An action to carry out at once.
 #[derive(Debug)]
@@ -28,8 +28,8 @@ pub enum ImmediateAction {
     Host(WorkerId, HostCommand),
     /// See [`Action::Defect`].
     Defect(String),
-    /// See [`Action::Late`].
-    Late(TaskId, String, Late),
+    /// See [`Action::Report`].
+    Report(Box<TaskReport>),
 }
 
 /// An output that may be sent now.
@@ -45,6 +45,10 @@ pub enum DurableOutput {
     Worker(WorkerId, WorkerCommand),
     /// Send a command to the sink.
     Sink(SinkCommand),
+    /// Make spans of a report.
+    Trace(TraceEvent),
+    /// Report work to observers.
+    Work(WorkEvent),
 }
 
 /// The outputs that wait for the log.
@@ -121,10 +125,10 @@ impl Outbox {
                     self.wait(after, DurableOutput::Settled(settled));
                 }
             }
+            Action::Trace { after, event } => self.wait(after, DurableOutput::Trace(event)),
+            Action::Work { after, event } => self.wait(after, DurableOutput::Work(event)),
             Action::Defect { why } => return Some(ImmediateAction::Defect(why)),
-            Action::Late { task, why, became } => {
-                return Some(ImmediateAction::Late(task, why, became));
-            }
+            Action::Report(report) => return Some(ImmediateAction::Report(report)),
         }
         None
     }

@@ -162,8 +162,9 @@ impl Checking {
     fn report(&self, job: &CheckJob, verdict: Verdict) {
         if let Verdict::False(why) = &verdict {
             let (worker, task) = (&job.result.worker, &job.task.id);
+            let trace_id = job.task.trace.trace;
             tracing::error!(
-                %worker, %task, why,
+                %worker, %task, %trace_id, why,
                 "a worker has sent a false result; its user's workers get no further tasks"
             );
         }
@@ -197,8 +198,11 @@ impl Checking {
             }
         }
         if let Some((job, error)) = again.first() {
-            let (task, count) = (&job.task.id, again.len());
-            tracing::error!(%task, count, %error, "results cannot be checked now; they are checked again");
+            let (task, trace_id, count) = (&job.task.id, job.task.trace.trace, again.len());
+            tracing::error!(
+                %task, %trace_id, count, %error,
+                "results cannot be checked now; they are checked again"
+            );
         }
         again.into_iter().map(|(job, _)| job).collect()
     }

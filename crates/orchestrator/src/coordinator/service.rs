@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -11,23 +10,28 @@ use proofmill_bus::{
 };
 use ring::rand::{SecureRandom, SystemRandom};
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
 
 use super::handle::{Command, Condition, Handle};
 use super::outbox::{DurableOutput, ImmediateAction, Outbox};
+use super::questions::QuestionTimes;
+use super::report;
 use super::result_check::{CheckJob, Checker, ResultChecks};
 use super::result_gate::{CheckId, GateAction, ResultGate, Verdict};
+use crate::clock::wall_ms;
 use crate::conversation::{
     HostCommand, HostEvent, Reply, RoleEvent, SinkCommand, SinkEvent, WorkerCommand, WorkerEvent,
     WorkerResult,
 };
 use crate::core::{
-    Action, Core, CoreOptions, Event, Now, ReplayError, RequestId, Settled, Time, Token,
+    Action, Core, CoreOptions, Event, Now, ReplayError, RequestId, Settled, Time, Token, WorkEvent,
 };
-use crate::id::{TaskId, WorkerId};
-use crate::plan::{Late, Plan, StageIx};
+use crate::id::WorkerId;
+use crate::plan::{Plan, StageIx};
 use crate::port::{Attachment, Message};
 use crate::record::{Record, RecordKey, TaskRecord};
 use crate::shutdown::{Level, Shutdown};
+use crate::traces;
 
 /// Capacity of the command channel; senders wait when it is full.
 const COMMANDS: usize = 4096;
@@ -80,12 +84,14 @@ pub struct Coordinator {
     hosts: HashMap<WorkerId, mpsc::UnboundedSender<HostCommand>>,
     sink: Option<mpsc::UnboundedSender<SinkCommand>>,
     observers: Vec<mpsc::UnboundedSender<Settled>>,
+    work_observers: Vec<mpsc::UnboundedSender<WorkEvent>>,
     waiters: Vec<(Condition, oneshot::Sender<()>)>,
     outbox: Outbox,
     next_flush: u64,
     flushes: HashMap<u64, oneshot::Sender<()>>,
     result_gate: ResultGate,
     checker: Option<Checker>,
+    questions: QuestionTimes,
 }
 
 type Appending = BoxFuture<'static, (Token, Result<Seq, AppendError>)>;
@@ -103,6 +109,7 @@ impl Coordinator {
         // Boxed, so that it is compiled here and not again in every program that calls it.
         Box::pin(async move {
             let mut core_options = options.core;
+            core_options.traces |= proofmill_trace::recorder().is_some();
             SystemRandom::new()
                 .fill(&mut core_options.fresh_lease_key)
                 .map_err(|_| CoordinatorError::Random)?;
@@ -129,6 +136,8 @@ impl Coordinator {
                 appended = mark_as_opened(&*log).await;
             }
             let (sender, commands) = mpsc::channel(COMMANDS);
+            let questions = QuestionTimes::new(&plan.workflow);
+            let handle = Handle::new(sender, plan, questions.clone(), &log);
             let coordinator = Self {
                 core,
                 fresh_lease_key,
@@ -141,6 +150,7 @@ impl Coordinator {
                 hosts: HashMap::new(),
                 sink: None,
                 observers: Vec::new(),
+                work_observers: Vec::new(),
                 waiters: Vec::new(),
                 outbox: Outbox::new(appended),
                 next_flush: 0,
@@ -149,8 +159,9 @@ impl Coordinator {
                 checker: options
                     .blobs
                     .and_then(|blobs| Checker::start(options.result_checks, blobs)),
+                questions,
             };
-            Ok((coordinator, Handle::new(sender, plan)))
+            Ok((coordinator, handle))
         })
     }
 
@@ -268,8 +279,11 @@ impl Coordinator {
                 event.into()
             }
             Command::Port(Message::Query(query, answer)) => {
+                // Ages and silences are of now, even if no event has come for long.
+                let now = self.now();
+                self.core.set_time(now);
                 // The caller may have gone.
-                let _ = answer.send(self.core.answer(query));
+                let _ = answer.send(self.questions.time(|| self.core.answer(query)));
                 return Ok(());
             }
             Command::LiveBlobs(answer) => {
@@ -290,6 +304,13 @@ impl Coordinator {
             Command::Observe(observer) => {
                 self.outbox.observe();
                 self.observers.push(observer);
+                return Ok(());
+            }
+            Command::ObserveWork(observer) => {
+                let past = self.core.observe_work();
+                if past.into_iter().all(|event| observer.send(event).is_ok()) {
+                    self.work_observers.push(observer);
+                }
                 return Ok(());
             }
             Command::When(condition, waiter) => {
@@ -424,7 +445,7 @@ impl Coordinator {
                 ImmediateAction::Defect(why) => {
                     tracing::error!(why, "the coordinator cannot record something");
                 }
-                ImmediateAction::Late(task, why, became) => report_late(&task, &why, became),
+                ImmediateAction::Report(report) => report::log(&report),
             }
         }
         Ok(())
@@ -487,6 +508,7 @@ impl Coordinator {
             self.sink = None;
             self.outbox.detach_sink();
         }
+        let mut reports = Vec::new();
         for released in self.outbox.release(watermark) {
             match released {
                 DurableOutput::Reply(request, reply) => {
@@ -500,6 +522,11 @@ impl Coordinator {
                     let _ = self.flushes.remove(&number).map(|flushed| flushed.send(()));
                 }
                 DurableOutput::Worker(worker, command) => self.tell(&worker, command),
+                DurableOutput::Trace(event) => reports.push(event),
+                DurableOutput::Work(event) => {
+                    self.work_observers
+                        .retain(|observer| observer.send(event.clone()).is_ok());
+                }
                 DurableOutput::Settled(settled) => {
                     self.observers
                         .retain(|observer| observer.send(settled.clone()).is_ok());
@@ -510,6 +537,10 @@ impl Coordinator {
                     let _ = self.sink.as_ref().map(|sink| sink.send(command));
                 }
             }
+        }
+        // Spans are made when all others have been sent what they wait for.
+        for event in reports {
+            traces::record(self.core.plan(), event, wall_ms());
         }
         if let Some(failure) = failed {
             return Err(CoordinatorError::Log(failure));
@@ -539,9 +570,9 @@ impl Coordinator {
         }
     }
 
-    fn instant(&self, time: Time) -> tokio::time::Instant {
+    fn instant(&self, time: Time) -> Instant {
         let since = std::time::Duration::from_micros(time.0);
-        tokio::time::Instant::from_std(self.epoch + since)
+        self.epoch + since
     }
 }
 
@@ -563,22 +594,6 @@ async fn mark_as_opened(log: &dyn Log) -> Seq {
     })
 }
 
-/// Logs a late message: as a warning if an operator must decide about it, else as information.
-fn report_late(task: &TaskId, why: &str, became: Late) {
-    match became {
-        Late::Dead => tracing::warn!(%task, why, "a late message is in the dead-letter queue"),
-        Late::Emit => tracing::info!(%task, why, "a late message is passed on alone"),
-        Late::Skip => tracing::info!(%task, why, "a late message is skipped"),
-    }
-}
-
-fn wall_ms() -> u64 {
-    let wall = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    u64::try_from(wall.as_millis()).unwrap_or(u64::MAX)
-}
-
 /// The next outcome of a check; pending for ever where nothing is checked.
 async fn next_verdict(checker: &mut Option<Checker>) -> (CheckId, Verdict) {
     let verdict = match checker {
@@ -591,7 +606,7 @@ async fn next_verdict(checker: &mut Option<Checker>) -> (CheckId, Verdict) {
     }
 }
 
-async fn sleep_until(deadline: Option<tokio::time::Instant>) {
+async fn sleep_until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,

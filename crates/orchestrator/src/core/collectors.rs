@@ -162,6 +162,13 @@ impl Collectors {
         self.stages[stage.0].as_ref()?.keys.get(&no)
     }
 
+    /// Number of messages filed under a key.
+    pub(super) fn filed_count(&self, stage: StageIx, key: &str) -> usize {
+        let collector = self.stages[stage.0].as_ref();
+        let filed = collector.and_then(|collector| collector.filed.get(key));
+        filed.map_or(0, BTreeSet::len)
+    }
+
     /// Messages filed under a key, in the order of acceptance.
     pub(super) fn filed(&self, stage: StageIx, key: &str) -> impl Iterator<Item = TaskNo> + '_ {
         let collector = self.stages[stage.0].as_ref();

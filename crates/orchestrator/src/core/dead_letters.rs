@@ -1,8 +1,12 @@
 //! The dead-letter queue, and pending decisions about dead letters.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::sync::Arc;
 
-use crate::id::TaskId;
+use super::block_count::BlockCount;
+use super::spans::{Spans, Tally};
+use crate::id::{Part, TaskId};
 use crate::plan::StageIx;
 use crate::record::DeadRecord;
 
@@ -11,8 +15,10 @@ pub(super) struct DeadLetters {
     letters: BTreeMap<TaskId, DeadRecord>,
     /// Dead letters about which a decision is on its way to the log.
     deciding: BTreeSet<TaskId>,
-    /// Number of dead letters, by stage.
-    counts: Vec<usize>,
+    /// Numbers of dead letters, by stage and first block.
+    counts: Vec<BlockCount>,
+    /// Numbers of dead letters, by the blocks that they are about.
+    about: Spans<Tally>,
 }
 
 // === impl DeadLetters ===
@@ -23,7 +29,8 @@ impl DeadLetters {
         Self {
             letters: BTreeMap::new(),
             deciding: BTreeSet::new(),
-            counts: vec![0; stages],
+            counts: BlockCount::each(stages),
+            about: Spans::default(),
         }
     }
 
@@ -39,6 +46,35 @@ impl DeadLetters {
         self.letters.values()
     }
 
+    /// Dead letters after a task, by stage, block and part.
+    pub(super) fn after(&self, id: Option<&TaskId>) -> impl Iterator<Item = &DeadRecord> {
+        let from = id.map_or(Bound::Unbounded, Bound::Excluded);
+        let letters = self.letters.range::<TaskId, _>((from, Bound::Unbounded));
+        letters.map(|(_, letter)| letter)
+    }
+
+    /// Dead letters of a stage whose first block is `block`, by part.
+    pub(super) fn beginning_at(
+        &self,
+        stage: &Arc<str>,
+        block: u64,
+    ) -> impl Iterator<Item = &DeadRecord> {
+        let lowest = TaskId {
+            stage: stage.clone(),
+            block,
+            part: Part::lowest(),
+        };
+        let stage = stage.clone();
+        let from = self.letters.range(lowest..);
+        let of_block = from.take_while(move |(id, _)| id.stage == stage && id.block == block);
+        of_block.map(|(_, letter)| letter)
+    }
+
+    /// Numbers of dead letters, by the blocks that they are about.
+    pub(super) fn about(&self) -> &Spans<Tally> {
+        &self.about
+    }
+
     pub(super) fn ids(&self) -> impl Iterator<Item = &TaskId> {
         self.letters.keys()
     }
@@ -47,17 +83,19 @@ impl DeadLetters {
         self.letters.len()
     }
 
-    /// Number of a stage's dead letters.
-    pub(super) fn count(&self, stage: StageIx) -> usize {
-        self.counts[stage.0]
+    /// Numbers of a stage's dead letters.
+    pub(super) fn count(&self, stage: StageIx) -> &BlockCount {
+        &self.counts[stage.0]
     }
 
     /// Adds a dead letter of `stage`. A pending decision about an earlier letter of the same task is thereby
     /// settled.
     pub(super) fn put(&mut self, stage: StageIx, id: &TaskId, letter: DeadRecord) {
         self.deciding.remove(id);
-        if self.letters.insert(id.clone(), letter).is_none() {
-            self.counts[stage.0] += 1;
+        self.about.add(id.block, letter.task.last, letter.at_ms);
+        match self.letters.insert(id.clone(), letter) {
+            Some(before) => self.about.remove(id.block, before.task.last),
+            None => self.counts[stage.0].add(id.block),
         }
     }
 
@@ -65,7 +103,8 @@ impl DeadLetters {
     pub(super) fn remove(&mut self, stage: StageIx, id: &TaskId) -> Option<DeadRecord> {
         self.deciding.remove(id);
         let letter = self.letters.remove(id)?;
-        self.counts[stage.0] -= 1;
+        self.counts[stage.0].remove(id.block);
+        self.about.remove(id.block, letter.task.last);
         Some(letter)
     }
 
@@ -96,12 +135,25 @@ impl DeadLetters {
         &self,
         stage_of: impl Fn(&TaskId) -> Option<StageIx>,
     ) -> Result<(), String> {
-        let mut counts = vec![0; self.counts.len()];
-        let stages = self.letters.keys().filter_map(stage_of);
-        stages.for_each(|stage| counts[stage.0] += 1);
-        match counts == self.counts {
+        let mut counts = BlockCount::each(self.counts.len());
+        for id in self.letters.keys() {
+            if let Some(stage) = stage_of(id) {
+                counts[stage.0].add(id.block);
+            }
+        }
+        if counts != self.counts {
+            return Err("the count of dead letters is off".to_owned());
+        }
+        let mut by_span: BTreeMap<(u64, u64), usize> = BTreeMap::new();
+        for letter in self.letters.values() {
+            let span = (letter.task.id.block, letter.task.last);
+            *by_span.entry(span).or_default() += 1;
+        }
+        let listed = self.about.all();
+        let listed = listed.map(|(first, last, it)| ((first, last), it.count));
+        match by_span == listed.collect::<BTreeMap<_, _>>() {
             true => Ok(()),
-            false => Err("the count of dead letters is off".to_owned()),
+            false => Err("the index of dead letters by block is off".to_owned()),
         }
     }
 }
@@ -134,13 +186,17 @@ mod tests {
         let id = dead.task.id.clone();
         letters.put(stage, &id, dead.clone());
         letters.put(stage, &id, dead);
-        assert_eq!((letters.count(stage), letters.len()), (1, 1));
+        let counts = letters.count(stage);
+        assert_eq!(
+            (counts.total(), counts.of(Some(3)), letters.len()),
+            (1, 1, 1)
+        );
         letters.decide(id.clone());
         assert!(letters.is_deciding(&id));
         assert!(letters.remove(stage, &id).is_some());
         assert!(letters.remove(stage, &id).is_none());
         assert!(!letters.is_deciding(&id));
         assert_eq!(letters.check(|_| Some(stage)), Ok(()));
-        assert_eq!(letters.count(stage), 0);
+        assert_eq!(letters.count(stage).total(), 0);
     }
 }

@@ -8,6 +8,7 @@ use crate::record::{
     Attempt, DeadRecord, DoneRecord, EndKind, FailedAttemptSummary, HISTORY_FAILURES_MAX,
     HISTORY_TEXT_MAX, PLACE_MAX, PLACES_MAX, TaskEnd, TaskOutcome, TaskRecord, TaskTimeline,
 };
+use crate::text::beginning_of;
 
 /// Details of a task's end, collected before the end is recorded.
 #[derive(Default)]
@@ -78,6 +79,7 @@ pub(super) fn timeline(task: &TaskRecord, attempts: &[Attempt]) -> TaskTimeline 
         accepted_ms: task.at_ms,
         failed: attempts.last().map_or(0, |attempt| attempt.number),
         failures: failures.collect(),
+        trace: task.trace.clone(),
         ..TaskTimeline::default()
     }
 }
@@ -128,16 +130,16 @@ fn task_end(
         begun_ms: timeline.begun_ms,
         ran_ms: timeline.ran_ms,
         ended_ms,
+        recorded_ms: None,
         failed: timeline.failed,
         failures: timeline.failures,
         outcome,
+        trace: timeline.trace,
     }
 }
 
 fn clipped(text: &str) -> String {
-    let mut text = text.to_owned();
-    truncate(&mut text, HISTORY_TEXT_MAX);
-    text
+    beginning_of(text, HISTORY_TEXT_MAX).to_owned()
 }
 
 /// The duration in whole milliseconds, rounded down.

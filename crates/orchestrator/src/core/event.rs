@@ -1,15 +1,20 @@
 //! Inputs and outputs of the core: events and actions.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use proofmill_bus::{Op, Seq};
+use proofmill_trace::TraceId;
 
+use super::work::WorkEvent;
 use crate::conversation::{
     HostCommand, HostEvent, LeaseRef, Reply, Request, RoleEvent, SinkCommand, SinkEvent,
     WorkerCommand, WorkerEvent,
 };
 use crate::id::{TaskId, WorkerId};
 use crate::plan::Late;
+use crate::record::TaskRecord;
+use crate::traces::TraceEvent;
 
 /// Microseconds of a monotonic clock, from any origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -132,15 +137,8 @@ pub enum Action {
         /// Description of the failure.
         why: String,
     },
-    /// Report to the operator that a message reached a collector too late for its group.
-    Late {
-        /// The message, as a task of the collector.
-        task: TaskId,
-        /// Reason: the group that was already emitted.
-        why: String,
-        /// Treatment of the message, as the stage's `late` setting says.
-        became: Late,
-    },
+    /// Report to the operator what became of a task or of an attempt at it, for the log lines.
+    Report(Box<TaskReport>),
     /// Report to observers, once the log is durable up to `after`, that a task has ended.
     Settle {
         /// Sequence number that must be durable first.
@@ -148,15 +146,70 @@ pub enum Action {
         /// The task and its timing.
         settled: Settled,
     },
+    /// Make spans of a report, once the log is durable up to `after`. Only with
+    /// [`CoreOptions::traces`](super::CoreOptions::traces).
+    Trace {
+        /// Sequence number that must be durable first.
+        after: Seq,
+        /// The report.
+        event: TraceEvent,
+    },
+    /// Report work to observers, once the log is durable up to `after`. Only after
+    /// [`Core::observe_work`](super::Core::observe_work).
+    Work {
+        /// Sequence number that must be durable first.
+        after: Seq,
+        /// The report.
+        event: WorkEvent,
+    },
+}
+
+/// Report of a failed attempt, a death or a late message, for the operator. No decision depends on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskReport {
+    /// The task.
+    pub task: TaskId,
+    /// Trace of its block.
+    pub trace: TraceId,
+    /// Kind of the event, with its details.
+    pub kind: TaskReportKind,
+}
+
+/// Kind of a [`TaskReport`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TaskReportKind {
+    /// An attempt failed, or its worker was lost.
+    Failed {
+        /// Worker that had the task.
+        worker: WorkerId,
+        /// Number of failed attempts with this one.
+        attempt: u32,
+        /// Reason.
+        why: String,
+    },
+    /// The task is in the dead-letter queue.
+    Dead {
+        /// Reason.
+        why: String,
+    },
+    /// The message reached a collector, whose task it is, too late for its group.
+    Late {
+        /// Reason: the group that was already emitted.
+        why: String,
+        /// Treatment of the message, as the stage's `late` setting says.
+        became: Late,
+    },
 }
 
 /// Report of an ended task.
 #[derive(Clone, Debug)]
 pub struct Settled {
-    /// The task.
-    pub task: TaskId,
+    /// The task, as it was accepted.
+    pub task: Arc<TaskRecord>,
     /// Whether a worker completed the task; false if it was grouped, skipped or dropped, emitted, or died.
     pub completed: bool,
+    /// Whether the sequencer emitted its message.
+    pub emitted: bool,
     /// Durations, if a worker completed the task; `None` otherwise.
     pub timing: Option<Timing>,
 }
@@ -172,6 +225,37 @@ pub struct Timing {
     pub ran: Duration,
     /// Time at which the core received the result.
     pub at: Time,
+}
+
+// === impl Settled ===
+
+impl Settled {
+    /// A task that ended otherwise than by a worker's result or its emission.
+    pub(super) fn without_result(task: &Arc<TaskRecord>) -> Self {
+        Self {
+            task: Arc::clone(task),
+            completed: false,
+            emitted: false,
+            timing: None,
+        }
+    }
+
+    /// A task that a worker completed.
+    pub(super) fn completed(task: &Arc<TaskRecord>, timing: Timing) -> Self {
+        Self {
+            completed: true,
+            timing: Some(timing),
+            ..Self::without_result(task)
+        }
+    }
+
+    /// A task whose message was emitted.
+    pub(super) fn emitted(task: &Arc<TaskRecord>) -> Self {
+        Self {
+            emitted: true,
+            ..Self::without_result(task)
+        }
+    }
 }
 
 // === impl Event ===

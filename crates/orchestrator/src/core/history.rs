@@ -7,7 +7,8 @@
 //! The records lie in slots that are reused in turn, so the number of records in the log is bounded. A record
 //! with many entries, such as that of a group, displaces as many of the oldest entries.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use proofmill_bus::{MAX_BATCH_OPS, Seq};
@@ -15,8 +16,9 @@ use proofmill_bus::{MAX_BATCH_OPS, Seq};
 use super::change::Change;
 use super::ending::{end_from_mark, millis};
 use super::limits::{BESIDE_MAX, FORGET_MAX};
+use super::spans::Spans;
 use crate::id::TaskId;
-use crate::record::{DoneRecord, HistoryEntry, HistoryRecord, Record, RecordKey};
+use crate::record::{DoneRecord, HistoryEntry, HistoryRecord, Record, RecordKey, TaskEnd};
 
 /// Number of marks not yet in the history at which the next append includes them.
 const GATHER: usize = 64;
@@ -48,6 +50,8 @@ pub(super) struct History {
     options: HistoryOptions,
     /// Records in the log, by number.
     records: BTreeMap<u64, HistoryRecord>,
+    /// Entries of the records, by the blocks that they are about: the record's number and the place in it.
+    about: Spans<BTreeSet<(u64, usize)>>,
     /// Number of the record in each slot.
     slots: BTreeMap<u64, u64>,
     /// The slots and records as they will be once every pending append has been accepted.
@@ -94,6 +98,7 @@ impl History {
         Self {
             options,
             records: BTreeMap::new(),
+            about: Spans::default(),
             slots: BTreeMap::new(),
             projected: Projected::default(),
             notes: Vec::new(),
@@ -108,11 +113,18 @@ impl History {
         self.notes.push(past);
     }
 
-    /// Adds the entry of a mark that the log holds at `seq`.
-    pub(super) fn note_mark(&mut self, id: &TaskId, done: &DoneRecord, seq: Seq) {
+    /// Adds the entry of a mark that the log holds at `seq`, since `recorded_ms` if that is known.
+    pub(super) fn note_mark(
+        &mut self,
+        id: &TaskId,
+        done: &DoneRecord,
+        seq: Seq,
+        recorded_ms: Option<u64>,
+    ) {
         if self.options.steps > 0
             && let Some(end) = end_from_mark(id, done)
         {
+            let end = TaskEnd { recorded_ms, ..end };
             self.marked.push((seq, HistoryEntry::TaskEnd(end)));
         }
     }
@@ -255,20 +267,63 @@ impl History {
         }
         self.pending.remove(&record.number);
         if let Some(before) = self.slots.insert(slot, record.number) {
-            self.records.remove(&before);
+            self.remove_record(before);
+        }
+        for (at, entry) in record.entries.iter().enumerate() {
+            let (first, last) = entry.span();
+            self.about.update(first, last, |places| {
+                places.insert((record.number, at));
+                true
+            });
         }
         self.records.insert(record.number, record);
+    }
+
+    fn remove_record(&mut self, number: u64) {
+        let Some(record) = self.records.remove(&number) else {
+            return;
+        };
+        for (at, entry) in record.entries.iter().enumerate() {
+            let (first, last) = entry.span();
+            self.about.update(first, last, |places| {
+                places.remove(&(number, at));
+                !places.is_empty()
+            });
+        }
     }
 
     /// Forgets the record in a slot that was deleted from the log.
     pub(super) fn delete(&mut self, slot: u64) {
         if let Some(number) = self.slots.remove(&slot) {
-            self.records.remove(&number);
+            self.remove_record(number);
         }
     }
 
-    /// Entries of the history, oldest first; `coming` are the changes on their way to the log.
-    pub(super) fn entries<'a>(
+    /// Entries of the history about any of these blocks, oldest first; `coming` are the changes on their way to
+    /// the log.
+    pub(super) fn entries_about<'a>(
+        &'a self,
+        blocks: &RangeInclusive<u64>,
+        coming: impl Iterator<Item = &'a (RecordKey, Change)>,
+    ) -> impl Iterator<Item = &'a HistoryEntry> {
+        let touching = self.about.touching(blocks);
+        let mut places: Vec<(u64, usize)> = touching
+            .flat_map(|(_, _, places)| places.iter().copied())
+            .collect();
+        places.sort_unstable();
+        let recorded = places
+            .into_iter()
+            .filter_map(|(number, at)| self.records.get(&number)?.entries.get(at));
+        let (from, to) = (*blocks.start(), *blocks.end());
+        let coming = self.entries_coming(coming).filter(move |entry| {
+            let (first, last) = entry.span();
+            first <= to && last >= from
+        });
+        recorded.chain(coming)
+    }
+
+    /// Entries that no record in the log holds yet, oldest first.
+    fn entries_coming<'a>(
         &'a self,
         coming: impl Iterator<Item = &'a (RecordKey, Change)>,
     ) -> impl Iterator<Item = &'a HistoryEntry> {
@@ -284,8 +339,7 @@ impl History {
             _ => None,
         });
         let marked = self.marked.iter().map(|(_, past)| past);
-        let records = self.records.values().flat_map(|record| &record.entries);
-        records.chain(coming.flatten()).chain(marked)
+        coming.flatten().chain(marked)
     }
 
     #[cfg(debug_assertions)]
@@ -300,7 +354,20 @@ impl History {
             && numbers(&projected.slots)
                 .iter()
                 .eq(projected.records.keys())
-            && entries == projected.entries;
+            && entries == projected.entries
+            && self.about.all().all(|(first, last, places)| {
+                let mut places = places.iter();
+                places.all(|(number, at)| {
+                    let entry = self.records.get(number).and_then(|it| it.entries.get(*at));
+                    entry.map(HistoryEntry::span) == Some((first, last))
+                })
+            })
+            && self.about.all().map(|(_, _, it)| it.len()).sum::<usize>()
+                == self
+                    .records
+                    .values()
+                    .map(|it| it.entries.len())
+                    .sum::<usize>();
         match in_step {
             true => Ok(()),
             false => Err("the slots of the history are off".to_owned()),
@@ -421,7 +488,9 @@ mod tests {
             assert_eq!(changes.len(), 1);
             apply(&mut history, changes);
         }
-        let kept: Vec<&HistoryEntry> = history.entries(std::iter::empty()).collect();
+        let kept: Vec<&HistoryEntry> = history
+            .entries_about(&(0..=u64::MAX), std::iter::empty())
+            .collect();
         assert_eq!(kept, [&taken_back(2), &taken_back(3)]);
         assert_eq!(history.check(), Ok(()));
         // Nothing to remember, nothing to write.

@@ -12,6 +12,8 @@ use crate::record::RecordKey;
 pub(super) struct Layout {
     stage_ix: HashMap<Arc<str>, StageIx>,
     names: Vec<Arc<str>>,
+    /// The stages in the order of their names, which is that of their tasks' ids.
+    by_name: Vec<StageIx>,
     /// Whether all outputs of a stage end up at the sequencer; by stage.
     leads: Vec<bool>,
     /// Whether a stage reads a queue that no stage writes; by stage.
@@ -48,9 +50,12 @@ impl Layout {
             let mut inputs = stage.inputs.iter();
             inputs.any(|queue| writers[queue.0].is_empty())
         });
+        let mut by_name: Vec<StageIx> = (0..plan.stages.len()).map(StageIx).collect();
+        by_name.sort_by_key(|stage| &plan.stages[stage.0].name);
         Self {
             stage_ix: names.collect(),
             names: plan.stages.iter().map(|stage| stage.name.clone()).collect(),
+            by_name,
             leads: plan.leads_to_sequencer(),
             entrances: entrances.collect(),
             groups,
@@ -70,6 +75,11 @@ impl Layout {
 
     pub(super) fn name(&self, stage: StageIx) -> &Arc<str> {
         &self.names[stage.0]
+    }
+
+    /// The stages in the order of their names.
+    pub(super) fn stages_by_name(&self) -> &[StageIx] {
+        &self.by_name
     }
 
     /// Number of stages.

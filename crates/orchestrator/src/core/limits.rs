@@ -7,6 +7,7 @@ use super::change::Change;
 use crate::id::TaskId;
 use crate::payload::{NESTING_MAX, Payload};
 use crate::record::{Attempt, PartialResult, Record, RecordKey, TaskRecord};
+use crate::text::{beginning_of, end_of};
 
 /// Maximum size of a task's record, bytes. Leaves room for the failed attempts in its dead letter.
 pub const TASK_MAX: usize = MAX_VALUE_BYTES - ATTEMPTS_MAX - 32 * 1024;
@@ -142,17 +143,9 @@ fn size_of_attempt(attempt: &Attempt) -> usize {
 
 /// Cuts a text to at most `limit` bytes, at a character boundary.
 pub(super) fn truncate(text: &mut String, limit: usize) {
-    if let Some(cut) = (0..=limit.min(text.len()))
-        .rev()
-        .find(|at| text.is_char_boundary(*at))
-    {
-        text.truncate(cut);
-    }
+    text.truncate(beginning_of(text, limit).len());
 }
 
 fn keep_end(text: &mut String, limit: usize) {
-    let from = text.len().saturating_sub(limit);
-    if let Some(from) = (from..=text.len()).find(|at| text.is_char_boundary(*at)) {
-        text.drain(..from);
-    }
+    text.drain(..text.len() - end_of(text, limit).len());
 }

@@ -25,15 +25,21 @@ mod hosts;
 mod known;
 mod late;
 mod lease;
+mod measures;
 mod past;
+mod pause;
 mod progress;
 mod query;
 mod rewind;
+mod scaling;
 mod schedule;
+mod steps;
 mod submit;
 mod task;
+mod trace;
 mod view;
 mod waiting;
+mod work;
 mod worker;
 
 use std::sync::Arc;
@@ -47,24 +53,26 @@ use super::appends::Appends;
 use super::collectors::Collectors;
 use super::counts::Counts;
 use super::dead_letters::DeadLetters;
-use super::event::{Action, Event, Now, RequestId, Time, Timing};
+use super::event::{Action, Event, Now, RequestId, Settled, Time};
 use super::history::History;
 use super::hosts::Hosts;
 use super::layout::Layout;
 use super::marks::Marks;
 use super::options::CoreOptions;
+use super::pauses::Pauses;
 use super::progress::Progress;
+use super::scaling::Scaling;
 use super::sequencer::Sequencer;
 use super::slots::Slots;
 use super::sources::Sources;
 use super::speculation::Speculation;
+use super::steps::Steps;
 use super::submissions::Submissions;
 use super::tag::LeaseKey;
 use super::tasks::TaskTable;
 use super::timers::{Timer, Timers};
 use super::workers::Workers;
 use crate::conversation::{Reply, Target};
-use crate::id::TaskId;
 use crate::plan::{Plan, StageIx};
 
 /// The state machine. See the [module](super).
@@ -92,20 +100,25 @@ pub struct Core {
     tasks: TaskTable,
     dead: DeadLetters,
     marks: Marks,
+    steps: Steps,
     workers: Workers,
     speculation: Speculation,
+    scaling: Scaling,
     progress: Progress,
     collectors: Collectors,
     hosts: Hosts,
     sequencer: Sequencer,
     sources: Sources,
     submissions: Submissions,
+    pauses: Pauses,
     slots: Slots,
     history: History,
     counts: Counts,
     appends: Appends<OnAccepted>,
     timers: Timers,
 
+    /// Whether [`Action::Work`] is wanted.
+    is_work_observed: bool,
     /// Actions collected while the current event is handled.
     actions: Vec<Action>,
 }
@@ -117,11 +130,8 @@ enum OnAccepted {
         request: RequestId,
         reply: Reply,
     },
-    Settle {
-        task: TaskId,
-        timing: Option<Timing>,
-    },
-    Settled(Vec<TaskId>),
+    /// Report that tasks have ended.
+    Settled(Vec<Settled>),
     Forgotten,
     /// Search once more for tasks to cancel.
     Cancel {
@@ -133,7 +143,7 @@ enum OnAccepted {
     /// Tasks have been dropped: search once more for tasks that others have led to in the meantime.
     Rewind {
         rewind: Rewinding,
-        dropped: Vec<TaskId>,
+        dropped: Vec<Settled>,
     },
 }
 
@@ -158,18 +168,22 @@ impl Core {
             reopened: false,
             applied: Seq(0),
             set_aside: Vec::new(),
+            is_work_observed: false,
             lease_key: None,
             tasks: TaskTable::new(stages, groups),
             dead: DeadLetters::new(stages),
             marks: Marks::new(stages),
+            steps: Steps::new(stages, plan.cuts_blocks),
             workers: Workers::new(groups),
             speculation: Speculation::new(stages),
+            scaling: Scaling::new(&options.pools, &plan, &layout),
             progress: Progress::default(),
             collectors: Collectors::new(collectors().map(|collector| collector.is_some())),
             hosts: Hosts::new(options.routing, strategies),
             sequencer: Sequencer::new(plan.sequencer().map_or(0, |(_, start)| start)),
             sources: Sources::default(),
             submissions: Submissions::default(),
+            pauses: Pauses::new(stages),
             slots: Slots::new(plan.deadline.map(|deadline| deadline.slot)),
             history: History::new(options.history),
             counts: Counts::new(stages),
@@ -198,13 +212,14 @@ impl Core {
         self.marks.note_all_outdated();
         self.resume_slots();
         for stage in (0..self.layout.stages()).map(StageIx) {
-            let open = self.tasks.present(stage).total() + self.dead.count(stage);
+            let open = self.tasks.present(stage).total() + self.dead.count(stage).total();
             self.counts.count_accepted(stage, open);
         }
         if !self.options.adopt_grace.is_zero() {
             let until = now.mono.plus(self.options.adopt_grace);
             self.adopting_until = Some(until);
             self.timers.set(until, Timer::Adopted);
+            self.scaling.begin_grace(now.mono);
         }
         for no in self.tasks.select(|_| true) {
             self.tasks.accept_anew(no, now.mono);
@@ -212,8 +227,11 @@ impl Core {
             self.resume_attempts(no);
         }
         self.resume_rewinds();
+        self.await_drained();
         self.forget_groups();
         self.trim_history();
+        self.repeat_traces();
+        self.scale();
         self.run_after_event();
         std::mem::take(&mut self.actions)
     }
@@ -223,12 +241,17 @@ impl Core {
         self.timers.next()
     }
 
-    /// Handles an event and returns the actions to carry out.
-    pub fn handle(&mut self, now: Now, event: Event) -> Vec<Action> {
+    /// Sets the present time, for answers to queries. Timers wait for the next event.
+    pub fn set_time(&mut self, now: Now) {
         self.now = Now {
             mono: self.now.mono.max(now.mono),
             wall_ms: now.wall_ms,
         };
+    }
+
+    /// Handles an event and returns the actions to carry out.
+    pub fn handle(&mut self, now: Now, event: Event) -> Vec<Action> {
+        self.set_time(now);
         self.run_timers();
         self.dispatch(event);
         self.run_after_event();

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
+use super::spans::{Spans, Tally};
 use crate::id::{Part, TaskId};
 use crate::plan::StageIx;
 use crate::record::{DoneRecord, EndKind};
@@ -18,6 +19,8 @@ pub(super) struct Marks {
     outdated: usize,
     /// Whether an append that removes marks is on its way.
     removing: bool,
+    /// Numbers of marks, by the blocks that their tasks were about.
+    about: Spans<Tally>,
 }
 
 /// The finished tasks of a stage.
@@ -45,6 +48,7 @@ impl Marks {
             finished: (0..stages).map(|_| Finished::default()).collect(),
             outdated: 0,
             removing: false,
+            about: Spans::default(),
         }
     }
 
@@ -52,7 +56,11 @@ impl Marks {
     pub(super) fn put(&mut self, stage: StageIx, id: &TaskId, done: &DoneRecord) {
         let finished = &mut self.finished[stage.0];
         let parts = finished.by_block.entry(id.block).or_default();
-        parts.insert(id.part.clone(), Mark::of(done));
+        let before = parts.insert(id.part.clone(), Mark::of(done));
+        self.about.add(id.block, done.last, done.at_ms);
+        if let Some(before) = before {
+            self.about.remove(id.block, before.last);
+        }
         finished.newest = finished.newest.max(id.block);
     }
 
@@ -60,7 +68,9 @@ impl Marks {
     pub(super) fn remove(&mut self, stage: StageIx, id: &TaskId) {
         let finished = &mut self.finished[stage.0];
         if let Some(parts) = finished.by_block.get_mut(&id.block) {
-            parts.remove(&id.part);
+            if let Some(mark) = parts.remove(&id.part) {
+                self.about.remove(id.block, mark.last);
+            }
             if parts.is_empty() {
                 finished.by_block.remove(&id.block);
             }
@@ -75,6 +85,12 @@ impl Marks {
     /// Highest first block of a finished task of the stage.
     pub(super) fn newest(&self, stage: StageIx) -> u64 {
         self.finished[stage.0].newest
+    }
+
+    /// Number of a stage's finished tasks whose first block is `block`.
+    pub(super) fn count(&self, stage: StageIx, block: u64) -> usize {
+        let parts = self.finished[stage.0].by_block.get(&block);
+        parts.map_or(0, BTreeMap::len)
     }
 
     /// Parts of a block that are finished at a stage.
@@ -97,13 +113,9 @@ impl Marks {
         self.within(stage, Bound::Excluded(end))
     }
 
-    /// Finished tasks as in [`Marks::iter`] whose first block is at most `last`.
-    pub(super) fn up_to(
-        &self,
-        stage: StageIx,
-        last: u64,
-    ) -> impl Iterator<Item = (u64, &Part, &Mark)> {
-        self.within(stage, Bound::Included(last))
+    /// Numbers of marks, by the blocks that their tasks were about.
+    pub(super) fn about(&self) -> &Spans<Tally> {
+        &self.about
     }
 
     fn within(&self, stage: StageIx, end: Bound<u64>) -> impl Iterator<Item = (u64, &Part, &Mark)> {
@@ -143,6 +155,17 @@ impl Marks {
 
     #[cfg(debug_assertions)]
     pub(super) fn check(&self) -> Result<(), String> {
+        let mut by_span: BTreeMap<(u64, u64), usize> = BTreeMap::new();
+        for ix in 0..self.finished.len() {
+            for (first, _, mark) in self.iter(StageIx(ix)) {
+                *by_span.entry((first, mark.last)).or_default() += 1;
+            }
+        }
+        let listed = self.about.all();
+        let listed = listed.map(|(first, last, it)| ((first, last), it.count));
+        if by_span != listed.collect::<BTreeMap<_, _>>() {
+            return Err("the index of marks by block is off".to_owned());
+        }
         for (ix, finished) in self.finished.iter().enumerate() {
             let newest = finished.by_block.keys().next_back();
             let is_off = newest.is_some_and(|newest| *newest > finished.newest);

@@ -28,7 +28,8 @@
 //!     workers       each worker's offer and assignments; the free workers
 //!     speculation   durations of runs; the time of the next hedging check
 //!     progress      attempts that have begun and are not recorded yet
-//!     submissions   messages that wait for room, or for an append
+//!     submissions   messages that wait for room, for their paused source, or for an append
+//!     pauses        stages and sources that an operator has paused
 //!     sources       each source's position; blocks being taken back
 //!     collectors    groups being gathered, and groups that fired
 //!     hosts         the evaluators of collectors' strategies: the core, or hosts
@@ -36,8 +37,10 @@
 //!     slots         blocks whose deadline is counted
 //!     history       the timeline of ended tasks, as kept in the log
 //!     counts        counters, and their values in the log
+//!     scaling       pools of workers: how many each should have
 //!     appends       appends that the log has not answered yet
 //!     timers        pending timers, by due time
+//!     spans         values by span of blocks: the index of tasks, dead letters, marks, slots and history by block
 //! ```
 //!
 //! Besides the parts: `layout` is the compiled plan as the core uses it; `event`, `view` and `blocks` are the
@@ -61,6 +64,7 @@ mod change;
 mod collectors;
 mod counts;
 mod dead_letters;
+mod durations;
 mod ending;
 mod event;
 mod history;
@@ -69,29 +73,48 @@ mod layout;
 mod limits;
 mod machine;
 mod marks;
+mod measures;
 mod options;
+mod pauses;
 mod progress;
+mod scaling;
 mod sequencer;
 mod slots;
 mod sources;
+mod spans;
 mod speculation;
+mod steps;
 mod submissions;
 mod tag;
 mod tasks;
 mod timers;
+mod usage;
 mod view;
 mod waiting;
+mod work;
 mod workers;
 
-pub use blocks::{BLOCKS_MAX, BlockState, BlockSummary, BlockView, DeadlineState, LiveStep};
-pub use event::{Action, Event, FalseResult, Now, RequestId, Settled, Time, Timing, Token};
+pub use blocks::{
+    ATTEMPTS_MAX, BLOCKS_MAX, BlockState, BlockSummary, BlockView, DeadStep, DeadlineState,
+    LeaseSpan, LiveStep, STREAM_END_MAX,
+};
+pub use event::{
+    Action, Event, FalseResult, Now, RequestId, Settled, TaskReport, TaskReportKind, Time, Timing,
+    Token,
+};
 pub use history::HistoryOptions;
 pub use limits::TASK_MAX;
 pub use machine::{Core, GROUP_MAX, KEY_MAX, ReplayError};
+pub use measures::{GroupMeasure, Measures, OldestMeasure, WaitMeasure};
 pub use options::{CoreOptions, Routing};
+pub use scaling::PoolStatus;
+pub use steps::{
+    BlockSteps, OldestPart, STEP_BLOCKS_MAX, SlowestPart, StageCounts, Step, StepsView,
+};
 pub use tag::{LEASE_KEY_BYTES, LeaseKey, LeaseTag};
 pub use view::{
-    Counters, DistrustedUser, GAPS_MAX, HostStatus, PausedWorker, StageStatus, Status, TaskPhase,
-    TaskView, WorkerView,
+    Counters, DistrustedUser, GAPS_MAX, HostStatus, PausedWorker, SourceStatus, StageStatus,
+    Status, TaskPhase, TaskView, WorkerView,
 };
 pub use waiting::{LowerBlock, WaitReason, WorkerLack};
+pub use work::WorkEvent;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::history::HistoryOptions;
 use super::tag::LEASE_KEY_BYTES;
+use crate::plan::PoolPlan;
 
 /// Settings of a core that are not part of the workflow file.
 #[derive(Clone, Default)]
@@ -19,6 +20,10 @@ pub struct CoreOptions {
     pub fresh_lease_key: [u8; LEASE_KEY_BYTES],
     /// Limits of the history of blocks.
     pub history: HistoryOptions,
+    /// Whether to make reports for traces ([`Action::Trace`](super::Action::Trace)).
+    pub traces: bool,
+    /// Pools of workers whose wanted number is computed; nothing is computed if there are none.
+    pub pools: Vec<PoolPlan>,
 }
 
 impl std::fmt::Debug for CoreOptions {
@@ -28,6 +33,8 @@ impl std::fmt::Debug for CoreOptions {
             .field("adopt_grace", &self.adopt_grace)
             .field("routing", &self.routing)
             .field("history", &self.history)
+            .field("traces", &self.traces)
+            .field("pools", &self.pools)
             .finish_non_exhaustive()
     }
 }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::event::{Now, Time};
+use super::spans::Spans;
 use crate::record::{SlotRecord, TaskRecord};
 
 /// The slots, by first block.
@@ -15,6 +16,8 @@ pub(super) struct Slots {
     /// Longest time that a block may take; `None` if deadlines are not counted.
     length: Option<Duration>,
     slots: BTreeMap<u64, Slot>,
+    /// The blocks of each slot.
+    about: Spans<()>,
     /// First blocks of slots that may have ended.
     maybe_ended: BTreeSet<u64>,
 }
@@ -34,6 +37,7 @@ impl Slots {
         Self {
             length,
             slots: BTreeMap::new(),
+            about: Spans::default(),
             maybe_ended: BTreeSet::new(),
         }
     }
@@ -50,6 +54,11 @@ impl Slots {
         self.slots.get(&first)
     }
 
+    /// The slots, by first block.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &Slot)> {
+        self.slots.iter().map(|(first, slot)| (*first, slot))
+    }
+
     /// Opens a slot, or updates the record of an open one. `live` counts the live tasks about its blocks.
     /// Returns the deadline of a new slot.
     pub(super) fn put(
@@ -61,9 +70,12 @@ impl Slots {
     ) -> Option<Time> {
         let length = self.length?;
         if let Some(slot) = self.slots.get_mut(&first) {
+            self.about.update(first, slot.record.last, |()| false);
+            self.about.update(first, record.last, |()| true);
             slot.record = record;
             return None;
         }
+        self.about.update(first, record.last, |()| true);
         let (due, live) = (now.plus(length), live());
         self.slots.insert(first, Slot { record, due, live });
         Some(due)
@@ -99,24 +111,23 @@ impl Slots {
 
     /// Counts a task that has come or gone.
     pub(super) fn count(&mut self, task: &TaskRecord, comes: bool) {
-        for (first, slot) in self.slots.range_mut(..=task.last) {
-            if slot.record.last < task.id.block {
+        for first in self.about.beginnings(&(task.id.block..=task.last)) {
+            let Some(slot) = self.slots.get_mut(&first) else {
                 continue;
-            }
+            };
             if comes {
                 slot.live += 1;
             } else {
                 slot.live = slot.live.saturating_sub(1);
-                self.maybe_ended.insert(*first);
+                self.maybe_ended.insert(first);
             }
         }
     }
 
     /// Notes that a dead letter has gone: slots that it kept open may have ended.
     pub(super) fn note_ripe(&mut self, task: &TaskRecord) {
-        let until = self.slots.range(..=task.last);
-        let about = until.filter(|(_, slot)| slot.record.last >= task.id.block);
-        self.maybe_ended.extend(about.map(|(first, _)| *first));
+        let about = self.about.beginnings(&(task.id.block..=task.last));
+        self.maybe_ended.extend(about);
     }
 
     /// Notes that a slot may have ended.
@@ -149,25 +160,38 @@ impl Slots {
 
     /// Whether a missed slot contains all blocks of a task.
     pub(super) fn has_missed(&self, task: &TaskRecord) -> bool {
-        let mut slots = self.slots.range(..=task.id.block);
-        slots.any(|(_, slot)| slot.record.missed && task.last <= slot.record.last)
+        let block = task.id.block;
+        let slots = self.about.beginnings(&(block..=block)).into_iter();
+        let mut slots = slots.filter_map(|first| self.slots.get(&first));
+        slots.any(|slot| slot.record.missed && task.last <= slot.record.last)
     }
 
     /// Whether the deadline of a block that has not ended has passed; `None` if the block has no slot.
     pub(super) fn is_missed(&self, block: u64) -> Option<bool> {
-        let mut slots = self.slots.range(..=block).rev();
-        let about = slots.find(|(_, slot)| slot.record.last >= block);
-        about.map(|(_, slot)| slot.record.missed)
+        let first = *self.about.beginnings(&(block..=block)).last()?;
+        self.slots.get(&first).map(|slot| slot.record.missed)
     }
 
     /// Ends a slot.
     pub(super) fn remove(&mut self, first: u64) -> Option<Slot> {
-        self.slots.remove(&first)
+        let slot = self.slots.remove(&first)?;
+        self.about.update(first, slot.record.last, |()| false);
+        Some(slot)
     }
 
     /// `live` counts the live tasks from a first to a last block.
     #[cfg(debug_assertions)]
     pub(super) fn check(&self, live: impl Fn(u64, u64) -> usize) -> Result<(), String> {
+        let listed = self.about.all().map(|(first, last, ())| (first, last));
+        let mut listed: Vec<(u64, u64)> = listed.collect();
+        listed.sort_unstable();
+        let spans = self
+            .slots
+            .iter()
+            .map(|(first, slot)| (*first, slot.record.last));
+        if !spans.eq(listed) {
+            return Err("the index of slots by block is off".to_owned());
+        }
         let mut slots = self.slots.iter();
         let is_off = |(first, slot): &(&u64, &Slot)| live(**first, slot.record.last) != slot.live;
         match slots.find(is_off) {

@@ -55,6 +55,11 @@ impl Speculation {
         self.runs[stage.0].limit(hedge)
     }
 
+    /// A percentile (nearest rank) of the stage's latest runs; `None` while too few are known.
+    pub(super) fn percentile(&self, stage: StageIx, percentile: u32) -> Option<Duration> {
+        self.runs[stage.0].percentile(percentile)
+    }
+
     /// Sets the time at which the stage's next task becomes overdue. Returns the change of the timer, if
     /// there is one.
     pub(super) fn set_next_due(
@@ -105,14 +110,20 @@ impl Runs {
         self.sorted.insert(at, took);
     }
 
-    /// The percentile (nearest rank) of the remembered runs, at least the configured minimum.
+    /// The percentile of the remembered runs, at least the configured minimum.
     fn limit(&self, hedge: &Hedge) -> Option<Duration> {
+        let percentile = self.percentile(hedge.percentile)?;
+        Some(percentile.max(hedge.min))
+    }
+
+    /// The percentile (nearest rank) of the remembered runs.
+    fn percentile(&self, percentile: u32) -> Option<Duration> {
         if self.sorted.len() < HISTORY_MIN {
             return None;
         }
-        let rank = (self.sorted.len() * hedge.percentile as usize).div_ceil(100);
+        let rank = (self.sorted.len() * percentile as usize).div_ceil(100);
         let at = rank.clamp(1, self.sorted.len()) - 1;
-        Some(self.sorted[at].max(hedge.min))
+        Some(self.sorted[at])
     }
 }
 

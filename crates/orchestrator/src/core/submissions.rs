@@ -1,4 +1,5 @@
-//! Messages of producers that wait: for room in a queue, or for an append that decides about their tasks.
+//! Messages of producers that wait: for room in a queue, for their paused source, or for an append that decides about
+//! their tasks.
 
 use std::collections::BTreeMap;
 
@@ -18,6 +19,8 @@ pub(super) struct Submissions {
     /// Messages that wait for room, by queue; in a queue, by first block and then in the order of arrival.
     parked: BTreeMap<QueueIx, BTreeMap<(u64, u64), Submission>>,
     next_park: u64,
+    /// Messages of sources that an operator has paused, in the order of arrival.
+    held: Vec<Submission>,
     /// Messages that wait for appends, in the order of arrival.
     deferred: Vec<Submission>,
 }
@@ -80,6 +83,30 @@ impl Submissions {
         Some(submission)
     }
 
+    /// Keeps a message until its source is resumed.
+    pub(super) fn hold(&mut self, submission: Submission) {
+        self.held.push(submission);
+    }
+
+    /// Keeps the matching messages that wait for room until their source is resumed.
+    pub(super) fn hold_parked(&mut self, is_meant: impl Fn(&Submit) -> bool) {
+        for parked in self.parked.values_mut() {
+            let meant = parked.iter().filter(|(_, of)| is_meant(&of.submit));
+            let keys: Vec<_> = meant.map(|(key, _)| *key).collect();
+            self.held
+                .extend(keys.iter().filter_map(|key| parked.remove(key)));
+        }
+        self.parked.retain(|_, parked| !parked.is_empty());
+    }
+
+    /// Takes out the matching messages of paused sources, lowest first block first.
+    pub(super) fn take_held(&mut self, is_meant: impl Fn(&Submit) -> bool) -> Vec<Submission> {
+        let meant = self.held.extract_if(.., |of| is_meant(&of.submit));
+        let mut taken: Vec<Submission> = meant.collect();
+        taken.sort_by_key(|of| of.submit.message.first);
+        taken
+    }
+
     /// Keeps a message until the pending appends have been answered.
     pub(super) fn defer(&mut self, submission: Submission) {
         self.deferred.push(submission);
@@ -107,6 +134,7 @@ impl Submissions {
             taken.extend(keys.iter().filter_map(|key| parked.remove(key)));
         }
         self.parked.retain(|_, parked| !parked.is_empty());
+        taken.extend(self.held.extract_if(.., |of| is_meant(of)));
         taken.extend(self.deferred.extract_if(.., |of| is_meant(of)));
         taken
     }
@@ -123,12 +151,17 @@ impl Submissions {
     /// All waiting messages; those that wait for room come first.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Submission> {
         let parked = self.parked.values().flat_map(BTreeMap::values);
-        parked.chain(&self.deferred)
+        parked.chain(&self.held).chain(&self.deferred)
     }
 
     /// Number of messages that wait for room.
     pub(super) fn parked(&self) -> usize {
         self.parked.values().map(BTreeMap::len).sum()
+    }
+
+    /// Number of messages of paused sources.
+    pub(super) fn held(&self) -> usize {
+        self.held.len()
     }
 
     /// Whether no message waits for appends.
@@ -173,6 +206,7 @@ mod tests {
             },
             uniqueness: Uniqueness::Multiple,
             source_next: None,
+            caller: None,
         };
         Submission::new(RequestId(first), submit)
     }

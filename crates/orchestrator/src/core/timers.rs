@@ -33,6 +33,8 @@ pub(super) enum Timer {
     Adopted,
     /// Changed counters must be written.
     Counts,
+    /// The wanted number of workers must be computed again.
+    Scaling,
 }
 
 /// Timers that are set, earliest first; those with the same time in the order of [`Timer`].

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::event::Time;
+use super::scaling::PoolStatus;
 use crate::id::TaskId;
-use crate::record::{Attempt, EndKind, TaskRecord};
+use crate::record::{Attempt, EndKind, PauseRecord, TaskRecord};
 
 /// Maximum number of spans in [`Status::gaps`].
 pub const GAPS_MAX: usize = 16;
@@ -67,8 +68,20 @@ pub struct StageStatus {
     pub dead: usize,
     /// Lowest first block of the stage's live tasks; `None` if it has none.
     pub lowest: Option<u64>,
+    /// Acceptance of the live task that the stage has had for longest, in milliseconds since 1970-01-01 UTC; `None` if it
+    /// has none.
+    pub oldest_ms: Option<u64>,
     /// Counts since the log was new.
     pub counters: Counters,
+}
+
+/// Position of a source.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceStatus {
+    /// Name of the source.
+    pub source: Arc<str>,
+    /// Next block that it will bring; the next line for a source of lines.
+    pub next: u64,
 }
 
 /// State of a host: a process that keeps partitions of collectors.
@@ -120,15 +133,19 @@ pub struct Status {
     pub paused: Vec<PausedWorker>,
     /// Users whose workers get no tasks, by name.
     pub distrusted: Vec<DistrustedUser>,
+    /// Stages, sources and workers that an operator has paused.
+    pub pauses: Vec<PauseRecord>,
     /// Next block that the sequencer will emit; `None` if the workflow has no sequencer.
     pub next_block: Option<u64>,
+    /// Sources that have recorded a position, by name.
+    pub sources: Vec<SourceStatus>,
     /// Spans of blocks, first and last, that have not reached the sequencer while later ones have: the lowest
-    /// [`GAPS_MAX`] of them.
+    /// [`GAPS_MAX`] of them, as far as the first 4,096 messages that wait there show them.
     pub gaps: Vec<(u64, u64)>,
     /// Processes that keep partitions of collectors; empty if the coordinator evaluates all strategies
     /// itself.
     pub hosts: Vec<HostStatus>,
-    /// Messages of producers that wait for room in a queue.
+    /// Messages of producers that wait for room in a queue, or for an operator to resume their source.
     pub producers_waiting: usize,
     /// Blocks that were done within their deadline.
     pub blocks_met: u64,
@@ -138,6 +155,8 @@ pub struct Status {
     pub blocks_stale: u64,
     /// Whether the core drains: it leases nothing more.
     pub draining: bool,
+    /// Pools of workers: how many each has and should have. Empty if it is not computed.
+    pub scaling: Vec<PoolStatus>,
 }
 
 /// State of a live task, as shown to users.

@@ -63,6 +63,17 @@ pub enum WaitReason {
         /// Time until all that are not heard of have lost them, milliseconds.
         left_ms: u64,
     },
+    /// An operator has paused the stage.
+    StagePaused {
+        /// The stage.
+        stage: Arc<str>,
+        /// Name of the operator.
+        by: Arc<str>,
+        /// Time of the pause, milliseconds since 1970-01-01 UTC.
+        at_ms: u64,
+        /// Time since then, milliseconds.
+        for_ms: u64,
+    },
     /// A queue that the stage writes is full.
     QueueFull {
         /// The queue.
@@ -97,6 +108,13 @@ pub enum LowerBlock {
     },
     /// Nothing about it is known: no source has submitted it.
     NotSubmitted,
+    /// Nothing about it is known, and an operator has paused a source.
+    SourcePaused {
+        /// The source.
+        source: Arc<str>,
+        /// Name of the operator.
+        by: Arc<str>,
+    },
 }
 
 /// The lack of a worker for a task in a group. Of several, the one that is likely to pass first.
@@ -132,6 +150,13 @@ pub enum WorkerLack {
         /// The resource that its machine lacks, as it says.
         reason: Arc<str>,
     },
+    /// An operator has drained the workers that may run it.
+    Drained {
+        /// One of them.
+        worker: Arc<str>,
+        /// Name of the operator.
+        by: Arc<str>,
+    },
     /// The workers that may run it have not been heard of for longer than a lease lasts.
     Silent {
         /// The one that was heard of last.
@@ -160,6 +185,28 @@ pub enum WorkerLack {
 }
 
 // === impl WaitReason ===
+
+impl WaitReason {
+    /// Name of the kind of event, for programs: of this reason, or of the lack of a worker.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Recording => "recording",
+            Self::Running { .. } => "running",
+            Self::Backoff { .. } => "backoff",
+            Self::PutOff { .. } => "put_off",
+            Self::Group { .. } => "group",
+            Self::Verdict => "verdict",
+            Self::LowerBlock { .. } => "lower_block",
+            Self::Sinks => "sinks",
+            Self::Draining => "draining",
+            Self::Restarting { .. } => "restarting",
+            Self::StagePaused { .. } => "stage_paused",
+            Self::QueueFull { .. } => "queue_full",
+            Self::Worker { lack, .. } => lack.name(),
+            Self::Turn => "turn",
+        }
+    }
+}
 
 /// The event, to be read after "waits for".
 impl fmt::Display for WaitReason {
@@ -204,6 +251,13 @@ impl fmt::Display for WaitReason {
                 let left = seconds(*left_ms);
                 write!(f, "the workers of before the restart, for {left} at most")
             }
+            Self::StagePaused {
+                stage, by, for_ms, ..
+            } => write!(
+                f,
+                "stage {stage:?} to be resumed: {by} paused it {} ago",
+                seconds(*for_ms)
+            ),
             Self::QueueFull { queue, limit } => {
                 write!(f, "room in queue {queue:?}, which holds {limit} messages")
             }
@@ -219,6 +273,10 @@ impl fmt::Display for LowerBlock {
             Self::Dead { task } => write!(f, "{task} is in the dead-letter queue"),
             Self::Live { task } => write!(f, "{task} is not done"),
             Self::NotSubmitted => f.write_str("no source has submitted it"),
+            Self::SourcePaused { source, by } => write!(
+                f,
+                "no source has submitted it, and {by} has paused source {source:?}"
+            ),
         }
     }
 }
@@ -226,6 +284,21 @@ impl fmt::Display for LowerBlock {
 // === impl WorkerLack ===
 
 impl WorkerLack {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::NoneJoined => "none_joined",
+            Self::Labels { .. } => "labels",
+            Self::Memory { .. } => "memory",
+            Self::Busy { .. } => "busy",
+            Self::Paused { .. } => "paused",
+            Self::Silent { .. } => "silent",
+            Self::Leaving { .. } => "leaving",
+            Self::Excluded { .. } => "excluded",
+            Self::Distrusted { .. } => "distrusted",
+            Self::Drained { .. } => "drained",
+        }
+    }
+
     fn write(&self, f: &mut fmt::Formatter<'_>, group: &str) -> fmt::Result {
         match self {
             Self::NoneJoined => write!(f, "a worker of group {group:?}: none has joined"),
@@ -251,6 +324,9 @@ impl WorkerLack {
                     f,
                     "worker {worker} of group {group:?}, which has paused: {reason}"
                 )
+            }
+            Self::Drained { worker, by } => {
+                write!(f, "another worker of group {group:?}: {by} drains {worker}")
             }
             Self::Silent { worker, for_ms } => write!(
                 f,

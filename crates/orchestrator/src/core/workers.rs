@@ -4,13 +4,17 @@
 //! assignments at once. [`Workers`] keeps the index of workers with a free slot in step with every change.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use super::event::Time;
 use super::tasks::TaskNo;
+use super::usage::Usage;
 use crate::conversation::WorkerJoin;
 use crate::id::WorkerId;
 use crate::principal::quorum_id;
+use crate::record::PauseRecord;
+use crate::traces::AttemptEnd;
 
 /// The workers, by name.
 pub(super) struct Workers {
@@ -21,6 +25,8 @@ pub(super) struct Workers {
     /// Reason for the distrust of each user whose worker has sent a false result, by the identity that counts
     /// in a quorum.
     distrusted: BTreeMap<Arc<str>, Arc<str>>,
+    /// Workers that an operator drains, as the log has them; some may not have joined.
+    drained: BTreeMap<WorkerId, PauseRecord>,
 }
 
 /// A worker that has joined.
@@ -32,10 +38,12 @@ pub(super) struct Worker {
     retired: bool,
     paused: Option<Arc<str>>,
     is_distrusted: bool,
+    is_drained: bool,
     /// Tasks of the worker, by assignment.
     batches: BTreeMap<u64, BTreeSet<TaskNo>>,
     heard: Time,
     last_used: u64,
+    usage: Usage,
 }
 
 // === impl Workers ===
@@ -48,6 +56,7 @@ impl Workers {
             free: vec![BTreeSet::new(); groups],
             next_batch: 0,
             distrusted: BTreeMap::new(),
+            drained: BTreeMap::new(),
         }
     }
 
@@ -57,6 +66,15 @@ impl Workers {
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&WorkerId, &Worker)> {
         self.workers.iter()
+    }
+
+    /// The workers after one, by name.
+    pub(super) fn after(
+        &self,
+        name: Option<&WorkerId>,
+    ) -> impl Iterator<Item = (&WorkerId, &Worker)> {
+        let from = name.map_or(Bound::Unbounded, Bound::Excluded);
+        self.workers.range::<WorkerId, _>((from, Bound::Unbounded))
     }
 
     pub(super) fn len(&self) -> usize {
@@ -79,9 +97,10 @@ impl Workers {
         if let Some(before) = &before {
             self.free[before.group].remove(&join.worker);
         }
-        let (batches, last_used) = before.map_or_else(Default::default, |worker| {
-            (worker.batches, worker.last_used)
-        });
+        let (batches, last_used, usage) = match before {
+            Some(worker) => (worker.batches, worker.last_used, worker.usage),
+            None => (BTreeMap::new(), 0, Usage::new(now)),
+        };
         let worker = Worker {
             group,
             labels: join.labels,
@@ -90,9 +109,11 @@ impl Workers {
             retired: false,
             paused: None,
             is_distrusted: self.is_distrusted(&join.worker),
+            is_drained: self.drained.contains_key(&join.worker),
             batches,
             heard: now,
             last_used,
+            usage,
         };
         self.workers.insert(join.worker.clone(), worker);
         self.change(&join.worker, |_| {});
@@ -156,6 +177,37 @@ impl Workers {
         self.distrusted.iter()
     }
 
+    /// Drains a worker: it is not free until the drain ends.
+    pub(super) fn drain(&mut self, pause: PauseRecord) {
+        let name = pause.name.clone();
+        self.drained.insert(name.clone(), pause);
+        self.change(&name, |worker| worker.is_drained = true);
+    }
+
+    /// Ends the drains of the matching workers.
+    pub(super) fn undrain(&mut self, is_meant: impl Fn(&WorkerId) -> bool) {
+        let ended = self.drained.keys().filter(|name| is_meant(name));
+        for name in ended.cloned().collect::<Vec<WorkerId>>() {
+            self.drained.remove(&name);
+            self.change(&name, |worker| worker.is_drained = false);
+        }
+    }
+
+    /// Drain of a worker.
+    pub(super) fn drained(&self, name: &str) -> Option<&PauseRecord> {
+        self.drained.get(name)
+    }
+
+    /// Number of drained workers.
+    pub(super) fn drained_count(&self) -> usize {
+        self.drained.len()
+    }
+
+    /// The drains, by name of the worker.
+    pub(super) fn drains(&self) -> impl Iterator<Item = &PauseRecord> {
+        self.drained.values()
+    }
+
     /// The number for a new assignment.
     pub(super) fn begin_batch(&mut self) -> u64 {
         let batch = self.next_batch;
@@ -164,21 +216,31 @@ impl Workers {
     }
 
     /// Adds a task to a worker's assignment.
-    pub(super) fn give(&mut self, name: &WorkerId, batch: u64, no: TaskNo) {
+    pub(super) fn give(&mut self, name: &WorkerId, batch: u64, no: TaskNo, now: Time) {
         self.change(name, |worker| {
             worker.batches.entry(batch).or_default().insert(no);
+            worker.usage.note(true, now);
         });
     }
 
-    /// Removes a task from a worker's assignment.
-    pub(super) fn take(&mut self, name: &WorkerId, batch: u64, no: TaskNo) {
+    /// Removes a task, whose attempt has ended, from a worker's assignment.
+    pub(super) fn take(
+        &mut self,
+        name: &WorkerId,
+        batch: u64,
+        no: TaskNo,
+        end: &AttemptEnd,
+        now: Time,
+    ) {
         self.change(name, |worker| {
+            worker.usage.count(end);
             if let Some(tasks) = worker.batches.get_mut(&batch) {
                 tasks.remove(&no);
                 if tasks.is_empty() {
                     worker.batches.remove(&batch);
                 }
             }
+            worker.usage.note(!worker.batches.is_empty(), now);
         });
     }
 
@@ -211,6 +273,9 @@ impl Workers {
         for (name, worker) in &self.workers {
             if worker.is_distrusted != self.is_distrusted(name) {
                 return Err(format!("worker {name}: the distrust of its user is off"));
+            }
+            if worker.is_drained != self.drained.contains_key(name) {
+                return Err(format!("worker {name}: its drain is off"));
             }
             if self.free[worker.group].contains(name) != worker.is_free() {
                 return Err(format!("worker {name}: the index of free workers is off"));
@@ -277,6 +342,11 @@ impl Worker {
         self.heard
     }
 
+    /// Use that is made of the worker.
+    pub(super) fn usage(&self) -> &Usage {
+        &self.usage
+    }
+
     /// Rank of the last assignment for which the scheduler chose this worker; 0 if there was none.
     pub(super) fn last_used(&self) -> u64 {
         self.last_used
@@ -286,6 +356,7 @@ impl Worker {
         !self.retired
             && self.paused.is_none()
             && !self.is_distrusted
+            && !self.is_drained
             && self.batches.len() < self.slots
     }
 }
@@ -311,7 +382,7 @@ mod tests {
         workers.join(join(1), 0, Time(0));
         assert!(workers.has_free(0));
         let batch = workers.begin_batch();
-        workers.give(&name, batch, no);
+        workers.give(&name, batch, no, Time(0));
         assert!(!workers.has_free(0));
         // The worker joins again, with its leases and another slot.
         workers.join(join(2), 0, Time(1));
@@ -323,7 +394,9 @@ mod tests {
         assert!(!workers.has_free(0));
         let holds = |task, worker: &WorkerId, of| (task, worker, of) == (no, &name, batch);
         assert_eq!(workers.check(holds), Ok(()));
-        workers.take(&name, batch, no);
+        workers.take(&name, batch, no, &AttemptEnd::Completed, Time(3));
+        let usage = workers.get(&name).map(Worker::usage);
+        assert_eq!(usage.map(Usage::completed), Some(1));
         assert_eq!(workers.get(&name).map(Worker::busy), Some(0));
         assert_eq!(workers.distrust(&name, "a lie".into()).len(), 1);
         assert!(!workers.has_free(0));

@@ -13,6 +13,7 @@ use crate::conversation::PAUSE_REASON_MAX;
 use crate::executor::{Executor, failure_of_reading};
 use crate::id::WorkerId;
 use crate::plan::StageIx;
+use crate::text::beginning_of;
 use proofmill_process::{MachineFailure, MissingResource};
 
 /// Time from a failure of the machine to the first probe; doubled by each further failure until a task is
@@ -158,11 +159,7 @@ impl Pause {
 
 /// Text of a machine failure for heartbeats, cut to [`PAUSE_REASON_MAX`] bytes.
 fn bounded(failure: &MachineFailure) -> String {
-    let mut reason = failure.to_string();
-    let fits = |at: &usize| reason.is_char_boundary(*at);
-    let cut = (0..=PAUSE_REASON_MAX.min(reason.len())).rev().find(fits);
-    reason.truncate(cut.unwrap_or(0));
-    reason
+    beginning_of(&failure.to_string(), PAUSE_REASON_MAX).to_owned()
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ pub use machine::{Unfinished, machine_failure_of};
 pub(crate) use machine::{failure_of_fetching, failure_of_reading, failure_of_storing};
 pub use native::{Context, FromPayload, IntoPayloads, Json, Native, Produced, Prover, ProverError};
 pub use program::Program;
+pub(crate) use program::trace_of;
 pub use resolved::{ResolveError, Resolved};
 pub use traits::{Execution, Executor, Product};
 

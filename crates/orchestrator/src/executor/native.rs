@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use proofmill_trace::TraceContext;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
@@ -31,6 +32,8 @@ pub struct Context {
     pub attempt: u32,
     /// Origins of the input, as recorded by the core. A verifier compares results with them.
     pub origins: Origins,
+    /// Context of the attempt's span, for whatever the prover calls; `None` if the block has none.
+    pub trace: Option<TraceContext>,
     /// Cancelled when the result is no longer wanted; a prover that runs for long should check it.
     pub cancel: CancellationToken,
 }
@@ -193,6 +196,7 @@ impl<P: Prover> Native<P> {
                         last: execution.task.last,
                         attempt: execution.attempt,
                         origins: execution.task.origins.clone(),
+                        trace: execution.trace,
                         cancel: execution.cancel,
                     };
                     inputs.push((context, input));
@@ -304,7 +308,10 @@ impl<P: Prover> Executor for Native<P> {
         let time_limit = self.time_limit;
         Box::pin(async move {
             let all = |reason: String, ran: Duration| vec![Err(retryable(reason, ran)); count];
-            let work = tokio::task::spawn_blocking(move || Self::run(&prover, fan_out, batch));
+            // The thread does not inherit the span of the log lines.
+            let log = tracing::Span::current();
+            let work = move || log.in_scope(|| Self::run(&prover, fan_out, batch));
+            let work = tokio::task::spawn_blocking(work);
             let finished = match time_limit {
                 None => work.await,
                 Some(limit) => match tokio::time::timeout(limit, work).await {
@@ -366,12 +373,14 @@ mod tests {
             origins: crate::origin::submitted(1, 1, &payload),
             payload,
             at_ms: 0,
+            trace: crate::traces::TaskTrace::default(),
         };
         let input = Resolved::One(Encoding::Json, Bytes::from_static(json.as_bytes()));
         Execution {
             task: Arc::new(task),
             attempt: 1,
             input,
+            trace: None,
             cancel: CancellationToken::new(),
         }
     }

@@ -10,6 +10,7 @@ use crate::payload::Encoding;
 use crate::record::{Failure, TaskRecord};
 use proofmill_process::MachineFailure;
 use proofmill_process::{Attempt, Outcome, ProcessExecutor, TaskContext};
+use proofmill_trace::TraceContext;
 
 /// Maximum number of origins passed in an environment variable; for a larger group it is not set.
 const ORIGINS_SHOWN: usize = 1024;
@@ -39,7 +40,9 @@ impl Program {
             attempt: execution.attempt,
             block: execution.task.id.block,
         };
-        let process = self.process.with_env(origin_of(&execution.task));
+        let context_of_trace = trace_of(execution.trace.as_ref());
+        let added = origin_of(&execution.task).into_iter();
+        let process = self.process.with_env(added.chain(context_of_trace));
         let attempt = process
             .run(&context, &input, execution.cancel.cancelled())
             .await;
@@ -86,6 +89,12 @@ fn origin_of(task: &TaskRecord) -> Option<(String, String)> {
     let digests: Vec<String> = digests.collect();
     let fits = (1..=ORIGINS_SHOWN).contains(&digests.len());
     fits.then(|| ("PROOFMILL_ORIGIN".to_owned(), digests.join(",")))
+}
+
+/// The variables `TRACEPARENT` and `TRACESTATE`, with which a program's own spans join the trace.
+pub(crate) fn trace_of(trace: Option<&TraceContext>) -> impl Iterator<Item = (String, String)> {
+    let variables = trace.into_iter().flat_map(TraceContext::variables);
+    variables.map(|(name, value)| (name.to_owned(), value))
 }
 
 /// Adds the known facts about the program's run to `failure`.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use proofmill_trace::TraceContext;
 use tokio_util::sync::CancellationToken;
 
 use super::machine::Unfinished;
@@ -22,6 +23,8 @@ pub struct Execution {
     pub attempt: u32,
     /// The payload, with the content of every blob.
     pub input: Resolved,
+    /// Context of the attempt's span, for whatever the executor calls; `None` if the block has none.
+    pub trace: Option<TraceContext>,
     /// Cancelled when the result is no longer wanted.
     pub cancel: CancellationToken,
 }

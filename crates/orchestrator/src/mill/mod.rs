@@ -27,10 +27,11 @@ mod sweep;
 
 pub(crate) use checks::{checks, result_checks};
 pub use options::{MillError, Options, SourceSummary, Summary};
+pub(crate) use registry::program_path;
 pub use registry::{
     CheckMaker, EndpointMaker, ExecutorMaker, Registry, ResultCheckMaker, SourceMaker,
 };
-pub(crate) use roles::Roles;
+pub(crate) use roles::{Roles, executor};
 pub use run::Mill;
 pub(crate) use run::{history_options, make_private};
 pub(crate) use sinks::{sinks, sweep_sink_programs};

@@ -11,7 +11,7 @@ use crate::coordinator::ResultCheck;
 use crate::executor::engine::Endpoint;
 use crate::executor::{Executor, Native, Prover};
 use crate::plan::StrategyMaker;
-use crate::sink::EmissionCheck;
+use crate::sink::{EmissionCheck, PayloadForm};
 use crate::source::Source;
 
 /// Makes a stage's executor. The error is a text for the user.
@@ -34,7 +34,7 @@ pub type CheckMaker = Arc<dyn Fn(&Value) -> Result<Arc<dyn EmissionCheck>, Strin
 pub type ResultCheckMaker =
     Arc<dyn Fn(&Value) -> Result<Arc<dyn ResultCheck>, String> + Send + Sync>;
 
-/// Provers, sources and strategies by name, and the maker of engine endpoints.
+/// Provers, sources, strategies and forms of payloads by name, and the maker of engine endpoints.
 #[derive(Clone, Default)]
 pub struct Registry {
     executors: BTreeMap<String, ExecutorMaker>,
@@ -43,6 +43,7 @@ pub struct Registry {
     endpoints: Option<EndpointMaker>,
     strategies: BTreeMap<String, StrategyMaker>,
     sources: Vec<SourceMaker>,
+    payload_forms: BTreeMap<String, PayloadForm>,
 }
 
 // === impl Registry ===
@@ -123,6 +124,12 @@ impl Registry {
         self
     }
 
+    /// Registers a form of payloads, which sinks that call contracts name as `payload`.
+    pub fn payload_form(&mut self, name: &str, form: PayloadForm) -> &mut Self {
+        self.payload_forms.insert(name.to_owned(), form);
+        self
+    }
+
     /// The names of the native provers.
     pub fn prover_names(&self) -> Vec<String> {
         self.executors.keys().cloned().collect()
@@ -199,6 +206,16 @@ impl Registry {
         kind: &file::SourceKind,
     ) -> Option<Result<Box<dyn Source>, String>> {
         self.sources.iter().find_map(|make| make(kind))
+    }
+
+    pub(crate) fn payload_form_of(&self, name: &str) -> Result<&PayloadForm, String> {
+        self.payload_forms.get(name).ok_or_else(|| {
+            let names: Vec<&str> = self.payload_forms.keys().map(String::as_str).collect();
+            format!(
+                "there is no payload {name:?}; this program has {}",
+                names.join(", ")
+            )
+        })
     }
 
     pub(crate) fn strategies(&self) -> &BTreeMap<String, StrategyMaker> {

@@ -65,24 +65,7 @@ impl Roles<'_> {
             let Some(ix) = plan.stage_named(&stage.name) else {
                 continue;
             };
-            let executor: Arc<dyn Executor> = match &stage.executor {
-                file::Executor::Process(process) => Arc::new(program(stage, process, &scratch)?),
-                file::Executor::Native { prover, params } => {
-                    let made = self.registry.make_executor(stage, prover, params);
-                    made.map_err(|why| setup(stage, why))?
-                }
-                file::Executor::Engine(engine) => {
-                    let endpoints = self.registry.make_endpoints(engine);
-                    let endpoints = endpoints.map_err(|why| setup(stage, why))?;
-                    let name = &self.workflow.name;
-                    Arc::new(EngineExecutor::new(
-                        name,
-                        engine,
-                        stage.time_limit,
-                        endpoints,
-                    ))
-                }
-            };
+            let executor = executor(&self.workflow.name, stage, self.registry, &scratch)?;
             executors
                 .entry(stage.group.clone())
                 .or_default()
@@ -189,6 +172,28 @@ impl Roles<'_> {
         };
         Ok(Some((source, options)))
     }
+}
+
+/// The executor of a stage of the workflow with this name; programs have their scratch directories in `scratch`.
+pub(crate) fn executor(
+    workflow: &str,
+    stage: &file::Dispatcher,
+    registry: &Registry,
+    scratch: &Path,
+) -> Result<Arc<dyn Executor>, MillError> {
+    Ok(match &stage.executor {
+        file::Executor::Process(process) => Arc::new(program(stage, process, scratch)?),
+        file::Executor::Native { prover, params } => {
+            let made = registry.make_executor(stage, prover, params);
+            made.map_err(|why| setup(stage, why))?
+        }
+        file::Executor::Engine(engine) => {
+            let endpoints = registry.make_endpoints(engine);
+            let endpoints = endpoints.map_err(|why| setup(stage, why))?;
+            let limit = stage.time_limit;
+            Arc::new(EngineExecutor::new(workflow, engine, limit, endpoints))
+        }
+    })
 }
 
 fn setup(stage: &file::Dispatcher, why: String) -> MillError {

@@ -24,7 +24,7 @@ use crate::coordinator::{
     self, Coordinator, CoordinatorError, CoordinatorGone, Handle, ResultChecks,
 };
 use crate::core::{CoreOptions, HistoryOptions};
-use crate::plan::Plan;
+use crate::plan::{Plan, pools};
 use crate::remote::Server;
 use crate::shutdown::{self, Level, Shutdown, Trigger};
 use crate::sink::{self, SinkStopped};
@@ -79,6 +79,7 @@ impl Mill {
                 core: CoreOptions {
                     routing: options.routing,
                     history: history_options(workflow),
+                    pools: pools(workflow),
                     ..CoreOptions::default()
                 },
                 // A process that only reads may lack the keys.
@@ -120,6 +121,11 @@ impl Mill {
     /// The handle of the coordinator.
     pub fn handle(&self) -> &Handle {
         &self.handle
+    }
+
+    /// The workflow.
+    pub fn workflow(&self) -> &file::Workflow {
+        &self.workflow
     }
 
     /// Descriptions of the losses found when the mill was opened with [`Options::accept_loss`].
@@ -218,7 +224,8 @@ impl Mill {
         let Draining {
             summaries, failure, ..
         } = draining;
-        // Complete blocks are still emitted, unless the shutdown is immediate.
+        // Complete blocks are still emitted, unless the shutdown is immediate; nothing comes that they could wait for.
+        stop_sink.raise(Level::Drain);
         if !is_immediate_stop && failure.is_none() {
             tokio::select! {
                 drained = self.handle.when_drained() => drained?,
@@ -263,7 +270,7 @@ impl Mill {
     ) -> Result<JoinHandle<Result<(), SinkStopped>>, MillError> {
         let (state, bus) = (&self.options.state, self.options.bus.as_ref());
         sweep_sink_programs(&self.workflow, state).await?;
-        let mut sinks = sinks(&self.workflow, state, bus).await?;
+        let mut sinks = sinks(&self.workflow, &self.registry, state, bus).await?;
         sinks.append(&mut self.options.sinks);
         let mut options = sink::Options {
             sinks,

@@ -1,22 +1,25 @@
 //! The sinks that a workflow describes.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use proofmill_bus::{Connection, Credentials, NatsOptions, Publisher};
 use proofmill_workflow as file;
 
 use super::options::MillError;
-use super::registry::program_path;
+use super::registry::{Registry, program_path};
 use super::roles;
 use crate::plan::Backoff;
 use crate::remote::Role;
-use crate::sink::{Directory, Exec, JetStream, Secret, Sink, Webhook};
+use crate::role_counts::role_counts;
+use crate::sink::{Directory, Ethereum, Exec, JetStream, Secret, Sink, Webhook};
 use proofmill_process::{InputChannel, ProcessExecutor, ProcessSpec};
 
 /// The sequencer's directory in `state`, if it has one, and its sinks. `bus` is the connection to
 /// the cluster's own server.
 pub(crate) async fn sinks(
     workflow: &file::Workflow,
+    registry: &Registry,
     state: &Path,
     bus: Option<&Connection>,
 ) -> Result<Vec<Box<dyn Sink>>, MillError> {
@@ -27,14 +30,37 @@ pub(crate) async fn sinks(
     if let Some(directory) = &sequencer.directory {
         sinks.push(Box::new(Directory::open(&state.join(directory))?));
     }
+    let name: Arc<str> = workflow.name.as_str().into();
+    check_accounts(sequencer)?;
     for (index, sink) in sequencer.sinks.iter().enumerate() {
-        let made = make(sink, state, bus).await;
+        // The directory is a sink too.
+        let named = (&name, sinks.len() + 1);
+        let made = make(sink, named, registry, state, bus).await;
         sinks.push(made.map_err(|why| MillError::Setup {
             what: format!("sequencer.sink #{}", index + 1),
             why,
         })?);
     }
     Ok(sinks)
+}
+
+/// Fails if two sinks sign with one key: a nonce belongs to one call.
+fn check_accounts(sequencer: &file::Sequencer) -> Result<(), MillError> {
+    let signers = sequencer.sinks.iter().map(|sink| match &sink.kind {
+        file::SinkKind::Ethereum(settlement) => Some((&settlement.signer, &settlement.rpc)),
+        _ => None,
+    });
+    let signers: Vec<_> = signers.collect();
+    for (index, signer) in signers.iter().enumerate() {
+        if signer.is_some() && signers[..index].contains(signer) {
+            return Err(MillError::Setup {
+                what: format!("sequencer.sink #{}", index + 1),
+                why: "an earlier sink has the same account: give each an account of its own"
+                    .to_owned(),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Ends sink programs that an earlier run left running; only to be called while no other process
@@ -63,8 +89,11 @@ fn scratch(state: &Path) -> PathBuf {
     state.join("sink-scratch")
 }
 
+/// The sink that the table `sink` describes; `named` is its workflow and its number among all sinks, from 1.
 async fn make(
     sink: &file::Sink,
+    named: (&Arc<str>, usize),
+    registry: &Registry,
     state: &Path,
     bus: Option<&Connection>,
 ) -> Result<Box<dyn Sink>, String> {
@@ -98,6 +127,15 @@ async fn make(
             let publisher = Publisher::open(connection, subject, stream.as_deref()).await;
             let publisher = publisher.map_err(|error| format!("subject {subject}: {error}"))?;
             Box::new(JetStream::new(publisher, backoff))
+        }
+        file::SinkKind::Ethereum(settlement) => {
+            let form = settlement.payload.as_deref();
+            let form = form
+                .map(|name| registry.payload_form_of(name))
+                .transpose()?;
+            let journals = state.join("settlement");
+            let counts = role_counts().settlement(named.0, named.1);
+            Box::new(Ethereum::new(settlement, form, journals, backoff, counts).await?)
         }
         file::SinkKind::Exec {
             program,

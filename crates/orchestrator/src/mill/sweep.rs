@@ -7,6 +7,7 @@ use std::time::Duration;
 use proofmill_bus::{BlobError, BlobStore, Digest, Key, Log, Op, Sweeper, until_durable};
 
 use crate::coordinator::{CoordinatorGone, Handle};
+use crate::role_counts::role_counts;
 
 /// Interval of the search for unreferenced blobs, and the time before they are deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +71,8 @@ async fn sweep_once(
     sweeper: &mut Sweeper,
 ) -> Result<(), SweepError> {
     let scan = sweeper.scan(&live(coordinator, blobs).await?).await?;
+    let (count, bytes) = scan.stored();
+    role_counts().note_blobs(&coordinator.plan().workflow, count, bytes);
     if scan.is_empty() {
         return Ok(());
     }

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::model::{
     Backoff, CollectorPlan, Deadline, DispatcherPlan, Distinct, Hedge, Late, Needs, Plan, QueueIx,
-    QueuePlan, Speculation, StageIx, StageKind, StagePlan,
+    QueuePlan, SourcePlan, Speculation, StageIx, StageKind, StagePlan,
 };
 use crate::grouping::{Expected, Match, Range, Sequential, StrategyFactory};
 
@@ -101,13 +101,32 @@ impl Plan {
             workflow: linked.name.as_str().into(),
             stages,
             queues,
+            sources: sources_of(&linked),
             retain_blocks: RETAIN_BLOCKS,
             deadline: workflow.deadline.as_ref().map(|deadline| Deadline {
                 slot: deadline.slot,
                 drop_missed: deadline.on_missed == file::OnMissed::Drop,
             }),
+            cuts_blocks: linked
+                .stages
+                .iter()
+                .any(|stage| matches!(&stage.kind, file::StageKind::Dispatcher(it) if it.fan_out)),
         })
     }
+}
+
+fn sources_of(linked: &file::LinkedWorkflow) -> Vec<SourcePlan> {
+    let sources = linked.stages.iter().filter_map(|stage| {
+        let file::StageKind::Source(source) = &stage.kind else {
+            return None;
+        };
+        Some(SourcePlan {
+            name: stage.name.as_str().into(),
+            output: QueueIx(stage.outputs.first()?.0),
+            takes_submissions: source.kind == file::SourceKind::Submit,
+        })
+    });
+    sources.collect()
 }
 
 fn dispatcher_plan(dispatcher: &file::Dispatcher) -> DispatcherPlan {

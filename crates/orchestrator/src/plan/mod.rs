@@ -4,9 +4,11 @@
 mod digest;
 mod from_workflow;
 mod model;
+mod scaling;
 
 pub use from_workflow::{PlanError, StrategyMaker};
 pub use model::{
     Backoff, CollectorPlan, Deadline, DispatcherPlan, Distinct, Hedge, Late, Needs, Plan, QueueIx,
-    QueuePlan, Speculation, StageIx, StageKind, StagePlan,
+    QueuePlan, SourcePlan, Speculation, StageIx, StageKind, StagePlan,
 };
+pub use scaling::{PoolPlan, pools};

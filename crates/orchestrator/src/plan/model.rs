@@ -25,11 +25,15 @@ pub struct Plan {
     pub stages: Vec<StagePlan>,
     /// Every queue of the workflow.
     pub queues: Vec<QueuePlan>,
+    /// Sources of the workflow, which are no stages: the core knows their messages only.
+    pub sources: Vec<SourcePlan>,
     /// Number of blocks below the newest one for which ids of finished tasks are kept, for stages
     /// without a path to the sequencer.
     pub retain_blocks: u64,
     /// The time limit for each block; `None` if it is not measured.
     pub deadline: Option<Deadline>,
+    /// Whether a stage cuts blocks into parts (`fan_out`). Not part of the digest: only answers to queries depend on it.
+    pub cuts_blocks: bool,
 }
 
 /// The time limit for each block.
@@ -41,6 +45,17 @@ pub struct Deadline {
     /// Whether the remaining tasks of a block that has missed its deadline go to the dead-letter
     /// queue. Without effect if a sequencer waits for the block.
     pub drop_missed: bool,
+}
+
+/// A source of messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourcePlan {
+    /// The source's name.
+    pub name: Arc<str>,
+    /// The queue that it writes.
+    pub output: QueueIx,
+    /// Whether its messages are submitted from outside, under the names of their producers.
+    pub takes_submissions: bool,
 }
 
 /// A queue, its readers and its limits.
@@ -243,6 +258,30 @@ impl Plan {
             })
     }
 
+    /// The stages in the order of the graph: each after all that write what it reads; of several, first those that
+    /// come first in the plan.
+    pub fn in_order(&self) -> Vec<StageIx> {
+        let mut order: Vec<StageIx> = Vec::with_capacity(self.stages.len());
+        loop {
+            let follows = |writer: &StagePlan, reader: &StagePlan| {
+                writer.outputs.iter().any(|it| reader.inputs.contains(it))
+            };
+            let left: Vec<StageIx> = (0..self.stages.len())
+                .map(StageIx)
+                .filter(|stage| !order.contains(stage))
+                .collect();
+            let is_free = |stage: &&StageIx| {
+                let mut others = left.iter().filter(|other| other != stage);
+                !others.any(|other| follows(self.stage(*other), self.stage(**stage)))
+            };
+            // A checked workflow has no cycle; of one, the first stage would do.
+            match left.iter().find(is_free).or_else(|| left.first()) {
+                Some(next) => order.push(*next),
+                None => return order,
+            }
+        }
+    }
+
     /// For each stage, whether a path leads from it to the sequencer.
     pub fn leads_to_sequencer(&self) -> Vec<bool> {
         let mut leads: Vec<bool> = self
@@ -298,6 +337,15 @@ impl Default for Speculation {
             distinct: Distinct::Worker,
             hedge: None,
         }
+    }
+}
+
+// === impl Speculation ===
+
+impl Speculation {
+    /// Whether no two workers ever have a task at a time.
+    pub const fn is_single(&self) -> bool {
+        self.copies <= 1 && self.hedge.is_none()
     }
 }
 

@@ -9,10 +9,10 @@ use crate::conversation::{
     WorkerRow,
 };
 use crate::coordinator::CoordinatorGone;
-use crate::core::{BlockSummary, BlockView, Status};
+use crate::core::{BlockSummary, BlockView, Measures, Status, StepsView};
 use crate::id::{TaskId, WorkerId};
 use crate::plan::Plan;
-use crate::record::DeadRecord;
+use crate::record::{DeadRecord, PauseKind};
 
 /// The connection of an operator to the coordinator; cheap to clone.
 #[derive(Clone)]
@@ -60,10 +60,37 @@ impl OperatorPort {
         self.link.request(Request::Cancel(target)).await
     }
 
+    /// Has a task run that waits for its next attempt. Returns [`Reply::Invalid`] if it does not.
+    pub async fn run_now(&self, task: TaskId) -> Result<Reply, CoordinatorGone> {
+        self.link.request(Request::RunNow(task)).await
+    }
+
+    /// Pauses a stage or a source, or drains a worker; `by` is the name that is shown with the pause.
+    pub async fn pause(
+        &self,
+        kind: PauseKind,
+        name: Arc<str>,
+        by: Arc<str>,
+    ) -> Result<Reply, CoordinatorGone> {
+        self.link.request(Request::Pause { kind, name, by }).await
+    }
+
+    /// Ends a pause.
+    pub async fn resume(&self, kind: PauseKind, name: Arc<str>) -> Result<Reply, CoordinatorGone> {
+        self.link.request(Request::Resume { kind, name }).await
+    }
+
     /// The status of the workflow at this moment.
     pub async fn status(&self) -> Result<Status, CoordinatorGone> {
         let status: Result<_, CoordinatorGone> = ask!(self, Query::Status, QueryAnswer::Status);
         status.map(|status| *status)
+    }
+
+    /// Numbers for monitoring.
+    pub async fn measures(&self) -> Result<Measures, CoordinatorGone> {
+        let measures: Result<_, CoordinatorGone> =
+            ask!(self, Query::Measures, QueryAnswer::Measures);
+        measures.map(|measures| *measures)
     }
 
     /// The queues, in the order of the plan.
@@ -149,6 +176,12 @@ impl OperatorPort {
     pub async fn block(&self, block: u64) -> Result<BlockView, CoordinatorGone> {
         let view: Result<_, CoordinatorGone> = ask!(self, Query::Block(block), QueryAnswer::Block);
         view.map(|view| *view)
+    }
+
+    /// Steps of the lowest blocks in work, of a plan that cuts blocks into parts.
+    pub async fn steps(&self) -> Result<StepsView, CoordinatorGone> {
+        let steps: Result<_, CoordinatorGone> = ask!(self, Query::Steps, QueryAnswer::Steps);
+        steps.map(|steps| *steps)
     }
 
     /// Summaries of the states of these blocks, at most [`BLOCKS_MAX`](crate::core::BLOCKS_MAX) of

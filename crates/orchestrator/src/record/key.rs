@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proofmill_bus::{InvalidKey, Key};
 
-use super::RecordError;
+use super::{PauseKind, RecordError};
 use crate::id::{Part, TaskId};
 
 /// Key of the record that holds the lease key.
@@ -47,6 +47,8 @@ pub enum RecordKey {
     Counts(Arc<str>),
     /// Counters of the whole workflow.
     Totals,
+    /// Pause of a stage, source or worker, by its name.
+    Pause(PauseKind, Part),
 }
 
 // === impl RecordKey ===
@@ -76,6 +78,7 @@ impl RecordKey {
             Self::History(slot) => format!("past.{slot}"),
             Self::Counts(stage) => format!("count.{stage}"),
             Self::Totals => "totals".to_owned(),
+            Self::Pause(kind, name) => format!("pause.{kind}.{name}"),
         };
         Key::new(text)
     }
@@ -118,6 +121,13 @@ impl RecordKey {
         }
         if kind == "slot" {
             return Some(Self::Slot(rest.parse().ok()?));
+        }
+        if kind == "pause" {
+            let (kind, name) = rest.split_once('.')?;
+            return Some(Self::Pause(
+                PauseKind::of_word(kind)?,
+                Part::new(name).ok()?,
+            ));
         }
         let mut tokens = rest.split('.');
         if let "group" | "since" = kind {
@@ -189,6 +199,7 @@ mod tests {
             RecordKey::History(19_999),
             RecordKey::Counts("batch".into()),
             RecordKey::Totals,
+            RecordKey::Pause(PauseKind::Worker, Part::from_text("prove-1@host.a")),
         ] {
             let text = key.to_key().expect("valid");
             assert_eq!(RecordKey::parse(text.as_str()).expect("ours"), key);
@@ -209,6 +220,9 @@ mod tests {
             "past.x",
             "count.a.b",
             "totals.a",
+            "pause.stage",
+            "pause.queue.a",
+            "pause.stage.a.b",
         ] {
             assert!(RecordKey::parse(text).is_err(), "{text:?}");
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{TaskId, WorkerId};
+use crate::traces::TaskTrace;
 
 /// Maximum length of a reason or of a group's key in an entry, bytes.
 pub const HISTORY_TEXT_MAX: usize = 256;
@@ -44,6 +45,8 @@ pub struct TaskTimeline {
     pub failed: u32,
     /// See [`TaskEnd::failures`].
     pub failures: Vec<FailedAttemptSummary>,
+    /// See [`TaskEnd::trace`].
+    pub trace: TaskTrace,
 }
 
 /// An entry of the history.
@@ -93,12 +96,17 @@ pub struct TaskEnd {
     pub ran_ms: Option<u64>,
     /// Time of the end.
     pub ended_ms: u64,
+    /// Time at which the log had the end; `None` if this entry was itself the record of the end, or if the coordinator
+    /// that recorded the end has restarted since.
+    pub recorded_ms: Option<u64>,
     /// Number of attempts that failed before the end.
     pub failed: u32,
     /// The last failed attempts, at most [`HISTORY_FAILURES_MAX`].
     pub failures: Vec<FailedAttemptSummary>,
     /// Kind of end.
     pub outcome: TaskOutcome,
+    /// Place of the task in its block's trace.
+    pub trace: TaskTrace,
 }
 
 /// Kind of end of a task.

@@ -10,6 +10,7 @@ use crate::id::TaskId;
 use crate::origin::Origins;
 use crate::payload::Payload;
 use crate::plan::Needs;
+use crate::traces::TaskTrace;
 
 /// Version byte of these records.
 pub(super) const VERSION: u8 = 1;
@@ -85,6 +86,7 @@ impl From<TaskRecord1> for TaskRecord {
             at_ms: task.at_ms,
             // The core adds the origins that are certain.
             origins: Origins::default(),
+            trace: TaskTrace::default(),
         }
     }
 }

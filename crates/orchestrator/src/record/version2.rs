@@ -3,9 +3,10 @@
 
 use serde::Deserialize;
 
+use super::version3::TaskRecord3;
 use super::{
     Attempt, AttemptsInProgress, DeadRecord, DoneRecord, EndKind, GroupRecord, PartialResult,
-    Record, SlotRecord, TaskRecord,
+    Record, SlotRecord,
 };
 
 /// Version byte of these records.
@@ -16,7 +17,7 @@ pub(super) const VERSION: u8 = 2;
 #[serde(rename = "Record")]
 #[cfg_attr(test, derive(serde::Serialize))]
 pub(super) enum Record2 {
-    Task(TaskRecord),
+    Task(TaskRecord3),
     Attempts(Vec<Attempt>),
     Done(DoneRecord2),
     Dead(DeadRecord2),
@@ -42,7 +43,7 @@ pub(super) struct DoneRecord2 {
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(serde::Serialize))]
 pub(super) struct DeadRecord2 {
-    task: TaskRecord,
+    task: TaskRecord3,
     reason: String,
     attempts: Vec<Attempt>,
     at_ms: u64,
@@ -51,11 +52,11 @@ pub(super) struct DeadRecord2 {
 impl From<Record2> for Record {
     fn from(record: Record2) -> Self {
         match record {
-            Record2::Task(task) => Self::Task(task),
+            Record2::Task(task) => Self::Task(task.into()),
             Record2::Attempts(attempts) => Self::Attempts(attempts),
             Record2::Done(done) => Self::Done(done.into()),
             Record2::Dead(dead) => Self::Dead(DeadRecord {
-                task: dead.task,
+                task: dead.task.into(),
                 reason: dead.reason,
                 attempts: dead.attempts,
                 at_ms: dead.at_ms,

@@ -227,13 +227,24 @@ impl CallAdmission<'_> {
                 let mut queues = rewind.queues.iter();
                 queues.try_for_each(|queue| self.submittable_queue(*queue))
             }
-            Request::RetryDead(_) | Request::DropDead(_) | Request::Cancel(_) => {
-                self.only(Role::Operator)
+            Request::RetryDead(_)
+            | Request::DropDead(_)
+            | Request::Cancel(_)
+            | Request::RunNow(_) => self.only(Role::Operator),
+            Request::Pause { name, by, .. } => {
+                self.only(Role::Operator)?;
+                check_name("the name of what is paused", name)?;
+                check_name("the operator's name", by)
+            }
+            Request::Resume { name, .. } => {
+                self.only(Role::Operator)?;
+                check_name("the name of what is resumed", name)
             }
         }
     }
 
-    /// Queries that sources and producers need are open to them; operators may make all others.
+    /// Queries that sources and producers need are open to them; operators may make all others, and a console those
+    /// whose answers hold no payload.
     fn query(&self, query: &Query) -> Result<(), Refused> {
         match query {
             Query::SourceNext(source) => {
@@ -241,6 +252,8 @@ impl CallAdmission<'_> {
                 check_name("the source's name", source)
             }
             Query::Status if self.role == Role::Source => Ok(()),
+            Query::DeadLetter(_) => self.only(Role::Operator),
+            _ if self.role == Role::Console => Ok(()),
             _ => self.only(Role::Operator),
         }
     }

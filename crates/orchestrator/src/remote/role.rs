@@ -20,6 +20,8 @@ pub enum Role {
     Source,
     /// A person's commands: queries, and changes that a person may make.
     Operator,
+    /// The console of a cluster: queries without payloads, and no change.
+    Console,
 }
 
 // === impl Role ===
@@ -34,6 +36,7 @@ impl Role {
             Self::Sequencer => "sequencer",
             Self::Source => "source",
             Self::Operator => "operator",
+            Self::Console => "console",
         }
     }
 
@@ -43,7 +46,7 @@ impl Role {
         let creator = Self::Coordinator.name();
         let missing_stream = match self {
             Self::Coordinator => MissingStream::Create,
-            Self::Dispatcher | Self::Collector | Self::Sequencer | Self::Source => {
+            Self::Dispatcher | Self::Collector | Self::Sequencer | Self::Source | Self::Console => {
                 MissingStream::Wait { creator }
             }
             Self::Operator => MissingStream::Fail { creator },

@@ -47,6 +47,7 @@ impl Seat {
             Role::Sequencer,
             Role::Source,
             Role::Operator,
+            Role::Console,
         ];
         match rest[..] {
             [group, user] if role == Role::Dispatcher.name() => Some(Self::of_workers(group, user)),
@@ -94,7 +95,12 @@ mod tests {
 
     #[test]
     fn a_seat_is_read_from_the_subject_of_a_call() {
-        for seat in [Seat::of(Role::Source), Seat::of_workers("prove", "alice")] {
+        let console = Seat::of(Role::Console);
+        for seat in [
+            Seat::of(Role::Source),
+            console,
+            Seat::of_workers("prove", "alice"),
+        ] {
             let subject = format!("proofmill.leader.w.{seat}");
             assert_eq!(Seat::on_subject(&subject), Some(seat));
         }

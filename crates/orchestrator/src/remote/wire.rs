@@ -12,7 +12,7 @@ use crate::conversation::{Query, QueryAnswer, Reply, Request, RoleCommand, RoleE
 use crate::id::WorkerId;
 
 /// Version of the encoding and of the messages.
-const VERSION: u8 = 8;
+const VERSION: u8 = 9;
 
 /// Maximum size of a message in bytes: a larger one that is stored as a blob is not fetched.
 const MESSAGE_MAX: u64 = 256 << 20;

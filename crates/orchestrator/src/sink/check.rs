@@ -344,6 +344,7 @@ mod tests {
             payload: Payload::json(""),
             at_ms: 0,
             origins,
+            trace: crate::traces::TaskTrace::default(),
         };
         (Arc::new(task), payload)
     }

@@ -3,6 +3,7 @@
 use futures_util::future::BoxFuture;
 
 use super::service::{Emitted, Sink, SinkError};
+use crate::executor::trace_of;
 use crate::plan::Backoff;
 use proofmill_process::{Outcome, ProcessExecutor, TaskContext};
 
@@ -37,10 +38,11 @@ impl Exec {
         let described = emitted.described();
         let named =
             described.map(|(name, value)| (format!("PROOFMILL_{}", name.to_uppercase()), value));
+        let context = trace_of(emitted.trace.as_ref());
         let key_variable = ("PROOFMILL_IDEMPOTENCY_KEY".to_owned(), key.clone());
         let program = self
             .program
-            .with_env(named.into_iter().chain([key_variable]));
+            .with_env(named.into_iter().chain([key_variable]).chain(context));
         let context = TaskContext {
             id: key,
             attempt,

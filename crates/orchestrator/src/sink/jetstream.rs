@@ -36,11 +36,17 @@ impl JetStream {
             return Ok(());
         }
         self.unsure = true;
-        let headers = emitted.described().map(|(name, value)| {
+        let described = emitted.described().map(|(name, value)| {
             let words = name.split('_').map(capitalized);
             let name = words.collect::<Vec<_>>().join("-");
             (format!("Proofmill-{name}"), value)
         });
+        let mut headers = described.to_vec();
+        if let Some(trace) = &emitted.trace {
+            headers.push(("traceparent".to_owned(), trace.traceparent()));
+            let state = trace.tracestate();
+            headers.extend(state.map(|state| ("tracestate".to_owned(), state.to_string())));
+        }
         let payload = emitted.bytes.clone();
         self.publisher.publish(&key, &headers, payload).await?;
         self.unsure = false;

@@ -2,6 +2,7 @@
 
 mod check;
 mod directory;
+mod ethereum;
 mod exec;
 mod history;
 mod jetstream;
@@ -11,9 +12,10 @@ mod webhook;
 
 pub use check::{Checks, EmissionCheck, EmissionRefused, VerifiedResult};
 pub use directory::Directory;
+pub use ethereum::{Ethereum, PayloadForm};
 pub use exec::Exec;
 pub(crate) use history::History;
 pub use jetstream::JetStream;
-pub use secret::{Secret, SecretError};
-pub use service::{Emitted, Options, Sink, SinkError, SinkStopped, run};
+pub use secret::Secret;
+pub use service::{Emitted, Options, Sink, SinkError, SinkStopped, message_of, run};
 pub use webhook::Webhook;

@@ -10,9 +10,9 @@ use proofmill_workflow::HttpUrl;
 
 use super::secret::Secret;
 use super::service::{Emitted, Sink, SinkError};
-use crate::http::{HttpClient, HttpError};
 use crate::payload::Encoding;
 use crate::plan::Backoff;
+use proofmill_http::{HttpClient, HttpError};
 
 /// Maximum number of bytes of a response that are read, for the reason of a refusal.
 const ANSWER_MAX: usize = 64 * 1024;
@@ -98,7 +98,13 @@ impl Webhook {
             ("idempotency-key".to_owned(), key),
             ("proofmill-signature".to_owned(), signature),
         ];
-        for (name, value) in named.into_iter().chain(own) {
+        // Not signed: it describes the delivery, and the receiver may not rely on it.
+        let trace = emitted.trace.as_ref();
+        let parent = trace.map(|trace| ("traceparent".to_owned(), trace.traceparent()));
+        let state = trace.and_then(|trace| trace.tracestate());
+        let state = state.map(|state| ("tracestate".to_owned(), state.to_string()));
+        let context = parent.into_iter().chain(state);
+        for (name, value) in named.into_iter().chain(own).chain(context) {
             let fits = "not a header";
             let name = HeaderName::try_from(&name).map_err(|_| format!("{name:?} is {fits}"))?;
             let value =

@@ -1,5 +1,7 @@
 //! A source that counts blocks.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 
@@ -7,6 +9,7 @@ use super::service::{Source, SourceItem, SourceMessage};
 use crate::conversation::Uniqueness;
 use crate::id::Part;
 use crate::payload::Encoding;
+use crate::role_counts::SourceCounts;
 
 /// A source of the blocks `start ..= end`, `chunk` per message; the payload is made from each span.
 pub struct Range<F> {
@@ -43,6 +46,12 @@ where
         Ok(())
     }
 
+    fn watch(&mut self, counts: Arc<SourceCounts>) {
+        if let Some(end) = self.end {
+            counts.note_head(end);
+        }
+    }
+
     fn next(&mut self) -> BoxFuture<'_, Option<Result<SourceItem, String>>> {
         let first = self.next;
         if self.end.is_some_and(|end| first > end) {
@@ -60,6 +69,7 @@ where
             needs: None,
             uniqueness: Uniqueness::Multiple,
             next: self.next,
+            caller: None,
         };
         Box::pin(std::future::ready(Some(Ok(SourceItem::Message(message)))))
     }

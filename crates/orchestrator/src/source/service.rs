@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use proofmill_bus::{BlobError, BlobStore, Held};
+use proofmill_trace::TraceContext;
 use tokio::sync::oneshot;
 
 use super::rate::Pace;
@@ -17,6 +18,7 @@ use crate::message::{Message, grouping};
 use crate::payload::Encoding;
 use crate::plan::{Needs, QueueIx};
 use crate::port::SourcePort;
+use crate::role_counts::{SourceCounts, role_counts};
 use crate::shutdown::{Level, Shutdown};
 
 /// Maximum number of submitted messages not yet acknowledged; 1 for messages whose acknowledgement
@@ -42,6 +44,8 @@ pub struct SourceMessage {
     pub uniqueness: Uniqueness,
     /// The source's position after this message.
     pub next: u64,
+    /// The context of the caller's trace, if it sent one.
+    pub caller: Option<Arc<TraceContext>>,
 }
 
 /// The next item of a source.
@@ -75,6 +79,12 @@ pub trait Source: Send {
     /// By default it never ends: the messages of most sources stay valid.
     fn changed(&mut self) -> BoxFuture<'_, u64> {
         Box::pin(std::future::pending())
+    }
+
+    /// Called once, before the first [`next`](Self::next): the source notes the last block that it could bring in
+    /// `counts`, whenever it learns it. By default it notes nothing.
+    fn watch(&mut self, counts: Arc<SourceCounts>) {
+        let _ = counts;
     }
 
     /// Called when the messages about the blocks from `from` on have been withdrawn; the source
@@ -166,9 +176,13 @@ pub fn run(
         if let Some(position) = position {
             source.seek(position).map_err(failed)?;
         }
+        let counts = role_counts().source(&coordinator.plan().workflow, &name);
+        counts.note_next(position);
+        source.watch(counts.clone());
         let mut window = SubmissionWindow {
             pending: VecDeque::new(),
             acknowledged: position,
+            counts,
             is_first_run: position.is_none(),
             changed: None,
             summary: Summary::default(),
@@ -251,6 +265,7 @@ pub(super) async fn request(
         },
         uniqueness,
         source_next: None,
+        caller: message.caller,
     };
     Ok((request, held))
 }
@@ -267,6 +282,8 @@ struct Pending {
 struct SubmissionWindow {
     pending: VecDeque<Pending>,
     acknowledged: Option<u64>,
+    /// The source's numbers for the metrics.
+    counts: Arc<SourceCounts>,
     /// Whether no earlier run has recorded a position.
     is_first_run: bool,
     /// Lowest block for which the core knows another message.
@@ -304,6 +321,7 @@ impl SourceMessage {
             needs: requires.map(|labels| Needs { labels, memory: 0 }),
             uniqueness: Uniqueness::Multiple,
             next: 0,
+            caller: None,
         })
     }
 }
@@ -402,6 +420,11 @@ impl SubmissionWindow {
         Ok(())
     }
 
+    fn acknowledge(&mut self, next: Option<u64>) {
+        self.acknowledged = next;
+        self.counts.note_next(next);
+    }
+
     /// Awaits the remaining acknowledgements, unless the shutdown is immediate.
     async fn finish(
         &mut self,
@@ -481,13 +504,13 @@ impl SubmissionWindow {
                 }
             }
             if self.pending.is_empty() {
-                self.acknowledged = Some(from);
+                self.acknowledge(Some(from));
                 return Ok(from);
             }
             if self.pending.iter().all(|pending| pending.block < from) {
                 // They stay valid and may still wait for room. Their acknowledgement does not move the source's
                 // position beyond what was withdrawn, which one that was submitted by an earlier run would.
-                self.acknowledged = self.acknowledged.map(|position| position.min(from));
+                self.acknowledge(self.acknowledged.map(|position| position.min(from)));
                 for pending in &mut self.pending {
                     pending.next = pending.next.min(from);
                 }
@@ -542,7 +565,7 @@ impl SubmissionWindow {
         // With several output queues a position counts once the last queue has acknowledged.
         let following = self.pending.front();
         if self.changed.is_none() && following.is_none_or(|following| following.next != next) {
-            self.acknowledged = Some(next);
+            self.acknowledge(Some(next));
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use proofmill_nats_server::Cluster;
 use rustix::process::Signal;
 
 use crate::roles::WORKFLOW;
-use crate::support::{Roles, check_order, emitted, proved, wait_for};
+use crate::support::{PATIENCE, Roles, check_order, emitted, proved, wait_for};
 
 /// A pseudo-random sequence, the same in each run.
 struct Random(u64);
@@ -50,7 +50,7 @@ fn every_block_leaves_once_in_order_whatever_dies() {
         "source-2",
     ];
     roles.start_all(&names);
-    wait_for(dir.path(), 20, Duration::from_secs(60), &roles);
+    wait_for(dir.path(), 20, PATIENCE, &roles);
     let mut random = Random(20_261_121);
     let began = Instant::now();
     let mut hit: Vec<String> = Vec::new();
@@ -83,7 +83,7 @@ fn every_block_leaves_once_in_order_whatever_dies() {
     }
     // After the faults, the work goes on.
     let so_far = emitted(dir.path()).last().map_or(0, |(_, last)| *last);
-    wait_for(dir.path(), so_far + 50, Duration::from_secs(60), &roles);
+    wait_for(dir.path(), so_far + 50, PATIENCE, &roles);
     let again = proved(dir.path())
         .values()
         .filter(|(begun, _)| *begun > 1)

@@ -4,13 +4,16 @@ use proofmill_bus::{Connection, Credentials, NatsOptions};
 use proofmill_nats_server::Deployed;
 use proofmill_orchestrator::remote::Role;
 
-pub(crate) const ROLES: [Role; 6] = [
+use crate::support::PATIENCE;
+
+pub(crate) const ROLES: [Role; 7] = [
     Role::Coordinator,
     Role::Dispatcher,
     Role::Collector,
     Role::Sequencer,
     Role::Source,
     Role::Operator,
+    Role::Console,
 ];
 
 /// The user of a role; of the dispatchers' two users, the one with worker group `prove`.
@@ -37,6 +40,7 @@ pub(crate) fn options_of(deployed: &Deployed, role: Role, user: &str) -> NatsOpt
         },
         ca_file: Some(deployed.authority.clone()),
         client_certificate: Some((client.certificate, client.key)),
+        connect_timeout: PATIENCE,
         ..NatsOptions::new(&deployed.server.url())
     }
 }

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use proofmill_nats_server::NatsServer;
 use proofmill_orchestrator::cluster::{self, LedWorkflows, ProcessContext};
 use proofmill_orchestrator::conversation::{Reply, Target, TaskSelection};
+use proofmill_orchestrator::coordinator::Handle;
 use proofmill_orchestrator::port::Ports;
 use proofmill_orchestrator::remote::{Client, RemoteError, Role, Seat};
 use proofmill_orchestrator::shutdown;
@@ -33,19 +34,42 @@ async fn open(
     (tokio::spawn(client.run()), ports)
 }
 
+/// A workflow on a server of its own, and its leader.
+struct Chain {
+    context: ProcessContext,
+    leader: Handle,
+    _trigger: shutdown::Trigger,
+    _server: NatsServer,
+    _folder: tempfile::TempDir,
+}
+
+impl Chain {
+    async fn lead() -> Self {
+        let server = NatsServer::start();
+        let folder = tempfile::tempdir().expect("a directory");
+        let text = WORKFLOW.replace("END", "99");
+        std::fs::write(folder.path().join("workflow.toml"), text).expect("written");
+        let context = context(&server.url(), 1, folder.path(), "here").await;
+        let (trigger, running) = shutdown::channel();
+        let leading = LedWorkflows::default();
+        tokio::spawn(cluster::lead(context.clone(), leading.clone(), running));
+        Self {
+            leader: leading.wait_until_leading("chain").await,
+            context,
+            _trigger: trigger,
+            _server: server,
+            _folder: folder,
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operator_elsewhere_asks_and_is_answered_as_one_beside_the_coordinator() {
-    let server = NatsServer::start();
-    let dir = tempfile::tempdir().expect("a directory");
-    let text = WORKFLOW.replace("END", "99");
-    std::fs::write(dir.path().join("workflow.toml"), text).expect("written");
-    let context = context(&server.url(), 1, dir.path(), "here").await;
-    let (_trigger, running) = shutdown::channel();
-    let leading = LedWorkflows::default();
-    tokio::spawn(cluster::lead(context.clone(), leading.clone(), running));
-    let here = leading.wait_until_leading("chain").await.operator();
+    let chain = Chain::lead().await;
+    let context = &chain.context;
+    let here = chain.leader.operator();
 
-    let (_submitting, ports) = open(&context, Role::Source).await;
+    let (_submitting, ports) = open(context, Role::Source).await;
     let queue = context.plan.queue_named("blocks").expect("a queue");
     let (source, producer) = (ports.source(), "test".into());
     for block in 0..BLOCKS {
@@ -55,7 +79,7 @@ async fn an_operator_elsewhere_asks_and_is_answered_as_one_beside_the_coordinato
         assert_eq!(reply.expect("an answer"), Reply::Accepted);
     }
 
-    let (_asking, operating) = open(&context, Role::Operator).await;
+    let (_asking, operating) = open(context, Role::Operator).await;
     let there = operating.operator();
     let all = TaskSelection::default;
     assert_eq!(there.status().await.expect("a status").live, 5);
@@ -93,22 +117,56 @@ async fn an_operator_elsewhere_asks_and_is_answered_as_one_beside_the_coordinato
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_source_that_asks_what_operators_ask_is_refused() {
-    let server = NatsServer::start();
-    let dir = tempfile::tempdir().expect("a directory");
-    let text = WORKFLOW.replace("END", "99");
-    std::fs::write(dir.path().join("workflow.toml"), text).expect("written");
-    let context = context(&server.url(), 1, dir.path(), "here").await;
-    let (_trigger, running) = shutdown::channel();
-    let leading = LedWorkflows::default();
-    tokio::spawn(cluster::lead(context.clone(), leading.clone(), running));
-    leading.wait_until_leading("chain").await;
+    let chain = Chain::lead().await;
+    let context = &chain.context;
 
-    let (client, ports) = open(&context, Role::Source).await;
+    let (client, ports) = open(context, Role::Source).await;
     let source = ports.source();
     assert_eq!(source.status().await.expect("a status").live, 0);
     let next = source.next_of(&"blocks".into()).await;
     assert_eq!(next.expect("an answer"), None);
     ports.operator().queues().await.expect_err("not its to ask");
+    let ended = client.await.expect("no panic");
+    assert!(
+        matches!(ended, Err(RemoteError::NotPermitted { .. })),
+        "{ended:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_console_asks_for_all_but_payloads_and_changes_nothing() {
+    let chain = Chain::lead().await;
+    let context = &chain.context;
+
+    let (_submitting, ports) = open(context, Role::Source).await;
+    let queue = context.plan.queue_named("blocks").expect("a queue");
+    let message = SourceMessage::of_json((0, 0), None, Bytes::from("{}"), None);
+    let message = message.expect("a message");
+    let (source, producer) = (ports.source(), "test".into());
+    let submitted = submit(&source, &context.blobs, &producer, queue, message);
+    assert_eq!(submitted.await.expect("an answer"), Reply::Accepted);
+
+    let (_watching, ports) = open(context, Role::Console).await;
+    let console = ports.operator();
+    assert_eq!(console.status().await.expect("a status").live, 1);
+    assert_eq!(console.blocks(0..=1).await.expect("blocks").len(), 2);
+    let block = console.block(0).await.expect("a block");
+    let task = block.live[0].task.clone();
+    assert_eq!(
+        console.workers(None, 10).await.expect("workers").rows.len(),
+        0
+    );
+
+    let answer = console.cancel(Target::Task(task.clone())).await;
+    let refused = Reply::Invalid {
+        why: "not permitted for a console".to_owned(),
+    };
+    assert_eq!(answer.expect("an answer"), refused);
+    assert_eq!(console.status().await.expect("a status").live, 1);
+
+    let (client, ports) = open(context, Role::Console).await;
+    let asked = ports.operator().dead_letter(task).await;
+    asked.expect_err("a letter has a payload");
     let ended = client.await.expect("no panic");
     assert!(
         matches!(ended, Err(RemoteError::NotPermitted { .. })),

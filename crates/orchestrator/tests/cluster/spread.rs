@@ -37,16 +37,21 @@ fn workflows_are_spread_over_their_coordinators() {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
         let mut processes: Vec<(LedWorkflows, Trigger)> = Vec::new();
-        let mut roles = JoinSet::new();
+        let mut leads = Vec::new();
         for name in ["one", "two"] {
             let leading = LedWorkflows::default();
             let (stop, shutdown) = shutdown::channel();
             for n in 0..WORKFLOWS {
                 let context =
                     context(&server.url(), 1, &dir.path().join(n.to_string()), name).await;
-                roles.spawn(cluster::lead(context, leading.clone(), shutdown.clone()));
+                leads.push(cluster::lead(context, leading.clone(), shutdown.clone()));
             }
             processes.push((leading, stop));
+        }
+        // They begin together: connecting takes longer than a process waits for one that leads fewer.
+        let mut roles = JoinSet::new();
+        for lead in leads {
+            roles.spawn(lead);
         }
         let counts = || -> Vec<usize> {
             processes

@@ -25,7 +25,7 @@ const REPLICAS: &str = "PROOFMILL_TEST_REPLICAS";
 const DIR: &str = "PROOFMILL_TEST_DIR";
 
 /// Time limit of every wait; no test takes as long unless it is stuck.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A prover that takes a set time, and logs the beginning and end of each task.
 struct Slow {
@@ -71,6 +71,8 @@ pub(crate) fn workflow(dir: &Path) -> Workflow {
 pub(crate) async fn context(url: &str, replicas: usize, dir: &Path, name: &str) -> ProcessContext {
     let mut options = NatsOptions::new(url);
     options.replicas = replicas;
+    // A machine that stalls may take longer for an answer than one attempt lasts.
+    options.connect_timeout = PATIENCE;
     let connection = Connection::open(options).await.expect("the bus");
     let mut registry = Registry::default();
     let log = dir.join("proved");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use proofmill_orchestrator::grouping::StrategyFactory;
 use proofmill_orchestrator::plan::{
     Backoff, CollectorPlan, Deadline, DispatcherPlan, Late, Needs, Plan, QueueIx, QueuePlan,
-    StageIx, StageKind, StagePlan,
+    SourcePlan, StageIx, StageKind, StagePlan,
 };
 
 use crate::support::Mill;
@@ -18,6 +18,7 @@ pub(crate) struct Draft {
     queues: Vec<QueuePlan>,
     deadline: Option<Deadline>,
     late: Late,
+    cuts_blocks: bool,
 }
 
 pub(crate) fn dispatcher() -> DispatcherPlan {
@@ -122,6 +123,12 @@ impl Draft {
         self.stage("emit", &[input], &[], StageKind::Sequencer { start: 0 })
     }
 
+    /// Says that a stage cuts blocks into parts.
+    pub(crate) fn cuts_blocks(mut self) -> Self {
+        self.cuts_blocks = true;
+        self
+    }
+
     pub(crate) fn deadline(mut self, slot: u64, drop_missed: bool) -> Self {
         let slot = Duration::from_millis(slot);
         self.deadline = Some(Deadline { slot, drop_missed });
@@ -137,7 +144,15 @@ impl Draft {
             workflow: "test".into(),
             stages: self.stages,
             queues: self.queues,
+            sources: [("blocks", false), ("outside", true)]
+                .map(|(name, takes_submissions)| SourcePlan {
+                    name: name.into(),
+                    output: QueueIx(0),
+                    takes_submissions,
+                })
+                .into(),
             retain_blocks: 100,
+            cuts_blocks: self.cuts_blocks,
             deadline: self.deadline,
         })
     }

@@ -54,6 +54,7 @@ fn bring(mill: &mut Mill, block: u64, fork: char, uniqueness: Uniqueness) -> Opt
             message,
             uniqueness,
             source_next: (uniqueness == Uniqueness::Single).then_some(block + 1),
+            caller: None,
         }),
     });
     mill.reply(RequestId(2_000_000 + block))
@@ -321,6 +322,7 @@ fn a_message_that_waits_of_a_block_that_goes_with_a_later_one_is_turned_away() {
             message,
             uniqueness: Uniqueness::ReplayOnly,
             source_next: Some(3),
+            caller: None,
         }),
     });
     assert_eq!(mill.reply(request), None, "it waits");

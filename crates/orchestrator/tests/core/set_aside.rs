@@ -27,6 +27,7 @@ fn a_record_that_cannot_be_applied_is_set_aside_and_replay_goes_on() {
             payload: Payload::json("1"),
             at_ms: 0,
             origins: Origins::default(),
+            trace: proofmill_orchestrator::traces::TaskTrace::default(),
         })
         .encode()
     };

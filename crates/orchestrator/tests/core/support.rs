@@ -12,14 +12,16 @@ use proofmill_orchestrator::conversation::{
     Uniqueness, WorkerCommand, WorkerEvent, WorkerFailure, WorkerJoin, WorkerResult,
 };
 use proofmill_orchestrator::core::{
-    Action, Core, CoreOptions, Event, HistoryOptions, LeaseKey, LeaseTag, Now, RequestId, Time,
-    Token,
+    Action, Core, CoreOptions, Event, HistoryOptions, LeaseKey, LeaseTag, Now, RequestId,
+    TaskReport, TaskReportKind, Time, Token,
 };
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::message::{Message, grouping};
 use proofmill_orchestrator::payload::Payload;
 use proofmill_orchestrator::plan::{Late, Plan, StageIx};
 use proofmill_orchestrator::record::{Failure, Record};
+use proofmill_orchestrator::traces::{TraceEvent, spans_of};
+use proofmill_trace::{Span, TraceContext};
 
 pub(crate) use crate::draft::{Draft, dispatcher};
 
@@ -39,8 +41,14 @@ pub(crate) struct Mill {
     pub(crate) emitted: Vec<TaskId>,
     pub(crate) cancelled: Vec<(String, LeaseRef)>,
     pub(crate) unknown: Vec<String>,
+    /// Reports for traces.
+    pub(crate) traces: Vec<TraceEvent>,
+    /// Context that submissions come with.
+    pub(crate) caller: Option<Arc<TraceContext>>,
     /// Late messages that were reported to the operator.
     pub(crate) late: Vec<(TaskId, Late)>,
+    /// All reports to the operator about tasks.
+    pub(crate) reports: Vec<TaskReport>,
     hosts: BTreeMap<String, Host>,
     /// Commands to hosts that they have not handled, each with the host's name.
     pub(crate) told: Vec<(String, HostCommand)>,
@@ -64,7 +72,11 @@ pub(crate) fn id(text: &str) -> TaskId {
 impl Mill {
     pub(crate) fn new(plan: Plan) -> Self {
         let plan = Arc::new(plan);
-        let mut core = Core::new(plan.clone(), CoreOptions::default());
+        let options = CoreOptions {
+            traces: true,
+            ..CoreOptions::default()
+        };
+        let mut core = Core::new(plan.clone(), options);
         core.start(Now::default());
         Self {
             core,
@@ -80,7 +92,10 @@ impl Mill {
             emitted: Vec::new(),
             cancelled: Vec::new(),
             unknown: Vec::new(),
+            traces: Vec::new(),
+            caller: None,
             late: Vec::new(),
+            reports: Vec::new(),
             hosts: BTreeMap::new(),
             told: Vec::new(),
             sessions: 0,
@@ -145,8 +160,14 @@ impl Mill {
                     ..
                 } => self.emitted.push(task.id.clone()),
                 Action::Host { host, command } => self.told.push((host.to_string(), command)),
-                Action::Late { task, became, .. } => self.late.push((task, became)),
-                Action::Settle { .. } => {}
+                Action::Report(report) => {
+                    if let TaskReportKind::Late { became, .. } = report.kind {
+                        self.late.push((report.task.clone(), became));
+                    }
+                    self.reports.push(*report);
+                }
+                Action::Settle { .. } | Action::Work { .. } => {}
+                Action::Trace { event, .. } => self.traces.push(event),
                 Action::Defect { why } => panic!("{why}"),
             }
         }
@@ -247,6 +268,7 @@ impl Mill {
         let options = CoreOptions {
             adopt_grace,
             history: self.history,
+            traces: true,
             ..CoreOptions::default()
         };
         let mut core = Core::new(self.plan.clone(), options);
@@ -273,6 +295,12 @@ impl Mill {
         }
         self.now_ms = until;
         self.tell(Event::Tick);
+    }
+
+    /// Lets time pass without an event, until somebody asks.
+    pub(crate) fn look_in(&mut self, ms: u64) {
+        self.now_ms += ms;
+        self.core.set_time(self.now());
     }
 
     pub(crate) fn join(&mut self, worker: &str, slots: usize) {
@@ -402,9 +430,17 @@ impl Mill {
                 message,
                 uniqueness,
                 source_next: None,
+                caller: self.caller.clone(),
             }),
         });
         request
+    }
+
+    /// Spans of the reports since the last call.
+    pub(crate) fn spans(&mut self) -> Vec<Span> {
+        let events = std::mem::take(&mut self.traces);
+        let spans = |event| spans_of(&self.plan, event, WALL_MS + self.now_ms);
+        events.iter().flat_map(spans).collect()
     }
 
     pub(crate) fn reply(&mut self, request: RequestId) -> Option<Reply> {
@@ -417,6 +453,14 @@ impl Mill {
             queue,
             Self::message(block, block, &format!("{{\"block\":{block}}}")),
         )
+    }
+
+    /// Makes a request, and returns the reply if it has come.
+    pub(crate) fn ask(&mut self, request: Request) -> Option<Reply> {
+        self.requests += 1;
+        let id = RequestId(self.requests);
+        self.tell(Event::Request { id, request });
+        self.replies.remove(&id)
     }
 
     pub(crate) fn retry(&mut self, task: &str) -> Option<Reply> {

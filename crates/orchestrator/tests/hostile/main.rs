@@ -11,6 +11,11 @@ mod targets;
 use proofmill_mutation::Mutator;
 
 #[test]
+fn no_bundle_ends_its_reader() {
+    Mutator::of(&seeds::bundles()).run("bundle", targets::bundle);
+}
+
+#[test]
 fn no_call_of_a_peer_ends_the_leader() {
     Mutator::of(&seeds::calls()).run("call", targets::call);
 }

@@ -88,6 +88,10 @@ async fn blocks_are_brought_over_failures_and_brought_again_when_they_change() {
     let status = mill.handle.operator().status().await.expect("a status");
     assert_eq!(status.blocks_stale, 0);
     assert_eq!(status.dead, 0);
+    mill.until("13 counts as emitted", |core| {
+        core.status().next_block == Some(14)
+    })
+    .await;
 
     // Emitted blocks that change stay, and are counted; later blocks follow the new chain.
     node.reorganise(12, 'c');
@@ -113,6 +117,10 @@ async fn a_chain_that_changes_while_nobody_looks_is_found_out() {
     let mut mill = Background::start(&text, &script, dir.path(), true).await;
     leaves(&mut mill, &node, 7).await;
     leaves(&mut mill, &node, 8).await;
+    mill.until("8 counts as emitted", |core| {
+        core.status().next_block == Some(9)
+    })
+    .await;
     node.extend(3);
     mill.until("13 is there", |core| {
         core.tasks(|task| task.id.block == 13).len() == 1

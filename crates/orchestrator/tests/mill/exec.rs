@@ -1,6 +1,5 @@
 //! Emissions through a program.
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use proofmill_orchestrator::conversation::Reply;
@@ -11,10 +10,9 @@ use crate::support::{Background, PATIENCE, Script};
 
 /// A workflow that emits messages submitted to `blocks`, to a program with this text.
 fn workflow(dir: &Path, script: &str, more: &str) -> String {
+    // Read by a shell: a program that this process has written is busy while another test forks.
     let program = dir.join("publish.sh");
-    std::fs::write(&program, format!("#!/bin/sh\nset -eu\n{script}\n")).expect("written");
-    let executable = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(&program, executable).expect("permitted");
+    std::fs::write(&program, format!("set -eu\n{script}\n")).expect("written");
     format!(
         r#"
         name = "published"
@@ -26,8 +24,8 @@ fn workflow(dir: &Path, script: &str, more: &str) -> String {
         input = "blocks"
         [[sequencer.sink]]
         kind = "exec"
-        program = "{}"
-        args = ["{}"]
+        program = "/bin/sh"
+        args = ["{}", "{}"]
         backoff = {{ initial = "1ms", max = "5ms" }}
         {more}
         "#,

@@ -195,8 +195,11 @@ async fn a_shared_group_runs_the_lowest_block_of_any_of_its_stages() {
     for block in [3, 2, 1, 0] {
         assert_eq!(mill.submit("blocks", block, "{}").await, Reply::Accepted);
     }
-    // The two workers, one for each stage's table, have the first two tasks.
+    // The two workers, one for each stage's table, have the first two tasks, and have begun them.
     mill.until("two are leased", |core| core.status().stages[0].leased == 2)
+        .await;
+    script
+        .until("two have begun", |script| script.order().len() >= 2)
         .await;
     script.open_below(u64::MAX);
     for block in 0..4 {

@@ -40,9 +40,9 @@ async fn a_result_whose_blob_cannot_be_stored_is_kept_and_is_no_failed_attempt()
             Reply::Accepted
         );
     }
-    while script.begun().len() < 2 {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+    script
+        .until("two have begun", |script| script.begun().len() >= 2)
+        .await;
     // The store is out of reach: its directory is moved away and a file takes its place.
     let (blobs, away) = (dir.path().join("blobs"), dir.path().join("away"));
     fs::rename(&blobs, &away).expect("moved");
@@ -88,9 +88,9 @@ async fn a_payload_that_cannot_be_fetched_is_no_failed_attempt() {
         let json = format!(r#"{{"block":{block}}}"#);
         assert_eq!(mill.submit("blocks", block, json).await, Reply::Accepted);
     }
-    while script.begun().len() < 2 {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+    script
+        .until("two have begun", |script| script.begun().len() >= 2)
+        .await;
     for block in 2..6 {
         assert_eq!(
             mill.submit("blocks", block, large(block)).await,
@@ -131,9 +131,9 @@ async fn a_dispatcher_that_is_paused_drains_and_hands_everything_back() {
             Reply::Accepted
         );
     }
-    while script.begun().len() < 2 {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+    script
+        .until("two have begun", |script| script.begun().len() >= 2)
+        .await;
     let (blobs, away) = (dir.path().join("blobs"), dir.path().join("away"));
     fs::rename(&blobs, &away).expect("moved");
     fs::write(&blobs, "").expect("written");

@@ -18,6 +18,10 @@ async fn with_two_under_way(script: &Script, state: &std::path::Path) -> Backgro
     }
     mill.until("two are leased", |core| core.status().stages[0].leased == 2)
         .await;
+    // A prover that has not begun would not notice that it is cancelled.
+    script
+        .until("two have begun", |script| script.begun().len() >= 2)
+        .await;
     mill
 }
 
@@ -62,7 +66,10 @@ async fn a_stop_hands_back_what_is_under_way_without_counting_an_attempt() {
         (10, 0)
     );
     assert_eq!(stage(&summary.status, "prove").counters.failed, 0);
-    assert_eq!(script.cancelled(), 2, "the provers were told");
+    // The mill has not waited until they noticed.
+    script
+        .until("the provers were told", |script| script.cancelled() == 2)
+        .await;
 
     script.open_below(u64::MAX);
     let mut mill = Background::start(&text(), &script, dir.path(), true).await;

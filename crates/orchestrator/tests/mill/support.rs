@@ -25,7 +25,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 /// Time limit of every wait; no test takes as long unless it is stuck.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Script and log of the prover `test`.
 #[derive(Clone, Default)]
@@ -96,6 +96,15 @@ impl Script {
     /// Number of tasks whose cancellation the prover noticed.
     pub(crate) fn cancelled(&self) -> u32 {
         self.with(|state| state.cancelled)
+    }
+
+    /// Waits until it is so; fails the test if it never comes to `what`.
+    pub(crate) async fn until(&self, what: &str, is: impl Fn(&Self) -> bool) {
+        let began = Instant::now();
+        while !is(self) {
+            assert!(began.elapsed() < PATIENCE, "it never comes to: {what}");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
     }
 
     /// A registry with the prover `test`, which returns its input.
@@ -331,6 +340,7 @@ pub(crate) fn message(block: u64, json: impl Into<Bytes>) -> SourceMessage {
         needs: None,
         uniqueness: Uniqueness::Multiple,
         next: 0,
+        caller: None,
     }
 }
 
@@ -349,6 +359,7 @@ pub(crate) fn request(queue: QueueIx, block: u64) -> Submit {
         },
         uniqueness: Uniqueness::Multiple,
         source_next: None,
+        caller: None,
     }
 }
 

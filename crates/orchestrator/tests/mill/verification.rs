@@ -219,6 +219,7 @@ async fn what_is_submitted_behind_the_verifiers_does_not_leave() {
             needs: None,
             uniqueness: Uniqueness::Multiple,
             next: 0,
+            caller: None,
         };
         let queue = mill
             .handle()

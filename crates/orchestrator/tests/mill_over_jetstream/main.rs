@@ -31,5 +31,6 @@ async fn bus(state: &Path) -> Option<Connection> {
     state.hash(&mut hasher);
     let mut options = NatsOptions::new(&SERVER.url());
     options.prefix = format!("mill-{:x}", hasher.finish());
+    options.connect_timeout = support::PATIENCE;
     Some(Connection::open(options).await.expect("the bus"))
 }

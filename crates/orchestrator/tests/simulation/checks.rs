@@ -8,7 +8,7 @@ use proofmill_orchestrator::conversation::{Lease, Request, WorkerCommand, Worker
 use proofmill_orchestrator::core::{Action, Core, Event, TaskPhase, TaskView};
 use proofmill_orchestrator::id::TaskId;
 use proofmill_orchestrator::plan::{Needs, Speculation, StageIx, StageKind};
-use proofmill_orchestrator::record::{EndKind, Record, RecordKey};
+use proofmill_orchestrator::record::{EndKind, PauseKind, PauseRecord, Record, RecordKey};
 
 use crate::given::{Given, is_of_group};
 use crate::late::Passed;
@@ -23,6 +23,8 @@ pub(super) struct Known {
     pub(super) slots: usize,
     retired: bool,
     paused: bool,
+    /// Whether an operator drains it.
+    drained: bool,
     heard_ms: u64,
     /// Whether the core may have forgotten it after a long silence; false again once it joins.
     forgotten: bool,
@@ -227,6 +229,7 @@ impl Monitor {
                     slots: join.slots,
                     retired: false,
                     paused: false,
+                    drained: false,
                     heard_ms: now_ms,
                     forgotten: false,
                 };
@@ -277,10 +280,15 @@ impl Monitor {
                 _ => None,
             })
             .collect();
-        if assigns.is_empty() {
+        let emits = actions
+            .iter()
+            .any(|action| matches!(action, Action::Sink { .. }));
+        if assigns.is_empty() && !emits {
             return Ok(());
         }
-        let counters = core.status().stages.into_iter().map(|stage| stage.counters);
+        let status = core.status();
+        self.check_pauses(scene, &status.pauses, &assigns, emits)?;
+        let counters = status.stages.into_iter().map(|stage| stage.counters);
         self.hedged = self
             .hedged
             .max(counters.map(|counters| counters.hedged).sum());
@@ -297,6 +305,42 @@ impl Monitor {
             self.check_assignment(scene, &views, worker, leases, now_ms)?;
         }
         check_room(scene, &views, &assigns)
+    }
+
+    /// (r) Nothing is leased in a paused stage or to a drained worker, and a paused sequencer emits nothing.
+    fn check_pauses(
+        &mut self,
+        scene: &Scene,
+        pauses: &[PauseRecord],
+        assigns: &[(&Arc<str>, &Vec<Lease>)],
+        emits: bool,
+    ) -> Result<(), String> {
+        let is_paused = |kind, name: &str| {
+            let mut pauses = pauses.iter();
+            pauses.any(|pause| pause.kind == kind && &*pause.name == name)
+        };
+        for (name, known) in &mut self.workers {
+            known.drained = is_paused(PauseKind::Worker, name);
+        }
+        for (worker, leases) in assigns {
+            ensure!(
+                !is_paused(PauseKind::Worker, worker),
+                "(r) {worker} drains and was given work"
+            );
+            for lease in *leases {
+                let stage = &lease.task.id.stage;
+                ensure!(
+                    !is_paused(PauseKind::Stage, stage),
+                    "(r) {} was leased, and its stage is paused",
+                    lease.task.id
+                );
+            }
+        }
+        let sequencer = scene.plan.sequencer();
+        let sequencer = sequencer.map(|(stage, _)| &scene.plan.stage(stage).name);
+        let rests = sequencer.is_some_and(|name| is_paused(PauseKind::Stage, name));
+        ensure!(!(emits && rests), "(r) a paused sequencer emits");
+        Ok(())
     }
 
     fn check_assignment(
@@ -407,6 +451,7 @@ impl Monitor {
             let able = name != worker
                 && !known.retired
                 && !known.paused
+                && !known.drained
                 && !known.forgotten
                 && known.group == dispatcher.group
                 && needs.met_by(&known.labels, known.memory)

@@ -17,8 +17,9 @@ use proofmill_orchestrator::message::Message;
 use proofmill_orchestrator::payload::{INLINE_LIMIT, Payload};
 use proofmill_orchestrator::plan::{Needs, QueueIx, StageIx};
 use proofmill_orchestrator::principal::worker_name;
-use proofmill_orchestrator::record::Failure;
+use proofmill_orchestrator::record::{Failure, PauseKind};
 use proofmill_orchestrator::remote::{Call, CallBody};
+use proofmill_trace::{SpanId, TraceContext, TraceId};
 
 use crate::actors::outputs;
 use crate::byzantine::{Liar, USER};
@@ -510,7 +511,19 @@ impl Liar {
         match self.rng.within(0, 9) {
             0 => Request::Cancel(Target::All),
             1 => Request::RetryDead(self.task()),
-            2 => Request::DropDead(self.task()),
+            2 => match self.rng.within(0, 3) {
+                0 => Request::RunNow(self.task()),
+                1 => Request::Pause {
+                    kind: PauseKind::Stage,
+                    name: self.task().stage,
+                    by: "mallory".into(),
+                },
+                2 => Request::Resume {
+                    kind: PauseKind::Stage,
+                    name: self.task().stage,
+                },
+                _ => Request::DropDead(self.task()),
+            },
             3 => Request::Rewind(Rewind {
                 source: one_of(&mut self.rng, &["headers".into(), "a.b".into(), "".into()]),
                 queues: vec![self.queue(scene, false)],
@@ -553,6 +566,7 @@ impl Liar {
             },
             uniqueness: Uniqueness::Multiple,
             source_next: self.rng.flip().then_some(u64::MAX),
+            caller: Some(Arc::new(trace_of_another(block))),
         };
         let message = &mut request.message;
         match wrong {
@@ -572,6 +586,13 @@ impl Liar {
         }
         request
     }
+}
+
+/// The context of a trace that is another block's.
+fn trace_of_another(block: u64) -> TraceContext {
+    let trace = TraceId::of_block("another", block);
+    let span = SpanId::derive(trace, "lie", []);
+    TraceContext::new(trace, span, true, None)
 }
 
 fn one_of<T: Clone>(rng: &mut Rng, these: &[T]) -> T {

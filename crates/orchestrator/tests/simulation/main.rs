@@ -8,7 +8,7 @@
 //! workers with one task, (l) deadlines, (m) emissions follow the chain that was current last, over
 //! reorganisations, (n) no record refers to a blob that was swept, (o) a liar harms no other process's work,
 //! (p) messages that are passed on arrive and are counted, however late, (q) the history and the counters are
-//! the same after a crash, and bounded.
+//! the same after a crash, and bounded, (r) what an operator has paused rests until it is resumed, over crashes.
 //!
 //! `SEED=n cargo test --test simulation` prints one history; `SEEDS=n` runs more of them. `digest` pins the
 //! core's behaviour in the first of them. `protocol` is another world, of several processes: their messages
@@ -27,6 +27,7 @@ mod late;
 mod lies;
 mod log;
 mod outside;
+mod pauses;
 mod plans;
 mod protocol;
 mod replay;
@@ -56,6 +57,8 @@ struct Lived {
     reorganised: u64,
     swept: u64,
     late: u64,
+    /// Requests of the operator who pauses.
+    pauses: u64,
     /// Of the liar's calls: those that could be decoded, those admitted, and those refused or not decodable;
     /// and the events passed to the core.
     heard: u64,
@@ -115,6 +118,7 @@ fn run_history(seed: u64, print: bool) -> Lived {
         reorganised: world.chain.reorganised,
         swept: world.blobs.swept,
         late: world.monitor.late,
+        pauses: world.pauser.map_or(0, |pauser| pauser.asked),
     }
 }
 
@@ -154,6 +158,7 @@ fn histories_keep_the_invariants() {
                     sum.reorganised += lived.reorganised;
                     sum.swept += lived.swept;
                     sum.late += lived.late;
+                    sum.pauses += lived.pauses;
                     sum.heard += lived.heard;
                     sum.admitted += lived.admitted;
                     sum.refused += lived.refused;
@@ -163,7 +168,7 @@ fn histories_keep_the_invariants() {
             }
         };
         let handles: Vec<_> = (0..threads).map(|_| scope.spawn(run())).collect();
-        let mut seen = [0; 13];
+        let mut seen = [0; 14];
         for handle in handles {
             let sum = handle
                 .join()
@@ -178,6 +183,7 @@ fn histories_keep_the_invariants() {
                 sum.reorganised,
                 sum.swept,
                 sum.late,
+                sum.pauses,
                 sum.heard,
                 sum.admitted,
                 sum.refused,

@@ -141,6 +141,7 @@ impl World {
             },
             uniqueness,
             source_next: source.recorded.then_some(last + 1),
+            caller: None,
         }
     }
 

@@ -11,7 +11,7 @@ use proofmill_orchestrator::grouping::{
 use proofmill_orchestrator::id::TaskId;
 use proofmill_orchestrator::plan::{
     Backoff, CollectorPlan, Deadline, DispatcherPlan, Distinct, Hedge, Late, Needs, Plan, QueueIx,
-    QueuePlan, Speculation, StageIx, StageKind, StagePlan,
+    QueuePlan, SourcePlan, Speculation, StageIx, StageKind, StagePlan,
 };
 
 use crate::rng::Rng;
@@ -445,12 +445,23 @@ pub(crate) fn scene(which: usize, rng: &mut Rng) -> Scene {
         slot: Duration::from_millis(b.rng.within(1, 6_000)),
         drop_missed: b.rng.flip(),
     });
+    let queue_named = |name| b.queues.iter().position(|queue| &*queue.name == name);
+    let source_plans = sources.iter().filter_map(|source| {
+        Some(SourcePlan {
+            name: source.name.into(),
+            output: QueueIx(queue_named(source.queue)?),
+            takes_submissions: false,
+        })
+    });
+    let source_plans = source_plans.collect();
     let plan = Plan {
         workflow: "simulated".into(),
         stages: b.stages,
         queues: b.queues,
+        sources: source_plans,
         retain_blocks,
         deadline,
+        cuts_blocks: !fan_out.is_empty(),
     };
     let plan = Arc::new(plan);
     let partial = which == 4;

@@ -9,7 +9,8 @@ use proofmill_orchestrator::conversation::{
     HostCommand, Lease, LeaseRef, Reply, Request, SinkCommand, WorkerCommand, WorkerEvent,
 };
 use proofmill_orchestrator::core::{
-    Action, Core, CoreOptions, Event, HistoryOptions, LEASE_KEY_BYTES, Now, RequestId, Time, Token,
+    Action, Core, CoreOptions, Event, HistoryOptions, LEASE_KEY_BYTES, Now, RequestId,
+    TaskReportKind, Time, Token,
 };
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::record::TaskRecord;
@@ -22,6 +23,7 @@ use crate::checks::Monitor;
 use crate::digest::ActionDigest;
 use crate::hosts::{SimHost, finished_groups};
 use crate::log::SimLog;
+use crate::pauses::Pauser;
 use crate::plans::{self, Scene};
 use crate::rng::Rng;
 
@@ -60,6 +62,7 @@ pub(crate) enum Ev {
     Fault,
     Sweep,
     Lie,
+    Pause,
 }
 
 pub(crate) enum Shown {
@@ -120,6 +123,7 @@ pub(crate) struct World {
     pub(crate) blobs: SimBlobs,
     pub(crate) monitor: Monitor,
     pub(crate) liar: Option<Liar>,
+    pub(crate) pauser: Option<Pauser>,
     pub(crate) calm: bool,
     pub(crate) draining: bool,
     pub(crate) steps: u64,
@@ -171,6 +175,7 @@ impl World {
             blobs: SimBlobs::default(),
             monitor: Monitor::default(),
             liar: None,
+            pauser: Pauser::of(seed),
             calm: false,
             draining: false,
             steps: 0,
@@ -204,6 +209,9 @@ impl World {
         if seed % 2 == 1 {
             world.liar = Some(Liar::new(seed, &world.scene));
             world.after(20, Ev::Lie);
+        }
+        if world.pauser.is_some() {
+            world.after(150, Ev::Pause);
         }
         world
     }
@@ -318,6 +326,10 @@ impl World {
             Ev::Fault => self.fault(),
             Ev::Sweep => self.sweep(),
             Ev::Lie => self.lie(),
+            Ev::Pause => {
+                self.pause_something();
+                Ok(())
+            }
         }
     }
 
@@ -531,12 +543,18 @@ impl World {
                     self.shown.push((after, Shown::Reply(request, reply)));
                 }
                 Action::Defect { why } => return Err(format!("(g) {why}")),
-                Action::Late { task, why, .. } => {
-                    self.note(|| format!("{task}: {why}"));
-                    self.monitor.late += 1;
+                Action::Report(report) => {
+                    if let TaskReportKind::Late { why, .. } = &report.kind {
+                        self.note(|| format!("{}: {why}", report.task));
+                        self.monitor.late += 1;
+                    }
+                }
+                Action::Trace { .. } | Action::Work { .. } => {
+                    return Err("(g) a report nobody asked for".to_owned());
                 }
                 Action::Settle { after, settled } => {
-                    self.shown.push((after, Shown::Settled(settled.task)));
+                    self.shown
+                        .push((after, Shown::Settled(settled.task.id.clone())));
                 }
                 Action::Sink {
                     after,

@@ -1,106 +1,21 @@
 //! Tests of the process executor with real programs: shell scripts that behave in every way that a prover
 //! may.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::future::pending;
-use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use proofmill_process::{
-    Attempt, Outcome, ProcessError, ProcessExecutor, ProcessSpec, Swept, TaskContext,
+    Attempt, Outcome, ProcessError, ProcessExecutor, ProcessSpec, TaskContext,
 };
-use tempfile::TempDir;
 
-/// A scratch root and a folder for files that scripts leave behind, removed at the end of the test.
-struct Bench {
-    root: TempDir,
-}
+use crate::support::{Bench, FAMILY, PATIENCE, SCRUBBED, assert_gone, runs, task, until};
 
-impl Bench {
-    fn new() -> Self {
-        Self {
-            root: tempfile::tempdir().unwrap(),
-        }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.root.path().join(name)
-    }
-
-    fn scratch(&self) -> PathBuf {
-        self.path("scratch")
-    }
-
-    /// `script` run by a shell: `$2` is the input, `$4` the output, `$DIR` this bench.
-    fn script(&self, script: &str) -> ProcessSpec {
-        // Passed to the shell as an argument: a script file could be busy if another test forks while it is
-        // executed.
-        let mut spec = ProcessSpec::new("/bin/sh");
-        spec.args = vec!["-c".into(), script.into(), "prover".into()];
-        spec.env
-            .insert("DIR".into(), self.root.path().to_str().unwrap().into());
-        spec.kill_grace = Duration::from_millis(300);
-        spec
-    }
-
-    fn executor(&self, spec: ProcessSpec) -> ProcessExecutor {
-        ProcessExecutor::new(spec, self.scratch()).unwrap()
-    }
-
-    async fn run(&self, spec: ProcessSpec) -> Attempt {
-        self.executor(spec).run(&task(), b"input", pending()).await
-    }
-
-    /// Process ids that a script wrote, one per line.
-    fn pids(&self, name: &str) -> Vec<i32> {
-        let text = fs::read_to_string(self.path(name)).unwrap_or_default();
-        text.lines()
-            .map(|line| line.trim().parse().unwrap())
-            .collect()
-    }
-
-    async fn wait_for_pids(&self, name: &str, count: usize) -> Vec<i32> {
-        until(|| self.pids(name).len() == count).await;
-        self.pids(name)
-    }
-
-    fn assert_clean(&self) {
-        let left: Vec<_> = fs::read_dir(self.scratch()).unwrap().collect();
-        assert!(left.is_empty(), "left in the scratch root: {left:?}");
-    }
-}
-
-fn task() -> TaskContext {
-    TaskContext {
-        id: "prove/17".into(),
-        attempt: 3,
-        block: 17,
-    }
-}
-
-/// Whether a process runs: it exists, and is not a zombie that its parent has not reaped yet.
-fn runs(pid: i32) -> bool {
-    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
-        return false;
-    };
-    !matches!(
-        stat.rsplit(')').next().unwrap().trim_start().as_bytes()[0],
-        b'Z' | b'X'
-    )
-}
-
-async fn until(mut condition: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !condition() {
-        assert!(start.elapsed() < Duration::from_secs(10), "waited too long");
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-}
+/// Longest time that a run which was ended early waits until its processes are gone, as in the executor.
+const EXIT_WAIT_MAX: Duration = Duration::from_millis(500);
 
 fn reason(attempt: &Attempt) -> &str {
     match &attempt.outcome {
@@ -226,60 +141,55 @@ async fn exit_zero_without_a_fitting_output_is_a_failure() {
     bench.assert_clean();
 }
 
-/// A leader with a child and a grandchild, each of which writes its process id.
-const FAMILY: &str = "echo $$ >> $DIR/pids
-    sh -c 'echo $$ >> $DIR/pids; sh -c \"echo \\$\\$ >> \\$DIR/pids; sleep 60; :\"; :'
-    :";
-
-/// A leader and a child without an environment, so that only the process group shows what they belong to.
-const SCRUBBED: &str = "exec env -i /bin/sh -c '
-    trap : HUP; echo $$ >> \"$0/pids\"; /bin/sleep 60 & echo $! >> \"$0/pids\"; wait' \"$DIR\"";
-
 #[tokio::test]
 async fn timeout_kills_those_without_an_environment_too() {
     let bench = Bench::new();
-    let mut spec = bench.script(SCRUBBED);
-    spec.time_limit = Some(Duration::from_secs(1));
-    let attempt = bench.run(spec).await;
+    let start = Instant::now();
+    let (attempt, _) = bench
+        .time_out(&bench.script(SCRUBBED), |_| bench.pids("pids").len() == 2)
+        .await;
+    let waited = start.elapsed().saturating_sub(attempt.wall);
     assert_eq!(attempt.outcome, Outcome::TimedOut);
     let pids = bench.pids("pids");
     assert_eq!(pids.len(), 2);
-    assert!(!pids.iter().any(|&pid| runs(pid)), "{pids:?}");
+    assert_gone(&pids, waited, EXIT_WAIT_MAX).await;
 }
 
 #[tokio::test]
 async fn timeout_kills_the_whole_family() {
     let bench = Bench::new();
-    let mut spec = bench.script(FAMILY);
-    spec.time_limit = Some(Duration::from_secs(1));
     let start = Instant::now();
-    let attempt = bench.run(spec).await;
+    let (attempt, limit) = bench
+        .time_out(&bench.script(FAMILY), |_| bench.pids("pids").len() == 3)
+        .await;
+    let waited = start.elapsed().saturating_sub(attempt.wall);
     assert_eq!(attempt.outcome, Outcome::TimedOut);
-    assert!(attempt.wall >= Duration::from_secs(1), "{:?}", attempt.wall);
+    // The family would sleep for ten minutes.
+    let longest = limit + PATIENCE;
     assert!(
-        start.elapsed() < Duration::from_secs(3),
+        (limit..longest).contains(&attempt.wall),
         "{:?}",
-        start.elapsed()
+        attempt.wall
     );
     assert_eq!(attempt.signal, Some(15));
     let pids = bench.pids("pids");
     assert_eq!(pids.len(), 3);
-    assert!(!pids.iter().any(|&pid| runs(pid)), "{pids:?}");
+    assert_gone(&pids, waited, EXIT_WAIT_MAX).await;
     bench.assert_clean();
 }
 
 #[tokio::test]
 async fn a_program_that_ignores_sigterm_is_killed_after_the_grace_period() {
     let bench = Bench::new();
-    let mut spec = bench.script("trap '' TERM; echo deaf; while :; do sleep 0.02; done");
-    spec.time_limit = Some(Duration::from_millis(600));
-    let attempt = bench.run(spec).await;
+    let spec = bench.script("trap '' TERM; echo deaf; while :; do sleep 0.02; done");
+    let is_deaf = |attempt: &Attempt| !attempt.stdout.is_empty();
+    let (attempt, limit) = bench.time_out(&spec, is_deaf).await;
     assert_eq!(
         (&attempt.outcome, attempt.signal),
         (&Outcome::TimedOut, Some(9))
     );
     assert!(
-        attempt.wall >= Duration::from_millis(900),
+        attempt.wall >= limit + spec.kill_grace,
         "{:?}",
         attempt.wall
     );
@@ -290,16 +200,17 @@ async fn a_program_that_ignores_sigterm_is_killed_after_the_grace_period() {
 async fn a_program_may_use_the_grace_period() {
     let bench = Bench::new();
     let mut spec =
-        bench.script("trap 'echo saved; kill $!; exit 0' TERM; echo x > \"$4\"; sleep 60 & wait");
-    spec.time_limit = Some(Duration::from_millis(600));
-    spec.kill_grace = Duration::from_secs(30);
-    let attempt = bench.run(spec).await;
+        bench.script("trap 'echo saved; kill $!; exit 0' TERM; echo x > \"$4\"; sleep 600 & wait");
+    spec.kill_grace = 2 * PATIENCE;
+    let is_saved = |attempt: &Attempt| !attempt.stdout.is_empty();
+    let (attempt, limit) = bench.time_out(&spec, is_saved).await;
     assert_eq!(
         (&attempt.outcome, attempt.exit),
         (&Outcome::TimedOut, Some(0))
     );
     assert_eq!(attempt.stdout.to_string(), "saved\n");
-    assert!(attempt.wall < Duration::from_secs(5), "{:?}", attempt.wall);
+    // Its exit ends the wait, not the end of the grace period.
+    assert!(attempt.wall < limit + spec.kill_grace, "{:?}", attempt.wall);
 }
 
 #[tokio::test]
@@ -328,9 +239,11 @@ async fn cancelling_kills_the_whole_family() {
     let stop = async move {
         let _ = cancelled.wait_for(|&cancelled| cancelled).await;
     };
+    let start = Instant::now();
     let (attempt, pids) = tokio::join!(executor.run(&task, b"", stop), family);
+    let waited = start.elapsed().saturating_sub(attempt.wall);
     assert_eq!(attempt.outcome, Outcome::Cancelled);
-    assert!(!pids.iter().any(|&pid| runs(pid)), "{pids:?}");
+    assert_gone(&pids, waited, EXIT_WAIT_MAX).await;
     // A task that is cancelled before it begins is not started.
     let attempt = executor.run(&task, b"", std::future::ready(())).await;
     assert_eq!(attempt.outcome, Outcome::Cancelled);
@@ -377,7 +290,7 @@ fn a_runtime_that_goes_away_takes_its_programs_along() {
 #[tokio::test]
 async fn what_the_leader_leaves_behind_cannot_hold_up_the_run() {
     let bench = Bench::new();
-    for holder in ["sleep 60 &", "setsid sleep 60 &"] {
+    for holder in ["sleep 600 &", "setsid sleep 600 &"] {
         let _ = fs::remove_file(bench.path("pids"));
         let script = format!("{holder} echo $! >> $DIR/pids; echo proof > \"$4\"; sleep 0.05");
         let start = Instant::now();
@@ -385,18 +298,14 @@ async fn what_the_leader_leaves_behind_cannot_hold_up_the_run() {
         assert_eq!(attempt.outcome, Outcome::Succeeded("proof\n".into()));
         // The wait for the streams does not count as the program's run time.
         assert!(attempt.wall + Duration::from_millis(250) <= start.elapsed());
-        assert!(
-            start.elapsed() < Duration::from_secs(3),
-            "{:?}",
-            start.elapsed()
-        );
+        assert!(start.elapsed() < PATIENCE, "{:?}", start.elapsed());
         let pids = bench.pids("pids");
         assert_eq!(pids.len(), 1);
         until(|| !runs(pids[0])).await;
     }
     // A process that holds no stream is ended as well.
     let _ = fs::remove_file(bench.path("pids"));
-    let quiet = "sleep 60 >/dev/null 2>&1 & echo $! >> $DIR/pids; echo proof > \"$4\"";
+    let quiet = "sleep 600 >/dev/null 2>&1 & echo $! >> $DIR/pids; echo proof > \"$4\"";
     let attempt = bench.run(bench.script(quiet)).await;
     assert!(attempt.outcome.is_success());
     let pids = bench.pids("pids");
@@ -443,11 +352,21 @@ async fn output_that_is_not_utf8_is_kept_as_it_is() {
 async fn the_memory_limit_holds_and_is_named() {
     let bench = Bench::new();
     // The shell holds the whole input line in memory.
-    let script = "sleep 0.02; x=$(head -c 200000000 /dev/zero | tr '\\0' x); echo ${#x} > \"$4\"";
-    let mut spec = bench.script(script);
-    let attempt = bench.run(spec.clone()).await;
+    let script = "x=$(head -c 200000000 /dev/zero | tr '\\0' x); echo ${#x} > \"$4\"";
+    let mut spec = bench.script(&format!("sleep 0.02; {script}"));
+    let mut attempt = bench.run(spec.clone()).await;
+    for _ in 0..5 {
+        // No sample is taken while the machine stalls, and the program may be through by then.
+        if attempt.peak_rss > Some(1 << 20) {
+            break;
+        }
+        attempt = bench.run(spec.clone()).await;
+    }
     assert_eq!(attempt.outcome, Outcome::Succeeded("200000000\n".into()));
     assert!(attempt.peak_rss.unwrap() > 1 << 20);
+    // The limit, in KiB as the shell has it, is set when the program has been started.
+    spec.args[1] = format!("until [ \"$(ulimit -v)\" = 65536 ]; do sleep 0.02; done; {script}");
+    spec.time_limit = Some(PATIENCE);
     spec.memory_limit = Some(64 << 20);
     let attempt = bench.run(spec.clone()).await;
     let reason = reason(&attempt);
@@ -464,18 +383,27 @@ async fn the_memory_limit_holds_and_is_named() {
 #[tokio::test]
 async fn programs_that_cannot_start_say_why() {
     let bench = Bench::new();
-    let file = |name: &str, text: &str, mode: u32| {
+    // Written by another process: a file that this one writes is busy while another test forks.
+    let file = |name: &str, line: &str, mode: &str| {
         let path = bench.path(name);
-        fs::write(&path, text).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", "echo \"$1\" > \"$0\"; chmod \"$2\" \"$0\""]);
+        assert!(
+            shell
+                .arg(&path)
+                .args([line, mode])
+                .status()
+                .unwrap()
+                .success()
+        );
         path
     };
     for (program, expected) in [
         (bench.path("absent"), "does not exist"),
         ("no-such-prover-anywhere".into(), "is not in PATH"),
-        (file("plain", "#!/bin/sh\n", 0o644), "is not executable"),
+        (file("plain", "#!/bin/sh", "644"), "is not executable"),
         (bench.path(""), "is not executable"),
-        (file("lost", "#!/no/such/shell\n", 0o755), "interpreter"),
+        (file("lost", "#!/no/such/shell", "755"), "interpreter"),
     ] {
         let attempt = bench.run(ProcessSpec::new(&program)).await;
         assert!(
@@ -582,119 +510,4 @@ async fn fifty_runs_at_once_do_not_mix() {
         assert_eq!(attempt.stdout.to_string(), format!("t{block}\n"));
     }
     bench.assert_clean();
-}
-
-/// Runs [`victim`] in a process of its own until `count` process ids are written, kills it, and returns the
-/// ids.
-#[cfg(target_os = "linux")]
-async fn orphans(bench: &Bench, script: &str, count: usize) -> Vec<i32> {
-    let mut victim = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "executor::victim", "--ignored"])
-        .env("VICTIM_SCRIPT", script)
-        .env("VICTIM_DIR", bench.root.path())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    let pids = bench.wait_for_pids("pids", count).await;
-    // The note is written after the program has started.
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    victim.kill().unwrap();
-    victim.wait().unwrap();
-    pids
-}
-
-#[test]
-#[ignore = "not a test: the process that the sweep tests kill"]
-fn victim() {
-    let Some(dir) = std::env::var_os("VICTIM_DIR") else {
-        return;
-    };
-    let mut spec = ProcessSpec::new("/bin/sh");
-    spec.args = vec![
-        "-c".into(),
-        std::env::var("VICTIM_SCRIPT").unwrap(),
-        "prover".into(),
-    ];
-    spec.env.insert("DIR".into(), dir.to_str().unwrap().into());
-    let executor = ProcessExecutor::new(spec, Path::new(&dir).join("scratch")).unwrap();
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    runtime.block_on(executor.run(&task(), b"", pending()));
-}
-
-#[cfg(target_os = "linux")]
-#[tokio::test]
-async fn sweep_ends_what_a_killed_process_left() {
-    let escaped = "setsid sh -c 'echo $$ >> $DIR/pids; sleep 60; :' &";
-    for (script, count) in [
-        (format!("trap '' TERM HUP; {FAMILY}"), 3),
-        (SCRUBBED.to_owned(), 2),
-        // A process that left the group, and a leader that has gone.
-        (
-            format!("{escaped} sleep 60 >/dev/null & echo $! >> $DIR/pids"),
-            2,
-        ),
-    ] {
-        let bench = Bench::new();
-        let pids = orphans(&bench, &script, count).await;
-        if count == 3 {
-            assert!(pids.iter().all(|&pid| runs(pid)), "{pids:?}");
-        }
-        let swept = ProcessExecutor::sweep(&bench.scratch()).await.unwrap();
-        until(|| !pids.iter().any(|&pid| runs(pid))).await;
-        if count == 3 {
-            // The three processes that wrote their ids, and possibly the `sleep` of the last.
-            assert_eq!(swept.directories, 1);
-            assert!((3..=4).contains(&swept.processes), "{swept:?}");
-        }
-        bench.assert_clean();
-        assert_eq!(
-            ProcessExecutor::sweep(&bench.scratch()).await.unwrap(),
-            Swept::default()
-        );
-    }
-}
-
-#[cfg(target_os = "linux")]
-#[tokio::test]
-async fn sweep_spares_strangers() {
-    let bench = Bench::new();
-    assert_eq!(
-        ProcessExecutor::sweep(&bench.scratch()).await.unwrap(),
-        Swept::default()
-    );
-    let pids = orphans(&bench, FAMILY, 3).await;
-    let mut entries = fs::read_dir(bench.scratch()).unwrap();
-    let note = entries.find_map(|entry| {
-        let path = entry.unwrap().path();
-        let is_note = path
-            .extension()
-            .is_some_and(|extension| extension == "group");
-        is_note.then(|| fs::read_to_string(path).unwrap())
-    });
-    let note = note.unwrap();
-    // A process that was given the number of a leader that has gone: the start time differs.
-    let mut stranger = Command::new("/bin/sleep");
-    let mut stranger = stranger.arg("60").process_group(0).spawn().unwrap();
-    let forged = note.replacen(&pids[0].to_string(), &stranger.id().to_string(), 1);
-    assert_ne!(note, forged);
-    let other = bench.scratch().join("run-1-1");
-    fs::create_dir(&other).unwrap();
-    fs::write(other.with_extension("group"), forged).unwrap();
-    // Folders that are not scratch directories stay.
-    fs::create_dir(bench.scratch().join("precious")).unwrap();
-    fs::create_dir(bench.path("elsewhere")).unwrap();
-    std::os::unix::fs::symlink(bench.path("elsewhere"), bench.scratch().join("run-2-2")).unwrap();
-
-    let swept = ProcessExecutor::sweep(&bench.scratch()).await.unwrap();
-    assert_eq!(swept.directories, 2);
-    assert!(!pids.iter().any(|&pid| runs(pid)), "{pids:?}");
-    assert!(runs(stranger.id() as i32));
-    stranger.kill().unwrap();
-    stranger.wait().unwrap();
-    assert!(bench.path("elsewhere").exists());
-    let left: BTreeSet<_> = fs::read_dir(bench.scratch())
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name())
-        .collect();
-    assert_eq!(left, BTreeSet::from(["precious".into(), "run-2-2".into()]));
 }

@@ -3,3 +3,6 @@
 mod executor;
 #[cfg(target_os = "linux")]
 mod sandbox;
+mod support;
+#[cfg(target_os = "linux")]
+mod sweep;

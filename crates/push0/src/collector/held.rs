@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use async_nats::jetstream::stream::Stream;
 use bytes::Bytes;
+use proofmill_trace::TraceContext;
 use tokio::time::Instant;
 
 use crate::queues::{Delivery, with_sources};
 
-/// Most bytes of payloads kept in memory. Further payloads are read from the stream again when their group
-/// is complete: unacknowledged messages stay in the stream.
+/// Most bytes of payloads, and of trace states, kept in memory. Further payloads are read from the stream again when
+/// their group is complete: unacknowledged messages stay in the stream. Further trace states are dropped.
 pub(super) const MAX_BYTES: usize = 256 << 20;
 
 /// A waiting message.
@@ -52,13 +53,14 @@ impl Waiting {
     }
 
     pub(super) fn insert(&mut self, mut delivery: Delivery) {
-        let size = delivery.payload.len();
+        let size = size_of(&delivery);
         let kept = self.bytes + size <= self.most_bytes;
         delivery.payload = if kept {
             self.bytes += size;
             // A copy, since the delivered payload is a slice of a larger buffer.
             Bytes::copy_from_slice(&delivery.payload)
         } else {
+            delivery.trace = delivery.trace.map(TraceContext::without_state);
             Bytes::new()
         };
         let since = Instant::now();
@@ -76,6 +78,7 @@ impl Waiting {
     pub(super) fn renew(&mut self, mut delivery: Delivery) {
         if let Some(held) = self.messages.get_mut(&delivery.sequence) {
             delivery.payload = held.delivery.payload.clone();
+            delivery.trace = held.delivery.trace.clone();
             held.delivery = delivery;
         }
     }
@@ -83,7 +86,7 @@ impl Waiting {
     pub(super) fn remove(&mut self, sequence: u64) -> Option<Delivery> {
         let held = self.messages.remove(&sequence)?;
         if held.kept {
-            self.bytes -= held.delivery.payload.len();
+            self.bytes -= size_of(&held.delivery);
         }
         Some(held.delivery)
     }
@@ -92,6 +95,12 @@ impl Waiting {
     pub(super) fn youngest(&self, sequences: &[u64]) -> Option<Instant> {
         let held = sequences.iter().filter_map(|sequence| self.get(*sequence));
         held.map(|held| held.since).max()
+    }
+
+    /// The trace context that a group of these messages continues: that of the first that has one.
+    pub(super) fn trace(&self, sequences: &[u64]) -> Option<&TraceContext> {
+        let mut held = sequences.iter().filter_map(|sequence| self.get(*sequence));
+        held.find_map(|held| held.delivery.trace.as_ref())
     }
 
     /// The payload of a waiting message.
@@ -117,12 +126,32 @@ impl Waiting {
     }
 }
 
+/// Bytes of a message that count for the limit.
+fn size_of(delivery: &Delivery) -> usize {
+    let trace = delivery.trace.as_ref();
+    let state = trace.and_then(TraceContext::tracestate);
+    delivery.payload.len() + state.map_or(0, |state| state.len())
+}
+
 #[cfg(test)]
 mod tests {
     use async_nats::jetstream;
 
     use super::*;
     use crate::queues::{Consumer, ConsumerOptions, Streams};
+
+    const CALLER: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+    /// The next message. A request for one ends without it if the machine stalls.
+    async fn next(consumer: &Consumer) -> Delivery {
+        let begun = Instant::now();
+        loop {
+            if let Ok(Some(delivery)) = consumer.next().await {
+                return delivery;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(90), "no message");
+        }
+    }
 
     #[tokio::test(flavor = "multi_thread")]
     async fn messages_that_do_not_fit_in_memory_are_read_again() {
@@ -149,10 +178,16 @@ mod tests {
                 .await
                 .unwrap();
             stored.await.unwrap();
-            let delivery = consumer.next().await.unwrap().unwrap();
+            let mut delivery = next(&consumer).await;
+            if payload == "too much" {
+                delivery.trace = TraceContext::parse(CALLER, ["a=1"]);
+            }
             waiting.insert(delivery);
         }
         assert_eq!(waiting.bytes, 10);
+        // Its state counts for the limit as the payload does.
+        let trace = waiting.trace(&[1, 2, 3]).expect("the second has one");
+        assert_eq!((&*trace.traceparent(), trace.tracestate()), (CALLER, None));
         for (sequence, payload) in [(1, "seven b"), (2, "too much"), (3, "abc")] {
             assert_eq!(waiting.payload(sequence, &stream).await.unwrap(), payload);
             assert_eq!(waiting.get(sequence).unwrap().kept, sequence != 2);

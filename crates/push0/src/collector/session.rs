@@ -21,7 +21,8 @@ use crate::error::RunError;
 use crate::metrics::Metrics;
 use crate::payload;
 use crate::queues::{
-    Backoff, Consumer, ConsumerOptions, Delivery, Outgoing, PublishError, Streams, message_id, tail,
+    Backoff, Consumer, ConsumerOptions, Delivery, Outgoing, PublishError, Streams, add_trace,
+    message_id, tail,
 };
 
 /// Most messages that are held for incomplete groups. At that number no more are delivered, and only
@@ -244,7 +245,8 @@ impl<'a> Session<'a> {
             identity.push(stored.unwrap_or_default().to_le_bytes().to_vec());
         }
         let identity: Vec<&[u8]> = identity.iter().map(Vec::as_slice).collect();
-        let headers = self.emitted.headers(&group);
+        let mut headers = self.emitted.headers(&group);
+        add_trace(&mut headers, self.waiting.trace(&group.members));
         let id = message_id(&identity);
         let published = {
             let publish = self.outgoing.publish(payload.into(), &id, headers);

@@ -17,6 +17,7 @@ use bytes::Bytes;
 use futures_util::future::try_join_all;
 use proofmill_orchestrator::shutdown::{Level, Shutdown};
 use proofmill_process::{Outcome, ProcessExecutor, ProcessSpec, TaskContext};
+use proofmill_trace::TraceContext;
 use proofmill_workflow::{self as file, Host as _, LocalHost, ProgramFault};
 use tokio::time::MissedTickBehavior;
 
@@ -26,8 +27,8 @@ use crate::error::RunError;
 use crate::metrics::Metrics;
 use crate::payload;
 use crate::queues::{
-    Backoff, Consumer, ConsumerOptions, Delivery, Outgoing, PublishError, Streams, connect,
-    message_id,
+    Backoff, Consumer, ConsumerOptions, Delivery, Outgoing, PublishError, Streams, add_trace,
+    connect, message_id,
 };
 use scratch::ScratchRoot;
 
@@ -213,6 +214,7 @@ impl Dispatcher {
                     queue = delivery.queue,
                     sequence = delivery.sequence,
                     attempt = delivery.delivered,
+                    trace_id = delivery.trace_id(),
                     ?delay,
                     why,
                     "tried again later"
@@ -241,11 +243,13 @@ impl Dispatcher {
             attempt: u32::try_from(delivery.delivered).unwrap_or(u32::MAX),
             block: payload::block_of(&delivery.payload).unwrap_or(0),
         };
+        let trace = delivery.trace.iter().flat_map(TraceContext::variables);
+        let trace = trace.map(|(name, value)| (name.to_owned(), value));
+        let executor = self.executor.with_env(trace);
         let mut backoff = Backoff::new(RETRY_WAIT_MIN, RETRY_WAIT_MAX);
         let output = loop {
             let mut stop = self.shutdown.clone();
-            let run = self
-                .executor
+            let run = executor
                 .run(&context, &delivery.payload, stop.reached(Level::Stop))
                 .await;
             let why = match run.outcome {
@@ -294,6 +298,8 @@ impl Dispatcher {
         let Some(queue) = self.outgoing.queue() else {
             return Verdict::Done;
         };
+        let mut headers = HeaderMap::new();
+        add_trace(&mut headers, delivery.trace.as_ref());
         for (index, payload) in (0_u64..).zip(outputs) {
             let id = message_id(&[
                 b"output",
@@ -304,7 +310,7 @@ impl Dispatcher {
                 queue.as_bytes(),
                 &index.to_le_bytes(),
             ]);
-            match self.outgoing.publish(payload, &id, HeaderMap::new()).await {
+            match self.outgoing.publish(payload, &id, headers.clone()).await {
                 Ok(()) => {}
                 Err(PublishError::Never(why)) => {
                     self.metrics.failed.add(1);

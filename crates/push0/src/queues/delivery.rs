@@ -6,6 +6,9 @@ use async_nats::header::NATS_MESSAGE_ID;
 use async_nats::jetstream::message::Acker;
 use async_nats::jetstream::{AckKind, Message};
 use bytes::Bytes;
+use proofmill_trace::TraceContext;
+
+use super::trace::context_of;
 
 /// Most tries of an acknowledgement that the server does not confirm.
 const ATTEMPTS: u32 = 5;
@@ -24,6 +27,8 @@ pub(crate) struct Delivery {
     pub(crate) stored: i128,
     /// The id that it was published with.
     pub(crate) id: Option<String>,
+    /// The trace context that it came with.
+    pub(crate) trace: Option<TraceContext>,
     acker: Acker,
 }
 
@@ -45,6 +50,7 @@ impl Delivery {
             let id = headers.get(NATS_MESSAGE_ID)?;
             Some(id.as_str().to_owned())
         });
+        let trace = message.headers.as_ref().and_then(context_of);
         Ok(Self {
             payload: message.payload,
             queue: message.subject.to_string(),
@@ -52,8 +58,15 @@ impl Delivery {
             delivered,
             stored,
             id,
+            trace,
             acker,
         })
+    }
+
+    /// Identifier of the message's trace, for log lines.
+    pub(crate) fn trace_id(&self) -> Option<String> {
+        let trace = self.trace.as_ref()?.trace();
+        Some(trace.to_string())
     }
 
     /// Acknowledges the message, and waits until the server confirms.

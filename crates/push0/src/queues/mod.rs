@@ -5,6 +5,7 @@ mod delivery;
 mod publish;
 mod stream;
 mod tail;
+mod trace;
 
 use std::time::Duration;
 
@@ -23,6 +24,7 @@ pub(crate) use delivery::Delivery;
 pub(crate) use publish::{Outgoing, PublishError};
 pub(crate) use stream::Streams;
 pub(crate) use tail::tail;
+pub(crate) use trace::add_trace;
 
 /// Time that a server may take to start, since containers of one deployment start together.
 const CONNECT_LIMIT: Duration = Duration::from_secs(60);

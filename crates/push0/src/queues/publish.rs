@@ -9,7 +9,7 @@ use async_nats::jetstream::{Context, ErrorCode};
 use bytes::Bytes;
 use proofmill_orchestrator::shutdown::{Level, Shutdown};
 
-use super::{Backoff, Delivery, Streams, with_sources};
+use super::{Backoff, Delivery, Streams, add_trace, with_sources};
 use crate::error::RunError;
 
 /// Longest error text in a header of a dead letter, in bytes.
@@ -91,7 +91,7 @@ impl Outgoing {
         }
     }
 
-    /// Publishes a message unchanged to the dead-letter queue, with the error in its headers.
+    /// Publishes a message unchanged to the dead-letter queue, with the error and its trace context in its headers.
     pub(crate) async fn dead_letter(&self, of: &Delivery, error: &str) -> Result<(), PublishError> {
         let mut shown: String = error
             .chars()
@@ -106,6 +106,7 @@ impl Outgoing {
             sequence = of.sequence,
             deliveries = of.delivered,
             to = self.dead_letters,
+            trace_id = of.trace_id(),
             error = shown,
             "dead letter"
         );
@@ -114,6 +115,7 @@ impl Outgoing {
         headers.insert("Proofmill-Queue", of.queue.as_str());
         headers.insert("Proofmill-Sequence", of.sequence.to_string());
         headers.insert("Proofmill-Deliveries", of.delivered.to_string());
+        add_trace(&mut headers, of.trace.as_ref());
         let id = super::message_id(&[
             b"dead letter",
             self.dead_letters.as_bytes(),

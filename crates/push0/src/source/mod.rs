@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use async_nats::HeaderMap;
 use proofmill_bus::Leases;
+use proofmill_ethereum::{Rpc, RpcError};
 use proofmill_orchestrator::shutdown::{Level, Shutdown};
-use proofmill_orchestrator::source::ethereum::{Rpc, RpcError};
 
 use crate::Notices;
 use crate::collector::lease_names;
@@ -44,7 +44,7 @@ pub fn run(
         let Strategy::Block { rpc, start } = &collection.strategy else {
             return Err(crate::EnvError::missing("STRATEGY", "Block").into());
         };
-        let rpc = Rpc::new(rpc.clone())?;
+        let rpc = Rpc::new(rpc.clone(), None)?;
         let period = collection.collect_timeout.unwrap_or(PERIOD);
         let metrics = Metrics::new("source", output.to_owned());
         let role = async {

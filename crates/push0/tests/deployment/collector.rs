@@ -158,20 +158,10 @@ async fn blocks_are_put_in_order_also_over_a_restart() {
     assert_eq!(payloads, expected);
     let dead = deployment.read("ordered.dlq", 1).await;
     assert_eq!(dead.len(), 1);
-    assert!(
-        dead[0]
-            .headers
-            .get("Proofmill-Error")
-            .unwrap()
-            .as_str()
-            .contains("before block 11")
-            || dead[0]
-                .headers
-                .get("Proofmill-Error")
-                .unwrap()
-                .as_str()
-                .contains("before block 8")
-    );
+    // The next block depends on the order in which messages are delivered again.
+    let error = dead[0].headers.get("Proofmill-Error").unwrap().as_str();
+    let is_early = (8..=11).any(|next| error.contains(&format!("before block {next},")));
+    assert!(is_early, "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -85,18 +85,13 @@ async fn the_demo_completes_block_after_block() {
     assert_eq!(completed, expected);
     assert_eq!(deployment.look("steps").await.len(), 100);
     assert_eq!(deployment.look("step_proofs").await.len(), 100);
-    let page = crate::support::scrape(metrics.parse().unwrap())
-        .await
-        .unwrap();
-    assert!(
-        page.contains("groups_emitted_total{role=\"collector\""),
-        "{page}"
-    );
-    assert!(
-        page.lines()
-            .any(|line| line.contains("groups_emitted_total") && line.ends_with(" 10.0")),
-        "{page}"
-    );
+    // A group counts a moment after it is in its queue.
+    let of_ten = |line: &str| {
+        line.contains("groups_emitted_total{role=\"collector\"") && line.ends_with(" 10.0")
+    };
+    deployment
+        .until_shown(metrics.parse().unwrap(), of_ten)
+        .await;
     for role in &mut roles {
         role.terminate();
     }

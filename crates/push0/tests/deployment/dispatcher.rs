@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_nats::jetstream;
 
-use crate::support::{Deployment, STREAM, scrape, scrape_at, subject};
+use crate::support::{DRAINS, Deployment, Role, STREAM, scrape, scrape_at, subject};
 
 const ECHO: &str = r#"sleep 0.05; printf '{"who":"%s","block":%s}' "$WHO" "$input" > "$out""#;
 
@@ -27,7 +27,19 @@ fn blocks(payloads: &[String]) -> BTreeSet<&str> {
 async fn dispatchers_with_equal_names_or_without_names_share_the_work() {
     for name in ["prover", ""] {
         let deployment = Deployment::start().await;
-        let program = deployment.program("echo.sh", ECHO);
+        // Neither gets ahead of the other with its first three blocks, even if one has no processor.
+        let program = deployment.program(
+            "echo.sh",
+            &format!(
+                r#"echo "$input" >> "$DIR/$WHO"
+                runs=$(wc -l < "$DIR/$WHO")
+                if [ "$WHO" = a ]; then other=b; else other=a; fi
+                while [ "$runs" -le 3 ] && [ "$(cat "$DIR/$other" 2>/dev/null | wc -l)" -lt "$runs" ]; do
+                    sleep 0.05
+                done
+                {ECHO}"#
+            ),
+        );
         let start = |who| {
             let variables = [
                 ("INPUT_QUEUE", "blocks"),
@@ -81,35 +93,55 @@ async fn distinct_names_each_get_every_message() {
     assert_eq!(payloads.len(), 24);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_killed_dispatcher_loses_nothing_and_a_long_program_is_left_alone() {
-    let deployment = Deployment::with_stream().await;
-    // The first dispatcher hangs and is killed; later runs take longer than ACK_WAIT.
+/// The dispatcher `who` on the consumer `prover`, with a program that hangs for a dispatcher named `victim`.
+/// Others run for longer than the shortest ACK_WAIT below.
+fn prover(deployment: &Deployment, who: &str, ack_wait: Duration) -> Role {
     let program = deployment.program(
-        "slow.sh",
+        &format!("slow-{who}.sh"),
         r#"echo "$WHO" >> "$DIR/runs"
         if [ "$WHO" = victim ]; then sleep 600; fi
         sleep 2.5; printf '{"who":"%s","block":%s}' "$WHO" "$input" > "$out""#,
     );
-    let start = |who| {
-        let variables = [
-            ("INPUT_QUEUE", "blocks"),
-            ("OUTPUT_QUEUE", "proofs"),
-            ("CONSUMER_NAME", "prover"),
-            ("ACK_WAIT", "1s"),
-            ("WHO", who),
-        ];
-        deployment.dispatcher(&program, &variables)
-    };
+    let ack_wait = format!("{}s", ack_wait.as_secs());
+    let variables = [
+        ("INPUT_QUEUE", "blocks"),
+        ("OUTPUT_QUEUE", "proofs"),
+        ("CONSUMER_NAME", "prover"),
+        ("ACK_WAIT", ack_wait.as_str()),
+        ("WHO", who),
+    ];
+    deployment.dispatcher(&program, &variables)
+}
+
+/// A deployment with one message, a dispatcher whose program hangs, and an idle one. `None` if the second
+/// one was given the message although the first one ran for two and a half ACK_WAITs.
+async fn left_alone(ack_wait: Duration) -> Option<(Deployment, Role, Role)> {
+    let deployment = Deployment::with_stream().await;
     deployment.publish("blocks", "7").await;
-    let mut victim = start("victim");
+    let victim = prover(&deployment, "victim", ack_wait);
     let runs = deployment.directory.path().join("runs");
     deployment.until("it runs", async || runs.exists()).await;
+    let heir = prover(&deployment, "heir", ack_wait);
+    tokio::time::sleep(ack_wait * 5 / 2).await;
+    let ran = std::fs::read_to_string(&runs).unwrap();
+    (ran == "victim\n").then_some((deployment, victim, heir))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_dispatcher_loses_nothing_and_a_long_program_is_left_alone() {
     // The acknowledgement deadline is extended while the program runs, so no other dispatcher gets the
-    // block.
-    let mut heir = start("heir");
-    tokio::time::sleep(Duration::from_millis(2500)).await;
-    assert_eq!(std::fs::read_to_string(&runs).unwrap(), "victim\n");
+    // block. A dispatcher that the machine gives no time for ACK_WAIT looks dead, so longer ones are tried too.
+    let mut found = None;
+    let mut ack_wait = Duration::from_secs(1);
+    for seconds in [1, 7, 25] {
+        ack_wait = Duration::from_secs(seconds);
+        found = left_alone(ack_wait).await;
+        if found.is_some() {
+            break;
+        }
+    }
+    let (deployment, mut victim, mut heir) = found.expect("a long program is left alone");
+    let runs = deployment.directory.path().join("runs");
     victim.kill();
     let payloads = deployment.payloads("proofs", 1).await;
     assert_eq!(payloads, [r#"{"who":"heir","block":7}"#]);
@@ -119,7 +151,7 @@ async fn a_killed_dispatcher_loses_nothing_and_a_long_program_is_left_alone() {
     assert!(heir.ended().await.success());
 
     // The next dispatcher on this machine kills the program that the killed one left behind.
-    let _next = start("next");
+    let _next = prover(&deployment, "next", ack_wait);
     let left = || {
         std::fs::read_dir("/proc")
             .unwrap()
@@ -164,10 +196,13 @@ async fn an_array_becomes_many_messages_and_a_repeat_none() {
         r#"{"block":2,"step_id":"b"}"#,
     ];
     assert_eq!(deployment.payloads("steps", 6).await, expected);
-    let page = scrape(port.parse().unwrap()).await.unwrap();
-    for line in ["received_total", "completed_total"] {
+    // A message counts as completed a moment after its outputs are in their queue.
+    let port = port.parse().unwrap();
+    for line in ["completed_total", "received_total"] {
         let line = format!("proofmill_push0_{line}{{role=\"dispatcher\",consumer=\"splitter\"}} 2");
-        assert!(page.contains(&line), "{line} is not in {page}");
+        deployment
+            .until_shown(port, |shown| shown.starts_with(&line))
+            .await;
     }
     // A new consumer knows of no acknowledgement: every message is processed again, and stored once.
     splitter.kill();
@@ -232,7 +267,9 @@ async fn a_drain_finishes_what_runs_and_takes_nothing_new() {
     let deployment = Deployment::with_stream().await;
     let program = deployment.program(
         "slow.sh",
-        r#"touch "$DIR/began"; sleep 1.5; printf '%s' "$input" > "$out""#,
+        r#"touch "$DIR/began"
+        until [ -e "$DIR/go" ]; do sleep 0.05; done
+        printf '%s' "$input" > "$out""#,
     );
     let variables = [
         ("INPUT_QUEUE", "blocks,more"),
@@ -245,6 +282,10 @@ async fn a_drain_finishes_what_runs_and_takes_nothing_new() {
     let began = deployment.directory.path().join("began");
     deployment.until("it runs", async || began.exists()).await;
     role.terminate();
+    deployment
+        .until("it drains", async || role.log().contains(DRAINS))
+        .await;
+    std::fs::write(deployment.directory.path().join("go"), "").unwrap();
     assert!(role.ended().await.success(), "{}", role.log());
     assert_eq!(deployment.payloads("proofs", 1).await, ["1"]);
     // The other message is available to the next dispatcher at once.
@@ -407,7 +448,9 @@ async fn metrics_are_reached_by_every_address_unless_one_is_named() {
             elsewhere,
             "{bind:?}"
         );
-        assert!(role.log().contains("/metrics"), "{}", role.log());
+        deployment
+            .until("it says where", async || role.log().contains("/metrics"))
+            .await;
     }
 }
 

@@ -7,6 +7,7 @@ mod demo;
 mod dispatcher;
 mod source;
 mod support;
+mod traces;
 
 /// Runs a role if the other tests have started this program as one. As a test of its own, it does nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

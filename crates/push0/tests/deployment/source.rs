@@ -49,7 +49,9 @@ async fn a_source_follows_the_chain_over_failures_restarts_and_forks() {
         numbers(&deployment, 8).await,
         [8, 9, 10, 11, 12, 11, 12, 13]
     );
-    assert!(second.log().contains("reorganised"), "{}", second.log());
+    deployment
+        .until("it says so", async || second.log().contains("reorganised"))
+        .await;
     assert!(
         !second.log().contains("secret"),
         "the path of an endpoint may be a key"

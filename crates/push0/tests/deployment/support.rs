@@ -5,8 +5,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use async_nats::HeaderMap;
-use async_nats::jetstream::{self, Context};
+use async_nats::jetstream::context::GetStreamErrorKind;
+use async_nats::jetstream::stream::LastRawMessageErrorKind;
+use async_nats::jetstream::{self, Context, ErrorCode};
+use async_nats::{ConnectOptions, HeaderMap};
 use proofmill_nats_server::NatsServer;
 use proofmill_orchestrator::shutdown::{self, Level};
 use proofmill_push0::{Environment, Notices, collector, dispatcher};
@@ -22,6 +24,12 @@ pub(crate) const STREAM: &str = "modularorchestrator";
 /// Longest wait for anything on a busy machine.
 pub(crate) const LIMIT: Duration = Duration::from_secs(90);
 
+/// Longest wait for one answer of the server, which a machine that stalls delays for several seconds.
+const ANSWER_LIMIT: Duration = Duration::from_secs(30);
+
+/// The line that a role prints when it was told to drain.
+pub(crate) const DRAINS: &str = "told to drain";
+
 /// Runs the test program as a role.
 pub(crate) async fn run_role(role: &str) {
     let filter = "info,async_nats=warn";
@@ -31,6 +39,7 @@ pub(crate) async fn run_role(role: &str) {
     tokio::spawn(async move {
         terminate.recv().await;
         trigger.raise(Level::Drain);
+        proofmill_telemetry::console_line(DRAINS);
         terminate.recv().await;
         trigger.raise(Level::Stop);
     });
@@ -72,10 +81,13 @@ pub(crate) struct Stored {
 impl Deployment {
     pub(crate) async fn start() -> Self {
         let nats = NatsServer::start();
-        let client = async_nats::connect(nats.url()).await.unwrap();
+        let options = ConnectOptions::new().connection_timeout(ANSWER_LIMIT);
+        let client = options.connect(nats.url()).await.unwrap();
+        let mut context = jetstream::new(client);
+        context.set_timeout(ANSWER_LIMIT);
         Self {
             nats,
-            context: jetstream::new(client),
+            context,
             directory: tempfile::tempdir().unwrap(),
         }
     }
@@ -184,22 +196,47 @@ impl Deployment {
 
     /// The messages of a queue now.
     pub(crate) async fn look(&self, queue: &str) -> Vec<Stored> {
-        let Ok(stream) = self.context.get_stream(STREAM).await else {
-            return Vec::new();
+        let begun = Instant::now();
+        loop {
+            match self.try_look(queue).await {
+                Ok(found) => return found,
+                // The server may be away for a moment.
+                Err(why) => assert!(begun.elapsed() < LIMIT, "{queue} cannot be read: {why}"),
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    async fn try_look(&self, queue: &str) -> Result<Vec<Stored>, String> {
+        let stream = match self.context.get_stream(STREAM).await {
+            Ok(stream) => stream,
+            Err(error) => {
+                return match error.kind() {
+                    GetStreamErrorKind::JetStream(error)
+                        if error.error_code() == ErrorCode::STREAM_NOT_FOUND =>
+                    {
+                        Ok(Vec::new())
+                    }
+                    _ => Err(error.to_string()),
+                };
+            }
         };
-        let info = stream.get_info().await.unwrap();
+        let state = &stream.cached_info().state;
         let mut found = Vec::new();
-        for sequence in info.state.first_sequence.max(1)..=info.state.last_sequence {
-            if let Ok(message) = stream.get_raw_message(sequence).await
-                && message.subject.as_str() == subject(queue)
-            {
+        for sequence in state.first_sequence.max(1)..=state.last_sequence {
+            let message = match stream.get_raw_message(sequence).await {
+                Ok(message) => message,
+                Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => continue,
+                Err(error) => return Err(error.to_string()),
+            };
+            if message.subject.as_str() == subject(queue) {
                 found.push(Stored {
                     headers: message.headers,
                     payload: String::from_utf8(message.payload.to_vec()).unwrap(),
                 });
             }
         }
-        found
+        Ok(found)
     }
 
     /// Waits until `wanted` returns true.
@@ -224,6 +261,15 @@ impl Deployment {
             };
             let info = stream.consumer_info(consumer).await;
             info.is_ok_and(|info| info.num_ack_pending == held && info.num_pending == 0)
+        })
+        .await;
+    }
+
+    /// Waits until the metrics page of a role has a line that is `wanted`.
+    pub(crate) async fn until_shown(&self, port: u16, wanted: impl Fn(&str) -> bool) {
+        self.until("the metrics page shows it", async || {
+            let page = scrape(port).await.unwrap_or_default();
+            page.lines().any(&wanted)
         })
         .await;
     }

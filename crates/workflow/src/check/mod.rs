@@ -3,9 +3,11 @@
 mod chains;
 mod checker;
 mod cycles;
+mod ethproofs;
 mod flow;
 mod groups;
 mod queues;
+mod scaling;
 mod stages;
 mod validate;
 mod verification;

@@ -102,7 +102,7 @@ fn source_kind(checker: &mut Checker<'_>, at: &Field, kind: &SourceKind) {
     }
 }
 
-fn file_is_there(checker: &mut Checker<'_>, at: &Field, path: &Path) {
+pub(super) fn file_is_there(checker: &mut Checker<'_>, at: &Field, path: &Path) {
     if !checker.host.is_file(path) {
         let message = format!("there is no file {}", path.display());
         let help = "give the path of a file, relative to the workflow file's folder";
@@ -114,6 +114,9 @@ fn sink(checker: &mut Checker<'_>, at: &Field, sink: &Sink) {
     backoff(checker, at, &sink.backoff);
     if let Some(ca) = sink.kind.ca() {
         file_is_there(checker, &at.child("ca"), ca);
+    }
+    if let Some(abi) = sink.kind.abi() {
+        file_is_there(checker, &at.child("abi"), abi);
     }
     if let SinkKind::Exec { program, .. } = &sink.kind {
         self::program(checker, &at.child("program"), program);

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::checker::Checker;
-use super::{chains, cycles, flow, groups, queues, stages, verification};
+use super::{chains, cycles, ethproofs, flow, groups, queues, scaling, stages, verification};
 use crate::decode::{Decoded, MAX_FILE_SIZE, decode};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::document::{Document, Field};
@@ -17,6 +17,8 @@ use crate::model::Workflow;
 pub fn check(workflow: &Workflow, host: &dyn Host) -> Vec<Diagnostic> {
     let mut checker = Checker::new(workflow, host);
     stages::check(&mut checker);
+    scaling::check(&mut checker);
+    ethproofs::check(&mut checker);
     check_graph(&mut checker);
     in_order(checker.found)
 }
@@ -51,6 +53,8 @@ pub fn validate(
     };
     let mut checker = Checker::new(&workflow, host);
     stages::check(&mut checker);
+    scaling::check(&mut checker);
+    ethproofs::check(&mut checker);
     if faults.graph_unreliable {
         checker.found.retain(|found| !rests_on_graph(found.code));
         queues::check_mentions(&mut checker, &mentions);
@@ -109,7 +113,14 @@ fn names_queue(code: Code) -> bool {
 fn rests_on_graph(code: Code) -> bool {
     matches!(
         code,
-        Code::FanOutToNobody | Code::AcceptWithFanOut | Code::EmptyRange
+        Code::FanOutToNobody
+            | Code::AcceptWithFanOut
+            | Code::EmptyRange
+            | Code::UnknownGroup
+            | Code::BadFallback
+            | Code::UncoveredStage
+            | Code::UnknownStage
+            | Code::NothingEmitted
     )
 }
 

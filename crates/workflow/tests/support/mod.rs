@@ -3,7 +3,9 @@
 
 use std::path::Path;
 
-use proofmill_workflow::{Code, Diagnostic, Host, Program, ProgramFault, validate};
+use proofmill_workflow::{
+    Code, Diagnostic, Host, Program, ProgramFault, Workflow, render, validate,
+};
 
 /// A host with the provers `test.prove`, whose results can be checked again before they are emitted, and
 /// `test.checked`, whose results can be checked before they count. In its folders
@@ -38,6 +40,15 @@ impl Host for FakeHost {
 
     fn result_checks(&self) -> Vec<&str> {
         vec!["test.checked"]
+    }
+}
+
+/// The workflow of a text without faults, in the folder `/w`.
+#[track_caller]
+pub(crate) fn sound(text: &str) -> Workflow {
+    match validate(text, Path::new("/w/w.toml"), &FakeHost) {
+        Ok((workflow, _)) => workflow,
+        Err(found) => panic!("{}", render(&found)),
     }
 }
 

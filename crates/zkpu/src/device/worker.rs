@@ -448,6 +448,12 @@ impl Worker {
         let us = u64::try_from(self.busy_since.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.state.busy_us.fetch_add(us, Ordering::Relaxed);
         self.busy_since = Instant::now();
+        // Those behind it wait for one job less.
+        let mut deadline = self.busy_since;
+        for behind in &mut self.flying {
+            deadline += self.options.job_timeout;
+            behind.deadline = behind.deadline.min(deadline);
+        }
         let length = u32::try_from(job.input.length).unwrap_or(!4095);
         let wiped = self.driver.wipe(job.input.first, length);
         self.memory.give(job.input);

@@ -69,6 +69,7 @@ impl Zkpu {
         let watch = |device: &Device| {
             Watch::start(
                 Arc::clone(&device.admin),
+                device.io.link(),
                 Arc::clone(&ends),
                 options.keep_alive,
                 options.command_timeout,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::host::error::HostError;
 use crate::host::initiator::{CommandData, Response};
-use crate::host::queue::Queue;
+use crate::host::queue::{Link, Queue};
 use crate::nvme::opcode::{admin, log};
 use crate::nvme::zkpu::{Event, JobTable};
 use crate::nvme::{Command, Status};
@@ -98,9 +98,11 @@ impl Ends {
 // === impl Watch ===
 
 impl Watch {
-    /// Starts to watch a device by its admin queue.
+    /// Starts to watch a device by its admin queue. If it gives no sign of life, the link of the I/O queue ends, too: commands
+    /// there may wait for as long as a job takes.
     pub(super) fn start(
         queue: Arc<dyn Queue>,
+        io: Arc<dyn Link>,
         ends: Arc<Ends>,
         keep_alive: Duration,
         timeout: Duration,
@@ -120,6 +122,9 @@ impl Watch {
                 );
                 if let Err(error) = watched {
                     queue.link().end(error.clone());
+                    if matches!(error, HostError::TimedOut { .. }) {
+                        io.end(error.clone());
+                    }
                     ends.set(Err(error));
                 }
             });

@@ -130,20 +130,14 @@ pub(crate) fn circuit(build: &Path, memory_bytes: u64) -> Circuit {
     Circuit::launch(&options).unwrap()
 }
 
-/// Options with short limits; with long ones where the device is the simulated circuit, which takes seconds for a megabyte
-/// on a busy machine.
+/// Options with long limits: a busy machine may give a process no time for seconds, and the simulated circuit takes seconds
+/// for a megabyte.
 pub(crate) fn options(address: SocketAddr) -> HostOptions {
-    let of_device = HostOptions::new(address);
-    match circuit_build() {
-        None => HostOptions {
-            keep_alive: Duration::from_secs(4),
-            ..of_device
-        },
-        Some(_) => HostOptions {
-            command_timeout: Duration::from_secs(120),
-            connect_timeout: Duration::from_secs(60),
-            ..of_device
-        },
+    HostOptions {
+        command_timeout: Duration::from_secs(120),
+        connect_timeout: Duration::from_secs(60),
+        keep_alive: Duration::from_secs(240),
+        ..HostOptions::new(address)
     }
 }
 
@@ -290,7 +284,7 @@ impl Wire {
         self.state.cut();
     }
 
-    /// Swallows all that comes.
+    /// Swallows all that comes, the ends of connections too, as a network does whose cable is out.
     pub(crate) fn silence(&self) {
         self.state.is_silent.store(true, Ordering::SeqCst);
     }
@@ -316,7 +310,7 @@ impl WireState {
             if count == 0 {
                 break;
             }
-            if self.is_silent.load(Ordering::SeqCst) {
+            if self.is_silent() {
                 continue;
             }
             let left = self.left.load(Ordering::SeqCst);
@@ -333,7 +327,14 @@ impl WireState {
                 break;
             }
         }
+        if self.is_silent() {
+            return;
+        }
         let _ = from.shutdown(Half::Both);
         let _ = to.shutdown(Half::Both);
+    }
+
+    fn is_silent(&self) -> bool {
+        self.is_silent.load(Ordering::SeqCst)
     }
 }

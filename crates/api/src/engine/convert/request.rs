@@ -223,6 +223,7 @@ impl PendingSubmission {
             partitions: partitions
                 .map(&mut complete)
                 .collect::<Result<_, Status>>()?,
+            trace: None,
         })
     }
 }

@@ -64,7 +64,11 @@ impl Endpoint for LocalEndpoint {
         job: &'a EngineJob,
     ) -> BoxFuture<'a, Result<JobOutcome, EndpointError>> {
         Box::pin(async move {
-            let result = self.0.await_result(job_id(id)?).await;
+            let id = job_id(id)?;
+            if let Some(trace) = &job.trace {
+                self.0.note_trace(id, trace.clone());
+            }
+            let result = self.0.await_result(id).await;
             let result = result.map_err(|error| make_retryable(endpoint_error(error)))?;
             job_outcome(result, job).await
         })
@@ -123,6 +127,7 @@ fn submission(request: &str, job: &EngineJob) -> Result<Submission, EndpointErro
         priority: priority(job.priority),
         deadline: None,
         partitions: vec![Partition { circuit, input }],
+        trace: job.trace.clone(),
     })
 }
 

@@ -108,7 +108,8 @@ impl Endpoint for RemoteEndpoint {
             // An unusable key file is reported before the engine works, not after it.
             self.verifying_key().await?;
             let client = self.client().await?;
-            let submitted = client.submit(submission(request, job)).await;
+            let submitted = client.submit_in_trace(submission(request, job), job.trace.as_ref());
+            let submitted = submitted.await;
             let submitted = submitted.map_err(endpoint_error)?;
             Ok(Ticket {
                 job: submitted.job,
@@ -124,7 +125,8 @@ impl Endpoint for RemoteEndpoint {
     ) -> BoxFuture<'a, Result<JobOutcome, EndpointError>> {
         Box::pin(async move {
             let key = self.verifying_key().await?;
-            let result = self.client().await?.await_result(id).await;
+            let result = self.client().await?;
+            let result = result.await_result_in_trace(id, job.trace.as_ref()).await;
             let result = result.map_err(|error| make_retryable(endpoint_error(error)))?;
             job_outcome(result, job, key).await
         })

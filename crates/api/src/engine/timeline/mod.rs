@@ -11,3 +11,4 @@ mod waterfall;
 pub use model::{Bar, Load, Row, Timeline, Worker};
 pub use trace::trace;
 pub use waterfall::waterfall;
+pub(crate) use waterfall::without_picture;

@@ -207,7 +207,9 @@ impl TimelineBuilder {
                     });
                 }
             }
-            Some(Kind::Missed(missed)) => self.timeline.missed += missed.events,
+            Some(Kind::Missed(missed)) => {
+                self.timeline.missed = self.timeline.missed.saturating_add(missed.events);
+            }
             // Other events are not drawn.
             _ => {}
         }

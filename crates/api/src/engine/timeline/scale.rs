@@ -30,7 +30,10 @@ pub(super) struct Piece {
 impl Scale {
     /// The scale for a timeline with these rows, `width` pixels wide.
     pub(super) fn new(timeline: &Timeline, rows: &[Row], width: f64) -> Self {
-        let (from_us, to_us) = (timeline.from_us, timeline.to_us.max(timeline.from_us + 1));
+        let (from_us, to_us) = (
+            timeline.from_us,
+            timeline.to_us.max(timeline.from_us.saturating_add(1)),
+        );
         let busy = busy(timeline, rows);
         let worked: u64 = busy.iter().map(|(from, to)| to - from).sum();
         let is_long = |from: u64, to: u64| worked > 0 && to - from > worked / CUT_DIVISOR;

@@ -3,6 +3,8 @@
 
 use std::fmt::Write;
 
+use proofmill_orchestrator::text::beginning_of;
+
 use super::model::{Row, Timeline};
 use super::scale::{CUT_WIDTH, Scale};
 use crate::engine::proto::{Stage, StageEnd, Tier};
@@ -18,6 +20,9 @@ const BAR_HEIGHT: f64 = 11.0;
 const HEAD_HEIGHT: f64 = 66.0;
 /// Least distance between two labels of the axis, in pixels.
 const LABEL_DISTANCE_MIN: f64 = 48.0;
+
+/// Most bytes of a reason that is shown in place of a drawing.
+const REASON_BYTES_MAX: usize = 200;
 
 /// Colours of waiting and of loading.
 const WAIT_COLOUR: &str = "#d8dce2";
@@ -141,9 +146,13 @@ fn grid(out: &mut String, scale: &Scale, bottom: f64) {
             );
             continue;
         }
-        let from = piece.from_us - scale.zero_us();
-        let mut at = from.next_multiple_of(step);
-        while at <= piece.to_us - scale.zero_us() {
+        let (from, to) = (
+            piece.from_us - scale.zero_us(),
+            piece.to_us - scale.zero_us(),
+        );
+        let mut next = from.checked_next_multiple_of(step);
+        while let Some(at) = next.filter(|at| *at <= to) {
+            next = at.checked_add(step);
             let x = NAMES_WIDTH + scale.x(scale.zero_us() + at);
             let _ = write!(
                 out,
@@ -160,7 +169,6 @@ fn grid(out: &mut String, scale: &Scale, bottom: f64) {
                 );
             }
             out.push('\n');
-            at += step;
         }
     }
 }
@@ -209,6 +217,16 @@ fn time(us: u64) -> String {
         1_000..1_000_000 => format!("{} ms", (us as f64 / 1e2).round() / 10.0),
         _ => format!("{} s", (us as f64 / 1e4).round() / 100.0),
     }
+}
+
+/// A picture with the reason why there is none.
+pub(crate) fn without_picture(why: &str) -> String {
+    let (width, height) = (NAMES_WIDTH + AXIS_WIDTH + FIGURES_WIDTH, BAR_HEIGHT + 8.0);
+    let why = escaped(beginning_of(why, REASON_BYTES_MAX));
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" font-family=\"sans-serif\" \
+         font-size=\"12\"><rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/><text x=\"4\" y=\"{BAR_HEIGHT}\">{why}</text></svg>\n"
+    )
 }
 
 fn escaped(text: &str) -> String {
@@ -313,6 +331,8 @@ impl Drawing<'_> {
 mod tests {
     use super::super::model::tests::events;
     use super::*;
+    use crate::engine::proto;
+    use crate::engine::proto::event::Kind;
 
     #[test]
     fn partitions_gaps_and_workers_are_drawn() {
@@ -333,6 +353,20 @@ mod tests {
             "{short}"
         );
         assert!(!short.contains("0a0a0a0a/0"), "{short}");
+    }
+
+    #[test]
+    fn times_at_the_ends_of_their_range_are_drawn() {
+        let event = |at_us, missed| proto::Event {
+            at_us,
+            kind: Some(Kind::Missed(proto::MissedEvent { events: missed })),
+        };
+        let timeline = Timeline::of(&[event(0, u64::MAX), event(u64::MAX, 1)]);
+        let svg = waterfall(&timeline, 40);
+        assert!(svg.ends_with("</svg>\n"), "{svg}");
+        assert!(svg.matches("<line").count() < 40, "{svg}");
+        let svg = waterfall(&Timeline::of(&[event(u64::MAX, 0)]), 40);
+        assert!(svg.ends_with("</svg>\n"), "{svg}");
     }
 
     #[test]

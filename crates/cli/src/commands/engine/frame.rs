@@ -10,12 +10,12 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
-use ratatui::widgets::{Block, Borders, Gauge, Paragraph, Row, Table, Widget};
+use ratatui::widgets::{Gauge, Paragraph, Table, Widget};
 
 use super::bytes;
 use super::failure::{brief, state};
 use super::inspect::activity;
-use crate::output;
+use crate::frame::{Column, escaped, frame_text, percent, table};
 use crate::progress::span;
 
 /// Most owners of memory shown.
@@ -28,27 +28,11 @@ const WIDE_COLUMNS_MIN: u16 = 108;
 /// Terminal height, in rows, at which tables are separated by an empty row.
 const TALL_ROWS_MIN: u16 = 34;
 
-/// A column of a table.
-struct Column {
-    head: &'static str,
-    width: Constraint,
-    /// Whether the column is left out on narrow terminals.
-    wide: bool,
-}
-
 /// The frame as text, for pipes.
 pub(super) fn text(status: &EngineStatus, columns: u16, rows: u16) -> String {
-    let mut buffer = Buffer::empty(Rect::new(0, 0, columns, rows));
-    draw(status, None, None, buffer.area, &mut buffer);
-    let lines = buffer
-        .content()
-        .chunks(usize::from(columns).max(1))
-        .map(|cells| {
-            let line: String = cells.iter().map(|cell| cell.symbol()).collect();
-            line.trim_end().to_owned()
-        });
-    let lines: Vec<String> = lines.collect();
-    lines.join("\n").trim_end().to_owned()
+    frame_text(columns, rows, |area, buffer| {
+        draw(status, None, None, area, buffer);
+    })
 }
 
 /// Draws the engine's status `now`. Utilization is measured since `before`, or since the engine's start without it. The
@@ -342,61 +326,9 @@ fn took(job: &Job) -> String {
     }
 }
 
-fn table<const N: usize>(
-    title: String,
-    columns: [Column; N],
-    wide: bool,
-    rows: impl Iterator<Item = [String; N]>,
-) -> Table<'static> {
-    let kept = columns.each_ref().map(|column| wide || !column.wide);
-    let rows = rows.map(|cells| {
-        let cells = cells.into_iter().zip(kept);
-        Row::new(cells.filter_map(|(cell, kept)| kept.then_some(cell)))
-    });
-    let columns: Vec<&Column> = columns.iter().filter(|it| wide || !it.wide).collect();
-    let head = Row::new(columns.iter().map(|column| column.head));
-    Table::new(rows, columns.iter().map(|column| column.width))
-        .header(head.style(Style::new().fg(Color::DarkGray)))
-        .block(Block::new().borders(Borders::TOP).title(title))
-}
-
-// === impl Column ===
-
-impl Column {
-    const fn fixed(head: &'static str, width: u16) -> Self {
-        Self {
-            head,
-            width: Constraint::Length(width),
-            wide: false,
-        }
-    }
-
-    /// A column that takes the remaining width.
-    const fn rest(head: &'static str) -> Self {
-        Self {
-            head,
-            width: Constraint::Fill(1),
-            wide: false,
-        }
-    }
-
-    const fn if_wide(self) -> Self {
-        Self { wide: true, ..self }
-    }
-}
-
-fn percent(part: u64, whole: u64) -> String {
-    format!("{:.0} %", 100.0 * part as f64 / whole.max(1) as f64)
-}
-
 /// The first eight characters of an id.
 fn id_prefix(id: &str) -> String {
     id.chars().take(8).collect()
-}
-
-/// Text from outside, escaped and on one line.
-fn escaped(text: &str) -> String {
-    output::plain(text).replace(['\n', '\t'], " ")
 }
 
 #[cfg(test)]

@@ -30,6 +30,9 @@ pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
     let mut listening = vec![format!("unix:{}", socket.display())];
     listening.extend(server.tcp_address().map(|it| it.to_string()));
     listening.extend(server.http_address().map(|it| format!("http://{it}")));
+    if let Some(address) = server.console_address() {
+        screen.note(&format!("console on http://{address}/"));
+    }
     let shutdown = signals::listen(screen.clone(), args.drain)?;
     let ready = async {
         prepare(&handle, circuits, &args.preload, &screen).await?;
@@ -110,6 +113,7 @@ fn server_options(args: &Serve, socket: PathBuf) -> ServerOptions {
         socket: Some(socket),
         tcp: args.listen.options(args.tokens.as_ref()),
         http: args.http,
+        console: args.console,
     }
 }
 

@@ -42,8 +42,8 @@ pub(super) struct EngineSettings {
 
 /// The engines of a stage, which share the parts of all classes.
 pub(super) struct Engines {
-    settings: EngineSettings,
-    addresses: Vec<EngineAddress>,
+    /// The engines, for no circuit yet.
+    named: EngineExecutor,
     /// A router for each class, by the name of its circuit.
     routers: Shared<String, Arc<Router>>,
 }
@@ -55,38 +55,48 @@ pub(crate) fn circuit_name<E: PartitionCurve>(key: &Path) -> Result<String, KeyE
     Ok(format!("part-{}", hex::encode(&checksum[..16])))
 }
 
+// === impl EngineSettings ===
+
+impl EngineSettings {
+    /// The engines as a stage whose executor they are has them.
+    pub(super) fn executor(&self, circuit: &str) -> Result<EngineExecutor, String> {
+        let addresses = self.endpoints.iter().map(|text| {
+            let address = EngineAddress::try_new(text, Path::new(""));
+            address.map_err(|error| format!("{text}: {error}"))
+        });
+        let addresses: Vec<EngineAddress> = addresses.collect::<Result<_, _>>()?;
+        if addresses.is_empty() {
+            return Err("no engine is named in `endpoints`".to_owned());
+        }
+        Ok(EngineExecutor {
+            circuit: circuit.to_owned(),
+            endpoints: addresses,
+            generator: None,
+            priority: None,
+            token: self.token.clone(),
+            ca: self.ca.clone(),
+            verifying_key: None,
+            patience: PATIENCE,
+        })
+    }
+}
+
 // === impl Engines ===
 
 impl Engines {
     /// The engines that a stage's parameters name.
     pub(super) fn of(settings: &EngineSettings) -> Result<Self, String> {
-        let addresses = settings.endpoints.iter();
-        let addresses = addresses.map(|text| {
-            let address = EngineAddress::try_new(text, Path::new(""));
-            address.map_err(|error| format!("{text}: {error}"))
-        });
-        let addresses: Vec<EngineAddress> = addresses.collect::<Result<_, _>>()?;
-        match addresses.is_empty() {
-            true => Err("no engine is named in `endpoints`".to_owned()),
-            false => Ok(Self {
-                settings: settings.clone(),
-                addresses,
-                routers: Shared::default(),
-            }),
-        }
+        Ok(Self {
+            named: settings.executor("")?,
+            routers: Shared::default(),
+        })
     }
 
     fn router(&self, circuit: &str) -> Arc<Router> {
         let make = || {
             let endpoints = endpoints(&EngineExecutor {
                 circuit: circuit.to_owned(),
-                endpoints: self.addresses.clone(),
-                generator: None,
-                priority: None,
-                token: self.settings.token.clone(),
-                ca: self.settings.ca.clone(),
-                verifying_key: None,
-                patience: PATIENCE,
+                ..self.named.clone()
             });
             Ok::<_, Infallible>(Arc::new(Router::new(circuit, endpoints, PATIENCE)))
         };
@@ -107,6 +117,7 @@ impl Engines {
             circuit: circuit.to_owned(),
             priority: EnginePriority::Normal,
             input: JobInput::Witness(witness.into_inner().into()),
+            trace: context.trace.clone(),
         };
         let request = request_id(WORKFLOW, &context.task, context.last, &job);
         let runtime =

@@ -26,15 +26,19 @@ use std::sync::Arc;
 use proofmill_aggregation::sharded::MAX_SHARDS;
 use proofmill_bus::Connection;
 use proofmill_orchestrator::mill::Registry;
-use proofmill_workflow::{Dispatcher, Executor, Workflow};
+use proofmill_workflow::{Dispatcher, EngineExecutor, Executor, Workflow};
 use serde_json::Value;
 use tokio::runtime::Handle;
 
 use crate::failure::Failure;
+use engines::EngineSettings;
 use job::{JobFile, Jobs};
 use parts::{LoadedKeys, WorkerKeys};
 use published::PublishedKeys;
 use shards::{BusNetwork, Leaders, ShardServer};
+
+/// The parameter of `partition.prove` that names engines.
+const ENGINES: &str = "engines";
 
 /// The parameter of `partition.aggregate` that allows shards.
 const SHARDS: &str = "shards";
@@ -134,6 +138,14 @@ fn params<'w>(stage: &'w Dispatcher, name: &str) -> Option<&'w Value> {
         Executor::Native { prover, params } if prover == name => Some(params),
         _ => None,
     }
+}
+
+/// The engines at which a stage proves parts; none if it proves no parts, or proves them in its own process.
+pub(crate) fn part_engines(stage: &Dispatcher) -> Option<EngineExecutor> {
+    let settings = params(stage, "partition.prove")?.get(ENGINES)?.clone();
+    let settings: EngineSettings = serde_json::from_value(settings).ok()?;
+    // Its circuits are the classes', which the keys name.
+    settings.executor("").ok()
 }
 
 /// The leader of aggregations in so many shards; none without a bus, where one process makes them.

@@ -415,6 +415,7 @@ impl World {
             priority,
             deadline,
             partitions: partitions.collect(),
+            trace: None,
         };
         if let Err(error) = self.caller_side.check(&submission) {
             return self.line(format!("{asked}: unchecked {}", refusal(&error)));

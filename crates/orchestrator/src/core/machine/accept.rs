@@ -7,7 +7,7 @@ use super::task::forget_parts;
 use super::{Core, OnAccepted};
 use crate::conversation::{LeaseRef, Output, WorkerCommand, WorkerResult};
 use crate::core::change::Change;
-use crate::core::event::Timing;
+use crate::core::event::{Settled, Timing};
 use crate::core::limits::{excess, excess_of_part};
 use crate::core::tasks::{ActiveLease, Phase, TaskNo};
 use crate::id::Part;
@@ -19,6 +19,7 @@ use crate::principal::quorum_id;
 use crate::record::{
     DeadRecord, EndKind, Failure, GroupingOf, PartialResult, Record, RecordKey, TaskRecord,
 };
+use crate::traces::{AttemptEnd, TaskTrace};
 
 impl Core {
     /// Handles a result. It counts if its worker was given the lease, even if the lease has ended. Where a
@@ -123,15 +124,19 @@ impl Core {
             self.finish(no, stage, &complete, &[message]);
             return;
         }
+        self.trace_unheld_result(no, &complete);
         let lease_time = self.run_time(no, &complete);
         self.speculation.note_run(stage, lease_time);
         let copies = self.tasks[no].copies().iter();
         let of_name = copies.filter(|held| *held.distinct_name() == name);
         let holders: Vec<ActiveLease> = of_name.cloned().collect();
         for held in holders {
-            self.end_copy(no, held.worker());
             let is_this =
                 *held.worker() == complete.worker && held.attempt() == complete.lease.attempt;
+            self.end_copy(no, held.worker(), || match is_this {
+                true => AttemptEnd::Completed,
+                false => AttemptEnd::Cancelled,
+            });
             if !is_this {
                 self.cancel_copy(&held, &complete.lease.task);
             }
@@ -174,14 +179,17 @@ impl Core {
         }
         changes.extend(forget_parts(task));
         let name = &self.plan.stage(stage).name;
+        let trace = task.record().trace.after(&id);
         for message in messages {
             let origins = origin::made_by(name, &task.record().origins, &message.payload);
-            self.pass_on(stage, message, &origins, &mut changes);
+            self.pass_on(stage, message, (&origins, &trace), &mut changes);
         }
         if let Some(why) = excess(&changes) {
             self.result_is_wrong(no, complete, &why);
             return;
         }
+        self.trace_unheld_result(no, complete);
+        let task = &self.tasks[no];
         let ran = self.run_time(no, complete);
         let longest = task.accepted().until(self.now.mono);
         let timing = Timing {
@@ -190,16 +198,11 @@ impl Core {
             ran: complete.ran,
             at: self.now.mono,
         };
+        let settled = Settled::completed(task.record(), timing);
         self.speculation.note_run(stage, ran);
         self.end_copies(no, Some((&complete.worker, complete.lease.attempt)));
         self.set_phase(no, Phase::Finishing);
-        self.append(
-            changes,
-            OnAccepted::Settle {
-                task: id,
-                timing: Some(timing),
-            },
-        );
+        self.append(changes, OnAccepted::Settled(vec![settled]));
     }
 
     /// Duration of the lease that led to the result; `None` if the lease has ended.
@@ -261,14 +264,14 @@ impl Core {
         &self,
         stage: StageIx,
         message: &Message,
-        origins: &Origins,
+        (origins, trace): (&Origins, &TaskTrace),
         changes: &mut Vec<(RecordKey, Change)>,
     ) {
         let stage = self.plan.stage(stage);
         let at_ms = self.now.wall_ms;
         for queue in &stage.outputs {
-            for (reader, task) in tasks_of(&self.plan, *queue, &stage.name, message, origins, at_ms)
-            {
+            let place = (origins, trace);
+            for (reader, task) in tasks_of(&self.plan, *queue, &stage.name, message, place, at_ms) {
                 let (Ok(record) | Err((record, _))) = &task;
                 let id = record.id.clone();
                 let is_live_or_dead = self.tasks.contains(&id) || self.dead.contains(&id);

@@ -1,14 +1,16 @@
 //! Appends: the size check before the log is asked, and the handling of its answer.
 
+use std::sync::Arc;
+
 use proofmill_bus::{MAX_BATCH_OPS, MAX_VALUE_BYTES, Op, Seq};
 
 use super::{Core, OnAccepted};
 use crate::conversation::Reply;
 use crate::core::change::Change;
 use crate::core::counts::{WRITE_AFTER, WriteWhen};
-use crate::core::event::{Action, RequestId, Settled, Timing, Token};
+use crate::core::event::{Action, RequestId, Settled, Token};
 use crate::core::timers::Timer;
-use crate::id::TaskId;
+use crate::core::work::WorkEvent;
 use crate::record::{Record, RecordKey};
 
 impl Core {
@@ -75,15 +77,13 @@ impl Core {
             } => cancelling = Some((request, target, found, rounds)),
             OnAccepted::Rewind { rewind, dropped } => {
                 let dropped = dropped.into_iter();
-                dropped.for_each(|task| self.settle(task, seq, None));
+                dropped.for_each(|settled| self.settle(settled, seq));
                 rewinding = Some(rewind);
             }
             OnAccepted::Reply { request, reply } => self.reply(request, seq, reply),
-            OnAccepted::Settle { task, timing } => self.settle(task, seq, timing),
             OnAccepted::Settled(tasks) => {
-                tasks
-                    .into_iter()
-                    .for_each(|task| self.settle(task, seq, None));
+                let tasks = tasks.into_iter();
+                tasks.for_each(|settled| self.settle(settled, seq));
             }
         }
         entering.into_iter().for_each(|no| self.enter(no));
@@ -176,12 +176,12 @@ impl Core {
         });
     }
 
-    fn settle(&mut self, task: TaskId, after: Seq, timing: Option<Timing>) {
-        let settled = Settled {
-            task,
-            completed: timing.is_some(),
-            timing,
-        };
+    fn settle(&mut self, settled: Settled, after: Seq) {
+        if self.is_work_observed && settled.emitted {
+            let task = Arc::clone(&settled.task);
+            let event = WorkEvent::Emitted { task };
+            self.actions.push(Action::Work { after, event });
+        }
         self.actions.push(Action::Settle { after, settled });
     }
 

@@ -5,6 +5,8 @@ use proofmill_bus::Seq;
 
 use super::Core;
 use crate::core::counts::ReplayedEnd;
+use crate::core::ending::{end_from_dead_letter, end_from_mark};
+use crate::core::event::TaskReportKind;
 use crate::core::tag::LeaseKey;
 use crate::core::tasks::{NewTask, Phase, RunPolicy, TaskNo};
 use crate::id::TaskId;
@@ -111,7 +113,7 @@ impl Core {
                 self.tasks.add_result(no, part);
             }
             (RecordKey::Done(id), Record::Done(done)) => self.put_done(id, done, seq),
-            (RecordKey::Dead(id), Record::Dead(dead)) => self.put_dead(id, dead),
+            (RecordKey::Dead(id), Record::Dead(dead)) => self.put_dead(id, dead, seq),
             (RecordKey::Group(stage, key), Record::Group(group)) => {
                 let stage = self.layout.stage_named(stage)?;
                 self.collectors.note_fired(stage, key, group.last);
@@ -130,6 +132,7 @@ impl Core {
             (RecordKey::Source(name), Record::Source(next)) => {
                 self.sources.put_position(name.clone(), next);
             }
+            (RecordKey::Pause(..), Record::Pause(pause)) => self.put_pause(pause),
             (RecordKey::Rewind(name), Record::Rewind(rewind)) => {
                 self.sources.put_rewind(name.clone(), rewind);
             }
@@ -152,11 +155,12 @@ impl Core {
     fn put_task(&mut self, id: &TaskId, mut record: TaskRecord, seq: Seq) -> Option<TaskNo> {
         let stage = self.layout.stage_of(id)?;
         self.mend_origins(&mut record);
+        self.mend_trace(id, &mut record.trace);
         if self.tasks.contains(id) || self.is_finished(stage, id, record.last) {
             return None;
         }
         self.slots.count(&record, true);
-        Some(self.tasks.insert(NewTask {
+        let no = self.tasks.insert(NewTask {
             class: self.layout.class_of(stage, record.needs.as_ref()),
             policy: RunPolicy::of(self.plan.stage(stage).dispatcher()),
             record,
@@ -164,7 +168,10 @@ impl Core {
             seq,
             accepted: self.now.mono,
             replayed: !self.started,
-        }))
+        });
+        self.trace_submission(no, seq);
+        self.report_accepted(no, seq);
+        Some(no)
     }
 
     fn put_done(&mut self, id: &TaskId, done: DoneRecord, seq: Seq) {
@@ -172,13 +179,19 @@ impl Core {
             return;
         };
         self.marks.put(stage, id, &done);
+        self.steps.note_done(stage, id, &done);
         if !self.started {
             self.counts.replay(stage, ReplayedEnd::Done(&done.end));
         }
-        self.history.note_mark(id, &done, seq);
+        let recorded_ms = self.started.then_some(self.now.wall_ms);
+        self.history.note_mark(id, &done, seq, recorded_ms);
+        self.trace_end(seq, |_| end_from_mark(id, &done));
         if let EndKind::Late { why, passed_on } = done.end {
             let became = if passed_on { Late::Emit } else { Late::Skip };
-            self.report_late(id, why, became);
+            let mut trace = done.timeline.map(|timeline| timeline.trace);
+            let trace = trace.get_or_insert_default();
+            self.mend_trace(id, trace);
+            self.report(id, trace, TaskReportKind::Late { why, became });
         }
         self.forget(id);
         if !self.layout.leads_to_sequencer(stage) {
@@ -186,7 +199,7 @@ impl Core {
         }
     }
 
-    fn put_dead(&mut self, id: &TaskId, dead: DeadRecord) {
+    fn put_dead(&mut self, id: &TaskId, mut dead: DeadRecord, seq: Seq) {
         let Some(stage) = self.layout.stage_of(id) else {
             return;
         };
@@ -194,9 +207,14 @@ impl Core {
             self.counts
                 .replay(stage, ReplayedEnd::Dead { late: dead.late });
         }
-        if dead.late {
-            self.report_late(id, dead.reason.clone(), Late::Dead);
-        }
+        self.mend_trace(id, &mut dead.task.trace);
+        let (why, became) = (dead.reason.clone(), Late::Dead);
+        let kind = match dead.late {
+            true => TaskReportKind::Late { why, became },
+            false => TaskReportKind::Dead { why },
+        };
+        self.report(id, &dead.task.trace, kind);
+        self.trace_end(seq, |_| Some(end_from_dead_letter(&dead)));
         self.forget(id);
         self.dead.put(stage, id, dead);
     }
@@ -224,6 +242,9 @@ impl Core {
             RecordKey::Done(id) => {
                 if let Some(stage) = self.layout.stage_of(id) {
                     self.marks.remove(stage, id);
+                    if self.marks.count(stage, id.block) == 0 {
+                        self.steps.forget(stage, id.block);
+                    }
                 }
             }
             RecordKey::Group(stage, key) => {
@@ -232,6 +253,7 @@ impl Core {
                 }
             }
             RecordKey::Rewind(name) => self.sources.delete_rewind(name),
+            RecordKey::Pause(kind, name) => self.delete_pause(*kind, name),
             RecordKey::History(slot) => self.history.delete(*slot),
             RecordKey::Counts(_)
             | RecordKey::Totals

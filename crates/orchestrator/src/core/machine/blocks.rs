@@ -2,19 +2,24 @@
 //! sequencer's position and the history.
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use super::Core;
-use super::view::task_view;
+use super::view::phase_of;
 use super::waiting::WaitReasons;
+use crate::conversation::PAGE_MAX;
 use crate::core::blocks::{
-    BLOCKS_MAX, BlockState, BlockSummary, BlockView, DeadlineState, LiveStep,
+    ATTEMPTS_MAX, BLOCKS_MAX, BlockState, BlockSummary, BlockView, DeadStep, DeadlineState,
+    LeaseSpan, LiveStep, STREAM_END_MAX,
 };
+use crate::core::tasks::{ActiveLease, Task};
 use crate::plan::StageIx;
-use crate::record::{HistoryEntry, TaskOutcome, TaskRecord};
+use crate::record::{Attempt, DeadRecord, Failure, HistoryEntry, TaskOutcome};
+use crate::text::{beginning_of, end_of};
 
 /// Counts and facts about a block's tasks.
 #[derive(Clone, Default)]
-struct Tally {
+struct BlockTally {
     live: usize,
     leased: usize,
     dead: usize,
@@ -30,26 +35,47 @@ struct Tally {
     at_ms: Option<u64>,
 }
 
+/// Maximum number of tasks or dead letters that are looked at for the view of one block.
+const EXAMINED_MAX: usize = 4 * PAGE_MAX;
+
+/// Maximum bytes of text of failed attempts in the view of one block. Attempts beyond it come without their
+/// streams.
+const STREAMS_MAX: usize = 1 << 20;
+
 impl Core {
     /// Full view of a block.
     pub fn block(&self, block: u64) -> BlockView {
-        let is_about = |task: &TaskRecord| (task.id.block..=task.last).contains(&block);
-        let live = self.tasks.iter().filter(|task| is_about(task.record()));
+        let mut room = STREAMS_MAX;
         let mut reasons = WaitReasons::new(self);
-        let mut live: Vec<LiveStep> = live
-            .map(|task| LiveStep {
-                task: task_view(task),
-                waits_for: reasons.of(task),
-            })
-            .collect();
-        live.sort_by(|a, b| a.task.record.id.cmp(&b.task.record.id));
-        let dead = self.dead_letters().filter(|dead| is_about(&dead.task));
-        let history: Vec<HistoryEntry> = self
-            .history_entries()
-            .filter(|it| it.is_about(block))
-            .cloned()
-            .collect();
+        let live = self.tasks_about(block).take(EXAMINED_MAX);
+        let live = live.filter(|task| task.record().last >= block);
+        let live = live.take(PAGE_MAX).map(|task| LiveStep {
+            task: task.id().clone(),
+            last: task.record().last,
+            phase: phase_of(task),
+            accepted_ms: task.record().at_ms,
+            leases: task.copies().iter().map(lease_span).collect(),
+            failed: task.failed_count(),
+            attempts: last_attempts(task.attempts(), &mut room),
+            waits_for: reasons.of(task),
+        });
+        let live = live.collect();
+        let dead = self.dead_about(block).take(EXAMINED_MAX);
+        let dead = dead.filter(|dead| dead.task.last >= block);
+        let dead = dead.take(PAGE_MAX).map(|dead| DeadStep {
+            task: dead.task.id.clone(),
+            last: dead.task.last,
+            reason: dead.reason.clone(),
+            failed: dead.attempts.len(),
+            attempts: last_attempts(&dead.attempts, &mut room),
+            accepted_ms: dead.task.at_ms,
+            at_ms: dead.at_ms,
+        });
+        let dead = dead.collect();
         let only = block..=block;
+        let entries: Vec<&HistoryEntry> = self.history_about(&only).collect();
+        let left_out = entries.len().saturating_sub(PAGE_MAX);
+        let history = entries[left_out..].iter().copied().cloned().collect();
         let tally = self.tally(&only).pop().unwrap_or_default();
         let summary = self.summary(block, &tally, self.marked(&only).contains(&true));
         BlockView {
@@ -60,7 +86,7 @@ impl Core {
             },
             summary,
             live,
-            dead: dead.cloned().collect(),
+            dead,
             history,
             sources: self
                 .sources
@@ -68,6 +94,27 @@ impl Core {
                 .map(|(name, next)| (name.clone(), next))
                 .collect(),
         }
+    }
+
+    /// Live tasks by stage, block and part: those about `block`, and others that begin where one of them does.
+    pub(super) fn tasks_about(&self, block: u64) -> impl Iterator<Item = &Task> {
+        let places = self.task_places(block);
+        places.flat_map(move |(stage, first)| self.tasks.beginning_at(stage, first, None))
+    }
+
+    /// The stages, each with the first blocks of the tasks about `block`, in order.
+    pub(super) fn task_places(&self, block: u64) -> impl Iterator<Item = (StageIx, u64)> {
+        let firsts = self.tasks.about().beginnings(&(block..=block));
+        by_stage_and_first(self.layout.stages_by_name(), firsts)
+    }
+
+    /// Dead letters, as in [`Core::tasks_about`].
+    pub(super) fn dead_about(&self, block: u64) -> impl Iterator<Item = &DeadRecord> {
+        let firsts = self.dead.about().beginnings(&(block..=block));
+        let places = by_stage_and_first(self.layout.stages_by_name(), firsts);
+        places.flat_map(move |(stage, first)| {
+            self.dead.beginning_at(&self.plan.stage(stage).name, first)
+        })
     }
 
     /// Summaries of blocks; at most the first [`BLOCKS_MAX`] of the range.
@@ -81,7 +128,7 @@ impl Core {
             .collect()
     }
 
-    fn summary(&self, block: u64, tally: &Tally, marked: bool) -> BlockSummary {
+    fn summary(&self, block: u64, tally: &BlockTally, marked: bool) -> BlockSummary {
         BlockSummary {
             block,
             state: self.state_of(block, tally, marked),
@@ -97,23 +144,22 @@ impl Core {
         }
     }
 
-    fn tally(&self, blocks: &RangeInclusive<u64>) -> Vec<Tally> {
-        let mut tallies = vec![Tally::default(); count(blocks)];
-        for task in self.tasks.iter() {
-            let (first, last) = (task.record().id.block, task.record().last);
+    fn tally(&self, blocks: &RangeInclusive<u64>) -> Vec<BlockTally> {
+        let mut tallies = vec![BlockTally::default(); count(blocks)];
+        for (first, last, tasks) in self.tasks.about().touching(blocks) {
             for tally in within(&mut tallies, blocks, first, last) {
-                tally.live += 1;
-                tally.leased += usize::from(!task.copies().is_empty());
-                tally.note_time(task.record().at_ms);
+                tally.live += tasks.count;
+                tally.leased += tasks.leased;
+                tally.note_time(tasks.latest_ms);
             }
         }
-        for dead in self.dead_letters() {
-            for tally in within(&mut tallies, blocks, dead.task.id.block, dead.task.last) {
-                tally.dead += 1;
-                tally.note_time(dead.at_ms);
+        for (first, last, letters) in self.dead.about().touching(blocks) {
+            for tally in within(&mut tallies, blocks, first, last) {
+                tally.dead += letters.count;
+                tally.note_time(letters.latest_ms);
             }
         }
-        for entry in self.history_entries() {
+        for entry in self.history_about(blocks) {
             let (first, last) = entry.span();
             for tally in within(&mut tallies, blocks, first, last) {
                 tally.note(entry);
@@ -125,16 +171,13 @@ impl Core {
     /// Whether there is a mark of a finished task of each block.
     fn marked(&self, blocks: &RangeInclusive<u64>) -> Vec<bool> {
         let mut marked = vec![false; count(blocks)];
-        for stage in (0..self.layout.stages()).map(StageIx) {
-            let marks = self.marks.up_to(stage, *blocks.end());
-            for (first, _, mark) in marks {
-                within(&mut marked, blocks, first, mark.last()).for_each(|it| *it = true);
-            }
+        for (first, last, _) in self.marks.about().touching(blocks) {
+            within(&mut marked, blocks, first, last).for_each(|it| *it = true);
         }
         marked
     }
 
-    fn state_of(&self, block: u64, tally: &Tally, marked: bool) -> BlockState {
+    fn state_of(&self, block: u64, tally: &BlockTally, marked: bool) -> BlockState {
         let sequencer = self.plan.sequencer();
         let start = sequencer.map_or(0, |(_, start)| start);
         let is_known = tally.ended || tally.skipped || tally.dropped || tally.emission || marked;
@@ -173,6 +216,54 @@ fn count(blocks: &RangeInclusive<u64>) -> usize {
     if blocks.is_empty() { 0 } else { count as usize }
 }
 
+/// Each stage with each of the first blocks, in order.
+fn by_stage_and_first(
+    stages: &[StageIx],
+    firsts: Vec<u64>,
+) -> impl Iterator<Item = (StageIx, u64)> {
+    let firsts: Arc<[u64]> = firsts.into();
+    stages.iter().flat_map(move |stage| {
+        let firsts = Arc::clone(&firsts);
+        (0..firsts.len()).map(move |at| (*stage, firsts[at]))
+    })
+}
+
+fn lease_span(held: &ActiveLease) -> LeaseSpan {
+    LeaseSpan {
+        worker: held.worker().clone(),
+        attempt: held.attempt(),
+        since_ms: held.since_wall_ms(),
+    }
+}
+
+/// The last attempts, with the ends of their streams as far as `room` goes.
+fn last_attempts(attempts: &[Attempt], room: &mut usize) -> Vec<Attempt> {
+    let left_out = attempts.len().saturating_sub(ATTEMPTS_MAX);
+    let shown = attempts[left_out..].iter().map(|attempt| {
+        let failure = &attempt.failure;
+        let reason = beginning_of(&failure.reason, STREAM_END_MAX.min(*room));
+        *room -= reason.len();
+        let stdout = end_of(&failure.stdout, STREAM_END_MAX.min(*room));
+        *room -= stdout.len();
+        let stderr = end_of(&failure.stderr, STREAM_END_MAX.min(*room));
+        *room -= stderr.len();
+        Attempt {
+            number: attempt.number,
+            worker: attempt.worker.clone(),
+            at_ms: attempt.at_ms,
+            failure: Failure {
+                permanent: failure.permanent,
+                reason: reason.to_owned(),
+                exit: failure.exit,
+                stdout: stdout.to_owned(),
+                stderr: stderr.to_owned(),
+                wall_ms: failure.wall_ms,
+            },
+        }
+    });
+    shown.collect()
+}
+
 /// Elements of `each` (one for each block of `blocks`) whose block lies in the span from `first` to `last`.
 fn within<'a, T>(
     each: &'a mut [T],
@@ -189,9 +280,9 @@ fn within<'a, T>(
     each[range].iter_mut()
 }
 
-// === impl Tally ===
+// === impl BlockTally ===
 
-impl Tally {
+impl BlockTally {
     fn note_time(&mut self, at_ms: u64) {
         self.at_ms = self.at_ms.max(Some(at_ms));
     }

@@ -1,7 +1,6 @@
 //! Consistency check of the parts, within and between each other, for tests and builds with debug assertions.
 
 use super::Core;
-use super::deadline::is_about;
 use super::waiting::WaitReasons;
 use crate::core::tasks::{Phase, Task};
 use crate::core::timers::Timer;
@@ -24,8 +23,13 @@ impl Core {
         })?;
         self.dead.check(|id| self.layout.stage_of(id))?;
         self.marks.check()?;
+        self.steps
+            .check(|stage, block| self.marks.count(stage, block) > 0)?;
         self.speculation
             .check(|due, stage| self.timers.is_set(due, Timer::Hedge(stage)))?;
+        if self.started && self.scaling.is_on() && !self.timers.is_set_at_all(&Timer::Scaling) {
+            return Err("nothing wakes the computation of wanted workers".to_owned());
+        }
         self.progress
             .check(|due| self.timers.is_set(due, Timer::Begun))?;
         self.submissions.check()?;
@@ -89,4 +93,9 @@ fn check_reason(task: &Task, reasons: &mut WaitReasons<'_>) -> Result<(), String
         true => Err("it is claimable, and a worker that may run it is free".to_owned()),
         false => Ok(()),
     }
+}
+
+/// Whether a task is about one of the blocks from `first` to `last`.
+fn is_about(task: &Task, first: u64, last: u64) -> bool {
+    task.id().block <= last && task.record().last >= first
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{Core, OnAccepted};
 use crate::conversation::HostRequest;
 use crate::core::change::Change;
-use crate::core::event::Time;
+use crate::core::event::{Settled, Time};
 use crate::core::limits::{REASON_MAX, truncate};
 use crate::core::tasks::{Phase, TaskNo};
 use crate::core::timers::Timer;
@@ -184,13 +184,14 @@ impl Core {
             return;
         };
         let id = task.id().clone();
+        let settled = Settled::without_result(task.record());
         let done = self.done(EndKind::Skipped { why }, task);
         self.set_phase(no, Phase::Finishing);
         let changes = vec![
             (RecordKey::Task(id.clone()), Change::Delete),
-            (RecordKey::Done(id.clone()), done),
+            (RecordKey::Done(id), done),
         ];
-        self.append(changes, OnAccepted::Settled(vec![id]));
+        self.append(changes, OnAccepted::Settled(vec![settled]));
     }
 }
 

@@ -34,7 +34,10 @@ impl Core {
             // The sequencer has passed the task's blocks, so no work is left.
             Reply::Duplicate { same: None }
         } else {
-            let put = Change::put_new(Record::Task(task));
+            let put = Change::put_new(Record::Task(TaskRecord {
+                trace: task.trace.again(),
+                ..task
+            }));
             changes.push((RecordKey::Task(id.clone()), put));
             Reply::Accepted
         };
@@ -96,7 +99,7 @@ impl Core {
     }
 
     /// Replies once all pending appends have been answered, because the reply depends on them.
-    fn reply_in_turn(&mut self, request: RequestId, reply: Reply) {
+    pub(super) fn reply_in_turn(&mut self, request: RequestId, reply: Reply) {
         if self.appends.is_empty() {
             self.reply(request, self.applied, reply);
         } else {

@@ -8,7 +8,7 @@
 use super::{Core, OnAccepted};
 use crate::core::change::Change;
 use crate::core::limits::FORGET_MAX;
-use crate::core::tasks::{Task, TaskNo};
+use crate::core::tasks::TaskNo;
 use crate::core::timers::Timer;
 use crate::plan::StageIx;
 use crate::record::{DeadRecord, HistoryEntry, Record, RecordKey, SlotRecord, TaskRecord};
@@ -35,12 +35,7 @@ impl Core {
 
     pub(super) fn put_slot(&mut self, first: u64, record: SlotRecord) {
         let (tasks, last) = (&self.tasks, record.last);
-        let live = || {
-            tasks
-                .iter()
-                .filter(|task| is_about(task, first, last))
-                .count()
-        };
+        let live = || tasks.about().count(&(first..=last));
         let due = self.slots.put(first, record, self.now.mono, live);
         if let Some(due) = due.filter(|_| self.started) {
             self.timers.set(due, Timer::Slot(first));
@@ -50,12 +45,7 @@ impl Core {
     /// Resumes each slot's remaining time after a restart, by the wall clock.
     pub(super) fn resume_slots(&mut self) {
         let tasks = &self.tasks;
-        let live = |first, last| {
-            tasks
-                .iter()
-                .filter(|task| is_about(task, first, last))
-                .count()
-        };
+        let live = |first, last| tasks.about().count(&(first..=last));
         for (due, first) in self.slots.resume(self.now, live) {
             self.timers.set(due, Timer::Slot(first));
         }
@@ -168,9 +158,4 @@ impl Core {
             missed,
         });
     }
-}
-
-/// Whether a task is about one of the blocks from `first` to `last`.
-pub(super) fn is_about(task: &Task, first: u64, last: u64) -> bool {
-    task.id().block <= last && task.record().last >= first
 }

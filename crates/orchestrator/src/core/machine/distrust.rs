@@ -8,6 +8,7 @@ use crate::core::limits::{REASON_MAX, truncate};
 use crate::core::tasks::{ActiveLease, TaskNo};
 use crate::id::WorkerId;
 use crate::record::Failure;
+use crate::traces::AttemptEnd;
 
 impl Core {
     /// Handles a result that the coordinator's check has refused: the attempt has failed, its task is claimable
@@ -43,7 +44,7 @@ impl Core {
             held.map(|(task, held)| (task.no(), held.clone())).collect();
         for (no, lease) in held {
             let id = self.tasks.get(no).map(|task| task.id().clone());
-            self.end_copy(no, worker);
+            self.end_copy(no, worker, || AttemptEnd::Cancelled);
             self.update_after_copy(no);
             if let Some(id) = id {
                 self.cancel_copy(&lease, &id);

@@ -3,14 +3,18 @@
 use super::{Core, OnAccepted};
 use crate::conversation::SinkCommand;
 use crate::core::change::Change;
-use crate::core::event::Action;
+use crate::core::event::{Action, Settled};
 use crate::core::tasks::{Phase, TaskNo};
 use crate::id::TaskId;
-use crate::record::{Record, RecordKey};
+use crate::record::{Record, RecordKey, TaskEnd};
 
 impl Core {
     /// Hands every message that is next in the order of blocks to the sink, while the sink has room.
     pub(super) fn pump_emission(&mut self) {
+        let sequencer = self.plan.sequencer();
+        if sequencer.is_some_and(|(stage, _)| self.pauses.has_stage(stage)) {
+            return;
+        }
         while self.sequencer.has_room() {
             let Some((first, no)) = self.tasks.first_queued() else {
                 return;
@@ -48,6 +52,16 @@ impl Core {
         }
     }
 
+    /// End of a task that is emitted now, as the history records it.
+    fn emitted_end(&self, no: TaskNo) -> Option<TaskEnd> {
+        let task = self.tasks.get(no)?;
+        let (record, timeline) = (task.record(), task.timeline());
+        Some(
+            task.end_details()
+                .emitted(record, timeline, self.now.wall_ms),
+        )
+    }
+
     /// Handles the sink's confirmation. The cursor moves over confirmed messages without a gap.
     pub(super) fn emitted(&mut self, id: &TaskId, places: Vec<String>) {
         let Some(no) = self.tasks.no_of(id) else {
@@ -62,15 +76,17 @@ impl Core {
                 continue;
             };
             let (id, stage) = (task.id().clone(), task.stage());
+            let settled = Settled::emitted(task.record());
             let next = task.record().last.saturating_add(1);
             self.set_phase(no, Phase::Finishing);
             self.sequencer.advance(next);
             self.counts.add(stage, |of| &mut of.emitted);
             let changes = vec![
                 (RecordKey::Cursor, Change::put(Record::Cursor(next))),
-                (RecordKey::Task(id.clone()), Change::Delete),
+                (RecordKey::Task(id), Change::Delete),
             ];
-            self.append(changes, OnAccepted::Settled(vec![id]));
+            self.trace_end(self.applied, |core| core.emitted_end(no));
+            self.append(changes, OnAccepted::Settled(vec![settled]));
         }
     }
 }

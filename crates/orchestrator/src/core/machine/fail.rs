@@ -1,8 +1,12 @@
 //! Failed attempts: each is recorded, then the task is retried or dies.
 
+use std::sync::Arc;
+
+use super::trace::end_of;
 use super::{Core, OnAccepted};
 use crate::conversation::{WorkerCommand, WorkerFailure};
 use crate::core::change::Change;
+use crate::core::event::TaskReportKind;
 use crate::core::limits::fit;
 use crate::core::tasks::{Phase, TaskNo};
 use crate::core::timers::Timer;
@@ -24,7 +28,7 @@ impl Core {
     /// Ends a worker's copy after a failed attempt and records the failure. The other copies go on. The task
     /// dies when no further attempt is allowed and the remaining copies are too few.
     pub(super) fn attempt_failed(&mut self, no: TaskNo, worker: &WorkerId, failure: &Failure) {
-        self.end_copy(no, worker);
+        self.end_copy(no, worker, || end_of(failure));
         self.record_failure(no, worker, failure);
     }
 
@@ -36,9 +40,11 @@ impl Core {
         if self.plan.stage(task.stage()).dispatcher().is_none() {
             return;
         }
+        let record = Arc::clone(task.record());
         let mut attempts = task.attempts().to_vec();
+        let number = task.failed_count().saturating_add(1);
         attempts.push(Attempt {
-            number: task.failed_count().saturating_add(1),
+            number,
             worker: worker.clone(),
             at_ms: self.now.wall_ms,
             failure: failure.clone(),
@@ -46,6 +52,12 @@ impl Core {
         fit(&mut attempts);
         let id = task.id().clone();
         self.counts.add(task.stage(), |of| &mut of.failed);
+        let kind = TaskReportKind::Failed {
+            worker: worker.clone(),
+            attempt: number,
+            why: failure.reason.clone(),
+        };
+        self.report(&id, &record.trace, kind);
         // The task is not claimable until the attempt is recorded.
         self.tasks.note_failure(no, attempts.clone());
         if self.dead_letter_if_hopeless(no) {

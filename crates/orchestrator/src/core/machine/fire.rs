@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::{Core, OnAccepted};
 use crate::core::change::Change;
+use crate::core::event::Settled;
 use crate::core::limits::{excess, truncate};
 use crate::core::tasks::{Phase, TaskNo};
 use crate::grouping::Group;
@@ -106,17 +107,24 @@ impl Core {
             changes.push((RecordKey::Done(id.clone()), self.done(end, task)));
         }
         let origins = origin::together(members.iter().map(|(_, task)| &task.origins));
-        self.pass_on(stage, &message, &origins, &mut changes);
+        let Some((_, first)) = members.first() else {
+            return Ok(());
+        };
+        let trace = first.trace.after(&first.id);
+        self.pass_on(stage, &message, (&origins, &trace), &mut changes);
         if let Some(why) = excess(&changes) {
             return Err(format!("cannot go on: {why}"));
         }
+        self.trace_barrier(stage, &group.key, &members);
         for (no, _) in &members {
             self.set_phase(*no, Phase::Finishing);
         }
         // Noted at once, so that a late member cannot fire the group again while the append is pending.
         self.collectors.note_fired(stage, key, last);
-        let ids = members.iter().map(|(_, task)| task.id.clone()).collect();
-        self.append(changes, OnAccepted::Settled(ids));
+        let settled = members.iter();
+        let settled = settled.map(|(_, task)| Settled::without_result(task));
+        let settled = OnAccepted::Settled(settled.collect());
+        self.append(changes, settled);
         Ok(())
     }
 }

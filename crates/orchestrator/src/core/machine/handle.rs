@@ -54,12 +54,16 @@ impl Core {
             Request::DropDead(task) => self.drop_dead(id, &task),
             Request::Cancel(target) => self.cancel(id, target),
             Request::Rewind(rewind) => self.rewind(id, rewind),
+            Request::RunNow(task) => self.run_now(id, &task),
+            Request::Pause { kind, name, by } => self.pause(id, kind, &name, &by),
+            Request::Resume { kind, name } => self.resume(id, kind, &name),
         }
     }
 
     fn drain(&mut self) {
         self.draining = true;
-        for submission in self.submissions.take_parked() {
+        let held = self.submissions.take_held(|_| true);
+        for submission in self.submissions.take_parked().chain(held) {
             self.reply(submission.request(), self.applied, Reply::Draining);
         }
         self.resume_deferred();
@@ -80,6 +84,7 @@ impl Core {
                 Timer::Silent(worker) => self.silent(worker),
                 Timer::Host(host) => self.host_due(host),
                 Timer::Adopted => self.adopting_until = None,
+                Timer::Scaling => self.scale(),
                 Timer::Counts => {
                     self.counts.note_fired();
                     self.flush_counts();

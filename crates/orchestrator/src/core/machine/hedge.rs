@@ -22,7 +22,7 @@ impl Core {
             let Some(hedge) = stage_plan.dispatcher().and_then(|of| of.speculation.hedge) else {
                 continue;
             };
-            if self.tasks.hedgeable(stage).next().is_none() {
+            if self.pauses.has_stage(stage) || self.tasks.hedgeable(stage).next().is_none() {
                 continue;
             }
             let Some(limit) = self.speculation.limit(stage, &hedge) else {

@@ -6,7 +6,7 @@
 use super::collect::member_of;
 use super::{Core, OnAccepted};
 use crate::core::change::Change;
-use crate::core::event::Action;
+use crate::core::event::{Action, Settled, TaskReport, TaskReportKind};
 use crate::core::limits::{REASON_MAX, excess, truncate};
 use crate::core::tasks::{Phase, TaskNo};
 use crate::id::{Part, TaskId};
@@ -14,6 +14,7 @@ use crate::message::Message;
 use crate::payload::Payload;
 use crate::plan::{Late, StageIx};
 use crate::record::{DeadRecord, EndKind, Record, RecordKey, TaskRecord};
+use crate::traces::TaskTrace;
 
 impl Core {
     /// Key of the emitted group that a message came too late for; `None` if it waits in the group with the
@@ -64,7 +65,10 @@ impl Core {
             return;
         }
         self.set_phase(no, Phase::Finishing);
-        self.append(changes, OnAccepted::Settled(vec![record.id.clone()]));
+        self.append(
+            changes,
+            OnAccepted::Settled(vec![Settled::without_result(&record)]),
+        );
     }
 
     /// Adds the records that pass a collector's late message on, as a group of one.
@@ -86,7 +90,8 @@ impl Core {
             needs: None,
             grouping: Vec::new(),
         };
-        self.pass_on(stage, &message, &record.origins, changes);
+        let trace = record.trace.after(&record.id);
+        self.pass_on(stage, &message, (&record.origins, &trace), changes);
     }
 
     /// Adds the record of a message for `reader` whose blocks the sequencer has passed. It can lead to no
@@ -129,11 +134,15 @@ impl Core {
         }
     }
 
-    /// Reports a late message to the operator, once it is in the log.
-    pub(super) fn report_late(&mut self, id: &TaskId, why: String, became: Late) {
+    /// Reports an event of a task to the operator: a failed attempt at once, a death or a late message once it is in the log.
+    pub(super) fn report(&mut self, id: &TaskId, trace: &TaskTrace, kind: TaskReportKind) {
         if self.started {
-            let task = id.clone();
-            self.actions.push(Action::Late { task, why, became });
+            let report = TaskReport {
+                task: id.clone(),
+                trace: trace.trace,
+                kind,
+            };
+            self.actions.push(Action::Report(Box::new(report)));
         }
     }
 }

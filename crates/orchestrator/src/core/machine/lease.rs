@@ -10,6 +10,7 @@ use crate::core::timers::Timer;
 use crate::id::WorkerId;
 use crate::plan::StageIx;
 use crate::record::{Failure, TaskRecord};
+use crate::traces::AttemptEnd;
 
 impl Core {
     /// Handles a lease's timer: the lease has ended, unless it was renewed.
@@ -35,7 +36,7 @@ impl Core {
     pub(super) fn release(&mut self, worker: &WorkerId, lease: &LeaseRef) {
         self.workers.hear(worker, self.now.mono);
         if let Some(no) = self.held_under(worker, lease) {
-            self.end_copy(no, worker);
+            self.end_copy(no, worker, || AttemptEnd::Released);
             self.update_after_copy(no);
             self.tasks.note_reported(no, worker, lease.attempt);
         } else {

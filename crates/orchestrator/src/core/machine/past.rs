@@ -1,5 +1,7 @@
 //! Entries of the history, and access to them.
 
+use std::ops::RangeInclusive;
+
 use super::{Core, OnAccepted};
 use crate::conversation::WorkerResult;
 use crate::core::change::Change;
@@ -43,9 +45,12 @@ impl Core {
         }
     }
 
-    /// Entries of the history, oldest first.
-    pub(super) fn history_entries(&self) -> impl Iterator<Item = &HistoryEntry> {
-        self.history.entries(self.appends.changes())
+    /// Entries of the history about any of these blocks, oldest first.
+    pub(super) fn history_about(
+        &self,
+        blocks: &RangeInclusive<u64>,
+    ) -> impl Iterator<Item = &HistoryEntry> {
+        self.history.entries_about(blocks, self.appends.changes())
     }
 }
 

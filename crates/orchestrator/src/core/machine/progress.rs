@@ -194,7 +194,7 @@ impl Core {
             self.timers.set(due, Timer::Unconfirmed(no));
         }
         for begun in failed {
-            self.charge(no, &begun.worker, &Failure::retryable(LOST));
+            self.charge(no, &begun, &Failure::retryable(LOST));
         }
     }
 
@@ -205,15 +205,16 @@ impl Core {
             return;
         }
         for begun in self.tasks.settle_unconfirmed(no, |_| false) {
-            self.charge(no, &begun.worker, &Failure::retryable(LOST));
+            self.charge(no, &begun, &Failure::retryable(LOST));
         }
     }
 
     /// Records an unconfirmed attempt as failed, unless its task has ended.
-    fn charge(&mut self, no: TaskNo, worker: &WorkerId, failure: &Failure) {
+    fn charge(&mut self, no: TaskNo, begun: &StartedAttempt, failure: &Failure) {
+        self.trace_lost(no, begun, failure);
         let alive = self.tasks.get(no);
         if alive.is_some_and(|task| task.phase() != Phase::Finishing) {
-            self.record_failure(no, worker, failure);
+            self.record_failure(no, &begun.worker, failure);
         }
     }
 

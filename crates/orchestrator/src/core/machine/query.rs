@@ -1,16 +1,25 @@
 //! Answers to queries. Each is bounded, and copies only the data that it shows.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::Core;
 use super::view::phase_of;
 use crate::conversation::{
     DeadRow, PAGE_MAX, Page, Query, QueryAnswer, QueueRow, TaskRow, TaskSelection, WorkerRow,
 };
+use crate::core::ending::millis;
 use crate::core::tasks::Task;
 use crate::core::view::TaskPhase;
 use crate::id::{TaskId, WorkerId};
+use crate::plan::StageIx;
 use crate::record::DeadRecord;
+
+/// Maximum number of tasks that are looked at for one page.
+const EXAMINED_MAX: usize = 4 * PAGE_MAX;
+
+/// Maximum number of a worker's labels in its row.
+const LABELS_MAX: usize = 16;
 
 impl Core {
     /// The answer to a query, which changes nothing.
@@ -18,6 +27,7 @@ impl Core {
         match query {
             Query::Status => QueryAnswer::Status(Box::new(self.status())),
             Query::SourceNext(source) => QueryAnswer::SourceNext(self.source_next(&source)),
+            Query::Measures => QueryAnswer::Measures(Box::new(self.measures())),
             Query::Queues => QueryAnswer::Queues(self.queue_rows()),
             Query::Workers { after, limit } => {
                 QueryAnswer::Workers(self.worker_rows(after.as_ref(), limit))
@@ -32,21 +42,15 @@ impl Core {
                 let letter = self.dead_letter(&task).cloned();
                 QueryAnswer::DeadLetter(letter.map(Box::new))
             }
-            Query::Block(block) => {
-                let mut view = self.block(block);
-                view.live.truncate(PAGE_MAX);
-                view.dead.truncate(PAGE_MAX);
-                view.history
-                    .drain(..view.history.len().saturating_sub(PAGE_MAX));
-                QueryAnswer::Block(Box::new(view))
-            }
+            Query::Block(block) => QueryAnswer::Block(Box::new(self.block(block))),
             Query::Blocks { first, last } if last < first => QueryAnswer::Blocks(Vec::new()),
             Query::Blocks { first, last } => QueryAnswer::Blocks(self.summaries(first..=last)),
+            Query::Steps => QueryAnswer::Steps(Box::new(self.steps())),
         }
     }
 
     fn queue_rows(&self) -> Vec<QueueRow> {
-        let row = |name: &std::sync::Arc<str>| QueueRow {
+        let row = |name: &Arc<str>| QueueRow {
             queue: name.clone(),
             waiting: 0,
             leased: 0,
@@ -55,9 +59,34 @@ impl Core {
             lowest: None,
         };
         let mut rows: Vec<QueueRow> = self.plan.queues.iter().map(|of| row(&of.name)).collect();
+        for (ix, stage) in self.plan.stages.iter().enumerate() {
+            match stage.inputs[..] {
+                [queue] => self.count_stage(StageIx(ix), &mut rows[queue.0]),
+                _ => self.count_inputs(StageIx(ix), &mut rows),
+            }
+        }
+        rows
+    }
+
+    /// Adds the tasks of a stage to the row of its only queue.
+    fn count_stage(&self, stage: StageIx, row: &mut QueueRow) {
+        let present = self.tasks.present(stage);
+        let (leased, held) = (
+            self.tasks.leased(stage).total(),
+            self.tasks.held(stage).total(),
+        );
+        row.leased += leased;
+        row.held += held;
+        row.waiting += present.total() - leased - held;
+        row.dead += self.dead.count(stage).total();
+        row.lowest = lower(row.lowest, present.lowest());
+    }
+
+    /// Adds the tasks of a stage that reads several queues to their rows.
+    fn count_inputs(&self, stage: StageIx, rows: &mut [QueueRow]) {
         let names = self.plan.queues.iter().enumerate();
         let places: HashMap<&str, usize> = names.map(|(at, of)| (&*of.name, at)).collect();
-        for task in self.tasks.iter() {
+        for task in self.tasks.in_order(stage, None) {
             let record = task.record();
             let Some(at) = places.get(&*record.queue) else {
                 continue;
@@ -71,23 +100,32 @@ impl Core {
                 | TaskPhase::Queued
                 | TaskPhase::Recording => row.waiting += 1,
             }
-            let block = record.id.block;
-            row.lowest = Some(row.lowest.map_or(block, |lowest| lowest.min(block)));
+            row.lowest = lower(row.lowest, Some(record.id.block));
         }
-        for dead in self.dead_letters() {
+        let name = self.layout.name(stage);
+        let dead = self.dead.iter().filter(|dead| dead.task.id.stage == *name);
+        for dead in dead {
             if let Some(at) = places.get(&*dead.task.queue) {
                 rows[*at].dead += 1;
             }
         }
-        rows
     }
 
     fn worker_rows(&self, after: Option<&WorkerId>, limit: usize) -> Page<WorkerRow, WorkerId> {
-        let page = page(self.workers.iter(), after, limit);
+        let workers = self.workers.after(after);
+        let page = page(workers, limit, PAGE_MAX, |_, _| true);
         page.map(|(name, worker)| WorkerRow {
             worker: name.clone(),
             group: self.layout.groups()[worker.group()].clone(),
             leases: self.leases_of(name, worker).count(),
+            labels: worker.labels().iter().take(LABELS_MAX).cloned().collect(),
+            slots: worker.slots(),
+            slots_busy: worker.busy(),
+            state: self.worker_state(name, worker).name().into(),
+            silent_ms: millis(worker.heard().until(self.now.mono)),
+            busy_percent: worker.usage().busy_percent(self.now.mono),
+            completed: worker.usage().completed(),
+            failed: worker.usage().failed(),
         })
     }
 
@@ -97,8 +135,9 @@ impl Core {
         after: Option<&TaskId>,
         limit: usize,
     ) -> Page<TaskRow, TaskId> {
-        let selected = self.tasks.iter().filter(|task| is_selected(task, of));
-        let page = page(selected.map(|task| (task.id(), task)), after, limit);
+        let tasks = self.tasks_after(of, after);
+        let tasks = tasks.map(|task| (task.id(), task));
+        let page = page(tasks, limit, EXAMINED_MAX, |_, task| is_selected(task, of));
         page.map(|(id, task)| TaskRow {
             task: id.clone(),
             last: task.record().last,
@@ -111,9 +150,41 @@ impl Core {
         })
     }
 
+    /// Live tasks after a task, by stage, block and part; all that the selection selects are among them.
+    fn tasks_after<'a>(
+        &'a self,
+        of: &'a TaskSelection,
+        after: Option<&'a TaskId>,
+    ) -> Box<dyn Iterator<Item = &'a Task> + 'a> {
+        let is_in_stage = move |stage: StageIx| {
+            let name = self.layout.name(stage);
+            of.stage.as_ref().is_none_or(|it| it == name)
+                && after.is_none_or(|after| after.stage <= *name)
+        };
+        let of_stage =
+            move |stage: StageIx| after.filter(|it| it.stage == *self.layout.name(stage));
+        if let Some(block) = of.block {
+            let places = self.task_places(block);
+            let places = places.filter(move |(stage, first)| {
+                is_in_stage(*stage) && of_stage(*stage).is_none_or(|after| after.block <= *first)
+            });
+            return Box::new(places.flat_map(move |(stage, first)| {
+                let after = of_stage(stage).filter(|after| after.block == first);
+                let after = after.map(|after| &after.part);
+                self.tasks.beginning_at(stage, first, after)
+            }));
+        }
+        let stages = self.layout.stages_by_name().iter().copied();
+        let stages = stages.filter(move |stage| is_in_stage(*stage));
+        Box::new(stages.flat_map(move |stage| {
+            let after = of_stage(stage).map(|after| (after.block, &after.part));
+            self.tasks.in_order(stage, after)
+        }))
+    }
+
     fn dead_rows(&self, after: Option<&TaskId>, limit: usize) -> Page<DeadRow, TaskId> {
-        let letters = self.dead_letters().map(|dead| (&dead.task.id, dead));
-        let page = page(letters, after, limit);
+        let letters = self.dead.after(after).map(|dead| (&dead.task.id, dead));
+        let page = page(letters, limit, PAGE_MAX, |_, _| true);
         page.map(|(id, dead): (&TaskId, &DeadRecord)| DeadRow {
             task: id.clone(),
             reason: dead.reason.clone(),
@@ -121,6 +192,10 @@ impl Core {
             at_ms: dead.at_ms,
         })
     }
+}
+
+fn lower(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    [one, other].into_iter().flatten().min()
 }
 
 fn is_selected(task: &Task, of: &TaskSelection) -> bool {
@@ -131,29 +206,28 @@ fn is_selected(task: &Task, of: &TaskSelection) -> bool {
     in_stage && of.block.is_none_or(is_about) && in_phase
 }
 
-/// The first items with keys after `after`, at most `limit`. The items may come in any order.
-fn page<'a, K: Ord + Clone + 'a, T>(
+/// The first items that `keep` keeps, at most `limit`, of items in the order of their keys. The page ends after
+/// `examined_max` items, and says that there may be more.
+fn page<'a, K: Clone + 'a, T>(
     items: impl Iterator<Item = (&'a K, T)>,
-    after: Option<&K>,
     limit: usize,
+    examined_max: usize,
+    keep: impl Fn(&K, &T) -> bool,
 ) -> Page<(&'a K, T), K> {
     let limit = limit.min(PAGE_MAX);
-    let mut first: BTreeMap<&K, T> = BTreeMap::new();
-    // One item more than is shown tells whether there are more.
-    for (key, item) in items.filter(|(key, _)| after.is_none_or(|after| *key > after)) {
-        if first.len() > limit && first.last_key_value().is_some_and(|(last, _)| key > *last) {
-            continue;
+    let mut rows = Vec::new();
+    let mut last: Option<&K> = None;
+    for (examined, (key, item)) in items.enumerate() {
+        if rows.len() == limit || examined == examined_max {
+            let next = last.cloned();
+            return Page { rows, next };
         }
-        first.insert(key, item);
-        if first.len() > limit + 1 {
-            first.pop_last();
+        last = Some(key);
+        if keep(key, &item) {
+            rows.push((key, item));
         }
     }
-    let has_more = first.len() > limit;
-    let rows: Vec<(&K, T)> = first.into_iter().take(limit).collect();
-    let next = rows.last().filter(|_| has_more);
-    let next = next.map(|(key, _)| (*key).clone());
-    Page { rows, next }
+    Page { rows, next: None }
 }
 
 #[cfg(test)]
@@ -162,20 +236,26 @@ mod tests {
 
     #[test]
     fn pages_follow_each_other_in_order_and_lack_nothing() {
-        let keys = [7u64, 3, 9, 1, 5];
-        let (mut seen, mut after) = (Vec::new(), None);
-        loop {
-            let items = keys.iter().map(|key| (key, ()));
-            let page = page(items, after.as_ref(), 2);
-            assert!(page.rows.len() <= 2);
-            seen.extend(page.rows.iter().map(|(key, ())| **key));
-            after = page.next;
-            if after.is_none() {
-                break;
+        let keys: Vec<u64> = (1..=9).collect();
+        for examined_max in [2, 3, 100] {
+            let (mut seen, mut after) = (Vec::new(), 0);
+            loop {
+                let items = keys.iter().filter(|key| **key > after);
+                let items = items.map(|key| (key, ()));
+                let page = page(items, 2, examined_max, |key, ()| key % 2 == 1);
+                assert!(page.rows.len() <= 2);
+                seen.extend(page.rows.iter().map(|(key, ())| **key));
+                match page.next {
+                    Some(next) => after = next,
+                    None => break,
+                }
             }
+            assert_eq!(seen, [1, 3, 5, 7, 9], "{examined_max}");
         }
-        assert_eq!(seen, [1, 3, 5, 7, 9]);
-        let all = page(keys.iter().map(|key| (key, ())), None, usize::MAX);
-        assert_eq!((all.rows.len(), all.next), (5, None));
+        let items = || keys.iter().map(|key| (key, ()));
+        let all = page(items(), usize::MAX, 100, |_, ()| true);
+        assert_eq!((all.rows.len(), all.next), (9, None));
+        let none = page(items(), 0, 100, |_, ()| true);
+        assert_eq!((none.rows.len(), none.next), (0, None));
     }
 }

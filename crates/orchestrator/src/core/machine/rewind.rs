@@ -7,7 +7,7 @@ use super::task::forget_parts;
 use super::{Core, OnAccepted};
 use crate::conversation::{Reply, Rewind};
 use crate::core::change::Change;
-use crate::core::event::RequestId;
+use crate::core::event::{RequestId, Settled};
 use crate::core::limits::FORGET_MAX;
 use crate::core::tasks::{Phase, TaskNo};
 use crate::id::TaskId;
@@ -288,7 +288,7 @@ impl Core {
         &mut self,
         no: TaskNo,
         changes: &mut Vec<(RecordKey, Change)>,
-        dropped: &mut Vec<TaskId>,
+        dropped: &mut Vec<Settled>,
     ) {
         let Some(task) = self.tasks.get(no) else {
             return;
@@ -299,9 +299,9 @@ impl Core {
             changes.push((RecordKey::Attempts(id.clone()), Change::Delete));
         }
         changes.extend(forget_parts(task));
+        dropped.push(Settled::without_result(task.record()));
         self.forget_member(no);
         self.end_copies(no, None);
         self.set_phase(no, Phase::Finishing);
-        dropped.push(id);
     }
 }

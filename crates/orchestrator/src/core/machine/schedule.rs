@@ -53,7 +53,8 @@ impl Core {
                 let task = self.tasks.get(priority.no())?;
                 let (_, class) = task.class()?;
                 // A further copy of a leased task adds nothing to the downstream queues.
-                if task.copies().is_empty() && self.is_gated(class.0, priority.block()) {
+                let is_gated = || self.is_gated(class.0, priority.block());
+                if self.pauses.has_stage(class.0) || task.copies().is_empty() && is_gated() {
                     return None;
                 }
                 let suits = |name: &WorkerId, worker: &Worker| {
@@ -81,13 +82,10 @@ impl Core {
         })
     }
 
-    /// Whether a downstream queue is too full for another task of `stage`.
+    /// Whether an operator has paused `stage`, or a downstream queue is too full for another task of it.
     pub(super) fn is_gated(&self, stage: StageIx, block: u64) -> bool {
-        self.plan
-            .stage(stage)
-            .outputs
-            .iter()
-            .any(|queue| self.is_full(*queue, block, true))
+        let mut outputs = self.plan.stage(stage).outputs.iter();
+        self.pauses.has_stage(stage) || outputs.any(|queue| self.is_full(*queue, block, true))
     }
 
     /// Whether a queue is too full (Q_max) for another message of `block`.
@@ -240,7 +238,8 @@ impl Core {
         let held = ActiveLease::new(worker.clone(), name, attempt, tag).in_batch(batch);
         let held = held.lasting(self.now.mono, self.now.wall_ms, expires);
         self.tasks.lease(no, held);
-        self.workers.give(worker, batch, no);
+        self.report_begun(no);
+        self.workers.give(worker, batch, no, self.now.mono);
         self.timers.set(expires, Timer::Lease(no, batch));
     }
 }

@@ -10,6 +10,7 @@ use crate::message::tasks_of;
 use crate::origin::submitted;
 use crate::plan::StageIx;
 use crate::record::{DeadRecord, Record, RecordKey, TaskRecord};
+use crate::traces::TaskTrace;
 
 /// Changes to record for a message, and the reply to its producer.
 struct Admission {
@@ -31,6 +32,8 @@ impl Core {
                 submit.message.last
             );
             self.reply(request, self.applied, Reply::Invalid { why });
+        } else if self.is_held(submit) {
+            self.submissions.hold(submission);
         } else if self.is_full(queue, first, false) || self.submissions.is_behind(queue, first) {
             self.submissions.park(submission);
         } else {
@@ -63,12 +66,19 @@ impl Core {
     fn admit(&mut self, submission: Submission) {
         let (request, submit) = (submission.request(), submission.submit());
         let message = &submit.message;
+        let origins = submitted(message.first, message.last, &message.payload);
+        let trace = TaskTrace::submitted(
+            &self.plan.workflow,
+            &self.plan.queue(submit.queue).name,
+            (message.first, &message.part),
+            submit.caller.clone(),
+        );
         let tasks = tasks_of(
             &self.plan,
             submit.queue,
             &submit.producer,
             message,
-            &submitted(message.first, message.last, &message.payload),
+            (&origins, &trace),
             self.now.wall_ms,
         );
         let in_motion = tasks.iter().any(|(reader, task)| {

@@ -3,11 +3,13 @@
 use super::{Core, OnAccepted};
 use crate::conversation::{LeaseRef, WorkerCommand};
 use crate::core::change::Change;
+use crate::core::event::Settled;
 use crate::core::limits::{REASON_MAX, truncate};
 use crate::core::tasks::{ActiveLease, Phase, Task, TaskNo};
 use crate::id::{Part, TaskId, WorkerId};
 use crate::plan::StageKind;
 use crate::record::{Attempt, DeadRecord, Record, RecordKey};
+use crate::traces::AttemptEnd;
 
 impl Core {
     /// Enters a new task into its stage.
@@ -60,9 +62,14 @@ impl Core {
     }
 
     /// Ends a worker's copy of the task.
-    pub(super) fn end_copy(&mut self, no: TaskNo, worker: &WorkerId) {
+    pub(super) fn end_copy(
+        &mut self,
+        no: TaskNo,
+        worker: &WorkerId,
+        end: impl FnOnce() -> AttemptEnd,
+    ) {
         if let Some(ended) = self.tasks.end_copy(no, worker) {
-            self.workers.take(ended.worker(), ended.batch(), no);
+            self.take_copy(no, &ended, end());
         }
     }
 
@@ -74,12 +81,23 @@ impl Core {
             return;
         };
         for held in ended {
-            self.workers.take(held.worker(), held.batch(), no);
             let is_by = by == Some((held.worker(), held.attempt()));
+            let end = match is_by {
+                true => AttemptEnd::Completed,
+                false => AttemptEnd::Cancelled,
+            };
+            self.take_copy(no, &held, end);
             if !is_by {
                 self.cancel_copy(&held, &id);
             }
         }
+    }
+
+    /// Takes a copy that has ended from its worker, and reports its end.
+    fn take_copy(&mut self, no: TaskNo, held: &ActiveLease, end: AttemptEnd) {
+        let (worker, batch) = (held.worker(), held.batch());
+        self.workers.take(worker, batch, no, &end, self.now.mono);
+        self.trace_lease(no, held, end);
     }
 
     /// Tells a worker that its copy of a task is no longer wanted.
@@ -148,6 +166,7 @@ impl Core {
             return;
         };
         let id = task.id().clone();
+        let settled = Settled::without_result(task.record());
         truncate(&mut reason, REASON_MAX);
         let dead = DeadRecord {
             task: (**task.record()).clone(),
@@ -159,12 +178,12 @@ impl Core {
         let mut changes = vec![
             (RecordKey::Dead(id.clone()), Change::put(Record::Dead(dead))),
             (RecordKey::Task(id.clone()), Change::Delete),
-            (RecordKey::Attempts(id.clone()), Change::Delete),
+            (RecordKey::Attempts(id), Change::Delete),
         ];
         changes.extend(forget_parts(task));
         self.end_copies(no, None);
         self.set_phase(no, Phase::Finishing);
-        self.append(changes, OnAccepted::Settled(vec![id]));
+        self.append(changes, OnAccepted::Settled(vec![settled]));
     }
 }
 

@@ -1,6 +1,5 @@
 //! Answers to queries about the whole state.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
@@ -8,12 +7,16 @@ use super::Core;
 use crate::core::change::Change;
 use crate::core::tasks::{ActiveLease, Phase, Task};
 use crate::core::view::{
-    DistrustedUser, GAPS_MAX, PausedWorker, StageStatus, Status, TaskPhase, TaskView, WorkerView,
+    DistrustedUser, GAPS_MAX, PausedWorker, SourceStatus, StageStatus, Status, TaskPhase, TaskView,
+    WorkerView,
 };
 use crate::core::workers::Worker;
 use crate::id::{TaskId, WorkerId};
-use crate::plan::{StageIx, StageKind};
+use crate::plan::StageIx;
 use crate::record::{DeadRecord, TaskRecord};
+
+/// Maximum number of messages in front of the sequencer that are looked at for gaps.
+const QUEUED_EXAMINED_MAX: usize = 4096;
 
 impl Core {
     /// The workers that have joined, by name.
@@ -61,20 +64,23 @@ impl Core {
         let stages = self.plan.stages.iter().enumerate();
         let stages = stages.map(|(ix, plan)| {
             let stage = StageIx(ix);
+            let counts = self.stage_counts(stage, None);
             StageStatus {
                 stage: plan.name.clone(),
-                kind: Cow::Borrowed(match plan.kind {
-                    StageKind::Dispatcher(_) => "dispatcher",
-                    StageKind::Collector(_) => "collector",
-                    StageKind::Sequencer { .. } => "sequencer",
-                }),
-                waiting: self.tasks.waiting(stage).total(),
-                leased: self.tasks.leased(stage).total(),
-                held: self.tasks.held(stage),
-                dead: self.dead.count(stage),
+                kind: self.stage_kind(stage),
+                waiting: counts.waiting,
+                leased: counts.leased,
+                held: counts.held,
+                dead: counts.dead,
                 lowest: self.tasks.present(stage).lowest(),
+                oldest_ms: self.tasks.oldest(stage).map(|task| task.record().at_ms),
                 counters: self.counts.of(stage),
             }
+        });
+        let sources = self.sources.positions();
+        let sources = sources.map(|(source, next)| SourceStatus {
+            source: source.clone(),
+            next,
         });
         let totals = self.counts.totals();
         Status {
@@ -88,18 +94,26 @@ impl Core {
             workers: self.workers.len(),
             paused: self.paused_workers(),
             distrusted: self.distrusted_users(),
+            pauses: self
+                .pauses
+                .iter()
+                .chain(self.workers.drains())
+                .cloned()
+                .collect(),
             hosts: self.hosts.status(),
             next_block: self.plan.sequencer().map(|_| self.sequencer.cursor()),
+            sources: sources.collect(),
             gaps: self.gaps(),
-            producers_waiting: self.submissions.parked(),
+            producers_waiting: self.submissions.parked() + self.submissions.held(),
             draining: self.draining,
+            scaling: self.scaling.status(),
         }
     }
 
     fn gaps(&self) -> Vec<(u64, u64)> {
         let mut next = self.sequencer.next();
         let mut gaps = Vec::new();
-        for (first, last) in self.tasks.queued() {
+        for (first, last) in self.tasks.queued().take(QUEUED_EXAMINED_MAX) {
             if gaps.len() == GAPS_MAX {
                 break;
             }
@@ -169,13 +183,14 @@ impl Core {
     /// Whether nothing moves until an input from outside: no task is leased, delayed, being recorded or being
     /// emitted, and the claimable ones are all held back by a full queue. Messages that a collector holds or
     /// that wait for a lower block, and dead letters, may be left. If a dead letter blocks the way, claimable
-    /// tasks and waiting producers may be left too.
+    /// tasks and waiting producers may be left too. While a paused stage has work, something is still to come.
     pub fn is_idle(&self) -> bool {
         self.appends.is_empty()
             && self.collectors.is_untimed()
             && self.hosts.none_pending()
             && self.tasks.only_claimable_move()
             && (0..self.layout.groups().len()).all(|group| self.is_kept_back(group))
+            && !self.has_paused_work()
     }
 
     /// Whether a full queue keeps back every claimable task of a worker group.

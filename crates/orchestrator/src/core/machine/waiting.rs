@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::Core;
 use super::collect::member_without_payload;
+use crate::core::ending::millis;
 use crate::core::tasks::{Class, Phase, Task};
 use crate::core::waiting::{LowerBlock, WaitReason, WorkerLack};
 use crate::core::workers::Worker;
@@ -19,7 +19,13 @@ pub(super) struct WaitReasons<'a> {
     groups: HashMap<(StageIx, Arc<str>), WaitReason>,
     lower: Option<LowerBlock>,
     classes: HashMap<Class, WaitReason>,
+    /// Number of workers and messages of groups that may still be looked at.
+    room: usize,
 }
+
+/// Maximum number of workers and messages of groups that are looked at for the reasons of several tasks. Beyond
+/// it, a task gets the reason of the tasks that need the same workers, and a group does not say what it lacks.
+const EXAMINED_MAX: usize = 20_000;
 
 impl<'a> WaitReasons<'a> {
     pub(super) fn new(core: &'a Core) -> Self {
@@ -28,6 +34,7 @@ impl<'a> WaitReasons<'a> {
             groups: HashMap::new(),
             lower: None,
             classes: HashMap::new(),
+            room: EXAMINED_MAX,
         }
     }
 
@@ -39,7 +46,7 @@ impl<'a> WaitReasons<'a> {
             Phase::Ready if !task.copies().is_empty() => running(task),
             Phase::Ready => self.ready(task),
             Phase::Delayed { until } => {
-                let left_ms = milliseconds(self.core.now.mono.until(until));
+                let left_ms = millis(self.core.now.mono.until(until));
                 match task.attempts().last() {
                     None => WaitReason::PutOff { left_ms },
                     Some(last) => WaitReason::Backoff {
@@ -52,6 +59,10 @@ impl<'a> WaitReasons<'a> {
             }
             Phase::Held => self.held(task),
             Phase::Queued => {
+                let is_next = task.id().block <= self.core.sequencer.next();
+                if let Some(paused) = self.core.stage_paused(task.stage()).filter(|_| is_next) {
+                    return paused;
+                }
                 let lower = self.lower.get_or_insert_with(|| self.core.lower_block());
                 WaitReason::LowerBlock {
                     next: self.core.sequencer.next(),
@@ -67,8 +78,11 @@ impl<'a> WaitReasons<'a> {
         let Some(key) = core.collectors.key_of(stage, task.no()) else {
             return WaitReason::Verdict;
         };
+        let room = &mut self.room;
         let group = self.groups.entry((stage, Arc::clone(key)));
-        group.or_insert_with(|| core.group(stage, key)).clone()
+        group
+            .or_insert_with(|| core.group(stage, key, room))
+            .clone()
     }
 
     /// The reason of a task that is claimable.
@@ -77,8 +91,11 @@ impl<'a> WaitReasons<'a> {
         if core.draining {
             return WaitReason::Draining;
         }
+        if let Some(paused) = core.stage_paused(task.stage()) {
+            return paused;
+        }
         if let Some(until) = core.adopting_until {
-            let left_ms = milliseconds(core.now.mono.until(until));
+            let left_ms = millis(core.now.mono.until(until));
             return WaitReason::Restarting { left_ms };
         }
         let block = task.record().id.block;
@@ -94,7 +111,13 @@ impl<'a> WaitReasons<'a> {
             return WaitReason::Turn;
         };
         // Workers differ for a task only after attempts at it, or results of it.
-        if !task.attempts().is_empty() || task.is_partially_assigned() {
+        let differs = !task.attempts().is_empty() || task.is_partially_assigned();
+        if let Some(room) = self
+            .room
+            .checked_sub(core.workers.len())
+            .filter(|_| differs)
+        {
+            self.room = room;
             return core.worker_lack(task, group, class);
         }
         let of_class = self.classes.entry(Arc::clone(class));
@@ -105,17 +128,31 @@ impl<'a> WaitReasons<'a> {
 }
 
 impl Core {
-    fn group(&self, stage: StageIx, key: &Arc<str>) -> WaitReason {
-        let filed = self.collectors.filed(stage, key);
-        let members: Vec<Member> = filed
-            .filter_map(|no| self.tasks.get(no))
-            .map(|task| member_without_payload(task.record()))
-            .collect();
-        let plan = self.plan.stage(stage).collector();
-        let lacks = plan.and_then(|plan| plan.strategy.missing(&members));
+    fn stage_paused(&self, stage: StageIx) -> Option<WaitReason> {
+        let pause = self.pauses.stage(stage)?;
+        Some(WaitReason::StagePaused {
+            stage: pause.name.clone(),
+            by: pause.by.clone(),
+            at_ms: pause.at_ms,
+            for_ms: self.now.wall_ms.saturating_sub(pause.at_ms),
+        })
+    }
+
+    fn group(&self, stage: StageIx, key: &Arc<str>, room: &mut usize) -> WaitReason {
+        let has = self.collectors.filed_count(stage, key);
+        let lacks = room.checked_sub(has).and_then(|left| {
+            *room = left;
+            let filed = self.collectors.filed(stage, key);
+            let members: Vec<Member> = filed
+                .filter_map(|no| self.tasks.get(no))
+                .map(|task| member_without_payload(task.record()))
+                .collect();
+            let plan = self.plan.stage(stage).collector();
+            plan.and_then(|plan| plan.strategy.missing(&members))
+        });
         WaitReason::Group {
             key: Arc::clone(key),
-            has: members.len(),
+            has,
             lacks,
         }
     }
@@ -123,23 +160,23 @@ impl Core {
     /// The state of the next block to be emitted.
     fn lower_block(&self) -> LowerBlock {
         let next = self.sequencer.next();
-        let dead = self.dead_letters();
-        let mut dead = dead.filter(|dead| (dead.task.id.block..=dead.task.last).contains(&next));
-        if let Some(dead) = dead.next() {
+        let mut dead = self.dead_about(next);
+        if let Some(dead) = dead.find(|dead| dead.task.last >= next) {
             return LowerBlock::Dead {
                 task: dead.task.id.to_string().into(),
             };
         }
-        let is_about = |task: &&Task| {
-            let record = task.record();
-            (record.id.block..=record.last).contains(&next)
-        };
-        let live = self.tasks.iter().filter(is_about);
-        match live.min_by_key(|task| (task.stage(), task.no())) {
+        match self.tasks_about(next).find(|it| it.record().last >= next) {
             Some(task) => LowerBlock::Live {
                 task: task.id().to_string().into(),
             },
-            None => LowerBlock::NotSubmitted,
+            None => match self.pauses.sources().next() {
+                Some(pause) => LowerBlock::SourcePaused {
+                    source: pause.name.clone(),
+                    by: pause.by.clone(),
+                },
+                None => LowerBlock::NotSubmitted,
+            },
         }
     }
 
@@ -188,11 +225,15 @@ impl Core {
             let worker = worker_name();
             return Some((4, WorkerLack::Excluded { worker, failed }));
         }
+        if let Some(pause) = self.workers.drained(name) {
+            let (worker, by) = (worker_name(), pause.by.clone());
+            return Some((3, WorkerLack::Drained { worker, by }));
+        }
         if worker.is_retired() {
             return Some((3, WorkerLack::Leaving { workers }));
         }
         if silent_for > t_ack {
-            let for_ms = milliseconds(silent_for);
+            let for_ms = millis(silent_for);
             let worker = worker_name();
             return Some((2, WorkerLack::Silent { worker, for_ms }));
         }
@@ -233,8 +274,4 @@ fn running(task: &Task) -> WaitReason {
         results: task.results().len(),
         required: task.results_required(),
     }
-}
-
-fn milliseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -9,12 +9,46 @@ use crate::core::event::Action;
 use crate::core::limits::truncate;
 use crate::core::tasks::{Phase, TaskNo};
 use crate::core::timers::Timer;
+use crate::core::workers::Worker;
 use crate::id::WorkerId;
 use crate::record::Failure;
 
 /// Factor of the longest T_ack of a worker's group; a worker without leases that is silent for longer than
 /// the product is forgotten. A worker that is still alive joins again.
 const SILENCE: u32 = 10;
+
+/// State of a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WorkerState {
+    /// Its user has sent a false result.
+    Distrusted,
+    /// It ends.
+    Leaving,
+    /// It was not heard of for longer than a lease lasts.
+    Silent,
+    /// Its machine lacks a resource, or an operator drains it.
+    Paused,
+    /// It has no assignment.
+    Idle,
+    /// It has an assignment.
+    Working,
+}
+
+// === impl WorkerState ===
+
+impl WorkerState {
+    /// Name of the state, as in the metrics.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Distrusted => "distrusted",
+            Self::Leaving => "leaving",
+            Self::Silent => "silent",
+            Self::Paused => "paused",
+            Self::Idle => "idle",
+            Self::Working => "working",
+        }
+    }
+}
 
 impl Core {
     pub(super) fn join(&mut self, join: WorkerJoin) {
@@ -35,26 +69,49 @@ impl Core {
     }
 
     /// Silence after which a worker of this group is forgotten.
-    fn silence_of(&self, group: usize) -> Duration {
+    pub(super) fn silence_of(&self, group: usize) -> Duration {
+        self.t_ack_of(group).saturating_mul(SILENCE)
+    }
+
+    /// The longest T_ack of a worker group's stages.
+    pub(super) fn t_ack_of(&self, group: usize) -> Duration {
         let dispatchers = self
             .plan
             .stages
             .iter()
             .filter_map(|stage| stage.dispatcher());
         let of_group = dispatchers.filter(|plan| plan.group == self.layout.groups()[group]);
-        let longest = of_group.map(|plan| plan.t_ack).max().unwrap_or_default();
-        longest.saturating_mul(SILENCE)
+        of_group.map(|plan| plan.t_ack).max().unwrap_or_default()
+    }
+
+    /// The state of a worker: the first that applies.
+    pub(super) fn worker_state(&self, name: &WorkerId, worker: &Worker) -> WorkerState {
+        if self.workers.is_distrusted(name) {
+            WorkerState::Distrusted
+        } else if worker.is_retired() {
+            WorkerState::Leaving
+        } else if worker.heard().until(self.now.mono) > self.t_ack_of(worker.group()) {
+            WorkerState::Silent
+        } else if worker.paused().is_some() || self.workers.drained(name).is_some() {
+            WorkerState::Paused
+        } else if worker.busy() == 0 {
+            WorkerState::Idle
+        } else {
+            WorkerState::Working
+        }
     }
 
     /// Forgets a worker that has been silent for too long.
     pub(super) fn silent(&mut self, name: WorkerId) {
         let Some(worker) = self.workers.get(&name) else {
+            self.forget_drain(&name);
             return;
         };
         let silence = self.silence_of(worker.group());
         let due = worker.heard().plus(silence);
         if due <= self.now.mono && worker.busy() == 0 {
             self.workers.remove(&name);
+            self.forget_drain(&name);
         } else {
             let due = if due > self.now.mono {
                 due
@@ -77,6 +134,7 @@ impl Core {
             self.attempt_failed(no, worker, &failure);
         }
         self.workers.remove(worker);
+        self.forget_drain(worker);
     }
 
     /// Renews the leases that the worker reports, adopts those of which no copy is known, and cancels the
@@ -108,7 +166,7 @@ impl Core {
         let Some(no) = self.leased_task(name, lease).map(|task| task.no()) else {
             return false;
         };
-        self.tasks.confirm_attempt(no, name, lease.attempt);
+        let begun_ms = self.tasks.confirm_attempt(no, name, lease.attempt);
         let (stage, phase) = (self.tasks[no].stage(), self.tasks[no].phase());
         let Some(dispatcher) = self.plan.stages[stage.0].dispatcher() else {
             return true;
@@ -124,6 +182,9 @@ impl Core {
         if adopts {
             let batch = self.workers.begin_batch();
             self.lease(no, name, lease.attempt, lease.tag, batch, expires);
+            if let Some(begun_ms) = begun_ms {
+                self.tasks.note_begun(no, name, begun_ms);
+            }
         }
         adopts
     }

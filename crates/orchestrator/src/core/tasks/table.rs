@@ -6,7 +6,7 @@ mod check;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ops::Index;
+use std::ops::{Bound, Index};
 use std::sync::Arc;
 
 use proofmill_bus::Seq;
@@ -16,6 +16,7 @@ use super::{ActiveLease, Class, Phase, Priority, RunPolicy, Task, TaskNo};
 use crate::core::block_count::BlockCount;
 use crate::core::ending::EndDetails;
 use crate::core::event::Time;
+use crate::core::spans::{Spans, Tally};
 use crate::id::{Part, TaskId, WorkerId};
 use crate::plan::StageIx;
 use crate::record::{Attempt, AttemptsInProgress, PartialResult, StartedAttempt, TaskRecord};
@@ -24,6 +25,10 @@ use crate::record::{Attempt, AttemptsInProgress, PartialResult, StartedAttempt, 
 pub(in crate::core) struct TaskTable {
     tasks: HashMap<TaskNo, Task>,
     by_id: HashMap<TaskId, TaskNo>,
+    /// Live tasks of each stage, by first block and part.
+    in_order: Vec<BTreeMap<(u64, Part), TaskNo>>,
+    /// Numbers of live tasks, by the blocks that they are about.
+    about: Spans<Tally>,
     next_no: u64,
     /// Claimable tasks that every worker of their class may have; by worker group.
     ready: Vec<ReadyQueue>,
@@ -32,14 +37,16 @@ pub(in crate::core) struct TaskTable {
     partially_assigned: Vec<BTreeSet<Priority>>,
     /// Live tasks, by stage.
     present: Vec<BlockCount>,
+    /// Live tasks in order of acceptance, by stage.
+    by_age: Vec<BTreeSet<TaskNo>>,
     /// Tasks that count against Q_max, by stage.
     waiting: Vec<BlockCount>,
     /// Tasks that workers have, by stage.
     leased: Vec<BlockCount>,
     /// Tasks that may be hedged, by stage and by the start of their oldest lease.
     hedgeable: Vec<BTreeSet<(Time, TaskNo)>>,
-    /// Number of tasks that collectors hold, by stage.
-    held: Vec<usize>,
+    /// Tasks that collectors hold, by stage.
+    held: Vec<BlockCount>,
     /// Tasks that wait for the sequencer, by block and part.
     queued: BTreeMap<(u64, Part), TaskNo>,
     /// Live tasks that neither wait for a lower block nor are held by a collector.
@@ -87,14 +94,17 @@ impl TaskTable {
         Self {
             tasks: HashMap::new(),
             by_id: HashMap::new(),
+            in_order: vec![BTreeMap::new(); stages],
+            about: Spans::default(),
             next_no: 1,
             ready: (0..groups).map(|_| ReadyQueue::default()).collect(),
             partially_assigned: vec![BTreeSet::new(); groups],
             present: BlockCount::each(stages),
+            by_age: vec![BTreeSet::new(); stages],
             waiting: BlockCount::each(stages),
             leased: BlockCount::each(stages),
             hedgeable: vec![BTreeSet::new(); stages],
-            held: vec![0; stages],
+            held: BlockCount::each(stages),
             queued: BTreeMap::new(),
             moving: 0,
             changed: BTreeSet::new(),
@@ -138,9 +148,55 @@ impl TaskTable {
 
     // Indices.
 
+    /// Tasks of a stage in the order of first block and part, after a place in that order.
+    pub(in crate::core) fn in_order(
+        &self,
+        stage: StageIx,
+        after: Option<(u64, &Part)>,
+    ) -> impl Iterator<Item = &Task> {
+        let from = match after {
+            Some((block, part)) => Bound::Excluded((block, part.clone())),
+            None => Bound::Unbounded,
+        };
+        let numbers = self.in_order[stage.0].range((from, Bound::Unbounded));
+        numbers.filter_map(|(_, no)| self.get(*no))
+    }
+
+    /// Tasks of a stage whose first block is `block`, in the order of parts, after a part.
+    pub(in crate::core) fn beginning_at(
+        &self,
+        stage: StageIx,
+        block: u64,
+        after: Option<&Part>,
+    ) -> impl Iterator<Item = &Task> {
+        let from = match after {
+            Some(part) => Bound::Excluded((block, part.clone())),
+            None => Bound::Included((block, Part::lowest())),
+        };
+        let numbers = self.in_order[stage.0].range((from, Bound::Unbounded));
+        let of_block = numbers.take_while(move |((first, _), _)| *first == block);
+        of_block.filter_map(|(_, no)| self.get(*no))
+    }
+
+    /// Numbers of live tasks, by the blocks that they are about.
+    pub(in crate::core) fn about(&self) -> &Spans<Tally> {
+        &self.about
+    }
+
     /// Live tasks of a stage.
     pub(in crate::core) fn present(&self, stage: StageIx) -> &BlockCount {
         &self.present[stage.0]
+    }
+
+    /// The live task of a stage that was accepted first.
+    pub(in crate::core) fn oldest(&self, stage: StageIx) -> Option<&Task> {
+        self.get(*self.by_age[stage.0].first()?)
+    }
+
+    /// The live tasks of a stage in the order of acceptance; after a restart, in that of their records.
+    pub(in crate::core) fn by_age(&self, stage: StageIx) -> impl Iterator<Item = &Task> {
+        let numbers = self.by_age[stage.0].iter();
+        numbers.filter_map(|no| self.get(*no))
     }
 
     /// Tasks of a stage that count against Q_max.
@@ -153,9 +209,9 @@ impl TaskTable {
         &self.leased[stage.0]
     }
 
-    /// Number of a stage's tasks that its collector holds.
-    pub(in crate::core) fn held(&self, stage: StageIx) -> usize {
-        self.held[stage.0]
+    /// Tasks of a stage that its collector holds.
+    pub(in crate::core) fn held(&self, stage: StageIx) -> &BlockCount {
+        &self.held[stage.0]
     }
 
     /// Tasks of a stage that may be hedged, with the start of their oldest lease, earliest first.
@@ -220,7 +276,11 @@ impl TaskTable {
         self.next_no += 1;
         let NewTask { record, stage, .. } = new;
         self.by_id.insert(record.id.clone(), no);
+        let place = (record.id.block, record.id.part.clone());
+        self.in_order[stage.0].insert(place, no);
+        self.about.add(record.id.block, record.last, record.at_ms);
         self.present[stage.0].add(record.id.block);
+        self.by_age[stage.0].insert(no);
         self.moving += 1;
         let task = Task {
             no,
@@ -253,6 +313,9 @@ impl TaskTable {
         self.set_phase(no, Phase::New);
         let task = self.tasks.remove(&no)?;
         self.present[task.stage.0].remove(id.block);
+        self.in_order[task.stage.0].remove(&(id.block, id.part.clone()));
+        self.about.remove(id.block, task.record.last);
+        self.by_age[task.stage.0].remove(&no);
         self.moving -= 1;
         Some(task)
     }
@@ -414,17 +477,29 @@ impl TaskTable {
         settled
     }
 
-    /// Removes an attempt from the unconfirmed ones: its worker has sent a message about it.
-    pub(in crate::core) fn confirm_attempt(&mut self, no: TaskNo, worker: &WorkerId, attempt: u32) {
-        let Some(task) = self.tasks.get_mut(&no) else {
-            return;
-        };
+    /// Removes an attempt from the unconfirmed ones: its worker has sent a message about it. Returns the time
+    /// of its beginning, milliseconds since 1970-01-01 UTC, if it was one of them.
+    pub(in crate::core) fn confirm_attempt(
+        &mut self,
+        no: TaskNo,
+        worker: &WorkerId,
+        attempt: u32,
+    ) -> Option<u64> {
+        let task = self.tasks.get_mut(&no)?;
         let mut unconfirmed = task.unconfirmed.iter();
         let found =
             unconfirmed.position(|begun| begun.worker == *worker && begun.attempt == attempt);
-        if let Some(at) = found {
-            task.unconfirmed.remove(at);
-            self.changed.insert(no);
+        let begun = task.unconfirmed.remove(found?);
+        self.changed.insert(no);
+        Some(begun.at_ms)
+    }
+
+    /// Sets the wall-clock time at which a worker's copy began, under an earlier leader.
+    pub(in crate::core) fn note_begun(&mut self, no: TaskNo, worker: &WorkerId, begun_ms: u64) {
+        let copies = self.tasks.get_mut(&no).map(|task| task.copies.iter_mut());
+        let mut of_worker = copies.into_iter().flatten();
+        if let Some(held) = of_worker.find(|held| held.worker == *worker) {
+            held.since_wall_ms = begun_ms;
         }
     }
 
@@ -511,10 +586,13 @@ impl TaskTable {
             (false, true) => self.moving -= 1,
             _ => {}
         }
-        match (before.leased, after.leased) {
-            (true, false) => self.leased[stage].remove(block),
-            (false, true) => self.leased[stage].add(block),
-            _ => {}
+        if before.leased != after.leased {
+            self.about
+                .count_leased(block, task.record.last, after.leased);
+            match after.leased {
+                true => self.leased[stage].add(block),
+                false => self.leased[stage].remove(block),
+            }
         }
         if before.hedgeable != after.hedgeable {
             let index = &mut self.hedgeable[stage];
@@ -526,8 +604,8 @@ impl TaskTable {
             }
         }
         match (before.held, after.held) {
-            (true, false) => self.held[stage] -= 1,
-            (false, true) => self.held[stage] += 1,
+            (true, false) => self.held[stage].remove(block),
+            (false, true) => self.held[stage].add(block),
             _ => {}
         }
     }

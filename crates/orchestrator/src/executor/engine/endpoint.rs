@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use proofmill_trace::TraceContext;
 use proofmill_workflow::EnginePriority;
 
 /// A proving engine, local or remote. Requests can be repeated: the same request is the same job.
@@ -70,6 +71,8 @@ pub struct EngineJob {
     pub priority: EnginePriority,
     /// Source of the witness.
     pub input: JobInput,
+    /// Context of the attempt's span; not part of the job's identity.
+    pub trace: Option<TraceContext>,
 }
 
 /// Source of a witness. `Debug` shows sizes only.

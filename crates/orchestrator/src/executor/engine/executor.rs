@@ -76,6 +76,7 @@ impl EngineExecutor {
         let Execution {
             task,
             input,
+            trace,
             cancel,
             ..
         } = execution;
@@ -89,6 +90,7 @@ impl EngineExecutor {
                 false => EnginePriority::Normal,
             }),
             input,
+            trace,
         };
         let request = request_id(&self.workflow, &task.id, task.last, &job);
         let stop = stopped(&cancel, self.time_limit);

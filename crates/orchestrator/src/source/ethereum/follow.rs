@@ -1,19 +1,21 @@
 //! Following a chain block by block, including reorganisations.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use proofmill_ethereum::{Block, Rpc, RpcError, quantity};
+use proofmill_http::HttpError;
 use proofmill_workflow::{ChainStart, HttpUrl, Template};
 use serde_json::{Value, json};
 
 use super::chain::Chain;
-use super::rpc::{Block, Rpc, RpcError, quantity};
 use crate::conversation::Uniqueness;
-use crate::http::HttpError;
 use crate::id::Part;
 use crate::payload::Encoding;
 use crate::plan::Backoff;
+use crate::role_counts::SourceCounts;
 use crate::source::{Source, SourceItem, SourceMessage};
 
 /// Waits while no endpoint answers.
@@ -65,6 +67,7 @@ pub struct Ethereum {
     submitted_before: u64,
     /// Last block that may be submitted, as far as is known.
     last_submittable: Option<u64>,
+    counts: Option<Arc<SourceCounts>>,
 }
 
 // === impl Ethereum ===
@@ -75,7 +78,7 @@ impl Ethereum {
     /// # Errors
     /// As [`Rpc::new`].
     pub fn new(options: Options) -> Result<Self, HttpError> {
-        let endpoints = options.rpc.iter().cloned().map(Rpc::new);
+        let endpoints = options.rpc.iter().cloned().map(|url| Rpc::new(url, None));
         Ok(Self {
             endpoints: endpoints.collect::<Result<_, _>>()?,
             current: 0,
@@ -86,6 +89,7 @@ impl Ethereum {
             },
             submitted_before: 0,
             last_submittable: None,
+            counts: None,
             options,
         })
     }
@@ -139,6 +143,9 @@ impl Ethereum {
                     return Ok(Some(SourceItem::Changed { from }));
                 }
                 let head = self.endpoints[self.current].head().await?;
+                if let Some(counts) = &self.counts {
+                    counts.note_head(head);
+                }
                 let last_submittable = head.checked_sub(self.options.confirmations);
                 self.last_submittable = last_submittable;
                 let start = match self.options.from {
@@ -237,6 +244,7 @@ impl Ethereum {
                 false => Uniqueness::Single,
             },
             next: number.saturating_add(1).max(self.submitted_before),
+            caller: None,
         })
     }
 }
@@ -248,6 +256,10 @@ impl Source for Ethereum {
         self.next = Some(position.saturating_sub(depth));
         self.submitted_before = position;
         Ok(())
+    }
+
+    fn watch(&mut self, counts: Arc<SourceCounts>) {
+        self.counts = Some(counts);
     }
 
     fn next(&mut self) -> BoxFuture<'_, Option<Result<SourceItem, String>>> {

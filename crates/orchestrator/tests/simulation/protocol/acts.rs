@@ -90,6 +90,7 @@ impl Protocol {
             },
             uniqueness: Uniqueness::Multiple,
             source_next,
+            caller: None,
         }
     }
 

@@ -170,7 +170,7 @@ impl Leader {
                 let command = RoleCommand::Sink(command);
                 Some(ServerInput::Tell { client, command })
             }
-            DurableOutput::Settled(_) => None,
+            DurableOutput::Settled(_) | DurableOutput::Trace(_) | DurableOutput::Work(_) => None,
         }
     }
 

@@ -310,7 +310,7 @@ impl Protocol {
                     }));
                 }
                 ImmediateAction::Defect(why) => return Err(format!("(g) {why}")),
-                ImmediateAction::Late(..) => {}
+                ImmediateAction::Report(_) => {}
             }
         }
         Ok(())

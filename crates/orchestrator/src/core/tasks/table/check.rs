@@ -1,6 +1,6 @@
 //! Consistency check of the table's indices, for tests and builds with debug assertions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::{ActiveLease, Phase, Task};
 use super::TaskTable;
@@ -15,6 +15,7 @@ impl TaskTable {
             let (ids, tasks) = (self.by_id.len(), self.tasks.len());
             return Err(format!("{ids} ids for {tasks} tasks"));
         }
+        self.check_about()?;
         for task in self.iter() {
             self.check_task(task)
                 .map_err(|what| format!("task {}: {what}", task.record.id))?;
@@ -45,6 +46,16 @@ impl TaskTable {
             Ok(())
         };
         compare("present", &self.present, self.count(|_| true))?;
+        for (ix, by_age) in self.by_age.iter().enumerate() {
+            let of_stage = self.iter().filter(|task| task.stage.0 == ix);
+            if !of_stage
+                .map(|task| task.no)
+                .collect::<BTreeSet<_>>()
+                .eq(by_age)
+            {
+                return Err(format!("stage {ix}: the index of tasks by age is off"));
+            }
+        }
         compare("waiting", &self.waiting, self.count(Task::waits))?;
         let is_leased = |task: &Task| !task.copies.is_empty();
         compare("leased", &self.leased, self.count(is_leased))?;
@@ -52,16 +63,32 @@ impl TaskTable {
         if self.moving != moving {
             return Err("the count of moving tasks is off".to_owned());
         }
-        for (ix, held) in self.held.iter().enumerate() {
-            let of_stage = self.iter().filter(|task| task.stage.0 == ix);
-            if *held != of_stage.filter(|task| task.phase == Phase::Held).count() {
-                return Err(format!("stage {ix}: the count of held tasks is off"));
-            }
-        }
+        let is_held = |task: &Task| task.phase == Phase::Held;
+        compare("held", &self.held, self.count(is_held))?;
         let queued = self.iter().filter(|task| task.phase == Phase::Queued);
         match self.queued.len() == queued.count() {
             true => Ok(()),
             false => Err("the index of tasks that wait for the sequencer is off".to_owned()),
+        }
+    }
+
+    fn check_about(&self) -> Result<(), String> {
+        let mut counts: BTreeMap<(u64, u64), (usize, usize)> = BTreeMap::new();
+        for task in self.iter() {
+            let record = &task.record;
+            let count = counts.entry((record.id.block, record.last)).or_default();
+            count.0 += 1;
+            count.1 += usize::from(!task.copies.is_empty());
+        }
+        let listed = self.about.all();
+        let listed = listed.map(|(first, last, it)| ((first, last), (it.count, it.leased)));
+        let listed: BTreeMap<(u64, u64), (usize, usize)> = listed.collect();
+        if counts != listed {
+            return Err("the index of tasks by block is off".to_owned());
+        }
+        match self.in_order.iter().map(BTreeMap::len).sum::<usize>() == self.tasks.len() {
+            true => Ok(()),
+            false => Err("the order of the tasks is off".to_owned()),
         }
     }
 
@@ -86,6 +113,10 @@ impl TaskTable {
     fn check_task(&self, task: &Task) -> Result<(), String> {
         if self.no_of(&task.record.id) != Some(task.no) {
             return Err("its id leads elsewhere".to_owned());
+        }
+        let place = (task.record.id.block, task.record.id.part.clone());
+        if self.in_order[task.stage.0].get(&place) != Some(&task.no) {
+            return Err("it is not in its place in the order".to_owned());
         }
         check_copies(task)?;
         let since = task.copies.iter().map(|held| held.since).min();
