@@ -7,8 +7,9 @@
    by a recording rule, and has the labels by which it is selected.
  - Each alert has a run book, a test in which it fires and one in which it does not.
  - With --promtool, each query of a dashboard parses.
+ - Each query of a dashboard selects by the dashboard's variables, as far as its metrics have their labels.
  - Each panel has a title, a description and a unit; every data source of a dashboard is that of its variable.
- - Relative links of docs/metrics.md and docs/runbooks lead to pages and headings that exist.
+ - Relative links of docs/metrics.md, docs/runbooks and the pages about deployments lead to pages and headings that exist.
 
 It needs nothing but Python 3.9. The exit status is 1 if something is wrong.
 """
@@ -34,6 +35,7 @@ RULES = "deploy/prometheus/proofmill.rules.yaml"
 RULES_TEST = "deploy/prometheus/proofmill.test.yaml"
 DASHBOARDS = "deploy/grafana"
 RUN_BOOKS = "docs/runbooks"
+DEPLOYMENT_PAGES = ["docs/deploy.md", "docs/kubernetes.md", "deploy/README.md", "deploy/helm/proofmill/README.md"]
 FIXTURES = "crates/groth16/tests/fixtures/bn254"
 # How long a service may take until its page has what is waited for, in seconds.
 READY = 120
@@ -173,6 +175,17 @@ def unknown(expression, metrics, recorded):
                 yield f"{name} has no label {label}"
 
 
+def unselected(expression, metrics, variables):
+    """The metrics of an expression that have the label of a variable and are not selected by it."""
+    for name, labels in selectors(expression):
+        family = next((family for family in families(name) if family in metrics), None)
+        # The name of a recording rule begins with the label that it keeps.
+        known = metrics[family][1] | OWN_LABELS if family else {name.split(":")[0]}
+        for variable in variables:
+            if variable in known and (variable not in labels or f"${variable}" not in expression):
+                yield f"{name} is not selected by ${variable}"
+
+
 # --- Rules
 
 
@@ -267,12 +280,13 @@ def check_dashboards(metrics):
                 selected = f"{query[1].split('{')[0]}{{{query[2]}=\"\"}}" if query else variable["query"]["query"]
                 for fault in unknown(selected, metrics, recorded):
                     yield f"{name}: variable {variable['name']}: {fault}"
+        chosen = [variable["name"] for variable in variables if variable["type"] == "query"]
         for panel in panels(dashboard):
-            for fault in check_panel(panel, metrics, recorded):
+            for fault in check_panel(panel, metrics, recorded, chosen):
                 yield f"{name}: panel {panel.get('title')!r}: {fault}"
 
 
-def check_panel(panel, metrics, recorded):
+def check_panel(panel, metrics, recorded, variables):
     for key in ("title", "description"):
         if not panel.get(key):
             yield f"no {key}"
@@ -282,6 +296,7 @@ def check_panel(panel, metrics, recorded):
         yield "no query"
     for target in panel.get("targets", []):
         yield from unknown(target["expr"], metrics, recorded)
+        yield from unselected(target["expr"], metrics, variables)
 
 
 def check_syntax(promtool):
@@ -305,7 +320,7 @@ def check_syntax(promtool):
 
 
 def check_links():
-    pages = [REPOSITORY / METRICS_PAGE, *sorted((REPOSITORY / RUN_BOOKS).glob("*.md"))]
+    pages = [*(REPOSITORY / page for page in (METRICS_PAGE, *DEPLOYMENT_PAGES)), *sorted((REPOSITORY / RUN_BOOKS).glob("*.md"))]
     index = (REPOSITORY / RUN_BOOKS / "README.md").read_text()
     for page in pages:
         name = os.path.relpath(page, REPOSITORY)
@@ -396,13 +411,54 @@ def wait_for(service, url, wanted):
 
 
 def mill_page(services):
-    shutil.copy(REPOSITORY / MILL, services.folder / "workflow.toml")
+    # Reports to a site that is out of reach, for their metrics.
+    reports = '[ethproofs]\nurl = "http://127.0.0.1:9/api/v0"\ntoken_file = "token"\ncluster_id = 1\n'
+    (services.folder / "workflow.toml").write_text((REPOSITORY / MILL).read_text() + reports)
+    (services.folder / "token").write_text("key-of-the-check")
+    (services.folder / "token").chmod(0o600)
     prover = services.folder / "prove.sh"
     prover.write_text('#!/bin/sh\ncp "$2" "$4"\n')
     prover.chmod(0o755)
     address = free_address()
     mill = services.start("run", "workflow.toml", "--stay", "--metrics", address)
-    return wait_for(mill, f"http://{address}/metrics", r"proofmill_next_block\{.*\} 16")
+    url = f"http://{address}/metrics"
+    wait_for(mill, url, r"proofmill_next_block\{.*\} 16")
+    # A block that waits for a lower one, so that there are tasks with a reason, a block and an age.
+    (services.folder / "block.json").write_text('{"block": 18}')
+    services.run("submit", "--queue", "proofs", "--block", "18", "block.json")
+    wanted = ("proofmill_tasks_waiting_by_reason", "proofmill_log_limit_bytes", "proofmill_blobs",
+              "proofmill_ethproofs_paralyzer_ratio")
+    return wait_for(mill, url, "(?s)" + ".*".join(rf"{name}\{{" for name in wanted))
+
+
+# A mill that would settle on a chain that is out of reach.
+SETTLING = """name = "settling"
+[[source]]
+name = "blocks"
+kind = "range"
+output = "blocks"
+[sequencer]
+input = "blocks"
+[[sequencer.sink]]
+kind = "ethereum"
+rpc = "http://127.0.0.1:1"
+contract = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
+abi = "OrderedSettlement.json"
+function = "submitMany"
+settled = "settled"
+key_file = "key"
+"""
+
+
+def settling_page(services):
+    shutil.copy(REPOSITORY / "contracts/abi/OrderedSettlement.json", services.folder)
+    (services.folder / "settling.toml").write_text(SETTLING)
+    key = services.folder / "key"
+    key.touch(mode=0o600)
+    key.write_text("11" * 32)
+    address = free_address()
+    mill = services.start("run", "settling.toml", "--state", "settling", "--metrics", address)
+    return wait_for(mill, f"http://{address}/metrics", r"proofmill_settlement_gas_total\{")
 
 
 def engine_page(services):
@@ -433,7 +489,7 @@ def verifier_page(services):
 def check_pages(program, metrics):
     real = {}
     with Services(program) as services:
-        for page in (mill_page, engine_page, verifier_page):
+        for page in (mill_page, settling_page, engine_page, verifier_page):
             real |= served(page(services))
     yield from compare_metrics(metrics, real)
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Builds the workspace's test programs and runs them in two lanes.
+"""Builds the workspace's test programs and runs them in two lanes, the tests of the simulated hardware beside them.
 
 Many tests wait: for servers, for processes that are killed, for time limits. Others only compute. One after another
 they leave half of two cores idle, so the programs of the two kinds run beside each other, one of each at a time, and
-those that compute at the lowest priority, which leaves the others' timing as it is. What a program prints is shown
-when it has ended. The exit status is 1 if a program failed.
+those that compute at the lowest priority, which leaves the others' timing as it is. The hardware's tests, which compute
+too, begin with the build and take what it leaves. What a program prints is shown when it has ended. The exit status is 1
+if a program failed.
 """
 
 import json
@@ -24,16 +25,20 @@ COMPUTING_PACKAGES = {
     )
 }
 COMPUTING_PROGRAMS = {"model", "schedule", "simulation"}
+# The tests of the simulated hardware, whose last line counts as the Rust runner's lines do.
+HARDWARE = ["make", "--no-print-directory", "zkpu-test"]
+# Programs whose processor time is shown at the end.
+LONGEST_SHOWN = 12
 # Begun first, since they take longest.
 LONGEST = ["program", "simulation", "proofmill_partition", "log", "pairing", "cluster"]
 
 
-def build(arguments):
+def build(arguments, lanes):
     """The test programs, as (package, target, executable, folder to run it in)."""
     command = ["test", "--no-run", "--message-format=json-render-diagnostics", *arguments]
     built = subprocess.run([os.environ.get("CARGO", "cargo"), *command], stdout=subprocess.PIPE, check=False)
     if built.returncode:
-        sys.exit(built.returncode)
+        lanes.stop(built.returncode)
     for line in built.stdout.splitlines():
         message = json.loads(line)
         if message.get("reason") == "compiler-artifact" and message["profile"]["test"] and message["executable"]:
@@ -43,53 +48,78 @@ def build(arguments):
             yield package, message["target"]["name"], message["executable"], manifest.parent
 
 
+def give_way(process, niceness):
+    """Linux gives each session an equal share of the processors; niceness counts within a session only. So the session
+    of the process is given the niceness too, where the system has such shares."""
+    try:
+        Path(f"/proc/{process.pid}/autogroup").write_text(str(niceness), encoding="ascii")
+    except OSError:
+        # There are none, or the process has ended.
+        pass
+
+
 class Lanes:
     def __init__(self):
         self.failed = []
+        self.ran = []
         self.running = set()
         self.lock = threading.Lock()
 
     def run(self, programs, niceness):
         for package, target, executable, folder in programs:
-            began = time.monotonic()
             environment = {**os.environ, "CARGO_MANIFEST_DIR": str(folder)}
-            process = subprocess.Popen(
-                ["nice", "-n", str(niceness), executable],
-                cwd=folder,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-            )
-            with self.lock:
-                self.running.add(process)
-            output, _ = process.communicate()
-            seconds = time.monotonic() - began
-            with self.lock:
-                self.running.discard(process)
-                print(f"     Running {target} of {package} ({seconds:.1f} s)", flush=True)
-                sys.stdout.buffer.write(output)
-                sys.stdout.buffer.flush()
-                if process.returncode:
-                    self.failed.append(f"{target} of {package}")
+            self.run_one(f"{target} of {package}", [executable], niceness, cwd=folder, env=environment)
 
-    def stop(self, number, _frame):
+    def run_one(self, name, command, niceness, **options):
+        began = time.monotonic()
+        # A group of its own, so that what a make started can be ended with it.
+        process = subprocess.Popen(
+            ["nice", "-n", str(niceness), *command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            **options,
+        )
+        give_way(process, niceness)
+        with self.lock:
+            self.running.add(process)
+        output = process.stdout.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        seconds = time.monotonic() - began
+        processor = usage.ru_utime + usage.ru_stime
+        with self.lock:
+            self.running.discard(process)
+            self.ran.append((processor, name))
+            print(f"     Running {name} ({seconds:.1f} s, {processor:.1f} s of processor time)", flush=True)
+            sys.stdout.buffer.write(output)
+            sys.stdout.buffer.flush()
+            if process.returncode:
+                self.failed.append(name)
+
+    def stop(self, status):
         with self.lock:
             for process in self.running:
-                process.terminate()
-        os._exit(128 + number)
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGTERM)
+            os._exit(status)
 
 
 def main():
-    programs = list(build(sys.argv[1:]))
+    lanes = Lanes()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, _frame: lanes.stop(128 + number))
+    # A make of its own, without the flags and jobs of the one that runs this.
+    alone = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+    hardware = threading.Thread(target=lanes.run_one, args=("zkpu-test", HARDWARE, 19), kwargs={"env": alone})
+    hardware.start()
+    programs = list(build(sys.argv[1:], lanes))
     programs.sort(key=lambda program: LONGEST.index(program[1]) if program[1] in LONGEST else len(LONGEST))
 
     def computes(program):
         return program[0] in COMPUTING_PACKAGES or program[1] in COMPUTING_PROGRAMS
 
-    lanes = Lanes()
-    signal.signal(signal.SIGINT, lanes.stop)
-    signal.signal(signal.SIGTERM, lanes.stop)
     computing = [program for program in programs if computes(program)]
     waiting = [program for program in programs if not computes(program)]
     threads = [
@@ -98,10 +128,12 @@ def main():
     ]
     for thread in threads:
         thread.start()
-    for thread in threads:
+    for thread in [*threads, hardware]:
         thread.join()
+    longest = sorted(lanes.ran, reverse=True)[:LONGEST_SHOWN]
+    print("Most processor time:", ", ".join(f"{name} {processor:.0f} s" for processor, name in longest))
     if lanes.failed:
-        print(f"error: {len(lanes.failed)} of {len(programs)} test programs failed: {', '.join(lanes.failed)}")
+        print(f"error: {len(lanes.failed)} of {len(lanes.ran)} test programs failed: {', '.join(lanes.failed)}")
         sys.exit(1)
 
 

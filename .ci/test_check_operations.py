@@ -41,6 +41,18 @@ class Operations(unittest.TestCase):
         self.assertIn("no label kind", self.faults('proofmill_tasks_waiting{kind="x"}')[0])
         self.assertIn("only the series", self.faults("proofmill_task_wait_seconds")[0])
 
+    def test_queries_that_leave_a_variable_out_are_refused(self):
+        def faults(expression):
+            return list(check.unselected(expression, METRICS, ["workflow", "stage"]))
+
+        self.assertEqual(faults('sum(proofmill_tasks_waiting{workflow=~"$workflow",stage=~"$stage"})'), [])
+        self.assertEqual(faults('workflow:x:sum{workflow=~"$workflow"} / scalar(all:y:sum)'), [])
+        # It has neither label.
+        self.assertEqual(faults("rate(proofmill_task_wait_seconds_bucket[5m])"), [])
+        self.assertIn("$stage", faults('proofmill_tasks_waiting{workflow=~"$workflow"}')[0])
+        self.assertIn("$workflow", faults('proofmill_tasks_waiting{workflow="one",stage=~"$stage"}')[0])
+        self.assertIn("$workflow", faults("workflow:x:sum")[0])
+
     def test_pages_are_compared_with_the_documentation(self):
         page = (
             "# TYPE proofmill_tasks_waiting gauge\n"

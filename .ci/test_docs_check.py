@@ -28,10 +28,10 @@ class Pages(unittest.TestCase):
         self.program.write_text(PROGRAM)
         self.program.chmod(0o755)
 
-    def check(self, text, limit=20):
+    def check(self, text, limit=120):
         return check("page.md", text, self.program, limit)
 
-    def refused(self, text, part, limit=20):
+    def refused(self, text, part, limit=120):
         with self.assertRaises(Fault) as raised:
             self.check(text, limit)
         self.assertIn(part, str(raised.exception))
