@@ -6,7 +6,7 @@ CARGO ?= cargo
 CONTRACTS = contracts
 INTEROP = crates/cli/tests/circom
 
-.PHONY: help demo demo-settle demo-settle-1000 contracts-tools build test bitcoin-headers contracts-test settle-test geth nats-server s3-server cuda-toolkit interop-tools lint docs docs-check operations-tools operations-check page-check page-screenshots dist fmt cuda-check bench bench-cluster bench-kernels bench-snarkjs clean zkpu-test zkpu-test-all zkpu-conform zkpu-bench zkpu-formal zkpu-resources zkpu-rtl zkpu-linux
+.PHONY: help demo demo-settle demo-settle-1000 contracts-tools build test simulations bitcoin-headers contracts-test settle-test geth nats-server s3-server cuda-toolkit interop-tools lint docs docs-check operations-tools operations-check page-check page-screenshots dist fmt cuda-check bench bench-cluster bench-kernels bench-snarkjs clean zkpu-test zkpu-test-all zkpu-conform zkpu-bench zkpu-formal zkpu-resources zkpu-rtl zkpu-linux
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ build: ## Build the program, optimised
 test: interop-tools nats-server s3-server cuda-toolkit ## Run every test
 	CARGO="$(CARGO)" python3 -B .ci/run_tests.py --workspace --locked --lib --bins --tests
 	$(CARGO) test --workspace --locked --no-fail-fast --doc
+
+simulations: ## Run 10,000 histories of the core and of the protocol between processes, five times as many as `make test`
+	SEEDS=10000 $(CARGO) test --workspace --locked --test simulation
 
 interop-tools: $(INTEROP)/node_modules/.package-lock.json ## Install circom and snarkjs for the tests
 

@@ -35,7 +35,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::{Of, number};
 use world::Protocol;
 
-const SEEDS: u64 = 10_000;
+/// Seeds that are run without `SEEDS`; `make simulations` runs 10,000.
+const SEEDS: u64 = 2_000;
 
 fn run_history(seed: u64, print: bool) -> world::Lived {
     let _of = Of(seed);
