@@ -18,6 +18,8 @@
 
 mod aggregate;
 mod commitment;
+#[cfg(debug_assertions)]
+mod compiled_once;
 mod contribution;
 pub mod files;
 mod groth16;
@@ -37,6 +39,8 @@ mod transcript;
 
 pub use aggregate::{Aggregate, AggregateError, AggregateKind};
 pub use commitment::Commitment;
+#[cfg(debug_assertions)]
+pub use compiled_once::compiled_once;
 pub use contribution::Contribution;
 pub use files::{AggregationFileError, curve_of};
 pub use groth16::{Groth16Index, MAX_KEYS};

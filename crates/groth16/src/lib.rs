@@ -17,6 +17,8 @@
 //! The verification equation is the standard one, so any Groth16 verifier accepts our proofs with
 //! our verifying key. The proving key differs: see [`ProvingKey`].
 
+#[cfg(debug_assertions)]
+mod compiled_once;
 mod device;
 mod keys;
 pub mod mirage;
@@ -29,6 +31,8 @@ mod verify;
 pub use ark_bls12_377::Bls12_377;
 pub use ark_bls12_381::Bls12_381;
 pub use ark_bn254::Bn254;
+#[cfg(debug_assertions)]
+pub use compiled_once::compiled_once;
 pub use device::{DeviceKey, Offload, PartialProducts, PendingProducts, Placement, QuotientInput};
 pub use keys::{
     InsecureKey, KeyElement, KeyError, MAPPED_WINDOW_POINTS, MAX_KEY_BYTES, PointCheck, ProvingKey,

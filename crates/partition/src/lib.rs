@@ -169,6 +169,8 @@ pub mod applications;
 mod circuit;
 #[cfg(feature = "prover")]
 mod class;
+#[cfg(all(feature = "prover", debug_assertions))]
+mod compiled_once;
 #[cfg(feature = "prover")]
 mod encoding;
 #[cfg(feature = "prover")]
@@ -204,6 +206,8 @@ extern crate self as proofmill_partition;
 mod tests;
 pub mod tree;
 
+#[cfg(all(feature = "prover", debug_assertions))]
+pub use compiled_once::compiled_once;
 pub use public_state::{Challenges, PublicState};
 
 /// For [`with_partition_curve!`].
