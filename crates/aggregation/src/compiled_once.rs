@@ -1,6 +1,11 @@
 //! In development builds: the functions over each curve, compiled once, as
 //! [`proofmill_groth16::compiled_once`] has its own.
 
+#![allow(
+    clippy::type_complexity,
+    reason = "each type is written where the function is named"
+)]
+
 use std::hint::black_box;
 
 use ark_std::rand::rngs::{OsRng, StdRng};

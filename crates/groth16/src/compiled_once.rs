@@ -4,6 +4,11 @@
 //! has it already and neither is optimised above level 1. In a development build of the workspace that is a third of the
 //! time that test programs take to compile, and these functions would have the level of the caller: none in the program.
 
+#![allow(
+    clippy::type_complexity,
+    reason = "each type is written where the function is named"
+)]
+
 use std::hint::black_box;
 use std::sync::Arc;
 

@@ -95,8 +95,7 @@ impl TimeNeeds {
 
     /// The steps with a core for each part: no number of cores takes less.
     pub fn critical_path(&self) -> StepTimes {
-        let slowest = |of: fn(&PartTimes) -> f64| self.times(of).fold(0.0, f64::max);
-        self.steps(slowest(|part| part.commit), slowest(|part| part.prove))
+        self.on_cores(self.class_of.len())
     }
 
     /// The steps on so many cores, at least one.
