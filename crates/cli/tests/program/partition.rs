@@ -459,10 +459,10 @@ fn an_engine_proves_the_parts() {
 fn a_workflow_has_more_parts_than_a_group() {
     let folder = folder();
     let here = folder.path();
-    squarings(here, 257);
+    squarings(here, 483);
     workflow(here);
     run(here, ["check", "parts.toml"]).succeeded();
-    // What it is for 257 parts, made for as many as are proved in seconds.
+    // What it is for 483 parts, made for as many as are proved in seconds.
     let text = fs::read_to_string(here.join("parts.toml")).expect("a workflow");
     let digests = |text: &str| {
         let of = |name: &str| {
@@ -480,7 +480,7 @@ fn a_workflow_has_more_parts_than_a_group() {
     squarings(here, 7);
     workflow(here);
     let few = fs::read_to_string(here.join("parts.toml")).expect("a workflow");
-    let mut text = text.replace("parts = 257, batch = 129", "parts = 7, batch = 3");
+    let mut text = text.replace("parts = 483, batch = 242", "parts = 7, batch = 3");
     text = text.replace("batches = 2 }", "batches = 3 }");
     for (many, few) in many.iter().zip(digests(&few)) {
         text = text.replace(many, &few);
