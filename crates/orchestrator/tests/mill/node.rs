@@ -1,6 +1,7 @@
 //! A chain, and the JSON-RPC endpoint of a node that follows it.
 #![allow(dead_code, reason = "each test program uses some of it")]
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use axum::extract::State;
@@ -19,6 +20,8 @@ pub(crate) struct Node {
 struct Chain {
     /// Fork of each block.
     forks: Vec<char>,
+    /// Blocks that were asked for since they were last forgotten.
+    asked: BTreeSet<usize>,
     failures: u32,
 }
 
@@ -29,6 +32,7 @@ impl Node {
     pub(crate) async fn start(head: usize) -> Self {
         let chain = Chain {
             forks: vec!['a'; head + 1],
+            asked: BTreeSet::new(),
             failures: 0,
         };
         let chain = Arc::new(Mutex::new(chain));
@@ -58,6 +62,16 @@ impl Node {
     /// Replaces the blocks from `from` on by those of `fork`.
     pub(crate) fn reorganise(&self, from: usize, fork: char) {
         self.chain.lock().unwrap().forks[from..].fill(fork);
+    }
+
+    /// Forgets which blocks were asked for.
+    pub(crate) fn forget_asked(&self) {
+        self.chain.lock().unwrap().asked.clear();
+    }
+
+    /// Whether block `number` was asked for since then.
+    pub(crate) fn was_asked(&self, number: usize) -> bool {
+        self.chain.lock().unwrap().asked.contains(&number)
     }
 
     /// Makes the next `requests` requests fail.
@@ -100,6 +114,7 @@ async fn answer(
                 .unwrap()
                 .trim_start_matches("0x");
             let number = usize::from_str_radix(number, 16).unwrap();
+            chain.asked.insert(number);
             if number > head {
                 Value::Null
             } else {
