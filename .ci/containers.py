@@ -62,6 +62,7 @@ def isolate():
 
 
 def raise_loopback():
+    """Brings the loopback interface up: it is down where a network was just made."""
     up, get, put = 0x1, 0x8913, 0x8914
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         request = struct.pack("16sH14x", b"lo", 0)

@@ -31,19 +31,18 @@ machine may stall.
 """
 
 import argparse
-import fcntl
 import os
 import re
 import shlex
 import shutil
 import signal
-import socket
-import struct
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from containers import raise_loopback
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 # Time after which the commands of one fence are ended, in seconds. What takes over a minute is marked in its page; the
@@ -409,15 +408,6 @@ def isolate():
             os.environ[ISOLATED] = "yes"
             os.execvp(own[0], [*own, sys.executable, *sys.argv])
     return False
-
-
-def raise_loopback():
-    """Brings the loopback interface up: it is down where a network was just made."""
-    up, get, put = 0x1, 0x8913, 0x8914
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        request = struct.pack("16sH14x", b"lo", 0)
-        flags = struct.unpack("16sH14x", fcntl.ioctl(sock, get, request))[1]
-        fcntl.ioctl(sock, put, struct.pack("16sH14x", b"lo", flags | up))
 
 
 def main():
