@@ -211,8 +211,9 @@ fn info_tells_portals_and_times_on_cores() {
 #[test]
 fn memory_is_bounded() {
     let (few, many) = (folder(), folder());
-    for (folder, parts) in [(&few, "20"), (&many, "24")] {
-        let size = ["--parts", parts, "--squarings", "2000", "--portals", "8"];
+    // A large key, whose forms differ by more than the program itself from run to run, and one that is soon prepared.
+    for (folder, parts, squarings) in [(&few, "6", "2000"), (&many, "24", "200")] {
+        let size = ["--parts", parts, "--squarings", squarings, "--portals", "8"];
         setup(folder.path(), &[&["squarings"], &size[..]].concat());
         fs::write(folder.path().join("witness"), [7; 8 * 32]).expect("written");
     }
@@ -221,29 +222,32 @@ fn memory_is_bounded() {
         .succeeded()
         .json();
     let of = |name: &str| info["memory"][name].as_u64().expect("bytes");
-    assert!(of("mapped_bytes") < of("plain_bytes"), "{info}");
+    // Pages of the program itself are not as many in each run.
+    let margin = 3 << 20;
+    assert!(
+        of("mapped_bytes") + 2 * margin < of("plain_bytes"),
+        "{info}"
+    );
     let made = run(here, PROVE.iter().chain(&["--json"]))
         .succeeded()
         .json();
     assert_eq!(made["memory"]["keys"], "plain", "{made}");
-    // The program itself; it is not the same to the page in each run.
     let own = made["memory"]["expected_bytes"].as_u64().expect("bytes") - of("plain_bytes");
-    let page = 1 << 20;
     let with = |here: &Path, memory: u64| {
         let memory = format!("{memory}B");
         run(here, PROVE.iter().chain(&["--json", "--memory", &memory]))
     };
     for (memory, why) in [
         (1, "alone take"),
-        (own + of("mapped_bytes") - page, "at least"),
+        (own + of("mapped_bytes") - margin, "at least"),
     ] {
         let told = with(here, memory).failed(1, why);
         assert!(told.stderr.contains("give it more memory"), "{told:?}");
         assert!(!here.join("proof.journal").exists());
     }
     for (here, memory, keys) in [
-        (here, own + of("mapped_bytes") + page, "mapped"),
-        (here, own + of("plain_bytes") + page, "plain"),
+        (here, own + of("mapped_bytes") + margin, "mapped"),
+        (here, own + of("plain_bytes") + margin, "plain"),
         (many.path(), 1 << 30, "prepared"),
     ] {
         let made = with(here, memory).succeeded().json();
