@@ -6,7 +6,7 @@ CARGO ?= cargo
 CONTRACTS = contracts
 INTEROP = crates/cli/tests/circom
 
-.PHONY: help demo demo-settle demo-settle-1000 contracts-tools build test simulations bitcoin-headers contracts-test settle-test geth nats-server s3-server cuda-toolkit interop-tools lint docs docs-check operations-tools operations-check page-check page-screenshots dist fmt cuda-check bench bench-cluster bench-kernels bench-snarkjs clean zkpu-test zkpu-test-all zkpu-conform zkpu-bench zkpu-formal zkpu-resources zkpu-rtl zkpu-linux
+.PHONY: help demo demo-settle demo-settle-1000 contracts-tools build test simulations bitcoin-headers contracts-test settle-test geth nats-server s3-server cuda-toolkit cuda-registers interop-tools lint docs docs-check operations-tools operations-check page-check page-screenshots dist fmt cuda-check bench bench-cluster bench-kernels bench-snarkjs clean zkpu-test zkpu-test-all zkpu-conform zkpu-bench zkpu-formal zkpu-resources zkpu-rtl zkpu-linux
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,7 +35,7 @@ test: interop-tools nats-server s3-server cuda-toolkit ## Run every test
 	CARGO="$(CARGO)" python3 -B .ci/run_tests.py --workspace --locked --lib --bins --tests
 	$(CARGO) test --workspace --locked --no-fail-fast --doc
 
-simulations: ## Run 10,000 histories of the core and of the protocol between processes, five times as many as `make test`
+simulations: ## Run 10,000 histories of the core and of the protocol between processes, ten times as many as `make test`
 	SEEDS=10000 $(CARGO) test --workspace --locked --test simulation
 
 interop-tools: $(INTEROP)/node_modules/.package-lock.json ## Install circom and snarkjs for the tests
@@ -109,6 +109,9 @@ $(CUDA_TOOLKIT)/.nvrtc-$(NVRTC_VERSION):
 	python3 -m pip install --quiet --no-deps --upgrade --target $(CUDA_TOOLKIT) \
 	  nvidia-cuda-nvrtc==$(NVRTC_VERSION)
 	@touch $@
+
+cuda-registers: cuda-toolkit ## Compile the CUDA kernels, and write the registers that each takes
+	UPDATE_REGISTERS=1 $(CARGO) test --locked -p proofmill-accelerator --lib registers
 
 PAGE_CHECK = web/check
 

@@ -41,7 +41,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use world::World;
 
 /// Seeds that are run without `SEEDS`; `make simulations` runs 10,000.
-const SEEDS: u64 = 2_000;
+const SEEDS: u64 = 1_000;
 
 /// Counts and digests of a history.
 #[derive(Clone, Copy, Default, PartialEq, Debug)]

@@ -36,7 +36,7 @@ use crate::{Of, number};
 use world::Protocol;
 
 /// Seeds that are run without `SEEDS`; `make simulations` runs 10,000.
-const SEEDS: u64 = 2_000;
+const SEEDS: u64 = 1_000;
 
 fn run_history(seed: u64, print: bool) -> world::Lived {
     let _of = Of(seed);
