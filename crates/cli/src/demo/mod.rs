@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use proofmill_api::DeadSummary;
 use proofmill_orchestrator::shutdown::Level;
 use proofmill_telemetry::console_line;
 
@@ -142,9 +143,10 @@ async fn conclude(
 ) -> Result<(), Failure> {
     let shown = state.display();
     if report.dead > 0 {
-        let letters = dead_reasons(state).await?;
+        let letters = dead_letters(state).await?;
         let kept = report.chunks.saturating_sub(report.dead);
-        for (block, reason) in &letters {
+        for DeadSummary { task, reason, .. } in &letters {
+            let block = task.split('/').nth(1).unwrap_or("?");
             console_line(output::plain(&format!(
                 "chunk from block {block} on: {reason}"
             )));
@@ -158,10 +160,7 @@ async fn conclude(
             report.dead,
             counted(report.chunks as usize, "chunk")
         ))
-        .help(
-            "correct the header file and run again with the same --state: only what changed is \
-             proven",
-        ));
+        .help(dead_advice(&letters, state)));
     }
     if report.out_of_order > 0 || report.lost > 0 {
         return Err(Failure::new(format!(
@@ -181,16 +180,42 @@ async fn conclude(
     Ok(())
 }
 
-/// The reason of each dead letter, by its block.
-async fn dead_reasons(state: &Path) -> Result<Vec<(String, String)>, Failure> {
+/// The chunks that are dead letters.
+async fn dead_letters(state: &Path) -> Result<Vec<DeadSummary>, Failure> {
     let access = crate::access::MillAccess::read(Some(PathBuf::from(state))).await?;
     let letters = access.dead_letters().await;
     access.close().await?;
-    Ok(letters?
-        .into_iter()
-        .map(|letter| {
-            let block = letter.task.split('/').nth(1).unwrap_or("?").to_owned();
-            (block, letter.reason)
-        })
-        .collect())
+    Ok(letters?)
+}
+
+/// What to do about them: a wrong header fails at the first attempt, what fails more often may succeed another time.
+fn dead_advice(letters: &[DeadSummary], state: &Path) -> String {
+    if letters.iter().any(|letter| letter.attempts > 1) {
+        let state = state.display();
+        format!(
+            "`proofmill dlq retry --all --state {state}` gives new attempts; then run the same command again"
+        )
+    } else {
+        "correct the header file and run again with the same --state: only what changed is proven"
+            .to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_is_for_a_wrong_header_or_for_attempts_that_are_used_up() {
+        let letter = |attempts| DeadSummary {
+            task: "prove/0/0".to_owned(),
+            reason: String::new(),
+            attempts,
+            at_ms: 0,
+        };
+        let advice = |letters: &[DeadSummary]| dead_advice(letters, Path::new("state"));
+        assert!(advice(&[letter(1)]).contains("header file"));
+        let retry = "dlq retry --all --state state";
+        assert!(advice(&[letter(1), letter(4)]).contains(retry));
+    }
 }
