@@ -137,7 +137,8 @@ fn compiled(wanted: &[(Module, &'static str)], library: &Path) -> BTreeMap<Strin
             assert_eq!(usage.spilled, 0, "{kernel} of {heading} spills registers");
             (kernel, usage.registers)
         });
-        (heading, budget.collect())
+        let budget = budget.collect();
+        (heading, budget)
     };
     logs.into_iter().map(usage).collect()
 }
