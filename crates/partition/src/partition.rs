@@ -227,6 +227,15 @@ impl<F: Poseidon2Field> Partition<F> {
         Ok(self.part(part)?.class)
     }
 
+    /// The number of parts of each class, in the order of [`classes`](Self::classes).
+    pub fn parts_of_classes(&self) -> Vec<usize> {
+        let mut counts = vec![0; self.classes.len()];
+        for part in &self.parts {
+            counts[part.class] += 1;
+        }
+        counts
+    }
+
     /// The inputs of a part that the partition fixes: the positions of both leaves, two bits for each level; whether it
     /// is the last; the address before its share of the trace by address; its addresses, by part and by address; its
     /// constants. The part's instance has them after the root, α and β, addresses multiplied by β.

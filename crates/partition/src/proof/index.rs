@@ -12,7 +12,7 @@ use proofmill_groth16::mirage::{
 };
 use proofmill_groth16::{InsecureKey, KeyError, PointCheck, ProveError, ResidentForm, VerifyError};
 
-use super::memory::KeyForm;
+use super::memory::{KeyForm, PREPARED_PARTS_MIN};
 use super::verifier::{MAX_PUBLIC_INPUTS, VerifyingKey};
 use super::{PartitionCurve, SHARED};
 use crate::Partition;
@@ -35,7 +35,7 @@ pub enum ClassKeys<E: PartitionCurve> {
     Files {
         /// The folder, with a file `class-0.pk` and so on.
         folder: PathBuf,
-        /// The form in which a key is held while it is used.
+        /// The form in which a key is held while it is used; of a class with few parts it is never prepared.
         residency: ResidentForm,
     },
     /// Keys in a folder like those of `Files`, whose points stay in the files: each proof reads its whole key again.
@@ -344,7 +344,12 @@ impl<E: PartitionCurve> ClassKeys<E> {
             Self::Files { folder, residency } => {
                 let key = ProvingKey::load(&Self::path(folder, class), PointCheck::Skip)
                     .map_err(|source| IndexError::Key { class, source })?;
-                resident(partition, class, key, *residency)
+                let is_large = partition.parts_of_classes()[class] >= PREPARED_PARTS_MIN;
+                let residency = match residency {
+                    ResidentForm::Prepared { .. } if !is_large => ResidentForm::Plain,
+                    residency => *residency,
+                };
+                resident(partition, class, key, residency)
             }
             Self::Mapped { folder } => {
                 let system = Arc::clone(partition.classes()[class].system());

@@ -35,8 +35,8 @@ use crate::tree::Leaf;
 /// Bytes added to the formula for the memory that it leaves out.
 pub const SLACK: u64 = 16 << 20;
 
-/// The fewest parts per class for which prepared points save more time than they take to make.
-const PREPARED_PARTS_MIN: usize = 8;
+/// The fewest parts of a class for which prepared points save more time than they take to make.
+pub(super) const PREPARED_PARTS_MIN: usize = 8;
 
 /// Bytes of the aggregation's vectors and products for each part, padded to a power of two, in points of the first
 /// group: measured, see `docs/large-circuits.md`.
@@ -49,7 +49,7 @@ pub enum KeyForm {
     Mapped,
     /// One copy of the points in memory.
     Plain,
-    /// The points in memory, with precomputed multiples.
+    /// The points in memory, with precomputed multiples where a class has parts enough, and plain where it has not.
     Prepared {
         /// The limit for the points, in bytes.
         memory_limit: u64,
@@ -63,12 +63,13 @@ pub struct MemoryNeeds {
     records: u64,
     aggregation: u64,
     classes: Vec<ClassNeeds>,
-    parts: usize,
 }
 
 /// The bytes that parts of a class take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ClassNeeds {
+    /// The number of its parts.
+    parts: usize,
     /// The key: in memory, with its points in the file, and the file.
     plain: u64,
     mapped: u64,
@@ -123,8 +124,12 @@ impl MemoryNeeds {
             circuit: partition.bytes() as u64,
             records: string + parts * of_parts + scalar * traced as u64,
             aggregation: padded * g1 * AGGREGATION_POINTS,
-            classes: keys.iter().map(ClassNeeds::of::<E>).collect(),
-            parts: partition.num_parts(),
+            classes: partition
+                .parts_of_classes()
+                .into_iter()
+                .zip(keys)
+                .map(|(parts, key)| ClassNeeds::of::<E>(parts, key))
+                .collect(),
         }
     }
 
@@ -140,12 +145,12 @@ impl MemoryNeeds {
     /// [`MemoryLimit`] if no form stays within the limit.
     pub fn fastest(&self, limit: u64) -> Result<KeyForm, MemoryLimit> {
         let of_parts = limit.saturating_sub(self.circuit + self.records + SLACK);
-        let prepared = self.classes.iter().map(|class| class.prepared(of_parts));
+        let large = self.classes.iter().filter(|class| class.is_large());
+        let prepared = large.map(|class| class.prepared(of_parts));
         // One key is held at a time, so the smallest limit serves all.
         let prepared = prepared.min().flatten();
         let prepared = prepared.map(|memory_limit| KeyForm::Prepared { memory_limit });
-        let is_worth_it = self.parts >= PREPARED_PARTS_MIN * self.classes.len();
-        let prepared = prepared.filter(|form| is_worth_it && self.peak(*form) <= limit);
+        let prepared = prepared.filter(|form| self.peak(*form) <= limit);
         if let Some(form) = prepared {
             return Ok(form);
         }
@@ -169,7 +174,7 @@ impl MemoryNeeds {
 // === impl ClassNeeds ===
 
 impl ClassNeeds {
-    fn of<E: PartitionCurve>(key: &ProvingKeyInfo) -> Self {
+    fn of<E: PartitionCurve>(parts: usize, key: &ProvingKeyInfo) -> Self {
         let plain = &key.plain;
         let (variables, domain) = (plain.variables as u64, plain.domain as u64);
         let queries = &plain.points;
@@ -188,6 +193,7 @@ impl ClassNeeds {
         let window = MAPPED_WINDOW_POINTS as u64;
         let decoded = size_of::<E::G2Affine>() as u64 + 32;
         Self {
+            parts,
             plain: key.plain_bytes::<E>(),
             mapped: key.mapped_bytes::<E>(),
             file: key.file_bytes,
@@ -198,11 +204,20 @@ impl ClassNeeds {
         }
     }
 
+    /// Whether it has parts enough for prepared points to save time.
+    const fn is_large(&self) -> bool {
+        self.parts >= PREPARED_PARTS_MIN
+    }
+
     fn bytes(&self, form: KeyForm) -> u64 {
         match form {
             KeyForm::Mapped => self.mapped + self.products_mapped + self.values,
-            KeyForm::Plain => self.plain + self.products_plain + self.values,
-            KeyForm::Prepared { memory_limit } => memory_limit + self.beside_prepared(),
+            KeyForm::Prepared { memory_limit } if self.is_large() => {
+                memory_limit + self.beside_prepared()
+            }
+            KeyForm::Plain | KeyForm::Prepared { .. } => {
+                self.plain + self.products_plain + self.values
+            }
         }
     }
 
