@@ -185,7 +185,7 @@ async fn dead_letters(state: &Path) -> Result<Vec<DeadSummary>, Failure> {
     let access = crate::access::MillAccess::read(Some(PathBuf::from(state))).await?;
     let letters = access.dead_letters().await;
     access.close().await?;
-    Ok(letters?)
+    letters
 }
 
 /// What to do about them: a wrong header fails at the first attempt, what fails more often may succeed another time.
