@@ -188,7 +188,7 @@ async fn dead_letters(state: &Path) -> Result<Vec<DeadSummary>, Failure> {
     letters
 }
 
-/// What to do about them: a wrong header fails at the first attempt, what fails more often may succeed another time.
+/// Advice about dead chunks: a wrong header fails at the first attempt; a chunk that failed at several may succeed at another.
 fn dead_advice(letters: &[DeadSummary], state: &Path) -> String {
     if letters.iter().any(|letter| letter.attempts > 1) {
         let state = state.display();
