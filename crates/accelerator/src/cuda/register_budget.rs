@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use super::{Module, compile};
@@ -16,6 +16,8 @@ use crate::group::{Group, ScalarField};
 const ARCHITECTURES: [&str; 2] = ["sm_80", "sm_90"];
 /// Name of the environment variable that gives the child process the module and architecture to compile.
 const CHILD: &str = "PROOFMILL_COMPILE_MODULE";
+/// Name of the environment variable that gives it the file to write the compiler's log to.
+const CHILD_LOG: &str = "PROOFMILL_COMPILE_LOG";
 /// Name of the environment variable that makes the test write the budget instead of checking it.
 const UPDATE: &str = "UPDATE_REGISTERS";
 
@@ -161,13 +163,9 @@ fn heading(module: Module, architecture: &str) -> String {
     format!("[{module} {architecture} {digest}]")
 }
 
-/// The compiler's log of a module, which is kept for the next run, from a child process that has the toolkit in its
-/// library path.
+/// The compiler's log of a module, from a child process that has the toolkit in its library path.
 fn log(module: Module, architecture: &str, library: &Path) -> String {
-    let kept = kept(module, architecture);
-    if let Ok(log) = std::fs::read_to_string(&kept) {
-        return log;
-    }
+    let written = tempfile::NamedTempFile::new().unwrap();
     let output = Command::new(std::env::current_exe().unwrap())
         .args([
             "cuda::compile::register_budget::child",
@@ -176,6 +174,7 @@ fn log(module: Module, architecture: &str, library: &Path) -> String {
         ])
         .env("LD_LIBRARY_PATH", library)
         .env(CHILD, format!("{module} {architecture}"))
+        .env(CHILD_LOG, written.path())
         .output()
         .unwrap();
     assert!(
@@ -183,14 +182,7 @@ fn log(module: Module, architecture: &str, library: &Path) -> String {
         "{module} for {architecture}: {}",
         String::from_utf8_lossy(&output.stderr)
     );
-    std::fs::read_to_string(&kept).unwrap()
-}
-
-/// Path of the compiler's cached log; it depends on the source.
-fn kept(module: Module, architecture: &str) -> PathBuf {
-    let digest = blake3::hash(module.source().as_bytes()).to_hex();
-    let folder = crate_folder().join("toolkit/registers");
-    folder.join(format!("{module}-{architecture}-{digest}.log"))
+    std::fs::read_to_string(written.path()).unwrap()
 }
 
 /// Compiles the module that the parent process names in the environment; run as an ordinary test, it does nothing.
@@ -201,13 +193,9 @@ fn child() {
     };
     let (name, architecture) = wanted.split_once(' ').unwrap();
     let module = modules().into_iter().find(|module| module.name() == name);
-    let kept = kept(module.unwrap(), architecture);
     let compiled = compile(module.unwrap(), architecture).unwrap();
     assert!(compiled.cubin.starts_with(b"\x7fELF"));
-    std::fs::create_dir_all(kept.parent().unwrap()).unwrap();
-    let file = tempfile::NamedTempFile::new_in(kept.parent().unwrap()).unwrap();
-    std::fs::write(file.path(), compiled.log).unwrap();
-    file.persist(kept).unwrap();
+    std::fs::write(std::env::var_os(CHILD_LOG).unwrap(), compiled.log).unwrap();
 }
 
 /// The kernels of the assembler's report with their usage, which includes the functions that they call.
