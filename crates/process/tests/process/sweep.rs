@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use proofmill_process::{ProcessExecutor, ProcessSpec, Swept};
+use tokio::time::sleep;
 
 use crate::support::{Bench, FAMILY, SCRUBBED, assert_gone, runs, task, until};
 
@@ -101,7 +102,9 @@ async fn sweep_spares_strangers() {
     );
     let pids = orphans(&bench, FAMILY, 3).await;
     let note = note(&bench).unwrap();
-    // A process that was given the number of a leader that has gone: the start time differs.
+    // A process that was given the number of a leader that has gone: the start time differs. It is in clock ticks
+    // of 10 ms, which the leader may not have lived.
+    sleep(Duration::from_millis(50)).await;
     let mut stranger = Command::new("/bin/sleep");
     let mut stranger = stranger.arg("600").process_group(0).spawn().unwrap();
     let forged = note.replacen(&pids[0].to_string(), &stranger.id().to_string(), 1);
