@@ -286,6 +286,40 @@ fn what_a_host_has_decided_about_what_is_taken_back_counts_no_more() {
     assert_eq!(mill.tasks(), ["agg/0/0 Leased"]);
 }
 
+/// After a restart a source submits its last blocks again. A full queue must not keep it from noticing that its chain
+/// has changed.
+#[test]
+fn what_is_submitted_again_needs_no_room() {
+    let mut mill = Draft::default()
+        .work("prove", "in", &["out"])
+        .q_max("in", 1)
+        .sequence("out")
+        .mill();
+    only(&mut mill, 0, 'a');
+    assert_eq!(
+        bring(&mut mill, 1, 'a', Uniqueness::Single),
+        None,
+        "it waits"
+    );
+    for (block, fork, told) in [
+        (0, 'a', Reply::Duplicate { same: Some(true) }),
+        (1, 'a', Reply::Duplicate { same: None }),
+        (
+            0,
+            'b',
+            Reply::Differs {
+                task: id("prove/0/a0"),
+            },
+        ),
+    ] {
+        assert_eq!(
+            bring(&mut mill, block, fork, Uniqueness::ReplayOnly),
+            Some(told)
+        );
+    }
+    assert_eq!(mill.tasks(), ["prove/0/a0 Waiting"]);
+}
+
 /// Found by the simulator (SEED=7049): a message was parked whose block is dropped because it shares a group
 /// with a later one. It was admitted afterwards, and moved the source's position beyond that block.
 #[test]
@@ -320,7 +354,7 @@ fn a_message_that_waits_of_a_block_that_goes_with_a_later_one_is_turned_away() {
             producer: "chain".into(),
             queue: QueueIx(0),
             message,
-            uniqueness: Uniqueness::ReplayOnly,
+            uniqueness: Uniqueness::Single,
             source_next: Some(3),
             caller: None,
         }),

@@ -217,13 +217,13 @@ async fn a_reorganisation_is_noticed_while_a_queue_is_full() {
     mill.ended().await;
 }
 
-/// After a crash the source submits its last blocks again, and these wait for room too.
+/// After a crash the source submits its last blocks again, and then waits with the next.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reorganisation_is_noticed_while_a_queue_is_full_after_a_crash() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let node = Node::start(13).await;
     let script = Script::closed();
-    let text = narrow(&node, 8, 3, "from = 8\nreorg_depth = 4");
+    let text = narrow(&node, 8, 3, "from = 8\nreorg_depth = 5");
     let full = |core: &Core| core.status().producers_waiting == 1 && core.status().live == 4;
     for (from, fork) in [(11, 'b'), (10, 'c'), (8, 'd')] {
         node.forget_asked();

@@ -34,7 +34,11 @@ impl Core {
             self.reply(request, self.applied, Reply::Invalid { why });
         } else if self.is_held(submit) {
             self.submissions.hold(submission);
-        } else if self.is_full(queue, first, false) || self.submissions.is_behind(queue, first) {
+        } else if submit.uniqueness != Uniqueness::ReplayOnly
+            // A message that brings no new task needs no room, and its source learns at once whether its chain has
+            // changed while nobody looked.
+            && (self.is_full(queue, first, false) || self.submissions.is_behind(queue, first))
+        {
             self.submissions.park(submission);
         } else {
             self.admit(submission);
