@@ -6,7 +6,7 @@ CARGO ?= cargo
 CONTRACTS = contracts
 INTEROP = crates/cli/tests/circom
 
-.PHONY: help demo demo-settle demo-settle-1000 contracts-tools build test simulations bitcoin-headers contracts-test settle-test geth nats-server s3-server cuda-toolkit cuda-registers interop-tools lint docs docs-check operations-tools operations-check page-check page-screenshots dist fmt cuda-check bench bench-cluster bench-kernels bench-snarkjs clean zkpu-test zkpu-test-all zkpu-conform zkpu-bench zkpu-formal zkpu-resources zkpu-rtl zkpu-linux
+.PHONY: help chart-files demo demo-settle demo-settle-1000 contracts-tools build test simulations bitcoin-headers contracts-test settle-test geth nats-server s3-server cuda-toolkit cuda-registers interop-tools lint docs docs-check operations-tools operations-check page-check page-screenshots dist fmt cuda-check bench bench-cluster bench-kernels bench-snarkjs clean zkpu-test zkpu-test-all zkpu-conform zkpu-bench zkpu-formal zkpu-resources zkpu-rtl zkpu-linux
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -176,7 +176,16 @@ cuda-check: ## On a CUDA card: the kernels at small sizes under compute-sanitize
 	    -p proofmill-accelerator --test conformance -- --test-threads 1 small_on_cards || exit 1; \
 	done
 
+# Helm reads no file outside of a chart's folder, and symbolic links do not survive every way to copy a checkout.
+CHART_FILES = nats/cluster.conf prometheus/proofmill.rules.yaml
+IN_CHART = deploy/helm/proofmill/files
+
+chart-files: ## Copy what the chart has of deploy/ into it
+	cp $(CHART_FILES:%=deploy/%) $(IN_CHART)
+
 lint: ## Formatting and lints, warnings refused
+	@for file in $(CHART_FILES); do cmp deploy/$$file $(IN_CHART)/$${file##*/} || \
+	  { echo "error: the chart's copy of deploy/$$file is another: make chart-files" >&2; exit 1; }; done
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
