@@ -32,7 +32,6 @@ build: ## Build the program, optimised
 	$(CARGO) build --release --locked -p proofmill
 
 test: interop-tools nats-server s3-server cuda-toolkit ## Run every test
-	python3 -B .ci/test_run_tests.py
 	CARGO="$(CARGO)" python3 -B .ci/run_tests.py --workspace --locked --lib --bins --tests
 	$(CARGO) test --workspace --locked --no-fail-fast --doc
 

@@ -29,8 +29,6 @@ COMPUTING_PROGRAMS = {"model", "schedule", "simulation"}
 HARDWARE = ["make", "--no-print-directory", "zkpu-test"]
 # Programs whose processor time is shown at the end.
 LONGEST_SHOWN = 12
-# Tests that may pass only when they are run once more.
-UNSTEADY_MAX = 2
 # Begun first, since they take longest.
 LONGEST = ["program", "simulation", "proofmill_partition", "log", "pairing", "cluster"]
 
@@ -50,12 +48,6 @@ def build(arguments, lanes):
             yield package, message["target"]["name"], message["executable"], manifest.parent
 
 
-def failed_tests(output):
-    """The tests that the Rust test runner lists as failed at its end; none if it did not come to its end."""
-    parts = output.decode(errors="replace").rsplit("\nfailures:\n", 1)
-    return [line.strip() for line in parts[1].split("\n\n")[0].splitlines() if line.strip()] if len(parts) == 2 else []
-
-
 def give_way(process, niceness):
     """Linux gives each session an equal share of the processors; niceness counts within a session only. So the session
     of the process is given the niceness too, where the system has such shares."""
@@ -68,21 +60,17 @@ def give_way(process, niceness):
 
 class Lanes:
     def __init__(self):
-        # (name, command, options, failed tests) of each program that failed.
         self.failed = []
         self.ran = []
-        self.unsteady = []
         self.running = set()
         self.lock = threading.Lock()
 
     def run(self, programs, niceness):
         for package, target, executable, folder in programs:
             environment = {**os.environ, "CARGO_MANIFEST_DIR": str(folder)}
-            name = f"{target} of {package}"
-            self.run_one(name, [executable], niceness, rerun=niceness == 0, cwd=folder, env=environment)
+            self.run_one(f"{target} of {package}", [executable], niceness, cwd=folder, env=environment)
 
-    def run_one(self, name, command, niceness, rerun=False, **options):
-        """Runs a program and shows its output; if it failed and `rerun`, its failed tests may be run once more."""
+    def run_one(self, name, command, niceness, **options):
         began = time.monotonic()
         # A group of its own, so that what a make started can be ended with it.
         process = subprocess.Popen(
@@ -96,8 +84,7 @@ class Lanes:
         give_way(process, niceness)
         with self.lock:
             self.running.add(process)
-        with process.stdout:
-            output = process.stdout.read()
+        output = process.stdout.read()
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         seconds = time.monotonic() - began
@@ -109,35 +96,7 @@ class Lanes:
             sys.stdout.buffer.write(output)
             sys.stdout.buffer.flush()
             if process.returncode:
-                self.failed.append((name, command, options, failed_tests(output) if rerun else []))
-
-    def run_failed_again(self):
-        """Runs each failed test that waits once more, alone. A program whose failed tests all pass has not failed."""
-        if sum(max(len(tests), 1) for *_, tests in self.failed) > UNSTEADY_MAX:
-            return
-        failed = []
-        for name, command, options, tests in self.failed:
-            passed = [test for test in tests if self.passes(name, command, options, test)]
-            if tests and passed == tests:
-                self.unsteady += [f"{test} ({name})" for test in tests]
-            else:
-                failed.append((name, command, options, tests))
-        self.failed = failed
-
-    @staticmethod
-    def passes(name, command, options, test):
-        again = subprocess.run(
-            [*command, "--exact", test],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            check=False,
-            **options,
-        )
-        # Set in, since the sum of the results counts lines that begin with a result.
-        print(f"     Again: {test} of {name}")
-        print("      ", again.stdout.decode(errors="replace").strip().replace("\n", "\n       "), flush=True)
-        return again.returncode == 0 and b"test result: ok. 1 passed" in again.stdout
+                self.failed.append(name)
 
     def stop(self, status):
         with self.lock:
@@ -173,12 +132,8 @@ def main():
         thread.join()
     longest = sorted(lanes.ran, reverse=True)[:LONGEST_SHOWN]
     print("Most processor time:", ", ".join(f"{name} {processor:.0f} s" for processor, name in longest))
-    lanes.run_failed_again()
-    if lanes.unsteady:
-        print(f"unsteady: {len(lanes.unsteady)} passed only when run alone: {', '.join(lanes.unsteady)}")
     if lanes.failed:
-        names = ", ".join(name for name, *_ in lanes.failed)
-        print(f"error: {len(lanes.failed)} of {len(lanes.ran)} test programs failed: {names}")
+        print(f"error: {len(lanes.failed)} of {len(lanes.ran)} test programs failed: {', '.join(lanes.failed)}")
         sys.exit(1)
 
 
