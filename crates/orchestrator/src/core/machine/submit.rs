@@ -23,7 +23,7 @@ struct Admission {
 impl Core {
     pub(super) fn submit(&mut self, submission: Submission) {
         let (request, submit) = (submission.request(), submission.submit());
-        let (queue, first) = (submit.queue, submit.message.first);
+        let first = submit.message.first;
         if self.draining {
             self.reply(request, self.applied, Reply::Draining);
         } else if submit.message.last < first {
@@ -34,15 +34,19 @@ impl Core {
             self.reply(request, self.applied, Reply::Invalid { why });
         } else if self.is_held(submit) {
             self.submissions.hold(submission);
-        } else if submit.uniqueness != Uniqueness::ReplayOnly
-            // A message that brings no new task needs no room, and its source learns at once whether its chain has
-            // changed while nobody looked.
-            && (self.is_full(queue, first, false) || self.submissions.is_behind(queue, first))
-        {
+        } else if self.must_wait_for_room(submit) {
             self.submissions.park(submission);
         } else {
             self.admit(submission);
         }
+    }
+
+    /// Whether a message is to wait until its queue has room. One that is submitted again brings no task, except in the
+    /// place of a dead letter, and its source learns at once whether its chain has changed while nobody looked.
+    fn must_wait_for_room(&self, submit: &Submit) -> bool {
+        let (queue, first) = (submit.queue, submit.message.first);
+        submit.uniqueness != Uniqueness::ReplayOnly
+            && (self.is_full(queue, first, false) || self.submissions.is_behind(queue, first))
     }
 
     /// Admits messages that waited for room, lowest block first.
