@@ -9,10 +9,7 @@ use rayon::prelude::*;
 use super::accumulate::Accumulator;
 use super::plan::MsmPlan;
 use super::point_kernel::{PointAddition, PointKernel, Projective};
-use super::recode::Recoded;
-
-/// Numbers a task reads a window of before it goes on to the next window.
-const BLOCK: usize = 1 << 8;
+use super::recode::{BLOCK, Recoded};
 
 /// Points and their scalars.
 pub(crate) struct Terms<'a, K: PointKernel> {
@@ -85,16 +82,21 @@ impl<K: PointKernel> Terms<'_, K> {
         let windows = plan.windows.widths.len();
         let parts = 1 + usize::from(plan.split);
         let buckets = 1usize << (plan.windows.widest() - 1);
+        let mut places = [0; BLOCK];
         for copy in 0..plan.windows.copies {
             for part in 0..parts {
+                // A block is read window by window: numbers that are read once more are still in the cache.
                 for block in bases.clone().step_by(BLOCK) {
+                    let first = part * self.count + block;
+                    let numbers = first..first + BLOCK.min(bases.end - block);
                     for (i, window) in group.clone().enumerate() {
                         let first_bucket = (i * buckets) as u32;
-                        for base in block..(block + BLOCK).min(bases.end) {
-                            let number = part * self.count + base;
-                            let digit = self.recoded.digit(number, copy * windows + window);
+                        let window = copy * windows + window;
+                        for place in self.recoded.reaching(numbers.clone(), window, &mut places) {
+                            let number = first + usize::from(*place);
+                            let digit = self.recoded.digit(number, window);
                             if digit != 0 {
-                                let point = (copy * parts + part) * self.count + base;
+                                let point = copy * parts * self.count + number;
                                 accumulator.push(
                                     self.points,
                                     PointAddition {

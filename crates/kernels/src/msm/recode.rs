@@ -5,6 +5,8 @@
 //! without a carry from window to window, so each window can be read alone. Numbers are recoded by magnitude
 //! and sign; a full-size scalar above r/2 counts as the negative of a smaller one.
 
+use std::ops::Range;
+
 use ark_ec::short_weierstrass::SWCurveConfig;
 use ark_ff::{BigInteger, PrimeField};
 use rayon::prelude::*;
@@ -14,6 +16,9 @@ use super::words::add;
 
 /// Scalars one task recodes.
 const CHUNK: usize = 1 << 12;
+
+/// Most numbers of which [`Recoded::reaching`] chooses at once: their places fit a byte.
+pub(crate) const BLOCK: usize = 1 << 8;
 
 /// The division of numbers into windows: the same widths for each copy of the bases.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +42,16 @@ pub(crate) struct Recoded {
     words: Vec<u64>,
     stride: usize,
     negative: Vec<bool>,
+    /// The windows of each number up to its last digit that is not zero.
+    reach: Vec<u16>,
     windows: Vec<Window>,
+}
+
+/// The numbers that one part of a chunk of scalars becomes.
+struct Numbers<'a> {
+    words: &'a mut [u64],
+    negative: &'a mut [bool],
+    reach: &'a mut [u16],
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -118,11 +132,19 @@ impl Windows {
         (self.copies * self.copy_bits()).div_ceil(64) + 1
     }
 
+    /// For each number of bits, as many as all words have at most, the windows that they lie in.
+    fn reaches(&self) -> Vec<u16> {
+        let windows = self.windows();
+        let within = |bits| windows.partition_point(|window| window.first_bit() < bits);
+        let bits = 0..=64 * self.stride();
+        bits.map(|bits| within(bits) as u16).collect()
+    }
+
     /// `D`.
     fn offset(&self) -> Vec<u64> {
         let mut offset = vec![0; self.stride()];
         for window in self.windows() {
-            let bit = window.word * 64 + (window.shift + window.width - 1) as usize;
+            let bit = window.first_bit() + window.width as usize - 1;
             offset[bit / 64] |= 1 << (bit % 64);
         }
         offset
@@ -192,37 +214,28 @@ impl Recoded {
         count: usize,
         scalar: &(dyn Fn(usize) -> <P::ScalarField as PrimeField>::BigInt + Sync),
     ) -> Self {
-        let stride = windows.stride();
-        let offset = windows.offset();
+        let (stride, offset, reaches) = (windows.stride(), windows.offset(), windows.reaches());
         let parts = split.parts();
         let mut words = vec![0; parts * count * stride];
         let mut negative = vec![false; parts * count];
+        let mut reach = vec![0; parts * count];
         // The two parts of a chunk of scalars lie apart.
         let (first_words, second_words) = words.split_at_mut(count * stride);
         let (first_signs, second_signs) = negative.split_at_mut(count);
-        let write = |part: &Part, words: &mut [u64], sign: &mut bool| {
-            words.copy_from_slice(&offset);
-            add(words, &part.words);
-            *sign = part.negative;
-        };
-        let mut seconds: Vec<_> = second_words
-            .chunks_mut(CHUNK * stride)
-            .zip(second_signs.chunks_mut(CHUNK))
-            .map(Some)
-            .collect();
+        let (first_reach, second_reach) = reach.split_at_mut(count);
+        let firsts = Numbers::chunks(stride, first_words, first_signs, first_reach);
+        let seconds = Numbers::chunks(stride, second_words, second_signs, second_reach);
+        let mut seconds: Vec<_> = seconds.map(Some).collect();
         seconds.resize_with(count.div_ceil(CHUNK), || None);
-        first_words
-            .par_chunks_mut(CHUNK * stride)
-            .zip(first_signs.par_chunks_mut(CHUNK))
-            .zip(seconds)
-            .enumerate()
-            .for_each(|(chunk, ((first_words, first_signs), mut seconds))| {
-                for (i, sign) in first_signs.iter_mut().enumerate() {
+        let chunks: Vec<_> = firsts.zip(seconds).enumerate().collect();
+        chunks
+            .into_par_iter()
+            .for_each(|(chunk, (mut firsts, mut seconds))| {
+                for i in 0..firsts.negative.len() {
                     let [first, second] = split.split(&scalar(chunk * CHUNK + i));
-                    let range = i * stride..(i + 1) * stride;
-                    write(&first, &mut first_words[range.clone()], sign);
-                    if let Some((words, signs)) = &mut seconds {
-                        write(&second, &mut words[range], &mut signs[i]);
+                    firsts.write(i, &first, &offset, &reaches);
+                    if let Some(seconds) = &mut seconds {
+                        seconds.write(i, &second, &offset, &reaches);
                     }
                 }
             });
@@ -230,8 +243,26 @@ impl Recoded {
             words,
             stride,
             negative,
+            reach,
             windows: windows.windows(),
         }
+    }
+
+    /// Those of some numbers, at most 256, that may have a digit in a window: as `found`, each less the first one.
+    #[inline(always)]
+    pub(crate) fn reaching<'f>(
+        &self,
+        numbers: Range<usize>,
+        window: usize,
+        found: &'f mut [u8; BLOCK],
+    ) -> &'f [u8] {
+        let mut count = 0;
+        for (i, reach) in self.reach[numbers].iter().enumerate() {
+            // Without a branch, which mixed numbers would mispredict.
+            found[count] = i as u8;
+            count += usize::from(usize::from(*reach) > window);
+        }
+        &found[..count]
     }
 
     /// The digit of a number in a window.
@@ -243,6 +274,50 @@ impl Recoded {
         let digit = (pair >> shift) as u64 & ((1 << width) - 1);
         let digit = digit as i32 - (1 << (width - 1));
         if self.negative[number] { -digit } else { digit }
+    }
+}
+
+// === impl Numbers ===
+
+impl<'a> Numbers<'a> {
+    /// Numbers of `stride` words, by chunks of scalars.
+    fn chunks(
+        stride: usize,
+        words: &'a mut [u64],
+        negative: &'a mut [bool],
+        reach: &'a mut [u16],
+    ) -> impl Iterator<Item = Self> {
+        words
+            .chunks_mut(CHUNK * stride)
+            .zip(negative.chunks_mut(CHUNK))
+            .zip(reach.chunks_mut(CHUNK))
+            .map(|((words, negative), reach)| Self {
+                words,
+                negative,
+                reach,
+            })
+    }
+
+    /// Stores a number, with `offset` added.
+    fn write(&mut self, number: usize, part: &Part, offset: &[u64], reaches: &[u16]) {
+        let stride = offset.len();
+        let words = &mut self.words[number * stride..][..stride];
+        words.copy_from_slice(offset);
+        add(words, &part.words);
+        // Above the highest bit that differs from the offset's, digits are zero.
+        let differing = words.iter().zip(offset).map(|(word, offset)| word ^ offset);
+        let differing = differing.enumerate().rev().find(|(_, bits)| *bits != 0);
+        let bits = differing.map_or(0, |(i, bits)| 64 * i + 64 - bits.leading_zeros() as usize);
+        self.reach[number] = reaches[bits];
+        self.negative[number] = part.negative;
+    }
+}
+
+// === impl Window ===
+
+impl Window {
+    fn first_bit(self) -> usize {
+        self.word * 64 + self.shift as usize
     }
 }
 
@@ -294,6 +369,15 @@ mod tests {
                     weight *= Fr::from(1u64 << width);
                 }
                 let magnitude = Fr::from_bigint(ark_ff::BigInt(expected.words)).expect("below r");
+                let zeros = (0..count * copies)
+                    .rev()
+                    .take_while(|window| recoded.digit(number, *window) == 0);
+                let reach = count * copies - zeros.count();
+                let mut places = [0; BLOCK];
+                for window in 0..count * copies {
+                    let found = recoded.reaching(number..number + 1, window, &mut places);
+                    assert_eq!(found.len(), usize::from(window < reach));
+                }
                 assert_eq!(
                     value,
                     if expected.negative {
@@ -320,6 +404,29 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn numbers_are_chosen_by_their_last_digit() {
+        let windows = Windows::even(16, 1, &Split::<g1::Config>::Whole.largest());
+        let small = |i: usize| i.is_multiple_of(3);
+        let scalar = |i: usize| match small(i) {
+            true => Fr::from((i % 2) as u64).into_bigint(),
+            false => Fr::from(1u64 << 40).into_bigint(),
+        };
+        let recoded = Recoded::new(&windows, &Split::<g1::Config>::Whole, 1000, &scalar);
+        let mut places = [0; BLOCK];
+        for (window, numbers) in [(0, 300..301), (1, 0..256), (2, 744..1000), (9, 10..20)] {
+            let expected = numbers.clone().filter(|number| match window {
+                0 => number % 6 != 0,
+                1 | 2 => !small(*number),
+                _ => false,
+            });
+            let expected: Vec<_> = expected.map(|number| number - numbers.start).collect();
+            let found = recoded.reaching(numbers, window, &mut places);
+            let found: Vec<_> = found.iter().map(|place| usize::from(*place)).collect();
+            assert_eq!(found, expected, "window {window}");
         }
     }
 
