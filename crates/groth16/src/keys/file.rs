@@ -426,13 +426,23 @@ impl<E: SnarkCurve> ProvingKey<E> {
 
     /// Reads the verifying key in the content of a proving key's file, as [`load_verifying_key`](Self::load_verifying_key).
     pub(crate) fn verifying_key_in(bytes: &[u8]) -> Result<VerifyingKey<E>, KeyError> {
+        Self::points_before_queries(bytes).map(|(vk, _)| vk)
+    }
+
+    /// The verifying key, and β and δ in the first group, in the content of a proving key's file: points are checked,
+    /// the checksum is not.
+    pub(crate) fn points_before_queries(
+        bytes: &[u8],
+    ) -> Result<(VerifyingKey<E>, [E::G1Affine; 2]), KeyError> {
         let head = Head::read::<E>(bytes, Kind::Proving, bytes.len() as u64)?;
-        Sections {
+        let mut sections = Sections {
             rest: &bytes[HEAD_BYTES..],
             validate: true,
             mapped: None,
-        }
-        .verifying_key(&head)
+        };
+        let vk = sections.verifying_key(&head)?;
+        let beta_g1 = sections.point("beta in the first group")?;
+        Ok((vk, [beta_g1, sections.point("delta in the first group")?]))
     }
 }
 

@@ -12,11 +12,13 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+use ark_ec::{AffineRepr, CurveGroup};
 use proofmill_files::{MappedFile, Visibility, write_whole};
+use proofmill_kernels::pairing::product_is_one;
 use proofmill_r1cs::R1cs;
 use sha2::{Digest, Sha256};
 
-use super::{ProvingKey, ResidentKey, VerifyingKey};
+use super::{CommitmentKey, ProvingKey, ResidentKey, VerifyingKey};
 use crate::keys::bases::HeldBases;
 use crate::keys::encoding::{uncompressed_size, write_points};
 use crate::keys::file::{
@@ -183,6 +185,39 @@ impl<E: SnarkCurve> ResidentKey<E> {
             committed: HeldBases::Mapped(committed),
             eta_g1,
             eta_g2,
+        })
+    }
+}
+
+// === impl CommitmentKey ===
+
+impl<E: SnarkCurve> CommitmentKey<E> {
+    /// Reads the commitment key in a proving key's file, and no more of it.
+    ///
+    /// The file's checksum is over the checksum of the plain key in it, so it is compared without reading the plain
+    /// key. Of that only \[δ\]₁ is needed: e(\[δ\]₁, \[β\]₂) must be e(\[β\]₁, \[δ\]₂).
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError`] if there is no such file, it is no proving key of Mirage, or the file changes while it is read.
+    pub fn load(path: &Path) -> Result<Self, KeyError> {
+        read_unchanged(path, &open(path)?, |file| {
+            let parts = Parts::read::<E>(file, PROVING)?;
+            let (vk, points) = crate::ProvingKey::<E>::points_before_queries(parts.plain)?;
+            let [beta_g1, delta_g1] = points;
+            let negated = (-beta_g1.into_group()).into_affine();
+            if !product_is_one::<E>(&[delta_g1, negated], &[vk.beta_g2, vk.delta_g2]) {
+                let section = "delta in the first group";
+                return Err(KeyError::Point { section });
+            }
+            let mut sections = parts.sections(false, None);
+            let _: E::G2Affine = sections.point("eta")?;
+            let _: E::G1Affine = sections.point("eta in the first group")?;
+            Ok(Self {
+                circuit: vk.circuit,
+                committed: sections.points(parts.committed, "committed variables")?,
+                delta_g1,
+            })
         })
     }
 }

@@ -65,6 +65,7 @@
 
 mod circuit;
 mod commitment;
+mod commitment_key;
 mod key_file;
 mod keys;
 mod prove;
@@ -74,6 +75,7 @@ mod verify;
 
 pub use circuit::{CommittedR1cs, CommittedR1csError, unbound_variables};
 pub use commitment::{Commitment, CommitmentError, Opening, OpeningError, commit};
+pub use commitment_key::CommitmentKey;
 pub use key_file::ProvingKeyInfo;
 pub use keys::{ProvingKey, VerifyingKey};
 pub use prove::{Prover, complete, prove};

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use ark_bls12_381::{Bls12_381, Fr};
 use ark_ff::One;
 use ark_std::rand::{SeedableRng, rngs::StdRng};
-use proofmill_groth16::mirage::{self, CommittedR1cs, ProvingKey, VerifyingKey};
+use proofmill_groth16::mirage::{self, CommitmentKey, CommittedR1cs, ProvingKey, VerifyingKey};
 use proofmill_groth16::{Bn254, Curve, KeyError, PointCheck, SnarkCurve, with_curve};
 use proofmill_r1cs::R1cs;
 use proptest::prelude::*;
@@ -67,6 +67,11 @@ fn round_trips<E: SnarkCurve>() {
         .unwrap();
         assert!(case.holds(case.inputs(), &case.commitment, &proof));
     }
+    let to_commit = CommitmentKey::<E>::load(&pk).unwrap();
+    assert!(to_commit == CommitmentKey::from(&case.key));
+    assert_eq!(to_commit.circuit(), &case.key.plain.vk.circuit);
+    let committed = to_commit.commit_with(case.committed(), &case.opening);
+    assert_eq!(committed.unwrap(), case.commitment);
     assert_eq!(VerifyingKey::<E>::load(&vk).unwrap(), case.key.vk());
     assert_eq!(std::fs::read(&pk).unwrap(), case.key.to_bytes());
     assert_eq!(std::fs::read(&vk).unwrap(), case.key.vk().to_bytes());
@@ -139,6 +144,48 @@ fn cut_and_corrupt_files_are_refused() {
             refused(&wrong);
         }
     }
+}
+
+/// A commitment key is read without the plain key's content: what is read is right all the same, or refused.
+#[test]
+fn commitment_keys_of_corrupt_files_are_refused_or_right() {
+    let key = key();
+    let (bytes, right) = (key.to_bytes(), CommitmentKey::from(&key));
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.pk");
+    let load = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).unwrap();
+        CommitmentKey::<Bls12_381>::load(&path)
+    };
+    assert!(load(&bytes).unwrap() == right);
+    // All of what is read, and samples of the rest, as each is a file.
+    let places = || (0..bytes.len()).filter(|place| *place < own(false) || place % 5 == 0);
+    for length in places() {
+        let error = load(&bytes[..length]).unwrap_err();
+        let cut = matches!(error, KeyError::Length { .. } | KeyError::Checksum);
+        assert!(cut, "{length}: {error}");
+    }
+    let mut refused = 0;
+    for index in places() {
+        let mut wrong = bytes.clone();
+        wrong[index] ^= 0x10;
+        match load(&wrong) {
+            Ok(read) => assert!(
+                read == right || read.circuit() != right.circuit(),
+                "{index}"
+            ),
+            Err(_) => refused += 1,
+        }
+    }
+    assert!(refused > own(false), "{refused}");
+    let mut other = key;
+    other.plain.delta_g1 = other.plain.beta_g1;
+    let error = load(&other.to_bytes()).unwrap_err();
+    let section = "delta in the first group";
+    assert!(
+        matches!(error, KeyError::Point { section: found } if found == section),
+        "{error}"
+    );
 }
 
 #[test]
