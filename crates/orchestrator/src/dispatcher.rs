@@ -112,6 +112,7 @@ impl Dispatcher {
         Box::pin(async move {
             let (to_worker, mut inbox) = mpsc::unbounded_channel();
             self.join(to_worker.clone()).await?;
+            self.prepare();
             let mut finished: JoinSet<bool> = JoinSet::new();
             let machine = Machine {
                 executors: self.executors.clone(),
@@ -166,6 +167,16 @@ impl Dispatcher {
                 .send_event(WorkerEvent::Leave { worker })
                 .await
         })
+    }
+
+    /// Begins to load what the first tasks need.
+    fn prepare(&self) {
+        let executors = self.executors.clone();
+        tokio::spawn(async move {
+            for executor in executors.values() {
+                executor.prepare().await;
+            }
+        });
     }
 
     async fn join(

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use super::result_gate::{CheckId, Verdict};
 use crate::conversation::WorkerResult;
-use crate::executor::{ProverError, ResolveError, Resolved, failure_of_fetching};
+use crate::executor::{ProverError, ResolveError, Resolved, failure_of_fetching, in_background};
 use crate::payload::Encoding;
 use crate::plan::StageIx;
 use crate::record::TaskRecord;
@@ -53,6 +53,11 @@ pub trait ResultCheck: Send + Sync + 'static {
     /// Checks a batch of results: one verdict for each, in order. [`ProverError::Permanent`] means that a
     /// result is false, every other error that it could not be checked now.
     fn check_results(&self, results: &[UncheckedResult]) -> Vec<Result<(), ProverError>>;
+
+    /// Loads, before there is a result, what the first check would wait for, such as keys. Called when a coordinator
+    /// starts, on a blocking thread; checks may run meanwhile. What fails here fails again in a check, which reports
+    /// it.
+    fn prepare(&self) {}
 }
 
 /// The checks of a workflow's stages.
@@ -108,6 +113,10 @@ impl Checker {
             return None;
         }
         let stages = checks.stages.keys().copied().collect();
+        for check in checks.stages.values() {
+            let check = check.clone();
+            tokio::spawn(in_background(move || check.prepare()));
+        }
         let (jobs, waiting) = mpsc::unbounded_channel();
         let (sender, verdicts) = mpsc::unbounded_channel();
         let checking = Checking {

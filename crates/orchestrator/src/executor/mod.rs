@@ -9,6 +9,7 @@ mod traits;
 
 pub use machine::{Unfinished, machine_failure_of};
 pub(crate) use machine::{failure_of_fetching, failure_of_reading, failure_of_storing};
+pub(crate) use native::in_background;
 pub use native::{Context, FromPayload, IntoPayloads, Json, Native, Produced, Prover, ProverError};
 pub use program::Program;
 pub(crate) use program::trace_of;

@@ -1,6 +1,7 @@
 //! Provers in this process, called without files, and without JSON unless they ask for it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -81,6 +82,10 @@ pub trait Prover: Send + Sync + 'static {
     type Input: FromPayload + Send;
     /// Type of the result, which is sent to the stage's output queues.
     type Output: IntoPayloads + Send;
+
+    /// Loads, before there is a task, what the first one would wait for, such as keys. Called once, when the first
+    /// dispatcher starts; tasks may run meanwhile. What fails here fails again in a task, which reports it.
+    fn prepare(&self) {}
 
     /// Proves one task.
     fn prove(&self, context: &Context, input: Self::Input) -> Result<Self::Output, ProverError>;
@@ -168,6 +173,8 @@ pub struct Native<P> {
     prover: Arc<P>,
     fan_out: bool,
     time_limit: Option<Duration>,
+    /// Whether the prover was prepared, or is.
+    is_prepared: AtomicBool,
 }
 
 // === impl Native ===
@@ -180,6 +187,7 @@ impl<P: Prover> Native<P> {
             prover,
             fan_out,
             time_limit,
+            is_prepared: AtomicBool::new(false),
         }
     }
 
@@ -301,6 +309,16 @@ fn retryable(reason: String, ran: Duration) -> Unfinished {
 }
 
 impl<P: Prover> Executor for Native<P> {
+    fn prepare(&self) -> BoxFuture<'_, ()> {
+        let is_prepared = self.is_prepared.swap(true, Ordering::Relaxed);
+        let prover = (!is_prepared).then(|| self.prover.clone());
+        Box::pin(async move {
+            if let Some(prover) = prover {
+                in_background(move || prover.prepare()).await;
+            }
+        })
+    }
+
     fn execute(&self, batch: Vec<Execution>) -> BoxFuture<'_, Vec<Result<Product, Unfinished>>> {
         let count = batch.len();
         let prover = self.prover.clone();
@@ -327,6 +345,19 @@ impl<P: Prover> Executor for Native<P> {
             })
         })
     }
+}
+
+/// Runs a preparation on a blocking thread. Whatever it panics at, a task meets again.
+pub(crate) async fn in_background(prepare: impl FnOnce() + Send + 'static) {
+    let log = tracing::Span::current();
+    let work = move || {
+        let prepared = log.in_scope(|| proofmill_panics::catch(prepare));
+        if let Err(panic) = prepared {
+            tracing::warn!(%panic, "what the first task needs could not be loaded in advance");
+        }
+    };
+    // Its thread ends early only with the runtime.
+    let _ = tokio::task::spawn_blocking(work).await;
 }
 
 #[cfg(test)]

@@ -47,6 +47,12 @@ pub trait Executor: Send + Sync {
     /// does not count as an attempt.
     fn execute(&self, batch: Vec<Execution>) -> BoxFuture<'_, Vec<Result<Product, Unfinished>>>;
 
+    /// Loads, before there is a task, what the first one would wait for. Dispatchers that share this call it when they
+    /// start, and do not wait for it: tasks may run meanwhile.
+    fn prepare(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
     /// Checks whether this machine can begin a task at this moment. Called after a
     /// [`MachineFailure`], before tasks are taken again; cheap, and without lasting effects.
     fn probe(&self) -> BoxFuture<'_, Result<(), MachineFailure>> {

@@ -1,8 +1,8 @@
 //! Results that the coordinator checks before they count.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 
 use proofmill_orchestrator::coordinator::{ResultCheck, UncheckedResult};
 use proofmill_orchestrator::executor::{Context, Json, Prover, ProverError};
@@ -43,17 +43,49 @@ struct Block {
 struct Square {
     lies_left: Arc<AtomicUsize>,
     panics: bool,
+    prover: Arc<Prepared>,
+    check: Arc<Prepared>,
+}
+
+/// Preparations of the prover, or of its check. Tasks and checks here wait for the first one.
+#[derive(Default)]
+struct Prepared {
+    count: Mutex<usize>,
+    changed: Condvar,
+}
+
+impl Prepared {
+    fn add(&self) {
+        *self.count.lock().expect("not poisoned") += 1;
+        self.changed.notify_all();
+    }
+
+    fn wait(&self) {
+        let count = self.count.lock().expect("not poisoned");
+        let waited = self.changed.wait_while(count, |count| *count == 0);
+        drop(waited.expect("not poisoned"));
+    }
+
+    fn count(&self) -> usize {
+        *self.count.lock().expect("not poisoned")
+    }
 }
 
 impl Prover for Square {
     type Input = Json<Block>;
     type Output = Json<u64>;
 
+    fn prepare(&self) {
+        self.prover.add();
+        assert!(!self.panics, "a preparation that panics");
+    }
+
     fn prove(
         &self,
         _: &Context,
         Json(Block { block: n }): Json<Block>,
     ) -> Result<Json<u64>, ProverError> {
+        self.prover.wait();
         let take = |left: usize| left.checked_sub(1);
         let lies = n >= 5
             && self
@@ -65,7 +97,13 @@ impl Prover for Square {
 }
 
 impl ResultCheck for Square {
+    fn prepare(&self) {
+        self.check.add();
+        assert!(!self.panics, "a preparation that panics");
+    }
+
     fn check_results(&self, results: &[UncheckedResult]) -> Vec<Result<(), ProverError>> {
+        self.check.wait();
         let verdict = |result: &UncheckedResult| {
             let input = result.input.to_program_input().expect("an input");
             let Block { block: n } = serde_json::from_slice(&input).expect("a block");
@@ -82,9 +120,12 @@ impl ResultCheck for Square {
 
 async fn run(lies: usize, panics: bool) -> (Vec<u64>, usize) {
     let mut registry = Registry::default();
+    let [prover, check] = [(); 2].map(|()| Arc::new(Prepared::default()));
     let square = Square {
         lies_left: Arc::new(AtomicUsize::new(lies)),
         panics,
+        prover: prover.clone(),
+        check: check.clone(),
     };
     registry.checked_prover("square", move |_| Ok(square.clone()));
     let host = LocalHost::new(["square"]).with_result_checks(["square"]);
@@ -102,6 +143,8 @@ async fn run(lies: usize, panics: bool) -> (Vec<u64>, usize) {
     let (_trigger, shutdown) = shutdown::channel();
     let ran = tokio::time::timeout(PATIENCE, mill.run(shutdown)).await;
     let status = ran.expect("it ends").expect("no failure").status;
+    // Once, although four dispatchers share the prover.
+    assert_eq!([prover.count(), check.count()], [1, 1]);
     let mut squares = Vec::new();
     while let Some(emitted) = emitted.recv().await {
         squares.push(serde_json::from_slice(&emitted.bytes).expect("a number"));
