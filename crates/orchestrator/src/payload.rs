@@ -98,6 +98,15 @@ impl Payload {
         self.len() == 0
     }
 
+    /// Bytes of the payload that are in the record itself.
+    pub(crate) fn inline_len(&self) -> usize {
+        match self {
+            Self::Inline { bytes, .. } => bytes.len(),
+            Self::Blob { .. } => 0,
+            Self::Group { members, .. } => members.iter().map(|(_, one)| one.inline_len()).sum(),
+        }
+    }
+
     /// Nesting of groups, including the outermost; 0 if the payload is not a group.
     pub fn nesting(&self) -> usize {
         match self {

@@ -56,6 +56,9 @@ use crate::traces::TaskTrace;
 /// Version of the encoding of values.
 pub const RECORD_VERSION: u8 = 4;
 
+/// Bytes that the fields of most records take at most, besides the payload.
+const FIELDS_BYTES: usize = 512;
+
 /// Value of a record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Record {
@@ -391,8 +394,13 @@ impl Record {
 
     /// The record's value in the log.
     pub fn encode(&self) -> Bytes {
-        let bytes = postcard::to_extend(self, vec![RECORD_VERSION])
+        let payload = self.payload().map_or(0, Payload::inline_len);
+        let mut bytes = Vec::with_capacity(payload + FIELDS_BYTES);
+        bytes.push(RECORD_VERSION);
+        let mut bytes = postcard::to_extend(self, bytes)
             .expect("records hold nothing that postcard cannot encode");
+        // A fan-out has the records of all its tasks in memory at once.
+        bytes.shrink_to_fit();
         Bytes::from(bytes)
     }
 

@@ -8,7 +8,8 @@
 use std::collections::BTreeMap;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use serde::{Deserialize, Serialize};
+use postcard::ser_flavors::Flavor;
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::key::Key;
 use crate::log::Seq;
@@ -54,8 +55,23 @@ pub(super) struct Frame {
 struct Body<'a> {
     last: u64,
     #[serde(borrow)]
-    puts: Vec<(u64, &'a str, &'a [u8])>,
+    puts: Vec<(u64, &'a str, Value<'a>)>,
     removed: Vec<u64>,
+}
+
+/// Bytes that are encoded as they are, at once. Slices are encoded to the same, element by element.
+#[derive(Deserialize)]
+struct Value<'a>(#[serde(borrow)] &'a [u8]);
+
+/// The messages of a frame under encoding: each byte is written once, where it is sent from.
+struct Messages {
+    writer: u64,
+    /// Number of the message that is being written.
+    number: u64,
+    /// Most bytes of a piece.
+    room: usize,
+    message: BytesMut,
+    finished: Vec<Bytes>,
 }
 
 /// The reason why a message is not a valid frame of this program.
@@ -81,30 +97,15 @@ impl Frame {
             puts: self
                 .puts
                 .iter()
-                .map(|(seq, (key, value))| (seq.0, key.as_str(), &value[..]))
+                .map(|(seq, (key, value))| (seq.0, key.as_str(), Value(value)))
                 .collect(),
             removed: self.removed.iter().map(|seq| seq.0).collect(),
         };
-        let body = postcard::to_stdvec(&body).expect("postcard encodes numbers and bytes");
-        let room = limit.saturating_sub(OVERHEAD_BYTES).max(1);
-        let pieces = body.len().div_ceil(room);
-        body.chunks(room)
-            .zip(first..)
-            .enumerate()
-            .map(|(index, (piece, number))| {
-                let mut message = BytesMut::with_capacity(piece.len() + OVERHEAD_BYTES);
-                message.put_slice(&MAGIC);
-                let is_first = if index == 0 { FLAG_FIRST } else { 0 };
-                let is_last = if index + 1 == pieces { FLAG_LAST } else { 0 };
-                message.put_u8(is_first | is_last);
-                message.put_u64_le(writer);
-                message.put_u64_le(number);
-                message.put_slice(piece);
-                let sum = crc32fast::hash(&message);
-                message.put_u32_le(sum);
-                message.freeze()
-            })
-            .collect()
+        // Numbers and lengths take ten bytes at most.
+        let bytes = self.put_bytes() + 10 * (3 + 3 * self.puts.len() + self.removed.len());
+        let messages = Messages::new(writer, first, limit, bytes);
+        postcard::serialize_with_flavor(&body, messages)
+            .expect("postcard encodes numbers and bytes")
     }
 
     /// Decodes the concatenated pieces of a frame.
@@ -115,7 +116,7 @@ impl Frame {
             .into_iter()
             .map(|(seq, key, value)| {
                 let key = Key::new(key).map_err(|_| Malformed::Key)?;
-                Ok((Seq(seq), (key, Bytes::copy_from_slice(value))))
+                Ok((Seq(seq), (key, Bytes::copy_from_slice(value.0))))
             })
             .collect::<Result<_, _>>()?;
         Ok(Self {
@@ -129,6 +130,79 @@ impl Frame {
     pub(super) fn put_bytes(&self) -> usize {
         let weigh = |(key, value): &(Key, Bytes)| key.as_str().len() + value.len();
         self.puts.values().map(weigh).sum()
+    }
+}
+
+impl Serialize for Value<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(self.0)
+    }
+}
+
+// === impl Messages ===
+
+impl Messages {
+    /// Messages of at most `limit` bytes each, for a body of about so many `bytes`; the first has number `first`.
+    fn new(writer: u64, first: u64, limit: usize, bytes: usize) -> Self {
+        let room = limit.saturating_sub(OVERHEAD_BYTES).max(1);
+        let mut messages = Self {
+            writer,
+            number: first,
+            room,
+            message: BytesMut::new(),
+            finished: Vec::new(),
+        };
+        messages.begin(bytes);
+        messages
+    }
+
+    /// Begins the next message, of which `bytes` remain.
+    fn begin(&mut self, bytes: usize) {
+        self.message = BytesMut::with_capacity(bytes.min(self.room) + OVERHEAD_BYTES);
+        self.message.put_slice(&MAGIC);
+        self.message.put_u8(match self.finished.is_empty() {
+            true => FLAG_FIRST,
+            false => 0,
+        });
+        self.message.put_u64_le(self.writer);
+        self.message.put_u64_le(self.number);
+    }
+
+    fn end(&mut self, flags: u8) {
+        let mut message = std::mem::take(&mut self.message);
+        message[MAGIC.len()] |= flags;
+        let sum = crc32fast::hash(&message);
+        message.put_u32_le(sum);
+        self.finished.push(message.freeze());
+        self.number += 1;
+    }
+}
+
+impl Flavor for Messages {
+    type Output = Vec<Bytes>;
+
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        self.try_extend(&[byte])
+    }
+
+    fn try_extend(&mut self, mut bytes: &[u8]) -> postcard::Result<()> {
+        while !bytes.is_empty() {
+            let left = self.room + HEAD_BYTES - self.message.len();
+            if left == 0 {
+                self.end(0);
+                self.begin(bytes.len());
+                continue;
+            }
+            let (now, rest) = bytes.split_at(left.min(bytes.len()));
+            self.message.put_slice(now);
+            bytes = rest;
+        }
+        Ok(())
+    }
+
+    fn finalize(mut self) -> postcard::Result<Vec<Bytes>> {
+        self.end(FLAG_LAST);
+        Ok(self.finished)
     }
 }
 
