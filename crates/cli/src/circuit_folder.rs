@@ -13,7 +13,9 @@ use proofmill_groth16::mirage::{ProvingKeyInfo, VerifyingKey as ClassVerifyingKe
 use proofmill_groth16::{Curve, SnarkCurve};
 use proofmill_kernels::Poseidon2Field;
 use proofmill_partition::applications::{BigMerkleTree, Squarings};
-use proofmill_partition::proof::{ClassKeys, Index, MemoryNeeds, PartitionCurve, VerifyingKey};
+use proofmill_partition::proof::{
+    ClassKeys, Index, MemoryNeeds, PartVerifiers, PartitionCurve, VerifyingKey,
+};
 use proofmill_partition::{
     DistributedCircuit, Part, Partition, PartitionError, PartitionedCircuit,
 };
@@ -398,23 +400,47 @@ impl Folder {
         &self,
         partition: Partition<E::ScalarField>,
     ) -> Result<(Index<E>, Srs<E>), Failure> {
-        let keys = (0..partition.classes().len()).map(|class| self.class_key::<E>(class));
-        let keys = keys.collect::<Result<Vec<_>, _>>()?;
+        let keys = self.class_keys::<E>(&partition)?;
         let path = self.srs_path();
         let srs = Srs::load(&path)
             .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
         let index = Index::new(partition, keys, &srs)?;
-        let path = self.verifying_key_path();
-        let verifying_key = VerifyingKey::<E>::load(&path)
-            .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
-        if verifying_key.digest() != index.verifying_key().digest() {
+        if self.verifying_key::<E>()?.digest() != index.verifying_key().digest() {
             return Err(Failure::new(format!(
                 "{}: it is not the key of the other files in the folder",
-                path.display()
+                self.verifying_key_path().display()
             ))
             .help("make the keys again, with `proofmill partition setup`"));
         }
         Ok((index, srs))
+    }
+
+    /// The keys to verify the proofs of parts with.
+    pub(crate) fn part_verifiers<E: PartitionCurve>(
+        &self,
+        partition: &Partition<E::ScalarField>,
+    ) -> Result<PartVerifiers<E>, Failure> {
+        Ok(PartVerifiers::new(
+            partition,
+            self.class_keys::<E>(partition)?,
+        )?)
+    }
+
+    /// The verifying keys of all classes, in their order.
+    fn class_keys<E: PartitionCurve>(
+        &self,
+        partition: &Partition<E::ScalarField>,
+    ) -> Result<Vec<ClassVerifyingKey<E>>, Failure> {
+        (0..partition.classes().len())
+            .map(|class| self.class_key::<E>(class))
+            .collect()
+    }
+
+    /// The key to verify whole proofs with.
+    pub(crate) fn verifying_key<E: PartitionCurve>(&self) -> Result<VerifyingKey<E>, Failure> {
+        let path = self.verifying_key_path();
+        VerifyingKey::load(&path)
+            .map_err(|error| Failure::new(format!("{}: {error}", path.display())))
     }
 
     fn class_key<E: SnarkCurve>(&self, class: usize) -> Result<ClassVerifyingKey<E>, Failure> {

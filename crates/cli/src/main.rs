@@ -77,6 +77,10 @@ fn run_traced(command: Command) -> Result<(), Failure> {
 }
 
 fn run(command: Command) -> Result<(), Failure> {
+    if matches!(command, Command::Coordinator(_)) {
+        // Its threads pass messages on: what one reads another frees.
+        proofmill_memory::share_heap();
+    }
     let mut builder = if command.uses_single_thread_runtime() {
         tokio::runtime::Builder::new_current_thread()
     } else {

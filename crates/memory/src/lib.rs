@@ -72,6 +72,18 @@ pub fn return_allocations_from(bytes: u32) {
     let _ = bytes;
 }
 
+/// From now on no further heap is made for a thread: threads share those that there are, so that what one has freed
+/// another uses. Call it before there are threads. Threads wait for each other at allocations that their own caches
+/// do not have. Does nothing where the allocator is not glibc's.
+pub fn share_heap() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    #[allow(unsafe_code)]
+    // SAFETY: it may be called at any time: glibc sets the limit under its own lock, and heaps that there are stay.
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 1);
+    }
+}
+
 /// Removes the pages of the program's and its libraries' files from this process's memory; pages that are
 /// still used come back from the system's cache. Returns the bytes of the mappings released, whether or not
 /// all of their pages were present; 0 where the system does not list them.

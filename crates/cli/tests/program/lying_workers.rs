@@ -23,7 +23,9 @@ use proofmill_orchestrator::remote::Role;
 use proofmill_orchestrator::shutdown;
 use proofmill_partition::Partition;
 use proofmill_partition::applications::Squarings;
-use proofmill_partition::proof::distributed::{CommitTask, Coordination, ProveTask, Worker};
+use proofmill_partition::proof::distributed::{
+    CommitTask, CommitmentKeys, Coordination, ProveTask, Worker,
+};
 use proofmill_partition::proof::{ClassKeys, Index, KeyForm};
 use proofmill_workflow::{LocalHost, validate_file};
 use serde_json::{Value, json};
@@ -78,17 +80,19 @@ impl Liar {
     /// The honest result of a task.
     fn honest(&self, context: &Context, task: &[u8]) -> Value {
         let partition = Partition::<Fr>::load(&self.keys.join("partition")).expect("a partition");
+        let job = context.first.to_string();
+        if !self.proves {
+            let task = CommitTask::<Bn254>::from_bytes(task).expect("a task");
+            let keys = CommitmentKeys::read(&partition, &self.keys).expect("keys");
+            let commitment = keys.commit(&partition, &task).expect("a commitment");
+            let commitment = hex::encode(commitment.to_bytes());
+            return json!({ "job": job, "part": task.part(), "commitment": commitment });
+        }
         let keys = ClassKeys::<Bn254>::in_folder(self.keys.clone(), KeyForm::Plain);
         let worker = Worker {
             partition: &partition,
             keys: &keys,
         };
-        let job = context.first.to_string();
-        if !self.proves {
-            let task = CommitTask::from_bytes(task).expect("a task");
-            let commitment = hex::encode(worker.commit(&task).expect("a commitment").to_bytes());
-            return json!({ "job": job, "part": task.part(), "commitment": commitment });
-        }
         let task = ProveTask::from_bytes(task).expect("a task");
         let blank = Squarings::blank(PARTS, 2, 1).expect("sizes");
         let proof = worker.prove(&blank, &task, &mut OsRng).expect("a proof");
@@ -117,9 +121,10 @@ impl Liar {
             partition: &partition,
             keys: &keys,
         };
+        let to_commit = CommitmentKeys::read(&partition, &self.keys).expect("keys");
         let commitments = (0..PARTS).map(|part| {
             let task = earlier.commit_task(part).expect("a task");
-            worker.commit(&task).expect("a commitment")
+            to_commit.commit(&partition, &task).expect("a commitment")
         });
         let challenged = earlier
             .challenge(commitments.collect())

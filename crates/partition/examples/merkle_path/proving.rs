@@ -8,12 +8,14 @@ use ark_std::rand::rngs::OsRng;
 use ark_std::rand::{CryptoRng, RngCore};
 use proofmill_aggregation::Srs;
 use proofmill_groth16::ResidentForm;
-use proofmill_groth16::mirage::{ProvingKey, Setup};
+use proofmill_groth16::mirage::{CommitmentKey, ProvingKey, Setup};
 use proofmill_partition::Partition;
 use proofmill_partition::proof::distributed::{
-    Checker, CommitTask, Coordination, ProveTask, Worker,
+    CommitTask, CommitmentChecker, CommitmentKeys, Coordination, ProofChecker, ProveTask, Worker,
 };
-use proofmill_partition::proof::{ClassKeys, Index, Journal, PartitionProof, Prover};
+use proofmill_partition::proof::{
+    ClassKeys, Index, Journal, PartVerifiers, PartitionProof, Prover,
+};
 
 use crate::parts::MembershipInParts;
 
@@ -24,6 +26,8 @@ pub(crate) struct Keys {
     pub(crate) index: Arc<Index<Bn254>>,
     srs: Arc<Srs<Bn254>>,
     of_classes: ClassKeys<Bn254>,
+    to_commit: CommitmentKeys<Bn254>,
+    verifiers: PartVerifiers<Bn254>,
 }
 
 // === impl Keys ===
@@ -40,12 +44,17 @@ impl Keys {
         for class in partition.classes() {
             keys.push(setup.key(class.committed_system()?, rng)?);
         }
-        let verifying = keys.iter().map(ProvingKey::vk).collect();
+        let verifying: Vec<_> = keys.iter().map(ProvingKey::vk).collect();
+        let verifiers = PartVerifiers::new(&partition, verifying.clone())?;
+        let to_commit = keys.iter().map(CommitmentKey::from).collect();
+        let to_commit = CommitmentKeys::new(&partition, to_commit)?;
         let of_classes = ClassKeys::hold(&partition, keys, ResidentForm::Plain)?;
         Ok(Self {
             index: Arc::new(Index::new(partition, verifying, &srs)?),
             srs: Arc::new(srs),
             of_classes,
+            to_commit,
+            verifiers,
         })
     }
 
@@ -78,18 +87,18 @@ impl Keys {
             partition: self.index.partition(),
             keys: &self.of_classes,
         };
-        let checker = Checker {
-            index: &self.index,
-            keys: &self.of_classes,
-        };
         let mut committed = Vec::new();
         for part in 0..coordination.num_parts() {
             let sent = coordination.commit_task(part)?.to_bytes();
             let task = CommitTask::from_bytes(&sent)?;
-            let commitment = worker.commit(&task)?;
+            let commitment = self.to_commit.commit(worker.partition, &task)?;
             committed.push((task, commitment));
         }
-        for verdict in checker.check_commitments(&committed, &mut OsRng)? {
+        let checker = CommitmentChecker {
+            partition: self.index.partition(),
+            keys: &self.to_commit,
+        };
+        for verdict in checker.check(&committed, &mut OsRng)? {
             verdict?;
         }
         let commitments = committed.iter().map(|(_, commitment)| *commitment);
@@ -101,7 +110,10 @@ impl Keys {
             let proof = worker.prove(blank, &task, &mut OsRng)?;
             proved.push((task, proof));
         }
-        for verdict in checker.check_proofs(&proved, &mut OsRng) {
+        let checker = ProofChecker {
+            verifiers: &self.verifiers,
+        };
+        for verdict in checker.check(&proved, &mut OsRng) {
             verdict?;
         }
         let proofs: Vec<_> = proved.iter().map(|(_, proof)| *proof).collect();
@@ -117,13 +129,12 @@ impl Keys {
     ) -> Result<[usize; 2], Error> {
         let (index, srs) = (Arc::clone(&self.index), Arc::clone(&self.srs));
         let coordination = Arc::new(Coordination::new(index, srs, circuit, &random_seed())?);
-        let worker = Worker {
-            partition: self.index.partition(),
-            keys: &self.of_classes,
-        };
+        let partition = self.index.partition();
         let tasks = (0..coordination.num_parts()).map(|part| coordination.commit_task(part));
         let tasks = tasks.collect::<Result<Vec<_>, _>>()?;
-        let commitments = tasks.iter().map(|task| worker.commit(task));
+        let commitments = tasks
+            .iter()
+            .map(|task| self.to_commit.commit(partition, task));
         let challenged = coordination.challenge(commitments.collect::<Result<_, _>>()?)?;
         let proved = challenged.prove_task(part)?.to_bytes().len();
         Ok([tasks[part].to_bytes().len(), proved])

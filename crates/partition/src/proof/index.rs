@@ -26,6 +26,23 @@ pub struct Index<E: PartitionCurve> {
     verifying_key: VerifyingKey<E>,
 }
 
+/// The keys to verify the proofs of parts with: what [`Index`] has of them, without what the aggregation needs.
+#[derive(Debug)]
+pub struct PartVerifiers<E: PartitionCurve> {
+    classes: Vec<PreparedVerifyingKey<E>>,
+    parts: Vec<PartInputs<E>>,
+}
+
+/// Inputs that the partition fixes for a part.
+#[derive(Clone, Copy, Debug)]
+struct PartInputs<E: PartitionCurve> {
+    class: u32,
+    /// The sum of the points of fixed inputs, and that of the leading one.
+    fixed: E::G1Affine,
+    /// The sum of the points of addresses, which are in the instance times β, and that of β.
+    of_beta: E::G1Affine,
+}
+
 /// The proving keys of all classes.
 #[derive(Debug)]
 pub enum ClassKeys<E: PartitionCurve> {
@@ -167,19 +184,97 @@ impl<E: PartitionCurve> Index<E> {
         beta: E::ScalarField,
     ) -> (&PreparedVerifyingKey<E>, PreparedInputs<E>) {
         let parts = self.parts.parts();
-        let class = parts.class_of[part] as usize;
-        let key = &self.classes[class];
-        let instance = key.vk().plain.instance;
-        // The points of aggregation have the leading one and β too.
-        let fixed = parts.inputs[0][part].into_group() - instance[0];
-        let addresses = parts.inputs[SHARED][part].into_group() - instance[SHARED];
+        let inputs = PartInputs {
+            class: parts.class_of[part],
+            fixed: parts.inputs[0][part],
+            of_beta: parts.inputs[SHARED][part],
+        };
+        let key = &self.classes[inputs.class as usize];
+        (key, inputs.prepared(key, beta))
+    }
+}
+
+// === impl PartVerifiers ===
+
+impl<E: PartitionCurve> PartVerifiers<E> {
+    /// The verifiers of a partition's parts, with the keys of its classes.
+    ///
+    /// # Errors
+    ///
+    /// [`IndexError`] if the partition and the keys do not belong together.
+    pub fn new(
+        partition: &Partition<E::ScalarField>,
+        keys: Vec<ClassVerifyingKey<E>>,
+    ) -> Result<Self, IndexError> {
+        check_keys(partition, &keys)?;
+        let parts = 0..partition.num_parts();
+        Ok(Self {
+            parts: parts
+                .map(|part| PartInputs::of(partition, &keys, part))
+                .collect(),
+            classes: keys.into_iter().map(PreparedVerifyingKey::from).collect(),
+        })
+    }
+
+    /// The verifying key of a part's own proof and its fixed inputs, as [`Index::verifier_of`]; `None` if there is no
+    /// such part.
+    pub(super) fn of(
+        &self,
+        part: usize,
+        beta: E::ScalarField,
+    ) -> Option<(&PreparedVerifyingKey<E>, PreparedInputs<E>)> {
+        let inputs = self.parts.get(part)?;
+        let key = &self.classes[inputs.class as usize];
+        Some((key, inputs.prepared(key, beta)))
+    }
+}
+
+// === impl PartInputs ===
+
+impl<E: PartitionCurve> PartInputs<E> {
+    /// Those of a part, which must exist.
+    fn of(
+        partition: &Partition<E::ScalarField>,
+        keys: &[ClassVerifyingKey<E>],
+        part: usize,
+    ) -> Self {
+        let class = partition.class_of(part).expect("there is such a part");
+        let preprocessed = partition.preprocessed(part).expect("there is such a part");
+        let key = &keys[class];
+        let prepared = |range: Range<usize>| {
+            let first = SHARED + range.start;
+            let prepared = PreparedInputs::new(key, first, &preprocessed[range]);
+            let prepared: Result<_, VerifyError> = prepared;
+            prepared
+                .expect("the key has as many inputs as the class")
+                .point
+        };
+        let instance = &key.plain.instance;
+        // Addresses are in the instance times β, so their points are added to that of β.
+        let addresses = partition.classes()[class].addresses();
+        let before = prepared(0..addresses.start);
+        let after = prepared(addresses.end..preprocessed.len());
+        let fixed = before.into_group() + after + instance[0];
+        let of_beta = prepared(addresses).into_group() + instance[SHARED];
+        Self {
+            class: class as u32,
+            fixed: fixed.into_affine(),
+            of_beta: of_beta.into_affine(),
+        }
+    }
+
+    /// The inputs for this β.
+    fn prepared(&self, key: &PreparedVerifyingKey<E>, beta: E::ScalarField) -> PreparedInputs<E> {
+        let instance = &key.vk().plain.instance;
+        // The points here have the leading one and β too.
+        let fixed = self.fixed.into_group() - instance[0];
+        let addresses = self.of_beta.into_group() - instance[SHARED];
         let point = fixed + addresses * beta;
-        let prepared = PreparedInputs {
+        PreparedInputs {
             first: SHARED,
             count: instance.len() - 1 - SHARED,
             point: point.into_affine(),
-        };
-        (key, prepared)
+        }
     }
 }
 
@@ -229,30 +324,14 @@ fn mirage_parts<E: PartitionCurve>(
     let mut class_of = Vec::with_capacity(count);
     let mut inputs = vec![Vec::new(); 1 + SHARED];
     for part in 0..count {
-        let class = partition.class_of(part).expect("there is such a part");
-        let preprocessed = partition.preprocessed(part).expect("there is such a part");
-        let key = &keys[class];
-        let prepared = |range: Range<usize>| {
-            let first = SHARED + range.start;
-            let prepared = PreparedInputs::new(key, first, &preprocessed[range]);
-            let prepared: Result<_, VerifyError> = prepared;
-            prepared
-                .expect("the key has as many inputs as the class")
-                .point
-        };
-        let instance = &key.plain.instance;
-        // Addresses are in the instance times β, so their points are added to that of β.
-        let addresses = partition.classes()[class].addresses();
-        let before = prepared(0..addresses.start);
-        let after = prepared(addresses.end..preprocessed.len());
-        let fixed = before.into_group() + after + instance[0];
-        inputs[0].push(fixed.into_affine());
+        let of_part = PartInputs::of(partition, keys, part);
+        let instance = &keys[of_part.class as usize].plain.instance;
+        inputs[0].push(of_part.fixed);
         for shared in 1..SHARED {
             inputs[shared].push(instance[shared]);
         }
-        let of_beta = prepared(addresses).into_group() + instance[SHARED];
-        inputs[SHARED].push(of_beta.into_affine());
-        class_of.push(class as u32);
+        inputs[SHARED].push(of_part.of_beta);
+        class_of.push(of_part.class);
     }
     let classes = keys.iter().map(|key| MirageClass {
         gamma: key.plain.gamma_g2,

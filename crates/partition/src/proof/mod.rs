@@ -39,7 +39,7 @@ mod time;
 mod verifier;
 
 #[cfg(feature = "prover")]
-pub use index::{ClassKeys, Index, IndexError};
+pub use index::{ClassKeys, Index, IndexError, PartVerifiers};
 #[cfg(feature = "prover")]
 pub use journal::{Journal, JournalError};
 #[cfg(feature = "prover")]

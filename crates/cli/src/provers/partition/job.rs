@@ -4,12 +4,15 @@ use proofmill_partition::with_partition_curve;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ark_ec::pairing::Pairing;
 use bytes::Bytes;
+use proofmill_aggregation::Srs;
 use proofmill_groth16::mirage::Commitment;
 use proofmill_groth16::snarkjs::inputs_to_json;
 use proofmill_orchestrator::executor::ProverError;
+use proofmill_partition::PartitionedCircuit;
 use proofmill_partition::proof::distributed::{ChallengedProof, Coordination, ProvedParts};
-use proofmill_partition::proof::{PartitionCurve, PartitionProof, VerifyingKey};
+use proofmill_partition::proof::{Index, PartitionCurve, PartitionProof, VerifyingKey};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use zeroize::Zeroizing;
@@ -51,8 +54,11 @@ pub(super) struct JobFile {
 
 /// The coordinator's steps of one job, over any curve. Everything that processes exchange is bytes.
 pub(super) trait JobSteps: Send + Sync {
+    /// Reads the keys, unless they are read.
+    fn prepare(&self) -> Result<(), ProverError>;
+
     /// The number of parts.
-    fn parts(&self) -> usize;
+    fn parts(&self) -> Result<usize, ProverError>;
 
     /// The task of committing to each part.
     fn commit_tasks(&self) -> Result<Vec<Bytes>, ProverError>;
@@ -67,14 +73,33 @@ pub(super) trait JobSteps: Send + Sync {
         leaders: Option<&Leaders>,
     ) -> Result<WholeProof, ProverError>;
 
-    /// Verifies a whole proof.
+    /// Verifies a whole proof. The circuit is not traced for it.
     fn verify(&self, proof: &WholeProof) -> Result<(), ProverError>;
 }
 
-/// A job over one curve, after its trace.
-struct TracedJob<E: PartitionCurve> {
+/// A job over one curve. What a step needs besides is read or made when the first step needs it.
+struct OpenJob<E: PartitionCurve> {
+    path: PathBuf,
     job: Job,
-    coordination: Arc<Coordination<E, AnyCircuit<E::ScalarField>>>,
+    seed: Zeroizing<[u8; 32]>,
+    keys: Shared<(), Arc<JobKeys<E>>>,
+    coordination: Shared<(), Arc<JobCoordination<E>>>,
+    statement: Shared<(), Arc<Statement<E>>>,
+}
+
+type JobCoordination<E> = Coordination<E, JobCircuit<E>>;
+type JobCircuit<E> = AnyCircuit<<E as Pairing>::ScalarField>;
+
+/// The keys that tasks are made with, and the aggregate.
+struct JobKeys<E: PartitionCurve> {
+    index: Arc<Index<E>>,
+    srs: Arc<Srs<E>>,
+}
+
+/// What the whole proof is verified with.
+struct Statement<E: PartitionCurve> {
+    key: VerifyingKey<E>,
+    public_inputs: Vec<E::ScalarField>,
 }
 
 // === impl JobFile ===
@@ -94,10 +119,15 @@ impl JobFile {
         })
     }
 
-    /// The job's steps. Reads the keys and traces the circuit at the process's first call.
+    /// The job's steps. Reads the job at the process's first call.
     pub(super) fn steps(&self) -> Result<Arc<dyn JobSteps>, ProverError> {
         let open = || open(&self.path).map_err(|failure| retry(&self.path, &failure));
         self.jobs.get(&self.path, open)
+    }
+
+    /// Reads the job and the keys.
+    pub(super) fn prepare(&self) -> Result<(), ProverError> {
+        self.steps()?.prepare()
     }
 }
 
@@ -116,62 +146,121 @@ fn open(path: &Path) -> Result<Arc<dyn JobSteps>, Failure> {
             .try_into()
             .map_err(|_| Failure::new("its seed is not 32 bytes in hexadecimal"))?,
     );
-    let folder = Folder::at(&job.keys);
-    let description = folder.description()?;
-    let witness = description.circuit.read_witness(&job.witness)?;
-    let curve = description.curve()?;
-    with_partition_curve!(curve, E => {
-        let (index, srs) = folder.index::<E>(folder.partition()?)?;
-        let circuit = description.circuit.with_witness(&folder, &witness)?;
-        let coordination = Coordination::new(Arc::new(index), Arc::new(srs), circuit, &seed)?;
-        let steps: Arc<dyn JobSteps> = Arc::new(TracedJob::<E> {
+    let curve = Folder::at(&job.keys).description()?.curve()?;
+    let opened = with_partition_curve!(curve, E => {
+        let steps: Arc<dyn JobSteps> = Arc::new(OpenJob::<E> {
+            path: path.to_owned(),
             job,
-            coordination: Arc::new(coordination),
+            seed,
+            keys: Shared::default(),
+            coordination: Shared::default(),
+            statement: Shared::default(),
         });
-        Ok(steps)
-    })?
+        steps
+    });
+    Ok(opened?)
 }
 
-// === impl TracedJob ===
+// === impl OpenJob ===
 
-impl<E: PartitionCurve> TracedJob<E> {
+impl<E: PartitionCurve> OpenJob<E> {
+    /// The keys, which are read at the first call.
+    fn keys(&self) -> Result<Arc<JobKeys<E>>, ProverError> {
+        let read = || {
+            let folder = Folder::at(&self.job.keys);
+            let (index, srs) = folder.index::<E>(folder.partition()?)?;
+            let (index, srs) = (Arc::new(index), Arc::new(srs));
+            Ok::<_, Failure>(Arc::new(JobKeys { index, srs }))
+        };
+        self.keys.get(&(), read).map_err(|why| self.retry(&why))
+    }
+
+    /// The coordination. Traces the circuit at the first call.
+    fn coordination(&self) -> Result<Arc<JobCoordination<E>>, ProverError> {
+        let keys = self.keys()?;
+        let trace = || {
+            let (index, srs) = (Arc::clone(&keys.index), Arc::clone(&keys.srs));
+            let circuit = self.circuit()?;
+            let coordination = Coordination::new(index, srs, circuit, &self.seed)?;
+            let public_inputs = coordination.public_inputs().to_vec();
+            let key = keys.index.verifying_key().clone();
+            let statement = Arc::new(Statement { key, public_inputs });
+            self.statement.get(&(), || Ok::<_, Failure>(statement))?;
+            Ok::<_, Failure>(Arc::new(coordination))
+        };
+        self.coordination
+            .get(&(), trace)
+            .map_err(|why| self.retry(&why))
+    }
+
+    /// The verifying key and the public inputs. In a process that does not trace the circuit they are read at the first
+    /// call.
+    fn statement(&self) -> Result<Arc<Statement<E>>, ProverError> {
+        let read = || {
+            let key = Folder::at(&self.job.keys).verifying_key()?;
+            let public_inputs = self.circuit()?.public_inputs();
+            Ok::<_, Failure>(Arc::new(Statement { key, public_inputs }))
+        };
+        self.statement
+            .get(&(), read)
+            .map_err(|why| self.retry(&why))
+    }
+
+    /// The circuit with its witness.
+    fn circuit(&self) -> Result<JobCircuit<E>, Failure> {
+        let folder = Folder::at(&self.job.keys);
+        let sizes = folder.description()?.circuit;
+        let witness = sizes.read_witness(&self.job.witness)?;
+        sizes.with_witness(&folder, &witness)
+    }
+
+    fn retry(&self, failure: &Failure) -> ProverError {
+        retry(&self.path, failure)
+    }
+
     fn challenge(
         &self,
         results: &[PartResult],
-    ) -> Result<ChallengedProof<E, AnyCircuit<E::ScalarField>>, ProverError> {
+    ) -> Result<ChallengedProof<E, JobCircuit<E>>, ProverError> {
         let commitments = results.iter().map(|result| {
             let bytes = bytes_of("commitment", &result.commitment)?;
             Commitment::from_bytes(&bytes).map_err(permanent)
         });
         let commitments = commitments.collect::<Result<Vec<_>, _>>()?;
-        self.coordination.challenge(commitments).map_err(permanent)
-    }
-
-    fn tasks(
-        &self,
-        task: impl Fn(usize) -> Result<Vec<u8>, ProverError>,
-    ) -> Result<Vec<Bytes>, ProverError> {
-        (0..self.parts())
-            .map(|part| task(part).map(Bytes::from))
-            .collect()
+        self.coordination()?
+            .challenge(commitments)
+            .map_err(permanent)
     }
 }
 
-impl<E: PartitionCurve> JobSteps for TracedJob<E> {
-    fn parts(&self) -> usize {
-        self.coordination.num_parts()
+/// A task for each of so many parts.
+fn tasks(
+    parts: usize,
+    task: impl Fn(usize) -> Result<Vec<u8>, ProverError>,
+) -> Result<Vec<Bytes>, ProverError> {
+    (0..parts).map(|part| task(part).map(Bytes::from)).collect()
+}
+
+impl<E: PartitionCurve> JobSteps for OpenJob<E> {
+    fn prepare(&self) -> Result<(), ProverError> {
+        self.keys().map(drop)
+    }
+
+    fn parts(&self) -> Result<usize, ProverError> {
+        Ok(self.keys()?.index.partition().num_parts())
     }
 
     fn commit_tasks(&self) -> Result<Vec<Bytes>, ProverError> {
-        self.tasks(|part| {
-            let task = self.coordination.commit_task(part).map_err(permanent)?;
+        let coordination = self.coordination()?;
+        tasks(coordination.num_parts(), |part| {
+            let task = coordination.commit_task(part).map_err(permanent)?;
             Ok(task.to_bytes())
         })
     }
 
     fn prove_tasks(&self, commitments: &[PartResult]) -> Result<Vec<Bytes>, ProverError> {
         let challenged = self.challenge(commitments)?;
-        self.tasks(|part| {
+        tasks(commitments.len(), |part| {
             let task = challenged.prove_task(part).map_err(permanent)?;
             Ok(task.to_bytes())
         })
@@ -199,7 +288,7 @@ impl<E: PartitionCurve> JobSteps for TracedJob<E> {
             )
         });
         let proof = proof.map_err(permanent)?;
-        let inputs = self.coordination.public_inputs();
+        let inputs = &self.statement()?.public_inputs;
         let (encoded, public) = (proof.to_bytes(), inputs_to_json(inputs));
         let files: [(&Path, &[u8]); 2] = [
             (&self.job.public, public.as_bytes()),
@@ -214,16 +303,16 @@ impl<E: PartitionCurve> JobSteps for TracedJob<E> {
     }
 
     fn verify(&self, proof: &WholeProof) -> Result<(), ProverError> {
-        let inputs = self.coordination.public_inputs();
+        let statement = self.statement()?;
+        let inputs = &statement.public_inputs;
         let shown = inputs.iter().map(ToString::to_string);
         if !shown.eq(proof.public.iter().cloned()) {
             let why = "it is of other public inputs than the job's";
             return Err(ProverError::Permanent(why.to_owned()));
         }
-        let key: &VerifyingKey<E> = self.coordination.index().verifying_key();
         let proof = PartitionProof::from_bytes(&bytes_of("proof", &proof.proof)?);
         let proof = proof.map_err(permanent)?;
-        key.verify(inputs, &proof).map_err(permanent)
+        statement.key.verify(inputs, &proof).map_err(permanent)
     }
 }
 

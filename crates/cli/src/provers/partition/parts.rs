@@ -2,7 +2,7 @@
 
 use proofmill_partition::with_partition_curve;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ark_std::rand::rngs::OsRng;
 use proofmill_aggregation::Srs;
@@ -13,9 +13,9 @@ use proofmill_orchestrator::coordinator::UncheckedResult;
 use proofmill_orchestrator::executor::{Context, ProverError};
 use proofmill_partition::Partition;
 use proofmill_partition::proof::distributed::{
-    Checker, CommitTask, ProveTask, ProvedParts, Worker,
+    CommitTask, CommitmentChecker, CommitmentKeys, ProofChecker, ProveTask, ProvedParts, Worker,
 };
-use proofmill_partition::proof::{ClassKeys, Index, KeyForm, PartitionCurve};
+use proofmill_partition::proof::{ClassKeys, Index, KeyForm, PartVerifiers, PartitionCurve};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -66,6 +66,15 @@ struct Params {
 
 /// Work on parts, over any curve. Everything that processes exchange is bytes.
 pub(super) trait PartWork: ShardMaker {
+    /// Reads the keys to commit with, with which commitments are checked too, unless they are read.
+    fn prepare_commitments(&self) -> Result<(), ProverError>;
+
+    /// Reads the keys to prove with in this process, unless they are read.
+    fn prepare_proofs(&self) -> Result<(), ProverError>;
+
+    /// Reads the keys to check proofs with, unless they are read.
+    fn prepare_proof_checks(&self) -> Result<(), ProverError>;
+
     /// Commits to a part.
     fn commit(&self, job: String, task: &[u8]) -> Result<PartResult, ProverError>;
 
@@ -91,10 +100,14 @@ struct Parts<E: PartitionCurve> {
     blank: AnyCircuit<E::ScalarField>,
     /// The proving keys of all classes, once one was needed.
     keys: Shared<(), Arc<ClassKeys<E>>>,
+    /// Held while a part is proved, if parts are proved in turn.
+    turn: Mutex<()>,
+    /// The keys to commit and to check commitments with, once one was needed.
+    commitment_keys: Shared<(), Arc<CommitmentKeys<E>>>,
     /// The classes' keys at engines, by class, once one was needed.
     engine_keys: Shared<usize, EngineKey<E>>,
-    /// The keys that checks need besides, once there was one.
-    index: Shared<(), Arc<Index<E>>>,
+    /// The keys to check proofs with, once there was one.
+    verifiers: Shared<(), Arc<PartVerifiers<E>>>,
     /// The keys that shards need, once there was one: with the reference string, which checks do without.
     shard_keys: Shared<(), Arc<ShardKeys<E>>>,
 }
@@ -137,6 +150,14 @@ impl WorkerKeys {
     /// Digest of the partition that the keys must be of, hexadecimal.
     pub(super) fn partition(&self) -> &str {
         &self.name.partition
+    }
+
+    /// Reads the keys to prove with, unless engines prove.
+    pub(super) fn prepare_proofs(&self) -> Result<(), ProverError> {
+        match self.engines {
+            Some(_) => Ok(()),
+            None => self.work()?.prepare_proofs(),
+        }
     }
 
     /// Proves a part, at an engine if the parameters name any.
@@ -194,9 +215,11 @@ fn parts<E: PartitionCurve>(
         blank: circuit.without_witness(folder)?,
         files,
         keys: Shared::default(),
+        turn: Mutex::default(),
+        commitment_keys: Shared::default(),
         engine_keys: Shared::default(),
         partition,
-        index: Shared::default(),
+        verifiers: Shared::default(),
         shard_keys: Shared::default(),
     }))
 }
@@ -214,11 +237,23 @@ impl<E: PartitionCurve> Parts<E> {
         self.keys.get(&(), read).map_err(|why| retry(&why))
     }
 
-    const fn worker<'a>(&'a self, keys: &'a ClassKeys<E>) -> Worker<'a, E> {
-        Worker {
-            partition: &self.partition,
-            keys,
-        }
+    /// The turn to prove a part after its synthesis, in a process of one thread: two parts at once would take the memory
+    /// of two and push each other out of the caches. With more threads, one part fills the gaps that another leaves.
+    fn turn(&self) -> Option<MutexGuard<'_, ()>> {
+        let is_alone = rayon::current_num_threads() == 1;
+        let wait = || self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        is_alone.then(wait)
+    }
+
+    /// The commitment keys of all classes, which are read at the first call.
+    fn commitment_keys(&self) -> Result<Arc<CommitmentKeys<E>>, ProverError> {
+        let read = || {
+            let keys = CommitmentKeys::read(&self.partition, self.files.folder().path())?;
+            Ok::<_, Failure>(Arc::new(keys))
+        };
+        self.commitment_keys
+            .get(&(), read)
+            .map_err(|why| retry(&why))
     }
 
     /// The proof of a part by an engine.
@@ -253,15 +288,14 @@ impl<E: PartitionCurve> Parts<E> {
             .map_err(|why| retry(&why))
     }
 
-    /// The partition with its verifying keys, which are read at the first call.
-    fn index(&self) -> Result<Arc<Index<E>>, ProverError> {
-        let read = || self.read_index().map(|(index, _)| Arc::new(index));
-        self.index.get(&(), read).map_err(|why| retry(&why))
-    }
-
-    fn read_index(&self) -> Result<(Index<E>, Srs<E>), Failure> {
-        let folder = self.files.to_check_with()?;
-        folder.index::<E>(self.partition.clone())
+    /// The verifying keys of all parts, which are read at the first call.
+    fn verifiers(&self) -> Result<Arc<PartVerifiers<E>>, ProverError> {
+        let read = || {
+            let folder = self.files.to_check_with()?;
+            let verifiers = folder.part_verifiers::<E>(&self.partition)?;
+            Ok::<_, Failure>(Arc::new(verifiers))
+        };
+        self.verifiers.get(&(), read).map_err(|why| retry(&why))
     }
 
     fn commitment(result: &UncheckedResult) -> Decoded<CommitTask<E>, Commitment<E>> {
@@ -283,10 +317,22 @@ impl<E: PartitionCurve> Parts<E> {
 }
 
 impl<E: PartitionCurve> PartWork for Parts<E> {
+    fn prepare_commitments(&self) -> Result<(), ProverError> {
+        self.commitment_keys().map(drop)
+    }
+
+    fn prepare_proofs(&self) -> Result<(), ProverError> {
+        self.keys().map(drop)
+    }
+
+    fn prepare_proof_checks(&self) -> Result<(), ProverError> {
+        self.verifiers().map(drop)
+    }
+
     fn commit(&self, job: String, task: &[u8]) -> Result<PartResult, ProverError> {
         let task = CommitTask::from_bytes(task).map_err(permanent)?;
-        let keys = self.keys()?;
-        let commitment = self.worker(&keys).commit(&task).map_err(permanent)?;
+        let keys = self.commitment_keys()?;
+        let commitment = keys.commit(&self.partition, &task).map_err(permanent)?;
         Ok(PartResult {
             job,
             part: task.part() as u32,
@@ -306,8 +352,16 @@ impl<E: PartitionCurve> PartWork for Parts<E> {
             Some(engines) => self.prove_at(engines, context, &task)?,
             None => {
                 let keys = self.keys()?;
-                let proof = self.worker(&keys).prove(&self.blank, &task, &mut OsRng);
-                proof.map_err(permanent)?
+                let worker = Worker {
+                    partition: &self.partition,
+                    keys: &keys,
+                };
+                let assignment = task.assignment(&self.partition, &self.blank);
+                let assignment = assignment.map_err(permanent)?;
+                let _turn = self.turn();
+                worker
+                    .prove_assigned(&task, &assignment, &mut OsRng)
+                    .map_err(permanent)?
             }
         };
         Ok(PartResult {
@@ -320,12 +374,12 @@ impl<E: PartitionCurve> PartWork for Parts<E> {
 
     fn check_commitments(&self, results: &[UncheckedResult]) -> Vec<Result<(), ProverError>> {
         verdicts(results, Self::commitment, |decoded| {
-            let (index, keys) = (self.index()?, self.keys()?);
-            let checker = Checker {
-                index: &index,
+            let keys = self.commitment_keys()?;
+            let checker = CommitmentChecker {
+                partition: &self.partition,
                 keys: &keys,
             };
-            let verdicts = checker.check_commitments(decoded, &mut OsRng);
+            let verdicts = checker.check(decoded, &mut OsRng);
             let verdicts = verdicts.map_err(ours)?;
             Ok(verdicts
                 .into_iter()
@@ -336,12 +390,11 @@ impl<E: PartitionCurve> PartWork for Parts<E> {
 
     fn check_proofs(&self, results: &[UncheckedResult]) -> Vec<Result<(), ProverError>> {
         verdicts(results, Self::proof, |decoded| {
-            let (index, keys) = (self.index()?, self.keys()?);
-            let checker = Checker {
-                index: &index,
-                keys: &keys,
+            let verifiers = self.verifiers()?;
+            let checker = ProofChecker {
+                verifiers: &verifiers,
             };
-            let verdicts = checker.check_proofs(decoded, &mut OsRng);
+            let verdicts = checker.check(decoded, &mut OsRng);
             Ok(verdicts
                 .into_iter()
                 .map(|of| of.map_err(permanent))
@@ -364,7 +417,8 @@ impl<E: PartitionCurve> ShardMaker for Parts<E> {
         answer: &mut dyn FnMut(Vec<u8>),
     ) -> Result<(), String> {
         let read = || {
-            let (index, srs) = self.read_index()?;
+            let folder = self.files.to_check_with()?;
+            let (index, srs) = folder.index::<E>(self.partition.clone())?;
             Ok(Arc::new(ShardKeys { index, srs }))
         };
         let keys = self.shard_keys.get(&(), read);

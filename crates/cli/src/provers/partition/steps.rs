@@ -31,11 +31,22 @@ fn fan_out(tasks: Vec<Bytes>) -> Produced {
     Produced::Many(tasks.map(|task| (Encoding::Binary, task)).collect())
 }
 
+/// Logs why keys could not be read in advance: the first task reads them again, and reports what fails then.
+fn in_advance(prepared: Result<(), ProverError>) {
+    if let Err(why) = prepared {
+        tracing::debug!(%why, "no keys in advance");
+    }
+}
+
 // === impl Trace ===
 
 impl Prover for Trace {
     type Input = Bytes;
     type Output = Produced;
+
+    fn prepare(&self) {
+        in_advance(self.0.prepare());
+    }
 
     fn prove(&self, _: &Context, _: Bytes) -> Result<Produced, ProverError> {
         Ok(fan_out(self.0.steps()?.commit_tasks()?))
@@ -48,13 +59,28 @@ impl Prover for Commit {
     type Input = Bytes;
     type Output = Json<PartResult>;
 
+    fn prepare(&self) {
+        in_advance(self.prepare_keys());
+    }
+
     fn prove(&self, context: &Context, task: Bytes) -> Result<Json<PartResult>, ProverError> {
         let job = context.first.to_string();
         Ok(Json(self.0.work()?.commit(job, &task)?))
     }
 }
 
+impl Commit {
+    /// Commitments are made and checked with the same keys.
+    fn prepare_keys(&self) -> Result<(), ProverError> {
+        self.0.work()?.prepare_commitments()
+    }
+}
+
 impl ResultCheck for Commit {
+    fn prepare(&self) {
+        in_advance(self.prepare_keys());
+    }
+
     fn check_results(&self, results: &[UncheckedResult]) -> Vec<Result<(), ProverError>> {
         match self.0.work() {
             Ok(work) => work.check_commitments(results),
@@ -71,7 +97,7 @@ impl Prover for Challenge {
 
     fn prove(&self, _: &Context, group: Bytes) -> Result<Produced, ProverError> {
         let steps = self.0.steps()?;
-        let commitments = PartResult::of_group(&group, steps.parts())?;
+        let commitments = PartResult::of_group(&group, steps.parts()?)?;
         Ok(fan_out(steps.prove_tasks(&commitments)?))
     }
 }
@@ -82,12 +108,21 @@ impl Prover for Prove {
     type Input = Bytes;
     type Output = Json<PartResult>;
 
+    fn prepare(&self) {
+        in_advance(self.0.prepare_proofs());
+    }
+
     fn prove(&self, context: &Context, task: Bytes) -> Result<Json<PartResult>, ProverError> {
         Ok(Json(self.0.prove(context, &task)?))
     }
 }
 
 impl ResultCheck for Prove {
+    fn prepare(&self) {
+        let work = self.0.work();
+        in_advance(work.and_then(|work| work.prepare_proof_checks()));
+    }
+
     fn check_results(&self, results: &[UncheckedResult]) -> Vec<Result<(), ProverError>> {
         match self.0.work() {
             Ok(work) => work.check_proofs(results),
@@ -104,7 +139,7 @@ impl Prover for Aggregate {
 
     fn prove(&self, _: &Context, group: Bytes) -> Result<Json<WholeProof>, ProverError> {
         let steps = self.0.steps()?;
-        let proofs = PartResult::of_group(&group, steps.parts())?;
+        let proofs = PartResult::of_group(&group, steps.parts()?)?;
         Ok(Json(steps.aggregate(&proofs, self.1.as_ref())?))
     }
 }

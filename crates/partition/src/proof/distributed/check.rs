@@ -6,16 +6,25 @@ use ark_std::rand::{CryptoRng, RngCore};
 use proofmill_groth16::Proof;
 use proofmill_groth16::mirage::{Claim, Commitment, Inputs, Opening, verify_batch};
 
+use super::CommitmentKeys;
 use super::task::{CommitTask, ProveTask};
-use crate::proof::{ClassKeys, Index, PartitionCurve, ProveError};
+use crate::Partition;
+use crate::proof::{PartVerifiers, PartitionCurve, ProveError};
 
-/// The keys with which results are checked.
+/// The keys with which commitments are checked.
 #[derive(Clone, Copy, Debug)]
-pub struct Checker<'a, E: PartitionCurve> {
-    /// The partition and the verifying keys of its parts.
-    pub index: &'a Index<E>,
-    /// The proving keys of all classes, which have the commitment keys.
-    pub keys: &'a ClassKeys<E>,
+pub struct CommitmentChecker<'a, E: PartitionCurve> {
+    /// The partition.
+    pub partition: &'a Partition<E::ScalarField>,
+    /// The commitment keys of its classes.
+    pub keys: &'a CommitmentKeys<E>,
+}
+
+/// The keys with which proofs of parts are checked.
+#[derive(Clone, Copy, Debug)]
+pub struct ProofChecker<'a, E: PartitionCurve> {
+    /// The verifying keys of the parts.
+    pub verifiers: &'a PartVerifiers<E>,
 }
 
 /// The fault of a worker's result.
@@ -39,9 +48,9 @@ pub enum ResultError {
 /// A verdict for each result, in order.
 type Verdicts = Vec<Result<(), ResultError>>;
 
-// === impl Checker ===
+// === impl CommitmentChecker ===
 
-impl<E: PartitionCurve> Checker<'_, E> {
+impl<E: PartitionCurve> CommitmentChecker<'_, E> {
     /// Checks commitments, which must be canonical points of the group, as decoded ones are. Those of a class are checked
     /// together: a random sum of them is the commitment to the same sum of their values. A false one passes with
     /// probability 1/|F|. If some are false, halves are checked until each is known.
@@ -50,13 +59,13 @@ impl<E: PartitionCurve> Checker<'_, E> {
     ///
     /// # Errors
     ///
-    /// [`ProveError`] if a key cannot be read, or a task is of another partition.
-    pub fn check_commitments(
+    /// [`ProveError`] if a task is of another partition.
+    pub fn check(
         &self,
         results: &[(CommitTask<E>, Commitment<E>)],
         rng: &mut (impl RngCore + CryptoRng),
     ) -> Result<Verdicts, ProveError> {
-        let partition = self.index.partition();
+        let partition = self.partition;
         let classes = results
             .iter()
             .map(|(task, _)| partition.class_of(task.part()));
@@ -92,7 +101,7 @@ impl<E: PartitionCurve> Checker<'_, E> {
         results: &[(CommitTask<E>, Commitment<E>)],
         rng: &mut (impl RngCore + CryptoRng),
     ) -> Result<bool, ProveError> {
-        let key = self.keys.key(self.index.partition(), class)?;
+        let key = self.keys.of(class)?;
         let mut values: Vec<E::ScalarField> = Vec::new();
         let mut randomness = E::ScalarField::zero();
         let mut sum = E::G1::zero();
@@ -115,18 +124,21 @@ impl<E: PartitionCurve> Checker<'_, E> {
         }
         let part = results[group[0]].0.part();
         let opening = Opening::new(&values, randomness);
-        let expected = key.prover().commit_with(&values, &opening);
+        let expected = key.commit_with(&values, &opening);
         let expected = expected.map_err(|source| ProveError::Part { part, source })?;
         Ok(expected.point == sum.into_affine())
     }
+}
 
+// === impl ProofChecker ===
+
+impl<E: PartitionCurve> ProofChecker<'_, E> {
     /// Checks proofs together, and each by itself if some are false. `rng` must be unpredictable to workers.
-    pub fn check_proofs(
+    pub fn check(
         &self,
         results: &[(ProveTask<E>, Proof<E>)],
         rng: &mut (impl RngCore + CryptoRng),
     ) -> Verdicts {
-        let parts = self.index.partition().num_parts();
         let shared: Vec<_> = results
             .iter()
             .map(|(task, _)| {
@@ -138,10 +150,9 @@ impl<E: PartitionCurve> Checker<'_, E> {
             })
             .collect();
         // A task of another partition has no verifier.
-        let known = results.iter().map(|(task, _)| {
-            let is_known = task.part() < parts;
-            is_known.then(|| self.index.verifier_of(task.part(), task.challenges.beta))
-        });
+        let known = results
+            .iter()
+            .map(|(task, _)| self.verifiers.of(task.part(), task.challenges.beta));
         let verifiers: Vec<_> = known.collect();
         let claims = results.iter().zip(&shared).zip(&verifiers);
         let claims = claims.filter_map(|(((task, proof), shared), verifier)| {

@@ -159,7 +159,7 @@ where
     /// # Errors
     ///
     /// [`ProveError::Aggregation`] for another number of proofs than of parts; [`ProveError::False`] if a proof is
-    /// false, which [`Checker::check_proofs`](super::Checker::check_proofs) finds.
+    /// false, which [`ProofChecker::check`](super::ProofChecker::check) finds.
     pub fn aggregate(self, proofs: &[Proof<E>]) -> Result<PartitionProof<E>, ProveError> {
         let d: Vec<_> = self.commitments.iter().map(|of| of.point).collect();
         self.aggregate_by(|index, srs, statement| {

@@ -1,11 +1,11 @@
 //! A proof whose parts are made by other processes, which may die or lie (section 6.2 of the paper).
 //!
 //! ```text
-//!  Coordination ── CommitTask ──▶ Worker::commit ──▶ Commitment ──▶ Checker::check_commitments
+//!  Coordination ── CommitTask ▶ CommitmentKeys::commit ▶ Commitment ▶ CommitmentChecker::check
 //!       │                                                                      │
 //!  ChallengedProof ◀───────────────── commitments of all parts ◀───────────────┘
 //!       │
-//!       └───────── ProveTask ───▶ Worker::prove ───▶ Proof ───────▶ Checker::check_proofs
+//!       └───────── ProveTask ───▶ Worker::prove ───▶ Proof ───────▶ ProofChecker::check
 //!                                                                      │
 //!  ChallengedProof::aggregate ◀──── proofs of all parts ◀──────────────┘
 //! ```
@@ -22,12 +22,14 @@
 //! with them, as with the machines that they run on, but not to return what they were asked for.
 
 mod check;
+mod commit;
 mod coordination;
 mod proved;
 mod task;
 mod worker;
 
-pub use check::{Checker, ResultError};
+pub use check::{CommitmentChecker, ProofChecker, ResultError};
+pub use commit::CommitmentKeys;
 pub use coordination::{ChallengedProof, Coordination};
 pub use proved::{ProvedParts, ProvedPartsError};
 pub use task::{CommitTask, ProveTask, TaskError};

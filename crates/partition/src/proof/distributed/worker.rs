@@ -1,14 +1,14 @@
-//! A worker's side: one part at a time.
+//! A worker's side after the challenges are drawn: one part at a time.
 
 use ark_std::rand::{CryptoRng, RngCore};
 use proofmill_groth16::Proof;
-use proofmill_groth16::mirage::Commitment;
+use proofmill_r1cs::Assignment;
 
-use super::task::{CommitTask, ProveTask};
+use super::task::ProveTask;
 use crate::proof::{ClassKeys, PartitionCurve, ProveError};
 use crate::{DistributedCircuit, Partition};
 
-/// The partition and the keys that a worker commits and proves with.
+/// The partition and the keys that a worker proves with.
 #[derive(Clone, Copy, Debug)]
 pub struct Worker<'a, E: PartitionCurve> {
     /// The partition.
@@ -20,22 +20,6 @@ pub struct Worker<'a, E: PartitionCurve> {
 // === impl Worker ===
 
 impl<E: PartitionCurve> Worker<'_, E> {
-    /// Commits to a part's share of the traces.
-    ///
-    /// # Errors
-    ///
-    /// [`ProveError`] for a task of another partition, and if the key cannot be read.
-    pub fn commit(&self, task: &CommitTask<E>) -> Result<Commitment<E>, ProveError> {
-        let part = task.part();
-        let key = self
-            .keys
-            .key(self.partition, self.partition.class_of(part)?)?;
-        let commitment = key
-            .prover()
-            .commit_with(&task.trace.committed(), &task.opening);
-        commitment.map_err(|source| ProveError::Part { part, source })
-    }
-
     /// Proves a part; `circuit` is the circuit without a witness.
     ///
     /// # Errors
@@ -47,11 +31,25 @@ impl<E: PartitionCurve> Worker<'_, E> {
         task: &ProveTask<E>,
         rng: &mut (impl RngCore + CryptoRng),
     ) -> Result<Proof<E>, ProveError> {
+        let assignment = task.assignment(self.partition, circuit)?;
+        self.prove_assigned(task, &assignment, rng)
+    }
+
+    /// Like [`prove`](Self::prove), with the values of the part's variables, which [`ProveTask::assignment`] has made.
+    ///
+    /// # Errors
+    ///
+    /// [`ProveError`] for a task of another partition or values of another task, and if the key cannot be read.
+    pub fn prove_assigned(
+        &self,
+        task: &ProveTask<E>,
+        assignment: &Assignment<E::ScalarField>,
+        rng: &mut (impl RngCore + CryptoRng),
+    ) -> Result<Proof<E>, ProveError> {
         let part = task.part();
         let key = self
             .keys
             .key(self.partition, self.partition.class_of(part)?)?;
-        let assignment = task.assignment(self.partition, circuit)?;
         let proved = key.prover().prove(assignment.z(), &task.opening, rng);
         let (proof, _) = proved.map_err(|source| ProveError::Part { part, source })?;
         Ok(proof)

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_aggregation::Srs;
 use proofmill_groth16::ResidentForm;
-use proofmill_groth16::mirage::{ProvingKey, Setup};
+use proofmill_groth16::mirage::{CommitmentKey, ProvingKey, Setup};
 
 use super::naive;
+use crate::proof::distributed::CommitmentKeys;
 use crate::proof::{
-    ClassKeys, Index, Journal, PartitionCurve, PartitionProof, ProveError, Prover, Step,
-    VerifyingKey,
+    ClassKeys, Index, Journal, PartVerifiers, PartitionCurve, PartitionProof, ProveError, Prover,
+    Step, VerifyingKey,
 };
 use crate::{Partition, PartitionedCircuit};
 
@@ -21,6 +22,8 @@ pub(super) struct Case<E: PartitionCurve> {
     pub(super) index: Index<E>,
     pub(super) keys: Vec<ProvingKey<E>>,
     pub(super) held: ClassKeys<E>,
+    pub(super) commitment_keys: CommitmentKeys<E>,
+    pub(super) verifiers: PartVerifiers<E>,
 }
 
 pub(super) fn rng(seed: u64) -> StdRng {
@@ -72,8 +75,12 @@ impl<E: PartitionCurve> Case<E> {
         let srs = srs::<E>(partition.num_parts(), seed);
         let keys = class_keys::<E>(&partition, seed);
         let held = ClassKeys::hold(&partition, keys.clone(), ResidentForm::Plain).unwrap();
-        let of_classes = keys.iter().map(ProvingKey::vk).collect();
+        let to_commit = keys.iter().map(CommitmentKey::from).collect();
+        let commitment_keys = CommitmentKeys::new(&partition, to_commit).unwrap();
+        let of_classes: Vec<_> = keys.iter().map(ProvingKey::vk).collect();
         Self {
+            commitment_keys,
+            verifiers: PartVerifiers::new(&partition, of_classes.clone()).unwrap(),
             index: Index::new(partition, of_classes, &srs).unwrap(),
             srs,
             keys,

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use ark_ff::Field;
 use proofmill_aggregation::sharded::{Leader, Progress, Shard, ShardKey};
 use proofmill_aggregation::{Aggregate, Srs};
-use proofmill_groth16::mirage::Commitment;
+use proofmill_groth16::mirage::{Commitment, CommitmentKey};
 use proofmill_groth16::{Bls12_381, Bn254, Proof};
 
 use super::case::{Case, rng};
 use crate::DistributedCircuit;
 use crate::applications::{BigMerkleTree, Squarings};
 use crate::proof::distributed::{
-    Checker, CommitTask, Coordination, ProveTask, ProvedParts, ProvedPartsError, ResultError,
-    TaskError, Worker,
+    CommitTask, CommitmentChecker, CommitmentKeys, Coordination, ProofChecker, ProveTask,
+    ProvedParts, ProvedPartsError, ResultError, TaskError, Worker,
 };
-use crate::proof::{Index, PartitionCurve};
+use crate::proof::{Index, IndexError, PartitionCurve};
 
 const SEED: [u8; 32] = [7; 32];
 
@@ -32,10 +32,16 @@ fn worker<E: PartitionCurve>(case: &Case<E>) -> Worker<'_, E> {
     }
 }
 
-fn checker<E: PartitionCurve>(case: &Case<E>) -> Checker<'_, E> {
-    Checker {
-        index: &case.index,
-        keys: &case.held,
+fn commitment_checker<E: PartitionCurve>(case: &Case<E>) -> CommitmentChecker<'_, E> {
+    CommitmentChecker {
+        partition: case.index.partition(),
+        keys: &case.commitment_keys,
+    }
+}
+
+const fn proof_checker<E: PartitionCurve>(case: &Case<E>) -> ProofChecker<'_, E> {
+    ProofChecker {
+        verifiers: &case.verifiers,
     }
 }
 
@@ -58,8 +64,8 @@ where
             let bytes = coordination.commit_task(part).unwrap().to_bytes();
             let task = CommitTask::from_bytes(&bytes).unwrap();
             assert_eq!((task.part(), task.to_bytes()), (part, bytes));
-            let commitment = worker(case).commit(&task).unwrap();
-            (task, commitment)
+            let commitment = case.commitment_keys.commit(case.index.partition(), &task);
+            (task, commitment.unwrap())
         })
         .collect();
     // A coordinator that begins again makes the same tasks.
@@ -154,10 +160,11 @@ fn parts_are_proved_from_the_bytes_of_their_tasks() {
 #[test]
 fn each_false_result_is_found_among_valid_ones() {
     let (case, Parts { commits, proofs }) = squarings::<Bn254>();
-    let (checker, rng) = (checker(&case), &mut rng(9));
+    let (commitments, rng) = (commitment_checker(&case), &mut rng(9));
+    let checker = proof_checker(&case);
     let valid = |count| vec![Ok(()); count];
-    assert_eq!(checker.check_commitments(&commits, rng).unwrap(), valid(5));
-    assert_eq!(checker.check_proofs(&proofs, rng), valid(5));
+    assert_eq!(commitments.check(&commits, rng).unwrap(), valid(5));
+    assert_eq!(checker.check(&proofs, rng), valid(5));
 
     // Commitments: a random point, another part's of the same class, and one that is of the right values but not of the
     // right randomness.
@@ -173,7 +180,7 @@ fn each_false_result_is_found_among_valid_ones() {
     for part in [0, 1, 3] {
         expected[part] = Err(ResultError::Commitment { part });
     }
-    assert_eq!(checker.check_commitments(&lies, rng).unwrap(), expected);
+    assert_eq!(commitments.check(&lies, rng).unwrap(), expected);
 
     // Proofs: a changed one, another part's, and one from before the challenges were drawn anew.
     let mut lies = proofs.clone();
@@ -184,7 +191,20 @@ fn each_false_result_is_found_among_valid_ones() {
     for part in [0, 2, 4] {
         expected[part] = Err(ResultError::Proof { part });
     }
-    assert_eq!(checker.check_proofs(&lies, rng), expected);
+    assert_eq!(checker.check(&lies, rng), expected);
+}
+
+#[test]
+fn commitment_keys_of_other_classes_are_refused() {
+    let case = Case::<Bn254>::new(&Squarings::blank(5, 2, 2).unwrap());
+    let partition = case.index.partition();
+    let keys: Vec<_> = case.keys.iter().map(CommitmentKey::from).collect();
+    let refused = CommitmentKeys::new(partition, keys[1..].to_vec()).unwrap_err();
+    assert!(matches!(refused, IndexError::Classes { found: 2, .. }));
+    let mut turned = keys;
+    turned.rotate_left(1);
+    let refused = CommitmentKeys::new(partition, turned).unwrap_err();
+    assert!(matches!(refused, IndexError::OtherCircuit { class: 0, .. }));
 }
 
 #[test]
@@ -218,7 +238,7 @@ fn other_bytes_are_no_task_and_another_parts_witness_is_refused() {
     task.part = 1 << 30;
     let claims = [(task, proofs[0].1)];
     let part = 1 << 30;
-    let verdicts = checker(&case).check_proofs(&claims, &mut rng(1));
+    let verdicts = proof_checker(&case).check(&claims, &mut rng(1));
     assert_eq!(verdicts, [Err(ResultError::Proof { part })]);
 }
 

@@ -12,10 +12,12 @@ use futures_util::future::BoxFuture;
 use proofmill_aggregation::Srs;
 use proofmill_aggregation::sharded::ShardMessage;
 use proofmill_groth16::ResidentForm;
-use proofmill_groth16::mirage::{ProvingKey, Setup};
+use proofmill_groth16::mirage::{CommitmentKey, ProvingKey, Setup};
 use proofmill_partition::Partition;
 use proofmill_partition::applications::Squarings;
-use proofmill_partition::proof::distributed::{ChallengedProof, Coordination, ProvedParts, Worker};
+use proofmill_partition::proof::distributed::{
+    ChallengedProof, CommitmentKeys, Coordination, ProvedParts, Worker,
+};
 use proofmill_partition::proof::{ClassKeys, Index};
 use tokio::runtime::Runtime;
 
@@ -81,6 +83,8 @@ impl Case {
             .map(|class| setup.key(class.committed_system().unwrap(), rng).unwrap())
             .collect();
         let of_classes = keys.iter().map(ProvingKey::vk).collect();
+        let to_commit = keys.iter().map(CommitmentKey::from).collect();
+        let to_commit = CommitmentKeys::new(&partition, to_commit).unwrap();
         let held = ClassKeys::hold(&partition, keys, ResidentForm::Plain).unwrap();
         let index = Arc::new(Index::new(partition, of_classes, &srs).unwrap());
         let coordination =
@@ -94,9 +98,8 @@ impl Case {
         let commitments: Vec<_> = parts
             .clone()
             .map(|part| {
-                worker
-                    .commit(&coordination.commit_task(part).unwrap())
-                    .unwrap()
+                let task = coordination.commit_task(part).unwrap();
+                to_commit.commit(index.partition(), &task).unwrap()
             })
             .collect();
         let challenged = coordination.challenge(commitments.clone()).unwrap();
