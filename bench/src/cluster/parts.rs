@@ -9,7 +9,7 @@ use proofmill_orchestrator::conversation::PAGE_MAX;
 use serde_json::Value;
 
 use crate::harness::{
-    Common, Program, Report, StateDisk, Target, mib, peak, processor_time_of, round,
+    Common, Figures, Program, Report, StateDisk, Target, mib, peak, processor_time_of, round,
 };
 
 /// Longest wait for the cluster to come up, and for the proof.
@@ -17,6 +17,16 @@ const PATIENCE: Duration = Duration::from_secs(3600);
 
 /// Most steps of the block besides those of parts.
 const OTHER_STEPS: usize = 16;
+
+/// Time for processes to load their keys, which they do when they start.
+const LOADING_TIME: Duration = Duration::from_secs(3);
+
+/// Files of a round, in the folder of the experiment.
+const WORKFLOW: &str = "parts.toml";
+const PROOF: &str = "proof";
+
+/// Processes whose peak memory is reported.
+const MEASURED: [&str; 3] = ["worker", "coordinator", "trusted"];
 
 /// Pause between two looks at whether something is done.
 const LOOK_INTERVAL: Duration = Duration::from_millis(5);
@@ -41,6 +51,9 @@ pub(crate) struct Args {
     /// Threads of each worker
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
     threads: u32,
+    /// Proofs by the cluster, between two of which one process proves alone: figures are medians
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=99))]
+    rounds: u32,
     /// The coordinator does not check commitments and proofs: what is left is the orchestrator's own overhead
     #[arg(long)]
     unchecked: bool,
@@ -62,16 +75,28 @@ struct Role {
     child: Child,
 }
 
-/// Times of a proof.
-struct Times {
+/// Measurements of one proof by the cluster.
+struct Round {
     /// From the source's start to the proof's file.
     wall: Duration,
     /// Processor time of all workers meanwhile.
     busy: Duration,
     /// Processor time of the coordinator meanwhile: the orchestration, and the checks of results.
     coordinator: Duration,
-    /// Of one process of one thread for the same proof.
-    alone: Option<Duration>,
+    /// Processor time of all workers before, in which they read their keys.
+    loading: Duration,
+    /// The block, with its history.
+    block: Value,
+    /// The most memory that a process of each of [`MEASURED`] had.
+    peaks: [u64; MEASURED.len()],
+}
+
+/// All measurements.
+struct Measured {
+    rounds: Vec<Round>,
+    /// Times of one process of one thread for the same proof, before each round and after the last; none if the
+    /// cluster's workers have more threads.
+    alone: Vec<Duration>,
 }
 
 /// Times of the tasks of a block, by stage.
@@ -98,53 +123,19 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         url: bus.servers.join(","),
         threads: args.threads,
     };
-    setting.prepare(args)?;
-    let alone = setting.prove_alone()?;
-    let mut roles = vec![setting.start("coordinator", &[])?];
-    let trusted = ["trace", "challenge", "aggregate"];
-    roles.push(setting.start("trusted", &trusted)?);
-    for _ in 0..args.workers {
-        roles.push(setting.start("worker", &["commit", "prove"])?);
-    }
-    let expected = u64::from(args.workers) + 1;
-    setting
-        .wait("the workers", || {
-            let status = setting.ask(&["status", "--workflow", "partition"])?;
-            (status["workers"].as_u64()? >= expected).then_some(())
-        })
-        .await?;
-    let before = ["worker", "coordinator"].map(|name| time_of(&roles, name));
-    let began = Instant::now();
-    roles.push(setting.start("source", &[])?);
-    roles.push(setting.start("sequencer", &[])?);
-    let proof = folder.join("proof");
-    setting
-        .wait("the proof", || proof.exists().then_some(()))
-        .await?;
-    let wall = began.elapsed();
-    let after = ["worker", "coordinator"].map(|name| time_of(&roles, name));
-    let block = setting
-        .wait("the block's end", || {
-            let block = setting.ask(&["block", "0", "--workflow", "partition"])?;
-            (block["state"] == "emitted").then_some(block)
-        })
-        .await?;
-    setting.call(&[
-        "partition",
-        "verify",
-        "--key",
-        "keys/verifying.key",
-        "--public",
-        "public.json",
-        "proof",
-    ])?;
-    let times = Times {
-        wall,
-        busy: after[0].saturating_sub(before[0]),
-        coordinator: after[1].saturating_sub(before[1]),
-        alone,
+    setting.make_keys(args)?;
+    let mut measured = Measured {
+        rounds: Vec::new(),
+        alone: Vec::new(),
     };
-    report(args, &disk, &times, &block, &roles)
+    for number in 0..args.rounds {
+        measured.alone.extend(setting.prove_alone()?);
+        measured
+            .rounds
+            .push(setting.prove_together(args, number).await?);
+    }
+    measured.alone.extend(setting.prove_alone()?);
+    report(args, &disk, &measured)
 }
 
 /// Processor time of all processes with this name.
@@ -154,31 +145,47 @@ fn time_of(roles: &[Role], name: &str) -> Duration {
     times.sum()
 }
 
-fn report(
-    args: &Args,
-    disk: &StateDisk,
-    times: &Times,
-    block: &Value,
-    roles: &[Role],
-) -> anyhow::Result<()> {
+fn report(args: &Args, disk: &StateDisk, measured: &Measured) -> anyhow::Result<()> {
     let title = format!(
         "One proof of {} parts by {} workers of {} threads",
         args.parts, args.workers, args.threads
     );
     let mut report = Report::new(&title, disk);
-    let stage = |name: &str| StageTime::of(block, name);
-    let (commit, prove) = (stage("commit"), stage("prove"));
     let parts = args.parts as usize;
     // Of longer histories a page has the end only.
     if 2 * parts + OTHER_STEPS <= PAGE_MAX {
-        report.must_be("commitments", commit.tasks, parts);
-        report.must_be("proofs", prove.tasks, parts);
+        for round in &measured.rounds {
+            report.must_be("commitments", round.stage("commit").tasks, parts);
+            report.must_be("proofs", round.stage("prove").tasks, parts);
+        }
     }
-    let wall_s = times.wall.as_secs_f64();
+    report_time(args, measured, &mut report);
+    report_overhead(args, measured, &mut report);
+    for name in ["trace", "challenge", "aggregate"] {
+        let ms = measured.median(|round| 1e3 * round.stage(name).ran.as_secs_f64());
+        report.figure(name, ms, "ms", Target::None, "");
+        report.put(&format!("{name}_ms"), round(ms));
+    }
+    for (place, name) in MEASURED.iter().enumerate() {
+        let peaks = measured.rounds.iter().map(|round| round.peaks[place]);
+        let most = peaks.max().unwrap_or_default();
+        let label = format!("peak memory, {name}");
+        report.figure(&label, mib(most), "MiB", Target::None, "");
+        report.put(&format!("{name}_peak_bytes"), most);
+    }
+    report.note("trusted: the dispatcher of the stages trace, challenge and aggregate");
+    report.finish(&args.common)
+}
+
+/// Reports the time of the proof beside that of one process.
+fn report_time(args: &Args, measured: &Measured, report: &mut Report) {
+    let workers = f64::from(args.workers);
+    let wall_s = measured.median(|round| round.wall.as_secs_f64());
     report.figure("wall time", wall_s, "s", Target::None, "");
     report.put("wall_s", round(wall_s));
-    let workers = wall_s * f64::from(args.workers);
-    let busy = 100.0 * times.busy.as_secs_f64() / (workers * f64::from(args.threads));
+    let threads = workers * f64::from(args.threads);
+    let busy = measured
+        .median(|round| 100.0 * round.busy.as_secs_f64() / (threads * round.wall.as_secs_f64()));
     report.figure(
         "workers' processor time over wall time × workers × threads",
         busy,
@@ -187,44 +194,53 @@ fn report(
         "",
     );
     report.put("busy_percent", round(busy));
-    if let Some(alone) = times.alone {
-        let alone = alone.as_secs_f64();
-        let efficiency = 100.0 * alone / workers;
-        let lost = 1e3 * (workers - alone) / parts as f64;
-        report.figure("one process of one thread", alone, "s", Target::None, "");
-        report.figure(
-            "its time over wall time × workers",
-            efficiency,
-            "%",
-            Target::AtLeast(90.0),
-            "",
-        );
-        report.figure("lost time, each part", lost, "ms", Target::None, "");
-        report.put("alone_s", round(alone));
-        report.put("efficiency_percent", round(efficiency));
-        report.put("lost_ms", round(lost));
+    let loading = measured.median(|round| round.loading.as_secs_f64());
+    report.figure(
+        "workers' processor time before, for their keys",
+        loading,
+        "s",
+        Target::None,
+        "",
+    );
+    report.put("loading_s", round(loading));
+    let efficiencies = measured.efficiencies(args.workers);
+    if efficiencies.is_empty() {
+        return;
     }
-    let coordinator = 1e3 * times.coordinator.as_secs_f64() / parts as f64;
-    let with = if args.unchecked {
-        ""
-    } else {
-        ", with its checks of results"
+    let alone: Vec<f64> = measured.alone.iter().map(Duration::as_secs_f64).collect();
+    let alone_s = Figures::of(alone).p50();
+    let each: Vec<f64> = efficiencies.iter().copied().map(round).collect();
+    let efficiency = Figures::of(efficiencies).p50();
+    report.figure("one process of one thread", alone_s, "s", Target::None, "");
+    report.figure(
+        "its time over wall time × workers",
+        efficiency,
+        "%",
+        Target::AtLeast(90.0),
+        "",
+    );
+    report.put("alone_s", round(alone_s));
+    report.put("efficiency_percent", round(efficiency));
+    report.put("efficiency_percent_of_rounds", each);
+}
+
+/// Reports what the orchestration adds to the parts.
+fn report_overhead(args: &Args, measured: &Measured, report: &mut Report) {
+    let parts = f64::from(args.parts);
+    let coordinator = measured.median(|round| 1e3 * round.coordinator.as_secs_f64() / parts);
+    let (with, target) = match args.unchecked {
+        true => ("", Target::AtMost(5.0)),
+        false => (", with its checks of results", Target::None),
     };
     report.figure(
         &format!("coordinator's processor time{with}, each part"),
         coordinator,
         "ms",
-        if args.unchecked {
-            Target::AtMost(5.0)
-        } else {
-            Target::None
-        },
+        target,
         "",
     );
     report.put("coordinator_ms", round(coordinator));
-    let added = (commit.leased + prove.leased).saturating_sub(commit.ran + prove.ran);
-    let tasks = (commit.tasks + prove.tasks).max(1);
-    let overhead = 1e3 * added.as_secs_f64() / tasks as f64;
+    let overhead = measured.median(Round::overhead_ms);
     report.figure(
         "lease → result recorded, beside the prover, each task",
         overhead,
@@ -232,34 +248,56 @@ fn report(
         Target::AtMost(5.0),
         "",
     );
-    for (name, time) in [("commit", &commit), ("prove", &prove)] {
-        let each = 1e3 * time.ran.as_secs_f64() / time.tasks.max(1) as f64;
+    report.put("overhead_ms", round(overhead));
+    for name in ["commit", "prove"] {
+        let each = measured.median(|round| {
+            let stage = round.stage(name);
+            1e3 * stage.ran.as_secs_f64() / stage.tasks.max(1) as f64
+        });
         report.figure(&format!("{name}, each part"), each, "ms", Target::None, "");
         report.put(&format!("{name}_ms"), round(each));
     }
-    for name in ["trace", "challenge", "aggregate"] {
-        let ms = 1e3 * stage(name).ran.as_secs_f64();
-        report.figure(name, ms, "ms", Target::None, "");
-        report.put(&format!("{name}_ms"), round(ms));
+}
+
+// === impl Measured ===
+
+impl Measured {
+    fn median(&self, figure: impl Fn(&Round) -> f64) -> f64 {
+        Figures::of(self.rounds.iter().map(figure).collect()).p50()
     }
-    for name in ["worker", "coordinator", "trusted"] {
-        let of_name = roles.iter().filter(|role| role.name == name);
-        let most = of_name.filter_map(|role| peak(role.child.id())).max();
-        let most = most.context("the system does not say what memory a process had")?;
-        let label = format!("peak memory, {name}");
-        report.figure(&label, mib(most), "MiB", Target::None, "");
-        report.put(&format!("{name}_peak_bytes"), most);
+
+    /// Of each round, in percent: the time of one process, the mean of the one before and the one after, over that of
+    /// the cluster times its workers.
+    fn efficiencies(&self, workers: u32) -> Vec<f64> {
+        let alone = self.alone.windows(2).map(|pair| (pair[0] + pair[1]) / 2);
+        let pairs = self.rounds.iter().zip(alone);
+        let ratio = |(round, alone): (&Round, Duration)| {
+            100.0 * alone.as_secs_f64() / (f64::from(workers) * round.wall.as_secs_f64())
+        };
+        pairs.map(ratio).collect()
     }
-    report.put("overhead_ms", round(overhead));
-    report.note("trusted: the dispatcher of the stages trace, challenge and aggregate");
-    report.finish(&args.common)
+}
+
+// === impl Round ===
+
+impl Round {
+    fn stage(&self, name: &str) -> StageTime {
+        StageTime::of(&self.block, name)
+    }
+
+    /// Time under leases beside the prover, each task.
+    fn overhead_ms(&self) -> f64 {
+        let (commit, prove) = (self.stage("commit"), self.stage("prove"));
+        let added = (commit.leased + prove.leased).saturating_sub(commit.ran + prove.ran);
+        1e3 * added.as_secs_f64() / (commit.tasks + prove.tasks).max(1) as f64
+    }
 }
 
 // === impl Setting ===
 
 impl Setting<'_> {
-    /// Makes keys, a witness and the workflow.
-    fn prepare(&self, args: &Args) -> anyhow::Result<()> {
+    /// Makes keys and a witness.
+    fn make_keys(&self, args: &Args) -> anyhow::Result<()> {
         let [parts, squarings, portals] =
             [args.parts, args.squarings, args.portals].map(|number| number.to_string());
         self.call(&[
@@ -277,6 +315,11 @@ impl Setting<'_> {
         ])?;
         let witness = vec![7; 32 * args.portals as usize];
         std::fs::write(self.folder.join("witness"), witness)?;
+        Ok(())
+    }
+
+    /// Makes the workflow of a round, under a name of its own.
+    fn make_workflow(&self, args: &Args, name: &str) -> anyhow::Result<()> {
         self.call(&[
             "partition",
             "prove",
@@ -284,20 +327,83 @@ impl Setting<'_> {
             "--witness",
             "witness",
             "--proof",
-            "proof",
+            PROOF,
             "--public",
             "public.json",
             "--workflow",
-            "parts.toml",
+            WORKFLOW,
         ])?;
+        let workflow = self.folder.join(WORKFLOW);
+        let mut text = std::fs::read_to_string(&workflow)?;
+        let mut replace = |from: &str, to: &str| {
+            anyhow::ensure!(text.contains(from), "the workflow has no line {from:?}");
+            text = text.replace(from, to);
+            Ok(())
+        };
+        replace("name = \"partition\"\n", &format!("name = \"{name}\"\n"))?;
         if args.unchecked {
-            let workflow = self.folder.join("parts.toml");
-            let text = std::fs::read_to_string(&workflow)?;
-            let unchecked = text.replace("check_results = true\n", "");
-            anyhow::ensure!(text != unchecked, "the workflow has no checks of results");
-            std::fs::write(&workflow, unchecked)?;
+            replace("check_results = true\n", "")?;
         }
+        std::fs::write(&workflow, text)?;
         Ok(())
+    }
+
+    /// One proof by the cluster.
+    async fn prove_together(&self, args: &Args, number: u32) -> anyhow::Result<Round> {
+        let name = format!("parts-{number}");
+        self.make_workflow(args, &name)?;
+        let mut roles = vec![self.start("coordinator", &[])?];
+        roles.push(self.start("trusted", &["trace", "challenge", "aggregate"])?);
+        for _ in 0..args.workers {
+            roles.push(self.start("worker", &["commit", "prove"])?);
+        }
+        let expected = u64::from(args.workers) + 1;
+        self.wait("the workers", || {
+            let status = self.ask(&["status", "--workflow", &name])?;
+            (status["workers"].as_u64()? >= expected).then_some(())
+        })
+        .await?;
+        tokio::time::sleep(LOADING_TIME).await;
+        let before = ["worker", "coordinator"].map(|name| time_of(&roles, name));
+        let began = Instant::now();
+        roles.push(self.start("source", &[])?);
+        roles.push(self.start("sequencer", &[])?);
+        let proof = self.folder.join(PROOF);
+        self.wait("the proof", || proof.exists().then_some(()))
+            .await?;
+        let wall = began.elapsed();
+        let after = ["worker", "coordinator"].map(|name| time_of(&roles, name));
+        let block = self
+            .wait("the block's end", || {
+                let block = self.ask(&["block", "0", "--workflow", &name])?;
+                (block["state"] == "emitted").then_some(block)
+            })
+            .await?;
+        self.call(&[
+            "partition",
+            "verify",
+            "--key",
+            "keys/verifying.key",
+            "--public",
+            "public.json",
+            PROOF,
+        ])?;
+        let mut peaks = [0; MEASURED.len()];
+        for (most, name) in peaks.iter_mut().zip(MEASURED) {
+            let of_name = roles.iter().filter(|role| role.name == name);
+            let found = of_name.filter_map(|role| peak(role.child.id())).max();
+            *most = found.context("the system does not say what memory a process had")?;
+        }
+        // The next round waits for a file of its own.
+        std::fs::remove_file(&proof)?;
+        Ok(Round {
+            wall,
+            busy: after[0].saturating_sub(before[0]),
+            coordinator: after[1].saturating_sub(before[1]),
+            loading: before[0],
+            block,
+            peaks,
+        })
     }
 
     /// The time of one process of one thread for the same proof; nothing if the cluster's workers have more threads.
@@ -340,7 +446,7 @@ impl Setting<'_> {
         } else {
             "dispatcher"
         };
-        let mut command = self.command(&[role, "parts.toml"]);
+        let mut command = self.command(&[role, WORKFLOW]);
         for stage in stages {
             command.args(["--stage", stage]);
         }
