@@ -33,6 +33,7 @@ pub(crate) async fn coordinator(args: Coordinator) -> Result<(), Failure> {
         .collect::<Result<Vec<_>, _>>()?;
     let name = process_name(args.role.name.as_deref());
     let connection = bus::connect(&args.bus, Role::Coordinator, &name).await?;
+    memory::start_releasing_pages();
     let screen = Screen::open();
     let shutdown = signals::listen(screen.clone(), args.role.drain)?;
     let led_workflows = LedWorkflows::default();
