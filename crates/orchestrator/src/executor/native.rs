@@ -173,7 +173,7 @@ pub struct Native<P> {
     prover: Arc<P>,
     fan_out: bool,
     time_limit: Option<Duration>,
-    /// Whether the prover was prepared, or is.
+    /// Whether the prover's preparation has begun.
     is_prepared: AtomicBool,
 }
 

@@ -96,7 +96,7 @@ struct JobKeys<E: PartitionCurve> {
     srs: Arc<Srs<E>>,
 }
 
-/// What the whole proof is verified with.
+/// The verifying key and the public inputs of the whole proof.
 struct Statement<E: PartitionCurve> {
     key: VerifyingKey<E>,
     public_inputs: Vec<E::ScalarField>,
