@@ -3,7 +3,7 @@
 use ark_bls12_381::{Fr, G1Projective};
 use ark_ec::short_weierstrass::{Affine, Projective, SWCurveConfig};
 use ark_ec::{AffineRepr, CurveGroup, PrimeGroup, VariableBaseMSM};
-use ark_ff::{AdditiveGroup, PrimeField, UniformRand, Zero};
+use ark_ff::{AdditiveGroup, Field, PrimeField, UniformRand, Zero};
 use ark_std::rand::{Rng, SeedableRng, rngs::StdRng};
 use proofmill_kernels::{
     InstructionSet, MsmGroup, PreparedBases, fixed_base, msm, msm_bigint, msm_on, multiply_each,
@@ -260,6 +260,26 @@ fn products_are_the_same_on_any_number_of_threads() {
         for set in back_ends() {
             let product = pool.install(|| msm_on::<G1Projective>(set, &bases, &scalars));
             assert_eq!(product, expected, "{set}, {threads} threads");
+        }
+    }
+}
+
+/// Few bases and scalars of one bit make the narrowest windows, and one scalar of full size fills them.
+#[test]
+fn narrow_windows_hold_full_scalars() {
+    for length in 12..20 {
+        let rng = &mut StdRng::seed_from_u64(length as u64);
+        let bases = few_bases::<G1Projective>(rng, length);
+        for copies in 1..24 {
+            let mut scalars = vec![Fr::ONE; length];
+            scalars[length / 2] = Fr::rand(rng);
+            let expected = naive::<G1Projective>(&bases, &scalars);
+            for set in back_ends() {
+                let limit = PreparedBases::<G1Projective>::bytes_for(set, length, copies);
+                let prepared = PreparedBases::<G1Projective>::new_on(set, &bases, limit);
+                let product = prepared.msm(&scalars);
+                assert_eq!(product, expected, "{set}, {length} bases, {copies} copies");
+            }
         }
     }
 }

@@ -53,7 +53,7 @@ pub(crate) enum Bases {
 /// Scalars sampled for a [`Shape`].
 const SAMPLE: usize = 512;
 /// Widest windows considered: 2¹⁹ buckets.
-const WIDEST: u32 = 20;
+const WIDEST: usize = 20;
 /// The most buckets of a task's group of windows, unless one window has more: as many as a core's
 /// second-level cache holds.
 const GROUP_BUCKETS: usize = 3 << 13;
@@ -90,6 +90,30 @@ impl Shape {
     }
 }
 
+// === impl Bases ===
+
+impl Bases {
+    /// The divisions into windows that may be chosen for numbers up to `largest`. None is of one bit, which would
+    /// gain nothing; where copies fix the bits that all windows have, a last one of one bit would overflow.
+    fn windows(self, largest: &[u64; 4]) -> Vec<Windows> {
+        match self {
+            Self::Prepared { copies, copy_bits } if copies > 1 => {
+                let counts = copy_bits.div_ceil(WIDEST)..=copy_bits / 2;
+                counts
+                    .map(|count| Windows::covering(count, copies, copy_bits))
+                    .collect()
+            }
+            Self::Unprepared | Self::Prepared { .. } => {
+                let bits = bit_length(largest) + 1;
+                let counts = bits.div_ceil(WIDEST)..=bits / 2;
+                counts
+                    .map(|count| Windows::even(count, 1, largest))
+                    .collect()
+            }
+        }
+    }
+}
+
 // === impl MsmPlan ===
 
 impl MsmPlan {
@@ -101,23 +125,13 @@ impl MsmPlan {
         bases: Bases,
         ways: &[(bool, [u64; 4])],
     ) -> Self {
-        let (copies, loaded) = match bases {
-            Bases::Unprepared => (1, false),
-            Bases::Prepared { copies, .. } => (copies, true),
-        };
+        let loaded = bases != Bases::Unprepared;
         let mut best: Option<(f64, Self)> = None;
         for (split, largest) in ways {
             let part_bits = bit_length(largest);
             let parts = 1 + usize::from(*split);
-            let fewest = (part_bits + 1).div_ceil(copies * WIDEST as usize);
-            let most = (part_bits + 1).div_ceil(2 * copies);
-            for count in fewest..=most {
-                let windows = match bases {
-                    Bases::Prepared { copies, copy_bits } if copies > 1 => {
-                        Windows::covering(count, copies, copy_bits)
-                    }
-                    _ => Windows::even(count, copies, largest),
-                };
+            for windows in bases.windows(largest) {
+                let count = windows.widths.len();
                 let buckets = 1usize << (windows.widest() - 1);
                 let width = windows.copy_bits() as f64 / count as f64;
                 let digits = shape.digits(width, parts, part_bits);
@@ -193,4 +207,45 @@ fn makespan(
     // Tasks of fewer windows fill the threads that the last round of full ones leaves idle.
     let small = chunks.div_ceil(threads - last) as f64 * time(rest);
     (full_time(rounds) + small).max(full_time(full.div_ceil(threads)))
+}
+
+#[cfg(test)]
+mod tests {
+    use ark_ec::short_weierstrass::SWCurveConfig;
+
+    use super::super::endomorphism::Endomorphism;
+    use super::super::recode::Split;
+    use super::*;
+
+    fn check<P: SWCurveConfig>() {
+        let map = Endomorphism::<P>::of_curve().expect("the curve has an endomorphism");
+        for split in [Split::Whole, Split::Halves(map)] {
+            let largest = split.largest();
+            let prepared = (2..=bit_length(&largest)).map(|copies| Bases::Prepared {
+                copies,
+                copy_bits: Windows::copy_bits_for(copies, &largest).max(2),
+            });
+            for bases in prepared.chain([Bases::Unprepared]) {
+                let candidates = bases.windows(&largest);
+                assert!(!candidates.is_empty(), "{bases:?}");
+                for windows in candidates {
+                    assert!(windows.holds(&largest), "{bases:?}, {windows:?}");
+                    assert!(windows.widths.iter().all(|width| *width > 1));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn all_windows_hold_the_largest_number() {
+        check::<ark_bls12_381::g1::Config>();
+        check::<ark_bls12_381::g2::Config>();
+        check::<ark_bls12_377::g1::Config>();
+        check::<ark_bls12_377::g2::Config>();
+        check::<ark_bn254::g1::Config>();
+        check::<ark_bn254::g2::Config>();
+        check::<ark_grumpkin::GrumpkinConfig>();
+        check::<ark_pallas::PallasConfig>();
+        check::<ark_vesta::VestaConfig>();
+    }
 }

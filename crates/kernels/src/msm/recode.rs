@@ -95,8 +95,8 @@ impl Windows {
         Self { widths, copies }
     }
 
-    /// Bits of each copy that hold magnitudes up to `largest` whatever the windows: two more than
-    /// the magnitude has leave room for any `D`.
+    /// Bits of each copy that hold magnitudes up to `largest` whatever the windows, none being of one bit: two more
+    /// than the magnitude has leave room for any `D`, whose highest bits are then not neighbours.
     pub(crate) fn copy_bits_for(copies: usize, largest: &[u64; 4]) -> usize {
         (bit_length(largest) + 2).div_ceil(copies)
     }
@@ -151,7 +151,7 @@ impl Windows {
     }
 
     /// Whether `largest + D` stays within the windows.
-    fn holds(&self, largest: &[u64; 4]) -> bool {
+    pub(crate) fn holds(&self, largest: &[u64; 4]) -> bool {
         let bits = self.copies * self.copy_bits();
         if bit_length(largest) > bits {
             return false;
@@ -214,6 +214,10 @@ impl Recoded {
         count: usize,
         scalar: &(dyn Fn(usize) -> <P::ScalarField as PrimeField>::BigInt + Sync),
     ) -> Self {
+        debug_assert!(
+            windows.holds(&split.largest()),
+            "{windows:?}: digits would overflow"
+        );
         let (stride, offset, reaches) = (windows.stride(), windows.offset(), windows.reaches());
         let parts = split.parts();
         let mut words = vec![0; parts * count * stride];
