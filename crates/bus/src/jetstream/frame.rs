@@ -70,6 +70,8 @@ struct Messages {
     number: u64,
     /// Most bytes of a piece.
     room: usize,
+    /// About the bytes of all pieces.
+    expected: usize,
     message: BytesMut,
     finished: Vec<Bytes>,
 }
@@ -102,8 +104,8 @@ impl Frame {
             removed: self.removed.iter().map(|seq| seq.0).collect(),
         };
         // Numbers and lengths take ten bytes at most.
-        let bytes = self.put_bytes() + 10 * (3 + 3 * self.puts.len() + self.removed.len());
-        let messages = Messages::new(writer, first, limit, bytes);
+        let expected = self.put_bytes() + 10 * (3 + 3 * self.puts.len() + self.removed.len());
+        let messages = Messages::new(writer, first, limit, expected);
         postcard::serialize_with_flavor(&body, messages)
             .expect("postcard encodes numbers and bytes")
     }
@@ -142,23 +144,27 @@ impl Serialize for Value<'_> {
 // === impl Messages ===
 
 impl Messages {
-    /// Messages of at most `limit` bytes each, for a body of about so many `bytes`; the first has number `first`.
-    fn new(writer: u64, first: u64, limit: usize, bytes: usize) -> Self {
+    /// Messages of at most `limit` bytes each, for a body of about `expected` bytes; the first has number `first`.
+    fn new(writer: u64, first: u64, limit: usize, expected: usize) -> Self {
         let room = limit.saturating_sub(OVERHEAD_BYTES).max(1);
         let mut messages = Self {
             writer,
             number: first,
             room,
+            expected,
             message: BytesMut::new(),
             finished: Vec::new(),
         };
-        messages.begin(bytes);
+        messages.begin();
         messages
     }
 
-    /// Begins the next message, of which `bytes` remain.
-    fn begin(&mut self, bytes: usize) {
-        self.message = BytesMut::with_capacity(bytes.min(self.room) + OVERHEAD_BYTES);
+    /// Begins the next message. All before it are full.
+    fn begin(&mut self) {
+        let left = self
+            .expected
+            .saturating_sub(self.finished.len() * self.room);
+        self.message = BytesMut::with_capacity(left.min(self.room) + OVERHEAD_BYTES);
         self.message.put_slice(&MAGIC);
         self.message.put_u8(match self.finished.is_empty() {
             true => FLAG_FIRST,
@@ -190,7 +196,7 @@ impl Flavor for Messages {
             let left = self.room + HEAD_BYTES - self.message.len();
             if left == 0 {
                 self.end(0);
-                self.begin(bytes.len());
+                self.begin();
                 continue;
             }
             let (now, rest) = bytes.split_at(left.min(bytes.len()));

@@ -426,7 +426,19 @@ impl<E: SnarkCurve> ProvingKey<E> {
 
     /// Reads the verifying key in the content of a proving key's file, as [`load_verifying_key`](Self::load_verifying_key).
     pub(crate) fn verifying_key_in(bytes: &[u8]) -> Result<VerifyingKey<E>, KeyError> {
-        Self::points_before_queries(bytes).map(|(vk, _)| vk)
+        let (head, mut sections) = Self::unchecked_sections(bytes)?;
+        sections.verifying_key(&head)
+    }
+
+    /// The head and the body of a proving key's file, whose points are to be checked as its checksum is not.
+    fn unchecked_sections(bytes: &[u8]) -> Result<(Head, Sections<'_>), KeyError> {
+        let head = Head::read::<E>(bytes, Kind::Proving, bytes.len() as u64)?;
+        let sections = Sections {
+            rest: &bytes[HEAD_BYTES..],
+            validate: true,
+            mapped: None,
+        };
+        Ok((head, sections))
     }
 
     /// The verifying key, and β and δ in the first group, in the content of a proving key's file: points are checked,
@@ -434,12 +446,7 @@ impl<E: SnarkCurve> ProvingKey<E> {
     pub(crate) fn points_before_queries(
         bytes: &[u8],
     ) -> Result<(VerifyingKey<E>, [E::G1Affine; 2]), KeyError> {
-        let head = Head::read::<E>(bytes, Kind::Proving, bytes.len() as u64)?;
-        let mut sections = Sections {
-            rest: &bytes[HEAD_BYTES..],
-            validate: true,
-            mapped: None,
-        };
+        let (head, mut sections) = Self::unchecked_sections(bytes)?;
         let vk = sections.verifying_key(&head)?;
         let beta_g1 = sections.point("beta in the first group")?;
         Ok((vk, [beta_g1, sections.point("delta in the first group")?]))

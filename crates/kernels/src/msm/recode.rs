@@ -310,9 +310,7 @@ impl<'a> Numbers<'a> {
         add(words, &part.words);
         // Above the highest bit that differs from the offset's, digits are zero.
         let differing = words.iter().zip(offset).map(|(word, offset)| word ^ offset);
-        let differing = differing.enumerate().rev().find(|(_, bits)| *bits != 0);
-        let bits = differing.map_or(0, |(i, bits)| 64 * i + 64 - bits.leading_zeros() as usize);
-        self.reach[number] = reaches[bits];
+        self.reach[number] = reaches[bit_length_of(differing)];
         self.negative[number] = part.negative;
     }
 }
@@ -327,10 +325,16 @@ impl Window {
 
 /// Bits up to the highest that is set.
 pub(crate) fn bit_length(words: &[u64]) -> usize {
+    bit_length_of(words.iter().copied())
+}
+
+/// [`bit_length`] of words that are not stored.
+fn bit_length_of(words: impl DoubleEndedIterator<Item = u64> + ExactSizeIterator) -> usize {
     words
-        .iter()
-        .rposition(|word| *word != 0)
-        .map_or(0, |i| 64 * i + 64 - words[i].leading_zeros() as usize)
+        .enumerate()
+        .rev()
+        .find(|(_, word)| *word != 0)
+        .map_or(0, |(i, word)| 64 * i + 64 - word.leading_zeros() as usize)
 }
 
 fn four_words(words: &[u64]) -> [u64; 4] {

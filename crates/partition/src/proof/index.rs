@@ -11,6 +11,7 @@ use proofmill_groth16::mirage::{
     VerifyingKey as ClassVerifyingKey,
 };
 use proofmill_groth16::{InsecureKey, KeyError, PointCheck, ProveError, ResidentForm, VerifyError};
+use proofmill_kernels::Poseidon2Field;
 
 use super::memory::{KeyForm, PREPARED_PARTS_MIN};
 use super::verifier::{MAX_PUBLIC_INPUTS, VerifyingKey};
@@ -278,15 +279,24 @@ impl<E: PartitionCurve> PartInputs<E> {
     }
 }
 
+/// An error unless there is a key for each class.
+pub(super) fn require_number<F: Poseidon2Field>(
+    partition: &Partition<F>,
+    found: usize,
+) -> Result<(), IndexError> {
+    let expected = partition.classes().len();
+    match found == expected {
+        true => Ok(()),
+        false => Err(IndexError::Classes { expected, found }),
+    }
+}
+
 fn check_keys<E: PartitionCurve>(
     partition: &Partition<E::ScalarField>,
     keys: &[ClassVerifyingKey<E>],
 ) -> Result<(), IndexError> {
+    require_number(partition, keys.len())?;
     let classes = partition.classes();
-    if keys.len() != classes.len() {
-        let (expected, found) = (classes.len(), keys.len());
-        return Err(IndexError::Classes { expected, found });
-    }
     for (number, (class, key)) in classes.iter().zip(keys).enumerate() {
         let system = class
             .committed_system()
@@ -377,10 +387,7 @@ impl<E: PartitionCurve> ClassKeys<E> {
         keys: Vec<ProvingKey<E>>,
         residency: ResidentForm,
     ) -> Result<Self, IndexError> {
-        let (expected, found) = (partition.classes().len(), keys.len());
-        if expected != found {
-            return Err(IndexError::Classes { expected, found });
-        }
+        require_number(partition, keys.len())?;
         let keys = keys.into_iter().enumerate();
         let held = keys.map(|(class, key)| resident(partition, class, key, residency));
         Ok(Self::Held(held.collect::<Result<_, _>>()?))

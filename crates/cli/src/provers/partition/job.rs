@@ -20,7 +20,7 @@ use zeroize::Zeroizing;
 use super::messages::{PartResult, WholeProof, bytes_of};
 use super::shards::Leaders;
 use super::shared::Shared;
-use crate::circuit_folder::{AnyCircuit, Folder};
+use crate::circuit_folder::{AnyCircuit, CircuitSizes, Folder};
 use crate::failure::Failure;
 use crate::files::{read, write_together};
 
@@ -82,6 +82,7 @@ struct OpenJob<E: PartitionCurve> {
     path: PathBuf,
     job: Job,
     seed: Zeroizing<[u8; 32]>,
+    sizes: CircuitSizes,
     keys: Shared<(), Arc<JobKeys<E>>>,
     coordination: Shared<(), Arc<JobCoordination<E>>>,
     statement: Shared<(), Arc<Statement<E>>>,
@@ -146,12 +147,13 @@ fn open(path: &Path) -> Result<Arc<dyn JobSteps>, Failure> {
             .try_into()
             .map_err(|_| Failure::new("its seed is not 32 bytes in hexadecimal"))?,
     );
-    let curve = Folder::at(&job.keys).description()?.curve()?;
-    let opened = with_partition_curve!(curve, E => {
+    let description = Folder::at(&job.keys).description()?;
+    let opened = with_partition_curve!(description.curve()?, E => {
         let steps: Arc<dyn JobSteps> = Arc::new(OpenJob::<E> {
             path: path.to_owned(),
             job,
             seed,
+            sizes: description.circuit,
             keys: Shared::default(),
             coordination: Shared::default(),
             statement: Shared::default(),
@@ -208,10 +210,9 @@ impl<E: PartitionCurve> OpenJob<E> {
 
     /// The circuit with its witness.
     fn circuit(&self) -> Result<JobCircuit<E>, Failure> {
-        let folder = Folder::at(&self.job.keys);
-        let sizes = folder.description()?.circuit;
-        let witness = sizes.read_witness(&self.job.witness)?;
-        sizes.with_witness(&folder, &witness)
+        let witness = self.sizes.read_witness(&self.job.witness)?;
+        self.sizes
+            .with_witness(&Folder::at(&self.job.keys), &witness)
     }
 
     fn retry(&self, failure: &Failure) -> ProverError {

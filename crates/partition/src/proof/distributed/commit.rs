@@ -6,6 +6,7 @@ use proofmill_groth16::mirage::{Commitment, CommitmentKey};
 
 use super::task::CommitTask;
 use crate::Partition;
+use crate::proof::index::require_number;
 use crate::proof::{ClassKeys, IndexError, PartitionCurve, ProveError};
 
 /// The commitment keys of all classes, in their order. They are a small part of the proving keys: workers commit, and
@@ -25,11 +26,8 @@ impl<E: PartitionCurve> CommitmentKeys<E> {
         partition: &Partition<E::ScalarField>,
         keys: Vec<CommitmentKey<E>>,
     ) -> Result<Self, IndexError> {
+        require_number(partition, keys.len())?;
         let classes = partition.classes();
-        if keys.len() != classes.len() {
-            let (expected, found) = (classes.len(), keys.len());
-            return Err(IndexError::Classes { expected, found });
-        }
         for (number, (class, key)) in classes.iter().zip(&keys).enumerate() {
             let is_of_class =
                 *key.circuit() == class.digest() && key.num_committed() == class.layout().committed;
