@@ -95,7 +95,7 @@ impl Shape {
 impl Bases {
     /// The divisions into windows that may be chosen for numbers up to `largest`. None is of one bit, which would
     /// gain nothing; where copies fix the bits that all windows have, a last one of one bit would overflow.
-    fn windows(self, largest: &[u64; 4]) -> Vec<Windows> {
+    pub(crate) fn windows(self, largest: &[u64; 4]) -> Vec<Windows> {
         match self {
             Self::Prepared { copies, copy_bits } if copies > 1 => {
                 let counts = copy_bits.div_ceil(WIDEST)..=copy_bits / 2;
@@ -170,7 +170,7 @@ impl MsmPlan {
 }
 
 /// The candidate divisions of a product into tasks: windows of a task, and parts of the bases.
-fn divisions(
+pub(crate) fn divisions(
     windows: usize,
     buckets: usize,
     threads: usize,

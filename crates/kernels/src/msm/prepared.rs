@@ -187,6 +187,41 @@ impl<K: PointKernel> PreparedByKernel<K> {
         }
     }
 
+    fn bases(&self) -> Bases {
+        Bases::Prepared {
+            copies: self.multiples,
+            copy_bits: self.copy_bits,
+        }
+    }
+
+    fn split(&self) -> Split<'static, K::Curve> {
+        self.endomorphism.map_or(Split::Whole, Split::Halves)
+    }
+
+    fn recoded(
+        &self,
+        windows: &Windows,
+        split: &Split<'_, K::Curve>,
+        scalar: ScalarAt<'_, K>,
+    ) -> Recoded {
+        let zero = BigIntOf::<K>::from(0u64);
+        Recoded::new(windows, split, self.count, &|i| {
+            if self.infinite.get(i).copied().unwrap_or(false) {
+                zero
+            } else {
+                scalar(i)
+            }
+        })
+    }
+
+    fn terms<'a>(&'a self, recoded: &'a Recoded) -> Terms<'a, K> {
+        Terms {
+            points: &self.points,
+            count: self.count,
+            recoded,
+        }
+    }
+
     fn multiply(
         &self,
         scalar: ScalarAt<'_, K>,
@@ -200,27 +235,12 @@ impl<K: PointKernel> PreparedByKernel<K> {
             let nothing: (&[_], _) = (&[], other_scalar);
             return self.multiply(scalar, nothing) + multiply::<K>(others, other_scalar);
         }
-        let split = self.endomorphism.map_or(Split::Whole, Split::Halves);
-        let bases = Bases::Prepared {
-            copies: self.multiples,
-            copy_bits: self.copy_bits,
-        };
+        let split = self.split();
         let splits = [split];
-        let plan = choose::<K>(&shape::<K>(self.count, scalar), bases, &splits);
+        let plan = choose::<K>(&shape::<K>(self.count, scalar), self.bases(), &splits);
         let [split] = splits;
-        let zero = BigIntOf::<K>::from(0u64);
-        let recoded = Recoded::new(&plan.windows, &split, self.count, &|i| {
-            if self.infinite.get(i).copied().unwrap_or(false) {
-                zero
-            } else {
-                scalar(i)
-            }
-        });
-        let own = Terms {
-            points: &self.points,
-            count: self.count,
-            recoded: &recoded,
-        };
+        let recoded = self.recoded(&plan.windows, &split, scalar);
+        let own = self.terms(&recoded);
         if others.is_empty() {
             return pippenger::<K>(&[own], &plan);
         }
@@ -260,5 +280,78 @@ impl<K: PointKernel> PreparedByKernel<K> {
     /// Points kept for each base.
     fn copies(&self) -> usize {
         self.multiples * (1 + usize::from(self.endomorphism.is_some()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ark_bls12_381::{Fr, G1Affine, G1Projective, g1};
+    use ark_ec::{CurveGroup, VariableBaseMSM};
+    use ark_ff::{Field, UniformRand, Zero};
+
+    use super::super::plan::{MsmPlan, divisions};
+    use super::*;
+    use crate::portable::points::PortablePoints;
+
+    /// Wider windows have more buckets, and are otherwise the same.
+    const WIDTH_MAX: u32 = 7;
+
+    /// The product by every plan that could be chosen on three threads.
+    fn by_all_plans<K: PointKernel<Curve = g1::Config>>(bases: &[G1Affine], scalars: &[Fr]) {
+        let expected = G1Projective::msm(bases, scalars).expect("as many bases as scalars");
+        for copies in [1, 2, 4, 6, 14] {
+            let limit = copies * bases.len() * K::POINT_BYTES;
+            let prepared = PreparedByKernel::<K>::new(bases, limit);
+            assert_eq!(prepared.copies(), copies);
+            let split = prepared.split();
+            for windows in prepared.bases().windows(&split.largest()) {
+                if windows.widest() > WIDTH_MAX {
+                    continue;
+                }
+                let recoded = prepared.recoded(&windows, &split, &|i| scalars[i].into_bigint());
+                let buckets = 1 << (windows.widest() - 1);
+                for (group, chunks) in divisions(windows.widths.len(), buckets, 3) {
+                    let plan = MsmPlan {
+                        split: split.parts() == 2,
+                        windows: windows.clone(),
+                        group,
+                        chunks,
+                    };
+                    let product = pippenger::<K>(&[prepared.terms(&recoded)], &plan);
+                    assert_eq!(product, expected, "{copies} copies, {plan:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn all_plans_make_the_same_product() {
+        let rng = &mut ark_std::test_rng();
+        let points: Vec<G1Projective> = (0..24)
+            .map(|i| match i % 8 {
+                0 => G1Projective::zero(),
+                1 => G1Projective::generator(),
+                2 => -G1Projective::generator(),
+                _ => G1Projective::rand(rng),
+            })
+            .collect();
+        let bases = G1Projective::normalize_batch(&points);
+        let half = -Fr::ONE / Fr::from(2u64);
+        let scalars: Vec<Fr> = (0..24)
+            .map(|i| match i % 6 {
+                0 => Fr::ONE,
+                1 => -Fr::ONE,
+                2 => half,
+                3 => half + Fr::ONE,
+                _ => Fr::rand(rng),
+            })
+            .collect();
+        by_all_plans::<PortablePoints<g1::Config>>(&bases, &scalars);
+        #[cfg(target_arch = "x86_64")]
+        if InstructionSet::Avx512Ifma.is_available() {
+            use crate::x86_64_avx512ifma::{field::Fp, points::VectorPoints};
+            type Vector = Fp<ark_bls12_381::FqConfig, 8, 6>;
+            by_all_plans::<VectorPoints<g1::Config, Vector>>(&bases, &scalars);
+        }
     }
 }
