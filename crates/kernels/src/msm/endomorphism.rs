@@ -289,14 +289,6 @@ mod tests {
 
     #[test]
     fn halves_make_up_the_scalar() {
-        check::<ark_bls12_381::g1::Config>();
-        check::<ark_bls12_381::g2::Config>();
-        check::<ark_bls12_377::g1::Config>();
-        check::<ark_bls12_377::g2::Config>();
-        check::<ark_bn254::g1::Config>();
-        check::<ark_bn254::g2::Config>();
-        check::<ark_grumpkin::GrumpkinConfig>();
-        check::<ark_pallas::PallasConfig>();
-        check::<ark_vesta::VestaConfig>();
+        on_every_curve!(check);
     }
 }

@@ -5,6 +5,22 @@
 //! [`plan`], points are added to the buckets of their digits in batches that share an inversion
 //! ([`accumulate`]), and the buckets are summed up ([`pippenger`]).
 
+/// Calls a test's function, generic over the curve, for each curve of the crate.
+#[cfg(test)]
+macro_rules! on_every_curve {
+    ($check:ident) => {
+        $check::<ark_bls12_381::g1::Config>();
+        $check::<ark_bls12_381::g2::Config>();
+        $check::<ark_bls12_377::g1::Config>();
+        $check::<ark_bls12_377::g2::Config>();
+        $check::<ark_bn254::g1::Config>();
+        $check::<ark_bn254::g2::Config>();
+        $check::<ark_grumpkin::GrumpkinConfig>();
+        $check::<ark_pallas::PallasConfig>();
+        $check::<ark_vesta::VestaConfig>();
+    };
+}
+
 pub(crate) mod accumulate;
 mod bucket_sum;
 pub(crate) mod calibrate;

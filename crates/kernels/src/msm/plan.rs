@@ -106,9 +106,7 @@ impl Bases {
             Self::Unprepared | Self::Prepared { .. } => {
                 let bits = bit_length(largest) + 1;
                 let counts = bits.div_ceil(WIDEST)..=bits / 2;
-                counts
-                    .map(|count| Windows::even(count, 1, largest))
-                    .collect()
+                counts.map(|count| Windows::even(count, largest)).collect()
             }
         }
     }
@@ -238,14 +236,6 @@ mod tests {
 
     #[test]
     fn all_windows_hold_the_largest_number() {
-        check::<ark_bls12_381::g1::Config>();
-        check::<ark_bls12_381::g2::Config>();
-        check::<ark_bls12_377::g1::Config>();
-        check::<ark_bls12_377::g2::Config>();
-        check::<ark_bn254::g1::Config>();
-        check::<ark_bn254::g2::Config>();
-        check::<ark_grumpkin::GrumpkinConfig>();
-        check::<ark_pallas::PallasConfig>();
-        check::<ark_vesta::VestaConfig>();
+        on_every_curve!(check);
     }
 }

@@ -1,6 +1,6 @@
 //! Bases that stay: converted once, with multiples that let windows share buckets.
 
-use std::fmt;
+use std::{fmt, slice};
 
 use ark_ec::{AffineRepr, PrimeGroup};
 use ark_ff::PrimeField;
@@ -235,10 +235,8 @@ impl<K: PointKernel> PreparedByKernel<K> {
             let nothing: (&[_], _) = (&[], other_scalar);
             return self.multiply(scalar, nothing) + multiply::<K>(others, other_scalar);
         }
-        let split = self.split();
-        let splits = [split];
-        let plan = choose::<K>(&shape::<K>(self.count, scalar), self.bases(), &splits);
-        let [split] = splits;
+        let (shape, split) = (shape::<K>(self.count, scalar), self.split());
+        let plan = choose::<K>(&shape, self.bases(), slice::from_ref(&split));
         let recoded = self.recoded(&plan.windows, &split, scalar);
         let own = self.terms(&recoded);
         if others.is_empty() {

@@ -73,12 +73,11 @@ pub(crate) enum Split<'a, P: SWCurveConfig> {
 // === impl Windows ===
 
 impl Windows {
-    /// `count` windows a copy over `copies` copies, as even as can be, for magnitudes up to
-    /// `largest`.
-    pub(crate) fn even(count: usize, copies: usize, largest: &[u64; 4]) -> Self {
-        let mut bits = bit_length(largest) + 1;
+    /// `count` windows, as even as can be, for magnitudes up to `largest`.
+    pub(crate) fn even(count: usize, largest: &[u64; 4]) -> Self {
+        let mut bits = (bit_length(largest) + 1).max(count);
         loop {
-            let windows = Self::covering(count, copies, bits.div_ceil(copies).max(count));
+            let windows = Self::covering(count, 1, bits);
             if windows.holds(largest) {
                 return windows;
             }
@@ -345,12 +344,13 @@ fn four_words(words: &[u64]) -> [u64; 4] {
 
 #[cfg(test)]
 mod tests {
+    use super::super::plan::Bases;
     use super::*;
     use ark_bls12_381::{Fr, g1};
     use ark_ff::{AdditiveGroup, Field, UniformRand};
 
-    fn check(split: &Split<'_, g1::Config>, count: usize, copies: usize) {
-        let windows = Windows::even(count, copies, &split.largest());
+    fn check(split: &Split<'_, g1::Config>, windows: &Windows) {
+        let (count, copies) = (windows.widths.len(), windows.copies);
         let rng = &mut ark_std::test_rng();
         let mut scalars = vec![
             Fr::ZERO,
@@ -360,9 +360,7 @@ mod tests {
             -Fr::ONE / Fr::from(2u64),
         ];
         scalars.extend((0..50).map(|_| Fr::rand(rng)));
-        let recoded = Recoded::new(&windows, split, scalars.len(), &|i| {
-            scalars[i].into_bigint()
-        });
+        let recoded = Recoded::new(windows, split, scalars.len(), &|i| scalars[i].into_bigint());
         for (i, scalar) in scalars.iter().enumerate() {
             let parts = split.split(&scalar.into_bigint());
             for (part, expected) in parts.iter().enumerate().take(split.parts()) {
@@ -402,14 +400,14 @@ mod tests {
     fn digits_make_up_the_number() {
         let map = Endomorphism::new().expect("the curve has one");
         for split in [Split::Whole, Split::Halves(&map)] {
-            for count in 1..40 {
-                for copies in [1, 2, 3, 4, 7] {
-                    if count * copies >= 8
-                        && split.largest()[3].max(split.largest()[1]) > 0
-                        && (255 / (count * copies)) < 28
-                    {
-                        check(&split, count, copies);
-                    }
+            let largest = split.largest();
+            let prepared = [2, 3, 4, 7].map(|copies| Bases::Prepared {
+                copies,
+                copy_bits: Windows::copy_bits_for(copies, &largest),
+            });
+            for bases in [Bases::Unprepared].into_iter().chain(prepared) {
+                for windows in bases.windows(&largest) {
+                    check(&split, &windows);
                 }
             }
         }
@@ -417,7 +415,7 @@ mod tests {
 
     #[test]
     fn numbers_are_chosen_by_their_last_digit() {
-        let windows = Windows::even(16, 1, &Split::<g1::Config>::Whole.largest());
+        let windows = Windows::even(16, &Split::<g1::Config>::Whole.largest());
         let small = |i: usize| i.is_multiple_of(3);
         let scalar = |i: usize| match small(i) {
             true => Fr::from((i % 2) as u64).into_bigint(),
@@ -443,7 +441,7 @@ mod tests {
         let map = Endomorphism::<g1::Config>::new().expect("the curve has one");
         for split in [Split::Whole, Split::Halves(&map)] {
             for count in 7..60 {
-                let windows = Windows::even(count, 1, &split.largest());
+                let windows = Windows::even(count, &split.largest());
                 assert!(windows.widths.iter().all(|width| *width > 1));
                 assert!(windows.widths[0] - windows.widths[count - 1] <= 1);
             }
