@@ -44,7 +44,8 @@ impl Handle {
         Ok(self.submit(request).await?.await)
     }
 
-    /// Hands a proof over, as soon as there is room for it.
+    /// Hands a proof over, as soon as there is room for it. The verdict of a service that is stopping is
+    /// [`Unavailable::Stopped`].
     ///
     /// # Errors
     ///
@@ -214,7 +215,7 @@ impl Handle {
         Ok((number, Some(key)))
     }
 
-    /// Whether there was room.
+    /// Whether there was room, or none was needed.
     fn try_submit(
         &self,
         submission: Submission,
@@ -235,7 +236,11 @@ impl Handle {
                 return Ok(true);
             }
             Admission::Conflict => return Err(Refused::Conflict(id)),
-            Admission::Closed => return Err(Refused::Closed),
+            Admission::Closed => {
+                let stopped = Verdict::unavailable(Unavailable::Stopped);
+                let _ = sender.take().map(|sender| sender.send(stopped));
+                return Ok(true);
+            }
             Admission::Full => return Ok(false),
         };
         state

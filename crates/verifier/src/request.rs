@@ -54,9 +54,6 @@ pub enum Refused {
         /// Bytes that are taken.
         limit: usize,
     },
-    /// The service ends, and takes nothing more.
-    #[error("the verifier is stopping and takes no more requests")]
-    Closed,
 }
 
 /// Bytes of a request's id, and of its source, at most.

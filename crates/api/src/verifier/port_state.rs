@@ -61,8 +61,7 @@ impl PortState {
         }
     }
 
-    /// Whether the verifier is stopping.
-    pub(super) fn is_stopping(&self) -> bool {
+    fn is_stopping(&self) -> bool {
         self.shutdown.level() >= Level::Drain
     }
 

@@ -118,9 +118,6 @@ async fn verify(
     drop((room, body));
     let answer = answer.await;
     drop((permit, open_call));
-    if matches!(answer.body, AnswerBody::Refused { .. }) && state.port_state.is_stopping() {
-        return Err(PortState::stopping());
-    }
     response(encoding, &answer)
 }
 
