@@ -299,6 +299,16 @@ impl History {
         }
     }
 
+    /// Ends of tasks that the log held at the start, oldest first.
+    pub(super) fn ends_replayed(&self) -> impl Iterator<Item = &TaskEnd> {
+        let recorded = self.records.values().flat_map(|record| &record.entries);
+        let marked = self.marked.iter().map(|(_, entry)| entry);
+        recorded.chain(marked).filter_map(|entry| match entry {
+            HistoryEntry::TaskEnd(end) => Some(end),
+            _ => None,
+        })
+    }
+
     /// Entries of the history about any of these blocks, oldest first; `coming` are the changes on their way to
     /// the log.
     pub(super) fn entries_about<'a>(

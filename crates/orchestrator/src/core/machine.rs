@@ -230,6 +230,7 @@ impl Core {
         self.await_drained();
         self.forget_groups();
         self.trim_history();
+        self.recall_runs();
         self.repeat_traces();
         self.scale();
         self.run_after_event();

@@ -192,6 +192,21 @@ fn a_task_that_lasts_long_is_given_to_one_more_worker() {
 }
 
 #[test]
+fn what_is_known_of_durations_outlives_the_coordinator() {
+    let mut mill = hedging();
+    mill.block("in", 8);
+    mill.restart(Duration::ZERO);
+    mill.join("a", 1);
+    mill.beat("a", &[("prove/8/0", 1)]);
+    mill.join("b", 1);
+    assert_eq!(mill.news(), ["a prove/8/0#1"]);
+    mill.pass(219);
+    assert_eq!(mill.news(), [] as [&str; 0]);
+    mill.pass(1);
+    assert_eq!(mill.news(), ["b prove/8/0#1"]);
+}
+
+#[test]
 fn what_waits_goes_before_a_hedge() {
     let mut mill = hedging();
     mill.block("in", 8);

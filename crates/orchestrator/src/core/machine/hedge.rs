@@ -11,6 +11,7 @@ use crate::core::timers::Timer;
 use crate::core::workers::Worker;
 use crate::id::WorkerId;
 use crate::plan::StageIx;
+use crate::record::TaskOutcome;
 
 impl Core {
     /// Gives overdue tasks to workers that are free after all claimable tasks have been assigned, lowest
@@ -103,6 +104,21 @@ impl Core {
         }
         if let Some(due) = change.set {
             self.timers.set(due, Timer::Hedge(stage));
+        }
+    }
+
+    /// Recalls from the history how long tasks took. Without it nothing would be hedged after a restart until enough others
+    /// have been run, which a silent worker with the last task of a group can keep from happening.
+    pub(super) fn recall_runs(&mut self) {
+        for end in self.history.ends_replayed() {
+            let (TaskOutcome::Completed { .. }, Some(begun_ms)) = (&end.outcome, end.begun_ms)
+            else {
+                continue;
+            };
+            if let Some(stage) = self.layout.stage_of(&end.task) {
+                let took = Duration::from_millis(end.ended_ms.saturating_sub(begun_ms));
+                self.speculation.note_run(stage, Some(took));
+            }
         }
     }
 
