@@ -33,6 +33,7 @@ enum Step {
     Join { worker: usize, slots: usize },
     Retire { worker: usize },
     Leave { worker: usize },
+    Lose { worker: usize },
     Beat { worker: usize },
     Complete { nth: usize },
     Fail { nth: usize, permanent: bool },
@@ -48,6 +49,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (0..3usize, 1..3usize).prop_map(|(worker, slots)| Step::Join { worker, slots }),
         1 => (0..3usize).prop_map(|worker| Step::Retire { worker }),
         1 => (0..3usize).prop_map(|worker| Step::Leave { worker }),
+        1 => (0..3usize).prop_map(|worker| Step::Lose { worker }),
         3 => (0..3usize).prop_map(|worker| Step::Beat { worker }),
         3 => (0..4usize).prop_map(|nth| Step::Complete { nth }),
         3 => (0..4usize, prop::bool::weighted(0.2))
@@ -473,6 +475,18 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
             }
             Step::Leave { worker } => {
                 real.tell(WorkerEvent::Leave {
+                    worker: WORKERS[worker].into(),
+                });
+                for held in &mut model.tasks {
+                    if matches!(held.state, State::Leased { worker: holder, .. } if holder == worker)
+                    {
+                        held.state = State::Waiting;
+                    }
+                }
+                model.workers.retain(|known| known.ix != worker);
+            }
+            Step::Lose { worker } => {
+                real.tell(WorkerEvent::Lost {
                     worker: WORKERS[worker].into(),
                 });
                 for (block, holder, _) in leased {

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use proofmill_bus::{Connection, Credentials, NatsOptions, RequestError};
 use proofmill_nats_server::Deployed;
 use proofmill_orchestrator::conversation::{
@@ -22,7 +23,7 @@ use proofmill_orchestrator::remote::{Call, CallBody, Role, encode};
 use proofmill_workflow::{LocalHost, validate_file};
 
 use crate::cluster_roles::{as_user, prepare};
-use crate::support::{Finished, Running, eventually, finish, names};
+use crate::support::{Finished, PATIENCE, Running, answered, eventually, finish, names};
 
 /// Honest part of the cluster: its server, its folder and its coordinator.
 struct Mill {
@@ -65,7 +66,8 @@ impl Mill {
 
     fn ask(&self, args: &[&str]) -> Finished {
         let mut command = as_user(&self.server, self.folder.path(), "operator");
-        finish(command.args(args).args(["--workflow", "roles"]))
+        command.args(args).args(["--workflow", "roles"]);
+        answered(|| finish(&mut command))
     }
 
     fn status(&self) -> Option<serde_json::Value> {
@@ -83,6 +85,7 @@ impl Mill {
             },
             ca_file: Some(self.server.authority.clone()),
             client_certificate: Some((client.certificate, client.key)),
+            connect_timeout: PATIENCE,
             ..NatsOptions::new(&self.server.server.url())
         };
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -160,20 +163,43 @@ impl Liar {
     /// Says something; what comes back does not matter.
     fn send(&mut self, bytes: Vec<u8>) {
         let subject = format!("{SUBJECT}.{}", self.seat);
-        let asked = self
-            .connection
-            .request(&subject, bytes.into(), Duration::from_secs(2));
-        match self.runtime.block_on(asked) {
-            Ok(_) | Err(RequestError::TimedOut(_)) => {}
-            Err(error) => panic!("nobody hears the liar: {error}"),
-        }
+        let bytes = Bytes::from(bytes);
+        eventually("somebody hears the liar", || {
+            let asked = self
+                .connection
+                .request(&subject, bytes.clone(), Duration::from_secs(2));
+            match self.runtime.block_on(asked) {
+                Ok(_) | Err(RequestError::TimedOut(_)) => Some(()),
+                // A coordinator that waits for its turn of the processor may lose its lease, which it takes again.
+                Err(RequestError::NoResponders(_)) => None,
+                Err(error) => panic!("nobody hears the liar: {error}"),
+            }
+        });
     }
 
     fn says<E: Into<RoleEvent>>(&mut self, events: Vec<E>) {
         let events = events.into_iter().map(Into::into).collect();
         self.numbers += 1;
         let number = self.numbers;
-        let bytes = self.call(CallBody::Events { number, events }, 0);
+        let body = CallBody::Events {
+            number,
+            events,
+            presence: Vec::new(),
+        };
+        let bytes = self.call(body, 0);
+        self.send(bytes);
+    }
+
+    /// Says something where only joins and heartbeats of its own workers are said.
+    fn shows(&mut self, presence: Vec<WorkerEvent>) {
+        self.numbers += 1;
+        let number = self.numbers;
+        let body = CallBody::Events {
+            number,
+            events: Vec::new(),
+            presence,
+        };
+        let bytes = self.call(body, 0);
         self.send(bytes);
     }
 
@@ -248,9 +274,24 @@ fn a_provers_credentials_forge_no_stage() {
                 paused: None,
             }]);
         }
-        liar.says(vec![WorkerEvent::Leave {
+        // As signs of life.
+        for group in ["prove", "verify"] {
+            liar.shows(vec![join(worker, group)]);
+        }
+        let alive = WorkerEvent::Heartbeat {
             worker: worker.into(),
-        }]);
+            running: vec![lease("verify", 0, "0")],
+            retired: false,
+            paused: None,
+        };
+        let complete = result(worker, lease("verify", 0, "0"), forged());
+        let leave = || WorkerEvent::Leave {
+            worker: worker.into(),
+        };
+        for event in [alive, WorkerEvent::Complete(complete), leave()] {
+            liar.shows(vec![join(worker, "prove"), event]);
+        }
+        liar.says(vec![leave()]);
     }
     // What another role says.
     liar.says(vec![SinkEvent::Attach { term: u64::MAX }]);
@@ -282,6 +323,7 @@ fn one_malformed_message_stops_no_leader() {
         CallBody::Events {
             number: 90,
             events: vec![WorkerEvent::Complete(complete).into()],
+            presence: Vec::new(),
         },
         0,
     );
@@ -295,6 +337,7 @@ fn one_malformed_message_stops_no_leader() {
         CallBody::Events {
             number: 91,
             events: vec![WorkerEvent::Complete(complete).into()],
+            presence: Vec::new(),
         },
         0,
     );
@@ -316,6 +359,7 @@ fn one_malformed_message_stops_no_leader() {
         let call = CallBody::Events {
             number: 1_000 + number,
             events: Vec::new(),
+            presence: Vec::new(),
         };
         let bytes = liar.call(call, u64::MAX);
         liar.send(bytes);

@@ -215,6 +215,7 @@ pub fn calls() -> Vec<Vec<u8>> {
         CallBody::Events {
             number: 1,
             events: events.into_iter().map(Into::into).collect(),
+            presence: Vec::new(),
         }
     }
     let request = |request| CallBody::Request { number: 1, request };
@@ -244,6 +245,15 @@ pub fn calls() -> Vec<Vec<u8>> {
     let own = "dispatcher.prove.mallory.p";
     let of_workers = worker_events().into_iter();
     bodies.extend(of_workers.map(|said| (0, own, events(said))));
+    let mut again = worker_events().swap_remove(0);
+    let presence = again.drain(..2).collect();
+    let events_again = again.into_iter().map(Into::into).collect();
+    let again = CallBody::Events {
+        number: 2,
+        events: events_again,
+        presence,
+    };
+    bodies.push((0, own, again));
     let of_hosts = host_events().into_iter();
     bodies.extend(of_hosts.map(|said| (1, "collector.h", events(said))));
     for asked in [

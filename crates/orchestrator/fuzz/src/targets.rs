@@ -166,7 +166,14 @@ pub fn call(bytes: &[u8]) {
     }
     let mut queries = Vec::new();
     let events: Vec<Event> = match call.body {
-        CallBody::Events { events, .. } => events.into_iter().map(Event::from).collect(),
+        CallBody::Events {
+            events, presence, ..
+        } => {
+            let presence = presence.into_iter().map(Event::from);
+            presence
+                .chain(events.into_iter().map(Event::from))
+                .collect()
+        }
         CallBody::Request { request, .. } => {
             let id = RequestId(u64::MAX);
             vec![Event::Request { id, request }]

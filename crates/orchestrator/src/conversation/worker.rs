@@ -26,7 +26,8 @@ pub enum WorkerEvent {
         /// The worker.
         worker: WorkerId,
     },
-    /// A worker leaves; its tasks are retried elsewhere.
+    /// A worker leaves. What it was given and has not reported on goes back untried: its last assignments may
+    /// have crossed this message, and it begins nothing any more.
     Leave {
         /// The worker.
         worker: WorkerId,
@@ -56,6 +57,12 @@ pub enum WorkerEvent {
         worker: WorkerId,
         /// Lease that ends.
         lease: LeaseRef,
+    },
+    /// A worker is gone without having left, as the coordinator's side finds out: its attempts have failed, since each may have
+    /// been the cause. No worker sends this.
+    Lost {
+        /// The worker.
+        worker: WorkerId,
     },
 }
 
@@ -158,6 +165,7 @@ impl WorkerEvent {
             Self::Fail(fail) => &fail.worker,
             Self::Retire { worker }
             | Self::Leave { worker }
+            | Self::Lost { worker }
             | Self::Heartbeat { worker, .. }
             | Self::Release { worker, .. } => worker,
         }

@@ -1,13 +1,15 @@
 //! Handle to the coordinator for its own process.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Weak};
 
 use proofmill_bus::{Log, LogUsage};
 use tokio::sync::{mpsc, oneshot};
 
 use super::questions::QuestionTimes;
+use super::result_gate::ChecksBefore;
 use crate::core::{Core, Settled, WorkEvent};
+use crate::id::WorkerId;
 use crate::plan::Plan;
 use crate::port::{
     CoordinatorLink, HostPort, Message, OperatorPort, Ports, SinkPort, SourcePort, WorkerPort,
@@ -21,7 +23,7 @@ pub struct CoordinatorGone;
 pub(crate) enum Command {
     /// A message from a port.
     Port(Message),
-    Flush(oneshot::Sender<()>),
+    Flush(ChecksBefore, oneshot::Sender<()>),
     LiveBlobs(oneshot::Sender<HashSet<[u8; 32]>>),
     Observe(mpsc::UnboundedSender<Settled>),
     ObserveWork(mpsc::UnboundedSender<WorkEvent>),
@@ -163,13 +165,19 @@ impl Handle {
 
     /// Waits until the effects of all earlier messages are durable.
     pub async fn flush(&self) -> Result<(), CoordinatorGone> {
-        self.ask(Command::Flush).await
+        self.ask(|flushed| Command::Flush(ChecksBefore::All, flushed))
+            .await
     }
 
-    /// Like [`Handle::flush`], but returns once the request has been sent; the receiver waits.
-    pub(crate) async fn flush_later(&self) -> Result<oneshot::Receiver<()>, CoordinatorGone> {
+    /// Like [`Handle::flush`], but returns once the request has been sent; the receiver waits, of the results that are being
+    /// checked for those of these workers only.
+    pub(crate) async fn flush_later(
+        &self,
+        workers: BTreeSet<WorkerId>,
+    ) -> Result<oneshot::Receiver<()>, CoordinatorGone> {
         let (sender, receiver) = oneshot::channel();
-        self.send(Command::Flush(sender)).await?;
+        let checks = ChecksBefore::Of(workers);
+        self.send(Command::Flush(checks, sender)).await?;
         Ok(receiver)
     }
 

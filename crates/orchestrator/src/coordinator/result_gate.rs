@@ -1,10 +1,11 @@
 //! Holds back results that the coordinator checks before they count, and everything that must come after them.
 //!
 //! A state machine without input or output. Events of a worker stay in order: what a worker sends after a
-//! result that is being checked waits behind it. A flush waits for the checks that began before it, so that no
-//! worker is told that its result is safe before the result counts.
+//! result that is being checked waits behind it. A flush waits for the checks of its workers that began before it, so
+//! that no worker is told that its result is safe before the result counts. A check may take longer than a lease
+//! lasts: heartbeats do not wait, and renew the leases of the results that do.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use crate::conversation::{WorkerEvent, WorkerResult};
 use crate::core::{Event, FalseResult};
@@ -39,8 +40,17 @@ pub(crate) struct ResultGate {
     open: BTreeMap<CheckId, WorkerId>,
     /// Results and later events of each worker that has a result here.
     waiting: HashMap<WorkerId, VecDeque<Waiting>>,
-    /// Flushes, each with the number of the first check that began after it.
-    flushes: VecDeque<(CheckId, u64)>,
+    /// Flushes in order, each with the open checks that it waits for.
+    flushes: Vec<(u64, BTreeSet<CheckId>)>,
+}
+
+/// The checks that a flush waits for, among those that have begun.
+#[derive(Clone, Debug)]
+pub(crate) enum ChecksBefore {
+    /// All of them.
+    All,
+    /// Those of results of these workers.
+    Of(BTreeSet<WorkerId>),
 }
 
 /// An event of a worker that waits.
@@ -63,28 +73,45 @@ impl ResultGate {
     }
 
     /// Takes an event of a worker that needs no check; nothing if it must wait.
-    pub(crate) fn event(&mut self, event: WorkerEvent) -> Option<GateAction> {
+    pub(crate) fn event(&mut self, mut event: WorkerEvent) -> Option<GateAction> {
         let Some(behind) = self.waiting.get_mut(event.worker()) else {
             return Some(GateAction::Pass(event.into()));
         };
-        // The newest heartbeat supersedes earlier ones.
-        let is_heartbeat = event.is_heartbeat();
-        if is_heartbeat
-            && matches!(behind.back(), Some(Waiting::Later(last)) if last.is_heartbeat())
-        {
-            behind.pop_back();
+        if let WorkerEvent::Heartbeat { running, .. } = &mut event {
+            let joins = |waiting: &Waiting| matches!(waiting, Waiting::Later(WorkerEvent::Join(_)));
+            if behind.iter().any(joins) {
+                // The core would not know the worker. The newest heartbeat supersedes earlier ones.
+                behind.retain(|it| !matches!(it, Waiting::Later(other) if other.is_heartbeat()));
+            } else {
+                let results = behind.iter().filter_map(Waiting::result);
+                running.extend(results.map(|result| result.lease.clone()));
+                return Some(GateAction::Pass(event.into()));
+            }
         }
         behind.push_back(Waiting::Later(event));
         None
     }
 
     /// Takes a flush; nothing if it must wait.
-    pub(crate) fn flush(&mut self, number: u64) -> Option<GateAction> {
-        if self.open.is_empty() {
+    pub(crate) fn flush(&mut self, number: u64, checks: &ChecksBefore) -> Option<GateAction> {
+        let before = self.open.iter().filter(|(_, worker)| match checks {
+            ChecksBefore::All => true,
+            ChecksBefore::Of(workers) => workers.contains(*worker),
+        });
+        let before: BTreeSet<CheckId> = before.map(|(id, _)| *id).collect();
+        if before.is_empty() {
             return Some(GateAction::Flush(number));
         }
-        self.flushes.push_back((CheckId(self.next), number));
+        self.flushes.push((number, before));
         None
+    }
+
+    /// Calls `each` with the digest of every blob of the results here, which no record names yet.
+    pub(crate) fn each_blob(&self, each: &mut impl FnMut(&[u8; 32])) {
+        let results = self.waiting.values().flatten().filter_map(Waiting::result);
+        for output in results.flat_map(|result| &result.outputs) {
+            output.payload.each_blob(each);
+        }
     }
 
     /// Takes the outcome of a check.
@@ -108,16 +135,25 @@ impl ResultGate {
                 self.waiting.remove(&worker);
             }
         }
-        // Checks end in any order: a flush waits for the oldest.
-        let oldest = self.open.keys().next().copied();
-        while let Some((after, number)) = self.flushes.front().copied() {
-            if oldest.is_some_and(|oldest| oldest < after) {
-                break;
+        self.flushes.retain_mut(|(number, before)| {
+            before.remove(&id);
+            if before.is_empty() {
+                actions.push(GateAction::Flush(*number));
             }
-            self.flushes.pop_front();
-            actions.push(GateAction::Flush(number));
-        }
+            !before.is_empty()
+        });
         actions
+    }
+}
+
+// === impl Waiting ===
+
+impl Waiting {
+    fn result(&self) -> Option<&WorkerResult> {
+        match self {
+            Self::Result(_, result, _) | Self::Later(WorkerEvent::Complete(result)) => Some(result),
+            Self::Later(_) => None,
+        }
     }
 }
 
@@ -147,13 +183,17 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::conversation::LeaseRef;
+    use crate::conversation::{LeaseRef, WorkerJoin};
     use crate::core::LeaseTag;
     use crate::id::{Part, TaskId};
 
+    fn name(worker: usize) -> WorkerId {
+        format!("w{worker}").into()
+    }
+
     fn result(worker: usize, block: u64) -> WorkerResult {
         WorkerResult {
-            worker: format!("w{worker}").into(),
+            worker: name(worker),
             lease: LeaseRef {
                 task: TaskId {
                     stage: "prove".into(),
@@ -170,7 +210,7 @@ mod tests {
 
     fn leave(worker: usize) -> WorkerEvent {
         WorkerEvent::Leave {
-            worker: format!("w{worker}").into(),
+            worker: name(worker),
         }
     }
 
@@ -189,6 +229,8 @@ mod tests {
         }
     }
 
+    const ALL: ChecksBefore = ChecksBefore::All;
+
     fn texts(actions: impl IntoIterator<Item = GateAction>) -> Vec<String> {
         actions.into_iter().map(|action| text(&action)).collect()
     }
@@ -199,7 +241,7 @@ mod tests {
         assert_eq!(texts(gate.event(leave(1))), ["w1 leaves"]);
         assert_eq!(gate.hold(result(0, 7)), CheckId(0));
         assert_eq!(texts(gate.event(leave(0))), [""; 0]);
-        assert_eq!(texts(gate.flush(1)), [""; 0]);
+        assert_eq!(texts(gate.flush(1, &ALL)), [""; 0]);
         // Another worker's events do not wait, nor does its check keep an earlier flush.
         let unchecked = WorkerEvent::Complete(result(1, 8));
         assert_eq!(texts(gate.event(unchecked)), ["w1 8"]);
@@ -208,8 +250,69 @@ mod tests {
         assert_eq!(texts(passed), ["w0 7", "w0 leaves", "flush 1"]);
         let passed = gate.checked(CheckId(1), Verdict::False("no".into()));
         assert_eq!(texts(passed), ["w1 lies"]);
-        assert_eq!(texts(gate.flush(2)), ["flush 2"]);
+        assert_eq!(texts(gate.flush(2, &ALL)), ["flush 2"]);
         assert!(gate.checked(CheckId(1), Verdict::Valid).is_empty());
+    }
+
+    /// The blocks of the leases in a heartbeat that passes; `None` if it waits.
+    fn beat(gate: &mut ResultGate, running: &[u64]) -> Option<Vec<u64>> {
+        let running = running.iter().map(|block| result(0, *block).lease);
+        let beat = WorkerEvent::Heartbeat {
+            worker: name(0),
+            running: running.collect(),
+            retired: false,
+            paused: None,
+        };
+        match gate.event(beat)? {
+            GateAction::Pass(Event::Worker(WorkerEvent::Heartbeat { running, .. })) => {
+                Some(running.iter().map(|lease| lease.task.block).collect())
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn heartbeats_pass_and_renew_the_leases_of_results_that_are_checked() {
+        let mut gate = ResultGate::default();
+        assert_eq!(beat(&mut gate, &[1]), Some(vec![1]));
+        gate.hold(result(0, 7));
+        assert!(gate.event(WorkerEvent::Complete(result(0, 8))).is_none());
+        assert_eq!(beat(&mut gate, &[1]), Some(vec![1, 7, 8]));
+        // What the core does not know yet comes first.
+        let join = WorkerEvent::Join(WorkerJoin {
+            worker: name(0),
+            group: "prove".into(),
+            labels: BTreeSet::new(),
+            memory: 0,
+            slots: 1,
+        });
+        assert!(gate.event(join).is_none());
+        assert_eq!(beat(&mut gate, &[1]), None);
+        assert_eq!(beat(&mut gate, &[1]), None);
+        let passed = gate.checked(CheckId(0), Verdict::Valid);
+        assert_eq!(
+            passed.len(),
+            4,
+            "both results, the join, one heartbeat: {passed:?}"
+        );
+        assert_eq!(beat(&mut gate, &[1]), Some(vec![1]));
+    }
+
+    #[test]
+    fn a_flush_for_some_workers_does_not_wait_for_others() {
+        let mut gate = ResultGate::default();
+        let of = |workers: &[usize]| ChecksBefore::Of(workers.iter().map(|it| name(*it)).collect());
+        gate.hold(result(0, 7));
+        gate.hold(result(1, 8));
+        assert_eq!(texts(gate.flush(0, &of(&[]))), ["flush 0"]);
+        assert_eq!(texts(gate.flush(1, &of(&[2]))), ["flush 1"]);
+        assert_eq!(texts(gate.flush(2, &of(&[1]))), [""; 0]);
+        assert_eq!(texts(gate.flush(3, &of(&[0, 1]))), [""; 0]);
+        gate.hold(result(1, 9));
+        let passed = gate.checked(CheckId(1), Verdict::Valid);
+        assert_eq!(texts(passed), ["w1 8", "flush 2"]);
+        let passed = gate.checked(CheckId(0), Verdict::Valid);
+        assert_eq!(texts(passed), ["w0 7", "flush 3"]);
     }
 
     proptest! {
@@ -247,6 +350,7 @@ mod tests {
                 passed.clone()
             };
             for (worker, kind) in inputs {
+                draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 let actions = match kind {
                     0 | 1 => {
                         sent[worker].push(number);
@@ -260,12 +364,19 @@ mod tests {
                         }
                     }
                     2 => {
-                        flushes.push(sent.concat());
-                        Vec::from_iter(gate.flush(flushes.len() as u64 - 1))
+                        // Of one worker, or of all.
+                        let checks = match (draw >> 33) & 1 {
+                            0 => ChecksBefore::Of([name(worker)].into()),
+                            _ => ALL,
+                        };
+                        flushes.push(match checks {
+                            ChecksBefore::Of(_) => sent[worker].clone(),
+                            ChecksBefore::All => sent.concat(),
+                        });
+                        Vec::from_iter(gate.flush(flushes.len() as u64 - 1, &checks))
                     }
                     _ if open.is_empty() => Vec::new(),
                     _ => {
-                        draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                         let id = open.swap_remove((draw >> 33) as usize % open.len());
                         let is_valid = draw >> 63 == 0;
                         gate.checked(id, if is_valid { Verdict::Valid } else { Verdict::False(String::new()) })

@@ -288,16 +288,20 @@ impl Coordinator {
             }
             Command::LiveBlobs(answer) => {
                 // As above.
-                let _ = answer.send(self.core.live_blobs());
+                let mut live = self.core.live_blobs();
+                self.result_gate.each_blob(&mut |digest| {
+                    live.insert(*digest);
+                });
+                let _ = answer.send(live);
                 return Ok(());
             }
             Command::Examine(look) => {
                 look(&self.core);
                 return Ok(());
             }
-            Command::Flush(flushed) => {
+            Command::Flush(checks, flushed) => {
                 self.flushes.insert(self.next_flush, flushed);
-                let passed = self.result_gate.flush(self.next_flush);
+                let passed = self.result_gate.flush(self.next_flush, &checks);
                 self.next_flush += 1;
                 return self.pass_gate(passed, appending).await;
             }
@@ -343,7 +347,10 @@ impl Coordinator {
         for action in actions {
             match action {
                 GateAction::Pass(event) => {
-                    if let Event::Worker(WorkerEvent::Leave { worker }) = &event {
+                    if let Event::Worker(
+                        WorkerEvent::Leave { worker } | WorkerEvent::Lost { worker },
+                    ) = &event
+                    {
                         self.workers.remove(worker);
                     }
                     self.handle(event, appending).await?;

@@ -77,9 +77,18 @@ pub fn admit(call: &Call, subject: &str, plan: &Plan) -> Result<Seat, Refused> {
     match &call.body {
         CallBody::Request { request, .. } => admission.request(request)?,
         CallBody::Query(query) => admission.query(query)?,
-        CallBody::Events { events, .. } => {
-            bounded("the events of a call", events.len(), EVENTS_MAX)?;
+        CallBody::Events {
+            events, presence, ..
+        } => {
+            bounded(
+                "the events of a call",
+                events.len() + presence.len(),
+                EVENTS_MAX,
+            )?;
             events.iter().try_for_each(|event| admission.event(event))?;
+            presence
+                .iter()
+                .try_for_each(|event| admission.presence(event))?;
         }
     }
     Ok(seat)
@@ -149,6 +158,18 @@ impl CallAdmission<'_> {
             | WorkerEvent::Leave { .. }
             | WorkerEvent::Fail(_)
             | WorkerEvent::Release { .. } => Ok(()),
+            WorkerEvent::Lost { .. } => Err(Refused::Invalid(
+                "a worker does not report its own loss".into(),
+            )),
+        }
+    }
+
+    fn presence(&self, event: &WorkerEvent) -> Result<(), Refused> {
+        match event {
+            WorkerEvent::Join(_) | WorkerEvent::Heartbeat { .. } => self.worker_event(event),
+            _ => Err(Refused::Invalid(
+                "presence of other events than joins and heartbeats".into(),
+            )),
         }
     }
 

@@ -199,8 +199,8 @@ impl Server {
                 }
                 ServerAction::Attach { client, role } => self.attach(client, role).await?,
                 ServerAction::Event(event) => link.send_event(event).await?,
-                ServerAction::Flush(flush) => {
-                    let flushed = self.links.handle.flush_later().await?;
+                ServerAction::Flush { flush, workers } => {
+                    let flushed = self.links.handle.flush_later(workers).await?;
                     self.working.spawn(async move {
                         let flushed = flushed.await;
                         flushed.map_or(WorkResult::Nothing, |()| {

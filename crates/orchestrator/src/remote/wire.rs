@@ -8,11 +8,13 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::seat::Seat;
-use crate::conversation::{Query, QueryAnswer, Reply, Request, RoleCommand, RoleEvent};
+use crate::conversation::{
+    Query, QueryAnswer, Reply, Request, RoleCommand, RoleEvent, WorkerEvent,
+};
 use crate::id::WorkerId;
 
 /// Version of the encoding and of the messages.
-const VERSION: u8 = 9;
+const VERSION: u8 = 10;
 
 /// Maximum size of a message in bytes: a larger one that is stored as a blob is not fetched.
 const MESSAGE_MAX: u64 = 256 << 20;
@@ -50,6 +52,9 @@ pub enum CallBody {
         number: u64,
         /// The events.
         events: Vec<RoleEvent>,
+        /// The joins of the client's workers and the heartbeats that wait behind this call. Its answer may take
+        /// longer than a lease lasts, when it waits for the check of a result: each further attempt shows that the workers live.
+        presence: Vec<WorkerEvent>,
     },
     /// A request, answered with a [`Reply`].
     Request {

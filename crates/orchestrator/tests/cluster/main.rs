@@ -7,6 +7,7 @@
 )]
 
 mod chaos;
+mod checks;
 mod collectors;
 mod deployed;
 mod emitted;

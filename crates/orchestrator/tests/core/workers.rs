@@ -102,6 +102,23 @@ fn a_retired_worker_finishes_what_it_has() {
 }
 
 #[test]
+fn an_attempt_is_counted_for_a_worker_that_is_lost_and_not_for_one_that_leaves() {
+    let mut mill = mill();
+    mill.join("a", 2);
+    mill.block("in", 0);
+    mill.block("in", 1);
+    assert_eq!(mill.news(), ["a prove/0/0#1", "a prove/1/0#1"]);
+    // It began neither: the assignments crossed its last message.
+    mill.tell(WorkerEvent::Leave { worker: "a".into() });
+    mill.join("b", 2);
+    assert_eq!(mill.news(), ["b prove/0/0#1", "b prove/1/0#1"]);
+    mill.tell(WorkerEvent::Lost { worker: "b".into() });
+    mill.join("c", 2);
+    assert_eq!(mill.news(), ["c prove/0/0#2", "c prove/1/0#2"]);
+    assert_eq!(mill.core.status().stages[0].counters.failed, 2);
+}
+
+#[test]
 fn a_paused_worker_gets_nothing_says_why_and_comes_back_with_no_attempt_counted() {
     let mut mill = mill();
     let paused = |mill: &mut Mill, paused: Option<String>| {

@@ -321,7 +321,7 @@ impl World {
             while names.len() as u64 > available {
                 let name = names.swap_remove(self.rng.below(names.len()));
                 self.workers.remove(&name);
-                self.tell(WorkerEvent::Leave {
+                self.tell(WorkerEvent::Lost {
                     worker: name.as_str().into(),
                 });
             }

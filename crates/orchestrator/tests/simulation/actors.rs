@@ -218,15 +218,12 @@ impl World {
             }
             (State::Up, Ev::WorkerGone(_, inc)) if inc == self.workers[ix].inc => {
                 let worker = self.workers[ix].name.clone();
-                self.lossy(|| {
-                    Ev::ToCore(
-                        None,
-                        WorkerEvent::Leave {
-                            worker: worker.clone(),
-                        }
-                        .into(),
-                    )
-                });
+                let gone = match self.rng.flip() {
+                    true => WorkerEvent::Leave { worker },
+                    // It was cut off before it had left.
+                    false => WorkerEvent::Lost { worker },
+                };
+                self.lossy(|| Ev::ToCore(None, gone.clone().into()));
                 self.worker_dies(ix);
             }
             _ => {}

@@ -300,7 +300,14 @@ impl World {
             call.client
         );
         let events: Vec<Event> = match call.body {
-            CallBody::Events { events, .. } => events.into_iter().map(Event::from).collect(),
+            CallBody::Events {
+                events, presence, ..
+            } => {
+                let presence = presence.into_iter().map(Event::from);
+                presence
+                    .chain(events.into_iter().map(Event::from))
+                    .collect()
+            }
             CallBody::Request { request, number } => {
                 let id = RequestId(u64::MAX - number);
                 vec![Event::Request { id, request }]

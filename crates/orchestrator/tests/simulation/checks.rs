@@ -240,7 +240,7 @@ impl Monitor {
                     known.retired = true;
                 }
             }
-            WorkerEvent::Leave { worker } => {
+            WorkerEvent::Leave { worker } | WorkerEvent::Lost { worker } => {
                 self.workers.remove(worker);
             }
             WorkerEvent::Complete(complete) => self.passed.hears(complete),

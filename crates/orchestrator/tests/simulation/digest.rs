@@ -20,11 +20,11 @@ use crate::{number, run_history};
 const PINNED: [(u64, &str); 2] = [
     (
         100,
-        "00b9ea9b0ab1d02f63030e82dfa6c29cfdd6e68dab9d6cb1cae2de07cc0cd8d8",
+        "9c4489526121b585308d574232a9d4a1e04e9598ae0612b9dccb37b25b113687",
     ),
     (
         1_000,
-        "e2f04e22e6af8404825a74a0a3197d366e5777d0e46bb02b959e9e5d2b730e0b",
+        "5525aea9769fcecb4072589b4a835afa15a74e084605c9bbd5f23a150cffd870",
     ),
 ];
 

@@ -71,7 +71,11 @@ impl Liar {
             client: format!("{}.{USER}", self.seat(role)).into(),
             session: 1,
             open_from: 0,
-            body: CallBody::Events { number: 1, events },
+            body: CallBody::Events {
+                number: 1,
+                events,
+                presence: Vec::new(),
+            },
         };
         (self.subject(role), encoded(&call))
     }
@@ -150,7 +154,11 @@ impl Liar {
             ("dispatcher", 2..16) => {
                 let votes = self.votes_twice(scene);
                 let events = votes.into_iter().map(RoleEvent::from).collect();
-                CallBody::Events { number, events }
+                CallBody::Events {
+                    number,
+                    events,
+                    presence: Vec::new(),
+                }
             }
             _ => {
                 let mut events = Vec::new();
@@ -165,7 +173,17 @@ impl Liar {
                         _ => RoleEvent::Sink(SinkEvent::Attach { term: u64::MAX }),
                     });
                 }
-                CallBody::Events { number, events }
+                let presence = match role {
+                    "dispatcher" => (0..self.rng.below(3))
+                        .map(|_| self.of_workers(scene, names))
+                        .collect(),
+                    _ => Vec::new(),
+                };
+                CallBody::Events {
+                    number,
+                    events,
+                    presence,
+                }
             }
         }
     }

@@ -26,6 +26,7 @@ impl Core {
             WorkerEvent::Join(join) => self.join(join),
             WorkerEvent::Retire { worker } => self.workers.retire(&worker),
             WorkerEvent::Leave { worker } => self.leave(&worker),
+            WorkerEvent::Lost { worker } => self.lost(&worker),
             WorkerEvent::Heartbeat {
                 worker,
                 running,

@@ -12,6 +12,7 @@ use crate::core::timers::Timer;
 use crate::core::workers::Worker;
 use crate::id::WorkerId;
 use crate::record::Failure;
+use crate::traces::AttemptEnd;
 
 /// Factor of the longest T_ack of a worker's group; a worker without leases that is silent for longer than
 /// the product is forgotten. A worker that is still alive joins again.
@@ -122,17 +123,36 @@ impl Core {
         }
     }
 
+    /// Hands back what the worker still has: it has begun none of it, or it would have reported on it before.
     pub(super) fn leave(&mut self, worker: &WorkerId) {
-        let held = self.workers.get(worker).into_iter();
-        let mut held: Vec<TaskNo> = held.flat_map(|worker| worker.tasks()).collect();
-        // The lowest block is recorded first, and so is claimable again first.
-        held.sort_by_key(|no| self.tasks.get(*no).map(|task| task.id().block));
-        for no in held {
+        for no in self.tasks_of(worker) {
+            self.end_copy(no, worker, || AttemptEnd::Released);
+            self.update_after_copy(no);
+        }
+        self.forget_worker(worker);
+    }
+
+    /// Fails the attempts of a worker that is gone.
+    pub(super) fn lost(&mut self, worker: &WorkerId) {
+        for no in self.tasks_of(worker) {
             // The task may well be innocent, so there is no reason to wait.
             self.tasks.set_retry_immediately(no);
-            let failure = Failure::retryable("the worker left or died while it had the task");
+            let failure =
+                Failure::retryable("the worker died, or was cut off, while it had the task");
             self.attempt_failed(no, worker, &failure);
         }
+        self.forget_worker(worker);
+    }
+
+    /// The tasks that the worker has. The lowest block is first, so that it is recorded and claimable again first.
+    fn tasks_of(&self, worker: &WorkerId) -> Vec<TaskNo> {
+        let held = self.workers.get(worker).into_iter();
+        let mut held: Vec<TaskNo> = held.flat_map(|worker| worker.tasks()).collect();
+        held.sort_by_key(|no| self.tasks.get(*no).map(|task| task.id().block));
+        held
+    }
+
+    fn forget_worker(&mut self, worker: &WorkerId) {
         self.workers.remove(worker);
         self.forget_drain(worker);
     }

@@ -8,7 +8,7 @@ use super::super::wire::{Answer, Call, CallBody, Notice, NoticeAck, NoticeBody};
 use super::client_call::OpenCall;
 use crate::conversation::{
     HostCommand, HostEvent, Query, Request, RoleCommand, RoleEvent, SinkEvent, WorkerCommand,
-    WorkerEvent,
+    WorkerEvent, WorkerJoin,
 };
 use crate::core::Time;
 use crate::id::WorkerId;
@@ -168,7 +168,8 @@ pub struct ClientSession {
     calls: BTreeMap<CallId, OpenCall>,
     /// Tickets of the questions in calls.
     tickets: BTreeMap<CallId, u64>,
-    workers: BTreeSet<WorkerId>,
+    /// The last join of each worker.
+    workers: BTreeMap<WorkerId, WorkerJoin>,
     hosts: BTreeSet<WorkerId>,
     has_sink: bool,
     sink_term: u64,
@@ -202,7 +203,7 @@ impl ClientSession {
             events_call: None,
             calls: BTreeMap::new(),
             tickets: BTreeMap::new(),
-            workers: BTreeSet::new(),
+            workers: BTreeMap::new(),
             hosts: BTreeSet::new(),
             has_sink: false,
             sink_term: 0,
@@ -276,7 +277,7 @@ impl ClientSession {
     fn event(&mut self, event: RoleEvent) {
         match &event {
             RoleEvent::Worker(WorkerEvent::Join(join)) => {
-                self.workers.insert(join.worker.clone());
+                self.workers.insert(join.worker.clone(), join.clone());
             }
             RoleEvent::Worker(WorkerEvent::Leave { worker }) => {
                 self.workers.remove(worker);
@@ -369,7 +370,7 @@ impl ClientSession {
             return;
         };
         for who in unknown {
-            if self.workers.contains(&who) {
+            if self.workers.contains_key(&who) {
                 let unknown = RoleCommand::Worker(who.clone(), WorkerCommand::Unknown);
                 actions.push(ClientAction::Deliver(unknown));
             }
@@ -406,7 +407,7 @@ impl ClientSession {
 
     /// Announces the process's workers, hosts and sink again.
     fn announce(&mut self, actions: &mut Vec<ClientAction>) {
-        for worker in &self.workers {
+        for worker in self.workers.keys() {
             let unknown = RoleCommand::Worker(worker.clone(), WorkerCommand::Unknown);
             actions.push(ClientAction::Deliver(unknown));
         }
@@ -453,7 +454,7 @@ impl ClientSession {
 
     fn is_here(&self, command: &RoleCommand) -> bool {
         match command {
-            RoleCommand::Worker(worker, _) => self.workers.contains(worker),
+            RoleCommand::Worker(worker, _) => self.workers.contains_key(worker),
             RoleCommand::Host(host, _) => self.hosts.contains(host),
             RoleCommand::Sink(_) => self.has_sink,
         }
@@ -465,24 +466,42 @@ impl ClientSession {
             let count = self.queued_events.len().min(EVENTS_MAX);
             let events = self.queued_events.drain(..count).collect();
             let number = self.next_number;
-            let call = self.open_call(CallBody::Events { number, events }, CALL_TIMEOUT);
+            let body = CallBody::Events {
+                number,
+                events,
+                presence: Vec::new(),
+            };
+            let call = self.open_call(body, CALL_TIMEOUT);
             self.events_call = Some(call);
         }
         let Some((&CallId(open_from), _)) = self.calls.first_key_value() else {
             return;
         };
+        let joins = self.workers.values().cloned().map(WorkerEvent::Join);
+        let here = |event: &&WorkerEvent| self.workers.contains_key(event.worker());
+        let queued = self.queued_events.iter().filter_map(|event| match event {
+            RoleEvent::Worker(event) if event.is_heartbeat() => Some(event),
+            _ => None,
+        });
+        let present = joins.chain(queued.filter(here).cloned());
         for (&call, open) in &mut self.calls {
             if open.next_attempt() > now {
                 continue;
             }
             let attempt = open.begin(now, self.term);
+            let mut body = open.body().clone();
+            if let CallBody::Events { presence, .. } = &mut body
+                && attempt > 1
+            {
+                presence.extend(present.clone());
+            }
             let message = Call {
                 plan: self.plan,
                 term: self.term,
                 client: self.name.clone(),
                 session: self.session,
                 open_from,
-                body: open.body().clone(),
+                body,
             };
             actions.push(ClientAction::Send {
                 call,

@@ -198,7 +198,12 @@ impl ServerSession {
         client.note_call(now);
         let due = client.notices.next_deadline();
         match call.body {
-            CallBody::Events { number, events } => {
+            CallBody::Events {
+                number,
+                events,
+                presence,
+            } => {
+                self.presence(&name, number, presence, actions);
                 self.events(&name, number, events, caller, actions);
             }
             CallBody::Request { number, request } => match client.replies.ask(number, caller) {
@@ -257,6 +262,31 @@ impl ServerSession {
         }
     }
 
+    /// Passes on that workers live whose events wait behind a call. In an attempt that comes after the answer, they
+    /// may have left since.
+    fn presence(
+        &mut self,
+        name: &Arc<str>,
+        number: u64,
+        presence: Vec<WorkerEvent>,
+        actions: &mut Vec<ServerAction>,
+    ) {
+        for event in presence {
+            let Some(client) = self.clients.get(name) else {
+                return;
+            };
+            if matches!(client.call_stage(number), CallStage::Answered) {
+                return;
+            }
+            // A worker that has joined need not join again; a heartbeat counts after the join only.
+            let has_joined = client.has_role(Kind::Worker, event.worker());
+            if has_joined == event.is_heartbeat() {
+                let (mut unknown, mut sink_unknown) = (Vec::new(), false);
+                self.event(name, event.into(), &mut unknown, &mut sink_unknown, actions);
+            }
+        }
+    }
+
     fn events(
         &mut self,
         name: &Arc<str>,
@@ -278,6 +308,11 @@ impl ServerSession {
             }
             CallStage::New => {
                 let (mut unknown, mut sink_unknown) = (Vec::new(), false);
+                let of_workers = events.iter().filter_map(|event| match event {
+                    RoleEvent::Worker(event) => Some(event.worker().clone()),
+                    _ => None,
+                });
+                let workers = of_workers.collect();
                 for event in events {
                     self.event(name, event, &mut unknown, &mut sink_unknown, actions);
                 }
@@ -287,7 +322,7 @@ impl ServerSession {
                     client.record_events(number, unknown, sink_unknown, flush, caller);
                     self.flushes.insert(flush, name.clone());
                 }
-                actions.push(ServerAction::Flush(flush));
+                actions.push(ServerAction::Flush { flush, workers });
             }
         }
     }
@@ -448,7 +483,7 @@ impl ServerSession {
         });
         for (kind, who) in client.leave(is_replaced) {
             actions.push(ServerAction::Event(match kind {
-                Kind::Worker => WorkerEvent::Leave { worker: who }.into(),
+                Kind::Worker => WorkerEvent::Lost { worker: who }.into(),
                 Kind::Host => HostEvent::Leave { host: who }.into(),
             }));
         }

@@ -1,5 +1,6 @@
 //! Inputs and actions of a leader's sessions.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -120,8 +121,13 @@ pub enum ServerAction {
     /// Pass an event to the coordinator.
     Event(RoleEvent),
     /// Report [`ServerInput::Flushed`] once the consequences of everything passed to the
-    /// coordinator are durable.
-    Flush(FlushId),
+    /// coordinator are durable, except that of other workers than these whose results are being checked.
+    Flush {
+        /// The flush to report.
+        flush: FlushId,
+        /// Workers of the events that it is for.
+        workers: BTreeSet<WorkerId>,
+    },
     /// Pass a request to the core, and report [`ServerInput::Replied`].
     Request {
         /// The client.

@@ -137,7 +137,7 @@ impl Leader {
     /// Updates the channels for an event, as the coordinator does with events from a port.
     pub(super) fn note(&mut self, event: &RoleEvent) {
         match event {
-            RoleEvent::Worker(WorkerEvent::Leave { worker }) => {
+            RoleEvent::Worker(WorkerEvent::Leave { worker } | WorkerEvent::Lost { worker }) => {
                 self.workers.remove(worker);
             }
             RoleEvent::Host(HostEvent::Leave { host }) => {

@@ -478,7 +478,8 @@ impl Protocol {
                     leader.note(&event);
                     self.core_hears(ix, event.into(), inputs)?;
                 }
-                ServerAction::Flush(flush) => {
+                // Nothing is checked here, so that all waits for the log only.
+                ServerAction::Flush { flush, .. } => {
                     leader.outbox.flush(flush.0);
                     leader.flushes.insert(flush, leader.begun.clone());
                     match leader.taking {
