@@ -184,7 +184,9 @@ async fn lead_once(
         served = &mut serving => served.map_err(ClusterError::from),
         () = shutdown.reached(Level::Drain) => {
             stop.raise(Level::Stop);
-            let ended = coordinating.await.map_err(ClusterError::from);
+            // The server tells its callers to turn to the next leader, without which they would wait for an answer.
+            let (ended, _) = tokio::join!(coordinating, serving);
+            let ended = ended.map_err(ClusterError::from);
             // The accepted records are durable; the coordinator has reported any failure.
             let _ = log.close().await;
             ended

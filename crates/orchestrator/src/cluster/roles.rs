@@ -330,7 +330,10 @@ async fn run_source(
                 let mut until_stop = shutdown.clone();
                 tokio::select! {
                     ran = &mut running => Some(ran),
-                    () = until_stop.reached(Level::Stop) => None,
+                    () = until_stop.reached(Level::Stop) => {
+                        stop.raise(Level::Stop);
+                        tokio::time::timeout(source::LAST_COUNTS, running).await.ok()
+                    }
                 }
             }
         };

@@ -3,6 +3,7 @@
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -192,8 +193,12 @@ impl Mill {
         for dispatcher in dispatchers {
             working.spawn(dispatcher.run(services.clone()));
         }
+        // A source that never returns has not ended.
+        let mut summaries: BTreeMap<_, _> = sources
+            .iter()
+            .map(|(_, options)| (options.name.to_string(), source::Summary::default().into()))
+            .collect();
         let mut sourcing = self.begin_sources(sources, &services);
-        let mut summaries = BTreeMap::new();
         let mut failure: Option<MillError> = None;
         let gone = self.handle.clone();
         let (idle, keep_running) = (self.handle.clone(), self.options.keep_running);
@@ -210,7 +215,7 @@ impl Mill {
             }
             () = shutdown.reached(Level::Drain) => {}
         }
-        let interrupted = shutdown.level() > Level::Run;
+        let is_stopping = shutdown.level() > Level::Run;
         self.handle.drain().await?;
         stop_services.raise(Level::Drain);
         let mut draining = Draining {
@@ -240,11 +245,16 @@ impl Mill {
         stop_sink.raise(Level::Stop);
         match failure {
             Some(failure) => Err(failure),
-            None => Ok(Summary {
-                status,
-                sources: summaries,
-                interrupted,
-            }),
+            None => {
+                let is_complete = status.live == 0 && summaries.values().all(|it| it.ended);
+                // One that is to keep running is only ever stopped.
+                let is_cut_off = keep_running || is_immediate_stop || !is_complete;
+                Ok(Summary {
+                    interrupted: is_stopping && is_cut_off,
+                    status,
+                    sources: summaries,
+                })
+            }
         }
     }
 
@@ -334,10 +344,17 @@ impl Draining {
                 }
             }
         }
+        let stop_services = &self.stop_services;
+        let mut given_up = pin!(async {
+            shutdown.reached(Level::Stop).await;
+            stop_services.raise(Level::Stop);
+            tokio::time::sleep(source::LAST_COUNTS).await;
+        });
         loop {
             let joined = tokio::select! {
+                biased;
                 joined = self.sourcing.join_next() => joined,
-                () = shutdown.reached(Level::Stop) => break,
+                () = &mut given_up => break,
             };
             let Some(joined) = joined else { break };
             if let Err(error) = note_source(joined, &mut self.summaries) {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -24,6 +25,9 @@ use crate::shutdown::{Level, Shutdown};
 /// Maximum number of submitted messages not yet acknowledged; 1 for messages whose acknowledgement
 /// decides whether the next ones are valid.
 const WINDOW: usize = 256;
+
+/// Time that a source has to return its counts at an immediate stop; one that waits for room in a queue cannot.
+pub(crate) const LAST_COUNTS: Duration = Duration::from_secs(1);
 
 /// A message of a source.
 #[derive(Clone, Debug)]
@@ -433,6 +437,8 @@ impl SubmissionWindow {
     ) -> Result<(), SourceError> {
         while !self.pending.is_empty() {
             tokio::select! {
+                // Those that have come count, even at a stop.
+                biased;
                 settled = self.await_oldest_reply(name) => settled?,
                 // Producers that wait for a full queue are released by the coordinator's own drain.
                 () = shutdown.reached(Level::Stop) => {

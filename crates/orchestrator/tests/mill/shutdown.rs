@@ -1,8 +1,9 @@
 //! Draining and stopping.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use proofmill_orchestrator::conversation::Reply;
+use proofmill_orchestrator::role_counts::role_counts;
 use proofmill_orchestrator::shutdown::Level;
 
 use crate::support::{Background, PATIENCE, Script, one_stage, stage};
@@ -136,4 +137,74 @@ async fn a_drain_lets_waiting_producers_go() {
     );
     mill.stop.raise(Level::Stop);
     mill.ended().await;
+}
+
+/// A workflow whose blocks, up to `end`, come from a source. Its queue has room for two.
+fn with_source(name: &str, end: u64) -> String {
+    format!(
+        r#"
+        name = "{name}"
+        [[source]]
+        name = "numbers"
+        kind = "range"
+        end = {end}
+        output = "blocks"
+        [[queue]]
+        name = "blocks"
+        q_max = 2
+        [[dispatcher]]
+        name = "prove"
+        input = "blocks"
+        output = "proofs"
+        executor = {{ kind = "native", prover = "test" }}
+        workers = 1
+        [sequencer]
+        input = "proofs"
+        "#
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_source_counts_what_it_submitted_before_a_stop() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let script = Script::closed();
+    let mill = Background::start(&with_source("stopped", 9), &script, dir.path(), false).await;
+    mill.until("the source waits for room", |core| {
+        core.status().producers_waiting > 0
+    })
+    .await;
+    // Without a drain before, so that it still waits when the stop comes.
+    mill.stop.raise(Level::Stop);
+    let summary = mill.ended().await;
+    let source = &summary.sources["numbers"];
+    assert!(summary.interrupted && !source.ended, "{summary:?}");
+    assert!(source.accepted > 0, "{summary:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_ends_while_it_drains_was_not_interrupted() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let script = Script::closed();
+    let mut mill =
+        Background::start(&with_source("completed", 0), &script, dir.path(), false).await;
+    script
+        .until("the last block has begun", |script| {
+            script.begun().len() == 1
+        })
+        .await;
+    let source = role_counts().source(&"completed".into(), &"numbers".into());
+    let ending = async {
+        // The last acknowledgement is awaited at the end.
+        while source.next() != Some(1) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let ended = tokio::time::timeout(PATIENCE, ending).await;
+    ended.expect("its source has ended");
+    mill.stop.raise(Level::Drain);
+    mill.until("it drains", |core| core.status().draining).await;
+    script.open_below(u64::MAX);
+    assert_eq!(mill.next().await.first, 0);
+    let summary = mill.ended().await;
+    assert!(summary.is_complete(), "{summary:?}");
 }
