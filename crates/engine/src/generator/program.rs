@@ -3,6 +3,7 @@
 use std::fs::Permissions;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::pin::pin;
 use std::process::Stdio;
@@ -30,8 +31,8 @@ const STDERR_WAIT: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 ///
-/// [`StepError::Permanent`] if the program fails, [`StepError::Retry`] if it could not be run or exceeded
-/// its time limit, [`StepError::Stopped`] if `stop` was raised.
+/// [`StepError::Permanent`] if the program fails, [`StepError::Retry`] if it could not be run, was killed by a signal
+/// or exceeded its time limit, [`StepError::Stopped`] if `stop` was raised.
 pub(crate) async fn run(
     generator: &GeneratorProgram,
     inputs: &[u8],
@@ -81,10 +82,15 @@ pub(crate) async fn run(
     drop(group);
     let status = child.wait().await.map_err(failed)?;
     if !status.success() {
-        return Err(StepError::Permanent(format!(
+        let why = format!(
             "{name} made no witness ({status}){}",
             stderr.shown(generator.keep_stderr).await
-        )));
+        );
+        return Err(match status.signal() {
+            // Somebody ended it, such as a machine that shuts down or is out of memory: its input is not to blame.
+            Some(_) => StepError::Retry(why),
+            None => StepError::Permanent(why),
+        });
     }
     let written = std::fs::metadata(&output).map_or(0, |metadata| metadata.len());
     if written > limit {

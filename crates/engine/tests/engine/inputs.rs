@@ -63,9 +63,16 @@ async fn witnesses_come_as_files_vectors_streams_and_from_generators() {
     let ready = folder.path().join("witness.wtns");
     std::fs::write(&ready, BN254.wtns(5)).unwrap();
     let copy = format!("cp {} \"$2\"", ready.display());
+    let killed = folder.path().join("killed");
+    // Somebody kills it the first time.
+    let killed_once = format!(
+        "[ -e {0} ] || {{ touch {0}; kill -9 $$; }}; {copy}",
+        killed.display()
+    );
     let generators = BTreeMap::from([
         ("native".to_owned(), Generator::Native(Arc::new(FromSeed))),
         ("copy".to_owned(), script(&copy)),
+        ("killed".to_owned(), script(&killed_once)),
     ]);
     let running = Running::with(
         Options {
@@ -100,6 +107,11 @@ async fn witnesses_come_as_files_vectors_streams_and_from_generators() {
     for (seed, proof) in (1..).zip(result.proofs.iter()) {
         BN254.check(proof, seed);
     }
+    let partitions = vec![partition(inputs("killed", b"{}"))];
+    let again = running.handle.prove(submission("client", "2", partitions));
+    let result = again.await.unwrap();
+    assert_eq!((result.state, killed.exists()), (JobState::Done, true));
+    BN254.check(&result.proofs[0], 5);
     running.stop(Level::Drain).await;
 }
 

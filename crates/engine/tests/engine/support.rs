@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{BufWriter, Cursor};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, LazyLock, Mutex};
+use std::time::Duration;
 
 use ark_ff::{BigInteger, One, PrimeField, UniformRand};
 use ark_std::rand::{SeedableRng, rngs::StdRng};
@@ -299,17 +300,24 @@ impl Running {
     }
 }
 
+/// Longest wait for an event; no test takes as long unless it is stuck.
+const PATIENCE: Duration = Duration::from_secs(240);
+
 /// Waits for an event.
 pub(crate) async fn until(
     events: &mut broadcast::Receiver<Event>,
     mut is: impl FnMut(&EventKind) -> bool,
 ) -> Event {
-    loop {
-        let event = events.recv().await.unwrap();
-        if is(&event.kind) {
-            return event;
+    let awaited = async {
+        loop {
+            let event = events.recv().await.unwrap();
+            if is(&event.kind) {
+                return event;
+            }
         }
-    }
+    };
+    let event = tokio::time::timeout(PATIENCE, awaited).await;
+    event.expect("the event comes in time")
 }
 
 /// Whether a partition of `job` enters `stage`.

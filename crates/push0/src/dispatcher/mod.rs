@@ -198,7 +198,7 @@ impl Dispatcher {
         } else {
             match self.attempt(delivery, name).await {
                 Verdict::Retry(why) if delivery.delivered >= most => {
-                    Verdict::Dead(format!("attempt {} of {most}: {why}", delivery.delivered))
+                    Verdict::Dead(format!("delivery {} of {most}: {why}", delivery.delivered))
                 }
                 verdict => verdict,
             }

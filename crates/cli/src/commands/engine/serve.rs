@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::time::Duration;
 
 use proofmill_api::engine::{ENGINE_SOCKET, Server, ServerOptions};
@@ -10,6 +11,7 @@ use proofmill_engine::{
     CircuitRef, CircuitSource, Generator, GeneratorProgram, Handle, KeyForm, Limits, Options,
     Registration, Service, Tier,
 };
+use proofmill_shutdown::Level;
 
 use super::bytes;
 use crate::args::engine::Serve;
@@ -42,9 +44,15 @@ pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
         )));
         std::future::pending::<Result<(), Failure>>().await
     };
-    tokio::select! {
-        served = server.run(service, shutdown) => Ok(served?),
-        failed = ready => failed,
+    let mut serving = pin!(server.run(service, shutdown.clone()));
+    let prepared = tokio::select! {
+        served = &mut serving => return Ok(served?),
+        prepared = ready => prepared,
+    };
+    match shutdown.level() {
+        Level::Run => prepared,
+        // The stop ended a registration, which is no fault of the circuit.
+        _ => Ok(serving.await?),
     }
 }
 

@@ -31,6 +31,8 @@ pub(super) struct Crew<'a> {
     spare: Vec<String>,
     /// The messages so far.
     sent: Vec<Vec<u8>>,
+    /// For each message that is answered the names of the workers that answered it, in the order of the shards.
+    answered_by: Vec<Vec<String>>,
 }
 
 /// A worker with its shard.
@@ -84,6 +86,7 @@ impl<'a> Crew<'a> {
             network,
             spare,
             sent: Vec::new(),
+            answered_by: Vec::new(),
         })
     }
 
@@ -95,6 +98,11 @@ impl<'a> Crew<'a> {
     /// The name of a shard's worker.
     pub(super) fn worker(&self, shard: usize) -> &str {
         &self.members[shard].worker
+    }
+
+    /// The name of the worker that gave a shard's answer of this number, from 0; it may have been replaced since.
+    pub(super) fn worker_of_answer(&self, shard: usize, answer: usize) -> &str {
+        &self.answered_by[answer][shard]
     }
 
     /// The answers of all shards to the next message, in their order. A worker that gives none is replaced.
@@ -109,6 +117,8 @@ impl<'a> Crew<'a> {
                 Err(lost) => self.replace(lost).await?,
             });
         }
+        let workers = self.members.iter().map(|member| member.worker.clone());
+        self.answered_by.push(workers.collect());
         Ok(answers)
     }
 

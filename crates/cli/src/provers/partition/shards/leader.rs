@@ -161,7 +161,7 @@ fn name_liars<E: PartitionCurve>(
             continue;
         };
         if let Some(answer) = leader.first_false_answer(replay) {
-            let worker = crew.worker(shard);
+            let worker = crew.worker_of_answer(shard, answer);
             tracing::warn!(
                 worker,
                 shard,
