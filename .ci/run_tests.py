@@ -4,8 +4,8 @@
 Many tests wait: for servers, for processes that are killed, for time limits. Others only compute. One after another
 they leave half of two cores idle, so the programs of the two kinds run beside each other, one of each at a time, and
 those that compute at the lowest priority, which leaves the others' timing as it is. The hardware's tests, which compute
-too, begin with the build and take what it leaves. What a program prints is shown when it has ended. The exit status is 1
-if a program failed.
+too, begin with the build and take what it leaves. What a program prints is shown when it has ended. One that does not end
+is killed after an hour, and has failed. The exit status is 1 if a program failed.
 """
 
 import json
@@ -27,6 +27,12 @@ COMPUTING_PACKAGES = {
 COMPUTING_PROGRAMS = {"model", "schedule", "simulation"}
 # The tests of the simulated hardware, whose last line counts as the Rust runner's lines do.
 HARDWARE = ["make", "--no-print-directory", "zkpu-test"]
+# Longest run of a program, in seconds.
+LONGEST_RUN = 3600
+# Time for a program's last output after its end, in seconds: a process that it left behind may hold the pipe for longer.
+LAST_OUTPUT = 5
+# Time between two looks at whether a program has ended, in seconds.
+PAUSE = 0.05
 # Programs whose processor time is shown at the end.
 LONGEST_SHOWN = 12
 # Begun first, since they take longest.
@@ -58,6 +64,42 @@ def give_way(process, niceness):
         pass
 
 
+class Output:
+    """What a program prints, read by a thread until every process has closed the pipe."""
+
+    def __init__(self, pipe):
+        self.pipe = pipe
+        self.chunks = []
+        # It ends with this process at the latest.
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+
+    def read(self):
+        # Past the pipe's buffer: its lock would be held for as long as the pipe is open.
+        while chunk := os.read(self.pipe.fileno(), 1 << 16):
+            self.chunks.append(chunk)
+
+    def after_the_end(self):
+        """What was printed, and whether a process has the pipe open still."""
+        self.reader.join(LAST_OUTPUT)
+        return b"".join(self.chunks), self.reader.is_alive()
+
+
+def wait(process):
+    """Waits for the end of a process, or ends it and its group. Returns its status, its use of resources and whether it
+    took too long."""
+    deadline = time.monotonic() + LONGEST_RUN
+    is_late = False
+    while True:
+        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+        if pid:
+            return os.waitstatus_to_exitcode(status), usage, is_late
+        if not is_late and time.monotonic() > deadline:
+            is_late = True
+            os.killpg(process.pid, signal.SIGKILL)
+        time.sleep(PAUSE)
+
+
 class Lanes:
     def __init__(self):
         self.failed = []
@@ -84,9 +126,9 @@ class Lanes:
         give_way(process, niceness)
         with self.lock:
             self.running.add(process)
-        output = process.stdout.read()
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
+        output = Output(process.stdout)
+        process.returncode, usage, is_late = wait(process)
+        output, is_open = output.after_the_end()
         seconds = time.monotonic() - began
         processor = usage.ru_utime + usage.ru_stime
         with self.lock:
@@ -95,6 +137,10 @@ class Lanes:
             print(f"     Running {name} ({seconds:.1f} s, {processor:.1f} s of processor time)", flush=True)
             sys.stdout.buffer.write(output)
             sys.stdout.buffer.flush()
+            if is_open:
+                print(f"warning: a process that {name} started runs on", flush=True)
+            if is_late:
+                print(f"error: {name} has not ended within {LONGEST_RUN} s, and was killed", flush=True)
             if process.returncode:
                 self.failed.append(name)
 

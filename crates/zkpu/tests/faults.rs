@@ -101,8 +101,8 @@ fn silence_fences_the_device() {
     let server = Server::start(model(MEMORY, 1), 0);
     let wire = Wire::new(server.address);
     let mut options = ZkpuOptions::new(options(wire.address));
-    options.host.keep_alive = Duration::from_secs(6);
-    options.host.command_timeout = Duration::from_secs(3);
+    options.host.keep_alive = Duration::from_secs(20);
+    options.host.command_timeout = Duration::from_secs(10);
     let device = zkpu(options).unwrap();
     let bases = load(&device, &points(COUNT, 1));
     wire.silence();
@@ -285,8 +285,8 @@ fn silence_during_a_job_fences_the_device_before_the_jobs_limit() {
     let server = Server::start(liar, 0);
     let wire = Wire::new(server.address);
     let mut options = ZkpuOptions::new(options(wire.address));
-    options.host.keep_alive = Duration::from_secs(6);
-    options.host.command_timeout = Duration::from_secs(3);
+    options.host.keep_alive = Duration::from_secs(20);
+    options.host.command_timeout = Duration::from_secs(10);
     options.job_timeout = Duration::from_secs(3600);
     let device = zkpu(options).unwrap();
     let bases = load(&device, &points(COUNT, 1));

@@ -38,6 +38,8 @@ async fn context(server: &NatsServer, role: Role, name: &str, state: &Path) -> P
     let workflow = Workflow::parse(WORKFLOW, Path::new("far.toml")).expect("a workflow");
     let mut options = NatsOptions::new(&server.url());
     options.membership = role.membership();
+    // A machine that stalls may take longer for an answer than one attempt lasts.
+    options.connect_timeout = PATIENCE;
     let connection = Connection::open(options).await.expect("the bus");
     ProcessContext::open(
         connection,

@@ -235,9 +235,13 @@ impl Site {
 
     /// Waits until the port is closed.
     pub(crate) async fn until_refused(&self) {
-        while TcpStream::connect(self.address).await.is_ok() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        let refused = async {
+            while TcpStream::connect(self.address).await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let refused = tokio::time::timeout(PATIENCE, refused).await;
+        refused.expect("the port is closed");
     }
 
     /// Waits until serving has ended.

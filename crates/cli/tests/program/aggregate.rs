@@ -547,7 +547,8 @@ fn a_command_that_is_ended_leaves_nothing_behind() {
         .args(["-c", r#"trap "" XFSZ; ulimit -f 0; exec "$0" "$@""#])
         .arg(program.get_program())
         .args(["aggregate", "contribute", "s.srs", "-o", "out/s.srs"])
-        .current_dir(here);
+        .current_dir(here)
+        .stdin(std::process::Stdio::null());
     finish(&mut command).failed(1, "cannot write out/s.srs");
     assert_eq!(fs::read_dir(here.join("out")).expect("a folder").count(), 0);
 }

@@ -19,7 +19,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::support::{
-    Running, emitted, eventually, files, finish, folder, headers, names, proofmill, raw, run,
+    PATIENCE, Running, emitted, eventually, files, finish, folder, headers, names, proofmill, raw,
+    run,
 };
 
 const WORKFLOW: &str = r#"name = "attacked"
@@ -184,8 +185,11 @@ fn attack(
     let (trigger, shutdown) = shutdown::channel();
     let stages: BTreeSet<String> = [stage.to_owned()].into();
     runtime.spawn(async move {
-        let connection = Connection::open(NatsOptions::new(&url)).await;
-        let connection = connection.expect("the bus");
+        let options = NatsOptions {
+            connect_timeout: PATIENCE,
+            ..NatsOptions::new(&url)
+        };
+        let connection = Connection::open(options).await.expect("the bus");
         let context =
             ProcessContext::open(connection, &workflow, registry, state, "attacker").await;
         let context = context.expect("a site");

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::cluster_roles;
 use crate::operate::{Site, THREE, blocks, site};
-use crate::support::{Finished, Running, emitted, eventually, finish, names, proofmill};
+use crate::support::{Finished, Running, answered, emitted, eventually, finish, names, proofmill};
 
 /// Time after which the log has recorded the start of an attempt; an attempt that has just started is not recorded.
 const BEGUN_AFTER: Duration = Duration::from_secs(1);
@@ -260,7 +260,8 @@ fn a_block_on_a_cluster_is_shown_by_the_leader() {
     });
     let ask = |args: &[&str]| -> Finished {
         let mut command = role(args);
-        finish(command.args(["--workflow", "roles", "--json"]))
+        command.args(["--workflow", "roles", "--json"]);
+        answered(|| finish(&mut command))
     };
     let check = || {
         let status = eventually("it is emitted", || {

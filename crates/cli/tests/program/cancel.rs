@@ -4,7 +4,7 @@ use proofmill_nats_server::NatsServer;
 use serde_json::{Value, json};
 
 use crate::operate::{Site, THREE, blocks, runs, site};
-use crate::support::{Running, eventually, proofmill, run};
+use crate::support::{Running, answered, eventually, proofmill, run};
 
 /// Waits until the hanging program and its child are gone.
 fn when_killed(site: &Site) {
@@ -80,7 +80,7 @@ fn a_block_is_stopped_over_the_bus() {
     site.pids();
     let ask = |args: &[&str]| {
         let cluster = ["--workflow", "site", "--bus", &url, "--json"];
-        run(site.path(), args.iter().copied().chain(cluster))
+        answered(|| run(site.path(), args.iter().copied().chain(cluster)))
     };
     let told = ask(&["cancel", "--block", "0"]).succeeded().json();
     assert_eq!(told, json!({ "cancelled": { "block": 0 } }));

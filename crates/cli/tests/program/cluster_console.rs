@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
+use std::time::Instant;
 
 use proofmill_nats_server::Deployed;
 use serde_json::Value;
@@ -21,8 +22,10 @@ impl Events {
 
     /// The data of the next event of this name for which `is_wanted` holds.
     fn next(&mut self, name: &str, is_wanted: impl Fn(&str) -> bool) -> String {
+        let deadline = Instant::now() + PATIENCE;
         let mut event = String::new();
         loop {
+            assert!(Instant::now() < deadline, "no event {name:?} in time");
             let mut line = String::new();
             let read = self.0.read_line(&mut line).expect("an event in time");
             assert_ne!(read, 0, "the console has closed the connection");
@@ -80,7 +83,8 @@ fn a_console_of_a_cluster_shows_it_over_a_failover() {
     let source = start("source", &["source", "workflow.toml"]);
     events.overview(|seen| seen["status"]["live"] == 3);
     assert_eq!(status(address, "/"), "HTTP/1.1 200 OK");
-    assert_eq!(status(address, "/api/block/1"), "HTTP/1.1 200 OK");
+    let answered = || (status(address, "/api/block/1") == "HTTP/1.1 200 OK").then_some(());
+    eventually("the block is shown", answered);
 
     first.kill();
     let lost = events.next("lost", |_| true);
@@ -92,7 +96,6 @@ fn a_console_of_a_cluster_shows_it_over_a_failover() {
     // The same connection goes on with the new leader.
     let seen = events.overview(|_| true);
     assert_eq!(seen["status"]["live"], 3);
-    let answered = || (status(address, "/api/block/1") == "HTTP/1.1 200 OK").then_some(());
     eventually("the block is shown again", answered);
 
     for role in [console, source, second] {

@@ -69,6 +69,24 @@ fn reaches(url: &str, counter: &str, least: u32) {
     });
 }
 
+/// Waits until one of two coordinators leads a workflow, and the other shows that it does not. Returns whether the first
+/// leads, and the page of the other.
+#[track_caller]
+fn leader_of(workflow: &str, first: &str, second: &str) -> (bool, String) {
+    let shows = |page: &str, value: u8| {
+        page.contains(&format!(
+            "proofmill_leading{{workflow=\"{workflow}\"}} {value}"
+        ))
+    };
+    eventually("one of two leads", || {
+        let (first, second) = (get(first, "/metrics"), get(second, "/metrics"));
+        if shows(&first, 1) && shows(&second, 0) {
+            return Some((true, second));
+        }
+        (shows(&first, 0) && shows(&second, 1)).then_some((false, first))
+    })
+}
+
 #[test]
 fn every_process_of_a_cluster_shows_its_part() {
     let server = NatsServer::start();
@@ -143,15 +161,22 @@ fn every_process_of_a_cluster_shows_its_part() {
     );
 
     // Only now: it takes the lead if the other one waits for its turn of the processor for longer than its lease lasts.
-    let (_standby, stands_by) = start(&["coordinator", "one.toml", "two.toml"]);
-    shows(&stands_by, "proofmill_leading{workflow=\"one\"} 0");
-    assert!(
-        !get(&stands_by, "/metrics").contains("proofmill_next_block{"),
-        "it leads nothing"
-    );
-    assert!(get(&stands_by, "/healthz").ends_with("\r\n\r\nok\n"));
+    let (second, also_led) = start(&["coordinator", "one.toml", "two.toml"]);
+    let [_, first_leads] = ["two", "one"].map(|workflow| {
+        let (first_leads, other) = leader_of(workflow, &led, &also_led);
+        let of_leaders = format!("proofmill_next_block{{workflow=\"{workflow}\"}}");
+        assert!(!other.contains(&of_leaders), "it does not lead: {other}");
+        first_leads
+    });
+    for page in [&led, &also_led] {
+        assert!(get(page, "/healthz").ends_with("\r\n\r\nok\n"));
+    }
 
-    leader.kill();
+    let (leads, _stands_by, stands_by) = match first_leads {
+        true => (leader, second, also_led),
+        false => (second, leader, led),
+    };
+    leads.kill();
     shows(&stands_by, "proofmill_leading{workflow=\"one\"} 1");
     shows(&stands_by, "proofmill_next_block{workflow=\"one\"} 3");
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 use proofmill_nats_server::NatsServer;
 use rustix::process::Signal;
 
-use crate::support::{Finished, Running, eventually, finish, folder, proofmill, run};
+use crate::support::{Finished, Running, answered, eventually, finish, folder, proofmill, run};
 
 const SECRET: &str = "swordfish";
 
@@ -283,7 +283,7 @@ fn a_bundle_made_over_the_bus_fails_the_same_way_and_is_in_the_coordinators_audi
             .env("USER", "alice")
             .args(args)
             .args(["--workflow", "bundled", "--bus", &url]);
-        finish(&mut command)
+        answered(|| finish(&mut command))
     };
     eventually("four letters are dead", || {
         let listed = ask(&["dlq", "list", "--json"]);

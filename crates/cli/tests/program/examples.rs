@@ -73,13 +73,30 @@ fn each_example_emits_its_chain_and_a_second_run_has_nothing_to_do() {
     }
 }
 
-fn proposer_flow(folder: &Path) -> std::process::Command {
+fn proposer_flow(folder: &Path, workflow: &Path) -> std::process::Command {
     let mut command = proofmill(folder);
     command
         .arg("run")
-        .arg(file("proposer-flow"))
+        .arg(workflow)
         .args(["--state", "state", "--json"]);
     command
+}
+
+/// A copy of the proposer flow in a folder, with a source of a tenth of the rate: seconds pass from the first bundle to the
+/// last.
+fn slow_proposer_flow(folder: &Path) -> PathBuf {
+    for (name, bytes) in files(&repository("examples/proposer-flow")) {
+        let to = folder.join(&name);
+        // With its mode: programs are among them.
+        std::fs::copy(repository("examples/proposer-flow").join(&name), &to).expect("copied");
+        if name == "workflow.toml" {
+            let text = String::from_utf8(bytes).expect("text");
+            let slow = text.replace("rate = \"100/s\"", "rate = \"10/s\"");
+            assert_ne!(text, slow);
+            std::fs::write(to, slow).expect("written");
+        }
+    }
+    folder.join("workflow.toml")
 }
 
 #[test]
@@ -90,9 +107,10 @@ fn the_proposer_flow_killed_in_the_middle_emits_the_same_set() {
     for folder in [&whole, &killed] {
         std::fs::create_dir(folder).expect("made");
     }
-    finish(&mut proposer_flow(&whole)).succeeded();
+    finish(&mut proposer_flow(&whole, &file("proposer-flow"))).succeeded();
 
-    let running = Running::start(&mut proposer_flow(&killed));
+    let workflow = slow_proposer_flow(&killed);
+    let running = Running::start(&mut proposer_flow(&killed, &workflow));
     let proofs = killed.join("state/proofs");
     // In the middle: something has left, and there is more to come. The source paces itself, so
     // there is a middle however fast the machine is.
@@ -102,7 +120,7 @@ fn the_proposer_flow_killed_in_the_middle_emits_the_same_set() {
     running.kill();
     let kept = files(&proofs);
     assert!(kept.len() < 4, "killed too late: {}", kept.len());
-    finish(&mut proposer_flow(&killed)).succeeded();
+    finish(&mut proposer_flow(&killed, &workflow)).succeeded();
     let end = files(&proofs);
     assert_eq!(end[..kept.len()], kept[..], "what had left is as it was");
     assert_eq!(end, files(&whole.join("state/proofs")));

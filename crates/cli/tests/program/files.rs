@@ -59,7 +59,8 @@ fn a_deployment_is_imported_to_a_bare_name() {
         .args(["-c", "umask 026 && exec \"$@\"", "sh"])
         .arg(program.get_program())
         .args(["import-env", "compose/", "-o", "other.toml"])
-        .current_dir(here);
+        .current_dir(here)
+        .stdin(std::process::Stdio::null());
     finish(&mut command).succeeded();
     let mode = |name: &str| {
         let metadata = fs::metadata(here.join(name)).expect("there");
@@ -219,7 +220,8 @@ fn prove_into(prepare: &str) -> (Finished, Vec<(String, Vec<u8>)>) {
     command
         .args(["-rm", "sh", "-c", &script])
         .arg(program.get_program())
-        .current_dir(here);
+        .current_dir(here)
+        .stdin(std::process::Stdio::null());
     let mut ran = finish(&mut command);
     // Of `cp`, where there is no hidden file.
     let own = |line: &&str| !line.starts_with("cp: ");

@@ -179,7 +179,8 @@ fn without_room(site: &Site, args: &[&str]) -> Finished {
         .arg(program.get_program())
         .args(args)
         .args(["--state", "state"])
-        .current_dir(site.path());
+        .current_dir(site.path())
+        .stdin(std::process::Stdio::null());
     for (name, value) in program.get_envs() {
         match value {
             Some(value) => command.env(name, value),
@@ -229,6 +230,7 @@ fn a_stopped_mill_on_a_read_only_file_system_can_be_inspected() {
         let mount = r#"mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@""#;
         command.args(["-rm", "sh", "-c", mount]).arg(site.path());
         command.arg(program.get_program()).args(args);
+        command.stdin(std::process::Stdio::null());
         finish(command.args(["--state"]).arg(site.file("state")))
     };
     let tried = read_only(&["status"]);

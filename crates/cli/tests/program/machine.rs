@@ -12,7 +12,7 @@ use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::Value;
 
 use crate::operate::blocks;
-use crate::support::{Finished, Running, eventually, finish, folder, names, proofmill};
+use crate::support::{Finished, Running, answered, eventually, finish, folder, names, proofmill};
 
 /// Healthy tasks.
 const TASKS: u64 = 113;
@@ -221,7 +221,8 @@ fn a_dispatcher_without_descriptors_costs_no_task_an_attempt_and_says_why_over_t
     // Fewer than it has: nothing can be opened any more, and what is open stays.
     let before = limit_descriptors(dispatcher.pid(), 8);
     go_on(folder.path());
-    let ask = || finish(&mut role(&["status", "--workflow", "machine", "--json"]));
+    let args = ["status", "--workflow", "machine", "--json"];
+    let ask = || answered(|| finish(&mut role(&args)));
     let reasons = paused("workers without descriptors pause", ask);
     assert!(
         reasons

@@ -138,10 +138,20 @@ fn a_killed_prover_goes_on_where_it_was() {
         }
         records(here, parts)
     };
-    let first = until((5, 0), Signal::KILL);
+    // All may be committed to when the kill comes: then it is proved from the beginning again.
+    let mut begun = (0..5).map(|_| {
+        // There is none at first.
+        let _ = fs::remove_file(here.join("proof.journal"));
+        until((5, 0), Signal::KILL).0
+    });
+    let in_the_middle = 5..parts;
+    assert!(
+        begun.any(|commitments| in_the_middle.contains(&commitments)),
+        "each time all was committed to"
+    );
     let second = until((parts, 3), Signal::KILL);
     let third = until((parts, second.1 + 3), Signal::INT);
-    assert!(first.0 < parts && third.1 < parts, "it was not done yet");
+    assert!(third.1 < parts, "it was not done yet");
     // Every record is of another part: twice the same would be more records than parts in the end.
     let went_on = run(here, PROVE.iter().chain(&["--json"])).succeeded();
     let resumed = &went_on.json()["resumed"];
@@ -550,6 +560,15 @@ fn keys_are_fetched_from_the_bus() {
 /// Three workers make two shards of the aggregation, one of them killed before; the proof is the one that verifies.
 #[test]
 fn workers_make_the_aggregation_in_shards() {
+    // Workers that wait for their turn of the processor may answer later than the leader looks for them.
+    assert!(
+        (0..3).any(|_| is_aggregated_in_shards()),
+        "no workers are found"
+    );
+}
+
+/// Returns whether the leader found workers for the aggregation. In either case the proof is valid.
+fn is_aggregated_in_shards() -> bool {
     let server = NatsServer::start();
     let folder = folder();
     let here = folder.path();
@@ -581,13 +600,22 @@ fn workers_make_the_aggregation_in_shards() {
     killed.kill();
     let _source = start(&["source", "parts.toml"]);
     let _sequencer = start(&["sequencer", "parts.toml"]);
-    leader.line("workers made the aggregate");
+    let by_workers = eventually("the aggregate", || {
+        let lines = leader.stderr();
+        let says = |what: &str| lines.iter().any(|line| line.contains(what));
+        let alone = says("there are no two workers for the aggregation");
+        (alone || says("workers made the aggregate")).then_some(!alone)
+    });
     eventually("the proof", || here.join("proof").exists().then_some(()));
     run(here, VERIFY).succeeded();
+    if !by_workers {
+        return false;
+    }
     // On one machine, without a bus, one process makes it.
     fs::remove_file(here.join("proof")).expect("removed");
     run(here, ["run", "parts.toml", "--state", "alone"]).succeeded();
     run(here, VERIFY).succeeded();
+    true
 }
 
 /// Four workers on a server of their own: one is killed and one is stopped on the way, and so is the coordinator. The
@@ -649,9 +677,9 @@ fn a_workflow_survives_its_workers_and_its_coordinator() {
     run(here, VERIFY).succeeded();
     // One completion of each part, whatever died, and no second result of a finished one.
     for stage in ["commit", "prove"] {
-        let counter = |name| counter(stage, name);
-        assert_eq!(counter("completed"), Some(parts as u64), "{stage}");
-        assert_eq!(counter("stale_results"), Some(0), "{stage}");
+        let counter = |name| eventually("a leader's answer", || counter(stage, name));
+        assert_eq!(counter("completed"), parts as u64, "{stage}");
+        assert_eq!(counter("stale_results"), 0, "{stage}");
     }
     stopped.signal(Signal::CONT);
     drop((stopped, third, fourth));

@@ -6,6 +6,7 @@ use std::net::TcpStream;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -16,6 +17,17 @@ use serde_json::Value;
 
 /// Longest wait for anything in a test, sized for a loaded machine; after it the test fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
+
+/// Longest run of a program that a test waits for; after it the program is killed, and the test fails.
+const LONGEST_RUN: Duration = Duration::from_secs(600);
+
+/// What a command says that had nobody to carry it out: no process led the workflow at that moment, or the server did not
+/// answer in time.
+const UNANSWERED: [&str; 3] = [
+    "no process leads the workflow now",
+    "no workflow is led on this bus",
+    "cannot connect to nats://",
+];
 
 /// Lines of each program that a test shows when it fails.
 const LAST_LINES: usize = 40;
@@ -56,19 +68,71 @@ pub(crate) struct Finished {
 }
 
 /// Runs to the end.
+#[track_caller]
 pub(crate) fn run<S: AsRef<OsStr>>(folder: &Path, args: impl IntoIterator<Item = S>) -> Finished {
     finish(proofmill(folder).args(args))
 }
 
 /// Runs a command to its end.
+#[track_caller]
 pub(crate) fn finish(command: &mut Command) -> Finished {
-    let output = command.output().expect("the program starts");
+    let deadline = Instant::now() + LONGEST_RUN;
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let (open, closed) = channel::<()>();
+    let stdout = drain(child.stdout.take().expect("piped"), open.clone());
+    let stderr = drain(child.stderr.take().expect("piped"), open);
+    let is_read = closed.recv_timeout(LONGEST_RUN) == Err(RecvTimeoutError::Disconnected);
+    let take = |bytes: &Mutex<Vec<u8>>| std::mem::take(&mut *bytes.lock().expect("the bytes"));
+    let status = loop {
+        match child.try_wait().expect("a status") {
+            Some(status) if is_read => break status,
+            _ if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(1)),
+            _ => {
+                // It may have ended, and something that it started may have its output.
+                let _ = child.kill();
+                let _ = child.wait();
+                let said = [take(&stdout), take(&stderr)];
+                let said = said.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+                panic!("not ended within {LONGEST_RUN:?}: {command:?}: {said:?}");
+            }
+        }
+    };
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
     Finished {
-        code: output.status.code(),
-        stdout: text(output.stdout),
-        stderr: text(output.stderr),
+        code: status.code(),
+        stdout: text(take(&stdout)),
+        stderr: text(take(&stderr)),
     }
+}
+
+/// Reads a pipe to its end on a thread, which drops `open` then. Returns what has been read so far.
+fn drain(mut pipe: impl Read + Send + 'static, open: Sender<()>) -> Arc<Mutex<Vec<u8>>> {
+    let bytes = Arc::new(Mutex::new(Vec::new()));
+    let read = bytes.clone();
+    std::thread::spawn(move || {
+        let mut chunk = [0; 1 << 14];
+        while let Ok(count @ 1..) = pipe.read(&mut chunk) {
+            let mut read = read.lock().expect("the bytes");
+            read.extend_from_slice(&chunk[..count]);
+        }
+        drop(open);
+    });
+    bytes
+}
+
+/// Runs a command about a cluster to its end, and runs it again while nobody carries it out: a coordinator that waits for
+/// its turn of the processor for longer than its lease lasts leads nothing for a moment.
+#[track_caller]
+pub(crate) fn answered(mut ask: impl FnMut() -> Finished) -> Finished {
+    eventually("a leader's answer", || {
+        let ran = ask();
+        let says = |what: &&str| ran.stdout.contains(*what) || ran.stderr.contains(*what);
+        (!UNANSWERED.iter().any(says)).then_some(ran)
+    })
 }
 
 // === impl Finished ===

@@ -47,7 +47,7 @@ const WORKFLOW: &str = r#"
     name = "wrap"
     input = "proofs"
     output = "wrapped"
-    t_ack = "2s"
+    t_ack = "10s"
     heartbeat = "200ms"
     backoff = { initial = "100ms", max = "1s", factor = 2.0, jitter = 0.0 }
     executor = { kind = "process", program = "./wrap.sh", inherit_env = ["TEST_FOLDER"] }

@@ -28,7 +28,7 @@ fn requests_are_taken_back_by_number_and_by_source() {
     let folder = folder();
     let (verifier, url) = listening(folder.path(), &["--batch", "1", "--threads", "1"]);
     // So many that some are left where this test waits long for its turn of the processor.
-    let peers = 300;
+    let peers = 900;
     let (other, asked) = (1000, 1001);
     runtime().block_on(async {
         let mut client = connect(&url).await;
@@ -104,7 +104,8 @@ fn requests_of_a_disconnected_client_are_cancelled() {
         .trim()
         .to_owned();
     let metrics = || get_as(&http, "/metrics", "host: localhost");
-    let asked = 300;
+    // So many that some are left where this test waits long for its turn of the processor.
+    let asked = 900;
     runtime().block_on(async {
         let mut client = connect(&url).await;
         let mut talk = Talk::open(&mut client).await;

@@ -244,7 +244,8 @@ fn small_directory(here: &Path) {
 
 const PROVE: [&str; 5] = ["prove", "directory", "--keys", "keys", "--json"];
 
-/// Starts to prove, and ends the prover once the journal of a batch of the first epoch has so many bytes.
+/// Starts to prove, and ends the prover once the journal of a batch of the first epoch has so many bytes. From then
+/// on it is stopped: it proves no more while this test waits for its turn of the processor.
 fn prove_until(here: &Path, batch: usize, bytes: usize, signal: Signal) {
     let running = Running::start(proofmill(here).arg("vkd").args(PROVE));
     let journal = format!("directory/proving/0000000001/{batch:06}.journal");
@@ -252,6 +253,7 @@ fn prove_until(here: &Path, batch: usize, bytes: usize, signal: Signal) {
         let length = fs::metadata(here.join(&journal)).map_or(0, |file| file.len() as usize);
         (length >= bytes).then_some(())
     });
+    running.signal(Signal::STOP);
     if signal == Signal::KILL {
         running.kill();
         return;
@@ -259,6 +261,7 @@ fn prove_until(here: &Path, batch: usize, bytes: usize, signal: Signal) {
     // Two provers would do the same work twice.
     vkd(here, &PROVE).failed(1, "is proving");
     running.signal(signal);
+    running.signal(Signal::CONT);
     let (status, ran) = running.end();
     assert_eq!(status.code(), Some(130), "{ran:?}");
     assert!(ran.stderr.contains("run the same command again"), "{ran:?}");

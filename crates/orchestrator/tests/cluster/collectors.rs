@@ -7,7 +7,7 @@ use proofmill_orchestrator::cluster::{self, LedWorkflows};
 use proofmill_orchestrator::shutdown::{self, Level};
 use rustix::process::Signal;
 
-use crate::support::{PATIENCE, Roles, context, emitted, proved, setup, wait_for};
+use crate::support::{LONG_LEASE, PATIENCE, Roles, context, emitted, proved, setup, wait_for};
 
 /// Number of processes that keep partitions, according to the coordinator.
 async fn hosts(leading: &LedWorkflows) -> usize {
@@ -37,11 +37,12 @@ async fn until(leading: &LedWorkflows, count: usize, roles: &Roles) {
 #[test]
 fn collectors_are_resized_under_load() {
     let (server, dir, mut roles) = setup(999_999, 5);
+    roles.lease_ttl = LONG_LEASE;
     let url = server.url();
     roles.start_all(&["dispatcher-1", "sequencer-1", "source-1"]);
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
-        let context = context(&url, 1, dir.path(), "leader").await;
+        let context = context(&url, dir.path(), "leader").await;
         let leading = LedWorkflows::default();
         let (stop, shutdown) = shutdown::channel();
         let leader = tokio::spawn(cluster::lead(context, leading.clone(), shutdown));

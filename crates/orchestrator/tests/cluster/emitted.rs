@@ -2,12 +2,14 @@
 //! (deploy/nats/cluster.conf).
 
 use std::path::Path;
+use std::time::Duration;
 
 use async_nats::ConnectOptions;
 use async_nats::jetstream::consumer::{Consumer, pull};
 use async_nats::jetstream::stream::{Config, Stream};
 use async_nats::jetstream::{self, Context};
 use futures_util::StreamExt as _;
+use proofmill_bus::{Connection, NatsOptions};
 use proofmill_nats_server::Deployed;
 use proofmill_orchestrator::cluster::{self, ClusterError, LedWorkflows, ProcessContext};
 use proofmill_orchestrator::mill::Registry;
@@ -16,7 +18,7 @@ use proofmill_orchestrator::shutdown::{self, Level, Trigger};
 use proofmill_workflow::Workflow;
 use tokio::task::JoinHandle;
 
-use crate::deployed::connect;
+use crate::deployed::options;
 use crate::support::PATIENCE;
 
 const WORKFLOW: &str = r#"
@@ -35,6 +37,9 @@ const WORKFLOW: &str = r#"
     stream = "proofmill_emitted"
     backoff = { initial = "5ms", max = "50ms" }
 "#;
+
+/// Lifetime of the leases: longer than a machine stalls, and no longer than this test may wait for a killed process's.
+const LEASE_TTL: Duration = Duration::from_secs(10);
 
 /// The server, and sites for processes that are users of it.
 struct Processes {
@@ -60,7 +65,11 @@ impl Processes {
 
     /// A context whose user is the user of its role.
     async fn context(&self, role: Role, name: &str) -> ProcessContext {
-        let connection = connect(&self.server, role).await;
+        let options = NatsOptions {
+            lease_ttl: LEASE_TTL,
+            ..options(&self.server, role)
+        };
+        let connection = Connection::open(options).await.expect("the bus");
         let workflow = Workflow::parse(WORKFLOW, Path::new("streamed.toml")).expect("a workflow");
         let state = self.folder.path().join(name);
         ProcessContext::open(connection, &workflow, Registry::default(), state, name)

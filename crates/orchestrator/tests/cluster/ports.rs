@@ -49,7 +49,7 @@ impl Chain {
         let folder = tempfile::tempdir().expect("a directory");
         let text = WORKFLOW.replace("END", "99");
         std::fs::write(folder.path().join("workflow.toml"), text).expect("written");
-        let context = context(&server.url(), 1, folder.path(), "here").await;
+        let context = context(&server.url(), folder.path(), "here").await;
         let (trigger, running) = shutdown::channel();
         let leading = LedWorkflows::default();
         tokio::spawn(cluster::lead(context.clone(), leading.clone(), running));

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use proofmill_nats_server::NatsServer;
 
-use crate::support::{PATIENCE, Roles, proved, wait_for};
+use crate::support::{LONG_LEASE, PATIENCE, Roles, proved, wait_for};
 
 pub(crate) const WORKFLOW: &str = r#"
     name = "chain"
@@ -44,6 +44,7 @@ fn blocks_go_through_processes_of_their_own() {
     )
     .expect("written");
     let mut roles = Roles::new(server.url(), 1, dir.path());
+    roles.lease_ttl = LONG_LEASE;
     roles.start_all(&[
         "coordinator-1",
         "dispatcher-1",

@@ -42,8 +42,8 @@ fn workflows_are_spread_over_their_coordinators() {
             let leading = LedWorkflows::default();
             let (stop, shutdown) = shutdown::channel();
             for n in 0..WORKFLOWS {
-                let context =
-                    context(&server.url(), 1, &dir.path().join(n.to_string()), name).await;
+                let chain = dir.path().join(n.to_string());
+                let context = context(&server.url(), &chain, name).await;
                 leads.push(cluster::lead(context, leading.clone(), shutdown.clone()));
             }
             processes.push((leading, stop));

@@ -22,10 +22,15 @@ use crate::roles::WORKFLOW;
 const ROLE: &str = "PROOFMILL_TEST_ROLE";
 const BUS: &str = "PROOFMILL_TEST_BUS";
 const REPLICAS: &str = "PROOFMILL_TEST_REPLICAS";
+const LEASE_MS: &str = "PROOFMILL_TEST_LEASE_MS";
 const DIR: &str = "PROOFMILL_TEST_DIR";
 
 /// Time limit of every wait; no test takes as long unless it is stuck.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Lifetime of leases where no process is meant to lose one: longer than a machine stalls. A process that is killed keeps
+/// its leases for as long.
+pub(crate) const LONG_LEASE: Duration = Duration::from_secs(60);
 
 /// A prover that takes a set time, and logs the beginning and end of each task.
 struct Slow {
@@ -67,10 +72,16 @@ pub(crate) fn workflow(dir: &Path) -> Workflow {
     }
 }
 
-/// The context of this process in the workflow of `dir`.
-pub(crate) async fn context(url: &str, replicas: usize, dir: &Path, name: &str) -> ProcessContext {
-    let mut options = NatsOptions::new(url);
-    options.replicas = replicas;
+/// The context of this process in the workflow of `dir`, on a server whose leases last long.
+pub(crate) async fn context(url: &str, dir: &Path, name: &str) -> ProcessContext {
+    let options = NatsOptions {
+        lease_ttl: LONG_LEASE,
+        ..NatsOptions::new(url)
+    };
+    context_with(options, dir, name).await
+}
+
+async fn context_with(mut options: NatsOptions, dir: &Path, name: &str) -> ProcessContext {
     // A machine that stalls may take longer for an answer than one attempt lasts.
     options.connect_timeout = PATIENCE;
     let connection = Connection::open(options).await.expect("the bus");
@@ -91,7 +102,11 @@ fn child_plays_a_role() {
     };
     let var = |name: &str| std::env::var(name).expect("the parent sets it");
     let (bus, dir) = (var(BUS), PathBuf::from(var(DIR)));
-    let replicas = var(REPLICAS).parse().expect("a number");
+    let options = NatsOptions {
+        replicas: var(REPLICAS).parse().expect("a number"),
+        lease_ttl: Duration::from_millis(var(LEASE_MS).parse().expect("a number")),
+        ..NatsOptions::new(&bus)
+    };
     let name = format!("{role}-{}", std::process::id());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -99,7 +114,7 @@ fn child_plays_a_role() {
         .build()
         .expect("a runtime");
     let ended = runtime.block_on(async {
-        let context = context(&bus, replicas, &dir, &name).await;
+        let context = context_with(options, &dir, &name).await;
         let (trigger, shutdown) = shutdown::channel();
         let mut term = signal(SignalKind::terminate()).expect("a signal");
         tokio::spawn(async move {
@@ -136,6 +151,8 @@ fn child_plays_a_role() {
 pub(crate) struct Roles {
     bus: String,
     replicas: usize,
+    /// Lifetime of the leases; the default unless a test sets it before the first start.
+    pub(crate) lease_ttl: Duration,
     dir: PathBuf,
     pub(crate) running: BTreeMap<String, Child>,
 }
@@ -143,6 +160,7 @@ pub(crate) struct Roles {
 impl Roles {
     pub(crate) fn new(bus: String, replicas: usize, dir: &Path) -> Self {
         Self {
+            lease_ttl: NatsOptions::new(&bus).lease_ttl,
             bus,
             replicas,
             dir: dir.to_owned(),
@@ -162,6 +180,7 @@ impl Roles {
             .env(ROLE, name)
             .env(BUS, &self.bus)
             .env(REPLICAS, self.replicas.to_string())
+            .env(LEASE_MS, self.lease_ttl.as_millis().to_string())
             .env(DIR, &self.dir)
             .stdin(Stdio::null())
             .stdout(output.try_clone().expect("a log"))

@@ -183,13 +183,17 @@ async fn messages_wait_for_a_full_batch_until_the_mill_drains() {
     let handle = mill.handle().clone();
     let running = tokio::spawn(mill.run(shutdown));
     let taken = || batches.0.lock().expect("no panic holds it").0.clone();
-    loop {
-        let status = handle.operator().status().await;
-        if status.expect("the coordinator runs").next_block == Some(8) {
-            break;
+    let two_batches = async {
+        loop {
+            let status = handle.operator().status().await;
+            if status.expect("the coordinator runs").next_block == Some(8) {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    };
+    let taken_in_time = tokio::time::timeout(PATIENCE, two_batches).await;
+    taken_in_time.expect("two batches are taken");
     // Nothing moves while two of a batch of four are there.
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert_eq!(taken(), [[0, 1, 2, 3], [4, 5, 6, 7]]);
