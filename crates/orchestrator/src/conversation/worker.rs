@@ -176,12 +176,24 @@ impl WorkerEvent {
         matches!(self, Self::Heartbeat { .. })
     }
 
+    /// Whether the worker has gone with this event.
+    pub fn is_departure(&self) -> bool {
+        matches!(self, Self::Leave { .. } | Self::Lost { .. })
+    }
+
+    /// The lease that a report (a result, a failure or a release) is about; `None` for other events.
+    pub fn reported_lease(&self) -> Option<&LeaseRef> {
+        match self {
+            Self::Complete(complete) => Some(&complete.lease),
+            Self::Fail(fail) => Some(&fail.lease),
+            Self::Release { lease, .. } => Some(lease),
+            _ => None,
+        }
+    }
+
     /// Whether losing the event would lose work.
     pub fn must_deliver(&self) -> bool {
-        matches!(
-            self,
-            Self::Complete(_) | Self::Fail(_) | Self::Release { .. }
-        )
+        self.reported_lease().is_some()
     }
 }
 

@@ -169,8 +169,8 @@ impl Handle {
             .await
     }
 
-    /// Like [`Handle::flush`], but returns once the request has been sent; the receiver waits, of the results that are being
-    /// checked for those of these workers only.
+    /// Like [`Handle::flush`], but returns once the request has been sent. The receiver waits for the checks of these
+    /// workers' results only.
     pub(crate) async fn flush_later(
         &self,
         workers: BTreeSet<WorkerId>,

@@ -1,13 +1,13 @@
 //! Holds back results that the coordinator checks before they count, and everything that must come after them.
 //!
-//! A state machine without input or output. Events of a worker stay in order: what a worker sends after a
-//! result that is being checked waits behind it. A flush waits for the checks of its workers that began before it, so
-//! that no worker is told that its result is safe before the result counts. A check may take longer than a lease
-//! lasts: heartbeats do not wait, and renew the leases of the results that do.
+//! A state machine without input or output. A worker's reports stay in order: what it reports after a result that is
+//! being checked waits behind it, and the core hears that it waits. A flush waits for the checks of its workers that began before
+//! it, so that no worker is told that its result is safe before the result counts. A check may take longer than a lease
+//! lasts: joins and heartbeats do not wait.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
-use crate::conversation::{WorkerEvent, WorkerResult};
+use crate::conversation::{LeaseRef, WorkerEvent, WorkerResult};
 use crate::core::{Event, FalseResult};
 use crate::id::WorkerId;
 
@@ -63,33 +63,50 @@ enum Waiting {
 
 impl ResultGate {
     /// Holds a result until the check under this number has ended.
-    pub(crate) fn hold(&mut self, result: WorkerResult) -> CheckId {
+    pub(crate) fn hold(&mut self, result: WorkerResult) -> (CheckId, GateAction) {
         let id = CheckId(self.next);
         self.next += 1;
         self.open.insert(id, result.worker.clone());
+        let waits = report_waits(&result.worker, &result.lease);
         let behind = self.waiting.entry(result.worker.clone()).or_default();
         behind.push_back(Waiting::Result(id, result, None));
-        id
+        (id, waits)
     }
 
-    /// Takes an event of a worker that needs no check; nothing if it must wait.
-    pub(crate) fn event(&mut self, mut event: WorkerEvent) -> Option<GateAction> {
+    /// Takes an event of a worker that needs no check.
+    pub(crate) fn event(&mut self, event: WorkerEvent) -> Vec<GateAction> {
         let Some(behind) = self.waiting.get_mut(event.worker()) else {
-            return Some(GateAction::Pass(event.into()));
+            return vec![GateAction::Pass(event.into())];
         };
-        if let WorkerEvent::Heartbeat { running, .. } = &mut event {
-            let joins = |waiting: &Waiting| matches!(waiting, Waiting::Later(WorkerEvent::Join(_)));
-            if behind.iter().any(joins) {
-                // The core would not know the worker. The newest heartbeat supersedes earlier ones.
-                behind.retain(|it| !matches!(it, Waiting::Later(other) if other.is_heartbeat()));
-            } else {
-                let results = behind.iter().filter_map(Waiting::result);
-                running.extend(results.map(|result| result.lease.clone()));
-                return Some(GateAction::Pass(event.into()));
+        let has_left = behind.iter().any(Waiting::is_departure);
+        let mut actions = Vec::new();
+        match &event {
+            WorkerEvent::Join(_) if !has_left => {
+                let worker = event.worker().clone();
+                actions.push(GateAction::Pass(event.into()));
+                // A core that did not know the worker could not keep these.
+                let reports = behind.iter().filter_map(Waiting::reported_lease);
+                actions.extend(reports.map(|lease| report_waits(&worker, lease)));
+                return actions;
             }
+            WorkerEvent::Heartbeat { .. } | WorkerEvent::Retire { .. } if !has_left => {
+                return vec![GateAction::Pass(event.into())];
+            }
+            // It would come before the join that it belongs to. The newest supersedes the others.
+            WorkerEvent::Heartbeat { .. } => {
+                behind.retain(|it| !matches!(it, Waiting::Later(other) if other.is_heartbeat()));
+            }
+            // It gets no task meanwhile.
+            WorkerEvent::Leave { worker } | WorkerEvent::Lost { worker } => {
+                let worker = worker.clone();
+                actions.push(GateAction::Pass(WorkerEvent::Retire { worker }.into()));
+            }
+            _ => {}
         }
+        let reported = event.reported_lease();
+        actions.extend(reported.map(|lease| report_waits(event.worker(), lease)));
         behind.push_back(Waiting::Later(event));
-        None
+        actions
     }
 
     /// Takes a flush; nothing if it must wait.
@@ -155,6 +172,25 @@ impl Waiting {
             Self::Later(_) => None,
         }
     }
+
+    /// See [`WorkerEvent::reported_lease`].
+    fn reported_lease(&self) -> Option<&LeaseRef> {
+        match self {
+            Self::Result(_, result, _) => Some(&result.lease),
+            Self::Later(event) => event.reported_lease(),
+        }
+    }
+
+    fn is_departure(&self) -> bool {
+        matches!(self, Self::Later(event) if event.is_departure())
+    }
+}
+
+fn report_waits(worker: &WorkerId, lease: &LeaseRef) -> GateAction {
+    GateAction::Pass(Event::ReportWaits {
+        worker: worker.clone(),
+        lease: lease.clone(),
+    })
 }
 
 /// Removes the first of a worker's waiting events, unless it is a result whose check has not ended.
@@ -183,7 +219,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::conversation::{LeaseRef, WorkerJoin};
+    use crate::conversation::WorkerJoin;
     use crate::core::LeaseTag;
     use crate::id::{Part, TaskId};
 
@@ -223,7 +259,20 @@ mod tests {
             GateAction::Pass(Event::FalseResult(result)) => {
                 format!("{} lies", result.worker)
             }
-            GateAction::Pass(Event::Worker(event)) => format!("{} leaves", event.worker()),
+            GateAction::Pass(Event::ReportWaits { worker, lease }) => {
+                format!("{worker} {} waits", lease.task.block)
+            }
+            GateAction::Pass(Event::Worker(event)) => {
+                let what = match event {
+                    WorkerEvent::Join(_) => "joins",
+                    WorkerEvent::Heartbeat { .. } => "lives",
+                    WorkerEvent::Retire { .. } => "retires",
+                    WorkerEvent::Leave { .. } => "leaves",
+                    WorkerEvent::Release { .. } => "releases",
+                    other => panic!("{other:?}"),
+                };
+                format!("{} {what}", event.worker())
+            }
             GateAction::Pass(other) => panic!("{other:?}"),
             GateAction::Flush(number) => format!("flush {number}"),
         }
@@ -235,67 +284,73 @@ mod tests {
         actions.into_iter().map(|action| text(&action)).collect()
     }
 
+    fn join(worker: usize) -> WorkerEvent {
+        WorkerEvent::Join(WorkerJoin {
+            worker: name(worker),
+            group: "prove".into(),
+            labels: BTreeSet::new(),
+            memory: 0,
+            slots: 1,
+        })
+    }
+
+    fn beat(worker: usize) -> WorkerEvent {
+        WorkerEvent::Heartbeat {
+            worker: name(worker),
+            running: Vec::new(),
+            retired: false,
+            paused: None,
+        }
+    }
+
+    fn release(worker: usize, block: u64) -> WorkerEvent {
+        WorkerEvent::Release {
+            worker: name(worker),
+            lease: result(worker, block).lease,
+        }
+    }
+
     #[test]
-    fn a_workers_events_and_a_flush_wait_for_its_result() {
+    fn a_workers_reports_and_a_flush_wait_for_its_result() {
         let mut gate = ResultGate::default();
         assert_eq!(texts(gate.event(leave(1))), ["w1 leaves"]);
-        assert_eq!(gate.hold(result(0, 7)), CheckId(0));
-        assert_eq!(texts(gate.event(leave(0))), [""; 0]);
+        let (id, waits) = gate.hold(result(0, 7));
+        assert_eq!((id, text(&waits)), (CheckId(0), "w0 7 waits".into()));
+        assert_eq!(texts(gate.event(release(0, 6))), ["w0 6 waits"]);
+        assert_eq!(texts(gate.event(leave(0))), ["w0 retires"]);
         assert_eq!(texts(gate.flush(1, &ALL)), [""; 0]);
         // Another worker's events do not wait, nor does its check keep an earlier flush.
         let unchecked = WorkerEvent::Complete(result(1, 8));
         assert_eq!(texts(gate.event(unchecked)), ["w1 8"]);
-        assert_eq!(gate.hold(result(1, 9)), CheckId(1));
+        assert_eq!(gate.hold(result(1, 9)).0, CheckId(1));
         let passed = gate.checked(CheckId(0), Verdict::Valid);
-        assert_eq!(texts(passed), ["w0 7", "w0 leaves", "flush 1"]);
+        assert_eq!(
+            texts(passed),
+            ["w0 7", "w0 releases", "w0 leaves", "flush 1"]
+        );
         let passed = gate.checked(CheckId(1), Verdict::False("no".into()));
         assert_eq!(texts(passed), ["w1 lies"]);
         assert_eq!(texts(gate.flush(2, &ALL)), ["flush 2"]);
         assert!(gate.checked(CheckId(1), Verdict::Valid).is_empty());
     }
 
-    /// The blocks of the leases in a heartbeat that passes; `None` if it waits.
-    fn beat(gate: &mut ResultGate, running: &[u64]) -> Option<Vec<u64>> {
-        let running = running.iter().map(|block| result(0, *block).lease);
-        let beat = WorkerEvent::Heartbeat {
-            worker: name(0),
-            running: running.collect(),
-            retired: false,
-            paused: None,
-        };
-        match gate.event(beat)? {
-            GateAction::Pass(Event::Worker(WorkerEvent::Heartbeat { running, .. })) => {
-                Some(running.iter().map(|lease| lease.task.block).collect())
-            }
-            other => panic!("{other:?}"),
-        }
-    }
-
     #[test]
-    fn heartbeats_pass_and_renew_the_leases_of_results_that_are_checked() {
+    fn signs_of_life_pass_unless_the_worker_has_left() {
         let mut gate = ResultGate::default();
-        assert_eq!(beat(&mut gate, &[1]), Some(vec![1]));
         gate.hold(result(0, 7));
-        assert!(gate.event(WorkerEvent::Complete(result(0, 8))).is_none());
-        assert_eq!(beat(&mut gate, &[1]), Some(vec![1, 7, 8]));
-        // What the core does not know yet comes first.
-        let join = WorkerEvent::Join(WorkerJoin {
-            worker: name(0),
-            group: "prove".into(),
-            labels: BTreeSet::new(),
-            memory: 0,
-            slots: 1,
-        });
-        assert!(gate.event(join).is_none());
-        assert_eq!(beat(&mut gate, &[1]), None);
-        assert_eq!(beat(&mut gate, &[1]), None);
-        let passed = gate.checked(CheckId(0), Verdict::Valid);
-        assert_eq!(
-            passed.len(),
-            4,
-            "both results, the join, one heartbeat: {passed:?}"
-        );
-        assert_eq!(beat(&mut gate, &[1]), Some(vec![1]));
+        gate.event(release(0, 6));
+        assert_eq!(texts(gate.event(beat(0))), ["w0 lives"]);
+        // A new leader learns only now that it has them.
+        let passed = texts(gate.event(join(0)));
+        assert_eq!(passed, ["w0 joins", "w0 7 waits", "w0 6 waits"]);
+        assert_eq!(texts(gate.event(leave(0))), ["w0 retires"]);
+        for event in [join(0), beat(0), beat(0)] {
+            assert_eq!(texts(gate.event(event)), [""; 0]);
+        }
+        let passed = texts(gate.checked(CheckId(0), Verdict::Valid));
+        let order = ["w0 7", "w0 releases", "w0 leaves", "w0 joins", "w0 lives"];
+        assert_eq!(passed, order);
+        assert_eq!(texts(gate.event(beat(0))), ["w0 lives"]);
     }
 
     #[test]
@@ -357,10 +412,11 @@ mod tests {
                         number += 1;
                         let result = result(worker, number - 1);
                         if kind == 0 {
-                            open.push(gate.hold(result));
-                            Vec::new()
+                            let (id, waits) = gate.hold(result);
+                            open.push(id);
+                            vec![waits]
                         } else {
-                            Vec::from_iter(gate.event(WorkerEvent::Complete(result)))
+                            gate.event(WorkerEvent::Complete(result))
                         }
                     }
                     2 => {

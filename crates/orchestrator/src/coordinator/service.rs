@@ -265,11 +265,12 @@ impl Coordinator {
                 return Ok(());
             }
             Command::Port(Message::Event(RoleEvent::Worker(event))) => {
+                if event.is_departure() {
+                    // At once: if the worker comes back, its next channel must not go with a departure that waits.
+                    self.workers.remove(event.worker());
+                }
                 let passed = match self.task_to_check(&event) {
-                    Some((stage, task, result)) => {
-                        self.begin_check(stage, task, result);
-                        None
-                    }
+                    Some((stage, task, result)) => vec![self.begin_check(stage, task, result)],
                     None => self.result_gate.event(event),
                 };
                 return self.pass_gate(passed, appending).await;
@@ -346,23 +347,20 @@ impl Coordinator {
     ) -> Result<(), CoordinatorError> {
         for action in actions {
             match action {
-                GateAction::Pass(event) => {
-                    if let Event::Worker(
-                        WorkerEvent::Leave { worker } | WorkerEvent::Lost { worker },
-                    ) = &event
-                    {
-                        self.workers.remove(worker);
-                    }
-                    self.handle(event, appending).await?;
-                }
+                GateAction::Pass(event) => self.handle(event, appending).await?,
                 GateAction::Flush(number) => self.outbox.flush(number),
             }
         }
         Ok(())
     }
 
-    fn begin_check(&mut self, stage: StageIx, task: Arc<TaskRecord>, result: WorkerResult) {
-        let id = self.result_gate.hold(result.clone());
+    fn begin_check(
+        &mut self,
+        stage: StageIx,
+        task: Arc<TaskRecord>,
+        result: WorkerResult,
+    ) -> GateAction {
+        let (id, waits) = self.result_gate.hold(result.clone());
         if let Some(checker) = &self.checker {
             checker.begin(CheckJob {
                 id,
@@ -371,6 +369,7 @@ impl Coordinator {
                 result,
             });
         }
+        waits
     }
 
     fn attach(&mut self, attachment: Attachment) {

@@ -68,6 +68,14 @@ pub enum Event {
         /// Key of the existing record.
         key: String,
     },
+    /// A worker's report on a lease has come, and waits for a check before it counts. The coordinator tells this; no
+    /// worker can.
+    ReportWaits {
+        /// The worker.
+        worker: WorkerId,
+        /// Lease that the report is about.
+        lease: LeaseRef,
+    },
     /// The check of a stage's results has refused a result.
     FalseResult(FalseResult),
     /// Stop leasing; results of leased tasks are still accepted.

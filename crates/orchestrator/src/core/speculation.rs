@@ -13,6 +13,9 @@ const HISTORY: usize = 256;
 /// Minimum number of runs for a meaningful percentile.
 const HISTORY_MIN: usize = 8;
 
+/// With fewer runs a task is overdue after so many times the longest of them.
+const FEW_RUNS_FACTOR: u32 = 4;
+
 /// Durations and hedging timers, by stage.
 pub(super) struct Speculation {
     runs: Vec<Runs>,
@@ -50,7 +53,7 @@ impl Speculation {
         self.runs[stage.0].note(took);
     }
 
-    /// Age of a lease from which its task is hedged; `None` while too few runs are known.
+    /// Age of a lease from which its task is hedged; `None` while no run is known.
     pub(super) fn limit(&self, stage: StageIx, hedge: &Hedge) -> Option<Duration> {
         self.runs[stage.0].limit(hedge)
     }
@@ -110,10 +113,11 @@ impl Runs {
         self.sorted.insert(at, took);
     }
 
-    /// The percentile of the remembered runs, at least the configured minimum.
+    /// The percentile of the remembered runs, or a multiple of the longest of a few; at least the configured minimum.
     fn limit(&self, hedge: &Hedge) -> Option<Duration> {
-        let percentile = self.percentile(hedge.percentile)?;
-        Some(percentile.max(hedge.min))
+        let few = || Some(self.sorted.last()?.saturating_mul(FEW_RUNS_FACTOR));
+        let usual = self.percentile(hedge.percentile).or_else(few)?;
+        Some(usual.max(hedge.min))
     }
 
     /// The percentile (nearest rank) of the remembered runs.
@@ -139,10 +143,12 @@ mod tests {
             min: ms(min),
         };
         let mut runs = Runs::default();
+        assert_eq!(runs.limit(&hedge(50, 1)), None);
         for run in 1..8 {
             runs.note(Some(ms(run)));
         }
-        assert_eq!(runs.limit(&hedge(50, 1)), None);
+        assert_eq!(runs.limit(&hedge(50, 1)), Some(ms(28)));
+        assert_eq!(runs.limit(&hedge(50, 29)), Some(ms(29)));
         for run in 8..=1_000 {
             runs.note(Some(ms(run)));
         }

@@ -106,6 +106,8 @@ pub(super) struct ActiveLease {
     tag: LeaseTag,
     batch: u64,
     expires: Time,
+    /// Whether a report on it waits for a check.
+    reported: bool,
     since: Time,
     since_wall_ms: u64,
 }
@@ -268,6 +270,7 @@ impl Task {
             && self.phase == Phase::Leased
             && self.assigned_count() <= self.workers_wanted()
             && self.failed_count() < self.policy.attempts_max
+            && !self.copies.iter().any(ActiveLease::is_reported)
     }
 
     /// Whether the worker, or another one with the same distinct name, has the task or has completed it.
@@ -369,6 +372,7 @@ impl ActiveLease {
             tag,
             batch: 0,
             expires: Time::default(),
+            reported: false,
             since: Time::default(),
             since_wall_ms: 0,
         }
@@ -406,6 +410,11 @@ impl ActiveLease {
 
     pub(super) fn batch(&self) -> u64 {
         self.batch
+    }
+
+    /// Whether a report on it waits for a check.
+    pub(super) fn is_reported(&self) -> bool {
+        self.reported
     }
 
     pub(super) fn expires(&self) -> Time {

@@ -247,7 +247,7 @@ impl Mill {
             Some(failure) => Err(failure),
             None => {
                 let is_complete = status.live == 0 && summaries.values().all(|it| it.ended);
-                // One that is to keep running is only ever stopped.
+                // A mill that keeps running has no end of its own.
                 let is_cut_off = keep_running || is_immediate_stop || !is_complete;
                 Ok(Summary {
                     interrupted: is_stopping && is_cut_off,

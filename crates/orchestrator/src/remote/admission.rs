@@ -26,6 +26,9 @@ use crate::principal::Principal;
 /// Maximum number of events in one call.
 const EVENTS_MAX: usize = 4096;
 
+/// Maximum number of joins and heartbeats beside them: one of each for as many workers as a process may have.
+const PRESENCE_MAX: usize = 2 * 4096;
+
 /// Maximum length of the name of a worker, host, producer or client, in bytes.
 const NAME_MAX: usize = 250;
 
@@ -80,11 +83,8 @@ pub fn admit(call: &Call, subject: &str, plan: &Plan) -> Result<Seat, Refused> {
         CallBody::Events {
             events, presence, ..
         } => {
-            bounded(
-                "the events of a call",
-                events.len() + presence.len(),
-                EVENTS_MAX,
-            )?;
+            bounded("the events of a call", events.len(), EVENTS_MAX)?;
+            bounded("the presence in a call", presence.len(), PRESENCE_MAX)?;
             events.iter().try_for_each(|event| admission.event(event))?;
             presence
                 .iter()

@@ -24,13 +24,13 @@ const WORKFLOW: &str = r#"
     [[source]]
     name = "blocks"
     kind = "range"
-    end = 1
+    end = 2
     output = "blocks"
     [[dispatcher]]
     name = "prove"
     input = "blocks"
     output = "proofs"
-    workers = 2
+    workers = 3
     t_ack = "10s"
     heartbeat = "1s"
     check_results = true
@@ -42,7 +42,8 @@ const WORKFLOW: &str = r#"
 /// Time for which results are held back.
 const HELD: Duration = Duration::from_secs(22);
 
-/// Proves block 0 at once, whose check then lasts as long as the proof of block 1: until they are let go.
+/// Proves block 0 at once, whose check then lasts as long as the proof of block 1: until they are let go. Block 2 is proved
+/// when both have begun, so that its result waits in the worker's process, behind the call with the first.
 #[derive(Clone, Default)]
 struct Held(Arc<(Mutex<State>, Condvar)>);
 
@@ -63,6 +64,7 @@ impl Held {
         drop(waited.expect("not poisoned"));
     }
 
+    /// Waits until the check and the proof have begun to wait.
     fn until_both_wait(&self) {
         let (state, changed) = &*self.0;
         let state = state.lock().expect("not poisoned");
@@ -82,8 +84,10 @@ impl Prover for Held {
     type Output = Json<Value>;
 
     fn prove(&self, context: &Context, input: Json<Value>) -> Result<Json<Value>, ProverError> {
-        if context.task.block == 1 {
-            self.wait();
+        match context.task.block {
+            1 => self.wait(),
+            2 => self.until_both_wait(),
+            _ => {}
         }
         Ok(input)
     }
@@ -154,14 +158,14 @@ async fn a_check_that_outlasts_leases_costs_no_attempt() {
     held.let_go();
     let counters = during.counters;
     assert_eq!((counters.expired, counters.failed), (0, 0), "{during:?}");
-    assert_eq!((during.leased, counters.completed), (2, 0), "{during:?}");
+    assert_eq!((during.leased, counters.completed), (3, 0), "{during:?}");
     let ending = async {
-        while prove_stage(&leader).await.counters.completed < 2 {
+        while prove_stage(&leader).await.counters.completed < 3 {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
     let ended = tokio::time::timeout(PATIENCE, ending).await;
-    ended.expect("both results count");
+    ended.expect("the results count");
     let counters = prove_stage(&leader).await.counters;
-    assert_eq!((counters.leased, counters.failed), (2, 0), "{counters:?}");
+    assert_eq!((counters.leased, counters.failed), (3, 0), "{counters:?}");
 }

@@ -1,6 +1,9 @@
 //! Leases: their assignment, their duration, and the number that a worker has at once.
 
-use proofmill_orchestrator::conversation::{PAUSE_REASON_MAX, WorkerEvent};
+use std::time::Duration;
+
+use proofmill_orchestrator::conversation::{LeaseRef, PAUSE_REASON_MAX, WorkerEvent};
+use proofmill_orchestrator::core::Event;
 use proofmill_orchestrator::plan::{DispatcherPlan, Needs};
 
 use crate::support::{Draft, Mill, dispatcher};
@@ -116,6 +119,53 @@ fn an_attempt_is_counted_for_a_worker_that_is_lost_and_not_for_one_that_leaves()
     mill.join("c", 2);
     assert_eq!(mill.news(), ["c prove/0/0#2", "c prove/1/0#2"]);
     assert_eq!(mill.core.status().stages[0].counters.failed, 2);
+}
+
+#[test]
+fn a_lease_does_not_end_while_the_report_on_it_waits_for_a_check() {
+    let mut mill = mill();
+    mill.join("a", 2);
+    mill.block("in", 0);
+    mill.block("in", 1);
+    assert_eq!(mill.news(), ["a prove/0/0#1", "a prove/1/0#1"]);
+    let lease = mill.lease("a", "prove/0/0", 1);
+    let waits = |lease: LeaseRef| Event::ReportWaits {
+        worker: "a".into(),
+        lease,
+    };
+    mill.tell(waits(lease.clone()));
+    // One that nobody gave changes nothing.
+    let forged = LeaseRef {
+        attempt: 2,
+        ..mill.lease("a", "prove/1/0", 1)
+    };
+    mill.tell(waits(forged));
+    mill.pass(200_000);
+    let counters = mill.core.status().stages[0].counters;
+    assert_eq!((counters.expired, counters.failed), (1, 1), "the other's");
+    mill.complete("a", "prove/0/0", 1);
+    assert_eq!(mill.core.status().stages[0].counters.completed, 1);
+}
+
+#[test]
+fn a_new_leader_keeps_a_lease_when_it_hears_that_the_report_on_it_waits() {
+    let mut mill = mill();
+    mill.join("a", 1);
+    mill.block("in", 0);
+    assert_eq!(mill.news(), ["a prove/0/0#1"]);
+    let lease = mill.lease("a", "prove/0/0", 1);
+    mill.restart(Duration::from_secs(1));
+    mill.join("a", 1);
+    mill.tell(Event::ReportWaits {
+        worker: "a".into(),
+        lease,
+    });
+    mill.join("b", 1);
+    mill.pass(200_000);
+    assert_eq!(mill.news(), [] as [&str; 0], "nobody else gets it");
+    mill.complete("a", "prove/0/0", 1);
+    let counters = mill.core.status().stages[0].counters;
+    assert_eq!((counters.failed, counters.completed), (0, 1));
 }
 
 #[test]

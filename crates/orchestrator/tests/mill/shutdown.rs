@@ -164,6 +164,18 @@ fn with_source(name: &str, end: u64) -> String {
     )
 }
 
+/// Waits until the source has heard that its messages below this position are recorded.
+async fn until_recorded(workflow: &str, position: u64) {
+    let source = role_counts().source(&workflow.into(), &"numbers".into());
+    let recording = async {
+        while source.next() < Some(position) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let recorded = tokio::time::timeout(PATIENCE, recording).await;
+    recorded.expect("they are recorded");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_source_counts_what_it_submitted_before_a_stop() {
     let dir = tempfile::tempdir().expect("temporary directory");
@@ -173,6 +185,7 @@ async fn a_source_counts_what_it_submitted_before_a_stop() {
         core.status().producers_waiting > 0
     })
     .await;
+    until_recorded("stopped", 1).await;
     // Without a drain before, so that it still waits when the stop comes.
     mill.stop.raise(Level::Stop);
     let summary = mill.ended().await;
@@ -192,15 +205,8 @@ async fn a_run_that_ends_while_it_drains_was_not_interrupted() {
             script.begun().len() == 1
         })
         .await;
-    let source = role_counts().source(&"completed".into(), &"numbers".into());
-    let ending = async {
-        // The last acknowledgement is awaited at the end.
-        while source.next() != Some(1) {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    let ended = tokio::time::timeout(PATIENCE, ending).await;
-    ended.expect("its source has ended");
+    // The last acknowledgement is awaited at the source's end.
+    until_recorded("completed", 1).await;
     mill.stop.raise(Level::Drain);
     mill.until("it drains", |core| core.status().draining).await;
     script.open_below(u64::MAX);

@@ -20,11 +20,11 @@ use crate::{number, run_history};
 const PINNED: [(u64, &str); 2] = [
     (
         100,
-        "9c4489526121b585308d574232a9d4a1e04e9598ae0612b9dccb37b25b113687",
+        "e3b39eec6aa57d110d71efed3a82eeaeea372af5d538a41bd7b55c5fcb33245b",
     ),
     (
         1_000,
-        "5525aea9769fcecb4072589b4a835afa15a74e084605c9bbd5f23a150cffd870",
+        "31c297f8931ff06eed9b948686503b7d45fb5bbac6a4e556fb88dbe058003dbb",
     ),
 ];
 

@@ -16,6 +16,7 @@ impl Core {
             Event::Request { id, request } => self.hear_request(id, request),
             Event::Accepted { token, seq } => self.accepted(token, seq),
             Event::Conflicted { token, key } => self.conflicted(token, &key),
+            Event::ReportWaits { worker, lease } => self.report_waits(&worker, &lease),
             Event::FalseResult(result) => self.false_result(&result),
             Event::Drain => self.drain(),
         }

@@ -1,6 +1,7 @@
 //! Leases: their verification, their expiry, and their return by workers.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Core;
 use crate::conversation::{LeaseRef, WorkerCommand};
@@ -11,6 +12,9 @@ use crate::id::WorkerId;
 use crate::plan::StageIx;
 use crate::record::{Failure, TaskRecord};
 use crate::traces::AttemptEnd;
+
+/// Least time for which a lease is renewed whose report waits.
+const LEAST_RENEWAL: Duration = Duration::from_secs(1);
 
 impl Core {
     /// Handles a lease's timer: the lease has ended, unless it was renewed.
@@ -26,11 +30,30 @@ impl Core {
             self.timers.set(held.expires(), Timer::Lease(no, batch));
             return;
         }
+        if held.is_reported() {
+            let dispatcher = self.plan.stage(task.stage()).dispatcher();
+            let t_ack = dispatcher.map(|of| of.t_ack).unwrap_or_default();
+            let expires = self.now.mono.plus(t_ack.max(LEAST_RENEWAL));
+            let (worker, attempt) = (held.worker().clone(), held.attempt());
+            self.tasks.renew(no, &worker, attempt, expires);
+            self.timers.set(expires, Timer::Lease(no, batch));
+            return;
+        }
         let (held, id) = (held.clone(), task.id().clone());
         self.counts.add(task.stage(), |of| &mut of.expired);
         let failure = Failure::retryable("the lease ended without a heartbeat (T_ack)");
         self.attempt_failed(no, held.worker(), &failure);
         self.cancel_copy(&held, &id);
+    }
+
+    /// Keeps a lease until the report on it counts, which waits for a check: the worker names the lease in no heartbeat any
+    /// more, and may be gone by then.
+    pub(super) fn report_waits(&mut self, worker: &WorkerId, lease: &LeaseRef) {
+        if self.keep_lease(worker, lease)
+            && let Some(no) = self.held_under(worker, lease)
+        {
+            self.tasks.note_report_waits(no, worker, lease.attempt);
+        }
     }
 
     pub(super) fn release(&mut self, worker: &WorkerId, lease: &LeaseRef) {

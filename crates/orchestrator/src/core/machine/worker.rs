@@ -182,7 +182,7 @@ impl Core {
     }
 
     /// Renews or adopts a lease that a worker reports. Returns whether the worker may go on.
-    fn keep_lease(&mut self, name: &WorkerId, lease: &LeaseRef) -> bool {
+    pub(super) fn keep_lease(&mut self, name: &WorkerId, lease: &LeaseRef) -> bool {
         let Some(no) = self.leased_task(name, lease).map(|task| task.no()) else {
             return false;
         };

@@ -364,6 +364,22 @@ impl TaskTable {
         held.map(|held| held.expires = expires).is_some()
     }
 
+    /// Notes that a report on a worker's copy waits for a check.
+    pub(in crate::core) fn note_report_waits(
+        &mut self,
+        no: TaskNo,
+        worker: &WorkerId,
+        attempt: u32,
+    ) {
+        self.update(no, |task| {
+            let mut copies = task.copies.iter_mut();
+            let held = copies.find(|held| held.worker == *worker && held.attempt == attempt);
+            if let Some(held) = held {
+                held.reported = true;
+            }
+        });
+    }
+
     /// Ends a worker's copy.
     pub(in crate::core) fn end_copy(
         &mut self,

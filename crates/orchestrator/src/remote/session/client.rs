@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::super::wire::{Answer, Call, CallBody, Notice, NoticeAck, NoticeBody};
 use super::client_call::OpenCall;
 use crate::conversation::{
-    HostCommand, HostEvent, Query, Request, RoleCommand, RoleEvent, SinkEvent, WorkerCommand,
-    WorkerEvent, WorkerJoin,
+    HostCommand, HostEvent, LeaseRef, Query, Request, RoleCommand, RoleEvent, SinkEvent,
+    WorkerCommand, WorkerEvent, WorkerJoin,
 };
 use crate::core::Time;
 use crate::id::WorkerId;
@@ -436,8 +436,20 @@ impl ClientSession {
         }
         self.last_notice = Some(place);
         if let NoticeBody::Commands(commands) = notice.body {
-            let here = commands.into_iter().filter(|command| self.is_here(command));
-            actions.extend(here.map(ClientAction::Deliver));
+            for command in commands {
+                match &command {
+                    command if self.is_here(command) => {}
+                    // A late copy of a call has made a leader believe that it is.
+                    RoleCommand::Worker(worker, WorkerCommand::Assign(_)) => {
+                        let worker = worker.clone();
+                        self.queued_events
+                            .push_back(WorkerEvent::Leave { worker }.into());
+                        continue;
+                    }
+                    _ => continue,
+                }
+                actions.push(ClientAction::Deliver(command));
+            }
         }
         NoticeAck::Accepted
     }
@@ -477,13 +489,7 @@ impl ClientSession {
         let Some((&CallId(open_from), _)) = self.calls.first_key_value() else {
             return;
         };
-        let joins = self.workers.values().cloned().map(WorkerEvent::Join);
-        let here = |event: &&WorkerEvent| self.workers.contains_key(event.worker());
-        let queued = self.queued_events.iter().filter_map(|event| match event {
-            RoleEvent::Worker(event) if event.is_heartbeat() => Some(event),
-            _ => None,
-        });
-        let present = joins.chain(queued.filter(here).cloned());
+        let present = presence(&self.workers, &self.queued_events);
         for (&call, open) in &mut self.calls {
             if open.next_attempt() > now {
                 continue;
@@ -493,7 +499,7 @@ impl ClientSession {
             if let CallBody::Events { presence, .. } = &mut body
                 && attempt > 1
             {
-                presence.extend(present.clone());
+                presence.extend(present.iter().cloned());
             }
             let message = Call {
                 plan: self.plan,
@@ -528,4 +534,35 @@ impl ClientSession {
         let must_deliver = must_deliver || self.queued_events.iter().any(RoleEvent::must_deliver);
         !must_deliver && self.is_overdue
     }
+}
+
+/// The joins of a client's workers, and their heartbeats that are not in a call yet. These also name the leases of reports that
+/// are not, of which nobody else tells the leader.
+fn presence(
+    workers: &BTreeMap<WorkerId, WorkerJoin>,
+    queued: &VecDeque<RoleEvent>,
+) -> Vec<WorkerEvent> {
+    let of_workers = || {
+        queued.iter().filter_map(|event| match event {
+            RoleEvent::Worker(event) if workers.contains_key(event.worker()) => Some(event),
+            _ => None,
+        })
+    };
+    let mut reports: BTreeMap<&WorkerId, Vec<LeaseRef>> = BTreeMap::new();
+    for event in of_workers() {
+        let lease = event.reported_lease().cloned();
+        reports.entry(event.worker()).or_default().extend(lease);
+    }
+    let joins = workers.values().cloned().map(WorkerEvent::Join);
+    let beats = of_workers().filter(|event| event.is_heartbeat());
+    let beats = beats.cloned().map(|mut beat| {
+        if let WorkerEvent::Heartbeat {
+            worker, running, ..
+        } = &mut beat
+        {
+            running.extend(reports.remove(&*worker).unwrap_or_default());
+        }
+        beat
+    });
+    joins.chain(beats).collect()
 }

@@ -121,7 +121,7 @@ pub enum ServerAction {
     /// Pass an event to the coordinator.
     Event(RoleEvent),
     /// Report [`ServerInput::Flushed`] once the consequences of everything passed to the
-    /// coordinator are durable, except that of other workers than these whose results are being checked.
+    /// coordinator are durable. Results of other workers that are being checked are not waited for.
     Flush {
         /// The flush to report.
         flush: FlushId,
