@@ -290,14 +290,9 @@ async fn a_connection_with_a_call_under_way_is_kept() {
     result.unwrap();
     // A connection that was closed as idle is opened again by the next call.
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let mut answer = client.status().await;
-    for _ in 0..4 {
-        // Where this test waits long for its turn of the processor, the server may close it just as the call begins.
-        if answer.is_ok() {
-            break;
-        }
-        answer = client.status().await;
+    // Where this test waits long for its turn of the processor, the server may close it just as the call begins.
+    if client.status().await.is_err() {
+        client.status().await.unwrap();
     }
-    answer.unwrap();
     guarded.site.stop().await;
 }

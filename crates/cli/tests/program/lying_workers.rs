@@ -239,7 +239,7 @@ fn start_liar(
 /// Runs the scenario again where the name comes late: a machine that stalls delays it once, a slow product each time.
 fn a_lie_is_named(lie: Lie) {
     let mut took = Vec::new();
-    while took.len() < 3 {
+    while took.len() < 2 {
         match time_until_named(lie) {
             Some(late) if late >= NAMED_WITHIN => took.push(late),
             _ => return,

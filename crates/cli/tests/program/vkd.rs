@@ -265,6 +265,8 @@ fn prove_until(here: &Path, batch: usize, bytes: usize, signal: Signal) {
     let (status, ran) = running.end();
     assert_eq!(status.code(), Some(130), "{ran:?}");
     assert!(ran.stderr.contains("run the same command again"), "{ran:?}");
+    let told = ran.json();
+    assert_eq!(told["epochs"], json!([]), "none was published: {told}");
 }
 
 /// Killed while it commits to parts of the first batch, stopped with Ctrl-C while it proves parts of the second: what was

@@ -31,8 +31,8 @@ const STDERR_WAIT: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 ///
-/// [`StepError::Permanent`] if the program fails, [`StepError::Retry`] if it could not be run, was killed by a signal
-/// or exceeded its time limit, [`StepError::Stopped`] if `stop` was raised.
+/// [`StepError::Permanent`] if the program fails, [`StepError::Retry`] if it could not be run, was ended by another
+/// process or exceeded its time limit, [`StepError::Stopped`] if `stop` was raised.
 pub(crate) async fn run(
     generator: &GeneratorProgram,
     inputs: &[u8],
@@ -86,10 +86,14 @@ pub(crate) async fn run(
             "{name} made no witness ({status}){}",
             stderr.shown(generator.keep_stderr).await
         );
-        return Err(match status.signal() {
-            // Somebody ended it, such as a machine that shuts down or is out of memory: its input is not to blame.
-            Some(_) => StepError::Retry(why),
-            None => StepError::Permanent(why),
+        // A machine that shuts down or is out of memory ends it, which is not the fault of its input. A crash may be.
+        let ends = [Signal::KILL, Signal::TERM, Signal::INT, Signal::HUP];
+        let was_ended = status
+            .signal()
+            .is_some_and(|signal| ends.iter().any(|end| end.as_raw() == signal));
+        return Err(match was_ended {
+            true => StepError::Retry(why),
+            false => StepError::Permanent(why),
         });
     }
     let written = std::fs::metadata(&output).map_or(0, |metadata| metadata.len());

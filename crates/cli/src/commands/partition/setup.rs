@@ -12,14 +12,15 @@ use proofmill_partition::Partition;
 use proofmill_partition::proof::{ClassKeys, Index, PartitionCurve};
 use proofmill_telemetry::console_line;
 use serde_json::json;
+use tokio::task::AbortHandle;
 
 use crate::args::partition::{Circuit, PartitionSetup, SetupArgs};
 use crate::circuit_folder::{CircuitSizes, Description, Folder, program_path};
 use crate::failure::Failure;
 use crate::files::write;
-use crate::output;
 use crate::progress::counted;
 use crate::stages::{StageTimes, Stages, milliseconds, short};
+use crate::{output, signals};
 
 /// A circuit to make keys for.
 pub(crate) struct NewCircuit {
@@ -76,9 +77,25 @@ pub(crate) fn make_and_report(circuit: NewCircuit, args: &SetupArgs) -> Result<(
         circuit: circuit.sizes,
     };
     let program = circuit.program.as_deref();
-    let made = args
-        .threads
-        .run(|| with_partition_curve!(curve, E => make::<E>(&description, program, path))?)??;
+    let interrupted = signals::first_signal()?;
+    // Made under another name beside it, and renamed when it is complete.
+    let failed = |error: std::io::Error| Failure::new(format!("{}: {error}", path.display()));
+    let staged = tempfile::Builder::new()
+        .prefix(".proofmill-setup-")
+        .tempdir_in(parent(path))
+        .map_err(failed)?;
+    let interruptible = remove_when(interrupted, staged.path());
+    let made = args.threads.run(
+        || with_partition_curve!(curve, E => make::<E>(&description, program, staged.path()))?,
+    )?;
+    interruptible.abort();
+    let made = made?;
+    let staged = staged.keep();
+    std::fs::rename(&staged, path).map_err(|error| {
+        // Another process made `path` meanwhile: leave it, and remove the staged keys.
+        let _ = std::fs::remove_dir_all(&staged);
+        failed(error)
+    })?;
     console_line(output::plain(&format!(
         "{}: keys over {curve} for {} of {}, {} constraints in all, in {}",
         path.display(),
@@ -113,33 +130,41 @@ fn counted_classes(count: usize) -> String {
     }
 }
 
-/// Makes the folder under a temporary name beside `path`, and renames it when it is complete.
+fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Removes unfinished keys, which are large and of no use, and ends the process when it is interrupted, unless the
+/// returned handle is aborted before.
+fn remove_when(
+    interrupted: impl Future<Output = ()> + Send + 'static,
+    folder: &Path,
+) -> AbortHandle {
+    let folder = folder.to_owned();
+    let removing = tokio::spawn(async move {
+        interrupted.await;
+        // A file that is being written may come back once; after that it has no folder.
+        while std::fs::remove_dir_all(&folder).is_err() && folder.exists() {}
+        console_line("stopped: the unfinished keys are removed");
+        std::process::exit(130);
+    });
+    removing.abort_handle()
+}
+
+/// Writes the circuit's description, program and keys into a folder.
 fn make<E: PartitionCurve>(
     description: &Description,
     program: Option<&[u8]>,
     path: &Path,
 ) -> Result<KeyFacts, Failure> {
-    let failed = |error: std::io::Error| Failure::new(format!("{}: {error}", path.display()));
-    let parent = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let staged = tempfile::Builder::new()
-        .prefix(".proofmill-setup-")
-        .tempdir_in(parent)
-        .map_err(failed)?;
-    let folder = Folder::at(staged.path());
+    let folder = Folder::at(path);
     if let Some(program) = program {
         write(&program_path(&folder), Visibility::Public, program)?;
     }
-    let made = write_keys::<E>(description, &folder)?;
-    let staged = staged.keep();
-    std::fs::rename(&staged, path).map_err(|error| {
-        // Another process made `path` meanwhile: leave it, and remove the staged keys.
-        let _ = std::fs::remove_dir_all(&staged);
-        failed(error)
-    })?;
-    Ok(made)
+    write_keys::<E>(description, &folder)
 }
 
 fn write_keys<E: PartitionCurve>(

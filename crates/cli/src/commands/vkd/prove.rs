@@ -80,7 +80,7 @@ pub(super) async fn run(args: &Prove) -> Result<(), Failure> {
     }
     let stopped = stop_after_part()?;
     let curve = description.curve()?;
-    let facts = tokio::task::block_in_place(|| {
+    let (facts, ended) = tokio::task::block_in_place(|| {
         args.threads.run(|| {
             with_partition_curve!(curve, E => {
                 prove::<E>(args, &folder, shape, &directory, &numbers, &stopped)
@@ -110,7 +110,7 @@ pub(super) async fn run(args: &Prove) -> Result<(), Failure> {
         });
         output::line(answer.to_string())?;
     }
-    Ok(())
+    ended
 }
 
 /// The epochs to prove: the one that is named, or all without a record. Removes unfinished work on epochs that have one:
@@ -169,6 +169,7 @@ fn failed(path: &Path) -> impl Fn(io::Error) -> Failure {
     move |error| Failure::new(format!("{}: {error}", path.display()))
 }
 
+/// Proves the epochs in their order. Returns the facts of those that are published, and how it ended.
 fn prove<E: PartitionCurve>(
     args: &Prove,
     folder: &Folder,
@@ -176,7 +177,7 @@ fn prove<E: PartitionCurve>(
     directory: &KeyDirectory,
     numbers: &[u64],
     stopped: &AtomicBool,
-) -> Result<ProvingFacts, Failure> {
+) -> Result<(ProvingFacts, Result<(), Failure>), Failure> {
     let mut batches = 0;
     for number in numbers {
         batches += EpochUpdates::read(directory, shape, *number)?.count();
@@ -198,15 +199,16 @@ fn prove<E: PartitionCurve>(
     };
     // The tree after an epoch is the one before the next: it is not made again.
     let mut known: Option<(u64, Tree)> = None;
-    for number in numbers {
+    let ended = numbers.iter().try_for_each(|number| {
         let tree = match known.take() {
             Some((following, tree)) if following == *number => tree,
             _ => directory.tree_before(*number)?,
         };
         let epoch = EpochUpdates::read(directory, shape, *number)?;
         known = Some((number + 1, prover.prove_epoch(&epoch, tree)?));
-    }
-    Ok(prover.facts)
+        Ok(())
+    });
+    Ok((prover.facts, ended))
 }
 
 // === impl EpochProver ===
