@@ -67,14 +67,14 @@ impl ResultGate {
         let id = CheckId(self.next);
         self.next += 1;
         self.open.insert(id, result.worker.clone());
-        let waits = report_waits(&result.worker, &result.lease);
+        let waits = report_waits(&result.worker, &result.lease, true);
         let behind = self.waiting.entry(result.worker.clone()).or_default();
         behind.push_back(Waiting::Result(id, result, None));
         (id, waits)
     }
 
-    /// Takes an event of a worker that needs no check.
-    pub(crate) fn event(&mut self, event: WorkerEvent) -> Vec<GateAction> {
+    /// Takes an event of a worker that needs no check. `is_known`: whether the core knows the worker.
+    pub(crate) fn event(&mut self, event: WorkerEvent, is_known: bool) -> Vec<GateAction> {
         let Some(behind) = self.waiting.get_mut(event.worker()) else {
             return vec![GateAction::Pass(event.into())];
         };
@@ -82,29 +82,32 @@ impl ResultGate {
         let mut actions = Vec::new();
         match &event {
             WorkerEvent::Join(_) if !has_left => {
-                let worker = event.worker().clone();
                 actions.push(GateAction::Pass(event.into()));
-                // A core that did not know the worker could not keep these.
-                let reports = behind.iter().filter_map(Waiting::reported_lease);
-                actions.extend(reports.map(|lease| report_waits(&worker, lease)));
+                if !is_known {
+                    tell_again(behind, &mut actions);
+                }
                 return actions;
             }
             WorkerEvent::Heartbeat { .. } | WorkerEvent::Retire { .. } if !has_left => {
                 return vec![GateAction::Pass(event.into())];
             }
-            // It would come before the join that it belongs to. The newest supersedes the others.
+            // A heartbeat must follow the join that waits behind the departure; only the newest is kept.
             WorkerEvent::Heartbeat { .. } => {
                 behind.retain(|it| !matches!(it, Waiting::Later(other) if other.is_heartbeat()));
             }
-            // It gets no task meanwhile.
             WorkerEvent::Leave { worker } | WorkerEvent::Lost { worker } => {
+                // It gets no task meanwhile, nor for a join that waits: it has left again.
                 let worker = worker.clone();
                 actions.push(GateAction::Pass(WorkerEvent::Retire { worker }.into()));
+                behind.retain(|it| !it.is_sign_of_life());
             }
             _ => {}
         }
-        let reported = event.reported_lease();
-        actions.extend(reported.map(|lease| report_waits(event.worker(), lease)));
+        let waits = |lease: &LeaseRef| {
+            let is_result = matches!(event, WorkerEvent::Complete(_));
+            report_waits(event.worker(), lease, is_result)
+        };
+        actions.extend(event.reported_lease().map(waits));
         behind.push_back(Waiting::Later(event));
         actions
     }
@@ -146,7 +149,11 @@ impl ResultGate {
                 }
             }
             while let Some(event) = next_event(behind) {
+                let joins = matches!(event, Event::Worker(WorkerEvent::Join(_)));
                 actions.push(GateAction::Pass(event));
+                if joins {
+                    tell_again(behind, &mut actions);
+                }
             }
             if behind.is_empty() {
                 self.waiting.remove(&worker);
@@ -173,24 +180,32 @@ impl Waiting {
         }
     }
 
-    /// See [`WorkerEvent::reported_lease`].
-    fn reported_lease(&self) -> Option<&LeaseRef> {
-        match self {
-            Self::Result(_, result, _) => Some(&result.lease),
-            Self::Later(event) => event.reported_lease(),
-        }
-    }
-
     fn is_departure(&self) -> bool {
         matches!(self, Self::Later(event) if event.is_departure())
     }
+
+    fn is_sign_of_life(&self) -> bool {
+        use WorkerEvent::{Heartbeat, Join, Retire};
+        matches!(
+            self,
+            Self::Later(Join(_) | Heartbeat { .. } | Retire { .. })
+        )
+    }
 }
 
-fn report_waits(worker: &WorkerId, lease: &LeaseRef) -> GateAction {
+fn report_waits(worker: &WorkerId, lease: &LeaseRef, is_result: bool) -> GateAction {
     GateAction::Pass(Event::ReportWaits {
         worker: worker.clone(),
         lease: lease.clone(),
+        is_result,
     })
+}
+
+/// Tells a core that did not know the worker which results of it wait, up to its next departure.
+fn tell_again(behind: &VecDeque<Waiting>, actions: &mut Vec<GateAction>) {
+    let until_departure = behind.iter().take_while(|waiting| !waiting.is_departure());
+    let results = until_departure.filter_map(Waiting::result);
+    actions.extend(results.map(|result| report_waits(&result.worker, &result.lease, true)));
 }
 
 /// Removes the first of a worker's waiting events, unless it is a result whose check has not ended.
@@ -259,7 +274,7 @@ mod tests {
             GateAction::Pass(Event::FalseResult(result)) => {
                 format!("{} lies", result.worker)
             }
-            GateAction::Pass(Event::ReportWaits { worker, lease }) => {
+            GateAction::Pass(Event::ReportWaits { worker, lease, .. }) => {
                 format!("{worker} {} waits", lease.task.block)
             }
             GateAction::Pass(Event::Worker(event)) => {
@@ -313,15 +328,15 @@ mod tests {
     #[test]
     fn a_workers_reports_and_a_flush_wait_for_its_result() {
         let mut gate = ResultGate::default();
-        assert_eq!(texts(gate.event(leave(1))), ["w1 leaves"]);
+        assert_eq!(texts(gate.event(leave(1), true)), ["w1 leaves"]);
         let (id, waits) = gate.hold(result(0, 7));
         assert_eq!((id, text(&waits)), (CheckId(0), "w0 7 waits".into()));
-        assert_eq!(texts(gate.event(release(0, 6))), ["w0 6 waits"]);
-        assert_eq!(texts(gate.event(leave(0))), ["w0 retires"]);
+        assert_eq!(texts(gate.event(release(0, 6), true)), ["w0 6 waits"]);
+        assert_eq!(texts(gate.event(leave(0), true)), ["w0 retires"]);
         assert_eq!(texts(gate.flush(1, &ALL)), [""; 0]);
         // Another worker's events do not wait, nor does its check keep an earlier flush.
         let unchecked = WorkerEvent::Complete(result(1, 8));
-        assert_eq!(texts(gate.event(unchecked)), ["w1 8"]);
+        assert_eq!(texts(gate.event(unchecked, true)), ["w1 8"]);
         assert_eq!(gate.hold(result(1, 9)).0, CheckId(1));
         let passed = gate.checked(CheckId(0), Verdict::Valid);
         assert_eq!(
@@ -338,19 +353,27 @@ mod tests {
     fn signs_of_life_pass_unless_the_worker_has_left() {
         let mut gate = ResultGate::default();
         gate.hold(result(0, 7));
-        gate.event(release(0, 6));
-        assert_eq!(texts(gate.event(beat(0))), ["w0 lives"]);
+        gate.event(release(0, 6), true);
+        assert_eq!(texts(gate.event(beat(0), true)), ["w0 lives"]);
         // A new leader learns only now that it has them.
-        let passed = texts(gate.event(join(0)));
-        assert_eq!(passed, ["w0 joins", "w0 7 waits", "w0 6 waits"]);
-        assert_eq!(texts(gate.event(leave(0))), ["w0 retires"]);
-        for event in [join(0), beat(0), beat(0)] {
-            assert_eq!(texts(gate.event(event)), [""; 0]);
+        let passed = texts(gate.event(join(0), false));
+        assert_eq!(passed, ["w0 joins", "w0 7 waits"]);
+        assert_eq!(texts(gate.event(join(0), true)), ["w0 joins"]);
+        assert_eq!(texts(gate.event(leave(0), true)), ["w0 retires"]);
+        // It comes and goes: nothing is assigned to it in between.
+        for event in [join(0), beat(0)] {
+            assert_eq!(texts(gate.event(event, false)), [""; 0]);
         }
+        assert_eq!(texts(gate.event(leave(0), true)), ["w0 retires"]);
+        for event in [join(0), beat(0), beat(0)] {
+            assert_eq!(texts(gate.event(event, false)), [""; 0]);
+        }
+        gate.hold(result(0, 8));
         let passed = texts(gate.checked(CheckId(0), Verdict::Valid));
-        let order = ["w0 7", "w0 releases", "w0 leaves", "w0 joins", "w0 lives"];
-        assert_eq!(passed, order);
-        assert_eq!(texts(gate.event(beat(0))), ["w0 lives"]);
+        let departures = ["w0 7", "w0 releases", "w0 leaves", "w0 leaves"];
+        let again = ["w0 joins", "w0 8 waits", "w0 lives"];
+        assert_eq!(passed, [&departures[..], &again].concat());
+        assert_eq!(texts(gate.event(beat(0), true)), ["w0 lives"]);
     }
 
     #[test]
@@ -416,7 +439,7 @@ mod tests {
                             open.push(id);
                             vec![waits]
                         } else {
-                            gate.event(WorkerEvent::Complete(result))
+                            gate.event(WorkerEvent::Complete(result), true)
                         }
                     }
                     2 => {

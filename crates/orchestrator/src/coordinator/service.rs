@@ -271,7 +271,10 @@ impl Coordinator {
                 }
                 let passed = match self.task_to_check(&event) {
                     Some((stage, task, result)) => vec![self.begin_check(stage, task, result)],
-                    None => self.result_gate.event(event),
+                    None => {
+                        let is_known = self.core.knows_worker(event.worker());
+                        self.result_gate.event(event, is_known)
+                    }
                 };
                 return self.pass_gate(passed, appending).await;
             }

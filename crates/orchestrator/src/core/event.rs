@@ -75,6 +75,8 @@ pub enum Event {
         worker: WorkerId,
         /// Lease that the report is about.
         lease: LeaseRef,
+        /// Whether it is a result, for which a new leader adopts the lease.
+        is_result: bool,
     },
     /// The check of a stage's results has refused a result.
     FalseResult(FalseResult),

@@ -98,6 +98,35 @@ fn results_before_the_last_outlive_the_coordinator() {
 }
 
 #[test]
+fn a_result_of_a_second_worker_of_a_user_is_refused_and_its_lease_ends() {
+    let mut mill = mill(2, 2);
+    let [a, b, c] = ["a@prove.eve.1", "b@prove.eve.2", "c@prove.kim.1"];
+    mill.join(a, 1);
+    mill.block("in", 0);
+    mill.pass(200_000);
+    // The first has been silent for too long; the second of the same user may have the task now.
+    mill.join(b, 1);
+    assert_eq!(
+        mill.news().pop().expect("a lease"),
+        format!("{b} prove/0/0#2")
+    );
+    mill.complete(a, "prove/0/0", 1);
+    let lease = mill.lease(b, "prove/0/0", 2);
+    mill.tell(Event::ReportWaits {
+        worker: b.into(),
+        lease,
+        is_result: true,
+    });
+    mill.complete(b, "prove/0/0", 2);
+    assert_eq!(mill.core.status().stages[0].counters.stale_results, 1);
+    // Another user's worker gets what the refused one had.
+    mill.join(c, 1);
+    assert_eq!(mill.news(), [format!("{c} prove/0/0#2")]);
+    mill.complete(c, "prove/0/0", 2);
+    assert_eq!(mill.core.status().stages[0].counters.completed, 1);
+}
+
+#[test]
 fn provers_are_told_apart_by_their_label() {
     let mut mill = with(Speculation {
         copies: 2,

@@ -132,6 +132,7 @@ fn a_lease_does_not_end_while_the_report_on_it_waits_for_a_check() {
     let waits = |lease: LeaseRef| Event::ReportWaits {
         worker: "a".into(),
         lease,
+        is_result: true,
     };
     mill.tell(waits(lease.clone()));
     // One that nobody gave changes nothing.
@@ -159,6 +160,7 @@ fn a_new_leader_keeps_a_lease_when_it_hears_that_the_report_on_it_waits() {
     mill.tell(Event::ReportWaits {
         worker: "a".into(),
         lease,
+        is_result: true,
     });
     mill.join("b", 1);
     mill.pass(200_000);

@@ -1,7 +1,9 @@
 //! `proofmill partition setup`
 
-use proofmill_partition::with_partition_curve;
-use std::path::Path;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use ark_std::rand::rngs::OsRng;
 use proofmill_aggregation::Srs;
@@ -10,9 +12,9 @@ use proofmill_groth16::Curve;
 use proofmill_groth16::mirage::Setup;
 use proofmill_partition::Partition;
 use proofmill_partition::proof::{ClassKeys, Index, PartitionCurve};
+use proofmill_partition::with_partition_curve;
 use proofmill_telemetry::console_line;
 use serde_json::json;
-use tokio::task::AbortHandle;
 
 use crate::args::partition::{Circuit, PartitionSetup, SetupArgs};
 use crate::circuit_folder::{CircuitSizes, Description, Folder, program_path};
@@ -21,6 +23,9 @@ use crate::files::write;
 use crate::progress::counted;
 use crate::stages::{StageTimes, Stages, milliseconds, short};
 use crate::{output, signals};
+
+/// Most attempts to remove unfinished keys.
+const REMOVALS_MAX: usize = 100;
 
 /// A circuit to make keys for.
 pub(crate) struct NewCircuit {
@@ -84,11 +89,14 @@ pub(crate) fn make_and_report(circuit: NewCircuit, args: &SetupArgs) -> Result<(
         .prefix(".proofmill-setup-")
         .tempdir_in(parent(path))
         .map_err(failed)?;
-    let interruptible = remove_when(interrupted, staged.path());
+    let finished = Arc::new(Mutex::new(false));
+    let removing = remove_when(interrupted, staged.path().to_owned(), Arc::clone(&finished));
+    let removing = tokio::spawn(removing);
     let made = args.threads.run(
         || with_partition_curve!(curve, E => make::<E>(&description, program, staged.path()))?,
     )?;
-    interruptible.abort();
+    // While the keys are removed this waits, for the end of the process.
+    let mut is_finished = finished.lock().unwrap_or_else(PoisonError::into_inner);
     let made = made?;
     let staged = staged.keep();
     std::fs::rename(&staged, path).map_err(|error| {
@@ -96,6 +104,9 @@ pub(crate) fn make_and_report(circuit: NewCircuit, args: &SetupArgs) -> Result<(
         let _ = std::fs::remove_dir_all(&staged);
         failed(error)
     })?;
+    *is_finished = true;
+    drop(is_finished);
+    removing.abort();
     console_line(output::plain(&format!(
         "{}: keys over {curve} for {} of {}, {} constraints in all, in {}",
         path.display(),
@@ -137,21 +148,33 @@ fn parent(path: &Path) -> &Path {
     }
 }
 
-/// Removes unfinished keys, which are large and of no use, and ends the process when it is interrupted, unless the
-/// returned handle is aborted before.
-fn remove_when(
-    interrupted: impl Future<Output = ()> + Send + 'static,
-    folder: &Path,
-) -> AbortHandle {
-    let folder = folder.to_owned();
-    let removing = tokio::spawn(async move {
-        interrupted.await;
-        // A file that is being written may come back once; after that it has no folder.
-        while std::fs::remove_dir_all(&folder).is_err() && folder.exists() {}
-        console_line("stopped: the unfinished keys are removed");
-        std::process::exit(130);
+/// Removes unfinished keys, which are large and of no use, and ends the process when it is interrupted.
+async fn remove_when(
+    interrupted: impl Future<Output = ()> + Send,
+    folder: PathBuf,
+    finished: Arc<Mutex<bool>>,
+) {
+    interrupted.await;
+    let is_finished = finished.lock().unwrap_or_else(PoisonError::into_inner);
+    if *is_finished {
+        return;
+    }
+    // A file that is being written may come back; once its folder is gone it cannot.
+    let removed = (0..REMOVALS_MAX).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        match std::fs::remove_dir_all(&folder) {
+            Err(error) => error.kind() == ErrorKind::NotFound,
+            Ok(()) => true,
+        }
     });
-    removing.abort_handle()
+    console_line(match removed {
+        true => "stopped: the unfinished keys are removed".to_owned(),
+        false => output::plain(&format!(
+            "stopped: remove {}, which holds unfinished keys",
+            folder.display()
+        )),
+    });
+    std::process::exit(130);
 }
 
 /// Writes the circuit's description, program and keys into a folder.

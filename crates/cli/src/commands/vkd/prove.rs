@@ -238,12 +238,12 @@ impl<E: PartitionCurve> EpochProver<'_, E> {
         verify_chain(self.keys.verifying_key(), before, &record)?;
         let [record] = record;
         self.directory.publish(&record)?;
-        std::fs::remove_dir_all(&folder).map_err(failed(&folder))?;
         self.facts.epochs.push(ProvedEpoch {
             bytes: record.to_bytes().len(),
             record,
             took: began.elapsed(),
         });
+        std::fs::remove_dir_all(&folder).map_err(failed(&folder))?;
         Ok(batches.tree().clone())
     }
 

@@ -211,7 +211,12 @@ impl Core {
         held.map(|held| held.since().until(self.now.mono))
     }
 
+    /// Refuses a result. The worker's lease ends if it has one: it may have been kept while the result was checked.
     pub(super) fn refuse(&mut self, worker: crate::id::WorkerId, lease: LeaseRef) {
+        if let Some(no) = self.held_under(&worker, &lease) {
+            self.end_copy(no, &worker, || AttemptEnd::Cancelled);
+            self.update_after_copy(no);
+        }
         if let Some(stage) = self.layout.stage_of(&lease.task) {
             self.counts.add(stage, |of| &mut of.stale_results);
         }

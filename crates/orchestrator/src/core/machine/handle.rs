@@ -16,7 +16,11 @@ impl Core {
             Event::Request { id, request } => self.hear_request(id, request),
             Event::Accepted { token, seq } => self.accepted(token, seq),
             Event::Conflicted { token, key } => self.conflicted(token, &key),
-            Event::ReportWaits { worker, lease } => self.report_waits(&worker, &lease),
+            Event::ReportWaits {
+                worker,
+                lease,
+                is_result,
+            } => self.report_waits(&worker, &lease, is_result),
             Event::FalseResult(result) => self.false_result(&result),
             Event::Drain => self.drain(),
         }

@@ -107,8 +107,8 @@ impl Core {
         }
     }
 
-    /// Recalls from the history how long tasks took. Without it nothing would be hedged after a restart until enough others
-    /// have been run, which a silent worker with the last task of a group can keep from happening.
+    /// Recalls from the history how long tasks took. Without it nothing is hedged after a restart until another task of the stage
+    /// has been run, which a silent worker with the last task of a group can keep from happening.
     pub(super) fn recall_runs(&mut self) {
         for end in self.history.ends_replayed() {
             let (TaskOutcome::Completed { .. }, Some(begun_ms)) = (&end.outcome, end.begun_ms)

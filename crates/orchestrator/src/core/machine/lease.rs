@@ -48,10 +48,11 @@ impl Core {
 
     /// Keeps a lease until the report on it counts, which waits for a check: the worker names the lease in no heartbeat any
     /// more, and may be gone by then.
-    pub(super) fn report_waits(&mut self, worker: &WorkerId, lease: &LeaseRef) {
-        if self.keep_lease(worker, lease)
-            && let Some(no) = self.held_under(worker, lease)
-        {
+    pub(super) fn report_waits(&mut self, worker: &WorkerId, lease: &LeaseRef, is_result: bool) {
+        if is_result && self.workers.get(worker).is_some() {
+            self.keep_lease(worker, lease);
+        }
+        if let Some(no) = self.held_under(worker, lease) {
             self.tasks.note_report_waits(no, worker, lease.attempt);
         }
     }

@@ -38,6 +38,11 @@ impl Core {
         self.workers.iter().map(view).collect()
     }
 
+    /// Whether a worker has joined, and has not been forgotten since.
+    pub fn knows_worker(&self, worker: &WorkerId) -> bool {
+        self.workers.get(worker).is_some()
+    }
+
     /// The leases that a worker holds.
     pub(super) fn leases_of<'a>(
         &'a self,

@@ -441,9 +441,7 @@ impl ClientSession {
                     command if self.is_here(command) => {}
                     // A late copy of a call has made a leader believe that it is.
                     RoleCommand::Worker(worker, WorkerCommand::Assign(_)) => {
-                        let worker = worker.clone();
-                        self.queued_events
-                            .push_back(WorkerEvent::Leave { worker }.into());
+                        self.leave_again(worker);
                         continue;
                     }
                     _ => continue,
@@ -452,6 +450,16 @@ impl ClientSession {
             }
         }
         NoticeAck::Accepted
+    }
+
+    /// Queues the departure of a worker, unless it is there.
+    fn leave_again(&mut self, worker: &WorkerId) {
+        let leaves = |event: &RoleEvent| matches!(event, RoleEvent::Worker(WorkerEvent::Leave { worker: other }) if other == worker);
+        if !self.queued_events.iter().any(leaves) {
+            let worker = worker.clone();
+            self.queued_events
+                .push_back(WorkerEvent::Leave { worker }.into());
+        }
     }
 
     /// Handles a notice for another session of the client's name. The leader may have taken a late
@@ -489,7 +497,7 @@ impl ClientSession {
         let Some((&CallId(open_from), _)) = self.calls.first_key_value() else {
             return;
         };
-        let present = presence(&self.workers, &self.queued_events);
+        let mut present = None;
         for (&call, open) in &mut self.calls {
             if open.next_attempt() > now {
                 continue;
@@ -499,7 +507,8 @@ impl ClientSession {
             if let CallBody::Events { presence, .. } = &mut body
                 && attempt > 1
             {
-                presence.extend(present.iter().cloned());
+                let of_now = || live_workers(&self.workers, &self.queued_events);
+                presence.clone_from(present.get_or_insert_with(of_now));
             }
             let message = Call {
                 plan: self.plan,
@@ -536,33 +545,45 @@ impl ClientSession {
     }
 }
 
-/// The joins of a client's workers, and their heartbeats that are not in a call yet. These also name the leases of reports that
-/// are not, of which nobody else tells the leader.
-fn presence(
+/// The joins of a client's workers, and their heartbeats that are not in a call yet. Each heartbeat also names the leases of its
+/// worker's queued results and releases, which the leader does not know of yet. A worker that has left has a heartbeat too if
+/// it has some.
+fn live_workers(
     workers: &BTreeMap<WorkerId, WorkerJoin>,
     queued: &VecDeque<RoleEvent>,
 ) -> Vec<WorkerEvent> {
-    let of_workers = || {
-        queued.iter().filter_map(|event| match event {
-            RoleEvent::Worker(event) if workers.contains_key(event.worker()) => Some(event),
-            _ => None,
-        })
-    };
-    let mut reports: BTreeMap<&WorkerId, Vec<LeaseRef>> = BTreeMap::new();
-    for event in of_workers() {
-        let lease = event.reported_lease().cloned();
-        reports.entry(event.worker()).or_default().extend(lease);
+    let mut reported: BTreeMap<&WorkerId, Vec<LeaseRef>> = BTreeMap::new();
+    let mut beats = Vec::new();
+    for event in queued {
+        match event {
+            RoleEvent::Worker(event @ (WorkerEvent::Complete(_) | WorkerEvent::Release { .. })) => {
+                let lease = event.reported_lease().cloned();
+                reported.entry(event.worker()).or_default().extend(lease);
+            }
+            RoleEvent::Worker(beat) if beat.is_heartbeat() => {
+                if workers.contains_key(beat.worker()) {
+                    beats.push(beat.clone());
+                }
+            }
+            _ => {}
+        }
     }
-    let joins = workers.values().cloned().map(WorkerEvent::Join);
-    let beats = of_workers().filter(|event| event.is_heartbeat());
-    let beats = beats.cloned().map(|mut beat| {
+    for beat in &mut beats {
         if let WorkerEvent::Heartbeat {
             worker, running, ..
-        } = &mut beat
+        } = beat
         {
-            running.extend(reports.remove(&*worker).unwrap_or_default());
+            running.extend(reported.remove(&*worker).unwrap_or_default());
         }
-        beat
-    });
-    joins.chain(beats).collect()
+    }
+    let left = reported
+        .into_iter()
+        .map(|(worker, running)| WorkerEvent::Heartbeat {
+            worker: worker.clone(),
+            running,
+            retired: !workers.contains_key(worker),
+            paused: None,
+        });
+    let joins = workers.values().cloned().map(WorkerEvent::Join);
+    joins.chain(beats).chain(left).collect()
 }
