@@ -560,10 +560,10 @@ fn live_workers(
                 let lease = event.reported_lease().cloned();
                 reported.entry(event.worker()).or_default().extend(lease);
             }
-            RoleEvent::Worker(beat) if beat.is_heartbeat() => {
-                if workers.contains_key(beat.worker()) {
-                    beats.push(beat.clone());
-                }
+            RoleEvent::Worker(beat)
+                if beat.is_heartbeat() && workers.contains_key(beat.worker()) =>
+            {
+                beats.push(beat.clone());
             }
             _ => {}
         }
