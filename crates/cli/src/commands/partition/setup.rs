@@ -3,7 +3,6 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use ark_std::rand::rngs::OsRng;
 use proofmill_aggregation::Srs;
@@ -160,12 +159,9 @@ async fn remove_when(
         return;
     }
     // A file that is being written may come back; once its folder is gone it cannot.
-    let removed = (0..REMOVALS_MAX).any(|_| {
-        std::thread::sleep(Duration::from_millis(10));
-        match std::fs::remove_dir_all(&folder) {
-            Err(error) => error.kind() == ErrorKind::NotFound,
-            Ok(()) => true,
-        }
+    let removed = (0..REMOVALS_MAX).any(|_| match std::fs::remove_dir_all(&folder) {
+        Err(error) => error.kind() == ErrorKind::NotFound,
+        Ok(()) => true,
     });
     console_line(match removed {
         true => "stopped: the unfinished keys are removed".to_owned(),
