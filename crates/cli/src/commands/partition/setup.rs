@@ -12,7 +12,7 @@ use proofmill_groth16::mirage::Setup;
 use proofmill_partition::Partition;
 use proofmill_partition::proof::{ClassKeys, Index, PartitionCurve};
 use proofmill_partition::with_partition_curve;
-use proofmill_telemetry::console_line;
+use proofmill_telemetry::{console_flush, console_line};
 use serde_json::json;
 
 use crate::args::partition::{Circuit, PartitionSetup, SetupArgs};
@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use crate::files::write;
 use crate::progress::counted;
 use crate::stages::{StageTimes, Stages, milliseconds, short};
-use crate::{output, signals};
+use crate::{STDERR_FLUSH_MAX, output, signals};
 
 /// Most attempts to remove unfinished keys.
 const REMOVALS_MAX: usize = 100;
@@ -170,6 +170,7 @@ async fn remove_when(
             folder.display()
         )),
     });
+    console_flush(STDERR_FLUSH_MAX);
     std::process::exit(130);
 }
 
