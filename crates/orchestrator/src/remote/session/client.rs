@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use super::super::wire::{Answer, Call, CallBody, Notice, NoticeAck, NoticeBody};
 use super::client_call::OpenCall;
+use super::presence;
 use crate::conversation::{
-    HostCommand, HostEvent, LeaseRef, Query, Request, RoleCommand, RoleEvent, SinkEvent,
-    WorkerCommand, WorkerEvent, WorkerJoin,
+    HostCommand, HostEvent, Query, Request, RoleCommand, RoleEvent, SinkEvent, WorkerCommand,
+    WorkerEvent, WorkerJoin,
 };
 use crate::core::Time;
 use crate::id::WorkerId;
@@ -504,11 +505,13 @@ impl ClientSession {
             }
             let attempt = open.begin(now, self.term);
             let mut body = open.body().clone();
-            if let CallBody::Events { presence, .. } = &mut body
+            if let CallBody::Events {
+                presence: carried, ..
+            } = &mut body
                 && attempt > 1
             {
-                let of_now = || live_workers(&self.workers, &self.queued_events);
-                presence.clone_from(present.get_or_insert_with(of_now));
+                let of_now = || presence::of(&self.workers, &self.queued_events);
+                carried.clone_from(present.get_or_insert_with(of_now));
             }
             let message = Call {
                 plan: self.plan,
@@ -543,47 +546,4 @@ impl ClientSession {
         let must_deliver = must_deliver || self.queued_events.iter().any(RoleEvent::must_deliver);
         !must_deliver && self.is_overdue
     }
-}
-
-/// The joins of a client's workers, and their heartbeats that are not in a call yet. Each heartbeat also names the leases of its
-/// worker's queued results and releases, which the leader does not know of yet. A worker that has left has a heartbeat too if
-/// it has some.
-fn live_workers(
-    workers: &BTreeMap<WorkerId, WorkerJoin>,
-    queued: &VecDeque<RoleEvent>,
-) -> Vec<WorkerEvent> {
-    let mut reported: BTreeMap<&WorkerId, Vec<LeaseRef>> = BTreeMap::new();
-    let mut beats = Vec::new();
-    for event in queued {
-        match event {
-            RoleEvent::Worker(event @ (WorkerEvent::Complete(_) | WorkerEvent::Release { .. })) => {
-                let lease = event.reported_lease().cloned();
-                reported.entry(event.worker()).or_default().extend(lease);
-            }
-            RoleEvent::Worker(beat)
-                if beat.is_heartbeat() && workers.contains_key(beat.worker()) =>
-            {
-                beats.push(beat.clone());
-            }
-            _ => {}
-        }
-    }
-    for beat in &mut beats {
-        if let WorkerEvent::Heartbeat {
-            worker, running, ..
-        } = beat
-        {
-            running.extend(reported.remove(&*worker).unwrap_or_default());
-        }
-    }
-    let left = reported
-        .into_iter()
-        .map(|(worker, running)| WorkerEvent::Heartbeat {
-            worker: worker.clone(),
-            running,
-            retired: !workers.contains_key(worker),
-            paused: None,
-        });
-    let joins = workers.values().cloned().map(WorkerEvent::Join);
-    joins.chain(beats).chain(left).collect()
 }

@@ -24,6 +24,7 @@ mod client;
 mod client_call;
 mod leadership;
 mod notices;
+mod presence;
 mod replies;
 mod server;
 mod server_client;
