@@ -192,6 +192,8 @@ async fn a_shared_group_runs_the_lowest_block_of_any_of_its_stages() {
     "#;
     let script = Script::closed();
     let mut mill = Background::start(text, &script, dir.path(), true).await;
+    mill.until("both workers are there", |core| core.status().workers == 2)
+        .await;
     for block in [3, 2, 1, 0] {
         assert_eq!(mill.submit("blocks", block, "{}").await, Reply::Accepted);
     }
