@@ -21,8 +21,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
 /// Longest run of a program that a test waits for; after it the program is killed, and the test fails.
 const LONGEST_RUN: Duration = Duration::from_secs(600);
 
-/// What a command says that had nobody to carry it out: no process led the workflow at that moment, or the server did not
-/// answer in time.
+/// Messages of commands that nobody carried out: no process led the workflow at that moment, or the server did not answer
+/// in time.
 const UNANSWERED: [&str; 3] = [
     "no process leads the workflow now",
     "no workflow is led on this bus",

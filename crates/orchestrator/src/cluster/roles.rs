@@ -332,7 +332,7 @@ async fn run_source(
                     ran = &mut running => Some(ran),
                     () = until_stop.reached(Level::Stop) => {
                         stop.raise(Level::Stop);
-                        tokio::time::timeout(source::LAST_COUNTS, running).await.ok()
+                        Some(running.await)
                     }
                 }
             }

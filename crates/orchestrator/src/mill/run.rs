@@ -3,7 +3,6 @@
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -193,12 +192,8 @@ impl Mill {
         for dispatcher in dispatchers {
             working.spawn(dispatcher.run(services.clone()));
         }
-        // A source that never returns has not ended.
-        let mut summaries: BTreeMap<_, _> = sources
-            .iter()
-            .map(|(_, options)| (options.name.to_string(), source::Summary::default().into()))
-            .collect();
         let mut sourcing = self.begin_sources(sources, &services);
+        let mut summaries = BTreeMap::new();
         let mut failure: Option<MillError> = None;
         let gone = self.handle.clone();
         let (idle, keep_running) = (self.handle.clone(), self.options.keep_running);
@@ -329,36 +324,22 @@ impl Draining {
     /// whether an immediate stop was requested.
     async fn finish(&mut self, shutdown: &mut Shutdown) -> bool {
         let mut is_immediate_stop = false;
-        loop {
+        while !(self.working.is_empty() && self.sourcing.is_empty()) {
             tokio::select! {
-                joined = self.working.join_next() => match joined {
-                    None => break,
-                    Some(Err(error)) => {
+                Some(joined) = self.working.join_next() => {
+                    if let Err(error) = joined {
                         self.failure = Some(MillError::Panicked(error.to_string()));
                     }
-                    Some(Ok(_)) => {}
-                },
+                }
+                Some(joined) = self.sourcing.join_next() => {
+                    if let Err(error) = note_source(joined, &mut self.summaries) {
+                        self.failure.get_or_insert(error);
+                    }
+                }
                 () = shutdown.reached(Level::Stop), if !is_immediate_stop => {
                     is_immediate_stop = true;
                     self.stop_services.raise(Level::Stop);
                 }
-            }
-        }
-        let stop_services = &self.stop_services;
-        let mut given_up = pin!(async {
-            shutdown.reached(Level::Stop).await;
-            stop_services.raise(Level::Stop);
-            tokio::time::sleep(source::LAST_COUNTS).await;
-        });
-        loop {
-            let joined = tokio::select! {
-                biased;
-                joined = self.sourcing.join_next() => joined,
-                () = &mut given_up => break,
-            };
-            let Some(joined) = joined else { break };
-            if let Err(error) = note_source(joined, &mut self.summaries) {
-                self.failure.get_or_insert(error);
             }
         }
         is_immediate_stop

@@ -17,6 +17,5 @@ pub use json::parse_message;
 pub use jsonl::Jsonl;
 pub use range::Range;
 pub use rate::Pace;
-pub(crate) use service::LAST_COUNTS;
 pub use service::{Options, Source, SourceError, SourceItem, SourceMessage, Summary, run};
 pub use submit::{PAYLOAD_MAX, SubmitError, submit};

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -25,9 +24,6 @@ use crate::shutdown::{Level, Shutdown};
 /// Maximum number of submitted messages not yet acknowledged; 1 for messages whose acknowledgement
 /// decides whether the next ones are valid.
 const WINDOW: usize = 256;
-
-/// Time that a source has to return its counts at an immediate stop; one that waits for room in a queue cannot.
-pub(crate) const LAST_COUNTS: Duration = Duration::from_secs(1);
 
 /// A message of a source.
 #[derive(Clone, Debug)]
@@ -161,7 +157,8 @@ pub enum SourceError {
     CoordinatorGone(#[from] CoordinatorGone),
 }
 
-/// Submits the messages of `source`, from its recorded position, until its end or `shutdown`.
+/// Submits the messages of `source`, from its recorded position, until its end or `shutdown`: at [`Level::Drain`] it awaits
+/// the acknowledgements of what it has submitted, at [`Level::Stop`] it returns at once.
 pub fn run(
     mut source: Box<dyn Source>,
     mut options: Options,
@@ -172,7 +169,10 @@ pub fn run(
     // Boxed, so that it is compiled in this crate and not again in every caller's.
     Box::pin(async move {
         let name = options.name.clone();
-        let position = coordinator.next_of(&name).await?;
+        let position = tokio::select! {
+            position = coordinator.next_of(&name) => position?,
+            () = shutdown.reached(Level::Stop) => return Ok(Summary::default()),
+        };
         let failed = |why: String| SourceError::Source {
             name: name.to_string(),
             why,
@@ -222,7 +222,11 @@ pub fn run(
                         &coordinator,
                         &blobs,
                     );
-                    match submitting.await? {
+                    let submitted = tokio::select! {
+                        submitted = submitting => submitted?,
+                        () = shutdown.reached(Level::Stop) => break,
+                    };
+                    match submitted {
                         Some(from) => from,
                         None => continue,
                     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ark_std::rand::rngs::OsRng;
 use proofmill_aggregation::Srs;
-use proofmill_files::Visibility;
+use proofmill_files::{Visibility, folder_of};
 use proofmill_groth16::Curve;
 use proofmill_groth16::mirage::Setup;
 use proofmill_partition::Partition;
@@ -86,7 +86,7 @@ pub(crate) fn make_and_report(circuit: NewCircuit, args: &SetupArgs) -> Result<(
     let failed = |error: std::io::Error| Failure::new(format!("{}: {error}", path.display()));
     let staged = tempfile::Builder::new()
         .prefix(".proofmill-setup-")
-        .tempdir_in(parent(path))
+        .tempdir_in(folder_of(path))
         .map_err(failed)?;
     let finished = Arc::new(Mutex::new(false));
     let removing = remove_when(interrupted, staged.path().to_owned(), Arc::clone(&finished));
@@ -137,13 +137,6 @@ fn counted_classes(count: usize) -> String {
     match count {
         1 => "1 class".to_owned(),
         count => format!("{count} classes"),
-    }
-}
-
-fn parent(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
     }
 }
 

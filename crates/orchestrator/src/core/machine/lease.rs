@@ -49,7 +49,7 @@ impl Core {
     /// Keeps a lease until the report on it counts, which waits for a check: the worker names the lease in no heartbeat any
     /// more, and may be gone by then.
     pub(super) fn report_waits(&mut self, worker: &WorkerId, lease: &LeaseRef, is_result: bool) {
-        if is_result && self.workers.get(worker).is_some() {
+        if is_result && self.knows_worker(worker) {
             self.keep_lease(worker, lease);
         }
         if let Some(no) = self.held_under(worker, lease) {

@@ -438,26 +438,21 @@ impl ClientSession {
         self.last_notice = Some(place);
         if let NoticeBody::Commands(commands) = notice.body {
             for command in commands {
-                match &command {
-                    command if self.is_here(command) => {}
-                    // A late copy of a call has made a leader believe that it is.
-                    RoleCommand::Worker(worker, WorkerCommand::Assign(_)) => {
-                        self.leave_again(worker);
-                        continue;
-                    }
-                    _ => continue,
+                if self.is_here(&command) {
+                    actions.push(ClientAction::Deliver(command));
+                } else if let RoleCommand::Worker(worker, WorkerCommand::Assign(_)) = command {
+                    // A late copy of a call has made a leader believe that it is here.
+                    self.leave_again(worker);
                 }
-                actions.push(ClientAction::Deliver(command));
             }
         }
         NoticeAck::Accepted
     }
 
     /// Queues the departure of a worker, unless it is there.
-    fn leave_again(&mut self, worker: &WorkerId) {
-        let leaves = |event: &RoleEvent| matches!(event, RoleEvent::Worker(WorkerEvent::Leave { worker: other }) if other == worker);
+    fn leave_again(&mut self, worker: WorkerId) {
+        let leaves = |event: &RoleEvent| matches!(event, RoleEvent::Worker(WorkerEvent::Leave { worker: other }) if *other == worker);
         if !self.queued_events.iter().any(leaves) {
-            let worker = worker.clone();
             self.queued_events
                 .push_back(WorkerEvent::Leave { worker }.into());
         }

@@ -1,4 +1,4 @@
-//! What a further attempt at a call tells of the workers whose events wait behind it.
+//! Signs of life of a client's workers whose events wait behind a call; each further attempt at the call carries them.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -271,16 +271,18 @@ impl ServerSession {
         presence: Vec<WorkerEvent>,
         actions: &mut Vec<ServerAction>,
     ) {
+        let is_answered =
+            |client: &Client| matches!(client.call_stage(number), CallStage::Answered);
+        if self.clients.get(name).is_none_or(is_answered) {
+            return;
+        }
+        let has_joined = |session: &Self, worker: &WorkerId| {
+            let client = session.clients.get(name);
+            client.is_some_and(|client| client.has_role(Kind::Worker, worker))
+        };
         for event in presence {
-            let Some(client) = self.clients.get(name) else {
-                return;
-            };
-            if matches!(client.call_stage(number), CallStage::Answered) {
-                return;
-            }
             // A worker that has joined need not join again; a heartbeat counts after the join only.
-            let has_joined = client.has_role(Kind::Worker, event.worker());
-            if has_joined == event.is_heartbeat() {
+            if has_joined(self, event.worker()) == event.is_heartbeat() {
                 let (mut unknown, mut sink_unknown) = (Vec::new(), false);
                 self.event(name, event.into(), &mut unknown, &mut sink_unknown, actions);
             }
